@@ -54,7 +54,7 @@ def test_kernel_against_plain_python():
     for i in range(n):
         person = (people.keep[i].tolist(), people.late[i], people.outgoing[i], people.pace[i])
         diary = (diaries.cdf[people.habit[i]].tolist(), kinds)
-        assert out[i].tolist() == naive.town_life(streets, diary, person, u[i].tolist(), step=20, instants=72)
+        assert out[i].tolist() == naive.town_life(streets, diary, person, u[i].tolist(), step=20, slots=72)
     plain = time.perf_counter() - start
     print(
         f"\ntown kernel: {1e6 * compiled / n:.1f} us per user-day, {plain / compiled:,.0f} x faster than plain Python"

@@ -14,7 +14,7 @@ BETA = 0.5
 
 
 def town(people=60, box=(60.165, 60.180, 24.925, 24.955)):
-    """Days of people of a simulated town, at hourly instants, on a map of streets in Helsinki; half of them decoys."""
+    """Days of people of a simulated town, hour by hour, on a map of streets in Helsinki; half of them decoys."""
     simulated = ew.simulate_town(users=2 * people, locations=60, rng=np.random.default_rng(4)).traces
     r = simulated.r[:, ::3]
     xy = simulated.locations.planar()

@@ -140,7 +140,7 @@ def aggregate_first(users, tau, T, R, period=None):
     return [x / number for x in total] if number else aggregate_first(users, tau, T, R)
 
 
-def town_life(streets, diary, person, u, *, step, instants):
+def town_life(streets, diary, person, u, *, step, slots):
     """
     Places of one inhabitant of the simulated town: first the itinerary in minutes, then a look at every instant.
 
@@ -197,11 +197,11 @@ def town_life(streets, diary, person, u, *, step, instants):
             return a if f < 0.5 else b
         return road[i][j]
 
-    return [seen(k * step) for k in range(instants)]
+    return [seen(k * step) for k in range(slots)]
 
 
 def trace_shares(row, tau, T):
-    """Of one trace: share of its instants in each period, and the share of each place within it, as fractions."""
+    """Of one trace: share of its slots in each period, and the share of each place within it, as fractions."""
     lived = [t for t, r in enumerate(row) if r >= 0]
     w, share = [], []
     for period in range(T):
@@ -429,10 +429,10 @@ def semantic_seed(seed, label, nearest, number, *, par_c, par_m, par_l, c_min, m
     joins = [set() for _ in range(L)]
     if not independent:
         for left, right in itertools.pairwise(runs):
-            for source, instants in ((kept[left[-1]], right), (kept[right[0]], left[::-1])):
+            for source, slots in ((kept[left[-1]], right), (kept[right[0]], left[::-1])):
                 for r in source:
                     u = number()
-                    for d, t in enumerate(instants, start=1):
+                    for d, t in enumerate(slots, start=1):
                         if u < par_m**d:
                             joins[t].add(r)
 
@@ -674,7 +674,7 @@ def class_aware_scores(i, fakes, owner, seeds, user, R):
 
 
 def recovered(row, n, fakes, owner, seeds, user, R, best=1):
-    """A6: share of the instants of a seed found from its first n fakes, ties shared, with the prior of the others."""
+    """A6: share of the slots of a seed found from its first n fakes, ties shared, with the prior of the others."""
     M = stand_ins(fakes, owner, seeds, user, user[row], R)
     visits = [0] * R
     for s, u in zip(seeds, user, strict=True):
@@ -694,7 +694,7 @@ def recovered(row, n, fakes, owner, seeds, user, R, best=1):
 
 
 def in_common(a, b):
-    """A1: equal instants, shared places, longest run of places found in both."""
+    """A1: equal slots, shared places, longest run of places found in both."""
     runs = [
         n
         for n in range(1, len(a) + 1)
@@ -706,7 +706,7 @@ def in_common(a, b):
 
 
 def fits(kind, known, fake, person, tolerance=0.05):
-    """A12: whether a person's trace fits what instants `known` of a fake show."""
+    """A12: whether a person's trace fits what slots `known` of a fake show."""
     places = [fake[t] for t in known]
     if kind == "location":
         return all(person.count(r) >= places.count(r) for r in places)
@@ -736,7 +736,7 @@ def fits(kind, known, fake, person, tolerance=0.05):
 
 
 def tp_tv(fakes, real, R):
-    """Mean over instants of half the sum over places of the difference between shares."""
+    """Mean over slots of half the sum over places of the difference between shares."""
     total = 0
     for t in range(len(real[0])):
         for r in range(R):
@@ -774,7 +774,7 @@ def place_counts(rows, R):
 
 
 def allocation_kl(real, other, rank, L):
-    """E70: share of time of each trace at its place of this rank, sorted over the traces, KL in instants."""
+    """E70: share of time of each trace at its place of this rank, sorted over the traces, KL in slots."""
 
     def shares(rows):
         found = []
@@ -1102,7 +1102,7 @@ def winding(point, ring):
 
 
 def agreement(fake, person, label):
-    """Share of instants, both classes known, at which the two are at places of one class."""
+    """Share of slots, both classes known, at which the two are at places of one class."""
     both = [(label[f], label[s]) for f, s in zip(fake, person, strict=True) if f >= 0 and s >= 0]
     both = [(a, b) for a, b in both if a >= 0 and b >= 0]
     return sum(a == b for a, b in both) / len(both) if both else 0.0
@@ -1586,7 +1586,7 @@ def shared_classes(classes, who, overall, m_min):
 
 def shifted_likelihood(fake, kinds, shift, gain):
     """
-    ln Pr{f | s} / Pr{f}: classes `kinds` of the seed, each boundary moved by up to `shift` instants, all moves alike.
+    ln Pr{f | s} / Pr{f}: classes `kinds` of the seed, each boundary moved by up to `shift` slots, all moves alike.
 
     A boundary lies in 1 .. L - 1 and never before the one before it; `gain[c][r]` is the odds of place r in class c.
     """
@@ -1776,7 +1776,7 @@ def places_grown(days):
 
 
 def week_of(days, kind, weekend, minutes, kinds):
-    """For home and main place, by kind of day and hour: the share of instants there; NaN where there are none."""
+    """For home and main place, by kind of day and hour: the share of slots there; NaN where there are none."""
     found = []
     for place in home_and_main(days, weekend, minutes):
         shares = []
@@ -1921,7 +1921,7 @@ def trips_between(r, zone):
 
 
 def away_and_trips_by_hour(r, minutes):
-    """{hour: (per cent of known instants away from the day's main place, trips per 100 days)}, hours without any left out."""  # noqa: E501
+    """{hour: (per cent of known slots away from the day's main place, trips per 100 days)}, hours without any left out."""  # noqa: E501
     made = {}
     for hour in range(24):
         known = away = trips = 0

@@ -68,7 +68,7 @@ def spread(R, seed):
 
 @st.composite
 def cases(draw):
-    traces = draw(strategies.traces(days=2, max_instants=12))
+    traces = draw(strategies.traces(days=2, max_slots=12))
     T = draw(PERIODS)
     locations = spread(traces.R, draw(st.integers(0, 99)))
     feasible = None
@@ -266,7 +266,7 @@ def merge_periods(u):
 
 
 @settings(deadline=None)
-@given(strategies.traces(days=2, max_instants=12), st.sampled_from([2, 4]))
+@given(strategies.traces(days=2, max_slots=12), st.sampled_from([2, 4]))
 def test_one_period_is_the_pooled_model(traces, T):  # E37
     places = spread(traces.R, 3)
 

@@ -19,7 +19,7 @@ def kinds_of_people(rng, N=120, L=10, kappa=5, noise=0.3):
 
 
 class TestGroups:
-    def test_scores_are_sums_over_known_instants(self):
+    def test_scores_are_sums_over_known_slots(self):
         rng = np.random.default_rng(1)
         classes, table = rng.integers(-1, 3, (7, 5)), rng.random((4, 5, 3))
         expected = [[sum(table[a, t, c] for t, c in enumerate(row) if c >= 0) for a in range(4)] for row in classes]

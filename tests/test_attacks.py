@@ -18,9 +18,10 @@ from elsewhere.evaluation.attacks.audit import ALL, ATTACKS, order_tells, scatte
 from elsewhere.evaluation.attacks.candidates import first_maximum, shared_top
 from elsewhere.evaluation.attacks.finding import Rate, auc, user_rate, verdict, wilson
 from elsewhere.evaluation.attacks.grams import BACKOFF, SMOOTH, Grams
-from elsewhere.evaluation.attacks.inputs import Link, People, filled, free_walks
+from elsewhere.evaluation.attacks.inputs import Link, People, free_walks
 from elsewhere.evaluation.referee import membership_rates, reidentification_rate, tm_emd, tp_tv
 from elsewhere.run.presets import preset_of
+from elsewhere.traces.gaps import hold_places
 
 SERVICE = ("A17", "A18", "A19")  # have tests of their own
 RUN = tuple(a for a in ATTACKS if a not in SERVICE)
@@ -229,8 +230,8 @@ def test_background_equals_its_slow_twin(case, h):
     found = candidates.singled_out(link.fakes, known, link.people, R)
     for f, fake in enumerate(link.fakes.tolist()):
         for i, kind in enumerate(candidates.KINDS):
-            for k, instants in enumerate(known[f].tolist()):
-                who = [u for u, s in enumerate(link.people.r.tolist()) if naive.fits(kind, instants, fake, s)]
+            for k, slots in enumerate(known[f].tolist()):
+                who = [u for u, s in enumerate(link.people.r.tolist()) if naive.fits(kind, slots, fake, s)]
 
                 assert found[f, i, k] == (who[0] if len(who) == 1 else -1)
 
@@ -330,8 +331,8 @@ def test_free_walks_avoid_rare_places_and_dead_ends():
     assert set(walks.ravel()) <= {0, 1}
 
 
-def test_missing_instants_are_filled():
-    assert filled([[-1, 3, -1], [1, -1, 2]]).tolist() == [[3, 3, 3], [1, 1, 2]]
+def test_missing_slots_are_filled():
+    assert hold_places([[-1, 3, -1], [1, -1, 2]]).tolist() == [[3, 3, 3], [1, 1, 2]]
 
 
 def test_order_and_number():
@@ -359,7 +360,7 @@ USERS, PLACES, PER_SEED = 150, 48, 2
 
 
 class Emissions:
-    """Pr{f|s} that depends on how many instants are equal: sharp, or the same for all seeds."""
+    """Pr{f|s} that depends on how many slots are equal: sharp, or the same for all seeds."""
 
     def __init__(self, sharp):
         self.sharp = sharp
@@ -392,7 +393,7 @@ def world():
         return fakes
 
     def nothing_left_out():
-        # par_l = 0: most of the seed, some instants elsewhere
+        # par_l = 0: most of the seed, some slots elsewhere
         fakes = seeds[owner].copy()
         moved = rng.random(fakes.shape) < 0.3
         fakes[moved] = walks()[moved]

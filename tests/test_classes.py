@@ -237,7 +237,7 @@ def test_score_of_a_halving_is_that_of_the_definition(traces, T, kappa):
         nearest = np.sort(away, axis=1)
         if nearest.shape[1] == 1 or np.all(nearest[:, 1] - nearest[:, 0] > 1e-6):
             expected = naive.shared_information(own, other, centres.tolist())
-            assert view.told(kappa, 3) == pytest.approx(expected, abs=1e-9)
+            assert view.information(kappa, 3) == pytest.approx(expected, abs=1e-9)
 
 
 def test_score_by_hand():
@@ -246,12 +246,12 @@ def test_score_by_hand():
     views = room._views(graph_of(traces), np.array([True, True, False, False]))
 
     # both halves say {0, 1} and {2, 3}: log 2, of which a third by chance; one class says nothing
-    assert [view.told(2, 0) for view in views] == pytest.approx([np.log(2) * 2 / 3] * 2)
-    assert [view.told(1, 0) for view in views] == pytest.approx([0, 0])
+    assert [view.information(2, 0) for view in views] == pytest.approx([np.log(2) * 2 / 3] * 2)
+    assert [view.information(1, 0) for view in views] == pytest.approx([0, 0])
 
     # halves that know no common place tell nothing of each other
     apart = ew.Traces([[0, 0, 2], [1, 1, 3]], ew.Locations(n=4))
-    assert [view.told(2, 0) for view in room._views(graph_of(apart), np.array([True, False]))] == [0, 0]
+    assert [view.information(2, 0) for view in room._views(graph_of(apart), np.array([True, False]))] == [0, 0]
 
 
 class Scores:
@@ -260,7 +260,7 @@ class Scores:
     def __init__(self, scores):
         self.scores, self.tried = scores, []
 
-    def told(self, kappa, entropy):
+    def information(self, kappa, entropy):
         self.tried.append(kappa)
         return self.scores(kappa)
 
@@ -339,7 +339,7 @@ def test_number_is_the_same_whatever_places_and_users_are_called(town):
     assert room.number_of_classes(after, moved, 30, 1) == room.number_of_classes(before, halves, 30, 1)
     for one, other in zip(room._views(before, halves[0]), room._views(after, moved[0]), strict=True):
         np.testing.assert_allclose(other.rows, one.rows, atol=1e-9)
-        assert other.told(6, 1) == pytest.approx(one.told(6, 1), abs=1e-9)
+        assert other.information(6, 1) == pytest.approx(one.information(6, 1), abs=1e-9)
 
 
 def test_halves_are_halves(town):

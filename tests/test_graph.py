@@ -58,7 +58,7 @@ def test_equals_the_double_loop(traces, T):
 @given(st.data())
 def test_users_of_different_lengths_meet_exactly(data):
     traces = data.draw(strategies.traces(max_users=4, min_users=2, max_places=5, days=3))
-    # break the equal number of rows per user, and of instants per row, without emptying any user
+    # break the equal number of rows per user, and of slots per row, without emptying any user
     keep = [0, *[i for i in range(1, len(traces)) if i % 3 == 0 or data.draw(st.booleans())]]
     r = traces.r[keep].copy()
     for row in range(len(r)):

@@ -35,7 +35,6 @@ MAY_IMPORT |= dict.fromkeys(TOP, MAY_IMPORT["reports"])
 ONLY_IN = {
     "numba": r".*/(_(\w+_)?kernels|_jit)\.py",
     "matplotlib": r"elsewhere/reports/.*",
-    "bokeh": r"elsewhere/reports/.*",
     "dask": r"elsewhere/scale\.py",
     "distributed": r"elsewhere/scale\.py",
     "starlette": r"elsewhere/serve(/.*|\.py)",

@@ -522,8 +522,8 @@ def test_result_is_plain_and_names_its_axes():
     assert len(found.table()) == 2 * 4 * 2
 
 
-def test_error_at_exposed_instants_and_at_all():
-    # beta = 1: both are one; nothing exposed: no error at exposed instants
+def test_error_at_exposed_slots_and_at_all():
+    # beta = 1: both are one; nothing exposed: no error at exposed slots
     where, train, test = persons(np.random.default_rng(1), U=4, L=10, R=6)
     always = ew.evaluate_lbs(
         train, test, {"u": uniform_iid(6, 10)}, beta=1, n_fakes=[1], locations=where, rng=np.random.default_rng(2)
@@ -538,7 +538,7 @@ def test_error_at_exposed_instants_and_at_all():
     assert hardly.to_dict()["generators"]["u"]["1"]["error"]["aggregate"]["tracking"]["exposed"]["median"] is None
 
 
-def test_missing_instants_are_never_sent_nor_counted():
+def test_missing_slots_are_never_sent_nor_counted():
     truth = np.array([[0, -1, 0, -1]] * 3)
     found = ew.evaluate_lbs(
         truth,
@@ -570,7 +570,7 @@ def test_users_are_matched_by_label():
 
 
 def lives_by_hand(people, homes, days=10):
-    """Each of them at home until six, at work from nine to five, in between and after at home: 24 instants a day."""
+    """Each of them at home until six, at work from nine to five, in between and after at home: 24 slots a day."""
     rows = np.array([[h] * 9 + [h + 1] * 8 + [h] * 7 for h in homes])
     users = np.repeat([f"{people} {h}" for h in homes], days)
     return ew.Traces(np.repeat(rows, days, axis=0), ew.Locations(n=200), users=users, step_minutes=60)

@@ -42,7 +42,7 @@ def test_measures_of_a_life_equal_their_slow_twin(case):
 
 
 def test_a_week_by_hand():
-    # four instants a day, every six hours: a night at 0, work at 1 on weekdays, one evening at 2
+    # four slots a day, every six hours: a night at 0, work at 1 on weekdays, one evening at 2
     where = ew.Locations(xy=[[0, 0], [3, 0], [0, 4]])
     rows = [[0, 1, 1, 0]] * 4 + [[0, 1, 1, 2]] + [[0, 0, 0, 0]] * 2
     dates = np.arange("2024-03-04", "2024-03-11", dtype="datetime64[D]")  # a Monday to a Sunday
@@ -163,7 +163,7 @@ def test_growth_and_week_equal_their_slow_twins(case):
 
 
 def the_same_life(place, people, days=3):
-    """People who all live one life: at 0 until noon, then at `place`; four instants a day."""
+    """People who all live one life: at 0 until noon, then at `place`; four slots a day."""
     where = ew.Locations(xy=[[0, 0], [3, 0], [0, 4], [6, 8]])
     users = np.repeat([f"{place} {i}" for i in range(people)], days)
     dates = np.tile(np.arange("2024-03-04", f"2024-03-0{4 + days}", dtype="datetime64[D]"), people)

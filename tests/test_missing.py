@@ -48,7 +48,7 @@ def test_days_with_gaps_become_fakes(preset, files, tmp_path):
 
     assert len(made.pool) > 0
     assert (made.pool.traces.r >= 0).all()
-    assert any("were drawn by Gibbs sampling" in note for note in made.told["read"]["notes"])
+    assert any("were drawn by Gibbs sampling" in note for note in made.facts["read"]["notes"])
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
     assert manifest["provenance"]["reading"]["missing"] == "gibbs"
 

@@ -30,17 +30,17 @@ def browser():
         yield one
 
 
-def town(lives=40, places=60, days=2, seed=3, instants=24):
+def town(lives=40, places=60, days=2, seed=3, slots=24):
     """Lives that sleep at home, work somewhere else, and go somewhere in between, on the coast of Helsinki."""
     rng = np.random.default_rng(seed)
-    r = np.repeat(rng.integers(places, size=(lives * days, 1)), instants, axis=1)
+    r = np.repeat(rng.integers(places, size=(lives * days, 1)), slots, axis=1)
     r[:, 9:17] = rng.integers(places, size=(lives * days, 1))
     r[:, 19] = rng.integers(places, size=lives * days)
     r[0] = 5  # somebody who stays in
     where = Locations(lat=60.19 + rng.normal(0, 0.02, places), lon=24.95 + rng.normal(0, 0.05, places))
     when = np.tile(np.arange(np.datetime64("2024-03-04"), np.datetime64("2024-03-04") + days), lives)
     users = np.repeat([rng.bytes(16).hex() for _ in range(lives)], days)
-    return Pool(Traces(r, where, users=users, dates=when, step_minutes=1440 / instants, tz="Europe/Helsinki"), {})
+    return Pool(Traces(r, where, users=users, dates=when, step_minutes=1440 / slots, tz="Europe/Helsinki"), {})
 
 
 @pytest.fixture(scope="module")
@@ -278,7 +278,7 @@ def test_a_device_is_let_in_and_shut_out(browser, service):
 
 
 def test_a_spent_pool_says_so(browser, tmp_path):
-    pool_of(6, days=1, instants=24).save(tmp_path / "pool")
+    pool_of(6, days=1, slots=24).save(tmp_path / "pool")
     with serving(tmp_path / "pool") as (told, _):
         device = json.loads(asked(told["url"], "POST", "/v1/devices", told["owner_token"])[1])["token"]
         assert asked(told["url"], "GET", "/v1/buckets/0", device)[0] == 200
@@ -355,7 +355,7 @@ def test_by_keyboard_alone(browser, service):
 
 
 def test_five_thousand_fakes(browser, tmp_path):
-    town(5000, places=800, days=1, instants=48).save(tmp_path / "pool")
+    town(5000, places=800, days=1, slots=48).save(tmp_path / "pool")
     with serving(tmp_path / "pool") as (told, _), inside(browser, told["url"], told["owner_token"]) as visit:
         page = visit.page
         count = page.inner_text("#matches")

@@ -22,12 +22,12 @@ LOOSE = {"par_s": 1, "par_i": 1000, "k": 1}
 
 
 def spread(L, T):
-    """Periods of L instants that cover the day evenly."""
+    """Periods of L slots that cover the day evenly."""
     return [t * T // L for t in range(L)]
 
 
 def trace(*counts, first=0):
-    """A trace with so many instants at place `first`, at the next place, ..."""
+    """A trace with so many slots at place `first`, at the next place, ..."""
     return np.repeat(np.arange(first, first + len(counts)), counts)
 
 
@@ -43,14 +43,14 @@ def cases(draw, *, gaps=True, min_alternates=1):
 
 
 def fractions(L):
-    """Thresholds that similarities of L instants often meet exactly."""
+    """Thresholds that similarities of L slots often meet exactly."""
     common = st.sampled_from([Fraction(0), Fraction(1, 10), Fraction(1, 2), Fraction(1, 3), Fraction(1)])
     return st.one_of(common, st.builds(Fraction, st.integers(0, L), st.just(L)))
 
 
 @pytest.fixture(scope="module")
 def tokyo():
-    """The 1,000 PF people: 500 seeds, then 500 others; 30 instants each."""
+    """The 1,000 PF people: 500 seeds, then 500 others; 30 slots each."""
     path = PF / "pf_tokyo_traces.csv.gz"
     if not path.exists():
         pytest.skip("needs the PF Tokyo traces beside the project (../shared/data)")
@@ -138,7 +138,7 @@ class TestAgainstTheDefinition:
         assert (verdict.sim, verdict.sim_s) == (0.6, 0.9)
 
     def test_seed_comes_first(self):
-        # E26: the seed lives three quarters of its instants in the first period, where both agree
+        # E26: the seed lives three quarters of its slots in the first period, where both agree
         seed, fake = [0, 0, 0, -1, 1, -1, -1, -1], [2, 2, -1, -1, 3, 4, 5, 6]
         first, second = Fraction(3, 4) * 1, Fraction(1, 4) * Fraction(1, 4)
 
@@ -157,7 +157,7 @@ class TestThresholds:
         assert verdict.sim == common / 30
 
     @pytest.mark.parametrize("L", [7, 30, 49, 72, 96, 1000])
-    def test_every_share_of_the_instants_is_met_exactly(self, L):
+    def test_every_share_of_the_slots_is_met_exactly(self, L):
         seed = trace(L)
         for common in range(1, min(L, 40)):
             fake, share = trace(common, L - common), common / L
@@ -193,7 +193,7 @@ class TestThresholds:
         assert ew.privacy_test(fake, seed, [alternate], par_d=np.nextafter(0.1, 1)).alternates == (stay < 28)
 
     def test_differences_of_traces_with_gaps_are_exact(self):
-        # 9 of 10 instants against 3 of 3: a difference of exactly 1/10, from other denominators
+        # 9 of 10 slots against 3 of 3: a difference of exactly 1/10, from other denominators
         fake, seed = trace(30), np.array([0] * 27 + [1] * 3)
         alternate = np.array([0, 0, 0] + [-1] * 27)
 
@@ -219,8 +219,8 @@ class TestThresholds:
         assert set(after.rejected_by) <= set(before.rejected_by)
 
     @pytest.mark.parametrize(("L", "T"), [(4_000, 24), (40_000, 4)])
-    def test_more_instants_than_exact_arithmetic_holds(self, L, T):
-        # the least common multiple of the periods' instants does not fit, or fits but for its products
+    def test_more_slots_than_exact_arithmetic_holds(self, L, T):
+        # the least common multiple of the periods' slots does not fit, or fits but for its products
         rng = np.random.default_rng(1)
         rows = np.array([rng.choice(3, L, p=p) for p in ([0.5, 0.3, 0.2], [0.2, 0.7, 0.1], [0.4, 0.3, 0.3])])
         rows[rng.random(rows.shape) < 0.3] = -1
@@ -373,7 +373,7 @@ class TestAlternates:
         assert ew.privacy_test(fake, seed, [alternate], min_sim=0.125).passed
         assert ew.privacy_test(fake, seed, [alternate], min_sim=0.126).rejected_by == ("min_sim",)
 
-    def test_alternates_may_have_other_instants(self):
+    def test_alternates_may_have_other_slots(self):
         hourly = ew.Traces([[4, 4, 4, 5]], ew.Locations(n=12), users=["a"], step_minutes=360)
 
         assert ew.privacy_test(self.FAKE, self.SEED, hourly).alternates == 1
@@ -433,7 +433,7 @@ class TestAgainstAllSeeds:
         assert verdict.passed
 
     def test_the_quantile_is_that_of_95_in_100(self):
-        # stranger i spends i of 100 instants at the other seed's place
+        # stranger i spends i of 100 slots at the other seed's place
         own, other = trace(100), trace(100, first=1)
         strangers = [trace(i, 100 - i, first=1) for i in range(1, 101)]
 

@@ -66,7 +66,7 @@ def test_a_single_instant_has_no_transition():
     assert u.alpha().tolist() == [0]
 
 
-def test_moves_carry_the_periods_of_both_instants():  # E2, E24
+def test_moves_carry_the_periods_of_both_slots():  # E2, E24
     # 05:40 is night, 06:00 and 06:20 are morning
     u = ew.fit_profiles(trace(0, 1, 0, start="05:40"), periods=4)[0]
 

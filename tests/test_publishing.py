@@ -155,7 +155,7 @@ def test_steps_equal_their_slow_twin(data):
     assert step_distance(a, a) == step_distance(a, a, np.array(position)) == 0
 
 
-@given(traces(min_users=2, max_instants=8), st.integers(0, 2))
+@given(traces(min_users=2, max_slots=8), st.integers(0, 2))
 def test_time_allocation_equals_its_slow_twin(t, rank):
     other = (t.r + t.r[:, ::-1]) % t.R
     a, b = metrics.top_shares(t.r)[:, rank], metrics.top_shares(other)[:, rank]
@@ -276,7 +276,7 @@ def test_visits_follow_the_tables_of_the_paper():
         assert found[name]["single"] == pytest.approx(naive.kl_of_counts(top, [sum(top)] + [0] * (n - 1)))
 
 
-def test_time_of_day_is_a_mean_over_instants():
+def test_time_of_day_is_a_mean_over_slots():
     real, other = [[0, 0], [0, 1]], [[1, 0], [0, 1]]
     found = ew.evaluate_publishing(real, None, other).beyond
 
@@ -399,7 +399,7 @@ def test_result_is_plain_and_repeatable_and_says_little():
     }
 
 
-def test_missing_instants_are_no_visits():
+def test_missing_slots_are_no_visits():
     holes = np.array([[0, -1, 1, 1], [2, 2, -1, 0]])
     found = ew.evaluate_publishing(holes, holes[::-1], holes)
 

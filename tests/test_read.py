@@ -197,7 +197,7 @@ def test_slots_of_coordinates_alone_become_grid_cells_and_are_merged():
     assert ew.read_traces(slots, cells=1).r.tolist() == [[0] * 72]
 
 
-def test_missing_instants_of_slots_are_marked_or_absent():
+def test_missing_numbered_slots_are_marked_or_absent():
     marked = {"uid": ["a"] * 4 + ["b"] * 4, "slot": [0, 1, 2, 3] * 2, "loc": [0, -1, 1, 1, 0, 0, 0, 0]}
     absent = {"uid": ["a"] * 3 + ["b"] * 4, "slot": [0, 2, 3, 0, 1, 2, 3], "loc": [0, 1, 1, 0, 0, 0, 0]}
     empty = {"uid": marked["uid"], "slot": marked["slot"], "loc": ["0", "", "1", "1", "0", "0", "0", "0"]}

@@ -150,7 +150,7 @@ def test_day_features_equal_their_slow_twin(case):
 
 
 def test_day_features_by_hand():
-    # at 0 for two instants, to 1 and back, then on to 2 by 1
+    # at 0 for two slots, to 1 and back, then on to 2 by 1
     day = np.array([[0, 0, 1, 0, 1, 2, 2, 2]])
     where = ew.Locations(xy=[[0, 0], [3, 0], [3, 4]])
     reference = Grams(People(np.array([[0, 1, 0, 1, 1, 1, 1, 1]]), np.arange(1), 1), 3, np.zeros(8, dtype=int))

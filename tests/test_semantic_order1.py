@@ -112,7 +112,7 @@ def test_the_order_of_arguments_matters():
 
 
 @unhurried
-@given(strategies.traces(min_users=2, max_users=2, max_places=5, max_instants=10), PERIODS, MAPPING)
+@given(strategies.traces(min_users=2, max_users=2, max_places=5, max_slots=10), PERIODS, MAPPING)
 def test_small_cases_are_solved_and_proven(traces, T, mapping):
     (u, v), (a, b) = fitted(traces.r, traces.R, T)
     optimum = naive.first_order_sim_s(a, b, traces.R, common=mapping == "common")

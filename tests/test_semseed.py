@@ -265,7 +265,7 @@ def test_reach_has_the_law_of_par_m(merge):
         assert within_wilson(backwards[d], 12 * n, 0.7 ** (d + 1))
 
 
-def test_the_instants_a_place_joins_are_contiguous():
+def test_the_slots_a_place_joins_are_contiguous():
     seed = [0] * 6 + [12] * 9
     broken = 0
     for merge in ("reach", "independent"):
@@ -417,7 +417,7 @@ def test_arrays_that_do_not_fit(seed, label, more, code):
     assert caught.value.code == code
 
 
-def test_instants_are_counted_from_0():
+def test_slots_are_counted_from_0():
     semseed = SemanticSeed.of([[0], [1]])
 
     assert [places.tolist() for places in semseed] == [[0], [1]]

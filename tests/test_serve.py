@@ -54,7 +54,7 @@ class Asked:
 
 @pytest.fixture
 def service(tmp_path):
-    return Asked(tmp_path, pool_of(30, days=3, instants=24))
+    return Asked(tmp_path, pool_of(30, days=3, slots=24))
 
 
 def test_health_says_the_version_and_nothing_else(service):
@@ -100,7 +100,7 @@ def test_tokens_end_when_revoked_and_roles_are_kept_apart(service):
 
 
 def test_the_whole_pool_is_for_its_owner_alone(tmp_path):
-    pool = pool_of(30, days=3, instants=24)
+    pool = pool_of(30, days=3, slots=24)
     service = Asked(tmp_path, pool)
     phone, life = service.device()["token"], str(pool.traces.users[0])
     paths = ["/v1/pool", "/v1/pool/days/0", "/v1/pool/days/99", f"/v1/lives/{life}", "/v1/lives/nobody"]
@@ -122,7 +122,7 @@ def test_the_whole_pool_is_for_its_owner_alone(tmp_path):
 
 
 def test_a_shorter_life_has_no_later_day(tmp_path):
-    pool = pool_of(6, days=2, instants=4)
+    pool = pool_of(6, days=2, slots=4)
     fewer = Pool(pool.traces.select(np.arange(11)), {})
     service = Asked(tmp_path, fewer)
 
@@ -223,13 +223,13 @@ def test_formats_of_a_bucket_hold_the_same_days(service, tmp_path):
 @given(
     lives=st.integers(1, 6),
     days=st.integers(1, 3),
-    instants=st.sampled_from([1, 2, 24, 7]),
+    slots=st.sampled_from([1, 2, 24, 7]),
     seed=st.integers(0, 99),
     dates=st.booleans(),
     data=st.data(),
 )
-def test_a_bucket_has_the_same_length_whatever_lives_are_in_it(lives, days, instants, seed, dates, data):
-    pool = pool_of(lives, days, instants, seed=seed, dates=dates)
+def test_a_bucket_has_the_same_length_whatever_lives_are_in_it(lives, days, slots, seed, dates, data):
+    pool = pool_of(lives, days, slots, seed=seed, dates=dates)
     r = pool.traces.r.copy()
     r[data.draw(st.integers(0, len(r) - 1)), 1:] = -1  # a day of one instant
     r[:, ::2][:, 1:] = -1  # and gaps everywhere
@@ -422,7 +422,7 @@ def test_schemathesis_finds_nothing(tmp_path, role):
     tool = Path(sys.executable).with_name("schemathesis")
     if not tool.exists():
         pytest.skip("schemathesis is not installed")
-    pool_of(40, days=2, instants=24).save(tmp_path / "pool")
+    pool_of(40, days=2, slots=24).save(tmp_path / "pool")
     with serving(tmp_path / "pool", "--rate", "1000000") as (told, _):
         token = told["owner_token"]
         if role == "device":

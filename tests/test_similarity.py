@@ -185,7 +185,7 @@ def test_the_conditional_not_the_joint_enters():
     assert sum(w * w for w in u.w) < 1  # what the joint would give (E1)
 
 
-def test_a_period_without_instants_of_v_adds_nothing():
+def test_a_period_without_slots_of_v_adds_nothing():
     u, v = from_counts(2, [[3, 0], [0, 1]], [[2, 2], [0, 0]])
     d = np.array([[0, 0.2], [0.2, 0]])
 
@@ -418,7 +418,7 @@ def test_renaming_places_changes_sim_s_in_nothing(traces, T, mapping, random):
     assert ew.geographic_similarity(after[0], after[1]) == ew.geographic_similarity(before[0], before[1])
 
 
-def test_order_0_is_blind_to_the_order_of_instants():
+def test_order_0_is_blind_to_the_order_of_slots():
     u, shuffled = people("00011223", "21003102")
 
     assert ew.semantic_similarity(u, shuffled).sim == 1

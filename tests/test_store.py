@@ -15,17 +15,17 @@ from elsewhere.serve.store import PoolSpent, SqliteStore, digest_of, open_store
 from elsewhere.traces.model import Locations, Traces
 
 
-def pool_of(lives=40, days=2, instants=4, places=9, seed=1, dates=True):
+def pool_of(lives=40, days=2, slots=4, places=9, seed=1, dates=True):
     """Random lives; their ids tell them apart."""
     rng = np.random.default_rng(seed)
-    r = rng.integers(places, size=(lives * days, instants))
+    r = rng.integers(places, size=(lives * days, slots))
     when = np.tile(np.arange(np.datetime64("2024-03-04"), np.datetime64("2024-03-04") + days), lives)
     traces = Traces(
         r,
         Locations(lat=60 + 0.01 * np.arange(places), lon=24 + 0.01 * np.arange(places)),
         users=np.repeat([rng.bytes(16).hex() for _ in range(lives)], days),
         dates=when if dates else None,
-        step_minutes=1440 / instants,
+        step_minutes=1440 / slots,
         tz="Europe/Helsinki",
     )
     return Pool(traces, {})

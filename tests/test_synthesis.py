@@ -102,7 +102,7 @@ def test_golden_uniform_chain_with_one_candidate(decode):
 
 
 @pytest.mark.parametrize("decode", DECODERS)
-def test_ten_thousand_instants_of_unlikely_moves(decode):
+def test_ten_thousand_slots_of_unlikely_moves(decode):
     # only 0 -> 1 -> 0 ... is possible, at 1e-12 per move
     L = 10_000
     p = np.broadcast_to(np.array([[0, 1e-12], [1e-12, 0]]), (L - 1, 2, 2))
@@ -111,7 +111,7 @@ def test_ten_thousand_instants_of_unlikely_moves(decode):
     assert path == tuple(t % 2 for t in range(L))
 
 
-def test_ten_thousand_instants_are_decoded_exactly():
+def test_ten_thousand_slots_are_decoded_exactly():
     # dwelling at 1 pays off only on the whole: .9^n against .5 .5 .8^n
     L = 10_000
     p = np.broadcast_to(np.array([[0.8, 0.2], [0.1, 0.9]]), (L - 1, 2, 2))

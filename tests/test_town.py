@@ -156,7 +156,7 @@ class TestKernel:
         for i in range(n):
             person = (people.keep[i].tolist(), people.late[i], people.outgoing[i], people.pace[i])
             diary = (diaries.cdf[people.habit[i]].tolist(), kinds)
-            ref = naive.town_life(streets, diary, person, u[i].tolist(), step=step, instants=out.shape[1])
+            ref = naive.town_life(streets, diary, person, u[i].tolist(), step=step, slots=out.shape[1])
             assert out[i].tolist() == ref
 
     def test_diaries_are_the_tables(self):

@@ -32,7 +32,7 @@ HERE = (60.123456789, 24.987654321)
 
 
 def wallet_of(pool=None, **options):
-    return Wallet(pool or pool_of(40, days=7, instants=24), secret=SECRET, **options)
+    return Wallet(pool or pool_of(40, days=7, slots=24), secret=SECRET, **options)
 
 
 class Service:
@@ -112,7 +112,7 @@ def test_whatever_leaves_is_rounded_alike_and_on_the_globe(lat, lon, decimals, d
 
 
 def test_personas_are_nested_the_same_every_time_and_others_with_another_secret():
-    pool = pool_of(40, days=7, instants=24)
+    pool = pool_of(40, days=7, slots=24)
     many = Wallet(pool, secret=SECRET).positions(NOON, decoys=10)
     shuffled = Pool(pool.traces.select(np.random.default_rng(3).permutation(len(pool))), {})
 
@@ -187,7 +187,7 @@ def test_lives_of_few_days_live_the_day_that_fits_best(dates, today, expected):
 
 
 def test_hours_of_the_pool_and_zones_of_the_question():
-    # 8 instants from 08:00 on, an hour each; place = hour
+    # 8 slots from 08:00 on, an hour each; place = hour
     traces = Traces(
         [np.arange(8)],
         Locations(lat=np.arange(8.0), lon=np.zeros(8)),
@@ -211,7 +211,7 @@ def test_hours_of_the_pool_and_zones_of_the_question():
     assert hour(datetime(2024, 3, 4, 22)) == 7
 
 
-def test_missing_instants_are_those_next_to_them():
+def test_missing_slots_are_those_next_to_them():
     traces = Traces([[-1, 3, -1, -1, 5, -1]], Locations(lat=np.arange(6.0), lon=np.zeros(6)), step_minutes=240)
     wallet = wallet_of(Pool(traces, {}))
     at = [round(wallet.positions(datetime(2024, 3, 4, 4 * s, 1), decoys=1)[0][0]) for s in range(6)]
@@ -220,7 +220,7 @@ def test_missing_instants_are_those_next_to_them():
 
 
 def test_a_spot_is_near_its_place_and_nearer_to_it_than_to_any_other():
-    pool = pool_of(30, days=3, instants=24, places=9)
+    pool = pool_of(30, days=3, slots=24, places=9)
     wallet = wallet_of(pool, decimals=8)
     where = pool.traces.locations
     spots = {spot for h in range(24) for spot in wallet.positions(datetime(2024, 3, 4, h), decoys=30)}
@@ -481,7 +481,7 @@ def test_without_a_library_it_is_said_what_to_install(monkeypatch, library, meth
 def test_the_secret_is_drawn_once_and_kept_for_its_owner_alone(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     pool = tmp_path / "pool"
-    pool_of(20, days=7, instants=24).save(pool)
+    pool_of(20, days=7, slots=24).save(pool)
     first, second = (Wallet.load(pool).positions(NOON) for _ in range(2))
     kept = tmp_path / "state" / "elsewhere" / "secret"
 

@@ -110,7 +110,7 @@ def test_geometry_and_every_other_role_can_be_written(tmp_path):
     assert ew.read_traces(tmp_path / "b.csv", locations=PLACES).r.tolist() == two_days().r.tolist()
 
 
-def test_missing_instants_and_a_skipped_hour_have_no_line(tmp_path):
+def test_missing_slots_and_a_skipped_hour_have_no_line(tmp_path):
     r = np.where(np.arange(72) < 30, -1, 0)[None]
     traces = ew.Traces(r, PLACES, dates=["2013-03-10"], users=["a"], tz="America/New_York")
     ew.write_traces(traces, tmp_path / "a.csv")

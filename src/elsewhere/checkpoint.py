@@ -164,10 +164,10 @@ class Checkpoint:
 
         `OSError` where the system refuses it, or leaves a part of it: the error names what is left.
         """
-        gone = self.folder.with_name(f".{self.folder.name}{PARTIAL}{secrets.token_hex(4)}")
+        aside = self.folder.with_name(f".{self.folder.name}{PARTIAL}{secrets.token_hex(4)}")
         try:
-            self.folder.rename(gone)
-            shutil.rmtree(gone)
+            self.folder.rename(aside)
+            shutil.rmtree(aside)
         finally:
             self.close()
 
@@ -180,22 +180,22 @@ class Checkpoint:
         if not files:
             return None
         try:
-            told = read_index(self.folder / JOB)
+            index = read_index(self.folder / JOB)
         except (OSError, ValueError):
-            told = {}
-        if told.get("kind") != KIND or any(path.name != JOB and path.suffix != PART for path in files):
+            index = {}
+        if index.get("kind") != KIND or any(path.name != JOB and path.suffix != PART for path in files):
             raise OutputRefused(
                 f"{self.folder} holds something else than a run that was stopped: move it away, or choose another "
                 "output."
             )
-        if told.get("key") != self.key and not force:
+        if index.get("key") != self.key and not force:
             raise OutputRefused(
                 f"{self.folder} holds a run that was stopped, and this is another: the input has changed, an option "
                 "that makes fakes, or the version. The command of that run goes on with it; to give it up, remove the "
                 "folder, or pass `force=True`.",
                 code="E_UNFINISHED",
             )
-        return str(told.get("key"))
+        return str(index.get("key"))
 
     def _seal(self, name: str) -> bytes:
         return f"{KIND} {self.key} {name}".encode()
@@ -334,11 +334,11 @@ class _Writer:
     def _table(self, value: Any) -> list[Any]:
         """Return what tells a table of a caller from another: not read back."""
         columns = [value] if not hasattr(value, "columns") else [value[name] for name in value.columns]
-        told = [
+        digests = [
             [str(c.name), str(c.dtype), np.asarray(c if c.dtype.kind in "biufmM" else c.astype(str).astype(object))]
             for c in columns
         ]
-        return ["table", self.node(told), self.node(np.asarray(value.index.astype(str)).astype(object))]
+        return ["table", self.node(digests), self.node(np.asarray(value.index.astype(str)).astype(object))]
 
 
 def _csr(value: Any) -> tuple[Any, ...]:
@@ -364,9 +364,9 @@ class _Reader:
             return self.arrays[rest[0]][()]
         if word == "same":
             return self.held[rest[0]]
-        found = self._formed(word, rest)
-        self.held.append(found)
-        return found
+        value_read = self._formed(word, rest)
+        self.held.append(value_read)
+        return value_read
 
     def _formed(self, word: str, rest: list[Any]) -> Any:
         if word == "array":
@@ -392,10 +392,10 @@ class _Reader:
         cls = _class_of(rest[0])
         if word == "named":
             return tuple.__new__(cls, [self.value(v) for v in rest[1]])
-        made = cls.__new__(cls)
+        thing = cls.__new__(cls)
         for name, each in rest[1].items():
-            object.__setattr__(made, name, self.value(each))
-        return made
+            object.__setattr__(thing, name, self.value(each))
+        return thing
 
 
 def _class_of(name: str) -> Any:
@@ -403,12 +403,12 @@ def _class_of(name: str) -> Any:
     module, _, path = name.partition(":")
     if not module.startswith("elsewhere."):
         raise ValueError("a class of another package")
-    found: Any = importlib.import_module(module)
+    thing: Any = importlib.import_module(module)
     for part in path.split("."):
-        found = getattr(found, part)
-    if not isinstance(found, type):
+        thing = getattr(thing, part)
+    if not isinstance(thing, type):
         raise ValueError("not a class")
-    return found
+    return thing
 
 
 @contextlib.contextmanager

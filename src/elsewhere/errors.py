@@ -191,14 +191,14 @@ def require_between(
 
     NaN lies in no interval; what is no number (a text that reads like one, an array) neither.
     """
-    given: object = value
+    anything: object = value
     try:
-        number = float(given) if isinstance(given, Real) else float("nan")
+        number = float(anything) if isinstance(anything, Real) else float("nan")
     except OverflowError:
         number = float("inf")
     above = number > low if open_low else number >= low
     below = number < high if open_high else number <= high
-    if isinstance(given, bool) or not (above and below):
+    if isinstance(anything, bool) or not (above and below):
         left, right = "(" if open_low else "[", ")" if open_high else "]"
         raise InvalidParameter(f"`{name}` must be in {left}{low:g}, {high:g}{right}, got {value!r}.")
     return number
@@ -206,8 +206,8 @@ def require_between(
 
 def require_whole(name: str, value: int, low: int, high: int | None = None) -> int:
     """Return `value` as int if it is a whole number in [low, high], else `InvalidParameter`."""
-    given: object = value
-    whole = not isinstance(given, bool) and isinstance(given, Integral)
+    anything: object = value
+    whole = not isinstance(anything, bool) and isinstance(anything, Integral)
     if not whole or value < low or (high is not None and value > high):
         upper = "" if high is None else f" and at most {high}"
         raise InvalidParameter(f"`{name}` must be a whole number, at least {low}{upper}, got {value!r}.")
@@ -217,6 +217,6 @@ def require_whole(name: str, value: int, low: int, high: int | None = None) -> i
 def require_choice(name: str, value: str, choices: tuple[str, ...]) -> str:
     """Return `value` if it is one of `choices`, else `InvalidParameter` listing them."""
     if value not in choices:
-        listed = ", ".join(f'"{c}"' for c in choices)
-        raise InvalidParameter(f"`{name}` must be one of {listed}, got {value!r}.")
+        listing = ", ".join(f'"{c}"' for c in choices)
+        raise InvalidParameter(f"`{name}` must be one of {listing}, got {value!r}.")
     return value

@@ -50,9 +50,9 @@ def check_folder(folder: Path, *, force: bool = False) -> None:
         nearest = next(p for p in (folder, *folder.absolute().parents) if p.exists())
         if not nearest.is_dir():
             raise OutputRefused(f"{folder} cannot be written: {nearest} is a file.")
-        tried = Path(tempfile.mkdtemp(prefix=_hidden(folder, PARTIAL), dir=nearest))  # a name that `clean_up` knows
+        trial = Path(tempfile.mkdtemp(prefix=_hidden(folder, PARTIAL), dir=nearest))  # a name that `clean_up` knows
         with contextlib.suppress(FileNotFoundError):  # another process that cleans up may have taken it away
-            tried.rmdir()
+            trial.rmdir()
     except PermissionError:
         raise OutputRefused(f"{folder} cannot be written: no permission in {nearest}.") from None
     except OSError as error:
@@ -127,8 +127,8 @@ class _Stage:
             return
         if not force and _contents(self.folder):
             raise OutputRefused(f"{self.folder} is no longer empty: something else was written there meanwhile.")
-        gone = [] if outdated is None else sorted(outdated(self.folder))
-        write_files(self.new, {OUTDATED: json.dumps(gone).encode()})
+        obsolete = [] if outdated is None else sorted(outdated(self.folder))
+        write_files(self.new, {OUTDATED: json.dumps(obsolete).encode()})
         # under this name it is complete: whoever finds it can finish
         ready = self.new.with_name(self.new.name.replace(PARTIAL, READY))
         self.new.rename(ready)
@@ -276,10 +276,10 @@ def write_files(folder: Path, files: dict[str, bytes]) -> None:
 def make_folder(folder: Path) -> list[Path]:
     """Make a folder and those above it, each for its owner alone; those that were missing, outermost first."""
     # `parents=True` would make the folders above with the permissions of the umask
-    made = list(reversed([p for p in (folder, *folder.parents) if not p.exists()]))
-    for missing in made:
+    new_folders = list(reversed([p for p in (folder, *folder.parents) if not p.exists()]))
+    for missing in new_folders:
         missing.mkdir(mode=0o700, exist_ok=True)
-    return made
+    return new_folders
 
 
 def read_regular(path: Path, largest: int) -> bytes:

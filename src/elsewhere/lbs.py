@@ -213,12 +213,12 @@ class Wallet:
         truth = self._rounded(*_degrees(lat, lon))
         queries = [(truth, True), *((place, False) for place in self.positions(when, decoys=decoys))]
         secrets.SystemRandom().shuffle(queries)
-        asked = [_Query(fn, place) for place, _ in queries]
-        _send(asked, self.pause)
+        pending = [_Query(fn, place) for place, _ in queries]
+        _send(pending, self.pause)
         deadline = time.monotonic() + self.wait + self.pause * decoys
-        for query in asked:
+        for query in pending:
             query.done.wait(max(0.0, deadline - time.monotonic()))
-        mine = next(query for query, (_, true) in zip(asked, queries, strict=True) if true)
+        mine = next(query for query, (_, true) in zip(pending, queries, strict=True) if true)
         answer: Answer = mine.result(self.wait)
         return answer
 
@@ -380,9 +380,9 @@ class Wallet:
         weeks = ((life.days[-1].date or first) - first).days // 7 + 1
         whole = max(1, weeks - 1 if len(by_date) < 7 * weeks else weeks)
         shift = self._number("week", life.id) % whole
-        wanted = first + timedelta(days=(number - first.toordinal() + 7 * shift) % (7 * whole))
-        if wanted in by_date:
-            return by_date[wanted]
+        target = first + timedelta(days=(number - first.toordinal() + 7 * shift) % (7 * whole))
+        if target in by_date:
+            return by_date[target]
         for alike in (
             lambda d: d.weekday() == today.weekday(),
             lambda d: (d.weekday() >= 5) == (today.weekday() >= 5),
@@ -403,8 +403,8 @@ class Wallet:
 
         People are never at the very middle of a cell, and a service that knows the map would look for who is.
         """
-        drawn = self._drawn("spot", life.id, str(place))
-        angle, radius = (int.from_bytes(drawn[i : i + 8], "big") / 2**64 for i in (0, 8))
+        random = self._drawn("spot", life.id, str(place))
+        angle, radius = (int.from_bytes(random[i : i + 8], "big") / 2**64 for i in (0, 8))
         metres = float(self._reach[place]) * math.sqrt(radius)
         lat = float(self._lat[place]) + metres * math.sin(2 * math.pi * angle) / METRES_PER_DEGREE
         widest = max(0.01, math.cos(math.radians(lat)))
@@ -520,30 +520,30 @@ def position_in(url: str) -> tuple[float, float, Callable[[str, str], str]]:
     names = [name.lower() for name, _ in fields]
 
     def rebuilt(changed: Mapping[int, str]) -> str:
-        told = [(name, changed.get(i, value)) for i, (name, value) in enumerate(fields)]
-        return urlunsplit(parts._replace(query=urlencode(told, quote_via=quote, safe=",")))
+        query = [(name, changed.get(i, value)) for i, (name, value) in enumerate(fields)]
+        return urlunsplit(parts._replace(query=urlencode(query, quote_via=quote, safe=",")))
 
-    found: list[tuple[float, float, Callable[[str, str], str]]] = []
+    positions: list[tuple[float, float, Callable[[str, str], str]]] = []
     for north, east in PAIRS:
         if names.count(north) == names.count(east) == 1:
             i, j = names.index(north), names.index(east)
             with contextlib.suppress(ValueError):
                 lat, lon = float(fields[i][1]), float(fields[j][1])
-                found.append((lat, lon, lambda y, x, i=i, j=j: rebuilt({i: y, j: x})))  # type: ignore[misc]
+                positions.append((lat, lon, lambda y, x, i=i, j=j: rebuilt({i: y, j: x})))  # type: ignore[misc]
     for i, name in enumerate(names):
         halves = fields[i][1].split(",")
         if name in TOGETHER and len(halves) == 2:
             with contextlib.suppress(ValueError):
                 lat, lon = float(halves[0]), float(halves[1])
-                found.append((lat, lon, lambda y, x, i=i: rebuilt({i: f"{y},{x}"})))  # type: ignore[misc]
-    if len(found) != 1:
+                positions.append((lat, lon, lambda y, x, i=i: rebuilt({i: f"{y},{x}"})))  # type: ignore[misc]
+    if len(positions) != 1:
         raise InvalidParameter(
-            f"the request holds {len(found) or 'no'} position{'s' * (len(found) != 1)} that can be hidden, so it was "
-            "not sent; one is needed, as `lat` and `lon` in its query or in another usual way. Use `Wallet.ask` where "
-            "the position is elsewhere.",
+            f"the request holds {len(positions) or 'no'} position{'s' * (len(positions) != 1)} that can be hidden, so "
+            "it was not sent; one is needed, as `lat` and `lon` in its query or in another usual way. Use `Wallet.ask` "
+            "where the position is elsewhere.",
             code="E_NO_POSITION",
         )
-    return found[0]
+    return positions[0]
 
 
 def _only_reading(method: str) -> None:
@@ -587,12 +587,12 @@ def _kept_secret(folder: Path) -> bytes:
         finally:
             (folder / draft).unlink(missing_ok=True)
     try:
-        kept = read_regular(path, 1024)
+        content = read_regular(path, 1024)
     except OSError:
         raise OutputRefused(f"the secret in {folder} cannot be read: give `secret`, or another `keep`.") from None
-    if len(kept) < 16:
+    if len(content) < 16:
         raise InvalidModel(f"the secret in {folder} is damaged: its file is too short.", code="E_SECRET")
-    return kept
+    return content
 
 
 def _kept_bucket(url: str, token: str | None, folder: Path) -> Pool:
@@ -647,8 +647,8 @@ def _fetch(url: str, token: str) -> bytes:
             content: bytes = answer.read(LARGEST_BUCKET + 1)
     except urllib.error.HTTPError as error:
         with contextlib.suppress(ValueError, KeyError, TypeError, AttributeError):
-            told = json.loads(error.read(65536))["error"]
-            raise ElsewhereError(f"the pool service refused: {told['message']}", code=str(told["code"])) from None
+            reason = json.loads(error.read(65536))["error"]
+            raise ElsewhereError(f"the pool service refused: {reason['message']}", code=str(reason["code"])) from None
         raise ElsewhereError(f"the pool service answered with status {error.code}.", code="E_SERVICE") from None
     except (OSError, ValueError, urllib.error.URLError):
         raise ElsewhereError("the pool service cannot be reached.", code="E_SERVICE") from None
@@ -660,17 +660,17 @@ def _fetch(url: str, token: str) -> bytes:
 def bucket_pool(content: bytes) -> Pool:
     """Return the lives of a bucket, as the pool service sends it, as a `Pool`; anything else is refused."""
     try:
-        told = json.loads(content)
-        if told["kind"] != "elsewhere bucket" or told["format"] != 1:
+        bucket = json.loads(content)
+        if bucket["kind"] != "elsewhere bucket" or bucket["format"] != 1:
             raise ValueError
-        lives = told["lives"]
+        lives = bucket["lives"]
         dated = lives[0]["dates"] is not None
         traces = Traces(
             [day for life in lives for day in life["r"]],
-            Locations(lat=told["places"]["lat"], lon=told["places"]["lon"]),
+            Locations(lat=bucket["places"]["lat"], lon=bucket["places"]["lon"]),
             users=[str(life["id"]) for life in lives for _ in life["r"]],
             dates=[day for life in lives for day in life["dates"]] if dated else None,
-            **{name: told[name] for name in ("step_minutes", "start", "tz")},
+            **{name: bucket[name] for name in ("step_minutes", "start", "tz")},
         )
     except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError, OverflowError, ElsewhereError):
         raise InvalidModel("this is not a bucket of a pool service, or a newer one.", code="E_BUCKET") from None

@@ -111,8 +111,8 @@ class Pool:
             if N * L > LARGEST_TABLE or R > LARGEST_TABLE:
                 raise InvalidModel(f"the pool declares {N} fakes of {L} slots, more than this version reads.")
             tables = {name: _checked(folder, name, manifest) for name in _FILES}
-            told = {**manifest["provenance"], "certificate": manifest.get("certificate")}
-            return Pool(_traces(tables, manifest, N, L, R), told)
+            provenance = {**manifest["provenance"], "certificate": manifest.get("certificate")}
+            return Pool(_traces(tables, manifest, N, L, R), provenance)
         except InvalidModel:
             raise
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError, ElsewhereError):
@@ -124,7 +124,7 @@ def on_map_of(fakes: Any, *others: Any) -> Any:
     if not isinstance(fakes, Pool):
         return fakes
     maps = (other if isinstance(other, Locations) else getattr(other, "locations", None) for other in others)
-    where = next((found for found in maps if found is not None), None)
+    where = next((each for each in maps if each is not None), None)
     if where is None:
         raise InvalidTraces(
             "a pool numbers its places anew: give the real traces as `Traces`, or their `locations`.", code="E_MISMATCH"
@@ -143,21 +143,21 @@ def earlier_files(folder: Path) -> set[str]:
     A file that is not, or no longer, what the manifest says is somebody's own.
     """
     try:
-        listed = _manifest(folder)["files"].items()
+        files = _manifest(folder)["files"].items()
     except (InvalidModel, KeyError, AttributeError):
         return set()
-    found = set()
-    for name, sha256 in listed:
+    names = set()
+    for name, sha256 in files:
         path = folder / name
         if Path(name).name != name or "\0" in name or path.is_symlink() or not path.is_file():
             continue
         try:
             with path.open("rb") as file:
                 if hashlib.file_digest(file, "sha256").hexdigest() == sha256:
-                    found.add(name)
+                    names.add(name)
         except OSError as error:
             raise OutputRefused(f"{name} of the pool that was there cannot be removed: {error.strerror}.") from None
-    return found
+    return names
 
 
 def _manifest(folder: Path) -> dict[str, Any]:

@@ -45,13 +45,13 @@ def map_over(
     under `name` and its number, and of a run that was stopped only what is missing is done.
     """
     left = [item for i, item in enumerate(items) if not kept(stages, f"{name}-{i}")]
-    finished = each_of(work, left, executor=executor)
+    answers = each_of(work, left, executor=executor)
     results: list[Result] = []
     for i in range(len(items)):
-        results.append(stages(f"{name}-{i}", lambda: next(finished)))
+        results.append(stages(f"{name}-{i}", lambda: next(answers)))
         if progress is not None:
             progress(len(results), len(items))
-    next(finished, None)  # which lets go of what it holds
+    next(answers, None)  # which lets go of what it holds
     return results
 
 
@@ -171,29 +171,29 @@ def carry_out(work: Sealed, item: Sealed) -> Sealed:
 
 def _failed(error: Exception) -> Sealed:
     try:
-        found = Sealed.of((None, error.with_traceback(None)))
-        found.open()
+        error_sealed = Sealed.of((None, error.with_traceback(None)))
+        error_sealed.open()
     except Exception:  # an error that cannot be sent
         return Sealed.of((None, RuntimeError(f"{type(error).__name__} on a worker.")))
-    return found
+    return error_sealed
 
 
 def versions() -> dict[str, str]:
     """Return the versions here of what the bytes of a result depend on."""
     import sys
 
-    found = {"elsewhere": __version__, "python": f"{sys.version_info.major}.{sys.version_info.minor}"}
+    numbers = {"elsewhere": __version__, "python": f"{sys.version_info.major}.{sys.version_info.minor}"}
     for name in ALIKE:
         try:
-            found[name] = version(name)
+            numbers[name] = version(name)
         except PackageNotFoundError:
-            found[name] = "none"
-    return found
+            numbers[name] = "none"
+    return numbers
 
 
-def _differ(who: str, theirs: dict[str, str], asked: dict[str, str]) -> str:
-    other = [name for name in asked if theirs.get(name) != asked[name]]
-    parts = ", ".join(f"{name} {theirs.get(name, 'none')} (not {asked[name]})" for name in other)
+def _differ(who: str, theirs: dict[str, str], ours: dict[str, str]) -> str:
+    other = [name for name in ours if theirs.get(name) != ours[name]]
+    parts = ", ".join(f"{name} {theirs.get(name, 'none')} (not {ours[name]})" for name in other)
     return f"{who} has {parts}: install the versions of the machine that you run on, on scheduler and workers too."
 
 
@@ -271,18 +271,18 @@ class Cluster(Executor):
                         raise self._lost("what was sent to its workers was lost again and again") from None
                     self._wait_for_scheduler()
                     shared = self._shared(work)
-                    lost = ("cancelled", "lost", "error")
+                    failures = ("cancelled", "lost", "error")
                     waiting = deque(
-                        (item, self._begin(name, shared, item) if begun.status in lost else begun)
+                        (item, self._begin(name, shared, item) if begun.status in failures else begun)
                         for item, begun in waiting
                     )
                     continue
                 waiting.popleft()
                 losses = 0
-                found, error = answer.open()
+                result, error = answer.open()
                 if error is not None:
                     raise error
-                yield found
+                yield result
         finally:
             self._forget([begun for _, begun in waiting])
 

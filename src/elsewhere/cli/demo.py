@@ -46,34 +46,34 @@ def demo(
     with stage("simulating a town"):
         traces = simulate_town(users=users, locations=150, rng=np.random.default_rng(seed)).traces
     provenance: dict[str, Any] = {"command": "demo", "reproducible": True, "seed": seed}
-    result, shown, pictures = compare(traces, fit_profiles(traces), provenance, out)
+    result, lines, pictures = compare(traces, fit_profiles(traces), provenance, out)
     if users < FEWEST:
         if out is not None:
             write_folder(out, pictures, force=force)
         note = f"no fakes: fewer than {FEWEST} people do not share enough places"
-        say({**result, "fakes": None}, [*shown, note], as_json=as_json)
+        say({**result, "fakes": None}, [*lines, note], as_json=as_json)
         return
     with bar("making fakes") as progress:
         fakes = generate_fakes(traces, rng=np.random.default_rng([seed, 1]), workers=2, progress=progress)
-    made = summary(fakes, traces)
-    shown += tables(made)
+    figures = summary(fakes, traces)
+    lines += tables(figures)
     if out is not None:
         pool, rows = publish_linked(fakes, laboratory=True, rng=np.random.default_rng([seed, 2]))
         pool = replace(pool, provenance={**pool.provenance, "simulated": True})
         assert mine is not None  # noqa: S101 - there is a folder for fakes
         with whole_folders((mine, out), force=force, outdated=earlier_results) as (private, new):
             write_files(new, pictures)
-            written, kept = write_fakes(pool, new, fakes.frame, []), write_links(traces, fakes, pool, rows, private)
+            files, links = write_fakes(pool, new, fakes.frame, []), write_links(traces, fakes, pool, rows, private)
             if report:
                 judge = np.random.default_rng([seed, 3])
                 with bar("attacking the fakes") as progress:
                     judgement = judge_run(traces, fakes, pool, rows, progress=progress, rng=judge)
                 with stage("writing the reports"):
-                    shared, more = write_reports(judgement, traces, fakes, pool, new, private)
-                written, kept = written + shared, kept + more
-                shown += closing(judgement)
-                made |= verdicts(judgement)
-            written = seal(pool, new, written)
-        shown.append(f"wrote {', '.join(kept)} into {mine}: on real data, for you alone")
-        shown.append(f"wrote {', '.join(written)} into {out}: a laboratory pool, of simulated people")
-    say({**result, "fakes": made}, shown, as_json=as_json)
+                    public_files, more = write_reports(judgement, traces, fakes, pool, new, private)
+                files, links = files + public_files, links + more
+                lines += closing(judgement)
+                figures |= verdicts(judgement)
+            files = seal(pool, new, files)
+        lines.append(f"wrote {', '.join(links)} into {mine}: on real data, for you alone")
+        lines.append(f"wrote {', '.join(files)} into {out}: a laboratory pool, of simulated people")
+    say({**result, "fakes": figures}, lines, as_json=as_json)

@@ -73,8 +73,8 @@ class Door(TyperGroup):
             try:
                 status = run()
             except ElsewhereError as error:
-                said = " ".join([spoken(str(error.args[0])), *_notes(error)])
-                sys.exit(_refuse(error.code, said, error.exit_status, as_json))
+                message = " ".join([spoken(str(error.args[0])), *_notes(error)])
+                sys.exit(_refuse(error.code, message, error.exit_status, as_json))
             except typer.Abort:
                 status = INTERRUPTED
             except Exception as error:
@@ -130,13 +130,13 @@ def _stoppable() -> Iterator[None]:
 
     names = [name for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
     ours = threading.current_thread() is threading.main_thread()
-    taken = [s for name in names if ours and signal.getsignal(s := getattr(signal, name)) is signal.SIG_DFL]
-    for signum in taken:
+    signals = [s for name in names if ours and signal.getsignal(s := getattr(signal, name)) is signal.SIG_DFL]
+    for signum in signals:
         signal.signal(signum, stop)
     try:
         yield
     finally:
-        for signum in taken:
+        for signum in signals:
             signal.signal(signum, signal.SIG_DFL)
 
 

@@ -76,12 +76,12 @@ def evaluate(
         assert sources.fakes is not None  # noqa: S101 - just read
         why = no_lives(sources.real, sources.fakes)
         lives = None if why else judge_lives(sources.real, sources.fakes, rng=rng)
-    copied = copies(sources)
+    share_copied = copies(sources)
     notes = [*sources.notes, *result.notes, *uses.notes, *([why] if lives is None else lives.notes)]
-    if 0 < copied < 1:
-        notes.append(f"{copied:.1%} of the fakes equal somebody's real day, slot by slot: see `elsewhere audit`.")
-    verdict = in_words(uses) if copied < 1 else THEMSELVES
-    told = {
+    if 0 < share_copied < 1:
+        notes.append(f"{share_copied:.1%} of the fakes equal somebody's real day, slot by slot: see `elsewhere audit`.")
+    verdict = in_words(uses) if share_copied < 1 else THEMSELVES
+    record = {
         "command": "evaluate",
         **result.to_dict(),
         "uses": uses.to_dict(),
@@ -90,15 +90,15 @@ def evaluate(
         "notes": notes,
     }
     opening, *figures = tables(result)
-    shown = [opening, *notes, *figures, *(uses.in_words() if copied < 1 else ())]
-    judged: list[Any] = [uses, result]
+    lines = [opening, *notes, *figures, *(uses.in_words() if share_copied < 1 else ())]
+    results: list[Any] = [uses, result]
     if lives is not None:
-        shown += ["lives over days:", *lives.in_words()]
-        judged.append(lives)
+        lines += ["lives over days:", *lives.in_words()]
+        results.append(lives)
     if out is not None:
-        shown += write_results(out, "evaluation.json", told, judged, sources)
-    shown.append(verdict)
-    say(told, shown, as_json=judging.as_json)
+        lines += write_results(out, "evaluation.json", record, results, sources)
+    lines.append(verdict)
+    say(record, lines, as_json=judging.as_json)
 
 
 def copies(sources: Sources) -> float:
@@ -118,11 +118,11 @@ def copies(sources: Sources) -> float:
 
 def in_words(uses: Any) -> str:
     """Return what the fakes are good for, in one sentence."""
-    found: dict[str, list[str]] = {}
+    by_word: dict[str, list[str]] = {}
     for use in uses.uses:
-        found.setdefault(use.verdict, []).append((use.title[:1].lower() + use.title[1:]).replace(",", ""))
-    said = {"good": "good for", "rough": "rough for", "not for this": "not for", "cannot say": "not known for"}
-    parts = [f"{words} {', '.join(found[verdict])}" for verdict, words in said.items() if verdict in found]
+        by_word.setdefault(use.verdict, []).append((use.title[:1].lower() + use.title[1:]).replace(",", ""))
+    phrases = {"good": "good for", "rough": "rough for", "not for this": "not for", "cannot say": "not known for"}
+    parts = [f"{words} {', '.join(by_word[verdict])}" for verdict, words in phrases.items() if verdict in by_word]
     return f"these fakes are {'; '.join(parts)}."
 
 
@@ -136,10 +136,10 @@ def tables(result: Any) -> list[Any]:
         f"{sizes['places']} places"
     )
     another = sizes["test"] > 0
-    kept = Table(box=SIMPLE_HEAD, pad_edge=False)
+    average_day = Table(box=SIMPLE_HEAD, pad_edge=False)
     days = Table(box=SIMPLE_HEAD, pad_edge=False)
     for table, names in (
-        (kept, ("fakes and real days", "fakes", *(["other real days"] * another), "all places alike", "best")),
+        (average_day, ("fakes and real days", "fakes", *(["other real days"] * another), "all places alike", "best")),
         (days, ("a day, on average", "fakes", *(["other real days"] * another), "real")),
     ):
         for i, name in enumerate(names):
@@ -150,10 +150,10 @@ def tables(result: Any) -> list[Any]:
             days.add_row(row["words"], number(row["fakes"]), *test, number(row.get("train")))
         else:
             spread = f" ± {number(row['std'], 1)}" if many and row["std"] else ""
-            kept.add_row(
+            average_day.add_row(
                 row["words"], f"{number(row['fakes'])}{spread}", *test, number(row.get("uniform")), number(row["best"])
             )
-    return [opening, kept, days]
+    return [opening, average_day, days]
 
 
 # column of the table -> width of a terminal that shows it
@@ -203,10 +203,10 @@ def audit(
     if out is not None:
         check_folder(out, force=judging.force)
     rng = judging.rng()
-    wanted: Any = attacks if attacks == "all" else [a.strip().upper() for a in attacks.split(",") if a.strip()]
+    ids: Any = attacks if attacks == "all" else [a.strip().upper() for a in attacks.split(",") if a.strip()]
     from elsewhere.evaluation.attacks.audit import ALL
 
-    if not wanted or (wanted != "all" and set(wanted) - set(ALL)):
+    if not ids or (ids != "all" and set(ids) - set(ALL)):
         raise InvalidParameter(
             f"`--attacks` must be all, or ids {ALL[0]} .. {ALL[-1]} with commas between, got {attacks!r}."
         )
@@ -215,58 +215,58 @@ def audit(
     others, sources = sources.further(holdout, "--holdout")
     seeds, index, control, notes = split(sources, others)
     roles = _others(sources, seeds) if others is not None and index is not None else None
-    learnt = sources.learnt(model)
+    fit = sources.learnt(model)
     from elsewhere.evaluation.attacks.audit import audit as attack
 
     if model is not None and control is not None:
         notes += _acquainted(model, control)
-    given: dict[str, Any] = {} if learnt is None else {"model": learnt.model, "classes": learnt.classes}
+    keywords: dict[str, Any] = {} if fit is None else {"model": fit.model, "classes": fit.classes}
     if sources.private is not None:
-        given["attempts"] = sources.private.attempts
+        keywords["attempts"] = sources.private.attempts
         if sources.private.preset.name == "deniable":
-            given |= {"k": sources.private.preset.k or None, "eps0": sources.private.preset.eps0}
+            keywords |= {"k": sources.private.preset.k or None, "eps0": sources.private.preset.eps0}
     with cluster_at(dask) as executor, bar("attacking") as progress:
         result = attack(
             seeds,
             control,
             sources.fakes,
             index,
-            attacks=wanted,
+            attacks=ids,
             pool=sources.fakes if sources.published else None,
             m_min=m_min,
             roles=roles,
             executor=executor,
             progress=progress,
             rng=rng,
-            **given,
+            **keywords,
         )
     if control is None:
-        result, more = with_halves(result, seeds, sources.fakes, wanted, rng)
+        result, more = with_halves(result, seeds, sources.fakes, ids, rng)
         notes += more
-    found = result.to_dict()
+    findings = result.to_dict()
     told_first = on_copies(copies(sources), beyond_chance="A1" in result.flagged)
     verdict = " ".join([*told_first, result.in_words()])
-    told = {
+    record = {
         "command": "audit",
-        "attacks": found,
+        "attacks": findings,
         "flagged": list(result.flagged),
         "in_words": verdict,
         "sizes": result.sizes,
         "notes": [*sources.notes, *notes, *result.notes],
     }
-    shown = [*audit_tables(result)[:-1], verdict]
-    shown[1:1] = [note for note in told["notes"] if not note.startswith("elsewhere ")]
+    lines = [*audit_tables(result)[:-1], verdict]
+    lines[1:1] = [note for note in record["notes"] if not note.startswith("elsewhere ")]
     if out is not None:
-        shown[-1:-1] = write_results(out, "audit.json", told, [result], sources)
-    say(told, [*told_first, *shown], as_json=judging.as_json)
+        lines[-1:-1] = write_results(out, "audit.json", record, [result], sources)
+    say(record, [*told_first, *lines], as_json=judging.as_json)
 
 
 def on_copies(share: float, *, beyond_chance: bool) -> list[str]:
     """Return what is said before all else, and again at the end, of fakes that are real days; nothing where none is."""
     if share == 1:
         return ["all of these fakes are days of the real traces: nobody is protected."]
-    told = f"{share:.1%} of these fakes equal a real person's day, slot by slot"
-    return [f"{told}: these people are not protected." if beyond_chance else f"{told}."] * (share > 0)
+    sentence = f"{share:.1%} of these fakes equal a real person's day, slot by slot"
+    return [f"{sentence}: these people are not protected." if beyond_chance else f"{sentence}."] * (share > 0)
 
 
 def split(sources: Sources, holdout: "Traces | None") -> "tuple[Traces, Ints | None, Traces | None, tuple[str, ...]]":
@@ -278,8 +278,8 @@ def split(sources: Sources, holdout: "Traces | None") -> "tuple[Traces, Ints | N
 
     real, index = sources.real, sources.seed_index
     if index is None:
-        fakes, known = sources.fakes, {str(label) for label in real.labels}
-        same = fakes is not None and all(str(label) in known for label in fakes.labels)
+        fakes, labels = sources.fakes, {str(label) for label in real.labels}
+        same = fakes is not None and all(str(label) in labels for label in fakes.labels)
         hint = "; the fakes carry ids of --real: if these are their seeds, add --links same" if same else ""
         return real, None, holdout, (f"who was made from whom is not known{hint}.",)
     private = sources.private
@@ -314,7 +314,7 @@ def _others(sources: Sources, seeds: "Traces") -> "dict[str, Traces | str]":
 
 
 def with_halves(
-    result: Any, seeds: "Traces", fakes: Any, wanted: Any, rng: "np.random.Generator"
+    result: Any, seeds: "Traces", fakes: Any, attacks: Any, rng: "np.random.Generator"
 ) -> tuple[Any, tuple[str, ...]]:
     """Add the attacks that ask whether fakes look real, on two halves of the people in place of a control."""
     from dataclasses import replace
@@ -323,17 +323,17 @@ def with_halves(
 
     from elsewhere.evaluation.attacks.audit import audit as attack
 
-    asked = [a for a in REALISM if wanted == "all" or a in wanted]
-    if not asked or seeds.U < 2 * FEWEST:
+    ids = [a for a in REALISM if attacks == "all" or a in attacks]
+    if not ids or seeds.U < 2 * FEWEST:
         return result, ()
     people = rng.permutation(seeds.U)
     halves = [seeds.of_users(np.sort(people[side::2])) for side in (0, 1)]
-    found = {f.id: f for f in attack(halves[0], halves[1], fakes, None, attacks=asked, rng=rng).findings}
+    by_id = {f.id: f for f in attack(halves[0], halves[1], fakes, None, attacks=ids, rng=rng).findings}
     note = (
-        f"{' and '.join(asked)} ask whether fakes look like real people: one half of the people of --real is compared "
+        f"{' and '.join(ids)} ask whether fakes look like real people: one half of the people of --real is compared "
         "with the fakes, the other with that half."
     )
-    return replace(result, findings=tuple(found.get(f.id, f) for f in result.findings)), (note,)
+    return replace(result, findings=tuple(by_id.get(f.id, f) for f in result.findings)), (note,)
 
 
 def _acquainted(model: Path, control: "Traces") -> tuple[str, ...]:
@@ -359,11 +359,11 @@ def audit_tables(result: Any, width: int | None = None) -> list[Any]:
         f"{sizes['fakes']} fakes of {sizes['seed_users']} people, {sizes['holdout_users']} strangers as control, "
         f"{sizes['places']} places, {sizes['slots']} slots a day"
     )
-    found = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
     # figures beside the main one are short, and no word of a question is cut; what does not fit goes
     figures = [name for name in FIGURES if width >= FIGURES[name]]
     for name in ("", "question", *figures, "the attack"):
-        found.add_column(name, no_wrap=name not in ("question", "the attack"), overflow="fold")
+        table.add_column(name, no_wrap=name not in ("question", "the attack"), overflow="fold")
     ran = [row for row in result.table() if row["status"] == "run"]
     for row in ran:
         about = QUESTIONS[row["id"]]
@@ -373,8 +373,8 @@ def audit_tables(result: Any, width: int | None = None) -> list[Any]:
         figure = {name: shown(row[key], about.unit) for name, key in COLUMNS.items()}
         if row["low"] is not None:
             figure["95 %"] = f"{_bare(shown(row['low'], about.unit))} to {_bare(shown(row['high'], about.unit))}"
-        found.add_row(row["id"], question, *(figure.get(name, "") for name in figures), state(row["id"], row)[1])
-    lines = [opening, found, UNITS] if ran else [opening]
+        table.add_row(row["id"], question, *(figure.get(name, "") for name in figures), state(row["id"], row)[1])
+    lines = [opening, table, UNITS] if ran else [opening]
     if len(figures) < len(FIGURES):
         left = ", ".join(name for name in FIGURES if name not in figures)
         lines.append(f"a wider terminal, or --json, shows {left}")

@@ -173,12 +173,12 @@ for _option in READING.values():
 
 def typed(reading: Reading) -> list[str]:
     """Return the options of a reading as they are to be typed again: all that are not by default."""
-    said = []
+    words = []
     for f in fields(reading):
         value, option = getattr(reading, f.name), f"--{f.name.replace('_', '-')}"
         if value != f.default:
-            said.append(option if value is True else f"{option} {shlex.quote(str(value))}")
-    return said
+            words.append(option if value is True else f"{option} {shlex.quote(str(value))}")
+    return words
 
 
 @dataclass(frozen=True)
@@ -212,20 +212,20 @@ def gives(
 
     def give(command: Callable[..., None]) -> Callable[..., None]:
         own = inspect.signature(command)
-        added = [
+        options = [
             inspect.Parameter(f.name, inspect.Parameter.KEYWORD_ONLY, default=f.default, annotation=typed_as[f.name])
             for f in fields(kind)
         ]
 
         @functools.wraps(command)
         def gather_and_run(**given: Any) -> None:
-            gathered = kind(**{f.name: given.pop(f.name) for f in fields(kind)})
-            command(**given, **{word: gathered})
+            group = kind(**{f.name: given.pop(f.name) for f in fields(kind)})
+            command(**given, **{word: group})
 
-        kept = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for name, p in own.parameters.items() if name != word]
-        shown = sorted([*kept, *added], key=_panel)
-        gather_and_run.__signature__ = own.replace(parameters=shown)  # type: ignore[attr-defined]
-        gather_and_run.__annotations__ = {p.name: p.annotation for p in shown}
+        others = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for name, p in own.parameters.items() if name != word]
+        parameters = sorted([*others, *options], key=_panel)
+        gather_and_run.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
+        gather_and_run.__annotations__ = {p.name: p.annotation for p in parameters}
         return gather_and_run
 
     return give
@@ -442,22 +442,22 @@ def parameters_of(words: list[str] | None, **options: Any) -> dict[str, Any]:
 
     from elsewhere.run.presets import check_names
 
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for word in words or []:
         name, equals, value = word.partition("=")
         if not equals or not name:
             raise InvalidParameter(f"`--set` must be NAME=VALUE, got {word!r}.")
         words_for = {"true": True, "false": False, "none": None}
         try:
-            found[name] = words_for[value.lower()] if value.lower() in words_for else ast.literal_eval(value)
+            values[name] = words_for[value.lower()] if value.lower() in words_for else ast.literal_eval(value)
         except (ValueError, SyntaxError):
-            found[name] = value
-    given = {name: value for name, value in options.items() if value is not None}
-    for name in given:
-        if name in found and found[name] != given[name]:
+            values[name] = value
+    by_option = {name: value for name, value in options.items() if value is not None}
+    for name in by_option:
+        if name in values and values[name] != by_option[name]:
             option = f"-{name}" if len(name) == 1 else f"--{name}"
-            raise InvalidParameter(f"{option} {given[name]} and --set {name}={found[name]} differ; leave one out.")
-    return check_names({**found, **given})
+            raise InvalidParameter(f"{option} {by_option[name]} and --set {name}={values[name]} differ; leave one out.")
+    return check_names({**values, **by_option})
 
 
 def make_fakes(
@@ -475,10 +475,10 @@ def make_fakes(
     """
     from elsewhere.run.generate import generate_fakes
 
-    given: dict[str, Any] = {} if seeds is None else {"seeds": seeds}
+    keywords: dict[str, Any] = {} if seeds is None else {"seeds": seeds}
     people = traces
     if model is not None:
-        people, given = _roles(traces, making.preset, model)
+        people, keywords = _roles(traces, making.preset, model)
     with advised(traces, making.check()), bar("making fakes") as progress:
         fakes = generate_fakes(
             people,
@@ -491,7 +491,7 @@ def make_fakes(
             executor=executor,
             workers=workers,
             progress=progress,
-            **given,
+            **keywords,
         )
     if model is not None and making.preset == "deniable":
         fakes = _compared(fakes)
@@ -507,7 +507,7 @@ def _compared(fakes: "Fakes") -> "Fakes":
         "the ids here were compared with those of the model's people, and whoever is among them is no seed; a person "
         "under another id would not be noticed."
     )
-    return replace(fakes, notes=tuple(note if ASSERTED in said else said for said in fakes.notes))
+    return replace(fakes, notes=tuple(note if ASSERTED in sentence else sentence for sentence in fakes.notes))
 
 
 def _in_file(fakes: "Fakes", people: "Traces", traces: "Traces") -> "Fakes":
@@ -530,15 +530,15 @@ def _roles(traces: "Traces", preset: str, model: Path) -> "tuple[Traces, dict[st
     from elsewhere.run.model import FittedModel
     from elsewhere.run.roles import contributed
 
-    given: dict[str, Any] = {"model": FittedModel.load(model)}
+    keywords: dict[str, Any] = {"model": FittedModel.load(model)}
     met = contributed(model, traces)
     if preset == "deniable":
         if met is None:
             raise InvalidParameter("this model does not remember its contributors; run `fit` again.", code="E_DISJOINT")
         if met.all():
             raise InvalidParameter("every user here has contributed to the model: no seed is left.", code="E_DISJOINT")
-        return traces.of_users(np.flatnonzero(~met)), {**given, "disjoint": True}
+        return traces.of_users(np.flatnonzero(~met)), {**keywords, "disjoint": True}
     if preset == "product" and met is not None and met.any() and not met.all():
-        given["alternates"] = traces.of_users(np.flatnonzero(~met))
+        keywords["alternates"] = traces.of_users(np.flatnonzero(~met))
         traces = traces.of_users(np.flatnonzero(met))
-    return traces, given
+    return traces, keywords

@@ -53,10 +53,10 @@ def speak_of(options: Iterable[tuple[str, str]], words: Sequence[str] = ()) -> N
     """Remember that messages are for somebody who typed these words, with these options: (parameter, option) each."""
     _table.set(table_of(dict(options)))
     # the number of a laboratory run stays out of messages (R3)
-    shown = [
+    command = [
         "N" if before == "--seed" else re.sub(r"^(--seed=).*", r"\1N", word) for before, word in pairwise(["", *words])
     ]
-    _typed.set(f"`{shlex.join(['elsewhere', *shown])}`" if words else AGAIN)
+    _typed.set(f"`{shlex.join(['elsewhere', *command])}`" if words else AGAIN)
 
 
 def table_of(options: dict[str, str]) -> dict[str, str]:
@@ -84,8 +84,8 @@ def table_of(options: dict[str, str]) -> dict[str, str]:
 
 def spoken(text: str) -> str:
     """Return the text with parameters of the library named as the options of the running command."""
-    named = QUOTED.sub(lambda found: _option(found["name"], found["value"]) or found[0], text)
-    return named.replace(AGAIN, _typed.get())
+    in_options = QUOTED.sub(lambda found: _option(found["name"], found["value"]) or found[0], text)
+    return in_options.replace(AGAIN, _typed.get())
 
 
 def _option(name: str, value: str | None) -> str | None:
@@ -221,37 +221,39 @@ def number(value: float | None, digits: int = 3) -> str:
     return f"{value:.{digits}g}" if abs(value) < 1000 else f"{value:,.0f}"
 
 
-def tables(told: dict[str, Any]) -> list[Any]:
+def tables(facts: dict[str, Any]) -> list[Any]:
     """Return the summary for people."""
-    days = f" who live {told['days']:,} days" if told["days"] > told["fakes"] else ""
-    shown: list[Any] = [f"preset {told['preset']}: {told['fakes']} fakes{days}, of nobody in particular"]
-    if "seeds" in told:
-        shown = [
-            f"preset {told['preset']}: {told['fakes']} fakes{days} of {told['seeds']} seeds, of {told['users']} users "
-            f"with a usable day; {told['kappa']} {'class' if told['kappa'] == 1 else 'classes'} of places"
+    days = f" who live {facts['days']:,} days" if facts["days"] > facts["fakes"] else ""
+    lines: list[Any] = [f"preset {facts['preset']}: {facts['fakes']} fakes{days}, of nobody in particular"]
+    if "seeds" in facts:
+        lines = [
+            f"preset {facts['preset']}: {facts['fakes']} fakes{days} of {facts['seeds']} seeds, of {facts['users']} "
+            f"users with a usable day; {facts['kappa']} {'class' if facts['kappa'] == 1 else 'classes'} of places"
         ]
-    if "attempts" in told:
+    if "attempts" in facts:
         rules = Table("rule", "rejected", "share", box=SIMPLE_HEAD)
-        for name, number in told["rejected_by"].items():
-            rules.add_row(name.replace("not_made", "nothing to try"), f"{number:,}", f"{number / told['attempts']:.1%}")
-        rules.add_row("passed all", f"{told['passed']:,}", f"{told['passed'] / told['attempts']:.1%}")
-        shown.append(rules)
-        if told["k"] > 1:
-            shown.append(
-                f"every fake resembles {told['k'] - 1} or more other people about as much as the one it was made from"
+        for name, number in facts["rejected_by"].items():
+            rules.add_row(
+                name.replace("not_made", "nothing to try"), f"{number:,}", f"{number / facts['attempts']:.1%}"
             )
-    shown.append(" ".join(told["certificate"]["words"]))
+        rules.add_row("passed all", f"{facts['passed']:,}", f"{facts['passed'] / facts['attempts']:.1%}")
+        lines.append(rules)
+        if facts["k"] > 1:
+            lines.append(
+                f"every fake resembles {facts['k'] - 1} or more other people about as much as the one it was made from"
+            )
+    lines.append(" ".join(facts["certificate"]["words"]))
     life = Table("per trace", "real", "fakes", box=SIMPLE_HEAD)
     for name in ("moves", "places"):
-        life.add_row(name, *(f"{told['per_trace'][who][name]:.1f}" for who in ("real", "fakes")))
-    real, fake = (told["per_trace"][who]["moves"] for who in ("real", "fakes"))
+        life.add_row(name, *(f"{facts['per_trace'][who][name]:.1f}" for who in ("real", "fakes")))
+    real, fake = (facts["per_trace"][who]["moves"] for who in ("real", "fakes"))
     slow = ["fakes move less than half as often as people: try a larger --kappa"]
-    return [*shown, life, *(slow if fake < real / 2 else []), *told["notes"]]
+    return [*lines, life, *(slow if fake < real / 2 else []), *facts["notes"]]
 
 
 def closing(judgement: "Judgement") -> list[str]:
     """Return the last lines of a run: what each attack learnt, what the fakes are good for, whether to publish them."""
-    said = verdicts(judgement)["publish"]
+    advice = verdicts(judgement)["publish"]
     lines = judgement.in_words()
     if judgement.uses is not None:
         lines += ["", "what the fakes are good for:", *(f"  {line}" for line in judgement.uses.in_words())]
@@ -259,4 +261,4 @@ def closing(judgement: "Judgement") -> list[str]:
         lines += ["", "lives over days:", *(f"  {line}" for line in judgement.lives.in_words())]
     if judgement.audit is not None:
         lines += ["", judgement.audit.in_words()]
-    return [*lines, f"{said['words']}. {said['because']}", ""]
+    return [*lines, f"{advice['words']}. {advice['because']}", ""]

@@ -84,13 +84,13 @@ def similarity(
     with stage("reading"):
         traces = read_traces(source, report=read.append, **reading.keywords(PRESETS["paper"]))
     if users is not None:
-        drawn = rng.choice(traces.U, require_whole("--users", users, 2, traces.U), replace=False)
-        traces = traces.of_users(drawn)
+        sample = rng.choice(traces.U, require_whole("--users", users, 2, traces.U), replace=False)
+        traces = traces.of_users(sample)
     profiles = fit_profiles(traces, periods=periods, missing=missing, rng=rng)
-    result, shown, pictures = compare(traces, profiles, {"command": "similarity", "read": counts(read[0])}, out)
+    result, lines, pictures = compare(traces, profiles, {"command": "similarity", "read": counts(read[0])}, out)
     if out is not None:
         write_folder(out, pictures, force=force)
-    say(result, shown, as_json=as_json)
+    say(result, lines, as_json=as_json)
 
 
 def check_out(out: Path | None, force: bool) -> None:
@@ -119,8 +119,8 @@ def compare(
     if out is not None:
         files["histograms.png"] = png(similarity_histograms(pairs.geographic, pairs.semantic))
         files["similarity.json"] = json.dumps(result, indent=2, allow_nan=False).encode()
-    written = [f"wrote {out / name}" for name in files if out is not None]
-    return result, [*(opening(result["read"]) if "read" in result else []), *_tables(result), *written], files
+    lines = [f"wrote {out / name}" for name in files if out is not None]
+    return result, [*(opening(result["read"]) if "read" in result else []), *_tables(result), *lines], files
 
 
 def _tables(result: dict[str, Any]) -> list[Table]:
@@ -200,12 +200,12 @@ def lbs(
 
     sources = None if real is None else read_real(real, reading, fakes, model)
     sources, train, truth, days = _days(sources, test, rng)
-    made, owners, classes, notes = _decoys(sources, train, fakes, links, model, preset, per_seed, rng)
+    decoys, owners, classes, notes = _decoys(sources, train, fakes, links, model, preset, per_seed, rng)
     with bar("attacking") as progress:
         result = judge_service(
             train,
             truth,
-            made,
+            decoys,
             owners,
             classes=classes,
             n_fakes=numbers,
@@ -215,31 +215,31 @@ def lbs(
             progress=progress,
             rng=rng,
         )
-    told = {"command": "lbs", **result.to_dict(), "notes": [*notes, *result.notes]}
-    shown = [*lbs_tables(result), *told["notes"]]
+    record = {"command": "lbs", **result.to_dict(), "notes": [*notes, *result.notes]}
+    lines = [*lbs_tables(result), *record["notes"]]
     if out is not None:
         from elsewhere.files import whole_folder, write_files
         from elsewhere.reports.figures import location_privacy, png
         from elsewhere.reports.page import report
 
-        numbers_file = (json.dumps(told, indent=1, allow_nan=False) + "\n").encode()
+        numbers_file = (json.dumps(record, indent=1, allow_nan=False) + "\n").encode()
         files = {"lbs.png": png(location_privacy(result)), "lbs.json": numbers_file}
         with whole_folder(out, force=judging.force) as new:
             write_files(new, files)
             report(result, new / "report.html", title="Decoys for a location-based service")
-        shown.append(f"wrote {out / 'report.html'}")
-        shown += [f"wrote {out / name}" for name in files]
-    say(told, shown, as_json=judging.as_json)
+        lines.append(f"wrote {out / 'report.html'}")
+        lines += [f"wrote {out / name}" for name in files]
+    say(record, lines, as_json=judging.as_json)
 
 
 def _numbers(text: str) -> tuple[int, ...]:
     try:
-        found = tuple(int(word) for word in text.split(","))
+        numbers = tuple(int(word) for word in text.split(","))
     except ValueError:
-        found = ()
-    if not found or min(found) < 1 or max(found) > 1000:
+        numbers = ()
+    if not numbers or min(numbers) < 1 or max(numbers) > 1000:
         raise InvalidParameter(f"`--n-fakes` must be whole numbers in 1 .. 1000 with commas between, got {text!r}.")
-    return found
+    return numbers
 
 
 def _days(
@@ -282,21 +282,21 @@ def _decoys(
 
         if links is not None:
             raise InvalidParameter("`--links` needs `--fakes`.")
-        learnt = None if sources is None else sources.learnt(model)
+        fit = None if sources is None else sources.learnt(model)
         with bar("making fakes") as progress:
-            made = generate_fakes(
-                whole_rows(train), preset=preset_of(preset), per_seed=per_seed, model=learnt, rng=rng, progress=progress
+            generated = generate_fakes(
+                whole_rows(train), preset=preset_of(preset), per_seed=per_seed, model=fit, rng=rng, progress=progress
             )
-        assert made.learnt is not None  # noqa: S101 - fresh fakes know it
-        return made, None, made.learnt.classes, made.notes
-    found = with_fakes(sources, fakes, links)
-    assert found.fakes is not None  # noqa: S101 - just read
-    learnt = found.learnt(model)
+        assert generated.learnt is not None  # noqa: S101 - fresh fakes know it
+        return generated, None, generated.learnt.classes, generated.notes
+    with_seeds = with_fakes(sources, fakes, links)
+    assert with_seeds.fakes is not None  # noqa: S101 - just read
+    fit = with_seeds.learnt(model)
     owners = None
-    if found.seed_index is not None:
+    if with_seeds.seed_index is not None:
         number = {label: i for i, label in enumerate(train.labels)}
-        owners = np.array([number.get(label, -1) for label in found.real.users[found.seed_index]])
-    return found.fakes, owners, None if learnt is None else learnt.classes, found.notes
+        owners = np.array([number.get(label, -1) for label in with_seeds.real.users[with_seeds.seed_index]])
+    return with_seeds.fakes, owners, None if fit is None else fit.classes, with_seeds.notes
 
 
 def lbs_tables(result: Any) -> list[Any]:
@@ -309,9 +309,9 @@ def lbs_tables(result: Any) -> list[Any]:
         f"{sizes['users']} users, {sizes['slots']} slots, {sizes['places']} places; error of tracking at exposed "
         f"slots, median over users (beta {sizes['beta']:g})"
     )
-    found = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     for name in ("decoys", "m", "sent", *result.adversaries, "m/(m+1)"):
-        found.add_column(name, no_wrap=True)
+        table.add_column(name, no_wrap=True)
     rows: dict[tuple[str, int], dict[str, Any]] = {}
     for row in result.table():
         if row["attack"] == "tracking":
@@ -319,30 +319,30 @@ def lbs_tables(result: Any) -> list[Any]:
             entry[row["adversary"]] = row["error"]
     for (generator, m), row in rows.items():
         errors = ("" if row.get(a) is None else f"{row[a]:.2f}" for a in result.adversaries)
-        found.add_row(generator, str(m), f"{row['sent']:.1f}", *errors, f"{row['top']:.2f}")
+        table.add_row(generator, str(m), f"{row['sent']:.1f}", *errors, f"{row['top']:.2f}")
     legend = (
         "m: fakes sent along; sent: different places per query; then what the adversary knows: how people move, the "
         "user, the classes, the pool; last, what m fakes reach that cannot be told from the truth (above it, the "
         "adversary takes a fake for more likely than the truth)"
     )
-    return [opening, found, legend, *_over_days(result)]
+    return [opening, table, legend, *_over_days(result)]
 
 
 def _over_days(result: Any) -> list[Any]:
     """Return tables of homes and main places found by watching for several days, by kind of decoys."""
     if not result.over_days:
         return []
-    found = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    watched = sorted({days for told in result.over_days for days in told.users})
-    for name in ("decoys", "m", "found", *(f"{days} day{'s' * (days > 1)}" for days in watched), "guess"):
-        found.add_column(name, no_wrap=True)
-    for told in result.over_days:
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    days_watched = sorted({days for watch in result.over_days for days in watch.users})
+    for name in ("decoys", "m", "found", *(f"{days} day{'s' * (days > 1)}" for days in days_watched), "guess"):
+        table.add_column(name, no_wrap=True)
+    for watch in result.over_days:
         for decoys, words in (("persona", "the same every day"), ("fresh", "fresh every day")):
-            for place, by_days in told.found[decoys].items():
-                rates = ("" if (r := by_days.get(days)) is None else f"{r.value:.2f}" for days in watched)
-                found.add_row(words, str(told.n), place, *rates, f"{told.guess:.2f}")
+            for place, by_days in watch.found[decoys].items():
+                rates = ("" if (r := by_days.get(days)) is None else f"{r.value:.2f}" for days in days_watched)
+                table.add_row(words, str(watch.n), place, *rates, f"{watch.guess:.2f}")
     opening = "share of homes and of main places that a service finds which sees every line of every day, by its watch"
-    return [opening, found, *(told.in_words() for told in result.over_days)]
+    return [opening, table, *(watch.in_words() for watch in result.over_days)]
 
 
 STUDENTLIFE = "paperlike_30users_2days_72slots.csv.gz"  # the paper's shape, in a folder of StudentLife
@@ -379,16 +379,16 @@ def reproduce(
 
     traces = _traces(data, users, rng, reading)
     with bar("reproducing") as progress:
-        found = run(traces, per_seed=per_seed, kappa=kappa_of(kappa), progress=progress, rng=rng)
-    told = {"command": "reproduce", **found.to_dict()}
-    shown = tables(found)
+        result = run(traces, per_seed=per_seed, kappa=kappa_of(kappa), progress=progress, rng=rng)
+    record = {"command": "reproduce", **result.to_dict()}
+    lines = tables(result)
     if out is not None:
-        files = _files(found, told)
+        files = _files(result, record)
         from elsewhere.files import write_folder
 
         write_folder(out, files, force=judging.force)
-        shown.append(f"wrote {', '.join(files)} into {out}")
-    say(told, shown, as_json=judging.as_json)
+        lines.append(f"wrote {', '.join(files)} into {out}")
+    say(record, lines, as_json=judging.as_json)
 
 
 def _traces(
@@ -410,44 +410,44 @@ def _traces(
         return read_traces(data, **reading.keywords(PRESETS["paper"]))
 
 
-def _files(found: "Reproduction", told: dict[str, Any]) -> dict[str, bytes]:
+def _files(result: "Reproduction", record: dict[str, Any]) -> dict[str, bytes]:
     import numpy as np
 
     from elsewhere.reports import figures
     from elsewhere.reports.figures import png
 
-    drawn = {
-        "similarity": figures.similarity_histograms(found.geographic, found.semantic),
-        "visits-kl": figures.visiting_divergence(found.publishing),
-        "time-kl": figures.time_allocation(found.publishing),
-        "differential": figures.differential_similarity(found.publishing),
-        "own-seed": figures.fake_seed_similarity(found.publishing),
-        "qq": figures.similarity_qq(found.publishing),
-        "location-privacy": figures.location_privacy(found.service),
+    figures_by_name = {
+        "similarity": figures.similarity_histograms(result.geographic, result.semantic),
+        "visits-kl": figures.visiting_divergence(result.publishing),
+        "time-kl": figures.time_allocation(result.publishing),
+        "differential": figures.differential_similarity(result.publishing),
+        "own-seed": figures.fake_seed_similarity(result.publishing),
+        "qq": figures.similarity_qq(result.publishing),
+        "location-privacy": figures.location_privacy(result.service),
     }
-    train, learnt = found.train, found.fakes.learnt
-    if train.locations.has_coordinates and learnt is not None:
+    train, fit = result.train, result.fakes.learnt
+    if train.locations.has_coordinates and fit is not None:
         visits = np.bincount(train.r.ravel(), minlength=train.R)
-        drawn["dataset-visits"] = figures.visited_places(train.locations, visits)
-        drawn["dataset-classes"] = figures.places_by_class(train.locations, learnt.classes.label)
-    files = {f"{name}.png": png(figure) for name, figure in drawn.items()}
+        figures_by_name["dataset-visits"] = figures.visited_places(train.locations, visits)
+        figures_by_name["dataset-classes"] = figures.places_by_class(train.locations, fit.classes.label)
+    files = {f"{name}.png": png(figure) for name, figure in figures_by_name.items()}
     pictures = "".join(f"\n![{name.removesuffix('.png')}]({name})\n" for name in files)
-    files["reproduce.md"] = (found.markdown() + pictures).encode()
-    files["reproduce.json"] = (json.dumps(told, indent=1, allow_nan=False) + "\n").encode()
+    files["reproduce.md"] = (result.markdown() + pictures).encode()
+    files["reproduce.json"] = (json.dumps(record, indent=1, allow_nan=False) + "\n").encode()
     return files
 
 
-def tables(found: "Reproduction") -> list[Any]:
+def tables(result: "Reproduction") -> list[Any]:
     """Return the rows for people, then what disagrees, and why."""
     beside = Table(box=SIMPLE_HEAD, pad_edge=False)
     for name in ("in the paper", "what", "paper", "here", ""):
         beside.add_column(name, no_wrap=name == "")
     mark = {True: "agrees", False: "differs", None: ""}
-    for row in found.rows:
+    for row in result.rows:
         figures = (v if isinstance(v, str) else number(v) for v in (row.paper, row.ours))
         beside.add_row(row.place, row.what, *figures, mark[row.agrees])
-    differs = [f"differs: {row.what}: likely {row.why}" for row in found.rows if row.agrees is False]
-    agree = sum(row.agrees is True for row in found.rows)
-    of_data = sum(row.agrees is None for row in found.rows)
+    differs = [f"differs: {row.what}: likely {row.why}" for row in result.rows if row.agrees is False]
+    agree = sum(row.agrees is True for row in result.rows)
+    of_data = sum(row.agrees is None for row in result.rows)
     last = f"{agree} rows agree, {len(differs)} differ, {of_data} are facts of the data (the paper's are not public)"
     return [beside, *differs, last]

@@ -41,11 +41,11 @@ def made_by(path: Path) -> dict[str, Any]:
     if manifest and (path.is_dir() or path.name in manifest["files"]):
         return _valid({**_part(manifest, "provenance", "reading"), "step_minutes": manifest.get("step_minutes")})
     if (path / "fakes.json").is_file():
-        told = _index(path / "fakes.json")
+        index = _index(path / "fakes.json")
         return _valid(
             {
-                **_part(told, "input", "reading"),
-                **{n: v for n, v in _part(told, "clock").items() if n == "step_minutes"},
+                **_part(index, "input", "reading"),
+                **{n: v for n, v in _part(index, "clock").items() if n == "step_minutes"},
             }
         )
     return _valid(_index(path / FILE))
@@ -68,29 +68,31 @@ def _index(path: Path) -> dict[str, Any]:
         return {}
 
 
-def _part(told: Any, *names: str) -> dict[str, Any]:
+def _part(index: Any, *names: str) -> dict[str, Any]:
     for name in names:
-        told = told.get(name) if isinstance(told, Mapping) else None
-    return dict(told) if isinstance(told, Mapping) else {}
+        index = index.get(name) if isinstance(index, Mapping) else None
+    return dict(index) if isinstance(index, Mapping) else {}
 
 
-def _valid(told: dict[str, Any]) -> dict[str, Any]:
+def _valid(facts: dict[str, Any]) -> dict[str, Any]:
     """Return what of it has the right types: somebody may have written in these files."""
     from elsewhere.traces.gaps import GAPS
 
     def is_whole(name: str) -> bool:
-        number = told.get(name)
+        number = facts.get(name)
         return (
             isinstance(number, (int, float)) and not isinstance(number, bool) and 0 < number < 2**31 and number % 1 == 0
         )
 
-    good = {name: int(told[name]) for name in ("step_minutes", "cells") if is_whole(name)}
-    good |= {name: told[name] for name in ("places_by",) if isinstance(told.get(name), str)}
-    good |= {name: told[name] for name in ("gaps",) if told.get(name) in GAPS}
-    good |= {name: told[name] for name in ("max_gap_auto", "places_joined") if isinstance(told.get(name), bool)}
+    good = {name: int(facts[name]) for name in ("step_minutes", "cells") if is_whole(name)}
+    good |= {name: facts[name] for name in ("places_by",) if isinstance(facts.get(name), str)}
+    good |= {name: facts[name] for name in ("gaps",) if facts.get(name) in GAPS}
+    good |= {name: facts[name] for name in ("max_gap_auto", "places_joined") if isinstance(facts.get(name), bool)}
     if good.get("max_gap_auto") is False:
         good |= (
-            {"max_gap_minutes": int(told["max_gap_minutes"])} if is_whole("max_gap_minutes") else {"max_gap_auto": True}
+            {"max_gap_minutes": int(facts["max_gap_minutes"])}
+            if is_whole("max_gap_minutes")
+            else {"max_gap_auto": True}
         )
     return good
 
@@ -154,11 +156,11 @@ class Sources:
                 f"`{option}` has no trace at some times of day that the real traces and the fakes have.",
                 code="E_SHAPE",
             )
-        found, traces = self.on(traces), cropped(traces, slots)
+        sources, traces = self.on(traces), cropped(traces, slots)
         if self.whole:
             traces, left = _whole_days(traces)
             notes += tuple(f"{option}: {n:,} days with gaps are left out, as those of --real are." for n in left)
-        return traces, replace(found, notes=(*self.notes, *notes))
+        return traces, replace(sources, notes=(*self.notes, *notes))
 
     def on(self, traces: "Traces") -> "Sources":
         """Return these sources on the map of `traces`, which is that of the real ones or begins with it."""
@@ -174,14 +176,14 @@ class Sources:
             return None
         from elsewhere.run.model import FittedModel
 
-        found = FittedModel.load(model)
-        if found.model.locations != self.real.locations:
+        fit = FittedModel.load(model)
+        if fit.model.locations != self.real.locations:
             raise InvalidParameter(
                 "the model of `--model` is of another map than the real traces; read them with the file, --cells, "
                 "--step and --locations that `fit` was given.",
                 code="E_MISMATCH",
             )
-        return found
+        return fit
 
 
 def read_real(path: Path, reading: Reading, *made: Path | None) -> Sources:
@@ -189,15 +191,15 @@ def read_real(path: Path, reading: Reading, *made: Path | None) -> Sources:
     from elsewhere.run.reading import with_joined
     from elsewhere.traces.together import First
 
-    told = next((found for each in made if each is not None and (found := made_by(each))), {})
-    as_made = reading.as_made(told)
-    taken = [word for word in typed(as_made) if word not in (*typed(reading), "--places shared", "--step 20min")]
-    notes = [f"{' '.join(taken)}: as the fakes or the model were made."] if taken else []
+    facts = next((facts_of for each in made if each is not None and (facts_of := made_by(each))), {})
+    as_made = reading.as_made(facts)
+    words = [word for word in typed(as_made) if word not in (*typed(reading), "--places shared", "--step 20min")]
+    notes = [f"{' '.join(words)}: as the fakes or the model were made."] if words else []
     with stage("reading --real"):
         first = First.read(path, **as_made.keywords(PRESETS["product"]))
-        if told.get("places_joined") and first.traces.locations.has_coordinates:
-            joined = with_joined(first.traces)
-            first = replace(first, traces=joined, made=replace(first.made, places=joined.R))
+        if facts.get("places_joined") and first.traces.locations.has_coordinates:
+            coarser = with_joined(first.traces)
+            first = replace(first, traces=coarser, made=replace(first.made, places=coarser.R))
     return Sources(first, first.traces, notes=(*repairs(counts(first.made)), *first.made.notes, *notes))
 
 
@@ -207,30 +209,30 @@ def with_fakes(sources: Sources, path: Path, links: str | None) -> Sources:
         if path.is_dir() and (path / "fakes.npz").exists():
             return _private(sources, path)
         if (path / "manifest.json").is_file() or (path.name in POOL and (path.parent / "manifest.json").is_file()):
-            found = _pool(sources, path if path.is_dir() else path.parent)
+            out = _pool(sources, path if path.is_dir() else path.parent)
         else:
-            found = _file(sources, path)
-    found = _like_fakes(found)
+            out = _file(sources, path)
+    out = _like_fakes(out)
     if links is None:
-        return found
+        return out
     from elsewhere.run.publish import read_links
 
-    return replace(found, seed_index=read_links(links, _there(found.fakes), found.real))
+    return replace(out, seed_index=read_links(links, _there(out.fakes), out.real))
 
 
 def _file(sources: Sources, path: Path) -> Sources:
     """Read fakes of a file; where it lies unchanged in a pool and tells less of its days, as events do, that pool."""
-    import hashlib
-
     import numpy as np
 
+    from elsewhere.checkpoint import file_digest
+
     fakes, notes = sources.first.further(path, "--fakes")
-    listed = {} if path.is_dir() else manifest_of(path.parent).get("files", {})
-    if path.name in listed and hashlib.sha256(path.read_bytes()).hexdigest() == listed[path.name]:
-        found = _pool(sources, path.parent)
-        if not np.array_equal(_there(found.fakes).r, fakes.r):
+    files = {} if path.is_dir() else manifest_of(path.parent).get("files", {})
+    if path.name in files and file_digest(path) == files[path.name]:
+        pool = _pool(sources, path.parent)
+        if not np.array_equal(_there(pool.fakes).r, fakes.r):
             note = f"--fakes: {path.name} does not tell the whole days; the pool beside it does, and is compared."
-            return replace(found, notes=(*found.notes, note))
+            return replace(pool, notes=(*pool.notes, note))
     return replace(sources.on(fakes), fakes=fakes, notes=(*sources.notes, *notes))
 
 
@@ -331,7 +333,7 @@ def _private(sources: Sources, path: Path) -> Sources:
     return replace(sources, fakes=fakes, seed_index=seeds, private=private, deniable=deniable, notes=notes)
 
 
-def write_results(out: Path, name: str, told: dict[str, Any], results: list[Any], sources: Sources) -> list[str]:
+def write_results(out: Path, name: str, record: dict[str, Any], results: list[Any], sources: Sources) -> list[str]:
     """
     Write the numbers as JSON and the shareable edition of the report beside them; return what to say about it.
 
@@ -341,9 +343,9 @@ def write_results(out: Path, name: str, told: dict[str, Any], results: list[Any]
     from elsewhere.files import whole_folder, write_files
     from elsewhere.reports.page import report
 
-    shown = None if sources.private is not None else sources.fakes
+    fakes = None if sources.private is not None else sources.fakes
     run = {"notes": [UNCOVERED]} if sources.deniable else None
     with stage("writing the report"), whole_folder(out, force=True) as new:  # the command has looked whether it may
-        write_files(new, {name: (json.dumps(told, indent=1, allow_nan=False) + "\n").encode()})
-        report(results, new / "report.html", fakes=shown, run=run)
+        write_files(new, {name: (json.dumps(record, indent=1, allow_nan=False) + "\n").encode()})
+        report(results, new / "report.html", fakes=fakes, run=run)
     return [f"wrote {out / name}", f"wrote {out / 'report.html'}"]

@@ -72,22 +72,22 @@ def prepare(
     from elsewhere.traces.read import read_traces
     from elsewhere.traces.write import keep_traces
 
-    told: list[Preparation] = []
+    reports: list[Preparation] = []
     with cluster_at(dask) as executor, stage("reading"):
-        traces = read_traces(source, executor=executor, report=told.append, **reading.keywords(PRESETS["product"]))
+        traces = read_traces(source, executor=executor, report=reports.append, **reading.keywords(PRESETS["product"]))
     with stage("writing"), whole_folder(out, force=force) as new:
-        written = keep_traces(traces, told[0], new)
-        write(new / "prepare.html", preparation_page(traces, told[0]))
-    made = counts(told[0])
+        files = keep_traces(traces, reports[0], new)
+        write(new / "prepare.html", preparation_page(traces, reports[0]))
+    figures = counts(reports[0])
     result: dict[str, Any] = {
         "command": "prepare",
         "version": __version__,
-        **made,
-        "files": [*written, "prepare.html"],
+        **figures,
+        "files": [*files, "prepare.html"],
     }
     say(
         result,
-        [*_tables(made), f"wrote {len(written) + 1} files into {out}: private, open prepare.html"],
+        [*_tables(figures), f"wrote {len(files) + 1} files into {out}: private, open prepare.html"],
         as_json=as_json,
     )
 
@@ -106,8 +106,8 @@ def _tables(read: dict[str, Any]) -> list[Any]:
     places = f"places: {read['places']:,}"
     if read["places"] < read["places_found"]:
         places += f", joined from the {read['places_found']:,} that were found"
-    shown = [what, usable, f"slots: {shares}", places]
-    return [*shown, *repairs(read), *read["notes"]]
+    lines = [what, usable, f"slots: {shares}", places]
+    return [*lines, *repairs(read), *read["notes"]]
 
 
 @reads
@@ -144,20 +144,20 @@ def fit(
         people = split_users(traces, settings, None, rng, seeds=read.seeds).model
         assert people is not None  # noqa: S101 - None only with a model that is given
         with stage("learning"):
-            learnt = learn(people, settings, kappa=kappa_of(making.kappa), feasible=making.feasible, rng=rng)
-    write_folder(out, {**contributors_file(people), **reading_file(read), **learnt.files()}, force=force)
+            trained = learn(people, settings, kappa=kappa_of(making.kappa), feasible=making.feasible, rng=rng)
+    write_folder(out, {**contributors_file(people), **reading_file(read), **trained.files()}, force=force)
     result: dict[str, Any] = {
         "users": traces.U,
         "places": traces.R,
-        "places_in_classes": int((learnt.classes.label >= 0).sum()),
-        "kappa": learnt.classes.kappa,
+        "places_in_classes": int((trained.classes.label >= 0).sum()),
+        "kappa": trained.classes.kappa,
         "preset": making.preset,
     }
-    if learnt.carried is not None:
-        result["archetypes"] = len(learnt.carried.archetypes.share)
+    if trained.carried is not None:
+        result["archetypes"] = len(trained.carried.archetypes.share)
     line = ", ".join(f"{name} {value}" for name, value in result.items())
-    known = counts(read)
-    say({**result, "read": known}, [*opening(known), line, f"wrote {out}"], as_json=as_json)
+    figures = counts(read)
+    say({**result, "read": figures}, [*opening(figures), line, f"wrote {out}"], as_json=as_json)
 
 
 @reads
@@ -196,10 +196,14 @@ def generate(
     with whole_folder(out, force=force) as new:
         fakes.save(new)
         keep_links(traces, fakes, new)
-    told = summary(fakes, traces) | {"read": counts(read)}
+    figures = summary(fakes, traces) | {"read": counts(read)}
     say(
-        told,
-        [*opening(told["read"]), *tables(told), f"wrote {out}: private, it knows the seeds; `publish` is the door"],
+        figures,
+        [
+            *opening(figures["read"]),
+            *tables(figures),
+            f"wrote {out}: private, it knows the seeds; `publish` is the door",
+        ],
         as_json=as_json,
     )
 
@@ -233,27 +237,35 @@ def publish(
     from elsewhere.run.publish import FORMS, check_forms, on_output, publish_linked, published_links, seal, write_fakes
 
     check_forms(also or (), out_as)
-    made, links = Fakes.load(fakes), fakes / LINKS
-    pool, rows = publish_linked(made, per_seed=per_seed, choose=choose, temp=temp, laboratory=i_know)
-    kept = {LINKS: published_links(links.read_bytes(), rows, pool.traces, len(made))} if links.exists() else {}
-    with whole_folders((mine, out) if kept else (out,), force=force, outdated=earlier_results) as folders:
+    fake_set, links = Fakes.load(fakes), fakes / LINKS
+    pool, rows = publish_linked(fake_set, per_seed=per_seed, choose=choose, temp=temp, laboratory=i_know)
+    private_files = (
+        {LINKS: published_links(links.read_bytes(), rows, pool.traces, len(fake_set))} if links.exists() else {}
+    )
+    with whole_folders((mine, out) if private_files else (out,), force=force, outdated=earlier_results) as folders:
         new = folders[-1]
-        if kept:
-            write_files(folders[0], kept)
-        pool, notes = on_output(pool, made.frame, also or [], out_as)
-        written = seal(pool, new, write_fakes(pool, new, made.frame, also or [], out_as))
+        if private_files:
+            write_files(folders[0], private_files)
+        pool, notes = on_output(pool, fake_set.frame, also or [], out_as)
+        files = seal(pool, new, write_fakes(pool, new, fake_set.frame, also or [], out_as))
         # the budget is spent before anything leaves: a second run after a crash can only publish less
-        made.save(fakes, force=True)
-    warn_of_strangers(out, (*FORMS, REPORT), written)
+        fake_set.save(fakes, force=True)
+    warn_of_strangers(out, (*FORMS, REPORT), files)
     notes = [
         *notes,
-        *([] if kept else ["no links.csv: the folder of these fakes does not say who was made from whom."]),
+        *([] if private_files else ["no links.csv: the folder of these fakes does not say who was made from whom."]),
     ]
     say(
-        {"fakes": pool.traces.U, "days": len(pool), "notes": notes, "files": written, "private_files": list(kept)},
+        {
+            "fakes": pool.traces.U,
+            "days": len(pool),
+            "notes": notes,
+            "files": files,
+            "private_files": list(private_files),
+        },
         [
             *notes,
-            *(f"wrote {name} into {mine}: for you alone" for name in kept),
+            *(f"wrote {name} into {mine}: for you alone" for name in private_files),
             f"published {pool.traces.U} fakes into {out}",
         ],
         as_json=as_json,

@@ -77,7 +77,7 @@ def synthesize(
     from elsewhere.run.synthesize import synthesize as whole_job
 
     with cluster_at(dask) as executor, bars(STAGES) as progress:
-        made = whole_job(
+        result = whole_job(
             source,
             out,
             preset=making.check(),
@@ -99,21 +99,21 @@ def synthesize(
             progress=progress,
             reading=reading,
         )
-    told = made.to_dict()
-    shown = [*opening(told["read"]), *tables(told)]
-    shown += [] if made.judgement is None else closing(made.judgement)
-    shown += [
-        f"wrote {', '.join(made.private_files)} into {made.private}: for you alone",
-        f"wrote {len(made.files)} files into {out}",
+    facts = result.to_dict()
+    lines = [*opening(facts["read"]), *tables(facts)]
+    lines += [] if result.judgement is None else closing(result.judgement)
+    lines += [
+        f"wrote {', '.join(result.private_files)} into {result.private}: for you alone",
+        f"wrote {len(result.files)} files into {out}",
     ]
-    if "private" in told:
-        shown.append(f"no theorem covers these fakes; {_would(told)}")
-    say(told, shown, as_json=as_json)
+    if "private" in facts:
+        lines.append(f"no theorem covers these fakes; {_would(facts)}")
+    say(facts, lines, as_json=as_json)
 
 
-def _would(told: dict[str, Any]) -> str:
+def _would(plan: dict[str, Any]) -> str:
     """Return what the private preset would have promised."""
-    private, certificate = told["private"], told["private"]["certificate"]
+    private, certificate = plan["private"], plan["private"]["certificate"]
     if not private["enough"]:
         return f"--preset private at eps = {certificate['eps']:g} {private['useful']}"
     return (
@@ -155,8 +155,8 @@ def plan(
     from elsewhere.traces.fixes import Preparation
     from elsewhere.traces.read import read_traces
 
-    given: dict[str, Any] = {"eps0": 0.5 if eps0 is None else eps0, "eps": eps, "delta": delta, "k": k or None}
-    planned(0, **given)  # refused before a file is read
+    keywords: dict[str, Any] = {"eps0": 0.5 if eps0 is None else eps0, "eps": eps, "delta": delta, "k": k or None}
+    planned(0, **keywords)  # refused before a file is read
     reports: list[Preparation] = []
     with stage("reading"):
         traces = read_traces(source, report=reports.append, **reading.keywords(PRESETS["product"]))
@@ -164,20 +164,20 @@ def plan(
     # presets with a theorem fill gaps by a public rule: they may find other people with a usable day
     proven = people_by_a_public_gap(reports[0], people)
     usable = dict.fromkeys(PRESETS, people) | dict.fromkeys(PROVEN, proven)
-    found = [next(each for each in planned(n, **given) if each.preset == name) for name, n in usable.items()]
-    shown = Table("preset", "protects", "eps", "AUC at most", "fakes", "people needed", box=SIMPLE_HEAD)
-    for each in found:
+    plans = [next(each for each in planned(n, **keywords) if each.preset == name) for name, n in usable.items()]
+    table = Table("preset", "protects", "eps", "AUC at most", "fakes", "people needed", box=SIMPLE_HEAD)
+    for each in plans:
         c = each.certificate
-        promised = ("-", "-") if c.eps is None else (f"{c.eps:g}", f"{c.auc:.3f}")
+        promise = ("-", "-") if c.eps is None else (f"{c.eps:g}", f"{c.auc:.3f}")
         fakes = "one a seed" if c.eps is None else c.fakes_covered
-        shown.add_row(each.preset, c.protects, *promised, fakes, f"{each.people_needed:,}")
-    known = counts(reports[0])
-    told = {
+        table.add_row(each.preset, c.protects, *promise, fakes, f"{each.people_needed:,}")
+    figures = counts(reports[0])
+    record = {
         "command": "plan",
         "people": people,
         "people_by_a_public_gap": proven,
-        "presets": {each.preset: each.to_dict() for each in found},
-        "read": known,
+        "presets": {each.preset: each.to_dict() for each in plans},
+        "read": figures,
     }
     there = f"{counted(people, 'person', 'people')} with a usable day"
     if proven != people:
@@ -186,14 +186,14 @@ def plan(
             f"{PUBLIC_GAP} are filled unless `max_gap` gives another length"
         )
     lines = []
-    for each in found:
+    for each in plans:
         by_gap = reports[0].max_gap_auto and each.preset in PROVEN
         longer = longer_gap(reports[0], each.people_needed) if by_gap else None
         told_of = each.useful if each.enough else _too_few(each, usable[each.preset], longer)
         lines.append(f"{each.preset}: {told_of}")
     words = " ".join(["elsewhere synthesize INPUT -o DIR", *typed(reading)])
-    if enough := [each.preset for each in found if each.enough]:
+    if enough := [each.preset for each in plans if each.enough]:
         lines.append(f"to make them: {words} --preset {'|'.join(enough)}")
-    if found[-1].enough and not (reading.grid or reading.locations or reading.regions):
+    if plans[-1].enough and not (reading.grid or reading.locations or reading.regions):
         lines.append("private takes no map found in these people: add --grid S,W,N,E,N, --locations or --regions")
-    say(told, [*opening(known), there, shown, *lines], as_json=as_json)
+    say(record, [*opening(figures), there, table, *lines], as_json=as_json)

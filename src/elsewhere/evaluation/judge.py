@@ -137,7 +137,7 @@ def category_agreement(
     from sklearn.cluster import KMeans
     from sklearn.metrics import adjusted_mutual_info_score
 
-    shuffled = [float(adjusted_mutual_info_score(word, rng.permutation(mine))) for _ in range(SHUFFLES)]
+    by_chance = [float(adjusted_mutual_info_score(word, rng.permutation(mine))) for _ in range(SHUFFLES)]
     near = None
     if locations.has_coordinates:
         where = locations.select(both).planar()
@@ -149,8 +149,8 @@ def category_agreement(
         "classes": int(mine.max()) + 1,
         "ami": float(adjusted_mutual_info_score(word, mine)),
         "geography": None if near is None else float(adjusted_mutual_info_score(word, near)),
-        "chance": float(np.mean(shuffled)),
-        "chance_high": float(np.quantile(shuffled, 0.95)),
+        "chance": float(np.mean(by_chance)),
+        "chance_high": float(np.quantile(by_chance, 0.95)),
     }
 
 
@@ -238,7 +238,7 @@ def judge_run(
         seed_rows, owner = np.arange(len(traces)), None
     seeds, free = traces.select(seed_rows), np.setdiff1d(np.arange(traces.U), traces.user[seed_rows])
     control, who = _control(traces, free, fakes, holdout)
-    published = Traces(
+    release = Traces(
         fakes.r[rows],
         traces.locations,
         users=pool.traces.users,  # the days of one life share an id
@@ -251,17 +251,17 @@ def judge_run(
         "publishing",
         lambda: _or_why_not(
             "what the fakes keep",
-            lambda: evaluate_publishing(seeds, control, published.r, seed_index=owner, periods=1, rng=of_publishing),
+            lambda: evaluate_publishing(seeds, control, release.r, seed_index=owner, periods=1, rng=of_publishing),
         ),
     )
     uses, no_uses = stages(
         "uses",
-        lambda: _or_why_not("what the fakes are good for", lambda: judge_uses(traces, published, rng=of_uses)),
+        lambda: _or_why_not("what the fakes are good for", lambda: judge_uses(traces, release, rng=of_uses)),
     )
-    why_no_lives = no_lives(traces, published)
-    lives = None if why_no_lives else stages("lives", lambda: judge_lives(traces, published, rng=of_lives))
-    sides = _Sides(seeds, control, _others(traces, free, fakes, holdout), published, owner, _followed(fakes, rows))
-    audited, on_attacks = stages(
+    why_no_lives = no_lives(traces, release)
+    lives = None if why_no_lives else stages("lives", lambda: judge_lives(traces, release, rng=of_lives))
+    sides = _Sides(seeds, control, _others(traces, free, fakes, holdout), release, owner, _followed(fakes, rows))
+    findings, on_attacks = stages(
         "attacks",
         lambda: _attacked(
             sides,
@@ -272,13 +272,13 @@ def judge_run(
             of_attacks,
         ),
     )
-    told = _told(traces, fakes, pool, seeds, control)
+    facts = _told(traces, fakes, pool, seeds, control)
     if fakes.learnt is not None:
-        told["categories"] = category_agreement(
+        facts["categories"] = category_agreement(
             fakes.learnt.classes.label, traces.locations, m_min=fakes.preset.m_min, rng=of_categories
         )
     notes = (who, *no_publishing, *no_uses, *([why_no_lives] * bool(why_no_lives)), *on_attacks)
-    return Judgement(uses, publishing, audited, told, notes, lives)
+    return Judgement(uses, publishing, findings, facts, notes, lives)
 
 
 def _or_why_not(what: str, judge: Callable[[], Result]) -> tuple[Result | None, tuple[str, ...]]:
@@ -416,19 +416,19 @@ def _attacked(
         sides, some = sides.of_some_days(each, draw)
         stay = stay[some]
         notes += (f"attacked: {each} days of each life, drawn at random; over all days: A13, A18, A20.",)
-    given = _held_to(fakes, options, anybody=sides.owner is None)
-    progress = given.pop("progress")
+    keywords = _held_to(fakes, options, anybody=sides.owner is None)
+    progress = keywords.pop("progress")
     seeds, control, published, owner = sides.seeds, sides.control, sides.published, sides.owner
     try:
-        audited = audit(
-            seeds, control, published, owner, pool=published, roles=sides.others, progress=progress, rng=rng, **given
+        findings = audit(
+            seeds, control, published, owner, pool=published, roles=sides.others, progress=progress, rng=rng, **keywords
         )
-        if fakes.preset.k and "sampler" in given and everybody.owner is not None and sides.follows.any():
+        if fakes.preset.k and "sampler" in keywords and everybody.owner is not None and sides.follows.any():
             # seeds behind a fake are counted among all of them
             some = np.flatnonzero(sides.follows)
             behind = everybody.owner[stay[some]]
-            a8 = audit(everybody.seeds, None, published.r[some], behind, attacks=["A8"], rng=rng, **given)
-            audited = _with(audited, a8)
+            a8 = audit(everybody.seeds, None, published.r[some], behind, attacks=["A8"], rng=rng, **keywords)
+            findings = _with(findings, a8)
         if len(published) < len(whole.published) and control is not None:
             over_days = audit(
                 whole.seeds,
@@ -438,51 +438,51 @@ def _attacked(
                 pool=whole.published,
                 attacks=["A18", "A20"],
                 rng=rng,
-                **given,
+                **keywords,
             )
-            audited = _with(audited, over_days)
+            findings = _with(findings, over_days)
         if len(seeds) < len(days) and owner is not None:
             # who visits a place is counted over all days of all seed users, as before anything was learnt (E31)
-            a13 = audit(days, control, whole.published, None, attacks=["A13"], roles=whole.others, rng=rng, **given)
-            audited = _with(audited, a13)
+            a13 = audit(days, control, whole.published, None, attacks=["A13"], roles=whole.others, rng=rng, **keywords)
+            findings = _with(findings, a13)
     except ClusterUnavailable:  # which is no word on the fakes: the run stops, and goes on when it is there again
         raise
     except ElsewhereError as error:
         return None, (*notes, f"no attack could be run: {error.args[0]}")
-    return audited, notes
+    return findings, notes
 
 
 def _held_to(fakes: Fakes, options: dict[str, Any], *, anybody: bool) -> dict[str, Any]:
     """Return the options of `audit` for fakes of this preset; `anybody` where they are made of nobody in particular."""
-    settings, learnt = fakes.preset, fakes.learnt
+    settings, fit = fakes.preset, fakes.learnt
     of_this_run = options["holdout_met"]
-    given = {**options, "m_min": settings.m_min, "holdout_met": settings.name == "deniable" and of_this_run}
+    keywords = {**options, "m_min": settings.m_min, "holdout_met": settings.name == "deniable" and of_this_run}
     if anybody:
         # places come from a public map, and noise visits some that nobody does: it tells nothing of who is there
-        given["attacks"] = [attack for attack in ALL if attack != "A13"]
-    if learnt is not None:
-        given |= {"model": learnt.model, "classes": learnt.classes}
+        keywords["attacks"] = [attack for attack in ALL if attack != "A13"]
+    if fit is not None:
+        keywords |= {"model": fit.model, "classes": fit.classes}
     if settings.name == "deniable":
-        given |= {"k": settings.k or None, "eps0": settings.eps0}
-        if fakes.sampler is not None and learnt is not None:
-            given["sampler"] = WhiteBox(fakes.sampler, learnt.place)
+        keywords |= {"k": settings.k or None, "eps0": settings.eps0}
+        if fakes.sampler is not None and fit is not None:
+            keywords["sampler"] = WhiteBox(fakes.sampler, fit.place)
     if settings.name == "private":
-        given["sampler"] = fakes.sampler
-    return given
+        keywords["sampler"] = fakes.sampler
+    return keywords
 
 
 def _some_days(people: Traces, each: int, draw: np.random.Generator) -> Ints:
     """Return at most so many rows of each user, at random, in their order."""
-    shuffled = draw.permutation(len(people))
-    order = shuffled[np.argsort(people.user[shuffled], kind="stable")]
+    at_random = draw.permutation(len(people))
+    order = at_random[np.argsort(people.user[at_random], kind="stable")]
     rank = np.arange(len(order)) - np.searchsorted(people.user[order], people.user[order])
     return np.sort(order[rank < each])
 
 
-def _with(found: AuditResult, exact: AuditResult) -> AuditResult:
+def _with(other: AuditResult, exact: AuditResult) -> AuditResult:
     """Return the audit with the findings of another in place of its own."""
     better = {f.id: f for f in exact.findings}
-    return replace(found, findings=tuple(better.get(f.id, f) for f in found.findings))
+    return replace(other, findings=tuple(better.get(f.id, f) for f in other.findings))
 
 
 @dataclass(frozen=True, eq=False)
@@ -513,7 +513,7 @@ class WhiteBox:
 
 def _told(traces: Traces, fakes: Fakes, pool: Pool, seeds: Traces, control: Traces | None) -> dict[str, Any]:
     """Return what a report says of the run: totals and parameters only; in the deniable mode no number of attempts."""
-    told: dict[str, Any] = {
+    facts: dict[str, Any] = {
         "preset": fakes.preset.name,
         "parameters": {"kappa": fakes.kappa, **_plain(pool.provenance["parameters"])},
         "reproducible": bool(pool.provenance.get("reproducible")),
@@ -532,10 +532,10 @@ def _told(traces: Traces, fakes: Fakes, pool: Pool, seeds: Traces, control: Trac
         "notes": list(pool.provenance["notes"]),
         "lives": fakes.day is not None,
     }
-    told["certificate"] = pool.provenance["certificate"]
+    facts["certificate"] = pool.provenance["certificate"]
     if not fakes.covered:
-        told["tally"] = {name: count for name, count in fakes.tally.items() if count}
-    return told
+        facts["tally"] = {name: count for name, count in fakes.tally.items() if count}
+    return facts
 
 
 def _plain(parameters: dict[str, Any]) -> dict[str, Any]:

@@ -21,11 +21,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from elsewhere.errors import InvalidParameter, NotEnoughUsers
 from elsewhere.evaluation.attacks.finding import Rate, auc, plain
-from elsewhere.evaluation.attacks.inputs import filled, on_one_map
+from elsewhere.evaluation.attacks.inputs import on_one_map
 from elsewhere.evaluation.attacks.realism import CROSS, JOINT, best_of, scored, wider
 from elsewhere.evaluation.uses import MEASURES as USES
 from elsewhere.evaluation.uses import Days, Plan, largest_gap
 from elsewhere.pool import on_map_of
+from elsewhere.traces.gaps import hold_places
 from elsewhere.traces.model import Floats, Ints, Locations, Traces, is_weekend
 
 NIGHT, OFFICE = (0, 360), (540, 1020)  # minutes of the day: midnight to six, nine to five
@@ -135,16 +136,16 @@ def life_measures(
 
     """
     home, main = anchors(r, weekend, minutes)
-    visited = [set(row.tolist()) for row in r]
+    places_of = [set(row.tolist()) for row in r]
     place, count = np.unique(r, return_counts=True)
     share = count / count.sum()
     moved = r[:, 1:] != r[:, :-1]
     moves = moved.sum(axis=1).astype(np.float64)
-    seen: set[int] = set()
-    grown = [len(seen := seen | places) for places in visited]
+    so_far: set[int] = set()
+    numbers = [len(so_far := so_far | places) for places in places_of]
     next_to = [a for a, gap in enumerate(np.diff(day)) if gap == 1]
-    alike = [len(visited[a] & visited[a + 1]) / len(visited[a] | visited[a + 1]) for a in next_to]
-    often = np.array([sum(p in places for places in visited) for p in place.tolist()])
+    alike = [len(places_of[a] & places_of[a + 1]) / len(places_of[a] | places_of[a + 1]) for a in next_to]
+    often = np.array([sum(p in places for places in places_of) for p in place.tolist()])
     night, office = (_between(minutes, ends) for ends in (NIGHT, OFFICE))
     workdays = r[~weekend]
     steps = locations.distance(r[:, :-1][moved], r[:, 1:][moved])
@@ -154,7 +155,7 @@ def life_measures(
         radius = float(np.sqrt((share * ((xy - share @ xy) ** 2).sum(axis=1)).sum()))
     return {
         "radius_of_gyration": radius,
-        **{f"places_after_{d}_days": float(grown[d - 1]) if len(r) >= d else np.nan for d in GROWTH},
+        **{f"places_after_{d}_days": float(numbers[d - 1]) if len(r) >= d else np.nan for d in GROWTH},
         "home_share": float((r == home).mean()),
         "night_share": _mean(r[:, night] == home),
         "main_share": _mean(workdays[:, office] == main),
@@ -192,8 +193,8 @@ def regularity(r: Ints, day: Ints, weekend: NDArray[np.bool_], minutes: Floats) 
     days = np.bincount(np.unique(at * len(r) + row) // len(r), minlength=len(hours))
     places, where = np.unique(r, return_inverse=True)
     count = np.bincount(at * len(places) + where.ravel(), minlength=len(hours) * len(places)).reshape(len(hours), -1)
-    seen = count[days > 1]
-    return float(seen.max(axis=1).sum() / seen.sum()) if len(seen) else np.nan
+    counts = count[days > 1]
+    return float(counts.max(axis=1).sum() / counts.sum()) if len(counts) else np.nan
 
 
 def _calendar(traces: Traces) -> tuple[list[Ints], Ints, NDArray[np.bool_]]:
@@ -209,13 +210,13 @@ def _calendar(traces: Traces) -> tuple[list[Ints], Ints, NDArray[np.bool_]]:
 
 def described(traces: Traces) -> tuple[dict[str, Floats], Floats]:
     """Return every measure of every person, (U,) each; and (U, features) the description that lives are told by."""
-    r, minutes = filled(traces.r), traces.minutes()
+    r, minutes = hold_places(traces.r), traces.minutes()
     days, ordinal, weekend = _calendar(traces)
-    found, more = [], []
+    values, more = [], []
     parts = [_between(minutes, ends) for ends in PARTS]
     for rows in days:
         mine, off = r[rows], weekend[rows]
-        found.append(life_measures(mine, ordinal[rows], off, minutes, traces.locations))
+        values.append(life_measures(mine, ordinal[rows], off, minutes, traces.locations))
         home, _ = anchors(mine, off, minutes)
         _, count = np.unique(mine, return_counts=True)
         share = np.sort(count / count.sum())[::-1]
@@ -229,19 +230,19 @@ def described(traces: Traces) -> tuple[dict[str, Floats], Floats]:
                 float(per_day.std()) if len(rows) > 1 else np.nan,
             ]
         )
-    measures = {name: np.array([life[name] for life in found]) for name in MEASURES}
+    measures = {name: np.array([life[name] for life in values]) for name in MEASURES}
     # every measure is at least 0: what is not known is a value of its own
     return measures, np.nan_to_num(np.column_stack([*measures.values(), np.array(more)]), nan=-1.0)
 
 
 def growth(traces: Traces) -> Floats:
     """Return (U, most days) distinct places of each person after 1, 2, ... days, NaN beyond her last day."""
-    r, lives = filled(traces.r), days_of(traces)
-    grown = np.full((len(lives), max(map(len, lives))), np.nan)
+    r, lives = hold_places(traces.r), days_of(traces)
+    numbers = np.full((len(lives), max(map(len, lives))), np.nan)
     for person, rows in enumerate(lives):
         _, first = np.unique(r[rows], return_index=True)
-        grown[person, : len(rows)] = np.cumsum(np.bincount(first // r.shape[1], minlength=len(rows)))
-    return grown
+        numbers[person, : len(rows)] = np.cumsum(np.bincount(first // r.shape[1], minlength=len(rows)))
+    return numbers
 
 
 def week(traces: Traces, kinds: int) -> Floats:
@@ -251,19 +252,19 @@ def week(traces: Traces, kinds: int) -> Floats:
     `kinds` is 7 for the days of the week, Monday first, 2 for weekdays and weekends, 1 for any day. NaN where a person
     has no such hour, and at the main place where there is none.
     """
-    r, minutes = filled(traces.r), traces.minutes()
+    r, minutes = hold_places(traces.r), traces.minutes()
     days, ordinal, weekend = _calendar(traces)
     kind = {7: (ordinal + 3) % 7, 2: weekend.astype(np.int64), 1: np.zeros(len(r), dtype=np.int64)}[kinds]
     hour = (minutes // 60).astype(np.int64)
-    found = np.full((len(days), 2, 24 * kinds), np.nan)
+    shares = np.full((len(days), 2, 24 * kinds), np.nan)
     for person, rows in enumerate(days):
         key = (kind[rows][:, None] * 24 + hour).ravel()
         total = np.bincount(key, minlength=24 * kinds)
         for i, place in enumerate(anchors(r[rows], weekend[rows], minutes)):
             if place >= 0:
                 there = np.bincount(key, (r[rows] == place).ravel(), minlength=24 * kinds)
-                np.divide(there, total, out=found[person, i], where=total > 0)
-    return found
+                np.divide(there, total, out=shares[person, i], where=total > 0)
+    return shares
 
 
 def _known_mean(values: Floats) -> Floats:
@@ -387,7 +388,7 @@ class LivesResult:
     def to_dict(self) -> dict[str, Any]:
         """Return `measures` by name, `told`, `growth`, `week`, `sizes`, `notes`, `in_words`, ready for JSON."""
         fields = [name for name in Compared.__dataclass_fields__ if name != "id"] + ["within", "word", "words"]
-        found: dict[str, Any] = plain(
+        figures: dict[str, Any] = plain(
             {
                 "measures": {m.id: {name: getattr(m, name) for name in fields} for m in self.measures},
                 "told": self.told,
@@ -398,23 +399,23 @@ class LivesResult:
                 "notes": self.notes,
             }
         )
-        return {**found, "in_words": self.summary()}
+        return {**figures, "in_words": self.summary()}
 
     def summary(self) -> str:
         """Say how many of the first measures are as near as real people's, which are not, whether lives are told."""
-        known = [m for m in self.measures if m.first and m.within is not None]
+        judged = [m for m in self.measures if m.first and m.within is not None]
         # the title up to its first remark
         off = [
             f"{re.split('[,:(]', m.title[:1].lower() + m.title[1:])[0].strip()} ({m.word})"
-            for m in known
+            for m in judged
             if not m.within
         ]
-        said = (
-            f"of {len(known)} measures of lives over days, {len(known) - len(off)} are near real people's (off by at "
+        sentence = (
+            f"of {len(judged)} measures of lives over days, {len(judged) - len(off)} are near real people's (off by at "
         )
-        said += "most 10 points more than two halves of them)" + (f"; not {', '.join(off)}" if off else "")
+        sentence += "most 10 points more than two halves of them)" + (f"; not {', '.join(off)}" if off else "")
         return (
-            f"{said}. A classifier tells fake lives from real ones with AUC {self.told.value:.2f} "
+            f"{sentence}. A classifier tells fake lives from real ones with AUC {self.told.value:.2f} "
             f"({self.told.low:.2f} to {self.told.high:.2f}), other real lives with {self.told_real.value:.2f}."
         )
 
@@ -456,29 +457,29 @@ def judge_lives(real: Traces, fakes: Any, *, rng: np.random.Generator) -> LivesR
     (True, 60)
 
     """
-    made = _lives_of(fakes, real)
-    why = no_lives(real, made)
+    fake_lives = _lives_of(fakes, real)
+    why = no_lives(real, fake_lives)
     if why:
         raise NotEnoughUsers(why)
     people = rng.permutation(np.flatnonzero(np.bincount(real.user) > 1))
     half = len(people) // 2
-    return compare_lives(real.of_users(people[:half]), real.of_users(people[half:]), made, rng=rng)
+    return compare_lives(real.of_users(people[:half]), real.of_users(people[half:]), fake_lives, rng=rng)
 
 
 def _lives_of(fakes: Any, real: Traces) -> Traces:
-    made = on_map_of(fakes, real)
-    if isinstance(made, Traces):
-        return made
-    r, life = getattr(made, "r", made), getattr(made, "life", None)
-    return _on_clock_of(real, Traces(r, real.locations, users=life, dates=getattr(made, "days", None)))
+    on_map = on_map_of(fakes, real)
+    if isinstance(on_map, Traces):
+        return on_map
+    r, life = getattr(on_map, "r", on_map), getattr(on_map, "life", None)
+    return _on_clock_of(real, Traces(r, real.locations, users=life, dates=getattr(on_map, "days", None)))
 
 
-def _on_clock_of(real: Traces, made: Traces) -> Traces:
+def _on_clock_of(real: Traces, fakes: Traces) -> Traces:
     return Traces(
-        made.r,
-        made.locations,
-        users=made.users,
-        dates=made.dates,
+        fakes.r,
+        fakes.locations,
+        users=fakes.users,
+        dates=fakes.dates,
         step_minutes=real.step_minutes,
         start=real.start,
         tz=real.tz,
@@ -509,30 +510,32 @@ def compare_lives(held: Traces, real: Traces, fakes: Traces, *, rng: np.random.G
             code="E_MISMATCH",
         )
     sides, notes = _alike({name: _some(side, rng) for name, side in sides.items()})
-    told = {name: described(side) for name, side in sides.items()}
-    table = {name: features for name, (_, features) in told.items()}
+    descriptions = {name: described(side) for name, side in sides.items()}
+    table = {name: features for name, (_, features) in descriptions.items()}
     kinds = _kinds(list(sides.values()))
-    lived = [_Lives.of(side, told[name][0], kinds) for name, side in sides.items()]
-    everybody, made = _Lives.joined(lived[0], lived[1]), lived[2]
-    found, growths, weeks = _over_splits(everybody, made, rng)
-    measures = tuple(_compared(name, everybody, made, found[name]) for name in (*FIRST, *MEASURES) if name in found)
+    lives = [_Lives.of(side, descriptions[name][0], kinds) for name, side in sides.items()]
+    everybody, fake_lives = _Lives.joined(lives[0], lives[1]), lives[2]
+    figures, growths, weeks = _over_splits(everybody, fake_lives, rng)
+    measures = tuple(
+        _compared(name, everybody, fake_lives, figures[name]) for name in (*FIRST, *MEASURES) if name in figures
+    )
     return LivesResult(
         tuple({m.id: m for m in measures}.values()),
         _told(table["held"], table["fakes"], rng),
         _told(table["held"], table["real"], rng),
-        _curve({"days": np.arange(1, growths.shape[1] + 1)}, everybody.growth, made.growth, growths),
+        _curve({"days": np.arange(1, growths.shape[1] + 1)}, everybody.growth, fake_lives.growth, growths),
         {
             "kinds": kinds,
             **{
-                place: _curve({"hour": np.arange(24 * kinds)}, everybody.week[:, i], made.week[:, i], weeks[:, i])
+                place: _curve({"hour": np.arange(24 * kinds)}, everybody.week[:, i], fake_lives.week[:, i], weeks[:, i])
                 for i, place in enumerate(("home", "main"))
             },
         },
         {
             "people": len(everybody.rows),
             "days": len(everybody.days.r),
-            "fakes": len(made.rows),
-            "fake_days": len(made.days.r),
+            "fakes": len(fake_lives.rows),
+            "fake_days": len(fake_lives.days.r),
             "splits": SPLITS,
         },
         notes,
@@ -601,7 +604,7 @@ class _Lives:
     def of(side: Traces, measures: dict[str, Floats], kinds: int) -> "_Lives":
         return _Lives(
             days_of(side),
-            Days(filled(side.r).astype(np.int32), None, Plan.of(side)),
+            Days(hold_places(side.r).astype(np.int32), None, Plan.of(side)),
             measures,
             growth(side),
             week(side, kinds),
@@ -627,66 +630,68 @@ class _Lives:
         return Days(self.days.r[np.concatenate([self.rows[p] for p in people.tolist()])], None, plan)
 
 
-def _over_splits(real: _Lives, made: _Lives, rng: np.random.Generator) -> tuple[dict[str, Floats], Floats, Floats]:
+def _over_splits(real: _Lives, fakes: _Lives, rng: np.random.Generator) -> tuple[dict[str, Floats], Floats, Floats]:
     """
     Return each measure's figures over the splits, and the curves of all halves, of places against days and of the week.
 
     Figures (splits, 4) are off by, halves, and for measures of a person the same of the distribution over people.
     """
-    U, n = len(real.rows), min(len(real.rows) // 2, len(made.rows))
+    U, n = len(real.rows), min(len(real.rows) // 2, len(fakes.rows))
     plan = real.days.plan
-    uses = {m.id: m for m in USES if m.id in OF_DAYS and not m.lacks(real.days, made.days, np.zeros(0, dtype=np.int64))}
-    days = _days_shared(real.growth, made.growth)
-    found: dict[str, list[list[float]]] = {name: [] for name in (*MEASURES, *CURVES, *uses)}
+    uses = {
+        m.id: m for m in USES if m.id in OF_DAYS and not m.lacks(real.days, fakes.days, np.zeros(0, dtype=np.int64))
+    }
+    days = _days_shared(real.growth, fakes.growth)
+    figures: dict[str, list[list[float]]] = {name: [] for name in (*MEASURES, *CURVES, *uses)}
     growths, weeks = [], []
     for child in rng.spawn(SPLITS):
         people = child.permutation(U)
-        a, b, f = people[:n], people[n : 2 * n], child.permutation(len(made.rows))[:n]
+        a, b, f = people[:n], people[n : 2 * n], child.permutation(len(fakes.rows))[:n]
         for name in MEASURES:
-            x, y, z = (side.measures[name][who] for side, who in ((real, a), (real, b), (made, f)))
+            x, y, z = (side.measures[name][who] for side, who in ((real, a), (real, b), (fakes, f)))
             mean = [float(_known_mean(v)) for v in (x, y, z)]
             apart = [largest_gap(x[~np.isnan(x)], v[~np.isnan(v)]) for v in (z, y)]
-            found[name].append([float(off_by(mean[2], mean[0])), float(off_by(mean[1], mean[0])), *apart])
-        curves = [_known_mean(side.growth[who][:, :days]) for side, who in ((real, a), (real, b), (made, f))]
-        hours = [_known_mean(side.week[who]) for side, who in ((real, a), (real, b), (made, f))]
+            figures[name].append([float(off_by(mean[2], mean[0])), float(off_by(mean[1], mean[0])), *apart])
+        curves = [_known_mean(side.growth[who][:, :days]) for side, who in ((real, a), (real, b), (fakes, f))]
+        hours = [_known_mean(side.week[who]) for side, who in ((real, a), (real, b), (fakes, f))]
         growths += curves[:2]
         weeks += hours[:2]
-        found["growth"].append([float(_known_mean(off_by(curves[k], curves[0]))) for k in (2, 1)])
+        figures["growth"].append([float(_known_mean(off_by(curves[k], curves[0]))) for k in (2, 1)])
         for i, name in enumerate(("week_home", "week_main")):
-            found[name].append([float(_known_mean(np.abs(hours[k][i] - hours[0][i]))) for k in (2, 1)])
+            figures[name].append([float(_known_mean(np.abs(hours[k][i] - hours[0][i]))) for k in (2, 1)])
         if uses:
-            half, other, sample = real.some(a, plan), real.some(b, plan), made.some(f, plan)
+            half, other, sample = real.some(a, plan), real.some(b, plan), fakes.some(f, plan)
             for name, m in uses.items():
-                found[name].append([m.d(half, sample), m.d(half, other)])
-    return {name: np.array(values) for name, values in found.items()}, np.array(growths), np.array(weeks)
+                figures[name].append([m.d(half, sample), m.d(half, other)])
+    return {name: np.array(values) for name, values in figures.items()}, np.array(growths), np.array(weeks)
 
 
-def _days_shared(real: Floats, made: Floats) -> int:
+def _days_shared(real: Floats, fakes: Floats) -> int:
     """Return how many days the curves of both sides reach with enough people."""
     reach = [
-        int(np.count_nonzero((~np.isnan(side)).sum(axis=0) >= min(FEWEST_PEOPLE, len(side)))) for side in (real, made)
+        int(np.count_nonzero((~np.isnan(side)).sum(axis=0) >= min(FEWEST_PEOPLE, len(side)))) for side in (real, fakes)
     ]
     return max(1, min(reach))
 
 
-def _compared(name: str, real: _Lives, made: _Lives, figures: Floats) -> Compared:
-    named = MEASURES.get(name) or CURVES.get(name) or OF_DAYS[name]
+def _compared(name: str, real: _Lives, fake_lives: _Lives, figures: Floats) -> Compared:
+    measure = MEASURES.get(name) or CURVES.get(name) or OF_DAYS[name]
     means = [np.nan, np.nan]
     if name in MEASURES:
-        means = [float(_known_mean(side.measures[name])) for side in (made, real)]
+        means = [float(_known_mean(side.measures[name])) for side in (fake_lives, real)]
     fakes, people = (None if np.isnan(m) else m for m in means)
     over = [None if np.isnan(v) else float(v) for v in _known_mean(figures)]
     off, halves, apart, apart_halves = over if len(over) == 4 else [*over, None, None]
     if off is None or halves is None:
         off = halves = apart = apart_halves = None
-    return Compared(name, named.title, named.unit, name in FIRST, fakes, people, off, halves, apart, apart_halves)
+    return Compared(name, measure.title, measure.unit, name in FIRST, fakes, people, off, halves, apart, apart_halves)
 
 
-def _curve(along: dict[str, Ints], real: Floats, made: Floats, halves: Floats) -> dict[str, Any]:
+def _curve(along: dict[str, Ints], real: Floats, fakes: Floats, halves: Floats) -> dict[str, Any]:
     """Return means over all people of either side, and the least and the most over halves of the real people."""
     n = halves.shape[1]
     low, high = (getattr(np, f"f{end}").reduce(halves, axis=0) for end in ("min", "max"))
-    return {**along, "fakes": _known_mean(made)[:n], "real": _known_mean(real)[:n], "low": low, "high": high}
+    return {**along, "fakes": _known_mean(fakes)[:n], "real": _known_mean(real)[:n], "low": low, "high": high}
 
 
 def _told(held: Floats, other: Floats, rng: np.random.Generator) -> Rate:

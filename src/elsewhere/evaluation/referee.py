@@ -12,8 +12,9 @@ from numpy.typing import ArrayLike
 
 from elsewhere.errors import InvalidParameter, require_whole
 from elsewhere.evaluation.attacks.candidates import first_maximum
-from elsewhere.evaluation.attacks.inputs import Link, filled, number_within, on_one_map, people_of, seed_rows
+from elsewhere.evaluation.attacks.inputs import Link, number_within, on_one_map, people_of, seed_rows
 from elsewhere.evaluation.attacks.membership import likelihood_ratio, together
+from elsewhere.traces.gaps import hold_places
 from elsewhere.traces.model import Floats, Ints, Locations, Traces
 
 TOP = 50
@@ -49,10 +50,10 @@ def tp_tv(fakes: Table, holdout: Table, *, seed_index: ArrayLike | None = None, 
     0.5
 
     """
-    given, R, number = _tables(fakes, holdout, seed_index)
-    real = _by_instant(given["holdout"], R)
+    sides, R, number = _tables(fakes, holdout, seed_index)
+    real = _by_instant(sides["holdout"], R)
     weight = np.ones_like(real) if top is None else _popular(real, require_whole("top", top, 1))
-    apart = [weight * np.abs(real - _by_instant(given["fakes"][number == i], R)) for i in range(number.max() + 1)]
+    apart = [weight * np.abs(real - _by_instant(sides["fakes"][number == i], R)) for i in range(number.max() + 1)]
     return float(np.mean([a.sum(axis=1).mean() / 2 for a in apart]))
 
 
@@ -79,10 +80,10 @@ def tm_emd(fakes: Table, holdout: Table, axis: ArrayLike, *, seed_index: ArrayLi
     cell = np.asarray(axis)
     if cell.ndim != 1 or cell.size == 0 or cell.dtype.kind not in "iu" or cell.min() < 0:
         raise InvalidParameter("`axis` must hold one whole number per place, at least 0.")
-    given, _, number = _tables(fakes, holdout, seed_index, R=len(cell))
-    real = _next_cells(given["holdout"], cell)
+    sides, _, number = _tables(fakes, holdout, seed_index, R=len(cell))
+    real = _next_cells(sides["holdout"], cell)
     # on a line the distance is the area between the two distribution functions
-    others = [_next_cells(given["fakes"][number == i], cell) for i in range(number.max() + 1)]
+    others = [_next_cells(sides["fakes"][number == i], cell) for i in range(number.max() + 1)]
     return float(np.mean([np.abs(np.cumsum(real - other, axis=1)).sum(axis=1).mean() for other in others]))
 
 
@@ -96,10 +97,10 @@ def reidentification_rate(seeds: Table, fakes: Table, seed_index: ArrayLike) -> 
     1.0
 
     """
-    given = on_one_map({"seeds": seeds, "fakes": fakes})
-    rows = seed_rows(seed_index, len(given["fakes"]), len(given["seeds"]))
-    link = Link(filled(given["fakes"].r), rows, people_of(given["seeds"]))
-    return float(first_maximum(link, given["seeds"].R)[0].mean())
+    sides = on_one_map({"seeds": seeds, "fakes": fakes})
+    rows = seed_rows(seed_index, len(sides["fakes"]), len(sides["seeds"]))
+    link = Link(hold_places(sides["fakes"].r), rows, people_of(sides["seeds"]))
+    return float(first_maximum(link, sides["seeds"].R)[0].mean())
 
 
 def membership_rates(seeds: Table, holdout: Table, fakes: Table, seed_index: ArrayLike) -> Membership:
@@ -115,15 +116,19 @@ def membership_rates(seeds: Table, holdout: Table, fakes: Table, seed_index: Arr
     Membership(accuracy=1.0, advantage=1.0)
 
     """
-    given = on_one_map({"seeds": seeds, "holdout": holdout, "fakes": fakes})
-    owner = seed_rows(seed_index, len(given["fakes"]), len(given["seeds"]))
-    members, strangers = people_of(given["seeds"]), people_of(given["holdout"])
+    sides = on_one_map({"seeds": seeds, "holdout": holdout, "fakes": fakes})
+    owner = seed_rows(seed_index, len(sides["fakes"]), len(sides["seeds"]))
+    members, strangers = people_of(sides["seeds"]), people_of(sides["holdout"])
     order = np.argsort(owner, kind="stable")
     follows = owner[order][1:] == owner[order][:-1]
     before = np.full(len(order), -1)
     before[order[1:][follows]] = order[:-1][follows]
     ratio = likelihood_ratio(
-        together(members, strangers), filled(given["fakes"].r), number_within(owner), given["seeds"].R, joined=before
+        together(members, strangers),
+        hold_places(sides["fakes"].r),
+        number_within(owner),
+        sides["seeds"].R,
+        joined=before,
     )
     low, high = ratio.min(axis=1).max(), ratio.max()
     level = low + (high - low) * np.arange(THRESHOLDS) / THRESHOLDS
@@ -142,12 +147,12 @@ def _tables(
     where = None
     if R is not None and not any(isinstance(t, Traces) for t in (fakes, holdout)):
         where = Locations(n=R)
-    given = on_one_map({"fakes": fakes, "holdout": holdout}, where)
-    if R is not None and given["fakes"].R != R:
-        raise InvalidParameter(f"`axis` must hold {given['fakes'].R} whole numbers, one per place, got {R}.")
-    F = len(given["fakes"])
+    sides = on_one_map({"fakes": fakes, "holdout": holdout}, where)
+    if R is not None and sides["fakes"].R != R:
+        raise InvalidParameter(f"`axis` must hold {sides['fakes'].R} whole numbers, one per place, got {R}.")
+    F = len(sides["fakes"])
     number = np.zeros(F, dtype=np.int64) if seed_index is None else number_within(seed_rows(seed_index, F))
-    return {name: filled(t.r) for name, t in given.items()}, given["fakes"].R, number
+    return {name: hold_places(t.r) for name, t in sides.items()}, sides["fakes"].R, number
 
 
 def _by_instant(r: Ints, R: int) -> Floats:

@@ -106,16 +106,16 @@ class Reproduction:
     semantic: Floats = field(repr=False)
 
     def __repr__(self) -> str:
-        said = [row.agrees for row in self.rows if row.agrees is not None]
-        return f"Reproduction({len(self.rows)} rows, {sum(said)} of {len(said)} agree)"
+        verdicts = [row.agrees for row in self.rows if row.agrees is not None]
+        return f"Reproduction({len(self.rows)} rows, {sum(verdicts)} of {len(verdicts)} agree)"
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, ready for JSON."""
         rows = [row._asdict() for row in self.rows]
-        found: dict[str, Any] = plain(
+        figures: dict[str, Any] = plain(
             {"rows": rows, "publishing": self.publishing.to_dict(), "service": self.service.to_dict()}
         )
-        return {**found, "version": __version__}
+        return {**figures, "version": __version__}
 
     def markdown(self) -> str:
         """Return the rows as a table to read."""
@@ -212,15 +212,17 @@ def _first_two(train: Traces, fakes: Fakes, per_seed: int, rng: np.random.Genera
     One attempt per fake, none repeated: with retries, seeds that fail often would make most of the attempts.
     """
     try:
-        made = generate_fakes(train, preset="paper", per_seed=per_seed, k=1, max_tries=1, model=fakes.learnt, rng=rng)
+        attempts = generate_fakes(
+            train, preset="paper", per_seed=per_seed, k=1, max_tries=1, model=fakes.learnt, rng=rng
+        )
     except NothingPassed:
         return 0.0
-    return made.acceptance
+    return attempts.acceptance
 
 
 def _numbers(train: Traces, fakes: Fakes, first_two: float, publishing: PublishingResult) -> dict[str, float | None]:
     """Return our values, by the keys of `NUMBERS`."""
-    found: dict[str, float | None] = {
+    figures: dict[str, float | None] = {
         "users": train.U,
         "places": train.R,
         "kappa": fakes.kappa,
@@ -228,28 +230,28 @@ def _numbers(train: Traces, fakes: Fakes, first_two: float, publishing: Publishi
     }
     for name in ("p_bar", "pi_bar"):
         figure = publishing.aggregate[name]["fakes"]
-        found |= {f"{name} {kind}": figure[kind] for kind in ("mean", "median", "std")}
+        figures |= {f"{name} {kind}": figure[kind] for kind in ("mean", "median", "std")}
     groups = {"all": publishing.visits["all"], "top": publishing.visits["top"]}
     groups |= {f"time {j}": publishing.allocation[j] for j in publishing.allocation}
     for name, figure in groups.items():
-        found |= {f"{name} fakes": figure["fakes"]["mean"], f"{name} std": figure["fakes"]["std"]}
+        figures |= {f"{name} fakes": figure["fakes"]["mean"], f"{name} std": figure["fakes"]["std"]}
         for baseline in ("testing", "uniform", "single", "random"):
             # Random is sorted over people as the fakes are (E70)
             value = figure.get("random_sorted" if baseline == "random" else baseline)
-            found[f"{name} {baseline}"] = value["mean"] if isinstance(value, dict) else value
-    return found
+            figures[f"{name} {baseline}"] = value["mean"] if isinstance(value, dict) else value
+    return figures
 
 
 def _number_row(key: str, ours: float | None) -> Row:
-    said = NUMBERS[key]
+    number = NUMBERS[key]
     value = float("nan") if ours is None else float(ours)
-    shown: float = int(value) if value.is_integer() else value
-    near = abs(value - said.value) <= NEAR * abs(said.value)
-    if said.of_data:
-        return Row(said.place, said.what, said.value, shown, None, OTHER_DATA)
+    figure: float = int(value) if value.is_integer() else value
+    near = abs(value - number.value) <= NEAR * abs(number.value)
+    if number.of_data:
+        return Row(number.place, number.what, number.value, figure, None, OTHER_DATA)
     if near:
-        return Row(said.place, said.what, said.value, shown, True, "near the paper's, on other data")
-    return Row(said.place, said.what, said.value, shown, False, _why(key, value, said.value))
+        return Row(number.place, number.what, number.value, figure, True, "near the paper's, on other data")
+    return Row(number.place, number.what, number.value, figure, False, _why(key, value, number.value))
 
 
 def _why(key: str, ours: float, paper: float) -> str:
@@ -369,13 +371,13 @@ def _table_statements(publishing: PublishingResult) -> list[Row]:
 def _service_statements(service: LbsResult) -> list[Row]:
     rows = []
     for m in service.n_fakes:
-        sent = "1 fake" if m == 1 else f"{m} fakes"
+        decoys = "1 fake" if m == 1 else f"{m} fakes"
         error = {name: service.figure(name, m)["median"] for name in service.generators}
         best = max((n for n in error if n != OURS), key=lambda n: error[n])
         rows.append(
             _holds(
                 "fig:locationprivacy",
-                f"{sent}: ours misleads tracking more than all others",
+                f"{decoys}: ours misleads tracking more than all others",
                 f"{error[OURS]:.2f}, next {best} {error[best]:.2f}",
                 error[OURS] >= error[best],
                 "fakes here move less plausibly under the aggregate model than those of the other generator",
@@ -385,7 +387,7 @@ def _service_statements(service: LbsResult) -> list[Row]:
         rows.append(
             _holds(
                 "Service, Results",
-                f"{sent}: privacy very close to the maximum (m/(m+1) = {ceiling:.2f})",
+                f"{decoys}: privacy very close to the maximum (m/(m+1) = {ceiling:.2f})",
                 f"{error[OURS]:.2f}",
                 abs(error[OURS] - ceiling) <= CLOSE * ceiling,
                 "the aggregate model tells fakes from the truth, or the truth from all that it knows",
@@ -394,7 +396,7 @@ def _service_statements(service: LbsResult) -> list[Row]:
         rows.append(
             _holds(
                 "Service, Results",
-                f"{sent}: of the others the walk on the user (RW user) comes closest to ours",
+                f"{decoys}: of the others the walk on the user (RW user) comes closest to ours",
                 f"{USER} {error[USER]:.2f}, next {_next(error):.2f}",
                 _next(error) <= error[USER] <= error[OURS],
                 "walks on the user stay where the user is, and here that confuses less, or more, than in the paper",

@@ -109,11 +109,11 @@ class Uses:
 
     def to_dict(self) -> dict[str, Any]:
         """Return numbers by use (title, verdict, distances, figure, words), `sizes` and `notes`, ready for JSON."""
-        listed = {
+        by_id = {
             u.id: {name: plain(getattr(u, name)) for name in Use.__dataclass_fields__ if name != "id"}
             for u in self.uses
         }
-        return {**listed, "sizes": plain(self.sizes), "notes": list(self.notes)}
+        return {**by_id, "sizes": plain(self.sizes), "notes": list(self.notes)}
 
     def in_words(self) -> list[str]:
         """Return one line per use: the word, what it is about, and the figure behind it beside that of real people."""
@@ -160,30 +160,41 @@ def judge_uses(real: Traces | ArrayLike, fakes: Any, *, rng: np.random.Generator
     """  # noqa: E501 (the table)
     if not isinstance(rng, np.random.Generator):
         raise InvalidParameter(f"`rng` must be a `numpy.random.Generator`, got {type(rng).__name__}.")
-    made = on_map_of(fakes, real)
-    made = made if isinstance(made, Traces) else getattr(made, "r", made)
-    given = on_one_map({"real": real, "fakes": made})
-    known = given["real"]
-    if isinstance(made, Traces) and (made.step_minutes, made.start) != (known.step_minutes, known.start):
+    synthetic = on_map_of(fakes, real)
+    synthetic = synthetic if isinstance(synthetic, Traces) else getattr(synthetic, "r", synthetic)
+    sides = on_one_map({"real": real, "fakes": synthetic})
+    train = sides["real"]
+    if isinstance(synthetic, Traces) and (synthetic.step_minutes, synthetic.start) != (
+        train.step_minutes,
+        train.start,
+    ):
         raise InvalidParameter(
-            f"`fakes` have slots of {made.step_minutes:g} minutes from {made.start}, `real` of {known.step_minutes:g} "
-            f"from {known.start}: they must be on one clock.",
+            f"`fakes` have slots of {synthetic.step_minutes:g} minutes from {synthetic.start}, `real` of "
+            f"{train.step_minutes:g} from {train.start}: they must be on one clock.",
             code="E_MISMATCH",
         )
-    plan = Plan.of(known)
-    people = Days(known.r, _weekend(known.dates), plan)
-    fake = Days(given["fakes"].r, _weekend(made.dates if isinstance(made, Traces) else None), plan)
-    sizes = {"people": known.U, "days": len(known), "fakes": len(fake.r), "places": plan.R, "splits": SPLITS}
-    lacking = {m.id: _too_few(known.U) or m.lacks(people, fake, known.user) for m in MEASURES}
-    found: dict[str, list[list[float]]] = {m.id: [] for m in MEASURES if not lacking[m.id]}
-    for child in rng.spawn(SPLITS if found else 0):
-        half, other, sample, mixed = _split(people, fake, known.user, known.U, child)
+    plan = Plan.of(train)
+    people = Days(train.r, _weekend(train.dates), plan)
+    fake = Days(sides["fakes"].r, _weekend(synthetic.dates if isinstance(synthetic, Traces) else None), plan)
+    sizes = {
+        "people": train.U,
+        "days": len(train),
+        "fakes": len(fake.r),
+        "places": plan.R,
+        "splits": SPLITS,
+    }
+    lacking = {m.id: _too_few(train.U) or m.lacks(people, fake, train.user) for m in MEASURES}
+    distances: dict[str, list[list[float]]] = {m.id: [] for m in MEASURES if not lacking[m.id]}
+    for child in rng.spawn(SPLITS if distances else 0):
+        half, other, sample, mixed = _split(people, fake, train.user, train.U, child)
         for m in MEASURES:
-            if m.id in found:
-                found[m.id].append([m.d(half, days) for days in (sample, other, mixed, m.destroy(mixed, child))])
+            if m.id in distances:
+                distances[m.id].append([m.d(half, days) for days in (sample, other, mixed, m.destroy(mixed, child))])
     return Uses(
         tuple(
-            _use(m, people, fake, found[m.id]) if m.id in found else Use(m.id, m.title, UNKNOWN, words=lacking[m.id])
+            _use(m, people, fake, distances[m.id])
+            if m.id in distances
+            else Use(m.id, m.title, UNKNOWN, words=lacking[m.id])
             for m in MEASURES
         ),
         sizes,
@@ -439,8 +450,8 @@ def _split(people: Days, fakes: Days, user: Ints, U: int, rng: np.random.Generat
     halves = [np.flatnonzero(inside), np.flatnonzero(~inside)]
     n = min(*map(len, halves), len(fakes.r), MOST_DAYS)
     one, two = (people.choose(rng.choice(half, n, replace=False)) for half in halves)
-    made, mixed = (days.choose(rng.choice(len(days.r), n, replace=False)) for days in (fakes, people))
-    return one, two, made, mixed
+    sample, noise = (days.choose(rng.choice(len(days.r), n, replace=False)) for days in (fakes, people))
+    return one, two, sample, noise
 
 
 def _weekend(dates: Any) -> NDArray[np.bool_] | None:
@@ -449,12 +460,12 @@ def _weekend(dates: Any) -> NDArray[np.bool_] | None:
 
 def _at_random_places(days: Days, rng: np.random.Generator) -> Days:
     """Exchange the places of each day for random ones of those that are visited; moves and stays as they were."""
-    visited = np.flatnonzero(days.visits)
+    places = np.flatnonzero(days.visits)
     position = np.zeros(days.plan.R, dtype=np.int64)
-    position[visited] = rng.permutation(len(visited))
-    order = rng.permutation(visited)
-    shift = rng.integers(len(visited), size=(len(days.r), 1))
-    return replace(days, r=np.where(days.r >= 0, order[(position[days.r] + shift) % len(visited)], -1))
+    position[places] = rng.permutation(len(places))
+    order = rng.permutation(places)
+    shift = rng.integers(len(places), size=(len(days.r), 1))
+    return replace(days, r=np.where(days.r >= 0, order[(position[days.r] + shift) % len(places)], -1))
 
 
 def _in_random_order(days: Days, rng: np.random.Generator) -> Days:
@@ -469,9 +480,9 @@ def _on_random_days(days: Days, rng: np.random.Generator) -> Days:
 
 def _to_random_destinations(days: Days, rng: np.random.Generator) -> Days:
     """Exchange the destinations of all trips: how many leave and reach each place as it was."""
-    made, (origin, target) = replace(days), days.trips
-    made.__dict__["trips"] = origin, rng.permutation(target)  # what `cached_property` would have counted
-    return made
+    out, (origin, target) = replace(days), days.trips
+    out.__dict__["trips"] = origin, rng.permutation(target)  # what `cached_property` would have counted
+    return out
 
 
 @dataclass(frozen=True)
@@ -613,21 +624,23 @@ MEASURES = (
 )
 
 
-def _use(m: Measure, real: Days, fakes: Days, found: list[list[float]]) -> Use:
+def _use(m: Measure, real: Days, fakes: Days, distances: list[list[float]]) -> Use:
     """Return the verdict on the means over the splits, and its words."""
-    values = np.array(found)
-    made, halves, same, chance = (float(v) for v in values.mean(axis=0))
-    word = verdict(made, halves, same, chance, float((values[:, 3] - values[:, 2]).std(ddof=1)))
+    values = np.array(distances)
+    ours_mean, halves, same, chance = (float(v) for v in values.mean(axis=0))
+    word = verdict(ours_mean, halves, same, chance, float((values[:, 3] - values[:, 2]).std(ddof=1)))
     spread = float(values[:, 1].std(ddof=1))
     top = real.plan.top
     of, offset, sign = (top, 1.0, -1) if m.id == "places" else (100, 0.0, 1)  # what is kept, or what does not match
     ours, theirs, random = (
-        f"{of * (offset + sign * d):.{int(of < 100)}f}".removesuffix(".0") for d in (made, halves, chance)
+        f"{of * (offset + sign * d):.{int(of < 100)}f}".removesuffix(".0") for d in (ours_mean, halves, chance)
     )
     about = m.words.format(top if m.id == "places" else "part of the map" if real.plan.zones else "place")
-    said = f"{ours} {about}; between two halves of the real people {theirs}, by chance {random}."
+    words = f"{ours} {about}; between two halves of the real people {theirs}, by chance {random}."
     if m.middle is not None:
-        said = f"Half are longer than {m.middle(fakes)}, in the real data than {m.middle(real)}; {said}"
+        words = f"Half are longer than {m.middle(fakes)}, in the real data than {m.middle(real)}; {words}"
     if word == UNKNOWN:
-        said = f"Not even the real data are told from chance: {said}"
-    return Use(m.id, m.title, word, made, halves, same, chance, spread, f"{ours} {m.short.format(top)}", theirs, said)
+        words = f"Not even the real data are told from chance: {words}"
+    return Use(
+        m.id, m.title, word, ours_mean, halves, same, chance, spread, f"{ours} {m.short.format(top)}", theirs, words
+    )

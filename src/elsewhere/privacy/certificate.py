@@ -113,7 +113,9 @@ class Certificate:
 
     def __post_init__(self) -> None:
         require_choice("protects", self.protects, PROTECTS)
-        object.__setattr__(self, "conditions", tuple((str(said), str(state)) for said, state in self.conditions))
+        object.__setattr__(
+            self, "conditions", tuple((str(sentence), str(state)) for sentence, state in self.conditions)
+        )
         for _, state in self.conditions:
             require_choice("conditions", state, STATES)
         if self.k is not None:
@@ -129,10 +131,10 @@ class Certificate:
         bounds = {"advantage": largest_advantage, "auc": largest_auc}
         for name, bound in bounds.items():
             most = bound(self.eps, self.delta or 0.0)
-            given = getattr(self, name)
-            if given is not None and given > most + 1e-12:
-                raise InvalidParameter(f"`{name}` must be at most {most:.4g}, which eps and delta prove, got {given}.")
-            object.__setattr__(self, name, most if given is None else given)
+            value = getattr(self, name)
+            if value is not None and value > most + 1e-12:
+                raise InvalidParameter(f"`{name}` must be at most {most:.4g}, which eps and delta prove, got {value}.")
+            object.__setattr__(self, name, most if value is None else value)
 
     @classmethod
     def none(cls, why: str | None = None) -> Self:
@@ -147,13 +149,13 @@ class Certificate:
             "This is a laboratory run: whoever knows the `rng` it began with can repeat its noise, so nothing is "
             f"claimed. Of the same run without `rng` it could be said: {' '.join(self.words)}"
         )
-        conditions = [(said, state) for said, state in self.conditions if said != ENTROPY]
+        conditions = [(sentence, state) for sentence, state in self.conditions if sentence != ENTROPY]
         return replace(Certificate.none(why), conditions=(*conditions, (ENTROPY, "not met")))
 
-    def with_condition(self, said: str, state: str) -> "Certificate":
+    def with_condition(self, condition: str, state: str) -> "Certificate":
         """Return the same with this condition, in place of what was known of it."""
-        kept = [(sentence, known) for sentence, known in self.conditions if sentence != said]
-        return replace(self, conditions=(*kept, (said, state)))
+        others = [(sentence, earlier) for sentence, earlier in self.conditions if sentence != condition]
+        return replace(self, conditions=(*others, (condition, state)))
 
     @property
     def holds(self) -> bool:
@@ -164,12 +166,12 @@ class Certificate:
     def words(self) -> tuple[str, ...]:
         """Return what the certificate says, in sentences."""
         if self.protects == "nobody":
-            told = ("There is no theorem for these fakes: the attacks that were run on them are all there is.",)
-            return told if self.why_not is None else (self.why_not, *told)
+            no_theorem = ("There is no theorem for these fakes: the attacks that were run on them are all there is.",)
+            return no_theorem if self.why_not is None else (self.why_not, *no_theorem)
         assert self.eps is not None  # noqa: S101 - checked at construction
         among = "among the seeds" if self.protects == "seeds" else "in the file"
         but = f", except with probability {self.delta:.2g}" if self.delta else ""
-        said = [
+        sentences = [
             f"Odds that a given person is {among} change by at most a factor of {odds_factor(self.eps)}{but}, whatever "
             "is published.",
             f"Any attack that tells who is {among}, now or later, has an AUC of at most {self.auc:.3f} and an "
@@ -177,36 +179,40 @@ class Certificate:
         ]
         if self.k is not None:
             unless = f", except with probability {self.k_delta:.2g}" if self.k_delta else ""
-            said.append(
+            sentences.append(
                 f"At least {self.k} seeds stand behind every fake that follows an archetype: each makes it with the "
                 f"same probability{unless}; the others follow nobody."
             )
-        said.append(
+        sentences.append(
             f"This protects {WHOM[self.protects]} ({self.unit}), for {self.fakes_covered} of fakes together; inputs "
             f"that differ by {self.neighbours} are compared (eps = {self.eps:g}, delta = {self.delta:g})."
         )
         if self.protects == "seeds":
-            said.append("The people whom the model was learnt from are protected by no theorem.")
+            sentences.append("The people whom the model was learnt from are protected by no theorem.")
         if self.eps > VACUOUS:
-            said.append(f"But eps = {self.eps:.4g} is above {VACUOUS:g}: in practice this promises nothing.")
-        asserted, failed = ([s for s, found in self.conditions if found == state] for state in ("asserted", "not met"))
-        if asserted:
-            said.append(f"It holds if {'; '.join(asserted)}.")
-        if failed:
-            said.insert(0, f"The theorem does not hold here, because this is not met: {'; '.join(failed)}. If it were:")
-        return tuple(said)
+            sentences.append(f"But eps = {self.eps:.4g} is above {VACUOUS:g}: in practice this promises nothing.")
+        assertions, failures = (
+            [s for s, outcome in self.conditions if outcome == state] for state in ("asserted", "not met")
+        )
+        if assertions:
+            sentences.append(f"It holds if {'; '.join(assertions)}.")
+        if failures:
+            sentences.insert(
+                0, f"The theorem does not hold here, because this is not met: {'; '.join(failures)}. If it were:"
+            )
+        return tuple(sentences)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, for a manifest or --json; `from_dict` reads them back."""
-        told = asdict(self)
-        told["conditions"] = [list(condition) for condition in self.conditions]
-        return {**told, "holds": self.holds, "words": list(self.words)}
+        fields = asdict(self)
+        fields["conditions"] = [list(condition) for condition in self.conditions]
+        return {**fields, "holds": self.holds, "words": list(self.words)}
 
     @classmethod
-    def from_dict(cls, told: Mapping[str, Any]) -> Self:
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """Return the certificate that `to_dict` wrote."""
-        given = {name: value for name, value in told.items() if name not in ("holds", "words")}
-        return cls(**{**given, "conditions": tuple(tuple(condition) for condition in given["conditions"])})
+        fields = {name: value for name, value in values.items() if name not in ("holds", "words")}
+        return cls(**{**fields, "conditions": tuple(tuple(condition) for condition in fields["conditions"])})
 
 
 ENTROPY = "noise comes from the operating system, draws from generators that it seeds, and nobody keeps them"

@@ -350,12 +350,12 @@ def privacy_test(
     require_choice("against", against, ("own", "all"))
     if against == "all" and others is None:
         raise InvalidParameter('`against="all"` needs `others`, the traces of the other seeds, got None.')
-    given = {"seed": _table("seed", seed), "fake": _table("fake", fake)}
+    tables = {"seed": _table("seed", seed), "fake": _table("fake", fake)}
     if alternates is not None and np.shape(_table("alternates", alternates))[:1] != (0,):
-        given["alternates"] = _table("alternates", alternates)
+        tables["alternates"] = _table("alternates", alternates)
     if against == "all":
-        given["others"] = _table("others", others)
-    traces = _on_one_map(given)
+        tables["others"] = _table("others", others)
+    traces = _on_one_map(tables)
     own, f = traces["seed"], traces["fake"]
     strangers, rest = traces.get("alternates"), traces.get("others")
     if isinstance(alternates, Traces):
@@ -404,12 +404,12 @@ def _check_same_map(name: str, traces: Traces, locations: Locations) -> None:
         raise InvalidTraces(f"`{name}` must speak of the same places as the rest (B53).", code="E_MISMATCH")
 
 
-def _on_one_map(given: dict[str, Any]) -> dict[str, Traces]:
+def _on_one_map(tables: dict[str, Any]) -> dict[str, Traces]:
     # all as Traces over the same places; plain arrays take the places and the clock of the first Traces
-    known = next((value for value in given.values() if isinstance(value, Traces)), None)
-    locations = known.locations if known else Locations(n=1 + max(_largest(value) for value in given.values()))
+    first = next((value for value in tables.values() if isinstance(value, Traces)), None)
+    locations = first.locations if first else Locations(n=1 + max(_largest(value) for value in tables.values()))
     traces: dict[str, Traces] = {}
-    for name, value in given.items():
+    for name, value in tables.items():
         single = name in ("fake", "seed")
         if isinstance(value, Traces):
             _check_same_map(name, value, locations)
@@ -417,13 +417,13 @@ def _on_one_map(given: dict[str, Any]) -> dict[str, Traces]:
         elif single and value.ndim != 1:
             raise InvalidTraces(f"`{name}` must have one dimension, got {value.ndim}.", code="E_SHAPE")
         else:
-            traces[name] = _checked(name, np.atleast_2d(value) if single else value, locations, clock=known)
+            traces[name] = _checked(name, np.atleast_2d(value) if single else value, locations, clock=first)
         if single and len(traces[name]) != 1:
             raise InvalidTraces(f"`{name}` must be one trace, got {len(traces[name])}.", code="E_SHAPE")
     L = traces["fake"].L
     for name, rows_of in traces.items():
         # alternates are compared by their counts alone; with a clock of their own they may have other slots
-        if rows_of.L != L and not (name == "alternates" and isinstance(given[name], Traces)):
+        if rows_of.L != L and not (name == "alternates" and isinstance(tables[name], Traces)):
             raise InvalidTraces(
                 f"`{name}` must have the slots of `fake`: they have {rows_of.L} and {L}.", code="E_SHAPE"
             )
@@ -518,7 +518,7 @@ def _prepare(
         _copy(of_seeds.places(seeds.r), np.int32),
         _copy(np.arange(len(of_seeds)) if lives else seeds.user, np.int64),
     )
-    counted = _kernels.count_rows(r, owner, clock, seeds.R, exact_below)
+    counts = _kernels.count_rows(r, owner, clock, seeds.R, exact_below)
     if isinstance(alternates, Traces) and of_others is not None:
         whose = np.arange(len(of_others)) if lives else alternates.user
         order = np.argsort(whose, kind="stable")
@@ -531,11 +531,11 @@ def _prepare(
         strangers = _kernels.count_rows(r[order], owner[order], clock, seeds.R, exact_below)
     else:
         strangers = _kernels.no_counts(0, 0, of_day.T)
-    strangers, near = _in_order(strangers, counted)
+    strangers, near = _in_order(strangers, counts)
     limit = np.full(len(r), min(par_i, r.shape[1]), dtype=np.int64)
     if of_seeds.days > 1 and of_others is not None and intersection == "set":
         some = np.linspace(0, len(of_others) - 1, min(len(of_others), STRANGERS_ASKED)).astype(np.int64)
-        limit = np.maximum(limit, _kernels.least_shared(counted, strangers, some, seeds.R, HALF))
+        limit = np.maximum(limit, _kernels.least_shared(counts, strangers, some, seeds.R, HALF))
     rules = Rules(
         par_s=float(par_s),
         par_d=float(par_d),
@@ -547,8 +547,8 @@ def _prepare(
         exact_below=exact_below,
     )
     nobody = _kernels.no_counts(0, 0, of_day.T)
-    visitors = _kernels.invert(counted, seeds.R) if against == "all" else _kernels.invert(nobody, 0)
-    prepared = Prepared(rules, clock, Seeds(r, limit, counted, near), strangers, visitors, seeds.R)
+    visitors = _kernels.invert(counts, seeds.R) if against == "all" else _kernels.invert(nobody, 0)
+    prepared = Prepared(rules, clock, Seeds(r, limit, counts, near), strangers, visitors, seeds.R)
     if against == "all":
         mostly = _quantile_by_user(_kernels.strangers(prepared), strangers)
         prepared = prepared._replace(rules=rules._replace(quantile=mostly))
@@ -571,7 +571,7 @@ def _in_order(strangers: Counted, seeds: Counted) -> tuple[Counted, Ints]:
     size = np.diff(strangers.start).reshape(-1, T)[order].ravel()
     first = strangers.start[:-1].reshape(-1, T)[order].ravel()
     entry = np.repeat(first - (np.cumsum(size) - size), size) + np.arange(int(size.sum()))
-    ordered = Counted(
+    by_steadiness = Counted(
         np.append(0, np.cumsum(size)).astype(np.int64),
         strangers.place[entry],
         strangers.visits[entry],
@@ -581,7 +581,7 @@ def _in_order(strangers: Counted, seeds: Counted) -> tuple[Counted, Ints]:
         strangers.M[order],
         strangers.user[order],
     )
-    return ordered, np.searchsorted(steady[order], _kernels.steadiness(seeds)).astype(np.int64)
+    return by_steadiness, np.searchsorted(steady[order], _kernels.steadiness(seeds)).astype(np.int64)
 
 
 def _quantile_by_user(similarity: Floats, strangers: Counted) -> float:

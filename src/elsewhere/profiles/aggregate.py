@@ -73,15 +73,15 @@ class Sums:
         u = Profiles.of(profiles)
         U, R, T = len(u), u.R, u.T
         # position in `u.support` of the place of each visit, of each departure and of each arrival
-        seen = np.repeat(u.support_start[:-1], np.diff(u.visit_start)) + u.visit_k
+        entry = np.repeat(u.support_start[:-1], np.diff(u.visit_start)) + u.visit_k
         leaving = np.repeat(u.support_start[:-1], np.diff(u.move_start)) + u.move_origin
         arriving = np.repeat(u.support_start[:-1], np.diff(u.move_start)) + u.move_target
 
         who = np.repeat(np.arange(U), np.diff(u.visit_start))
-        place, period = u.support[seen].astype(np.int64), u.visit_tau.astype(np.int64)
+        place, period = u.support[entry].astype(np.int64), u.visit_tau.astype(np.int64)
         lived = _total(who * T + period, u.visit_count, U * T).reshape(U, T)
         visited = np.zeros(len(u.support), dtype=bool)
-        visited[seen[u.visit_count > 0]] = True
+        visited[entry[u.visit_count > 0]] = True
 
         number = u.move_count.astype(np.float64)
         happened = number > 0
@@ -319,13 +319,13 @@ class AggregateModel:
         for period in np.unique(when).tolist():
             require_whole("tau", period, 0, self.T - 1)
         start = self.first(int(when[0])) if self.T > 1 else self.pi_bar
-        visited = np.unique(steps)
+        places = np.unique(steps)
         row, a, b = np.full(self.R, -1, dtype=np.int64), np.zeros(self.R), np.zeros(self.R)
         with np.errstate(divide="ignore"):
             out = np.log(start[steps[:, 0]])
             for now, then in sorted(set(zip(when[:-1].tolist(), when[1:].tolist(), strict=True))):
                 columns = np.flatnonzero((when[:-1] == now) & (when[1:] == then))
-                row[visited], a[visited], b[visited] = self._weights(visited, now, then)
+                row[places], a[places], b[places] = self._weights(places, now, then)
                 p = np.empty(N * len(columns))
                 fill_moves(p, steps[:, columns].ravel(), steps[:, columns + 1].ravel(), row, a, b, *self._tail)
                 out += np.log(p).reshape(N, len(columns)).sum(axis=1)
@@ -365,8 +365,8 @@ class AggregateModel:
         """Return the model of `to_arrays`; `InvalidModel` where these cannot be one."""
         try:
             geometry: dict[str, Any] = {name: arrays[name] for name in GEOMETRY if name in arrays}
-            known = {*ARRAYS, *geometry, *(FEASIBLE if FEASIBLE[0] in arrays else ())}
-            if set(arrays) != known or set(numbers) != {"R", "T", "n_users", "epsilon", "n_min"}:
+            names = {*ARRAYS, *geometry, *(FEASIBLE if FEASIBLE[0] in arrays else ())}
+            if set(arrays) != names or set(numbers) != {"R", "T", "n_users", "epsilon", "n_min"}:
                 raise InvalidModel("an array or a number of the model is missing, or one too many is there.")
             R, T, n_users = (require_whole(name, numbers[name], 1) for name in ("R", "T", "n_users"))
             locations = Locations(**geometry) if geometry else Locations(n=R)
@@ -425,9 +425,9 @@ class AggregateModel:
         row = self._row_of(self._pair(tau, tau_next), r)
         unknown = np.unique(r[np.isnan(self._nearness[r])])
         if len(unknown):
-            found = np.empty(len(unknown))
-            nearness_sums(found, unknown, *self._tail[3:])
-            self._nearness[unknown] = found
+            sums = np.empty(len(unknown))
+            nearness_sums(sums, unknown, *self._tail[3:])
+            self._nearness[unknown] = sums
         kernel = self._nearness[r]
         mass = self._rows.total[row]
         z = mass + self.epsilon * kernel
@@ -530,9 +530,9 @@ def feasible_moves(feasible: Any, R: int) -> tuple[Ints, Places]:
     by_rows.sum_duplicates()
     by_rows.eliminate_zeros()
     start = by_rows.indptr.astype(np.int64)
-    closed = int(np.count_nonzero(np.diff(start) == 0))
-    if closed:
-        warnings.warn(f"{closed} of {R} rows of `feasible` are 0: nobody can leave these places.", stacklevel=3)
+    dead_ends = int(np.count_nonzero(np.diff(start) == 0))
+    if dead_ends:
+        warnings.warn(f"{dead_ends} of {R} rows of `feasible` are 0: nobody can leave these places.", stacklevel=3)
     return start, by_rows.indices.astype(np.int32)
 
 

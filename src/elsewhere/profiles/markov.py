@@ -203,7 +203,7 @@ class Profiles(Sequence[MobilityProfile]):
             )
         check_comparable(*parts)
         visits = [np.asarray(u.visits) for u in parts]
-        seen = [np.nonzero(table) for table in visits]
+        entries = [np.nonzero(table) for table in visits]
 
         def starts(columns: list[Any]) -> Ints:
             return np.cumsum([0, *map(len, columns)], dtype=np.int64)
@@ -211,13 +211,13 @@ class Profiles(Sequence[MobilityProfile]):
         def joined(name: str) -> Places:
             return np.concatenate([getattr(u, name) for u in parts]).astype(np.int32)
 
-        gathered = Profiles(
+        out = Profiles(
             support_start=starts([u.support for u in parts]),
             support=joined("support"),
-            visit_start=starts([tau for tau, _ in seen]),
-            visit_tau=np.concatenate([tau for tau, _ in seen]).astype(np.int32),
-            visit_k=np.concatenate([k for _, k in seen]).astype(np.int32),
-            visit_count=np.concatenate([table[where] for table, where in zip(visits, seen, strict=True)]),
+            visit_start=starts([tau for tau, _ in entries]),
+            visit_tau=np.concatenate([tau for tau, _ in entries]).astype(np.int32),
+            visit_k=np.concatenate([k for _, k in entries]).astype(np.int32),
+            visit_count=np.concatenate([table[where] for table, where in zip(visits, entries, strict=True)]),
             move_start=starts([u.count for u in parts]),
             move_tau=joined("tau"),
             move_tau_next=joined("tau_next"),
@@ -227,8 +227,8 @@ class Profiles(Sequence[MobilityProfile]):
             R=parts[0].R,
             T=parts[0].T,
         )
-        _check_made_by_hand(gathered)
-        return gathered
+        _check_made_by_hand(out)
+        return out
 
 
 def _fits(u: MobilityProfile) -> bool:
@@ -419,11 +419,11 @@ def gibbs_profiles(
         raise InvalidParameter('`missing="gibbs"` draws: it needs `rng`, a numpy Generator.')
     require_whole("sweeps", sweeps, 4, 1_000_000)
     require_whole("burn_in", burn_in, 0, 1_000_000)
-    pairs, made, latent = _pairs(tau, T)[0], _made(traces.r, traces.R), uncertain_slots(traces)
+    pairs, possible, latent = _pairs(tau, T)[0], _made(traces.r, traces.R), uncertain_slots(traces)
     profiles, worst, slow = [], 1.0, 0
     for rows, stream in zip(_rows_of(traces), rng.spawn(traces.U), strict=True):
         n = (sweeps, burn_in) if latent[rows].any() else (1, 0)
-        means, moves = _sampled(traces, rows, latent[rows], made, tau, T, *n, prior, stream)
+        means, moves = _sampled(traces, rows, latent[rows], possible, tau, T, *n, prior, stream)
         profiles.append(_profile(means, moves, pairs, T, traces.R))
         r_hat = split_r_hat(means.changes) if latent[rows].any() else 1.0
         worst, slow = max(worst, r_hat), slow + (r_hat > 1.1)
@@ -481,7 +481,7 @@ def _sampled(
     traces: Traces,
     rows: Ints,
     hidden: NDArray[np.bool_],
-    made: Ints,
+    moves_made: Ints,
     tau: Places,
     T: int,
     sweeps: int,
@@ -489,9 +489,9 @@ def _sampled(
     prior: float,
     rng: np.random.Generator,
 ) -> tuple[Means, Moves]:
-    """Draw the `hidden` slots of a user's rows; moves that others `made` are possible beside those among own places."""
+    """Draw the `hidden` slots of a user's rows; `moves_made` by others are possible beside those among own places."""
     r, seen = traces.r[rows].astype(np.int64), _seen(traces.evidence, rows, traces.L)
-    moves = _feasible(np.unique(np.concatenate([r[~hidden], seen.place])), made, traces.R)
+    moves = _feasible(np.unique(np.concatenate([r[~hidden], seen.place])), moves_made, traces.R)
     if len(moves.places) == 0:
         raise InvalidTraces("a user has neither a known slot nor evidence on one.", code="E_EMPTY")
     r = np.searchsorted(moves.places, np.where(hidden, moves.places[0], r))
@@ -583,10 +583,10 @@ def _made(r: Places, R: int) -> Ints:
     return np.unique(r[:, :-1][known].astype(np.int64) * R + r[:, 1:][known])
 
 
-def _feasible(visited: Ints, made: Ints, R: int) -> Moves:
-    from_visited = made[np.isin(made // R, visited)]
+def _feasible(visited: Ints, moves: Ints, R: int) -> Moves:
+    from_visited = moves[np.isin(moves // R, visited)]
     places = np.union1d(visited, from_visited % R)
-    inside = made[np.isin(made // R, places) & np.isin(made % R, places)]
+    inside = moves[np.isin(moves // R, places) & np.isin(moves % R, places)]
     among = (visited[:, None] * R + visited).ravel()
     keys = np.unique(np.concatenate([inside, among, places * (R + 1)]))
     start = np.searchsorted(keys // R, np.append(places, R))
@@ -625,10 +625,10 @@ def _profile(means: Means, moves: Moves, pairs: Ints, T: int, R: int) -> Mobilit
     """
     support = np.flatnonzero(means.visits.sum(axis=0) > 0)
     size = np.diff(moves.start)
-    kept = means.p * (means.moves > 0)
-    total = np.add.reduceat(kept, moves.start[:-1], axis=1)
+    p = means.p * (means.moves > 0)
+    total = np.add.reduceat(p, moves.start[:-1], axis=1)
     leaving = np.add.reduceat(means.moves, moves.start[:-1], axis=1)
-    count = kept * np.repeat(np.divide(leaving, total, out=np.zeros_like(total), where=total > 0), size, axis=1)
+    count = p * np.repeat(np.divide(leaving, total, out=np.zeros_like(total), where=total > 0), size, axis=1)
     which, move = np.nonzero(count)
     origin = np.repeat(np.arange(len(size)), size)
     return MobilityProfile(

@@ -49,8 +49,8 @@ class Sheet(NamedTuple):
     def of(locations: Locations, shown: Mask, weight: ArrayLike | None = None, width: float = 360) -> "Sheet":
         """Return the sheet that holds all `shown` places, north up; with `weight`, one that holds nearly all weight."""
         flat, centre = _plane(locations, shown)
-        held = shown if weight is None else _nearly_all(flat, np.where(shown, np.asarray(weight, dtype=float), 0.0))
-        low, high = flat[held].min(axis=0), flat[held].max(axis=0)
+        visible = shown if weight is None else _nearly_all(flat, np.where(shown, np.asarray(weight, dtype=float), 0.0))
+        low, high = flat[visible].min(axis=0), flat[visible].max(axis=0)
         # a town along one road still gets room for its marks, and a single place some surroundings
         span = np.maximum(high - low, 1e-6 if centre is None else 1.0)
         span = np.maximum(span, span.max() / 2.5)
@@ -74,14 +74,14 @@ class Sheet(NamedTuple):
     def scale(self) -> Markup:
         """Draw a bar of a round number of kilometres, and north."""
         length = _round(0.3 * self.width * self.km)
-        shown = f"{length:g} km" if length >= 1 else f"{1000 * length:g} m"
+        label = f"{length:g} km" if length >= 1 else f"{1000 * length:g} m"
         y, wide = self.height - 10, length / self.km
         bar = f"M{MARGIN:g} {y - 4:.1f}v8M{MARGIN:g} {y:.1f}h{wide:.1f}m0 -4v8"
         north = f"M{self.width - 16:g} {y + 5:.1f}v-14m-4 5l4 -6l4 6"
         return tag(
             "g",
             tag("path", d=bar, class_="axis"),
-            tag("text", shown, x=MARGIN + wide + 6, y=y + 4, class_="soft"),
+            tag("text", label, x=MARGIN + wide + 6, y=y + 4, class_="soft"),
             tag("path", d=north, class_="axis"),
             tag("text", "N", x=self.width - 26, y=y + 4, text_anchor="end", class_="soft"),
         )
@@ -98,14 +98,14 @@ class Sheet(NamedTuple):
         layers, tall = self.lines(), self.height - STRIP
         if not layers:
             return Ground(None, None)
-        drawn: list[Child] = [tag("rect", x=0.0, y=0.0, width=self.width, height=tall, class_="water")]
+        shapes: list[Child] = [tag("rect", x=0.0, y=0.0, width=self.width, height=tall, class_="water")]
         for layer, pieces in layers.items():
             end = "Z" if layer == "land" else ""
             way = "".join("M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in piece.tolist()) + end for piece in pieces)
             if way:
-                drawn.append(tag("path", d=way, class_=layer))
+                shapes.append(tag("path", d=way, class_=layer))
         at = [(t.name, *self._placed(np.array([t.lon, t.lat])).tolist()) for t in towns(self._box())]
-        return Ground(tag("g", drawn), _labels(at, self.width, tall))
+        return Ground(tag("g", shapes), _labels(at, self.width, tall))
 
     def _per_degree(self) -> Floats:
         """Return the units per degree of longitude and of latitude."""
@@ -212,19 +212,19 @@ def placed_names(towns: Sequence[tuple[str, float, float]], width: float, height
     ['Big', 'Far']
 
     """
-    made: list[Label] = []
+    labels: list[Label] = []
     for name, x, y in towns:
-        size = 13.0 if len(made) < 1 else 11.5 if len(made) < 5 else 10.5
+        size = 13.0 if len(labels) < 1 else 11.5 if len(labels) < 5 else 10.5
         for shift in (0.3, 1.3, -0.8):
             label = Label(name, x, y + shift * size, size)
             left, top, right, bottom = label.frame()
             fits = left >= 0 and top >= 0 and right <= width and bottom <= height
-            if fits and not any(left < f[2] and right > f[0] and top < f[3] and bottom > f[1] for f in (m.frame() for m in made)):  # noqa: E501 # fmt: skip
-                made.append(label)
+            if fits and not any(left < f[2] and right > f[0] and top < f[3] and bottom > f[1] for f in (m.frame() for m in labels)):  # noqa: E501 # fmt: skip
+                labels.append(label)
                 break
-        if len(made) == MOST_NAMES:
+        if len(labels) == MOST_NAMES:
             break
-    return made
+    return labels
 
 
 def _labels(at: Sequence[tuple[str, float, float]], width: float, height: float) -> Markup:
@@ -280,16 +280,16 @@ def map_of_visits(
 
     """
     count = np.asarray(visits, dtype=np.float64)
-    shown = most_visited(count)
+    visible = most_visited(count)
     if not locations.has_coordinates:
         return tag("p", NO_MAP, class_="note")
-    if not shown.any():
+    if not visible.any():
         return tag("p", "No place has a visit, so there is no map.", class_="note")
-    here = Sheet.of(locations, shown, count) if sheet is None else sheet
+    here = Sheet.of(locations, visible, count) if sheet is None else sheet
     under = here.ground() if ground is None else ground
     top = float(count.max()) if most is None else most
-    drawn = shown & here.inside()
-    order = np.flatnonzero(drawn)[np.argsort(-count[drawn], kind="stable")]
+    on_sheet = visible & here.inside()
+    order = np.flatnonzero(on_sheet)[np.argsort(-count[on_sheet], kind="stable")]
     discs = [
         tag("circle", tag("title", f"{number(float(count[r]), digits)} {unit}"), cx=float(here.x[r]),
             cy=float(here.y[r]), r=_radius(count[r] / top), class_="fill faint")
@@ -309,12 +309,12 @@ def map_of_visits(
         ],
         class_="legend",
     )  # fmt: skip
-    left_out = int(((count > 0) & here.inside()).sum() - drawn.sum())
-    note = f"{int(drawn.sum())} places" + (f"; {left_out} less visited ones are not drawn" if left_out else "")
+    left_out = int(((count > 0) & here.inside()).sum() - on_sheet.sum())
+    note = f"{int(on_sheet.sum())} places" + (f"; {left_out} less visited ones are not drawn" if left_out else "")
     label = f"{title}: map of {note}, area by {unit}, largest {number(float(count.max()), digits)}"
     picture = _picture(here, under, label, tag("g", discs, class_=f"ink-{ink}"))
-    said = [caption, " " if caption else None, f"{note}.", _outside(here, count)]
-    return figure(picture, title=title, legend=sizes, caption=said)
+    sentences = [caption, " " if caption else None, f"{note}.", _outside(here, count)]
+    return figure(picture, title=title, legend=sizes, caption=sentences)
 
 
 def _radius(share: float) -> float:
@@ -361,25 +361,25 @@ def map_of_classes(
 
     """
     classes = np.asarray(label)
-    drawn = (classes >= 0) if shown is None else (shown & (classes >= 0))
+    visible = (classes >= 0) if shown is None else (shown & (classes >= 0))
     if not locations.has_coordinates:
         return tag("p", NO_MAP, class_="note")
-    if not drawn.any():
+    if not visible.any():
         return tag("p", "No place has a class, so there is no map.", class_="note")
-    if drawn.sum() > MOST_PLACES:
-        drawn[np.flatnonzero(drawn)[MOST_PLACES:]] = False
-    here = Sheet.of(locations, drawn) if sheet is None else sheet
+    if visible.sum() > MOST_PLACES:
+        visible[np.flatnonzero(visible)[MOST_PLACES:]] = False
+    here = Sheet.of(locations, visible) if sheet is None else sheet
     under = here.ground() if ground is None else ground
-    drawn &= here.inside()
+    visible &= here.inside()
     groups, items = [], []
-    for c in np.unique(classes[drawn]).tolist():
+    for c in np.unique(classes[visible]).tolist():
         ink, shape = class_look(c)
-        members = np.flatnonzero(drawn & (classes == c))
+        members = np.flatnonzero(visible & (classes == c))
         name = f"class {c + 1}" if names is None else names[c]
         marks = [mark(shape, float(here.x[r]), float(here.y[r]), 3.4, "fill") for r in members]
         groups.append(tag("g", tag("title", name), marks, class_=f"ink-{ink}"))
         items.append((f"{name} ({len(members)})", ink, shape))
-    picture = _picture(here, under, f"{title}: map of {int(drawn.sum())} places in {len(items)} classes", *groups)
+    picture = _picture(here, under, f"{title}: map of {int(visible.sum())} places in {len(items)} classes", *groups)
     return figure(picture, title=title, legend=key(items), caption=[caption, " " if caption else None, "Number of places in brackets."])  # noqa: E501 # fmt: skip
 
 
@@ -449,22 +449,22 @@ def map_of_flows(
     `where` is what `zones` made, `widest` the share of trips of the widest curve, so that several maps have one scale.
     """
     zone, x, y, side = where
-    found = flows(r, zone)
-    if len(found.trips) == 0:
+    all_flows = flows(r, zone)
+    if len(all_flows.trips) == 0:
         return figure(tag("p", "Nobody goes from one zone to another, so there is no map of trips."), title=title)
-    share = found.trips / found.of
+    share = all_flows.trips / all_flows.of
     top = float(share[0]) if widest is None else widest
     lines: list[Child] = []
-    for (a, b), part in list(zip(found.pair.tolist(), share.tolist(), strict=True))[:MOST_FLOWS][::-1]:
+    for (a, b), part in list(zip(all_flows.pair.tolist(), share.tolist(), strict=True))[:MOST_FLOWS][::-1]:
         bend_x, bend_y = (x[a] + x[b]) / 2 - (y[b] - y[a]) / 5, (y[a] + y[b]) / 2 + (x[b] - x[a]) / 5
         way = f"M{x[a]:.1f} {y[a]:.1f}Q{bend_x:.1f} {bend_y:.1f} {x[b]:.1f} {y[b]:.1f}"
-        said, wide = tag("title", f"{percent(part)} of the trips"), 0.8 + 7.2 * math.sqrt(part / top)
-        lines.append(tag("path", said, d=way, class_="stroke flow", style=f"stroke-width:{wide:.1f}"))
-    ends = np.unique(found.pair[:MOST_FLOWS])
+        tip, wide = tag("title", f"{percent(part)} of the trips"), 0.8 + 7.2 * math.sqrt(part / top)
+        lines.append(tag("path", tip, d=way, class_="stroke flow", style=f"stroke-width:{wide:.1f}"))
+    ends = np.unique(all_flows.pair[:MOST_FLOWS])
     dots = [tag("circle", cx=float(x[z]), cy=float(y[z]), r=2.0, class_="fill") for z in ends.tolist()]
-    drawn, size = min(MOST_FLOWS, len(found.trips)), f"{side:g} km" if side >= 1 else f"{1000 * side:g} m"
+    drawn, size = min(MOST_FLOWS, len(all_flows.trips)), f"{side:g} km" if side >= 1 else f"{1000 * side:g} m"
     note = (
-        f"Trips between squares of {size}, both ways: the {drawn} strongest of {number(len(found.trips))} pairs, "
+        f"Trips between squares of {size}, both ways: the {drawn} strongest of {number(len(all_flows.trips))} pairs, "
         f"{percent(float(share[:drawn].sum()), 0)} of all trips. The widest line{' of both maps' if widest else ''} is "
         f"{percent(top)}."
     )

@@ -85,8 +85,8 @@ def outcome(finding: Plain) -> str:
     """
     if finding.get("status") != "run":
         return "not run" if finding.get("status") == "not run" else FOR_REVIEW
-    known = {True: NOTHING, False: LEARNT}.get(finding.get("passed"), UNCLEAR)  # type: ignore[arg-type]
-    return str(finding.get("outcome") or known)
+    word = {True: NOTHING, False: LEARNT}.get(finding.get("passed"), UNCLEAR)  # type: ignore[arg-type]
+    return str(finding.get("outcome") or word)
 
 
 def state(name: str, finding: Plain) -> tuple[str, str, str]:
@@ -100,8 +100,8 @@ def state(name: str, finding: Plain) -> tuple[str, str, str]:
 
 def sentence(audit: Plain) -> str:
     """Return how many attacks learnt something, in one sentence."""
-    said = in_one_sentence({named(name, f.get("role")): outcome(f) for name, f in findings(audit).items()})
-    return said[:1].upper() + said[1:]
+    words = in_one_sentence({named(name, f.get("role")): outcome(f) for name, f in findings(audit).items()})
+    return words[:1].upper() + words[1:]
 
 
 def badge(name: str, finding: Plain) -> Markup:
@@ -112,10 +112,10 @@ def badge(name: str, finding: Plain) -> Markup:
 
 def counts(audit: Plain) -> dict[str, list[str]]:
     """Return outcome -> ids of the attacks that have it."""
-    found: dict[str, list[str]] = {}
+    ids: dict[str, list[str]] = {}
     for name, finding in findings(audit).items():
-        found.setdefault(outcome(finding), []).append(name)
-    return found
+        ids.setdefault(outcome(finding), []).append(name)
+    return ids
 
 
 def audit_table(audit: Plain, *, shareable: bool) -> Markup:
@@ -123,22 +123,22 @@ def audit_table(audit: Plain, *, shareable: bool) -> Markup:
     Tabulate every attack that ran, in numbers and in words; then what was not run and what it needs; then
     reviews.
     """
-    found = findings(audit)
-    ran = {name: f for name, f in found.items() if f.get("status") == "run"}
+    by_id = findings(audit)
+    ran = {name: f for name, f in by_id.items() if f.get("status") == "run"}
     people = (audit.get("sizes") or {}).get("seed_users")
     decile = not shareable or (isinstance(people, int) and people // 10 >= SMALLEST_GROUP)
     parts: list[Child] = []
     if ran:
         parts += [_numbers(ran, decile), *_roles(ran), tag("h3", "What each attack found"), _words(ran)]
-    missing = [(name, f) for name, f in found.items() if f.get("status") == "not run"]
+    missing = [(name, f) for name, f in by_id.items() if f.get("status") == "not run"]
     if missing:
         parts.append(tag("h3", "Not run, and what it needs"))
         parts.append(listing([[tag("b", n), " ", _question(n, f), " Needs ", _needs(f), "."] for n, f in missing]))
-    reviews = [(name, f) for name, f in found.items() if f.get("status") == "review"]
+    reviews = [(name, f) for name, f in by_id.items() if f.get("status") == "review"]
     if reviews:
         parts.append(tag("h3", "Judged by review, not by a number"))
         parts.append(listing([[tag("b", n), " ", _question(n, f), " ", f.get("words", "")] for n, f in reviews]))
-    absent = [name for name in QUESTIONS if name not in found]
+    absent = [name for name in QUESTIONS if name not in by_id]
     if absent:
         parts.append(tag("p", f"Not part of this audit: {', '.join(absent)}.", class_="note"))
     return tag("div", parts)
@@ -219,7 +219,7 @@ def _row(name: str, f: Plain, decile: bool) -> list[Child]:
 
 def _judged(f: Plain) -> list[str]:
     """Return the roles in the file on which an attack has a figure."""
-    return [role for role, told in (f.get("roles") or {}).items() if told.get("main") is not None]
+    return [role for role, figures in (f.get("roles") or {}).items() if figures.get("main") is not None]
 
 
 def _roles(ran: dict[str, Plain]) -> list[Child]:
@@ -237,10 +237,10 @@ def _roles(ran: dict[str, Plain]) -> list[Child]:
             cells = [_of_role(name, f["roles"].get(role) or {}, unit) for role in names]
             rows.append([[tag("b", name), " ", QUESTIONS[name].short if name in QUESTIONS else ""], *cells])
     why = {
-        f"{role.capitalize()}: {told['words']}"
+        f"{role.capitalize()}: {figures['words']}"
         for f in ran.values()
-        for role, told in (f.get("roles") or {}).items()
-        if told.get("main") is None
+        for role, figures in (f.get("roles") or {}).items()
+        if figures.get("main") is None
     }
     caption = (
         "Everybody in the file: what each attack reached against the people of each role (strangers: the people set "
@@ -254,11 +254,16 @@ def _roles(ran: dict[str, Plain]) -> list[Child]:
     ]
 
 
-def _of_role(name: str, told: Plain, unit: str) -> Child:
-    if told.get("main") is None:
+def _of_role(name: str, figures: Plain, unit: str) -> Child:
+    if figures.get("main") is None:
         return "no verdict"
-    strangers = f" (strangers {shown(told['control'], unit)})" if told.get("control") is not None else ""
-    return [badge(name, {**told, "status": "run"}), " ", tag("b", shown(told["main"], unit)), tag("small", strangers)]
+    strangers = f" (strangers {shown(figures['control'], unit)})" if figures.get("control") is not None else ""
+    return [
+        badge(name, {**figures, "status": "run"}),
+        " ",
+        tag("b", shown(figures["main"], unit)),
+        tag("small", strangers),
+    ]
 
 
 def _why(name: str, f: Plain) -> str | None:
@@ -343,8 +348,8 @@ def claims(audit: Plain | None, run: Mapping[str, Any]) -> list[Claim]:
     [True]
 
     """
-    said = (_no_shared_place(audit, run), _certified(audit, run), _behind(audit, run), _measured(audit))
-    return [claim for claim in said if claim is not None]
+    candidates = (_no_shared_place(audit, run), _certified(audit, run), _behind(audit, run), _measured(audit))
+    return [claim for claim in candidates if claim is not None]
 
 
 def _parameter(run: Mapping[str, Any], name: str) -> Any:
@@ -379,15 +384,15 @@ def _no_shared_place(audit: Plain | None, run: Mapping[str, Any]) -> Claim:
 
 def _certified(audit: Plain | None, run: Mapping[str, Any]) -> Claim:
     """Return what the certificate says of the whole release: a theorem, whose code the audit (A9) has tried out."""
-    told = run.get("certificate")
-    certificate: Mapping[str, Any] = told if isinstance(told, Mapping) else {}
+    certificate_given = run.get("certificate")
+    certificate: Mapping[str, Any] = certificate_given if isinstance(certificate_given, Mapping) else {}
     words = " ".join(str(word) for word in certificate.get("words") or ())
     if certificate.get("protects") not in ("seeds", "everybody"):
         sentence = "Odds about a person change by at most a factor of e^ε, whatever is published."
         return Claim(sentence, False, words or "these fakes have no certificate.")
-    failed = [said for said, state in certificate.get("conditions") or () if state == "not met"]
-    if failed:
-        return Claim(words, False, f"of its conditions this is not met: {'; '.join(failed)}.")
+    failures = [condition for condition, state in certificate.get("conditions") or () if state == "not met"]
+    if failures:
+        return Claim(words, False, f"of its conditions this is not met: {'; '.join(failures)}.")
     eps = certificate.get("eps")
     if not isinstance(eps, (int, float)) or eps > VACUOUS:
         return Claim(words, False, "true as it is, but an ε so large promises nothing in practice.")
@@ -416,20 +421,20 @@ def _behind(audit: Plain | None, run: Mapping[str, Any]) -> Claim | None:
 
 def _measured(audit: Plain | None) -> Claim:
     sentence = "The table of attacks on this page: whole, with its controls and intervals, whatever was learnt."
-    found = findings(audit or {})
-    absent = [name for name in QUESTIONS if name not in found]
-    if not found:
+    by_id = findings(audit or {})
+    absent = [name for name in QUESTIONS if name not in by_id]
+    if not by_id:
         return Claim(sentence, False, "no audit was run.")
     if absent:
         return Claim(sentence, False, f"it is not whole: {', '.join(absent)} are not in it.")
-    skipped = counts(audit or {}).get("not run", [])
-    more = f" with the remark that {', '.join(skipped)} were not run" if skipped else ""
-    return Claim(sentence, True, f"all {len(found)} attacks are listed{more}.")
+    not_run = counts(audit or {}).get("not run", [])
+    more = f" with the remark that {', '.join(not_run)} were not run" if not_run else ""
+    return Claim(sentence, True, f"all {len(by_id)} attacks are listed{more}.")
 
 
 def may_not(audit: Plain | None) -> list[str]:
     """Return what may not be said about any output, with the figure of this one beside it where there is one."""
-    said = [
+    sentences = [
         "That the fakes give anonymity, or that nothing about anybody can be learnt from them"
         + _learnt(audit, "A3", "A4", "A5", "A6", "A7", "A10"),
         "That the fakes cannot be told from real people" + _figure(audit, "A15", "a classifier reaches an AUC of"),
@@ -440,7 +445,7 @@ def may_not(audit: Plain | None) -> list[str]:
         "surviving an attack.",
         "That a certificate for the seeds protects the people whom the model was learnt from.",
     ]
-    return [s if s.endswith(".") else f"{s}." for s in said]
+    return [s if s.endswith(".") else f"{s}." for s in sentences]
 
 
 def _figure(audit: Plain | None, name: str, words: str) -> str:
@@ -451,8 +456,8 @@ def _figure(audit: Plain | None, name: str, words: str) -> str:
 
 
 def _learnt(audit: Plain | None, *names: str) -> str:
-    learnt = [n for n in names if (f := _ran(audit, n)) is not None and outcome(f) in (LEARNT, WITHIN)]
-    return f": here {', '.join(learnt)} did learn something" if learnt else ""
+    ids = [n for n in names if (f := _ran(audit, n)) is not None and outcome(f) in (LEARNT, WITHIN)]
+    return f": here {', '.join(ids)} did learn something" if ids else ""
 
 
 INSIDE = ("A5", "A6", "A7")  # attacks by whoever knows which places stand in for which
@@ -495,8 +500,8 @@ def advice(audit: Plain | None, run: Mapping[str, Any], uses: Plain | None = Non
     about = {n: outcome(f) for n, f in findings(audit or {}).items() if n not in ON_DECOYS}
     if all(word in ("not run", FOR_REVIEW) for word in about.values()):
         return Advice("no", "Do not publish yet", "No attack was run on these fakes: nothing is known about privacy.")
-    learnt = [n for n, word in about.items() if word == LEARNT]
-    outside, inside = [n for n in learnt if n not in INSIDE], [n for n in learnt if n in INSIDE]
+    ids = [n for n, word in about.items() if word == LEARNT]
+    outside, inside = [n for n in ids if n not in INSIDE], [n for n in ids if n in INSIDE]
     if outside:
         whys = [f"Attacks from outside learnt more about real people than the bar allows: {_names(outside)}."]
         if inside:

@@ -66,14 +66,14 @@ def hours(traces: Traces) -> Hours:
     order = np.lexsort((stay, -count, stay // traces.R))
     # every row has a slot, so each row's first is its own
     main = stay[order][np.unique(stay[order] // traces.R, return_index=True)[1]] % traces.R
-    seen = np.bincount(hour, known.sum(axis=0), 24)
+    slots = np.bincount(hour, known.sum(axis=0), 24)
     off = np.bincount(hour, (known & (traces.r != main[:, None])).sum(axis=0), 24)
     moved = (row[1:] == row[:-1]) & (place[1:] != place[:-1])
     trips = np.bincount(hour[slot[1:][moved]], minlength=24)
-    there = np.flatnonzero(seen > 0)
+    there = np.flatnonzero(slots > 0)
     return Hours(
         (there + 0.5).tolist(),
-        (100 * off[there] / seen[there]).tolist(),
+        (100 * off[there] / slots[there]).tolist(),
         (100 * trips[there] / len(traces)).tolist(),
     )
 
@@ -81,13 +81,13 @@ def hours(traces: Traces) -> Hours:
 def by_hour(fakes: Traces | None, real: Traces | None) -> list[Child]:
     """Draw two charts by hour of the day, fakes against real traces: who is away from his main place, who sets out."""
     looks = ((real, "real traces", "real", "square", "5 3"), (fakes, "fakes", "fake", "circle", ""))
-    made = [(hours(t), look) for t, *look in looks if t is not None]
-    if all(len(h.hour) < 2 for h, _ in made):
+    curves = [(hours(t), look) for t, *look in looks if t is not None]
+    if all(len(h.hour) < 2 for h, _ in curves):
         return []
 
     def chart(which: str, y: str, title: str, caption: str) -> Markup:
         series = [
-            Series(words, h.hour, getattr(h, which), ink, shape, dash=dash) for h, (words, ink, shape, dash) in made
+            Series(words, h.hour, getattr(h, which), ink, shape, dash=dash) for h, (words, ink, shape, dash) in curves
         ]
         return plot(series, x="hour of the day, local clock", y=y, title=title, caption=caption, x_range=(0, 24),
                     x_ticks=(0, 6, 12, 18, 24), size=2.8)  # fmt: skip
@@ -119,26 +119,26 @@ def days(fakes: Traces, *, real: Traces | None = None, seed: Ints | None = None,
     places = fakes.locations if real is None else real.locations
     if not places.has_coordinates:
         return tag("p", NO_MAP, " Days cannot be stepped through either.", class_="note")
-    chosen = in_no_order(fakes.r)
-    beside: list[Any] = [None] * len(chosen)
+    order = in_no_order(fakes.r)
+    beside: list[Any] = [None] * len(order)
     if real is not None:
-        rows = seed[chosen] if seed is not None else np.resize(in_no_order(real.r), len(chosen))
+        rows = seed[order] if seed is not None else np.resize(in_no_order(real.r), len(order))
         beside = [real.r[i] for i in rows]
-    every = [fakes.r[chosen], *(row[None] for row in beside if row is not None)]
+    every = [fakes.r[order], *(row[None] for row in beside if row is not None)]
     stays = np.concatenate([r.ravel() for r in every])
-    visited = np.bincount(stays[stays >= 0], minlength=len(places))
-    counted = np.bincount(fakes.r[fakes.r >= 0], minlength=fakes.R)
-    around = np.flatnonzero(most_visited(counted))
-    around = around[np.argsort(-counted[around], kind="stable")[:MOST_BACKGROUND]]
-    shown = visited > 0
+    visits = np.bincount(stays[stays >= 0], minlength=len(places))
+    visits_by_place = np.bincount(fakes.r[fakes.r >= 0], minlength=fakes.R)
+    around = np.flatnonzero(most_visited(visits_by_place))
+    around = around[np.argsort(-visits_by_place[around], kind="stable")[:MOST_BACKGROUND]]
+    shown = visits > 0
     shown[around] = True
-    sheet = Sheet.of(places, shown, visited + counted / counted.max())
+    sheet = Sheet.of(places, shown, visits + visits_by_place / visits_by_place.max())
     number = np.cumsum(shown) - 1
 
     def numbered(row: Places) -> list[int]:
         return np.where(row >= 0, number[row], -1).tolist()  # type: ignore[no-any-return]
 
-    told = {
+    values = {
         "width": sheet.width,
         "height": round(sheet.height - STRIP, 1),
         "x": np.round(sheet.x[shown], 1).tolist(),
@@ -147,10 +147,10 @@ def days(fakes: Traces, *, real: Traces | None = None, seed: Ints | None = None,
         "clock": _clock(fakes),
         "days": [
             {"name": _name(i, real, seed), "fake": numbered(fakes.r[f]), "real": None if b is None else numbered(b)}
-            for i, (f, b) in enumerate(zip(chosen, beside, strict=True))
+            for i, (f, b) in enumerate(zip(order, beside, strict=True))
         ],
     }
-    return tag("div", data(told, id="days-data"), _controls(told, sheet), class_="days", id="days")
+    return tag("div", data(values, id="days-data"), _controls(values, sheet), class_="days", id="days")
 
 
 def _name(i: int, real: Traces | None, seed: Ints | None) -> str:
@@ -166,9 +166,9 @@ def _clock(traces: Traces) -> list[str]:
     return [f"{f'day {m // 1440 + 1}, ' if long else ''}{m % 1440 // 60:02d}:{m % 60:02d}" for m in minutes.tolist()]
 
 
-def _controls(told: dict[str, Any], sheet: Sheet) -> list[Child]:
-    options = [tag("option", d["name"], value=i) for i, d in enumerate(told["days"])]
-    last, ground = len(told["clock"]) - 1, sheet.ground()
+def _controls(values: dict[str, Any], sheet: Sheet) -> list[Child]:
+    options = [tag("option", d["name"], value=i) for i, d in enumerate(values["days"])]
+    last, ground = len(values["clock"]) - 1, sheet.ground()
     return [
         tag("noscript", tag("p", "Stepping through the days needs JavaScript, which this browser does not run.")),
         tag(
@@ -182,7 +182,7 @@ def _controls(told: dict[str, Any], sheet: Sheet) -> list[Child]:
         tag(
             "div",
             tag("input", type="range", id="days-slot", min=0, max=last, value=0, step=1, aria_label="Time of day"),
-            tag("output", told["clock"][0], id="days-clock", for_="days-slot"),
+            tag("output", values["clock"][0], id="days-clock", for_="days-slot"),
             class_="controls",
         ),
         tag("p", id="days-said", class_="said", aria_live="polite"),

@@ -222,10 +222,10 @@ SIDES = {
 
 def _plain(result: Any, kind: str) -> Plain:
     """Return the plain numbers of one result of a kind."""
-    found: dict[str, Plain] = getattr(Given.of(result), kind)
-    if len(found) != 1:
-        raise InvalidParameter(f"`result` must be one result of the kind {kind!r}, got {len(found)} of them.")
-    return next(iter(found.values()))
+    numbers: dict[str, Plain] = getattr(Given.of(result), kind)
+    if len(numbers) != 1:
+        raise InvalidParameter(f"`result` must be one result of the kind {kind!r}, got {len(numbers)} of them.")
+    return next(iter(numbers.values()))
 
 
 def similarity_histograms(geographic: ArrayLike, semantic: ArrayLike) -> "Figure":
@@ -279,10 +279,10 @@ def _bars(axes: "Axes", figure: Plain) -> None:
 
 def aggregate_similarity(result: Any) -> "Figure":
     """Draw the similarity of p_bar and pi_bar of fakes and testing data to those of the real traces."""
-    found = _plain(result, "publishing")["aggregate"]
+    figures = _plain(result, "publishing")["aggregate"]
     figure = new_figure(5.2, 2.9)
     for axes, (name, title) in zip(figure.subplots(1, 2), (("pi_bar", "π̄"), ("p_bar", "p̄")), strict=True):
-        _bars(axes, found[name])
+        _bars(axes, figures[name])
         axes.set_ylim(0, 1)
         finish(axes, "dataset", "similarity to real (0 to 1)", title)
     return figure
@@ -290,45 +290,45 @@ def aggregate_similarity(result: Any) -> "Figure":
 
 def visiting_divergence(result: Any) -> "Figure":
     """Draw the KL of visiting probabilities, all and most popular places (tbl:vistprob-kl, tbl:vistprob-kl-50mp)."""
-    found = _plain(result, "publishing")["visits"]
+    figures = _plain(result, "publishing")["visits"]
     figure = new_figure(7.2, 2.9)
     for axes, name in zip(figure.subplots(1, 2), ("all", "top"), strict=True):
-        _bars(axes, found[name])
-        finish(axes, "dataset", "KL from real (nats)", f"{name}: {found[name]['places']} places")
+        _bars(axes, figures[name])
+        finish(axes, "dataset", "KL from real (nats)", f"{name}: {figures[name]['places']} places")
     return figure
 
 
 def time_allocation(result: Any) -> "Figure":
     """Draw the KL of the time allocation among the three most visited places of each person (tbl:timealloc-kl)."""
-    found = _plain(result, "publishing")["allocation"]
+    figures = _plain(result, "publishing")["allocation"]
     figure = new_figure(7.6, 2.9)
     for axes, (rank, title) in zip(figure.subplots(1, 3), zip("123", ("1st", "2nd", "3rd"), strict=True), strict=True):
-        _bars(axes, found[rank])
+        _bars(axes, figures[rank])
         finish(axes, "dataset", "KL from real (nats)", f"{title} place")
     return figure
 
 
-def _histogram(axes: "Axes", edges: Sequence[float], told: Plain, colour: str, x: str) -> None:
+def _histogram(axes: "Axes", edges: Sequence[float], figures: Plain, colour: str, x: str) -> None:
     edge = np.asarray(edges, dtype=float)
-    axes.bar(edge[:-1], 100 * np.asarray(told["histogram"], dtype=float), width=np.diff(edge), align="edge",
+    axes.bar(edge[:-1], 100 * np.asarray(figures["histogram"], dtype=float), width=np.diff(edge), align="edge",
              color=colour, edgecolor="white")  # fmt: skip
-    axes.axvline(told["mean"], color="black", linewidth=1, linestyle="--")
+    axes.axvline(figures["mean"], color="black", linewidth=1, linestyle="--")
     axes.set_xlim(0, 1)
-    finish(axes, x, "share of pairs (%)", f"mean {told['mean']:.2f} (dashed)")
+    finish(axes, x, "share of pairs (%)", f"mean {figures['mean']:.2f} (dashed)")
 
 
 def _seed_histogram(result: Any, name: str) -> tuple[list[float], Plain]:
-    found = _plain(result, "publishing")["similarity"]
-    if name not in found:
+    figures = _plain(result, "publishing")["similarity"]
+    if name not in figures:
         raise InvalidParameter("`result` does not know which fake was made from which seed; give `seed_index`.")
-    return found["bin_edges"], found[name]
+    return figures["bin_edges"], figures[name]
 
 
 def differential_similarity(result: Any) -> "Figure":
     """Draw the histogram of the differential semantic similarity between fake and real traces (fig:deltas-fakeset2)."""
-    edges, told = _seed_histogram(result, "differential")
+    edges, shares_of = _seed_histogram(result, "differential")
     figure = new_figure(3.6, 2.9)
-    _histogram(figure.subplots(), edges, told, GREEN, "|sim_S(s, f) - sim_S(s', f)| (0 to 1)")
+    _histogram(figure.subplots(), edges, shares_of, GREEN, "|sim_S(s, f) - sim_S(s', f)| (0 to 1)")
     return figure
 
 
@@ -337,8 +337,8 @@ def fake_seed_similarity(result: Any) -> "Figure":
     figure = new_figure(7.2, 2.9)
     sides = (("geographic", BLUE), ("semantic", VERMILION))
     for axes, (name, colour) in zip(figure.subplots(1, 2), sides, strict=True):
-        edges, told = _seed_histogram(result, name)
-        _histogram(axes, edges, told, colour, f"{name} similarity, fake and seed (0 none, 1 full)")
+        edges, shares_of = _seed_histogram(result, name)
+        _histogram(axes, edges, shares_of, colour, f"{name} similarity, fake and seed (0 none, 1 full)")
     return figure
 
 
@@ -368,7 +368,7 @@ def location_privacy(result: Any, *, adversary: str = "aggregate", attack: str =
     sides = (("diversity", "different places per request"), ("semantic", "different classes per request"))
     for axes, (cost, x) in zip(figure.subplots(1, 2), sides, strict=True):
         for i, (name, by_n) in enumerate(generators.items()):
-            points = [_point(told, cost, adversary, attack) for told in by_n.values()]
+            points = [_point(figures, cost, adversary, attack) for figures in by_n.values()]
             points = [p for p in points if p is not None]
             if points:
                 across, up, low, high = np.array(points, dtype=float).T
@@ -382,18 +382,18 @@ def location_privacy(result: Any, *, adversary: str = "aggregate", attack: str =
     return figure
 
 
-def _point(told: Plain, cost: str, adversary: str, attack: str) -> list[float] | None:
-    error = (told["error"].get(adversary) or {}).get(attack, {}).get("exposed") or {}
-    price = (told.get(cost) or {}).get("median")
+def _point(figures: Plain, cost: str, adversary: str, attack: str) -> list[float] | None:
+    error = (figures["error"].get(adversary) or {}).get(attack, {}).get("exposed") or {}
+    price = (figures.get(cost) or {}).get("median")
     values = [price, error.get("median"), *(error.get("interval") or [None])]
     return None if None in values else values
 
 
 def attack_intervals(result: Any) -> "Figure":
     """Draw every attack of an audit that gives a share: reached with its interval, strangers, bar."""
-    found = findings(_plain(result, "audits"))
+    by_id = findings(_plain(result, "audits"))
     # the eps of A9 is on no scale with shares
-    ran = {n: f for n, f in found.items() if n != "A9" and f.get("interval") and f.get("main") is not None}
+    ran = {n: f for n, f in by_id.items() if n != "A9" and f.get("interval") and f.get("main") is not None}
     if not ran:
         raise InvalidParameter("`result` has no attack with an interval to draw.")
     figure = new_figure(6.4, 0.8 + 0.3 * len(ran))
@@ -452,10 +452,10 @@ def save_figures(results: Any, folder: str | PathLike[str], formats: Sequence[st
     """
     for form in formats:
         require_choice("formats", form, FORMATS)
-    given = Given.of(results)
+    results_by_kind = Given.of(results)
     files: dict[str, bytes] = {}
     for kind, functions in BY_KIND.items():
-        for i, result in enumerate(getattr(given, kind).values()):
+        for i, result in enumerate(getattr(results_by_kind, kind).values()):
             for draw in functions:
                 try:
                     figure = draw(result)

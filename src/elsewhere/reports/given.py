@@ -48,11 +48,11 @@ class Given:
         ['ours']
 
         """
-        found = Given()
-        _collect(results, "", found, 0)
-        if not (found.audits or found.publishing or found.lbs or found.uses or found.lives):
+        out = Given()
+        _collect(results, "", out, 0)
+        if not (out.audits or out.publishing or out.lbs or out.uses or out.lives):
             raise InvalidParameter(f"{ACCEPTED}; nothing of that kind is in it.")
-        return found
+        return out
 
 
 def findings(audit: Plain) -> dict[str, Plain]:
@@ -61,58 +61,58 @@ def findings(audit: Plain) -> dict[str, Plain]:
     return {name: audit[name] for name in sorted(there, key=lambda name: int(name[1:]))}
 
 
-def _collect(results: Any, name: str, found: Given, depth: int) -> None:
+def _collect(results: Any, name: str, out: Given, depth: int) -> None:
     if isinstance(results, AuditResult):
-        told = {**results.to_dict(), "sizes": plain(results.sizes), "notes": list(results.notes)}
-        _add(found.audits, name, told)
+        numbers = {**results.to_dict(), "sizes": plain(results.sizes), "notes": list(results.notes)}
+        _add(out.audits, name, numbers)
     elif isinstance(results, PublishingResult):
-        _add(found.publishing, name, results.to_dict())
+        _add(out.publishing, name, results.to_dict())
     elif isinstance(results, LbsResult):
-        _add(found.lbs, name, results.to_dict())
+        _add(out.lbs, name, results.to_dict())
     elif isinstance(results, Uses):
-        _add(found.uses, name, results.to_dict())
+        _add(out.uses, name, results.to_dict())
     elif isinstance(results, LivesResult):
-        _add(found.lives, name, results.to_dict())
+        _add(out.lives, name, results.to_dict())
     elif isinstance(results, Mapping):
         kind = _kind(results)
         if kind is not None:
-            _add(getattr(found, kind), name, plain(dict(results)))
+            _add(getattr(out, kind), name, plain(dict(results)))
             for beside in ("uses", "lives"):  # the rest of an evaluation
                 if isinstance(results.get(beside), Mapping):
-                    _add(getattr(found, beside), name, plain(dict(results[beside])))
+                    _add(getattr(out, beside), name, plain(dict(results[beside])))
         else:
-            _collect_all([(str(n), r) for n, r in results.items() if n not in BESIDE], found, depth)
+            _collect_all([(str(n), r) for n, r in results.items() if n not in BESIDE], out, depth)
     elif isinstance(results, Sequence) and not isinstance(results, (str, bytes)):
-        _collect_all([(name, r) for r in results], found, depth)
+        _collect_all([(name, r) for r in results], out, depth)
     else:
         raise InvalidParameter(f"{ACCEPTED}; got {type(results).__name__}.")
 
 
-def _collect_all(items: list[tuple[str, Any]], found: Given, depth: int) -> None:
+def _collect_all(items: list[tuple[str, Any]], out: Given, depth: int) -> None:
     if depth > 2 or not items:
         raise InvalidParameter(f"{ACCEPTED}; nothing of that kind is in it.")
     for name, result in items:
-        _collect(result, name, found, depth + 1)
+        _collect(result, name, out, depth + 1)
 
 
-def _kind(told: Mapping[Any, Any]) -> str | None:
-    if {"aggregate", "visits", "allocation"} <= told.keys():
+def _kind(numbers: Mapping[Any, Any]) -> str | None:
+    if {"aggregate", "visits", "allocation"} <= numbers.keys():
         return "publishing"
-    if {"measures", "growth", "week"} <= told.keys():
+    if {"measures", "growth", "week"} <= numbers.keys():
         return "lives"
-    if {"settings", "generators"} <= told.keys():
+    if {"settings", "generators"} <= numbers.keys():
         return "lbs"
-    if {m.id for m in MEASURES} <= told.keys():
+    if {m.id for m in MEASURES} <= numbers.keys():
         return "uses"
-    attacks = [told[name] for name in told if isinstance(name, str) and ATTACK.fullmatch(name)]
+    attacks = [numbers[name] for name in numbers if isinstance(name, str) and ATTACK.fullmatch(name)]
     if attacks and all(isinstance(attack, Mapping) and "status" in attack for attack in attacks):
         return "audits"
     return None
 
 
-def _add(there: dict[str, Plain], name: str, told: Plain) -> None:
+def _add(there: dict[str, Plain], name: str, numbers: Plain) -> None:
     other, n = name, 1
     while other in there:
         n += 1
         other = f"{name} {n}".strip()
-    there[other] = told
+    there[other] = numbers

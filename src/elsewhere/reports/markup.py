@@ -59,14 +59,14 @@ def tag(name: str, /, *children: Child, **attributes: Any) -> Markup:
     '<a class="note" aria-label="&quot;hi&quot;">x &lt; y</a>'
 
     """
-    written = "".join(
+    attributes_text = "".join(
         f' {key.rstrip("_").replace("_", "-")}="{escape(_attribute(value), quote=True)}"'
         for key, value in attributes.items()
         if value is not None
     )
     if name in VOID and not children:
-        return Markup(f"<{name}{written}/>")
-    return Markup(f"<{name}{written}>{text(children)}</{name}>")
+        return Markup(f"<{name}{attributes_text}/>")
+    return Markup(f"<{name}{attributes_text}>{text(children)}</{name}>")
 
 
 def _attribute(value: Any) -> str:
@@ -75,10 +75,10 @@ def _attribute(value: Any) -> str:
 
 def data(value: Any, *, id: str) -> Markup:  # noqa: A002 (the name of the attribute)
     """Return values for a script, as JSON that no string can break out of."""
-    written = json.dumps(value, separators=(",", ":"), allow_nan=False)
+    text = json.dumps(value, separators=(",", ":"), allow_nan=False)
     for sign in "<>&\u2028\u2029":
-        written = written.replace(sign, f"\\u{ord(sign):04x}")
-    return tag("script", Markup(written), type="application/json", id=id)
+        text = text.replace(sign, f"\\u{ord(sign):04x}")
+    return tag("script", Markup(text), type="application/json", id=id)
 
 
 def table(
@@ -201,8 +201,8 @@ def page(title: str, sections: Sequence[Section], *, lead: Child = None, scripts
     """
     script = "".join(_asset(name) for name in scripts)
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    allowed = f"'sha256-{digest}'" if script else "'none'"
-    policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src {allowed}; base-uri 'none'; form-action 'none'"
+    source = f"'sha256-{digest}'" if script else "'none'"
+    policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src {source}; base-uri 'none'; form-action 'none'"
     head = tag(
         "head",
         tag("meta", charset="utf-8"),
@@ -233,7 +233,7 @@ def _asset(name: str) -> str:
     return files("elsewhere.reports").joinpath(name).read_text(encoding="utf-8")
 
 
-def write(path: str | PathLike[str], made: Markup) -> None:
+def write(path: str | PathLike[str], page: Markup) -> None:
     """Write a page whole or not at all, readable by its owner only until he gives it away."""
     target = Path(path)
-    write_files(target.parent, {target.name: made.encode("utf-8", "replace")})
+    write_files(target.parent, {target.name: page.encode("utf-8", "replace")})

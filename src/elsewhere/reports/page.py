@@ -56,10 +56,10 @@ RULE = (
 )
 
 
-def headline(given: Given, fakes: Traces | None, run: Mapping[str, Any], *, shareable: bool) -> Markup:
+def headline(results: Given, fakes: Traces | None, run: Mapping[str, Any], *, shareable: bool) -> Markup:
     """Return what this is, what the data are good for, what the attacks learnt, and whether to publish."""
-    audit = next(iter(given.audits.values()), None)
-    uses = next(iter(given.uses.values()), None)
+    audit = next(iter(results.audits.values()), None)
+    uses = next(iter(results.uses.values()), None)
     edition = (
         tag("p", tag("span", "Shareable edition", class_="edition"), tag("small", " aggregates and fakes only"))
         if shareable
@@ -67,30 +67,30 @@ def headline(given: Given, fakes: Traces | None, run: Mapping[str, Any], *, shar
                  tag("small", " may show real people's days; not to be given away"))
     )  # fmt: skip
     publishing: list[Child] = [tag("h2", "Should they be published?", class_="first"), _advice(audit, run, uses)]
-    parts: list[Child] = [edition, tag("p", _what(given, fakes), class_="lead")]
+    parts: list[Child] = [edition, tag("p", _what(results, fakes), class_="lead")]
     if uses is None:
         return tag("div", parts, publishing)
     parts.append(tag("p", tag("b", _counted(uses), " ", advice(audit, run, uses).words, "."), class_="lead"))
-    lives = next(iter(given.lives.values()), None)
+    lives = next(iter(results.lives.values()), None)
     over_days = None if lives is None else tag("p", tag("a", in_short(lives), href="#lives"))
     good = tag("div", tag("h2", "What are they good for?", class_="first"), _in_short(uses), over_days)
     return tag("div", parts, tag("div", good, tag("div", publishing), class_="two"))
 
 
-def _what(given: Given, fakes: Traces | None) -> str:
+def _what(inputs: Given, fakes: Traces | None) -> str:
     sizes: Plain = {}
-    for results in (given.uses, given.publishing, given.audits):
+    for results in (inputs.uses, inputs.publishing, inputs.audits):
         sizes = {**(next(iter(results.values()), {}).get("sizes") or {}), **sizes}
     n = sizes.get("fakes") if fakes is None else len(fakes)
     people, days, places = (sizes.get(name) for name in ("people", "days", "places"))
     people = sizes.get("seed_users", sizes.get("users")) if people is None else people
-    said = f"{number(n)} synthetic location traces: days" if n else "Synthetic location traces: days"
+    sentence = f"{number(n)} synthetic location traces: days" if n else "Synthetic location traces: days"
     if fakes is not None and fakes.U < len(fakes):
-        said = f"{number(fakes.U)} people who do not exist, and {number(len(fakes))} days"
-    said += " that nobody lived, made to be used in place of real ones"
-    said += f" of {number(people)} people" if people else ""
-    said += f" ({number(days)} days)" if days and days != people else ""
-    return said + (f", at {number(places)} places." if places else ".")
+        sentence = f"{number(fakes.U)} people who do not exist, and {number(len(fakes))} days"
+    sentence += " that nobody lived, made to be used in place of real ones"
+    sentence += f" of {number(people)} people" if people else ""
+    sentence += f" ({number(days)} days)" if days and days != people else ""
+    return sentence + (f", at {number(places)} places." if places else ".")
 
 
 def _counted(uses: Plain) -> str:
@@ -98,7 +98,7 @@ def _counted(uses: Plain) -> str:
     n = {word: words.count(word) for word in SIGNS}
     parts = [f"Good for {n[GOOD_FOR] or 'none'} of {len(words)} uses"]
     also = ((ROUGH_FOR, "rough for"), (NOT_FOR, "not for"), (UNKNOWN, "not known for"))
-    parts += [f"{said} {n[word]}" for word, said in also if n[word]]
+    parts += [f"{phrase} {n[word]}" for word, phrase in also if n[word]]
     return f"{', '.join(parts)}."
 
 
@@ -113,8 +113,8 @@ def _in_short(uses: Plain) -> Markup:
     for m in MEASURES:
         use = uses.get(m.id) or {}
         figure, beside = use.get("figure"), use.get("beside")
-        said = f"{figure}; other real people: {beside}" if figure else str(use.get("words", ""))
-        items.append([word(use), tag("div", tag("b", use.get("title", m.title)), tag("small", said))])
+        sentence = f"{figure}; other real people: {beside}" if figure else str(use.get("words", ""))
+        items.append([word(use), tag("div", tag("b", use.get("title", m.title)), tag("small", sentence))])
     note = "Other real people: the same figure between two halves of the real people."
     return tag("div", listing(items, class_="uses"), tag("p", note, class_="note"))
 
@@ -124,7 +124,7 @@ def in_detail(uses: Plain) -> Markup:
     Return every use with all figures and the rule behind the words; sentences stand below the table, for
     phones' sake.
     """
-    rows, said = [], []
+    rows, sentences = [], []
     for m in MEASURES:
         use = uses.get(m.id) or {}
         figures = [_hundred(use.get(name)) for name in ("fakes", "halves", "same", "chance")]
@@ -132,7 +132,7 @@ def in_detail(uses: Plain) -> Markup:
         figures[1] += spread
         rows.append([use.get("title", m.title), word(use), *figures])
         if use.get("words"):
-            said.append([tag("b", use.get("title", m.title)), ": ", use["words"]])
+            sentences.append([tag("b", use.get("title", m.title)), ": ", use["words"]])
     head = ["Use", "Word", "Fakes", "Other half of the people", "Same people", "Chance"]
     caption = (
         "What does not match, of 100 busiest places, people, trips or stays. Means over the splits; ± is the standard "
@@ -141,7 +141,7 @@ def in_detail(uses: Plain) -> Markup:
     return tag(
         "div",
         table(head, rows, numbers=range(2, 6), caption=caption),
-        listing(said, class_="words") if said else None,
+        listing(sentences, class_="words") if sentences else None,
         tag("p", RULE, class_="note"),
     )
 
@@ -151,14 +151,14 @@ def _hundred(value: Any) -> str:
 
 
 def _advice(audit: Plain | None, run: Mapping[str, Any], uses: Plain | None) -> Markup:
-    said = advice(audit, run, uses)
-    kind = {"no": "bad", "care": "rough", "yes": "good"}[said.level]
-    sign = {"no": "✗", "care": "≈", "yes": "✓"}[said.level]
-    words = [tag("p", tag("b", f"{sign} {said.words}."), class_="lead"), tag("p", said.because)]
-    tried = None
+    recommendation = advice(audit, run, uses)
+    kind = {"no": "bad", "care": "rough", "yes": "good"}[recommendation.level]
+    sign = {"no": "✗", "care": "≈", "yes": "✓"}[recommendation.level]
+    words = [tag("p", tag("b", f"{sign} {recommendation.words}."), class_="lead"), tag("p", recommendation.because)]
+    attempts = None
     if audit is not None:
-        tried = tag("p", sentence(audit), " ", tag("a", "What each attack found", href="#attacks"), ".")
-    return tag("div", tag("div", words, class_=f"box {kind}"), tried)
+        attempts = tag("p", sentence(audit), " ", tag("a", "What each attack found", href="#attacks"), ".")
+    return tag("div", tag("div", words, class_=f"box {kind}"), attempts)
 
 
 RULES = {
@@ -212,19 +212,19 @@ def _small(value: Any) -> bool:
 def acceptance(run: Mapping[str, Any]) -> Markup | None:
     """Draw how many attempts each rule rejected."""
     tally = run.get("tally")
-    told = dict(tally) if isinstance(tally, Mapping) else {}
-    rejected = run.get("rejected_by")
-    tried, passed = told.pop("tested", run.get("attempts")), told.pop("passed", run.get("passed"))
-    told |= dict(rejected) if isinstance(rejected, Mapping) else {}
-    if not isinstance(tried, int) or not isinstance(passed, int) or tried < 1:
+    counts = dict(tally) if isinstance(tally, Mapping) else {}
+    by_rule = run.get("rejected_by")
+    attempts, passed = counts.pop("tested", run.get("attempts")), counts.pop("passed", run.get("passed"))
+    counts |= dict(by_rule) if isinstance(by_rule, Mapping) else {}
+    if not isinstance(attempts, int) or not isinstance(passed, int) or attempts < 1:
         return None
-    rows = [Bar("passed all tests", 100 * passed / tried, "fake", None, f"{passed:,}")]
-    for name, n in told.items():
+    rows = [Bar("passed all tests", 100 * passed / attempts, "fake", None, f"{passed:,}")]
+    for name, n in counts.items():
         if isinstance(n, int) and (n or name in ("similarity", "intersection", "differential")):
-            rows.append(Bar(RULES.get(name, str(name).replace("_", " ")), 100 * n / tried, "real", None, f"{n:,}"))
+            rows.append(Bar(RULES.get(name, str(name).replace("_", " ")), 100 * n / attempts, "real", None, f"{n:,}"))
     return bars(
         rows,
-        unit=f"share of {tried:,} tries, %",
+        unit=f"share of {attempts:,} tries, %",
         title="Acceptance by rule",
         top=100,
         caption="A try can break several rules. How many pass says how well the filter works, not how private the "
@@ -234,29 +234,29 @@ def acceptance(run: Mapping[str, Any]) -> Markup | None:
 
 def making(run: Mapping[str, Any], *, shareable: bool) -> Markup:
     """Return the section "how it was made"."""
-    seen = visible(run, shareable=shareable)
+    facts = visible(run, shareable=shareable)
     parts: list[Child] = []
-    rules = acceptance(seen)
+    rules = acceptance(facts)
     if rules is not None:
         parts.append(tag("div", rules, class_="charts wide"))
-    certificate = seen.get("certificate")
+    certificate = facts.get("certificate")
     if isinstance(certificate, Mapping):
         parts += [tag("h3", "Certificate"), listing(certificate.get("words") or ())]
-        conditions = [f"{said}: {state}" for said, state in certificate.get("conditions") or ()]
+        conditions = [f"{condition}: {state}" for condition, state in certificate.get("conditions") or ()]
         if conditions:
             parts += [tag("p", "Conditions of the theorem:"), listing(conditions)]
-    general = {n: v for n, v in seen.items() if n not in SPECIAL}
+    general = {n: v for n, v in facts.items() if n not in SPECIAL}
     if general:
         parts += [tag("h3", "The run"), pairs(dict(_flat(general)))]
-    parameters = seen.get("parameters")
+    parameters = facts.get("parameters")
     if isinstance(parameters, Mapping):
         parts += [tag("h3", "Parameters"), pairs(dict(_flat(parameters)))]
-    given = seen.get("versions")
+    versions_used = facts.get("versions")
     parts += [
         tag("h3", "Versions"),
-        pairs({**versions(), **(dict(_flat(given)) if isinstance(given, Mapping) else {})}),
+        pairs({**versions(), **(dict(_flat(versions_used)) if isinstance(versions_used, Mapping) else {})}),
     ]
-    notes = seen.get("notes")
+    notes = facts.get("notes")
     if isinstance(notes, (list, tuple)) and notes:
         parts += [tag("h3", "Notes"), listing([str(n).replace("`", "") for n in notes])]
     return tag("div", parts)
@@ -264,15 +264,17 @@ def making(run: Mapping[str, Any], *, shareable: bool) -> Markup:
 
 def categories(run: Mapping[str, Any]) -> Markup | None:
     """Return what the classes tell of the categories that the input gives its places, beside geography and chance."""
-    found = run.get("categories")
-    if not isinstance(found, Mapping):
+    agreement = run.get("categories")
+    if not isinstance(agreement, Mapping):
         return None
-    rows: list[list[Child]] = [["semantic classes", f"{found['ami']:.2f}"]]
-    if found.get("geography") is not None:
-        rows.append(["as many groups of places that lie close together", f"{found['geography']:.2f}"])
-    rows.append(["the same classes, shuffled", f"{found['chance']:.2f} (95 % below {found['chance_high']:.2f})"])
-    more = found["ami"] > found["chance_high"]
-    than_near = found.get("geography") is None or found["ami"] > found["geography"]
+    rows: list[list[Child]] = [["semantic classes", f"{agreement['ami']:.2f}"]]
+    if agreement.get("geography") is not None:
+        rows.append(["as many groups of places that lie close together", f"{agreement['geography']:.2f}"])
+    rows.append(
+        ["the same classes, shuffled", f"{agreement['chance']:.2f} (95 % below {agreement['chance_high']:.2f})"]
+    )
+    more = agreement["ami"] > agreement["chance_high"]
+    than_near = agreement.get("geography") is None or agreement["ami"] > agreement["geography"]
     verdict = (
         "They tell something of them" + ("." if than_near else ", but no more than where the places lie.")
         if more
@@ -282,28 +284,28 @@ def categories(run: Mapping[str, Any]) -> Markup | None:
         "div",
         tag(
             "p",
-            f"The {number(found['classes'])} classes were learnt from how people use places; categories of the input "
-            "were not shown to them. ",
+            f"The {number(agreement['classes'])} classes were learnt from how people use places; categories of the "
+            "input were not shown to them. ",
             verdict,
         ),
         table(
             ["Compared with the categories of the input", "adjusted mutual information"],
             rows,
-            caption=f"{number(found['places'])} places have a class and one of {number(found['categories'])} categories"
-            ". 1: both split the places alike; 0: no more in common than by chance.",
+            caption=f"{number(agreement['places'])} places have a class and one of {number(agreement['categories'])} "
+            "categories. 1: both split the places alike; 0: no more in common than by chance.",
         ),
     )
 
 
 def versions() -> dict[str, str]:
     """Return the versions of this package and of what its numbers rest on."""
-    found = {"elsewhere": __version__, "Python": python_version()}
+    numbers = {"elsewhere": __version__, "Python": python_version()}
     for name in ("numpy", "numba", "scipy", "scikit-learn"):
         try:
-            found[name] = version(name)
+            numbers[name] = version(name)
         except PackageNotFoundError:
             continue
-    return found
+    return numbers
 
 
 def _flat(values: Mapping[Any, Any], before: str = "") -> Iterator[tuple[str, str]]:
@@ -381,13 +383,13 @@ def report(
     """
     require_choice("edition", edition, EDITIONS)
     shareable = edition == "shareable"
-    given = Given.of(results)
+    by_kind = Given.of(results)
     shown_fakes = _shown_fakes(fakes, real, classes, shareable)
-    made = _run(run, fakes, shareable)
+    facts = _run(run, fakes, shareable)
     name = "Report on synthetic location traces" if title is None else str(title)
-    sections = _sections(given, shown_fakes, made, shareable)
+    sections = _sections(by_kind, shown_fakes, facts, shareable)
     there = None if shown_fakes is None else shown_fakes.fakes
-    lead = headline(given, there, made, shareable=shareable)
+    lead = headline(by_kind, there, facts, shareable=shareable)
     write(path, page(name, sections, lead=lead, scripts=("days.js",) if shown_fakes is not None else ()))
 
 
@@ -445,58 +447,60 @@ def _shown_fakes(fakes: Any, real: Any, classes: Any, shareable: bool) -> _Shown
 def _run(run: Any, fakes: Any, shareable: bool) -> dict[str, Any]:
     if run is not None and not isinstance(run, Mapping):
         raise InvalidParameter(f"`run` must map names to values, got {type(run).__name__}.")
-    known: dict[str, Any] = {}
+    defaults: dict[str, Any] = {}
     if isinstance(fakes, Pool):
-        known = {n: v for n, v in fakes.provenance.items() if v is not None}
+        defaults = {n: v for n, v in fakes.provenance.items() if v is not None}
     elif isinstance(fakes, Fakes):
-        known = {
+        defaults = {
             "preset": fakes.preset.name,
             "kappa": fakes.kappa,
             "parameters": fakes.preset.parameters(),
             "notes": fakes.notes,
         }
-        known["reproducible"] = fakes.laboratory
-        known["certificate"] = fakes.certificate.to_dict()
+        defaults["reproducible"] = fakes.laboratory
+        defaults["certificate"] = fakes.certificate.to_dict()
         if not fakes.covered:
-            known["tally"] = dict(fakes.tally)
-    told = {**known, **({} if run is None else dict(run))}
-    return visible(told, shareable=shareable)
+            defaults["tally"] = dict(fakes.tally)
+    facts = {**defaults, **({} if run is None else dict(run))}
+    return visible(facts, shareable=shareable)
 
 
-def _sections(given: Given, maps: _Shown | None, run: dict[str, Any], shareable: bool) -> list[Section]:
-    audit = next(iter(given.audits.values()), None)
-    made = [section("What the data are good for", _named(given.uses, in_detail), anchor="uses")] if given.uses else []
-    if given.lives:
-        made.append(section("Lives over days", _named(given.lives, lives), anchor="lives"))
-    made += [
-        section("Attacks", _audits(given, shareable), anchor="attacks"),
-        section("What may be said", _claims(audit, run, _first_of_several(given.audits)), anchor="claims"),
+def _sections(results: Given, maps: _Shown | None, run: dict[str, Any], shareable: bool) -> list[Section]:
+    audit = next(iter(results.audits.values()), None)
+    parts = (
+        [section("What the data are good for", _named(results.uses, in_detail), anchor="uses")] if results.uses else []
+    )
+    if results.lives:
+        parts.append(section("Lives over days", _named(results.lives, lives), anchor="lives"))
+    parts += [
+        section("Attacks", _audits(results, shareable), anchor="attacks"),
+        section("What may be said", _claims(audit, run, _first_of_several(results.audits)), anchor="claims"),
     ]
-    if given.publishing:
-        made.append(
+    if results.publishing:
+        parts.append(
             section(
                 "Usefulness by the paper's measures",
-                _named(given.publishing, lambda r: utility(r, shareable=shareable)),
+                _named(results.publishing, lambda r: utility(r, shareable=shareable)),
                 anchor="utility",
             )
         )
-    if given.lbs:
-        made.append(
+    if results.lbs:
+        parts.append(
             section(
                 "Decoys for a location-based service",
-                _named(given.lbs, lambda r: service(r, shareable=shareable)),
+                _named(results.lbs, lambda r: service(r, shareable=shareable)),
                 anchor="service",
             )
         )
     if maps is not None:
         shown_maps = [*atlas(maps.fakes, maps.real, maps.label), *by_hour(maps.fakes, maps.real)]
-        made.append(section("Maps and hours", shown_maps, anchor="maps"))
+        parts.append(section("Maps and hours", shown_maps, anchor="maps"))
         if maps.fakes is not None:
-            made.append(section("Days to step through", _days(maps, shareable), anchor="days-section"))
-    if (compared := categories(run)) is not None:
-        made.append(section("Classes and categories", compared, anchor="categories"))
-    made.append(section("How it was made", making(run, shareable=shareable), anchor="making"))
-    return made
+            parts.append(section("Days to step through", _days(maps, shareable), anchor="days-section"))
+    if (agreement := categories(run)) is not None:
+        parts.append(section("Classes and categories", agreement, anchor="categories"))
+    parts.append(section("How it was made", making(run, shareable=shareable), anchor="making"))
+    return parts
 
 
 def _named(results: dict[str, Plain], shown_as: Any) -> list[Child]:
@@ -508,19 +512,22 @@ def _named(results: dict[str, Plain], shown_as: Any) -> list[Child]:
     return parts
 
 
-def _audits(given: Given, shareable: bool) -> list[Child]:
-    if not given.audits:
+def _audits(results: Given, shareable: bool) -> list[Child]:
+    if not results.audits:
         return [tag("p", "No audit was run: nothing is known about what an attacker learns. Run `elsewhere audit`.")]
     parts: list[Child] = [
         tag("p", "Each line is an attack that was really carried out: against the people behind the fakes, in the same "
             "way against strangers, who are behind none of them, and by guessing. Who the strangers are, and whether "
             "the generator has met them, stands in the notes at the end.")
     ]  # fmt: skip
-    if len(given.audits) > 1:
-        parts.append(_side_by_side(given.audits))
-    parts += _named(given.audits, lambda audit: audit_table(audit, shareable=shareable))
+    if len(results.audits) > 1:
+        parts.append(_side_by_side(results.audits))
+    parts += _named(results.audits, lambda audit: audit_table(audit, shareable=shareable))
     notes = [
-        n for audit in given.audits.values() for n in (audit.get("notes") or []) if not str(n).startswith("elsewhere ")
+        n
+        for audit in results.audits.values()
+        for n in (audit.get("notes") or [])
+        if not str(n).startswith("elsewhere ")
     ]
     if notes:
         parts.append(tag("p", "Notes: " + " ".join(dict.fromkeys(map(str, notes))), class_="note"))
@@ -550,9 +557,9 @@ def _first_of_several(audits: dict[str, Plain]) -> Markup | None:
 
 
 def _claims(audit: Plain | None, run: dict[str, Any], note: Child) -> list[Child]:
-    said = claims(audit, run)
-    may = [[tag("b", c.sentence), tag("small", f" Because {c.because}")] for c in said if c.met]
-    lacking = [[c.sentence, tag("small", f" Not met: {c.because}")] for c in said if not c.met]
+    list_of_claims = claims(audit, run)
+    may = [[tag("b", c.sentence), tag("small", f" Because {c.because}")] for c in list_of_claims if c.met]
+    lacking = [[c.sentence, tag("small", f" Not met: {c.because}")] for c in list_of_claims if not c.met]
     none = tag("p", "Nothing about privacy: no condition is met by this output.")
     return [
         tag("p", "A sentence is allowed only if its condition was met by this very output."),

@@ -65,8 +65,8 @@ def calendar(days: Mapping[str, float], *, unit: str, title: str, ink: str = "fa
             if v is None or v <= 0:
                 parts.append(tag("rect", tag("title", f"{day}: none"), class_="grid", **at))
             else:
-                told = tag("title", f"{day}: {number(v, 0)} {unit}")
-                parts.append(tag("rect", told, class_="fill", fill_opacity=level, **at))
+                tip = tag("title", f"{day}: {number(v, 0)} {unit}")
+                parts.append(tag("rect", tip, class_="fill", fill_opacity=level, **at))
     label = f"{title}: {len(value)} days from {dates[0]} to {dates[-1]}, at most {number(most, 0)} {unit} a day"
     legend = key([(f"darkest: {number(most, 0)} {unit}", ink, "bar")])
     wide = 26 + min(weeks, WEEKS) * (SQUARE + GAP)
@@ -86,11 +86,11 @@ def _months(first: np.datetime64, weeks: int) -> list[tuple[int, str]]:
     """
     months = [str((first + np.timedelta64(7 * w, "D")).astype("datetime64[M]")) for w in range(weeks)]
     starts = [w for w in range(weeks) if w == 0 or months[w] != months[w - 1]]
-    named = [(w, months[w]) for w in starts]
-    if len(named) > 1 and starts[1] < NAME:
+    starts_named = [(w, months[w]) for w in starts]
+    if len(starts_named) > 1 and starts[1] < NAME:
         # too few weeks of the first month for its name: it shares one with the second
-        named[:2] = [(0, f"{months[0]}/{months[starts[1]][-2:]}")]
-    return [(w, name) for w, name in named if w <= WEEKS - NAME + 1]
+        starts_named[:2] = [(0, f"{months[0]}/{months[starts[1]][-2:]}")]
+    return [(w, name) for w, name in starts_named if w <= WEEKS - NAME + 1]
 
 
 MOST_USERS, MOST_DAYS = 120, 140  # in the picture of coverage
@@ -195,8 +195,8 @@ def _read(p: Preparation) -> Section:
         ["days that lead outside the map", number(p.days_outside), f"of {_many(p.users_outside, 'user')}; not usable"],
         ["users dropped", number(p.users_dropped), "no day is left"],
     ]
-    made = table(["what", "how many", "why"], rows, caption="Rows, days and users", numbers=[1])
-    return section("Read, dropped, repaired", made, listing(p.notes) if p.notes else None)
+    counts_table = table(["what", "how many", "why"], rows, caption="Rows, days and users", numbers=[1])
+    return section("Read, dropped, repaired", counts_table, listing(p.notes) if p.notes else None)
 
 
 def _days(p: Preparation) -> Section:
@@ -209,56 +209,56 @@ def _days(p: Preparation) -> Section:
     if c is not None and c.date is not None:
         parts += [_coverage_picture(c, c.date), _calendar(c, c.date)]
     parts.append(bars(tenths, unit="users", title="Users by share of their slots that are known"))
-    kept = tag("div", parts, class_="charts")
-    return section("Days and gaps", _ladder(p), kept, _lost_users(c) if c is not None else None)
+    charts = tag("div", parts, class_="charts")
+    return section("Days and gaps", _ladder(p), charts, _lost_users(c) if c is not None else None)
 
 
 def _ladder(p: Preparation) -> Child:
     """Return how many people each longest gap would keep, with the one that was taken."""
     if not p.people_by_gap or p.max_gap_minutes is None:
         return None
-    taken = spoken_length(p.max_gap_minutes)
+    choice = spoken_length(p.max_gap_minutes)
     rows: list[list[Child]] = [
-        [gap, number(people), "taken" if gap == taken else ""] for gap, people in p.people_by_gap.items()
+        [gap, number(people), "taken" if gap == choice else ""] for gap, people in p.people_by_gap.items()
     ]
-    if taken not in p.people_by_gap:
-        rows.append([taken, number(p.users_usable), "taken"])
+    if choice not in p.people_by_gap:
+        rows.append([choice, number(p.users_usable), "taken"])
     how = "the shortest that keeps enough people" if p.max_gap_auto else "as it was asked for"
-    caption = f"Users with a usable day, by the longest gap that is filled; {taken} was taken, {how}"
+    caption = f"Users with a usable day, by the longest gap that is filled; {choice} was taken, {how}"
     return table(["gaps filled up to", "users", ""], rows, caption=caption, numbers=[1])
 
 
 def _coverage_picture(c: Coverage, date: Times) -> Markup:
     """Draw one line per user, one square per day: the darker the more is known; a frame where the day was dropped."""
     share = c.by_user()
-    shown = [u for u in np.argsort(-share, kind="stable") if np.any(c.user == u)][:MOST_USERS]
-    line = {int(u): i for i, u in enumerate(shown)}
+    users = [u for u in np.argsort(-share, kind="stable") if np.any(c.user == u)][:MOST_USERS]
+    line = {int(u): i for i, u in enumerate(users)}
     days = np.unique(date)[:MOST_DAYS]
     span = int((days[-1] - days[0]).astype(int)) + 1
-    wide, tall = max(2.0, min(12.0, 352 / span)), max(4.0, min(12.0, 480 / len(shown)))
+    wide, tall = max(2.0, min(12.0, 352 / span)), max(4.0, min(12.0, 480 / len(users)))
     squares: list[Child] = []
-    for i in np.flatnonzero(np.isin(c.user, shown) & (date <= days[-1])):
+    for i in np.flatnonzero(np.isin(c.user, users) & (date <= days[-1])):
         x, y = 4 + wide * int((date[i] - days[0]).astype(int)), 18 + tall * line[int(c.user[i])]
-        told = f"user {c.labels[c.user[i]]}, {date[i]}: {percent(float(c.known[i]), 0)} known"
+        tip = f"user {c.labels[c.user[i]]}, {date[i]}: {percent(float(c.known[i]), 0)} known"
         at = {"x": x, "y": y, "width": wide - 0.6, "height": tall - 0.6}
         if c.kept[i]:
             squares.append(
-                tag("rect", tag("title", told), class_="fill", fill_opacity=0.15 + 0.85 * float(c.known[i]), **at)
+                tag("rect", tag("title", tip), class_="fill", fill_opacity=0.15 + 0.85 * float(c.known[i]), **at)
             )
         else:
             squares.append(
-                tag("rect", tag("title", f"{told}, dropped"), class_="fill ink-real", fill_opacity=0.55, **at)
+                tag("rect", tag("title", f"{tip}, dropped"), class_="fill ink-real", fill_opacity=0.55, **at)
             )
     ends = [tag("text", str(days[0]), x=4.0, y=11.0, class_="soft")]
     if span > 30:
         ends.append(tag("text", str(days[-1]), x=4 + wide * span, y=11.0, text_anchor="end", class_="soft"))
     legend = key([("kept, the darker the more is known", "fake", "bar"), ("dropped", "real", "bar")])
-    left = len(np.unique(c.user)) - len(shown)
+    left = len(np.unique(c.user)) - len(users)
     more = f" {left:,} users with less coverage are not drawn." if left else ""
     picture = drawing(
         360,
-        22 + tall * len(shown),
-        f"Coverage of {len(shown)} users over {span} days",
+        22 + tall * len(users),
+        f"Coverage of {len(users)} users over {span} days",
         tag("g", squares, class_="ink-fake"),
         ends,
     )
@@ -279,17 +279,17 @@ def _calendar(c: Coverage, date: Times) -> Markup:
 
 def _lost_users(c: Coverage) -> Child:
     kept = np.bincount(c.user, c.kept, len(c.labels)) > 0
-    lost = [u for u in np.unique(c.user) if not kept[u]]
-    if not lost:
+    users = [u for u in np.unique(c.user) if not kept[u]]
+    if not users:
         return tag("p", "No user was dropped.", class_="note")
     share, days = c.by_user(), np.bincount(c.user, minlength=len(c.labels))
     best = np.zeros(len(c.labels))
     np.maximum.at(best, c.user, c.known)
     rows = [
         [c.labels[u], number(int(days[u])), percent(float(share[u])), percent(float(best[u]))]
-        for u in lost[:MOST_NAMES]
+        for u in users[:MOST_NAMES]
     ]
-    more = f"; the first {MOST_NAMES} of {len(lost):,}" if len(lost) > MOST_NAMES else ""
+    more = f"; the first {MOST_NAMES} of {len(users):,}" if len(users) > MOST_NAMES else ""
     head = ["user", "days with fixes", "slots known", "best day"]
     return table(head, rows, caption=f"Users who were dropped{more}", numbers=[1, 2, 3])
 

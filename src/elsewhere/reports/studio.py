@@ -49,25 +49,25 @@ def studio_file(traces: Traces, fakes: Fakes, pool: Pool, rows: Ints) -> bytes:
     `rows` says which fake each row of the pool is.
     """
     arrays: dict[str, NDArray[Any]] = {}
-    told: dict[str, Any] = {"kind": KIND, "kappa": fakes.kappa, "preset": fakes.preset.name}
-    learnt = fakes.learnt
-    if learnt is not None:
+    about: dict[str, Any] = {"kind": KIND, "kappa": fakes.kappa, "preset": fakes.preset.name}
+    fit = fakes.learnt
+    if fit is not None:
         label = np.full(pool.traces.R, -1, dtype=np.int16)
         there = pool.traces.r >= 0
-        label[pool.traces.r[there]] = learnt.classes.label[fakes.r[rows][there]]
+        label[pool.traces.r[there]] = fit.classes.label[fakes.r[rows][there]]
         arrays["label"] = label
         if not fakes.covered:  # where a theorem covers them, fakes are made of no single seed
-            arrays["skeleton"] = learnt.classes_of(traces.r[fakes.seed[rows]]).astype(np.int16)
+            arrays["skeleton"] = fit.classes_of(traces.r[fakes.seed[rows]]).astype(np.int16)
     if isinstance(fakes.verdicts, Verdicts) and isinstance(fakes.rejected, Verdicts):
-        kept, _ = np.unique(fakes.life, return_index=True)
-        first = np.searchsorted(fakes.life, kept)  # one verdict for each fake person
+        lives, _ = np.unique(fakes.life, return_index=True)
+        first = np.searchsorted(fakes.life, lives)  # one verdict for each fake person
         for part, verdicts in (("accepted", fakes.verdicts.select(first)), ("rejected", fakes.rejected)):
             arrays |= {f"{part}_{name}": getattr(verdicts, name) for name in MEASURED}
             arrays[f"{part}_bits"] = verdicts.rejected
-        arrays["of_row"] = np.searchsorted(kept, fakes.life[rows])
-        told |= {"quantile": fakes.verdicts.quantile, "not_run": list(fakes.verdicts.not_run)}
-    told |= {"parameters": dict(fakes.preset.parameters()), "tally": dict(fakes.tally)}
-    arrays["about"] = np.frombuffer(json.dumps(told).encode(), dtype=np.uint8)
+        arrays["of_row"] = np.searchsorted(lives, fakes.life[rows])
+        about |= {"quantile": fakes.verdicts.quantile, "not_run": list(fakes.verdicts.not_run)}
+    about |= {"parameters": dict(fakes.preset.parameters()), "tally": dict(fakes.tally)}
+    arrays["about"] = np.frombuffer(json.dumps(about).encode(), dtype=np.uint8)
     sink = io.BytesIO()
     with zipfile.ZipFile(sink, "w", zipfile.ZIP_DEFLATED) as archive:  # not `savez`, which writes the time of day
         for name, array in arrays.items():
@@ -86,12 +86,12 @@ def read_studio_file(path: Path) -> tuple[dict[str, NDArray[Any]], dict[str, Any
                 raise ValueError("too large")
         with np.load(io.BytesIO(data), allow_pickle=False) as file:
             arrays = dict(file)
-        told = json.loads(arrays.pop("about").tobytes())
-        if told["kind"] != KIND:
+        about = json.loads(arrays.pop("about").tobytes())
+        if about["kind"] != KIND:
             raise ValueError("another kind")
     except (ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile, zlib.error):
         raise InvalidModel(f"{path.name} of the private folder is damaged, or of another version.") from None
-    return arrays, told
+    return arrays, about
 
 
 class Run:
@@ -123,7 +123,7 @@ class Run:
     def told(self) -> bytes:
         """Return all of it as JSON, for the page."""
         t, lives = self.pool.traces, self.pool.lives()
-        made = {
+        values = {
             "name": self.name,
             "laboratory": bool(self.pool.provenance.get("reproducible")),
             "preset": self.pool.provenance.get("preset"),
@@ -147,7 +147,7 @@ class Run:
             "audit": self._audit(),
             "notes": list(self.pool.provenance.get("notes") or ()),
         }
-        return json.dumps(made, separators=(",", ":"), allow_nan=False).encode()
+        return json.dumps(values, separators=(",", ":"), allow_nan=False).encode()
 
     def _list(self, name: str) -> list[Any] | None:
         return self.arrays[name].tolist() if name in self.arrays else None
@@ -195,8 +195,8 @@ class Run:
                 }
             )
         uses = self.judgement.get("uses")
-        advised = advice(dict(audit), run, uses if isinstance(uses, dict) else None)
-        return {"rows": rows, "sentence": sentence(dict(audit)), "advice": advised._asdict()}
+        recommendation = advice(dict(audit), run, uses if isinstance(uses, dict) else None)
+        return {"rows": rows, "sentence": sentence(dict(audit)), "advice": recommendation._asdict()}
 
 
 class Studio(ThreadingHTTPServer):
@@ -230,8 +230,8 @@ class _Answer(BaseHTTPRequestHandler):
         if not self._for_us():
             return
         if self.path == "/run":
-            given = self.headers.get("Authorization", "")
-            if not hmac.compare_digest(given.encode(), f"Bearer {self.server.token}".encode()):
+            header = self.headers.get("Authorization", "")
+            if not hmac.compare_digest(header.encode(), f"Bearer {self.server.token}".encode()):
                 self._refuse(401, "this tab was not opened by `elsewhere studio`.")
                 return
             self._send(200, "application/json", self.server.run.told)
@@ -248,8 +248,8 @@ class _Answer(BaseHTTPRequestHandler):
         if not self._for_us():
             return
         length = self.headers.get("Content-Length", "")
-        given = self.rfile.read(int(length)) if length.isdigit() and int(length) <= 200 else b""
-        right = hmac.compare_digest(given, self.server.key.encode())
+        key = self.rfile.read(int(length)) if length.isdigit() and int(length) <= 200 else b""
+        right = hmac.compare_digest(key, self.server.key.encode())
         if self.path != "/open" or not right or not self.server.opening.acquire(blocking=False):
             self._refuse(401, "this address is good for one tab: run `elsewhere studio` again.")
             return

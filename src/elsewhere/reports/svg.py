@@ -127,8 +127,8 @@ def bars(rows: Sequence[Bar], *, unit: str, title: str, caption: Child = None, t
     True
 
     """
-    known = [r for r in rows if r.value is not None and math.isfinite(r.value)]
-    reach = max([0.0, *(max([r.value or 0.0, *(r.interval or [])]) for r in known)])
+    finite = [r for r in rows if r.value is not None and math.isfinite(r.value)]
+    reach = max([0.0, *(max([r.value or 0.0, *(r.interval or [])]) for r in finite)])
     scale = ticks(0, top if top is not None else reach or 1.0, 4)
     left, right, row = 4.0, 300.0, 34.0
     height = row * len(rows) + 40
@@ -157,8 +157,8 @@ def bars(rows: Sequence[Bar], *, unit: str, title: str, caption: Child = None, t
         value = r.shown if r.shown is not None else number(r.value)
         parts.append(tag("text", value, x=WIDTH - 4.0, y=y + 23, text_anchor="end"))
     parts.append(tag("text", unit, x=(left + right) / 2, y=height - 5, text_anchor="middle", class_="soft"))
-    told = "; ".join(f"{r.name}: {r.shown if r.shown is not None else number(r.value)}" for r in rows)
-    return figure(drawing(WIDTH, height, f"{title} ({unit}). {told}", *parts), title=title, caption=caption)
+    description = "; ".join(f"{r.name}: {r.shown if r.shown is not None else number(r.value)}" for r in rows)
+    return figure(drawing(WIDTH, height, f"{title} ({unit}). {description}", *parts), title=title, caption=caption)
 
 
 class Frame:
@@ -233,12 +233,12 @@ def histogram(
     parts: list[Child] = [frame.axes()]
     for i, (_, shares, ink) in enumerate(series):
         if i == 0:
-            drawn = [
+            shapes = [
                 tag("rect", x=frame.px(a) + 0.5, y=frame.py(100 * s), width=max(0.5, frame.px(b) - frame.px(a) - 1),
                     height=frame.bottom - frame.py(100 * s), class_="fill faint")
                 for a, b, s in zip(edges[:-1], edges[1:], shares, strict=True) if s > 0
             ]  # fmt: skip
-            parts.append(tag("g", drawn, class_=f"ink-{ink}"))
+            parts.append(tag("g", shapes, class_=f"ink-{ink}"))
         else:
             steps = "".join(
                 f"V{frame.py(100 * s):.1f}H{frame.px(b):.1f}" for b, s in zip(edges[1:], shares, strict=True)
@@ -248,8 +248,8 @@ def histogram(
     legend = (
         key([(n, ink, "dash" if i else "bar") for i, (n, _, ink) in enumerate(series)]) if len(series) > 1 else None
     )
-    told = "; ".join(f"{name}: largest share {100 * max(shares):.0f} %" for name, shares, _ in series)
-    picture = drawing(WIDTH, frame.height, f"{title} ({x}; {y}). {told}", *parts)
+    description = "; ".join(f"{name}: largest share {100 * max(shares):.0f} %" for name, shares, _ in series)
+    picture = drawing(WIDTH, frame.height, f"{title} ({x}; {y}). {description}", *parts)
     return figure(picture, title=title, caption=caption, legend=legend)
 
 
@@ -309,10 +309,10 @@ def plot(
                 inside.append(tag("path", d=f"M{frame.px(a) - 3:.1f} {top:.1f}h6m-3 0V{end:.1f}m-3 0h6", class_="stroke"))  # noqa: E501 # fmt: skip
         inside += [mark(s.shape, a, b, size, "fill") for a, b in points]
         parts.append(tag("g", inside, class_=f"ink-{s.ink}"))
-    shown = key([(s.name, s.ink, s.shape) for s in series]) if legend and len(series) > 1 else None
-    told = "; ".join(f"{s.name}: {', '.join(f'({a:.3g}, {b:.3g})' for a, b in list(zip(s.x, s.y, strict=True))[:6])}" for s in series)  # noqa: E501 # fmt: skip
-    picture = drawing(WIDTH, frame.height, f"{title} ({x}; {y}). {told}", *parts)
-    return figure(picture, title=title, caption=caption, legend=shown)
+    legend_mark = key([(s.name, s.ink, s.shape) for s in series]) if legend and len(series) > 1 else None
+    description = "; ".join(f"{s.name}: {', '.join(f'({a:.3g}, {b:.3g})' for a, b in list(zip(s.x, s.y, strict=True))[:6])}" for s in series)  # noqa: E501 # fmt: skip
+    picture = drawing(WIDTH, frame.height, f"{title} ({x}; {y}). {description}", *parts)
+    return figure(picture, title=title, caption=caption, legend=legend_mark)
 
 
 def interval(

@@ -34,9 +34,9 @@ def utility(result: Plain, *, shareable: bool) -> Markup:
     sizes = result.get("sizes") or {}
     few = shareable and _few(sizes)
     names = ("train", "fakes", "datasets", "dataset_size", "places", "slots")
-    real, made, datasets, size, places, slots = (number(sizes.get(name)) for name in names)
+    real, n_fakes, datasets, size, places, slots = (number(sizes.get(name)) for name in names)
     intro = (
-        f"{real} real traces; {made} fakes in {datasets} datasets of {size}; {places} places, {slots} slots a "
+        f"{real} real traces; {n_fakes} fakes in {datasets} datasets of {size}; {places} places, {slots} slots a "
         "trace. Figures are means over the datasets, ± is their standard deviation. "
         "“Testing” is other real data: nobody can expect a fake to be closer than that."
     )
@@ -93,14 +93,14 @@ def _bars(figure: Plain, also: Iterable[tuple[str, str, str]]) -> list[Bar]:
 
 
 def _aggregates(result: Plain) -> Markup:
-    found = result.get("aggregate") or {}
+    figures = result.get("aggregate") or {}
     names = {"pi_bar": "Where people are (π̄)", "p_bar": "Where people go next (p̄)"}
     charts = [
-        bars(_bars(found[n], ()), unit="similarity to the real aggregate (1 = the same)", title=words, top=1.0)
+        bars(_bars(figures[n], ()), unit="similarity to the real aggregate (1 = the same)", title=words, top=1.0)
         for n, words in names.items()
-        if isinstance(found.get(n), dict)
+        if isinstance(figures.get(n), dict)
     ]
-    by_epsilon = (found.get("p_bar") or {}).get("by_epsilon") or {}
+    by_epsilon = (figures.get("p_bar") or {}).get("by_epsilon") or {}
     rows = [[e, number(mean(f.get("testing"))), spread(f.get("fakes"))] for e, f in by_epsilon.items()]
     more = table(["ε", "Testing", "Fakes"], rows, numbers=(1, 2), caption="Similarity of p̄ (share, 1 = the same) by "
                  "the weight ε of the distance kernel.") if len(rows) > 1 else None  # fmt: skip
@@ -113,10 +113,10 @@ def _aggregates(result: Plain) -> Markup:
 
 
 def _visits(result: Plain) -> Markup:
-    found = result.get("visits") or {}
+    figures = result.get("visits") or {}
     charts = []
     for name, title in (("all", "All places"), ("top", "50 most popular places")):
-        figure = found.get(name)
+        figure = figures.get(name)
         if isinstance(figure, dict):
             also = (
                 ("uniform", "uniform (every place alike)", "base"),
@@ -133,18 +133,18 @@ def _visits(result: Plain) -> Markup:
 
 
 def _allocation(result: Plain) -> Markup:
-    found = result.get("allocation") or {}
+    figures = result.get("allocation") or {}
     names = {"1": "Most visited place of each person", "2": "Second place", "3": "Third place"}
     also = (("uniform", "uniform (a third each)", "base"), ("random", "random shares", "purple"))
     charts = [
-        bars(_bars(found[j], also), unit="KL divergence from real, nats (0 = the same)", title=words)
+        bars(_bars(figures[j], also), unit="KL divergence from real, nats (0 = the same)", title=words)
         for j, words in names.items()
-        if isinstance(found.get(j), dict)
+        if isinstance(figures.get(j), dict)
     ]
     rows = [
-        [words, spread(found[j].get("paired")), spread(found[j].get("random_sorted"))]
+        [words, spread(figures[j].get("paired")), spread(figures[j].get("random_sorted"))]
         for j, words in names.items()
-        if isinstance(found.get(j), dict) and found[j].get("paired") is not None
+        if isinstance(figures.get(j), dict) and figures[j].get("paired") is not None
     ]
     more = table(["", "Fakes, each against its own seed", "Random, sorted"], rows, numbers=(1, 2),
                  caption="Further readings of the same figure (KL, nats).") if rows else None  # fmt: skip
@@ -158,8 +158,8 @@ def _allocation(result: Plain) -> Markup:
 
 
 def _similarity(result: Plain) -> Markup:
-    found, qq = result.get("similarity") or {}, result.get("qq")
-    edges = found.get("bin_edges") or []
+    histograms, qq = result.get("similarity") or {}, result.get("qq")
+    edges = histograms.get("bin_edges") or []
     charts = []
     for name, title, x, words in (
         ("geographic", "Same places as its own seed", "geographic similarity (0 none, 1 full)",
@@ -169,14 +169,14 @@ def _similarity(result: Plain) -> Markup:
         ("differential", "Its seed against everybody else", "difference of semantic similarity",
          "How much more, or less, a fake resembles its seed than another person: small hides the seed."),
     ):  # fmt: skip
-        figure = found.get(name)
+        figure = histograms.get(name)
         if isinstance(figure, dict) and len(edges) == len(figure.get("histogram") or []) + 1:
             caption = f"{words} Mean {number(figure.get('mean'), 2)} over {number(figure.get('n'))} pairs."
             series = [("fakes", figure["histogram"], "fake")]
             charts.append(histogram(edges, series, x=x, y="share of pairs, %", title=title, caption=caption))
-    both = [(words, found[n]["histogram"], ink) for n, words, ink in
+    both = [(words, histograms[n]["histogram"], ink) for n, words, ink in
             (("fake_fake", "fake and fake", "fake"), ("real_real", "real and real", "real"))
-            if isinstance(found.get(n), dict)]  # fmt: skip
+            if isinstance(histograms.get(n), dict)]  # fmt: skip
     if len(both) == 2:
         charts.append(
             histogram(edges, both, x="semantic similarity (0 none, 1 full)", y="share of pairs, %",
@@ -192,16 +192,16 @@ def _similarity(result: Plain) -> Markup:
                  x_range=(0, 1), y_range=(0, 1), size=2.5)
         )  # fmt: skip
     lacking = None
-    if "semantic" not in found:
+    if "semantic" not in histograms:
         lacking = tag("p", "It is not known which fake was made from which seed, so fakes are not compared with their "
                       "seeds.", class_="note")  # fmt: skip
     return tag("div", tag("h3", "Similarity of traces"), lacking, tag("div", charts, class_="charts"))
 
 
 def _habits(result: Plain) -> Markup:
-    found = result.get("habits") or {}
+    figures = result.get("habits") or {}
     charts, rows = [], []
-    for name, habit in found.items():
+    for name, habit in figures.items():
         if not isinstance(habit, dict):
             continue
         words, unit = NAMES.get(name, name.replace("_", " ")), str(habit.get("unit", ""))
@@ -209,14 +209,14 @@ def _habits(result: Plain) -> Markup:
         for side, label, ink in (("train", "real", "real"), ("testing", "testing (other real data)", "test"), ("fakes", "fakes", "fake")):  # noqa: E501 # fmt: skip
             f = habit.get(side)
             if isinstance(f, dict):
-                shown = f"{number(f.get('mean'), 1)}"
-                lines.append(Bar(label, mean(f), ink, [f["lower"], f["upper"]] if _both(f) else None, shown))
+                mean_text = f"{number(f.get('mean'), 1)}"
+                lines.append(Bar(label, mean(f), ink, [f["lower"], f["upper"]] if _both(f) else None, mean_text))
         if lines:
             charts.append(bars(lines, unit=f"mean, {unit}; whisker: middle half", title=words.capitalize()))
         away = habit.get("distance") or {}
         rows.append([words, unit, number(mean(away.get("testing"))), number(mean(away.get("fakes")))])
     without = None
-    if found and "trip_length" not in found:
+    if figures and "trip_length" not in figures:
         without = tag("p", "The places have no coordinates: trips and radius are not measured.", class_="note")
     distances = table(["Habit", "Unit", "Testing", "Fakes"], rows, numbers=(2, 3),
                       caption="Earth mover's distance between the real distribution and another, in the unit of the habit.")  # noqa: E501 # fmt: skip
@@ -277,10 +277,10 @@ RULE = (
 
 def in_short(result: Plain) -> str:
     """Return how many of the measures that people ask first are as near as real people, in a few words."""
-    known = [m for m in _first(result) if m.get("within") is not None]
-    near = sum(bool(m["within"]) for m in known)
+    judged = [m for m in _first(result) if m.get("within") is not None]
+    near = sum(bool(m["within"]) for m in judged)
     return (
-        f"Lives over days: {near} of {len(known)} measures are near real people's, off by at most 10 points more than "
+        f"Lives over days: {near} of {len(judged)} measures are near real people's, off by at most 10 points more than "
         "two halves of them are."
     )
 
@@ -292,14 +292,15 @@ def _first(result: Plain) -> list[Plain]:
 def lives(result: Plain) -> Markup:
     """Return table and pictures of one comparison of lives."""
     sizes = result.get("sizes") or {}
-    people, days, fakes, made = (number(sizes.get(name)) for name in ("people", "days", "fakes", "fake_days"))
-    said = str(result.get("in_words") or "")
+    people, days, fakes, fake_days = (number(sizes.get(name)) for name in ("people", "days", "fakes", "fake_days"))
+    sentence = str(result.get("in_words") or "")
     further = [m for m in (result.get("measures") or {}).values() if not m.get("first")]
     notes = result.get("notes") or []
     return tag(
         "div",
-        tag("p", f"{people} real people with {days} days, {fakes} fakes with {made}: the days of a fake are one life. ",
-            said[:1].upper() + said[1:]),
+        tag("p", f"{people} real people with {days} days, {fakes} fakes with {fake_days}: the days of a fake are one "
+            "life. ",
+            sentence[:1].upper() + sentence[1:]),
         _measures(_first(result), "Measures of lives: fakes, real people, and how far both are off."),
         tag("details", tag("summary", "Further measures"), _measures(further, "Further measures of lives."))
         if further else None,
@@ -343,24 +344,24 @@ def _weeks(week: Plain) -> list[Child]:
     kinds = week.get("kinds") or 1
     names = KINDS.get(kinds, DAYS)
     x = {7: "hour of the week", 2: "hour of the day", 1: "hour of the day"}.get(kinds, "hour")
-    made: list[Child] = []
+    pictures: list[Child] = []
     for place, words in PLACES.items():
         if place in week:
             sides = ("fakes", "real", "low", "high")
             shares = {side: [None if v is None else 100 * v for v in week[place][side]] for side in sides}
-            made.append(
+            pictures.append(
                 _picture(shares, week[place]["hour"], x=x, y="people, %", title=words, across=names,
                          caption="Share of people who are there at that hour. Band: halves of the real people.")
             )  # fmt: skip
-    return made
+    return pictures
 
 
 def _picture(
     curve: Plain, along: Sequence[float], *, x: str, y: str, title: str, across: Sequence[str] | None, caption: str
 ) -> Markup:
     """Draw two lines, fakes and real people, over the band of halves; `across` names days of 24 hours along x."""
-    known = [v for side in ("fakes", "real", "low", "high") for v in curve[side] if isinstance(v, (int, float))]
-    upper = 100.0 if across else max([1.0, *known])
+    values = [v for side in ("fakes", "real", "low", "high") for v in curve[side] if isinstance(v, (int, float))]
+    upper = 100.0 if across else max([1.0, *values])
     marks = [24.0 * i for i in range(len(across) + 1)] if across else ticks(along[0], along[-1])
     names = [(24.0 * i + 12, name) for i, name in enumerate(across or ())]
     if across and len(across) == 1:
@@ -455,21 +456,21 @@ def _ours_first(generators: Plain) -> list[tuple[str, Plain]]:
 
 def _ceilings(generators: Plain) -> list[tuple[str, float]]:
     """Return what guessing alone would miss, by number of fakes."""
-    found = {n: told.get("ceiling") for by_n in generators.values() for n, told in by_n.items()}
-    return [(f"ceiling, {n} fake{'s' * (n != '1')}", c) for n, c in found.items() if isinstance(c, (int, float))]
+    ceilings = {n: figures.get("ceiling") for by_n in generators.values() for n, figures in by_n.items()}
+    return [(f"ceiling, {n} fake{'s' * (n != '1')}", c) for n, c in ceilings.items() if isinstance(c, (int, float))]
 
 
 def _tracking(by_adversary: Any, adversary: str = "aggregate", attack: str = "tracking") -> Plain:
-    found = ((by_adversary or {}).get(adversary) or {}).get(attack) or {}
-    exposed: Plain = found.get("exposed") or {}
+    by_attack = ((by_adversary or {}).get(adversary) or {}).get(attack) or {}
+    exposed: Plain = by_attack.get("exposed") or {}
     return exposed
 
 
 def _series(i: int, name: str, by_n: Plain, cost: str) -> Series:
     x, y, low, high = [], [], [], []
-    for told in by_n.values():
-        error = _tracking(told.get("error"))
-        price: Any = (told.get(cost) or {}).get("median")
+    for figures in by_n.values():
+        error = _tracking(figures.get("error"))
+        price: Any = (figures.get(cost) or {}).get("median")
         ends = error.get("interval") or [None, None]
         if all(isinstance(v, (int, float)) for v in (price, error.get("median"), *ends)):
             x.append(float(price))
@@ -480,17 +481,19 @@ def _series(i: int, name: str, by_n: Plain, cost: str) -> Series:
 
 
 def _generators(generators: Plain) -> Markup:
-    known = [a for a in KNOWLEDGE if any(_tracking(t.get("error"), a) for g in generators.values() for t in g.values())]
+    adversaries = [
+        a for a in KNOWLEDGE if any(_tracking(t.get("error"), a) for g in generators.values() for t in g.values())
+    ]
     rows: list[list[Child]] = []
     for name, by_n in _ours_first(generators):
-        for n, told in by_n.items():
-            row: list[Child] = [name, n, number((told.get("diversity") or {}).get("median"), 1)]
-            row.append(number((told.get("semantic") or {}).get("median"), 1))
-            row.append(number(told.get("ceiling"), 2))
-            row += [[_cell(told, a, "localization"), " / ", _cell(told, a, "tracking")] for a in known]
+        for n, figures in by_n.items():
+            row: list[Child] = [name, n, number((figures.get("diversity") or {}).get("median"), 1)]
+            row.append(number((figures.get("semantic") or {}).get("median"), 1))
+            row.append(number(figures.get("ceiling"), 2))
+            row += [[_cell(figures, a, "localization"), " / ", _cell(figures, a, "tracking")] for a in adversaries]
             rows.append(row)
     head: list[Child] = ["Generator", "Fakes", "Places sent", "Classes sent", "Ceiling m/(m+1)"]
-    head += [[f"Knows {KNOWLEDGE[a]}", tag("small", "place by place / as a path")] for a in known]
+    head += [[f"Knows {KNOWLEDGE[a]}", tag("small", "place by place / as a path")] for a in adversaries]
     return table(
         head,
         rows,
@@ -500,17 +503,17 @@ def _generators(generators: Plain) -> Markup:
     )
 
 
-def _over_days(watched: Plain) -> list[Child]:
+def _over_days(by_number: Plain) -> list[Child]:
     """Show homes and main places found by a service that watches for several days: pictures, and a table below."""
     charts, rows = [], []
-    for n, told in watched.items():
+    for n, figures in by_number.items():
         series = []
         for decoys, words in DECOYS.items():
-            for place, by_days in (told["found"].get(decoys) or {}).items():
-                known = sorted((int(days), rate) for days, rate in by_days.items())
+            for place, by_days in (figures["found"].get(decoys) or {}).items():
+                points = sorted((int(days), rate) for days, rate in by_days.items())
                 name = f"{TARGETS[place]}, {words}"
-                low, high = ([rate["interval"][i] for _, rate in known] for i in (0, 1))
-                x, y = [float(i) for i in range(len(known))], [rate["value"] for _, rate in known]
+                low, high = ([rate["interval"][i] for _, rate in points] for i in (0, 1))
+                x, y = [float(i) for i in range(len(points))], [rate["value"] for _, rate in points]
                 i = list(DECOYS).index(decoys)
                 ink, shape = (("fake", "circle"), ("real", "square"))[i]
                 series.append(
@@ -520,18 +523,18 @@ def _over_days(watched: Plain) -> list[Child]:
                 rows.append(
                     [words.capitalize(), n, TARGETS[place],
                      *(f"{percent(r['value'], 0)} ({percent(r['interval'][0], 0)} to {percent(r['interval'][1], 0)})"
-                       for _, r in known), percent(told["guess"], 0)]
+                       for _, r in points), percent(figures["guess"], 0)]
                 )  # fmt: skip
-        days = [int(d) for d in told["users"]]
+        days = [int(d) for d in figures["users"]]
         charts.append(
             plot(series, x="days watched", y="found, share of people", y_range=(0, 1),
                  x_ticks=[float(i) for i in range(len(days))], x_names=[str(d) for d in days],
-                 lines=[("guess", told["guess"])], title=f"Found behind {n} decoy{'s' * (n != '1')}",
-                 caption=told["in_words"][:1].upper() + told["in_words"][1:])
+                 lines=[("guess", figures["guess"])], title=f"Found behind {n} decoy{'s' * (n != '1')}",
+                 caption=figures["in_words"][:1].upper() + figures["in_words"][1:])
         )  # fmt: skip
     if not charts:
         return []
-    most = max((told["users"] for told in watched.values()), key=len)
+    most = max((figures["users"] for figures in by_number.values()), key=len)
     head = ["Decoys", "Fakes", "Place", *(f"{d} day{'s' * (d != '1')}" for d in most), "Guess"]
     return [
         tag("h3", "Watched for many days"),
@@ -544,6 +547,6 @@ def _over_days(watched: Plain) -> list[Child]:
     ]  # fmt: skip
 
 
-def _cell(told: Plain, adversary: str, attack: str) -> str:
-    value = _tracking(told.get("error"), adversary, attack).get("median")
+def _cell(figures: Plain, adversary: str, attack: str) -> str:
+    value = _tracking(figures.get("error"), adversary, attack).get("median")
     return f"{value:.2f}" if isinstance(value, (int, float)) else "–"

@@ -17,6 +17,7 @@ from elsewhere.synthesis.walk.lives import Lives, learn_lives
 from elsewhere.synthesis.walk.pairing import BETA, balanced, kernel, pair, raked, skeletons
 from elsewhere.synthesis.walk.ratio import Ratio, told_apart
 from elsewhere.synthesis.walk.ways import Ways, by_allowed_moves
+from elsewhere.traces.gaps import hold_places
 from elsewhere.traces.model import Floats, Ints, People, Places, Traces
 
 CHUNK = 256  # fakes per piece of work
@@ -59,44 +60,44 @@ class Attempts:
         """Generate the fakes of the units, rows (seed, number of the fake)."""
         pending = np.arange(len(units))
         tries = np.zeros(len(units), dtype=np.int64)
-        kept: list[tuple[Any, Ints, Verdicts, Verdicts]] = []
+        parts: list[tuple[Any, Ints, Verdicts, Verdicts]] = []
         not_made = 0
         while len(pending) and tries[pending[0]] < self.max_tries:
             # several tries of each at a time where few are pending; those after the first that passes never were
-            done = tries[pending[0]]
-            width = int(min(max(1, CHUNK // len(pending)), WIDEST, self.max_tries - done))
+            number_of_tries = tries[pending[0]]
+            width = int(min(max(1, CHUNK // len(pending)), WIDEST, self.max_tries - number_of_tries))
             row, fake = np.repeat(units[pending], width, axis=0).T
             # attempt number a of fake j is stream j * max_tries + a of its seed: nothing else moves it
-            number = fake * self.max_tries + done + np.tile(np.arange(width), len(pending))
-            outcome, made, verdicts = self._tried(row, number)
+            number = fake * self.max_tries + number_of_tries + np.tile(np.arange(width), len(pending))
+            outcome, traces, verdicts = self._tried(row, number)
             passed = (outcome == PASSED).reshape(len(pending), width)
-            used = np.where(passed.any(axis=1), passed.argmax(axis=1) + 1, width)
-            tries[pending] += used
-            counted = (np.arange(width) < used[:, None]).ravel()
-            not_made += int(np.count_nonzero(counted & (outcome == NOT_MADE)))
+            tries_used = np.where(passed.any(axis=1), passed.argmax(axis=1) + 1, width)
+            tries[pending] += tries_used
+            in_count = (np.arange(width) < tries_used[:, None]).ravel()
+            not_made += int(np.count_nonzero(in_count & (outcome == NOT_MADE)))
             tested = outcome >= FAILED
-            failed = verdicts.select((counted & (outcome == FAILED))[tested])
-            first = counted & (outcome == PASSED)
-            accepted = verdicts.select(first[tested])
-            kept.append((made[first], pending[passed.any(axis=1)], accepted, failed))
+            failures = verdicts.select((in_count & (outcome == FAILED))[tested])
+            first = in_count & (outcome == PASSED)
+            passes = verdicts.select(first[tested])
+            parts.append((traces[first], pending[passed.any(axis=1)], passes, failures))
             pending = pending[~passed.any(axis=1)]
         return Made(
-            np.concatenate([k[0] for k in kept]),
-            np.concatenate([k[1] for k in kept]),
-            Verdicts.joined([k[2] for k in kept]),
-            Verdicts.joined([k[3] for k in kept]),
+            np.concatenate([k[0] for k in parts]),
+            np.concatenate([k[1] for k in parts]),
+            Verdicts.joined([k[2] for k in parts]),
+            Verdicts.joined([k[3] for k in parts]),
             tries,
-            _tally([v for k in kept for v in k[2:]], not_made),
+            _tally([v for k in parts for v in k[2:]], not_made),
         )
 
     def _tried(self, row: Ints, number: Ints) -> tuple[Ints, Any, Verdicts]:
         """Make one attempt each; return what came of it, the trace, and the verdicts on those that were tested."""
-        made = self.maker.attempt(self.seeds.r[row], rows=row, tries=number)
-        outcome = np.where(made.status == OK, FAILED, NOT_MADE)
-        tested = np.flatnonzero(outcome == FAILED)
-        verdicts = self.test(made.r[tested], row[tested])
-        outcome[tested[verdicts.passed]] = PASSED
-        return outcome, made.r, verdicts
+        attempt = self.maker.attempt(self.seeds.r[row], rows=row, tries=number)
+        outcome = np.where(attempt.status == OK, FAILED, NOT_MADE)
+        testable = np.flatnonzero(outcome == FAILED)
+        verdicts = self.test(attempt.r[testable], row[testable])
+        outcome[testable[verdicts.passed]] = PASSED
+        return outcome, attempt.r, verdicts
 
 
 def _tally(verdicts: list[Verdicts], not_made: int) -> dict[str, int]:
@@ -270,7 +271,8 @@ class Pairs:
         units, test = block.units, self.test.of(block.seeds)
         first = units[0].astype(np.uint32)
         rng = np.random.default_rng(np.random.SeedSequence(self.entropy, spawn_key=(5, int(first[0]), int(first[1]))))
-        own = _filled(block.seeds.r, self.days)
+        r = block.seeds.r
+        own: Places = hold_places(r.reshape(len(r) * self.days, -1)).reshape(len(r), -1).astype(r.dtype)
         walks = self.walk.draw(self.walk.pool(len(units)), rng)
         classes = np.where(own >= 0, self.label[own], -1)
         skeleton = skeletons(classes, rng.integers(-self.shift, self.shift + 1, len(units)), self.days)
@@ -285,24 +287,16 @@ class Pairs:
             return test(np.where(visible[i], r, -1), i)
 
         pairs = pair(K, V, walks, verdicts_on, max_tries=self.settings.max_tries, rng=rng)
-        accepted = [u[v.passed] for u, v in zip(pairs.tried, pairs.verdicts, strict=True)]
-        unit = np.concatenate(accepted or [np.empty(0, int)])
-        passed = [v.select(v.passed) for v in pairs.verdicts]
-        failed = [v.select(~v.passed) for v in pairs.verdicts]
+        rows = [u[v.passed] for u, v in zip(pairs.tried, pairs.verdicts, strict=True)]
+        unit = np.concatenate(rows or [np.empty(0, int)])
+        passes = [v.select(v.passed) for v in pairs.verdicts]
+        failures = [v.select(~v.passed) for v in pairs.verdicts]
         nothing = [test(walks[:0], units[:0, 0])]
         return Made(
             np.where(visible[unit], walks[pairs.walk[unit]], -1),
             unit,
-            Verdicts.joined(passed or nothing),
-            Verdicts.joined(failed or nothing),
+            Verdicts.joined(passes or nothing),
+            Verdicts.joined(failures or nothing),
             np.maximum(pairs.tries, 1),
             _tally(pairs.verdicts, int(np.count_nonzero(pairs.tries == 0))),
         )
-
-
-def _filled(r: Places, days: int) -> Places:
-    """Return the places (S, days x L) of seeds with the gaps of each day they have filled as `without_gaps` does."""
-    out = r.reshape(len(r) * days, -1).copy()
-    has = (out >= 0).any(axis=1)
-    out[has] = without_gaps(out[has].astype(np.int64))
-    return out.reshape(r.shape)

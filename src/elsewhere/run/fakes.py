@@ -173,7 +173,7 @@ class Fakes:
         arrays |= {name: a for name, a in more.items() if a is not None}
         sink = io.BytesIO()
         np.savez_compressed(sink, allow_pickle=False, **arrays)
-        told = {
+        index = {
             "kind": KIND,
             "format": FORMAT,
             "version": __version__,
@@ -191,49 +191,51 @@ class Fakes:
             "certificate": self.certificate.to_dict(),
             "files": listed({"fakes.npz": sink.getvalue()}),
         }
-        files = {"fakes.npz": sink.getvalue(), "fakes.json": json.dumps(told, indent=1).encode()}
+        files = {"fakes.npz": sink.getvalue(), "fakes.json": json.dumps(index, indent=1).encode()}
         write_folder(Path(folder), files, force=force)
 
     @staticmethod
     def load(folder: str | Path) -> "Fakes":
         """Read what `save` wrote."""
         try:
-            told = read_index(Path(folder) / "fakes.json", 2**26)
-            if told["kind"] != KIND or told["format"] != FORMAT:
+            index = read_index(Path(folder) / "fakes.json", 2**26)
+            if index["kind"] != KIND or index["format"] != FORMAT:
                 raise InvalidModel(f"{folder} holds fakes of another kind or format.", code="E_FAKES")
-            arrays = _arrays(read_listed(Path(folder), "fakes.npz", told, LARGEST))
+            arrays = _arrays(read_listed(Path(folder), "fakes.npz", index, LARGEST))
             where: dict[str, Any] = {name: arrays[name] for name in ("lat", "lon", "xy") if name in arrays} or {
-                "n": told["places"]
+                "n": index["places"]
             }
-            where |= {name: told.get(name) for name in ("names", "categories")}
+            where |= {name: index.get(name) for name in ("names", "categories")}
             where["category_users"] = arrays.get("category_users")
             dates = arrays["dates"].astype("datetime64[D]") if "dates" in arrays else None
-            preset = Preset.of_file(told["preset"])
+            preset = Preset.of_file(index["preset"])
             return Fakes(
                 **{name: arrays[name] for name in ("r", "seed", "loglik", "attempts", "published")},
                 verdicts=(),
                 rejected=(),
-                tally=told["tally"],
+                tally=index["tally"],
                 seeds=None,
                 frame=PublicMap(
                     Locations(**where),
                     arrays["known"],
                     dates,
-                    **told["clock"],
-                    **told.get("input", {}),
-                    **told.get("calendar", {}),
+                    **index["clock"],
+                    **index.get("input", {}),
+                    **index.get("calendar", {}),
                 ),
                 learnt=None,
                 preset=preset,
-                kappa=told["kappa"],
-                laboratory=told["laboratory"],
-                notes=tuple(told["notes"]),
+                kappa=index["kappa"],
+                laboratory=index["laboratory"],
+                notes=tuple(index["notes"]),
                 seed_rows=arrays.get("seed_rows"),
                 weekend=arrays.get("weekend"),
                 life=arrays.get("life", np.zeros(0, dtype=np.int64)),
                 person=arrays.get("person", np.zeros(0, dtype=np.int64)),
                 day=arrays.get("day"),
-                certificate=Certificate.from_dict(told["certificate"]) if "certificate" in told else Certificate.none(),
+                certificate=Certificate.from_dict(index["certificate"])
+                if "certificate" in index
+                else Certificate.none(),
             )
         except OSError:
             raise InvalidModel(

@@ -30,10 +30,10 @@ def counts(read: "Preparation") -> dict[str, Any]:
 
 def opening(read: dict[str, Any]) -> list[str]:
     """Return the `counts` in words: what was read, dropped and repaired, and what should be known about it."""
-    kept = f"read {counted(read['rows'], 'row')}: {counted(read['users'], 'user')}, {counted(read['days'], 'day')}"
-    kept += f"; {read['users_usable']:,} of {read['users'] + read['users_dropped']:,} people have a usable day"
-    lost = (sum(read["dropped"].values()), "row"), (read["days_dropped"], "day"), (read["users_dropped"], "user")
-    return [f"{kept}; dropped {', '.join(counted(*each) for each in lost)}", *repairs(read), *read["notes"]]
+    content = f"read {counted(read['rows'], 'row')}: {counted(read['users'], 'user')}, {counted(read['days'], 'day')}"
+    content += f"; {read['users_usable']:,} of {read['users'] + read['users_dropped']:,} people have a usable day"
+    losses = (sum(read["dropped"].values()), "row"), (read["days_dropped"], "day"), (read["users_dropped"], "user")
+    return [f"{content}; dropped {', '.join(counted(*each) for each in losses)}", *repairs(read), *read["notes"]]
 
 
 def repairs(read: dict[str, Any]) -> list[str]:
@@ -57,7 +57,7 @@ def summary(fakes: "Fakes", traces: "Traces") -> dict[str, Any]:
         places = 1 + np.count_nonzero(ordered[:, 1:] != ordered[:, :-1], axis=1).mean()
         return {"moves": round(float(moves), 2), "places": round(float(places), 2)}
 
-    told: dict[str, Any] = {
+    figures: dict[str, Any] = {
         "preset": fakes.preset.name,
         "users": traces.U,
         "seeds": traces.U if fakes.seed_rows is None else len(np.unique(traces.user[fakes.seed_rows])),
@@ -71,26 +71,26 @@ def summary(fakes: "Fakes", traces: "Traces") -> dict[str, Any]:
         "per_trace": {"real": day_statistics(traces.r), "fakes": day_statistics(fakes.r)},
         "notes": list(fakes.notes),
     }
-    told["certificate"] = fakes.certificate.to_dict()
+    figures["certificate"] = fakes.certificate.to_dict()
     if fakes.covered:
         idle = ("kappa", "seeds") if fakes.preset.name == "private" else ()
         for name in ("attempts", "passed", "rejected_by", *idle):  # nothing is tried twice
-            del told[name]
+            del figures[name]
     else:
-        told["k"] = fakes.preset.k
-    return told
+        figures["k"] = fakes.preset.k
+    return figures
 
 
 def verdicts(judgement: "Judgement") -> dict[str, Any]:
     """Return what the judges say, for --json: `uses`, `lives`, `publish` (level, words, because), `judgement`."""
     from elsewhere.reports.attacks import advice
 
-    told = judgement.to_dict()
+    findings = judgement.to_dict()
     return {
-        "uses": told["uses"],
-        "lives": told["lives"],
-        "publish": advice(told["audit"], judgement.run, told["uses"])._asdict(),
-        "judgement": told,
+        "uses": findings["uses"],
+        "lives": findings["lives"],
+        "publish": advice(findings["audit"], judgement.run, findings["uses"])._asdict(),
+        "judgement": findings,
     }
 
 
@@ -112,13 +112,13 @@ def private_folder(out: Path, private: Path | None, *, force: bool) -> Path:
 
 def unfinished_folder(out: Path, owner_folder: Path) -> Path:
     """Return where a run keeps what is done until it ends: beside the private folder, because it is private."""
-    unfinished = owner_folder.absolute().with_name(f"{out.absolute().name}-unfinished")
-    if unfinished.resolve() == owner_folder.resolve():
+    folder = owner_folder.absolute().with_name(f"{out.absolute().name}-unfinished")
+    if folder.resolve() == owner_folder.resolve():
         raise InvalidParameter(
-            f"`private` must not be {unfinished.name}, which is where a run keeps what is done: choose another name.",
+            f"`private` must not be {folder.name}, which is where a run keeps what is done: choose another name.",
             code="E_OUTPUT",
         )
-    return unfinished
+    return folder
 
 
 def keep_links(traces: "Traces", fakes: "Fakes", folder: Path) -> None:
@@ -155,24 +155,24 @@ def earlier_results(folder: Path) -> set[str]:
     from elsewhere.pool import earlier_files
     from elsewhere.reports.studio import read_studio_file
 
-    found = earlier_files(folder)
+    names = earlier_files(folder)
     if not (folder / LINKS).exists():
-        return found
+        return names
     with suppress(OSError):
         if b'class="edition' in read_regular(folder / REPORT, 1 << 28):
-            found.add(REPORT)
+            names.add(REPORT)
     with suppress(OSError, ElsewhereError):
         read_studio_file(folder / STUDIO)
-        found.add(STUDIO)
+        names.add(STUDIO)
     with suppress(OSError, ValueError):
         if {"uses", "publishing", "audit", "notes"} <= set(read_index(folder / JUDGEMENT, 1 << 28)):
-            found.add(JUDGEMENT)
-    return found
+            names.add(JUDGEMENT)
+    return names
 
 
-def warn_of_strangers(folder: Path, ours: Iterable[str], written: Iterable[str]) -> None:
+def warn_of_strangers(folder: Path, ours: Iterable[str], files: Iterable[str]) -> None:
     """Say, with `force`, which files of names we use are none of this run; whose they are nobody knows, they stay."""
-    for name in sorted(set(ours) - set(written)):
+    for name in sorted(set(ours) - set(files)):
         if (folder / name).exists():
             warnings.warn(f"{folder / name} is not of this run, and was left as it is.", stacklevel=2)
 
@@ -196,7 +196,7 @@ def write_reports(
 
     write_files(private, {JUDGEMENT: (json.dumps(judgement.to_dict(), indent=1, allow_nan=False) + "\n").encode()})
     classes = None if fakes.learnt is None else fakes.learnt.classes
-    told: dict[str, Any] = {**judgement.run, "notes": [*judgement.run["notes"], *judgement.notes]}
+    facts: dict[str, Any] = {**judgement.run, "notes": [*judgement.run["notes"], *judgement.notes]}
     report(
         judgement.results,
         private / REPORT,
@@ -204,10 +204,10 @@ def write_reports(
         fakes=fakes,
         real=traces,
         classes=classes,
-        run={**told, "notes": [*read, *told["notes"]]},
+        run={**facts, "notes": [*read, *facts["notes"]]},
     )
     if fakes.covered:
         return [], [JUDGEMENT, REPORT]
     # without the classes: whoever holds them links fakes to seeds better (A5)
-    report(judgement.results, out / REPORT, edition="shareable", fakes=pool, run=told)
+    report(judgement.results, out / REPORT, edition="shareable", fakes=pool, run=facts)
     return [REPORT], [JUDGEMENT, REPORT]

@@ -326,46 +326,46 @@ def _tested(
 ) -> Fakes:
     """Make fakes that pass the privacy test: walks paired with seeds (`product`), or decoded from them (`paper`)."""
     roles = _with_known_places(roles, learnt)
-    known = learnt.translate(roles.seeds)
+    seeds = learnt.translate(roles.seeds)
     # a person with all their days is one seed; where the paper is reproduced, every trace is
-    people = People.of(known, m_min=settings.m_min, alone=settings.name == "paper")
-    test = _test(learnt, roles, known, people, settings)
+    people = People.of(seeds, m_min=settings.m_min, alone=settings.name == "paper")
+    test = _test(learnt, roles, seeds, people, settings)
     work: Pairs | Attempts
     if settings.name == "product":
         work = _pairs(learnt, roles, people, settings, test, entropy, stages)
     else:
-        work = Attempts(_maker(learnt, known, settings, entropy), test, known, settings.max_tries)
-    shown = _days_shown(people, settings, per_seed, entropy)
+        work = Attempts(_maker(learnt, seeds, settings, entropy), test, seeds, settings.max_tries)
+    days = _days_shown(people, settings, per_seed, entropy)
     # fakes of one number at a time: more of them per seed leave the first ones as they are
     pieces = [
         np.column_stack([rows, np.full(len(rows), number)])
         for number in range(per_seed)
         for rows in np.split(np.arange(len(people)), np.arange(work.size, len(people), work.size))
     ]
-    sent: list[Any] = pieces
+    items: list[Any] = pieces
     if isinstance(work, Pairs):
-        sent = [Block(u, test.block(u[0, 0], u[-1, 0] + 1), shown[u[0, 1], u[:, 0]]) for u in pieces]
+        items = [Block(u, test.block(u[0, 0], u[-1, 0] + 1), days[u[0, 1], u[:, 0]]) for u in pieces]
     if progress is not None:
         progress(0, len(pieces))
-    made = map_over(work, sent, executor=executor, progress=progress, stages=stages, name="blocks_of_fakes")
-    return _gathered(made, pieces, traces, people, shown, roles, learnt, settings, laboratory)
+    blocks = map_over(work, items, executor=executor, progress=progress, stages=stages, name="blocks_of_fakes")
+    return _gathered(blocks, pieces, traces, people, days, roles, learnt, settings, laboratory)
 
 
 def _gathered(
-    made: list[Made],
+    blocks: list[Made],
     pieces: list[Ints],
     traces: Traces,
     people: People,
-    shown: NDArray[np.bool_],
+    days: NDArray[np.bool_],
     roles: Roles,
     learnt: FittedModel,
     settings: Preset,
     laboratory: bool,
 ) -> Fakes:
-    tally = {name: sum(m.tally[name] for m in made) for name in made[0].tally}
+    tally = {name: sum(m.tally[name] for m in blocks) for name in blocks[0].tally}
     tally = {"tested": tally["tested"] + tally["not_made"], **{n: c for n, c in tally.items() if n != "tested"}}
     units = np.concatenate(pieces)
-    unit = np.concatenate([units_of[m.unit] for units_of, m in zip(pieces, made, strict=True)])
+    unit = np.concatenate([units_of[m.unit] for units_of, m in zip(pieces, blocks, strict=True)])
     if len(unit) == 0:
         if learnt.model.feasible is not None and tally["not_made"] == tally["tested"]:
             raise NoFeasiblePath(
@@ -379,12 +379,12 @@ def _gathered(
         )
     order = np.lexsort((unit[:, 1], unit[:, 0]))
     # one row for each day of each fake
-    lives, day = np.nonzero(shown[unit[order, 1], unit[order, 0]])
-    every = np.concatenate([m.r for m in made])[order].reshape(len(order), people.days, traces.L)
+    lives, day = np.nonzero(days[unit[order, 1], unit[order, 0]])
+    every = np.concatenate([m.r for m in blocks])[order].reshape(len(order), people.days, traces.L)
     fakes = every[lives, day]
     seed = roles.seed_rows[people.nearest(unit[order, 0][lives], day)]
     tries = np.zeros(len(people), dtype=np.int64)
-    np.add.at(tries, units[:, 0], np.concatenate([m.tries for m in made]))
+    np.add.at(tries, units[:, 0], np.concatenate([m.tries for m in blocks]))
     attempts = np.zeros(len(traces), dtype=np.int64)
     owner, _ = np.nonzero(people.rows >= 0)
     attempts[roles.seed_rows[people.rows[people.rows >= 0]]] = tries[owner]
@@ -392,8 +392,8 @@ def _gathered(
         r=fakes,
         seed=seed,
         loglik=learnt.model.loglik(fakes, learnt.tau(traces)),
-        verdicts=Verdicts.joined([m.verdicts for m in made]).select(order[lives]),
-        rejected=Verdicts.joined([m.rejected for m in made]),
+        verdicts=Verdicts.joined([m.verdicts for m in blocks]).select(order[lives]),
+        rejected=Verdicts.joined([m.rejected for m in blocks]),
         attempts=attempts,
         tally=tally,
         seeds=traces,
@@ -438,22 +438,24 @@ def _on_moves(learnt: FittedModel, feasible: Any) -> tuple[str, ...]:
     if learnt.model.feasible is None:
         return ()
     if feasible is None or is_data(feasible):
-        said = "a fake makes no move, from the place of one slot to that of the next, which the model does not allow."
+        sentence = (
+            "a fake makes no move, from the place of one slot to that of the next, which the model does not allow."
+        )
     else:
-        said = GIVEN_MOVES
+        sentence = GIVEN_MOVES
     ways = None if learnt.preset.name == "paper" else learnt.ways
     apart = " Allowed moves do not lead from every place to every other: walks end where no way goes on."
-    return (said + apart,) if ways is not None and not ways.connected else (said,)
+    return (sentence + apart,) if ways is not None and not ways.connected else (sentence,)
 
 
 def _papers_number(learnt: FittedModel) -> tuple[str, ...]:
     """Tell whether places that are classified as in the paper are in as many classes as there (E29)."""
     if learnt.preset.method != "kmeans":
         return ()
-    found, places = learnt.classes.kappa, int((learnt.classes.label >= 0).sum())
-    if found == PAPERS:
+    kappa, places = learnt.classes.kappa, int((learnt.classes.label >= 0).sum())
+    if kappa == PAPERS:
         return (f"{PAPERS} semantic classes, as many as in the paper; `kappa` asks for another number (E29).",)
-    return (f"{found} semantic classes, not the {PAPERS} of the paper: {places} visited places leave no more (E29).",)
+    return (f"{kappa} semantic classes, not the {PAPERS} of the paper: {places} visited places leave no more (E29).",)
 
 
 ONE_CLASS = "all places are in one class: fakes keep nothing of what their seeds' places mean; give more people."
@@ -490,11 +492,11 @@ def _learn(
         warnings.warn(
             "`m_min` = 1: places that a single user visits enter model, classes and fakes (E31).", stacklevel=4
         )
-    given = classes if isinstance(classes, SemanticClasses | None) else SemanticClasses(classes)
-    known = model.contributors if settings.name == "deniable" and isinstance(model, FittedModel) else None
-    if known is not None and (met := known.met(roles.seeds)):
+    own_classes = classes if isinstance(classes, SemanticClasses | None) else SemanticClasses(classes)
+    contributors = model.contributors if settings.name == "deniable" and isinstance(model, FittedModel) else None
+    if contributors is not None and (already := contributors.met(roles.seeds)):
         raise InvalidParameter(
-            f"{met} of the seed users have contributed to `model` (`disjoint` says that none has): leave them out.",
+            f"{already} of the seed users have contributed to `model` (`disjoint` says that none has): leave them out.",
             code="E_DISJOINT",
         )
     if isinstance(model, FittedModel):
@@ -505,14 +507,14 @@ def _learn(
                 code="E_MISMATCH",
             )
         # archetypes speak of the classes they were learnt with
-        carried = model.carried if given is None else None
-        learnt = replace(model, preset=settings, classes=given or model.classes, carried=carried)
-    elif model is not None and given is not None:
-        learnt = FittedModel(model, given, settings, np.arange(model.R))
+        carried = model.carried if own_classes is None else None
+        learnt = replace(model, preset=settings, classes=own_classes or model.classes, carried=carried)
+    elif model is not None and own_classes is not None:
+        learnt = FittedModel(model, own_classes, settings, np.arange(model.R))
     else:
         assert roles.model is not None  # noqa: S101 - None only where both are given
         learnt = learn(roles.model, settings, kappa=kappa, feasible=feasible, carry=False, rng=rng)
-        learnt = replace(learnt, model=model or learnt.model, classes=given or learnt.classes)
+        learnt = replace(learnt, model=model or learnt.model, classes=own_classes or learnt.classes)
         require_one_map(learnt.model.locations, roles.seeds.locations)
         if settings.name == "deniable":
             learnt = carrying(learnt, roles.model, rng)

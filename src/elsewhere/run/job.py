@@ -25,9 +25,9 @@ SPENT = frozenset({COUNT, SUMS})
 
 
 def key_of(
-    source: Any, reading: Reading, settings: Preset, given: bytes | None, feasible: Any = None, **parameters: Any
+    source: Any, reading: Reading, settings: Preset, entropy: bytes | None, feasible: Any = None, **parameters: Any
 ) -> str | None:
-    """Return the key of a job, None where its input cannot be told from another; `given` is a laboratory's secret."""
+    """Return the key of a job, None where its input cannot be told from another; `entropy` is a laboratory's secret."""
     fields = dict(vars(reading))
     try:
         return digest(
@@ -37,7 +37,7 @@ def key_of(
                 "reading": fields | {name: _content(fields[name]) for name in ("locations", "regions")},
                 "preset": settings,
                 "feasible": feasible if is_data(feasible) else _content(feasible),
-                "given": None if given is None else derived(given, "key"),
+                "given": None if entropy is None else derived(entropy, "key"),
                 **parameters,
             }
         )

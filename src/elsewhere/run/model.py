@@ -60,21 +60,21 @@ def merge_rare(traces: Traces, m_min: int) -> tuple[Traces, Ints]:
     if m_min == 1:
         return traces, place
     users = traces.visitors()
-    rare, kept = users < m_min, np.flatnonzero(users >= m_min)
-    if len(kept) == 0:
+    rare, common = users < m_min, np.flatnonzero(users >= m_min)
+    if len(common) == 0:
         raise InvalidTraces(
             f"no place is visited by `m_min` = {m_min} users: nothing would be left; give more users or larger places "
             "(a lower `m_min` is less privacy).",
             code="E_SUPPRESSED",
         )
-    place[rare] = _nearest(traces.locations, np.flatnonzero(rare), kept)
+    place[rare] = _nearest(traces.locations, np.flatnonzero(rare), common)
     return _replaced(traces, place), place
 
 
-def _nearest(locations: Locations, rare: Ints, kept: Ints) -> Ints:
+def _nearest(locations: Locations, rare: Ints, common: Ints) -> Ints:
     if not locations.has_coordinates:
         return np.full(len(rare), -1)
-    return np.asarray(kept[locations.select(kept).nearest(locations.points()[rare])[0]])
+    return np.asarray(common[locations.select(common).nearest(locations.points()[rare])[0]])
 
 
 def _replaced(traces: Traces, place: Ints) -> Traces:
@@ -166,15 +166,15 @@ class FittedModel:
         """
         if self.graph is None:
             raise InvalidParameter("a model read from a file has no graph to update; learn it again from the traces.")
-        shared = self.translate(traces)
-        profiles = fit_profiles(shared, periods=self.preset.periods, missing="skip")
-        graph = self.graph.update(fit_profiles(shared, periods=_class_periods(self.preset), missing="skip"))
-        classes = _classes(graph, kappa, self.preset, shared, rng)
-        known = Contributors.of(traces, self.contributors)
+        people = self.translate(traces)
+        profiles = fit_profiles(people, periods=self.preset.periods, missing="skip")
+        graph = self.graph.update(fit_profiles(people, periods=_class_periods(self.preset), missing="skip"))
+        classes = _classes(graph, kappa, self.preset, people, rng)
+        contributors = Contributors.of(traces, self.contributors)
         # whoever was moved to a place because theirs is rare does not make it one that more people share
         own = np.where(self.place == np.arange(len(self.place)), traces.visitors(), 0)
         model = self.model.update(profiles).visited_by(self.model.visitors + own)
-        return replace(self, model=model, classes=classes, graph=graph, contributors=known, carried=None)
+        return replace(self, model=model, classes=classes, graph=graph, contributors=contributors, carried=None)
 
     def save(self, folder: str | Path, *, force: bool = False) -> None:
         """Write `model.npz` and `model.json` into a folder."""
@@ -222,8 +222,8 @@ class FittedModel:
             place = arrays["place"]
             carried = None
             # older versions carried groups by their number under this name
-            if (told := index.get("carried")) is not None and "groups" not in told:
-                carried = Carried.from_arrays(_under("carried.", arrays), told, R=model.R, kappa=classes.kappa)
+            if (parts := index.get("carried")) is not None and "groups" not in parts:
+                carried = Carried.from_arrays(_under("carried.", arrays), parts, R=model.R, kappa=classes.kappa)
         except InvalidModel:
             raise
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
@@ -269,22 +269,22 @@ def learn(
     if settings.learning is None:
         raise InvalidParameter(f'preset "{settings.name}" learns and draws in one step: call `generate_fakes`.')
     rng = rng if rng is not None else np.random.default_rng(np.random.SeedSequence())
-    shared, place = merge_rare(traces, settings.m_min)
-    profiles = fit_profiles(shared, periods=settings.periods, missing="skip")
+    people, place = merge_rare(traces, settings.m_min)
+    profiles = fit_profiles(people, periods=settings.periods, missing="skip")
     model = aggregate(
         profiles,
         traces.locations,
         epsilon=settings.epsilon,
         n_min=settings.n_min,
-        feasible=_moves_made(shared, settings.m_min)
+        feasible=_moves_made(people, settings.m_min)
         if is_data(feasible)
         else allowed_moves(feasible, traces.locations),
     )
     # whoever was moved to a place because theirs is rare does not make it one that more people share
     model = model.visited_by(np.where(place == np.arange(len(place)), traces.visitors(), 0))
-    finer = fit_profiles(shared, periods=_class_periods(settings), missing="skip")
+    finer = fit_profiles(people, periods=_class_periods(settings), missing="skip")
     graph = semantic_graph(finer)
-    classes = _classes(graph, kappa, settings, shared, rng)
+    classes = _classes(graph, kappa, settings, people, rng)
     learnt = FittedModel(model, classes, settings, place, graph, Contributors.of(traces))
     return carrying(learnt, traces, rng) if carry and settings.name == "deniable" else learnt
 
@@ -355,16 +355,16 @@ def _classes(
     That number is what the first one has: "auto" chooses once. What `c_min` merges away differs from draw to draw, and
     how people agree in few classes is not compared with how they do in many.
     """
-    named: dict[str, Any] = {"method": settings.method, "c_min": settings.c_min, "rng": rng}
-    found = [semantic_clustering(graph, kappa=kappa, **named)]
-    number = found[0].kappa
+    options: dict[str, Any] = {"method": settings.method, "c_min": settings.c_min, "rng": rng}
+    clusterings = [semantic_clustering(graph, kappa=kappa, **options)]
+    number = clusterings[0].kappa
     if settings.class_draws == 1 or number < 2:
-        return found[0]
+        return clusterings[0]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the first has said how many classes there are
-        asked = number if isinstance(kappa, str) else kappa
-        found += [semantic_clustering(graph, kappa=asked, **named) for _ in range(settings.class_draws - 1)]
-    return most_informative([classes for classes in found if classes.kappa == number], people.r, rng)
+        wish = number if isinstance(kappa, str) else kappa
+        clusterings += [semantic_clustering(graph, kappa=wish, **options) for _ in range(settings.class_draws - 1)]
+    return most_informative([classes for classes in clusterings if classes.kappa == number], people.r, rng)
 
 
 def _class_periods(settings: Preset) -> int | tuple[float, ...]:
@@ -392,8 +392,8 @@ def _read(folder: Path) -> tuple[dict[str, Any], bytes]:
     except (ValueError, KeyError, TypeError) as error:
         if isinstance(error, InvalidModel):
             raise
-        said = str(error) if str(error).startswith("model.npz") else "model.json is not the index of a model"
-        raise InvalidModel(f"{said}.") from None
+        reason = str(error) if str(error).startswith("model.npz") else "model.json is not the index of a model"
+        raise InvalidModel(f"{reason}.") from None
     return index, data
 
 

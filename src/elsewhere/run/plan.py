@@ -92,17 +92,17 @@ def _deniable(people: int, eps0: float, k: int | None) -> Planned:
     archetypes = number_of_archetypes(max(1, people - seeds), eps0)
     # E|Z| of two-sided geometric noise is 2 e^-eps0 / (1 - e^-2 eps0); half of it is what moves from one to another
     noise = 2 * math.exp(-eps0) / -math.expm1(-2 * eps0)
-    moved = min(1.0, archetypes * noise / 2 / max(1, seeds))
+    share_moved = min(1.0, archetypes * noise / 2 / max(1, seeds))
     kinds = f"{archetypes} archetype{'s' * (archetypes > 1)}"
     words = (
-        f"about {seeds:,} seeds of {kinds}; the noise moves about {moved:.1%} of the fakes from one archetype to "
+        f"about {seeds:,} seeds of {kinds}; the noise moves about {share_moved:.1%} of the fakes from one archetype to "
         "another. A fake follows an archetype, not a person."
     )
     if k is not None:
-        needed = archetypes * (k + margin(archetypes, eps0))
+        fewest = archetypes * (k + margin(archetypes, eps0))
         words += (
             f" k = {k} keeps archetypes of {k + margin(archetypes, eps0):,} seeds and more"
-            + (f": some {2 * needed:,} people would keep all of them" if seeds < needed else "")
+            + (f": some {2 * fewest:,} people would keep all of them" if seeds < fewest else "")
             + "; the others' fakes follow the town as a whole."
         )
     least = least_users(PRESETS["deniable"])
@@ -127,13 +127,13 @@ def _private(people: int, eps: float, delta: float) -> Planned:
 def _with_these(people: int, delta: float) -> str:
     """Return the eps for the number of people there is, where it promises anything."""
     most = gaussian_mu(MOST_EPS, delta)
-    told = [
+    thresholds = [
         f"{what} from eps = {math.ceil(10 * eps_of(need / people, delta)) / 10:g}"
         for what, need in (("it runs", private.ENOUGH), ("it is within .02", GOOD))
         if need / people <= most
     ]
     there = counted(people, "person", "people")
-    if not told:
+    if not thresholds:
         too_few = f"{there} {'is' if people == 1 else 'are'} too few"
         return f"{too_few} for any eps that promises something (at most {MOST_EPS:g})."
-    return f"With {there} {' and '.join(told)}."
+    return f"With {there} {' and '.join(thresholds)}."

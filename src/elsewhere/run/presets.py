@@ -110,18 +110,18 @@ class Reading:
                 code="E_MAP",
             )
 
-    def as_made(self, told: Mapping[str, Any]) -> "Reading":
+    def as_made(self, facts: Mapping[str, Any]) -> "Reading":
         """Return the same, with what was not given as a folder tells that its input was read, see `made_by`."""
-        known: dict[str, Any] = {}
-        if told.get("step_minutes") is not None:
-            known["step"] = f"{told['step_minutes']:g}min"
-        if told.get("places_by") in BY_COORDINATES:
-            known |= {"places": told["places_by"], "cells": told.get("cells", self.cells)}
-        if told.get("max_gap_auto") is False:
-            known |= {"max_gap": f"{told['max_gap_minutes']:g}min"}
-        known |= {"gaps": told.get("gaps", self.gaps)}
+        options: dict[str, Any] = {}
+        if facts.get("step_minutes") is not None:
+            options["step"] = f"{facts['step_minutes']:g}min"
+        if facts.get("places_by") in BY_COORDINATES:
+            options |= {"places": facts["places_by"], "cells": facts.get("cells", self.cells)}
+        if facts.get("max_gap_auto") is False:
+            options |= {"max_gap": f"{facts['max_gap_minutes']:g}min"}
+        options |= {"gaps": facts.get("gaps", self.gaps)}
         default = {f.name: f.default for f in fields(self)}
-        return replace(self, **{n: v for n, v in known.items() if getattr(self, n) == default[n]})
+        return replace(self, **{n: v for n, v in options.items() if getattr(self, n) == default[n]})
 
 
 AS_IT_COMES = Reading()
@@ -133,12 +133,12 @@ def _zone_of_map(locations: Any, regions: Any, encoding: str) -> str:
     from elsewhere.traces.maps import read_places, read_regions
 
     if regions is not None:
-        given = (regions if hasattr(regions, "locations") else read_regions(regions)).locations
+        places = (regions if hasattr(regions, "locations") else read_regions(regions)).locations
     else:
-        given = read_places(locations, encoding=encoding).locations
-    if given.lat is None or given.lon is None:
+        places = read_places(locations, encoding=encoding).locations
+    if places.lat is None or places.lon is None:
         return "UTC"
-    return zone_at(given.lat, given.lon)[0] or "UTC"
+    return zone_at(places.lat, places.lon)[0] or "UTC"
 
 
 def _pairs(text: Mapping[str, str | None] | str | None) -> Mapping[str, str | None] | None:
@@ -359,12 +359,12 @@ class Preset:
         return replace(self, **changes)
 
     @classmethod
-    def of_file(cls, told: Mapping[str, Any]) -> "Preset":
+    def of_file(cls, values: Mapping[str, Any]) -> "Preset":
         """Return the preset that stands in a file, without what this version has no parameter for."""
-        preset = preset_of(told["name"])
+        preset = preset_of(values["name"])
         # JSON knows no tuples
-        found = {n: tuple(v) if isinstance(v, list) else v for n, v in told.items() if n in preset.parameters()}
-        return preset.changed(**found)
+        parameters = {n: tuple(v) if isinstance(v, list) else v for n, v in values.items() if n in preset.parameters()}
+        return preset.changed(**parameters)
 
     def to_file(self) -> dict[str, Any]:
         """Return name and parameters as `of_file` reads them."""
@@ -496,15 +496,15 @@ def check_names(parameters: dict[str, Any], beside: Sequence[str] = ()) -> dict[
             '`classes`: `semantic_clustering(semantic_graph(profiles, order=1), method="kmeans")` (E21).',
             code="E_NOT_READ",
         )
-    known = list(dict.fromkeys(name for part in _PARTS for name in _names(part)))
+    names = list(dict.fromkeys(name for part in _PARTS for name in _names(part)))
     wrong = []
-    for name in (name for name in parameters if name not in known):
-        near = get_close_matches(name, [*beside, *known], n=1)
+    for name in (name for name in parameters if name not in names):
+        near = get_close_matches(name, [*beside, *names], n=1)
         wrong.append(f"`{name}`" + (f" (perhaps `{near[0]}`)" if near else ""))
     if wrong:
         others = f" Others here: {', '.join(beside)}." if beside else ""
         raise InvalidParameter(
-            f"{', '.join(wrong)} is no parameter of a preset; these are: {', '.join(known)}.{others}"
+            f"{', '.join(wrong)} is no parameter of a preset; these are: {', '.join(names)}.{others}"
         )
     return parameters
 

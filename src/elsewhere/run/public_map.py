@@ -77,24 +77,26 @@ class PublicMap:
         private numbering, nor how many places were withheld. Places keep the names the input gave them; among named
         ones, those without a name are called area 1, area 2, ...
         """
-        used = np.unique(r)
-        where, ids = self.locations.select(used), self.locations.ids()
-        names = None if ids is None else tuple(ids[i] for i in used)
+        places = np.unique(r)
+        where, ids = self.locations.select(places), self.locations.ids()
+        names = None if ids is None else tuple(ids[i] for i in places)
         if names is None or not any(names):
             order = _by_position(where)
             where = where.select(order).called(names=None)
         else:
-            named = names if all(names) else _with_areas(where, names)
-            order = np.array(sorted(range(len(used)), key=_in_order_of(named)))
-            where = where.select(order).called(names=[named[i] for i in order])
+            distinct = names if all(names) else _with_areas(where, names)
+            by_number = all(name.isascii() and name.isdigit() and str(int(name)) == name for name in distinct)
+            keys = [int(name) for name in distinct] if by_number else list(distinct)
+            order = np.array(sorted(range(len(places)), key=keys.__getitem__))
+            where = where.select(order).called(names=[distinct[i] for i in order])
         if where.categories is not None:
             people = where.category_users
-            told = [people is None or people[i] >= self.m_min for i in range(len(where))]
-            words = [word if tell else "" for word, tell in zip(where.categories, told, strict=True)]
+            enough = [people is None or people[i] >= self.m_min for i in range(len(where))]
+            words = [word if tell else "" for word, tell in zip(where.categories, enough, strict=True)]
             where = where.called(categories=words, category_users=None)
-        number = np.empty(len(used), dtype=np.int64)
-        number[order] = np.arange(len(used))
-        return where, number[np.searchsorted(used, r)]
+        number = np.empty(len(places), dtype=np.int64)
+        number[order] = np.arange(len(places))
+        return where, number[np.searchsorted(places, r)]
 
     def dated(self, weekend: NDArray[np.bool_] | None, n: int, rng: np.random.Generator) -> Days | None:
         """
@@ -260,14 +262,9 @@ def _by_position(where: Locations) -> Ints:
 
 def _with_areas(where: Locations, names: tuple[str, ...]) -> tuple[str, ...]:
     """Return the names, with area 1, area 2, ... in the order of positions for places without one."""
-    taken, called, number = set(names), list(names), 0
+    others, out, number = set(names), list(names), 0
     for i in _by_position(where):
-        while not called[i]:
+        while not out[i]:
             number += 1
-            called[i] = f"area {number}" * (f"area {number}" not in taken)
-    return tuple(called)
-
-
-def _in_order_of(names: tuple[str, ...]) -> Any:
-    whole = all(name.isascii() and name.isdigit() and str(int(name)) == name for name in names)
-    return (lambda i: int(names[i])) if whole else (lambda i: names[i])
+            out[i] = f"area {number}" * (f"area {number}" not in others)
+    return tuple(out)

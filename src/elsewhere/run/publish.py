@@ -10,7 +10,6 @@ of the seed, needed only where that user has several, and `row` its number, from
 """
 
 import csv
-import hashlib
 import io
 import os
 import secrets
@@ -23,7 +22,7 @@ from typing import Any, Literal
 import numpy as np
 
 from elsewhere._version import __version__
-from elsewhere.checkpoint import derived, generator
+from elsewhere.checkpoint import derived, file_digest, generator
 from elsewhere.errors import (
     InvalidParameter,
     InvalidTraces,
@@ -44,6 +43,10 @@ from elsewhere.traces.tables import Table, labels
 
 Link = tuple[str, str | None, str | None]  # seed, date, row
 SAME = "same"  # instead of a file: fakes carry the ids of their seeds
+NO_CATEGORIES = (
+    "categories of places are not published: they were found in the input, which the theorem does not cover; a map "
+    "with a column of categories (`locations`) gives them."
+)
 
 
 def links_file(fakes: Traces | Sequence[Any], seeds: Traces, seed_index: Ints) -> bytes:
@@ -60,13 +63,13 @@ def links_file(fakes: Traces | Sequence[Any], seeds: Traces, seed_index: Ints) -
     return sink.getvalue().encode()
 
 
-def published_links(kept: bytes, rows: Ints, pool: Traces, fakes: int) -> bytes:
+def published_links(content: bytes, rows: Ints, pool: Traces, fakes: int) -> bytes:
     r"""
     Return the private table of a pool, from that of all fakes by number, which is kept until they are published.
 
     Parameters
     ----------
-    kept
+    content
         What `links_file` wrote, fakes named 0, 1, ...
     rows
         Number of each row of the pool among them.
@@ -83,7 +86,7 @@ def published_links(kept: bytes, rows: Ints, pool: Traces, fakes: int) -> bytes:
     b'fake,seed\nf7,bob\n'
 
     """
-    head, *lines = csv.reader(io.StringIO(kept.decode()))
+    head, *lines = csv.reader(io.StringIO(content.decode()))
     if [line[0] for line in lines] != [str(i) for i in range(fakes)]:
         raise InvalidTraces("the links kept beside these fakes are those of others.", code="E_LINKS")
     sink = io.StringIO()
@@ -95,11 +98,11 @@ def published_links(kept: bytes, rows: Ints, pool: Traces, fakes: int) -> bytes:
 
 def _numbers(traces: Traces) -> Ints:
     """Return the number of each row among the complete ones of its user and day, from 0; gaps make no seeds."""
-    met: dict[tuple[int, str], int] = {}
+    last_number: dict[tuple[int, str], int] = {}
     out = np.full(len(traces), -1, dtype=np.int64)
     for row in np.flatnonzero(np.all(traces.r >= 0, axis=1)).tolist():
         key = (int(traces.user[row]), "" if traces.dates is None else str(traces.dates[row]))
-        out[row] = met[key] = met.get(key, -1) + 1
+        out[row] = last_number[key] = last_number.get(key, -1) + 1
     return out
 
 
@@ -126,13 +129,13 @@ def read_links(source: str | Path | Any, fakes: Traces, real: Traces) -> Ints:
 
     """
     if isinstance(source, str | Path) and str(source) == SAME:
-        wanted: dict[str, list[Link]] = {str(label): [(str(label), None, None)] for label in fakes.labels}
+        links_of: dict[str, list[Link]] = {str(label): [(str(label), None, None)] for label in fakes.labels}
     else:
-        wanted = _table(open_table(source))
-    unlinked = sum(str(label) not in wanted for label in fakes.labels)
-    if unlinked:
+        links_of = _table(open_table(source))
+    without_link = sum(str(label) not in links_of for label in fakes.labels)
+    if without_link:
         raise InvalidTraces(
-            f"`links` must name the seed of every fake: {unlinked} of {len(fakes.labels)} are missing.",
+            f"`links` must name the seed of every fake: {without_link} of {len(fakes.labels)} are missing.",
             code="E_LINKS",
         )
     rows_of: dict[str, list[int]] = {}
@@ -140,13 +143,13 @@ def read_links(source: str | Path | Any, fakes: Traces, real: Traces) -> Ints:
         rows_of.setdefault(str(label), []).append(row)
     number = _numbers(real)
     index = np.empty(len(fakes), dtype=np.int64)
-    seen = dict.fromkeys(wanted, 0)
+    times = dict.fromkeys(links_of, 0)
     for f in np.lexsort((np.arange(len(fakes)), _days(fakes))).tolist():
         label = str(fakes.labels[fakes.user[f]])
-        links = wanted[label]
+        links = links_of[label]
         # the days of a life are linked one by one, in their order; a single line speaks of all of them
-        seed, day, nth = links[min(seen[label], len(links) - 1)]
-        seen[label] += 1
+        seed, day, nth = links[min(times[label], len(links) - 1)]
+        times[label] += 1
         rows = rows_of.get(seed, [])
         index[f] = _row(rows, day, nth, real, number)
         if index[f] == -2 and day is None and fakes.dates is not None:
@@ -183,20 +186,20 @@ def _table(table: Table) -> dict[str, list[Link]]:
     else:
         raise table.refuse("links need the columns `fake` and `seed`.", "E_COLUMN")
     columns = [labels(table, name) if name is not None else None for name in (fake, seed, date, nth)]
-    if any(known is not None and np.any(known[0] < 0) for known in columns[:2]):
+    if any(column is not None and np.any(column[0] < 0) for column in columns[:2]):
         raise table.refuse("a line without a fake or without a seed.", "E_LINKS")
     text = [
         [None] * table.rows if found is None else [found[1][c] if c >= 0 else None for c in found[0]]
         for found in columns
     ]
-    wanted: dict[str, list[Link]] = {}
+    links_of: dict[str, list[Link]] = {}
     for row, (label, owner, day, number) in enumerate(zip(*text, strict=True)):
         link = (str(owner), None if day is None else str(day)[:10], None if number is None else str(number))
-        links = wanted.setdefault(str(label), [])
+        links = links_of.setdefault(str(label), [])
         if links and links[0][0] != link[0]:
             raise table.refuse("a fake with two seeds.", "E_LINKS", row)
         links.append(link)
-    return wanted
+    return links_of
 
 
 ALSO = {"gpx": "fakes.gpx", "geojson": "fakes.geojson", "kepler": "fakes.kepler.geojson", "sglt": "fakes.trace"}
@@ -253,21 +256,21 @@ def on_withheld(fakes: Fakes, traces: Traces) -> tuple[str, int]:
     fewest, categories = max(FEWEST, frame.m_min), frame.locations.categories
     row, slot = np.nonzero(traces.r >= 0)
     place, user = traces.r[row, slot], traces.user[row]
-    visited = np.unique(place)
-    lost = visited[~frame.known[visited]]
+    places = np.unique(place)
+    missing = places[~frame.known[places]]
     mostly = ""
-    if categories is not None and len(lost):
+    if categories is not None and len(missing):
         words = np.array(categories, dtype=object)
-        names, count = np.unique(words[lost].astype(str), return_counts=True)
+        names, count = np.unique(words[missing].astype(str), return_counts=True)
         name, many = str(names[np.argmax(count)]), int(count.max())
         behind = np.unique(user[~frame.known[place] & (words[place] == name)])
-        if name and many >= FEWEST and 2 * many > len(lost) and len(behind) >= fewest:
+        if name and many >= FEWEST and 2 * many > len(missing) and len(behind) >= fewest:
             mostly = f", mostly {name!r},"
     note = (
-        f"{len(lost):,} of {len(visited):,} places{mostly} {'is' if len(lost) == 1 else 'are'} in no fake: fewer than "
-        f"{frame.m_min} of the people whom the model was learnt from go there (`m_min`)."
+        f"{len(missing):,} of {len(places):,} places{mostly} {'is' if len(missing) == 1 else 'are'} in no fake: fewer "
+        f"than {frame.m_min} of the people whom the model was learnt from go there (`m_min`)."
     )
-    return note, len(lost)
+    return note, len(missing)
 
 
 def check_forms(also: Sequence[str], out_as: str | None) -> None:
@@ -317,8 +320,8 @@ def on_output(pool: Pool, frame: PublicMap, also: Sequence[str], out_as: str | N
     if out_as == "events":
         still = int(np.all(pool.traces.r == pool.traces.r[:, :1], axis=1).sum())
         notes += [f"{still} fakes stay at one place all day: they arrive nowhere, and have no event."] * (still > 0)
-    said = pool.provenance["notes"]
-    more = [*said, *(note for note in notes if note not in said)]
+    known_notes = pool.provenance["notes"]
+    more = [*known_notes, *(note for note in notes if note not in known_notes)]
     return replace(pool, provenance={**pool.provenance, "notes": more}), notes
 
 
@@ -326,7 +329,7 @@ def seal(pool: Pool, out: Path, names: list[str]) -> list[str]:
     """Write the pool with a manifest that lists the files `names` beside it, last; return the names of all files."""
     from elsewhere.files import write_files
 
-    beside = {name: hashlib.sha256((out / name).read_bytes()).hexdigest() for name in names}
+    beside = {name: file_digest(out / name) for name in names}
     write_files(out, pool.files(beside))
     now, folder = time.time_ns(), [*names, "pool.parquet", "places.parquet", "manifest.json"]
     for name in folder:
@@ -397,8 +400,8 @@ def publish_linked(
     if not isinstance(fakes, Fakes):
         raise InvalidParameter(f"`fakes` must be what `generate_fakes` returns, got {type(fakes).__name__}.")
     require_whole("per_seed", per_seed, 1)
-    given = {name: value for name, value in (("choose", choose), ("temp", temp)) if value is not None}
-    settings = fakes.preset.changed(**given)
+    options = {name: value for name, value in (("choose", choose), ("temp", temp)) if value is not None}
+    settings = fakes.preset.changed(**options)
     if (fakes.laboratory or rng is not None) and not laboratory:
         raise PublicationRefused(
             "a run with a given `rng` can be repeated by whoever knows it, so it is not for publishing; generate "
@@ -420,9 +423,9 @@ def publish_linked(
     life = fakes.life[chosen]
     ids = np.empty(fakes.people, dtype=object)
     # ids are public: from them nobody finds the other draws, or the order of the seeds
-    drawn = derived(secret, "ids", 16 * fakes.people)
+    bytes_of_ids = derived(secret, "ids", 16 * fakes.people)
     for number in dict.fromkeys(life.tolist()):
-        ids[number] = drawn[16 * number : 16 * number + 16].hex()
+        ids[number] = bytes_of_ids[16 * number : 16 * number + 16].hex()
     frame = fakes.frame
     if _seeds_categories(fakes):
         frame = replace(frame, locations=frame.locations.called(categories=None, category_users=None))
@@ -451,10 +454,10 @@ def _within_budget(fakes: Fakes, per_seed: int, choose: str, temp: float, rng: n
     seed, given_out = fakes.person[first], fakes.published[first]
     fresh = np.flatnonzero(~given_out)
     left = per_seed - np.bincount(seed[given_out], minlength=int(seed.max()) + 1)
-    spent = np.unique(seed[left[seed] <= 0])
-    if len(spent) or len(fresh) == 0:
+    over = np.unique(seed[left[seed] <= 0])
+    if len(over) or len(fresh) == 0:
         raise PublicationRefused(
-            f"{len(spent)} seeds have spent their budget of `per_seed` = {per_seed} published fakes, and {len(fresh)} "
+            f"{len(over)} seeds have spent their budget of `per_seed` = {per_seed} published fakes, and {len(fresh)} "
             "fakes are unpublished; raise `per_seed` to publish more from one seed, at a price in privacy.",
             code="E_BUDGET",
         )
@@ -474,14 +477,6 @@ def _seeds_categories(fakes: Fakes) -> bool:
     return fakes.covered and fakes.frame.locations.category_users is not None
 
 
-def _on_categories(fakes: Fakes) -> list[str]:
-    said = (
-        "categories of places are not published: they were found in the input, which the theorem does not cover; a map "
-        "with a column of categories (`locations`) gives them."
-    )
-    return [said] * _seeds_categories(fakes)
-
-
 def _on_dates(fakes: Fakes) -> list[str]:
     if fakes.preset.name == "private" and fakes.day is not None:
         return [
@@ -489,25 +484,21 @@ def _on_dates(fakes: Fakes) -> list[str]:
             "the people. Weekday against weekend, and one day after the other: hold. Single weekdays and single dates: "
             "mean nothing; public holidays count as the weekday they fall on."
         ]
-    said = fakes.frame.on_dates(of_seeds=fakes.weekend is not None, weeks=fakes.day is not None)
-    return [said] if said else []
+    sentence = fakes.frame.on_dates(of_seeds=fakes.weekend is not None, weeks=fakes.day is not None)
+    return [sentence] if sentence else []
 
 
 def _provenance(fakes: Fakes, settings: Preset, per_seed: int, reproducible: bool) -> dict[str, Any]:
+    # counts over people are not covered by a theorem that protects these people
+    private = ("people_by_gap", "share_filled", "map_km") if fakes.covered else ()
     return {
         "elsewhere": __version__,
         "preset": settings.name,
         "parameters": settings.parameters(),
-        "reading": _reading(fakes),
+        "reading": {name: value for name, value in fakes.frame.reading.items() if name not in private},
         "kappa": fakes.kappa,
         "reproducible": reproducible,
         "per_seed": None if fakes.covered else per_seed,
-        "notes": [*fakes.notes, *_on_categories(fakes), *_on_dates(fakes)],
+        "notes": [*fakes.notes, *[NO_CATEGORIES] * _seeds_categories(fakes), *_on_dates(fakes)],
         "certificate": (fakes.certificate.in_laboratory() if reproducible else fakes.certificate).to_dict(),
     }
-
-
-def _reading(fakes: Fakes) -> dict[str, Any]:
-    """Return how the input was read; without counts over people whom the theorem protects: it does not cover them."""
-    counted = ("people_by_gap", "share_filled", "map_km") if fakes.covered else ()
-    return {name: value for name, value in fakes.frame.reading.items() if name not in counted}

@@ -55,7 +55,7 @@ def advice(traces: "Traces", settings: "Preset", read: "Preparation | None" = No
     from elsewhere.run.presets import PRESETS
     from elsewhere.run.roles import USUAL_USERS, least_users
 
-    visitors, needed = traces.visitors(), least_users(settings)
+    visitors, least = traces.visitors(), least_users(settings)
     places = _shared(visitors, traces.U, settings)
     there = (
         f"Here {'is' if traces.U == 1 else 'are'} {counted(traces.U, 'person', 'people')} with a usable day "
@@ -64,7 +64,7 @@ def advice(traces: "Traces", settings: "Preset", read: "Preparation | None" = No
     )
     others = [f'"{name}" {_people(preset)}' for name, preset in PRESETS.items() if name != settings.name]
     needs = (
-        f'Preset "{settings.name}" needs at least {needed:,} people (`k` = {settings.k}, `m_min` = {settings.m_min}) '
+        f'Preset "{settings.name}" needs at least {least:,} people (`k` = {settings.k}, `m_min` = {settings.m_min}) '
         f"and {max(2, settings.c_min):,} such places, {max(4, 2 * settings.c_min):,} for two classes of places "
         f"(`c_min` = {settings.c_min}); of people, {', '.join(others[:-1])} and {others[-1]}."
     )
@@ -72,15 +72,15 @@ def advice(traces: "Traces", settings: "Preset", read: "Preparation | None" = No
         needs += f" About {USUAL_USERS} people usually share as many places."
     ways = []
     everybody = 0 if read is None else read.users + read.users_dropped
-    if read is not None and read.users_usable < needed <= everybody:
+    if read is not None and read.users_usable < least <= everybody:
         # where coins were thrown, gaps are counted of those alone who are no seeds: about half
-        gap = longer_gap(read, needed if read.seeds is None else math.ceil(needed / 2))
+        gap = longer_gap(read, least if read.seeds is None else math.ceil(least / 2))
         more = "" if gap is None else f"`max_gap={gap}`, which keeps "
         blocked = ", and ".join(read.in_the_way())
         ways.append(f"{more}more of the {everybody:,} people in the file; in the way: {blocked}")
-    if traces.U < needed:
+    if traces.U < least:
         ways.append(
-            f"at least {needed - traces.U:,} more people, your own or another owner's, in one file (more days of the "
+            f"at least {least - traces.U:,} more people, your own or another owner's, in one file (more days of the "
             "same people do not help)"
         )
     else:
@@ -98,8 +98,8 @@ def advice(traces: "Traces", settings: "Preset", read: "Preparation | None" = No
             'decoys alone: `preset="paper"` makes fakes of 2 people and more, to hide your own queries to a service '
             "among them (`elsewhere lbs` measures how well), never to publish"
         )
-    numbered = "; ".join(f"({i}) {way}" for i, way in enumerate(ways, start=1))
-    return f"{there} {needs} What you can do: {numbered}."
+    listing = "; ".join(f"({i}) {way}" for i, way in enumerate(ways, start=1))
+    return f"{there} {needs} What you can do: {listing}."
 
 
 def _smaller(traces: "Traces", visitors: "Ints", settings: "Preset") -> list[str]:
@@ -111,17 +111,17 @@ def _smaller(traces: "Traces", visitors: "Ints", settings: "Preset") -> list[str
     for m in (settings.m_min, 3, 2):
         for k in (settings.k, 7, 5, 3):
             weaker = settings.changed(k=k, m_min=m)
-            found = _shared(visitors, traces.U, weaker)
+            shared_places = _shared(visitors, traces.U, weaker)
             if k > settings.k or m > settings.m_min or weaker == settings:
                 continue
-            if traces.U < least_users(weaker) or found < FEWEST:
+            if traces.U < least_users(weaker) or shared_places < FEWEST:
                 continue
-            c = min(settings.c_min, found // 2)
-            given = [f"`k={k}`"] * (k < settings.k) + [f"`m_min={m}`"] * (m < settings.m_min)
-            given += [f"`c_min={c}`"] * (c < settings.c_min)
+            c = min(settings.c_min, shared_places // 2)
+            ways = [f"`k={k}`"] * (k < settings.k) + [f"`m_min={m}`"] * (m < settings.m_min)
+            ways += [f"`c_min={c}`"] * (c < settings.c_min)
             costs = [f"each fake then stands for {k} people at least, not {settings.k}"] * (k < settings.k)
             costs += [f"a place in the fakes may be that of {m} people alone"] * (m < settings.m_min)
-            return [f"{' '.join(given)} makes it {found:,} places; {' and '.join(costs) or 'classes are small'}"]
+            return [f"{' '.join(ways)} makes it {shared_places:,} places; {' and '.join(costs) or 'classes are small'}"]
     return []
 
 
@@ -129,9 +129,11 @@ def _coarser(traces: "Traces", settings: "Preset") -> list[str]:
     """Return larger places, which more people share, with the number of them."""
     if traces.locations.has_coordinates:
         for cells in (n for n in COARSER if n < traces.R):
-            found = _shared(with_joined(traces, cells).visitors(), traces.U, settings)
-            if found >= settings.c_min:
-                return [f"larger places, `cells={cells}`: about {found:,} of them would be shared by enough people"]
+            shared_places = _shared(with_joined(traces, cells).visitors(), traces.U, settings)
+            if shared_places >= settings.c_min:
+                return [
+                    f"larger places, `cells={cells}`: about {shared_places:,} of them would be shared by enough people"
+                ]
     elif traces.locations.names is not None:
         return ["larger places: a column of districts or of kinds of place, given by `columns` as place"]
     return []
@@ -145,16 +147,16 @@ def join_places(traces: "Traces", settings: "Preset") -> "tuple[Traces, list[str
     """
     if settings.name == "paper" or not traces.locations.has_coordinates or traces.locations.names is not None:
         return traces, []
-    before, wanted = _shared(traces.visitors(), traces.U, settings), 2 * max(settings.c_min, 2)
-    if before >= wanted or traces.R < 2:
+    before, least = _shared(traces.visitors(), traces.U, settings), 2 * max(settings.c_min, 2)
+    if before >= least or traces.R < 2:
         return traces, []
-    joined = with_joined(traces)
-    after = _shared(joined.visitors(), traces.U, settings)
-    if after <= before or joined.R < 2:
+    coarser = with_joined(traces)
+    after = _shared(coarser.visitors(), traces.U, settings)
+    if after <= before or coarser.R < 2:
         return traces, []
-    return joined, [
+    return coarser, [
         f"only {before:,} of {traces.R:,} places are shared by enough people: neighbouring places were joined, and "
-        f"{after:,} of {joined.R:,} are; `cells={traces.R}` leaves them as they are"
+        f"{after:,} of {coarser.R:,} are; `cells={traces.R}` leaves them as they are"
     ]
 
 
@@ -193,11 +195,11 @@ def _shared(visitors: "Ints", people: int, settings: "Preset") -> int:
     """
     from elsewhere.run.roles import SEED_SHARE
 
-    learnt = {
+    sample = {
         "product": people - max(settings.k - 1, round((1 - SEED_SHARE) * people), 1),
         "deniable": people // 2,
     }.get(settings.name, people)
-    return 0 if learnt < 1 else int((visitors >= math.ceil(settings.m_min * people / learnt)).sum())
+    return 0 if sample < 1 else int((visitors >= math.ceil(settings.m_min * people / sample)).sum())
 
 
 def people_by_a_public_gap(read: "Preparation", people: int) -> int:
@@ -217,7 +219,7 @@ def read_whole(
     reading: Reading,
     settings: "Preset",
     least: int | None = None,
-    told: Mapping[str, Any] | None = None,
+    facts: Mapping[str, Any] | None = None,
     coins: bytes | None = None,
     executor: Executor | None = None,
     missing: str = "drop",
@@ -245,18 +247,18 @@ def read_whole(
 
     by_default = (reading.cells, reading.places) == (Reading.cells, Reading.places)
     joins = by_default and reading.locations is None and reading.regions is None and reading.grid is None
-    joined = (lambda others: join_places(usable(others), settings)[0]) if joins else None
-    keywords = {**(reading if told is None else reading.as_made(told)).keywords(settings), "executor": executor}
+    join = (lambda others: join_places(usable(others), settings)[0]) if joins else None
+    keywords = {**(reading if facts is None else reading.as_made(facts)).keywords(settings), "executor": executor}
     if missing == "gibbs":
         keywords |= {"evidence": True} | ({"max_gap": DRAWN_GAP} if reading.max_gap == "auto" else {})
-    traces, read = _read(source, settings, keywords, coins if told is None else None, joined)
+    traces, read = _read(source, settings, keywords, coins if facts is None else None, join)
     if missing == "gibbs":
         uncertain = uncertain_slots(traces)
-        drawn = (
+        extent = (
             f"{int(uncertain.sum()):,} of {uncertain.size:,} slots, on {int(uncertain.any(axis=1).sum()):,} of "
             f"{len(traces):,} days, were drawn by Gibbs sampling, each from its person's own days"
         )
-        read = replace(read, users_usable=traces.U, missing=missing, notes=(*read.notes, drawn))
+        read = replace(read, users_usable=traces.U, missing=missing, notes=(*read.notes, extent))
     whole = _of_enough(usable, traces, read, settings, least)
     notes = _without_a_day(whole, traces, read)
     if joins and read.seeds is None:
@@ -271,7 +273,7 @@ def _read(
     settings: "Preset",
     keywords: Mapping[str, Any],
     coins: bytes | None,
-    joined: "Callable[[Traces], Traces] | None",
+    join: "Callable[[Traces], Traces] | None",
 ) -> "tuple[Traces, Preparation]":
     """Read by keywords of `read_traces`; with `coins` the deniable preset has the map of people who are no seeds."""
     from elsewhere.traces.read import read_traces
@@ -287,7 +289,7 @@ def _read(
         )
     reports: list[Preparation] = []
     if settings.name == "deniable" and coins is not None and not prepared:
-        traces = read_apart(source, key=coins, report=reports.append, joined=joined, **keywords)
+        traces = read_apart(source, key=coins, report=reports.append, join=join, **keywords)
     else:
         traces = read_traces(source, report=reports.append, **keywords)
     if settings.name == "private" and reports[0].by == "slots":
@@ -328,8 +330,8 @@ def _too_few(read: "Preparation", settings: "Preset", least: int) -> str:
     """Return all that stands in the way of making fakes, with numbers, in one message."""
     people, days = read.users + read.users_dropped, read.days + read.days_dropped
     usable = f"{read.users_usable:,} of {people:,} people have a usable day, one known from end to end"
-    asked = f" (`k` = {settings.k})" if settings.k else ""
-    need = f'preset "{settings.name}" needs {least:,}{asked}'
+    wish = f" (`k` = {settings.k})" if settings.k else ""
+    need = f'preset "{settings.name}" needs {least:,}{wish}'
     return f"{usable}, and {need}; in the way, of {days:,} days: {'; '.join(read.in_the_way())}."
 
 
@@ -341,8 +343,8 @@ def _without_a_day(whole: "Traces", traces: "Traces", read: "Preparation") -> li
         notes.append(f"{whole.U:,} of {people:,} people have a usable day, one known from end to end: {why}")
     if len(whole) < len(traces):
         days, gaps = len(traces) + read.days_dropped, len(traces) - len(whole)
-        dropped = f"{read.days_dropped:,} were dropped, {gaps:,} more" if read.days_dropped else f"{gaps:,}"
-        notes.append(f"{len(whole):,} of {days:,} days can be used: {dropped} have gaps and are left out")
+        losses = f"{read.days_dropped:,} were dropped, {gaps:,} more" if read.days_dropped else f"{gaps:,}"
+        notes.append(f"{len(whole):,} of {days:,} days can be used: {losses} have gaps and are left out")
     return notes
 
 

@@ -37,8 +37,8 @@ class Contributors:
     def of(traces: Traces, before: "Contributors | None" = None) -> "Contributors":
         """Return the users of these traces, and those of `before`."""
         key = secrets.token_bytes(32) if before is None else before.key
-        named = {_hash(key, label) for label in traces.labels}
-        return Contributors(key, frozenset(named) if before is None else before.users | named)
+        hashes = {_hash(key, label) for label in traces.labels}
+        return Contributors(key, frozenset(hashes) if before is None else before.users | hashes)
 
     def met(self, traces: Traces) -> int:
         """Return how many users here are among them by name; 0 for rows without names, which are only numbered."""
@@ -58,8 +58,8 @@ def contributed(folder: str | Path, traces: Traces) -> NDArray[np.bool_] | None:
     if not path.exists():
         return None
     try:
-        told = read_index(path)
-        key, users = bytes.fromhex(told["key"]), set(told["users"])
+        index = read_index(path)
+        key, users = bytes.fromhex(index["key"]), set(index["users"])
     except (OSError, ValueError, KeyError, TypeError):
         raise InvalidModel(f"{FILE} beside the model cannot be read.") from None
     return np.array([_hash(key, label) in users for label in traces.labels], dtype=bool)
@@ -154,16 +154,16 @@ def split_users(
         needed = settings.k > 1 or settings.against == "all"
         notes = (*_days_note(traces, rows), *even)
         return Roles(traces.select(rows), rows, "all" if needed else None, model, notes)
-    wanted = max(settings.k - 1, round((1 - SEED_SHARE) * traces.U), 1)
+    n_alternates = max(settings.k - 1, round((1 - SEED_SHARE) * traces.U), 1)
     least = 1 if learnt else settings.m_min
-    if traces.U < wanted + least:
+    if traces.U < n_alternates + least:
         rest = "a seed" if least == 1 else f"{least} to learn from (`m_min`)"
         raise NotEnoughAlternates(
-            f"need at least {wanted + least} users for `k` = {settings.k}, {wanted} alternates and {rest}; "
+            f"need at least {n_alternates + least} users for `k` = {settings.k}, {n_alternates} alternates and {rest}; "
             f"got {traces.U}."
         )
     people = rng.permutation(traces.U)
-    seeds, others = np.sort(people[wanted:]), np.sort(people[:wanted])
+    seeds, others = np.sort(people[n_alternates:]), np.sort(people[:n_alternates])
     rows = _seed_rows(traces, seeds, settings, rng)
     model, even = _learnt_from(traces, seeds, settings, rng)
     note = f"{len(seeds)} users are seeds, {len(others)} are alternates of the differential test, chosen at random."
@@ -230,21 +230,16 @@ def _seed_rows(traces: Traces, users: Ints, settings: Preset, rng: np.random.Gen
     # of several traces of one date one is a day
     again = np.append(False, (np.diff(traces.user[rows][order]) == 0) & (np.diff(when[order]) == 0))
     days = rows[order][~again]
-    if not _lives(traces.user[days], settings.m_min):
+    days_of = np.bincount(traces.user[days])
+    several = int((days_of > 1).sum())
+    if several < max(2, settings.m_min) or 2 * several < int((days_of > 0).sum()):
         return _some_days(traces, rows, 1, rng)
     return _first_of_each(traces, days, MOST_DAYS)
 
 
-def _lives(user: Ints, m_min: int) -> bool:
-    """Return whether half of the people, and at least `m_min`, have several days."""
-    days = np.bincount(user)
-    several = int((days > 1).sum())
-    return several >= max(2, m_min) and 2 * several >= int((days > 0).sum())
-
-
 def _some_days(traces: Traces, rows: Ints, most: int, rng: np.random.Generator) -> Ints:
-    shuffled = rng.permutation(rows)
-    return _first_of_each(traces, shuffled[np.argsort(traces.user[shuffled], kind="stable")], most)
+    order = rng.permutation(rows)
+    return _first_of_each(traces, order[np.argsort(traces.user[order], kind="stable")], most)
 
 
 def _first_of_each(traces: Traces, order: Ints, most: int) -> Ints:
@@ -331,5 +326,5 @@ def _deniable(
     rows = np.flatnonzero(coin[traces.user])
     # without a number: how many the coins have made seeds is not published
     note = "the model is learnt from people who are no seeds; who is which was decided by a coin for each."
-    chosen = traces.select(rows) if len(rows) else traces  # nobody may be a seed: not even that is refused
-    return Roles(chosen, rows, None, model, (note, *even))
+    people = traces.select(rows) if len(rows) else traces  # nobody may be a seed: not even that is refused
+    return Roles(people, rows, None, model, (note, *even))

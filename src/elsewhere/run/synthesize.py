@@ -82,7 +82,7 @@ class Result:
     private: Path
     files: tuple[str, ...]
     private_files: tuple[str, ...]
-    told: Mapping[str, Any] = field(repr=False)
+    facts: Mapping[str, Any] = field(repr=False)
 
     @property
     def certificate(self) -> Certificate:
@@ -92,12 +92,12 @@ class Result:
     @property
     def notes(self) -> tuple[str, ...]:
         """Return what should be known about the fakes."""
-        return tuple(self.told["notes"])
+        return tuple(self.facts["notes"])
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers and words for JSON, as `elsewhere synthesize --json` prints them."""
-        told = {**self.told, "files": self.files, "private_files": self.private_files}
-        return dict(json.loads(json.dumps(told, allow_nan=False)))  # lists for tuples, and the caller's own
+        facts = {**self.facts, "files": self.files, "private_files": self.private_files}
+        return dict(json.loads(json.dumps(facts, allow_nan=False)))  # lists for tuples, and the caller's own
 
 
 @public
@@ -172,12 +172,12 @@ def synthesize(
     ('fakes.csv', 'fakes.parquet', 'pool.parquet', 'places.parquet', 'manifest.json')
 
     """
-    out, asked = Path(out), _Asked.of(dict(options))
-    settings = preset_of(preset, **asked.parameters)
-    _check(settings, asked, kappa, workers, holdout, rng, laboratory)
-    moves = asked.feasible
+    out, extras = Path(out), _Options.of(dict(options))
+    settings = preset_of(preset, **extras.parameters)
+    _check(settings, extras, kappa, workers, holdout, rng, laboratory)
+    moves = extras.feasible
     if moves is not None and not is_data(moves) and not hasattr(moves, "shape"):
-        moves = read_moves(moves, encoding=asked.reading.encoding)  # refused before a large input is read
+        moves = read_moves(moves, encoding=extras.reading.encoding)  # refused before a large input is read
     left = TimeLeft()
 
     def tell(stage: str, done: int, total: int) -> None:
@@ -186,12 +186,12 @@ def synthesize(
             progress(stage, done, total, left)
 
     of_laboratory = None if rng is None else rng.bytes(32)
-    owner_folder, unfinished = _folders(out, None if private is None else Path(private), force)
+    owner_folder, stages_folder = _folders(out, None if private is None else Path(private), force)
     tell(READ, 0, 0)
-    source = opened_once(source, allow_truncated=asked.reading.allow_truncated)
-    what = {"per_seed": asked.per_seed, "n": asked.n, "kappa": kappa, "holdout": holdout, "missing": asked.missing}
-    key = key_of(source, asked.reading, settings, of_laboratory, asked.feasible, **what)
-    with going_on(unfinished, key, SPENT, force=force) as stages:
+    source = opened_once(source, allow_truncated=extras.reading.allow_truncated)
+    what = {"per_seed": extras.per_seed, "n": extras.n, "kappa": kappa, "holdout": holdout, "missing": extras.missing}
+    key = key_of(source, extras.reading, settings, of_laboratory, extras.feasible, **what)
+    with going_on(stages_folder, key, SPENT, force=force) as stages:
         force = force or in_place(stages, (owner_folder, out))
         for folder in (out, owner_folder):
             check_folder(folder, force=force)
@@ -200,13 +200,13 @@ def synthesize(
         traces, read = stages(
             READ,
             lambda: read_whole(
-                source, asked.reading, settings, coins=coins, executor=asked.executor, missing=asked.missing
+                source, extras.reading, settings, coins=coins, executor=extras.executor, missing=extras.missing
             ),
         )
         traces, aside = _aside(traces, holdout, generator(secret, "aside"))
         places = int(np.count_nonzero(traces.visitors() >= settings.m_min))
         to_choose = TO_CHOOSE if settings.rules is not None and settings.rules.choose == "likelihood" else 1
-        each = asked.per_seed * to_choose
+        each = extras.per_seed * to_choose
         stages_take = usual(len(traces), traces.L, traces.U, places, per_seed=each, report=report)
         left.expect(stages_take, {ATTACK: attacks(len(traces), traces.U, places)})
         tell(LEARN, 0, 0)
@@ -218,10 +218,10 @@ def synthesize(
                 stages=stages,
                 preset=settings,
                 per_seed=each,
-                n=asked.n,
+                n=extras.n,
                 kappa=kappa,
                 feasible=moves,
-                executor=asked.executor,
+                executor=extras.executor,
                 workers=workers,
                 progress=lambda done, total: tell(MAKE, done, total),
                 seeds=read.seeds,
@@ -229,7 +229,16 @@ def synthesize(
         fakes, read = with_withheld(as_read(fakes, read), read, traces)
         with whole_folders((owner_folder, out), force=force, outdated=earlier_results) as drafts:
             result = _published(
-                traces, fakes, read, aside, asked, secret=secret, stages=stages, drafts=drafts, report=report, tell=tell
+                traces,
+                fakes,
+                read,
+                aside,
+                extras,
+                secret=secret,
+                stages=stages,
+                drafts=drafts,
+                report=report,
+                tell=tell,
             )
             about_to_write(stages, drafts)
     warn_of_strangers(out, (*FORMS, REPORT), result.files)
@@ -240,12 +249,12 @@ def synthesize(
 def _folders(out: Path, private: Path | None, force: bool) -> tuple[Path, Path]:
     """Return the private folder, and that of what is done until the job has ended; refused before any work."""
     owner_folder = private_folder(out, private, force=True)
-    unfinished = unfinished_folder(out, owner_folder)
-    clean_up(unfinished)
-    stopped = unfinished.exists()  # what the folders hold may be its own
+    stages_folder = unfinished_folder(out, owner_folder)
+    clean_up(stages_folder)
+    resumes = stages_folder.exists()  # what the folders hold may be its own
     for folder in (out, owner_folder):
-        check_folder(folder, force=force or stopped)
-    return owner_folder, unfinished
+        check_folder(folder, force=force or resumes)
+    return owner_folder, stages_folder
 
 
 def _published(
@@ -253,7 +262,7 @@ def _published(
     fakes: Fakes,
     read: Preparation,
     aside: Traces | None,
-    asked: "_Asked",
+    options: "_Options",
     *,
     secret: bytes,
     stages: Stages,
@@ -264,14 +273,14 @@ def _published(
     """Publish fakes; with `report` judge what leaves the house, and `tell` of it. `drafts`: owner's folder, `out`."""
     private, out = drafts
     pool, rows = publish_linked(
-        fakes, per_seed=asked.per_seed, laboratory=fakes.laboratory, secret=derived(secret, "pool", 32)
+        fakes, per_seed=options.per_seed, laboratory=fakes.laboratory, secret=derived(secret, "pool", 32)
     )
-    told = summary(fakes, traces)
-    kept = write_links(traces, fakes, pool, rows, private)
-    written = write_fakes(pool, out, fakes.frame, asked.also, asked.out_as)
-    pool, notes = on_output(pool, fakes.frame, asked.also, asked.out_as)
-    told["notes"] += notes
-    told["read"] = counts(read)
+    facts = summary(fakes, traces)
+    links = write_links(traces, fakes, pool, rows, private)
+    files = write_fakes(pool, out, fakes.frame, options.also, options.out_as)
+    pool, notes = on_output(pool, fakes.frame, options.also, options.out_as)
+    facts["notes"] += notes
+    facts["read"] = counts(read)
     judgement, planned = None, plan(people_by_a_public_gap(read, traces.U))
     if report:
         tell(JUDGE, 0, 0)
@@ -281,7 +290,7 @@ def _published(
             pool,
             rows,
             holdout=aside,
-            executor=asked.executor,
+            executor=options.executor,
             progress=lambda done, total: tell(ATTACK, done, total),
             rng=generator(secret, "judge"),
             stages=stages,
@@ -289,15 +298,15 @@ def _published(
         proven = [each.preset for each in planned if each.enough and each.certificate.eps is not None]
         judgement = replace(judgement, run={**judgement.run, "presets_with_a_theorem": proven})
         tell(WRITE, 0, 0)
-        shared, more = write_reports(judgement, traces, fakes, pool, out, private, opening(told["read"]))
-        written, kept = written + shared, kept + more
-        told |= verdicts(judgement)
+        public_files, more = write_reports(judgement, traces, fakes, pool, out, private, opening(facts["read"]))
+        files, links = files + public_files, links + more
+        facts |= verdicts(judgement)
     if fakes.preset.name == "product":
-        told["private"] = planned[-1].to_dict()
-    return Result(fakes, pool, judgement, out, private, tuple(seal(pool, out, written)), tuple(kept), told)
+        facts["private"] = planned[-1].to_dict()
+    return Result(fakes, pool, judgement, out, private, tuple(seal(pool, out, files)), tuple(links), facts)
 
 
-class _Asked(NamedTuple):
+class _Options(NamedTuple):
     """The further keywords of `synthesize`, checked: forms of the output, the reading, and parameters of the preset."""
 
     also: tuple[str, ...]
@@ -311,25 +320,25 @@ class _Asked(NamedTuple):
     parameters: dict[str, Any]
 
     @staticmethod
-    def of(options: dict[str, Any]) -> "_Asked":
+    def of(options: dict[str, Any]) -> "_Options":
         default = {"also": (), "out_as": None, "per_seed": 1, "n": None, "feasible": None, "missing": "drop"}
-        asked = {name: options.pop(name, value) for name, value in (default | {"executor": None}).items()}
-        asked["also"] = (asked["also"],) if isinstance(asked["also"], str) else tuple(asked["also"])
-        check_forms(asked["also"], asked["out_as"])
-        require_choice("missing", asked["missing"], MISSING)
+        values = {name: options.pop(name, value) for name, value in (default | {"executor": None}).items()}
+        values["also"] = (values["also"],) if isinstance(values["also"], str) else tuple(values["also"])
+        check_forms(values["also"], values["out_as"])
+        require_choice("missing", values["missing"], MISSING)
         reading, names = options.pop("reading", Reading()), {field.name for field in fields(Reading)}
         if not isinstance(reading, Reading):
             raise InvalidParameter(f"`reading` must be a `Reading`, got {type(reading).__name__}.")
         changes = {name: value for name, value in options.items() if name in names}
         others = {name: value for name, value in options.items() if name not in names}
-        return _Asked(
-            **asked, reading=replace(reading, **changes), parameters=check_names(others, sorted(names | asked.keys()))
+        return _Options(
+            **values, reading=replace(reading, **changes), parameters=check_names(others, sorted(names | values.keys()))
         )
 
 
 def _check(
     settings: Preset,
-    asked: _Asked,
+    options: _Options,
     kappa: Kappa,
     workers: int,
     holdout: float,
@@ -337,11 +346,11 @@ def _check(
     laboratory: bool,
 ) -> None:
     """Refuse what cannot be, before a large input is read."""
-    require_given(asked.feasible, settings)
-    require_whole("per_seed", asked.per_seed, 1)
+    require_given(options.feasible, settings)
+    require_whole("per_seed", options.per_seed, 1)
     require_whole("workers", workers, 1)
-    if asked.n is not None:
-        require_whole("n", asked.n, 1)
+    if options.n is not None:
+        require_whole("n", options.n, 1)
     require_kappa(kappa)
     require_between("holdout", holdout, 0, 0.5)
     if rng is not None and not isinstance(rng, np.random.Generator):

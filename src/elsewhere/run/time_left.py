@@ -45,11 +45,11 @@ def usual(days: int, slots: int, people: int, places: int, *, per_seed: int, rep
     classes = 4 + 5 * min(TEACHING / 1000, mapped) * tried
     # the law of a walk is fitted to MOST_ROWS days at most; sums are over everybody
     learning = 3.5 + 0.25 * thousands + 0.5 * min(MOST_ROWS / 1000, thousands) + classes + 0.7 * mapped
-    found = {LEARN: learning, MAKE: 0.1 + (0.22 + 0.01 * mapped) * thousands * per_seed}
+    seconds = {LEARN: learning, MAKE: 0.1 + (0.22 + 0.01 * mapped) * thousands * per_seed}
     if report:
         judging = 0.5 + 0.27 * thousands + min(5.0, 0.45 * thousands)
-        found |= {JUDGE: judging, ATTACK: sum(attacks(days, people, places)), WRITE: 1 + 0.05 * thousands}
-    return found
+        seconds |= {JUDGE: judging, ATTACK: sum(attacks(days, people, places)), WRITE: 1 + 0.05 * thousands}
+    return seconds
 
 
 def attacks(days: int, people: int, places: int) -> tuple[float, ...]:
@@ -98,21 +98,21 @@ class TimeLeft:
         """Say that so many of the pieces of a stage are done; a `total` of 0 is not known."""
         now, before = self._clock(), self._ahead()
         self._stage, (self._done, self._next) = stage, self._shares(stage, done, total)
-        seconds, spent = before - self._ahead(), now - self._since
-        if seconds > 0 and spent > KEPT * seconds:
-            self._usual, self._spent = self._usual + seconds, self._spent + spent
+        seconds, elapsed = before - self._ahead(), now - self._since
+        if seconds > 0 and elapsed > KEPT * seconds:
+            self._usual, self._spent = self._usual + seconds, self._spent + elapsed
         self._since = now
 
     def __call__(self) -> float | None:
         """Return the seconds left."""
         if self._stage not in self.expected:
             return None
-        spent, ahead = self._clock() - self._since, self._ahead()
+        elapsed, ahead = self._clock() - self._since, self._ahead()
         piece = self.expected[self._stage] * self._next
         slow = self._spent / self._usual
-        if spent > slow * piece:
-            slow = (self._spent + spent) / (self._usual + piece)
-        return (ahead - piece) * slow + max(slow * piece - spent, REST * spent)
+        if elapsed > slow * piece:
+            slow = (self._spent + elapsed) / (self._usual + piece)
+        return (ahead - piece) * slow + max(slow * piece - elapsed, REST * elapsed)
 
     def _ahead(self) -> float:
         """Return the usual seconds of what is not done, that which is being done included."""

@@ -63,19 +63,19 @@ class SemanticClasses:
 
     def __init__(self, label: ArrayLike, nearness: ArrayLike | None = None) -> None:
         try:
-            given = np.asarray(label)
+            array = np.asarray(label)
         except ValueError:
-            given = np.empty(())
-        whole = given.dtype.kind in "iu" or (given.dtype.kind == "f" and np.array_equal(given, np.floor(given)))
-        if given.ndim != 1 or given.size == 0 or not whole:
+            array = np.empty(())
+        whole = array.dtype.kind in "iu" or (array.dtype.kind == "f" and np.array_equal(array, np.floor(array)))
+        if array.ndim != 1 or array.size == 0 or not whole:
             raise InvalidTraces("`label` must be a vector of whole numbers, one class per place.", code="E_SHAPE")
-        if given.min() < -1 or given.max() < 0:
+        if array.min() < -1 or array.max() < 0:
             raise InvalidTraces("`label` must be -1 or a class number from 0, with at least one class.", code="E_INDEX")
-        used = np.unique(given[given >= 0])
-        labels = np.where(given >= 0, np.searchsorted(used, given), -1).astype(np.int64)
+        numbers = np.unique(array[array >= 0])
+        labels = np.where(array >= 0, np.searchsorted(numbers, array), -1).astype(np.int64)
         labels.setflags(write=False)
         object.__setattr__(self, "label", labels)
-        object.__setattr__(self, "nearness", None if nearness is None else _square(nearness, len(used)))
+        object.__setattr__(self, "nearness", None if nearness is None else _square(nearness, len(numbers)))
 
     def __repr__(self) -> str:
         return f"SemanticClasses({self.kappa} classes of {int((self.label >= 0).sum())} places)"
@@ -192,24 +192,24 @@ def semantic_clustering(
         rows = _unit(np.round(w[np.ix_(order, order)] / max(w.max(), 1e-300), 12))
 
     def edges(label: Ints) -> tuple[Floats, Ints]:
-        found = np.empty_like(label)
-        found[order] = label
-        return graph.between(found), np.bincount(label)
+        labels = np.empty_like(label)
+        labels[order] = label
+        return graph.between(labels), np.bincount(label)
 
     entropy = int(rng.integers(2**31))
     if isinstance(kappa, str):
-        found = _auto(graph, rows, edges, c_min, entropy, method)
+        clusters = _auto(graph, rows, edges, c_min, entropy, method)
     else:
-        found = _merged(_clusters(rows, kappa, entropy), edges, c_min)
-        if (left := int(found.max()) + 1) < kappa:
+        clusters = _merged(_clusters(rows, kappa, entropy), edges, c_min)
+        if (left := int(clusters.max()) + 1) < kappa:
             why = f"`c_min` = {c_min} and " if c_min > 1 else ""
             warnings.warn(
                 f"{left} classes instead of `kappa` = {kappa}: {why}places that cannot be told apart leave no more.",
                 stacklevel=2,
             )
     label = np.full(graph.R, -1)
-    label[places[order]] = found
-    return SemanticClasses(label, _nearness(*edges(found)))
+    label[places[order]] = clusters
+    return SemanticClasses(label, _nearness(*edges(clusters)))
 
 
 Edges = Callable[[Ints], tuple[Floats, Ints]]  # label -> sums of the weights between two classes, sizes of the classes
@@ -233,8 +233,8 @@ def _means(rows: Floats, kappa: int, entropy: int, starts: int) -> Any:
         return KMeans(kappa, n_init=starts, random_state=entropy).fit(rows)
 
 
-def _numbered(found: Ints) -> Ints:
-    _, first, label = np.unique(found, return_index=True, return_inverse=True)
+def _numbered(labels: Ints) -> Ints:
+    _, first, label = np.unique(labels, return_index=True, return_inverse=True)
     return np.argsort(np.argsort(first))[label]
 
 
@@ -284,8 +284,8 @@ def _auto(graph: LocationGraph, rows: Floats, edges: Edges, c_min: int, entropy:
     kappa = number_of_classes(graph, halvings(graph, rng), most, entropy)
     best = np.zeros(n, dtype=np.int64)
     for more in (m for m in ladder(most) if m >= kappa):
-        found = _merged(_clusters(rows, more, entropy), edges, c_min)
-        best = max(best, found, key=lambda label: int(label.max()))
+        labels = _merged(_clusters(rows, more, entropy), edges, c_min)
+        best = max(best, labels, key=lambda label: int(label.max()))
         if best.max() + 1 >= min(LEAST, most, distinct) or more >= distinct:
             break
     return best
@@ -358,11 +358,11 @@ def number_of_classes(graph: LocationGraph, halves: Sequence[NDArray[np.bool_]],
     sure = False
     for kappa in ladder(most):
         with one_thread():
-            told = np.array([view.told(kappa, entropy) for view in views]).reshape(-1, 2).mean(axis=1)
+            information = np.array([view.information(kappa, entropy) for view in views]).reshape(-1, 2).mean(axis=1)
         # rounded: sums over users in another order differ in their last digits
-        scores[kappa] = round(float(told.mean()), 9)
+        scores[kappa] = round(float(information.mean()), 9)
         if scores[kappa] >= max(scores.values()):
-            sure = told.mean() > ABOVE_CHANCE * told.std()
+            sure = information.mean() > ABOVE_CHANCE * information.std()
         # it rises, stays and falls: on a large map the largest numbers cost most
         if len(scores) > LEAST and max(list(scores.values())[-FALLING:]) < ENOUGH * max(scores.values()):
             break
@@ -378,12 +378,12 @@ class _View:
     own: Floats
     others: Floats
 
-    def told(self, kappa: int, entropy: int) -> float:
+    def information(self, kappa: int, entropy: int) -> float:
         """Return what the classes of places by this half and by the other tell of each other."""
         if len(self.own) == 0:
             return 0.0
-        found = _means(self.rows, min(kappa, len(self.rows)), entropy, 1)
-        return beyond_chance(found.predict(self.own), found.predict(self.others))
+        labels = _means(self.rows, min(kappa, len(self.rows)), entropy, 1)
+        return beyond_chance(labels.predict(self.own), labels.predict(self.others))
 
 
 def _views(graph: LocationGraph, half: NDArray[np.bool_], entropy: int = 0) -> list[_View]:
@@ -391,12 +391,12 @@ def _views(graph: LocationGraph, half: NDArray[np.bool_], entropy: int = 0) -> l
     tables = [np.sqrt(np.round(graph.held.of_users(side).table(*graph.roles.shape), 9)) for side in (half, ~half)]
     views = []
     for own, other in (tables, tables[::-1]):
-        seen = np.flatnonzero(own.any(axis=1))
-        seen = seen[np.lexsort(own[seen].T[::-1])]  # in an order that does not come from their numbers (F6)
-        if len(seen) > PLACES_LOOKED_AT // 3:
-            seen = seen[np.sort(np.random.default_rng(entropy).permutation(len(seen))[: PLACES_LOOKED_AT // 3])]
-        both = seen[other[seen].any(axis=1)]
-        views.append(_View(_unit(own[seen]), _unit(own[both]), _unit(other[both])))
+        places = np.flatnonzero(own.any(axis=1))
+        places = places[np.lexsort(own[places].T[::-1])]  # in an order that does not come from their numbers (F6)
+        if len(places) > PLACES_LOOKED_AT // 3:
+            places = places[np.sort(np.random.default_rng(entropy).permutation(len(places))[: PLACES_LOOKED_AT // 3])]
+        both = places[other[places].any(axis=1)]
+        views.append(_View(_unit(own[places]), _unit(own[both]), _unit(other[both])))
     return views
 
 
@@ -420,8 +420,8 @@ def beyond_chance(one: Ints, other: Ints) -> float:
 
     rows, columns = (np.unique(label, return_inverse=True)[1] for label in (one, other))
     table = csr_matrix((np.ones(len(rows), dtype=np.int64), (rows, columns)))
-    told = mutual_info_score(None, None, contingency=table)
-    return float(told - expected_mutual_information(table, len(rows)))
+    information = mutual_info_score(None, None, contingency=table)
+    return float(information - expected_mutual_information(table, len(rows)))
 
 
 NEIGHBOUR_SHARE = 1 / 8  # of all people: those who agree most with a person

@@ -117,8 +117,8 @@ class Held:
         Return the entries of the users whose number is marked in `chosen`; the first user gets the number
         `first`.
         """
-        kept = chosen[self.user]
-        return Held(self.user[kept] + first, self.place[kept], self.column[kept], self.weight[kept])
+        entries = chosen[self.user]
+        return Held(self.user[entries] + first, self.place[entries], self.column[entries], self.weight[entries])
 
     def plus(self, other: "Held") -> "Held":
         """Return the entries of both."""
@@ -202,14 +202,14 @@ class _Stacked:
 
     @staticmethod
     def of(parts: list[_Sums]) -> "_Stacked":
-        found = [np.unique(part.share, return_inverse=True) for part in parts]
-        first = np.cumsum([0, *(len(levels) for levels, _ in found)])
+        distinct = [np.unique(part.share, return_inverse=True) for part in parts]
+        first = np.cumsum([0, *(len(levels) for levels, _ in distinct)])
         return _Stacked(
             np.concatenate([part.place for part in parts]),
-            np.concatenate([level + start for (_, level), start in zip(found, first, strict=False)]),
+            np.concatenate([level + start for (_, level), start in zip(distinct, first, strict=False)]),
             np.concatenate([part.left for part in parts]),
             np.concatenate([part.right for part in parts]),
-            np.concatenate([np.diff(levels, prepend=0.0) for levels, _ in found]),
+            np.concatenate([np.diff(levels, prepend=0.0) for levels, _ in distinct]),
             np.repeat(first[1:] - 1, np.diff(first)),
         )
 
@@ -414,20 +414,20 @@ class LocationGraph:
                 code="E_MISMATCH",
             )
         if self._profiles is None:
-            added = _order_zero(new, few=0)
+            graph = _order_zero(new, few=0)
         else:
             everyone = Profiles.of([*self._profiles, *new])
             if _sorted_matching(self.order, self.mapping, self.T):
                 return replace(_order_zero(everyone, few=FEW_USERS), mapping=self.mapping)
             first = 0 if self.shifts or _shifts(self.asked, len(everyone)) else self.n_users
-            added = _pair_loop(everyone, first, self.order, self.mapping, self.asked, rng, executor)
+            graph = _pair_loop(everyone, first, self.order, self.mapping, self.asked, rng, executor)
             if first == 0:
-                return added  # drawn anew: sums over some pairs of fewer users are no part of it
-        sums = {**self._sums, **{key: s.plus(self._sums.get(key)) for key, s in added._sums.items()}}
-        edges = [e for e in (self._edges, added._edges) if e is not None]
+                return graph  # drawn anew: sums over some pairs of fewer users are no part of it
+        sums = {**self._sums, **{key: s.plus(self._sums.get(key)) for key, s in graph._sums.items()}}
+        edges = [e for e in (self._edges, graph._edges) if e is not None]
         ranks = held(new)
         return replace(
-            added,
+            graph,
             n_users=self.n_users + len(new),
             visitors=self.visitors + _visitors(new),
             roles=self.roles + ranks.table(self.R, width(self.T)),
@@ -503,10 +503,10 @@ def _sampled(new: Held, n_users: int, first: int = 0, before: Held | None = None
     """
     chosen = np.ones(n_users, dtype=bool)
     if n_users > MOST_HELD:
-        drawn = np.random.default_rng(0).random(n_users)
-        chosen = drawn <= np.partition(drawn, MOST_HELD - 1)[MOST_HELD - 1]
-    added = new.of_users(chosen[first:], first)
-    return added if before is None else before.of_users(chosen).plus(added)
+        number = np.random.default_rng(0).random(n_users)
+        chosen = number <= np.partition(number, MOST_HELD - 1)[MOST_HELD - 1]
+    entries = new.of_users(chosen[first:], first)
+    return entries if before is None else before.of_users(chosen).plus(entries)
 
 
 EDGE = np.dtype([("r", np.int32), ("r_next", np.int32), ("weight", np.float64)])
@@ -542,10 +542,10 @@ def _sums_of(visits: Ranked) -> dict[tuple[Rank, Rank], _Sums]:
         at_rank[tau, rank] = np.full(len(visits.w), -1)
         at_rank[tau, rank][visits.user[entries]] = entries
 
-    covering, covered = visits.spread()
+    covering, ranks = visits.spread()
     sums: dict[tuple[Rank, Rank], _Sums] = {}
-    for tau, rank, chosen in by_rank(visits.tau[covering], covered):
-        entries = covering[chosen]
+    for tau, rank, entry in by_rank(visits.tau[covering], ranks):
+        entries = covering[entry]
         users, weight = visits.user[entries], 1 / visits.size[entries]
         for (tau_other, rank_other), entry_of in at_rank.items():
             other = entry_of[users]
@@ -574,17 +574,17 @@ def _add_similarities(w: Floats, visits: Ranked, index: Ints) -> None:
         S[np.ix_(users, users)] += visits.w[users, tau, None] * np.minimum.outer(share, share)
     np.fill_diagonal(S, 0)  # u != v; s_uu = 1
 
-    covering, covered = visits.spread()
-    for tau, _, chosen in by_rank(visits.tau[covering], covered):
-        entries = covering[chosen]
+    covering, ranks = visits.spread()
+    for tau, _, entry in by_rank(visits.tau[covering], ranks):
+        entries = covering[entry]
         users, row = np.unique(visits.user[entries], return_inverse=True)
         places, column = np.unique(index[visits.place[entries]], return_inverse=True)
         A = csr_array((1 / visits.size[entries], (row, column)), shape=(len(users), len(places)))
-        weighted = np.asarray(A.T @ (visits.w[users, tau, None] * S[np.ix_(users, users)]))
+        block = np.asarray(A.T @ (visits.w[users, tau, None] * S[np.ix_(users, users)]))
         if w.ndim == 1:
-            w[places] += np.bincount(column, weighted[column, row] / visits.size[entries])
+            w[places] += np.bincount(column, block[column, row] / visits.size[entries])
         else:
-            w[np.ix_(places, places)] += np.asarray(weighted @ A)
+            w[np.ix_(places, places)] += np.asarray(block @ A)
 
 
 def _self_pairs(visits: Ranked) -> NDArray[Any]:
@@ -629,10 +629,10 @@ def _shifts(pairs: int | str, U: int) -> int:
     everything = U * (U - 1)
     if isinstance(pairs, str):
         require_choice("pairs", pairs, ("auto", "all"))
-        wanted = everything if pairs == "all" or everything <= PAIRS else PAIRS
+        n_pairs = everything if pairs == "all" or everything <= PAIRS else PAIRS
     else:
-        wanted = require_whole("pairs", pairs, min(2 * U, everything))
-    shifts = max(2, -(-wanted // max(1, U)))
+        n_pairs = require_whole("pairs", pairs, min(2 * U, everything))
+    shifts = max(2, -(-n_pairs // max(1, U)))
     return shifts if shifts < U - 1 else 0
 
 
@@ -651,33 +651,33 @@ def _pair_loop(
     """
     U = len(profiles)
     entropy = None if rng is None else int(rng.integers(2**63))
-    drawn, place, shifts = _shifts(pairs, U), np.arange(U), np.arange(1, U)
-    if drawn:
-        place, shifts = _drawn(U, drawn, rng if rng is not None else np.random.default_rng(0))
+    n_shifts, place, shifts = _shifts(pairs, U), np.arange(U), np.arange(1, U)
+    if n_shifts:
+        place, shifts = _drawn(U, n_shifts, rng if rng is not None else np.random.default_rng(0))
     work = _Matching(profiles, order, mapping, first_new, place, entropy)
     pieces = [(int(s), range(i, min(i + PIECE, U))) for s in shifts for i in range(0, U, PIECE)]
-    found = each_of(work, pieces, executor=executor)
+    parts = each_of(work, pieces, executor=executor)
     edges, squares = np.empty(0, dtype=EDGE), np.empty(0, dtype=EDGE)
     for _ in shifts:
-        one = _merged(np.concatenate([next(found) for _ in range(0, U, PIECE)]))
+        one = _merged(np.concatenate([next(parts) for _ in range(0, U, PIECE)]))
         edges = _merged(np.concatenate([edges, one]))
-        if drawn:
+        if n_shifts:
             one = _symmetric_edges(one)
             one["weight"] **= 2
             squares = _merged(np.concatenate([squares, one]))
-    if drawn:
-        edges["weight"] *= (U - 1) / drawn
+    if n_shifts:
+        edges["weight"] *= (U - 1) / n_shifts
     ranks = held(profiles)
     return LocationGraph(
         R=profiles.R, T=profiles.T, order=order, mapping=mapping, n_users=U, visitors=_visitors(profiles),
         roles=ranks.table(profiles.R, width(profiles.T)), held=_sampled(ranks, U), _sums={}, _edges=edges,
-        _profiles=profiles, asked=pairs, shifts=drawn, _squares=squares if drawn else None,
+        _profiles=profiles, asked=pairs, shifts=n_shifts, _squares=squares if n_shifts else None,
     )  # fmt: skip
 
 
-def _drawn(U: int, drawn: int, rng: np.random.Generator) -> tuple[Ints, Ints]:
+def _drawn(U: int, n_shifts: int, rng: np.random.Generator) -> tuple[Ints, Ints]:
     """Draw a random order of U users, and so many of the shifts 1 .. U-1."""
-    return rng.permutation(U), np.sort(rng.permutation(U - 1)[:drawn] + 1)
+    return rng.permutation(U), np.sort(rng.permutation(U - 1)[:n_shifts] + 1)
 
 
 def _symmetric_edges(edges: NDArray[Any]) -> NDArray[Any]:
@@ -701,7 +701,7 @@ class _Matching:
         from elsewhere.similarity.semantic import semantic_similarity
 
         shift, some = piece
-        found = [np.empty(0, dtype=EDGE)]
+        edges = [np.empty(0, dtype=EDGE)]
         for i in some:
             index, other = int(self.place[i]), int(self.place[(i + shift) % len(self.place)])
             if max(index, other) < self.first_new:
@@ -715,8 +715,8 @@ class _Matching:
             for sigma, share in zip(match.sigma, self._weights(u), strict=True):
                 matched = sigma >= 0
                 weight = np.full(int(matched.sum()), match.sim * share)
-                found.append(_edge_list(u.support[matched], sigma[matched], weight))
-        return _merged(np.concatenate(found))
+                edges.append(_edge_list(u.support[matched], sigma[matched], weight))
+        return _merged(np.concatenate(edges))
 
     def _weights(self, u: MobilityProfile) -> list[float]:
         # one edge set per period (pair), weighted by the share of u's time (departures) in it; one for "common" (E19)

@@ -130,7 +130,7 @@ def make_app(store: Store, pool: Pool, *, bucket: int, shared: bool = False, rat
         docs_url=None,  # their pages load scripts from elsewhere
         redoc_url=None,
     )
-    about, shown = store.meta(), Shown(pool)
+    about, pictures = store.meta(), Shown(pool)
     bearer = [Security(HTTPBearer(auto_error=False))]
     owners = {"dependencies": bearer, "tags": ["owner"]}
 
@@ -160,25 +160,25 @@ def make_app(store: Store, pool: Pool, *, bucket: int, shared: bool = False, rat
     def admit_device(request: Request, new: NewDevice | None = None) -> Admitted:
         """Let a device in; its token is in this answer and nowhere else."""
         _as(request, "owner")
-        told = new or NewDevice()
+        device = new or NewDevice()
         token = secrets.token_urlsafe(32)
-        days = told.expires_days
+        days = device.expires_days
         expires = None if days is None else (datetime.now(UTC) + timedelta(days=days)).isoformat()
-        return Admitted(id=store.admit(digest_of(token), "device", told.label, expires), token=token, expires=expires)
+        return Admitted(id=store.admit(digest_of(token), "device", device.label, expires), token=token, expires=expires)
 
     @api.get("/v1/devices", responses=faults(401, 403, 429), **owners)  # type: ignore[arg-type]
     def list_devices(request: Request) -> Level:
         """List the devices, and say how many lives are left."""
         _as(request, "owner")
-        known = store.overview()
+        devices = store.overview()
         return Level(
-            lives=known["lives"],
-            free=known["free"],
+            lives=devices["lives"],
+            free=devices["free"],
             bucket=bucket,
             shared=shared,
             devices=[
                 Listed(id=d.id, role=d.role, label=d.label, created=d.created, expires=d.expires, valid=d.valid)
-                for d in known["devices"]
+                for d in devices["devices"]
             ],
         )
 
@@ -194,7 +194,7 @@ def make_app(store: Store, pool: Pool, *, bucket: int, shared: bool = False, rat
         if not store.revoke(device):
             raise Refused(404, "there is no such device.", code="E_DEVICE")
 
-    _add_pool(api, pool, shown, owners)
+    _add_pool(api, pool, pictures, owners)
     _add_page(api)
     _add_faults(api)
     return Guard(api, store, rate=rate)
@@ -207,14 +207,14 @@ def bucket_file(about: dict[str, str], lives: list[str], size: int, kind: str) -
         text = f'{head[:-1]},"lives":[{",".join(lives)}]}}'
         return text.encode().ljust(len(head) + 16 + size * (int(about["largest"]) + 1))
     clock = json.loads(head)
-    found = [json.loads(life) for life in lives]
-    days = [day for life in found for day in life["r"]]
-    dated = [day for life in found for day in life["dates"] or []]
+    contents = [json.loads(life) for life in lives]
+    days = [day for life in contents for day in life["r"]]
+    dates = [day for life in contents for day in life["dates"] or []]
     traces = Traces(
         days,
         Locations(lat=clock["places"]["lat"], lon=clock["places"]["lon"]),
-        users=[life["id"] for life in found for _ in life["r"]],
-        dates=dated or None,
+        users=[life["id"] for life in contents for _ in life["r"]],
+        dates=dates or None,
         **{name: clock[name] for name in ("step_minutes", "start", "tz")},
     )
     content = traces_file(traces, kind)
@@ -268,8 +268,8 @@ def _add_pool(api: FastAPI, pool: Pool, shown: Shown, owners: dict[str, Any]) ->
             raise Refused(404, "there is no such life.", code="E_LIFE")
         kind = format.value
         content = life_text(pool, rows).encode() if kind == "json" else traces_file(pool.traces.select(rows), kind)
-        named = {"content-disposition": f'attachment; filename="fake-{rows[0]}.{kind}"'}
-        return Response(content, media_type=MEDIA[kind], headers=named)
+        headers = {"content-disposition": f'attachment; filename="fake-{rows[0]}.{kind}"'}
+        return Response(content, media_type=MEDIA[kind], headers=headers)
 
 
 def _add_page(api: FastAPI) -> None:
@@ -311,11 +311,11 @@ def _add_faults(api: FastAPI) -> None:
     def other(request: Request, error: HTTPException) -> JSONResponse:
         if error.status_code == 400:  # a body that is no text, or nested too deep
             return answer(422, "E_PARAM", "the body of the request is not JSON.")
-        known = [
+        methods = [
             r.methods or set() for r in api.routes if isinstance(r, Route) and r.path_regex.match(request.url.path)
         ]
-        allowed = {"allow": ", ".join(sorted(set().union(*known)))} if error.status_code == 405 else None
-        return answer(error.status_code, "E_PATH", "there is nothing here, or not by this method.", allowed)
+        headers = {"allow": ", ".join(sorted(set().union(*methods)))} if error.status_code == 405 else None
+        return answer(error.status_code, "E_PATH", "there is nothing here, or not by this method.", headers)
 
     @api.exception_handler(Exception)  # which goes on to the guard, who says its kind on stderr
     def fault(_request: Request, _error: Exception) -> JSONResponse:

@@ -163,8 +163,8 @@ async def refuse(
 ) -> None:
     """Send an error as JSON: its code and what is wrong."""
     body = json.dumps({"error": {"code": code, "message": message}}).encode()
-    told = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode()), *(headers or [])]
-    await send({"type": "http.response.start", "status": status, "headers": told})
+    lines = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode()), *(headers or [])]
+    await send({"type": "http.response.start", "status": status, "headers": lines})
     await send({"type": "http.response.body", "body": body})
 
 

@@ -31,7 +31,7 @@ class Shown:
     def head(self) -> bytes:
         """Return clock, map, ground and ids, as JSON."""
         t = self.traces
-        told = {
+        facts = {
             "step_minutes": t.step_minutes,
             "start": t.start,
             "tz": t.tz,
@@ -41,7 +41,7 @@ class Shown:
             **page_map(t.locations),
             "lives": list(self.number),
         }
-        return _json(told)
+        return _json(facts)
 
     def day(self, n: int) -> bytes:
         """Return the n-th day of every life, as JSON: its places, [] where a life is shorter, and its date."""
@@ -64,5 +64,5 @@ def traces_file(traces: Traces, kind: str) -> bytes:
         return path.read_bytes()
 
 
-def _json(told: Any) -> bytes:
-    return json.dumps(told, separators=(",", ":")).encode()
+def _json(value: Any) -> bytes:
+    return json.dumps(value, separators=(",", ":")).encode()

@@ -108,13 +108,13 @@ class Store:
     def fill(self, pool: Pool) -> None:
         """Take in the lives of a pool, once; a store that holds another pool is refused."""
         head = header(pool)
-        told = hashlib.sha256(json.dumps(head).encode())
+        digest = hashlib.sha256(json.dumps(head).encode())
         lives = [life_text(pool, rows) for rows in pool.lives()]
         for text in sorted(lives):
-            told.update(text.encode())
+            digest.update(text.encode())
         about = {
             "format": FORMAT,
-            "pool": told.hexdigest(),
+            "pool": digest.hexdigest(),
             "head": json.dumps(head, separators=(",", ":")),
             "largest": str(max(map(len, lives))),
             "most_days": str(max(map(len, pool.lives()))),
@@ -138,29 +138,29 @@ class Store:
 
     def admit(self, digest: str, role: str, label: str = "", expires: str | None = None, *, only: bool = False) -> str:
         """Let the holder of a token in and return its id; with `only`, whoever had that role before is shut out."""
-        made = secrets.token_hex(8)
+        device = secrets.token_hex(8)
         with self.change():
             if only:
                 self.rows("UPDATE device SET revoked = 1 WHERE role = ?", role)
             today = datetime.now(UTC).date().isoformat()
-            self.rows("INSERT INTO device VALUES (?, ?, ?, ?, ?, ?, 0)", made, digest, role, label, today, expires)
-        return made
+            self.rows("INSERT INTO device VALUES (?, ?, ?, ?, ?, ?, 0)", device, digest, role, label, today, expires)
+        return device
 
     def known(self, digest: str) -> Device | None:
         """Return whose token has this digest, if it is valid."""
-        found = self.rows(
+        rows = self.rows(
             "SELECT digest, id, role, label, created, expires, revoked FROM device WHERE digest = ?", digest
         )
-        kept, *fields = found[0] if found else ("0" * 64, "", "", "", "", None, 1)
+        digest_kept, *fields = rows[0] if rows else ("0" * 64, "", "", "", "", None, 1)
         device = Device(*fields)
-        return device if compare_digest(kept, digest) and device.valid else None
+        return device if compare_digest(digest_kept, digest) and device.valid else None
 
     def revoke(self, device: str) -> bool:
         """Shut a device out for good; whether there was such a device. Its lives stay given away."""
         with self.change():
-            found = self.rows("SELECT 1 FROM device WHERE id = ? AND role = 'device'", device)
+            rows = self.rows("SELECT 1 FROM device WHERE id = ? AND role = 'device'", device)
             self.rows("UPDATE device SET revoked = 1 WHERE id = ? AND role = 'device'", device)
-        return bool(found)
+        return bool(rows)
 
     def issue(self, holder: str, size: int, *, alone: bool) -> list[str]:
         """
@@ -175,16 +175,16 @@ class Store:
         with self.change():
             if not self.rows("SELECT 1 FROM held WHERE holder = ? LIMIT 1", holder):
                 if alone:  # the order is random: the next ones are a uniform draw
-                    drawn = self.rows("SELECT place FROM life WHERE state = ? ORDER BY place LIMIT ?", FREE, size)
+                    free = self.rows("SELECT place FROM life WHERE state = ? ORDER BY place LIMIT ?", FREE, size)
                 else:
                     able = self.rows("SELECT place FROM life WHERE state < ?", ALONE)
-                    drawn = secrets.SystemRandom().sample(able, min(size, len(able)))
-                if len(drawn) < size:
+                    free = secrets.SystemRandom().sample(able, min(size, len(able)))
+                if len(free) < size:
                     raise PoolSpent(
                         f"fewer than {size} lives are left, the size of a bucket: publish a new pool, or let devices "
                         "share lives (`shared`)."
                     )
-                places = [place for (place,) in drawn]
+                places = [place for (place,) in free]
                 state = ALONE if alone else SHARED
                 self.many(
                     "INSERT INTO held VALUES (?, ?, ?, ?)",

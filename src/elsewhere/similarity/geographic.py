@@ -56,9 +56,9 @@ def distances(name: str, d: ArrayLike, n: int, highest: float = np.inf) -> Float
     if not np.all(np.isfinite(array)):
         raise InvalidParameter(f"`{name}` must hold finite distances, got NaN or infinity.", code="E_NUMBER")
     if array.min() < 0 or array.max() > highest:
-        asked = "at least 0" if np.isinf(highest) else f"in [0, {highest:g}]; divide by the diameter (E10)"
+        condition = "at least 0" if np.isinf(highest) else f"in [0, {highest:g}]; divide by the diameter (E10)"
         raise InvalidParameter(
-            f"`{name}` must be {asked}, got values from {array.min():g} to {array.max():g}.", code="E_PARAM"
+            f"`{name}` must be {condition}, got values from {array.min():g} to {array.max():g}.", code="E_PARAM"
         )
     return array
 
@@ -66,18 +66,18 @@ def distances(name: str, d: ArrayLike, n: int, highest: float = np.inf) -> Float
 def transport(p: Floats, q: Floats, d: Floats) -> float:
     """Return the optimal value for checked arguments: a linear program on the two supports."""
     i, j = np.flatnonzero(p), np.flatnonzero(q)
-    mass, wanted, cost = p[i] / p[i].sum(), q[j] / q[j].sum(), d[np.ix_(i, j)]
+    mass, demand, cost = p[i] / p[i].sum(), q[j] / q[j].sum(), d[np.ix_(i, j)]
     if len(i) == 1 or len(j) == 1:
         # all mass leaves from, or arrives at, one place: there is one joint law
-        return float(mass @ cost @ wanted)
+        return float(mass @ cost @ demand)
     try:
         from ot.lp import emd2
     except ImportError:
-        return _linear_program(mass, wanted, cost)
-    return max(0.0, float(emd2(mass, wanted, np.ascontiguousarray(cost), numItermax=10_000_000)))
+        return _linear_program(mass, demand, cost)
+    return max(0.0, float(emd2(mass, demand, np.ascontiguousarray(cost), numItermax=10_000_000)))
 
 
-def _linear_program(mass: Floats, wanted: Floats, cost: Floats) -> float:
+def _linear_program(mass: Floats, demand: Floats, cost: Floats) -> float:
     from scipy.optimize import linprog
     from scipy.sparse import eye_array, kron, vstack
 
@@ -87,7 +87,7 @@ def _linear_program(mass: Floats, wanted: Floats, cost: Floats) -> float:
     # one of the n + m marginals follows from the others; left in, its rounding could make the program infeasible
     marginals = vstack([leaves, arrives.tocsr()[:-1]], format="csr")
     unit = COST / (float(cost.max()) or 1.0)
-    amounts = np.concatenate([mass, wanted[:-1]]) * MASS
+    amounts = np.concatenate([mass, demand[:-1]]) * MASS
     best = linprog(cost.ravel() * unit, A_eq=marginals, b_eq=amounts, method="highs")
     return max(0.0, float(np.asarray(best.fun)) / (MASS * unit))
 
@@ -177,8 +177,8 @@ def expected_closeness(u: MobilityProfile, v: MobilityProfile, order: int, d: Fl
     if order == 0:
         here, there = u.pi_tau, v.pi_tau
         w = u.w
-        lived = np.flatnonzero((w > 0) & (v.visits.sum(axis=1) > 0))
-        closeness = sum(w[tau] * (1 - transport(here[tau], there[tau], between)) for tau in lived)
+        periods = np.flatnonzero((w > 0) & (v.visits.sum(axis=1) > 0))
+        closeness = sum(w[tau] * (1 - transport(here[tau], there[tau], between)) for tau in periods)
         return min(1.0, float(closeness))
     check_departures(u)
     position = {r: x for x, r in enumerate(v.support.tolist())}

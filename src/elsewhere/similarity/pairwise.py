@@ -94,8 +94,8 @@ def pairwise_geographic_similarity(
     if order == 1:
         check_departures(*everyone)
     if distance is not None:
-        checked = distances("distance", distance, everyone.R, highest=1.0)
-        work = partial(_closeness_rows, list(everyone), order, checked)
+        table = distances("distance", distance, everyone.R, highest=1.0)
+        work = partial(_closeness_rows, list(everyone), order, table)
     elif order == 0:
         work = partial(_visit_rows, visits_of(everyone, by_place=True), True)
     else:

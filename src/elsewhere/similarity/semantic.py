@@ -74,11 +74,11 @@ def common_mapping(u: MobilityProfile, v: MobilityProfile) -> tuple[float, Ints]
         r, x = np.arange(u.K), assignment(benefit)
     else:
         r, x = assignment(benefit.T), np.arange(v.K)
-    gained = benefit[r, x]
+    gains = benefit[r, x]
     sigma = np.full(u.K, -1)
     # a pair without overlap fills up the permutation, it is no evidence (E22)
-    sigma[r[gained > 0]] = x[gained > 0]
-    return min(1.0, float(gained.sum() / (lived_u.sum() * denominator[0]))), sigma
+    sigma[r[gains > 0]] = x[gains > 0]
+    return min(1.0, float(gains.sum() / (lived_u.sum() * denominator[0]))), sigma
 
 
 PROVEN = 1e-12  # a gap below this is rounding
@@ -143,9 +143,9 @@ def _table(k: Ints, weight: Counts, count: Floats) -> Table:
     n, count = len(k), np.ascontiguousarray(count)  # one layout: kernels are compiled for each
     leaving = count.sum(axis=2)
     p = np.divide(count, leaving[:, :, None], out=np.zeros_like(count), where=leaving[:, :, None] > 0)
-    ranked = p.copy()
-    ranked[:, np.arange(n), np.arange(n)] = 0
-    return Table(k, weight.astype(np.float64), count, leaving, p, -np.sort(-ranked, axis=2), _touching(count, leaving))
+    out = p.copy()
+    out[:, np.arange(n), np.arange(n)] = 0
+    return Table(k, weight.astype(np.float64), count, leaving, p, -np.sort(-out, axis=2), _touching(count, leaving))
 
 
 def _touching(count: Floats, leaving: Floats) -> Touching:
@@ -177,24 +177,24 @@ def best_mapping(
     u: MobilityProfile, v: MobilityProfile, tables_u: Tables, tables_v: Tables, rng: np.random.Generator
 ) -> tuple[float, list[Places], float]:
     """Return sim_S, one sigma per table of u, and the upper bound."""
-    value, bound, sigma = 0.0, 0.0, []
+    value, upper, sigma = 0.0, 0.0, []
     for pair, table in tables_u.items():
-        found = np.full(u.K, -1, dtype=np.int32)
-        sigma.append(found)
+        places = np.full(u.K, -1, dtype=np.int32)
+        sigma.append(places)
         if pair not in tables_v:
             continue
         other = _padded(tables_v[pair], len(table.k))
         zeroth = common_mapping(u, v)[1] if pair is None else rank_mapping(table.weight, other.weight)
-        gained, at_most, image = _search(table, other, [zeroth, _shared(u, v, table, other)], rng)
-        value += gained
-        bound += at_most
+        gain, at_most, image = _search(table, other, [zeroth, _shared(u, v, table, other)], rng)
+        value += gain
+        upper += at_most
         # places without a move in common fill up the permutation, they are no evidence (E22)
         image = image[: len(table.k)]
         shared = (table.counts > 0) & (other.counts[:, image][:, :, image] > 0)
         r = np.flatnonzero(shared.any(axis=(0, 1)) | shared.any(axis=(0, 2)))
-        found[table.k[r]] = v.support[other.k[image[r]]]
+        places[table.k[r]] = v.support[other.k[image[r]]]
     total = float(u.count.sum())
-    return min(1.0, value / total), sigma, min(1.0, bound / total)
+    return min(1.0, value / total), sigma, min(1.0, upper / total)
 
 
 def _shared(u: MobilityProfile, v: MobilityProfile, a: Table, b: Table) -> Ints:

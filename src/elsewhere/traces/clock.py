@@ -176,7 +176,7 @@ def form_of(tables: Iterable[Table], name: str, date_format: str | None = None) 
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    table, seen, above, points = None, None, [0, 0], True
+    table, example, above, points = None, None, [0, 0], True
     for table in tables:
         column = table.column(name)
         if date_format is not None or pa.types.is_timestamp(column.type) or pa.types.is_date(column.type):
@@ -200,14 +200,14 @@ def form_of(tables: Iterable[Table], name: str, date_format: str | None = None) 
         for i, side in enumerate("ab"):
             above[i] += pc.sum(pc.greater(pc.struct_field(parts, side).cast(pa.int32()), 12)).as_py() or 0
         marks = pc.drop_null(pc.unique(pc.struct_field(parts, "mark"))).to_pylist()
-        seen, points = seen or parts, points and marks == ["."]
+        example, points = example or parts, points and marks == ["."]
         if max(above) > 9 * min(above) and max(above) > 0:
             return Form(kind, day_first=above[0] > above[1])
-    if table is None or seen is None:
+    if table is None or example is None:
         return Form("iso")
     if points and max(above) == 0:
         return Form("year last", day_first=True, by_points=True)
-    raise table.refuse(_both_readings(table.shown(name), seen), "E_DATE")
+    raise table.refuse(_both_readings(table.shown(name), example), "E_DATE")
 
 
 _KINDS = {"iso": YEAR_FIRST, "digits": DIGITS, "epoch": NUMBER} | FORMS
@@ -455,10 +455,10 @@ def plan_clock(
     """
     both = "local" in roles and "utc" in roles and not {"time", "arrived"} & roles.keys()
     if both:
-        used = {"utc": roles["utc"]} if tz is not None else {"local": roles["local"], "utc": roles["utc"]}
+        by_clock = {"utc": roles["utc"]} if tz is not None else {"local": roles["local"], "utc": roles["utc"]}
     else:
         role = next(role for role in ROLES if role in roles)
-        used = {role: roles[role]}
+        by_clock = {role: roles[role]}
         if role in ("time", "arrived") and holds_time_of_day(sample, roles[role]):
             if "date" not in roles:
                 raise sample.refuse(
@@ -466,52 +466,52 @@ def plan_clock(
                     "the column of dates.",
                     "E_DATE",
                 )
-            used["date"] = roles["date"]
+            by_clock["date"] = roles["date"]
         if role == "arrived":
-            used["left"] = roles["left"]
-            if "date" in used and not holds_time_of_day(sample, roles["left"]):
+            by_clock["left"] = roles["left"]
+            if "date" in by_clock and not holds_time_of_day(sample, roles["left"]):
                 raise sample.refuse(
                     f"column {sample.shown(roles['arrived'])!r} holds clock times, and column "
                     f"{sample.shown(roles['left'])!r} does not; give `columns` left=NAME, the clock time of leaving.",
                     "E_DATE",
                 )
-    dated = [used["date"]] if "date" in used else list(used.values())
-    if "left" in used and "date" not in used and holds_time_of_day(sample, used["left"]):
-        dated.remove(used["left"])  # clock times on the days of arrivals that tell theirs
+    dated = [by_clock["date"]] if "date" in by_clock else list(by_clock.values())
+    if "left" in by_clock and "date" not in by_clock and holds_time_of_day(sample, by_clock["left"]):
+        dated.remove(by_clock["left"])  # clock times on the days of arrivals that tell theirs
     forms = {column: form_of(chain([sample], tables), column, date_format) for column in dated}
-    assumed = tuple(
+    assumptions = tuple(
         f"dates of column {sample.shown(column)!r} are read with the day first: 03.04 is 3 April (`date_format`)"
         for column, form in forms.items()
         if form.by_points
     )
-    plan = ClockPlan(used, forms, tz, date_format, notes=assumed)
-    if "local" in used and "utc" in used:
-        utc = times(sample, used["utc"], date_format=date_format, form=forms[used["utc"]])
+    plan = ClockPlan(by_clock, forms, tz, date_format, notes=assumptions)
+    if "local" in by_clock and "utc" in by_clock:
+        utc = times(sample, by_clock["utc"], date_format=date_format, form=forms[by_clock["utc"]])
         written = replace(utc, aware=True, zone="UTC").times
         return replace(plan, named=None if near is None else zone_at(*near)[0], times=written)
     clock = _written(plan, sample)
-    plan = replace(plan, times="clock" if "date" in used and "time" in used else clock.times)
+    plan = replace(plan, times="clock" if "date" in by_clock and "time" in by_clock else clock.times)
     if not clock.aware:
         if tz is not None:
             return plan
-        named = None if near is None else zone_at(*near)[0]
-        where = f"of {named}, where the coordinates lie (`tz`)" if named else "its zone is not named (`tz`)"
-        note = f"times carry no offset; they are read as the local clock{' ' if named else ', '}{where}"
-        return replace(plan, named=named, notes=(*plan.notes, note))
+        zone_name = None if near is None else zone_at(*near)[0]
+        where = f"of {zone_name}, where the coordinates lie (`tz`)" if zone_name else "its zone is not named (`tz`)"
+        note = f"times carry no offset; they are read as the local clock{' ' if zone_name else ', '}{where}"
+        return replace(plan, named=zone_name, notes=(*plan.notes, note))
     if tz is not None:
         return replace(plan, zone=tz)
     zone, notes = (None if several else clock.zone), []
     if zone not in (None, "UTC"):
         return replace(plan, zone=zone, alone=True)
     written = "have several offsets" if zone is None else "are UTC"
-    named, word = (None, "") if near is None else zone_at(*near)
-    if named:
-        notes.append(f"times {written}; days and hours are those of {named}, where the coordinates lie (`tz`)")
+    zone_name, word = (None, "") if near is None else zone_at(*near)
+    if zone_name:
+        notes.append(f"times {written}; days and hours are those of {zone_name}, where the coordinates lie (`tz`)")
     elif zone is None:
         notes.append("times have several offsets; they are shown in UTC, give `tz` for local days")
     else:
         notes.append("times are UTC, and so are days and hours; give `tz` for local ones")
-    return replace(plan, zone=named or "UTC", notes=(*plan.notes, *notes, *([word] if word else [])))
+    return replace(plan, zone=zone_name or "UTC", notes=(*plan.notes, *notes, *([word] if word else [])))
 
 
 def wall_clock(plan: ClockPlan, table: Table) -> WallClock:
@@ -588,9 +588,9 @@ def departures(plan: ClockPlan, table: Table, arrived: WallClock) -> Times:
     clock = times(table, name, date_format=plan.date_format if date != DAY_OF_ARRIVAL else None, date=date, form=form)
     if date is not None:
         # a clock time before that of the arrival is one of the next day; so is midnight after midnight
-        begun = arrived.utc if clock.aware and arrived.utc is not None else arrived.wall
-        midnight = (clock.time == begun) & (begun == begun.astype("datetime64[D]"))
-        later = (clock.time < begun) | midnight
+        start = arrived.utc if clock.aware and arrived.utc is not None else arrived.wall
+        midnight = (clock.time == start) & (start == start.astype("datetime64[D]"))
+        later = (clock.time < start) | midnight
         clock = replace(clock, time=np.where(later, clock.time + np.timedelta64(1, "D"), clock.time))
     left = _in_zone(clock.time, arrived.tz) if clock.aware and arrived.tz != "UTC" else clock.time
     if clock.aware and arrived.utc is not None:

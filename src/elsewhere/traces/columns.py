@@ -213,9 +213,9 @@ def roles_of(
     roles = {}
     for role in ROLES:
         words = SYNONYMS.get(role, "").split()
-        chosen = requested[role] if role in requested else next((by_word[w] for w in words if w in by_word), None)
-        if chosen is not None:
-            roles[role] = chosen
+        column = requested[role] if role in requested else next((by_word[w] for w in words if w in by_word), None)
+        if column is not None:
+            roles[role] = column
     if "geometry" in roles and {"lat", "lon"} <= roles.keys():
         del roles["geometry"]
     return _visits_or_fixes(roles)
@@ -271,8 +271,10 @@ def meaning_of(
             return Meaning(trip, (note,), kinds, shown=labels)
         if slots := wide_slots(names, roles):
             note = f"each row is a day: {len(slots)} columns were read as its slots"
-            kept = {role: name for role, name in roles.items() if role in ("user", "date", "trace")}
-            return Meaning(kept | {f"{WIDE}{i}": name for i, name in enumerate(slots)}, (note,), kinds, shown=labels)
+            own_roles = {role: name for role, name in roles.items() if role in ("user", "date", "trace")}
+            return Meaning(
+                own_roles | {f"{WIDE}{i}": name for i, name in enumerate(slots)}, (note,), kinds, shown=labels
+            )
         if "slot" not in roles:
             roles = _with_clocks(roles, kinds, requested, by_word, dict(zip(names, labels, strict=True)), notes)
             roles = _with_numbered_slots(roles, kinds, requested, by_word, names, records, notes)
@@ -298,8 +300,8 @@ def meaning_of(
                 roles["geometry"] = pairs[0]
                 if roles.get("place") == pairs[0]:
                     del roles["place"]
-                called = dict(zip(names, labels, strict=True))[pairs[0]]
-                notes.append(f"column {called!r} was read as latitude and longitude")
+                label = dict(zip(names, labels, strict=True))[pairs[0]]
+                notes.append(f"column {label!r} was read as latitude and longitude")
         if "category" in roles and _is_diary(roles, kinds, requested):
             roles["place"] = roles.pop("category")
             notes.append(
@@ -308,11 +310,11 @@ def meaning_of(
         return Meaning(roles, tuple(notes), kinds, shown=labels)
     if len(names) == 3 and not requested and set(kinds.values()) <= {"whole numbers", "0 or 1"} and kinds:
         return Meaning(dict(zip(("user", "slot", "place"), names, strict=True)), (), kinds, True, labels)
-    taken = {role: name for role, name in guessed(names, records, kinds, requested).items() if role not in requested}
-    if taken:
-        note = ", ".join(f"{role}={name}" for role, name in taken.items())
+    guesses = {role: name for role, name in guessed(names, records, kinds, requested).items() if role not in requested}
+    if guesses:
+        note = ", ".join(f"{role}={name}" for role, name in guesses.items())
         notes.append(f"the first line holds no names: columns were read as {note} (`columns`)")
-    return Meaning({**taken, **roles}, tuple(notes), kinds, shown=labels)
+    return Meaning({**guesses, **roles}, tuple(notes), kinds, shown=labels)
 
 
 def _with_clocks(
@@ -331,11 +333,11 @@ def _with_clocks(
             if first is None or last is None or kinds.get(first) != kinds.get(last):
                 continue
             if kinds.get(first) in INSTANTS and requested.get("time") in (None, first):
-                kept = {role: n for role, n in roles.items() if role not in ("time", "utc", "local")}
-                roles = kept | {"arrived": first, "left": last}
+                others = {role: n for role, n in roles.items() if role not in ("time", "utc", "local")}
+                roles = others | {"arrived": first, "left": last}
                 break
-    taken = {name for role, name in roles.items() if role not in ("trace", "category", "accuracy")}
-    free = [name for name in kinds if name not in taken and name not in requested.values()]
+    columns_used = {name for role, name in roles.items() if role not in ("trace", "category", "accuracy")}
+    free = [name for name in kinds if name not in columns_used and name not in requested.values()]
     days, clocks = ([n for n in free if kinds[n] == kind] for kind in ("dates", "clock times"))
     begins = roles.get("arrived") or roles.get("time")
     more: dict[str, str] = {}
@@ -443,9 +445,9 @@ def trip_roles(names: Sequence[str], roles: Mapping[str, str]) -> dict[str, str]
     both = ends[0].keys() & ends[1].keys()
     if "time" not in both or not ({"lat", "lon"} <= both or "place" in both):
         return {}
-    kept = {role: name for role, name in roles.items() if role in ("user", "accuracy")}
+    others = {role: name for role, name in roles.items() if role in ("user", "accuracy")}
     first, last = ({role: end[role] for role in AT_ITS_END if role in both} for end in ends)
-    return {**kept, **first, **{AT_ITS_END[role]: name for role, name in last.items()}}
+    return {**others, **first, **{AT_ITS_END[role]: name for role, name in last.items()}}
 
 
 def _is_diary(roles: Mapping[str, str], kinds: Mapping[str, str], requested: Mapping[str, str | None]) -> bool:
@@ -616,29 +618,29 @@ def what_is_missing(missing: Sequence[str], names: Sequence[str], meaning: Meani
             "user": ("words", "whole numbers"),
             "time": ("dates with times", "times since 1970", "clock times", "dates"),
         }.get(role, ("decimal numbers",))
-        chosen = None
+        column = None
         for kind in kinds:
             alike = [n for n in free if meaning.kinds.get(n) == kind]
             if alike:
                 # one of many would be a guess; of coordinates the first two are said in both orders
-                chosen = alike[0] if len(alike) == 1 or role in ("lat", "lon") else None
+                column = alike[0] if len(alike) == 1 or role in ("lat", "lon") else None
                 break
         if role in ("lat", "lon") and lone:
-            chosen = None
-        if chosen is not None:
-            free.remove(chosen)
-        typed = f"{role}={'NAME' if chosen is None else labels.get(chosen, chosen)}"
-        if role == "time" and chosen is not None and meaning.kinds.get(chosen) == "clock times":
+            column = None
+        if column is not None:
+            free.remove(column)
+        word = f"{role}={'NAME' if column is None else labels.get(column, column)}"
+        if role == "time" and column is not None and meaning.kinds.get(column) == "clock times":
             day = next((n for n in free if meaning.kinds.get(n) == "dates"), None)
-            typed += f",date={'NAME' if day is None else labels.get(day, day)}" if "date" not in meaning.roles else ""
-        return typed
+            word += f",date={'NAME' if day is None else labels.get(day, day)}" if "date" not in meaning.roles else ""
+        return word
 
     labels = dict(zip(names, meaning.shown or shown_names(names), strict=False))
     words = [likely(role) for role in missing]
-    typed, projected = _quoted(",".join(words)), ""
+    example, projected = _quoted(",".join(words)), ""
     if {"lat", "lon"} <= set(missing):
         a, b = (word.partition("=")[2] for word in words[-2:])
-        typed += f" (or {_quoted(f'lat={b},lon={a}')})" if a != "NAME" and b != "NAME" else ""
+        example += f" (or {_quoted(f'lat={b},lon={a}')})" if a != "NAME" and b != "NAME" else ""
         metres = [n for n in free if meaning.kinds.get(n) == LARGE or plain(n) in PROJECTED]
         if len(metres) > 1:
             which = ", ".join(repr(labels.get(n, n)) for n in metres)
@@ -646,10 +648,10 @@ def what_is_missing(missing: Sequence[str], names: Sequence[str], meaning: Meani
     also = ", or user=file if each file is one person" if "user" in missing else ""
     if "lat" in missing:
         also += f", or place={labels.get(meaning.roles['category'], 'NAME') if 'category' in meaning.roles else 'NAME'}"
-    unnamed = "" if headed else "the first line holds data, no names; "
-    seen = _seen([labels.get(n, n) for n in names], {} if headed else meaning.kinds)
-    absent = f"{unnamed}no column for {', '.join(missing)}; {seen}; {_decoded(names)}{projected}"
-    return f"{absent}give `columns` {typed}{also}."
+    no_names = "" if headed else "the first line holds data, no names; "
+    sight = _seen([labels.get(n, n) for n in names], {} if headed else meaning.kinds)
+    absent = f"{no_names}no column for {', '.join(missing)}; {sight}; {_decoded(names)}{projected}"
+    return f"{absent}give `columns` {example}{also}."
 
 
 def _quoted(words: str) -> str:
@@ -663,5 +665,5 @@ def _decoded(names: Sequence[str]) -> str:
 
 
 def _seen(names: Sequence[str], kinds: Mapping[str, str]) -> str:
-    listed = [f"{n} {kinds[n]}" if n in kinds else repr(n) for n in names[:MOST_SHOWN] if n != FILE]
-    return f"columns seen: {', '.join(listed)}{' ...' if len(names) > MOST_SHOWN else ''}"
+    words = [f"{n} {kinds[n]}" if n in kinds else repr(n) for n in names[:MOST_SHOWN] if n != FILE]
+    return f"columns seen: {', '.join(words)}{' ...' if len(names) > MOST_SHOWN else ''}"

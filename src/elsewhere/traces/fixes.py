@@ -279,10 +279,10 @@ def stretched(visits: Fixes, width: int, name: str) -> tuple[Fixes, int]:
     user, at = visits.user[visit[order]], slot[order]
     best = np.ones(len(order), dtype=bool)
     best[1:] = (user[1:] != user[:-1]) | (at[1:] != at[:-1])
-    chosen = order[best]
-    moment = (till[chosen] - 1).astype("datetime64[us]")
-    won = visits.select(visit[chosen])
-    return replace(won, wall=moment, utc=None, until=None), len(visits) - len(np.unique(visit[chosen]))
+    rows = order[best]
+    moment = (till[rows] - 1).astype("datetime64[us]")
+    won = visits.select(visit[rows])
+    return replace(won, wall=moment, utc=None, until=None), len(visits) - len(np.unique(visit[rows]))
 
 
 def cleaned(
@@ -302,7 +302,7 @@ def cleaned(
     if many and few_points(fixes, MOST_GRID_CELLS):
         metres = 0.0  # what somebody has made is not to be mixed
     ends = np.unique(np.append(np.searchsorted(np.cumsum(n), np.arange(BATCH, n.sum(), BATCH)) + 1, len(n)))
-    fixed: Counter[str] = Counter()
+    repairs: Counter[str] = Counter()
     jumps = fast = rows = calm = 0
     cleaned: list[Fixes] = []
     for begin, end in pairwise([0, *ends.tolist()]):
@@ -311,14 +311,14 @@ def cleaned(
         if len(part) == 0:
             continue
         part, doubles = _in_order(part)
-        fixed.update(doubles)
+        repairs.update(doubles)
         stay, remain = without_jumps(part, seconds_since_1970(_instant(part)))
         rows, jumps, fast = rows + len(part), jumps + int((~stay).sum()), fast + remain
         part = part if stay.all() else part.select(stay)
         if part.utc is not None:
             slot = grouped(part.user, seconds_since_1970(part.wall) // width)[2]
             again = _second_passing(slot, part.wall - part.utc)
-            fixed["second passing of the doubled hour"] += int(again.sum())
+            repairs["second passing of the doubled hour"] += int(again.sum())
             part = part.select(~again) if again.any() else part
         if jitter and part.lat is not None and part.lon is not None:
             lat, lon, there = anchored(part.user, seconds_since_1970(_instant(part)), part.lat, part.lon)
@@ -334,7 +334,7 @@ def cleaned(
     columns: dict[str, Any] = {
         column: np.concatenate([each.columns()[column] for each in cleaned]) for column in cleaned[0].columns()
     }
-    return replace(cleaned[0], **columns), dict(fixed), jumps, fast, calm / max(1, rows)
+    return replace(cleaned[0], **columns), dict(repairs), jumps, fast, calm / max(1, rows)
 
 
 def reduced(fixes: Fixes, width: int, metres: float, box: Box | None) -> Fixes:
@@ -362,10 +362,10 @@ def reduced(fixes: Fixes, width: int, metres: float, box: Box | None) -> Fixes:
     )
     order = np.lexsort((second, slot))
     last = order[np.flatnonzero(np.append(np.diff(slot[order]), 1))]
-    chosen = np.union1d(first, last)
-    weight = np.zeros(len(chosen), dtype=np.int64)
-    weight[np.searchsorted(chosen, first)] = count
-    return replace(fixes.select(chosen), count=weight)
+    rows = np.union1d(first, last)
+    weight = np.zeros(len(rows), dtype=np.int64)
+    weight[np.searchsorted(rows, first)] = count
+    return replace(fixes.select(rows), count=weight)
 
 
 def _in_order(fixes: Fixes) -> tuple[Fixes, dict[str, int]]:
@@ -453,10 +453,10 @@ def few_points(entries: Fixes | Slots, most: int) -> bool:
     """Tell whether there are at most `most` different points: then somebody has made places of them already."""
     if entries.lat is None or entries.lon is None or entries.place is not None:
         return False
-    seen: NDArray[np.complex128] = np.empty(0, dtype=np.complex128)
+    points: NDArray[np.complex128] = np.empty(0, dtype=np.complex128)
     for at in range(0, len(entries), POINTS):
         some = slice(at, at + POINTS)
-        seen = np.unique(np.append(seen, np.unique(as_keys(entries.lat[some], entries.lon[some]))))
-        if len(seen) > most:
+        points = np.unique(np.append(points, np.unique(as_keys(entries.lat[some], entries.lon[some]))))
+        if len(points) > most:
             return False
     return True

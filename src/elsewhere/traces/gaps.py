@@ -9,6 +9,7 @@ who can be used at all: `people_by_gap` says how many people each length keeps.
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from elsewhere.errors import InvalidTraces
 from elsewhere.traces.model import Floats, Ints, Mask, in_space, on_globe
@@ -264,7 +265,7 @@ def filled(
         runs, second, off, width, policy, rungs, user=user, observed=observed, min_coverage=min_coverage
     )
     if longest is None:
-        longest = next(gap for gap, kept in people.items() if kept >= ENOUGH * max(people.values()))
+        longest = next(gap for gap, number in people.items() if number >= ENOUGH * max(people.values()))
     slots, by_before = filled_slots(runs, *fillable(runs, second, off, width, longest, policy), width)
     source = np.where(by_before, slots.before, slots.after)
     if policy == "interpolate":
@@ -279,5 +280,20 @@ def most_common(slot: Ints, place: Ints, weight: Ints) -> tuple[Ints, Ints]:
     pairs, first, group = np.unique(slot * R + place, return_index=True, return_inverse=True)
     count = np.bincount(group, weight, len(pairs))
     order = np.lexsort((first, -count, pairs // R))
-    taken, best = np.unique(pairs[order] // R, return_index=True)
-    return taken, pairs[order][best] % R
+    slots, best = np.unique(pairs[order] // R, return_index=True)
+    return slots, pairs[order][best] % R
+
+
+def hold_places(r: ArrayLike) -> Ints:
+    """
+    Return the rows with every missing slot (-1) at the last known place, or at the first one before it is known.
+
+    Rows without any place stay as they are.
+    """
+    places = np.asarray(r, dtype=np.int64)
+    if places.min(initial=0) >= 0:
+        return places
+    known = places >= 0
+    last = np.maximum.accumulate(np.where(known, np.arange(places.shape[1]), -1), axis=1)
+    last = np.where(last < 0, known.argmax(axis=1)[:, None], last)
+    return np.take_along_axis(places, last, axis=1)

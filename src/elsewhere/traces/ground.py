@@ -215,25 +215,25 @@ def drawn_lines(
 
     `placed` turns longitude and latitude into the units of the picture, which reaches from `low` to `high`.
     """
-    made = {}
+    lines = {}
     for layer, pieces in outlines(box, wide_km).items():
         if layer == "land":
-            made[layer] = [ring for each in pieces if len(ring := clip_ring(placed(each), low, high))]
+            lines[layer] = [ring for each in pieces if len(ring := clip_ring(placed(each), low, high))]
         else:
-            made[layer] = [piece for each in pieces for piece in clip_line(placed(each), low, high)]
-    return _thin(made)
+            lines[layer] = [piece for each in pieces for piece in clip_line(placed(each), low, high)]
+    return _thin(lines)
 
 
 def _thin(lines: dict[str, list[Floats]]) -> dict[str, list[Floats]]:
     """Return outlines without what the picture cannot show, on a coarser grid while they have too many points."""
     grid = GRID
     while True:
-        made = {
+        layers = {
             layer: [t for p in pieces if len(t := thinned(p, grid)) >= (3 if layer == "land" else 2)]
             for layer, pieces in lines.items()
         }
-        if sum(len(p) for pieces in made.values() for p in pieces) <= MOST_POINTS or grid > 100:
-            return made
+        if sum(len(p) for pieces in layers.values() for p in pieces) <= MOST_POINTS or grid > 100:
+            return layers
         # islets go first: a ring smaller than the grid is a point
         grid *= 1.5
         lines = {n: [p for p in pieces if n != "land" or np.ptp(p, axis=0).max() > grid] for n, pieces in lines.items()}

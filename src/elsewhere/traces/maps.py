@@ -131,10 +131,10 @@ def read_places(source: Any, *, encoding: str = "utf-8") -> Map:
     ids = roles.get("place") or roles.get("user")
     if ids is None:
         return Map(locations)
-    code, known = labels(table, ids)
-    if np.any(code < 0) or len(known) < table.rows:
+    code, words = labels(table, ids)
+    if np.any(code < 0) or len(words) < table.rows:
         raise table.refuse(f"column {ids!r} must hold one id per place, no two equal.", "E_INDEX")
-    names = [known[c] for c in code]
+    names = [words[c] for c in code]
     return Map(locations.called(names=names), {name: row for row, name in enumerate(names)})
 
 
@@ -497,11 +497,11 @@ def towns(user: Ints, slot: Ints, cell: Ints, x: Floats) -> Mask:
     inside = np.zeros(n, dtype=bool)
     for _ in range(MOST_TOWNS + 1):
         # rounded, so that equal towns are equal whatever the order of a sum; of equals the first in the order of cells
-        held = np.round(np.bincount(a, np.where(inside, 0, share)[b], minlength=n), 12)
-        best = int(np.argmax(held))
+        people_held = np.round(np.bincount(a, np.where(inside, 0, share)[b], minlength=n), 12)
+        best = int(np.argmax(people_held))
         settled = np.bincount(user, part * inside[cell])[everybody] > 0.5 / len(everybody) + 1e-12
         nearly_all = share[inside].sum() >= MOST_SLOTS_IN - 1e-12 and np.mean(settled) >= MOST_PEOPLE_IN
-        if held[best] == 0 or (nearly_all and held[best] < A_TOWN):
+        if people_held[best] == 0 or (nearly_all and people_held[best] < A_TOWN):
             return inside
         inside[b[a == best]] = True
     return np.ones(n, dtype=bool)
@@ -531,8 +531,8 @@ class Moves:
             here, there = (locations.nearest(in_space(*point.T))[0] for point in self.points)
             return matrix_of(here, there, len(locations))
         assert self.ids is not None  # noqa: S101 - one of the two
-        named = locations.names if locations.names is not None else [str(place) for place in range(len(locations))]
-        here, there = (numbers_of(side, named) for side in self.ids)
+        names = locations.names if locations.names is not None else [str(place) for place in range(len(locations))]
+        here, there = (numbers_of(side, names) for side in self.ids)
         known = (here >= 0) & (there >= 0)
         if not known.any():
             why = (
@@ -589,8 +589,8 @@ def read_moves(source: Any, *, encoding: str = "utf-8") -> Moves:
         )
     sides = []
     for name in BY_ID:
-        code, known = labels(table, plain[name])
+        code, words = labels(table, plain[name])
         if (code < 0).any():
             raise table.refuse(f"column {name!r} must hold an id in every row.", CODE, int(np.argmax(code < 0)))
-        sides.append(np.array(known, dtype=object)[code])
+        sides.append(np.array(words, dtype=object)[code])
     return Moves(ids=(sides[0], sides[1]))

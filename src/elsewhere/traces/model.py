@@ -494,9 +494,9 @@ class Traces:
                 f"{L} slots of {step_minutes:g} minutes are more than the day of their date.", code="E_SHAPE"
             )
         clock_minutes(start)
-        seen = None if evidence is None else Evidence.of(evidence).by_rows()
-        if seen is not None:
-            seen.check(N, L, len(locations))
+        sparse = None if evidence is None else Evidence.of(evidence).by_rows()
+        if sparse is not None:
+            sparse.check(N, L, len(locations))
         for name, value in (
             ("r", places),
             ("locations", locations),
@@ -506,7 +506,7 @@ class Traces:
             ("step_minutes", float(step_minutes)),
             ("start", start),
             ("tz", tz),
-            ("evidence", seen),
+            ("evidence", sparse),
         ):
             object.__setattr__(self, name, value)
 
@@ -605,14 +605,14 @@ def users_per_place(user: Ints, r: Places | Ints, R: int) -> Ints:
 
 def _chosen(name: str, numbers: ArrayLike, size: int, code: str) -> Ints:
     """Return the numbers in 0 .. size - 1, or a mask of that size, as numbers; at least one."""
-    chosen = np.asarray(numbers)
-    if chosen.dtype == bool and chosen.shape == (size,):
-        chosen = np.flatnonzero(chosen)
-    if chosen.size == 0:
+    rows = np.asarray(numbers)
+    if rows.dtype == bool and rows.shape == (size,):
+        rows = np.flatnonzero(rows)
+    if rows.size == 0:
         raise InvalidTraces(f"`{name}` chooses nothing.", code="E_EMPTY")
-    if chosen.ndim != 1 or chosen.dtype.kind not in "iu" or chosen.min() < 0 or chosen.max() >= size:
+    if rows.ndim != 1 or rows.dtype.kind not in "iu" or rows.min() < 0 or rows.max() >= size:
         raise InvalidParameter(f"`{name}` must hold numbers in 0 .. {size - 1}, or a mask of {size}.", code=code)
-    return chosen.astype(np.int64)
+    return rows.astype(np.int64)
 
 
 def place_numbers(r: ArrayLike, R: int, name: str = "r") -> Places:
@@ -667,9 +667,9 @@ def _number_users(labels: Sequence[Any] | NDArray[Any]) -> tuple[Ints, tuple[Any
 
 def zone_of(name: str) -> tzinfo:
     """Return the zone of an IANA name, or of "UTC+05:30" or "+05:30"; anything else is refused (E_TZ)."""
-    fixed = re.fullmatch(r"(?:UTC)?([+-]\d\d:\d\d)", name) if isinstance(name, str) else None
+    offset = re.fullmatch(r"(?:UTC)?([+-]\d\d:\d\d)", name) if isinstance(name, str) else None
     try:
-        return timezone(timedelta(seconds=offset_seconds(fixed[1]))) if fixed else ZoneInfo(name)
+        return timezone(timedelta(seconds=offset_seconds(offset[1]))) if offset else ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, TypeError, OSError):
         raise InvalidParameter(
             f'`tz` must be an IANA zone such as "Europe/Zurich", or an offset "+02:00", got {name!r}.', code="E_TZ"
@@ -692,8 +692,8 @@ def zones_at(lat: NDArray[np.float64], lon: NDArray[np.float64]) -> list[str] | 
     except ImportError:
         return None
     valid = np.flatnonzero((np.abs(lat) <= 90) & (np.abs(lon) <= 180))
-    chosen = valid[np.linspace(0, len(valid) - 1, min(ASKED, len(valid))).astype(np.int64)] if len(valid) else valid
-    zones = [get_tz(float(lon[i]), float(lat[i])) or "" for i in chosen]
+    sample = valid[np.linspace(0, len(valid) - 1, min(ASKED, len(valid))).astype(np.int64)] if len(valid) else valid
+    zones = [get_tz(float(lon[i]), float(lat[i])) or "" for i in sample]
     return ["" if zone.startswith("Etc/") else zone for zone in zones]
 
 

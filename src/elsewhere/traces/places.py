@@ -137,8 +137,8 @@ def reduce_places(locations: Locations, visits: Ints, *, cells: int) -> tuple[Lo
     if len(locations) <= cells:
         return locations, np.arange(len(locations))
     x, into = _merge(_points(locations), visits.astype(np.float64), cells)
-    kept, becomes = np.unique(into, return_inverse=True)
-    return _placed(locations, x[kept], kept, becomes)
+    survivors, becomes = np.unique(into, return_inverse=True)
+    return _placed(locations, x[survivors], survivors, becomes)
 
 
 def share_places(locations: Locations, place: Ints, user: Ints, *, cells: int) -> tuple[Locations, Ints]:
@@ -177,12 +177,12 @@ def share_places(locations: Locations, place: Ints, user: Ints, *, cells: int) -
     require_whole("cells", cells, 1)
     n = len(locations)
     x, into = _join(_points(locations), place, user, min(SHARED, len(np.unique(user)) // 2))
-    kept, becomes = np.unique(into, return_inverse=True)
-    if len(kept) > cells:
-        visitors = users_per_place(user, becomes[place][:, None], len(kept))
-        x[kept], again = _merge(x[kept], visitors.astype(np.float64), cells)
-        kept, becomes = np.unique(kept[again][becomes], return_inverse=True)
-    return _placed(locations, x[kept], kept, becomes.reshape(n))
+    survivors, becomes = np.unique(into, return_inverse=True)
+    if len(survivors) > cells:
+        visitors = users_per_place(user, becomes[place][:, None], len(survivors))
+        x[survivors], again = _merge(x[survivors], visitors.astype(np.float64), cells)
+        survivors, becomes = np.unique(survivors[again][becomes], return_inverse=True)
+    return _placed(locations, x[survivors], survivors, becomes.reshape(n))
 
 
 def _join(x: Floats, place: Ints, user: Ints, least: int) -> tuple[Floats, Ints]:

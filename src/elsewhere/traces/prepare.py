@@ -172,11 +172,6 @@ class Settings:
         """Return the longest gap to be filled, in seconds; None where the people decide it."""
         return None if self.max_gap == "auto" else seconds_of("max_gap", self.max_gap)
 
-    def require_equal_slots(self) -> None:
-        """Refuse slots of fixes that do not divide the day."""
-        if SECONDS_PER_DAY % self.width:
-            raise InvalidParameter(f"`step` must divide the day into equal slots, got {self.step!r}.")
-
     def made_of(self, entries: Fixes | Slots) -> str:
         """Return what places are made of: `places`, or of few points, which somebody has made already, these alone."""
         if self.places != "shared" or self.cells is None or not few_points(entries, self.cells):
@@ -218,14 +213,14 @@ def prepare_fixes(fixes: Fixes, settings: Settings, so_far: Preparation) -> tupl
     places = settings.made_of(fixes)
     raw = evidence or settings.regions is not None or places == "stays" or fixes.word is not None
     jitter = places == "shared" and fixes.place is None and not evidence
-    fixes, fixed, jumps, fast, calm = cleaned(
+    fixes, repairs, jumps, fast, calm = cleaned(
         fixes, width, None if raw else settings.grid_metres, settings.box, jitter, name
     )
-    fixed["visits too short for a slot of their own"] = short
+    repairs["visits too short for a slot of their own"] = short
     since_1970 = seconds_since_1970(fixes.wall) // width
     area, off, nowhere, notes = _on_map(fixes, since_1970, settings.map, settings, name)
     notes += _on_jitter(calm)
-    dropped = {"E_SPEED": jumps, "E_NULL_ISLAND": int(fixes.weight()[nowhere].sum())}
+    losses = {"E_SPEED": jumps, "E_NULL_ISLAND": int(fixes.weight()[nowhere].sum())}
     if nowhere.any():
         fixes, off = fixes.select(~nowhere), off[~nowhere]
 
@@ -255,9 +250,9 @@ def prepare_fixes(fixes: Fixes, settings: Settings, so_far: Preparation) -> tupl
         way = on_the_way(fill.slots, second, fixes.lat, fixes.lon, width)
     located = locate(fixes, off, second, way, area, places, settings, name)
     r = fill.r
-    taken, winner = most_common(slot[~off], located.place[~off], weight[~off])
+    slots_used, winner = most_common(slot[~off], located.place[~off], weight[~off])
     # a slot in which most fixes are outside the map stays unknown
-    r.reshape(-1)[taken] = np.where(fill.outside.reshape(-1)[taken], -1, winner)
+    r.reshape(-1)[slots_used] = np.where(fill.outside.reshape(-1)[slots_used], -1, winner)
     observed = r >= 0
     r[fill.slots.row, fill.slots.slot] = located.place[fill.source] if way is None else located.on_the_way
     uncertain = None
@@ -265,7 +260,7 @@ def prepare_fixes(fixes: Fixes, settings: Settings, so_far: Preparation) -> tupl
         uncertain = (row[~off], of_day[~off], fixes.lat[~off], fixes.lon[~off], fixes.accuracy[~off])
     if fast:
         notes.append(f"{fast} steps of more than {LEAST_JUMP_KM:.0f} km are faster than any airliner; they are kept")
-    dropped["outside the map"] = int(weight[off].sum())
+    losses["outside the map"] = int(weight[off].sum())
     return _finish(
         fill,
         observed,
@@ -278,7 +273,7 @@ def prepare_fixes(fixes: Fixes, settings: Settings, so_far: Preparation) -> tupl
         all_places=(fixes.locations is not None and settings.cells is None) or settings.regions is not None,
         uncertain=uncertain,
         settings=settings,
-        so_far=_counted(so_far, settings, dropped, fixed, located, fill, area, notes),
+        so_far=_counted(so_far, settings, losses, repairs, located, fill, area, notes),
     )
 
 
@@ -308,35 +303,35 @@ def prepare_slots(
         notes += _on_jitter(calm)
     located = locate(slots, off | nowhere, None, None, area, places, settings, name)
     place = located.place
-    taken, kept = np.unique(slot, return_index=True)
-    conflict = int((place[kept][np.searchsorted(taken, slot)] != place).sum())
+    slots_used, entry = np.unique(slot, return_index=True)
+    conflict = int((place[entry][np.searchsorted(slots_used, slot)] != place).sum())
     if conflict > MOST_CONFLICTS * len(slots):
         raise InvalidTraces(
             f"{name}: {conflict} of {len(slots)} rows put a user at two places in one slot. If users have "
             "several days, name the column that tells them apart: `columns`, date=NAME or trace=NAME.",
             code="E_CONFLICT",
         )
-    fixed = {"repeated": len(slots) - len(taken) - conflict, "contradicted": conflict}
-    if len(taken) < len(slots):
-        notes.append(f"{len(slots) - len(taken):,} rows give a slot of a user again, and the first one counts")
+    repairs = {"repeated": len(slots) - len(slots_used) - conflict, "contradicted": conflict}
+    if len(slots_used) < len(slots):
+        notes.append(f"{len(slots) - len(slots_used):,} rows give a slot of a user again, and the first one counts")
     off &= ~nowhere
-    known, outside = place[kept] >= 0, off[kept]
+    known, outside = place[entry] >= 0, off[entry]
     seen = known | outside
     refuse_slots(n_rows, L, name)
     if not aligned:
         whole = np.zeros(n_rows * L, dtype=bool)
-        whole[taken[known]] = True
+        whole[slots_used[known]] = True
         _refuse_disjoint(whole.reshape(-1, L), settings.min_coverage, name)
     user, date = slots.user[first], None if slots.date is None else slots.date[first]
     rows = _days_in_a_row(user, date, L * width)
-    owner, day = rows[taken[seen] // L].T
+    owner, day = rows[slots_used[seen] // L].T
     fill = filled(
         (n_rows, L),
-        taken[seen],
+        slots_used[seen],
         outside[seen],
         rows,
         owner,
-        day * SECONDS_PER_DAY + taken[seen] % L * width + width // 2,
+        day * SECONDS_PER_DAY + slots_used[seen] % L * width + width // 2,
         np.ones(int(seen.sum()), dtype=np.int64),
         user=user,
         width=width,
@@ -346,10 +341,10 @@ def prepare_slots(
         min_coverage=settings.min_coverage,
     )
     r = fill.r
-    r.reshape(-1)[taken[known]] = place[kept][known]
+    r.reshape(-1)[slots_used[known]] = place[entry][known]
     observed = r >= 0
-    r[fill.slots.row, fill.slots.slot] = place[kept][seen][fill.source]
-    dropped = {"E_NULL_ISLAND": int(nowhere.sum()), "outside the map": int(off.sum())}
+    r[fill.slots.row, fill.slots.slot] = place[entry][seen][fill.source]
+    losses = {"E_NULL_ISLAND": int(nowhere.sum()), "outside the map": int(off.sum())}
     return _finish(
         fill,
         observed,
@@ -362,7 +357,7 @@ def prepare_slots(
         all_places=named or settings.regions is not None,
         uncertain=None,
         settings=settings,
-        so_far=_counted(so_far, settings, dropped, fixed, located, fill, area, notes),
+        so_far=_counted(so_far, settings, losses, repairs, located, fill, area, notes),
     )
 
 
@@ -418,8 +413,8 @@ def _on_map(
     if here and where == "auto" and area.by == "whole":
         # nobody else is anywhere near
         here = bool(np.any((np.abs(lat[located]) < NEAR_ZERO) & (np.abs(lon[located]) < NEAR_ZERO)))
-    kept = f"{int(zero.sum())} rows lie at 0, 0, mostly a sign of no position; a `box` drops them"
-    return area, off, zero & (not here), [kept] if here else []
+    note = f"{int(zero.sum())} rows lie at 0, 0, mostly a sign of no position; a `box` drops them"
+    return area, off, zero & (not here), [note] if here else []
 
 
 def locate(
@@ -528,7 +523,7 @@ def _finish(
     """Drop thin days or users and unvisited places that are not given, merge places, and count everything."""
     enough, so_far = _days_kept(fill, observed, entries, user, dates, width, settings, so_far)
     seen = int(observed.sum() + fill.outside.sum())
-    gone = len(np.setdiff1d(user[fill.outside.any(axis=1)], user[(fill.r >= 0).any(axis=1)]))
+    users_outside = len(np.setdiff1d(user[fill.outside.any(axis=1)], user[(fill.r >= 0).any(axis=1)]))
     r, observed, row = fill.r[enough], observed[enough], np.flatnonzero(enough)
     known = r >= 0
     locations, number, visited, notes = _fewer_places(located, r, user[row], all_places)
@@ -536,10 +531,10 @@ def _finish(
     if entries.word is not None:
         words = Words(entries.user, number[located.place], entries.word, entries.words)
         locations = locations.called(**majority(words, len(locations)))
-        named = [word for word in locations.categories or () if word]
+        categories = [word for word in locations.categories or () if word]
         notes.append(
-            f"{len(named)} of {len(locations)} places have a category, that of most people there; "
-            f"{len(set(named))} differ"
+            f"{len(categories)} of {len(locations)} places have a category, that of most people there; "
+            f"{len(set(categories))} differ"
         )
     evidence = None
     if uncertain is not None:
@@ -561,7 +556,7 @@ def _finish(
         evidence=evidence,
     )
     visitors = traces.visitors()
-    made = replace(
+    report = replace(
         so_far,
         users=traces.U,
         users_dropped=so_far.users_dropped - traces.U,
@@ -574,7 +569,7 @@ def _finish(
         places=len(locations),
         places_rare=int(((visitors > 0) & (visitors < MANY_ENOUGH)).sum()),  # E31
     )
-    return traces, replace(made, notes=(*made.notes, *notes, *_notes(made, seen, gone)))
+    return traces, replace(report, notes=(*report.notes, *notes, *_notes(report, seen, users_outside)))
 
 
 def _days_kept(

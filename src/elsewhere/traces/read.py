@@ -16,6 +16,7 @@ from elsewhere.traces.clock import holds_time_of_day
 from elsewhere.traces.columns import CELL, WIDE, check_columns, meaning_of
 from elsewhere.traces.fixes import Fixes, Preparation
 from elsewhere.traces.formats import open_parts
+from elsewhere.traces.gaps import SECONDS_PER_DAY
 from elsewhere.traces.maps import (
     Map,
     parsed_box,
@@ -185,12 +186,12 @@ def read_traces(
 
     """
     refuse_pool(source)
-    kept = kept_in(source)
-    if kept is not None:
+    own_format = kept_in(source)
+    if own_format is not None:
         # prepared before: everything is decided, and stays as it is
-        source, step, tz, locations = kept.path, kept.step, kept.tz, Map(kept.locations)
+        source, step, tz, locations = own_format.path, own_format.step, own_format.tz, Map(own_format.locations)
         cells, columns = None, None
-        options |= {"start": kept.start, "gaps": "hold", "max_gap": 0, "min_coverage": 0.0, "map": "whole"}
+        options |= {"start": own_format.start, "gaps": "hold", "max_gap": 0, "min_coverage": 0.0, "map": "whole"}
         options |= {"regions": None, "box": None}
     reading = _checked(options, tz, columns)
     encoding, date_format, max_bad = reading["encoding"], reading["date_format"], reading["max_bad"]
@@ -239,10 +240,10 @@ def read_traces(
         # a day of grace: a wall clock may be ahead of UTC (B31)
         latest=None if reading["any_date"] else np.datetime64(datetime.now(UTC).replace(tzinfo=None), "us") + A_DAY,
     )
-    traces, prepared = _prepared(shape, parts, own_map, settings, start, aligned=kept is not None)
+    traces, preparation = _prepared(shape, parts, own_map, settings, start, aligned=own_format is not None)
     if report is not None:
-        report(replace(prepared, notes=(*prepared.notes, *notes)))
-    return traces if kept is None else traces.on(kept.locations)
+        report(replace(preparation, notes=(*preparation.notes, *notes)))
+    return traces if own_format is None else traces.on(own_format.locations)
 
 
 def _prepared(
@@ -252,26 +253,27 @@ def _prepared(
     if "slot" in shape.roles:
         base = 1 if shape.table.format == "sglt" else 0
         width = None if settings.step == "auto" else settings.width
-        slots, counted = slots_of(shape, own_map, width, start, base=base)
-        return prepare_slots(slots, settings, replace(counted, by="slots"), aligned=aligned)
+        slots, counts = slots_of(shape, own_map, width, start, base=base)
+        return prepare_slots(slots, settings, replace(counts, by="slots"), aligned=aligned)
     # the sample has told what there is: all that can be refused is, before the input is read
     settings = replace(settings, step="20min") if settings.step == "auto" else settings
-    settings.require_equal_slots()
-    fixes, counted = fixes_of(shape, parts, own_map, accuracy=settings.evidence)
-    counted = replace(counted, notes=(*counted.notes, *_pace(fixes, settings.width)))
+    if SECONDS_PER_DAY % settings.width:
+        raise InvalidParameter(f"`step` must divide the day into equal slots, got {settings.step!r}.")
+    fixes, counts = fixes_of(shape, parts, own_map, accuracy=settings.evidence)
+    counts = replace(counts, notes=(*counts.notes, *_pace(fixes, settings.width)))
     if own_map is not None:
         settings = replace(settings, cells=None)
-    handed = [fixes]
+    parts_left = [fixes]
     del fixes  # so that they can go as soon as they are reduced
-    return prepare_fixes(handed.pop(), settings, counted)
+    return prepare_fixes(parts_left.pop(), settings, counts)
 
 
 def _checked(options: ReadingOptions, tz: str | None, columns: Any) -> dict[str, Any]:
     """Return the further keywords with their defaults; what no input can make right is refused before one is read."""
-    known = [*ReadingOptions.__annotations__, *inspect.signature(read_traces).parameters]
+    names = [*ReadingOptions.__annotations__, *inspect.signature(read_traces).parameters]
     for name in options:
-        if name not in known:
-            near = get_close_matches(name, known, n=1)
+        if name not in names:
+            near = get_close_matches(name, names, n=1)
             perhaps = f", perhaps `{near[0]}`" if near else ""
             fault = f"`{name}` is no keyword of read_traces{perhaps}; see help(read_traces)."
             raise InvalidParameter(fault, code="E_CALL")

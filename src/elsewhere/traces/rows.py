@@ -146,10 +146,10 @@ class Shape:
         if columns.get("user") == FILE:
             columns["user"] = next(n for n in ("user", "user of the file") if n not in names)
         if extra and tabular:
-            listed = ", ".join(map(repr, extra[:5])) + (" ..." if len(extra) > 5 else "")
+            listing = ", ".join(map(repr, extra[:5])) + (" ..." if len(extra) > 5 else "")
             notes = [
                 *notes,
-                f"{counted(len(extra), 'column')} {'was' if len(extra) == 1 else 'were'} not read: {listed}",
+                f"{counted(len(extra), 'column')} {'was' if len(extra) == 1 else 'were'} not read: {listing}",
             ]  # the output will not have them
         # a name that could be somebody's data must not become one of the output
         named = tabular and not any(self.table.shown(n) != n for n in role_of)
@@ -243,10 +243,10 @@ def number_places(
     """
     missing = names.index("-1") if "-1" in names else -1
     codes = np.where(codes == missing, -1, codes)
-    used = np.unique(codes[codes >= 0])
-    if len(used) == 0:
+    places = np.unique(codes[codes >= 0])
+    if len(places) == 0:
         raise shape.table.refuse("no row has a place.", "E_EMPTY")
-    whole = all(names[c].isascii() and names[c].removeprefix("-").isdigit() for c in used)
+    whole = all(names[c].isascii() and names[c].removeprefix("-").isdigit() for c in places)
     number = np.full(len(names) + 1, -1, dtype=np.int64)  # of each label; the last entry is that of -1
 
     def refuse(label: int, what: str) -> Exception:
@@ -254,32 +254,32 @@ def number_places(
         return shape.table.refuse(what, "E_INDEX", row)
 
     if own_map is not None and own_map.number is not None and not base:
-        for c in used:
+        for c in places:
             if names[c] not in own_map.number:
                 raise refuse(c, "a place that is not among the locations.")
             number[c] = own_map.number[names[c]]
         return own_map.locations, number[codes]
     if own_map is None and "x" in shape.roles:
-        number[used] = np.arange(len(used))
-        cells = [names[c] for c in used]
+        number[places] = np.arange(len(places))
+        cells = [names[c] for c in places]
         return Locations(xy=[[*map(float, cell.split(","))] for cell in cells], names=cells), number[codes]
     if own_map is None and here is not None:
-        group = np.searchsorted(used, codes)
+        group = np.searchsorted(places, codes)
         seen = codes >= 0
-        lat, lon = mean_points(here[0][seen], here[1][seen], group[seen], len(used))
-        number[used] = np.arange(len(used))
-        return Locations(lat, lon, names=[names[c] for c in used]), number[codes]
+        lat, lon = mean_points(here[0][seen], here[1][seen], group[seen], len(places))
+        number[places] = np.arange(len(places))
+        return Locations(lat, lon, names=[names[c] for c in places]), number[codes]
     if not whole:
         if own_map is not None:
-            raise refuse(int(used[0]), "a place that is no number; `locations` without ids are numbered from 0.")
-        number[used] = np.arange(len(used))
-        return Locations(n=len(used), names=[names[c] for c in used]), number[codes]
-    values = [int(names[c]) for c in used]
-    if own_map is None and max(values) >= max(PLAIN_NUMBERS, 10 * len(used)):
-        number[used] = np.arange(len(used))
-        return Locations(n=len(used), names=[names[c] for c in used]), number[codes]
+            raise refuse(int(places[0]), "a place that is no number; `locations` without ids are numbered from 0.")
+        number[places] = np.arange(len(places))
+        return Locations(n=len(places), names=[names[c] for c in places]), number[codes]
+    values = [int(names[c]) for c in places]
+    if own_map is None and max(values) >= max(PLAIN_NUMBERS, 10 * len(places)):
+        number[places] = np.arange(len(places))
+        return Locations(n=len(places), names=[names[c] for c in places]), number[codes]
     R = max(values) - base + 1 if own_map is None else len(own_map.locations)
-    for c, value in zip(used, values, strict=True):
+    for c, value in zip(places, values, strict=True):
         if not base <= value < base + R:
             hint = "; are they counted from 1?" if not base and min(values) >= 1 and max(values) == R else ""
             raise refuse(int(c), f"a place outside {base} .. {base + R - 1}{hint}.")
@@ -349,8 +349,8 @@ def _gathered(
 ) -> tuple[Fixes, Preparation]:
     """Return the good rows of all tables as fixes, times read as planned."""
     tally, ids = Tally(), {"user": _Ids(), "place": _Ids(), "word": _Ids()}
-    kept: dict[str, list[NDArray[Any]]] = {}
-    fixed: Counter[str] = Counter()
+    parts_of: dict[str, list[NDArray[Any]]] = {}
+    repairs: Counter[str] = Counter()
     table_notes: dict[str, set[str]] = {}
     clocks: list[WallClock] = []
     files: set[str] = set()
@@ -364,13 +364,13 @@ def _gathered(
             table_notes.setdefault(note, set())
         n += len(row["user"])
         for name, values in row.items():
-            kept.setdefault(name, []).append(values)
+            parts_of.setdefault(name, []).append(values)
         refuse_rows(n, parts.name)
         if 2 * sum(tally.dropped.values()) > tally.rows > MANY:
             tally.check(shape.max_bad)  # it will not get better
         clocks.append(replace(clock, wall=clock.wall[:0], utc=None))
-        fixed.update(clock.fixed)
-        fixed.update(table.fixed)
+        repairs.update(clock.fixed)
+        repairs.update(table.fixed)
         for note in table.notes:
             table_notes.setdefault(note, set()).add(table.name)
     tally.check(shape.max_bad)
@@ -380,7 +380,7 @@ def _gathered(
     ]
     all_notes += [*(shape.table.meaning.notes if shape.table.meaning is not None else ()), *plan.notes]
     tz, zone_notes = zone_of_all(plan, clocks)
-    columns = {name: np.concatenate(kept.pop(name)) for name in list(kept)}  # pieces go as soon as they are joined
+    columns = {name: np.concatenate(parts_of.pop(name)) for name in list(parts_of)}  # pieces go once joined
     user, user_ids = ids["user"].sorted(columns["user"])
     lat, lon = columns.get("lat"), columns.get("lon")
     here = None if lat is None or lon is None else (lat, lon)
@@ -415,7 +415,7 @@ def _gathered(
         words=categories,
         until=columns.get("until"),
     )
-    return fixes, shape.counted(tally, dict(fixed), tz, plan.times, [*notes, *_look_alikes(user_ids)])
+    return fixes, shape.counted(tally, dict(repairs), tz, plan.times, [*notes, *_look_alikes(user_ids)])
 
 
 def _good_rows(
@@ -534,7 +534,7 @@ def slots_of(
         refuse_positions(shape, position)
         for code, fault in position_faults(position).items():
             faults[code] = (fault & (codes >= 0)) | faults.get(code, np.False_)
-    clock, written = _clock_of_slots(shape)
+    clock, clock_notes = _clock_of_slots(shape)
     date = None
     if "date" in roles:
         date = times(table, roles["date"], date_format=shape.date_format).time.astype("datetime64[D]")
@@ -550,12 +550,12 @@ def slots_of(
     width, notes = (width, []) if width is not None else _slot_width(slot, wall, shape.max_bad)
     trace = labels(table, roles["trace"])[0][good] if "trace" in roles else None
     here = None if position is None else (position[0][good], position[1][good])
-    begun = _day_begun(wall, slot, width)
-    row_key, date = _rows(user, slot, None if date is None else date[good], trace, begun)
-    if date is None and trace is None and begun is None:
+    starts = _day_begun(wall, slot, width)
+    row_key, date = _rows(user, slot, None if date is None else date[good], trace, starts)
+    if date is None and trace is None and starts is None:
         where = codes[good] if here is None else np.unique(as_keys(*here), return_inverse=True)[1]
-        row_key, noted = _days_in_order(user, slot, where)
-        notes += noted
+        row_key, more_notes = _days_in_order(user, slot, where)
+        notes += more_notes
     locations, place = None, None
     if "place" in roles:
         locations, place = number_places(shape, good, codes[good], place_names, own_map, here, base)
@@ -579,9 +579,9 @@ def slots_of(
         word=None if word is None else word[good],
         words=categories,
     )
-    fixed = {**table.fixed, **(clock.fixed if clock is not None else {})}
+    repairs = {**table.fixed, **(clock.fixed if clock is not None else {})}
     notes = [*table.notes, *(table.meaning.notes if table.meaning is not None else ()), *notes, *_look_alikes(names)]
-    return slots, shape.counted(tally, fixed, "UTC" if clock is None else clock.tz, written, notes)
+    return slots, shape.counted(tally, repairs, "UTC" if clock is None else clock.tz, clock_notes, notes)
 
 
 def long_table(table: Table, roles: Mapping[str, str]) -> tuple[Table, dict[str, str], str | None, int | None]:
@@ -606,24 +606,24 @@ def long_table(table: Table, roles: Mapping[str, str]) -> tuple[Table, dict[str,
     columns: dict[str, Any] = {
         name: table.encoded(name).take(line) for role, name in roles.items() if role in ("user", "date", "trace")
     }
-    kept = {role: name for role, name in roles.items() if role in ("user", "date", "trace")}
-    if not {"date", "trace"} & kept.keys():
-        user, _ = labels(table, kept["user"])
+    own_roles = {role: name for role, name in roles.items() if role in ("user", "date", "trace")}
+    if not {"date", "trace"} & own_roles.keys():
+        user, _ = labels(table, own_roles["user"])
         if len(np.unique(user)) < n:
-            kept["trace"], columns["day"] = "day", line
+            own_roles["trace"], columns["day"] = "day", line
     texts = []
     for name in slots:
-        code, known = labels(table, name)
-        texts.append(np.array([*known, "\ufffd", ""], dtype=object)[code])
+        code, words = labels(table, name)
+        texts.append(np.array([*words, "\ufffd", ""], dtype=object)[code])
     columns |= {"slot": np.repeat(np.arange(L), n), "location": pa.array(np.concatenate(texts), pa.string())}
-    kept |= {"slot": "slot", "place": "location"}
-    meaning = Meaning(kept, table.meaning.notes if table.meaning is not None else ())
+    own_roles |= {"slot": "slot", "place": "location"}
+    meaning = Meaning(own_roles, table.meaning.notes if table.meaning is not None else ())
     origin = line if table.origin is None else table.origin[line]
     long = replace(table, columns=columns, rows=n * L, names=tuple(columns), meaning=meaning, origin=origin)
     if ":" not in slots[0]:
-        return long, kept, None, None
+        return long, own_roles, None, None
     first, second = (clock_minutes(name.removesuffix(":00") if name.count(":") == 2 else name) for name in slots[:2])
-    return long, kept, clock_text(first), 60 * (second - first)
+    return long, own_roles, clock_text(first), 60 * (second - first)
 
 
 def _clock_of_slots(shape: Shape) -> tuple[WallClock | None, str]:

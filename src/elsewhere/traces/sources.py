@@ -166,10 +166,10 @@ def memory() -> int:
 
 def refuse_rows(rows: int, name: str, each: int = BYTES_A_ROW) -> None:
     """Refuse a table that would not fit into memory, at `each` bytes a row (B10, B43)."""
-    needed, there = rows * each, memory()
-    if needed > there:
+    need, there = rows * each, memory()
+    if need > there:
         raise InvalidTraces(
-            f"{name}: {rows} rows need about {needed / 2**30:.0f} GiB of memory, and there are {there / 2**30:.0f}; "
+            f"{name}: {rows} rows need about {need / 2**30:.0f} GiB of memory, and there are {there / 2**30:.0f}; "
             "read it in parts.",
             code="E_TOO_LARGE",
         )
@@ -302,8 +302,8 @@ def _unpacked(file: Any, source: Source) -> Iterator[bytes | None]:
     """Return what a gzip file holds, in pieces; the last is None if it is cut off and may be."""
     size = 0
     try:
-        with gzip.GzipFile(fileobj=file) as packed:
-            while part := packed.read1(CHUNK):  # what is there before a cut, and not all or nothing
+        with gzip.GzipFile(fileobj=file) as stream:
+            while part := stream.read1(CHUNK):  # what is there before a cut, and not all or nothing
                 size += len(part)
                 if size > MAX_BYTES or (size > BOMB[0] and size > BOMB[1] * source.size):
                     raise InvalidTraces(f"{source.name} unpacks to more than {size >> 30} GiB.", code="E_TOO_LARGE")
@@ -347,6 +347,6 @@ def encoding_of(first: bytes, encoding: str) -> str:
     """Return the encoding of a text: the one its mark of byte order names, else the caller's, which must be known."""
     marks = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
     try:
-        return next((known for mark, known in marks.items() if first.startswith(mark)), codecs.lookup(encoding).name)
+        return next((name for mark, name in marks.items() if first.startswith(mark)), codecs.lookup(encoding).name)
     except (LookupError, TypeError):
         raise InvalidParameter(f"`encoding` must be a known text encoding, got {encoding!r}.") from None

@@ -234,7 +234,7 @@ def joined_tables(tables: list[Table], name: str, notes: Sequence[str] = ()) -> 
     meaning = first.meaning
     if meaning is not None:
         meaning = meaning._replace(roles={role: n for role, n in meaning.roles.items() if n in names})
-    fixed = {what: sum(t.fixed.get(what, 0) for t in tables) for t in tables for what in t.fixed}
+    repairs = {what: sum(t.fixed.get(what, 0) for t in tables) for t in tables for what in t.fixed}
     unequal = sum(t.unequal for t in tables)
     return Table(
         name,
@@ -247,7 +247,7 @@ def joined_tables(tables: list[Table], name: str, notes: Sequence[str] = ()) -> 
         files=files,
         unequal=unequal,
         meaning=meaning,
-        fixed=fixed,
+        fixed=repairs,
     )
 
 
@@ -317,10 +317,10 @@ def labels(table: Table, name: str) -> tuple[Ints, tuple[str, ...]]:
             column = column.cast(pa.string())
         except pa.ArrowException:
             raise table.refuse(f"column {table.shown(name)!r} holds no ids.", "E_USER") from None
-    encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
-    encoded = encoded.unify_dictionaries().combine_chunks()
-    values = encoded.dictionary.to_pylist()
-    if pa.types.is_floating(encoded.dictionary.type):
+    dictionary = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+    dictionary = dictionary.unify_dictionaries().combine_chunks()
+    values = dictionary.dictionary.to_pylist()
+    if pa.types.is_floating(dictionary.dictionary.type):
         # whole numbers that met a missing value on their way through a frame
         if any(v == v and abs(v) >= SAFE_WHOLE for v in values):
             raise table.refuse(
@@ -328,17 +328,17 @@ def labels(table: Table, name: str) -> tuple[Ints, tuple[str, ...]]:
             )
         values = ["" if v != v else str(int(v)) if v == int(v) else repr(v) for v in values]
     text = ["" if v is None else str(v) for v in values]
-    codes = np.asarray(encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False), dtype=np.int64)
+    codes = np.asarray(dictionary.indices.fill_null(-1).to_numpy(zero_copy_only=False), dtype=np.int64)
     too_long = [i for i, v in enumerate(text) if len(v) > LONGEST_LABEL]
     if too_long:
         row = int(np.flatnonzero(np.isin(codes, too_long))[0])
         raise table.refuse(f"an id of more than {LONGEST_LABEL} characters.", "E_USER", row)
     spoilt = {v for v in text if UNREADABLE.search(v)}
-    known = [v for v in dict.fromkeys(text) if v and v not in spoilt]
-    known = sorted_labels(known)
-    number = {v: i for i, v in enumerate(known)}
+    words = [v for v in dict.fromkeys(text) if v and v not in spoilt]
+    words = sorted_labels(words)
+    number = {v: i for i, v in enumerate(words)}
     rank = np.array([*(number.get(v, -2 if v in spoilt else -1) for v in text), -1], dtype=np.int64)
-    return rank[codes], tuple(known)
+    return rank[codes], tuple(words)
 
 
 def words(table: Table, name: str | None) -> tuple[Ints | None, tuple[str, ...]]:
@@ -350,10 +350,10 @@ def words(table: Table, name: str | None) -> tuple[Ints | None, tuple[str, ...]]
     if name is None:
         return None, ()
     try:
-        code, known = labels(table, name)
+        code, distinct = labels(table, name)
     except InvalidTraces:
         return None, ()
-    return (np.maximum(code, -1), known) if known else (None, ())
+    return (np.maximum(code, -1), distinct) if distinct else (None, ())
 
 
 def sorted_labels(known: Iterable[str]) -> list[str]:

@@ -109,9 +109,9 @@ class First:
             return placed_traces, (*notes, *more)
         merged = self.made.places < self.made.places_found
         if (merged or self.made.places_by in ("stays", "points")) and report.places_found <= on.R:
-            placed = self._on_places(source)
-            if placed is not None:
-                return placed, notes
+            traces = self._on_places(source)
+            if traces is not None:
+                return traces, notes
         if merged:
             return self._where_it_went(fine, what, notes)
         placed_traces, more = onto(fine, on, what, cut=self._cut)
@@ -190,14 +190,14 @@ class First:
         """Return each cell at the place that the nearest cell of the first source became."""
         on, cells = self.traces, self._cells
         if cells is None:
-            placed, more = onto(fine, on, what, cut=self._cut)
-            return placed, (*notes, *more)
+            traces, more = onto(fine, on, what, cut=self._cut)
+            return traces, (*notes, *more)
         first, becomes = cells
         if same_map(fine.locations, first.locations) and np.array_equal(fine.r, first.r):
             return fine.on(on.locations, on.r), notes  # the same content: the same places
-        visited = np.flatnonzero(becomes >= 0)
-        near, km = first.locations.select(visited).nearest(fine.locations.points())
-        cell = visited[near]
+        places = np.flatnonzero(becomes >= 0)
+        near, km = first.locations.select(places).nearest(fine.locations.points())
+        cell = places[near]
         # a name says which place it is even where its coordinates were measured otherwise
         visited_names = [
             name if at >= 0 else "" for name, at in zip(first.locations.names or (), becomes, strict=False)
@@ -206,12 +206,12 @@ class First:
         if not _same_names(fine.locations, first.locations, called):
             called[:] = -1
         cell, km = np.where(called >= 0, called, cell), np.where(called >= 0, 0.0, km)
-        placed, more = _put(fine, on.locations, becomes[cell], km, what, cut=self._cut)
-        return placed, (*notes, *more)
+        traces, more = _put(fine, on.locations, becomes[cell], km, what, cut=self._cut)
+        return traces, (*notes, *more)
 
 
-def _says(made: Preparation, what: str) -> bool:
-    return any(note.startswith(what) for note in made.notes)
+def _says(report: Preparation, what: str) -> bool:
+    return any(note.startswith(what) for note in report.notes)
 
 
 def _read(source: Any, keywords: Mapping[str, Any]) -> tuple[Traces, Preparation]:
@@ -248,8 +248,8 @@ def onto(
     here, there = traces.locations, like.locations
     if same_map(here, there):
         return traces, ()
-    if named := _by_name(traces, like, what):
-        return named
+    if by_name := _by_name(traces, like, what):
+        return by_name
     if (here.lat is not None and there.lat is not None) or (here.xy is not None and there.xy is not None):
         return _put(traces, there, *there.nearest(here.points()), what, cut=cut)
     if numbered and here.names is None and there.names is None and not here.has_coordinates:
@@ -279,9 +279,9 @@ def _by_name(traces: Traces, like: Traces, what: str) -> tuple[Traces, tuple[str
     if all(names is None for names, _ in sides) or any(names is None and located for names, located in sides):
         return None
     own, others = (each.names or tuple(str(i) for i in range(len(each))) for each in (here, there))
-    visited = np.unique(traces.r[traces.r >= 0])
+    places = np.unique(traces.r[traces.r >= 0])
     place = numbers_of(own, others)
-    known, unknown = visited[place[visited] >= 0], visited[place[visited] < 0]
+    known, unknown = places[place[places] >= 0], places[place[places] < 0]
     if len(known) == 0 or not _same_names(here, there, place):
         return None  # another set of names altogether
     if here.has_coordinates and there.has_coordinates:
@@ -293,12 +293,12 @@ def _by_name(traces: Traces, like: Traces, what: str) -> tuple[Traces, tuple[str
     if len(unknown) and there.has_coordinates:
         if not here.has_coordinates:
             raise InvalidTraces(
-                f"{what}: {len(unknown)} of its {len(visited)} places are not among those of the real traces; give the "
+                f"{what}: {len(unknown)} of its {len(places)} places are not among those of the real traces; give the "
                 "places of both with `locations`, a table of id, lat and lon.",
                 code="E_MISMATCH",
             )
         place[unknown] = there.nearest(here.points()[unknown])[0]
-        notes = (f"{what}: {len(unknown)} of its {len(visited)} places are new; each counts as the nearest known one.",)
+        notes = (f"{what}: {len(unknown)} of its {len(places)} places are new; each counts as the nearest known one.",)
     elif len(unknown):
         place[unknown] = len(there) + np.arange(len(unknown))
         where = Locations(n=len(there) + len(unknown), names=[*others, *(own[i] for i in unknown)])
@@ -469,7 +469,7 @@ def read_apart(
     *,
     key: bytes,
     report: Callable[[Preparation], None] | None = None,
-    joined: Callable[[Traces], Traces] | None = None,
+    join: Callable[[Traces], Traces] | None = None,
     **options: Any,
 ) -> Traces:
     """
@@ -486,7 +486,7 @@ def read_apart(
         32 bytes of the operating system, to be forgotten.
     report
         As for `read_traces`.
-    joined
+    join
         What is to be done to the map before others are read on it, from traces of people who are no seeds to traces on
         another map.
 
@@ -501,7 +501,7 @@ def read_apart(
     of_others = reports[0]
     if of_others.places_by in OF_OTHERS or of_others.by == "slots":
         return read_traces(source, report=report, **options)
-    fewer = others if joined is None else joined(others)
+    fewer = others if join is None else join(others)
     place = FoundMap(
         fewer.locations,
         (),

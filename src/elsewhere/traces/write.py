@@ -11,7 +11,6 @@ Prepared traces are kept in a folder that `read_traces` reads back to the last b
 
 import csv
 import gzip
-import hashlib
 import io
 import json
 import re
@@ -26,6 +25,7 @@ from xml.sax.saxutils import escape
 
 import numpy as np
 
+from elsewhere.checkpoint import file_digest
 from elsewhere.errors import InvalidParameter, InvalidTraces, OutputRefused, require_choice
 from elsewhere.files import read_index, write_files
 from elsewhere.traces.clock import TIMES_AS, Times
@@ -232,10 +232,10 @@ def _names(traces: Traces, ids: Sequence[Any] | None) -> list[str]:
 
 def _number_in_user(names: list[str]) -> Ints:
     """Return 0 for the first row of a user, 1 for the second, ..."""
-    seen: dict[str, int] = {}
+    next_number: dict[str, int] = {}
     number = np.empty(len(names), dtype=np.int64)
     for row, name in enumerate(names):
-        number[row] = seen[name] = seen.get(name, -1) + 1
+        number[row] = next_number[name] = next_number.get(name, -1) + 1
     return number
 
 
@@ -409,8 +409,8 @@ def _stamps(time: Times, *, between: str = "T", after: str = "") -> list[str]:
     moments, of = np.unique(time, return_inverse=True)  # many lines have one
     whole = np.all(np.isnat(moments) | (moments == moments.astype("datetime64[s]")))
     text = np.datetime_as_string(moments, unit="s" if whole else "us").tolist()
-    shown = ["" if stamp == "NaT" else stamp.replace("T", between) + after for stamp in text]
-    return [shown[i] for i in of.tolist()]
+    texts = ["" if stamp == "NaT" else stamp.replace("T", between) + after for stamp in text]
+    return [texts[i] for i in of.tolist()]
 
 
 def _csv(table: list[tuple[str, str, Any]], delimiter: str) -> bytes:
@@ -432,11 +432,11 @@ def _quoted(text: str, delimiter: str) -> str:
 def _text(role: str, values: Any, delimiter: str) -> list[str]:
     if isinstance(values, Stamps):
         return values.text()
-    given, quoted = values.tolist(), role == "user" or values.dtype == object
+    items, quoted = values.tolist(), role == "user" or values.dtype == object
     # many lines have one value
-    known = {value for value in given if value == value}
-    shown = {value: _quoted(_harmless(value), delimiter) if quoted else str(value) for value in known}
-    return ["" if value != value else shown[value] for value in given]
+    distinct = {value for value in items if value == value}
+    text_of = {value: _quoted(_harmless(value), delimiter) if quoted else str(value) for value in distinct}
+    return ["" if value != value else text_of[value] for value in items]
 
 
 def _harmless(label: str) -> str:
@@ -468,9 +468,9 @@ def _sglt(traces: Traces, path: Path, *, one_user_per_row: bool) -> dict[str, by
     if not one_user_per_row and traces.U < len(traces):
         raise OutputRefused("SGLT knows one trace per user; select one row of each, or give `ids`.")
     row, slot = np.nonzero(traces.r >= 0)
-    place, called = traces.r[row, slot], _called(traces)
-    if not traces.locations.has_coordinates and called.dtype != object:
-        place = called[place]  # no file of places says what a number means: it is the input's
+    place, names = traces.r[row, slot], _called(traces)
+    if not traces.locations.has_coordinates and names.dtype != object:
+        place = names[place]  # no file of places says what a number means: it is the input's
     lines = [f"{u},{t},{r}\n" for u, t, r in zip(row + 1, slot + 1, place + 1, strict=True)]
     files = {path.name: "".join(lines).encode()}
     if traces.locations.has_coordinates:
@@ -508,12 +508,12 @@ def _features(
     """Return a feature per row, with `more` coordinates of each instant and what is `extra` of a line."""
     lat, lon = (np.round(side, 6) for side in _degrees(traces))
     features = []
-    for name, known in zip(names, _stretches(traces, entries), strict=True):
-        line = [[float(lon[entries.place[i]]), float(lat[entries.place[i]]), *more(i)] for i in known]
+    for name, stretch in zip(names, _stretches(traces, entries), strict=True):
+        line = [[float(lon[entries.place[i]]), float(lat[entries.place[i]]), *more(i)] for i in stretch]
         shape: dict[str, Any] = {"type": "LineString", "coordinates": line}
         if len(line) == 1:
             shape = {"type": "Point", "coordinates": line[0]}
-        properties = {"uid": name, **extra(known)}
+        properties = {"uid": name, **extra(stretch)}
         features.append({"type": "Feature", "geometry": shape if line else None, "properties": properties})
     return json.dumps({"type": "FeatureCollection", "features": features}, separators=(",", ":"))
 
@@ -525,9 +525,9 @@ def _gpx(traces: Traces, names: list[str], entries: Entries) -> str:
     stamps = _stamps(entries.utc, after="Z")
     lines = ['<?xml version="1.0" encoding="UTF-8"?>']
     lines.append('<gpx version="1.1" creator="elsewhere" xmlns="http://www.topografix.com/GPX/1/1">')
-    for name, known in zip(names, _stretches(traces, entries), strict=True):
+    for name, stretch in zip(names, _stretches(traces, entries), strict=True):
         lines.append(f"<trk><name>{escape(NOT_IN_XML.sub('?', name))}</name>")
-        for segment in np.split(known, np.flatnonzero(np.diff(known) > 1) + 1):
+        for segment in np.split(stretch, np.flatnonzero(np.diff(stretch) > 1) + 1):
             points = [f"{at[entries.place[i]]}{stamps[i]}</time></trkpt>" for i in segment]
             lines += ["<trkseg>", *points, "</trkseg>"]
         lines.append("</trk>")
@@ -548,7 +548,7 @@ class Kept:
     locations: Locations
 
 
-def keep_traces(traces: Traces, prepared: Preparation, folder: Path) -> list[str]:
+def keep_traces(traces: Traces, preparation: Preparation, folder: Path) -> list[str]:
     """Write prepared traces into a folder; the names of the files. Evidence is not kept."""
     columns = {"user": "uid"}
     if traces.dates is not None:
@@ -574,8 +574,8 @@ def keep_traces(traces: Traces, prepared: Preparation, folder: Path) -> list[str
         "start": traces.start,
         "tz": traces.tz,
         "places": traces.R,
-        "prepared": prepared.to_dict(),
-        "files": {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in names},
+        "prepared": preparation.to_dict(),
+        "files": {name: file_digest(folder / name) for name in names},
     }
     write_files(folder, {INDEX: (json.dumps(index, indent=1, allow_nan=False) + "\n").encode()})
     return [*names, INDEX]
@@ -651,11 +651,11 @@ def _checked(folder: Path, name: str, index: dict[str, Any]) -> Kept:
     try:
         if index["format"] != FORMAT:
             raise InvalidTraces(f"{INDEX} has another format than {FORMAT}, which this version reads.", code="E_FORMAT")
-        wanted = [name, *(["locations.csv"] if "locations.csv" in index["files"] else [])]
-        for each in wanted:
-            if hashlib.sha256((folder / each).read_bytes()).hexdigest() != index["files"][each]:
+        names = [name, *(["locations.csv"] if "locations.csv" in index["files"] else [])]
+        for each in names:
+            if file_digest(folder / each) != index["files"][each]:
                 raise InvalidTraces(f"{each} is not the file that {INDEX} names; prepare it again.", code="E_CHANGED")
-        locations = _read_places(folder / "locations.csv") if len(wanted) > 1 else Locations(n=index["places"])
+        locations = _read_places(folder / "locations.csv") if len(names) > 1 else Locations(n=index["places"])
         len(locations)  # a damaged index may name more than can be counted
         step = timedelta(minutes=float(index["step_minutes"]))
         return Kept(folder / name, step, str(index["start"]), str(index["tz"]), locations)

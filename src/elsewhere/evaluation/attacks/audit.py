@@ -83,12 +83,12 @@ def order_tells(seed: Ints, rng: np.random.Generator) -> tuple[float, float, flo
         return information(part, group), float((order[1:] == order[:-1]).mean()) if n > 1 else 0.0
 
     blocks, twins = told(seed)
-    shuffled = np.array([told(rng.permutation(seed)) for _ in range(SHUFFLES)])
+    by_chance = np.array([told(rng.permutation(seed)) for _ in range(SHUFFLES)])
     # a list in order, or in which the fakes of one seed stand together
-    beyond = [(shuffled[:, i] >= value).sum() for i, value in enumerate((blocks, twins))]
-    p = min(1.0, 2 * (1 + min(beyond)) / (SHUFFLES + 1)) if shuffled.std() > 0 else 1.0
-    chance = float(shuffled[:, 0].mean())
-    together = max(0.0, twins - float(shuffled[:, 1].mean())) * math.log2(max(2, int(seed.max()) + 1))
+    beyond = [(by_chance[:, i] >= value).sum() for i, value in enumerate((blocks, twins))]
+    p = min(1.0, 2 * (1 + min(beyond)) / (SHUFFLES + 1)) if by_chance.std() > 0 else 1.0
+    chance = float(by_chance[:, 0].mean())
+    together = max(0.0, twins - float(by_chance[:, 1].mean())) * math.log2(max(2, int(seed.max()) + 1))
     return max(0.0, blocks - chance, together), chance, float(p)
 
 
@@ -112,21 +112,21 @@ def side_channel(inputs: AttackInputs) -> Finding:
     if inputs.listed or inputs.pool is not None:
         bits["order"], chance, p["order"] = order_tells(_published(inputs, owner), rng)
     if inputs.listed and inputs.pool is None:
-        made = per_seed[per_seed > 0]
-        bits["count"], p["count"] = scatter_tells(made, float(made.mean()))
+        numbers = per_seed[per_seed > 0]
+        bits["count"], p["count"] = scatter_tells(numbers, float(numbers.mean()))
     if inputs.attempts is not None and len(inputs.attempts) == len(per_seed):
         used = per_seed > 0
-        tries, needed = inputs.attempts[used], per_seed[used]
-        rate = min(1.0, needed.sum() / max(1, tries.sum()))
+        tries, passes = inputs.attempts[used], per_seed[used]
+        rate = min(1.0, passes.sum() / max(1, tries.sum()))
         # tries for a given number of fakes at one acceptance for all: negative binomial
-        bits["tries"], p["tries"] = scatter_tells(tries, float(needed.mean() * (1 - rate) / rate**2))
-    told = {name: bits[name] for name in bits if p[name] <= CHANCE}
-    main = max(told.values(), default=0.0)
-    worst = max(told, key=lambda name: told[name], default="")
-    if told:
+        bits["tries"], p["tries"] = scatter_tells(tries, float(passes.mean() * (1 - rate) / rate**2))
+    leaks = {name: bits[name] for name in bits if p[name] <= CHANCE}
+    main = max(leaks.values(), default=0.0)
+    worst = max(leaks, key=lambda name: leaks[name], default="")
+    if leaks:
         words = (
-            f"What tells the seeds of the fakes: {', '.join(told)} ({main:.2f} bits by {worst}). Shuffle them, make as "
-            "many of every seed, never export the tries."
+            f"What tells the seeds of the fakes: {', '.join(leaks)} ({main:.2f} bits by {worst}). Shuffle them, make "
+            "as many of every seed, never export the tries."
         )
     elif bits:
         words = f"The seeds of the fakes are not told, beyond chance, by: {', '.join(bits)}."
@@ -138,7 +138,7 @@ def side_channel(inputs: AttackInputs) -> Finding:
         control=0.0,
         baseline=chance,
         bar=0.0,
-        passed=not told if bits else None,
+        passed=not leaks if bits else None,
         reachable=True,
         words=words,
         details={"bits": bits, "p": p},
@@ -149,9 +149,9 @@ def _published(inputs: AttackInputs, owner: Ints) -> Ints:
     """Return the seeds in the order in which the fakes are published: that of the pool where there is one."""
     if inputs.pool is None:
         return owner[_first_days(inputs.life)]
-    known = {row.tobytes(): int(seed) for row, seed in zip(np.ascontiguousarray(inputs.fakes), owner, strict=True)}
+    seed_of = {row.tobytes(): int(seed) for row, seed in zip(np.ascontiguousarray(inputs.fakes), owner, strict=True)}
     rows = np.ascontiguousarray(inputs.pool.r.astype(np.int64))
-    return np.array([known.get(row.tobytes(), -1) for row in rows[_first_days(inputs.pool.user)]], dtype=np.int64)
+    return np.array([seed_of.get(row.tobytes(), -1) for row in rows[_first_days(inputs.pool.user)]], dtype=np.int64)
 
 
 def _first_days(life: Ints) -> Ints:
@@ -181,8 +181,8 @@ def behind_decoys(attack: str) -> Callable[[AttackInputs], Finding]:
     def attempt(inputs: AttackInputs) -> Finding:
         from elsewhere.evaluation.lbs import findings
 
-        found: Finding = getattr(findings, f"attack_{attack}")(inputs)
-        return found
+        finding: Finding = getattr(findings, f"attack_{attack}")(inputs)
+        return finding
 
     return attempt
 
@@ -241,19 +241,19 @@ def run(attack: str, inputs: AttackInputs) -> Finding:
     seeds = _run(attack, inputs)
     if attack not in EVERYBODY or not inputs.roles:
         return seeds
-    found: dict[str, Finding | str] = {SEEDS: seeds}
+    by_role: dict[str, Finding | str] = {SEEDS: seeds}
     for role, there in inputs.roles.items():
         try:
-            found[role] = there if isinstance(there, str) else replace(EVERYBODY[attack](there), title=seeds.title)
+            by_role[role] = there if isinstance(there, str) else replace(EVERYBODY[attack](there), title=seeds.title)
         except CannotRun as error:
-            found[role] = f"it needs {error.args[0]}"
-    ran = {role: f for role, f in found.items() if isinstance(f, Finding) and f.status == RUN}
+            by_role[role] = f"it needs {error.args[0]}"
+    ran = {role: f for role, f in by_role.items() if isinstance(f, Finding) and f.status == RUN}
     worst = min(ran, key=lambda role: (WORST.index(ran[role].outcome), -_beyond_chance(ran[role])), default=SEEDS)
     head = ran.get(worst, seeds)
-    told = {role: _of_role(f, SEEDS if role == SEEDS else inputs.roles[role]) for role, f in found.items()}
+    roles = {role: _of_role(f, SEEDS if role == SEEDS else inputs.roles[role]) for role, f in by_role.items()}
     beside = f" (The worst of {len(ran)} roles: {worst}.)" if len(ran) > 1 else ""
     return replace(
-        head, words=f"{head.words}{beside}", details={**seeds.details, **head.details, "role": worst, "roles": told}
+        head, words=f"{head.words}{beside}", details={**seeds.details, **head.details, "role": worst, "roles": roles}
     )
 
 
@@ -267,14 +267,14 @@ def _beyond_chance(f: Finding) -> float:
     return max(0.0, (f.main or 0.0) - chance) / max(half, 1e-9)
 
 
-def _of_role(found: Finding | str, inputs: AttackInputs | str) -> dict[str, Any]:
+def _of_role(outcome: Finding | str, inputs: AttackInputs | str) -> dict[str, Any]:
     """Return the figures of one role, or why there is no verdict."""
-    if isinstance(found, str) or found.status != RUN:
-        why = found if isinstance(found, str) else f"it needs {found.needs}"
+    if isinstance(outcome, str) or outcome.status != RUN:
+        why = outcome if isinstance(outcome, str) else f"it needs {outcome.needs}"
         return {"outcome": NO_VERDICT, "words": f"No verdict: {why}."}
     names = ("main", "interval", "control", "baseline", "bar", "passed", "outcome", "words")
     people = {} if isinstance(inputs, str) else {"people": inputs.seeds.U}
-    return {**people, **{name: found.to_dict()[name] for name in names}}
+    return {**people, **{name: outcome.to_dict()[name] for name in names}}
 
 
 def _run(attack: str, inputs: AttackInputs) -> Finding:
@@ -285,9 +285,9 @@ def _run(attack: str, inputs: AttackInputs) -> Finding:
     missing = [f"`{name}`" for name in needs if name not in inputs.given]
     if missing:
         # a copy of somebody's day is one whoever it was made from
-        found = copied_days(inputs) if attack == "A1" else None
-        if found is not None:
-            return replace(found, title=title)
+        finding = copied_days(inputs) if attack == "A1" else None
+        if finding is not None:
+            return replace(finding, title=title)
         return not_run(attack, title, " and ".join(missing))
     try:
         return replace(attempt(inputs), title=title)
@@ -327,12 +327,12 @@ class AuditResult:
     @property
     def unjudged(self) -> tuple[str, ...]:
         """Return a sentence for every role in the file on which there is no verdict, with the reason."""
-        said: dict[str, list[str]] = {}
+        reasons: dict[str, list[str]] = {}
         for f in self.findings:
-            for role, told in (f.details.get("roles") or {}).items():
-                if told["outcome"] == NO_VERDICT and role != SEEDS:
-                    said.setdefault(f"{role}: {told['words'][:1].lower()}{told['words'][1:]}", []).append(f.id)
-        return tuple(f"of the {words[:-1]} ({', '.join(ids)})." for words, ids in said.items())
+            for role, outcome in (f.details.get("roles") or {}).items():
+                if outcome["outcome"] == NO_VERDICT and role != SEEDS:
+                    reasons.setdefault(f"{role}: {outcome['words'][:1].lower()}{outcome['words'][1:]}", []).append(f.id)
+        return tuple(f"of the {words[:-1]} ({', '.join(ids)})." for words, ids in reasons.items())
 
     def in_words(self) -> str:
         """
@@ -405,26 +405,26 @@ def in_one_sentence(outcomes: Mapping[str, str]) -> str:
 
 
 def _counted(outcomes: Mapping[str, str]) -> str:
-    found: dict[str, list[str]] = {}
+    ids: dict[str, list[str]] = {}
     for attack, outcome in outcomes.items():
-        known = (LEARNT, WITHIN, NOTHING, UNCLEAR, FOR_REVIEW)
-        found.setdefault(outcome if outcome in known else NOT_RUN, []).append(attack)
-    more, within = found.get(LEARNT, []), found.get(WITHIN, [])
-    learnt, ran = more + within, len(outcomes) - sum(len(found.get(word, [])) for word in (NOT_RUN, FOR_REVIEW))
+        words = (LEARNT, WITHIN, NOTHING, UNCLEAR, FOR_REVIEW)
+        ids.setdefault(outcome if outcome in words else NOT_RUN, []).append(attack)
+    more, within = ids.get(LEARNT, []), ids.get(WITHIN, [])
+    winners, ran = more + within, len(outcomes) - sum(len(ids.get(word, [])) for word in (NOT_RUN, FOR_REVIEW))
     which = [", ".join(more)] * bool(more) + [f"within its bar: {', '.join(within)}"] * bool(within)
-    parts = [f"{len(learnt)} learnt something ({'; '.join(which)})"]
-    if not learnt:
+    parts = [f"{len(winners)} learnt something ({'; '.join(which)})"]
+    if not winners:
         none = "none" if 2 * ran > len(outcomes) else f"only {ran} ran, and none of them"
         parts = [f"{none} learnt anything measurable"] if ran else []
-    elif NOTHING in found:
-        parts.append(f"{len(found[NOTHING])} learnt nothing measurable")
-    if UNCLEAR in found:
-        parts.append(f"{len(found[UNCLEAR])} cannot tell with so few people ({', '.join(found[UNCLEAR])})")
-    if NOT_RUN in found:
-        n = len(found[NOT_RUN])
+    elif NOTHING in ids:
+        parts.append(f"{len(ids[NOTHING])} learnt nothing measurable")
+    if UNCLEAR in ids:
+        parts.append(f"{len(ids[UNCLEAR])} cannot tell with so few people ({', '.join(ids[UNCLEAR])})")
+    if NOT_RUN in ids:
+        n = len(ids[NOT_RUN])
         parts.append(f"{n} {'was' if n == 1 else 'were'} not run")
-    if FOR_REVIEW in found:
-        n = len(found[FOR_REVIEW])
+    if FOR_REVIEW in ids:
+        n = len(ids[FOR_REVIEW])
         parts.append(f"{n} {'is' if n == 1 else 'are'} for people to review")
     return "; ".join(parts)
 
@@ -550,13 +550,13 @@ def audit(
     (('A1', 'A2'), 1.0, '`sampler`')
 
     """
-    wanted = _ids(attacks)
+    ids = _ids(attacks)
     locations, roles = options.pop("locations", None), options.pop("roles", None)
     executor, progress = options.pop("executor", None), options.pop("progress", None)
     strange = [name for name in options if name not in AuditOptions.__annotations__]
     if strange:
-        known = ", ".join(AuditOptions.__annotations__)
-        raise InvalidParameter(f"`{strange[0]}` is no option of `audit`; these are: {known}.", code="E_CALL")
+        names = ", ".join(AuditOptions.__annotations__)
+        raise InvalidParameter(f"`{strange[0]}` is no option of `audit`; these are: {names}.", code="E_CALL")
     claims: dict[str, Any] = dict(options)
     parameters = asdict(Claims(**claims))
     inputs = AttackInputs.of(
@@ -575,7 +575,7 @@ def audit(
         parameters=parameters,
         roles=roles,
     )
-    findings = map_over(_Attacking(inputs), wanted, executor=executor, progress=progress)
+    findings = map_over(_Attacking(inputs), ids, executor=executor, progress=progress)
     sizes = {
         "seed_users": inputs.seeds.U,
         "holdout_users": 0 if inputs.holdout is None else inputs.holdout.U,
@@ -600,11 +600,11 @@ def _ids(attacks: str | Iterable[str]) -> tuple[str, ...]:
     if isinstance(attacks, str):
         attacks = ALL if attacks == "all" else [attacks]
     try:
-        wanted = tuple(dict.fromkeys(attacks))
+        ids = tuple(dict.fromkeys(attacks))
     except TypeError:
-        wanted = ()
-    unknown = [a for a in wanted if a not in ALL]
-    if not wanted or unknown:
-        shown = ", ".join(map(repr, unknown)) or repr(attacks)
-        raise InvalidParameter(f'`attacks` must be "all" or ids {ALL[0]} .. {ALL[-1]}, got {shown}.')
-    return tuple(sorted(wanted, key=ALL.index))
+        ids = ()
+    unknown = [a for a in ids if a not in ALL]
+    if not ids or unknown:
+        wrong = ", ".join(map(repr, unknown)) or repr(attacks)
+        raise InvalidParameter(f'`attacks` must be "all" or ids {ALL[0]} .. {ALL[-1]}, got {wrong}.')
+    return tuple(sorted(ids, key=ALL.index))

@@ -84,8 +84,8 @@ def compact(R: int, *tables: Ints) -> tuple[int, tuple[Ints, ...]]:
     """Return the tables with places renumbered 0 .. V-1, those that occur, where R is large."""
     if R <= MOST_PLACES:
         return R, tables
-    seen = np.unique(np.concatenate([t.ravel() for t in tables]))
-    return len(seen), tuple(np.searchsorted(seen, t) for t in tables)
+    places = np.unique(np.concatenate([t.ravel() for t in tables]))
+    return len(places), tuple(np.searchsorted(places, t) for t in tables)
 
 
 def compact_pairs(R: int, fakes: Ints, people: Ints) -> tuple[tuple[int, int], Ints, Ints]:
@@ -122,14 +122,14 @@ def fresh_flagged(trials: Sequence[int], candidates: int, bar: float) -> float:
     """
     from scipy.special import bdtr
 
-    passed = 1.0
+    pass_chance = 1.0
     for n in trials:
         low, most = -1, n
         while most - low > 1:  # the largest number of hits that passes
             middle = (most + low) // 2
             low, most = (middle, most) if wilson(middle, n).high <= bar else (low, middle)
-        passed *= float(bdtr(low, n, 1 / candidates)) if low >= 0 else 0.0
-    return 1 - passed
+        pass_chance *= float(bdtr(low, n, 1 / candidates)) if low >= 0 else 0.0
+    return 1 - pass_chance
 
 
 class Variant(NamedTuple):
@@ -165,12 +165,12 @@ def link_finding(
     of those that are tried on as many fakes: that of few has a wide interval, whatever is behind it.
     """
     rng, maker, chance = inputs.rng(attack), inputs.main.user, 1 / inputs.seeds.U
-    asked = {"plain": question, **{name: variant.question for name, variant in (beside or {}).items()}}
+    questions = {"plain": question, **{name: variant.question for name, variant in (beside or {}).items()}}
 
     def tried(link: Link) -> tuple[dict[str, tuple[Rate, float]], list[Floats]]:
         # in the control a person may stand in for several users: the fakes' makers stay the unit
-        found, *more = hits(link)
-        rates = {"plain": user_rate(found, maker, rng)}
+        success, *more = hits(link)
+        rates = {"plain": user_rate(success, maker, rng)}
         for name, (run, _, rows, _) in (beside or {}).items():
             some = Link(link.fakes[rows], link.owner[rows], link.people)
             rates[name] = user_rate(run(some), maker[rows], rng)
@@ -198,8 +198,9 @@ def link_finding(
         passed=passed,
         reachable=null.high <= bar and fresh.pass_it,
         worst_decile=worst,
-        words=f"{asked[name]} in {percent(main.value)} of the fakes; a stranger in the place of the seed is named in "
-        f"{percent(control.value)}, a guess names {percent(chance)}.{flagged_too(passed, fresh, percent(real.value))}",
+        words=f"{questions[name]} in {percent(main.value)} of the fakes; a stranger in the place of the seed is named "
+        f"in {percent(control.value)}, a guess names {percent(chance)}."
+        + flagged_too(passed, fresh, percent(real.value)),
         details={**others, **{name: rate for name, (rate, _) in rates.items()}, "strongest": name},
     )
 
@@ -274,9 +275,9 @@ def exchanged_share(share: Floats, n: int, rng: np.random.Generator) -> tuple[Ra
     interval is that of the exchanges.
     """
     value = float(share[:n].sum())
-    drawn = np.array([share[rng.permutation(len(share))[:n]].sum() for _ in range(EXCHANGES)])
-    low, high = np.quantile(drawn, [(1 - LEVEL) / 2, (1 + LEVEL) / 2]) - 0.5
-    p = (1 + int((drawn >= value - 1e-12).sum())) / (1 + EXCHANGES)
+    by_chance = np.array([share[rng.permutation(len(share))[:n]].sum() for _ in range(EXCHANGES)])
+    low, high = np.quantile(by_chance, [(1 - LEVEL) / 2, (1 + LEVEL) / 2]) - 0.5
+    p = (1 + int((by_chance >= value - 1e-12).sum())) / (1 + EXCHANGES)
     return Rate(value, min(value, value - float(high)), max(value, value - float(low))), p
 
 
@@ -358,34 +359,36 @@ def singled_out(fakes: Ints, known: Ints, people: People, R: int) -> Ints:
     for begin in range(0, len(fakes), 1024):
         part = slice(begin, begin + 1024)
         count = visits(mine[part], V)
-        shown = np.take_along_axis(count, mine[part], axis=1)
-        found = np.empty((len(shown), len(KINDS) - 1, known.shape[1]), dtype=np.int64)
-        single_matches(known[part], mine[part], shown, rows, user, theirs, start, visitor[by_place], TOLERANCE, found)
-        out[part, :-1] = found
+        own_visits = np.take_along_axis(count, mine[part], axis=1)
+        matches = np.empty((len(own_visits), len(KINDS) - 1, known.shape[1]), dtype=np.int64)
+        single_matches(
+            known[part], mine[part], own_visits, rows, user, theirs, start, visitor[by_place], TOLERANCE, matches
+        )
+        out[part, :-1] = matches
         out[part, -1] = _only(home_and_work(count), home_and_work(theirs), user)[:, None]
     return out
 
 
-def _only(wanted: Ints, has: Ints, user: Ints) -> Ints:
+def _only(moves: Ints, has: Ints, user: Ints) -> Ints:
     """Return the user of the only person that has each wanted number, -1 where none or several do."""
     pairs = np.unique(np.column_stack([has, user]), axis=0)
     numbers, first, times = np.unique(pairs[:, 0], return_index=True, return_counts=True)
-    at = np.searchsorted(numbers, wanted).clip(max=len(numbers) - 1)
-    return np.where((numbers[at] == wanted) & (times[at] == 1), pairs[first[at], 1], -1)
+    at = np.searchsorted(numbers, moves).clip(max=len(numbers) - 1)
+    return np.where((numbers[at] == moves) & (times[at] == 1), pairs[first[at], 1], -1)
 
 
 def background(inputs: AttackInputs) -> Finding:
     """Count the fakes of which a detail fits exactly one person (A12)."""
     rng = inputs.rng("A12")
-    chosen = np.sort(rng.permutation(len(inputs.fakes))[:MOST_FAKES])
-    fakes = inputs.fakes[chosen]
+    rows = np.sort(rng.permutation(len(inputs.fakes))[:MOST_FAKES])
+    fakes = inputs.fakes[rows]
     if inputs.role:
         n = min(inputs.seeds.U, inputs.strangers.U)
         people, strangers = (some_people(group, n, rng) for group in (inputs.seeds, inputs.strangers))
         maker, one = np.full(len(fakes), -2), f"one of {inputs.who}"
     else:
         strangers = inputs.control.people
-        people, maker, one = _as_many(inputs.seeds, strangers), inputs.units[chosen], "one seed user"
+        people, maker, one = _as_many(inputs.seeds, strangers), inputs.units[rows], "one seed user"
     known_numbers = [h for h in KNOWN if h <= fakes.shape[1]]
     # one interval for all kinds together
     level = 1 - (1 - LEVEL) / (len(KINDS) * len(known_numbers))
@@ -393,14 +396,14 @@ def background(inputs: AttackInputs) -> Finding:
     shares: dict[str, list[float]] = {}
     own: dict[str, float] = {}
     for h in known_numbers:
-        known = knowledge(len(fakes), fakes.shape[1], h, rng)
-        found, control = (singled_out(fakes, known, group, inputs.R) for group in (people, strangers))
+        facts = knowledge(len(fakes), fakes.shape[1], h, rng)
+        singled, control = (singled_out(fakes, facts, group, inputs.R) for group in (people, strangers))
         for i, kind in enumerate(KINDS):
             name = f"{kind}_{h}"
-            mine, theirs = (_times(x[:, i], g.U) for x, g in ((found, people), (control, strangers)))
+            mine, theirs = (_times(x[:, i], g.U) for x, g in ((singled, people), (control, strangers)))
             gaps[name] = difference(mine, theirs, level=level)
             shares[name] = [float(mine.mean()), float(theirs.mean())]
-            own[name] = float((found[:, i] == maker[:, None]).mean())
+            own[name] = float((singled[:, i] == maker[:, None]).mean())
     # the most informative kind: the largest difference in units of its own uncertainty
     worst = max(gaps, key=lambda name: gaps[name].value / max(gaps[name].high - gaps[name].low, 1e-12))
     (main, control_share), gap = shares[worst], gaps[worst]
@@ -419,12 +422,12 @@ def background(inputs: AttackInputs) -> Finding:
     )
 
 
-def _times(found: Ints, U: int) -> Floats:
+def _times(matches: Ints, U: int) -> Floats:
     """
     Return how often each user was the only one to fit, as a share of all knowledge times U: the mean is the
     share.
     """
-    return np.asarray(np.bincount(found[found >= 0], minlength=U) * (U / found.size))
+    return np.asarray(np.bincount(matches[matches >= 0], minlength=U) * (U / matches.size))
 
 
 def _as_many(people: People, others: People) -> People:

@@ -55,8 +55,8 @@ def _scratch(fakes: Ints) -> Ints:
 def verbatim(traces: Ints, people: Ints) -> Any:
     """Return which traces equal, slot by slot, somebody who moves."""
     moving = people[(people != people[:, :1]).any(axis=1)]
-    known = {row.tobytes() for row in np.ascontiguousarray(moving)}
-    return np.array([row.tobytes() in known for row in np.ascontiguousarray(traces)], dtype=bool)
+    days = {row.tobytes() for row in np.ascontiguousarray(moving)}
+    return np.array([row.tobytes() in days for row in np.ascontiguousarray(traces)], dtype=bool)
 
 
 def copied_days(inputs: AttackInputs) -> Finding | None:
@@ -65,8 +65,8 @@ def copied_days(inputs: AttackInputs) -> Finding | None:
 
     None where there are no more of them than that: the other ways of copying need strangers and the seeds.
     """
-    copied = verbatim(inputs.fakes, inputs.seeds.r)
-    main = wilson(float(copied.sum()), len(copied))
+    copy = verbatim(inputs.fakes, inputs.seeds.r)
+    main = wilson(float(copy.sum()), len(copy))
     # the share of real days that somebody else has too, which a fake may meet by chance
     owners: dict[bytes, set[int]] = {}
     rows = np.ascontiguousarray(inputs.seeds.r)
@@ -89,7 +89,7 @@ def copied_days(inputs: AttackInputs) -> Finding | None:
         leaks=True,
         words=f"{percent(main.value)} of the fakes equal somebody's real day, slot by slot (days of two real people: "
         f"{percent(chance.value)}).",
-        details={"how": "whole day", "verbatim": int(copied.sum())},
+        details={"how": "whole day", "verbatim": int(copy.sum())},
     )
 
 
@@ -127,22 +127,22 @@ def copies_of_role(inputs: AttackInputs) -> Finding:
         f"{percent(main.value)} of the fakes equal a day of {inputs.who}, slot by slot (of strangers' days: "
         f"{percent(control.value)})"
     )
-    how, told = "whole day", Told(main, control, free, main.low > control.value, words)
-    if not told.shows and closer:
-        how, told = "anybody", _closer(closer[0], (near, rows[0]), (far, rows[1]), free_near)
+    how, outcome = "whole day", Told(main, control, free, main.low > control.value, words)
+    if not outcome.shows and closer:
+        how, outcome = "anybody", _closer(closer[0], (near, rows[0]), (far, rows[1]), free_near)
     return Finding(
         "A1",
-        main=told.main.value,
-        interval=told.main,
-        control=told.control.value,
-        control_interval=told.control,
+        main=outcome.main.value,
+        interval=outcome.main,
+        control=outcome.control.value,
+        control_interval=outcome.control,
         baseline=0.0,
-        null=told.null,
-        bar=0.0 if how != "anybody" else told.control.value,
-        passed=not told.shows,
-        leaks=told.shows,
+        null=outcome.null,
+        bar=0.0 if how != "anybody" else outcome.control.value,
+        passed=not outcome.shows,
+        leaks=outcome.shows,
         reachable=True,
-        words=f"{told.words}.",
+        words=f"{outcome.words}.",
         details={"how": how, "verbatim": int(copied.sum()), "ks_p": p, "ks_p_against_walks": p_walks},
     )
 
@@ -163,19 +163,19 @@ def copies(inputs: AttackInputs) -> Finding:
     seed.
     """
     rng, link, R = inputs.rng("A1"), inputs.main, inputs.R
-    own, pretended, free = (common_with_owner(x, R) for x in (link, inputs.control, inputs.null))
+    own, others, free = (common_with_owner(x, R) for x in (link, inputs.control, inputs.null))
 
     def rate(common: Ints, measure: int) -> Rate:
         return user_rate((common[:, measure] > 0).astype(np.float64), link.user, rng)[0]
 
-    main, control, null = (rate(common, 1) for common in (own, pretended, free))
+    main, control, null = (rate(common, 1) for common in (own, others, free))
     worst = user_rate((own[:, 1] > 0).astype(np.float64), link.user, rng)[1]
-    aligned, *by_chance = (rate(common, 0) for common in (own, pretended, free))
+    aligned, *by_chance = (rate(common, 0) for common in (own, others, free))
     anybody = _anybody(inputs, rng)
     copied, chance = verbatim(link.fakes, inputs.seeds.r), verbatim(inputs.strangers.r, inputs.seeds.r)
     # the own seed: nothing in common; what strangers, or walks that know no seed, have in common too is no pass either
     clean = bool(main.value == 0)
-    found = {
+    outcomes = {
         "own seed": Told(
             main,
             control,
@@ -202,23 +202,23 @@ def copies(inputs: AttackInputs) -> Finding:
         ),
     }
     if anybody.closer is not None:
-        found["anybody"] = anybody.closer
-    how = next((name for name, told in found.items() if told.shows), "own seed")
-    told = found[how]
+        outcomes["anybody"] = anybody.closer
+    how = next((name for name, outcome in outcomes.items() if outcome.shows), "own seed")
+    outcome = outcomes[how]
     return Finding(
         "A1",
-        main=told.main.value,
-        interval=told.main,
-        control=told.control.value,
-        control_interval=told.control,
+        main=outcome.main.value,
+        interval=outcome.main,
+        control=outcome.control.value,
+        control_interval=outcome.control,
         baseline=0.0,
-        null=told.null,
-        bar=0.0 if how != "anybody" else told.control.value,
-        passed=False if told.shows else True if clean else None,
-        leaks=told.shows,
+        null=outcome.null,
+        bar=0.0 if how != "anybody" else outcome.control.value,
+        passed=False if outcome.shows else True if clean else None,
+        leaks=outcome.shows,
         reachable=null.value == 0,
         worst_decile=worst if how == "own seed" else None,
-        words=f"{told.words}.",
+        words=f"{outcome.words}.",
         details={
             "how": how,
             "own_seed_zero": clean,
@@ -262,8 +262,8 @@ def _anybody(inputs: AttackInputs, rng: np.random.Generator) -> Anybody:
     }
     if not closer:
         return Anybody(None, details)
-    told = _closer(closer[0], (near, link.fakes[one]), (far, inputs.strangers.r[stranger]), walks)
-    return Anybody(told, details)
+    outcome = _closer(closer[0], (near, link.fakes[one]), (far, inputs.strangers.r[stranger]), walks)
+    return Anybody(outcome, details)
 
 
 def _closer(name: str, fakes: tuple[Ints, Ints], strangers: tuple[Ints, Ints], walks: Ints) -> Told:
@@ -290,30 +290,30 @@ def _distinct(r: Ints) -> Ints:
 
 
 def _one_per_user(user: Ints, rng: np.random.Generator) -> Ints:
-    shuffled = rng.permutation(len(user))
-    return np.asarray(shuffled[np.unique(user[shuffled], return_index=True)[1]])
+    order = rng.permutation(len(user))
+    return np.asarray(order[np.unique(user[order], return_index=True)[1]])
 
 
 def unique_places(inputs: AttackInputs) -> Finding:
     """Return which places of few people the fakes visit (A13)."""
     m_min = inputs.parameters["m_min"]
     users = inputs.seeds.visitors(inputs.R)
-    used = np.unique(inputs.fakes)
-    rare = used[users[used] < m_min]
+    places = np.unique(inputs.fakes)
+    rare = places[users[places] < m_min]
     on_rare = np.isin(inputs.fakes, rare)
     visitors = getattr(inputs.model, "visitors", None)
-    learnt = np.zeros(inputs.R) if visitors is None else np.asarray(visitors)
-    in_model = int(((learnt > 0) & (learnt < m_min)).sum())
-    by_model = int((learnt[used] < m_min).sum())
+    model_users = np.zeros(inputs.R) if visitors is None else np.asarray(visitors)
+    in_model = int(((model_users > 0) & (model_users < m_min)).sum())
+    by_model = int((model_users[places] < m_min).sum())
     # what a model that knows no seed may go to
     free = visitors is not None and by_model == 0 and in_model == 0
-    allowed = int((users[learnt >= m_min] < m_min).sum()) if free else 0
+    allowed = int((users[model_users >= m_min] < m_min).sum()) if free else 0
     null = Rate(float(allowed), 0.0, float(allowed)) if free else None
     baseline = control = None
     if inputs.holdout is not None:
         lived = np.unique(inputs.holdout.r)
         baseline = float((users[lived] < m_min).sum())
-        control = float((inputs.holdout.visitors(inputs.R)[used] < m_min).sum())
+        control = float((inputs.holdout.visitors(inputs.R)[places] < m_min).sum())
     main = Rate(*[float(len(rare))] * 3)
     passed = False if in_model else verdict(main, 0.0, null)
     words = f"{len(rare)} places of the fakes have fewer than {m_min} seed users"
@@ -355,20 +355,20 @@ def few_in_the_file(inputs: AttackInputs) -> Finding:
     Run A13 on people of whom no fake was made: find places of the fakes where one of them, and few of the whole
     file, go.
     """
-    m_min, used = inputs.parameters["m_min"], np.unique(inputs.fakes)
+    m_min, places = inputs.parameters["m_min"], np.unique(inputs.fakes)
     assert inputs.file is not None  # noqa: S101 - inputs of a role
-    rare = used[inputs.file[used] < m_min]
+    rare = places[inputs.file[places] < m_min]
     theirs, strangers = (group.visitors(inputs.R)[rare] > 0 for group in (inputs.seeds, inputs.strangers))
-    found = rare[theirs]
-    affected = np.isin(inputs.fakes, found).any(axis=1)
-    words = f"{len(found)} places of the fakes are visited by one of {inputs.who} and by fewer than {m_min} people of "
-    words += "the whole file" + ("." if len(found) == 0 else f"; {int(affected.sum())} fakes visit one of them.")
+    mine = rare[theirs]
+    affected = np.isin(inputs.fakes, mine).any(axis=1)
+    words = f"{len(mine)} places of the fakes are visited by one of {inputs.who} and by fewer than {m_min} people of "
+    words += "the whole file" + ("." if len(mine) == 0 else f"; {int(affected.sum())} fakes visit one of them.")
     return Finding(
         "A13",
-        main=float(len(found)),
+        main=float(len(mine)),
         control=float(strangers.sum()),
         bar=0.0,
-        passed=len(found) == 0,
+        passed=len(mine) == 0,
         reachable=True,
         words=words,
         details={"m_min": m_min, "counted": "everybody in the file", "fakes_affected": float(affected.mean())},

@@ -48,15 +48,15 @@ class Event(NamedTuple):
 def _low(hits: Floats, trials: float, level: float) -> Floats:
     from scipy.stats import beta
 
-    found = beta.ppf((1 - level) / 2, hits, trials - hits + 1)
-    return np.where(hits > 0, found, 0.0)
+    quantile = beta.ppf((1 - level) / 2, hits, trials - hits + 1)
+    return np.where(hits > 0, quantile, 0.0)
 
 
 def _high(hits: Floats, trials: float, level: float) -> Floats:
     from scipy.stats import beta
 
-    found = beta.ppf((1 + level) / 2, hits + 1, trials - hits)
-    return np.where(hits < trials, found, 1.0)
+    quantile = beta.ppf((1 + level) / 2, hits + 1, trials - hits)
+    return np.where(hits < trials, quantile, 1.0)
 
 
 def eps_of_event(event: Event, smaller: Ints, larger: Ints, *, delta: float, level: float = LEVEL) -> Rate:
@@ -86,21 +86,21 @@ def choose_event(smaller: Ints, larger: Ints, *, delta: float, level: float = LE
     values = np.unique(np.concatenate([smaller, larger]))
     counts = [np.searchsorted(values, x) for x in (smaller, larger)]
     single = [np.bincount(c, minlength=len(values)).astype(np.float64) for c in counts]
-    best, chosen = -1.0, Event(int(values[0]), int(values[-1]), True)
+    best, event = -1.0, Event(int(values[0]), int(values[-1]), True)
     for low, high, sums in (
         (values, values, single),
         (np.full_like(values, values[0]), values, [s.cumsum() for s in single]),
         (values, np.full_like(values, values[-1]), [s[::-1].cumsum()[::-1] for s in single]),
     ):
         for grows in (True, False):
-            tried = [(s, len(x)) for s, x in zip(sums, (smaller, larger), strict=True)]
-            (q_hits, m), (p_hits, n) = tried if grows else tried[::-1]
+            trials = [(s, len(x)) for s, x in zip(sums, (smaller, larger), strict=True)]
+            (q_hits, m), (p_hits, n) = trials if grows else trials[::-1]
             p, q = _low(p_hits, n, level), _high(q_hits, m, level)
             bound = np.log(np.maximum(p - delta, 1e-300) / q)
             i = int(np.argmax(bound))
             if bound[i] > best:
-                best, chosen = float(bound[i]), Event(int(low[i]), int(high[i]), grows)
-    return chosen
+                best, event = float(bound[i]), Event(int(low[i]), int(high[i]), grows)
+    return event
 
 
 def eps_lower_bound(smaller: Ints, larger: Ints, *, delta: float, level: float = LEVEL) -> tuple[Rate, Event]:
@@ -141,26 +141,26 @@ class Neighbours:
     def run(self, runs: int, rng: np.random.Generator) -> tuple[tuple[Ints, Ints], tuple[Ints, Ints]]:
         """Return what the auditor notes of `runs` releases of either set: the newcomer's count, the number of fakes."""
         below = laboratory(rng)
-        noted = np.empty((2, 2, runs), dtype=np.int64)
+        outcomes = np.empty((2, 2, runs), dtype=np.int64)
         for larger in (0, 1):
             codes = np.append(self.codes, self.newcomer) if larger else self.codes
             for i in range(runs):
                 try:
                     noisy = self.count(codes, self.A, eps0=self.eps0, below=below)
-                    noted[:, larger, i] = noisy[self.newcomer], self.number(noisy, None)
+                    outcomes[:, larger, i] = noisy[self.newcomer], self.number(noisy, None)
                 except ElsewhereError:
-                    noted[:, larger, i] = REFUSED
-        return (noted[0, 0], noted[0, 1]), (noted[1, 0], noted[1, 1])
+                    outcomes[:, larger, i] = REFUSED
+        return (outcomes[0, 0], outcomes[0, 1]), (outcomes[1, 0], outcomes[1, 1])
 
     def audit(self, runs: int, rng: np.random.Generator, level: float = LEVEL) -> "Proven":
         """Return the larger of the two lower bounds of eps, from the count and from the number of fakes."""
         both = 1 - (1 - level) / 2  # two chances to be wrong
-        seen = self.run(runs, rng)
-        found = [eps_lower_bound(*pair, delta=0.0, level=both)[0] for pair in seen]
-        by = int(np.argmax([rate.low for rate in found]))
-        smaller = seen[0][0]
+        outcomes = self.run(runs, rng)
+        bounds = [eps_lower_bound(*pair, delta=0.0, level=both)[0] for pair in outcomes]
+        by = int(np.argmax([rate.low for rate in bounds]))
+        smaller = outcomes[0][0]
         chance, _ = eps_lower_bound(smaller[0::2], smaller[1::2], delta=0.0, level=both)
-        return Proven(found[by], ("count", "number of fakes")[by], chance.low)
+        return Proven(bounds[by], ("count", "number of fakes")[by], chance.low)
 
 
 class Proven(NamedTuple):
@@ -182,28 +182,28 @@ def count_audit(inputs: AttackInputs) -> Finding:
     p, sampler, rng = inputs.parameters, inputs.sampler, inputs.rng("A9")
     if not hasattr(sampler, "codes") or not hasattr(sampler, "A"):
         raise CannotRun("a `sampler` of this package, with the archetypes of its seeds")
-    claimed, runs = p["eps0"], p["count_runs"]
+    claim, runs = p["eps0"], p["count_runs"]
     without = found_without_noise(runs)
-    if without <= claimed:
+    if without <= claim:
         raise CannotRun(f"more `count_runs` than {runs}: a count without noise would not be found out either")
     codes = sampler.codes(inputs.seeds_given, inputs.seeds.user)
-    proven = Neighbours.of(codes, sampler.A, claimed).audit(runs, rng)
-    found = proven.eps
+    proven = Neighbours.of(codes, sampler.A, claim).audit(runs, rng)
+    eps = proven.eps
     return Finding(
         "A9",
-        main=found.low,
-        interval=Rate(found.low, found.low, found.high if math.isfinite(found.high) else found.low),
+        main=eps.low,
+        interval=Rate(eps.low, eps.low, eps.high if math.isfinite(eps.high) else eps.low),
         control=proven.chance,
         baseline=0.0,
-        bar=claimed,
-        passed=found.low <= claimed,
-        leaks=found.low > claimed,
-        reachable=proven.chance <= claimed,
+        bar=claim,
+        passed=eps.low <= claim,
+        leaks=eps.low > claim,
+        reachable=proven.chance <= claim,
         words=f"Over {runs} releases of either of two sets of seeds that differ by one user, an auditor who knows all "
-        f"else and sees the noisy counts proves eps >= {found.low:.3f} (estimate {found.value:.3f}); claimed is eps <= "
-        f"{claimed:g}. A count without noise would be found out at eps >= {without:.3f}.",
+        f"else and sees the noisy counts proves eps >= {eps.low:.3f} (estimate {eps.value:.3f}); claimed is eps <= "
+        f"{claim:g}. A count without noise would be found out at eps >= {without:.3f}.",
         details={
-            "estimate": found.value,
+            "estimate": eps.value,
             "without_noise": without,
             "runs": runs,
             "archetypes": int(sampler.A),

@@ -129,8 +129,8 @@ def worst_auc(positive: Floats, negative: Floats, group: Ints) -> float:
 
 def _placement(values: Floats, others: Floats) -> Floats:
     # share of `others` below each value, ties counting half
-    ranked = np.sort(others)
-    left, right = np.searchsorted(ranked, values, "left"), np.searchsorted(ranked, values, "right")
+    rising = np.sort(others)
+    left, right = np.searchsorted(rising, values, "left"), np.searchsorted(rising, values, "right")
     return np.asarray((left + right) / (2 * len(others)), dtype=np.float64)
 
 
@@ -322,12 +322,12 @@ def verdict(main: Rate, bar: float, null: Rate | None, fresh: Fresh | None = Non
     return False if usable or main.low > max(chance) else None
 
 
-def flagged_too(passed: bool | None, fresh: Fresh, shown: str) -> str:
+def flagged_too(passed: bool | None, fresh: Fresh, figure: str) -> str:
     """Return what to add to the words of a finding whose bar flags fresh real people; else nothing."""
     if passed is not None or fresh.pass_it:
         return ""
     return (
-        f" No verdict: fresh real people in the place of the fakes reach {shown}, and would exceed the bar as well at "
+        f" No verdict: fresh real people in the place of the fakes reach {figure}, and would exceed the bar as well at "
         f"this size, {100 * fresh.flagged:.0f} times in 100."
     )
 

@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike
 from elsewhere.errors import InvalidParameter, InvalidTraces, NotEnoughUsers
 from elsewhere.pool import on_map_of
 from elsewhere.semantics.classes import labels_of
+from elsewhere.traces.gaps import hold_places
 from elsewhere.traces.model import Floats, Ints, Locations, Traces, users_per_place
 
 
@@ -178,19 +179,19 @@ class AttackInputs:
         Link every fake with a hold-out person in the place of its maker, as many candidates where there are
         enough.
         """
-        rng, people, made = self._stream(22), self.strangers, self.main
-        chosen = rng.permutation(people.U)[: self.seeds.U]
-        stand_in = chosen[np.arange(self.seeds.U) % len(chosen)]
+        rng, people, link = self._stream(22), self.strangers, self.main
+        users = rng.permutation(people.U)[: self.seeds.U]
+        stand_in = users[np.arange(self.seeds.U) % len(users)]
         number = np.full(people.U, -1)
-        number[np.sort(chosen)] = np.arange(len(chosen))
+        number[np.sort(users)] = np.arange(len(users))
         rows = np.flatnonzero(number[people.user] >= 0)
-        group = People(people.r[rows], number[people.user[rows]], len(chosen))
+        group = People(people.r[rows], number[people.user[rows]], len(users))
         # every seed row gets one row of the stand-in of its user, at random
         order = np.argsort(group.user, kind="stable")
         start = np.searchsorted(group.user[order], np.arange(group.U + 1))
         user = number[stand_in[self.seeds.user]]
         row_of = order[start[user] + rng.integers(np.diff(start)[user])]
-        return Link(self.fakes, row_of[made.owner], group)
+        return Link(self.fakes, row_of[link.owner], group)
 
     @cached_property
     def null(self) -> Link:
@@ -200,10 +201,10 @@ class AttackInputs:
     @cached_property
     def fresh(self) -> Link:
         """Link days of hold-out people in the place of the fakes, said to come from the same seeds."""
-        rng, people, made = self._stream(23), self.strangers, self.main
-        rounds = -(-len(made.fakes) // len(people.r))
-        rows = np.concatenate([rng.permutation(len(people.r)) for _ in range(rounds)])[: len(made.fakes)]
-        return Link(people.r[rows], made.owner, self.seeds)
+        rng, people, link = self._stream(23), self.strangers, self.main
+        rounds = -(-len(link.fakes) // len(people.r))
+        rows = np.concatenate([rng.permutation(len(people.r)) for _ in range(rounds)])[: len(link.fakes)]
+        return Link(people.r[rows], link.owner, self.seeds)
 
     def null_walks(self, rng: np.random.Generator) -> Ints:
         """Return as many free walks as there are fakes."""
@@ -252,21 +253,21 @@ class AttackInputs:
             raise InvalidParameter(f"`locations` must be a `Locations`, got {type(locations).__name__}.")
         if pool is not None and not isinstance(getattr(pool, "traces", pool), Traces):
             raise InvalidParameter(f"`pool` must be a `Pool`, got {type(pool).__name__}.")
-        published = on_map_of(pool, locations, seeds, holdout)
-        made = fakes if isinstance(fakes, Traces) else getattr(fakes, "r", fakes)
+        pool_on_map = on_map_of(pool, locations, seeds, holdout)
+        table = fakes if isinstance(fakes, Traces) else getattr(fakes, "r", fakes)
         if seed_index is None:
             seed_index = getattr(fakes, "seed", None)
         others = {name: people for name, people in (roles or {}).items() if not isinstance(people, str)}
-        given = {"seeds": seeds, "holdout": holdout, "fakes": made, "pool": published}
-        given |= {f"roles[{name}]": people for name, people in others.items()}
-        tables = on_one_map(given, locations)
+        sides = {"seeds": seeds, "holdout": holdout, "fakes": table, "pool": pool_on_map}
+        sides |= {f"roles[{name}]": people for name, people in others.items()}
+        tables = on_one_map(sides, locations)
         where = tables["seeds"].locations
         if tables["seeds"].L < 2:
             raise InvalidTraces("an audit needs traces of at least 2 slots, got 1.", code="E_SHAPE")
         for name in ("seeds", "holdout", *(f"roles[{name}]" for name in others)):
             if name in tables and tables[name].U < 2:
                 raise NotEnoughUsers(f"`{name}` must hold at least 2 users, got {tables[name].U}.")
-        clock = next((t for t in given.values() if isinstance(t, Traces)), tables["seeds"])
+        clock = next((t for t in sides.values() if isinstance(t, Traces)), tables["seeds"])
         gaps = sum(int(np.count_nonzero(t.r < 0)) for t in tables.values())
         notes = (f"{gaps} missing slots were filled with the last known place.",) if gaps else ()
         owner = None if seed_index is None else seed_rows(seed_index, len(tables["fakes"]), len(tables["seeds"]))
@@ -274,7 +275,7 @@ class AttackInputs:
         inputs = AttackInputs(
             seeds=people_of(tables["seeds"]),
             holdout=people_of(tables["holdout"]) if holdout is not None else None,
-            fakes=filled(tables["fakes"].r),
+            fakes=hold_places(tables["fakes"].r),
             owner=owner,
             life=np.asarray(tables["fakes"].user if life is None else np.unique(life, return_inverse=True)[1]),
             dates={name: tables[name].dates for name in ("seeds", "holdout", "fakes") if name in tables},
@@ -302,21 +303,10 @@ class AttackInputs:
         return replace(
             inputs,
             roles={
-                name: told if isinstance(told, str) else alone or inputs.attacked_as(name, people[name], file)
-                for name, told in roles.items()
+                name: days if isinstance(days, str) else alone or inputs.attacked_as(name, people[name], file)
+                for name, days in roles.items()
             },
         )
-
-
-def filled(r: ArrayLike) -> Ints:
-    """Return rows with every missing slot (-1) at the last known place, or at the first one before it is known."""
-    places = np.asarray(r, dtype=np.int64)
-    if places.min(initial=0) >= 0:
-        return places
-    known = places >= 0
-    last = np.maximum.accumulate(np.where(known, np.arange(places.shape[1]), -1), axis=1)
-    last = np.where(last < 0, known.argmax(axis=1)[:, None], last)
-    return np.take_along_axis(places, last, axis=1)
 
 
 def free_walks(groups: list[People], n: int, *, R: int, m_min: int, rng: np.random.Generator) -> Ints:
@@ -369,15 +359,15 @@ def some_people(people: People, n: int, rng: np.random.Generator) -> People:
 def number_within(owner: Ints) -> Ints:
     """Return the number of each entry among those with the same value, in order: 0 for the first, 1 for the next ..."""
     order = np.argsort(owner, kind="stable")
-    ranked = owner[order]
+    owners = owner[order]
     number = np.empty(len(order), dtype=np.int64)
-    number[order] = np.arange(len(order)) - np.searchsorted(ranked, ranked)
+    number[order] = np.arange(len(order)) - np.searchsorted(owners, owners)
     return number
 
 
-def on_one_map(given: Mapping[str, Any], locations: Locations | None = None) -> dict[str, Traces]:
+def on_one_map(sides: Mapping[str, Any], locations: Locations | None = None) -> dict[str, Traces]:
     """Return `Traces` and plain arrays as `Traces` on one map, of one length; None is left out."""
-    there = {name: value for name, value in given.items() if value is not None}
+    there = {name: value for name, value in sides.items() if value is not None}
     maps = [t.locations for t in there.values() if isinstance(t, Traces)] + ([locations] if locations else [])
     if any(m != maps[0] for m in maps):
         raise InvalidTraces("seeds, hold-out, fakes and `locations` must be on one map.", code="E_MISMATCH")
@@ -411,7 +401,7 @@ def _table(name: str, value: Any, where: Locations) -> Traces:
 
 def people_of(traces: Traces) -> People:
     """Return the people of these traces, gaps filled."""
-    return People(filled(traces.r), np.asarray(traces.user, dtype=np.int64), traces.U)
+    return People(hold_places(traces.r), np.asarray(traces.user, dtype=np.int64), traces.U)
 
 
 def seed_rows(seed_index: ArrayLike, F: int, S: int | None = None) -> Ints:

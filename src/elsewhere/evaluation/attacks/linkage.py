@@ -167,8 +167,8 @@ def from_half(link: Link, R: int, order: Ints) -> Floats:
     """Return the success of A5 where the attacker knows the pairs of half of the users, and attacks the other half."""
     half = np.argsort(np.argsort(order[: link.people.U])) < link.people.U // 2
     out = np.empty(len(link.fakes))
-    for known in (half, ~half):
-        mine, theirs = np.flatnonzero(~known[link.user]), np.flatnonzero(known[link.user])
+    for part in (half, ~half):
+        mine, theirs = np.flatnonzero(~part[link.user]), np.flatnonzero(part[link.user])
         if len(mine):
             rest = Link(link.fakes[theirs], link.owner[theirs], link.people)
             out[mine] = learnt_elsewhere(Link(link.fakes[mine], link.owner[mine], link.people), R, rest)
@@ -213,9 +213,9 @@ def odds_of_classes(fakes: Ints, label: Ints) -> Floats:
     Return (K + 1, R) how much likelier a fake is at each place where its seed is in class c than anywhere; last
     row: 1.
     """
-    used = np.bincount(fakes.ravel(), minlength=len(label)) + 1.0
+    visits = np.bincount(fakes.ravel(), minlength=len(label)) + 1.0
     K = int(label.max()) + 1
-    of_class = np.bincount(label[label >= 0], used[label >= 0], K) / used.sum()
+    of_class = np.bincount(label[label >= 0], visits[label >= 0], K) / visits.sum()
     odds = np.full((K + 1, len(label)), 1.0)
     odds[:K] = STRAY
     there = np.flatnonzero(label >= 0)
@@ -258,8 +258,8 @@ def same_class(link: Link, label: Ints, R: int, shift: int) -> Floats:
     for rows, score, met in before:
         n, k = len(own) - pairs[own[rows]], same.sum() - mine[own[rows]]
         shared, common = (k + 0.5) / (n + 1), (anybody + 0.5) / (len(own) * U + 1)
-        gained = np.where(met, np.log(shared / common)[:, None], np.log((1 - shared) / (1 - common))[:, None])
-        out[rows] = shared_top(np.round(score + gained, DIGITS), own[rows])
+        bonus = np.where(met, np.log(shared / common)[:, None], np.log((1 - shared) / (1 - common))[:, None])
+        out[rows] = shared_top(np.round(score + bonus, DIGITS), own[rows])
     return out
 
 
@@ -273,10 +273,10 @@ def same_day(link: Link, label: NDArray[np.integer], R: int, shift: int) -> Floa
     # the smaller the numbers, the more of them are compared at once
     kind, count = np.min_scalar_type(-1 - int(label.max(initial=0))), np.min_scalar_type(link.fakes.shape[1])
     theirs = np.ascontiguousarray(np.where(link.people.r >= 0, label[link.people.r], -1).T.astype(kind))
-    out, agreed = np.empty(len(link.fakes)), np.empty((2, theirs.shape[1]), dtype=count)
+    out, agreement = np.empty(len(link.fakes)), np.empty((2, theirs.shape[1]), dtype=count)
     for rows in blocks(link):
         best = np.empty((len(rows), theirs.shape[1]), dtype=np.int64)
-        shifted_agreements(label[link.fakes[rows]].astype(kind), theirs, shift, agreed, best)
+        shifted_agreements(label[link.fakes[rows]].astype(kind), theirs, shift, agreement, best)
         score = by_candidate(best, link.people)
         out[rows] = shared_top(np.where(_met(link, rows, R), -1, score), link.user[rows])
     return out
@@ -358,7 +358,7 @@ def _over_lives(inputs: AttackInputs, shift: int, among: str, rng: np.random.Gen
 
         return hits
 
-    found = {
+    variants = {
         "number_of_days": Variant(
             each(lambda _, people, own: as_many_days(lives, people, own)),
             f"Whoever knows how many days people have {among}",
@@ -368,13 +368,13 @@ def _over_lives(inputs: AttackInputs, shift: int, among: str, rng: np.random.Gen
     }
     if inputs.label is not None:
         label = inputs.label
-        found["whole_life"] = Variant(
+        variants["whole_life"] = Variant(
             each(lambda link, people, own: whole_life(link.fakes, lives, link.people.r, people, own, label, shifts)),
             f"Whoever holds the classes of the places and adds up all days of a fake {among}",
             rows,
             len(lives),
         )
-    return found
+    return variants
 
 
 def white_box(inputs: AttackInputs, link: Link) -> Floats:
@@ -422,9 +422,9 @@ def class_linkage(inputs: AttackInputs) -> Finding:
         from elsewhere.evaluation.attacks.membership import make_fakes
 
         # the attacker makes fakes of hold-out people and learns M from them
-        made = Link(*make_fakes(inputs, inputs.strangers, rng), inputs.strangers)
+        strangers = Link(*make_fakes(inputs, inputs.strangers, rng), inputs.strangers)
         beside["grey_box"] = Variant(
-            lambda link: learnt_elsewhere(link, R, made),
+            lambda link: learnt_elsewhere(link, R, strangers),
             f"Whoever holds the generator and people of his own {among}",
             some,
         )
@@ -471,11 +471,11 @@ def recover(link: Link, R: int, n: int) -> Recovered:
     V, L = len(pairs.leaving), link.fakes.shape[1]
     visits = np.bincount(pairs.people.ravel(), minlength=V).astype(np.float64)
     rows_of_user = [np.flatnonzero(link.people.user == u) for u in range(link.people.U)]
-    chosen = _fakes_of_rows(link, n)
-    found = np.empty((len(chosen), 3))
+    groups = _fakes_of_rows(link, n)
+    success = np.empty((len(groups), 3))
     above, tied = np.empty(L, dtype=np.int64), np.empty(L, dtype=np.int64)
     nothing = np.empty((0, L), dtype=np.int64)
-    for i, (row, mine) in enumerate(chosen.items()):
+    for i, (row, mine) in enumerate(groups.items()):
         user = int(link.people.user[row])
         others = visits - np.bincount(pairs.people[rows_of_user[user]].ravel(), minlength=V)
         with np.errstate(divide="ignore"):
@@ -483,11 +483,11 @@ def recover(link: Link, R: int, n: int) -> Recovered:
         pairs.forget(user)
         tables = pairs.log_count, pairs.log_leaving
         reconstruct(pairs.fakes[mine], pairs.people[row], prior, *tables, above, tied)
-        found[i, :2] = [np.clip((best - above) / tied, 0, 1).mean() for best in (1, 5)]
+        success[i, :2] = [np.clip((best - above) / tied, 0, 1).mean() for best in (1, 5)]
         reconstruct(nothing, pairs.people[row], prior, *tables, above, tied)
-        found[i, 2] = np.clip((1 - above) / tied, 0, 1).mean()
+        success[i, 2] = np.clip((1 - above) / tied, 0, 1).mean()
         pairs.recall(user)
-    return Recovered(np.fromiter(chosen, dtype=np.int64, count=len(chosen)), *found.T)
+    return Recovered(np.fromiter(groups, dtype=np.int64, count=len(groups)), *success.T)
 
 
 def avoided(link: Link, label: Ints, R: int, n: int) -> Recovered:
@@ -496,59 +496,59 @@ def avoided(link: Link, label: Ints, R: int, n: int) -> Recovered:
 
     The expectation of a place within its class is its share of all fakes at that class, over other users' fakes.
     """
-    chosen = _fakes_of_rows(link, n)
-    used = np.bincount(link.fakes.ravel(), minlength=R).astype(np.float64)
+    groups = _fakes_of_rows(link, n)
+    total_visits = np.bincount(link.fakes.ravel(), minlength=R).astype(np.float64)
     visits = np.bincount(link.people.r.ravel(), minlength=R).astype(np.float64)
-    exact, top5, prior = (np.zeros(len(chosen)) for _ in range(3))
+    exact, top5, prior = (np.zeros(len(groups)) for _ in range(3))
     L = link.fakes.shape[1]
     members = {c: np.flatnonzero(label == c) for c in np.unique(label[label >= 0]).tolist()}
-    for i, (row, mine) in enumerate(chosen.items()):
+    for i, (row, mine) in enumerate(groups.items()):
         seed, fakes = link.people.r[row], link.fakes[mine]
         own = np.bincount(fakes.ravel(), minlength=R)
-        expected = used - own + 0.5
+        expected = total_visits - own + 0.5
         others = visits - np.bincount(seed, minlength=R)
         true = np.flatnonzero(others == others.max())
         prior[i] = np.isin(seed, true).sum() / len(true)
-        found: dict[tuple[int, int], tuple[float, float]] = {}  # class and true place -> success
+        success: dict[tuple[int, int], tuple[float, float]] = {}  # class and true place -> success
         for t in range(L):
             classes = label[fakes[:, t]]
             known = classes[classes >= 0]
             if len(known) == 0:
                 continue
             at = int(np.bincount(known).argmax()), int(seed[t])
-            if at not in found:
+            if at not in success:
                 places = members[at[0]]
                 use = (own[places] + 0.01) / expected[places]
                 mine_here = np.flatnonzero(places == seed[t])
                 tops = [shared_top(-use[None, :], mine_here, best)[0] for best in (1, 5)] if len(mine_here) else [0, 0]
-                found[at] = float(tops[0]), float(tops[1])
-            exact[i] += found[at][0]
-            top5[i] += found[at][1]
-    return Recovered(np.fromiter(chosen, dtype=np.int64, count=len(chosen)), exact / L, top5 / L, prior / L)
+                success[at] = float(tops[0]), float(tops[1])
+            exact[i] += success[at][0]
+            top5[i] += success[at][1]
+    return Recovered(np.fromiter(groups, dtype=np.int64, count=len(groups)), exact / L, top5 / L, prior / L)
 
 
-def _finding(inputs: AttackInputs, attack: str, tried: Callable[[Link, int], Recovered], how: str) -> Finding:
+def _finding(inputs: AttackInputs, attack: str, run_attack: Callable[[Link, int], Recovered], how: str) -> Finding:
     rng, link, L = inputs.rng(attack), inputs.main, inputs.fakes.shape[1]
     most = int(np.bincount(link.owner).max())
     counts = [n for n in FAKES if n <= most]
 
-    def rate(found: Recovered, share: Floats) -> tuple[Rate, float]:
+    def rate(result: Recovered, share: Floats) -> tuple[Rate, float]:
         # every slot is a trial of its user; the interval resamples users
-        return user_rate(np.repeat(share, L), np.repeat(link.people.user[found.row], L), rng)
+        return user_rate(np.repeat(share, L), np.repeat(link.people.user[result.row], L), rng)
 
-    runs = {n: tried(link, n) for n in counts}
-    rates = {n: rate(found, found.exact) for n, found in runs.items()}
+    runs = {n: run_attack(link, n) for n in counts}
+    rates = {n: rate(best_run, best_run.exact) for n, best_run in runs.items()}
     best = max(counts, key=lambda n: rates[n][0].value)
-    found = runs[best]
+    best_run = runs[best]
     worst = rates[best][1]
-    user = link.people.user[found.row]
-    gain = paired(by_user(found.exact, user), by_user(found.prior, user))
+    user = link.people.user[best_run.row]
+    gain = paired(by_user(best_run.exact, user), by_user(best_run.prior, user))
     # what is judged is the gain over the prior, person by person: the interval is that of the gain
-    prior = float(by_user(found.prior, user).mean())
+    prior = float(by_user(best_run.prior, user).mean())
     main = _above(prior, gain)
-    null = tried(inputs.null, best)
+    null = run_attack(inputs.null, best)
     null_gain = paired(by_user(null.exact, user), by_user(null.prior, user))
-    strangers = tried(inputs.control, best)
+    strangers = run_attack(inputs.control, best)
     control, _ = user_rate(np.repeat(strangers.exact, L), np.repeat(strangers.row, L), rng)
     return Finding(
         attack,

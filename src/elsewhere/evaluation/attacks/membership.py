@@ -24,7 +24,8 @@ from elsewhere.evaluation.attacks._attacks_kernels import nearest
 from elsewhere.evaluation.attacks.candidates import UNSEEN, move_counts, moves_of_users
 from elsewhere.evaluation.attacks.finding import LEVEL, Finding, Rate, auc, by_user, percent, points, verdict, wilson
 from elsewhere.evaluation.attacks.grams import BACKOFF, Grams
-from elsewhere.evaluation.attacks.inputs import AttackInputs, People, filled
+from elsewhere.evaluation.attacks.inputs import AttackInputs, People
+from elsewhere.traces.gaps import hold_places
 from elsewhere.traces.model import Floats, Ints, Traces
 
 
@@ -34,24 +35,24 @@ def make_fakes(inputs: AttackInputs, people: People, rng: np.random.Generator) -
     traces = Traces(
         people.r, inputs.locations, users=people.user.tolist(), step_minutes=inputs.step_minutes, start=clock
     )
-    made: Any = inputs.generator(traces, rng)
-    if isinstance(made, tuple):
-        fakes, owner = np.asarray(made[0]), np.asarray(made[1])
-    elif hasattr(made, "seed"):
-        fakes, owner = np.asarray(made.r), np.asarray(made.seed)
+    result: Any = inputs.generator(traces, rng)
+    if isinstance(result, tuple):
+        fakes, owner = np.asarray(result[0]), np.asarray(result[1])
+    elif hasattr(result, "seed"):
+        fakes, owner = np.asarray(result.r), np.asarray(result.seed)
     else:
-        fakes = np.asarray(getattr(made, "r", made))
+        fakes = np.asarray(getattr(result, "r", result))
         owner = np.arange(len(fakes)) * len(traces) // max(1, len(fakes))
     if fakes.ndim != 2 or fakes.shape[1] != people.r.shape[1] or owner.shape != (len(fakes),) or len(fakes) == 0:
         raise InvalidParameter(
             f"`generator` must return fakes of {people.r.shape[1]} slots and their seed rows, got {fakes.shape}.",
             code="E_SHAPE",
         )
-    return filled(fakes), owner.astype(np.int64)
+    return hold_places(fakes), owner.astype(np.int64)
 
 
 def shadow_scores(
-    inputs: AttackInputs, people: People, found: dict[str, Floats], rng: np.random.Generator
+    inputs: AttackInputs, people: People, by_attack: dict[str, Floats], rng: np.random.Generator
 ) -> dict[str, Floats]:
     """
     Return ln of the ratio "was a seed" to "was not", per attack and user, from Gaussian fits over the shadow
@@ -59,7 +60,7 @@ def shadow_scores(
     """
     runs = inputs.parameters["shadows"]
     inside = np.zeros((runs, people.U), dtype=bool)
-    shadow = {name: np.zeros((runs, people.U)) for name in found}
+    shadow = {name: np.zeros((runs, people.U)) for name in by_attack}
     for run in range(runs):
         # complementary halves in turn, so that everybody is in as often as out
         inside[run] = ~inside[run - 1] if run % 2 else rng.permutation(people.U) < people.U // 2
@@ -69,7 +70,7 @@ def shadow_scores(
         fakes, _ = make_fakes(inputs, group, rng)
         for name, score in scores(people, fakes, inputs.R, inputs.hour).items():
             shadow[name][run] = score
-    return {f"shadow_{name}": _ratio(found[name], shadow[name], inside) for name in found}
+    return {f"shadow_{name}": _ratio(by_attack[name], shadow[name], inside) for name in by_attack}
 
 
 def _ratio(score: Floats, shadow: Floats, inside: Any) -> Floats:
@@ -115,15 +116,15 @@ def likelihood_ratio(people: People, fakes: Ints, dataset: Ints, R: int, *, join
     best = np.full((int(dataset.max()) + 1, people.U), -np.inf)
     for i in range(0, len(fakes), 1024):
         rows = slice(i, i + 1024)
-        made = move_counts(fakes[rows], moves, R)
+        counts = move_counts(fakes[rows], moves, R)
         if joined is not None:
             before = joined[rows]
             seam = np.column_stack([fakes[np.maximum(before, 0), -1], fakes[rows, 0]])
             extra = move_counts(seam, moves, R)
-            made = made + extra.multiply((before >= 0)[:, None]).tocsr()
+            counts = counts + extra.multiply((before >= 0)[:, None]).tocsr()
         # a move that nobody made is floored on both sides and cancels
-        floor = made @ (np.log(UNSEEN) - population)
-        score = (made @ table).toarray() + floor[:, None]
+        floor = counts @ (np.log(UNSEEN) - population)
+        score = (counts @ table).toarray() + floor[:, None]
         for number in np.unique(dataset[rows]):
             mine = dataset[rows] == number
             best[number] = np.maximum(best[number], score[mine].max(axis=0))
@@ -143,16 +144,16 @@ def advantage(ratio: Floats, U: int, rng: np.random.Generator) -> tuple[float, F
     member = rng.permuted(np.tile(np.arange(n) < U, (EXCHANGES, 1)), axis=1)
     member[0] = np.arange(n) < U
     among = member.astype(np.float64) @ beyond
-    gained = (among / U - (total - among) / (n - U)).max(axis=1)
-    return float(gained[0]), gained[1:]
+    gain = (among / U - (total - among) / (n - U)).max(axis=1)
+    return float(gain[0]), gain[1:]
 
 
-def above_chance(found: float, exchanged: Floats) -> tuple[Rate, float]:
+def above_chance(figure: float, by_chance: Floats) -> tuple[Rate, float]:
     """Return what is found above the mean of all exchanges, its interval, and the chance that one reaches as much."""
-    low, high = np.quantile(exchanged, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    value = found - float(exchanged.mean())
-    p = (1 + int((exchanged >= found - 1e-12).sum())) / (1 + len(exchanged))
-    return Rate(value, min(value, found - float(high)), max(value, found - float(low))), p
+    low, high = np.quantile(by_chance, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    value = figure - float(by_chance.mean())
+    p = (1 + int((by_chance >= figure - 1e-12).sum())) / (1 + len(by_chance))
+    return Rate(value, min(value, figure - float(high)), max(value, figure - float(low))), p
 
 
 def unlike_others(people: People, U: int, R: int, hour: Ints) -> tuple[Ints, Ints]:
@@ -168,9 +169,9 @@ def likelihood_membership(inputs: AttackInputs) -> Finding:
     ratio, free = (
         likelihood_ratio(people, fakes, inputs.dataset, inputs.R) for fakes in (inputs.fakes, inputs.null_walks(rng))
     )
-    found, exchanged = advantage(ratio, U, rng)
-    (main, p), (control, _) = above_chance(found, exchanged), above_chance(*advantage(free, U, rng))
-    unseen = float(np.quantile(exchanged, (1 + LEVEL) / 2) - exchanged.mean())
+    gain, by_chance = advantage(ratio, U, rng)
+    (main, p), (control, _) = above_chance(gain, by_chance), above_chance(*advantage(free, U, rng))
+    unseen = float(np.quantile(by_chance, (1 + LEVEL) / 2) - by_chance.mean())
     few, strangers = unlike_others(people, U, inputs.R, inputs.hour)
     outliers, _ = above_chance(*advantage(ratio[:, np.concatenate([few, strangers])], len(few), rng))
     return Finding(
@@ -187,10 +188,10 @@ def likelihood_membership(inputs: AttackInputs) -> Finding:
         reachable=bool(control.low <= 0 or control.high <= ADVANTAGE_BAR),
         worst_decile=outliers.value,
         words=f"Telling {inputs.who} from strangers gains {points(main.value)} over people and "
-        f"strangers exchanged at random (true minus false alarms: {percent(found)} against "
-        f"{percent(float(exchanged.mean()))}; as much in {percent(p)} of the exchanges). With so many people less than "
+        f"strangers exchanged at random (true minus false alarms: {percent(gain)} against "
+        f"{percent(float(by_chance.mean()))}; as much in {percent(p)} of the exchanges). With so many people less than "
         f"{points(unseen)} goes unseen.",
-        details={"advantage": found, "null_advantage": float(exchanged.mean()), "p": p, "detectable": unseen},
+        details={"advantage": gain, "null_advantage": float(by_chance.mean()), "p": p, "detectable": unseen},
     )
 
 
@@ -212,8 +213,8 @@ def scores(people: People, fakes: Ints, R: int, hour: Ints) -> dict[str, Floats]
         "dcr": -to_fakes[:, 0].astype(np.float64) - to_fakes[:, :5].mean(axis=1) / 1e3,
         "dpi": inside / (inside + outside),
     }
-    found = {name: by_user(score, people.user) for name, score in rows.items()}
-    return found | {"genlra": influence(real, fake)}
+    by_attack = {name: by_user(score, people.user) for name, score in rows.items()}
+    return by_attack | {"genlra": influence(real, fake)}
 
 
 def influence(real: Grams, fake: Grams) -> Floats:
@@ -223,8 +224,8 @@ def influence(real: Grams, fake: Grams) -> Floats:
     """
     steps, origins, size = real.steps, real.origins, len(real.steps.keys)
     user, at = steps.pair // size, steps.pair % size
-    made = fake.steps.look(steps.keys[None, :])[0]
-    gain = made[at] * np.log((steps.total[at] + BACKOFF) / (steps.total[at] - steps.own + BACKOFF))
+    counts = fake.steps.look(steps.keys[None, :])[0]
+    gain = counts[at] * np.log((steps.total[at] + BACKOFF) / (steps.total[at] - steps.own + BACKOFF))
     who, where = origins.pair // len(origins.keys), origins.pair % len(origins.keys)
     left = fake.origins.look(origins.keys[None, :])[0]
     cost = left[where] * np.log((origins.total[where] + BACKOFF) / (origins.total[where] - origins.own + BACKOFF))
@@ -232,14 +233,14 @@ def influence(real: Grams, fake: Grams) -> Floats:
     return np.asarray(np.bincount(user, gain, U) - np.bincount(who, cost, U), dtype=np.float64)
 
 
-def judge(found: dict[str, Floats], U: int) -> tuple[dict[str, Rate], dict[str, Rate]]:
+def judge(by_attack: dict[str, Floats], U: int) -> tuple[dict[str, Rate], dict[str, Rate]]:
     """
     Return for each attack its AUC with an interval that holds for all attacks together, and TPR at 1 % false
     alarms.
     """
-    level = 1 - (1 - LEVEL) / len(found)
+    level = 1 - (1 - LEVEL) / len(by_attack)
     curves, early = {}, {}
-    for name, score in found.items():
+    for name, score in by_attack.items():
         members, strangers = score[:U], score[U:]
         curves[name] = auc(members, strangers, level=level)
         early[name] = wilson(float(_beyond_nearly_all(members, strangers)), U)
@@ -271,11 +272,11 @@ def early_by_chance(score: dict[str, Floats], U: int, rng: np.random.Generator) 
 def density_membership(inputs: AttackInputs) -> Finding:
     """Tell members from strangers by densities and distances (A10)."""
     rng, people, U = inputs.rng("A10"), together(inputs.seeds, inputs.strangers), inputs.seeds.U
-    found = scores(people, inputs.fakes, inputs.R, inputs.hour)
+    by_attack = scores(people, inputs.fakes, inputs.R, inputs.hour)
     free = scores(people, inputs.null_walks(rng), inputs.R, inputs.hour)
     if inputs.generator is not None:
-        found |= shadow_scores(inputs, people, found, rng)
-    curves, early = judge(found, U)
+        by_attack |= shadow_scores(inputs, people, by_attack, rng)
+    curves, early = judge(by_attack, U)
     null_curves, null_early = judge(free, U)
     # the attacker may know the direction: below one half tells as much as above
     name = max(curves, key=lambda n: abs(curves[n].value - 0.5))
@@ -283,7 +284,7 @@ def density_membership(inputs: AttackInputs) -> Finding:
     free_best = _upright(max(null_curves.values(), key=lambda rate: abs(rate.value - 0.5)))
     tpr = max(early.values(), key=lambda rate: rate.value)
     null_tpr = max(null_early.values(), key=lambda rate: rate.value)
-    by_chance = early_by_chance(found, U, rng)
+    by_chance = early_by_chance(by_attack, U, rng)
     early_passed = True if tpr.value <= by_chance else verdict(tpr, TPR_BAR, null_tpr)
     includes, chance, beyond = _includes_half(best, free_best), free_best, ""
     closer = curves[name].value < 0.5
@@ -311,7 +312,7 @@ def density_membership(inputs: AttackInputs) -> Finding:
         passed=False if early_passed is False else includes,
         leaks=True if found_early else None,
         reachable=chance.low <= 0.5,
-        worst_decile=_upright(auc(found[name][members], found[name][strangers])).value,
+        worst_decile=_upright(auc(by_attack[name][members], by_attack[name][strangers])).value,
         words=f"The best of {len(curves)} attacks ({name.replace('_', ' ')}) tells {inputs.who} from "
         f"strangers with AUC {best.value:.3f}; on walks without any seed the best reaches {free_best.value:.3f}."
         # whoever the strangers are, to whom the fakes are closer has met the generator more

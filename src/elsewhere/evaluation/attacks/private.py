@@ -60,17 +60,17 @@ class SumNeighbours:
         """Return what the auditor notes of `runs` releases of either file: the sum along the person's list."""
         below, m = from_generator(rng), len(self.change)
         along = self.change / np.linalg.norm(self.change)
-        noted = []
+        outcomes = []
         for total in (self.without, self.without + self.change):
-            seen = total + self.noise(runs * m, below).reshape(runs, m)
-            noted.append(np.floor((seen - self.without) @ along / SIGMA * FINE).astype(np.int64))
-        return noted[0], noted[1]
+            sums = total + self.noise(runs * m, below).reshape(runs, m)
+            outcomes.append(np.floor((sums - self.without) @ along / SIGMA * FINE).astype(np.int64))
+        return outcomes[0], outcomes[1]
 
     def audit(self, runs: int, rng: np.random.Generator, level: float = LEVEL) -> Proven:
         """Return the lower bound of eps that so many releases prove."""
         smaller, larger = self.run(runs, rng)
         both = 1 - (1 - level) / 2  # two chances to be wrong
-        found, chance = (
+        bound, chance = (
             max(
                 eps_lower_bound(*pair, delta=self.delta, level=both)[0],
                 as_gaussian(*pair, delta=self.delta, level=both),
@@ -78,7 +78,7 @@ class SumNeighbours:
             )
             for pair in ((smaller, larger), (smaller[0::2], smaller[1::2]))
         )
-        return Proven(found, "sums", chance.low)
+        return Proven(bound, "sums", chance.low)
 
 
 def as_gaussian(smaller: Ints, larger: Ints, *, delta: float, level: float) -> Rate:
@@ -115,29 +115,29 @@ def found_without_noise(runs: int, delta: float) -> float:
 
 def sum_audit(inputs: AttackInputs, mechanism: Mechanism) -> Finding:
     """Audit the noisy sums on releases of two neighbouring inputs (A9)."""
-    runs, rng, claimed = inputs.parameters["count_runs"], inputs.rng("A9"), mechanism.eps
+    runs, rng, claim = inputs.parameters["count_runs"], inputs.rng("A9"), mechanism.eps
     without = found_without_noise(runs, mechanism.delta)
-    if without <= claimed:
+    if without <= claim:
         raise CannotRun(f"more `count_runs` than {runs}: sums without noise would not be found out either")
     pair = SumNeighbours.of(mechanism, rng)
     proven = pair.audit(runs, rng)
-    found, length = proven.eps, float(np.linalg.norm(pair.change)) / (mechanism.mu * SIGMA)
+    eps, length = proven.eps, float(np.linalg.norm(pair.change)) / (mechanism.mu * SIGMA)
     return Finding(
         "A9",
-        main=found.low,
-        interval=Rate(found.low, found.low, found.high if math.isfinite(found.high) else found.low),
+        main=eps.low,
+        interval=Rate(eps.low, eps.low, eps.high if math.isfinite(eps.high) else eps.low),
         control=proven.chance,
         baseline=0.0,
-        bar=claimed,
-        passed=found.low <= claimed,
-        leaks=found.low > claimed,
-        reachable=proven.chance <= claimed,
+        bar=claim,
+        passed=eps.low <= claim,
+        leaks=eps.low > claim,
+        reachable=proven.chance <= claim,
         words=f"Over {runs} releases of either of two files that differ by one person, the one who moves the sums most "
         f"(by {length:.2f} of what is allowed), an auditor who knows all else and sees the noisy sums proves eps >= "
-        f"{found.low:.3f} (estimate {found.value:.3f}); claimed is eps <= {claimed:g}. Sums without noise would be "
+        f"{eps.low:.3f} (estimate {eps.value:.3f}); claimed is eps <= {claim:g}. Sums without noise would be "
         f"found out at eps >= {without:.3f}.",
         details={
-            "estimate": found.value,
+            "estimate": eps.value,
             "without_noise": without,
             "runs": runs,
             "length": length,

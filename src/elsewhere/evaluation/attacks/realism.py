@@ -103,13 +103,13 @@ def _extreme(values: Floats, row: Ints, N: int, kind: np.ufunc, empty: float) ->
 def day_features(r: Ints, locations: Locations, reference: Grams) -> Floats:
     """Return (N, len(NAMES)) the description of each trace, in the order of `NAMES`."""
     stays = stays_of(r)
-    found = {
+    columns = {
         **_stays(r, stays),
         **_hours(r, stays),
         **_ways(r, locations),
         **_beside_others(r, stays, reference),
     }
-    return np.column_stack([found[name] for name in NAMES]).astype(np.float64)
+    return np.column_stack([columns[name] for name in NAMES]).astype(np.float64)
 
 
 def _stays(r: Ints, stays: Stays) -> dict[str, Floats]:
@@ -149,9 +149,12 @@ def _stays(r: Ints, stays: Stays) -> dict[str, Floats]:
     group = np.cumsum(fresh) - 1
     times, of = np.bincount(group), row[order][fresh]
     places = np.bincount(of, minlength=N)
-    spent = np.bincount(group, length[order])
-    ranked = np.lexsort((-spent, of))
-    begin, end = np.searchsorted(of[ranked], np.arange(N)), np.searchsorted(of[ranked], np.arange(N), "right")
+    time_at = np.bincount(group, length[order])
+    order_of_time = np.lexsort((-time_at, of))
+    begin, end = (
+        np.searchsorted(of[order_of_time], np.arange(N)),
+        np.searchsorted(of[order_of_time], np.arange(N), "right"),
+    )
     out |= {
         "seen_once": np.bincount(of[times == 1], minlength=N) / places,
         "seen_thrice": np.bincount(of[times >= 3], minlength=N) / places,
@@ -160,8 +163,8 @@ def _stays(r: Ints, stays: Stays) -> dict[str, Floats]:
         "gap_longest": _extreme(gap, who, N, np.maximum, 0.0) / L,
     }
     for k in range(5):
-        at = np.minimum(begin + k, len(ranked) - 1)
-        out[f"time_at_place_{k + 1}"] = np.where(begin + k < end, spent[ranked[at]], 0) / L
+        at = np.minimum(begin + k, len(order_of_time) - 1)
+        out[f"time_at_place_{k + 1}"] = np.where(begin + k < end, time_at[order_of_time[at]], 0) / L
     return out
 
 
@@ -177,8 +180,8 @@ def _hours(r: Ints, stays: Stays) -> dict[str, Floats]:
     for k in range(PARTS):
         mine = np.flatnonzero(part == k)
         out[f"moves_in_part_{k + 1}"] = np.bincount(row[part[at + 1] == k], minlength=N) / np.maximum(moves, 1)
-        seen = np.sort(r[:, mine], axis=1)
-        out[f"places_in_part_{k + 1}"] = (seen[:, 1:] != seen[:, :-1]).sum(axis=1) + float(len(mine) > 0)
+        places = np.sort(r[:, mine], axis=1)
+        out[f"places_in_part_{k + 1}"] = (places[:, 1:] != places[:, :-1]).sum(axis=1) + float(len(mine) > 0)
     middle = mean_of(when, row, N, empty=0.5)
     late = np.arange(L) >= L // 2
     top = _top_place(stays, N)
@@ -219,9 +222,9 @@ def _ways(r: Ints, locations: Locations) -> dict[str, Floats]:
     moved = r[:, 1:] != r[:, :-1]
     row, at = np.nonzero(moved)
     step = np.where(moved, locations.distance(r[:, :-1], r[:, 1:]), 0.0)
-    made = step[row, at]
-    mean = mean_of(made, row, N)
-    order = np.lexsort((made, row))
+    moves = step[row, at]
+    mean = mean_of(moves, row, N)
+    order = np.lexsort((moves, row))
     count = np.bincount(row, minlength=N)
     begin = np.searchsorted(row, np.arange(N))
     middle = np.minimum(begin + count // 2, max(len(row) - 1, 0))
@@ -233,9 +236,9 @@ def _ways(r: Ints, locations: Locations) -> dict[str, Floats]:
     out: dict[str, Floats] = {
         "way": way,
         "step_mean": mean,
-        "step_median": np.where(count > 0, made[order][middle], 0.0) if len(made) else zero,
+        "step_median": np.where(count > 0, moves[order][middle], 0.0) if len(moves) else zero,
         "step_longest": step.max(axis=1),
-        "step_spread": np.sqrt(mean_of((made - mean[row]) ** 2, row, N)),
+        "step_spread": np.sqrt(mean_of((moves - mean[row]) ** 2, row, N)),
         "net": net,
         "straightness": np.divide(2 * reach, way, out=zero.copy(), where=way > 0),
         "farthest": reach,
@@ -261,7 +264,7 @@ def _ways(r: Ints, locations: Locations) -> dict[str, Floats]:
     begins, ends = np.flatnonzero(opens), np.flatnonzero(np.append(opens[1:], True)[: len(row)])
     straight = locations.distance(r[row[begins], at[begins]], r[row[ends], at[ends] + 1])
     out["trip_straightness"] = mean_of(
-        straight / np.maximum(np.bincount(trip, made, len(begins)), 1e-12), row[begins], N, empty=1.0
+        straight / np.maximum(np.bincount(trip, moves, len(begins)), 1e-12), row[begins], N, empty=1.0
     )
     return out
 
@@ -438,15 +441,15 @@ class Judge:
             x, y = (describe(there.r, self.inputs, reference) for there in (mine, others))
             for name, score in scored(x, y, mine.user, others.user, self.rng).items():
                 scores.setdefault(name, []).append(score)
-        known, group = np.concatenate([side.user for side in real]), np.tile(others.user, len(real))
-        found = {}
+        users, group = np.concatenate([side.user for side in real]), np.tile(others.user, len(real))
+        by_classifier = {}
         for name, turns in scores.items():
             if len(turns) == len(real):
                 above = np.concatenate([turn[: len(side.r)] for turn, side in zip(turns, real, strict=True)])
                 below = np.concatenate([turn[len(side.r) :] for turn, side in zip(turns, real, strict=True)])
-                rate = auc(above, below, group, level=JOINT, positive_group=known)
-                found[name] = Told(wider(rate, CROSS), worst_auc(above, below, group))
-        return found
+                rate = auc(above, below, group, level=JOINT, positive_group=users)
+                by_classifier[name] = Told(wider(rate, CROSS), worst_auc(above, below, group))
+        return by_classifier
 
     def described(self, others: Side, describe: Describe) -> tuple[Floats, Floats]:
         """
@@ -492,7 +495,7 @@ def scored(x: Floats, y: Floats, known: Ints, group: Ints, rng: np.random.Genera
             max_iter=50, learning_rate=0.1, max_leaf_nodes=15, max_bins=63, early_stopping=False, random_state=0
         ),
     }
-    found = {}
+    ranks = {}
     for name, make in kinds.items():
         score = np.empty(len(both))
         # on tables this small threads wait for each other more than they work
@@ -501,8 +504,8 @@ def scored(x: Floats, y: Floats, known: Ints, group: Ints, rng: np.random.Genera
                 model = make().fit(both[fold != k], real[fold != k])
                 here = fold == k
                 score[here] = rankdata(model.decision_function(both[here])) / (here.sum() + 1)
-        found[name] = score
-    return found
+        ranks[name] = score
+    return ranks
 
 
 def wider(rate: Rate, times: float) -> Rate:
@@ -516,18 +519,18 @@ def best_of(rates: list[Rate]) -> Rate:
     return max(rates, key=lambda rate: rate.value, default=Rate(0.5, 0.0, 1.0))
 
 
-def best(found: dict[str, Told]) -> Rate:
+def best(outcomes: dict[str, Told]) -> Rate:
     """Return the same, of what a judge has told."""
-    return best_of([told.rate for told in found.values()])
+    return best_of([outcome.rate for outcome in outcomes.values()])
 
 
 def single_features(real: Floats, fake: Floats, group: Ints) -> dict[str, Rate]:
     """Return the AUC of each feature alone, real people above fakes, whichever way round tells more."""
-    found = {}
+    by_feature = {}
     for i, name in enumerate(FEATURES):
         rate = auc(real[:, i], fake[:, i], group)
-        found[name] = rate if rate.value >= 0.5 else Rate(1 - rate.value, 1 - rate.high, 1 - rate.low)
-    return found
+        by_feature[name] = rate if rate.value >= 0.5 else Rate(1 - rate.value, 1 - rate.high, 1 - rate.low)
+    return by_feature
 
 
 def spread(real: int, fakes: int) -> float:
@@ -566,9 +569,9 @@ def real_or_fake(inputs: AttackInputs) -> Finding:
     maker = np.arange(len(inputs.fakes)) if inputs.owner is None else inputs.main.user
     # beside the fakes real people in their place: what remains is chance
     fakes, seeds = Side(inputs.fakes, maker), Side(inputs.seeds.r, inputs.seeds.user)
-    told, between = (judge.tell_apart(other, days_of) for other in (fakes, seeds))
+    outcome, between = (judge.tell_apart(other, days_of) for other in (fakes, seeds))
     twelve, twelve_between = (judge.tell_apart(other, features) for other in (fakes, seeds))
-    main, chance = best(told), best(between)
+    main, chance = best(outcome), best(between)
     people, makers = inputs.strangers.U, len(np.unique(maker))
     fresh = fresh_people(chance, people, makers)
     passed = judged(main, fresh, people, makers)
@@ -588,14 +591,14 @@ def real_or_fake(inputs: AttackInputs) -> Finding:
         bar=BAR,
         passed=passed,
         reachable=fresh.pass_it,
-        worst_decile=max((t.worst for t in told.values()), default=None),
+        worst_decile=max((t.worst for t in outcome.values()), default=None),
         words=f"A classifier that looks at {len(NAMES)} features of a day tells fakes from real people with AUC "
         f"{main.value:.3f}; real people from other real people with {chance.value:.3f}. By twelve features that a "
         f"generator may be taught it is {best(twelve).value:.3f}. The most informative of them alone is "
         f"{top.replace('_', ' ')} ({singles[top].value:.3f}).{few}"
         + ("" if few else flagged_too(passed, fresh, f"an AUC of {chance.value:.3f}")),
         details={
-            "classifiers": {name: t.rate for name, t in told.items()},
+            "classifiers": {name: t.rate for name, t in outcome.items()},
             "twelve": best(twelve),
             "twelve_control": best(twelve_between),
             "twelve_classifiers": {name: t.rate for name, t in twelve.items()},
@@ -633,15 +636,15 @@ def learn(people: People, inputs: AttackInputs) -> dict[str, Filter]:
         due = visits * hours[inputs.hour]
         return np.asarray(((visits >= ENOUGH) & (grams.at_hour(r) < MISPLACED * due)).mean(axis=1))
 
-    found: dict[str, Filter] = {"unreachable": unreachable, "nobody_there": nobody_there, "wrong_hour": wrong_hour}
+    filters: dict[str, Filter] = {"unreachable": unreachable, "nobody_there": nobody_there, "wrong_hour": wrong_hour}
     if inputs.locations.has_coordinates:
         v_max = np.quantile(inputs.locations.distance(people.r[:, :-1], people.r[:, 1:]), FASTEST)
 
         def too_fast(r: Ints) -> Floats:
             return np.asarray((inputs.locations.distance(r[:, :-1], r[:, 1:]) > v_max).mean(axis=1))
 
-        found["too_fast"] = too_fast
-    return found
+        filters["too_fast"] = too_fast
+    return filters
 
 
 def rejected(inputs: AttackInputs, groups: dict[str, Ints], half: Ints) -> dict[str, dict[str, Floats]]:
@@ -649,8 +652,8 @@ def rejected(inputs: AttackInputs, groups: dict[str, Ints], half: Ints) -> dict[
     people = inputs.strangers
     out: dict[str, dict[str, Floats]] = {}
     for side in (0, 1):
-        known = np.flatnonzero(half[people.user] == side)
-        filters = learn(People(people.r[known], people.user[known], people.U), inputs)
+        rows = np.flatnonzero(half[people.user] == side)
+        filters = learn(People(people.r[rows], people.user[rows], people.U), inputs)
         other = np.flatnonzero(half[people.user] != side)
         for name, throw in filters.items():
             into = out.setdefault(name, {"holdout": np.zeros(len(people.r))})
@@ -679,13 +682,13 @@ def filtering(inputs: AttackInputs) -> Finding:
         rates[name] = {group: float(by_user(values, who[group]).mean()) for group, values in share.items()}
         persons.append(np.concatenate([real, seeds]))
     makers = min(len(np.unique(maker)), inputs.seeds.U)
-    flagged = flagged_groups(np.array(persons), people.U, makers, level, rng)
-    verdicts = {name: verdict(gap, FILTER_BAR, None, Fresh(chance[name], flagged)) for name, gap in gaps.items()}
+    false_alarms = flagged_groups(np.array(persons), people.U, makers, level, rng)
+    verdicts = {name: verdict(gap, FILTER_BAR, None, Fresh(chance[name], false_alarms)) for name, gap in gaps.items()}
     passed = False if False in verdicts.values() else None if None in verdicts.values() else True
     # the filter that decides the verdict is the one to speak of
     worst = max(gaps, key=lambda name: (verdicts[name] is False, gaps[name].high))
     main, control = gaps[worst], chance[worst]
-    fresh = Fresh(control, flagged)
+    fresh = Fresh(control, false_alarms)
     each = np.sort(by_user(shares[worst]["fakes"], maker))[::-1]
     return Finding(
         "A16",
@@ -713,9 +716,9 @@ def flagged_groups(share: Floats, known: int, size: int, level: float, rng: np.r
 
     `share` (filters, people) is what each filter throws out of each real person.
     """
-    flagged = 0
+    number = 0
     for _ in range(GROUPS):
         order = rng.permutation(share.shape[1])
         some, rest = share[:, order[:size]], share[:, order[size : size + known]]
-        flagged += any(difference(a, b, level=level).high > FILTER_BAR for a, b in zip(some, rest, strict=True))
-    return flagged / GROUPS
+        number += any(difference(a, b, level=level).high > FILTER_BAR for a, b in zip(some, rest, strict=True))
+    return number / GROUPS

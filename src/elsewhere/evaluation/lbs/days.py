@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elsewhere.evaluation.attacks.finding import Rate, user_rate
-from elsewhere.evaluation.attacks.inputs import filled
 from elsewhere.evaluation.lives import NIGHT, OFFICE, anchors, days_of
+from elsewhere.traces.gaps import hold_places
 from elsewhere.traces.model import Floats, Ints, Traces, is_weekend
 
 DAYS = (1, 7, 28)
@@ -46,7 +46,7 @@ class Company:
     def of(lives: Traces, maker: Ints | None = None) -> "Company":
         """Group the lives by user; `maker` (lives,) is the number of the user each descends from, -1 for nobody."""
         nobody = np.full(lives.U, -1)
-        return Company(filled(lives.r), days_of(lives), _weekend(lives), nobody if maker is None else maker)
+        return Company(hold_places(lives.r), days_of(lives), _weekend(lives), nobody if maker is None else maker)
 
     @property
     def longest(self) -> int:
@@ -61,15 +61,15 @@ class Company:
         weekends one after the other, again and again. Fresh decoys are days of the same kind of any lives, every day.
         """
         strangers = np.flatnonzero(self.maker != user)
-        made = np.empty((len(weekend), n), dtype=np.int64)
+        rows = np.empty((len(weekend), n), dtype=np.int64)
         if persona:
             for k, life in enumerate(rng.choice(strangers, n, replace=False).tolist()):
-                made[:, k] = self._lived(self.rows[life], weekend, rng)
+                rows[:, k] = self._lived(self.rows[life], weekend, rng)
         else:
             for d, off in enumerate(weekend.tolist()):
                 for k, life in enumerate(rng.choice(strangers, n, replace=False).tolist()):
-                    made[d, k] = rng.choice(self._alike(self.rows[life], off))
-        return self.r[made]
+                    rows[d, k] = rng.choice(self._alike(self.rows[life], off))
+        return self.r[rows]
 
     def _alike(self, rows: Ints, off: bool) -> Ints:
         same = rows[self.weekend[rows] == off]
@@ -98,16 +98,16 @@ def _weekend(traces: Traces) -> NDArray[np.bool_]:
     return is_weekend(traces.dates)
 
 
-def recurring(sent: Ints, weekend: NDArray[np.bool_], minutes: Floats, R: int) -> tuple[Floats, Floats]:
+def recurring(queries: Ints, weekend: NDArray[np.bool_], minutes: Floats, R: int) -> tuple[Floats, Floats]:
     """
     Return the chance of each place to be guessed as home, and as main place, by what recurs; ties shared, (R,) each.
 
-    `sent` (D, K, L) are all lines of each day. The home is the place sent at most night hours of all days (at most
+    `queries` (D, K, L) are all lines of each day. The home is the place sent at most night hours of all days (at most
     hours where there is no night); the main place the other one sent at most office hours of weekdays (or hours).
     """
     night, office = ((minutes >= a) & (minutes < b) for a, b in (NIGHT, OFFICE))
-    home = _top(_hours(sent, night if night.any() else np.ones(len(minutes), dtype=bool), minutes, R))
-    for days, when in ((sent[~weekend], office), (sent, np.ones(len(minutes), dtype=bool))):
+    home = _top(_hours(queries, night if night.any() else np.ones(len(minutes), dtype=bool), minutes, R))
+    for days, when in ((queries[~weekend], office), (queries, np.ones(len(minutes), dtype=bool))):
         score = _hours(days, when, minutes, R)
         score[home > 0] = 0
         if score.any():
@@ -115,13 +115,13 @@ def recurring(sent: Ints, weekend: NDArray[np.bool_], minutes: Floats, R: int) -
     return home, np.zeros(R)
 
 
-def _hours(sent: Ints, when: NDArray[np.bool_], minutes: Floats, R: int) -> Floats:
+def _hours(queries: Ints, when: NDArray[np.bool_], minutes: Floats, R: int) -> Floats:
     """Return (R,) at how many hours, of all days together, each place was sent."""
-    D = len(sent)
+    D = len(queries)
     hour = (minutes[when] // 60).astype(np.int64)
     if D == 0 or len(hour) == 0:
         return np.zeros(R)
-    key = ((np.arange(D)[:, None] * 24 + hour)[:, None, :] * R + sent[:, :, when]).reshape(-1)
+    key = ((np.arange(D)[:, None] * 24 + hour)[:, None, :] * R + queries[:, :, when]).reshape(-1)
     return np.bincount(np.unique(key) % R, minlength=R).astype(np.float64)
 
 
@@ -140,20 +140,20 @@ def portrait(days: Ints, weekend: NDArray[np.bool_], minutes: Floats) -> tuple[i
     home, main = anchors(days, weekend, minutes)
     night, office = ((minutes >= a) & (minutes < b) for a, b in (NIGHT, OFFICE))
     moves = np.count_nonzero(np.diff(days, axis=1), axis=1)
-    visited = [set(row) for row in days.tolist()]
-    alike = [len(a & b) / len(a | b) for a, b in pairwise(visited)]
+    places_of_day = [set(row) for row in days.tolist()]
+    alike = [len(a & b) / len(a | b) for a, b in pairwise(places_of_day)]
     work = days[~weekend][:, office]
-    found = [
+    features = [
         float((days == home).mean()),
         float((days[:, night] == home).mean()) if night.any() else np.nan,
         float((work == main).mean()) if work.size else np.nan,
         float(moves.mean()),
-        float(np.mean([len(places) for places in visited])),
+        float(np.mean([len(places) for places in places_of_day])),
         float(moves.std()) if len(days) > 1 else np.nan,
-        float(len(set().union(*visited))),
+        float(len(set().union(*places_of_day))),
         float(np.mean(alike)) if alike else np.nan,
     ]
-    return home, main, np.array(found)
+    return home, main, np.array(features)
 
 
 def likeness(lines: Floats, others: Floats) -> Floats:
@@ -211,10 +211,10 @@ class OverDays:
             return " and ".join(parts)
 
         one = min(self.users)
-        repeated = " (each lives one day, again and again)" * (self.persona_days == 1)
+        again = " (each lives one day, again and again)" * (self.persona_days == 1)
         return (
             f"with {self.n} decoy{'s' * (self.n > 1)}, a service that watches for {most} day{'s' * (most > 1)} names "
-            f"{said('persona', most)} if decoys are the same personas every day{repeated}, "
+            f"{said('persona', most)} if decoys are the same personas every day{again}, "
             f"{said('fresh', most)} if they are drawn afresh; "
             f"on {one} day{'s' * (one > 1)} {said('persona', one)}; a guess {100 * self.guess:.0f} %."
         )
@@ -252,66 +252,66 @@ def over_days(
         Draws users, days and decoys.
 
     """
-    r, minutes, weekend, rows = filled(people.r), people.minutes(), _weekend(people), days_of(people)
-    chosen = np.sort(rng.permutation(people.U)[:MOST_USERS]).tolist()
-    truth = {u: anchors(r[rows[u]], weekend[rows[u]], minutes) for u in chosen}
-    made = np.bincount(company.maker[company.maker >= 0], minlength=people.U)
+    r, minutes, weekend, rows = hold_places(people.r), people.minutes(), _weekend(people), days_of(people)
+    sample = np.sort(rng.permutation(people.U)[:MOST_USERS]).tolist()
+    truth = {u: anchors(r[rows[u]], weekend[rows[u]], minutes) for u in sample}
+    descendants = np.bincount(company.maker[company.maker >= 0], minlength=people.U)
     hits: dict[tuple[str, str, str, int], list[tuple[int, float]]] = {}
     users: dict[int, int] = {}
     for D in sorted(set(days)):
-        able = [u for u in chosen if len(rows[u]) >= D and len(company.rows) - made[u] >= n]
+        able = [u for u in sample if len(rows[u]) >= D and len(company.rows) - descendants[u] >= n]
         if len(able) < ENOUGH:
             continue
         users[D] = len(able)
-        watched = {
+        windows = {
             u: [rows[u][(s := int(rng.integers(len(rows[u]) - D + 1))) : s + D] for _ in range(repeats)] for u in able
         }
-        kind = np.array([portrait(r[watched[u][0]], weekend[watched[u][0]], minutes)[2] for u in able])
+        kind = np.array([portrait(r[windows[u][0]], weekend[windows[u][0]], minutes)[2] for u in able])
         for i, u in enumerate(able):
             others = np.delete(kind, i, axis=0)
-            for mine in watched[u]:
+            for mine in windows[u]:
                 for decoys in DECOYS:
                     beside = company.beside(u, n, weekend[mine], decoys == "persona", rng)
-                    sent = np.concatenate([r[mine][:, None, :], beside], axis=1)
-                    for attack, guesses in _guesses(sent, weekend[mine], minutes, people.R, others, decoys).items():
+                    queries = np.concatenate([r[mine][:, None, :], beside], axis=1)
+                    for attack, guesses in _guesses(queries, weekend[mine], minutes, people.R, others, decoys).items():
                         for place, guess, true in zip(PLACES, guesses, truth[u], strict=True):
                             if true >= 0:
                                 hits.setdefault((decoys, attack, place, D), []).append((u, float(guess[true])))
     if not users:
         return None
-    rates = {key: user_rate(*_columns(found), rng)[0] for key, found in hits.items() if _enough(found)}
+    rates = {key: user_rate(*_columns(chances), rng)[0] for key, chances in hits.items() if _enough(chances)}
     attacks: dict[str, dict[str, dict[str, dict[int, Rate]]]] = {d: {} for d in DECOYS}
     best: dict[str, dict[str, dict[int, Rate]]] = {d: {place: {} for place in PLACES} for d in DECOYS}
     for (decoys, attack, place, D), rate in rates.items():
         attacks[decoys].setdefault(attack, {}).setdefault(place, {})[D] = rate
-        known = best[decoys][place].get(D)
-        best[decoys][place][D] = rate if known is None or rate.value > known.value else known
+        reached = best[decoys][place].get(D)
+        best[decoys][place][D] = rate if reached is None or rate.value > reached.value else reached
     return OverDays(n, best, attacks, users, company.longest)
 
 
-def _enough(found: list[tuple[int, float]]) -> bool:
-    return len({user for user, _ in found}) >= ENOUGH
+def _enough(chances: list[tuple[int, float]]) -> bool:
+    return len({user for user, _ in chances}) >= ENOUGH
 
 
-def _columns(found: list[tuple[int, float]]) -> tuple[Floats, Ints]:
-    return np.array([hit for _, hit in found]), np.array([user for user, _ in found])
+def _columns(chances: list[tuple[int, float]]) -> tuple[Floats, Ints]:
+    return np.array([hit for _, hit in chances]), np.array([user for user, _ in chances])
 
 
 def _guesses(
-    sent: Ints, weekend: NDArray[np.bool_], minutes: Floats, R: int, others: Floats, decoys: str
+    queries: Ints, weekend: NDArray[np.bool_], minutes: Floats, R: int, others: Floats, decoys: str
 ) -> dict[str, tuple[Floats, Floats]]:
     """
     Return the chance of each place to be named as home and as main place, by every attack that these decoys
     allow.
     """
-    found = {"what recurs": recurring(sent, weekend, minutes, R)}
+    guesses = {"what recurs": recurring(queries, weekend, minutes, R)}
     if decoys == "persona":
-        lines = [portrait(sent[:, k], weekend, minutes) for k in range(sent.shape[1])]
+        lines = [portrait(queries[:, k], weekend, minutes) for k in range(queries.shape[1])]
         chance = _top(likeness(np.array([kind for _, _, kind in lines]), others))
-        named = [np.zeros(R), np.zeros(R)]
+        chances = [np.zeros(R), np.zeros(R)]
         for (home, main, _), share in zip(lines, chance.tolist(), strict=True):
-            named[0][home] += share
+            chances[0][home] += share
             if main >= 0:
-                named[1][main] += share
-        found["who lives like a person"] = (named[0], named[1])
-    return found
+                chances[1][main] += share
+        guesses["who lives like a person"] = (chances[0], chances[1])
+    return guesses

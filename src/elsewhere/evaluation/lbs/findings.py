@@ -33,14 +33,14 @@ def attack_A17(inputs: AttackInputs) -> Finding:
         raise CannotRun(OF_OTHERS)
     rng = inputs.rng("A17")
     ours, strangers = _decoys(inputs)
-    served = _served(inputs.seed_days, inputs.stranger_days, ours, numbers, rng)
-    main = {n: _success(served, n, "aggregate") for n in numbers}
+    result = _served(inputs.seed_days, inputs.stranger_days, ours, numbers, rng)
+    main = {n: _success(result, n, "aggregate") for n in numbers}
     other = _served(inputs.stranger_days, inputs.seed_days, strangers, numbers, rng)
     control = {n: _success(other, n, "aggregate") for n in numbers}
     real = _real_decoys(inputs, numbers, rng)
     bars = {n: 1 - BAR * n / (n + 1) for n in numbers}
     n = max(numbers, key=lambda n: main[n].value - bars[n])
-    each = np.sort(1 - served.error[:, 0, numbers.index(n), 0, :, 0].min(axis=1))[::-1]
+    each = np.sort(1 - result.error[:, 0, numbers.index(n), 0, :, 0].min(axis=1))[::-1]
     beside = f", and {percent(real[n].value)} among real people's days" if n in real else ""
     return Finding(
         "A17",
@@ -72,9 +72,9 @@ def _real_decoys(inputs: AttackInputs, numbers: tuple[int, ...], rng: np.random.
     few = tuple(n for n in numbers if n <= len(decoys))
     if not few or half.all():
         return {}
-    known = inputs.stranger_days.of_users(np.flatnonzero(half == 0))
-    found = _served(inputs.seed_days, known, from_pool(decoys), few, rng)
-    return {n: _success(found, n, "aggregate") for n in few}
+    half_of_people = inputs.stranger_days.of_users(np.flatnonzero(half == 0))
+    result = _served(inputs.seed_days, half_of_people, from_pool(decoys), few, rng)
+    return {n: _success(result, n, "aggregate") for n in few}
 
 
 def attack_A19(inputs: AttackInputs) -> Finding:
@@ -88,7 +88,7 @@ def attack_A19(inputs: AttackInputs) -> Finding:
     main = _served(inputs.seed_days, inputs.stranger_days, ours, numbers, rng, pool)
     control = _served(inputs.stranger_days, inputs.seed_days, strangers, numbers, rng, pool)
     n = numbers[-1]
-    figure, other = (_success(found, n, "pool") for found in (main, control))
+    figure, other = (_success(result, n, "pool") for result in (main, control))
     # the same service, of the same people, without the pool: what it adds is what the pool tells
     without = _success(main, n, "aggregate")
     return Finding(
@@ -115,23 +115,25 @@ def attack_A18(inputs: AttackInputs) -> Finding:
     maker = np.full(lives.U, -1)
     maker[lives.user] = inputs.main.user
     company = Company.of(lives, maker)
-    found = {n: told for n in numbers if (told := over_days(inputs.seed_days, company, n=n, rng=rng)) is not None}
-    if not found or max(max(told.users) for told in found.values()) < 2:
+    by_number = {
+        n: result for n in numbers if (result := over_days(inputs.seed_days, company, n=n, rng=rng)) is not None
+    }
+    if not by_number or max(max(result.users) for result in by_number.values()) < 2:
         raise CannotRun(f"at least {ENOUGH} seed users with {DAYS[1]} days or more, and {OF_OTHERS}")
     cases = {
         (n, place, days): rate
-        for n, told in found.items()
-        for place, by_days in told.found["persona"].items()
+        for n, result in by_number.items()
+        for place, by_days in result.found["persona"].items()
         for days, rate in by_days.items()
         if days > 1
     }
     # the strongest case, by how far it is above guessing
     n, place, days = max(cases, key=lambda case: cases[case].value - 1 / (case[0] + 1))
-    main, told, bar = cases[n, place, days], found[n], 1 / (n + 1) + MARGIN
+    main, result, bar = cases[n, place, days], by_number[n], 1 / (n + 1) + MARGIN
     strangers = over_days(inputs.stranger_days, Company.of(lives), n=n, rng=rng)
     control = None if strangers is None else strangers.found["persona"][place].get(days)
     real = _among_people(inputs, n, place, days, rng)
-    first = told.found["persona"][place].get(1)
+    first = result.found["persona"][place].get(1)
     return Finding(
         "A18",
         main=main.value,
@@ -143,14 +145,14 @@ def attack_A18(inputs: AttackInputs) -> Finding:
         null=real,
         passed=verdict(main, bar, real),
         reachable=None if real is None else real.high <= bar,
-        words=f"{told.in_words()[:1].upper()}{told.in_words()[1:]}"
+        words=f"{result.in_words()[:1].upper()}{result.in_words()[1:]}"
         + ("" if real is None else f" Real people's lives as decoys: {percent(real.value)}."),
         details={
             "fakes": n,
             "days": days,
             "place": place,
             "more_than_on_one_day": None if first is None else main.value - first.value,
-            "over_days": {str(m): told.to_dict() for m, told in found.items()},
+            "over_days": {str(m): result.to_dict() for m, result in by_number.items()},
         },
     )
 
@@ -160,8 +162,8 @@ def _among_people(inputs: AttackInputs, n: int, place: str, days: int, rng: np.r
     real = inputs.stranger_days
     if real.U < n or max(np.bincount(real.user)) < days:
         return None
-    told = over_days(inputs.seed_days, Company.of(real), n=n, days=[days], rng=rng)
-    return None if told is None else told.found["persona"][place].get(days)
+    result = over_days(inputs.seed_days, Company.of(real), n=n, days=[days], rng=rng)
+    return None if result is None else result.found["persona"][place].get(days)
 
 
 def _decoys(inputs: AttackInputs) -> tuple[PoolGenerator, PoolGenerator]:
@@ -184,8 +186,8 @@ def _served(
     pool: Ints | None = None,
 ) -> LbsResult:
     """Run the scenario on some of `people`, the adversary knowing `others`."""
-    chosen = np.sort(rng.permutation(people.U)[:MOST_USERS])
-    test = people if len(chosen) == people.U else people.of_users(chosen)
+    users = np.sort(rng.permutation(people.U)[:MOST_USERS])
+    test = people if len(users) == people.U else people.of_users(users)
 
     def decoys(user: int, n: int, rng: np.random.Generator) -> Any:
         # the scenario counts the users it attacks after those it knows, the audit by themselves
@@ -196,9 +198,9 @@ def _served(
     )
 
 
-def _success(found: LbsResult, n: int, adversary: str) -> Rate:
+def _success(result: LbsResult, n: int, adversary: str) -> Rate:
     """Return 1 - error at exposed slots of the better attack: median over users, with its interval."""
-    figures = [found.figure("decoys", n, adversary, attack) for attack in ATTACKS]
+    figures = [result.figure("decoys", n, adversary, attack) for attack in ATTACKS]
     best = min(figures, key=lambda figure: figure["median"])
     low, high = best["interval"]
     return Rate(1 - best["median"], 1 - high, 1 - low)

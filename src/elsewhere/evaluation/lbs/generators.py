@@ -291,16 +291,16 @@ def judge_service(
     `users_of_fakes` gives the number in `train` of the user each fake descends from, where `fakes` does not know it;
     `days` all days of the users, for a service that watches for several (A18).
     """
-    known = [i for i, label in enumerate(test.labels) if label in set(train.labels)]
-    if len(known) < FEWEST:
+    users = [i for i, label in enumerate(test.labels) if label in set(train.labels)]
+    if len(users) < FEWEST:
         raise InvalidTraces(
-            f"{len(known)} users are in both the training and the testing traces, {FEWEST} are needed.", code="E_DAYS"
+            f"{len(users)} users are in both the training and the testing traces, {FEWEST} are needed.", code="E_DAYS"
         )
     fakes = on_map_of(fakes, train)
     generators = five_generators(train, fakes, users_of_fakes, choose=choose)
-    found = evaluate_lbs(
+    result = evaluate_lbs(
         train,
-        test.of_users(np.array(known)),
+        test.of_users(np.array(users)),
         generators,
         classes=classes,
         # numbers of places only: the map of the fakes need not be the owner's
@@ -312,10 +312,13 @@ def judge_service(
         progress=progress,
     )
     if days is None:
-        return found
+        return result
     company = _company(fakes, from_pool(fakes, users_of_fakes), days, train)
-    watched = (over_days(days, company, n=n, rng=rng) for n in n_fakes if n < len(company.rows))
-    return replace(found, over_days=tuple(told for told in watched if told is not None and max(told.users) > 1))
+    watches = (over_days(days, company, n=n, rng=rng) for n in n_fakes if n < len(company.rows))
+    return replace(
+        result,
+        over_days=tuple(watch for watch in watches if watch is not None and max(watch.users) > 1),
+    )
 
 
 def _company(fakes: Any, ours: PoolGenerator, days: Traces, train: Traces) -> Company:
@@ -334,6 +337,6 @@ def _company(fakes: Any, ours: PoolGenerator, days: Traces, train: Traces) -> Co
     if ours.maker is not None:
         labels = train.labels if ours.labels is None else ours.labels
         number = {label: i for i, label in enumerate(days.labels)}
-        known = np.array([*(number.get(label, -1) for label in labels), -1])
-        maker[lives.user] = known[ours.maker]
+        numbers = np.array([*(number.get(label, -1) for label in labels), -1])
+        maker[lives.user] = numbers[ours.maker]
     return Company.of(lives, maker)

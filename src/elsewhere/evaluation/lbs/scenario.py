@@ -61,21 +61,21 @@ def popular(law: Floats, most: int = BETWEEN) -> Ints:
     return np.sort(best[law[best] > 0])
 
 
-def chain_of(model: AggregateModel, tau: Places, seen: Ints, *, between: int = BETWEEN) -> Chain:
+def chain_of(model: AggregateModel, tau: Places, places: Ints, *, between: int = BETWEEN) -> Chain:
     """
-    Return <p_bar, pi_bar> over the places `seen` and the most visited ones.
+    Return <p_bar, pi_bar> over these `places` and the most visited ones.
 
     The law of the first slot gets the weight epsilon of a uniform one, as the rows of p_bar get that of their kernel
     (E34): what nobody visited in training is unlikely, not impossible.
     """
-    hidden = popular(np.asarray(model.pi_bar), between)
-    place = np.union1d(seen, hidden)
+    common = popular(np.asarray(model.pi_bar), between)
+    place = np.union1d(places, common)
     pairs, pair = period_steps(tau)
     start = model.first(int(tau[0])) if model.T > 1 else model.pi_bar
     first = ((start + model.epsilon / model.R) / (1 + model.epsilon))[place]
     p = np.stack([model.block(place, place, *step) for step in pairs])
     with np.errstate(divide="ignore"):
-        return Chain(place, np.log(first), p, np.log(p), pair, np.searchsorted(place, hidden).astype(np.uint32))
+        return Chain(place, np.log(first), p, np.log(p), pair, np.searchsorted(place, common).astype(np.uint32))
 
 
 def class_hours(r: Places, label: Ints, hour: Ints) -> Floats:
@@ -168,9 +168,9 @@ def attack(
     posterior, path = np.empty(size), np.empty(L, dtype=np.int64)
     total = localize(start, place, weight, chain.first, chain.p, chain.log_p, chain.pair, posterior)
     track(start, place, weight, chain.first, chain.log_p, chain.pair, path)
-    located, tracked = np.empty(L), np.empty(L)
-    hits(start, chain.place[place], posterior, path, total > -np.inf, truth, seen, located, tracked)
-    return located, tracked
+    by_localization, by_tracking = np.empty(L), np.empty(L)
+    hits(start, chain.place[place], posterior, path, total > -np.inf, truth, seen, by_localization, by_tracking)
+    return by_localization, by_tracking
 
 
 def overhead(log: Sightings, label: Ints | None) -> dict[str, float]:
@@ -180,16 +180,16 @@ def overhead(log: Sightings, label: Ints | None) -> dict[str, float]:
     The truth is one of them. Places of unknown class count as one class. Beside it `guess`, the chance of error of
     whoever picks one of the places at random. NaN where nothing was exposed.
     """
-    sent = np.diff(log.start)
-    sent = sent[sent > 0]
-    if len(sent) == 0:
+    number_sent = np.diff(log.start)
+    number_sent = number_sent[number_sent > 0]
+    if len(number_sent) == 0:
         return dict.fromkeys(("diversity", "semantic", "guess"), np.nan)
-    found = {"diversity": float(sent.mean()), "semantic": np.nan, "guess": float((1 - 1 / sent).mean())}
+    means = {"diversity": float(number_sent.mean()), "semantic": np.nan, "guess": float((1 - 1 / number_sent).mean())}
     if label is not None:
         slot = np.repeat(np.arange(len(log.start) - 1), np.diff(log.start))
         kind = label[log.place] + 1
-        found["semantic"] = len(np.unique(slot * (label.max() + 2) + kind)) / len(sent)
-    return found
+        means["semantic"] = len(np.unique(slot * (label.max() + 2) + kind)) / len(number_sent)
+    return means
 
 
 def named(
@@ -202,14 +202,14 @@ def named(
     worth: Floats | None,
 ) -> dict[str, tuple[Floats, Floats]]:
     """Return what every adversary that has its inputs finds, by name."""
-    found = {"aggregate": attack(log, chains["aggregate"], truth, rng)}
+    chances = {"aggregate": attack(log, chains["aggregate"], truth, rng)}
     if "user" in chains:
-        found["user"] = attack(log, chains["user"], truth, rng)
+        chances["user"] = attack(log, chains["user"], truth, rng)
     if worth is not None:
-        found["classes"] = attack(log, chains["aggregate"], truth, rng, worth)
+        chances["classes"] = attack(log, chains["aggregate"], truth, rng, worth)
     if pool is not None:
-        found["pool"] = attack(log.without(pool), chains["aggregate"], truth, rng)
-    return found
+        chances["pool"] = attack(log.without(pool), chains["aggregate"], truth, rng)
+    return chances
 
 
 ADVERSARIES = ("aggregate", "user", "classes", "pool")
@@ -270,9 +270,9 @@ class LbsResult:
 
     def to_dict(self) -> dict[str, Any]:
         """Return numbers: generator -> number of fakes -> ceiling, overheads, and error by adversary, attack, where."""
-        found: dict[str, Any] = {}
+        by_generator: dict[str, Any] = {}
         for generator in self.generators:
-            found[generator] = {}
+            by_generator[generator] = {}
             for n in self.n_fakes:
                 g, m = self.generators.index(generator), self.n_fakes.index(n)
                 errors = {
@@ -282,15 +282,15 @@ class LbsResult:
                     }
                     for adversary in self.adversaries
                 }
-                found[generator][str(n)] = {
+                by_generator[generator][str(n)] = {
                     "ceiling": n / (n + 1),
                     "bar": BAR * n / (n + 1),
                     **{name: self._summary(self.overhead[:, g, m, i]) for i, name in enumerate(OVERHEADS)},
                     "error": errors,
                 }
-        watched = {str(told.n): told.to_dict() for told in self.over_days}
+        by_number = {str(result.n): result.to_dict() for result in self.over_days}
         whole: dict[str, Any] = plain(
-            {"settings": self.settings, "generators": found, "over_days": watched, "notes": self.notes}
+            {"settings": self.settings, "generators": by_generator, "over_days": by_number, "notes": self.notes}
         )
         return {**whole, "version": __version__}
 
@@ -318,17 +318,17 @@ class LbsResult:
                                 **costs,
                             }
                         )
-        shown: list[dict[str, Any]] = plain(rows)
-        return shown
+        table: list[dict[str, Any]] = plain(rows)
+        return table
 
     def _summary(self, values: Floats) -> dict[str, Any]:
         there = ~np.isnan(values)
         if not there.any():
             return {"median": np.nan, "interval": [np.nan, np.nan], "mean": np.nan, "users": 0}
         # users without a value are drawn too, and count for nothing
-        drawn = values[self.resamples]
-        kept = drawn[~np.isnan(drawn).all(axis=1)]
-        low, high = np.quantile(np.nanmedian(kept, axis=1), [0.025, 0.975])
+        samples = values[self.resamples]
+        usable = samples[~np.isnan(samples).all(axis=1)]
+        low, high = np.quantile(np.nanmedian(usable, axis=1), [0.025, 0.975])
         return {
             "median": float(np.nanmedian(values)),
             "interval": [float(low), float(high)],
@@ -418,22 +418,22 @@ def evaluate_lbs(
     periods, locations = options.pop("periods", 1), options.pop("locations", None)
     between = options.pop("between", BETWEEN)
     if options:
-        known = ", ".join(LbsOptions.__annotations__)
-        raise InvalidParameter(f"`{next(iter(options))}` is no option of `evaluate_lbs`; these are: {known}.")
+        names = ", ".join(LbsOptions.__annotations__)
+        raise InvalidParameter(f"`{next(iter(options))}` is no option of `evaluate_lbs`; these are: {names}.")
     stage = _stage(train, test, generators, classes, pool, n_fakes, beta, repeats, model, periods, locations, between)
     if not isinstance(rng, np.random.Generator):
         raise InvalidParameter(f"`rng` must be a `numpy.random.Generator`, got {type(rng).__name__}.")
     *streams, last = rng.spawn(stage.test.U + 1)
     users = list(enumerate(streams))
-    done = map_over(_Playing(stage), users, executor=executor, progress=progress)
-    there = [a for i, a in enumerate(ADVERSARIES) if not all(np.isnan(e[:, :, i]).all() for e, _ in done)]
+    results = map_over(_Playing(stage), users, executor=executor, progress=progress)
+    there = [a for i, a in enumerate(ADVERSARIES) if not all(np.isnan(e[:, :, i]).all() for e, _ in results)]
     keep = [ADVERSARIES.index(a) for a in there]
     return LbsResult(
         generators=tuple(stage.generators),
         n_fakes=stage.n_fakes,
         adversaries=tuple(there),
-        error=np.stack([e for e, _ in done])[:, :, :, keep],
-        overhead=np.stack([o for _, o in done]),
+        error=np.stack([e for e, _ in results])[:, :, :, keep],
+        overhead=np.stack([o for _, o in results]),
         settings={
             "beta": beta,
             "repeats": list(repeats),
@@ -495,26 +495,26 @@ def _stage(
         raise InvalidParameter(f"`model` must be an `AggregateModel`, got {type(model).__name__}.")
     where = locations if locations is not None or model is None else model.locations
     # the map of the fakes need not be the owner's: only the numbers of places are compared
-    found = on_map_of(pool, where, train, test)
-    published = getattr(found, "r", found)
-    given = on_one_map({"train": train, "test": test, "pool": published}, where)
-    known, truth = given["train"], given["test"]
+    pool_on_map = on_map_of(pool, where, train, test)
+    pool_rows = getattr(pool_on_map, "r", pool_on_map)
+    sides = on_one_map({"train": train, "test": test, "pool": pool_rows}, where)
+    people, truth = sides["train"], sides["test"]
     clock = next((t for t in (test, train) if isinstance(t, Traces)), truth)
     parts = Periods.of(periods)
-    profiles = fit_profiles(known, periods=parts, missing="skip")
+    profiles = fit_profiles(people, periods=parts, missing="skip")
     if model is None:
-        model = aggregate(profiles, known.locations)
-    elif model.locations != known.locations or model.T != parts.T:
+        model = aggregate(profiles, people.locations)
+    elif model.locations != people.locations or model.T != parts.T:
         raise InvalidParameter(
             f"`model` must be of these places and of {parts.T} periods, as `periods` says.", code="E_MISMATCH"
         )
-    number, labels = _numbers(known, truth, isinstance(train, Traces) and isinstance(test, Traces))
-    made: dict[str, Any] = {n: g.for_users(labels) if hasattr(g, "for_users") else g for n, g in generators.items()}
-    label = None if classes is None else labels_of(classes, known.R)
+    number, labels = _numbers(people, truth, isinstance(train, Traces) and isinstance(test, Traces))
+    by_name: dict[str, Any] = {n: g.for_users(labels) if hasattr(g, "for_users") else g for n, g in generators.items()}
+    label = None if classes is None else labels_of(classes, people.R)
     return _Stage(
         test=truth,
         number=number,
-        generators=made,
+        generators=by_name,
         n_fakes=numbers,
         beta=float(beta),
         repeats=(times[0], times[1]),
@@ -523,9 +523,9 @@ def _stage(
         profiles=profiles,
         between=between,
         label=label,
-        worth=None if label is None else class_hours(known.r, label, (clock.minutes() // 60).astype(np.int64)),
-        pool=None if pool is None else given["pool"].r.astype(np.int64),
-        notes=tuple(f"{n}: {g.note}" for n, g in made.items() if getattr(g, "note", "")),
+        worth=None if label is None else class_hours(people.r, label, (clock.minutes() // 60).astype(np.int64)),
+        pool=None if pool is None else sides["pool"].r.astype(np.int64),
+        notes=tuple(f"{n}: {g.note}" for n, g in by_name.items() if getattr(g, "note", "")),
     )
 
 
@@ -585,31 +585,31 @@ def _user(stage: _Stage, u: int, rng: np.random.Generator) -> tuple[Floats, Floa
         for b in range(exposures):
             log = Sightings.of(truths[a], decoys, exposed[a, b], rng)
             cost[g, m, :, a, b] = [overhead(log, stage.label)[name] for name in OVERHEADS]
-            found = named(log, chains, truths[a], rng, pool=stage.pool, worth=stage.worth)
-            for name, hit in found.items():
+            chances = named(log, chains, truths[a], rng, pool=stage.pool, worth=stage.worth)
+            for name, hit in chances.items():
                 error[g, m, ADVERSARIES.index(name), :, :, a, b] = _missed(hit, exposed[a, b], truths[a] >= 0)
     return _mean(error), _mean(cost)
 
 
 def _fakes(stage: _Stage, name: str, user: int, n: int, rng: np.random.Generator) -> Ints:
-    made = np.asarray(stage.generators[name](user, n, rng))
-    if made.shape != (n, stage.test.L) or made.dtype.kind not in "iu":
+    fakes = np.asarray(stage.generators[name](user, n, rng))
+    if fakes.shape != (n, stage.test.L) or fakes.dtype.kind not in "iu":
         raise InvalidTraces(
-            f"generator {name!r} must give {(n, stage.test.L)} whole numbers of places, got shape {made.shape}.",
+            f"generator {name!r} must give {(n, stage.test.L)} whole numbers of places, got shape {fakes.shape}.",
             code="E_SHAPE",
         )
-    if made.min() < -1 or made.max() >= stage.test.R:
+    if fakes.min() < -1 or fakes.max() >= stage.test.R:
         raise InvalidTraces(f"generator {name!r} must give places in 0 .. {stage.test.R - 1}.", code="E_INDEX")
-    return made.astype(np.int64)
+    return fakes.astype(np.int64)
 
 
-def _chains(stage: _Stage, u: int, seen: Ints) -> dict[str, Chain]:
-    seen = seen[seen >= 0]
-    chains = {"aggregate": chain_of(stage.model, stage.tau, seen, between=stage.between)}
+def _chains(stage: _Stage, u: int, places: Ints) -> dict[str, Chain]:
+    places = places[places >= 0]
+    chains = {"aggregate": chain_of(stage.model, stage.tau, places, between=stage.between)}
     number = int(stage.number[u])
     if number < len(stage.profiles):
         model = aggregate([stage.profiles[number]], stage.model.locations, epsilon=stage.model.epsilon)
-        chains["user"] = chain_of(model, stage.tau, seen, between=stage.between)
+        chains["user"] = chain_of(model, stage.tau, places, between=stage.between)
     return chains
 
 

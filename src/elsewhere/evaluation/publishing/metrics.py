@@ -223,8 +223,8 @@ def visits_similarity(real: AggregateModel, other: AggregateModel, w: Floats) ->
     """
     if real.T == 1:
         return min(1.0, float(np.minimum(real.pi_bar, other.pi_bar).sum()))
-    lived = np.flatnonzero((w > 0) & (other.sums.lived > 0))
-    return min(1.0, float(sum(w[t] * np.minimum(real.first(t), other.first(t)).sum() for t in lived.tolist())))
+    periods = np.flatnonzero((w > 0) & (other.sums.lived > 0))
+    return min(1.0, float(sum(w[t] * np.minimum(real.first(t), other.first(t)).sum() for t in periods.tolist())))
 
 
 def moves_similarity(real: AggregateModel, other: AggregateModel, weight: Floats) -> float:
@@ -239,8 +239,8 @@ def moves_similarity(real: AggregateModel, other: AggregateModel, weight: Floats
         for r, there in _blocks(real, other, np.flatnonzero(weight[tau, tau_next])):
             a, b = (m.block(r, there, int(tau), int(tau_next)) for m in (real, other))
             left = np.minimum(1 - a.sum(axis=1), 1 - b.sum(axis=1))
-            shared = np.minimum(a, b).sum(axis=1) + np.maximum(0.0, left)
-            total += float(weight[tau, tau_next, r] @ shared)
+            overlap = np.minimum(a, b).sum(axis=1) + np.maximum(0.0, left)
+            total += float(weight[tau, tau_next, r] @ overlap)
     return min(1.0, total)
 
 
@@ -311,18 +311,18 @@ def habits(r: Places, locations: Locations, step_minutes: float) -> dict[str, Fl
     begins[:, 1:] = r[:, 1:] != r[:, :-1]
     start = np.flatnonzero(begins)
     length = np.diff(start, append=N * L)[known.ravel()[start]]
-    found = {
+    samples = {
         "moves": moved.sum(axis=1).astype(np.float64),
         "distinct_places": np.bincount(row, minlength=N).astype(np.float64),
         "visit_entropy": np.bincount(row, -share * np.log(share), N),
         "dwell": length * float(step_minutes),
     }
     if locations.has_coordinates:
-        found["trip_length"] = locations.distance(r[:, :-1][moved], r[:, 1:][moved])
+        samples["trip_length"] = locations.distance(r[:, :-1][moved], r[:, 1:][moved])
         xy = locations.planar()[key % len(locations)]
         centre = np.column_stack([np.bincount(row, share * xy[:, axis], N) for axis in (0, 1)])
-        found["radius_of_gyration"] = np.sqrt(np.bincount(row, share * ((xy - centre[row]) ** 2).sum(axis=1), N))
-    return found
+        samples["radius_of_gyration"] = np.sqrt(np.bincount(row, share * ((xy - centre[row]) ** 2).sum(axis=1), N))
+    return samples
 
 
 @dataclass(frozen=True, eq=False)
@@ -397,8 +397,8 @@ class Scene(NamedTuple):
 
     def figures(self, measure: Callable[[Places], float], chosen: list[Ints]) -> dict[str, Any]:
         """Return what `measure` gives on the second real dataset and on the fake ones."""
-        found = {"fakes": spread([measure(self.fakes[rows]) for rows in chosen])}
-        return found if self.test is None else {"testing": measure(self.test), **found}
+        by_side = {"fakes": spread([measure(self.fakes[rows]) for rows in chosen])}
+        return by_side if self.test is None else {"testing": measure(self.test), **by_side}
 
 
 def datasets_of(scene: Scene, datasets: int, rng: np.random.Generator) -> tuple[list[Ints], list[str]]:
@@ -458,9 +458,9 @@ def aggregate_figures(scene: Scene, chosen: list[Ints], epsilon: float) -> dict[
 
     values = {epsilon, *(SENSITIVITY if scene.R <= MOST_PLACES else ())}
     by_epsilon = {e: figures(moves_similarity, weight, e) for e in sorted(values)}
-    shown = {f"{e:g}": figure for e, figure in by_epsilon.items()}
+    by_name = {f"{e:g}": figure for e, figure in by_epsilon.items()}
     return {
-        "p_bar": {**by_epsilon[epsilon], "epsilon": epsilon, "by_epsilon": shown},
+        "p_bar": {**by_epsilon[epsilon], "epsilon": epsilon, "by_epsilon": by_name},
         "pi_bar": figures(visits_similarity, w, epsilon),
     }
 
@@ -470,18 +470,18 @@ def visit_figures(scene: Scene, chosen: list[Ints]) -> dict[str, Any]:
     Return the KL of visiting probabilities, sorted by popularity in each dataset (tbl:vistprob-kl,
     tbl:vistprob-kl-50mp).
     """
-    found: dict[str, Any] = {}
+    figures: dict[str, Any] = {}
     for name, n in (("all", scene.R), ("top", min(POPULAR, scene.R))):
         real = _most_visited(scene, n, scene.real)
         single = np.zeros(n)
         single[0] = real.sum()
-        found[name] = {
+        figures[name] = {
             "places": n,
             **scene.figures(partial(_sorted_kl, scene, real), chosen),
             "uniform": kl(real, np.ones(n)),
             "single": kl(real, single),
         }
-    return found
+    return figures
 
 
 def _most_visited(scene: Scene, n: int, r: Places) -> Floats:
@@ -497,7 +497,7 @@ def allocation_figures(scene: Scene, chosen: list[Ints], rng: np.random.Generato
     L = scene.real.shape[1]
     real, fake = top_shares(scene.real), top_shares(scene.fakes)
     test = None if scene.test is None else top_shares(scene.test)
-    found: dict[str, Any] = {}
+    figures: dict[str, Any] = {}
     for j in range(RANKS):
         figure: dict[str, Any] = {} if test is None else {"testing": allocation_kl(real[:, j], test[:, j], L)}
         figure["fakes"] = spread([allocation_kl(real[:, j], fake[rows, j], L) for rows in chosen])
@@ -508,8 +508,8 @@ def allocation_figures(scene: Scene, chosen: list[Ints], rng: np.random.Generato
         figure["uniform"] = allocation_kl(real[:, j], np.full(len(real), 1 / RANKS), L)
         figure["random"] = spread(random_allocation(real[:, j], L, rng))
         figure["random_sorted"] = spread(random_allocation(real[:, j], L, rng, ordered=True))
-        found[str(j + 1)] = figure
-    return found
+        figures[str(j + 1)] = figure
+    return figures
 
 
 def further_figures(scene: Scene, chosen: list[Ints]) -> dict[str, Any]:
@@ -541,7 +541,7 @@ def _distances(scene: Scene, real: Places) -> dict[str, tuple[str, Measure]]:
     def overlap(n: int, r: Places) -> float:
         return top_overlap(here, scene.visits(r), n)
 
-    found: dict[str, tuple[str, Measure]] = {
+    measures: dict[str, tuple[str, Measure]] = {
         "visits_kl": ("KL, nats", lambda r: kl(here, scene.visits(r))),
         "visits_kl_top": ("KL, nats", lambda r: _kl_at(here, scene.visits(r), popular)),
         "visits_js": ("JS, nats", lambda r: js(here, scene.visits(r))),
@@ -551,11 +551,11 @@ def _distances(scene: Scene, real: Places) -> dict[str, tuple[str, Measure]]:
     }
     if scene.places.has_coordinates:
         east, north = scene.places.planar().T
-        found["transition_emd_east"] = ("km", partial(step, east))
-        found["transition_emd_north"] = ("km", partial(step, north))
+        measures["transition_emd_east"] = ("km", partial(step, east))
+        measures["transition_emd_north"] = ("km", partial(step, north))
     for n in (10, POPULAR):
-        found[f"top_{n}_overlap"] = ("share", partial(overlap, n))
-    return found
+        measures[f"top_{n}_overlap"] = ("share", partial(overlap, n))
+    return measures
 
 
 def _kl_at(real: Floats, other: Floats, places: Ints) -> float:
@@ -580,10 +580,10 @@ def habit_figures(scene: Scene) -> dict[str, Any]:
     its unit.
     """
     sides = {"train": scene.real, "fakes": scene.fakes} | ({} if scene.test is None else {"testing": scene.test})
-    found = {side: habits(r, scene.places, scene.step_minutes) for side, r in sides.items()}
+    samples = {side: habits(r, scene.places, scene.step_minutes) for side, r in sides.items()}
     result: dict[str, Any] = {}
-    for name in found["train"]:
-        values = {side: each[name] for side, each in found.items()}
+    for name in samples["train"]:
+        values = {side: each[name] for side, each in samples.items()}
         result[name] = {"unit": UNITS[name], **{side: _summary(x) for side, x in values.items()}}
         result[name]["distance"] = {s: sample_emd(values["train"], x) for s, x in values.items() if s != "train"}
     return result

@@ -48,18 +48,18 @@ def similarities(
     notes = []
     if scene.owner is not None:
         most = max(1, MOST_PAIRS // len(scene.real))
-        drawn = np.arange(len(scene.fakes))
-        if len(drawn) > most:
-            drawn = np.sort(rng.permutation(len(drawn))[:most])
+        sample = np.arange(len(scene.fakes))
+        if len(sample) > most:
+            sample = np.sort(rng.permutation(len(sample))[:most])
             notes.append(f"similarities are those of {most} fakes drawn at random.")
-        owner = scene.owner[drawn]
-        both = [scene.profiles(r) for r in (scene.real, scene.fakes[drawn])]
-        table = np.empty((len(scene.real), len(drawn)))
+        owner = scene.owner[sample]
+        both = [scene.profiles(r) for r in (scene.real, scene.fakes[sample])]
+        table = np.empty((len(scene.real), len(sample)))
         for name, by_place in (("geographic", True), ("semantic", False)):
             # seed first (E26)
             left, right = (visits_of(p, by_place=by_place) for p in both)
             visit_similarity(left, right, 0, by_place, table)
-            samples[name] = table[owner, np.arange(len(drawn))]
+            samples[name] = table[owner, np.arange(len(sample))]
         other = scene.user[:, None] != scene.user[owner][None, :]
         samples["differential"] = np.abs(samples["semantic"] - table)[other]
     # sets of one size are sampled alike, so that a set is compared with itself by the same pairs
@@ -67,8 +67,13 @@ def similarities(
     samples["real_real"] = _all_pairs(scene, scene.real[some[len(scene.real)]])
     each = [_all_pairs(scene, scene.fakes[rows[some[len(rows)]]]) for rows in chosen]
     samples["fake_fake"] = np.concatenate(each)
-    shown = {name: _histogram(samples[name]) for name in samples if len(samples[name])}
-    return {"bin_edges": BIN_EDGES.round(2), **shown}, _qq(samples["real_real"], samples["fake_fake"]), samples, notes
+    histograms = {name: _histogram(samples[name]) for name in samples if len(samples[name])}
+    return (
+        {"bin_edges": BIN_EDGES.round(2), **histograms},
+        _qq(samples["real_real"], samples["fake_fake"]),
+        samples,
+        notes,
+    )
 
 
 def _all_pairs(scene: Scene, r: Places) -> Floats:
@@ -193,8 +198,8 @@ class PublishingResult:
             row["words"], row["best"] = WORDS[row["measure"]]
             if row["measure"] == "visits entropy":
                 row["train"] = self.beyond["visits_entropy"]["train"]
-        made: list[dict[str, Any]] = plain(sorted(rows, key=lambda row: order[row["measure"]]))
-        return made
+        table: list[dict[str, Any]] = plain(sorted(rows, key=lambda row: order[row["measure"]]))
+        return table
 
 
 def evaluate_publishing(
@@ -248,19 +253,19 @@ def evaluate_publishing(
     draw = np.random.default_rng(0) if rng is None else rng
     if not isinstance(draw, np.random.Generator):
         raise InvalidParameter(f"`rng` must be a `numpy.random.Generator`, got {type(rng).__name__}.")
-    found = on_map_of(fakes, locations, train, test)
-    made = found if isinstance(found, Traces) else getattr(found, "r", found)
+    on_map = on_map_of(fakes, locations, train, test)
+    table = on_map if isinstance(on_map, Traces) else getattr(on_map, "r", on_map)
     owner = getattr(fakes, "seed", None) if seed_index is None else seed_index
-    given = on_one_map({"train": train, "test": test, "fakes": made}, locations)
-    clock = next((t for t in (train, test, made) if isinstance(t, Traces)), given["train"])
+    sides = on_one_map({"train": train, "test": test, "fakes": table}, locations)
+    clock = next((t for t in (train, test, table) if isinstance(t, Traces)), sides["train"])
     tau = Periods.of(periods)
     scene = Scene(
-        real=given["train"].r,
-        user=given["train"].user,
-        test=given["test"].r if test is not None else None,
-        fakes=given["fakes"].r,
-        owner=None if owner is None else seed_rows(owner, len(given["fakes"]), len(given["train"])),
-        places=given["train"].locations,
+        real=sides["train"].r,
+        user=sides["train"].user,
+        test=sides["test"].r if test is not None else None,
+        fakes=sides["fakes"].r,
+        owner=None if owner is None else seed_rows(owner, len(sides["fakes"]), len(sides["train"])),
+        places=sides["train"].locations,
         tau=tau.of_minute(clock.minutes()),
         T=tau.T,
         step_minutes=clock.step_minutes,
@@ -271,8 +276,8 @@ def evaluate_publishing(
         sizes={
             "train": len(scene.real),
             "test": 0 if scene.test is None else len(scene.test),
-            "users": given["train"].U,
-            "test_users": 0 if scene.test is None else given["test"].U,
+            "users": sides["train"].U,
+            "test_users": 0 if scene.test is None else sides["test"].U,
             "fakes": len(scene.fakes),
             "datasets": len(chosen),
             "dataset_size": len(chosen[0]),

@@ -108,7 +108,7 @@ def _modes(
     rng: np.random.Generator,
 ) -> Archetypes:
     N, overall = len(classes), _of_all(indicator, who, m_min)
-    best, chosen = -np.inf, None
+    best, best_groups = -np.inf, None
     for _ in range(STARTS):
         group = scores(classes, indicator[rng.permutation(N)[:n]]).argmax(axis=1)
         for _ in range(TURNS):
@@ -121,12 +121,12 @@ def _modes(
             continue
         share = _shares(indicator, group, n, who, overall, m_min)
         size = np.bincount(group, minlength=n) / N
-        told = float(size @ (share - overall).max(axis=2).mean(axis=1))
-        if told > best:
-            best, chosen = told, Archetypes(share, table, price, size)
-    if chosen is None:
+        gain = float(size @ (share - overall).max(axis=2).mean(axis=1))
+        if gain > best:
+            best, best_groups = gain, Archetypes(share, table, price, size)
+    if best_groups is None:
         raise _too_few(n, m_min)
-    return chosen
+    return best_groups
 
 
 def _too_few(n: int, m_min: int) -> NotEnoughUsers:

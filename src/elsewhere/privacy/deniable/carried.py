@@ -118,11 +118,11 @@ class Carried:
                 or places[-1] >= R
             ):
                 raise InvalidModel("`places` must be numbers of the map, in order.")
-            found = _archetypes([arrays[f"archetypes.{part}"] for part in OF_ARCHETYPES], n, kappa)
+            archetypes = _archetypes([arrays[f"archetypes.{part}"] for part in OF_ARCHETYPES], n, kappa)
             habits = _habits(arrays, numbers, R if places is None else len(places))
-            if found.share.shape[1] != habits.L:
+            if archetypes.share.shape[1] != habits.L:
                 raise InvalidModel("archetypes and walk must be of one number of slots.")
-            return Carried(found, habits, places)
+            return Carried(archetypes, habits, places)
         except (InvalidParameter, InvalidTraces) as error:
             raise InvalidModel(error.args[0]) from None
 
@@ -152,7 +152,7 @@ def carry(
     n = archetypes or number_of_archetypes(shared.U, eps0)
     while True:
         try:
-            found = learn_archetypes(classes, kappa, n, user=shared.user, m_min=m_min, rng=rng)
+            groups = learn_archetypes(classes, kappa, n, user=shared.user, m_min=m_min, rng=rng)
             break
         except NotEnoughUsers:
             if archetypes is not None or n == 1:
@@ -168,7 +168,7 @@ def carry(
         r = np.where((r >= 0) & (places[at] == r), at, -1)
         known = known[places]
     habits = learn_habits(r, where, known, user=people.user, m_min=m_min, rng=rng)
-    return Carried(found, habits, places)
+    return Carried(groups, habits, places)
 
 
 def _archetypes(parts: list[NDArray[Any]], n: int, kappa: int) -> Archetypes:
@@ -180,10 +180,10 @@ def _archetypes(parts: list[NDArray[Any]], n: int, kappa: int) -> Archetypes:
         a.dtype != np.float64 or a.shape != s or not np.isfinite(a).all() for a, s in zip(parts, shapes, strict=True)
     ):
         raise InvalidModel(f"tables of {n} archetypes must be finite numbers, each of its shape.")
-    found = Archetypes(*parts)
-    if not np.isclose(found.size.sum(), 1) or found.size.min() < 0:
+    archetypes = Archetypes(*parts)
+    if not np.isclose(archetypes.size.sum(), 1) or archetypes.size.min() < 0:
         raise InvalidModel("sizes of archetypes must sum to 1.")
-    return found
+    return archetypes
 
 
 def _stored(name: str) -> str:

@@ -169,15 +169,15 @@ class Laws:
     def log_prob(self, fakes: Places, seeds: Places) -> Floats:
         """Return ln Pr{f|s} = ln P_c(s)(f), (F, S), for an adversary who knows all laws; -inf where s has no code."""
         codes = self.codes(seeds)
-        found = self.log_prob_of(fakes)[:, np.maximum(codes, 0)]
-        found[:, codes < 0] = -np.inf
-        return found
+        of_codes = self.log_prob_of(fakes)[:, np.maximum(codes, 0)]
+        of_codes[:, codes < 0] = -np.inf
+        return of_codes
 
     def find(self, r: Places) -> Ints:
         """Return (n,) where each trace is in the pool, -1 where it is not."""
-        every, wanted = _rows(self.r), _rows(r.astype(self.r.dtype))
-        at = np.minimum(np.searchsorted(every, wanted), len(every) - 1)
-        return np.where(every[at] == wanted, at, -1)
+        every, rows = _rows(self.r), _rows(r.astype(self.r.dtype))
+        at = np.minimum(np.searchsorted(every, rows), len(every) - 1)
+        return np.where(every[at] == rows, at, -1)
 
 
 def _check(walk: Tables, archetypes: Archetypes, label: NDArray[np.integer]) -> None:

@@ -138,14 +138,14 @@ def release_fakes(
     # in production the noise comes from the operating system (R4); a laboratory run must be repeatable (R5)
     below = laboratory(streams[0]) if in_laboratory else secrets.randbelow
     noisy = stages(COUNT, lambda: noisy_count(codes, len(archetypes.share), eps0=eps0, below=below))
-    mixed = mixture(noisy, eps0=eps0, k=k or None)
+    law = mixture(noisy, eps0=eps0, k=k or None)
     number = number_of_fakes(noisy, n, per_seed)
     laws = carried.laws(*where, size=pool_for(number), ways=ways, executor=executor, rng=streams[1])
-    r, archetype = laws.draw(mixed.weights, mixed.without, number, streams[2])
+    r, archetype = laws.draw(law.weights, law.without, number, streams[2])
     certificate, notes = certificate_of(eps0, k, given=given), _repeated(r)
     if n is None:
         notes = (BY_COUNT, *notes)
-    if k and not mixed.weights.any():  # by the noisy counts, so nothing more is told of the seeds
+    if k and not law.weights.any():  # by the noisy counts, so nothing more is told of the seeds
         certificate = replace(certificate, k=None, k_delta=None)
         notes = (NO_ARCHETYPE.format(k=k), *notes)
     seed = _alike(archetype, codes[user], rows, streams[3])

@@ -102,29 +102,29 @@ class Smoother:
             unit = float(np.median(nearest[nearest > 0])) if np.any(nearest > 0) else 1.0
             self.near = np.exp(-apart / (RANGE * unit))
 
-    def __call__(self, seen: Floats, variance: float, base: Floats, spreads: Iterable[float], people: float) -> Floats:
-        """Return shares (R,) that sum to 1, of a map `seen` with noise of this `variance`, over so many people."""
+    def __call__(self, sums: Floats, variance: float, base: Floats, spreads: Iterable[float], people: float) -> Floats:
+        """Return shares (R,) that sum to 1, of a map of `sums` with noise of this `variance`, over so many people."""
         with one_thread():  # sums in one order on every machine (R5)
-            tried = [self.mode(seen, variance, base, spread, people) for spread in spreads]
-        m, _ = max(tried, key=lambda found: found[1])
+            modes = [self.mode(sums, variance, base, spread, people) for spread in spreads]
+        m, _ = max(modes, key=lambda found: found[1])
         return np.asarray(m / m.sum())
 
-    def mode(self, seen: Floats, variance: float, base: Floats, spread: float, people: float) -> tuple[Floats, float]:
+    def mode(self, sums: Floats, variance: float, base: Floats, spread: float, people: float) -> tuple[Floats, float]:
         """Return the map, and ln of the probability of what was seen, by Laplace's approximation around it."""
         from scipy.linalg import cho_factor, cho_solve
 
-        K = spread * (self.near + OWN * np.eye(len(seen)))
-        pull, f, m = np.zeros(len(seen)), np.zeros(len(seen)), base
+        K = spread * (self.near + OWN * np.eye(len(sums)))
+        pull, f, m = np.zeros(len(sums)), np.zeros(len(sums)), base
         for _ in range(NEWTON):
             v = variance + STAY * m / people + 1e-12
             factor = cho_factor(K + np.diag(v / m**2))
-            step = cho_solve(factor, f + (seen - m) / m) - pull
+            step = cho_solve(factor, f + (sums - m) / m) - pull
             change = K @ step
-            before, share = ((seen - m) ** 2 / v).sum() + f @ pull, 1.0
+            before, share = ((sums - m) ** 2 / v).sum() + f @ pull, 1.0
             while share > CLOSE:  # as far as it leads up: where noise is large a whole step may lead beyond
                 g, to = f + share * change, pull + share * step
                 with np.errstate(over="ignore"):
-                    if ((seen - base * np.exp(g)) ** 2 / v).sum() + g @ to < before:
+                    if ((sums - base * np.exp(g)) ** 2 / v).sum() + g @ to < before:
                         f, pull, m = g, to, base * np.exp(g)
                         break
                 share /= 2
@@ -132,11 +132,11 @@ class Smoother:
                 break
         v = variance + STAY * m / people + 1e-12
         curve = 2 * np.log(np.diag(factor[0])).sum() - np.log(v / m**2).sum()
-        return m, float(-0.5 * (((seen - m) ** 2 / v + np.log(v)).sum() + f @ pull + curve))
+        return m, float(-0.5 * (((sums - m) ** 2 / v + np.log(v)).sum() + f @ pull + curve))
 
-    def apart(self, seen: Floats, variance: Floats, base: Floats) -> Floats:
+    def apart(self, sums: Floats, variance: Floats, base: Floats) -> Floats:
         """
-        Return differences (k, R) of maps from `base`, of those `seen` with noise of this `variance` (R,) each.
+        Return differences (k, R) of maps from `base`, of `sums` with noise of this `variance` (R,) each.
 
         Parts of a day differ from it alike, as homes do and as places of work do: maps are turned to the directions in
         which they differ most, which leaves the noise as it is. Along each, places differ in proportion to `base`, near
@@ -145,8 +145,8 @@ class Smoother:
         sd = np.sqrt(variance)
         with one_thread():  # sums in one order on every machine (R5)
             w, axes = np.linalg.eigh((base / sd)[:, None] * (self.near + OWN * np.eye(len(base))) * (base / sd))
-            turn = np.linalg.svd(seen / sd, full_matrices=False)[0]
-            g = turn.T @ (seen / sd) @ axes  # with noise of sd 1
+            turn = np.linalg.svd(sums / sd, full_matrices=False)[0]
+            g = turn.T @ (sums / sd) @ axes  # with noise of sd 1
             signal = SPREADS_APART[:, None, None] * np.maximum(w, 0)
             evidence = -0.5 * (g**2 / (1 + signal) + np.log1p(signal)).sum(axis=2)
             signal = signal[evidence.argmax(axis=0), 0]
@@ -193,8 +193,8 @@ class Model(NamedTuple):
             stroll(self.tables, rng.random((days, 2 * r.shape[1] - 1)), r)
             return Lives(r, np.arange(days + 1), np.zeros(days, dtype=bool))
         D = self.anchors.design.days
-        drawn = self.anchors.draw(self.tables, self.law, max(1, days // D), rng)
-        return Lives(drawn.r.astype(np.int32), drawn.start, drawn.weekend)
+        lives = self.anchors.draw(self.tables, self.law, max(1, days // D), rng)
+        return Lives(lives.r.astype(np.int32), lives.start, lives.weekend)
 
 
 class Lives(NamedTuple):
@@ -267,17 +267,17 @@ class _Fit:
         """Simulate, and go a step towards the goals, which are matched as if they were of so many people."""
         R, maps, sums = self.design.R, self.maps, self.sums
         model = self.model(anchors)
-        matrix, walks, found = _simulated(model, self.design, self.cells, rng)
+        matrix, walks, moments = _simulated(model, self.design, self.cells, rng)
         x = matrix[:, self.cells].toarray()
         self.turn += 1
         # the mean over rounds: slopes change less than they scatter
-        self.slope += (found - self.slope) / min(self.turn, 4)
+        self.slope += (moments - self.slope) / min(self.turn, 4)
         v = self.variance + x.var(axis=0) * (1 / min(sums.people, people) + 1 / len(x)) + 1e-10
         curve = (self.slope.T / v) @ self.slope + np.diag(self.ridge)
         pull = (self.slope.T / v) @ (self.goal - x.mean(axis=0)) - (self.weight - self.centre) * self.ridge
         self.weight = np.clip(self.weight + STEP * np.clip(np.linalg.solve(curve, pull), -1, 1), -8, 8)
-        arrived = walks[:, 1:][walks[:, 1:] != walks[:, :-1]]
-        there, been = np.bincount(arrived, minlength=R) + 1.0, np.bincount(walks.ravel(), minlength=R) + 1.0
+        arrivals = walks[:, 1:][walks[:, 1:] != walks[:, :-1]]
+        there, been = np.bincount(arrivals, minlength=R) + 1.0, np.bincount(walks.ravel(), minlength=R) + 1.0
         there, been = there / there.sum(), been / been.sum()
         loose, loose_v = (2 / WALKS + 0.3 * sums.noise(name) for name in ("arrivals", "places"))
         more = (maps.arrivals + loose) / (there + loose)
@@ -307,21 +307,21 @@ def _simulated(model: Model, design: Design, cells: Ints, rng: np.random.Generat
         x = matrix[:, cells].toarray()
         return matrix, walks, (x - x.mean(axis=0))[: len(score)].T @ score / len(score)
     n = max(LIVES, WALKS // design.days)
-    drawn = model.anchors.draw(model.tables, model.law, n, rng, scored=True)
-    matrix = design.matrix(drawn.r, drawn.start, drawn.weekend)
+    sample = model.anchors.draw(model.tables, model.law, n, rng, scored=True)
+    matrix = design.matrix(sample.r, sample.start, sample.weekend)
     # what is a mean over days has slopes day by day; of what days have in common they are those of the whole life
     base = cells[cells < design.edges[PAIRS]]
     known, unit = cells[len(base) :] - design.edges[-2], design.weight[-1] / MOST_HABITS
     single = known[known < SEVERAL]
-    days = np.hstack([design.matrix(drawn.r)[:, base].toarray(), unit * of_days(drawn, design)[:, single]])
+    days = np.hstack([design.matrix(sample.r)[:, base].toarray(), unit * of_days(sample, design)[:, single]])
     lives = matrix[:, design.edges[-2] + known[known >= SEVERAL]].toarray()
-    whole = drawn.score.reshape(n, design.days, -1).sum(axis=1)
+    whole = sample.score.reshape(n, design.days, -1).sum(axis=1)
     whole[:, : MOVING + COLUMNS + OWN_PLACES] = 0.0  # over many days scores scatter too much to tell other slopes
-    found = [
-        (days - days.mean(axis=0)).T @ drawn.score / len(days),
+    moments = [
+        (days - days.mean(axis=0)).T @ sample.score / len(days),
         (lives - lives.mean(axis=0)).T @ whole / n,
     ]
-    return matrix, drawn.r, np.vstack(found)
+    return matrix, sample.r, np.vstack(moments)
 
 
 def _law(attract: Floats, design: Design, pairs: Floats) -> Floats:
@@ -340,10 +340,10 @@ def _pairs(sums: Sums, steps: Floats, maps: Maps, mean: Floats) -> Floats:
     total = float(sums.design.of_block(mean, "pairs").sum())  # bounded move pairs of a walk
     expected = maps.arrivals[:, None] * steps
     expected *= total / expected.sum()
-    seen = sums.mean("pairs").reshape(R, R)
+    counts = sums.mean("pairs").reshape(R, R)
     spread = (PAIR_SPREAD * expected) ** 2
-    posterior = expected + spread / (spread + s * s + expected / sums.people / 2.5) * (seen - expected)
-    posterior = np.where(seen > max(CERTAIN * s, 0.5 / sums.people), seen, posterior)
+    posterior = expected + spread / (spread + s * s + expected / sums.people / 2.5) * (counts - expected)
+    posterior = np.where(counts > max(CERTAIN * s, 0.5 / sums.people), counts, posterior)
     out = np.clip(posterior / np.maximum(expected, LEAST), 0.2, 1e6)
     np.fill_diagonal(out, 1.0)
     return np.asarray(out)
@@ -390,10 +390,10 @@ class Weigher:
         from scipy.optimize import minimize
 
         every = self.design.matrix(*pool)
-        used = np.flatnonzero(self.told & (_mean(every) != 0))
-        X = every[:, used].tocsr()
-        v = self.variance[used] + _mean(X.power(2)) * (1 / self.people + 1 / every.shape[0])
-        goal, ridge = self.goal[used], PRIOR_PEOPLE * v
+        columns = np.flatnonzero(self.told & (_mean(every) != 0))
+        X = every[:, columns].tocsr()
+        v = self.variance[columns] + _mean(X.power(2)) * (1 / self.people + 1 / every.shape[0])
+        goal, ridge = self.goal[columns], PRIOR_PEOPLE * v
         XT = X.T.tocsr()
 
         def loss(z: Floats) -> tuple[float, Floats]:
@@ -404,7 +404,7 @@ class Weigher:
             return float(value), XT @ (e / e.sum()) - goal + ridge * z
 
         with one_thread():
-            z = minimize(loss, np.zeros(len(used)), jac=True, method="L-BFGS-B", options={"maxiter": 80}).x
+            z = minimize(loss, np.zeros(len(columns)), jac=True, method="L-BFGS-B", options={"maxiter": 80}).x
         return np.asarray(X @ z)
 
 
@@ -444,27 +444,27 @@ def draw_fakes(
     first, weight = pool_of(stream)
     each = max(1, min(_worth(weight), len(weight) // MOST_OF), len(weight) // LEAST_OF)
     pools = chain([(first, weight)], each_of(pool_of, rng.spawn(-(-n // each) - 1), executor=executor))
-    taken: list[tuple[Places, NDArray[np.bool_]]] = []
-    seen: set[bytes] = set()
+    batches: list[tuple[Places, NDArray[np.bool_]]] = []
+    rows: set[bytes] = set()
     alike = 0
     for pool, weight in pools:
-        left = n - sum(len(r) for r, _ in taken)
+        left = n - sum(len(r) for r, _ in batches)
         walks = pool.r.reshape(len(pool.start) - 1, -1)
         fresh = np.zeros(len(walks), dtype=bool)
         fresh[np.unique(walks, axis=0, return_index=True)[1]] = True
         fresh |= (walks == walks[:, :1]).all(axis=1)  # days at one place are alike by nature, and stay as many
-        if taken:
-            fresh &= np.array([row.tobytes() not in seen for row in walks]) | (walks == walks[:, :1]).all(axis=1)
+        if batches:
+            fresh &= np.array([row.tobytes() not in rows for row in walks]) | (walks == walks[:, :1]).all(axis=1)
         # other copies come last, if there are too few walks
         key = np.log(rng.exponential(size=len(walks))) - weight + np.where(fresh, 0.0, 1e6)
         chosen = np.argsort(key, kind="stable")[: min(left, each)]
         alike += len(chosen) - int(fresh[chosen].sum())
-        taken.append((walks[chosen], pool.weekend.reshape(len(walks), -1)[chosen]))
+        batches.append((walks[chosen], pool.weekend.reshape(len(walks), -1)[chosen]))
         if left > len(chosen):
-            seen |= {row.tobytes() for row in walks[chosen]}
+            rows |= {row.tobytes() for row in walks[chosen]}
     order = rng.permutation(n)
-    r = np.concatenate([walks for walks, _ in taken])[order].reshape(n * D, -1)
-    weekend = np.concatenate([off for _, off in taken])[order].ravel()
+    r = np.concatenate([walks for walks, _ in batches])[order].reshape(n * D, -1)
+    weekend = np.concatenate([off for _, off in batches])[order].ravel()
     notes = [f"{alike} of {n} fakes are like another one: there are few ways to spend such days."] * (alike > 0)
     if model.anchors is not None and not model.anchors.several:
         notes.append(

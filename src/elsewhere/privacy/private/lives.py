@@ -68,9 +68,9 @@ class Anchors:
     variance: Floats = field(repr=False)
 
     @staticmethod
-    def of(design: Design, seen: Floats, noise: float, parts: Floats) -> "Anchors":
-        """Read them off the mean habits `seen`, whose numbers have this `noise`, and the maps of parts of the day."""
-        x, sd = MOST_HABITS * seen, MOST_HABITS * noise
+    def of(design: Design, sums: Floats, noise: float, parts: Floats) -> "Anchors":
+        """Read them off the `sums` of habits, whose numbers have this `noise`, and the maps of parts of the day."""
+        x, sd = MOST_HABITS * sums, MOST_HABITS * noise
         weekends = bool(x[DAYS + 1] > max(FEWEST_WEEKENDS * x[:2].sum(), 4 * sd))
         kinds = np.array([5 / 7, 2 / 7]) if weekends else np.array([1.0, 0.0])
         goal, variance = np.zeros(HABITS), np.full(HABITS, np.inf)
@@ -79,8 +79,8 @@ class Anchors:
             for first in BY_KIND:
                 width = PARTS if first in (AT_HOME, AT_MAIN) else 1
                 mine = slice(first + k * width, first + (k + 1) * width)
-                found = x[mine] if weekends else x[mine] + x[first + width : first + 2 * width]
-                goal[mine] = np.clip(found / total, 0, 1) * kinds[k]
+                counts = x[mine] if weekends else x[mine] + x[first + width : first + 2 * width]
+                goal[mine] = np.clip(counts / total, 0, 1) * kinds[k]
                 variance[mine] = (sd / total * kinds[k]) ** 2
         for has in (SEVERAL, WHOLE):
             if x[has] > 4 * sd:
@@ -129,23 +129,23 @@ def _raked(home: Floats, main: Floats, lengths: NDArray[np.int8], share: Floats)
     for _ in range(RAKES):
         law = bins * far
         law /= np.maximum(law.sum(axis=1, keepdims=True), 1e-12)
-        found = home @ law
-        far *= np.clip(share / np.maximum(found, 1e-9), 0.1, 10)
+        margin = home @ law
+        far *= np.clip(share / np.maximum(margin, 1e-9), 0.1, 10)
         far = np.clip(far / far.max(), 1e-6, 1)
     return far
 
 
-def of_days(drawn: Drawn, design: Design) -> Floats:
+def of_days(lives: Drawn, design: Design) -> Floats:
     """Return (days, WHOLE) what each day adds to the habits of a life that are means over days, around its anchors."""
-    D, n = design.days, len(drawn.home)
-    home, main = np.repeat(drawn.home, D)[:, None], np.repeat(drawn.main, D)[:, None]
-    out, k = np.zeros((n * D, SEVERAL)), drawn.weekend.astype(np.int64)
+    D, n = design.days, len(lives.home)
+    home, main = np.repeat(lives.home, D)[:, None], np.repeat(lives.main, D)[:, None]
+    out, k = np.zeros((n * D, SEVERAL)), lives.weekend.astype(np.int64)
     row, edges = np.arange(n * D), np.searchsorted(design.period, np.arange(PARTS))
     long = np.bincount(design.period, minlength=PARTS)
     for first, place in ((AT_HOME, home), (AT_MAIN, main)):
-        there = np.add.reduceat((drawn.r == place).astype(np.float64), edges, axis=1) / long
+        there = np.add.reduceat((lives.r == place).astype(np.float64), edges, axis=1) / long
         for p in range(PARTS):
             out[row, first + k * PARTS + p] = there[:, p]
-    out[row, WITH_MAIN + k] = (drawn.r == main).any(axis=1)
-    out[row, MOVES + k] = np.minimum((drawn.r[:, 1:] != drawn.r[:, :-1]).sum(axis=1), MANY) / MANY
+    out[row, WITH_MAIN + k] = (lives.r == main).any(axis=1)
+    out[row, MOVES + k] = np.minimum((lives.r[:, 1:] != lives.r[:, :-1]).sum(axis=1), MANY) / MANY
     return out

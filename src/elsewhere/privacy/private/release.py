@@ -218,9 +218,9 @@ def _require_enough(people: float, mu: float, eps: float, delta: float) -> None:
     """Refuse where the noise would drown what people do; by the noisy number, so that a refusal tells no more."""
     if people * mu >= ENOUGH:
         return
-    needed = people_needed(eps, delta)
+    least = people_needed(eps, delta)
     raise NotEnoughUsers(
-        f'preset "private" needs about {needed:,} people at eps = {eps:g}, and there are about '
+        f'preset "private" needs about {least:,} people at eps = {eps:g}, and there are about '
         f"{max(0, round(people, -1)):,.0f} (counted with noise); {_eps_for(people, delta)}",
         code="E_EPS",
     )

@@ -54,8 +54,8 @@ def gaussian_mu(eps: float, delta: float) -> float:
     """
     from scipy.optimize import brentq
 
-    found = brentq(lambda mu: gaussian_delta(eps, mu) - delta, 1e-6, 100.0, xtol=1e-12)
-    return float(found) * (1 - 1e-9)  # on the safe side of the root
+    root = brentq(lambda mu: gaussian_delta(eps, mu) - delta, 1e-6, 100.0, xtol=1e-12)
+    return float(root) * (1 - 1e-9)  # on the safe side of the root
 
 
 def eps_of(mu: float, delta: float) -> float:
@@ -104,9 +104,9 @@ def from_the_system(m: int, n: int) -> Ints:
     """Return `n` uniform draws from 0 .. m - 1, of the operating system's randomness."""
     out, limit = np.empty(0, dtype=np.uint64), (1 << 64) // m * m
     while len(out) < n:
-        drawn = np.frombuffer(secrets.token_bytes(8 * (n - len(out) + 8)), dtype=np.uint64)
+        words = np.frombuffer(secrets.token_bytes(8 * (n - len(out) + 8)), dtype=np.uint64)
         # the last incomplete run of m numbers would favour small ones
-        out = np.append(out, drawn[drawn <= np.uint64(limit - 1)] % np.uint64(m))
+        out = np.append(out, words[words <= np.uint64(limit - 1)] % np.uint64(m))
     return out[:n].astype(np.int64)
 
 

@@ -172,17 +172,17 @@ class Design:
         from scipy.sparse import csr_array, hstack
 
         rows = np.ascontiguousarray(r, dtype=np.int64)
-        found = self._of_days(rows)
+        matrix = self._of_days(rows)
         if start is not None:
-            found = mean_of(found, start)
+            matrix = mean_of(matrix, start)
         if self.days == 1:
-            return found
+            return matrix
         start = np.arange(len(r) + 1) if start is None else start
         more = np.zeros((len(start) - 1, HABITS))
         off = np.zeros(len(r), dtype=bool) if weekend is None else np.asarray(weekend, dtype=bool)
         habits(rows, start, off, self.R, self.period, self.days, self.lengths, more)
         norm = np.sqrt((more**2).sum(axis=1, keepdims=True))
-        return csr_array(hstack([found, csr_array(self.weight[-1] * more / np.maximum(norm, MOST_HABITS))]))
+        return csr_array(hstack([matrix, csr_array(self.weight[-1] * more / np.maximum(norm, MOST_HABITS))]))
 
     def _of_days(self, rows: Ints) -> "csr_array":
         """Return the vector of every day, without habits."""
@@ -191,7 +191,7 @@ class Design:
         n, width = len(rows), (2 + PARTS) * min(self.L, self.R)
         size = n * (width + MOVING + COLUMNS + DAY + self.L - 1)
         pointer, index, value = np.empty(n + 1, dtype=np.int64), np.empty(size, dtype=np.int64), np.empty(size)
-        used = vectors(
+        number = vectors(
             rows,
             self.R,
             self.period,
@@ -206,7 +206,7 @@ class Design:
             index,
             value,
         )
-        index, value = index[:used], value[:used]
+        index, value = index[:number], value[:number]
         if self.weight[PAIRS] == 0:  # no block of move pairs
             kept = index < self.edges[PAIRS]
             pointer = np.concatenate([[0], np.cumsum(kept)])[pointer]

@@ -84,15 +84,15 @@ def decode(
         # a repetition draws the same numbers, see the kernel
         numbers = stream.copy()
         _kernels.viterbi_start(first, semseed[0], par_v, in_logs, numbers, delta)
-        kept, p_back = True, []
+        in_range, p_back = True, []
         for block, here, there in zip(blocks, sets[:-1], sets[1:], strict=True):
             rows, cols = position[here], position[there]
             p = checked_block(block, len(rows), len(cols))
-            kept &= _kernels.viterbi_step(
+            in_range &= _kernels.viterbi_step(
                 p, rows, cols, delta[here], par_v, in_logs, numbers, delta[there], back[there]
             )
             p_back.append(p[back[there], cols])
-        if kept:
+        if in_range:
             break
     at = np.empty(L, dtype=np.int32)
     if not _kernels.follow(delta[sets[-1]], back, offset, position, in_logs, at):

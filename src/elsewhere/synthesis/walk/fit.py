@@ -40,6 +40,7 @@ from elsewhere.synthesis.walk._walk_kernels import (
     stroll,
 )
 from elsewhere.synthesis.walk.habits import FEW_PLACES, ONWARD, Habits, ground_of, slots, step_row
+from elsewhere.traces.gaps import hold_places
 from elsewhere.traces.model import Floats, Ints, Locations
 
 RIDGE, RIDGE_MOVING, RIDGE_PLACE = 1.0, 0.3, 4.0
@@ -165,10 +166,7 @@ def without_gaps(r: Ints) -> Ints:
     Return the traces with gaps that repeat the place before, at the beginning the place after; rows without any
     place are left.
     """
-    r = r[(r >= 0).any(axis=1)]
-    at = np.maximum.accumulate(np.where(r >= 0, np.arange(r.shape[1]), -1), axis=1)
-    at = np.where(at >= 0, at, (r >= 0).argmax(axis=1)[:, None])
-    return np.asarray(np.take_along_axis(r, at, axis=1))
+    return hold_places(r[(r >= 0).any(axis=1)])
 
 
 class _Moves:

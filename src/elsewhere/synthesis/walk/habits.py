@@ -72,14 +72,14 @@ class Habits:
         pair, start = np.unique(self.pair, return_index=True)
         law = self._law(ground, known | np.isin(np.arange(R), self.pair % R))
         here, there = self.pair % R, self.onward
-        made = np.searchsorted(self.move, here * R + there)
-        made = np.minimum(made, max(len(self.move) - 1, 0))
-        count = np.where(self.move[made] == here * R + there, self.count[made], 0.0) if len(self.move) else 0.0
+        position = np.searchsorted(self.move, here * R + there)
+        position = np.minimum(position, max(len(self.move) - 1, 0))
+        count = np.where(self.move[position] == here * R + there, self.count[position], 0.0) if len(self.move) else 0.0
         lengths = np.empty(len(here), dtype=np.int64)
         lengths_of(ground, here, there, lengths)
         share = count * law[2][here] + law[1][here] * law[0][there] * self.kernel[lengths] + LEAST
         power = self.destination[ALL_COLUMNS : ALL_COLUMNS + 2]
-        named: dict[str, Any] = {
+        fields: dict[str, Any] = {
             "first": first / first.sum(),
             "places": np.flatnonzero(known),
             "lengths": ground.lengths,
@@ -96,10 +96,10 @@ class Habits:
             "day_statistics": self.day_statistics,
         }
         if R > FEW_PLACES:
-            return Tables(steps=np.zeros((0, 0)), **named, **self._reach(ground, law, locations, known, power))
+            return Tables(steps=np.zeros((0, 0)), **fields, **self._reach(ground, law, locations, known, power))
         steps = np.stack([self._row(ground, r) for r in range(R)])
         steps = np.exp(power[0] * np.log(steps) + power[1] * np.log(self.arrivals))
-        return Tables(steps=steps * within_reach(locations, self.reach), **named)
+        return Tables(steps=steps * within_reach(locations, self.reach), **fields)
 
     def _row(self, ground: Ground, r: int) -> Floats:
         """Return (R,) the smoothed shares of the moves out of r."""
@@ -224,8 +224,8 @@ def _nearest(locations: Locations, places: Ints, arrivals: Floats) -> NDArray[np
     points = locations.points()[places]
     tree = cKDTree(points)
     for some in np.array_split(np.arange(len(places)), len(places) // 4096 + 1):
-        found = tree.query(points[some], k=np.arange(1, out.shape[1] + 1))[1]
-        out[places[some]] = places[found]
+        neighbours = tree.query(points[some], k=np.arange(1, out.shape[1] + 1))[1]
+        out[places[some]] = places[neighbours]
     return out
 
 

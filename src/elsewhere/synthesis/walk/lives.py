@@ -317,13 +317,13 @@ def _clusters(rows: Floats, k: int, who: Ints, m_min: int, rng: np.random.Genera
 
     k = max(1, min(k, len(np.unique(rows, axis=0))))
     with one_thread():
-        found = KMeans(k, n_init=2, max_iter=50, random_state=int(rng.integers(2**31))).fit(rows)
-    label, centre = found.labels_.astype(np.int64), found.cluster_centers_
+        means = KMeans(k, n_init=2, max_iter=50, random_state=int(rng.integers(2**31))).fit(rows)
+    label, centre = means.labels_.astype(np.int64), means.cluster_centers_
     people = np.array([len(np.unique(who[label == c])) for c in range(k)])
-    kept = np.flatnonzero(people >= m_min)
-    if len(kept) == 0:
+    large = np.flatnonzero(people >= m_min)
+    if len(large) == 0:
         return np.zeros(len(rows), dtype=np.int64)
-    far = ((centre[:, None] - centre[kept][None]) ** 2).sum(axis=2)
+    far = ((centre[:, None] - centre[large][None]) ** 2).sum(axis=2)
     return np.asarray(far.argmin(axis=1)[label])
 
 
@@ -366,8 +366,8 @@ def _types(
     np.add.at(use, (days.who, days.weekend.astype(np.int64), kind), 1)
     share = (use + 0.5 / K) / (use.sum(axis=2, keepdims=True) + 0.5)
     share[:, 1] *= 0.6
-    wanted = int(np.clip(days.people // PEOPLE_PER_TYPE, 1, MOST_TYPES))
-    types = _clusters(share.reshape(days.people, -1), wanted, np.arange(days.people), days.m_min, rng)
+    n_types = int(np.clip(days.people // PEOPLE_PER_TYPE, 1, MOST_TYPES))
+    types = _clusters(share.reshape(days.people, -1), n_types, np.arange(days.people), days.m_min, rng)
     n = int(types.max()) + 1
     mix, spread = np.zeros((n, 2, K)), np.ones((n, 2))
     grid = np.array([1, 2, 3, 5, 8, 12, 20, 35, 60, 120, 300.0])
@@ -404,18 +404,18 @@ def _bustle(
     own = np.bincount(days.who)
     mean = np.bincount(days.who, beyond) / own
     within = (np.bincount(days.who, beyond**2) / own - mean**2) / np.maximum(own - 1, 1)
-    wanted = max(0.0, float(mean.var() - within.mean()))
+    variance = max(0.0, float(mean.var() - within.mean()))
     again = rng.integers(0, days.people, 2000)
     weekends = (np.bincount(days.who, off) / own)[again][:, None]
     shape = mix[types[again]] * spread[types[again]][:, :, None]
-    drawn = rng.standard_gamma(shape) + 1e-12 * (shape > 0)
+    gammas = rng.standard_gamma(shape) + 1e-12 * (shape > 0)
     temper = rng.standard_normal((len(again), 1, 1))
     grid = np.linspace(0, 1.5, 31)
     got = []
     for b in grid:
-        expected = _shares(drawn * np.exp(b * temper * z)) @ z
+        expected = _shares(gammas * np.exp(b * temper * z)) @ z
         got.append(((1 - weekends[:, 0]) * expected[:, 0] + weekends[:, 0] * expected[:, 1]).var())
-    return z, float(grid[int(np.argmin(np.abs(np.array(got) - wanted)))])
+    return z, float(grid[int(np.argmin(np.abs(np.array(got) - variance)))])
 
 
 def _diaries(days: _Days, kind: Ints, K: int) -> tuple[Floats, Floats, Floats, Floats]:
@@ -433,12 +433,12 @@ def _diaries(days: _Days, kind: Ints, K: int) -> tuple[Floats, Floats, Floats, F
     dwell = days.dwell[np.minimum(t - days.start[stay] + before, len(days.dwell) - 1)]
     moved = days.r[known, 0] != days.r[known - 1, -1]
     over = days.first[known] - 1  # stays that last until midnight
-    slept = days.L - days.start[over] + np.where(days.index[over] == 0, carried[known - 1], 0)
+    nights = days.L - days.start[over] + np.where(days.index[over] == 0, carried[known - 1], 0)
     cell = (
         np.append(kind[days.row[stay]], kind[known]),
         np.append(days.role[stay], days.role[over]),
         np.append(days.clock[t], np.full(len(known), days.clock[0])),
-        np.append(dwell, days.dwell[np.minimum(slept, len(days.dwell) - 1)]),
+        np.append(dwell, days.dwell[np.minimum(nights, len(days.dwell) - 1)]),
     )
     left, person = np.append(left, moved), np.append(days.of[stay], days.who[known])
     leave = _rates(cell, left, person, (K, 3, B, DWELLS), days.m_min)
@@ -473,20 +473,20 @@ def _rates(
     Return the rates of leaving; times of a kind in a role that fewer than `m_min` people had are told by
     everybody's.
     """
-    here, gone = np.zeros(shape), np.zeros(shape)
+    here, leaving = np.zeros(shape), np.zeros(shape)
     np.add.at(here, cell, 1)
-    np.add.at(gone, cell, left)
+    np.add.at(leaving, cell, left)
     flat, many = np.ravel_multi_index(cell[:3], shape[:3]), int(person.max()) + 1
     people = np.bincount(np.unique(flat * many + person) // many, minlength=int(np.prod(shape[:3])))
     few = people.reshape(shape[:3]) < m_min
-    all_here, all_gone = here.sum(axis=0), gone.sum(axis=0)  # role, hour, dwell
+    all_here, all_gone = here.sum(axis=0), leaving.sum(axis=0)  # role, hour, dwell
     usual = all_gone.sum(axis=2) / (all_here.sum(axis=2) + 1e-9)
     by_dwell = (all_gone.sum(axis=1) + 1) / ((all_here * usual[..., None]).sum(axis=1) + 1)
     everybody = (all_gone + 2 * usual[..., None] * by_dwell[:, None]) / (all_here + 2)
-    here[few], gone[few] = 0.0, 0.0
-    of_kind = (gone.sum(axis=3) + 0.5) / ((here * everybody).sum(axis=3) + 0.5)
+    here[few], leaving[few] = 0.0, 0.0
+    of_kind = (leaving.sum(axis=3) + 0.5) / ((here * everybody).sum(axis=3) + 0.5)
     prior = everybody * of_kind[..., None]
-    return np.asarray(-np.log1p(-(gone + 2 * np.clip(prior, 1e-5, 0.95)) / (here + 2)))
+    return np.asarray(-np.log1p(-(leaving + 2 * np.clip(prior, 1e-5, 0.95)) / (here + 2)))
 
 
 def _shares(counts: Floats) -> Floats:
@@ -502,14 +502,14 @@ def _usual_diaries(days: _Days, kind: Ints, law: Law, rng: np.random.Generator) 
     key = rng.integers(0, 2**63, 2).astype(np.uint64)
     like = np.ones((K, LIKE))
     margins = np.split(np.arange(LIKE), STAYS * 3 + SHARES * np.arange(3))
-    drawn = np.empty((REHEARSED, 4), dtype=np.int64)
+    sample = np.empty((REHEARSED, 4), dtype=np.int64)
     for k in range(K):
-        rehearse(law, k, rng.choice(3, REHEARSED, p=law.start[k]), key, drawn)
-        known = np.bincount(drawn.ravel(), minlength=LIKE) >= LIKE_SEEN  # other factors would run away
+        rehearse(law, k, rng.choice(3, REHEARSED, p=law.start[k]), key, sample)
+        known = np.bincount(sample.ravel(), minlength=LIKE) >= LIKE_SEEN  # other factors would run away
         for _ in range(RAKES):
             for j, margin in enumerate(margins):
-                weight = like[k, drawn].prod(axis=1)
-                now = np.bincount(drawn[:, j], weight / weight.sum(), LIKE)[margin]
+                weight = like[k, sample].prod(axis=1)
+                now = np.bincount(sample[:, j], weight / weight.sum(), LIKE)[margin]
                 goal = real[k, margin] / real[k, margin].sum()
                 factor = np.where(known[margin], (goal + 0.003) / (now + 0.003), 1.0)
                 like[k, margin] = np.clip(like[k, margin] * factor, *LIKE_LIMITS)

@@ -185,8 +185,8 @@ def _file(source: Source, options: FileOptions) -> Parts:
         # no text, and by its name it should not be: say what is missing rather than what was found
         ending = next((end for end in PROMISES if source.name.lower().endswith(end)), None)
         if kind == "csv" and error.code == "E_ENCODING" and ending:
-            promised, code = PROMISES[ending]
-            raise InvalidTraces(f"{source.name} is called {ending} and is no {promised} file.", code=code) from None
+            content, code = PROMISES[ending]
+            raise InvalidTraces(f"{source.name} is called {ending} and is no {content} file.", code=code) from None
         raise
     notes: list[str] = []
     if large:
@@ -241,8 +241,8 @@ def _folder(source: str | os.PathLike[str], options: FileOptions, executor: Exec
         raise InvalidTraces(f"{sources[0].name}: no file of the folder can be read.", code="E_EMPTY")
     # a tie is broken in favour of what is no plain text: notes and labels lie beside tracks
     kind = max(counts, key=lambda k: (counts[k], k not in ("csv", "sglt")))
-    chosen = [s for s, its in zip(sources, kinds, strict=True) if its == kind]
-    few = chosen if len(chosen) <= FEW else [chosen[i * (len(chosen) - 1) // (FEW - 1)] for i in range(FEW)]
+    own = [s for s, its in zip(sources, kinds, strict=True) if its == kind]
+    few = own if len(own) <= FEW else [own[i * (len(own) - 1) // (FEW - 1)] for i in range(FEW)]
     samples, like = [], None
     for one in few:
         samples += [t for t in _tables_of(kind, one, replace(options, sample=True)) if has_positions(t.meaning)]
@@ -262,7 +262,7 @@ def _folder(source: str | os.PathLike[str], options: FileOptions, executor: Exec
         like = (first.dialect, meaning)
     notes: list[str] = []
     opening = _Opening(kind, options, like)
-    return Parts(name, joined_tables(samples, name), lambda: _each(sources, chosen, opening, executor, notes), notes)
+    return Parts(name, joined_tables(samples, name), lambda: _each(sources, own, opening, executor, notes), notes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -280,13 +280,13 @@ class _Opening:
         return _tables_of(self.kind, source, self.options, self.like)
 
 
-def _opened(chosen: list[Source], opening: _Opening, executor: Executor | None) -> Iterator[Iterator[Table]]:
+def _opened(sources: list[Source], opening: _Opening, executor: Executor | None) -> Iterator[Iterator[Table]]:
     """Yield the tables of each file; small files are read by the piece on `executor`, large ones block by block."""
     if executor is None:
-        yield from map(opening.one_by_one, chosen)
+        yield from map(opening.one_by_one, sources)
         return
     pieces: list[list[Source]] = []
-    for source in chosen:
+    for source in sources:
         last = pieces[-1] if pieces else []
         if len(last) in (0, AT_ONCE) or sum(s.size for s in (*last, source)) > SMALL:
             pieces.append([])
@@ -366,8 +366,8 @@ def _frame(source: Any) -> Table:
     # told by name, so that pandas is not imported to be told that it was not needed
     kinds = {(kind.__module__.split(".")[0], kind.__name__) for kind in type(source).__mro__}
     if ("pandas", "DataFrame") in kinds:
-        named = [level for level in source.index.names if level is not None and level not in source.columns]
-        frame = source.reset_index(level=named) if named else source
+        levels = [level for level in source.index.names if level is not None and level not in source.columns]
+        frame = source.reset_index(level=levels) if levels else source
         names = [str(column) for column in frame.columns]
         check_names(names, name)
         if len(frame) == 0:

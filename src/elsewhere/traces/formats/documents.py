@@ -611,9 +611,9 @@ def read_owntracks(source: Source, options: FileOptions) -> Table:
         lon.append(number_of(item.get("lon")))
         for key in USERS:
             ids[key].append(_user(key, item.get(key)))
-    chosen = next((ids[key] for key in USERS if all(ids[key])), None)
+    users = next((ids[key] for key in USERS if all(ids[key])), None)
     columns: dict[str, Any] = {
-        "user": pa.array(chosen or [source.user] * len(time), pa.string()),
+        "user": pa.array(users or [source.user] * len(time), pa.string()),
         "time": pa.array(time, pa.float64()),
         "lat": pa.array(lat, pa.float64()),
         "lon": pa.array(lon, pa.float64()),

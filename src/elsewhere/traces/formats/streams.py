@@ -411,36 +411,36 @@ def _parse(
     import pyarrow as pa
     from pyarrow import csv as arrow_csv
 
-    wanted = list(dict.fromkeys(n for n in roles.values() if n in dialect.names)) or list(dialect.names)
-    labels = {roles[role]: pa.dictionary(pa.int32(), pa.string()) for role in LABELS if roles.get(role) in wanted}
-    texts = dict.fromkeys(wanted, pa.string()) | labels
+    columns = list(dict.fromkeys(n for n in roles.values() if n in dialect.names)) or list(dialect.names)
+    labels = {roles[role]: pa.dictionary(pa.int32(), pa.string()) for role in LABELS if roles.get(role) in columns}
+    texts = dict.fromkeys(columns, pa.string()) | labels
     quoted = dialect.quotes and body.find(b'"') >= 0
     # Threads of Arrow may let go of what they hold when Python is already gone, and abort if that is Python's: they
     # get memory of Arrow's own, and lines of another width are judged by `odd` without threads.
-    owned = pa.allocate_buffer(len(body))
-    np.frombuffer(owned, np.uint8)[:] = np.frombuffer(body, np.uint8)
+    buffer = pa.allocate_buffer(len(body))
+    np.frombuffer(buffer, np.uint8)[:] = np.frombuffer(body, np.uint8)
     attempts = [(texts | guessed, 1 << 21, False), (texts, LONGEST_LINE, False)]
     while attempts:
-        kinds, size, judged = attempts.pop(0)
+        kinds, size, last_try = attempts.pop(0)
         odd.clear()
         try:
             return arrow_csv.read_csv(
-                pa.BufferReader(owned),
+                pa.BufferReader(buffer),
                 read_options=arrow_csv.ReadOptions(
                     column_names=dialect.names,
                     skip_rows=skip,
                     block_size=min(size, max(1 << 20, len(body))),
-                    use_threads=not judged,
+                    use_threads=not last_try,
                 ),
                 parse_options=arrow_csv.ParseOptions(
                     delimiter="\t" if dialect.delimiter == BLANKS else dialect.delimiter,
                     quote_char='"' if dialect.quotes else False,
                     newlines_in_values=quoted,
-                    invalid_row_handler=odd if judged else None,
+                    invalid_row_handler=odd if last_try else None,
                 ),
                 convert_options=arrow_csv.ConvertOptions(
                     column_types=kinds,
-                    include_columns=wanted,
+                    include_columns=columns,
                     null_values=NOTHING,
                     strings_can_be_null=False,
                     check_utf8=False,
@@ -448,7 +448,7 @@ def _parse(
                 ),
             )
         except pa.ArrowException as error:
-            if UNEQUAL in str(error) and not judged:
+            if UNEQUAL in str(error) and not last_try:
                 attempts = [(k, s, True) for k, s, _ in ((kinds, size, True), *attempts)]
     return None
 
@@ -534,12 +534,12 @@ def read_parquet(source: Source, options: FileOptions) -> Iterator[Table]:
         names = schema.names
         check_names(names, name)
         meaning = None if roles is None else roles(names, True, _head_of(file, name))
-        wanted = None if meaning is None else list(dict.fromkeys(n for n in meaning.roles.values() if n in names))
+        names_read = None if meaning is None else list(dict.fromkeys(n for n in meaning.roles.values() if n in names))
         groups = list(range(file.num_row_groups))
         if options.sample and len(groups) > 3:
             groups = [groups[0], groups[len(groups) // 2], groups[-1]]
         for group in groups:
-            for batch in file.iter_batches(BATCH >> 4 * options.sample, [group], wanted or None):
+            for batch in file.iter_batches(BATCH >> 4 * options.sample, [group], names_read or None):
                 table = pa.Table.from_batches([batch])
                 _refuse_endless_text(table, name, file.metadata.num_rows)
                 table.validate(full=True)  # text that is no text would only be noticed later
