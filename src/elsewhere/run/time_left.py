@@ -40,9 +40,11 @@ def usual(days: int, slots: int, people: int, places: int, *, per_seed: int, rep
 
     """
     thousands, mapped = days * slots / 72_000, places / 1000
-    # what is fitted to some people takes as long for more of them; classes grow by places up to those that teach them
-    fitted = 0.5 * min(MOST_ROWS / 1000, thousands)
-    learning = 7.5 + 0.25 * thousands + fitted + 5 * min(TEACHING / 1000, mapped) + 0.7 * mapped
+    # the more people a place has, the more classes are tried, up to one for some places; most are learnt from TEACHING
+    tried = max(1.0, min(thousands / max(mapped, 0.001) / 5, 1.5 * mapped))
+    classes = 4 + 5 * min(TEACHING / 1000, mapped) * tried
+    # the law of a walk is fitted to MOST_ROWS days at most; sums are over everybody
+    learning = 3.5 + 0.25 * thousands + 0.5 * min(MOST_ROWS / 1000, thousands) + classes + 0.7 * mapped
     seconds = {LEARN: learning, MAKE: 0.1 + (0.22 + 0.01 * mapped) * thousands * per_seed}
     if report:
         judging = 0.5 + 0.27 * thousands + min(5.0, 0.45 * thousands)
