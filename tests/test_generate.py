@@ -608,7 +608,7 @@ def test_more_groups_than_people_to_learn_them_from_are_refused():
 class TestLawOfDays:
     """Which law draws single days: the one that is told least from people's."""
 
-    def test_days_with_a_night_are_lives_and_days_of_a_few_hours_walks(self):
+    def test_days_with_a_night_are_lives(self):
         town = ew.simulate_town(users=300, locations=80, rng=lab(4)).traces
         learnt = ew.learn(town, "product", kappa=4, rng=lab(5))
         law, goal = learn_days(town, learnt, lab(6))

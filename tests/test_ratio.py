@@ -11,7 +11,7 @@ from elsewhere.evaluation.attacks.grams import Grams
 from elsewhere.evaluation.attacks.inputs import People
 from elsewhere.evaluation.attacks.realism import NAMES, day_features
 from elsewhere.synthesis.walk._ratio_kernels import TRAITS, traits_of
-from elsewhere.synthesis.walk.ratio import BINS, Ratio, told_apart
+from elsewhere.synthesis.walk.ratio import BINS, Ratio, classifier_auc
 
 
 def traits(r, xy):
@@ -94,21 +94,21 @@ class TestRatio:
         assert np.isfinite(Ratio.learn(people, np.arange(50), walks, ew.Locations(n=4), 5).ln(walks)).all()
 
 
-class TestToldApart:
+class TestClassifier:
     def test_walks_that_live_as_people_do_are_told_by_chance(self):
         rng = np.random.default_rng(5)
         people, walks = strolls(600, rng, 0.7), strolls(3000, rng, 0.7)
         # n and m of each half: the deviation of an AUC of chance is sqrt((n + m + 1) / 12 n m) = .018, of the mean .013
-        assert abs(told_apart(people, np.arange(600), walks, GRID, 5, rng) - 0.5) < 4 * 0.013
+        assert abs(classifier_auc(people, np.arange(600), walks, GRID, 5, rng) - 0.5) < 4 * 0.013
 
     def test_others_are_found_out_and_the_nearer_are_told_less(self):
         rng = np.random.default_rng(6)
         people = strolls(600, rng, 0.7)
-        auc = [told_apart(people, np.arange(600), strolls(3000, rng, pause), GRID, 5, rng) for pause in (0.6, 0.3)]
+        auc = [classifier_auc(people, np.arange(600), strolls(3000, rng, pause), GRID, 5, rng) for pause in (0.6, 0.3)]
         assert 0.6 < auc[0] < auc[1]
 
     def test_days_of_one_person_stay_on_one_side(self):
-        # two people whose days would be recognised by each other's: with one of them nothing can be asked
+        # one person alone: there is nobody else to ask about
         rng = np.random.default_rng(7)
         people = strolls(40, rng, 0.7)
-        assert told_apart(people, np.zeros(40, dtype=int), strolls(500, rng, 0.3), GRID, 1, rng) == 0.5
+        assert classifier_auc(people, np.zeros(40, dtype=int), strolls(500, rng, 0.3), GRID, 1, rng) == 0.5

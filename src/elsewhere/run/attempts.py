@@ -15,7 +15,7 @@ from elsewhere.synthesis.walk._walk_kernels import Tables, stroll
 from elsewhere.synthesis.walk.fit import MOST_ROWS, learn_habits, pooled_day_statistics, without_gaps
 from elsewhere.synthesis.walk.lives import Lives, learn_lives
 from elsewhere.synthesis.walk.pairing import BETA, balanced, kernel, pair, raked, skeletons
-from elsewhere.synthesis.walk.ratio import Ratio, told_apart
+from elsewhere.synthesis.walk.ratio import Ratio, classifier_auc
 from elsewhere.synthesis.walk.ways import Ways, by_allowed_moves
 from elsewhere.traces.gaps import hold_places
 from elsewhere.traces.model import Floats, Ints, People, Places, Traces
@@ -25,13 +25,11 @@ WIDEST = 32  # tries of one fake at a time
 NOT_MADE, FAILED, PASSED = range(3)  # what comes of an attempt
 BLOCK = 2048  # days of fakes that are paired at once
 LEAST_BLOCK = 256  # fakes that are paired at once at least, however many days each has
-WALKS = 4  # drawn for each fake
-LIVES = 8  # drawn for each fake of several days
-LIVES_OF_A_DAY = 2  # drawn for each fake: 4 are told as much (docs/decisions/0053-one-day.md)
-LEAST_WALKS = 8192  # days drawn for a block at least, however few fakes it has
-LEAST_LIVES_OF_A_DAY = 4096
+WALKS = 8192  # drawn for a block of fakes of one day
+LIVES_OF_A_DAY = 4096  # drawn for a block: twice as many are no better (docs/decisions/0053-one-day.md)
+LIVES = 8  # drawn for each fake of several days, and WALKS days at least
 COMPARED = 5000  # walks that people's days are compared with
-MOST_PLACES = 4096  # above, the walk model knows only places that enough people share
+MOST_PLACES = 4096  # above, days are learnt as walks, over places that enough people share
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,7 +129,7 @@ class WalkModel:
 
     def pool(self, fakes: int) -> int:
         """Return how many walks are drawn for a block of so many fakes."""
-        return max(LEAST_WALKS, WALKS * fakes)
+        return max(WALKS, fakes)
 
     def draw(self, n: int, rng: np.random.Generator) -> Places:
         """Draw `n` walks."""
@@ -177,8 +175,8 @@ class LifeModel:
     def pool(self, fakes: int) -> int:
         """Return how many lives are drawn for a block of so many fakes."""
         if len(self.weekend) == 1:
-            return max(LEAST_LIVES_OF_A_DAY, LIVES_OF_A_DAY * fakes)
-        return max(LEAST_WALKS // len(self.weekend), LIVES * fakes)
+            return max(LIVES_OF_A_DAY, fakes)
+        return max(WALKS // len(self.weekend), LIVES * fakes)
 
     def draw(self, n: int, rng: np.random.Generator) -> Places:
         """Draw `n` lives (n, days x L)."""
@@ -188,36 +186,38 @@ class LifeModel:
 
 @dataclass(frozen=True, eq=False)
 class Goal:
-    """How often days that were drawn are wanted: as people live (`Ratio`, `raked`)."""
+    """The share that each day of a pool is to have, so that the pool lives as people do (`Ratio`, `raked`)."""
 
     ratio: Ratio = field(repr=False)
     share: Floats = field(repr=False)  # (L, C) of the people in each class at each slot
     day_statistics: Floats = field(repr=False)  # (4, L + 1), see `raked`
-    people: int
+    days: int  # of people, that taught it
 
     def __call__(self, walks: Places, label: NDArray[np.integer]) -> Floats:
         """Return the share (n,) of each of these days."""
         ln = self.ratio.ln(walks)
-        return raked(walks, label, self.share, self.day_statistics, self.people, np.exp(ln - ln.max()))
+        return raked(walks, label, self.share, self.day_statistics, self.days, np.exp(ln - ln.max()))
 
 
 def learn_days(people: Traces, learnt: FittedModel, rng: np.random.Generator) -> tuple[WalkModel | LifeModel, Goal]:
     """
-    Learn the law of single days that is told least from these people's, and how often its days are wanted.
+    Learn the law of single days that are hardest to tell from these people's, and the goal of its pool.
 
-    A life of one day knows its home, hours and ways; a walk knows roads and pace. Where days have a night the first is
-    nearer to people, on ten hours of a day the second (docs/decisions/0053-one-day.md). Above `MOST_PLACES` places, and
-    of days of one slot, it is a walk.
+    A life of one day knows its home, hours and ways; a walk knows roads and pace. In simulated towns with nights lives
+    are nearer to people, on ten hours of Tokyo walks (docs/decisions/0053-one-day.md). Where more than `MOST_PLACES`
+    places are shared, and for days of one slot, it is a walk.
     """
     m_min, share = learnt.preset.m_min, _classes_by_slot(learnt.translate(people), learnt.classes.label)
+    if people.R > MOST_PLACES:  # as a walk sees them
+        people = learnt.translate(people)
     laws: list[WalkModel | LifeModel] = [WalkModel.of(people, learnt, rng)]
-    if people.R <= MOST_PLACES and people.L > 1:
+    if np.count_nonzero(learnt.known) <= MOST_PLACES and people.L > 1:
         laws.append(LifeModel.of(people, np.zeros(1, dtype=bool), learnt, rng))
     some = np.sort(rng.permutation(np.flatnonzero((people.r >= 0).any(axis=1)))[:MOST_ROWS])
     days, user = without_gaps(people.r[some].astype(np.int64)), people.user[some]
     walks = [law.draw(COMPARED, rng) for law in laws]
-    told = [told_apart(days, user, some_walks, people.locations, m_min, rng) for some_walks in walks]
-    best = int(np.argmin(told))
+    auc = [classifier_auc(days, user, drawn, people.locations, m_min, rng) for drawn in walks]
+    best = int(np.argmin(auc))
     goal = Goal(
         Ratio.learn(days, user, walks[best], people.locations, m_min),
         share,

@@ -244,7 +244,7 @@ def track(start, place, weight, first, log_p, pair, path):
 @njit
 def hits(start, place, posterior, path, feasible, truth, seen, located, tracked):
     """
-    Return the chance that the attacker names the true place at every slot, by localization (ties shared) and by
+    Fill in the chance that the attacker names the true place at every slot, by localization (ties shared) and by
     tracking.
 
     Where his knowledge explains nothing of what he saw he guesses among what was seen, and elsewhere has no answer.

@@ -301,7 +301,7 @@ def _scores(p, rows, cols, delta, in_logs, score, top):
 @njit
 def _draw_best(score, top, par_v, stream, best, back):
     """
-    Return the largest x X of each column, and its row.
+    Fill in the largest x X of each column, and its row.
 
     X >= 1, so the winner scores at least `top`, the largest x. A predecessor draws its X only if par_v could still lift
     it to that, or to the best score drawn so far; the first of equal scores wins.

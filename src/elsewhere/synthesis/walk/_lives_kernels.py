@@ -264,7 +264,7 @@ def diary(w, kind, role, dwell, pace, first, stream, roles, starts):
 @njit
 def diary_columns(L, n, roles, starts, out):
     """
-    Return the columns of `like`: number of stays and last role, how long at home, at the main place, first and
+    Fill in the columns of `like`: number of stays and last role, how long at home, at the main place, first and
     last role.
     """
     home, main, last = 0, 0, roles[n - 1]
@@ -282,7 +282,7 @@ def diary_columns(L, n, roles, starts, out):
 
 @njit
 def all_columns(L, first, roles, starts, out):
-    """Return `diary_columns` (N, 4) of days whose stays are first[d] .. first[d + 1] - 1."""
+    """Fill in `diary_columns` (N, 4) of days whose stays are first[d] .. first[d + 1] - 1."""
     for d in range(len(out)):
         a, b = first[d], first[d + 1]
         diary_columns(L, b - a, roles[a:b], starts[a:b], out[d])
@@ -302,7 +302,7 @@ def rehearse(w, kind, role, key, out):
 @njit
 def new_memory(P, days, L):
     """Make an empty memory that has room for so many days."""
-    table = max(table_size(2 * days * min(L, 128)), 1 << 9)
+    table = max(table_size(days * min(L, 512)), 1 << 9)
     count, last, own = np.zeros(P, dtype=np.int64), np.full(P, -9), np.zeros(P, dtype=np.int64)
     passed, near, at_part = np.zeros(P, dtype=np.int64), np.zeros(P, dtype=np.int64), np.zeros((P, 2 * PARTS), np.int64)
     keys, counts, size = np.full(table, -1), np.zeros(table, dtype=np.int64), np.zeros(4, dtype=np.int64)
@@ -412,7 +412,7 @@ def explore_logit(e, size, part, off):
 
 @njit
 def own_columns(memory, here, before, x, part, off, day, cols):
-    """Return the columns of an own place x, but for its distance."""
+    """Fill in the columns of an own place x, but for its distance."""
     cols[0] = OFTEN + seen(memory.visited[x])
     cols[1] = NOW + seen(memory.at_part[x, part * 2 + off])
     cols[2] = FROM_HERE + seen(recall(memory.keys, memory.counts, here * len(memory.visited) + x))
@@ -467,7 +467,7 @@ def trip_length(xy, a, b):
 @njit
 def pass_columns(xy, limits, passed, keys, counts, a, b, trips, step, share, x, cols):
     """
-    Return the columns of a cell x, `share` of the way from a to b of so many `trips`, after `step`: all but the
+    Fill in the columns of a cell x, `share` of the way from a to b of so many `trips`, after `step`: all but the
     crowd's.
     """
     P = len(passed)
@@ -590,7 +590,7 @@ def draw_way(w, memory, h, m, a, b, slots, last, among, weight, way, lengths, st
 @njit
 def look_ahead(w, mix, weekend, out):
     """
-    Return (2, 3) how much more usual a role is at midnight before a weekday, or a weekend, than before all
+    Fill in (2, 3) how much more usual a role is at midnight before a weekday, or a weekend, than before all
     these days.
     """
     share = np.zeros((2, 3))

@@ -180,14 +180,14 @@ def sector_of(g, a, b):
 
 @njit
 def lengths_of(g, a, b, out):
-    """Return the bins of the lengths of moves a[i] -> b[i]."""
+    """Fill in the bins of the lengths of moves a[i] -> b[i]."""
     for i in range(len(a)):
         out[i] = length_of(g, a[i], b[i])
 
 
 @njit
 def lengths_from(g, r, out):
-    """Return the bins of the lengths of the moves from r to every place."""
+    """Fill in the bins of the lengths of the moves from r to every place."""
     for b in range(len(out)):
         out[b] = length_of(g, r, b)
 
@@ -290,7 +290,7 @@ def bend_of(turn):
 
 @njit
 def further_columns(pattern, last, bent, sector, course, steady, b, s, out):
-    """Return the four further weights of a destination of length bin b in sector s; `bent` is the last turn."""
+    """Fill in the four further weights of a destination of length bin b in sector s; `bent` is the last turn."""
     far, turn = 1 if b >= LONG else 0, turn_from(sector, s)
     again = turn
     if turn >= 0:
@@ -303,7 +303,7 @@ def further_columns(pattern, last, bent, sector, course, steady, b, s, out):
 
 @njit
 def further_moving_columns(dwell, bent, last, stay, out):
-    """Return the two further weights that say whether a step is a move."""
+    """Fill in the two further weights that say whether a step is a move."""
     d, far = dwell_bin(dwell), 1 if last < LENGTHS and last >= LONG else 0
     paced = 0 if dwell == 1 and stay == 1 else d + 1
     out[0] = BENT + (paced * BENDS + bend_of(bent)) * 2 + far
@@ -318,7 +318,7 @@ def dwell_bin(dwell):
 
 @njit
 def moving_columns(pattern, dwell, moves, kind, t, slot, out):
-    """Return the four weights that say whether the step to slot t is a move."""
+    """Fill in the four weights that say whether the step to slot t is a move."""
     d = dwell_bin(dwell)
     steps = t - 1
     if steps == 0:
@@ -344,14 +344,14 @@ def mark_of(place, last, t, first, previous, still):
 
 @njit
 def mark_visited(f, t, previous, still, mark):
-    """Return which of the columns from VISITED on a place has, as an offset; `mark` comes in as zeros."""
+    """Mark which of the columns from VISITED on a place has, as an offset; `mark` comes in as zeros."""
     for u in range(t):
         mark[f[u]] = mark_of(f[u], u, t, f[0], previous, still)
 
 
 @njit
 def columns(f, t, g, among, mark, out):
-    """Return the four columns (n, 4) of destinations `among` (n,) of a move at t."""
+    """Fill in the four columns (n, 4) of destinations `among` (n,) of a move at t."""
     _, dwell, _, previous, kind, sector, drift = memory(f, t, g)
     now, still = f[t - 1], 1 if dwell > 1 else 0
     mark[:] = 0

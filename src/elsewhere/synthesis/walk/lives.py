@@ -51,6 +51,7 @@ from elsewhere.synthesis.walk._lives_kernels import (
     live,
     rehearse,
     replay,
+    table_size,
 )
 from elsewhere.traces.model import Floats, Ints, Locations, Places
 
@@ -661,7 +662,7 @@ def _grid(xy: Floats, places: Ints) -> dict[str, Any]:
 
 def _table(keys: Ints, values: Ints) -> tuple[Ints, Ints]:
     """Make an open table that `find` looks up."""
-    size = 1 << max(4, int(2 * len(keys)).bit_length())
+    size = table_size(len(keys))
     out = np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int64)
     fill_table(keys, values.astype(np.int64), *out)
     return out

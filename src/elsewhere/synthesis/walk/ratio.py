@@ -65,7 +65,7 @@ class Ratio:
         return np.asarray(self.weight.ravel()[_columns(_traits(walks, self.xy), self.ends)].sum(axis=1))
 
 
-def told_apart(
+def classifier_auc(
     people: NDArray[np.integer],
     user: NDArray[np.integer],
     walks: NDArray[np.integer],
@@ -74,22 +74,22 @@ def told_apart(
     rng: np.random.Generator,
 ) -> float:
     """
-    Return the AUC with which a ratio tells people's days from walks when it has met neither; .5 is chance.
+    Return the AUC with which a ratio tells people's days from walks that it has not met; .5 is chance.
 
     Users and walks are halved at random; what is learnt from one half is asked about the other, both ways.
     """
     from scipy.stats import rankdata
 
     _, number = np.unique(user, return_inverse=True)
-    theirs = rng.permutation(number.max() + 1)[number] % 2 == 0
-    first = np.arange(len(walks)) % 2 == 0
+    half = rng.permutation(number.max() + 1)[number] % 2 == 0
+    half_of_walks = np.arange(len(walks)) % 2 == 0
     out = []
-    for mine, some in ((theirs, first), (~theirs, ~first)):
-        if mine.all() or not mine.any():
+    for taught, taught_walks in ((half, half_of_walks), (~half, ~half_of_walks)):
+        if taught.all() or not taught.any():
             return 0.5
-        ratio = Ratio.learn(people[mine], user[mine], walks[some], locations, m_min)
-        score = np.concatenate([ratio.ln(people[~mine]), ratio.ln(walks[~some])])
-        n, m = np.count_nonzero(~mine), np.count_nonzero(~some)
+        ratio = Ratio.learn(people[taught], user[taught], walks[taught_walks], locations, m_min)
+        score = np.concatenate([ratio.ln(people[~taught]), ratio.ln(walks[~taught_walks])])
+        n, m = np.count_nonzero(~taught), np.count_nonzero(~taught_walks)
         out.append((rankdata(score)[:n].sum() / n - (n + 1) / 2) / m)
     return float(np.mean(out))
 
