@@ -145,7 +145,9 @@ READING: dict[str, Any] = {
     "grid": Annotated[
         str | None,
         typer.Option(
-            "--grid", metavar="S,W,N,E,N", help="N equal cells of a box in degrees are to be the places, and the map."
+            "--grid",
+            metavar="S,W,N,E,N|TOWN",
+            help="N equal cells of a box in degrees, or 400 of 40 km about a town, are to be the places, and the map.",
         ),
     ],
     "map": Annotated[

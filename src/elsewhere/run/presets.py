@@ -38,8 +38,9 @@ class Reading:
     How an input is read: the keywords of `read_traces`, and `grid`.
 
     What is "auto" in `places`, `max_gap` and `map` is as the `reading` of the preset says, if it says so. `grid`
-    (south, west, north, east, N) makes N equal cells of a box in degrees the places. `columns`, `box` and `grid` may
-    also be texts, as the command line has them: "user=id,time=#4", "S,W,N,E" and "S,W,N,E,N".
+    (south, west, north, east, N) makes N equal cells of a box in degrees the places; the name of a town makes it the
+    cells about that town. `columns`, `box` and `grid` may also be texts, as the command line has them:
+    "user=id,time=#4", "S,W,N,E" and "S,W,N,E,N" or "TOWN,N".
     """
 
     cells: int | None = 400
@@ -104,9 +105,10 @@ class Reading:
         """Refuse a map that would be found in the people whom the private preset protects."""
         if self.grid is None and self.locations is None and self.regions is None:
             raise InvalidParameter(
-                'preset "private" protects everybody in the file, so the map must not come from the file: give a box '
-                'that you choose without looking at the data, such as `grid="35.5,139.5,35.9,140.0,400"` (south, west, '
-                "north, east, number of cells), or a file of public places as `locations` or `regions`.",
+                'preset "private" protects everybody in the file, so the map must not come from the file: name its '
+                'town, such as `grid="Tokyo"` (40 km about its centre, 400 cells), or give a box chosen without looking '
+                'at the data, such as `grid="35.5,139.5,35.9,140.0,400"` (south, west, north, east, number of '
+                "cells), or a file of public places as `locations` or `regions`.",
                 code="E_MAP",
             )
 

@@ -207,6 +207,16 @@ def towns(box: Box, most: int = 400) -> list[Town]:
     return [Town(names[i], float(lat[i]), float(lon[i]), int(figures[i, 2])) for i in order]
 
 
+def town_called(name: str) -> Town | None:
+    """Return the largest town of this name, whatever its capitals; None where there is none, or none is installed."""
+    names, figures = _names()
+    same = [i for i, each in enumerate(names) if each.casefold() == name.strip().casefold()]
+    if not same:
+        return None
+    lat, lon, population = figures[max(same, key=lambda i: figures[i, 2])]
+    return Town(names[same[0]], float(lat), float(lon), int(population))
+
+
 def drawn_lines(
     box: Box, wide_km: float, placed: Callable[[Floats], Floats], low: Floats, high: Floats
 ) -> dict[str, list[Floats]]:

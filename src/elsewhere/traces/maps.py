@@ -31,7 +31,18 @@ from elsewhere.errors import (
 )
 from elsewhere.traces.columns import roles_of
 from elsewhere.traces.formats import open_table
-from elsewhere.traces.model import Floats, Ints, Locations, Mask, in_space, nearest_places, numbers_of, on_globe
+from elsewhere.traces.ground import there, town_called
+from elsewhere.traces.model import (
+    EARTH_RADIUS_KM,
+    Floats,
+    Ints,
+    Locations,
+    Mask,
+    in_space,
+    nearest_places,
+    numbers_of,
+    on_globe,
+)
 from elsewhere.traces.places import cell_centres, grid_cells
 from elsewhere.traces.tables import labels, numbers
 
@@ -55,6 +66,7 @@ LARGEST_FILE = 1 << 28
 MOST_REGIONS = 100_000
 MAPS = ("auto", "whole")
 # the rule of map="auto" and its figures: docs/decisions/0013-map.md
+TOWN_KM, TOWN_CELLS = 40.0, 400  # of a grid about a town
 COARSE_METRES = 25_000.0
 REACH_KM = 75.0  # a town with all that people reach from it on a day
 MOST_SLOTS_IN = 0.8  # of the slots, everybody counting alike, that the towns hold together
@@ -387,17 +399,47 @@ def make_lattice(south: float, west: float, north: float, east: float, cells: in
 
 
 def read_grid(grid: str | Sequence[float]) -> Lattice:
-    """Return the lattice that five numbers, or a text "S,W,N,E,N", ask for."""
-    words = grid.split(",") if isinstance(grid, str) else grid
+    """Return the lattice that five numbers, a text "S,W,N,E,N", or a town and a number, "Tokyo,400", ask for."""
+    words: Sequence[Any] = grid.split(",") if isinstance(grid, str) else grid
+    if isinstance(grid, str) and len(words) <= 2 and not _is_number(words[0]):
+        return _around_town(words[0], words[1] if len(words) == 2 else str(TOWN_CELLS))
     try:
         south, west, north, east = (float(word) for word in words[:4])
         (cells,) = (int(word) for word in words[4:])
     except (TypeError, ValueError):
         raise InvalidParameter(
-            f"`grid` must be five numbers S,W,N,E,N: south, west, north, east in degrees and how many cells, got "
-            f"{grid!r}."
+            f"`grid` must be five numbers S,W,N,E,N: south, west, north, east in degrees and how many cells, or a town "
+            f"and how many cells, got {grid!r}."
         ) from None
     return make_lattice(south, west, north, east, cells)
+
+
+def _is_number(word: str) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True
+
+
+def _around_town(name: str, cells: str) -> Lattice:
+    """Return so many cells of the TOWN_KM x TOWN_KM about the centre of a town, which its name alone decides."""
+    if not cells.strip().isdigit():
+        raise InvalidParameter(f"`grid` must be a town and how many cells, got {cells.strip()!r} cells.")
+    if not there():
+        raise InvalidParameter(
+            f"`grid` = {name.strip()!r} needs the names of towns: pip install 'elsewhere[maps]', or give five numbers "
+            "S,W,N,E,N."
+        )
+    town = town_called(name)
+    if town is None:
+        raise InvalidParameter(
+            f"`grid`: no town {name.strip()!r} is known; give another one nearby, or five numbers S,W,N,E,N."
+        )
+    up = np.degrees(TOWN_KM / 2 / EARTH_RADIUS_KM)
+    across = min(up / max(np.cos(np.radians(town.lat)), 1e-3), 179.0)
+    west, east = ((town.lon + side + 180) % 360 - 180 for side in (-across, across))
+    return make_lattice(max(town.lat - up, -90.0), west, min(town.lat + up, 90.0), east, int(cells))
 
 
 class Area(NamedTuple):
