@@ -106,7 +106,7 @@ class Reading:
         if self.grid is None and self.locations is None and self.regions is None:
             raise InvalidParameter(
                 'preset "private" protects everybody in the file, so the map must not come from the file: name its '
-                'town, such as `grid="Tokyo"` (40 km about its centre, 400 cells), or give a box chosen without looking '
+                'town, such as `grid="Tokyo"` (40 km about its centre, 400 cells), or a box chosen without looking '
                 'at the data, such as `grid="35.5,139.5,35.9,140.0,400"` (south, west, north, east, number of '
                 "cells), or a file of public places as `locations` or `regions`.",
                 code="E_MAP",
