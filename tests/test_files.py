@@ -18,6 +18,7 @@ import pytest
 
 import elsewhere as ew
 from elsewhere.cli import app
+from elsewhere.evaluation.judge import Judgement
 from elsewhere.files import check_folder, clean_up, whole_folder, whole_folders, write_files
 from elsewhere.run.publish import published_links
 
@@ -277,7 +278,7 @@ def test_whatever_stops_synthesize_it_goes_on_and_nothing_else_is_left(
     out, spare = tmp_path / "fakes", tmp_path / "fakes-unfinished"
     words = ["synthesize", people, "-o", out, *SMALL]
     with monkeypatch.context() as broken:
-        broken.setattr(SYNTHESIZE, "judge_run", lambda *_given, **_named: None)
+        broken.setattr(SYNTHESIZE, "judge_run", lambda *_given, **_named: Judgement(None, None, None, {}))
         broken.setattr(SYNTHESIZE, stage, how)
         got, said, err = run(*words, *(["--no-report"] if stage == "seal" else []))
     line = err.splitlines()[-1]

@@ -631,3 +631,19 @@ class TestLawOfDays:
         people = ew.Traces(r, grid, start="09:00", step_minutes=20)
         law, _ = learn_days(people, ew.learn(people, "product", kappa=3, rng=lab(9)), lab(10))
         assert isinstance(law, WalkModel)
+
+
+def test_taxis_that_cross_everybodys_way_have_fakes():
+    rng, grid = lab(11), ew.Locations(xy=np.stack(np.divmod(np.arange(100), 10), axis=1).astype(float))
+    at, r = rng.integers(0, 10, (120, 2)), np.empty((120, 72), dtype=np.int64)
+    for t in range(72):
+        at = np.clip(at + rng.integers(-2, 3, (120, 2)), 0, 9)
+        r[:, t] = at[:, 0] * 10 + at[:, 1]
+    cabs = ew.Traces(r, grid)
+    fakes = ew.generate_fakes(cabs, kappa=3, rng=lab(12))
+    assert fakes.people >= 0.9 * len(fakes.seed_rows)
+    assert any("as taxis do" in note for note in fakes.notes)
+    others = cabs.r[np.setdiff1d(np.arange(120), fakes.seed_rows)].tolist()
+    for fake, seed in zip(fakes.r.tolist(), cabs.r[fakes.seed].tolist(), strict=True):
+        (most,) = naive.least_shared([seed], others, 0.05)
+        assert len(set(fake) & set(seed)) <= most

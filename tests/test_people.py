@@ -112,6 +112,21 @@ def test_a_life_is_tested_as_one_person():
     assert strict.prepared.seeds.limit.tolist() == [0]
 
 
+@given(st.integers(0, 10**6))
+@settings(max_examples=40, deadline=None)
+def test_on_one_day_a_fake_may_share_what_the_strangers_who_share_least_do(number):
+    rng = np.random.default_rng(number)
+    seeds, others = (
+        ew.Traces(rng.integers(0, 9, (n, 8)), ew.Locations(n=9), users=[f"{name}{i}" for i in range(n)])
+        for name, n in (("s", 5), ("a", 41))
+    )
+    test = PrivacyTest.prepare(seeds, others, par_i=1, k=1, people=People.of(seeds))
+    expected = naive.least_shared(seeds.r.tolist(), others.r.tolist(), 0.05)
+    assert test.prepared.seeds.limit.tolist() == [max(1, n) for n in expected]
+    # by itself, the rule is that of the paper
+    assert PrivacyTest.prepare(seeds, others, par_i=1, k=1).prepared.seeds.limit.tolist() == [1] * 5
+
+
 @given(st.data())
 @settings(max_examples=60, deadline=None)
 def test_what_strangers_share_is_counted_by_the_definition(data):

@@ -182,7 +182,8 @@ class Verdicts(Sequence[Verdict]):
 
 STRANGERS_BELOW = 0.95  # the quantile of E15
 EXACT = 2**53  # whole numbers below it are exact in float64
-HALF = 0.5  # of the strangers share no more places with a seed than a fake of it may, over days
+HALF = 0.5  # of the strangers share no more places with a seed than a fake of it may, over days;
+FEW = 0.05  # on one day: fakes come so near only where nearly every stranger crosses the seed's way, as taxis do
 STRANGERS_ASKED = 500  # for that, at most
 DENSE = 1_000_000  # place numbers above it are renumbered before counting
 
@@ -533,9 +534,10 @@ def _prepare(
         strangers = _kernels.no_counts(0, 0, of_day.T)
     strangers, near = _in_order(strangers, counts)
     limit = np.full(len(r), min(par_i, r.shape[1]), dtype=np.int64)
-    if of_seeds.days > 1 and of_others is not None and intersection == "set":
+    if lives and of_others is not None and intersection == "set":
         some = np.linspace(0, len(of_others) - 1, min(len(of_others), STRANGERS_ASKED)).astype(np.int64)
-        limit = np.maximum(limit, _kernels.least_shared(counts, strangers, some, seeds.R, HALF))
+        share = HALF if of_seeds.days > 1 else FEW
+        limit = np.maximum(limit, _kernels.least_shared(counts, strangers, some, seeds.R, share))
     rules = Rules(
         par_s=float(par_s),
         par_d=float(par_d),

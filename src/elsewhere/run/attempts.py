@@ -266,6 +266,25 @@ class Pairs:
         """Return how many fakes are paired at once."""
         return max(LEAST_BLOCK, BLOCK // self.days)
 
+    def _weights(
+        self, skeleton: NDArray[np.int16], own: Places, walks: Places, limit: Ints | None
+    ) -> NDArray[np.float32]:
+        """
+        Return the weight of each walk for each seed (`kernel`).
+
+        On one day a walk shares `par_i` places with its seed; where fewer than `max_tries` do, as many as `limit`.
+        """
+        if limit is None or self.days > 1:
+            return kernel(skeleton, own, walks, self.label, BETA, len(self.label), limit=limit)
+        strict = np.minimum(limit, self.settings.par_i)
+        K = kernel(skeleton, own, walks, self.label, BETA, len(self.label), limit=strict)
+        crossed = np.flatnonzero(limit > strict)
+        crossed = crossed[np.count_nonzero(K[crossed], axis=1) < self.settings.max_tries]
+        if len(crossed):
+            near = skeleton[crossed], own[crossed]
+            K[crossed] = kernel(*near, walks, self.label, BETA, len(self.label), limit=limit[crossed])
+        return K
+
     def __call__(self, block: Block) -> Made:
         """Generate the fakes of a block."""
         units, test = block.units, self.test.of(block.seeds)
@@ -277,7 +296,7 @@ class Pairs:
         classes = np.where(own >= 0, self.label[own], -1)
         skeleton = skeletons(classes, rng.integers(-self.shift, self.shift + 1, len(units)), self.days)
         limit = block.seeds.limit if self.settings.intersection == "set" else None
-        K = kernel(skeleton, own, walks, self.label, BETA, len(self.label), limit=limit)
+        K = self._weights(skeleton, own, walks, limit)
         goal = np.full(len(walks), 1 / len(walks)) if self.goal is None else self.goal(walks, self.label)
         V = balanced(K, goal, self.settings.balance)
 

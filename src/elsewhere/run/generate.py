@@ -36,6 +36,10 @@ from elsewhere.synthesis.walk.ways import Ways
 from elsewhere.traces.model import Ints, People, Traces, is_weekend
 
 Progress = Callable[[int, int], None]
+CROSSED = (
+    "some seeds cross the ways of nearly all strangers, as taxis do: a fake of theirs shares places with them, at most "
+    "as many as the twentieth of the strangers who share least."
+)
 
 
 @public
@@ -388,11 +392,13 @@ def _gathered(
     attempts = np.zeros(len(traces), dtype=np.int64)
     owner, _ = np.nonzero(people.rows >= 0)
     attempts[roles.seed_rows[people.rows[people.rows >= 0]]] = tries[owner]
+    verdicts = Verdicts.joined([m.verdicts for m in blocks]).select(order[lives])
+    crossed = people.days == 1 and settings.intersection == "set" and bool((verdicts.shared > settings.par_i).any())
     return Fakes(
         r=fakes,
         seed=seed,
         loglik=learnt.model.loglik(fakes, learnt.tau(traces)),
-        verdicts=Verdicts.joined([m.verdicts for m in blocks]).select(order[lives]),
+        verdicts=verdicts,
         rejected=Verdicts.joined([m.rejected for m in blocks]),
         attempts=attempts,
         tally=tally,
@@ -402,7 +408,7 @@ def _gathered(
         preset=settings,
         kappa=learnt.classes.kappa,
         laboratory=laboratory,
-        notes=(*roles.notes, *([ONE_CLASS] * (learnt.classes.kappa < 2))),
+        notes=(*roles.notes, *([ONE_CLASS] * (learnt.classes.kappa < 2)), *([CROSSED] * crossed)),
         published=np.zeros(len(fakes), dtype=bool),
         seed_rows=roles.seed_rows,
         weekend=_weekend(traces, people, seed, day),
