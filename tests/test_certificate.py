@@ -73,9 +73,7 @@ class TestCertificate:
     def test_nobody(self):
         told = Certificate.none()
 
-        assert told.words == (
-            "There is no theorem for these fakes: the attacks that were run on them are all there is.",
-        )
+        assert told.words == ("There is no theorem for these fakes: what attacks on them find is all there is.",)
         assert (told.protects, told.eps, told.delta, told.holds) == ("nobody", None, None, False)
 
     def test_a_laboratory_run_claims_nothing(self):

@@ -253,13 +253,17 @@ def test_warnings_of_ours_are_one_line_and_those_of_others_are_not_shown(run):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="no SIGINT to a child on Windows")
-def test_ctrl_c_exits_130():
+@pytest.mark.parametrize("how", ["time.sleep(60)", "swallowed()"])
+def test_ctrl_c_exits_130(how):
+    # a library may swallow it in a callback and fail with an error of its own: that is no fault of ours
     wait = (
+        "def swallowed():\n    try:\n        time.sleep(60)\n    except BaseException:\n"
+        "        raise RuntimeError('callback failed') from None\n"
         # a shell that runs the tests in the background has Ctrl-C ignored, also by their children
         "import signal, time, typer\nfrom elsewhere.cli.door import Door, front\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "app = typer.Typer(cls=Door)\napp.callback()(front)\n"
-        "@app.command()\ndef work():\n    print('ready', flush=True)\n    time.sleep(60)\n"
+        f"@app.command()\ndef work():\n    print('ready', flush=True)\n    {how}\n"
         "app(['work'])\n"
     )
     child = subprocess.Popen([sys.executable, "-c", wait], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

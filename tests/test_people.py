@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import elsewhere as ew
 from elsewhere.privacy.rules import PrivacyTest
-from elsewhere.run.public_map import weekdays
+from elsewhere.run.public_map import PublicMap, weekdays
 from elsewhere.run.publish import links_file, publish_linked, read_links
 from elsewhere.traces.model import People, is_weekend
 
@@ -291,3 +291,15 @@ def test_a_k_that_no_archetype_reaches_is_not_claimed():
     made = ew.generate_fakes(people, preset="deniable", k=500, m_min=2, n=20)
     assert made.certificate.k is None
     assert any("no archetype has `k` = 500 seeds" in note for note in made.notes)
+
+
+@pytest.mark.parametrize(
+    ("first", "last"), [("2024-03-01", "2024-03-14"), ("2024-03-05", "2024-03-06"), ("2024-03-04", "2024-04-28")]
+)
+def test_lives_are_dated_within_the_calendar_where_it_holds_them(first, last):
+    dates = np.arange(np.datetime64(first), np.datetime64(last) + 1)
+    frame = PublicMap(ew.Locations(n=3), np.ones(3, dtype=bool), dates, 60, "00:00", "UTC")
+    life, day = np.repeat(np.arange(60), 2), np.tile([0, 1], 60)  # two weekdays; which, is drawn
+    drawn = frame.weeks(day, life, np.random.default_rng(1))
+    beyond = np.maximum(dates[0] - drawn, 0).astype(int) + np.maximum(drawn - dates[-1], 0).astype(int)
+    assert beyond.max() <= (0 if len(dates) >= 14 else 6)

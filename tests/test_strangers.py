@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import elsewhere as ew
+from elsewhere.traces.columns import roles_of
 
 POINTS = makefiles.fixes()
 WEST = -122.0  # longitudes of the other coast, which can be no latitudes
@@ -905,3 +906,12 @@ def test_one_user_in_all_files_is_said(tmp_path):
     traces, counted = read(tmp_path / "phones", tz="UTC", columns={"user": "file"})
     assert traces.U == 2
     assert not any("one user in all files" in note for note in counted.notes)
+
+
+def test_coordinates_of_venues_and_badges_are_known_by_name():
+    assert roles_of(("user_id", "venue_id", "utc_time", "venue_lat", "venue_lng"), None).keys() >= {
+        "lat",
+        "lon",
+        "place",
+    }
+    assert roles_of(("Badge", "Time", "Location"), None)["user"] == "Badge"

@@ -68,7 +68,7 @@ class Door(TyperGroup):
         as_json = "--json" in words[: words.index("--") if "--" in words else None]
         command = next((self.commands[word] for word in words if word in self.commands), None)
         speak_of(() if command is None else options_of(command), words)
-        with warnings.catch_warnings(), _stoppable():
+        with warnings.catch_warnings(), _stoppable() as stops:
             warnings.showwarning = _show_warning
             try:
                 status = run()
@@ -78,6 +78,8 @@ class Door(TyperGroup):
             except typer.Abort:
                 status = INTERRUPTED
             except Exception as error:
+                if stops:  # within a callback of a library it comes out as that library's error
+                    sys.exit(_refuse(*_stopped(stops[0], error), as_json))
                 if hasattr(error, "format_message"):  # a usage error, whichever parser typer is built on
                     sys.exit(_refuse("E_USAGE", f"{error.format_message()} Try --help.", 2, as_json))
                 if os.environ.get("ELSEWHERE_DEBUG"):
@@ -92,10 +94,9 @@ class Door(TyperGroup):
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt as stop:
-            signum = stop.args[0] if stop.args else signal.SIGINT
-            by = "Ctrl-C" if signum == signal.SIGINT else signal.Signals(signum).name
-            error = ElsewhereError(" ".join([f"stopped by {by}.", *_notes(stop)]), code="E_INTERRUPTED")
-            error.exit_status = 128 + signum
+            code, words, status = _stopped(stop.args[0] if stop.args else signal.SIGINT, stop)
+            error = ElsewhereError(words, code=code)
+            error.exit_status = status
             raise error from None
 
 
@@ -121,23 +122,36 @@ def front(
         typer.echo(context.get_help())
 
 
+def _stopped(signum: int, error: BaseException) -> tuple[str, str, int]:
+    """Return code, words and exit status of a command that a signal stopped."""
+    by = "Ctrl-C" if signum == signal.SIGINT else signal.Signals(signum).name
+    return "E_INTERRUPTED", " ".join([f"stopped by {by}.", *_notes(error)]), 128 + signum
+
+
 @contextmanager
-def _stoppable() -> Iterator[None]:
-    """Let SIGTERM and SIGHUP stop a command as Ctrl-C does, unless somebody else handles or ignores them."""
+def _stoppable() -> Iterator[list[int]]:
+    """
+    Let SIGTERM and SIGHUP stop a command as Ctrl-C does, unless somebody else handles or ignores them.
+
+    What comes out lists the signals that came.
+    """
+    stops: list[int] = []
 
     def stop(signum: int, _frame: Any) -> None:
+        stops.append(signum)
         raise KeyboardInterrupt(signum)
 
-    names = [name for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    names = [name for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
     ours = threading.current_thread() is threading.main_thread()
-    signals = [s for name in names if ours and signal.getsignal(s := getattr(signal, name)) is signal.SIG_DFL]
-    for signum in signals:
+    before = {s: signal.getsignal(s) for name in names if ours for s in (getattr(signal, name),)}
+    before = {s: how for s, how in before.items() if how in (signal.SIG_DFL, signal.default_int_handler)}
+    for signum in before:
         signal.signal(signum, stop)
     try:
-        yield
+        yield stops
     finally:
-        for signum in signals:
-            signal.signal(signum, signal.SIG_DFL)
+        for signum, how in before.items():
+            signal.signal(signum, how)
 
 
 def _notes(error: BaseException) -> list[str]:

@@ -103,7 +103,11 @@ def synthesize(
     lines = [*opening(facts["read"]), *tables(facts)]
     lines += [] if result.judgement is None else closing(result.judgement)
     lines += [
-        f"wrote {', '.join(result.private_files)} into {result.private}: for you alone",
+        *(
+            [f"wrote {', '.join(result.private_files)} into {result.private}: for you alone"]
+            if result.private_files
+            else []
+        ),
         f"wrote {len(result.files)} files into {out}",
     ]
     if "private" in facts:

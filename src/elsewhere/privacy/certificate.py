@@ -166,7 +166,7 @@ class Certificate:
     def words(self) -> tuple[str, ...]:
         """Return what the certificate says, in sentences."""
         if self.protects == "nobody":
-            no_theorem = ("There is no theorem for these fakes: the attacks that were run on them are all there is.",)
+            no_theorem = ("There is no theorem for these fakes: what attacks on them find is all there is.",)
             return no_theorem if self.why_not is None else (self.why_not, *no_theorem)
         assert self.eps is not None  # noqa: S101 - checked at construction
         among = "among the seeds" if self.protects == "seeds" else "in the file"

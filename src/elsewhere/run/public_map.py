@@ -122,13 +122,13 @@ class PublicMap:
         """
         Return a date for each day of fake lives, in order; on which weekday a life begins is drawn (`weekdays`).
 
-        Of the weeks of the calendar those are drawn that hold the life to its end, without a day of 23 or 25 hours;
-        where none does, the first.
+        Of the weeks of the calendar those are drawn that hold the whole life, without a day of 23 or 25 hours; where
+        none does, those that hold most of it.
         """
         if self.dates is None:
             return None
         low, high = int(self.dates[0].astype(np.int64)), int(self.dates[-1].astype(np.int64))
-        low += (4 - low) % 7  # on to a Monday: day 4 of 1970 was one
+        monday = low - (low - 4) % 7  # back to a Monday: day 4 of 1970 was one
         lives, of = np.unique(life, return_inverse=True)
         day = day.copy()
         rows = np.split(np.argsort(of, kind="stable"), np.cumsum(np.bincount(of))[:-1])  # of each life
@@ -136,16 +136,16 @@ class PublicMap:
             day[mine] = weekdays(day[mine] % 7 >= 5, rng)
         last = np.zeros(len(lives), dtype=np.int64)
         np.maximum.at(last, of, day)
-        mondays = np.arange(low, max(high - int(last.min(initial=0)), low) + 1, 7)
+        mondays = np.arange(monday, max(high - int(last.min(initial=0)), monday) + 1, 7)
         # a fake has 24 hours: no life meets a day on which the clock is put forward or back, if that can be
-        span = np.arange(low, mondays[-1] + int(last.max(initial=0)) + 1)
+        span = np.arange(monday, mondays[-1] + int(last.max(initial=0)) + 1)
         changes = span[changing_days(self.tz, span.astype("datetime64[D]"))]
         start = np.empty(len(lives), dtype=np.int64)
         for i, length in enumerate(last.tolist()):
-            fitting = mondays[mondays + length <= high]
-            fitting = fitting if len(fitting) else mondays[:1]
             mine = day[rows[i]]
-            whole = [monday for monday in fitting.tolist() if not np.isin(changes, monday + mine).any()]
+            beyond = np.maximum(low - mondays - int(mine.min()), 0) + np.maximum(mondays + length - high, 0)
+            fitting = mondays[beyond == beyond.min()]
+            whole = [each for each in fitting.tolist() if not np.isin(changes, each + mine).any()]
             start[i] = rng.choice(whole or fitting)
         return np.asarray((start[of] + day).astype("datetime64[D]"))
 
@@ -156,8 +156,9 @@ class PublicMap:
         first, last = self.dates[0], self.dates[-1]
         if weeks:
             return (
-                f"dates: every fake person lives their days in weeks drawn at random from {first} to {last}; how many, "
-                "and which are weekends, is as for somebody drawn at random from the seeds. Weekday against weekend, "
+                f"dates: every fake person lives their days in weeks drawn at random from about {first} to {last}; how "
+                "many, and which are weekends, is as for somebody drawn at random from the seeds. Weekday against "
+                "weekend, "
                 "and one day after the other: hold. Single weekdays and single dates: mean nothing; public holidays "
                 "count as the weekday they fall on."
             )

@@ -22,7 +22,8 @@ SYNONYMS = {
     "user": "uid userid user userindex personid person individualid individual agentid agent deviceid device "
     "participantid participant subjectid subject respondentid respondent memberid member customerid customer clientid "
     "client subscriberid subscriber msisdn imsi imei callerid caller callingnumber calling phoneid phonenumber phone "
-    "mobileid accountid account cardid card taxiid taxi cabid cab vehicleid vehicle driverid driver carid car busid "
+    "mobileid accountid account cardid card badgeid badge badgenumber "
+    "taxiid taxi cabid cab vehicleid vehicle driverid driver carid car busid "
     "bikeid mmsi medallion individuallocalidentifier taglocalidentifier animalid objectid trajid advertiserid "
     "deviceaid maid caid cuebiqid adid aaid idfa "
     "nutzer nutzerid benutzer benutzerid teilnehmer teilnehmerid personnr personennr personenid proband probandid "
@@ -39,10 +40,13 @@ SYNONYMS = {
     "date": "date localdate dateutc gpsdate calldate eventdate datum fecha",
     "slot": "slot timeslot slotid slotindex timeindex instant",
     "trace": "day piece traceno trace traceid trajectory",
-    "lat": "lat latitude latitudedeg latdeg latitudedegrees latdd gpslat gpslatitude locationlat decimallatitude "
+    "lat": "lat latitude latitudedeg latdeg latitudedegrees latdd gpslat gpslatitude locationlat "
+    "venuelat venuelatitude placelat decimallatitude "
     "latwgs84 latitudewgs84 wgs84lat breitengrad breite latitud latitudine",
     "lon": "lng lon long longitude longitudedeg londeg lngdeg longdeg longitudedegrees londd gpslon gpslng gpslong "
-    "gpslongitude locationlong locationlon decimallongitude lonwgs84 longitudewgs84 wgs84lon "
+    "gpslongitude locationlong locationlon "
+    "venuelng venuelon venuelong venuelongitude placelng placelon "
+    "decimallongitude lonwgs84 longitudewgs84 wgs84lon "
     "langengrad laengengrad lange laenge longitud longitudine",
     "geometry": "geometry geom thegeom wkt point latlng latlon latlong latitudelongitude coordinates coordinate coords "
     "gpscoordinates position lonlat lnglat longlat polyline",

@@ -197,7 +197,11 @@ def refuse_positions(shape: Shape, position: tuple[Floats, Floats] | None) -> No
         raise shape.table.refuse("the coordinates are no degrees; radians? If they are, give `box`.", "E_SWAPPED")
     turned = number & (np.abs(lon) <= 90) & (np.abs(lat) <= 180)
     if high.sum() > limit * n and turned.sum() >= (1 - limit) * n:
-        raise shape.table.refuse("the columns of latitude and longitude look swapped.", "E_SWAPPED")
+        raise shape.table.refuse(
+            "the columns of latitude and longitude look swapped: `columns` says which is which, lat=LON,lon=LAT with "
+            "the names that they have here.",
+            "E_SWAPPED",
+        )
     if (wide & (lon > 0) & (lon <= 360)).sum() > limit * n >= high.sum():
         raise shape.table.refuse("longitudes run from 0 to 360: say `lon360`.", "E_OUTSIDE")
 
