@@ -1,0 +1,22 @@
+"""What README says of the demo, by running it whole."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+README = Path(__file__).resolve().parents[1] / "README.md"
+
+
+@pytest.mark.soak
+def test_the_demo_ends_as_readme_says(tmp_path):
+    assert "no attack on the people learnt more than its bar allows" in " ".join(README.read_text().split())
+    command = [sys.executable, "-m", "elsewhere", "demo", "-o", str(tmp_path / "demo")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=1800)
+    assert done.returncode == 0
+    assert "No attack learnt more about people than its bar allows: publish with care." in done.stdout
+    judgement = json.loads((tmp_path / "demo-private" / "judgement.json").read_text())
+    verdicts = [use["verdict"] for use in judgement["uses"].values() if isinstance(use, dict) and "verdict" in use]
+    assert verdicts.count("good") >= 7
