@@ -119,7 +119,10 @@ def _would(plan: dict[str, Any]) -> str:
     """Return what the private preset would have promised."""
     private, certificate = plan["private"], plan["private"]["certificate"]
     if not private["enough"]:
-        return f"--preset private at eps = {certificate['eps']:g} {private['useful']}"
+        return (
+            f"--preset private at eps = {certificate['eps']:g} {private['useful']} People count who have a usable day "
+            f"with gaps of up to {PUBLIC_GAP} filled."
+        )
     return (
         "--preset private would promise: odds about anybody change by at most a factor "
         f"e^{certificate['eps']:g}, an attack's AUC is at most "
