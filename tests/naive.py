@@ -2559,6 +2559,13 @@ def logistic_loss(weights, ridge, every, yes):
     return loss
 
 
+def main_place(w, weight, reach, home, u):
+    """The main place of somebody of one type who lives at `home`, by `weight` (P,) and the distance; -1 without."""
+    law = [0.0 if x == home else v * reach[distance_bin(w, home, x)] for x, v in enumerate(weight)]
+    place = by_weight(law, u)
+    return -1 if place is None else place
+
+
 def least_shared(seeds, others, share):
     """Places that each seed has in common with the `share` of the others who have least in common with it, at most."""
     out = []

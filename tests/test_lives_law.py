@@ -275,3 +275,19 @@ def test_diaries_are_chosen_among_many(lives):
         kernels.rehearse(lives.law, kind, np.random.default_rng(1).choice(3, 3000, p=lives.law.start[kind]), KEY, told)
         weight = lives.law.like[kind, told].prod(axis=1)
         assert weight.sum() ** 2 / (weight**2).sum() > 0.05 * len(weight)
+
+
+def test_main_places_are_drawn_by_the_definition(lives):
+    rng, P = np.random.default_rng(12), len(lives.home)
+    types, home, u = rng.integers(len(lives.main), size=200), rng.integers(P, size=200), rng.random(200)
+    weight = lives.main.copy()
+    weight[0] = 0.0  # a type without any
+    out = np.empty(200, dtype=np.int64)
+    kernels.draw_main_places(lives.law, weight, lives.main_reach, types, home, u, out)
+    expected = [
+        naive.main_place(lives.law, weight[t].tolist(), lives.main_reach[t].tolist(), int(h), float(x))
+        for t, h, x in zip(types, home, u, strict=True)
+    ]
+    assert out.tolist() == expected
+    assert (out == -1).any()
+    assert (out >= 0).any()

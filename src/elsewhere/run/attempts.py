@@ -117,11 +117,9 @@ class WalkModel:
 
     @staticmethod
     def of(people: Traces, learnt: FittedModel, rng: np.random.Generator) -> "WalkModel":
-        """Learn the walk of these people; it visits known places only."""
-        places, known = np.arange(people.R), learnt.known
-        if people.R > MOST_PLACES:
-            places = np.flatnonzero(known)
-            people = learnt.translate(people)
+        """Learn the walk of these people, who on a large map visit known places only; it visits no others."""
+        known = learnt.known
+        places = np.flatnonzero(known) if people.R > MOST_PLACES else np.arange(people.R)
         locations = people.locations if len(places) == people.R else people.locations.select(places)
         r = np.where(people.r >= 0, np.searchsorted(places, people.r), -1)
         habits = learn_habits(r, locations, known[places], user=people.user, m_min=learnt.preset.m_min, rng=rng)
@@ -129,7 +127,7 @@ class WalkModel:
 
     def pool(self, fakes: int) -> int:
         """Return how many walks are drawn for a block of so many fakes."""
-        return max(WALKS, fakes)
+        return WALKS
 
     def draw(self, n: int, rng: np.random.Generator) -> Places:
         """Draw `n` walks."""
@@ -175,7 +173,7 @@ class LifeModel:
     def pool(self, fakes: int) -> int:
         """Return how many lives are drawn for a block of so many fakes."""
         if len(self.weekend) == 1:
-            return max(LIVES_OF_A_DAY, fakes)
+            return LIVES_OF_A_DAY
         return max(WALKS // len(self.weekend), LIVES * fakes)
 
     def draw(self, n: int, rng: np.random.Generator) -> Places:
@@ -207,9 +205,10 @@ def learn_days(people: Traces, learnt: FittedModel, rng: np.random.Generator) ->
     are nearer to people, on ten hours of Tokyo walks (docs/decisions/0053-one-day.md). Where more than `MOST_PLACES`
     places are shared, and for days of one slot, it is a walk.
     """
-    m_min, share = learnt.preset.m_min, _classes_by_slot(learnt.translate(people), learnt.classes.label)
-    if people.R > MOST_PLACES:  # as a walk sees them
-        people = learnt.translate(people)
+    m_min, translated = learnt.preset.m_min, learnt.translate(people)
+    share = _classes_by_slot(translated, learnt.classes.label)
+    if people.R > MOST_PLACES:
+        people = translated
     laws: list[WalkModel | LifeModel] = [WalkModel.of(people, learnt, rng)]
     if np.count_nonzero(learnt.known) <= MOST_PLACES and people.L > 1:
         laws.append(LifeModel.of(people, np.zeros(1, dtype=bool), learnt, rng))

@@ -164,7 +164,7 @@ def _longest(locations: Locations, moves: "_Moves", m_min: int) -> float:
 def without_gaps(r: Ints) -> Ints:
     """
     Return the traces with gaps that repeat the place before, at the beginning the place after; rows without any
-    place are left.
+    place are left out.
     """
     return hold_places(r[(r >= 0).any(axis=1)])
 
