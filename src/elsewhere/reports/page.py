@@ -306,8 +306,8 @@ def _meaning(agreement: Mapping[str, Any]) -> Markup:
     seed = "a seed of its archetype" if agreement["compared_with"] == "archetype" else "its seed"
     return tag(
         "p",
-        f"Meaning kept: at {own:.0f} % of the slots a fake is at a place of the class that {seed} is at then; of other "
-        f"seeds' days it agrees with {others:.0f} %. The agreement gain is {gain:.0f} points.",
+        f"Meaning kept: at {own:.0f} % of the slots a fake is at a place of the class that {seed} is at then, with "
+        f"other seeds it agrees at {others:.0f} %. The agreement gain is {gain:.0f} points.",
     )
 
 
