@@ -219,7 +219,8 @@ def hot_kernels(places: int = 4000, people: int = 2000) -> dict[str, dict[str, f
     """Hot kernels beside a loop that reads the same bytes once and adds them up: seconds of both."""
     import elsewhere as ew
     from elsewhere._jit import njit
-    from elsewhere.synthesis.walk._walk_kernels import stroll, weigh
+    from elsewhere.synthesis.walk._pairing_kernels import weigh
+    from elsewhere.synthesis.walk._stroll_kernels import stroll
     from elsewhere.synthesis.walk.fit import learn_habits
 
     @njit

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from elsewhere.synthesis.walk._walk_kernels import day_statistics_of, rake, take
+from elsewhere.synthesis.walk._pairing_kernels import rake, take
+from elsewhere.synthesis.walk._walk_kernels import day_statistics_of
 from elsewhere.synthesis.walk.pairing import balanced, kernel, pair, raked, skeletons
 
 

@@ -644,7 +644,7 @@ def test_all_days_of_a_person_are_one_vector_gaps_or_not(days, gaps):
 
 def test_the_fit_does_not_run_away_where_sums_are_precise():
     from elsewhere.privacy.private.release import _parts
-    from elsewhere.synthesis.walk._walk_kernels import stroll
+    from elsewhere.synthesis.walk._stroll_kernels import stroll
 
     # matched at once to the precision of 3,000 people, these sums led to 1.5 moves a day in place of 8
     town = ew.simulate_town(users=4000, locations=400, rng=np.random.default_rng(17)).traces

@@ -8,18 +8,16 @@ from hypothesis import strategies as st
 
 import elsewhere as ew
 from elsewhere.synthesis.walk import fit, habits
+from elsewhere.synthesis.walk._stroll_kernels import draw_far, far_pull, stroll
 from elsewhere.synthesis.walk._walk_kernels import (
     ALL_COLUMNS,
     ALL_MOVING,
     BLOCK,
     LEAST,
     SHAPES,
-    draw_far,
-    far_pull,
     length_of,
     logistic_loss,
     sector_of,
-    stroll,
 )
 from elsewhere.synthesis.walk.fit import learn_habits, learn_walk, without_gaps
 from elsewhere.synthesis.walk.habits import geometry, ground_of, within_reach

@@ -11,7 +11,8 @@ from elsewhere.privacy.rules import RULES, PrivacyTest, Verdicts
 from elsewhere.run.model import FittedModel
 from elsewhere.run.presets import Preset
 from elsewhere.synthesis.paper.attempt import OK, FakeMaker
-from elsewhere.synthesis.walk._walk_kernels import Tables, stroll
+from elsewhere.synthesis.walk._stroll_kernels import stroll
+from elsewhere.synthesis.walk._walk_kernels import Tables
 from elsewhere.synthesis.walk.fit import MOST_ROWS, learn_habits, pooled_day_statistics, without_gaps
 from elsewhere.synthesis.walk.lives import Lives, learn_lives
 from elsewhere.synthesis.walk.pairing import BETA, balanced, kernel, pair, raked, skeletons

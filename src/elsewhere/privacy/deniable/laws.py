@@ -24,7 +24,8 @@ from elsewhere.errors import InvalidParameter, InvalidTraces, require_whole
 from elsewhere.privacy.deniable._laws_kernels import log_sigma, sharing_loss
 from elsewhere.privacy.deniable.archetypes import Archetypes
 from elsewhere.scale import each_of, one_thread
-from elsewhere.synthesis.walk._walk_kernels import Tables, day_statistics_of, stroll
+from elsewhere.synthesis.walk._stroll_kernels import stroll
+from elsewhere.synthesis.walk._walk_kernels import Tables, day_statistics_of
 from elsewhere.synthesis.walk.ways import Ways, by_allowed_moves
 from elsewhere.traces.model import Floats, Ints, Places
 

@@ -23,7 +23,8 @@ from elsewhere.privacy.private._lives_kernels import OWN as OWN_PLACES
 from elsewhere.privacy.private.lives import GUESS, Anchors, of_days
 from elsewhere.privacy.private.vectors import DECAY, MOST, MOST_HABITS, PAIRS, Design
 from elsewhere.scale import each_of, one_thread
-from elsewhere.synthesis.walk._walk_kernels import COLUMNS, MOVING, Tables, stroll
+from elsewhere.synthesis.walk._stroll_kernels import stroll
+from elsewhere.synthesis.walk._walk_kernels import COLUMNS, MOVING, Tables
 from elsewhere.traces.model import Floats, Ints, Places
 
 if TYPE_CHECKING:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from elsewhere.errors import InvalidParameter, require_whole
 from elsewhere.privacy.private._fit_kernels import DAY, all_steps, vectors
 from elsewhere.privacy.private._lives_kernels import HABITS, PARTS, habits
+from elsewhere.synthesis.walk._stroll_kernels import stroll
 from elsewhere.synthesis.walk._walk_kernels import (
     ALL_COLUMNS,
     ALL_MOVING,
@@ -31,7 +32,6 @@ from elsewhere.synthesis.walk._walk_kernels import (
     TURN,
     VISITED,
     Tables,
-    stroll,
 )
 from elsewhere.synthesis.walk.habits import geometry, slots
 from elsewhere.traces.model import Floats, Ints, Locations

@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elsewhere.scale import one_thread
+from elsewhere.synthesis.walk._stroll_kernels import stroll
 from elsewhere.synthesis.walk._walk_kernels import (
     ALL_COLUMNS,
     ALL_MOVING,
@@ -37,7 +38,6 @@ from elsewhere.synthesis.walk._walk_kernels import (
     lengths_of,
     logistic_loss,
     pulls_by_length,
-    stroll,
 )
 from elsewhere.synthesis.walk.habits import FEW_PLACES, ONWARD, Habits, ground_of, slots, step_row
 from elsewhere.traces.gaps import hold_places

@@ -22,7 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elsewhere.scale import one_thread
-from elsewhere.synthesis.walk._walk_kernels import day_statistics_of, keep_apart, rake, take, weigh
+from elsewhere.synthesis.walk._pairing_kernels import keep_apart, rake, take, weigh
+from elsewhere.synthesis.walk._walk_kernels import day_statistics_of
 from elsewhere.traces.model import Floats, Ints, Places
 
 BETA = 25.0  # docs/decisions/0024-pairing.md

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elsewhere.errors import InvalidParameter
-from elsewhere.synthesis.walk._walk_kernels import follow
+from elsewhere.synthesis.walk._stroll_kernels import follow
 from elsewhere.traces.model import Ints, Locations, Places
 
 MOST_PLACES = 4096  # the table of ways is as large as its square
