@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 import elsewhere as ew
-from elsewhere.traces import _town_kernels as kernels
+from elsewhere.traces import _traces_kernels as kernels
 from elsewhere.traces import town as module
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))

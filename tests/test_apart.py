@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import elsewhere as ew
 from elsewhere.privacy.deniable.release import COINS, THE_MAP
-from elsewhere.traces.together import coin, read_apart
+from elsewhere.run.reading import coin, read_apart
 
 KEY = b"a key of 32 bytes, of the system"
 HOURS = np.arange(24)

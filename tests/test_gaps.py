@@ -13,8 +13,8 @@ from test_read import CANARY, dataset, day, read, refused
 
 import elsewhere as ew
 from elsewhere.reports.preparation import preparation_page
-from elsewhere.traces._places_kernels import find_stays
-from elsewhere.traces.gaps import cut
+from elsewhere.traces._traces_kernels import find_stays
+from elsewhere.traces.fixes import cut
 from elsewhere.traces.maps import A_TOWN, MOST_PEOPLE_IN, MOST_SLOTS_IN, REACH_KM, main_area, read_regions, towns
 from elsewhere.traces.model import EARTH_RADIUS_KM
 from elsewhere.traces.places import WITHIN_ONE_RADIUS, anchored, evidence_of, share_places

@@ -35,7 +35,7 @@ import pytest
 import elsewhere as ew
 from elsewhere.cli import app
 from elsewhere.traces import sources
-from elsewhere.traces.together import read_together
+from elsewhere.traces.read import read_together
 
 CANARIES = ("CANARY", "46.519", "6.632")
 ANN, BOB = "CANARY-7f3a", "CANARY-9c2e"

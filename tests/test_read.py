@@ -20,14 +20,14 @@ from hypothesis import strategies as st
 
 import elsewhere as ew
 from elsewhere.traces import fixes as fix_files
-from elsewhere.traces import formats, tables
+from elsewhere.traces import formats, sources
 from elsewhere.traces.clock import offset_zone
 from elsewhere.traces.fixes import Fixes
 from elsewhere.traces.formats import streams
 from elsewhere.traces.model import nearest_places, zone_of
 from elsewhere.traces.places import cell_centres, grid_cells, make_grid, reduce_places
 from elsewhere.traces.prepare import seconds_of
-from elsewhere.traces.together import read_together
+from elsewhere.traces.read import read_together
 
 DATA = Path(__file__).resolve().parents[1].parent / "shared" / "data"
 CANARY = "CANARY-7f3a"
@@ -454,7 +454,7 @@ def test_what_can_be_refused_is_before_the_input_is_read(tmp_path, monkeypatch, 
     monkeypatch.setattr(formats, "SMALL", 0)
     monkeypatch.setattr(streams, "BLOCK", 2000)
     monkeypatch.setattr(streams, "PIECE", 500)
-    monkeypatch.setattr(tables.Parts, "__iter__", lambda self: pytest.fail("the input was read"))
+    monkeypatch.setattr(sources.Parts, "__iter__", lambda self: pytest.fail("the input was read"))
 
     assert refused(path, **options)[0] == code
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import elsewhere as ew
 from elsewhere.cli import app
-from elsewhere.traces.together import First, common_slots, cropped, read_together
+from elsewhere.traces.read import First, common_slots, cropped, read_together
 
 EPOCH = datetime(1970, 1, 1)
 HEAD = "uid,datetime,lat,lng\n"

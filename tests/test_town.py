@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.stats import chi2
 
 import elsewhere as ew
-from elsewhere.traces import _town_kernels as kernels
+from elsewhere.traces import _traces_kernels as kernels
 from elsewhere.traces import town as module
 
 HOME, WORK, SCHOOL, SHOP, LEISURE, ROAD = range(6)

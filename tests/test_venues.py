@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import elsewhere as ew
 from elsewhere.traces.places import Words, majority
-from elsewhere.traces.together import read_together
+from elsewhere.traces.read import read_together
 from elsewhere.traces.write import keep_traces
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from elsewhere.run.model import FittedModel
     from elsewhere.traces.fixes import Preparation
     from elsewhere.traces.model import Ints, Traces
-    from elsewhere.traces.together import First
+    from elsewhere.traces.read import First
 
 FILE = "reading.json"  # beside a model
 LARGEST = 2**26
@@ -76,7 +76,7 @@ def _part(index: Any, *names: str) -> dict[str, Any]:
 
 def _valid(facts: dict[str, Any]) -> dict[str, Any]:
     """Return what of it has the right types: somebody may have written in these files."""
-    from elsewhere.traces.gaps import GAPS
+    from elsewhere.traces.fixes import GAPS
 
     def is_whole(name: str) -> bool:
         number = facts.get(name)
@@ -146,7 +146,7 @@ class Sources:
         """Read another file of real traces on the same map, and return the notes with it."""
         if path is None:
             return None, self
-        from elsewhere.traces.together import common_slots, cropped
+        from elsewhere.traces.read import common_slots, cropped
 
         with stage(f"reading {option}"):
             traces, notes = self.first.further(path, option)
@@ -189,7 +189,7 @@ class Sources:
 def read_real(path: Path, reading: Reading, *made: Path | None) -> Sources:
     """Read the real traces, which make the map, as the input was that fakes or a model were `made` of, if they tell."""
     from elsewhere.run.reading import with_joined
-    from elsewhere.traces.together import First
+    from elsewhere.traces.read import First
 
     facts = next((facts_of for each in made if each is not None and (facts_of := made_by(each))), {})
     as_made = reading.as_made(facts)
@@ -249,7 +249,7 @@ def _like_fakes(sources: Sources) -> Sources:
     """
     import numpy as np
 
-    from elsewhere.traces.together import common_slots, cropped
+    from elsewhere.traces.read import common_slots, cropped
 
     fakes, real, notes = _there(sources.fakes), sources.real, []
     slots, same = common_slots(fakes, real, "--fakes")
@@ -290,7 +290,7 @@ def _pool(sources: Sources, folder: Path) -> Sources:
     import numpy as np
 
     from elsewhere.pool import Pool
-    from elsewhere.traces.together import onto
+    from elsewhere.traces.read import onto
 
     pool = Pool.load(folder)
     traces = pool.traces.select(np.argsort(pool.traces.users.astype(str), kind="stable"))

@@ -14,8 +14,7 @@ from elsewhere.reports.atlas import Sheet, map_of_visits, sources
 from elsewhere.reports.markup import Child, Markup, Section, listing, number, page, percent, section, table, tag
 from elsewhere.reports.svg import Bar, bars, drawing, figure, key
 from elsewhere.traces.clock import Times
-from elsewhere.traces.fixes import Coverage, Preparation, spoken_length
-from elsewhere.traces.gaps import GAPS
+from elsewhere.traces.fixes import GAPS, Coverage, Preparation, spoken_length
 from elsewhere.traces.model import Traces
 
 WEEKS = 22  # as many as a phone shows side by side; further ones go below

@@ -18,8 +18,7 @@ from elsewhere.synthesis.walk.lives import Lives, learn_lives
 from elsewhere.synthesis.walk.pairing import BETA, balanced, kernel, pair, raked, skeletons
 from elsewhere.synthesis.walk.ratio import Ratio, classifier_auc
 from elsewhere.synthesis.walk.ways import Ways, by_allowed_moves
-from elsewhere.traces.gaps import hold_places
-from elsewhere.traces.model import Floats, Ints, People, Places, Traces
+from elsewhere.traces.model import Floats, Ints, People, Places, Traces, hold_places
 
 CHUNK = 256  # fakes per piece of work
 WIDEST = 32  # tries of one fake at a time

@@ -91,7 +91,7 @@ def generate_fakes(
         fakes to release, any number; by default as many as there are people, counted with noise. Of the deniable
         preset also `disjoint`, the caller's assertion that `model` and `classes` were learnt from users who are no
         seeds, asked for when they are given; and `seeds`, ids of the seeds, where a coin for each was thrown before the
-        traces were read (`traces.together.read_apart`); by default it is thrown here.
+        traces were read (`run.reading.read_apart`); by default it is thrown here.
 
     Examples
     --------

@@ -39,7 +39,7 @@ from elsewhere.run.roles import FEWEST
 from elsewhere.traces.fixes import Preparation
 from elsewhere.traces.formats import open_table
 from elsewhere.traces.model import Ints, Traces
-from elsewhere.traces.tables import Table, labels
+from elsewhere.traces.sources import Table, labels
 
 Link = tuple[str, str | None, str | None]  # seed, date, row
 SAME = "same"  # instead of a file: fakes carry the ids of their seeds

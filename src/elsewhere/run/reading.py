@@ -2,8 +2,13 @@
 How an input is read for the whole job: the options, the days without a gap, and what became of the rest.
 
 Where there are too few people for any fake, errors carry advice: what there is, what it takes, what each way costs.
+
+The deniable preset must not look at seeds before it has places and a clock: `read_apart` decides by a coin for each id
+who is a seed, before anything is read; it reads the people who are no seeds, who give places, clock and how gaps are
+filled; then everybody, on what those gave.
 """
 
+import hmac
 import math
 import secrets
 from collections.abc import Callable, Iterator, Mapping
@@ -24,6 +29,7 @@ if TYPE_CHECKING:
 SMALL = ("E_TOO_FEW", "E_SUPPRESSED", "E_TOO_FEW_PLACES", "E_NOTHING_PASSED")
 FEWEST = 4  # places: with fewer there is nowhere to be elsewhere
 COARSER = (200, 100, 50, 25, 12)  # numbers of cells that are tried out
+NOT_FOUND = ("given", "regions")  # ways to places that are not found in the fixes
 
 
 @contextmanager
@@ -277,7 +283,6 @@ def _read(
 ) -> "tuple[Traces, Preparation]":
     """Read by keywords of `read_traces`; with `coins` the deniable preset has the map of people who are no seeds."""
     from elsewhere.traces.read import read_traces
-    from elsewhere.traces.together import read_apart
     from elsewhere.traces.write import kept_in
 
     prepared = kept_in(source) is not None
@@ -360,3 +365,90 @@ def whole_rows(traces: "Traces") -> "Traces":
             code="E_GAPS",
         )
     return traces if whole.all() else traces.select(whole)
+
+
+def coin(key: bytes, label: str) -> bool:
+    """
+    Return the coin of a person: as good as a fair one for whoever does not know the key, and the same every time.
+
+    Examples
+    --------
+    >>> [coin(b"a key of 32 bytes, of the system", person) for person in ("ann", "bob", "cid")]
+    [False, False, True]
+
+    """
+    return bool(hmac.digest(key, label.encode(), "sha256")[0] & 1)
+
+
+def read_apart(
+    source: Any,
+    *,
+    key: bytes,
+    report: "Callable[[Preparation], None] | None" = None,
+    join: "Callable[[Traces], Traces] | None" = None,
+    **options: Any,
+) -> "Traces":
+    """
+    Return the traces of an input on a map that was found in those whose `coin` is not a seed's.
+
+    The `Preparation` that `report` is called with names the seeds (`seeds`); None where there was no map to find, or
+    where slots are numbered, so that everybody decides how many there are: then it is read as `read_traces` does.
+
+    Parameters
+    ----------
+    source, options
+        As for `read_traces`.
+    key
+        32 bytes of the operating system, to be forgotten.
+    report
+        As for `read_traces`.
+    join
+        What is to be done to the map before others are read on it, from traces of people who are no seeds to traces on
+        another map.
+
+    """
+    from elsewhere.traces.maps import COARSE_METRES, FoundMap, parsed_box
+    from elsewhere.traces.read import read_traces
+    from elsewhere.traces.sources import opened_once
+
+    source = opened_once(source, allow_truncated=bool(options.get("allow_truncated")))
+    reports: list[Preparation] = []
+    if options.get("regions") is not None or options.get("locations") is not None:
+        return read_traces(source, report=report, **options)
+    others = read_traces(
+        source, people=lambda label: not coin(key, label), report=reports.append, **{**options, "evidence": False}
+    )
+    of_others = reports[0]
+    if of_others.places_by in NOT_FOUND or of_others.by == "slots":
+        return read_traces(source, report=report, **options)
+    fewer = others if join is None else join(others)
+    place = FoundMap(
+        fewer.locations,
+        (),
+        reach=COARSE_METRES / 1000 if of_others.map == "auto" else math.inf,
+        box=parsed_box(options.get("box")),
+    )
+    # what was decided for the others holds for everybody; with places given, positions are treated one person at a time
+    traces = read_traces(
+        source,
+        report=reports.append,
+        **{
+            **options,
+            "regions": place,
+            "columns": {**(options.get("columns") or {}), "place": None},
+            "tz": of_others.tz,
+            "places": "grid" if of_others.places_by == "points" else of_others.places_by,
+            "max_gap": of_others.max_gap_minutes,
+        },
+    )
+    alike = ("places_by", "cells", "grid_metres", "map", "map_km", "max_gap_auto", "people_by_gap", "times", "columns")
+    of_all = replace(
+        reports[1],
+        **{name: getattr(of_others, name) for name in alike},
+        places_joined=fewer is not others,
+        seeds=frozenset(str(label) for label in traces.labels if coin(key, str(label))),
+        notes=(*reports[1].notes, "the map was found in people who are no seeds"),
+    )
+    if report is not None:
+        report(of_all)
+    return traces

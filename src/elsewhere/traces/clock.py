@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from elsewhere.errors import InvalidParameter
 from elsewhere.traces.columns import NUMBER
 from elsewhere.traces.model import Floats, Mask, offset_seconds, zone_of, zones_at
-from elsewhere.traces.tables import Table, is_text, numbers
+from elsewhere.traces.sources import Table, is_text, numbers
 
 Times = NDArray[np.datetime64]
 TIMES_AS = ("local", "utc", "offset", "unix", "unix_ms", "clock")

@@ -44,7 +44,7 @@ from elsewhere.traces.model import (
     on_globe,
 )
 from elsewhere.traces.places import cell_centres, grid_cells
-from elsewhere.traces.tables import labels, numbers
+from elsewhere.traces.sources import labels, numbers
 
 Box = tuple[float, float, float, float]
 TRACE_FILE = re.compile(r"(?P<before>.*?)(input[._])?traces?(\.[a-z]+)*", re.IGNORECASE)
@@ -210,6 +210,20 @@ class Regions:
                     inside ^= _inside(turned[near], lat[near], ring)
                 place[near[inside]] = r
         return place
+
+
+@dataclass(frozen=True, eq=False)
+class FoundMap(Regions):
+    """Places that were found in other people: a point is at the nearest, if that is within `reach` km and the box."""
+
+    reach: float = np.inf
+    box: Box | None = None
+
+    def place_of(self, lat: Floats, lon: Floats) -> Ints:
+        """Return the nearest place of each point; -1 where it is out of reach."""
+        place, apart = self.locations.nearest(in_space(lat, lon))
+        on = (apart <= self.reach) & (True if self.box is None else in_box(self.box, lat, lon))
+        return np.where(on, place, -1).astype(np.int64)
 
 
 def read_regions(source: Any) -> Regions:

@@ -822,3 +822,18 @@ def changing_days(name: str, dates: NDArray[np.datetime64]) -> NDArray[np.bool_]
     midnights = [datetime.fromisoformat(str(day)) for day in (*dates, *(dates + 1))]
     shift = [midnight.replace(tzinfo=zone).utcoffset() for midnight in midnights]
     return np.array([a != b for a, b in zip(shift[: len(dates)], shift[len(dates) :], strict=True)], dtype=bool)
+
+
+def hold_places(r: ArrayLike) -> Ints:
+    """
+    Return the rows with every missing slot (-1) at the last known place, or at the first one before it is known.
+
+    Rows without any place stay as they are.
+    """
+    places = np.asarray(r, dtype=np.int64)
+    if places.min(initial=0) >= 0:
+        return places
+    known = places >= 0
+    last = np.maximum.accumulate(np.where(known, np.arange(places.shape[1]), -1), axis=1)
+    last = np.where(last < 0, known.argmax(axis=1)[:, None], last)
+    return np.take_along_axis(places, last, axis=1)

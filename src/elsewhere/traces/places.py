@@ -417,7 +417,7 @@ def anchored(user: Ints, second: Ints, lat: Floats, lon: Floats) -> tuple[Floats
     way. People most of whose steps of up to 200 m lead nowhere, to the very same point, are left alone: their positions
     do not jitter. Fixes are sorted by user and time; other people's fixes do not matter.
     """
-    from elsewhere.traces._places_kernels import find_stays, gather_stays, nearest_anchor
+    from elsewhere.traces._traces_kernels import find_stays, gather_stays, nearest_anchor
 
     user, x, reach = user.astype(np.int64), in_space(lat, lon), ANCHOR_METRES / 1000
     mine = user[1:] == user[:-1]
@@ -457,7 +457,7 @@ def stay_places(
     A fix of a stay is at the cell of the stay's mean point; a fix on the way is at the nearest place of any stay. Fixes
     are sorted by user and time.
     """
-    from elsewhere.traces._places_kernels import find_stays
+    from elsewhere.traces._traces_kernels import find_stays
 
     stay = np.empty(len(user), dtype=np.int64)
     n = find_stays(stay, user, second, in_space(lat, lon), STAY_METRES / 1000, STAY_SECONDS)

@@ -15,31 +15,29 @@ import numpy as np
 from elsewhere.errors import InvalidParameter, InvalidTraces, require_between, require_choice, require_whole
 from elsewhere.traces.clock import Times
 from elsewhere.traces.fixes import (
+    ENOUGH,
+    GAPS,
     LEAST_JUMP_KM,
+    RUNGS,
+    SECONDS_PER_DAY,
     Coverage,
+    Filling,
     Fixes,
     Preparation,
     Slots,
     are_places,
     cleaned,
-    few_points,
-    grouped,
-    seconds_since_1970,
-    spoken_length,
-    stretched,
-)
-from elsewhere.traces.gaps import (
-    ENOUGH,
-    GAPS,
-    RUNGS,
-    SECONDS_PER_DAY,
-    Filling,
     cut,
+    few_points,
     filled,
+    grouped,
     least_slots,
     most_common,
     on_the_way,
     refuse_slots,
+    seconds_since_1970,
+    spoken_length,
+    stretched,
 )
 from elsewhere.traces.maps import MAPS, Area, Box, Regions, area_of
 from elsewhere.traces.model import Floats, Ints, Locations, Mask, Traces, nearest_places

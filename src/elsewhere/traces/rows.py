@@ -27,13 +27,22 @@ from elsewhere.traces.clock import (
     zone_of_all,
 )
 from elsewhere.traces.columns import AT_ITS_END, CELL, FILE, WIDE, Meaning, missing_roles, what_is_missing
-from elsewhere.traces.fixes import Fixes, Preparation, Slots, spoken_length
-from elsewhere.traces.gaps import SECONDS_PER_DAY
+from elsewhere.traces.fixes import SECONDS_PER_DAY, Fixes, Preparation, Slots, spoken_length
 from elsewhere.traces.maps import Map
 from elsewhere.traces.model import Floats, Ints, Locations, Mask, clock_minutes, clock_text, in_space
 from elsewhere.traces.places import as_keys, mean_points
-from elsewhere.traces.sources import refuse_rows
-from elsewhere.traces.tables import TABLES, Parts, Table, labels, lines, numbers, points, sorted_labels, words
+from elsewhere.traces.sources import (
+    TABLES,
+    Parts,
+    Table,
+    labels,
+    lines,
+    numbers,
+    points,
+    refuse_rows,
+    sorted_labels,
+    words,
+)
 
 EARLIEST = np.datetime64("2000-01-01", "us")
 REASONS = {

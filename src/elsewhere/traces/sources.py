@@ -1,24 +1,31 @@
 """
-Open the bytes of an input: a file, standard input or a folder of files, unpacked in pieces, with limits on their size.
+Open an input: its bytes (`Source`) and its columns (`Table`), whose values are labels, numbers or points.
 
-Nothing here knows what the bytes mean. Messages name the file, the line and a code, never content.
+A source is a file, standard input or a folder of files, unpacked in pieces, with limits on their size. Every field of a
+text file is text until its role is known, so that no id loses a digit and no type is guessed by chunk (B45-B48).
+Messages name file, line and code, never content.
 """
 
 import codecs
+import csv
 import gzip
 import io
 import os
+import re
 import stat
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime, time
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 
 from elsewhere.errors import InvalidParameter, InvalidTraces
+from elsewhere.traces.columns import NUMBER, PAIR_OF_NUMBERS, WIDE, Meaning, Roles, plain
+from elsewhere.traces.model import Floats, Ints
 
 MAX_BYTES = 64 << 30  # of one file, decompressed: it is read in blocks, and reduced
 MAX_HELD = 4 << 30  # of a file of a format that is read as a whole
@@ -38,6 +45,17 @@ SHEETS = (
 BYTES_A_ROW = 80
 NOT_TEXT = np.zeros(256, dtype=bool)
 NOT_TEXT[[*range(9), 11, 12, *range(14, 32), 127]] = True
+CUT = "the file is cut off: its last line or record was left out"
+TABLES = ("csv", "parquet", "sglt", "excel")
+LONGEST_TEXT = 256  # of fields that are believed, however many rows have them
+RECORDS = 500  # rows that tell what columns of a frame hold
+HELD_ROW = 400  # bytes that a row takes where a table is read as a whole
+BLANKS = " "  # runs of blanks and tabs
+LONGEST_LABEL = 256
+SAFE_WHOLE = 2.0**53
+LON_FIRST = ("lonlat", "lnglat", "longlat")
+LINE = r"^\s*(?:\[\s*[\[\]]|$)"  # a list of points, as in the taxis of Porto
+UNREADABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffd]")
 
 
 @dataclass(frozen=True)
@@ -350,3 +368,413 @@ def encoding_of(first: bytes, encoding: str) -> str:
         return next((name for mark, name in marks.items() if first.startswith(mark)), codecs.lookup(encoding).name)
     except (LookupError, TypeError):
         raise InvalidParameter(f"`encoding` must be a known text encoding, got {encoding!r}.") from None
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """
+    How a text is cut into named columns.
+
+    `skip` lines stand before the first row of data: blank ones, comments, the names themselves (`head`, as they stand
+    in the file), units. `comma` says that decimals follow a comma. `records` are the fields of some rows. Without
+    names (`headed` False) columns are called #1, #2, ... Where quotes are letters as others, `quotes` is False.
+    """
+
+    delimiter: str
+    names: tuple[str, ...]
+    headed: bool
+    skip: int
+    head: bytes = b""
+    comma: bool = False
+    records: tuple[tuple[str, ...], ...] = ()
+    notes: tuple[str, ...] = ()
+    quotes: bool = True
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """
+    Named columns of equal length, and where they came from.
+
+    `headed` is False for a text file without a line of names: its columns are called #1, #2, ... `names` are all
+    columns of the file, `columns` those that were asked for, `meaning` what they mean where that was asked. `unequal`
+    lines, which had more or fewer fields than the first, are no rows of it; `fault` tells the first of them. A block of
+    a text has `before` lines before it, and `skip` lines before its first row.
+    """
+
+    name: str
+    columns: Mapping[str, Any] = field(repr=False)
+    rows: int
+    headed: bool = True
+    format: str = "frame"
+    text: bytes | None = field(default=None, repr=False)
+    names: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    files: tuple["Table", ...] = field(default=(), repr=False)
+    unequal: int = 0
+    fault: InvalidTraces | None = field(default=None, repr=False)
+    meaning: Meaning | None = None
+    dialect: "Dialect | None" = field(default=None, repr=False)
+    skip: int = 0
+    before: int = 0
+    fixed: Mapping[str, int] = field(default_factory=dict)
+    origin: Any = field(default=None, repr=False)  # which row of the file each row is, where some are left out
+
+    @property
+    def comma(self) -> bool:
+        """Tell whether its numbers have decimal commas."""
+        return self.dialect.comma if self.dialect is not None else any(part.comma for part in self.files)
+
+    def column(self, name: str) -> Any:
+        """Return the column as Arrow values; what Arrow cannot type becomes text."""
+        import pyarrow as pa
+
+        column = self.encoded(name)
+        return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+
+    def encoded(self, name: str) -> Any:
+        """Return the same, where labels may stand in a dictionary."""
+        import pyarrow as pa
+
+        column = self.columns[name]
+        if not isinstance(column, (pa.Array, pa.ChunkedArray)):
+            column = _array(column)
+        if isinstance(column, pa.Array):
+            column = pa.chunked_array([column])
+        return column.cast(pa.large_string()) if pa.types.is_string_view(column.type) else column
+
+    def shown(self, name: str) -> str:
+        """Tell how messages call a column: by number where its name could be somebody's data."""
+        labels = self.meaning.shown if self.meaning is not None else ()
+        return dict(zip(self.names, labels, strict=False)).get(name, name)
+
+    def at(self, row: int) -> str:
+        """Return where data row `row` (from 0) stands: the line of a text file, else the row, both from 1."""
+        if self.origin is not None:
+            return replace(self, origin=None).at(int(self.origin[row]))
+        for part in self.files:
+            if row < part.rows:
+                return part.at(row)
+            row -= part.rows
+        if self.text is None:
+            return f"{self.name}, {'row' if self.format in ('frame', 'parquet') else 'record'} {self.before + row + 1}"
+
+        line = line_of(self, row)
+        return self.name if line is None else f"{self.name}, line {line}"
+
+    def refuse(self, what: str, code: str, row: int | None = None) -> InvalidTraces:
+        """Return an error that names the file, the line of `row`, and what is wrong there."""
+        return InvalidTraces(f"{self.name if row is None else self.at(row)}: {what}", code=code)
+
+
+def line_of(table: Table, number: int) -> int | None:
+    """Return the line on which data row `number` (from 0) of a block starts, those of another width not counted."""
+    if table.dialect is None or table.text is None:
+        return None
+    width = len(table.dialect.names)
+    for line, record in records_in(table.text.decode(), table.dialect.delimiter, table.dialect.quotes):
+        number -= line > table.skip and len(record) == width
+        if number < 0:
+            return table.before + line
+    return None
+
+
+def records_in(text: str, delimiter: str, quotes: bool = True) -> Iterator[tuple[int, list[str]]]:
+    """Return every record that is not blank, with the line it starts on; slow, for samples and messages."""
+    reader = csv.reader(
+        io.StringIO(text, newline=""),
+        delimiter="\t" if delimiter == BLANKS else delimiter,
+        quoting=csv.QUOTE_MINIMAL if quotes else csv.QUOTE_NONE,
+    )
+    start = 1
+    try:
+        for record in reader:
+            if record:
+                yield start, record
+            start = reader.line_num + 1
+    except csv.Error:  # a field longer than any that we accept
+        return
+
+
+@dataclass(frozen=True)
+class FileOptions:
+    """
+    How files are to be read, the same for all files of a folder.
+
+    `cut` is said to a reader of a file that stops too early, where it may: it leaves the last line or record out. Of a
+    `sample` only some rows of a large file are read, of its beginning, middle and end.
+    """
+
+    container: str = "auto"
+    encoding: str = "utf-8"
+    roles: Roles | None = None
+    plain_times: bool = True
+    allow_truncated: bool = False
+    cut: bool = False
+    sample: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """
+    An input as tables one after the other.
+
+    What is decided once for all of them is decided on `sample`, which is all of a small input. They can be gone through
+    again; `notes` is complete after that.
+    """
+
+    name: str
+    sample: Table
+    tables: Callable[[], Iterator[Table]] = field(repr=False)
+    notes: list[str] = field(default_factory=list)
+
+    def __iter__(self) -> Iterator[Table]:
+        return self.tables()
+
+    def joined(self, *, unequal: bool = False) -> Table:
+        """Return all tables as one; lines of more or fewer fields than the first are refused unless allowed (B8)."""
+        tables = list(self)
+        joined = joined_tables(tables, self.name, list(self.notes))
+        if joined.unequal and not (unequal and joined.rows):
+            raise next(table.fault for table in tables if table.fault is not None)
+        return joined
+
+
+def joined_tables(tables: list[Table], name: str, notes: Sequence[str] = ()) -> Table:
+    """Return tables of one format one under the other: the columns they share."""
+    import pyarrow as pa
+
+    first = tables[0]
+    notes = list(notes)
+    all_notes = [note for t in tables for note in t.notes]
+    several = len({t.name for t in tables}) > 1
+    notes += [f"{note} ({all_notes.count(note)} files)" if several else note for note in dict.fromkeys(all_notes)]
+    if len(tables) == 1:
+        return replace(first, name=name, notes=tuple(notes))
+    columns = {}
+    for n in (n for n in first.columns if all(n in t.columns for t in tables)):
+        parts = [t.encoded(n) for t in tables]
+        # what has several types in several files is text in all of them (B48)
+        if len({part.type for part in parts}) > 1:
+            if any(pa.types.is_timestamp(part.type) for part in parts):
+                utc = pa.timestamp("us", "UTC")
+                parts = [part.cast(utc) if getattr(part.type, "tz", None) else part for part in parts]
+            if len({part.type for part in parts}) > 1:
+                parts = [part.cast(pa.string()) for part in parts]
+        columns[n] = pa.chunked_array([chunk for part in parts for chunk in part.chunks])
+    # a column that some file lacks is none: no role may point to it
+    names = tuple(n for n in first.names if all(n in t.names for t in tables))
+    # only what a message needs of each file: its name, its number of rows, and its text
+    files = tuple(replace(t, columns={}) for t in tables)
+    rows = sum(t.rows for t in tables)
+    refuse_rows(rows, name, HELD_ROW)
+    meaning = first.meaning
+    if meaning is not None:
+        meaning = meaning._replace(roles={role: n for role, n in meaning.roles.items() if n in names})
+    repairs = {what: sum(t.fixed.get(what, 0) for t in tables) for t in tables for what in t.fixed}
+    unequal = sum(t.unequal for t in tables)
+    return Table(
+        name,
+        columns,
+        rows,
+        first.headed,
+        first.format,
+        names=names,
+        notes=tuple(notes),
+        files=files,
+        unequal=unequal,
+        meaning=meaning,
+        fixed=repairs,
+    )
+
+
+def check_names(names: Sequence[str], name: str) -> None:
+    """Refuse two columns of one name."""
+    # not which name: where the line of names is missing, this is somebody's data
+    for number, column in enumerate(names):
+        if column in names[:number]:
+            raise InvalidTraces(
+                f"{name}: columns {names.index(column) + 1} and {number + 1} have one name.", code="E_COLUMN"
+            )
+
+
+def has_positions(meaning: Meaning | None) -> bool:
+    """Tell whether anything tells where rows are, and when, as far as that was asked."""
+    roles = set() if meaning is None else set(meaning.roles)
+    when = {"time", "utc", "local", "date", "arrived", "slot"}
+    return meaning is None or f"{WIDE}0" in roles or bool({"lat", "geometry", "place"} & roles and when & roles)
+
+
+def first_records(table: Table) -> list[tuple[str, ...]]:
+    """Return the first rows of a table that is no text, as text: what its columns hold."""
+    n = min(RECORDS, table.rows)
+    few = {name: column.iloc[:n] if hasattr(column, "iloc") else column[:n] for name, column in table.columns.items()}
+    first = replace(table, columns=few, rows=n)
+    records = []
+    for name in table.names:
+        try:
+            records.append([_as_text(value) for value in first.column(name).to_pylist()])
+        except (ValueError, OverflowError):
+            records.append([""] * n)  # times of no calendar, text that is no text: its reader will say so
+    return list(zip(*records, strict=True))
+
+
+def _as_text(value: Any) -> str:
+    if isinstance(value, datetime) and value.time() == time.min:
+        return value.date().isoformat()  # a day, as frames and spreadsheets keep them
+    return "" if value is None else str(value)[:LONGEST_TEXT]
+
+
+def _array(column: Any) -> Any:
+    import pyarrow as pa
+
+    try:
+        return pa.array(column, from_pandas=True)
+    except (pa.ArrowException, OverflowError, TypeError, ValueError):
+        missing = column.isna()
+        return pa.array([None if m else str(v) for v, m in zip(column, missing, strict=True)], pa.string())
+
+
+def labels(table: Table, name: str) -> tuple[Ints, tuple[str, ...]]:
+    """
+    Return a column of ids as (number of each row's label, labels), -1 where there is none, -2 where it is unreadable.
+
+    Labels are text, compared exactly (B45-B47), in numerical order if all are whole numbers, else in that of their
+    characters, so that the order of rows in the file does not matter (B28).
+    """
+    import pyarrow as pa
+
+    column = table.encoded(name)
+    if pa.types.is_dictionary(column.type) and not is_text(column.type.value_type):
+        column = table.column(name)
+    if pa.types.is_dictionary(column.type):
+        pass
+    elif not (is_text(column.type) or pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
+        try:
+            column = column.cast(pa.string())
+        except pa.ArrowException:
+            raise table.refuse(f"column {table.shown(name)!r} holds no ids.", "E_USER") from None
+    dictionary = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+    dictionary = dictionary.unify_dictionaries().combine_chunks()
+    values = dictionary.dictionary.to_pylist()
+    if pa.types.is_floating(dictionary.dictionary.type):
+        # whole numbers that met a missing value on their way through a frame
+        if any(v == v and abs(v) >= SAFE_WHOLE for v in values):
+            raise table.refuse(
+                f"column {table.shown(name)!r} holds whole numbers that have lost digits; give text.", "E_USER"
+            )
+        values = ["" if v != v else str(int(v)) if v == int(v) else repr(v) for v in values]
+    text = ["" if v is None else str(v) for v in values]
+    codes = np.asarray(dictionary.indices.fill_null(-1).to_numpy(zero_copy_only=False), dtype=np.int64)
+    too_long = [i for i, v in enumerate(text) if len(v) > LONGEST_LABEL]
+    if too_long:
+        row = int(np.flatnonzero(np.isin(codes, too_long))[0])
+        raise table.refuse(f"an id of more than {LONGEST_LABEL} characters.", "E_USER", row)
+    spoilt = {v for v in text if UNREADABLE.search(v)}
+    words = [v for v in dict.fromkeys(text) if v and v not in spoilt]
+    words = sorted_labels(words)
+    number = {v: i for i, v in enumerate(words)}
+    rank = np.array([*(number.get(v, -2 if v in spoilt else -1) for v in text), -1], dtype=np.int64)
+    return rank[codes], tuple(words)
+
+
+def words(table: Table, name: str | None) -> tuple[Ints | None, tuple[str, ...]]:
+    """
+    Return a column of categories as (number of each row's word, words), -1 where there is none.
+
+    None for a column that holds anything else, such as long texts or lists: nobody's file is refused for it.
+    """
+    if name is None:
+        return None, ()
+    try:
+        code, distinct = labels(table, name)
+    except InvalidTraces:
+        return None, ()
+    return (np.maximum(code, -1), distinct) if distinct else (None, ())
+
+
+def sorted_labels(known: Iterable[str]) -> list[str]:
+    """Return labels in numerical order if all are whole numbers, else in that of their characters."""
+    known = list(known)
+    return sorted(known, key=int if all(re.fullmatch(r"0|-?[1-9]\d*", v, re.ASCII) for v in known) else None)
+
+
+def numbers(table: Table, name: str) -> Floats:
+    """Return a column of decimal numbers, NaN where there is none: no "1_000", no full-width digits, no words (B22)."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    column = table.column(name)
+    if is_text(column.type):
+        if table.comma:
+            column = pc.replace_substring_regex(column, r"^(\s*[+-]?\d+),(\d+\s*)$", r"\1.\2")
+        good = pc.match_substring_regex(column, NUMBER)
+        column = pc.ascii_trim_whitespace(pc.if_else(good, column, pa.scalar(None, column.type)))
+    try:
+        values = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    except pa.ArrowException:
+        raise table.refuse(f"column {table.shown(name)!r} holds no numbers.", "E_NUMBER") from None
+    values = np.array(values, dtype=np.float64)
+    values[~np.isfinite(values)] = np.nan
+    return values
+
+
+def lines(table: Table, name: str) -> tuple[Floats, Floats, Ints] | None:
+    """
+    Return latitude and longitude of all points of a column of lists "[[lon, lat], ...]", and how many a row has.
+
+    None where the column holds anything else.
+    """
+    import pyarrow.compute as pc
+
+    column = table.column(name)
+    if not is_text(column.type) or not pc.all(pc.match_substring_regex(column, LINE).fill_null(True)).as_py():
+        return None
+    flat = pc.split_pattern(pc.replace_substring_regex(column.fill_null(""), r"[\[\]\s]", ""), ",").combine_chunks()
+    length = np.asarray(pc.list_value_length(flat), dtype=np.int64)
+    count = np.where(length % 2 == 0, length // 2, 0)  # "" is one empty part
+    side = numbers(Table(table.name, {"side": flat.flatten()}, int(length.sum())), "side")
+    side = side[np.repeat(count > 0, length)]
+    return side[1::2], side[::2], count
+
+
+def points(table: Table, name: str) -> tuple[Floats, Floats]:
+    """
+    Return latitude and longitude of a column of points: "POINT (lon lat)", "lat, lon", or well-known binary.
+
+    Of `lines`, the first point.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if (polylines := lines(table, name)) is not None:
+        lat, lon, count = polylines
+        lat, lon = (np.append(side, np.nan)[np.where(count > 0, np.cumsum(count) - count, -1)] for side in (lat, lon))
+        return lat, lon
+    column = table.column(name)
+    if is_text(column.type):
+        lon_first = plain(name) in LON_FIRST
+        form = PAIR_OF_NUMBERS.replace("<a>", "<lon>" if lon_first else "<lat>")
+        form = form.replace("<b>", "<lat>" if lon_first else "<lon>")
+        if not pc.any(pc.match_substring_regex(column, form)).as_py():
+            form = r"^\s*(?i:POINT)\s*(?i:Z\s*)?\((?P<lon>[^ ()]+) +(?P<lat>[^ ()]+)"
+        parts = pc.extract_regex(column, form)
+        sides = {side: pc.struct_field(parts, side) for side in ("lat", "lon")}
+        text = Table(table.name, sides, table.rows)
+        return numbers(text, "lat"), numbers(text, "lon")
+    if not pa.types.is_binary(column.type) and not pa.types.is_large_binary(column.type):
+        raise table.refuse(f"column {table.shown(name)!r} holds no points.", "E_COLUMN")
+    lat, lon = np.full(table.rows, np.nan), np.full(table.rows, np.nan)
+    for row, value in enumerate(column.to_pylist()):
+        if value is not None and len(value) >= 21 and value[0] in (0, 1):
+            order = "<" if value[0] else ">"
+            if int(np.frombuffer(value, f"{order}u4", 1, 1)[0]) % 1000 == 1:
+                lon[row], lat[row] = np.frombuffer(value, f"{order}f8", 2, 5)
+    return lat, lon
+
+
+def is_text(kind: Any) -> bool:
+    """Tell whether an Arrow type is one of its types of text."""
+    import pyarrow as pa
+
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))

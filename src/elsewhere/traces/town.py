@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from elsewhere.errors import InvalidParameter, require_whole
-from elsewhere.traces import _town_kernels as kernels
+from elsewhere.traces import _traces_kernels as kernels
 from elsewhere.traces.model import EARTH_RADIUS_KM, MINUTES_PER_DAY, Floats, Ints, Locations, Places, Traces
 
 # open sea: no trace of an example leads to somebody's real door

@@ -18,8 +18,7 @@ from numpy.typing import ArrayLike
 from elsewhere.errors import InvalidParameter, InvalidTraces, NotEnoughUsers
 from elsewhere.pool import on_map_of
 from elsewhere.semantics.classes import labels_of
-from elsewhere.traces.gaps import hold_places
-from elsewhere.traces.model import Floats, Ints, Locations, Traces, users_per_place
+from elsewhere.traces.model import Floats, Ints, Locations, Traces, hold_places, users_per_place
 
 
 class People(NamedTuple):

@@ -40,8 +40,7 @@ from elsewhere.synthesis.walk._walk_kernels import (
     pulls_by_length,
 )
 from elsewhere.synthesis.walk.habits import FEW_PLACES, ONWARD, Habits, ground_of, slots, step_row
-from elsewhere.traces.gaps import hold_places
-from elsewhere.traces.model import Floats, Ints, Locations
+from elsewhere.traces.model import Floats, Ints, Locations, hold_places
 
 RIDGE, RIDGE_MOVING, RIDGE_PLACE = 1.0, 0.3, 4.0
 FIRST = 5.0  # visits of the smoothing of the first place

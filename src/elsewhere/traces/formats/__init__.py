@@ -26,17 +26,22 @@ from elsewhere.traces.formats.documents import (
     read_workbook,
 )
 from elsewhere.traces.formats.streams import read_foursquare, read_parquet, read_plt, read_text
-from elsewhere.traces.sources import Source, is_folder, is_workbook, open_folder, open_source, whole_characters
-from elsewhere.traces.tables import (
+from elsewhere.traces.sources import (
     CUT,
     TABLES,
     FileOptions,
     Parts,
+    Source,
     Table,
     check_names,
     first_records,
     has_positions,
+    is_folder,
+    is_workbook,
     joined_tables,
+    open_folder,
+    open_source,
+    whole_characters,
 )
 
 PLT = re.compile(rb"\s*geolife trajectory", re.IGNORECASE)

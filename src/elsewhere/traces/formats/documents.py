@@ -33,10 +33,11 @@ import numpy as np
 from elsewhere.errors import InvalidTraces, MissingExtra
 from elsewhere.traces.columns import A_NUMBER, roles_of
 from elsewhere.traces.formats.streams import read_text, without_last_line
-from elsewhere.traces.sources import Source, as_utf8
-from elsewhere.traces.tables import (
+from elsewhere.traces.sources import (
     FileOptions,
+    Source,
     Table,
+    as_utf8,
     joined_tables,
 )
 

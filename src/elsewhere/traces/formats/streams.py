@@ -23,20 +23,24 @@ import numpy as np
 from elsewhere.errors import InvalidTraces
 from elsewhere.traces.clock import times
 from elsewhere.traces.columns import A_NUMBER, COMMA_NUMBER, DATE_TIME, NOTHING, Meaning, is_known, is_number, is_time
-from elsewhere.traces.sources import MAX_HELD, NOT_TEXT, Source, encoding_of, whole_characters
-from elsewhere.traces.tables import (
+from elsewhere.traces.sources import (
     BLANKS,
     CUT,
     LONGEST_TEXT,
+    MAX_HELD,
+    NOT_TEXT,
     RECORDS,
     Dialect,
     FileOptions,
+    Source,
     Table,
     check_names,
+    encoding_of,
     first_records,
     has_positions,
     numbers,
     records_in,
+    whole_characters,
 )
 
 DELIMITERS = (",", ";", "\t", "|", BLANKS)
