@@ -2575,6 +2575,17 @@ def least_shared(seeds, others, share):
     return out
 
 
+def least_similar(seeds, others, share):
+    """Overlap of visits of each seed with the `share` of the others who have least of it, at most."""
+    out = []
+    for seed in seeds:
+        overlap = sorted(
+            sum(min(seed.count(x) / len(seed), other.count(x) / len(other)) for x in set(seed)) for other in others
+        )
+        out.append(overlap[max(0, math.ceil(share * len(others)) - 1)])
+    return out
+
+
 def edges_between(label, w):
     """Sums of the weights between two classes, each pair of places in either order, and the sizes of the classes."""
     import numpy as np

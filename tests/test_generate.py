@@ -633,6 +633,36 @@ class TestLawOfDays:
         assert isinstance(law, WalkModel)
 
 
+@pytest.mark.parametrize("days", [1, 3])
+def test_a_dozen_doors_give_fakes_no_nearer_to_their_seeds_than_strangers_are(days):
+    # everybody comes through door 0, where their nights count too, works at a door of their own and lunches at door 1
+    rng, people = lab(13), 120
+    r = np.zeros((people, days, 24), dtype=np.int64)
+    desk = rng.integers(2, 12, people)
+    for who in range(people):
+        for day in range(days):
+            first, last = rng.integers(7, 10), rng.integers(15, 19)
+            r[who, day, first:last] = desk[who]
+            r[who, day, 12] = 1
+            if rng.random() < 0.4:
+                r[who, day, rng.integers(13, 15)] = rng.integers(2, 12)
+    dates = np.tile(np.datetime64("2024-03-11") + np.arange(days), people)
+    log = ew.Traces(
+        r.reshape(-1, 24), ew.Locations(n=12), users=np.repeat(np.arange(people), days), dates=dates, step_minutes=60
+    )
+    fakes = ew.generate_fakes(log, kappa=1, rng=lab(14))
+    assert fakes.people >= 0.9 * len(np.unique(log.user[fakes.seed_rows]))
+    assert any("a dozen places are the whole map" in note for note in fakes.notes)
+    seeds = np.unique(log.user[fakes.seed_rows])
+    others = r[np.setdiff1d(np.arange(people), seeds)].reshape(-1, 24 * days).tolist()
+    for life in range(fakes.people):
+        mine = np.flatnonzero(fakes.life == life) if days > 1 else [life]
+        (who,) = set(log.user[fakes.seed[mine]].tolist())
+        (most,) = naive.least_similar([r[who].ravel().tolist()], others, 0.05)
+        assert fakes.verdicts[mine[0]].sim <= max(0.1, most) + 1e-12
+        assert max(0.1, most) > 0.3  # far above the threshold, by which there would be none
+
+
 def test_taxis_that_cross_everybodys_way_have_fakes():
     rng, grid = lab(11), ew.Locations(xy=np.stack(np.divmod(np.arange(100), 10), axis=1).astype(float))
     at, r = rng.integers(0, 10, (120, 2)), np.empty((120, 72), dtype=np.int64)

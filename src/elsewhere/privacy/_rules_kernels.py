@@ -64,9 +64,8 @@ class Visitors(NamedTuple):
 
 
 class Rules(NamedTuple):
-    """The thresholds, as the kernel reads them."""
+    """The thresholds that are the same for all seeds, as the kernel reads them."""
 
-    par_s: float
     par_d: float
     k: int
     min_sim: float  # 0 = off: no similarity is below it
@@ -81,6 +80,7 @@ class Seeds(NamedTuple):
 
     r: Places  # (S, L) their traces
     limit: Ints  # (S,) places, or equal slots, that a fake may share with each
+    par_s: Floats  # (S,) how similar a fake may be to each
     counted: Counted
     near: Ints  # (S,) the alternate at which a seed would stand in the order of alternates; 0 where there is none
 
@@ -283,19 +283,23 @@ def shared_places(u: Counted, i: int, v: Counted, j: int, tally: Places) -> int:
 
 
 @njit
-def least_shared(seeds: Counted, others: Counted, some: Ints, R: int, share: float) -> Ints:
+def least_alike(seeds: Counted, others: Counted, some: Ints, R: int, share: float, few: float) -> tuple[Ints, Floats]:
     """
-    Return (S,) how many places each seed shares with those of `some` of the others who share least: that share
-    of them.
+    Return (S,) how many places each seed shares with those of `some` of the others who share least, that `share` of
+    them, and (S,) how similar (sim_G) the `few` of them are to it who are least so.
     """
     tally = np.zeros(R, np.int32)
-    out, shared = np.zeros(len(seeds.N), np.int64), np.zeros(len(some), np.int64)
-    for i in range(len(seeds.N)):
+    places, similarity = np.zeros(len(seeds.N), np.int64), np.zeros(len(seeds.N))
+    shared, sim = np.zeros(len(some), np.int64), np.zeros(len(some))
+    for i in range(len(seeds.N) if len(some) else 0):
         for a in range(len(some)):
             shared[a] = shared_places(seeds, i, others, some[a], tally)
+            sim[a] = geographic(seeds, i, others, some[a], tally) if shared[a] > 0 else 0.0
         shared.sort()
-        out[i] = shared[max(0, math.ceil(share * len(some)) - 1)] if len(some) else 0
-    return out
+        sim.sort()
+        places[i] = shared[max(0, math.ceil(share * len(some)) - 1)]
+        similarity[i] = sim[max(0, math.ceil(few * len(some)) - 1)]
+    return places, similarity
 
 
 @njit
@@ -431,7 +435,7 @@ def verdict_one(
     rejected = 0
 
     sim = geographic(f, 0, seeds, seed, scratch.tally)
-    if sim > rules.par_s:  # E51
+    if sim > prepared.seeds.par_s[seed]:  # E51
         rejected |= SIMILARITY
 
     shared = shared_places(f, 0, seeds, seed, scratch.tally)

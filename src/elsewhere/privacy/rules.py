@@ -4,6 +4,7 @@ The paper's PrivacyTest (fig:alg, sec:privacy-test): three rules, two more on re
 A fake f of seed s is rejected by
 
 - "similarity"    if sim_G(f, s) > par_s; with several periods the larger of the two directions (E12, E13, E51);
+                  where nearly all strangers exceed it, no more than the least similar twentieth of them;
 - "intersection"  if the two have more than par_i places in common (E41, E50);
 - "differential"  unless |sim_S(s, f) - sim_S(s', f)| < par_d for traces s' of k-1 distinct alternate users, who are
                   nobody's seed (E52, E53);
@@ -183,7 +184,8 @@ class Verdicts(Sequence[Verdict]):
 STRANGERS_BELOW = 0.95  # the quantile of E15
 EXACT = 2**53  # whole numbers below it are exact in float64
 HALF = 0.5  # of the strangers share no more places with a seed than a fake of it may, over days;
-FEW = 0.05  # on one day: fakes come so near only where nearly every stranger crosses the seed's way, as taxis do
+FEW = 0.05  # on one day: fakes come so near only where nearly every stranger crosses the seed's way, as taxis do;
+# and of the strangers are no more similar to a seed than a fake of it may be, where nearly all exceed `par_s`
 STRANGERS_ASKED = 500  # for that, at most
 DENSE = 1_000_000  # place numbers above it are renumbered before counting
 
@@ -231,7 +233,8 @@ class PrivacyTest:
 
         With `people`, those of `seeds`, a seed, an alternate and a fake is a person with all their days, and two people
         who live in one town for weeks share some places: a fake may share as many with its seed as half of the
-        alternates do at most, if that is more than `par_i`.
+        alternates do at most, if that is more than `par_i`, and be as similar to it as the twentieth of the alternates
+        who are least so, if that is more than `par_s`, as where a dozen doors are the whole map.
 
         `alternates="all"` takes the other users of `seeds` themselves, as the paper's experiments do, with a warning
         (E53). `count_all` counts every alternate; by default counting stops at the k-1st.
@@ -253,7 +256,7 @@ class PrivacyTest:
 
     def block(self, first: int, last: int) -> Seeds:
         """Return the seeds `first` to `last`, that one left out: what a piece of work carries."""
-        r, limit, c, near = self.prepared.seeds
+        r, limit, par_s, c, near = self.prepared.seeds
         T, rows = c.n.shape[1], slice(first, last)
         start = c.start[first * T : last * T + 1]
         entry = slice(int(start[0]), int(start[-1]))
@@ -267,7 +270,7 @@ class PrivacyTest:
             c.M[rows],
             c.user[rows],
         )
-        return Seeds(r[rows], limit[rows], part, near[rows])
+        return Seeds(r[rows], limit[rows], par_s[rows], part, near[rows])
 
     def of(self, seeds: Seeds) -> "PrivacyTest":
         """Return the test of these seeds, numbered from 0; the others stay those whom no fake may be close to."""
@@ -533,13 +536,14 @@ def _prepare(
     else:
         strangers = _kernels.no_counts(0, 0, of_day.T)
     strangers, near = _in_order(strangers, counts)
-    limit = np.full(len(r), min(par_i, r.shape[1]), dtype=np.int64)
-    if lives and of_others is not None and intersection == "set":
+    limit, most = np.full(len(r), min(par_i, r.shape[1]), dtype=np.int64), np.full(len(r), float(par_s))
+    if lives and of_others is not None:
         some = np.linspace(0, len(of_others) - 1, min(len(of_others), STRANGERS_ASKED)).astype(np.int64)
         share = HALF if of_seeds.days > 1 else FEW
-        limit = np.maximum(limit, _kernels.least_shared(counts, strangers, some, seeds.R, share))
+        places, similarity = _kernels.least_alike(counts, strangers, some, seeds.R, share, FEW)
+        limit = np.maximum(limit, places) if intersection == "set" else limit
+        most = np.maximum(most, similarity)
     rules = Rules(
-        par_s=float(par_s),
         par_d=float(par_d),
         k=int(k),
         min_sim=float(min_sim or 0),
@@ -550,7 +554,7 @@ def _prepare(
     )
     nobody = _kernels.no_counts(0, 0, of_day.T)
     visitors = _kernels.invert(counts, seeds.R) if against == "all" else _kernels.invert(nobody, 0)
-    prepared = Prepared(rules, clock, Seeds(r, limit, counts, near), strangers, visitors, seeds.R)
+    prepared = Prepared(rules, clock, Seeds(r, limit, most, counts, near), strangers, visitors, seeds.R)
     if against == "all":
         mostly = _quantile_by_user(_kernels.strangers(prepared), strangers)
         prepared = prepared._replace(rules=rules._replace(quantile=mostly))

@@ -40,6 +40,10 @@ CROSSED = (
     "some seeds cross the ways of nearly all strangers, as taxis do: a fake of theirs shares places with them, at most "
     "as many as the twentieth of the strangers who share least."
 )
+ALIKE = (
+    "nearly all strangers are more similar to some seeds than `par_s` allows, as where a dozen places are the whole map: "
+    "a fake of theirs is no more similar to them than the twentieth of the strangers who are least so."
+)
 
 
 @public
@@ -394,6 +398,7 @@ def _gathered(
     attempts[roles.seed_rows[people.rows[people.rows >= 0]]] = tries[owner]
     verdicts = Verdicts.joined([m.verdicts for m in blocks]).select(order[lives])
     crossed = people.days == 1 and settings.intersection == "set" and bool((verdicts.shared > settings.par_i).any())
+    alike = settings.name == "product" and bool((verdicts.sim > settings.par_s).any())
     return Fakes(
         r=fakes,
         seed=seed,
@@ -408,7 +413,7 @@ def _gathered(
         preset=settings,
         kappa=learnt.classes.kappa,
         laboratory=laboratory,
-        notes=(*roles.notes, *([ONE_CLASS] * (learnt.classes.kappa < 2)), *([CROSSED] * crossed)),
+        notes=(*roles.notes, *([ONE_CLASS] * (learnt.classes.kappa < 2)), *([CROSSED] * crossed), *([ALIKE] * alike)),
         published=np.zeros(len(fakes), dtype=bool),
         seed_rows=roles.seed_rows,
         weekend=_weekend(traces, people, seed, day),
