@@ -650,7 +650,7 @@ def test_a_dozen_doors_give_fakes_no_nearer_to_their_seeds_than_strangers_are(da
     log = ew.Traces(
         r.reshape(-1, 24), ew.Locations(n=12), users=np.repeat(np.arange(people), days), dates=dates, step_minutes=60
     )
-    fakes = ew.generate_fakes(log, kappa=1, rng=lab(14))
+    fakes = ew.generate_fakes(log, rng=lab(14))
     assert fakes.people >= 0.9 * len(np.unique(log.user[fakes.seed_rows]))
     assert any("a dozen places are the whole map" in note for note in fakes.notes)
     seeds = np.unique(log.user[fakes.seed_rows])

@@ -41,8 +41,8 @@ CROSSED = (
     "as many as the twentieth of the strangers who share least."
 )
 ALIKE = (
-    "nearly all strangers are more similar to some seeds than `par_s` allows, as where a dozen places are the whole map: "
-    "a fake of theirs is no more similar to them than the twentieth of the strangers who are least so."
+    "nearly all strangers are more similar to some seeds than `par_s` allows, as where a dozen places are the whole "
+    "map: a fake of theirs is no more similar to them than the twentieth of the strangers who are least so."
 )
 
 
