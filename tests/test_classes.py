@@ -304,6 +304,11 @@ def test_numbers_tried_are_few_and_end_where_the_score_has_fallen(monkeypatch):
     assert room.number_of_classes(None, [None], 2000, 0) == 8
     assert max(views.tried) == 12
 
+    # however long it rises: no more than one class to five of the places that are looked at
+    views = Scores(lambda k: k)
+    assert room.number_of_classes(None, [None], 8000, 0) == 642
+    assert max(views.tried) == 642
+
 
 def test_classes_of_a_large_map_are_learnt_from_some_of_its_places(town, monkeypatch):
     traces = town.traces

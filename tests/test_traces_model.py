@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import elsewhere as ew
-from elsewhere.traces.model import Evidence, apart
+from elsewhere.traces.model import Evidence, apart, arrivals, distinct
 
 THREE = ew.Locations(n=3)
 LAT, LON = st.floats(-90, 90), st.floats(-180, 180)
@@ -377,3 +377,18 @@ def test_a_dated_row_is_at_most_a_day():
 )
 def test_how_two_maps_differ_is_told_in_counts(model, here, words):
     assert apart(model, here) == words
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.lists(st.integers(-1, 4), min_size=4, max_size=4)), min_size=1))
+def test_visitors_are_the_users_who_are_ever_there(rows):
+    rows.append((0, [0, 0, 0, 0]))
+    r, user = np.array([places for _, places in rows]), [who for who, _ in rows]
+    visitors = ew.Traces(r, ew.Locations(n=5), users=user).visitors()
+    assert visitors.tolist() == [len({who for who, places in rows if place in places}) for place in range(5)]
+
+    begun = set(zip(*(at.tolist() for at in arrivals(r)), strict=True))
+    expected = {
+        (i, t) for i, row in enumerate(r.tolist()) for t in range(4) if row[t] >= 0 and (t == 0 or row[t] != row[t - 1])
+    }
+    assert begun == expected
+    assert distinct(r).tolist() == sorted(set(r.ravel().tolist()))

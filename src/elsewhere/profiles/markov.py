@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elsewhere.errors import InvalidParameter, InvalidTraces, UnknownUser, require_choice, require_whole
-from elsewhere.traces.model import Evidence, Floats, Ints, Periods, Places, Traces
+from elsewhere.traces.model import Evidence, Floats, Ints, Periods, Places, Traces, distinct
 
 Counts = NDArray[Any]  # int64; float64 where a profile is a posterior mean (E4)
 MISSING = ("refuse", "skip", "gibbs")
@@ -249,7 +249,7 @@ def _check_made_by_hand(u: Profiles) -> None:
         if np.any(index < 0) or np.any(index >= bound):
             raise InvalidTraces(f"`{name}` of a profile holds a number out of range.", code="E_INDEX")
     owner = np.repeat(np.arange(len(u)), size)
-    if len(np.unique(owner * u.R + u.support)) != len(owner):
+    if len(distinct(owner * u.R + u.support)) != len(owner):
         raise InvalidTraces("`support` of a profile must name each place once.", code="E_INDEX")
     for name, counts in (("visits", u.visit_count), ("count", u.move_count)):
         if not np.all(np.isfinite(counts)) or np.any(counts < 0):
@@ -580,7 +580,7 @@ def split_r_hat(values: Floats) -> float:
 def _made(r: Places, R: int) -> Ints:
     """Return every move that somebody is seen to make, as r R + r', sorted."""
     known = (r[:, :-1] >= 0) & (r[:, 1:] >= 0)
-    return np.unique(r[:, :-1][known].astype(np.int64) * R + r[:, 1:][known])
+    return distinct(r[:, :-1][known].astype(np.int64) * R + r[:, 1:][known])
 
 
 def _feasible(visited: Ints, moves: Ints, R: int) -> Moves:

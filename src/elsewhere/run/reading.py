@@ -174,10 +174,12 @@ def with_joined(traces: "Traces", cells: int | None = None) -> "Traces":
     """
     import numpy as np
 
+    from elsewhere.traces.model import arrivals, distinct
     from elsewhere.traces.places import share_places
 
     whole = np.all(traces.r >= 0, axis=1)
-    pairs = np.unique(traces.r[whole].astype(np.int64) * traces.U + traces.user[whole, None])
+    row, slot = arrivals(traces.r[whole])
+    pairs = distinct(traces.r[whole][row, slot].astype(np.int64) * traces.U + traces.user[whole][row])
     most = traces.R if cells is None else cells
     fewer, becomes = share_places(traces.locations, pairs // traces.U, pairs % traces.U, cells=most)
     return traces.on(fewer, np.where(traces.r >= 0, becomes[traces.r], -1))

@@ -348,12 +348,13 @@ def number_of_classes(graph: LocationGraph, halves: Sequence[NDArray[np.bool_]],
     halves
         Each marks the users, by number, of one half; all others are the other.
     most
-        The largest number to try.
+        The largest number to try; of a large map, no more than one class to five of the places that are looked at.
     entropy
         Starts k-means.
 
     """
     views = [view for half in halves for view in _views(graph, half, entropy)]
+    most = min(most, PLACES_LOOKED_AT // 3 // TO_A_CLASS)  # of the places looked at, as of all places
     scores: dict[int, float] = {}
     sure = False
     for kappa in ladder(most):

@@ -163,7 +163,7 @@ def roles(profiles: Profiles) -> Floats:
 
 
 DENSE_LIMIT = 10_000  # places with an edge; above, w alone would need more than 800 MB
-FEW_PLACES = 4_096  # with an edge, up to which w is made for sums over it; it takes 134 MB
+FEW_PLACES = 4_096  # with an edge, up to which w of few people is made for sums over it; it takes 134 MB
 FEW_USERS = 4_096  # all their similarities take 134 MB
 STACKED = 2_000_000  # sums that are looked at at once
 PAIRS = 200_000  # ordered pairs of users that are all looked at; of more, about as many are drawn
@@ -315,18 +315,19 @@ class LocationGraph:
         """
         Return the sums of the weights between classes (kappa, kappa); `label` numbers the class of each visited place.
 
-        The same as sums over `w_visited`, of which on a map of many places nothing is made.
+        The same as sums over `w_visited`, which is made of few people on a map of few places alone.
         """
         kappa = int(label.max()) + 1
-        if len(label) <= FEW_PLACES:
+        few = self._profiles if self._edges is None else None  # people, whose similarities make w
+        if few is not None and len(label) <= FEW_PLACES:
             order, size = np.argsort(label, kind="stable"), np.bincount(label, minlength=kappa)
             rows = np.add.reduceat(self.w_visited[np.ix_(order, order)], np.cumsum(size) - size, axis=0)
             return _symmetric(np.add.reduceat(rows, np.cumsum(size) - size, axis=1))
         of_place = np.full(self.R, -1)
         of_place[self.visited] = label
         out = np.zeros((kappa, kappa))
-        if self._profiles is not None and self._edges is None:
-            _add_similarities(out, ranked(self._profiles), of_place)
+        if few is not None:
+            _add_similarities(out, ranked(few), of_place)
         for stacked in self._stacked:
             stacked.add_to(out, of_place)
         if self._edges is not None:

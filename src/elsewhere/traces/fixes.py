@@ -377,10 +377,9 @@ def reduced(fixes: Fixes, width: int, metres: float, box: Box | None) -> Fixes:
     )
     order = np.lexsort((second, slot))
     last = order[np.flatnonzero(np.append(np.diff(slot[order]), 1))]
-    rows = np.union1d(first, last)
-    weight = np.zeros(len(rows), dtype=np.int64)
-    weight[np.searchsorted(rows, first)] = count
-    return replace(fixes.select(rows), count=weight)
+    stays, weight = np.zeros(len(fixes), dtype=bool), np.zeros(len(fixes), dtype=np.int64)
+    stays[first], stays[last], weight[first] = True, True, count
+    return replace(fixes.select(stays), count=weight[stays])
 
 
 def _in_order(fixes: Fixes) -> tuple[Fixes, dict[str, int]]:

@@ -543,7 +543,7 @@ def towns(user: Ints, slot: Ints, cell: Ints, x: Floats) -> Mask:
     new = np.ones(len(user), dtype=bool)
     new[1:] = (np.diff(user) != 0) | (np.diff(slot) != 0) | (np.diff(cell) != 0)
     user, cell = user[new], cell[new]
-    everybody = np.unique(user)
+    everybody = np.flatnonzero(np.bincount(user))
     part = 1 / np.bincount(user)[user] / len(everybody)
     share = np.bincount(cell, part, minlength=n)
     from scipy.spatial import cKDTree

@@ -21,6 +21,8 @@ from elsewhere.traces.model import (
     Ints,
     Locations,
     Mask,
+    arrivals,
+    distinct,
     in_space,
     nearest_places,
     on_globe,
@@ -379,9 +381,9 @@ def place_visitors(r: Ints, user: Ints) -> tuple[Ints, Ints]:
     """
     whole = np.all(r >= 0, axis=1)
     rows = np.flatnonzero(whole) if len(np.unique(user[whole])) >= MANY_ENOUGH else np.arange(len(r))
-    at, slot = np.nonzero(r[rows] >= 0)
+    at, slot = arrivals(r[rows])
     n = int(user.max()) + 1
-    pairs = np.unique(r[rows][at, slot] * n + user[rows][at])
+    pairs = distinct(r[rows[at], slot] * n + user[rows[at]])
     return pairs // n, pairs % n
 
 

@@ -44,7 +44,7 @@ from elsewhere.evaluation.attacks.finding import (
 from elsewhere.evaluation.attacks.grams import Grams
 from elsewhere.evaluation.attacks.inputs import AttackInputs, People
 from elsewhere.scale import one_thread
-from elsewhere.traces.model import Floats, Ints, Locations
+from elsewhere.traces.model import Floats, Ints, Locations, distinct
 
 STAYS = (1, 2, 4, 8, 16, 32)  # slots: a stay is at most as long, and longer than the one before
 PARTS = 6
@@ -314,7 +314,7 @@ def _key(a: Ints, b: Ints, c: Ints, R: int) -> Ints:
 
 def _known_ways(reference: Grams) -> Ints:
     a, b, c, _ = _triples(stays_of(reference.people.r))
-    return np.unique(_key(a, b, c, reference.R))
+    return distinct(_key(a, b, c, reference.R))
 
 
 BAR = 0.60

@@ -16,7 +16,7 @@ from elsewhere.errors import InvalidParameter
 from elsewhere.evaluation.attacks.inputs import number_within
 from elsewhere.profiles.aggregate import AggregateModel, aggregate
 from elsewhere.profiles.markov import Profiles, count
-from elsewhere.traces.model import Floats, Ints, Locations, Places
+from elsewhere.traces.model import Floats, Ints, Locations, Places, distinct
 
 NEVER = 0.1  # visits that a place without any is given before a KL divergence (E64)
 
@@ -268,7 +268,7 @@ def move_weights(profiles: Profiles) -> Floats:
 def _blocks(real: AggregateModel, other: AggregateModel, rows: Ints) -> Iterator[tuple[Ints, Ints]]:
     """Yield rows in blocks, each with every place that either model has seen a move to from them."""
     R = real.R
-    step = np.unique(np.concatenate([m.sums.key % (R * R) for m in (real, other)]))
+    step = distinct(np.concatenate([m.sums.key % (R * R) for m in (real, other)]))
     start = np.searchsorted(step // R, np.arange(R + 1))
     for i in range(0, len(rows), ROWS):
         block = rows[i : i + ROWS]

@@ -40,7 +40,7 @@ from elsewhere.synthesis.walk._walk_kernels import (
     pulls_by_length,
 )
 from elsewhere.synthesis.walk.habits import FEW_PLACES, ONWARD, Habits, ground_of, slots, step_row
-from elsewhere.traces.model import Floats, Ints, Locations, hold_places
+from elsewhere.traces.model import Floats, Ints, Locations, distinct, hold_places
 
 RIDGE, RIDGE_MOVING, RIDGE_PLACE = 1.0, 0.3, 4.0
 FIRST = 5.0  # visits of the smoothing of the first place
@@ -118,7 +118,7 @@ def _shared(what: NDArray[np.integer], who: NDArray[np.integer], n: int, m_min: 
         return np.ones(n, dtype=bool)
     _, user = np.unique(who, return_inverse=True)
     users = max(int(user.max(initial=0)), 0) + 1
-    return np.bincount(np.unique(what.astype(np.int64) * users + user) // users, minlength=n) >= m_min
+    return np.bincount(distinct(what.astype(np.int64) * users + user) // users, minlength=n) >= m_min
 
 
 def _shared_by(what: Ints, who: NDArray[np.integer], m_min: int) -> NDArray[np.bool_]:

@@ -53,7 +53,7 @@ from elsewhere.synthesis.walk._lives_kernels import (
     replay,
     table_size,
 )
-from elsewhere.traces.model import Floats, Ints, Locations, Places
+from elsewhere.traces.model import Floats, Ints, Locations, Places, distinct
 
 NIGHT, OFFICE = (0, 360), (540, 1020)  # minutes of the day
 EDGES = (0, 420, 600, 840, 1020, 1200)  # where parts of the day begin
@@ -273,7 +273,7 @@ class _Days:
     def moves(self) -> tuple[Ints, Ints]:
         """Return moves a * P + b, and how many people make each."""
         row, t = np.nonzero(self.r[:, 1:] != self.r[:, :-1])
-        key = np.unique((self.r[row, t] * self.P + self.r[row, t + 1]) * self.people + self.who[row]) // self.people
+        key = distinct((self.r[row, t] * self.P + self.r[row, t + 1]) * self.people + self.who[row]) // self.people
         return np.unique(key, return_counts=True)
 
     def stays(self) -> Stays:
@@ -296,7 +296,7 @@ class _Days:
 
     def people_at(self, place: Ints, who: Ints) -> Ints:
         """Return (P,) how many people have such a place."""
-        return np.bincount(np.unique(place * self.people + who) // self.people, minlength=self.P)
+        return np.bincount(distinct(place * self.people + who) // self.people, minlength=self.P)
 
     def carried(self) -> Ints:
         """
@@ -478,7 +478,7 @@ def _rates(
     np.add.at(here, cell, 1)
     np.add.at(leaving, cell, left)
     flat, many = np.ravel_multi_index(cell[:3], shape[:3]), int(person.max()) + 1
-    people = np.bincount(np.unique(flat * many + person) // many, minlength=int(np.prod(shape[:3])))
+    people = np.bincount(distinct(flat * many + person) // many, minlength=int(np.prod(shape[:3])))
     few = people.reshape(shape[:3]) < m_min
     all_here, all_gone = here.sum(axis=0), leaving.sum(axis=0)  # role, hour, dwell
     usual = all_gone.sum(axis=2) / (all_here.sum(axis=2) + 1e-9)
@@ -623,7 +623,7 @@ def _places(days: _Days, law: Law, rng: np.random.Generator) -> Law:
     """Return the law with everything that says where: other places, and what trips pass through."""
     other = days.role == OTHER
     part = days.part[days.start]
-    key = np.unique((part[other] * days.P + days.place[other]) * days.people + days.of[other]) // days.people
+    key = distinct((part[other] * days.P + days.place[other]) * days.people + days.of[other]) // days.people
     visitors = np.bincount(key, minlength=PARTS * days.P).reshape(PARTS, days.P)
     total = days.people_at(days.place[other], days.of[other])
     popular = np.where(visitors >= days.m_min, visitors, 0) + 0.1 * np.where(total >= days.m_min, total, 0)
