@@ -103,7 +103,7 @@ def test_folders_of_one_file_per_person(tmp_path):
 
         assert traces.labels == ("ann", "bob")
         assert np.array_equal(traces.r[0], traces.r[1])
-        assert "1 files of the folder were not read: they are of another format" in counted.notes
+        assert "not read, being of another format: 1 file of the folder" in counted.notes
 
 
 def test_geolife_and_takeout_folders_name_users_by_folder(tmp_path):

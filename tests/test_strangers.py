@@ -2,6 +2,7 @@
 
 import datetime as dt
 import io
+import json
 import shlex
 import sys
 import zipfile
@@ -173,7 +174,7 @@ def test_files_of_one_person_each_without_names(tmp_path, expected, what):
     assert np.allclose(sorted(traces.locations.lat), sorted(expected.locations.lat), atol=1e-3)
     assert traces.locations.lon.max() < -120
     assert any("lat=#" in note and "lon=#" in note for note in counted.notes)
-    assert any("1 files of the folder were not read" in note for note in counted.notes)
+    assert any("not read, being of another format: 1 file of the folder" in note for note in counted.notes)
 
 
 def test_a_user_without_a_name_is_the_first_column_or_the_only_words(tmp_path, expected):
@@ -915,3 +916,129 @@ def test_coordinates_of_venues_and_badges_are_known_by_name():
         "place",
     }
     assert roles_of(("Badge", "Time", "Location"), None)["user"] == "Badge"
+
+
+# shapes of public data sets
+
+
+def test_lines_of_a_title_before_the_names_are_not_read(tmp_path, expected):
+    title = "Export of the study 2013\ncreated 2013-06-01;by a program\n\n"
+    for head in (title, "Mobility study, Lausanne\n", "a,b\n\n", "Report;;;;\n"):
+        traces, counted = read(put(tmp_path / "a.csv", head + HEAD + lines(ISO)), tz="UTC")
+        assert traces.r.tolist() == expected.r.tolist()
+        assert any("a title was not read" in note for note in counted.notes)
+    # a table whose rows are as wide as its first line has no title, whatever stands in it
+    code, message = refused(put(tmp_path / "b.csv", "a,b,c,d\n" + HEAD + lines(ISO)))
+    assert code == "E_COLUMN"
+    assert "columns seen: 'a', 'b', 'c', 'd'" in message
+
+
+def test_a_title_in_a_spreadsheet(tmp_path, expected):
+    pytest.importorskip("python_calamine")
+    rows = [["Export of the study"], ["created", "2013-06-01"], [], ["uid", "datetime", "lat", "lng", "remark"]]
+    rows += [["ann", t, lat, lon, ""] for t, lat, lon in POINTS]
+    traces, counted = read(put(tmp_path / "a.xlsx", workbook(rows)), tz="UTC")
+    assert traces.r.tolist() == expected.r.tolist()
+    assert any("a title was not read: 3 lines" in note for note in counted.notes)
+
+
+def test_the_recorder_of_owntracks_has_a_folder_for_each_user(tmp_path, expected):
+    # two letters are left of a name in `tid`: ann and ana would be one
+    for user in ("ann", "ana"):
+        text = "".join(
+            f'{t:%Y-%m-%dT%H:%M:%SZ}\t*                 \t{{"_type":"location","tid":"an","tst":{int(t.timestamp())},'
+            f'"lat":{lat},"lon":{lon}}}\n'
+            for t, lat, lon in POINTS
+        )
+        put(tmp_path / "rec" / user / "phone" / "2013-04.rec", text)
+    traces, _ = read(tmp_path / "rec", tz="UTC")
+    assert traces.labels == ("ana", "ann")
+    assert traces.r.tolist() == expected.r.tolist() * 2
+
+
+def test_any_table_beside_that_has_all_ids_tells_where_places_are(tmp_path):
+    spot = {(lat, lon): f"S{i}" for i, (lat, lon) in enumerate(sorted({p[1:] for p in POINTS}))}
+    calls = "".join(f"{u},{t:%Y-%m-%d %H:%M:%S},{spot[lat, lon]}\n" for u in (3, 7) for t, lat, lon in POINTS)
+    put(tmp_path / "d4d" / "SET2_P01.CSV", calls)
+    sites = "site_id,arr_id,lon,lat\n" + "".join(f"{name},1,{lon},{lat}\n" for (lat, lon), name in spot.items())
+    put(tmp_path / "d4d" / "SITE_ARR_LONLAT.CSV", sites)
+    put(tmp_path / "d4d" / "A_LONLAT.CSV", sites.replace("S0", "S9"))  # not of these calls
+    traces, counted = read(tmp_path / "d4d" / "SET2_P01.CSV", tz="UTC")
+    assert sorted(traces.locations.lat) == sorted(lat for lat, _ in spot)
+    assert "places are where SITE_ARR_LONLAT.CSV says" in counted.notes
+
+
+def test_files_of_times_and_access_points(tmp_path, expected):
+    for user in ("00aabb", "11ccdd"):
+        text = "".join(f"{int(t.timestamp())}\tBldg{round(lat * 1e4) % 97}AP1\n" for t, lat, _ in POINTS)
+        put(tmp_path / "syslog" / f"{user}.mv", text)
+    traces, counted = read(tmp_path / "syslog", tz="UTC")
+    assert traces.labels == ("00aabb", "11ccdd")
+    assert traces.R == expected.R
+    assert any("user=the file's name, place=#2" in note for note in counted.notes)
+
+
+def test_an_access_point_and_the_address_of_a_device(tmp_path):
+    form = "{t:%Y-%m-%d %H:%M:%S},{user},B{lat}-AP,-60\n"
+    traces, counted = read(put(tmp_path / "a.csv", "timestamp,client_mac,ap_name,rssi\n" + lines(form)))
+    assert traces.labels == ("ann",)
+    assert traces.R == 2
+    assert any("'ap_name' was read as the place" in note for note in counted.notes)
+
+
+ENDS = "{user},{t:%Y-%m-%d %H:%M:%S},{lon},{lat},{t:%Y-%m-%d %H:%M:%S},{lon},{lat}\n"
+OTHER_ENDS = {
+    "BerlinMOD": "Moid,Tstart,Xstart,Ystart,Tend,Xend,Yend\n" + lines(ENDS),
+    "a smart card": "CARD_ID,TAP_IN_TIME,TAP_IN_LON,TAP_IN_LAT,TAP_OUT_TIME,TAP_OUT_LON,TAP_OUT_LAT\n" + lines(ENDS),
+    "entries and exits": "card number,entry time,entry lon,entry lat,exit time,exit lon,exit lat\n" + lines(ENDS),
+}
+
+
+@pytest.mark.parametrize("what", OTHER_ENDS)
+def test_ends_of_trips_under_other_names(tmp_path, expected, what):
+    traces, counted = read(put(tmp_path / "a.csv", OTHER_ENDS[what]), tz="UTC")
+    assert traces.labels == ("ann",)
+    assert traces.r.tolist() == expected.r.tolist()
+    assert any("each row is a trip" in note for note in counted.notes)
+
+
+def test_trips_of_nobody_are_refused_with_the_reason(tmp_path):
+    head = "ride_id,rideable_type,started_at,start_lng,start_lat,ended_at,end_lng,end_lat,member_casual\n"
+    form = "{unix:X},classic,{t:%Y-%m-%d %H:%M:%S},{lon},{lat},{t:%Y-%m-%d %H:%M:%S},{lon},{lat},member\n"
+    code, message = refused(put(tmp_path / "a.csv", head + lines(form)))
+    assert code == "E_COLUMN"
+    assert "no column tells who made it" in message
+    assert "user=NAME" in message
+    assert "user=ride" not in message
+
+
+@pytest.mark.parametrize("ids", [False, True])
+def test_a_matrix_of_cells_without_names(tmp_path, ids):
+    rng = np.random.default_rng(3)
+    cells = rng.integers(0, 9, (5, 48))
+    text = "".join((f"p{i}," if ids else "") + ",".join(map(str, row)) + "\n" for i, row in enumerate(cells))
+    traces, counted = read(put(tmp_path / "a.csv", text))
+    assert traces.labels == (tuple(f"p{i}" for i in range(5)) if ids else tuple("12345"))
+    assert traces.step_minutes == 30
+    assert traces.r.tolist() == cells.tolist()
+    assert any("48 columns without names were read as its slots" in note for note in counted.notes)
+    _, message = refused(put(tmp_path / "b.csv", "".join(",".join(map(str, row[:41])) + "\n" for row in cells)))
+    assert "columns seen: #1 to #41 whole numbers; " in message
+
+
+def test_a_list_of_positions_in_each_record_of_a_person(tmp_path, expected):
+    track = [{"lat": lat, "lng": lon, "timestamp": int(t.timestamp() * 1000)} for t, lat, lon in POINTS]
+    people = [{"id": "ann", "tags": [{"a": 1}], "locations": track}, {"id": "bob", "locations": track}]
+    traces, _ = read(put(tmp_path / "a.json", json.dumps(people)), tz="UTC")
+    assert traces.labels == ("ann", "bob")
+    assert traces.r.tolist() == expected.r.tolist() * 2
+
+
+def test_parts_of_the_day_in_words_are_named_in_the_refusal(tmp_path):
+    text = "person,day,part,place\n" + "".join(
+        f"{u},{d},{part},p{u}\n" for u in range(3) for d in (1, 2) for part in ("night", "day")
+    )
+    code, message = refused(put(tmp_path / "a.csv", text))
+    assert code == "E_COLUMN"
+    assert "no column for time" in message
+    assert "if 'part' is a part of the day, number its parts from 0 and give it as slot" in message

@@ -9,7 +9,7 @@ import re
 import shlex
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,7 +22,8 @@ SYNONYMS = {
     "user": "uid userid user userindex personid person individualid individual agentid agent deviceid device "
     "participantid participant subjectid subject respondentid respondent memberid member customerid customer clientid "
     "client subscriberid subscriber msisdn imsi imei callerid caller callingnumber calling phoneid phonenumber phone "
-    "mobileid accountid account cardid card badgeid badge badgenumber "
+    "mobileid accountid account cardid card cardnumber badgeid badge badgenumber employeeid employee studentid student "
+    "passengerid passenger riderid rider clientmac macaddress mac moid "
     "taxiid taxi cabid cab vehicleid vehicle driverid driver carid car busid "
     "bikeid mmsi medallion individuallocalidentifier taglocalidentifier animalid objectid trajid advertiserid "
     "deviceaid maid caid cuebiqid adid aaid idfa "
@@ -82,14 +83,36 @@ SPANS = (
     "de a",
 )
 # the two ends of a trip, as words in the names of columns, and words that say nothing beside them
-BEGINS = frozenset(["start", "started", "origin", "orig", "from", "pickup", "pu", "departure", "source"])
-FINISHES = frozenset(["end", "ended", "stop", "destination", "dest", "to", "dropoff", "do", "arrival", "target"])
+BEGINS = frozenset(
+    ["start", "started", "origin", "orig", "from", "pickup", "pu", "departure", "source", "entry", "boarding", "tapin"]
+)
+FINISHES = frozenset(
+    [
+        "end",
+        "ended",
+        "stop",
+        "destination",
+        "dest",
+        "to",
+        "dropoff",
+        "do",
+        "arrival",
+        "target",
+        "exit",
+        "alighting",
+        "tapout",
+    ]
+)
+ONE_WORD = (
+    re.compile(r"(?i)(pick|drop|tap)[ _-](up|off|in|out)"),
+    re.compile(r"(?i)(?<![a-z])(t|x|y|lat|lon)(start|end)"),
+)
 BESIDE = frozenset(["station", "stop", "trip", "tpep", "lpep", "point", "centroid", "community"])
 AT_ITS_END = {"time": "end_time", "lat": "end_lat", "lon": "end_lon", "place": "end_place"}
 # places under names that mean other things too: where nothing else tells where somebody is
 PLACES_ALONE = (
-    "accesspoint accesspointid ap apid door doorid gate gateid room roomid reader readerid area areaid district "
-    "districtid stadtteil bezirk"
+    "accesspoint accesspointid accesspointname ap apid apname door doorid gate gateid room roomid reader readerid area "
+    "areaid district districtid stadtteil bezirk"
 )
 # metres of a projection, by name or by size
 PROJECTED = frozenset(["easting", "northing", "eastings", "northings", "utmx", "utmy", "rechtswert", "hochwert"])
@@ -103,6 +126,7 @@ MOST_SHOWN = 40
 WIDE = "slot "  # and a number: the role of a column that is one slot of a day
 MOST_SLOTS = 1440  # of a day
 FEWEST_WIDE = 12  # columns that are believed to be the slots of a day
+WHOLE_DAYS = (24, 48, 72, 96, 144, 288, 1440)  # numbers of slots that are a whole day
 TIME_ROLES, PLACE_ROLES = ("time", "utc", "local", "date", "arrived"), ("lat", "geometry", "place", "x")
 NAME = re.compile(r"(?=.{1,40}$)[^\W\d][\w .:/()#%°\-]*")
 PAIR_OF_NUMBERS = r"^\s*[\[(]?\s*(?P<a>[+-]?\d{1,3}\.\d+)\s*(?:,|;|\s)\s*(?P<b>[+-]?\d{1,3}\.\d+)\s*[\])]?\s*$"
@@ -314,6 +338,11 @@ def meaning_of(
         return Meaning(roles, tuple(notes), kinds, shown=labels)
     if len(names) == 3 and not requested and set(kinds.values()) <= {"whole numbers", "0 or 1"} and kinds:
         return Meaning(dict(zip(("user", "slot", "place"), names, strict=True)), (), kinds, True, labels)
+    if not requested and (unnamed := _unnamed_slots(names, kinds)):
+        whose = {"user": names[0]} if len(unnamed) < len(names) else {}
+        note = f"each row is a day: {len(unnamed)} columns without names were read as its slots"
+        note += "" if whose else ", and each row as another person's"
+        return Meaning(whose | {f"{WIDE}{i}": name for i, name in enumerate(unnamed)}, (note,), kinds, shown=labels)
     guesses = {role: name for role, name in guessed(names, records, kinds, requested).items() if role not in requested}
     if guesses:
         note = ", ".join(f"{role}={name}" for role, name in guesses.items())
@@ -418,6 +447,15 @@ def wide_slots(names: Sequence[str], roles: Mapping[str, str]) -> list[str]:
     return slots if len(slots) >= FEWEST_WIDE and not others else []
 
 
+def _unnamed_slots(names: Sequence[str], kinds: Mapping[str, str]) -> Sequence[str]:
+    """Return the columns without names that are the slots of a whole day: all alike, perhaps behind one of ids."""
+    for slots in (names, names[1:]):
+        held = {kinds.get(name) for name in slots}
+        if len(slots) in WHOLE_DAYS and (held <= {"whole numbers", "0 or 1"} or held == {"words"}):
+            return slots
+    return ()
+
+
 def trip_roles(names: Sequence[str], roles: Mapping[str, str]) -> dict[str, str]:
     """
     Return the roles of a table of trips, empty where it is none: both ends have a time, and a position or a place.
@@ -432,7 +470,7 @@ def trip_roles(names: Sequence[str], roles: Mapping[str, str]) -> dict[str, str]
     """
     ends: tuple[dict[str, str], dict[str, str]] = ({}, {})
     for name in names:
-        one = re.sub(r"(?i)(pick|drop)[ _-](up|off)", r"\1\2", name)
+        one = ONE_WORD[1].sub(r"\1_\2", ONE_WORD[0].sub(r"\1\2", name))
         words = [word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+", one)]
         sides = [side for side, side_words in enumerate((BEGINS, FINISHES)) if side_words & {*words}]
         if len(sides) != 1:
@@ -441,6 +479,7 @@ def trip_roles(names: Sequence[str], roles: Mapping[str, str]) -> dict[str, str]
         stems = ("".join(rest), "".join(word for word in rest if word not in BESIDE))
         role = next((r for r in AT_ITS_END for word in stems if word in SYNONYMS[r].split()), None)
         role = "time" if stems[0] == "at" else "place" if {*stems} & {*PLACES_ALONE.split()} else role
+        role = {"x": "lon", "y": "lat"}.get(stems[0], role)
         if role is not None:
             ends[sides[0]].setdefault(role, name)
     for end, role in zip(ends, ("arrived", "left"), strict=True):
@@ -523,7 +562,8 @@ def guessed(
     One column of times, or one of dates and one of clock times; two columns of degrees of at least three decimals, of
     which one cannot be a latitude, or would put everybody into the sea; and as the user the first column, if its values
     repeat, or the only one of words. If none is left that could be the user, it is the file. Where nothing is a
-    position and one column is left whose values repeat, it is the place.
+    position and one column is left whose values repeat, it is the place; so is the only column beside the time, and the
+    file is the user.
     """
     column = {name: [r[i] for r in records] for i, name in enumerate(names)}
     free = [name for name in names if name not in requested.values()]
@@ -561,6 +601,8 @@ def guessed(
     rest = [name for name in free if name not in roles.values()]
     if {"user", "time"} <= roles.keys() and len(rest) == 1 and rest[0] in repeats and not {*PLACE_ROLES} & roles.keys():
         roles["place"] = rest[0]  # who, when, and one thing more that recurs, such as an antenna
+    if len(names) == 2 and not requested and "time" in roles and len(repeats) == 1:
+        roles |= {"user": FILE, "place": repeats[0]}  # when and where: nothing but the file is left to tell who
     return roles
 
 
@@ -640,6 +682,12 @@ def what_is_missing(missing: Sequence[str], names: Sequence[str], meaning: Meani
         return word
 
     labels = dict(zip(names, meaning.shown or shown_names(names), strict=False))
+    if missing == ["user"] and "end_time" in meaning.roles:
+        return (
+            "each row is a trip, and no column tells who made it; an id that every trip has of its own tells nobody's "
+            f"day, and without people nothing can be learnt; {_seen([labels.get(n, n) for n in names], {})}; if one is "
+            "the id of a person, a vehicle or a card, give `columns` user=NAME."
+        )
     words = [likely(role) for role in missing]
     example, projected = _quoted(",".join(words)), ""
     if {"lat", "lon"} <= set(missing):
@@ -650,6 +698,10 @@ def what_is_missing(missing: Sequence[str], names: Sequence[str], meaning: Meani
             which = ", ".join(repr(labels.get(n, n)) for n in metres)
             projected = f"{which} are no degrees; metres of a map? Convert them to latitude and longitude (EPSG:4326); "
     also = ", or user=file if each file is one person" if "user" in missing else ""
+    spoken = [n for n in free if meaning.kinds.get(n) == "words"]
+    if "time" in missing and len(spoken) == 1 and headed:
+        part = labels.get(spoken[0], spoken[0])
+        also += f"; if {part!r} is a part of the day, number its parts from 0 and give it as slot"
     if "lat" in missing:
         also += f", or place={labels.get(meaning.roles['category'], 'NAME') if 'category' in meaning.roles else 'NAME'}"
     no_names = "" if headed else "the first line holds data, no names; "
@@ -669,5 +721,11 @@ def _decoded(names: Sequence[str]) -> str:
 
 
 def _seen(names: Sequence[str], kinds: Mapping[str, str]) -> str:
-    words = [f"{n} {kinds[n]}" if n in kinds else repr(n) for n in names[:MOST_SHOWN] if n != FILE]
-    return f"columns seen: {', '.join(words)}{' ...' if len(names) > MOST_SHOWN else ''}"
+    words: list[str] = []
+    for kind, run in groupby((n for n in names if n != FILE), key=lambda n: kinds.get(n, "")):
+        alike = list(run)
+        if kind and len(alike) >= FEWEST_WIDE:
+            words.append(f"{alike[0]} to {alike[-1]} {kind}")
+        else:
+            words += [f"{n} {kind}" if kind else repr(n) for n in alike]
+    return f"columns seen: {', '.join(words[:MOST_SHOWN])}{' ...' if len(words) > MOST_SHOWN else ''}"

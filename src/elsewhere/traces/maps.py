@@ -48,20 +48,8 @@ from elsewhere.traces.sources import labels, numbers
 
 Box = tuple[float, float, float, float]
 TRACE_FILE = re.compile(r"(?P<before>.*?)(input[._])?traces?(\.[a-z]+)*", re.IGNORECASE)
-KINDS_OF_PLACE = (
-    "towers",
-    "cell_towers",
-    "cells",
-    "antennas",
-    "bts",
-    "sites",
-    "stations",
-    "stops",
-    "places",
-    "venues",
-    "pois",
-)
 ENDINGS = ("", ".csv", ".txt", ".csv.gz", ".txt.gz", ".parquet")
+MOST_BESIDE, LARGEST_BESIDE = 24, 1 << 26  # files beside an input, and bytes of each, that are looked into for places
 LARGEST_FILE = 1 << 28
 MOST_REGIONS = 100_000
 MAPS = ("auto", "whole")
@@ -154,7 +142,7 @@ def places_beside(source: Any, ids: tuple[str, ...] = (), encoding: str = "utf-8
     """
     Return the places in a file beside a file of traces, and that file: a_locations.csv for a_traces.csv.gz.
 
-    So is a table of towers, stations or the like, if it has a position for every one of these `ids`.
+    So is any other table there, of towers, stations or venues, if it has a position for every one of these `ids`.
     """
     if not isinstance(source, (str, PathLike)):
         return None
@@ -164,14 +152,16 @@ def places_beside(source: Any, ids: tuple[str, ...] = (), encoding: str = "utf-8
     beside = next((folder / name for name in names if (folder / name).is_file()), None)
     if beside is not None:
         return read_places(beside, encoding=encoding), beside
-    for name in (f"{word}{ending}" for word in KINDS_OF_PLACE for ending in ENDINGS):
-        if (folder / name).is_file() and folder / name != path:
+    others = sorted(each for each in folder.iterdir() if each.is_file() and each != path) if ids else []
+    for other in others if len(others) <= MOST_BESIDE else []:
+        tabular = other.name.lower().endswith(ENDINGS[1:]) and not other.name.startswith((".", "_"))
+        if tabular and other.stat().st_size <= LARGEST_BESIDE:
             try:
-                candidate = read_places(folder / name, encoding=encoding)
+                candidate = read_places(other, encoding=encoding)
             except ElsewhereError:
                 continue  # another kind of table
-            if ids and candidate.number is not None and {*ids} <= candidate.number.keys():
-                return candidate, folder / name
+            if candidate.number is not None and {*ids} <= candidate.number.keys():
+                return candidate, other
     return None
 
 

@@ -26,7 +26,7 @@ from elsewhere.traces.clock import (
     wall_clock,
     zone_of_all,
 )
-from elsewhere.traces.columns import AT_ITS_END, CELL, FILE, WIDE, Meaning, missing_roles, what_is_missing
+from elsewhere.traces.columns import AT_ITS_END, CELL, FILE, WHOLE_DAYS, WIDE, Meaning, missing_roles, what_is_missing
 from elsewhere.traces.fixes import SECONDS_PER_DAY, Fixes, Preparation, Slots, spoken_length
 from elsewhere.traces.maps import Map
 from elsewhere.traces.model import Floats, Ints, Locations, Mask, clock_minutes, clock_text, in_space
@@ -57,8 +57,8 @@ REASONS = {
 SAME_PLACE_KM = 1.0  # a column of places whose fixes lie farther apart names something else
 PLAIN_NUMBERS = 10_000  # place numbers below this are kept as they are, however few of them occur
 USUAL_WIDTH = 1200  # seconds of a slot where nothing tells another length
-WHOLE_DAYS = (24, 48, 72, 96, 144, 288, 1440)  # numbers of slots that are a whole day
 IN_CELL = "the cell of the grid"  # the column that names it in every row
+LINE = "user"  # the column that numbers the lines of a table without names
 LINE_SECONDS = 15  # between two points of a line, as in the taxis of Porto (ECML/PKDD 2015)
 MANY = 10_000  # rows of which most must be good for the rest to be read
 # Cyrillic and Greek letters that look like Latin ones
@@ -608,6 +608,9 @@ def long_table(table: Table, roles: Mapping[str, str]) -> tuple[Table, dict[str,
 
     slots = [roles[f"{WIDE}{i}"] for i in range(sum(role.startswith(WIDE) for role in roles))]
     n, L = table.rows, len(slots)
+    if "user" not in roles and not table.headed:
+        table = replace(table, columns={**table.columns, LINE: np.arange(1, n + 1)}, names=(*table.names, LINE))
+        roles = {**roles, "user": LINE}
     if "user" not in roles:
         raise table.refuse(
             f"{L} columns look like the slots of a day, and no column tells whose day it is; give every line an id in "

@@ -82,6 +82,11 @@ class Source:
         return len(self.raw) if self.raw is not None else self.about.st_size if self.about is not None else 0
 
     @property
+    def in_subfolder(self) -> bool:
+        """Tell whether its user is the name of a folder."""
+        return self.path is not None and self.user != _user_of(self.path)
+
+    @property
     def content(self) -> bytes:
         """Return all of its bytes."""
         return self.raw if self.raw is not None and not self.packed else self.held().raw or b""

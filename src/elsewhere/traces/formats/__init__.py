@@ -14,7 +14,7 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from elsewhere.errors import InvalidParameter, InvalidTraces, require_choice
+from elsewhere.errors import InvalidParameter, InvalidTraces, counted, require_choice
 from elsewhere.scale import each_of
 from elsewhere.traces.columns import FILE, Meaning, Roles
 from elsewhere.traces.formats.documents import (
@@ -329,9 +329,9 @@ def _each(
             yield table
         read, empty, others = read + (rows > 0), empty + (rows == 0 and not odd), others + odd
     others += len(sources) - len(chosen)
-    notes[:] = [f"{read} files were read"]
-    notes += [f"{others} files of the folder were not read: they are of another format"] if others else []
-    notes += [f"{empty} files of the folder hold no rows"] if empty else []
+    notes[:] = [f"{counted(read, 'file')} {'was' if read == 1 else 'were'} read"]
+    notes += [f"not read, being of another format: {counted(others, 'file')} of the folder"] if others else []
+    notes += [f"without rows: {counted(empty, 'file')} of the folder"] if empty else []
 
 
 def _tables_of(kind: str, source: Source, options: FileOptions, like: Any = None) -> Iterator[Table]:

@@ -31,7 +31,7 @@ from xml.parsers import expat
 import numpy as np
 
 from elsewhere.errors import InvalidTraces, MissingExtra
-from elsewhere.traces.columns import A_NUMBER, roles_of
+from elsewhere.traces.columns import A_NUMBER, missing_roles, roles_of
 from elsewhere.traces.formats.streams import read_text, without_last_line
 from elsewhere.traces.sources import (
     FileOptions,
@@ -252,15 +252,28 @@ def text_of(value: Any) -> str | None:
     return value if isinstance(value, str) else repr(value)
 
 
+def _track_in(record: dict[str, Any]) -> str | None:
+    """Return the key of the list of positions that a record holds, as one of a person may; None without."""
+    for key, value in record.items():
+        if isinstance(value, list) and value and all(isinstance(each, dict) for each in value):
+            inside = roles_of([name for name, _ in _flat(value[0])], None)
+            if {"lat", "lon"} <= inside.keys() and not missing_roles({"user": key, **inside}):
+                return key
+    return None
+
+
 def read_records(source: Source, options: FileOptions) -> Table:
-    """Return the objects of an array, or of lines, as rows."""
+    """Return the objects of an array, or of lines, as rows; of one that holds a list of positions, these."""
     columns = Columns(source.name)
     for name, item in items(source, options, ("data", "records")):
         if not isinstance(item, dict):
             if name in ("", "data", "records"):
                 raise InvalidTraces(f"{source.name} is JSON of no shape that is known.", code="E_FORMAT")
             continue
-        columns.add(item)
+        inner = _track_in(item)
+        outer = {key: value for key, value in item.items() if key != inner}
+        for each in [item] if inner is None else item[inner]:
+            columns.add(item if inner is None else {**outer, inner: each})
     arrays = columns.arrays()
     if not arrays:
         raise InvalidTraces(f"{source.name} is JSON of no shape that is known.", code="E_FORMAT")
@@ -595,8 +608,9 @@ def read_owntracks(source: Source, options: FileOptions) -> Table:
     """
     Return the locations of a file.
 
-    The user is the one of `topic` (owntracks/USER/DEVICE), else `username`, else `tid`, the first of them that every
-    location has, else the file.
+    The user is the one of `topic` (owntracks/USER/DEVICE), else `username`, else the subfolder that the file is in (as
+    the recorder keeps them), else `tid`, of which two letters are left of a name, else the file: the first of them that
+    every location has.
     """
     import pyarrow as pa
 
@@ -612,7 +626,9 @@ def read_owntracks(source: Source, options: FileOptions) -> Table:
         lon.append(number_of(item.get("lon")))
         for key in USERS:
             ids[key].append(_user(key, item.get(key)))
-    users = next((ids[key] for key in USERS if all(ids[key])), None)
+    if source.in_subfolder:
+        del ids["tid"]
+    users = next((each for each in ids.values() if all(each)), None)
     columns: dict[str, Any] = {
         "user": pa.array(users or [source.user] * len(time), pa.string()),
         "time": pa.array(time, pa.float64()),

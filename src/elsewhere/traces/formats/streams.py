@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from elsewhere.errors import InvalidTraces
+from elsewhere.errors import InvalidTraces, counted
 from elsewhere.traces.clock import times
 from elsewhere.traces.columns import A_NUMBER, COMMA_NUMBER, DATE_TIME, NOTHING, Meaning, is_known, is_number, is_time
 from elsewhere.traces.sources import (
@@ -60,6 +60,8 @@ BLOCK = 1 << 24
 PIECE = 1 << 18  # of a large text, looked at in its beginning, its middle and its end
 
 SAMPLED = 1000  # records of each piece
+
+MOST_TITLE = 20  # lines before the names of columns
 
 MOST_CONTROL = 0.1  # share of control characters above which bytes are no text
 
@@ -147,6 +149,9 @@ def dialect_of(content: bytes, name: str) -> Dialect:
     if at == len(lines):
         raise InvalidTraces(f"{name} holds comments and nothing else.", code="E_EMPTY")
     notes = []
+    if delimiter is None and (title := _title(lines, at)):
+        notes.append(f"before the names of columns, a title was not read: {counted(title, 'line')}")
+        at += title
     delimiter = delimiter or _delimiter(lines[at])
     tabs = {line.count("\t") for line in lines[at : at + SAMPLED] if line.strip()}
     if delimiter == BLANKS and len(tabs) == 1 and min(tabs) >= 2:
@@ -180,6 +185,29 @@ def dialect_of(content: bytes, name: str) -> Dialect:
         notes.append("numbers have decimal commas")
     line = lines[first].encode() if headed and first == at else b""
     return Dialect(delimiter, tuple(names), headed, skip, line, comma, rows, tuple(notes))
+
+
+def _title(lines: Sequence[str], at: int) -> int:
+    """Return how many lines stand before the names of columns: these are known, and the rows are as wide as they."""
+
+    def is_table(i: int) -> bool:
+        delimiter = _delimiter(lines[i])
+        width = len(_filled(split(lines[i], delimiter)))
+        below = [split(line, delimiter) for line in lines[i + 1 : i + 40] if line.strip()][:3]
+        fits = [width <= len(fields) <= width + 1 or len(_filled(fields)) == width for fields in below]
+        return width > 1 and len(fits) > 0 and all(fits)
+
+    if not is_table(at):
+        for i in range(at + 1, min(at + MOST_TITLE, len(lines))):
+            names = split(lines[i], _delimiter(lines[i]))
+            if sum(map(is_known, names)) >= 2 and not _is_data(names) and is_table(i):
+                return i - at
+    return 0
+
+
+def _filled(fields: Sequence[str]) -> Sequence[str]:
+    """Return the fields without empty ones at the end: a spreadsheet fills its lines up."""
+    return fields[: max((i for i, field in enumerate(fields, 1) if field), default=0)]
 
 
 def _typed(record: Sequence[str]) -> int:
