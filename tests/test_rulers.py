@@ -209,7 +209,7 @@ def test_seeds_published_as_they_are_are_found(members, strangers):
 def test_the_advantage_is_that_of_the_best_threshold(U, n, seed):
     rng = np.random.default_rng(seed)
     ratio = rng.integers(6, size=(1, U + n)).astype(float)
-    found, exchanged = membership.advantage(ratio, U, rng)
+    found, exchanged = membership.advantage(ratio, U)
     slow = max(float((ratio[0, :U] > x).mean() - (ratio[0, U:] > x).mean()) for x in range(-1, 6))
 
     assert found == pytest.approx(max(slow, 0.0))
@@ -217,10 +217,27 @@ def test_the_advantage_is_that_of_the_best_threshold(U, n, seed):
     assert exchanged.min() >= 0
 
 
+def test_two_audits_of_the_same_fakes_agree_in_whatever_order_people_come():
+    rng, U, n = np.random.default_rng(8), 70, 30
+    ratio = rng.normal(size=(2, U + n))
+    mixed = np.concatenate([rng.permutation(U), U + rng.permutation(n)])
+    (gain, by_chance), (again, as_before) = (membership.advantage(r, U) for r in (ratio, ratio[:, mixed]))
+    assert gain == pytest.approx(again, abs=1e-12)
+    assert by_chance == pytest.approx(as_before, abs=1e-12)
+    early = [membership.early_by_chance({"a": r[0], "b": r[1]}, U) for r in (ratio, ratio[:, mixed])]
+    assert early[0] == early[1]
+    seeds, holdout = rng.integers(9, size=(2, 40, 12))
+    a3 = [
+        ew.audit(seeds, holdout, seeds[::2], np.arange(0, 40, 2), attacks=["A3"], rng=np.random.default_rng(k))["A3"]
+        for k in (1, 2)
+    ]
+    assert (a3[0].main, a3[0].interval, a3[0].passed) == (a3[1].main, a3[1].interval, a3[1].passed)
+
+
 def test_exchanges_are_level_whatever_the_numbers():
     rng = np.random.default_rng(5)
     for U, n in ((140, 60), (40, 160)):
-        p = [membership.above_chance(*membership.advantage(rng.normal(size=(1, U + n)), U, rng))[1] for _ in range(25)]
+        p = [membership.above_chance(*membership.advantage(rng.normal(size=(1, U + n)), U))[1] for _ in range(25)]
 
         # uniform on (0, 1]: mean .5, deviation .29 / sqrt 25 = .058; 4 of them
         assert abs(np.mean(p) - 0.5) < 0.23
@@ -394,7 +411,7 @@ class TestFewFalseAlarms:
         beyond = 0
         for _ in range(60):
             score = self.noise(rng)
-            beyond += self.best(score) > membership.early_by_chance(score, 1400, rng)
+            beyond += self.best(score) > membership.early_by_chance(score, 1400)
         # binomial of 60 and .025 (+ that of 200 exchanges): more than 6 once in 300
         assert beyond <= 6
 
@@ -402,7 +419,7 @@ class TestFewFalseAlarms:
         rng = np.random.default_rng(2)
         score = self.noise(rng)
         score["c"][:84] += 6.0  # 6 % of the members
-        assert self.best(score) >= 0.06 > membership.early_by_chance(score, 1400, rng)
+        assert self.best(score) >= 0.06 > membership.early_by_chance(score, 1400)
 
     def test_the_threshold_is_the_higher_quantile(self):
         rng = np.random.default_rng(3)

@@ -10,7 +10,7 @@ fails is named. Nothing here is a template: without an audit nothing may be said
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from elsewhere.evaluation.attacks.audit import ON_DECOYS, in_one_sentence, named
+from elsewhere.evaluation.attacks.audit import ON_DECOYS, PROMISE, in_one_sentence, named
 from elsewhere.evaluation.attacks.finding import FOR_REVIEW, LEARNT, NOTHING, UNCLEAR, WITHIN
 from elsewhere.evaluation.uses import GOOD_FOR, NOT_FOR, ROUGH_FOR
 from elsewhere.privacy.certificate import VACUOUS
@@ -55,8 +55,6 @@ UNITS = (
     "AUC: 0.5 is guessing, 1 is certain. Bits: information about the person, 0 is none. "
     "ε: how much one person can change what is published; an auditor proves at least so much, and the bar is the claim."
 )
-# A9 asks whether the noise keeps a promise: to prove a large ε below the claim is no finding about people
-PROMISE = {NOTHING: "the promise held", LEARNT: "the promise is broken"}
 
 
 def shown(value: Any, unit: str) -> str:

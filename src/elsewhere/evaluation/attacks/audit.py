@@ -373,6 +373,8 @@ class AuditResult:
         return rows
 
 
+# A9 asks whether the noise keeps a promise: to prove a large eps below the claim is no finding about people
+PROMISE = {NOTHING: "the promise held", LEARNT: "the promise is broken"}
 ON_DECOYS = ("A15", "A16", "A17", "A18", "A19")  # whether fakes look real, or hide a user of a service
 
 
@@ -386,14 +388,20 @@ def in_one_sentence(outcomes: Mapping[str, str]) -> str:
     Return how many attacks learnt something, by the outcome of each (`Finding.outcome`).
 
     Those that ask whether fakes look real, or hide a user of a service, tell nothing of the people in the file, and
-    have a sentence of their own.
+    have a sentence of their own; so has the one that tries out the noise of a theorem (A9).
 
     Examples
     --------
     >>> in_one_sentence({"A2": NOTHING, "A15": LEARNT})
     'of 1 attack on the people in the file, none learnt anything measurable. Of 1 on decoys, 1 learnt something (A15).'
+    >>> in_one_sentence({"A2": NOTHING, "A9": NOTHING})
+    'of 1 attack, none learnt anything measurable. When the noise was tried out, the promise held (A9).'
 
     """
+    promise = PROMISE.get(outcomes.get("A9", ""))
+    if promise is not None and len(outcomes) > 1:
+        others = in_one_sentence({name: word for name, word in outcomes.items() if name != "A9"})
+        return f"{others} When the noise was tried out, {promise} (A9)."
     decoys = {name: word for name, word in outcomes.items() if name.split()[0] in ON_DECOYS}
     if not decoys or len(decoys) == len(outcomes):
         return f"of {len(outcomes)} attack{'s' * (len(outcomes) != 1)}, {_counted(outcomes)}."

@@ -88,6 +88,7 @@ def _ratio(score: Floats, shadow: Floats, inside: Any) -> Floats:
 ADVANTAGE_BAR = 0.02
 TPR_BAR, FPR = 0.02, 0.01
 THRESHOLDS, EXCHANGES = 400, 1000
+EXCHANGED = 22  # the stream of all exchanges, whoever asks
 NEIGHBOURS = 20
 
 
@@ -130,18 +131,21 @@ def likelihood_ratio(people: People, fakes: Ints, dataset: Ints, R: int, *, join
     return best
 
 
-def advantage(ratio: Floats, U: int, rng: np.random.Generator) -> tuple[float, Floats]:
+def advantage(ratio: Floats, U: int) -> tuple[float, Floats]:
     """
     Return the largest TPR - FPR over all thresholds, and the same where members and strangers are exchanged at random.
 
     Everybody's ratio is made in the same way from everybody else, so fakes that know nothing of who is a member give
-    the same law to every exchange, whatever the numbers of members and strangers.
+    the same law to every exchange, whatever the numbers of members and strangers. The exchanges are always the same, of
+    people in the order of their ratios, so that two audits of the same fakes agree.
     """
+    ratio_order = np.lexsort(ratio)
+    ratio = ratio[:, ratio_order]
     levels = np.unique(np.quantile(ratio, np.linspace(0, 1, THRESHOLDS)))
     beyond = np.array([(ratio > level).mean(axis=0) for level in levels]).T
     n, total = len(beyond), beyond.sum(axis=0)
-    member = rng.permuted(np.tile(np.arange(n) < U, (EXCHANGES, 1)), axis=1)
-    member[0] = np.arange(n) < U
+    member = np.random.default_rng(EXCHANGED).permuted(np.tile(np.arange(n) < U, (EXCHANGES, 1)), axis=1)
+    member[0] = ratio_order < U
     among = member.astype(np.float64) @ beyond
     gain = (among / U - (total - among) / (n - U)).max(axis=1)
     return float(gain[0]), gain[1:]
@@ -168,11 +172,11 @@ def likelihood_membership(inputs: AttackInputs) -> Finding:
     ratio, free = (
         likelihood_ratio(people, fakes, inputs.dataset, inputs.R) for fakes in (inputs.fakes, inputs.null_walks(rng))
     )
-    gain, by_chance = advantage(ratio, U, rng)
-    (main, p), (control, _) = above_chance(gain, by_chance), above_chance(*advantage(free, U, rng))
+    gain, by_chance = advantage(ratio, U)
+    (main, p), (control, _) = above_chance(gain, by_chance), above_chance(*advantage(free, U))
     unseen = float(np.quantile(by_chance, (1 + LEVEL) / 2) - by_chance.mean())
     few, strangers = unlike_others(people, U, inputs.R, inputs.hour)
-    outliers, _ = above_chance(*advantage(ratio[:, np.concatenate([few, strangers])], len(few), rng))
+    outliers, _ = above_chance(*advantage(ratio[:, np.concatenate([few, strangers])], len(few)))
     return Finding(
         "A3",
         main=main.value,
@@ -253,14 +257,15 @@ def _beyond_nearly_all(members: Floats, strangers: Floats) -> int:
     return int((members > np.partition(strangers, at)[at]).sum())
 
 
-def early_by_chance(score: dict[str, Floats], U: int, rng: np.random.Generator) -> float:
+def early_by_chance(score: dict[str, Floats], U: int) -> float:
     """
     Return what the best attack finds by chance at FPR false alarms: the 97.5 % quantile over random exchanges.
 
     Members and strangers change places: the score that one stranger in a hundred exceeds rests on few strangers, and
-    the best of several attacks is taken.
+    the best of several attacks is taken. The exchanges are always the same, as in `advantage`.
     """
     table = np.stack(list(score.values()))
+    table, rng = table[:, np.lexsort(table)], np.random.default_rng(EXCHANGED)
     best = np.empty(EXCHANGES)
     for i in range(EXCHANGES):
         mixed = rng.permutation(table, axis=1)
@@ -283,7 +288,7 @@ def density_membership(inputs: AttackInputs) -> Finding:
     free_best = _upright(max(null_curves.values(), key=lambda rate: abs(rate.value - 0.5)))
     tpr = max(early.values(), key=lambda rate: rate.value)
     null_tpr = max(null_early.values(), key=lambda rate: rate.value)
-    by_chance = early_by_chance(by_attack, U, rng)
+    by_chance = early_by_chance(by_attack, U)
     early_passed = True if tpr.value <= by_chance else verdict(tpr, TPR_BAR, null_tpr)
     includes, chance, beyond = _includes_half(best, free_best), free_best, ""
     closer = curves[name].value < 0.5
