@@ -398,16 +398,16 @@ def test_a_process_that_ends_is_no_traceback_of_others():
         scale.map_over(os._exit, [1, 1], executor=pool)
 
 
-def test_what_is_no_executor_is_refused(dask):
-    _, cluster = dask
+def test_what_is_no_executor_is_refused(scheduler):
+    _, cluster = scheduler
     with pytest.raises(ew.errors.InvalidParameter, match=r"`executor` must be .*Executor, got Client"):
         scale.map_over(abs, [1], executor=cluster._client)
     with pytest.raises(ew.errors.InvalidParameter, match="`address` must be"):
         ew.Cluster("")
 
 
-def test_the_command_line_takes_an_address(run, people, dask, tmp_path):
-    started, _ = dask
+def test_the_command_line_takes_an_address(run, people, scheduler, tmp_path):
+    started, _ = scheduler  # with one worker or two: an earlier test may have killed one
     words = [
         "--kappa",
         "6",
