@@ -217,18 +217,19 @@ class TestLargeMaps:
 
     def test_far_places_are_found_by_proposals_or_by_looking_through_all(self, monkeypatch):
         rng = np.random.default_rng(3)
-        R = 12
+        R = 80  # nine districts
         where = ew.Locations(xy=rng.random((R, 2)) * [9, 9])
         few(monkeypatch, 4, 3)
-        walk = learn_habits(rng.integers(0, R, (9, 6)), where, np.ones(R, bool), m_min=4, rng=rng).tables(
+        walk = learn_habits(rng.integers(0, R, (60, 6)), where, np.ones(R, bool), m_min=4, rng=rng).tables(
             where, np.ones(R, bool)
         )
+        assert len(walk.begin) == 10
         factor, seen = np.exp(rng.normal(size=SHAPES)), np.full(R, -1)
         beyond = np.setdiff1d(np.arange(R), [0, *walk.to[: walk.row[1]]])
         seen[beyond[0]] = 5
         law = np.array([far_pull(walk, 0, int(place), factor) for place in range(R)])
         law[np.setdiff1d(np.arange(R), beyond[1:])] = 0
-        passed, n = np.cumsum(walk.popular), 20_000
+        passed, n = np.cumsum(walk.popular[walk.by_district]), 20_000
         for tries in (2000, 0):
             got = [draw_far(walk, 0, factor, passed, seen, np.uint64(seed * 977), tries) for seed in range(n)]
             times, expected = np.bincount(got, minlength=R), n * law / law.sum()

@@ -69,23 +69,38 @@ def far_pull(w, now, place, factor):
 @njit
 def draw_far(w, now, factor, passed, seen, bits, tries):
     """
-    Draw a place out of reach by its pull: by popularity first, then accepted by what the move is like.
+    Draw a place out of reach by its pull: a district and a place in it by popularity, accepted by what the move is
+    like.
 
-    `passed` are cumulative popularities, `bits` seed the draw; places that were `seen` (0 and above) are none of these.
-    After so many `tries` all places are looked through.
+    A district counts by its popularity, times the most that any move of a shape that leads there is multiplied by.
+    `passed` are cumulative popularities, district by district, `bits` seed the draw; places that were `seen` (0 and
+    above) are none of these. After so many `tries` all places are looked through.
     """
-    top, P, n = 0.0, len(w.popular), w.row[now + 1] - w.row[now]
-    for k in range(SHAPES):
-        if w.far[now, k] > 0.0:
-            top = max(top, factor[k] * w.kernel[k // 17])
-    state = bits
-    for _ in range(tries):
+    P, n, D, mine = len(w.popular), w.row[now + 1] - w.row[now], len(w.begin) - 1, w.district[now]
+    top, weight, state, whole = np.zeros(D), np.empty(D), bits, 0.0
+    for d in range(D):
+        for b in range(LENGTHS):
+            sectors = w.between[mine, d, b]
+            if sectors > 0:
+                for k in range(17):
+                    if (sectors >> k) & 1:
+                        top[d] = max(top[d], factor[b * 17 + k] * w.kernel[b])
+        first, end = w.begin[d], w.begin[d + 1]
+        if end > first:
+            whole += top[d] * (passed[end - 1] - (passed[first - 1] if first > 0 else 0.0))
+        weight[d] = whole
+    for _ in range(tries if whole > 0.0 else 0):
         state, u = mix(state)
-        place = min(np.searchsorted(passed, u * passed[P - 1], side="right"), P - 1)
+        d = min(np.searchsorted(weight, u * whole, side="right"), D - 1)
+        first, end = w.begin[d], w.begin[d + 1]
+        low = passed[first - 1] if first > 0 else 0.0
+        state, u = mix(state)
+        point = low + u * (passed[end - 1] - low)
+        place = w.by_district[min(first + np.searchsorted(passed[first:end], point, side="right"), end - 1)]
         if place == now or seen[place] >= 0 or spot(w.to, w.row[now], w.row[now] + n, place) >= 0:
             continue
         state, u = mix(state)
-        if u * top * w.popular[place] < far_pull(w, now, place, factor):
+        if u * top[d] * w.popular[place] < far_pull(w, now, place, factor):
             return place
     total = 0.0
     for turn in range(2):
@@ -163,7 +178,7 @@ def stroll(w, uniform, out):
     else:
         row, to, steps, shape = w.row, w.to, w.step, w.shape
         for i in range(P):
-            popular[i] = w.popular[i] + (popular[i - 1] if i > 0 else 0.0)
+            popular[i] = w.popular[w.by_district[i]] + (popular[i - 1] if i > 0 else 0.0)
     widest = 0
     for i in range(P):
         widest = max(widest, row[i + 1] - row[i])

@@ -90,6 +90,10 @@ class Tables(NamedTuple):
     scale: NDArray[np.float64] = np.zeros(0)  # (P,)
     kernel: NDArray[np.float64] = np.zeros(0)  # (LENGTHS,)
     far: NDArray[np.float64] = np.zeros((0, 0))  # (P, SHAPES) sums of popularity times kernel
+    district: NDArray[np.int64] = np.zeros(0, dtype=np.int64)  # (P,) of each of the P `places`
+    by_district: NDArray[np.int64] = np.zeros(0, dtype=np.int64)  # (P,) their numbers, district by district
+    begin: NDArray[np.int64] = np.zeros(1, dtype=np.int64)  # (districts + 1,) of each in `by_district`
+    between: NDArray[np.uint32] = np.zeros((0, 0, 0), np.uint32)  # (districts, districts, LENGTHS) sectors: a bit each
     most: float = 0.0  # squared distance of points beyond which nobody goes
 
 
@@ -405,9 +409,12 @@ def pulls_from(g, arrivals, kernel, wanted, out):
 
 
 @njit
-def fill_reach(g, law, kernel, known, near, start, moved, times, power, most, row, to, step, shape, far, scale):
+def fill_reach(
+    g, law, kernel, known, near, start, moved, times, power, most, district, row, to, step, shape, far, scale, between
+):
     """
-    Fill `row`, `to`, `step`, `shape`, `far` and `scale` of the walk on a large map (`Tables`); return candidates.
+    Fill `row`, `to`, `step`, `shape`, `far`, `scale`, `between` of the walk on a large map (`Tables`); return
+    candidates.
 
     In reach of a known place r are those of `near` (R, n), and those that people moved to so many `times`, numbers
     start[r] to start[r + 1] of `moved`. The step of a move is its smoothed share to the power[0] times arrivals to the
@@ -447,6 +454,7 @@ def fill_reach(g, law, kernel, known, near, start, moved, times, power, most, ro
                 inside[b] = False
             else:
                 far[i, k] += popular[b] * strength[bin_]
+                between[district[i], district[number[b]], bin_] |= np.uint32(1 << (k - bin_ * 17))
         for m in range(start[r], start[r + 1]):
             count[moved[m]] = 0.0
     row[P] = size

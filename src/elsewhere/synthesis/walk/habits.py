@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from elsewhere.synthesis.walk._walk_kernels import (
     ALL_COLUMNS,
     LEAST,
+    LENGTHS,
     PAIR,
     SHAPES,
     SLOTS,
@@ -25,6 +26,7 @@ EDGES = np.array([1.2, 1.6, 2.5, 5.0, 10.0, 20.0])  # of lengths, in distances b
 ONWARD = 3.0  # weight of the smoothing of moves after moves
 FEW_PLACES = 2048  # up to so many every move has its own step; above, those within reach do
 NEAR = 512  # places that are within reach of each, beside those that people go to from it
+DISTRICTS = 16  # on either side of a large map
 FAR = 1.25  # times the longest move of people: a step of one town to the next that nobody makes is none
 
 
@@ -130,6 +132,8 @@ class Habits:
         size = P * near.shape[1] + len(self.move)
         row, to, step = np.empty(P + 1, dtype=np.int64), np.empty(size, dtype=np.int32), np.empty(size)
         shape, far, scale = np.empty(size, dtype=np.uint8), np.zeros((P, SHAPES)), np.empty(P)
+        district, many = districts(ground.xy[places])
+        between = np.zeros((many, many, LENGTHS), dtype=np.uint32)
         most = chord(locations, FAR * self.reach) ** 2 if self.reach > 0 else np.inf
         size = fill_reach(
             ground,
@@ -142,12 +146,14 @@ class Habits:
             self.count,
             power,
             most,
+            district,
             row,
             to,
             step,
             shape,
             far,
             scale,
+            between,
         )
         return {
             "points": ground.points[places],
@@ -162,7 +168,30 @@ class Habits:
             "kernel": self.kernel ** power[0],
             "far": far,
             "most": most,
+            "district": district,
+            "by_district": np.argsort(district, kind="stable"),
+            "begin": np.searchsorted(np.sort(district), np.arange(many + 1)),
+            "between": between,
         }
+
+
+def districts(xy: Floats) -> tuple[Ints, int]:
+    """
+    Return the district (P,) of each place, and their number: strips of equally many places, cut across likewise.
+
+    Examples
+    --------
+    >>> districts(np.array([[0, 0], [0, 9], [9, 0], [9, 9]] * 8))[0][:4].tolist()
+    [0, 1, 2, 3]
+
+    """
+    P = len(xy)
+    side = int(np.clip(np.sqrt(P / 8), 1, DISTRICTS))
+    out = np.empty(P, dtype=np.int64)
+    for i, strip in enumerate(np.array_split(np.lexsort((xy[:, 1], xy[:, 0])), side)):
+        for j, part in enumerate(np.array_split(strip[np.argsort(xy[strip, 1], kind="stable")], side)):
+            out[part] = i * side + j
+    return out, side * side
 
 
 def slots(L: int) -> Ints:
