@@ -784,7 +784,8 @@ def test_a_trip_is_where_it_begins_and_where_it_ends(tmp_path, kind):
     assert got.locations == expected.locations
     assert any("each row is a trip" in note for note in told.notes)
     assert told.rows == 2 * 48
-    assert not told.columns  # fakes are days, not trips: they are written in columns of their own
+    assert {"user", "time", "end_time"} <= told.columns.keys()  # fakes are written as trips
+    assert ("place" in where) == ("end_place" in told.columns)
 
 
 def test_significant_places_of_a_phone_are_visits(tmp_path):

@@ -432,6 +432,41 @@ def test_visits_and_events_in_the_columns_of_fixes(tmp_path):
         ew.write_traces(traces, tmp_path / "a.gpx", out_as="visits")
 
 
+def test_trips_have_both_ends_and_are_read_back(tmp_path):
+    traces = at_home("Europe/Zurich")
+    ew.write_traces(traces, tmp_path / "a.csv", out_as="trips")
+    head, *rows = ((tmp_path / "a.csv").read_text()).splitlines()
+    assert head == "uid,started_at,start_lat,start_lng,start_place,ended_at,end_lat,end_lng,end_place"
+    r = traces.r
+    moves = [(i, t) for i in range(len(r)) for t in range(traces.L - 1) if -1 not in (r[i, t], r[i, t + 1])]
+    moves = [(i, t) for i, t in moves if r[i, t] != r[i, t + 1]]
+    assert len(rows) == len(moves) > 0
+    for row, (i, t) in zip(rows, moves, strict=True):
+        user, begin, *_, place, end, _, _, last = row.split(",")
+        called = [traces.locations.names[x] for x in (r[i, t], r[i, t + 1])]
+        assert [user, place, last] == [str(traces.labels[traces.user[i]]), *called]
+        assert np.datetime64(end) - np.datetime64(begin) == np.timedelta64(round(traces.step_minutes), "m")
+    told = []
+    ew.read_traces(tmp_path / "a.csv", tz="Europe/Zurich", max_gap="24h", min_coverage=0, report=told.append)
+    columns = dict(told[0].columns)
+    assert columns == {
+        "user": "uid",
+        "time": "started_at",
+        "lat": "start_lat",
+        "lon": "start_lng",
+        "place": "start_place",
+        "end_time": "ended_at",
+        "end_lat": "end_lat",
+        "end_lon": "end_lng",
+        "end_place": "end_place",
+    }
+    ew.write_traces(traces, tmp_path / "b.csv", columns=columns, out_as="trips")
+    assert (tmp_path / "b.csv").read_bytes() == (tmp_path / "a.csv").read_bytes()
+    # in the columns of trips, slots have one end
+    ew.write_traces(traces, tmp_path / "c.csv", columns=columns)
+    assert (tmp_path / "c.csv").read_text().splitlines()[0] == "uid,started_at,start_lat,start_lng,start_place"
+
+
 def test_of_two_visits_in_a_slot_the_longer_wins():
     visits = {
         "uid": ["a", "a", "a", "a"],

@@ -61,9 +61,9 @@ OutAs = Annotated[
     str | None,
     typer.Option(
         "--out-as",
-        metavar="slots|visits|events",
-        help="Lines of fakes.csv: one per slot, per stay (arrived, left, place, category), or per arrival. By default "
-        "visits where the input has visits, else slots.",
+        metavar="slots|visits|events|trips",
+        help="Lines of fakes.csv: one per slot, per stay (arrived, left, place, category), per arrival, or per move "
+        "with both ends. By default visits or trips where the input has them, else slots.",
     ),
 ]
 Report = Annotated[

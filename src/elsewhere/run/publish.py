@@ -203,7 +203,7 @@ def _table(table: Table) -> dict[str, list[Link]]:
 
 
 ALSO = {"gpx": "fakes.gpx", "geojson": "fakes.geojson", "kepler": "fakes.kepler.geojson", "sglt": "fakes.trace"}
-LINES = ("slots", "visits", "events")
+LINES = ("slots", "visits", "events", "trips")
 FORMS = ("fakes.csv", "fakes.parquet", *ALSO.values(), "fakes.locations")  # beside the pool
 
 
@@ -290,7 +290,7 @@ def write_fakes(pool: Pool, out: Path, frame: PublicMap, also: Sequence[str], ou
     if frame.format in ALSO:
         also = sorted({*also, frame.format})
     names = ["fakes.csv", "fakes.parquet", *(ALSO[form] for form in also)]
-    lines = out_as or ("visits" if "left" in frame.columns else "slots")
+    lines = out_as or _lines(frame)
     for name in names:
         if name in ("fakes.csv", "fakes.parquet"):
             write_traces(pool.traces, out / name, columns=columns, out_as=lines, times=frame.times)
@@ -299,6 +299,11 @@ def write_fakes(pool: Pool, out: Path, frame: PublicMap, also: Sequence[str], ou
     if "sglt" in also and pool.traces.locations.has_coordinates:
         names.append(name_beside(ALSO["sglt"]))
     return names
+
+
+def _lines(frame: PublicMap) -> str:
+    """Return the lines that fakes have unless others are asked for: those of the input."""
+    return "trips" if "end_time" in frame.columns else "visits" if "left" in frame.columns else "slots"
 
 
 def on_output(pool: Pool, frame: PublicMap, also: Sequence[str], out_as: str | None = None) -> tuple[Pool, list[str]]:
@@ -310,16 +315,17 @@ def on_output(pool: Pool, frame: PublicMap, also: Sequence[str], out_as: str | N
     dated = bool({"time", "utc", "local", "date", "arrived"} & set(frame.columns)) or not (
         frame.columns or frame.format in ("", "sglt")
     )
-    if pool.traces.dates is None and (dated or set(also) - {"sglt"} or out_as in ("visits", "events")):
+    if pool.traces.dates is None and (dated or set(also) - {"sglt"} or out_as in LINES[1:]):
         why = "the input has no dates"
         if pool.provenance["preset"] == "private":
             why = "on which days people have data is theirs, and is not published"
         elif dated:
             why = "no span of days is shared by enough people, or the model was learnt beforehand"
         notes.append(f"{why}: the fakes are dated 2001-01-01, a Monday, and no analysis by weekday or date holds.")
-    if out_as == "events":
+    if (lines := out_as or _lines(frame)) in ("events", "trips"):
         still = int(np.all(pool.traces.r == pool.traces.r[:, :1], axis=1).sum())
-        notes += [f"{still} fakes stay at one place all day: they arrive nowhere, and have no event."] * (still > 0)
+        words = {"events": "they arrive nowhere, and have no event", "trips": "they have no trip"}[lines]
+        notes += [f"on {still} days a fake stays at one place: {words}."] * (still > 0)
     known_notes = pool.provenance["notes"]
     more = [*known_notes, *(note for note in notes if note not in known_notes)]
     return replace(pool, provenance={**pool.provenance, "notes": more}), notes

@@ -156,10 +156,10 @@ def synthesize(
         draws what is not known from the person's own days (E4). `executor`, such as a `Cluster`: where the files of a
         folder are read, walks drawn, paired and tested, and attacks run. `choose`: "uniform", or "likelihood" for the
         likelier of ten times as many fakes (E62), the default of the paper preset. `also`: further forms, "gpx",
-        "geojson", "kepler" or "sglt", or several of them. `out_as`: lines of the fakes, "slots", "visits" or "events";
-        by default visits where the input has visits, else slots. `reading`: a `Reading`, how the input is read; its
-        fields, those of `read_traces` and `grid`, may be given by themselves too. And any parameter that the preset
-        reads: `k`, `eps`, `m_min` ...
+        "geojson", "kepler" or "sglt", or several of them. `out_as`: lines of the fakes, "slots", "visits", "events" or
+        "trips"; by default visits or trips where the input has them, else slots. `reading`: a `Reading`, how the input
+        is read; its fields, those of `read_traces` and `grid`, may be given by themselves too. And any parameter that
+        the preset reads: `k`, `eps`, `m_min` ...
 
     Examples
     --------

@@ -156,8 +156,9 @@ def read_traces(
         IANA zone of the local clock.
     columns
         Role -> column name, for the roles user, time, utc, local, date, arrived, left, slot, trace, lat, lon, geometry,
-        accuracy, place, category, x, y (a cell of a grid); "#3" is the third column, "file" (as the user) the name of
-        the file, unless a column is called so; None leaves a role out.
+        accuracy, place, category, x, y (a cell of a grid), end_time, end_lat, end_lon, end_place (of a trip); "#3" is
+        the third column, "file" (as the user) the name of the file, unless a column is called so; None leaves a role
+        out.
     locations
         The places that place numbers point into: `Locations`, or a table with `lat` and `lon` and perhaps an id
         column, or lines "x, y" in km. By default the file `...locations...` beside `...trace...`, or a table of towers,

@@ -152,6 +152,9 @@ class Shape:
         columns = {role_of[n]: n for n in names if n in role_of}
         if "arrived" in columns:
             columns.pop("date", None)  # arrivals are written with their days
+        for role, end in AT_ITS_END.items():
+            if role not in columns:
+                columns.pop(end, None)  # a column of places that names none
         if columns.get("user") == FILE:
             columns["user"] = next(n for n in ("user", "user of the file") if n not in names)
         if extra and tabular:
@@ -170,7 +173,7 @@ class Shape:
             tz=tz,
             times=times,
             # only a table has columns that can be written again, in the order of the file
-            columns=columns if named and "end_time" not in self.roles else {},
+            columns=columns if named else {},
             format=self.table.format,
             notes=tuple(notes),
         )

@@ -29,12 +29,12 @@ from elsewhere.checkpoint import file_digest
 from elsewhere.errors import InvalidParameter, InvalidTraces, OutputRefused, require_choice
 from elsewhere.files import read_index, write_files
 from elsewhere.traces.clock import TIMES_AS, Times
-from elsewhere.traces.columns import CELL, NUMBER, ROLES
+from elsewhere.traces.columns import AT_ITS_END, CELL, NUMBER, ROLES
 from elsewhere.traces.fixes import Preparation
 from elsewhere.traces.maps import name_beside
 from elsewhere.traces.model import MINUTES_PER_DAY, Floats, Ints, Locations, Traces, clock_minutes, zone_of
 
-OUT_AS = ("slots", "visits", "events")
+OUT_AS = ("slots", "visits", "events", "trips")
 FORMATS = {
     "csv": (".csv",),
     "tsv": (".tsv",),
@@ -47,7 +47,11 @@ FORMATS = {
 FIXES = {"user": "uid", "time": "datetime", "lat": "lat", "lon": "lng", "place": "location"}
 SLOTS = {"user": "uid", "slot": "slot", "place": "loc"}
 VISITS = {"user": "uid", "arrived": "arrived", "left": "left", "lat": "lat", "lon": "lng", "place": "place"}
-WHEN = ("time", "utc", "local", "date", "arrived", "left", "slot", "trace", "accuracy")  # roles that are no "where"
+TRIPS = {"time": "started_at", "lat": "start_lat", "lon": "start_lng", "place": "start_place"}
+TRIPS |= {"end_time": "ended_at", "end_lat": "end_lat", "end_lon": "end_lng", "end_place": "end_place"}
+BASE = {end: role for role, end in AT_ITS_END.items()}
+# roles that are no "where"
+WHEN = ("time", "utc", "local", "date", "arrived", "left", "slot", "trace", "accuracy", *BASE)
 NO_DATE = np.datetime64("2001-01-01", "D")  # a Monday: traces that know no date start on it
 LINES = 1 << 16  # of a table that are made into text at once
 WHOLE = re.compile(r"0|-?[1-9]\d{0,17}", re.ASCII)
@@ -165,7 +169,7 @@ def write_traces(
         Role -> column name, in order, for the roles user, time, utc, local, date, slot, trace (number of the row within
         its user), arrived, left, lat, lon, geometry, place, category, x, y (whole numbers of a planar map).
     out_as
-        "slots", "visits" or "events", in tables.
+        "slots", "visits" (stays), "events" (arrivals) or "trips" (moves, with both ends), in tables.
     times
         How the columns time, arrived and left are written: "local" wall clock, "utc", local with its "offset", "unix"
         or "unix_ms" (seconds or milliseconds since 1970), or "clock", the time of day beside a column of dates.
@@ -278,6 +282,16 @@ def _stays(traces: Traces, entries: Entries) -> Entries:
     return stays.select(np.asarray(stays.left_utc) > arrived)  # a stay in the hour that the clock skips is none
 
 
+def _moves(traces: Traces, entries: Entries) -> tuple[Entries, Entries]:
+    """Return the two ends of every move within a row: its last slot at one place, and its first at the next."""
+    r = traces.r
+    moved = np.zeros(r.shape, dtype=bool)
+    moved[:, :-1] = (r[:, :-1] >= 0) & (r[:, 1:] >= 0) & (r[:, 1:] != r[:, :-1])
+    first = np.flatnonzero(moved.ravel())
+    first = first[~(np.isnat(entries.utc[first]) | np.isnat(entries.utc[first + 1]))]  # not while the clock skips
+    return entries.select(first), entries.select(first + 1)
+
+
 def _usual_columns(traces: Traces, names: list[str]) -> dict[str, str]:
     whole_days = traces.start == "00:00" and traces.step_minutes * traces.L == MINUTES_PER_DAY
     if traces.locations.lat is not None and whole_days:
@@ -290,7 +304,13 @@ def _usual_columns(traces: Traces, names: list[str]) -> dict[str, str]:
 
 
 def _columns(traces: Traces, names: list[str], requested: Mapping[str, str] | None, out_as: str) -> dict[str, str]:
-    """Return the columns to write: those asked for, as far as they fit slots, visits or events."""
+    """Return the columns to write: those asked for, as far as they fit slots, visits, events or trips."""
+    if out_as == "trips":
+        if requested is not None and "end_time" in requested:
+            return dict(requested)
+        user = "uid" if requested is None else requested["user"]
+        nowhere = () if traces.locations.lat is not None else ("lat", "lon", "end_lat", "end_lon")
+        return {"user": user} | {role: name for role, name in TRIPS.items() if role not in nowhere and name != user}
     if requested is None:
         own = _usual_columns(traces, names)
         where = {role: name for role, name in (VISITS | own).items() if role not in WHEN}
@@ -314,7 +334,7 @@ def _columns(traces: Traces, names: list[str], requested: Mapping[str, str] | No
         return {"user": where.pop("user"), **named("arrived", "arrived"), **named("left", "left"), **where} | (
             {} if "place" in where else named("place", "place")
         )
-    when = {role: name for role, name in columns.items() if role in WHEN and role not in ("arrived", "left")}
+    when = {role: name for role, name in columns.items() if role in WHEN and role not in ("arrived", "left", *BASE)}
     if out_as == "events":
         when = {role: name for role, name in when.items() if role not in ("slot", "trace", "accuracy")}
         when = {} if set(when) == {"date"} else when
@@ -338,14 +358,24 @@ def _table(
     if times == "clock" and not {"time", "date"} <= columns.keys():
         times = "local"  # a time of day alone is no time
     entries = _entries(traces, names)
-    if out_as != "slots":
+    ends = entries
+    if out_as == "trips":
+        entries, ends = _moves(traces, entries)
+    elif out_as != "slots":
         entries = _stays(traces, entries)
         if out_as == "events":
             entries = entries.select(entries.slot > 0)
     elif "slot" not in columns:
         # an instant that is unknown, or that the clock skipped, has no line
         entries = entries.select((entries.place >= 0) & ~np.isnat(entries.utc))
-    return [(role, name, _values(role, traces, names, entries, times)) for role, name in columns.items()]
+    return [
+        (
+            BASE.get(role, role),
+            name,
+            _values(BASE.get(role, role), traces, names, ends if role in BASE else entries, times),
+        )
+        for role, name in columns.items()
+    ]
 
 
 def _values(role: str, traces: Traces, names: list[str], entries: Entries, times: str) -> Any:
