@@ -178,14 +178,15 @@ def peak_gb():
 
 
 def fuzz(seconds, first):
-    """Damage files for so many seconds, `FEWEST` at least, from input number `first` on."""
+    """Damage files for so many seconds of processor, `FEWEST` at least, from input number `first` on."""
     warnings.simplefilter("ignore")
     for signum in (signal.SIGALRM, signal.SIGPROF):
         signal.signal(signum, _too_long)
     files, seen, faults = originals() | fuzz_folders.inputs() | fuzz_faults.outputs(), Counter(), []
-    end, number = time.monotonic() + seconds, first
+    number = first
     with tempfile.TemporaryDirectory() as folder:
-        while (time.monotonic() < end or number - first < FEWEST) and len(faults) < 20:
+        start = time.process_time()
+        while (time.process_time() < start + seconds or number - first < FEWEST) and len(faults) < 20:
             name, read = case(files, number, Path(folder))
             try:
                 seen[attempt(read)] += 1

@@ -163,6 +163,17 @@ class TestPublish:
         with pytest.raises(ew.errors.InvalidModel, match="E_FAKES"):
             ew.Fakes.load(tmp_path)
 
+    def test_private_fakes_in_an_archive_of_a_later_format_are_refused(self, fakes, tmp_path):
+        fakes.save(tmp_path)
+        data = bytearray((tmp_path / "fakes.npz").read_bytes())
+        data[data.rindex(b"PK\x01\x02") + 6] = 255  # the version that it takes to unpack a file
+        (tmp_path / "fakes.npz").write_bytes(data)
+        told = json.loads((tmp_path / "fakes.json").read_text())
+        told["files"]["fakes.npz"] = hashlib.sha256(data).hexdigest()
+        (tmp_path / "fakes.json").write_text(json.dumps(told))
+        with pytest.raises(ew.errors.InvalidModel, match="E_FAKES"):
+            ew.Fakes.load(tmp_path)
+
     def test_private_fakes_of_before_columns_were_kept_are_read(self, fakes, tmp_path):
         fakes.save(tmp_path)
         told = json.loads((tmp_path / "fakes.json").read_text())

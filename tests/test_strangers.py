@@ -270,6 +270,10 @@ def test_a_row_that_stands_where_names_should_is_not_shown(tmp_path):
         assert "columns seen: '#1', '#2', '#3'" in message
         assert "home" not in message
 
+    # cut off after the first value, so that no row is like it
+    code, message = refused(put(tmp_path / "a.csv", "anna-77,\n" + "anna-77,2013-04-15,4,0\n" * 5))
+    assert (code, "anna" in message) == ("E_COLUMN", False)
+
 
 # days and months
 

@@ -89,7 +89,7 @@ def read_studio_file(path: Path) -> tuple[dict[str, NDArray[Any]], dict[str, Any
         about = json.loads(arrays.pop("about").tobytes())
         if about["kind"] != KIND:
             raise ValueError("another kind")
-    except (ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile, zlib.error):
+    except (ValueError, KeyError, TypeError, EOFError, NotImplementedError, zipfile.BadZipFile, zlib.error):
         raise InvalidModel(f"{path.name} of the private folder is damaged, or of another version.") from None
     return arrays, about
 

@@ -248,6 +248,7 @@ class Fakes:
             AttributeError,
             OverflowError,
             zipfile.BadZipFile,
+            NotImplementedError,  # of a later version of the format
             zlib.error,
         ) as error:
             if isinstance(error, InvalidModel):

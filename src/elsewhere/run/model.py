@@ -413,6 +413,7 @@ def _arrays(data: bytes, declared: Mapping[str, Any]) -> dict[str, NDArray[Any]]
             raise InvalidModel("an array of model.npz does not have the shape that model.json gives.")
     except (
         zipfile.BadZipFile,
+        NotImplementedError,  # of a later version of the format
         zlib.error,
         ValueError,
         KeyError,

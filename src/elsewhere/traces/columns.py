@@ -516,8 +516,9 @@ def shown_names(names: Sequence[str], records: Sequence[Sequence[str]] = ()) -> 
         word = NAME.fullmatch(name) is not None or is_known(name)
         labels.append(name if word and not any(i < len(r) and r[i] == name for r in records) else f"#{i + 1}")
     # one name that is none: the line may be a row
-    odd = sum(a != b for a, b in zip(labels, names, strict=True))
-    return tuple(f"#{i}" for i in range(1, len(names) + 1)) if odd and not any(map(is_known, names)) else tuple(labels)
+    numbers = tuple(f"#{i}" for i in range(1, len(names) + 1))
+    odd = any(label == number for label, number in zip(labels, numbers, strict=True))
+    return numbers if odd and not any(map(is_known, names)) else tuple(labels)
 
 
 def kind_of(values: Sequence[str]) -> str:
