@@ -1,77 +1,136 @@
 """
-The time left that a whole job tells, beside the truth: after a minute, and at every minute from then on.
+The time left that whole jobs tell, beside the truth: after a minute, and at a quarter, a half and three quarters.
 
-    python bench/time_left.py                                 5,000 x 400, 5,000 x 4,000 and 20,000 x 400, with report
-    python bench/time_left.py 8000 1000 1 400 400 14          other sizes: people, places, days of each
+    python bench/time_left.py 8000 1000 1 1 400 400 14 0      sizes: people, places, days of each, with a report or not
+    python bench/time_left.py --keep build/jobs.jsonl ...     keeps when every job was told of which stage
+    python bench/time_left.py --replay build/jobs.jsonl       works out anew what would have been said, in no time
 
-Every size runs in a process of its own, which keeps when it was told of which stage. What the bar would have shown is
-worked out afterwards from these times. Seconds are of the processor of one thread: the clock on the wall tells how busy
-the machine was. The rates in `elsewhere.run.time_left` were fitted to the table in docs/scale.md.
+Every size runs in a process of its own. What the bar would have shown is worked out afterwards from the times that
+were kept, with the rates of now. Seconds are of the processor of one thread: the clock on the wall tells how busy the
+machine was.
 """
 
+import argparse
 import json
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 
-SIZES = [(5000, 400, 1), (5000, 4000, 1), (20000, 400, 1)]
+SIZES = [5000, 400, 1, 1, 5000, 4000, 1, 1, 300, 300, 14, 1, 20000, 400, 1, 0]
+MOMENTS = (0.25, 0.5, 0.75)  # of a job, beside the first minute
 
 
-def recorded(people: int, places: int, days: int) -> dict:
-    """When a whole job was told of which stage, and what it was told to expect."""
+def recorded(people: int, places: int, days: int, report: int) -> dict:
+    """When a whole job was told of which stage, and of which size it was."""
     import elsewhere as ew
+    from elsewhere.run import synthesize
+    from elsewhere.run.time_left import TimeLeft, usual
 
-    told, expected, pieces = [], {}, {}
+    told, sizes = [], {}
 
-    def keep(stage, done, total, left):
-        told.append((time.process_time() - start, stage, done, total))
-        expected.update(left.expected)
-        pieces.update(left.pieces)
+    class Kept(TimeLeft):
+        def at(self, stage, done=0, total=0):
+            told.append((time.process_time() - start, stage, done, total))
+            super().at(stage, done, total)
 
+    def kept(days, slots, people, places, **more):
+        sizes.update(days=days, slots=slots, people=people, places=places, **more)
+        return usual(days, slots, people, places, **more)
+
+    synthesize.TimeLeft, synthesize.usual = Kept, kept
     with tempfile.TemporaryDirectory() as folder:
         town = ew.simulate_town(users=people, locations=places, days=days, rng=np.random.default_rng(1)).traces
         ew.write_traces(town, Path(folder) / "people.csv")
         del town
         start = time.process_time()
-        ew.synthesize(Path(folder) / "people.csv", Path(folder) / "out", workers=1, step=20, progress=keep)
-    return {"told": told, "expected": expected, "pieces": pieces, "end": time.process_time() - start}
+        made = ew.synthesize(Path(folder) / "people.csv", Path(folder) / "out", report=bool(report), workers=1, step=20)
+        end = time.process_time() - start
+    return {
+        "asked": (people, places, days, report),
+        "sizes": sizes,
+        "told": told,
+        "end": end,
+        "kappa": made.fakes.kappa,
+    }
 
 
-def shown(record: dict) -> list[tuple[float, float | None, float]]:
-    """(Second, what was said to be left, what was left) after every minute."""
-    from elsewhere.run.time_left import TimeLeft
+def shown(record: dict) -> Iterator[tuple[float, float | None, tuple[float, float] | None]]:
+    """Yield (second, what is said to be left, between which bounds) after a minute, and at some moments of the job."""
+    from elsewhere.run.time_left import ATTACK, LEARN, TimeLeft, attacks, usual
 
     now = 0.0
-    left, told, found = TimeLeft(lambda: now), list(record["told"]), []
-    for minute in np.arange(60.0, record["end"], 60.0):
-        while told and told[0][0] <= minute:
+    left, told, sizes = TimeLeft(lambda: now), list(record["told"]), record["sizes"]
+    expected = usual(**sizes)
+    each = {ATTACK: attacks(sizes["days"], sizes["people"], sizes["places"])} if ATTACK in expected else {}
+    for moment in sorted({60.0, *(share * record["end"] for share in MOMENTS)}):
+        if moment >= record["end"]:
+            return
+        while told and told[0][0] <= moment:
             now, stage, done, total = told.pop(0)
-            if stage in record["expected"] and not left.expected:
-                left.expect(record["expected"], record["pieces"])
+            if stage == LEARN:  # the input is read
+                left.expect(expected, each)
             left.at(stage, done, total)
-        now = float(minute)
-        found.append((now, left(), record["end"] - now))
-    return found
+        now = float(moment)
+        yield now, left(), left.range()
 
 
-def main(words: list[str]) -> None:
-    """Run every size, and print what was said beside what was true."""
-    if words[:1] == ["--one"]:
-        print(json.dumps(recorded(*map(int, words[1:]))))
+def judged(records: list[dict]) -> None:
+    """Print what was said beside what was true, and how often it was within 1.5 times of it, or its bounds held it."""
+    ratios, within = [], []
+    for record in records:
+        people, places, days, report = record["asked"]
+        how = "with" if report else "without"
+        print(f"{people:,} people x {places:,} places x {days} days {how} report: {record['end']:.0f} s", flush=True)
+        for second, said, bounds in shown(record):
+            true = record["end"] - second
+            if said is None or bounds is None:
+                print(f"  after {second:.0f} s: {true:.0f} s are left, nothing is said")
+                continue
+            ratios.append(said / true)
+            within.append(bounds[0] <= true <= bounds[1])
+            print(
+                f"  after {second:.0f} s: {true:.0f} s are left, {said:.0f} s are said, {said / true:.2f} times the "
+                f"truth, {bounds[0]:.0f} to {bounds[1]:.0f}"
+            )
+    if ratios:
+        near = np.mean([1 / 1.5 <= ratio <= 1.5 for ratio in ratios])
+        tenth, half, ninth = np.quantile(ratios, (0.1, 0.5, 0.9))
+        print(
+            f"{len(ratios)} moments: said / true {min(ratios):.2f} to {max(ratios):.2f}, a tenth below {tenth:.2f}, "
+            f"half below {half:.2f}, a tenth above {ninth:.2f}; within 1.5: {near:.0%}; between the bounds: "
+            f"{np.mean(within):.0%}"
+        )
+
+
+def main() -> None:
+    """Run every size, or read what was kept of them, and judge what was said."""
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("sizes", type=int, nargs="*", default=SIZES)
+    options.add_argument("--keep", type=Path)
+    options.add_argument("--replay", type=Path)
+    options.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
+    given = options.parse_args()
+    if given.one:
+        print(json.dumps(recorded(*given.sizes)))
         return
-    numbers = [int(word) for word in words]
-    for size in list(zip(*[iter(numbers)] * 3, strict=True)) or SIZES:
-        done = subprocess.run([sys.executable, __file__, "--one", *map(str, size)], stdout=subprocess.PIPE, check=True)
-        record = json.loads(done.stdout.splitlines()[-1])
-        print("{:,} people x {:,} places x {} days: {:.0f} s".format(*size, record["end"]), flush=True)
-        for second, said, true in shown(record):
-            told = "nothing is said" if said is None else f"{said:.0f} s are said, {said / true:.2f} times the truth"
-            print(f"  after {second:.0f} s: {true:.0f} s are left, {told}", flush=True)
+    records = []
+    if given.replay:
+        records = [json.loads(line) for line in given.replay.read_text().splitlines()]
+    else:
+        for size in zip(*[iter(given.sizes)] * 4, strict=True):
+            words = [sys.executable, __file__, "--one", *map(str, size)]
+            done = subprocess.run(words, stdout=subprocess.PIPE, check=True)
+            records.append(json.loads(done.stdout.splitlines()[-1]))
+            if given.keep:
+                with given.keep.open("a") as file:
+                    file.write(json.dumps(records[-1]) + "\n")
+    judged(records)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

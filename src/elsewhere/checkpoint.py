@@ -57,6 +57,10 @@ def at_once(_name: str, make: Callable[[], T], /) -> T:
     return make()
 
 
+def _quietly(_name: str, /) -> None:
+    """Tell nobody that a stage has begun."""
+
+
 def kept(stages: Stages, name: str) -> bool:
     """Tell whether the result of a stage is kept from before."""
     return isinstance(stages, Checkpoint) and stages.holds(name)
@@ -84,11 +88,12 @@ class Checkpoint:
     """
     The kept stages of one job, in a folder that no other process has; see `opened`.
 
-    `found` are the stages that an earlier process has finished.
+    `found` are the stages that an earlier process has finished; `began(name)` is called before a stage is run.
     """
 
     def __init__(self, folder: Path, key: str, lock: int | None) -> None:
         self.folder, self.key, self._lock = folder, key, lock
+        self.began = _quietly
         self.found = frozenset(self.names())
 
     @staticmethod
@@ -125,6 +130,7 @@ class Checkpoint:
     def __call__(self, name: str, make: Callable[[], T], /) -> T:
         """Return the result of a stage: that of the run that was stopped, else what `make` returns, once it is kept."""
         if not self.holds(name):
+            self.began(name)
             self.keep(name, make())
         return self.kept(name)  # type: ignore[no-any-return]
 
@@ -412,17 +418,32 @@ def _class_of(name: str) -> Any:
 
 
 @contextlib.contextmanager
-def going_on(folder: Path, key: str | None, spent: frozenset[str], *, force: bool = False) -> Iterator[Stages]:
+def going_on(
+    folder: Path,
+    key: str | None,
+    spent: frozenset[str],
+    *,
+    force: bool = False,
+    began: Callable[[str], None] = _quietly,
+) -> Iterator[Stages]:
     """
     Yield the stages of the job with this `key`, kept in a folder that goes when the job has ended; without key, none.
+
+    `began(name)` is called before a stage is run, not for one that is kept.
 
     A job ends well, or is refused for a reason that it would meet again. Whatever else stops it leaves the folder, and
     the error says so; also a refusal after one of the stages `spent`, whose noise must not be drawn a second time.
     """
     if key is None:
-        yield at_once
+
+        def told(name: str, make: Callable[[], T], /) -> T:
+            began(name)
+            return make()
+
+        yield told
         return
     checkpoint = Checkpoint.opened(folder, key, force=force, spent=spent)
+    checkpoint.began = began
     done = set(checkpoint.found) - NO_WORK
     if done:
         warnings.warn(

@@ -8,7 +8,6 @@ its own name.
 """
 
 import json
-import math
 import re
 import shlex
 import threading
@@ -28,6 +27,7 @@ from elsewhere.run.finish import verdicts
 
 if TYPE_CHECKING:
     from elsewhere.evaluation.judge import Judgement
+    from elsewhere.run.time_left import TimeLeft
 
 # parameters of the library whose option is called otherwise, or that are part of another input
 OTHERWISE = {
@@ -150,7 +150,7 @@ def bar(what: str) -> Iterator[Callable[[int, int], None]]:
 
 
 @contextmanager
-def bars(stages: Sequence[str]) -> Iterator[Callable[[str, int, int, Callable[[], float | None]], None]]:
+def bars(stages: Sequence[str]) -> Iterator[Callable[[str, int, int, "TimeLeft"], None]]:
     """
     Show the progress of a job in stages, like `bar`, fed by `(stage, done, total, left)` as `synthesize` tells it.
 
@@ -170,14 +170,14 @@ def bars(stages: Sequence[str]) -> Iterator[Callable[[str, int, int, Callable[[]
 
     class Left(ProgressColumn):
         def render(self, task: Task) -> Text:
-            seconds = task.fields["left"]()
-            return Text("" if seconds is None else f"about {_in_words(seconds)} left")
+            left = task.fields["left"]
+            return Text("" if left is None else left.in_words())
 
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), Left())
     with Progress(*columns, console=console, transient=True) as progress:
-        task = progress.add_task("", total=None, left=lambda: None)
+        task = progress.add_task("", total=None, left=None)
 
-        def show(what: str, done: int, total: int, left: Callable[[], float | None]) -> None:
+        def show(what: str, done: int, total: int, left: "TimeLeft") -> None:
             progress.update(task, description=described(what, done, total), completed=done, total=total or 1, left=left)
 
         yield show
@@ -186,18 +186,16 @@ def bars(stages: Sequence[str]) -> Iterator[Callable[[str, int, int, Callable[[]
 @contextmanager
 def _now_and_then(described: Callable[[str, int, int], str]) -> Iterator[Callable[..., None]]:
     """Write where the job is to stderr every `QUIET` seconds, however long a stage lasts."""
-    now: list[tuple[str, int, int, Callable[[], float | None]]] = []  # the latest
+    now: list[tuple[str, int, int, TimeLeft]] = []  # the latest
     ended = threading.Event()
 
-    def show(what: str, done: int, total: int, left: Callable[[], float | None]) -> None:
+    def show(what: str, done: int, total: int, left: "TimeLeft") -> None:
         now[:] = [(what, done, total, left)]
 
     def tell() -> None:
         while not ended.wait(QUIET):
             for what, done, total, left in now:
-                seconds = left()
-                more = "" if seconds is None else f", about {_in_words(seconds)} left"
-                typer.echo(f"{described(what, done, total)}{more}", err=True)
+                typer.echo(", ".join(filter(None, [described(what, done, total), left.in_words()])), err=True)
 
     teller = threading.Thread(target=tell, daemon=True)
     teller.start()
@@ -206,12 +204,6 @@ def _now_and_then(described: Callable[[str, int, int], str]) -> Iterator[Callabl
     finally:
         ended.set()
         teller.join()
-
-
-def _in_words(seconds: float) -> str:
-    """Return a time for people, no finer than it is known."""
-    minutes = math.ceil(seconds / 60)
-    return f"{minutes} min" if minutes < 100 else f"{seconds / 3600:.0f} h"
 
 
 def number(value: float | None, digits: int = 3) -> str:

@@ -54,7 +54,19 @@ from elsewhere.run.publish import (
     write_fakes,
 )
 from elsewhere.run.reading import advised, people_by_a_public_gap, read_whole
-from elsewhere.run.time_left import ATTACK, JUDGE, LEARN, MAKE, WRITE, TimeLeft, attacks, usual
+from elsewhere.run.time_left import (
+    ATTACK,
+    JUDGE,
+    LEARN,
+    MAKE,
+    MODEL,
+    PUBLISH,
+    WALK,
+    WRITE,
+    TimeLeft,
+    attacks,
+    usual,
+)
 from elsewhere.semantics.classes import require_kappa
 from elsewhere.traces.fixes import Preparation
 from elsewhere.traces.maps import read_moves
@@ -148,7 +160,8 @@ def synthesize(
         Write a run with a given `rng` all the same; it stays stamped.
     progress
         Called as `progress(stage, done, total, left)`, with a `total` of 0 where a stage is not counted; `left()` is
-        about how many seconds are still to come, at any time until the next call, None before the input is read.
+        about how many seconds are still to come, at any time until the next call, None before the input is read, and
+        `left.range()` between which they are in nine of ten cases.
     rng
         Makes a laboratory run: repeatable, and refused without `laboratory=True`, but for the preset of the paper.
     **options
@@ -189,7 +202,7 @@ def synthesize(
     source = opened_once(source, allow_truncated=extras.reading.allow_truncated)
     what = {"per_seed": extras.per_seed, "n": extras.n, "kappa": kappa, "holdout": holdout, "missing": extras.missing}
     key = key_of(source, extras.reading, settings, of_laboratory, extras.feasible, **what)
-    with going_on(stages_folder, key, SPENT, force=force) as stages:
+    with going_on(stages_folder, key, SPENT, force=force, began=left.began) as stages:
         force = force or in_place(stages, (owner_folder, out))
         for folder in (out, owner_folder):
             check_folder(folder, force=force)
@@ -216,6 +229,7 @@ def synthesize(
                 progress=lambda done, total: tell(MAKE, done, total),
                 seeds=read.seeds,
             )
+        left.at(PUBLISH)
         fakes, read = with_withheld(as_read(fakes, read), read, traces)
         with whole_folders((owner_folder, out), force=force, outdated=earlier_results) as drafts:
             result = _published(
@@ -345,6 +359,8 @@ def _expect(left: TimeLeft, traces: Traces, settings: Preset, per_seed: int, rep
     """Tell the time left what the stages of a job of this size take on a usual machine."""
     places = int(np.count_nonzero(traces.visitors() >= settings.m_min))
     seconds = usual(len(traces), traces.L, traces.U, places, per_seed=per_seed, report=report)
+    if settings.name != "product":  # which learn in other parts
+        seconds = {LEARN: seconds.pop(MODEL) + seconds.pop(WALK), **seconds}
     left.expect(seconds, {ATTACK: attacks(len(traces), traces.U, places)})
 
 

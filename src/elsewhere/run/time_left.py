@@ -1,30 +1,45 @@
 """
-How long a whole job will still take: what its stages usually take, and how fast this machine has been so far.
+How long a whole job will still take: what its stages usually take, and how fast this run has been so far.
 
 What a stage takes follows from what is known once the input is read: people, days, slots, places. The rates were
-measured on simulated towns (`bench/time_left.py`); a machine that is slow in the stages it has finished is taken to be
-as slow in those to come.
+measured on simulated towns (`bench/time_left.py`), and none is right for every town and machine: the run corrects them.
+The seconds of a stage are its usual ones, times how slow the machine is, times how far off the rate of this stage is;
+both factors are log-normal. Finished stages tell the first, the finished part of a stage in pieces the second, each
+by how sure it is (docs/decisions/0055-time-left.md).
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from time import monotonic
+from typing import NamedTuple
 
-from elsewhere.semantics.classes import TEACHING
 from elsewhere.synthesis.walk.fit import MOST_ROWS
+from elsewhere.synthesis.walk.habits import FEW_PLACES
 
 LEARN, MAKE, JUDGE = "learning", "making fakes", "judging the fakes"
 ATTACK, WRITE = "attacking the fakes", "writing the reports"
-ATTACKED = 2.0  # thousands of people at most: MOST_PEOPLE of evaluation/judge.py, which this room may not import
+# parts of learning and of judging, by the names under which they are kept, and what comes between making and judging
+MODEL, WALK, PUBLISH = "model", "walk", "writing the fakes"
 SEEDS = 0.7  # of the people, as a rule
-# seconds of the attacks on so many people, in the order in which they run; most go to A5, A15, A17 and A19
-ATTACKS = (3.6, 0.7, 0.7, 0.4, 9.3, 1.6, 2.3, 0.1, 0.1, 1.3, 0.1, 0.4, 0.1, 0.1, 5.2, 0.2, 11.4, 2.1, 12.4, 0.1, 0.1)
-# seconds more of A5 and A6, for a thousand places and for each further day of a life: they learn what stands for what
-FURTHER = {4: (1.25, 1.1), 5: (1.15, 0.0)}
+ATTACKED, DAYS_ATTACKED = 2_000, 4_000  # at most: MOST_PEOPLE and MOST_DAYS of evaluation/judge.py, not to import here
+# seconds of the attacks on few people, and on ATTACKED of them, in the order in which they run
+FEW = (0.2, 0.1, 0.1, 0.1, 2.5, 0.2, 0.5, 0.0, 0.0, 0.4, 0.0, 0.1, 0.0, 0.0, 2.4, 0.1, 5.6, 1.5, 6.2, 0.0, 0.0)
+MANY = (3.6, 0.7, 0.7, 0.4, 9.3, 1.6, 2.3, 0.1, 0.1, 1.3, 0.1, 0.4, 0.1, 0.1, 5.2, 0.2, 11.4, 2.1, 12.4, 0.1, 0.1)
+BY_PLACES = {4: 1.25, 5: 1.15}  # seconds more of A5 and A6 for a thousand places: they learn what stands for what
 
-PRIOR = 10.0  # seconds of a usual machine that weigh beside what was measured on this one
+# standard deviations of logarithms: of how slow a machine is, and of how far off the rates of the stages are
+MACHINE = 0.7
+SPREAD = {MODEL: 0.4}
+OTHERS = 0.3
+# usual seconds of which what is finished tells the speed with a deviation of 1: alike pieces, and unequal ones
+SHORT, UNEQUAL = 0.5, 4.0
 # a stage that takes less than this share of its usual time was done in an earlier, stopped run: it tells no speed
 KEPT = 0.05
 REST = 0.3  # of the time that a piece has taken: no less is said to come, since what is long may be longer
+NINE_OF_TEN = 1.645  # standard deviations on either side
+NEAR = (
+    1.5  # times as long, which the time left in one number may be off by; where more must be feared, both ends are told
+)
 
 
 def usual(days: int, slots: int, people: int, places: int, *, per_seed: int, report: bool) -> dict[str, float]:
@@ -35,38 +50,68 @@ def usual(days: int, slots: int, people: int, places: int, *, per_seed: int, rep
 
     Examples
     --------
-    >>> {stage: round(s) for stage, s in usual(5000, 72, 5000, 400, per_seed=1, report=True).items()}
-    {'learning': 14, 'making fakes': 1, 'judging the fakes': 4, 'attacking the fakes': 53, 'writing the reports': 1}
+    >>> [(stage, round(s)) for stage, s in usual(5000, 72, 5000, 400, per_seed=1, report=False).items()]
+    [('model', 5), ('walk', 7), ('making fakes', 1), ('writing the fakes', 1)]
 
     """
-    thousands, mapped = days * slots / 72_000, places / 1000
-    # the more people a place has, the more classes are tried, up to one for some places; most are learnt from TEACHING
-    tried = max(1.0, min(thousands / max(mapped, 0.001) / 5, 1.5 * mapped))
-    classes = 4 + 5 * min(TEACHING / 1000, mapped) * tried
-    # the law of a walk is fitted to MOST_ROWS days at most; sums are over everybody
-    learning = 3.5 + 0.25 * thousands + 0.5 * min(MOST_ROWS / 1000, thousands) + classes + 0.7 * mapped
-    seconds = {LEARN: learning, MAKE: 0.1 + (0.22 + 0.01 * mapped) * thousands * per_seed}
+    thousands, mapped, several = days * slots / 72_000, places / 1000, days > people
+    taught = min(MOST_ROWS / 1000, thousands)  # the law of single days is fitted to so many; sums are over everybody
+    lives = several or places <= FEW_PLACES
+    seconds = {
+        MODEL: 0.3 + 6 * min(20.0, mapped) ** 0.5 + 0.15 * thousands,
+        WALK: 0.2 + 0.022 * thousands if several else 2.5 + (0.85 if lives else 0.5) * taught + 0.1 * thousands,
+        MAKE: 0.1 + (0.2 if lives else 0.16 + 0.01 * mapped) * thousands * per_seed,
+        PUBLISH: 0.1 + 0.1 * thousands * per_seed,
+    }
+    if not (several or lives):
+        seconds[WALK] += 0.7 * mapped
     if report:
-        judging = 0.5 + 0.27 * thousands + min(5.0, 0.45 * thousands)
-        seconds |= {JUDGE: judging, ATTACK: sum(attacks(days, people, places)), WRITE: 1 + 0.05 * thousands}
+        seconds["publishing"] = 0.3 + 0.1 * thousands + 0.02 * min(100.0, mapped * 5)
+        seconds["uses"] = 0.3 + 0.15 * thousands + min(3.0, 0.4 * thousands)
+        if several:
+            seconds["lives"] = 0.5 + 0.1 * thousands
+        seconds[ATTACK] = sum(attacks(days, people, places))
+        seconds[WRITE] = 0.7 + 0.06 * thousands
     return seconds
 
 
 def attacks(days: int, people: int, places: int) -> tuple[float, ...]:
     """Return the seconds of each attack of a report on these days of these people, in the order in which they run."""
-    share = min(1.0, SEEDS * people / 1000 / ATTACKED)
-    seconds = list(ATTACKS)
-    for attack, (by_places, by_days) in FURTHER.items():
-        seconds[attack] += by_places * places / 1000 + by_days * (days / people - 1)
-    return tuple((19 + 33 * share**1.5) / 52 * took for took in seconds)
+    seeds = min(ATTACKED, SEEDS * people)
+    share = min(DAYS_ATTACKED, seeds * days / people) / ATTACKED
+    seconds = [few + (many - few) * share**1.5 for few, many in zip(FEW, MANY, strict=True)]
+    for attack, more in BY_PLACES.items():
+        seconds[attack] += more * places / 1000 * min(1.0, share)
+    return tuple(seconds)
+
+
+class Slowness(NamedTuple):
+    """How many times the usual seconds something takes, as the mean and the variance of the logarithm."""
+
+    mean: float
+    variance: float
+
+    def beside(self, other: "Slowness") -> "Slowness":
+        """Return what this and another, independent of it, tell together."""
+        weight, others = 1 / self.variance, 1 / other.variance
+        return Slowness((weight * self.mean + others * other.mean) / (weight + others), 1 / (weight + others))
+
+    def off_by(self, spread: float) -> "Slowness":
+        """Return the slowness of something that is off by a factor of its own."""
+        return Slowness(self.mean, self.variance + spread**2)
+
+    @property
+    def times(self) -> float:
+        """Return the factor in the middle."""
+        return math.exp(self.mean)
 
 
 class TimeLeft:
     """
-    Seconds that a job in stages will still take: `left()`, None while nothing can be said.
+    Seconds that a job in stages will still take: `left()`, None while nothing can be said, and `left.range()`.
 
     `left.expect(seconds, pieces)` says what each stage takes on a usual machine, and for stages of unequal pieces their
-    weights; `left.at(stage, done, total)` where the job is.
+    weights; `left.at(stage, done, total)` where the job is. Stages that are not expected are passed over.
 
     Examples
     --------
@@ -78,8 +123,10 @@ class TimeLeft:
     >>> left.at("making", 0, 4), left()
     (None, 60.0)
     >>> now = 40.0  # of 10: a slow machine
-    >>> left.at("making", 1, 4), left()
-    (None, 125.0)
+    >>> left.at("making", 1, 4), round(left())
+    (None, 166)
+    >>> [round(seconds) for seconds in left.range()]
+    [118, 235]
 
     """
 
@@ -88,39 +135,92 @@ class TimeLeft:
         self.expected: dict[str, float] = {}
         self.pieces: dict[str, Sequence[float]] = {}
         self._stage, self._done, self._next, self._since = "", 0.0, 0.0, clock()
-        self._spent = self._usual = PRIOR
+        self._finished: dict[str, tuple[float, float]] = {}  # by stage: usual seconds of what is done, and those spent
 
     def expect(self, seconds: Mapping[str, float], pieces: Mapping[str, Sequence[float]] | None = None) -> None:
-        """Say what each stage to come takes on a usual machine, in order, and weights of the pieces of some."""
+        """
+        Say what each stage to come takes on a usual machine, in order, and weights of the pieces of some; the first
+        begins.
+        """
         self.expected, self.pieces = dict(seconds), dict(pieces or {})
+        self.at(next(iter(seconds)))
 
-    def at(self, stage: str, done: int, total: int) -> None:
+    def began(self, name: str) -> None:
+        """Say that a stage has begun, by the name under which it is kept."""
+        self.at(ATTACK if name == "attacks" else name)
+
+    def at(self, stage: str, done: int = 0, total: int = 0) -> None:
         """Say that so many of the pieces of a stage are done; a `total` of 0 is not known."""
-        now, before = self._clock(), self._ahead()
-        self._stage, (self._done, self._next) = stage, self._shares(stage, done, total)
-        seconds, elapsed = before - self._ahead(), now - self._since
-        if seconds > 0 and elapsed > KEPT * seconds:
-            self._usual, self._spent = self._usual + seconds, self._spent + elapsed
-        self._since = now
+        if stage not in self.expected:
+            return
+        now, (share, following) = self._clock(), self._shares(stage, done, total)
+        if self._stage:
+            before = self.expected[self._stage] * ((share if stage == self._stage else 1.0) - self._done)
+            elapsed = now - self._since
+            if before > 0 and elapsed > KEPT * before:
+                usually, spent = self._finished.get(self._stage, (0.0, 0.0))
+                self._finished[self._stage] = usually + before, spent + elapsed
+        self._stage, self._done, self._next, self._since = stage, share, following, now
 
     def __call__(self) -> float | None:
-        """Return the seconds left."""
-        if self._stage not in self.expected:
-            return None
-        elapsed, ahead = self._clock() - self._since, self._ahead()
-        piece = self.expected[self._stage] * self._next
-        slow = self._spent / self._usual
-        if elapsed > slow * piece:
-            slow = (self._spent + elapsed) / (self._usual + piece)
-        return (ahead - piece) * slow + max(slow * piece - elapsed, REST * elapsed)
+        """Return the seconds left, as likely too many as too few."""
+        return None if not self._stage else self._left()[0]
 
-    def _ahead(self) -> float:
-        """Return the usual seconds of what is not done, that which is being done included."""
-        if self._stage not in self.expected:
-            return 0.0
+    def range(self) -> tuple[float, float] | None:
+        """Return the seconds between which the job ends in nine of ten cases, as far as such jobs were measured."""
+        if not self._stage:
+            return None
+        seconds, deviation = self._left()
+        return seconds * math.exp(-NINE_OF_TEN * deviation), seconds * math.exp(NINE_OF_TEN * deviation)
+
+    def in_words(self) -> str:
+        """Return the time left for people: "about 7 min left"; where less is known, "4 to 12 min left"."""
+        bounds = self.range()
+        if bounds is None:
+            return ""
+        seconds = self._left()[0]
+        low, high = (max(1, math.ceil(bound / 60)) for bound in bounds)
+        if bounds[1] <= NEAR * seconds or low == high:
+            low = high = max(1, math.ceil(seconds / 60))
+        unit, low, high = ("min", low, high) if low < 100 else ("h", round(low / 60), round(high / 60))
+        return f"about {low} {unit} left" if low == high else f"{low} to {high} {unit} left"
+
+    def _left(self) -> tuple[float, float]:
+        """Return the seconds left, and the standard deviation of their logarithm."""
+        elapsed, usually = self._clock() - self._since, self.expected[self._stage]
+        piece, finished = usually * self._next, self._finished
+        here = self._of_this(finished)
+        if elapsed > here.times * piece:  # what lasts longer than it should has told so much already
+            done, spent = finished.get(self._stage, (0.0, 0.0))
+            finished = finished | {self._stage: (done + piece, spent + elapsed)}
+            here = self._of_this(finished)
+        others = self._machine(finished)
         names = list(self.expected)
-        later = names[names.index(self._stage) + 1 :]
-        return self.expected[self._stage] * (1 - self._done) + sum(self.expected[name] for name in later)
+        later = {name: others.times * self.expected[name] for name in names[names.index(self._stage) + 1 :]}
+        rest = max(here.times * piece - elapsed, REST * elapsed) + here.times * usually * (1 - self._done - self._next)
+        seconds = rest + sum(later.values())
+        variance = rest**2 * here.variance + sum(later.values()) ** 2 * others.variance
+        variance += sum((part * SPREAD.get(name, OTHERS)) ** 2 for name, part in later.items())
+        return seconds, math.sqrt(variance) / max(seconds, 1e-9)
+
+    def _machine(self, finished: Mapping[str, tuple[float, float]], without: str = "") -> Slowness:
+        """Return how slow this machine is, by what is finished of all stages but one."""
+        slow = Slowness(0.0, MACHINE**2)
+        for name, (usually, spent) in finished.items():
+            if name != without:
+                slow = slow.beside(self._measured(name, usually, spent).off_by(SPREAD.get(name, OTHERS)))
+        return slow
+
+    def _of_this(self, finished: Mapping[str, tuple[float, float]]) -> Slowness:
+        """Return how slow this stage is, by what is finished of it and of others."""
+        slow = self._machine(finished, self._stage).off_by(SPREAD.get(self._stage, OTHERS))
+        if self._stage not in finished:
+            return slow
+        return slow.beside(self._measured(self._stage, *finished[self._stage]))
+
+    def _measured(self, stage: str, usually: float, spent: float) -> Slowness:
+        """Return what the seconds spent on a part of a stage tell of it."""
+        return Slowness(math.log(spent / usually), (UNEQUAL if stage in self.pieces else SHORT) / usually)
 
     def _shares(self, stage: str, done: int, total: int) -> tuple[float, float]:
         """Return, of the time of a stage, the share of what is done, and of the piece that comes next."""
