@@ -22,10 +22,10 @@ ATTACK, WRITE = "attacking the fakes", "writing the reports"
 MODEL, WALK, PUBLISH = "model", "walk", "writing the fakes"
 SEEDS = 0.7  # of the people, as a rule
 ATTACKED, DAYS_ATTACKED = 2_000, 4_000  # at most: MOST_PEOPLE and MOST_DAYS of evaluation/judge.py, not to import here
-# seconds of the attacks on few people, and on ATTACKED of them, in the order in which they run
-FEW = (0.2, 0.1, 0.1, 0.1, 2.5, 0.2, 0.5, 0.0, 0.0, 0.4, 0.0, 0.1, 0.0, 0.0, 2.4, 0.1, 5.6, 1.5, 6.2, 0.0, 0.0)
-MANY = (3.6, 0.7, 0.7, 0.4, 9.3, 1.6, 2.3, 0.1, 0.1, 1.3, 0.1, 0.4, 0.1, 0.1, 5.2, 0.2, 11.4, 2.1, 12.4, 0.1, 0.1)
-BY_PLACES = {4: 1.25, 5: 1.15}  # seconds more of A5 and A6 for a thousand places: they learn what stands for what
+# seconds of the attacks on few people, and on ATTACKED of them with a day each, in the order in which they run
+FEW = (0.2, 0.1, 0.1, 0.1, 2.5, 0.2, 0.5, 0.0, 0.0, 0.4, 0.0, 0.1, 0.0, 0.0, 2.4, 0.1, 6.0, 1.5, 6.2, 0.0, 0.0)
+MANY = (3.0, 0.7, 0.7, 0.4, 9.3, 1.6, 2.5, 0.1, 0.1, 1.5, 0.1, 0.5, 0.1, 0.1, 5.3, 0.2, 9.5, 2.1, 10.5, 0.1, 0.1)
+BY_PEOPLE = {0, 1, 2, 5, 16, 18}  # attacks that take longer with more people; the others do with more days
 
 # standard deviations of logarithms: of how slow a machine is, and of how far off the rates of the stages are
 MACHINE = 0.7
@@ -59,17 +59,17 @@ def usual(days: int, slots: int, people: int, places: int, *, per_seed: int, rep
     lives = several or places <= FEW_PLACES
     seconds = {
         MODEL: 0.3 + 6 * min(20.0, mapped) ** 0.5 + 0.15 * thousands,
-        WALK: 0.2 + 0.022 * thousands if several else 2.5 + (0.85 if lives else 0.5) * taught + 0.1 * thousands,
+        WALK: 0.6 + 0.022 * thousands if several else 2.5 + (0.85 if lives else 0.5) * taught + 0.1 * thousands,
         MAKE: 0.1 + (0.2 if lives else 0.16 + 0.01 * mapped) * thousands * per_seed,
         PUBLISH: 0.1 + 0.1 * thousands * per_seed,
     }
     if not (several or lives):
         seconds[WALK] += 0.7 * mapped
     if report:
-        seconds["publishing"] = 0.3 + 0.1 * thousands + 0.02 * min(100.0, mapped * 5)
+        seconds["publishing"] = 0.2 + 0.05 * thousands + min(2.0, 0.2 * thousands)
         seconds["uses"] = 0.3 + 0.15 * thousands + min(3.0, 0.4 * thousands)
         if several:
-            seconds["lives"] = 0.5 + 0.1 * thousands
+            seconds["lives"] = 0.6 + 0.1 * thousands + min(2.0, 0.2 * thousands)
         seconds[ATTACK] = sum(attacks(days, people, places))
         seconds[WRITE] = 0.7 + 0.06 * thousands
     return seconds
@@ -78,10 +78,13 @@ def usual(days: int, slots: int, people: int, places: int, *, per_seed: int, rep
 def attacks(days: int, people: int, places: int) -> tuple[float, ...]:
     """Return the seconds of each attack of a report on these days of these people, in the order in which they run."""
     seeds = min(ATTACKED, SEEDS * people)
-    share = min(DAYS_ATTACKED, seeds * days / people) / ATTACKED
-    seconds = [few + (many - few) * share**1.5 for few, many in zip(FEW, MANY, strict=True)]
-    for attack, more in BY_PLACES.items():
-        seconds[attack] += more * places / 1000 * min(1.0, share)
+    shares = min(DAYS_ATTACKED, seeds * days / people) / ATTACKED, seeds / ATTACKED
+    seconds = [
+        few + (many - few) * shares[i in BY_PEOPLE] ** 1.5 for i, (few, many) in enumerate(zip(FEW, MANY, strict=True))
+    ]
+    # on maps of more than 400 places: they learn what stands for what
+    seconds[4] += 14 * shares[1] * max(0.0, (places / 1000) ** 0.4 - 0.4**0.4)
+    seconds[5] += 1.15 * shares[1] * places / 1000
     return tuple(seconds)
 
 
