@@ -212,7 +212,10 @@ def test_messages_name_options_as_they_are_typed(command, library, line):
 def test_an_error_names_the_option_of_its_command(run, tmp_path):
     (tmp_path / "a.csv").write_bytes(b"uid,datetime,lat,lng\na\xff,2024-03-04 00:00,46,7\n")
 
-    assert "characters that are no text (--encoding)" in run("prepare", "-o", tmp_path / "o", tmp_path / "a.csv").stderr
+    assert (
+        "characters that are no UTF-8 (--encoding, perhaps cp1252)"
+        in run("prepare", "-o", tmp_path / "o", tmp_path / "a.csv").stderr
+    )
     done = run("synthesize", "-o", tmp_path / "o", "--set", "k=0", tmp_path / "a.csv")
     assert done.stderr.startswith(("E_ENCODING", "E_PARAM"))
 

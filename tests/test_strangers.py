@@ -1047,3 +1047,58 @@ def test_parts_of_the_day_in_words_are_named_in_the_refusal(tmp_path):
     assert code == "E_COLUMN"
     assert "no column for time" in message
     assert "if 'part' is a part of the day, number its parts from 0 and give it as slot" in message
+
+
+# what is no table, and what to do
+
+
+BEFORE = {
+    "a web page": (b"<!DOCTYPE html><html><body>404</body></html>", "E_FORMAT", "a web page"),
+    "a pointer of Git LFS": (
+        b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 1\n",
+        "E_FORMAT",
+        "LFS",
+    ),
+    "a numpy array": (b"\x93NUMPY\x01\0v\0" + bytes(2000), "E_ENCODING", "save it as CSV"),
+    "a database": (b"SQLite format 3\0" + bytes(range(256)) * 9, "E_ENCODING", "save it as CSV"),
+    "KML": (b'<?xml version="1.0"?><kml><Document/></kml>', "E_FORMAT", "convert it to GPX or CSV"),
+    "JSON of something else": (b'{"hello": "world"}', "E_FORMAT", "a list of objects with a user"),
+    "two columns of one name": (("uid,datetime,lat,lat\n" + lines(ISO)).encode(), "E_COLUMN", "rename one"),
+    "Latin letters of Windows": ((HEAD + lines(ISO, user="\xfc")).encode("cp1252"), "E_ENCODING", "perhaps cp1252"),
+    "degrees and minutes": (
+        (HEAD + lines("u,{t:%Y-%m-%d %H:%M},46\xb031'N,6\xb037'E\n")).encode(),
+        "E_NUMBER",
+        "decimal",
+    ),
+    "two clocks": (
+        (
+            HEAD + lines("u,{t:%Y-%m-%dT%H:%M:%S}+02:00,{lat},{lon}\n") + lines("u,{t:%Y-%m-%dT%H:%M:%S},{lat},{lon}\n")
+        ).encode(),
+        "E_TZ",
+        "give all of them an offset, or none",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", BEFORE)
+def test_what_is_no_table_says_what_to_do(tmp_path, what):
+    content, code, words = BEFORE[what]
+    got, message = refused(put(tmp_path / "a.csv", content))
+    assert got == code
+    assert words in message
+
+
+def test_a_web_page_beside_tracks_is_passed_over(tmp_path, expected):
+    put(tmp_path / "all" / "index.html", BEFORE["a web page"][0])
+    with pytest.raises(ew.ElsewhereError, match="a web page"):
+        ew.read_traces(tmp_path / "all")
+    put(tmp_path / "all" / "a.csv", HEAD + lines(ISO))
+    traces, counted = read(tmp_path / "all", tz="UTC")
+    assert traces.r.tolist() == expected.r.tolist()
+    assert "not read, being of another format: 1 file of the folder" in counted.notes
+
+
+def test_all_parameters_out_of_range_are_said_at_once():
+    with pytest.raises(ew.ElsewhereError) as caught:
+        ew.synthesize("nothing.csv", "nowhere", par_s=2, m_min=-1, k=0)
+    assert all(f"`{name}` must be" in str(caught.value) for name in ("par_s", "m_min", "k"))

@@ -186,6 +186,7 @@ EXACT = 2**53  # whole numbers below it are exact in float64
 HALF = 0.5  # of the strangers share no more places with a seed than a fake of it may, over days;
 FEW = 0.05  # on one day: fakes come so near only where nearly every stranger crosses the seed's way, as taxis do;
 # and of the strangers are no more similar to a seed than a fake of it may be, where nearly all exceed `par_s`
+MOST_ALIKE = 0.9  # above it people do nearly the same all day, and a fake of one would be a copy of all (B38)
 STRANGERS_ASKED = 500  # for that, at most
 DENSE = 1_000_000  # place numbers above it are renumbered before counting
 
@@ -542,7 +543,7 @@ def _prepare(
         share = HALF if of_seeds.days > 1 else FEW
         places, similarity = _kernels.least_alike(counts, strangers, some, seeds.R, share, FEW)
         limit = np.maximum(limit, places) if intersection == "set" else limit
-        most = np.maximum(most, similarity)
+        most = np.maximum(most, np.where(similarity > MOST_ALIKE, 0.0, similarity))
     rules = Rules(
         par_d=float(par_d),
         k=int(k),

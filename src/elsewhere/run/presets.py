@@ -347,17 +347,28 @@ class Preset:
         """
         Return the same preset with these parameters.
 
-        An unknown name is refused with the list of all, one that this preset does not read with the presets that do.
+        An unknown name is refused with the list of all, one that this preset does not read with the presets that do,
+        and values out of range all at once.
         """
         check_names(parameters)
         own = {name: value for part in self._parts() for name, value in parameters.items() if name in _names(part)}
         if strange := [name for name in parameters if name not in own]:
             raise InvalidParameter(" ".join(_not_read(name, self.name) for name in strange), code="E_NOT_READ")
         changes: dict[str, Any] = {}
+        faults: list[InvalidParameter] = []
         for field in ("learning", "generator", "rules", "certificate"):
             part = getattr(self, field)
-            if part is not None and (mine := {n: v for n, v in own.items() if n in _names(part)}):
+            mine = {} if part is None else {n: v for n, v in own.items() if n in _names(part)}
+            for name, value in mine.items():
+                try:
+                    replace(part, **{name: value})
+                except InvalidParameter as fault:
+                    faults.append(fault)
+            if mine and not faults:
                 changes[field] = replace(part, **mine)
+        if faults:
+            words = dict.fromkeys(str(fault.args[0]) for fault in faults)
+            raise InvalidParameter(" ".join(words), code=faults[0].code)
         return replace(self, **changes)
 
     @classmethod

@@ -152,7 +152,9 @@ def times(
     count, all_of_them = (pc.sum(mask).as_py() or 0 for mask in (aware, good))
     if 0 < count < all_of_them:
         row = int(np.flatnonzero(np.asarray(pc.xor(good, aware).fill_null(False)))[0])
-        raise table.refuse("a time without an offset among times with one.", "E_TZ", row)
+        raise table.refuse(
+            "a time without an offset among times with one; give all of them an offset, or none.", "E_TZ", row
+        )
     zone = None
     if count:
         offsets = pc.unique(pc.struct_field(pc.extract_regex(text, OFFSET), "offset")).drop_null().to_pylist()
@@ -540,7 +542,9 @@ def wall_clock(plan: ClockPlan, table: Table) -> WallClock:
         return WallClock(_in_zone(clock.time, plan.zone), clock.time, plan.zone, clock.exact, clock.fixed)
     if plan.zone is not None and not np.all(np.isnat(clock.time)):
         raise table.refuse(
-            "a time without an offset among times with one.", "E_TZ", int(np.argmin(np.isnat(clock.time)))
+            "a time without an offset among times with one; give all of them an offset, or none.",
+            "E_TZ",
+            int(np.argmin(np.isnat(clock.time))),
         )
     if tz is None:
         return WallClock(clock.time, None, plan.named or "UTC", clock.exact, clock.fixed)

@@ -47,10 +47,11 @@ from elsewhere.traces.sources import (
 EARLIEST = np.datetime64("2000-01-01", "us")
 REASONS = {
     "E_CSV": "have more or fewer fields than the first line",
-    "E_ENCODING": "have an id with characters that are no text (`encoding`)",
+    "E_ENCODING": "have an id with characters that are no UTF-8 (`encoding`, perhaps cp1252)",
     "E_USER": "have no user id",
-    "E_DATE": "have no readable time, one before 2000 or in the future (`any_date`), or leave before they arrive",
-    "E_NUMBER": "have numbers that cannot be read",
+    "E_DATE": "have no readable time (`date_format`), one before 2000 or in the future (`any_date`), or leave before "
+    "they arrive",
+    "E_NUMBER": "have numbers that cannot be read (positions are decimal degrees, such as 51.507)",
     "E_OUTSIDE": "lie outside the globe",
     "E_INDEX": "have no place",
 }

@@ -599,7 +599,8 @@ def check_names(names: Sequence[str], name: str) -> None:
     for number, column in enumerate(names):
         if column in names[:number]:
             raise InvalidTraces(
-                f"{name}: columns {names.index(column) + 1} and {number + 1} have one name.", code="E_COLUMN"
+                f"{name}: columns {names.index(column) + 1} and {number + 1} have one name; rename one.",
+                code="E_COLUMN",
             )
 
 

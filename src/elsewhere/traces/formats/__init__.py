@@ -78,6 +78,8 @@ def recognise(content: bytes, name: str) -> str:
     head = head.removeprefix(b"\xef\xbb\xbf").lstrip()
     if head[:1] == b"<":
         return _xml(head, name)
+    if head.startswith(b"version https://git-lfs"):
+        raise InvalidTraces(f"{name} is a pointer of Git LFS, not the file: `git lfs pull` gets it.", code="E_FORMAT")
     if head[:1] in (b"{", b"["):
         return _json(head)
     for kind, mark in (("geolife", PLT), ("owntracks", REC), ("foursquare", CHECK_IN), ("foursquare", VENUE)):
@@ -88,9 +90,13 @@ def recognise(content: bytes, name: str) -> str:
 
 def _xml(head: bytes, name: str) -> str:
     plain = re.sub(rb"<\?.*?\?>|<!--.*?-->", b"", head, flags=re.DOTALL).lstrip()
+    if re.match(rb"<(!doctype\s+)?html\b", plain, re.IGNORECASE):
+        raise InvalidTraces(f"{name} is a web page, not the file that it offers: download that.", code="E_FORMAT")
     if plain[:2] == b"<!" or re.match(rb"<(\w+:)?gpx\b", plain):
         return "gpx"  # a document type is refused there, whatever it announces
-    raise InvalidTraces(f"{name} is XML, and no GPX; KML and others are not read.", code="E_FORMAT")
+    raise InvalidTraces(
+        f"{name} is XML, and no GPX; KML and others are not read: convert it to GPX or CSV.", code="E_FORMAT"
+    )
 
 
 def _json(head: bytes) -> str:
@@ -238,8 +244,16 @@ def _folder(source: str | os.PathLike[str], options: FileOptions, executor: Exec
     """Return all files of the commonest format, one after the other; without users in them, a file or folder is one."""
     sources = open_folder(source, allow_truncated=options.allow_truncated)
     name = sources[0].name.partition(",")[0]
-    kinds = [recognise(s.head(HEAD), s.name) if s.size else "empty" for s in sources]
-    counts = {kind: kinds.count(kind) for kind in dict.fromkeys(kinds) if kind != "empty"}
+    kinds, faults = [], []
+    for one in sources:
+        try:
+            kinds.append(recognise(one.head(HEAD), one.name) if one.size else "")
+        except InvalidTraces as fault:  # a web page, say, beside the tracks
+            kinds.append("")
+            faults.append(fault)
+    if len(faults) == len(sources):
+        raise faults[0]
+    counts = {kind: kinds.count(kind) for kind in dict.fromkeys(kinds) if kind}
     if options.container != "auto":
         counts = {kind: n for kind, n in counts.items() if kind == options.container}
     if not counts:

@@ -252,6 +252,12 @@ def text_of(value: Any) -> str | None:
     return value if isinstance(value, str) else repr(value)
 
 
+NO_SHAPE = (
+    "JSON of no shape that is known; known are a list of objects with a user, a time and a position, GeoJSON, Google's "
+    "Timeline and OwnTracks."
+)
+
+
 def _track_in(record: dict[str, Any]) -> str | None:
     """Return the key of the list of positions that a record holds, as one of a person may; None without."""
     for key, value in record.items():
@@ -268,7 +274,7 @@ def read_records(source: Source, options: FileOptions) -> Table:
     for name, item in items(source, options, ("data", "records")):
         if not isinstance(item, dict):
             if name in ("", "data", "records"):
-                raise InvalidTraces(f"{source.name} is JSON of no shape that is known.", code="E_FORMAT")
+                raise InvalidTraces(f"{source.name}: {NO_SHAPE}", code="E_FORMAT")
             continue
         inner = _track_in(item)
         outer = {key: value for key, value in item.items() if key != inner}
@@ -276,7 +282,7 @@ def read_records(source: Source, options: FileOptions) -> Table:
             columns.add(item if inner is None else {**outer, inner: each})
     arrays = columns.arrays()
     if not arrays:
-        raise InvalidTraces(f"{source.name} is JSON of no shape that is known.", code="E_FORMAT")
+        raise InvalidTraces(f"{source.name}: {NO_SHAPE}", code="E_FORMAT")
     return Table(source.name, arrays, columns.rows, format="json", names=tuple(arrays))
 
 

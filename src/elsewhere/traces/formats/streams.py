@@ -313,8 +313,13 @@ def _refuse_bytes(first: bytes, name: str, encoding: str) -> None:
     if encoding in ("utf-8", "ascii") and len(first):
         share = NOT_TEXT[np.frombuffer(first, np.uint8)].mean()
         if share > max(MOST_CONTROL, 1.5 / len(first)):
-            hint = "; give `encoding`, utf-16-le?" if first.count(b"\0") > 0.3 * len(first) else ""
-            raise InvalidTraces(f"{name} is no text{hint}.", code="E_ENCODING")
+            even, odd = (first[side::2].count(b"\0") / len(first) for side in (0, 1))
+            if min(even, odd) < 0.01 and max(even, odd) > 0.3:  # every other byte
+                raise InvalidTraces(f"{name} is no text; give `encoding`, utf-16-le?.", code="E_ENCODING")
+            raise InvalidTraces(
+                f"{name} is no text, and no file of another kind that is read (Parquet, Excel, gzip); save it as CSV.",
+                code="E_ENCODING",
+            )
 
 
 def _line_end(waiting: bytearray, name: str, quotes: bool) -> int:
