@@ -3,11 +3,14 @@
 import ast
 import inspect
 import re
+import tomllib
 import warnings
 from functools import cache
+from importlib import metadata
 from pathlib import Path
 
 import pytest
+from packaging.specifiers import SpecifierSet
 
 import elsewhere as ew
 
@@ -294,6 +297,20 @@ def test_messages_of_the_library_name_parameters_and_not_options():
 def test_slots_are_called_slots():
     # an instant is a point in time; the paper's name of a way to sub-sample classes stays
     assert faults(lambda path: [t for t in messages(path) if re.search(r"\binstants\b|most telling", t)]) == {}
+
+
+def test_pinned_packages_admit_every_python_that_we_do():
+    # Debian's Python 3.11.2 found no pymdown-extensions that it could install
+    oldest = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["requires-python"].removeprefix(">=")
+    pins = re.findall(r"^([\w.-]+)==([\w.]+)", (ROOT / "constraints.txt").read_text(), re.MULTILINE)
+    here = {re.sub(r"[-_.]+", "-", d.name).lower(): d for d in metadata.distributions()}
+    pinned = [(name, here.get(re.sub(r"[-_.]+", "-", name).lower()), version) for name, version in pins]
+    same = {
+        name: d.metadata["Requires-Python"] for name, d, version in pinned if d is not None and d.version == version
+    }
+    assert len(same) > 0.8 * len(pins)
+    late = {name: needs for name, needs in same.items() if needs and not SpecifierSet(needs).contains(f"{oldest}.0")}
+    assert late == {}
 
 
 def test_the_rules_catch_what_they_forbid(tmp_path, monkeypatch):

@@ -366,7 +366,7 @@ def _unit(table: Table, name: str, values: Floats) -> int | None:
     if len(size) == 0 or np.median(size) < 1e8:
         raise table.refuse(
             f"column {table.shown(name)!r} holds small numbers, no times; if they count slots, say so with `columns`, "
-            "slot=NAME.",
+            "slot=NAME; clock times have a colon, 07:40.",
             "E_DATE",
         )
     units = np.unique(np.searchsorted([limit for _, limit in EPOCH_UNITS], size[size >= 1e8]))
@@ -465,7 +465,8 @@ def plan_clock(
             if "date" not in roles:
                 raise sample.refuse(
                     f"column {sample.shown(roles[role])!r} holds clock times without dates; give `columns` date=NAME, "
-                    "the column of dates.",
+                    "the column of dates; where days have no date (one day of each person, weekdays), add a column of "
+                    "any dates, such as those of one week.",
                     "E_DATE",
                 )
             by_clock["date"] = roles["date"]
