@@ -28,7 +28,7 @@ from pieces import few_attacks
 import elsewhere as ew
 from elsewhere.evaluation.attacks import audit
 
-SMALL = {"kappa": 6, "m_min": 2, "k": 3, "c_min": 1, "workers": 1}
+SMALL = {"kappa": 6, "m_min": 2, "k": 3, "c_min": 1, "class_draws": 1, "workers": 1}
 OPERATIONS = ("fsync", "rename", "replace", "unlink", "rmdir", "mkdir")
 
 

@@ -121,7 +121,7 @@ class TestSums:
         assert abs(np.log(habits.reach) / np.log(GRID) - round(np.log(habits.reach) / np.log(GRID))) < 1e-6
 
         cols = np.empty((len(moves), R, 8), dtype=np.int16)
-        row, step = np.array([m[:2] for m in moves]).T
+        row, step = np.array([m[:2] for m in moves]).T.copy()
         all_columns(r, row, step, R, ground_of(where), np.arange(R)[None], cols)
         users = [{m[0] for m, c in zip(moves, cols, strict=True) if k in c[m[3]]} for k in range(ALL_COLUMNS)]
         thin = np.array([len(u) < m_min for u in users])

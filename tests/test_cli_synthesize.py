@@ -18,7 +18,7 @@ from elsewhere.run.roles import contributed, contributors_file
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* classes instead of")
 
-SMALL = ["--kappa", "6", "--set", "m_min=2", "--set", "k=3", "--set", "c_min=1"]
+SMALL = ["--kappa", "6", "--set", "m_min=2", "--set", "k=3", "--set", "c_min=1", "--set", "class_draws=1"]
 
 
 @pytest.fixture(scope="module")

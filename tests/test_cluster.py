@@ -21,7 +21,7 @@ from elsewhere.evaluation.attacks.audit import ATTACKS
 distributed = pytest.importorskip("distributed", reason="the extra `dask` is not installed: pip install '.[dask]'")
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* classes instead of")
-SMALL = {"kappa": 6, "m_min": 2, "k": 3, "c_min": 1, "per_seed": 4, "laboratory": True}
+SMALL = {"kappa": 6, "m_min": 2, "k": 3, "c_min": 1, "class_draws": 1, "per_seed": 4, "laboratory": True}
 
 
 @pytest.fixture
@@ -417,6 +417,8 @@ def test_the_command_line_takes_an_address(run, people, scheduler, tmp_path):
         "3",
         "--set",
         "c_min=1",
+        "--set",
+        "class_draws=1",
         "--no-report",
         "--seed",
         "7",

@@ -4,8 +4,8 @@ import importlib
 import itertools
 import json
 import os
+import re
 import shlex
-import signal
 import stat
 import subprocess
 import sys
@@ -215,7 +215,7 @@ def test_what_another_run_is_writing_is_left_alone(tmp_path):
 
 SYNTHESIZE = importlib.import_module("elsewhere.run.synthesize")  # the file, not the function in it
 PUBLISH = importlib.import_module("elsewhere.run.publish")
-SMALL = ["--kappa", "6", "--set", "m_min=2", "--set", "k=3", "--set", "c_min=1"]
+SMALL = ["--kappa", "6", "--set", "m_min=2", "--set", "k=3", "--set", "c_min=1", "--set", "class_draws=1"]
 
 
 @pytest.fixture(scope="module")
@@ -227,7 +227,7 @@ def people(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def made(people):
-    return ew.generate_fakes(ew.read_traces(people), kappa=6, m_min=2, k=3, c_min=1)
+    return ew.generate_fakes(ew.read_traces(people), kappa=6, m_min=2, k=3, c_min=1, class_draws=1)
 
 
 @pytest.fixture
@@ -325,51 +325,72 @@ def test_with_force_the_old_folders_stay_until_the_new_ones_are_complete(run, pe
 
 
 WAITS = textwrap.dedent("""
-    import importlib, signal, sys, time
+    import importlib, os, signal, sys, time
     from elsewhere.cli import app
     s = importlib.import_module("elsewhere.run.synthesize")
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    source, folder, *options = sys.argv[1:]
+    try:
+        app(["synthesize", source, "-o", f"{folder}/first", *options, "--no-report"])  # children inherit its kernels
+    except SystemExit:
+        pass
     def wait(*_given, **_named):
-        print("judging", flush=True)
+        os.write(judging, b"judging")
         time.sleep(60)
     s.judge_run = wait
-    app(sys.argv[1:])
+    for how in ("SIGINT", "SIGTERM", "SIGKILL"):
+        begun, judging = os.pipe()
+        child = os.fork()
+        if child == 0:
+            os.dup2(os.open(f"{folder}/{how}.out", os.O_WRONLY | os.O_CREAT), 1)
+            os.dup2(os.open(f"{folder}/{how}.err", os.O_WRONLY | os.O_CREAT), 2)
+            app(["synthesize", source, "-o", f"{folder}/{how}/fakes", *options, "--json"])
+        os.close(judging)
+        assert os.read(begun, 7) == b"judging"
+        assert not os.path.exists(f"{folder}/{how}/fakes")
+        os.kill(child, getattr(signal, how))
+        print(how, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 """)
+
+
+@pytest.fixture(scope="module")
+def signalled(people, tmp_path_factory):
+    """Runs that were sent a signal while their fakes were judged: the folder of each, and how it ended."""
+    folder = tmp_path_factory.mktemp("signals")
+    for how in ("SIGINT", "SIGTERM", "SIGKILL"):
+        (folder / how).mkdir()
+    words = [sys.executable, "-c", WAITS, people, folder, *SMALL]
+    done = subprocess.run([str(word) for word in words], capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr
+    ended = re.findall(r"^(SIG\w+) (-?\d+)$", done.stdout, re.MULTILINE)
+    return folder, {how: int(status) for how, status in ended}
 
 
 @posix
 @pytest.mark.filterwarnings("always:removed .* killed", "always:going on with")
 @pytest.mark.parametrize(("how", "status"), [("SIGINT", 130), ("SIGTERM", 143), ("SIGKILL", -9)])
-def test_a_signal_while_the_fakes_are_judged(people, tmp_path, how, status, capsys):
-    out = tmp_path / "fakes"
-    words = ["synthesize", str(people), "-o", str(out), *SMALL]
-    child = subprocess.Popen(
-        [sys.executable, "-c", WAITS, *words, "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    assert child.stdout.readline() == "judging\n"
-    assert not out.exists()
-    child.send_signal(getattr(signal, how))
-    said, err = child.communicate(timeout=60)
-
-    assert child.returncode == status
-    left = {p.name for p in tmp_path.iterdir()}
+def test_a_signal_while_the_fakes_are_judged(people, signalled, how, status, capsys):
+    assert signalled[1][how] == status
+    here = signalled[0] / how
+    left = {p.name for p in here.iterdir()}
     if how != "SIGKILL":
         assert left == {"fakes-unfinished"}
         name = "Ctrl-C" if how == "SIGINT" else how
+        err = (signalled[0] / f"{how}.err").read_text()
         assert err.splitlines()[-1].startswith(f"E_INTERRUPTED: stopped by {name}. What is done is kept in ")
-        assert json.loads(said)["error"]["exit_status"] == status
+        assert json.loads((signalled[0] / f"{how}.out").read_text())["error"]["exit_status"] == status
         return
     hidden = {name for name in left if name.startswith(".fakes")}
     assert left == {"fakes-unfinished", *hidden}
     assert len(hidden) == 2
     with pytest.raises(SystemExit) as stopped:
-        app([*words, "--no-report"])
+        app(["synthesize", str(people), "-o", str(here / "fakes"), *SMALL, "--no-report"])
     said = capsys.readouterr().err
     assert not stopped.value.code, said
-    assert all(f"removed {tmp_path / name}, which a run that was killed" in said for name in hidden)
+    assert all(f"removed {here / name}, which a run that was killed" in said for name in hidden)
     assert "going on with the run that was stopped" in said
-    assert {p.name for p in tmp_path.iterdir()} == {"fakes", "fakes-private"}
+    assert {p.name for p in here.iterdir()} == {"fakes", "fakes-private"}
 
 
 @pytest.mark.filterwarnings("ignore:.* classes instead of")

@@ -374,7 +374,7 @@ def test_stays_against_the_naive_twin(fixes):
     expected = naive.stays([(u, 60 * m, 0.1 * p) for u, m, p in fixes], lambda a, b: abs(a - b), 0.25, 1200)
     got = np.empty(len(fixes), dtype=np.int64)
     user, second = (np.array(column) for column in ([f[0] for f in fixes], [60 * f[1] for f in fixes]))
-    n = find_stays(got, user, second, points, 0.25, 1200.0)
+    n = find_stays(got, user, second, points, 0.25, 1200)
 
     assert [None if s < 0 else s for s in got.tolist()] == expected
     assert n == len({s for s in expected if s is not None})

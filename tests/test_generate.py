@@ -18,7 +18,7 @@ from elsewhere.run.roles import evenly, split_users
 # explicit `kappa` with `c_min` 5 on a small town mostly leaves fewer classes, and says so
 pytestmark = [pytest.mark.filterwarnings("ignore:.* classes instead of"), pytest.mark.usefixtures("few_walks")]
 
-LABORATORY = {"kappa": 8, "m_min": 2, "k": 3}
+LABORATORY = {"kappa": 8, "m_min": 2, "k": 3, "class_draws": 1}
 
 
 @pytest.fixture(scope="module")

@@ -6,9 +6,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pieces
 import pytest
 
 import elsewhere
+from elsewhere._jit import njit
 
 ONE = (
     "import numpy as np\n"
@@ -16,6 +18,25 @@ ONE = (
     "f(np.zeros(2, np.uint64), np.uint64(1), np.uint64(1))\n"
     "print(sum(f.stats.cache_hits.values()), sum(f.stats.cache_misses.values()))\n"
 )
+
+
+@njit
+def added(n, more):
+    return n + more
+
+
+@njit
+def with_constants(n):
+    last = 0
+    for i in range(3):
+        last = added(i, last)
+    return added(n, 2) + added(n, 1) + added(last, more=-1)
+
+
+@pytest.mark.skipif(pieces.PLAIN, reason="nothing is compiled")
+def test_a_kernel_is_compiled_once_whatever_constants_others_call_it_with():
+    assert with_constants(10) == 12 + 11 + 2
+    assert len(added.signatures) == 1
 
 
 @pytest.fixture

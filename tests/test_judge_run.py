@@ -139,7 +139,7 @@ def test_a_place_is_rare_by_all_days_of_the_seed_users(monkeypatch):
     whole = ew.simulate_town(users=60, days=4, locations=60, rng=np.random.default_rng(3)).traces
     # few people have several days, so fakes live one, and one day of each person is the seed
     town = whole.select(np.flatnonzero((whole.user < 28) | (np.arange(len(whole)) % 4 == 0)))
-    fakes = ew.generate_fakes(town, kappa=4, m_min=4, k=3, c_min=2, rng=np.random.default_rng(2))
+    fakes = ew.generate_fakes(town, kappa=4, m_min=4, k=3, c_min=2, class_draws=1, rng=np.random.default_rng(2))
     pool, rows = publish_linked(fakes, laboratory=True, rng=np.random.default_rng(2))
     quick = judge.audit
     monkeypatch.setattr(judge, "audit", lambda *a, **given: quick(*a, **{"attacks": ["A13"], **given}))
@@ -173,7 +173,7 @@ def test_the_uses_are_those_of_the_published_pool(made, judged, monkeypatch):
 
 def test_the_lives_are_those_of_the_published_pool(monkeypatch):
     town = ew.simulate_town(users=60, days=4, locations=60, rng=np.random.default_rng(3)).traces
-    fakes = ew.generate_fakes(town, kappa=4, m_min=4, k=3, c_min=2, rng=np.random.default_rng(1))
+    fakes = ew.generate_fakes(town, kappa=4, m_min=4, k=3, c_min=2, class_draws=1, rng=np.random.default_rng(1))
     pool, rows = publish_linked(fakes, laboratory=True, rng=np.random.default_rng(2))
     whole = judge.audit
     monkeypatch.setattr(judge, "audit", lambda *a, **given: whole(*a, **{**given, "attacks": ["A1"]}))
@@ -203,7 +203,7 @@ def test_the_lives_are_those_of_the_published_pool(monkeypatch):
 def test_everybody_in_the_file_is_attacked_where_people_are_set_aside(made, preset, role, monkeypatch):
     town, fakes, pool, rows = made
     if preset == "product":
-        fakes = ew.generate_fakes(town, kappa=6, m_min=4, k=3, c_min=2, rng=np.random.default_rng(1))
+        fakes = ew.generate_fakes(town, kappa=6, m_min=4, k=3, c_min=2, class_draws=1, rng=np.random.default_rng(1))
         pool, rows = publish_linked(fakes, laboratory=True, rng=np.random.default_rng(2))
     whole = judge.audit
     monkeypatch.setattr(judge, "audit", lambda *a, **given: whole(*a, **{"attacks": ["A3", "A13"], **given}))
@@ -228,7 +228,7 @@ def test_everybody_in_the_file_is_attacked_where_people_are_set_aside(made, pres
 
 def test_of_long_lives_some_days_are_attacked_and_the_notes_say_so(monkeypatch):
     town = ew.simulate_town(users=80, days=8, locations=60, rng=np.random.default_rng(3)).traces
-    fakes = ew.generate_fakes(town, kappa=4, m_min=4, k=3, c_min=2, rng=np.random.default_rng(1))
+    fakes = ew.generate_fakes(town, kappa=4, m_min=4, k=3, c_min=2, class_draws=1, rng=np.random.default_rng(1))
     pool, rows = publish_linked(fakes, laboratory=True, rng=np.random.default_rng(2))
     asked, whole = [], judge.audit
 

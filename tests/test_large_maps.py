@@ -36,9 +36,15 @@ def test_fakes_by_what_is_in_reach_live_like_those_by_all_places(monkeypatch):
         assert measure(made) == pytest.approx(measure(whole), rel=0.15)
 
 
-@pytest.mark.parametrize(("users", "days", "known"), [(3000, 1, 2048), (300, 3, 500)])
-def test_a_map_of_more_places_than_any_table_of_pairs_is_made_for(users, days, known):
-    town = ew.simulate_town(users=users, locations=5000, days=days, rng=np.random.default_rng(4)).traces
+@pytest.mark.parametrize(
+    ("users", "locations", "days", "known"),
+    [(800, 1500, 1, 500), (300, 5000, 3, 500), pytest.param(3000, 5000, 1, 2048, marks=pytest.mark.soak)],
+)
+def test_a_map_of_more_places_than_any_table_of_pairs_is_made_for(users, locations, days, known, monkeypatch):
+    if locations < habits.FEW_PLACES:
+        for module in (fit, habits, graph):
+            monkeypatch.setattr(module, "FEW_PLACES", known)
+    town = ew.simulate_town(users=users, locations=locations, days=days, rng=np.random.default_rng(4)).traces
     made = ew.generate_fakes(town, kappa=6, m_min=2, class_draws=1, rng=np.random.default_rng(1))
 
     assert made.learnt.known.sum() > known

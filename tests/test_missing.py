@@ -11,7 +11,7 @@ import elsewhere as ew
 pytestmark = pytest.mark.filterwarnings("ignore:.* classes instead of", "ignore:`m_min` = 1", "ignore:`alternates=")
 ASKED = {
     "paper": {},
-    "product": {"m_min": 2, "k": 3, "c_min": 1},
+    "product": {"m_min": 2, "k": 3, "c_min": 1, "class_draws": 1},
     "deniable": {"m_min": 2, "n": 40},
     "private": {"eps": 10.0, "n": 50, "grid": "45.5,5.5,46.5,6.5,16"},
 }

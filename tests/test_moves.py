@@ -21,7 +21,7 @@ pytestmark = pytest.mark.filterwarnings(
 )
 ASKED = {
     "paper": {},
-    "product": {"m_min": 3, "k": 3, "c_min": 1},
+    "product": {"m_min": 3, "k": 3, "c_min": 1, "class_draws": 1},
     "deniable": {"m_min": 3, "n": 80},
     "private": {"eps": 10.0, "n": 100},
 }

@@ -654,7 +654,7 @@ def test_the_fit_does_not_run_away_where_sums_are_precise():
     y = noisy_sum(_parts(town, design, mu), design.cells, mu, from_generator(rng))
     sums = Sums.of(design, y, 1 / mu)
     tables = fit_walk(sums, Maps(sums, Smoother(design)), rng).tables
-    walks = np.empty((2000, town.L), dtype=np.int64)
+    walks = np.empty((2000, town.L), dtype=np.int32)
     stroll(tables, rng.random((2000, 2 * town.L - 1)), walks)
 
     moves, real = ((r[:, 1:] != r[:, :-1]).sum(axis=1).mean() for r in (walks, town.r))

@@ -29,8 +29,8 @@ pytestmark = pytest.mark.filterwarnings(
 )
 posix = pytest.mark.skipif(os.name == "nt", reason="signals, permissions and locks of POSIX")
 JOB = importlib.import_module("elsewhere.run.synthesize")  # the file, not the function in it
-SMALL = {"kappa": 6, "m_min": 2, "k": 3, "c_min": 1}
-TYPED = ["--kappa", "6", "--set", "m_min=2", "-k", "3", "--set", "c_min=1"]
+SMALL = {"kappa": 6, "m_min": 2, "k": 3, "c_min": 1, "class_draws": 1}
+TYPED = ["--kappa", "6", "--set", "m_min=2", "-k", "3", "--set", "c_min=1", "--set", "class_draws=1"]
 KEY = "0" * 64
 
 

@@ -12,7 +12,7 @@ from elsewhere.evaluation.attacks.finding import wilson
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* classes instead of")
 
-PRODUCT = {"kappa": 6, "m_min": 3, "c_min": 2, "k": 5}
+PRODUCT = {"kappa": 6, "m_min": 3, "c_min": 2, "class_draws": 1, "k": 5}
 
 
 @pytest.fixture(scope="module")

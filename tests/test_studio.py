@@ -35,7 +35,7 @@ def made(preset="product", days=1, **more):
     town = ew.simulate_town(users=60, locations=100, days=days, rng=np.random.default_rng(1)).traces
     names = [f"person-{user}" for user in town.user]
     town = ew.Traces(town.r, town.locations, users=names, dates=town.dates, step_minutes=town.step_minutes)
-    options = {"kappa": 6, "m_min": 2, "c_min": 1, "k": 4, "rng": np.random.default_rng(2)} | more
+    options = {"kappa": 6, "m_min": 2, "c_min": 1, "class_draws": 1, "k": 4, "rng": np.random.default_rng(2)} | more
     fakes = ew.generate_fakes(town, preset=preset, **options)
     return town, fakes, *publish_linked(fakes, laboratory=True, rng=np.random.default_rng(3))
 

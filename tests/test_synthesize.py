@@ -17,8 +17,8 @@ from elsewhere.traces.read import ReadingOptions
 pytestmark = pytest.mark.filterwarnings("ignore:.* classes instead of")
 
 JOB = importlib.import_module("elsewhere.run.synthesize")  # the file, not the function in it
-SMALL = {"kappa": 6, "m_min": 2, "k": 3, "c_min": 1}
-TYPED = ["--kappa", "6", "--set", "m_min=2", "-k", "3", "--set", "c_min=1"]
+SMALL = {"kappa": 6, "m_min": 2, "k": 3, "c_min": 1, "class_draws": 1}
+TYPED = ["--kappa", "6", "--set", "m_min=2", "-k", "3", "--set", "c_min=1", "--set", "class_draws=1"]
 POOL = {"fakes.csv", "fakes.parquet", "pool.parquet", "places.parquet", "manifest.json"}
 
 

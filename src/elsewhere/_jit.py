@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import numba
+from numba.types import unliteral
 
 
 def njit(function: Callable[..., Any]) -> Any:
@@ -19,16 +20,28 @@ def njit(function: Callable[..., Any]) -> Any:
     that belongs to this user alone; without one it is compiled anew, which is slower and no reason to fail.
     """
     try:
-        return numba.njit(cache=True, nogil=True)(function)
+        return _by_types(numba.njit(cache=True, nogil=True)(function))
     except RuntimeError:
         folder, config = _temporary(), cast("Any", numba.config)
     if folder is None:
-        return numba.njit(nogil=True)(function)
+        return _by_types(numba.njit(nogil=True)(function))
     usual, config.CACHE_DIR = config.CACHE_DIR, str(folder)
     try:
-        return numba.njit(cache=True, nogil=True)(function)
+        return _by_types(numba.njit(cache=True, nogil=True)(function))
     finally:
         config.CACHE_DIR = usual
+
+
+def _by_types(kernel: Any) -> Any:
+    """Let a kernel that calls this one with a constant use what is compiled for its type: numba compiles for each."""
+    if hasattr(kernel, "get_call_template"):  # without JIT it is the function itself
+        of_call = kernel.get_call_template
+
+        def template(args: Any, kws: Any) -> Any:
+            return of_call(tuple(map(unliteral, args)), {name: unliteral(kind) for name, kind in kws.items()})
+
+        kernel.get_call_template = template
+    return kernel
 
 
 def _temporary() -> Path | None:

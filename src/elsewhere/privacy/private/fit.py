@@ -300,8 +300,9 @@ def _habits_known(anchors: Anchors) -> tuple[Ints, Floats, Floats]:
 def _simulated(model: Model, design: Design, cells: Ints, rng: np.random.Generator) -> tuple["csr_array", Ints, Floats]:
     """Return vectors of simulated walks or lives, their days, and the slopes of the means of `cells` in all weights."""
     if model.anchors is None:
-        walks = np.empty((WALKS, design.L), dtype=np.int64)
-        stroll(model.tables, rng.random((WALKS, 2 * design.L - 1)), walks)
+        r = np.empty((WALKS, design.L), dtype=np.int32)
+        stroll(model.tables, rng.random((WALKS, 2 * design.L - 1)), r)
+        walks = r.astype(np.int64)
         matrix = design.matrix(walks)
         score = np.zeros((WALKS // 2, MOVING + COLUMNS + LAW))  # half of them tell slopes well enough, and cost most
         scores(walks[: len(score)], model.tables, score)
