@@ -204,7 +204,7 @@ class TestLargeMaps:
         whole = plain(learnt.tables(where, known)._replace(**change))
         few(monkeypatch, 4, 2)
         walk = learnt.tables(where, known)._replace(**change)
-        drawn = np.empty((n, L), dtype=np.int64)
+        drawn = np.empty((n, L), dtype=np.int32)
         stroll(walk, rng.random((n, 2 * L - 1)), drawn)
 
         traces, times = np.unique(drawn, axis=0, return_counts=True)
