@@ -29,6 +29,7 @@ from elsewhere.evaluation.publishing.scenario import PublishingResult, evaluate_
 from elsewhere.evaluation.uses import Uses, judge_uses
 from elsewhere.pool import Pool
 from elsewhere.run.fakes import Fakes
+from elsewhere.run.roles import some_days
 from elsewhere.traces.model import Floats, Ints, Locations, Traces
 
 Result = TypeVar("Result")
@@ -297,7 +298,7 @@ def judge_run(
             of_attacks,
         ),
     )
-    facts = _told(traces, fakes, pool, seeds, control)
+    facts = _facts(traces, fakes, pool, seeds, control)
     if fakes.learnt is not None:
         facts["agreement"] = meaning_kept(traces, fakes)
         facts["categories"] = category_agreement(
@@ -397,12 +398,14 @@ class _Sides:
     def of_some_days(self, each: int, draw: np.random.Generator) -> tuple["_Sides", Ints]:
         """Return the same with at most `each` days of each life, and the fakes that stay, by their numbers."""
         assert self.owner is not None  # noqa: S101 - fakes made of nobody have no days that they were made from
-        stay = _some_days(self.published, each, draw)
+        stay = some_days(self.published, np.arange(len(self.published)), each, draw)
         # the candidates are the days that these fakes were made from
         mine, owner = np.unique(self.owner[stay], return_inverse=True)
 
         def some(people: Any) -> Any:
-            return people.select(_some_days(people, each, draw)) if isinstance(people, Traces) else people
+            if not isinstance(people, Traces):
+                return people
+            return people.select(some_days(people, np.arange(len(people)), each, draw))
 
         return _Sides(
             self.seeds.select(mine),
@@ -497,14 +500,6 @@ def _held_to(fakes: Fakes, options: dict[str, Any], *, anybody: bool) -> dict[st
     return keywords
 
 
-def _some_days(people: Traces, each: int, draw: np.random.Generator) -> Ints:
-    """Return at most so many rows of each user, at random, in their order."""
-    at_random = draw.permutation(len(people))
-    order = at_random[np.argsort(people.user[at_random], kind="stable")]
-    rank = np.arange(len(order)) - np.searchsorted(people.user[order], people.user[order])
-    return np.sort(order[rank < each])
-
-
 def _with(other: AuditResult, exact: AuditResult) -> AuditResult:
     """Return the audit with the findings of another in place of its own."""
     better = {f.id: f for f in exact.findings}
@@ -537,11 +532,12 @@ class WhiteBox:
         return np.where(r >= 0, self.place[r], -1)
 
 
-def _told(traces: Traces, fakes: Fakes, pool: Pool, seeds: Traces, control: Traces | None) -> dict[str, Any]:
+def _facts(traces: Traces, fakes: Fakes, pool: Pool, seeds: Traces, control: Traces | None) -> dict[str, Any]:
     """Return what a report says of the run: totals and parameters only; in the deniable mode no number of attempts."""
+    parameters = {n: list(v) if isinstance(v, tuple) else v for n, v in pool.provenance["parameters"].items()}
     facts: dict[str, Any] = {
         "preset": fakes.preset.name,
-        "parameters": {"kappa": fakes.kappa, **_plain(pool.provenance["parameters"])},
+        "parameters": {"kappa": fakes.kappa, **parameters},
         "reproducible": bool(pool.provenance.get("reproducible")),
         "simulated": bool(pool.provenance.get("simulated")),
         "versions": {"elsewhere": __version__, "numpy": np.__version__},
@@ -562,7 +558,3 @@ def _told(traces: Traces, fakes: Fakes, pool: Pool, seeds: Traces, control: Trac
     if not fakes.covered:
         facts["tally"] = {name: count for name, count in fakes.tally.items() if count}
     return facts
-
-
-def _plain(parameters: dict[str, Any]) -> dict[str, Any]:
-    return {name: list(value) if isinstance(value, tuple) else value for name, value in parameters.items()}

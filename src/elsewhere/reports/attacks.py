@@ -131,7 +131,9 @@ def audit_table(audit: Plain, *, shareable: bool) -> Markup:
     missing = [(name, f) for name, f in by_id.items() if f.get("status") == "not run"]
     if missing:
         parts.append(tag("h3", "Not run, and what it needs"))
-        parts.append(listing([[tag("b", n), " ", _question(n, f), " Needs ", _needs(f), "."] for n, f in missing]))
+        needs = {n: str(f.get("needs") or "an input that was not given").replace("`", "") for n, f in missing}
+        items = [[tag("b", n), " ", _question(n, f), " Needs ", needs[n].rstrip("."), "."] for n, f in missing]
+        parts.append(listing(items))
     reviews = [(name, f) for name, f in by_id.items() if f.get("status") == "review"]
     if reviews:
         parts.append(tag("h3", "Judged by review, not by a number"))
@@ -181,10 +183,6 @@ def _words(ran: dict[str, Plain]) -> Markup:
 
 def _question(name: str, finding: Plain) -> str:
     return QUESTIONS[name].words if name in QUESTIONS else str(finding.get("title", ""))
-
-
-def _needs(finding: Plain) -> str:
-    return str(finding.get("needs") or "an input that was not given").replace("`", "").rstrip(".")
 
 
 def _row(name: str, f: Plain, decile: bool) -> list[Child]:

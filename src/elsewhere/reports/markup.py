@@ -59,18 +59,14 @@ def tag(name: str, /, *children: Child, **attributes: Any) -> Markup:
     '<a class="note" aria-label="&quot;hi&quot;">x &lt; y</a>'
 
     """
-    attributes_text = "".join(
-        f' {key.rstrip("_").replace("_", "-")}="{escape(_attribute(value), quote=True)}"'
-        for key, value in attributes.items()
-        if value is not None
-    )
+    attributes_text = ""
+    for key, value in attributes.items():
+        if value is not None:
+            short = f"{value:.2f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)
+            attributes_text += f' {key.rstrip("_").replace("_", "-")}="{escape(short, quote=True)}"'
     if name in VOID and not children:
         return Markup(f"<{name}{attributes_text}/>")
     return Markup(f"<{name}{attributes_text}>{text(children)}</{name}>")
-
-
-def _attribute(value: Any) -> str:
-    return f"{value:.2f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)
 
 
 def data(value: Any, *, id: str) -> Markup:  # noqa: A002 (the name of the attribute)

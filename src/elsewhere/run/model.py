@@ -67,17 +67,13 @@ def merge_rare(traces: Traces, m_min: int) -> tuple[Traces, Ints]:
             "(a lower `m_min` is less privacy).",
             code="E_SUPPRESSED",
         )
-    place[rare] = _nearest(traces.locations, np.flatnonzero(rare), common)
+    where = traces.locations
+    place[rare] = common[where.select(common).nearest(where.points()[rare])[0]] if where.has_coordinates else -1
     return _replaced(traces, place), place
 
 
-def _nearest(locations: Locations, rare: Ints, common: Ints) -> Ints:
-    if not locations.has_coordinates:
-        return np.full(len(rare), -1)
-    return np.asarray(common[locations.select(common).nearest(locations.points()[rare])[0]])
-
-
 def _replaced(traces: Traces, place: Ints) -> Traces:
+    """Return the traces with `place[r]` for each place r; rows of which nothing is left are left out."""
     r = np.where(traces.r >= 0, place[traces.r], -1)
     left = np.any(r >= 0, axis=1)
     if not left.all():
@@ -153,9 +149,7 @@ class FittedModel:
         require_one_map(self.model.locations, traces.locations)
         if np.array_equal(self.place, np.arange(len(self.place))):
             return traces
-        r = np.where(traces.r >= 0, self.place[traces.r], -1)
-        left = np.any(r >= 0, axis=1)
-        return (traces if left.all() else traces.select(left)).with_places(r[left])
+        return _replaced(traces, self.place)
 
     def update(self, traces: Traces, *, kappa: int | str = "auto", rng: np.random.Generator) -> "FittedModel":
         """

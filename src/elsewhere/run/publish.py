@@ -235,31 +235,22 @@ def _on_this_map(fakes: Fakes, read: Preparation) -> Fakes:
 
 def with_withheld(fakes: Fakes, read: Preparation, traces: Traces) -> tuple[Fakes, Preparation]:
     """
-    Return the same, with a note on the places that are in no fake because too few people share them.
+    Return the same, with a note on the places that are in no fake because too few people share them, and on the
+    category of most of them, where enough people and places are behind it.
 
     It is a note of the fakes, for everybody, or of the reading, for the owner alone: where a theorem covers the fakes,
     which such a count is not covered by, and where it would count fewer than five places.
     """
-    note, places = on_withheld(fakes, traces)
-    if not places:
-        return fakes, read
-    if fakes.covered or places < FEWEST:
-        return fakes, replace(read, notes=(*read.notes, note))
-    return replace(fakes, notes=(*fakes.notes, note)), read
-
-
-def on_withheld(fakes: Fakes, traces: Traces) -> tuple[str, int]:
-    """Return how many places are withheld, and the category of most, where enough people and places are behind it."""
-    import numpy as np
-
     frame = fakes.frame
     fewest, categories = max(FEWEST, frame.m_min), frame.locations.categories
     row, slot = np.nonzero(traces.r >= 0)
     place, user = traces.r[row, slot], traces.user[row]
     places = np.unique(place)
     missing = places[~frame.known[places]]
+    if len(missing) == 0:
+        return fakes, read
     mostly = ""
-    if categories is not None and len(missing):
+    if categories is not None:
         words = np.array(categories, dtype=object)
         names, count = np.unique(words[missing].astype(str), return_counts=True)
         name, many = str(names[np.argmax(count)]), int(count.max())
@@ -270,7 +261,9 @@ def on_withheld(fakes: Fakes, traces: Traces) -> tuple[str, int]:
         f"{len(missing):,} of {len(places):,} places{mostly} {'is' if len(missing) == 1 else 'are'} in no fake: fewer "
         f"than {frame.m_min} of the people whom the model was learnt from go there (`m_min`)."
     )
-    return note, len(missing)
+    if fakes.covered or len(missing) < FEWEST:
+        return fakes, replace(read, notes=(*read.notes, note))
+    return replace(fakes, notes=(*fakes.notes, note)), read
 
 
 def check_forms(also: Sequence[str], out_as: str | None) -> None:

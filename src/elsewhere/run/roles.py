@@ -233,11 +233,12 @@ def _seed_rows(traces: Traces, users: Ints, settings: Preset, rng: np.random.Gen
     days_of = np.bincount(traces.user[days])
     several = int((days_of > 1).sum())
     if several < max(2, settings.m_min) or 2 * several < int((days_of > 0).sum()):
-        return _some_days(traces, rows, 1, rng)
+        return some_days(traces, rows, 1, rng)
     return _first_of_each(traces, days, MOST_DAYS)
 
 
-def _some_days(traces: Traces, rows: Ints, most: int, rng: np.random.Generator) -> Ints:
+def some_days(traces: Traces, rows: Ints, most: int, rng: np.random.Generator) -> Ints:
+    """Return at most so many of these rows of each user, drawn at random, in their order."""
     order = rng.permutation(rows)
     return _first_of_each(traces, order[np.argsort(traces.user[order], kind="stable")], most)
 
@@ -268,7 +269,7 @@ def evenly(traces: Traces, users: Ints, rng: np.random.Generator) -> tuple[Trace
     if days.max() <= most:
         return traces.select(rows), ()
     note = f"learnt from at most {most} {'day' if most == 1 else 'days'} of each user, the median."
-    return traces.select(_some_days(traces, rows, most, rng)), (note,)
+    return traces.select(some_days(traces, rows, most, rng)), (note,)
 
 
 def _days_note(traces: Traces, rows: Ints) -> tuple[str, ...]:

@@ -207,7 +207,13 @@ def synthesize(
         for folder in (out, owner_folder):
             check_folder(folder, force=force)
         secret = of_laboratory or stages(SECRET, lambda: secrets.token_bytes(32))
-        traces, read = stages(READ, lambda: _read(source, extras, settings, derived(secret, "coins", 32)))
+        coins = derived(secret, "coins", 32)
+        traces, read = stages(
+            READ,
+            lambda: read_whole(
+                source, extras.reading, settings, coins=coins, executor=extras.executor, missing=extras.missing
+            ),
+        )
         traces, aside = _aside(traces, holdout, generator(secret, "aside"))
         to_choose = TO_CHOOSE if settings.rules is not None and settings.rules.choose == "likelihood" else 1
         each = extras.per_seed * to_choose
@@ -338,13 +344,6 @@ class _Options(NamedTuple):
         return _Options(
             **values, reading=replace(reading, **changes), parameters=check_names(others, sorted(names | values.keys()))
         )
-
-
-def _read(source: Any, options: "_Options", settings: Preset, coins: bytes) -> tuple[Traces, Preparation]:
-    """Read the traces as the preset needs them."""
-    return read_whole(
-        source, options.reading, settings, coins=coins, executor=options.executor, missing=options.missing
-    )
 
 
 def _moves(options: "_Options") -> Any:

@@ -187,9 +187,7 @@ def link_finding(
     others = {name: user_rate(share, maker, rng)[0] for name, share in zip(also, more, strict=True)}
     return Finding(
         attack,
-        main=main.value,
         interval=main,
-        control=control.value,
         control_interval=control,
         baseline=chance,
         null=null,
@@ -290,7 +288,6 @@ def best_explained(inputs: AttackInputs) -> Finding:
     free, _ = exchanged_share(named(inputs.null_walks(rng), both, inputs.R), n, rng)
     return Finding(
         "A2",
-        main=main.value,
         interval=main,
         control=1 - main.value,
         baseline=0.5,

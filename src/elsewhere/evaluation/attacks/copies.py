@@ -79,9 +79,7 @@ def copied_days(inputs: AttackInputs) -> Finding | None:
         return None
     return Finding(
         "A1",
-        main=main.value,
         interval=main,
-        control=chance.value,
         control_interval=chance,
         baseline=0.0,
         bar=0.0,
@@ -132,9 +130,7 @@ def copies_of_role(inputs: AttackInputs) -> Finding:
         how, outcome = "anybody", _closer(closer[0], (near, rows[0]), (far, rows[1]), free_near)
     return Finding(
         "A1",
-        main=outcome.main.value,
         interval=outcome.main,
-        control=outcome.control.value,
         control_interval=outcome.control,
         baseline=0.0,
         null=outcome.null,
@@ -207,9 +203,7 @@ def copies(inputs: AttackInputs) -> Finding:
     outcome = outcomes[how]
     return Finding(
         "A1",
-        main=outcome.main.value,
         interval=outcome.main,
-        control=outcome.control.value,
         control_interval=outcome.control,
         baseline=0.0,
         null=outcome.null,

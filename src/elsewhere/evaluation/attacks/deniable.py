@@ -18,7 +18,7 @@ Counted with the true Pr{f|s}: a seed user stands behind a fake if Pr{f|s} is th
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,18 +45,13 @@ class Event(NamedTuple):
         return int(((outcomes >= self.low) & (outcomes <= self.high)).sum()), len(outcomes)
 
 
-def _low(hits: Floats, trials: float, level: float) -> Floats:
+def clopper_pearson(hits: Floats | int, trials: float, level: float) -> tuple[Floats, Floats]:
+    """Return the two ends of the exact interval of a probability, of one number of hits or of several."""
     from scipy.stats import beta
 
-    quantile = beta.ppf((1 - level) / 2, hits, trials - hits + 1)
-    return np.where(hits > 0, quantile, 0.0)
-
-
-def _high(hits: Floats, trials: float, level: float) -> Floats:
-    from scipy.stats import beta
-
-    quantile = beta.ppf((1 + level) / 2, hits + 1, trials - hits)
-    return np.where(hits < trials, quantile, 1.0)
+    k = np.asarray(hits, dtype=np.float64)
+    low, high = beta.ppf((1 - level) / 2, k, trials - k + 1), beta.ppf((1 + level) / 2, k + 1, trials - k)
+    return np.where(k > 0, low, 0.0), np.where(k < trials, high, 1.0)
 
 
 def eps_of_event(event: Event, smaller: Ints, larger: Ints, *, delta: float, level: float = LEVEL) -> Rate:
@@ -67,11 +62,8 @@ def eps_of_event(event: Event, smaller: Ints, larger: Ints, *, delta: float, lev
     """
     more, fewer = (larger, smaller) if event.grows else (smaller, larger)
     (a, n), (b, m) = event.share(more), event.share(fewer)
-    ends = [
-        (a / n, b / m),
-        (float(_low(np.array(a), n, level)), float(_high(np.array(b), m, level))),
-        (float(_high(np.array(a), n, level)), float(_low(np.array(b), m, level))),
-    ]
+    (p_low, p_high), (q_low, q_high) = (map(float, clopper_pearson(k, of, level)) for k, of in ((a, n), (b, m)))
+    ends = [(a / n, b / m), (p_low, q_high), (p_high, q_low)]
     value, low, high = (
         0.0 if p <= delta else math.inf if q == 0 else max(0.0, math.log((p - delta) / q)) for p, q in ends
     )
@@ -95,7 +87,7 @@ def choose_event(smaller: Ints, larger: Ints, *, delta: float, level: float = LE
         for grows in (True, False):
             trials = [(s, len(x)) for s, x in zip(sums, (smaller, larger), strict=True)]
             (q_hits, m), (p_hits, n) = trials if grows else trials[::-1]
-            p, q = _low(p_hits, n, level), _high(q_hits, m, level)
+            p, q = clopper_pearson(p_hits, n, level)[0], clopper_pearson(q_hits, m, level)[1]
             bound = np.log(np.maximum(p - delta, 1e-300) / q)
             i = int(np.argmax(bound))
             if bound[i] > best:
@@ -170,11 +162,31 @@ class Proven(NamedTuple):
     by: str
     chance: float
 
+    def finding(self, claim: float, without: float, words: tuple[str, str], **details: Any) -> Finding:
+        """
+        Return the finding (A9), beside the claim and the eps that releases `without` noise would prove; `words` come
+        before and after the figures.
+        """
+        eps = self.eps
+        return Finding(
+            "A9",
+            interval=Rate(eps.low, eps.low, eps.high if math.isfinite(eps.high) else eps.low),
+            control=self.chance,
+            baseline=0.0,
+            bar=claim,
+            passed=eps.low <= claim,
+            leaks=eps.low > claim,
+            reachable=self.chance <= claim,
+            words=f"{words[0]} proves eps >= {eps.low:.3f} (estimate {eps.value:.3f}); claimed is eps <= {claim:g}. "
+            f"{words[1]} without noise would be found out at eps >= {without:.3f}.",
+            details={"estimate": eps.value, "without_noise": without, **details, "seen_in": self.by},
+        )
 
-def found_without_noise(runs: int) -> float:
+
+def found_without_noise(runs: int, *, delta: float = 0.0, level: float = 1 - (1 - LEVEL) / 2) -> float:
     """Return the eps that as many releases without noise would prove: one set always counts 0, the other always 1."""
     counts = np.zeros(runs, dtype=np.int64), np.ones(runs, dtype=np.int64)
-    return eps_lower_bound(*counts, delta=0.0, level=1 - (1 - LEVEL) / 2)[0].low
+    return eps_lower_bound(*counts, delta=delta, level=level)[0].low
 
 
 def count_audit(inputs: AttackInputs) -> Finding:
@@ -188,28 +200,11 @@ def count_audit(inputs: AttackInputs) -> Finding:
         raise CannotRun(f"more `count_runs` than {runs}: a count without noise would not be found out either")
     codes = sampler.codes(inputs.seeds_given, inputs.seeds.user)
     proven = Neighbours.of(codes, sampler.A, claim).audit(runs, rng)
-    eps = proven.eps
-    return Finding(
-        "A9",
-        main=eps.low,
-        interval=Rate(eps.low, eps.low, eps.high if math.isfinite(eps.high) else eps.low),
-        control=proven.chance,
-        baseline=0.0,
-        bar=claim,
-        passed=eps.low <= claim,
-        leaks=eps.low > claim,
-        reachable=proven.chance <= claim,
-        words=f"Over {runs} releases of either of two sets of seeds that differ by one user, an auditor who knows all "
-        f"else and sees the noisy counts proves eps >= {eps.low:.3f} (estimate {eps.value:.3f}); claimed is eps <= "
-        f"{claim:g}. A count without noise would be found out at eps >= {without:.3f}.",
-        details={
-            "estimate": eps.value,
-            "without_noise": without,
-            "runs": runs,
-            "archetypes": int(sampler.A),
-            "seen_in": proven.by,
-        },
+    words = (
+        f"Over {runs} releases of either of two sets of seeds that differ by one user, an auditor who knows all else "
+        "and sees the noisy counts"
     )
+    return proven.finding(claim, without, (words, "A count"), runs=runs, archetypes=int(sampler.A))
 
 
 SAME = 1e-9  # nats by which two computations of one probability may differ
@@ -241,7 +236,6 @@ def behind(inputs: AttackInputs) -> Finding:
     main, worst = user_rate(few, user, rng)
     return Finding(
         "A8",
-        main=main.value,
         interval=main,
         baseline=0.0,
         bar=K_DELTA,

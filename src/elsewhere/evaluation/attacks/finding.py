@@ -173,9 +173,10 @@ class Finding:
     status
         "run", "not run" (see `needs`) or "review".
     main, interval
-        The attack against the people the fakes were made from, and its 95 % interval.
+        The attack against the people the fakes were made from, and its 95 % interval; with an interval, `main` is the
+        value of that unless it is given.
     control, control_interval
-        The same attack, by the same code, against hold-out people.
+        The same attack, by the same code, against hold-out people, likewise.
     baseline
         What guessing, or the prior alone, reaches.
     null
@@ -219,6 +220,11 @@ class Finding:
     words: str = ""
     needs: str = ""
     details: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name, rate in (("main", self.interval), ("control", self.control_interval)):
+            if rate is not None and getattr(self, name) is None:
+                object.__setattr__(self, name, rate.value)
 
     @property
     def risk(self) -> float | None:

@@ -552,9 +552,7 @@ def _finding(inputs: AttackInputs, attack: str, run_attack: Callable[[Link, int]
     control, _ = user_rate(np.repeat(strangers.exact, L), np.repeat(strangers.row, L), rng)
     return Finding(
         attack,
-        main=main.value,
         interval=main,
-        control=control.value,
         control_interval=control,
         baseline=prior,
         null=_above(prior, null_gain),

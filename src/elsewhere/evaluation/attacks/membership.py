@@ -179,9 +179,7 @@ def likelihood_membership(inputs: AttackInputs) -> Finding:
     outliers, _ = above_chance(*advantage(ratio[:, np.concatenate([few, strangers])], len(few)))
     return Finding(
         "A3",
-        main=main.value,
         interval=main,
-        control=control.value,
         control_interval=control,
         baseline=0.0,
         null=control,
@@ -306,9 +304,7 @@ def density_membership(inputs: AttackInputs) -> Finding:
     found_early = early_passed is False and tpr.low > null_tpr.high
     return Finding(
         "A10",
-        main=best.value,
         interval=best,
-        control=free_best.value,
         control_interval=free_best,
         baseline=0.5,
         null=chance,

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from elsewhere.evaluation.attacks.deniable import Proven, eps_lower_bound
+from elsewhere.evaluation.attacks.deniable import Proven, clopper_pearson, eps_lower_bound, found_without_noise
 from elsewhere.evaluation.attacks.finding import LEVEL, CannotRun, Finding, Rate
 from elsewhere.evaluation.attacks.inputs import AttackInputs
 from elsewhere.privacy.private.release import Mechanism, sums_of
@@ -87,7 +87,9 @@ def as_gaussian(smaller: Ints, larger: Ints, *, delta: float, level: float) -> R
 
     half = len(smaller) // 2
     cut = np.median(np.concatenate([smaller[:half], larger[:half]]))
-    p, q = (_clopper_pearson(int((x[half:] > cut).sum()), len(x) - half, level) for x in (larger, smaller))
+    above = [int((x[half:] > cut).sum()) for x in (larger, smaller)]
+    trials = [len(x) - half for x in (larger, smaller)]
+    p, q = (Rate(k / n, *map(float, clopper_pearson(k, n, level))) for k, n in zip(above, trials, strict=True))
     probit = NormalDist().inv_cdf
 
     def eps(high: float, low: float) -> float:
@@ -99,48 +101,17 @@ def as_gaussian(smaller: Ints, larger: Ints, *, delta: float, level: float) -> R
     return Rate(eps(p.value, q.value), eps(p.low, q.high), eps(p.high, q.low))
 
 
-def _clopper_pearson(hits: int, trials: int, level: float) -> Rate:
-    from scipy.stats import beta
-
-    low = float(beta.ppf((1 - level) / 2, hits, trials - hits + 1)) if hits else 0.0
-    high = float(beta.ppf((1 + level) / 2, hits + 1, trials - hits)) if hits < trials else 1.0
-    return Rate(hits / trials, low, high)
-
-
-def found_without_noise(runs: int, delta: float) -> float:
-    """Return the eps that as many releases without noise would prove."""
-    sums = np.zeros(runs, dtype=np.int64), np.ones(runs, dtype=np.int64)
-    return eps_lower_bound(*sums, delta=delta)[0].low
-
-
 def sum_audit(inputs: AttackInputs, mechanism: Mechanism) -> Finding:
     """Audit the noisy sums on releases of two neighbouring inputs (A9)."""
     runs, rng, claim = inputs.parameters["count_runs"], inputs.rng("A9"), mechanism.eps
-    without = found_without_noise(runs, mechanism.delta)
+    without = found_without_noise(runs, delta=mechanism.delta, level=LEVEL)
     if without <= claim:
         raise CannotRun(f"more `count_runs` than {runs}: sums without noise would not be found out either")
     pair = SumNeighbours.of(mechanism, rng)
     proven = pair.audit(runs, rng)
-    eps, length = proven.eps, float(np.linalg.norm(pair.change)) / (mechanism.mu * SIGMA)
-    return Finding(
-        "A9",
-        main=eps.low,
-        interval=Rate(eps.low, eps.low, eps.high if math.isfinite(eps.high) else eps.low),
-        control=proven.chance,
-        baseline=0.0,
-        bar=claim,
-        passed=eps.low <= claim,
-        leaks=eps.low > claim,
-        reachable=proven.chance <= claim,
-        words=f"Over {runs} releases of either of two files that differ by one person, the one who moves the sums most "
-        f"(by {length:.2f} of what is allowed), an auditor who knows all else and sees the noisy sums proves eps >= "
-        f"{eps.low:.3f} (estimate {eps.value:.3f}); claimed is eps <= {claim:g}. Sums without noise would be "
-        f"found out at eps >= {without:.3f}.",
-        details={
-            "estimate": eps.value,
-            "without_noise": without,
-            "runs": runs,
-            "length": length,
-            "seen_in": proven.by,
-        },
+    length = float(np.linalg.norm(pair.change)) / (mechanism.mu * SIGMA)
+    words = (
+        f"Over {runs} releases of either of two files that differ by one person, the one who moves the sums most (by "
+        f"{length:.2f} of what is allowed), an auditor who knows all else and sees the noisy sums"
     )
+    return proven.finding(claim, without, (words, "Sums"), runs=runs, length=length)

@@ -286,12 +286,13 @@ def _beside_others(r: Ints, stays: Stays, reference: Grams) -> dict[str, Floats]
     inner[1:-1] = (stays.row[1:-1] == stays.row[:-2]) & (stays.row[1:-1] == stays.row[2:])
     passed = inner & (stays.length == 1)
     by_stay = visits[stays.row, stays.first]
+    of_reference = distinct(_key(*_triples(stays_of(reference.people.r))[:3], reference.R))
     return {
         "move_likelihood": mean_of(likely[moved], row, N),
         "move_likelihood_least": _extreme(likely[moved], row, N, np.minimum, 0.0),
         "stay_likelihood": mean_of(likely[~moved], still, N),
         "moves_unseen": mean_of(reference.unseen(r)[moved], row, N),
-        "ways_unseen": mean_of(~np.isin(_key(first, second, third, reference.R), _known_ways(reference)), of, N),
+        "ways_unseen": mean_of(~np.isin(_key(first, second, third, reference.R), of_reference), of, N),
         "hour_likelihood": at_hour.mean(axis=1),
         "hour_likelihood_least": at_hour.min(axis=1),
         "hours_unseen": (there == 0).mean(axis=1),
@@ -310,11 +311,6 @@ def _triples(stays: Stays) -> tuple[Ints, Ints, Ints, Ints]:
 
 def _key(a: Ints, b: Ints, c: Ints, R: int) -> Ints:
     return (a * R + b) * R + c
-
-
-def _known_ways(reference: Grams) -> Ints:
-    a, b, c, _ = _triples(stays_of(reference.people.r))
-    return distinct(_key(a, b, c, reference.R))
 
 
 BAR = 0.60
@@ -353,7 +349,7 @@ def features(r: Ints, inputs: AttackInputs, reference: Grams) -> Floats:
     # a move leads back unless it discovers a place: all places but the first are discovered by a move
     returns = np.divide(moves - (distinct - 1), moves, out=np.zeros(N), where=moves > 0)
     rare = reference.unseen(r) * moved
-    night = _night(inputs.minutes)
+    night = inputs.minutes < 6 * 60 if np.any(inputs.minutes < 6 * 60) else np.arange(r.shape[1]) == 0
     return np.column_stack(
         [
             moves,
@@ -369,12 +365,6 @@ def features(r: Ints, inputs: AttackInputs, reference: Grams) -> Floats:
             -np.log(reference.popularity(r)).mean(axis=1),
         ]
     ).astype(np.float64)
-
-
-def _night(minutes: Floats) -> Ints:
-    """Return the slots between midnight and six; the first slot where the traces have no night."""
-    night = np.flatnonzero(minutes < 360)
-    return night if len(night) else np.zeros(1, dtype=np.int64)
 
 
 def _geometry(r: Ints, inputs: AttackInputs) -> tuple[Floats, Floats]:
@@ -581,9 +571,7 @@ def real_or_fake(inputs: AttackInputs) -> Finding:
     few = f" No verdict: {people} hold-out people are too few." if passed is None and main.high <= BAR else ""
     return Finding(
         "A15",
-        main=main.value,
         interval=main,
-        control=chance.value,
         control_interval=chance,
         baseline=0.5,
         null=chance,
@@ -692,9 +680,7 @@ def filtering(inputs: AttackInputs) -> Finding:
     each = np.sort(by_user(shares[worst]["fakes"], maker))[::-1]
     return Finding(
         "A16",
-        main=main.value,
         interval=main,
-        control=control.value,
         control_interval=control,
         baseline=0.0,
         null=control,

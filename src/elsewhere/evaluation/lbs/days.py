@@ -278,7 +278,11 @@ def over_days(
                                 hits.setdefault((decoys, attack, place, D), []).append((u, float(guess[true])))
     if not users:
         return None
-    rates = {key: user_rate(*_columns(chances), rng)[0] for key, chances in hits.items() if _enough(chances)}
+    rates: dict[tuple[str, str, str, int], Rate] = {}
+    for key, chances in hits.items():
+        user, chance = (np.array(column) for column in zip(*chances, strict=True))
+        if len(np.unique(user)) >= ENOUGH:
+            rates[key] = user_rate(chance, user, rng)[0]
     attacks: dict[str, dict[str, dict[str, dict[int, Rate]]]] = {d: {} for d in DECOYS}
     best: dict[str, dict[str, dict[int, Rate]]] = {d: {place: {} for place in PLACES} for d in DECOYS}
     for (decoys, attack, place, D), rate in rates.items():
@@ -286,14 +290,6 @@ def over_days(
         reached = best[decoys][place].get(D)
         best[decoys][place][D] = rate if reached is None or rate.value > reached.value else reached
     return OverDays(n, best, attacks, users, company.longest)
-
-
-def _enough(chances: list[tuple[int, float]]) -> bool:
-    return len({user for user, _ in chances}) >= ENOUGH
-
-
-def _columns(chances: list[tuple[int, float]]) -> tuple[Floats, Ints]:
-    return np.array([hit for _, hit in chances]), np.array([user for user, _ in chances])
 
 
 def _guesses(

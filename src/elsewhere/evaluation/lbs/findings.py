@@ -44,9 +44,7 @@ def attack_A17(inputs: AttackInputs) -> Finding:
     beside = f", and {percent(real[n].value)} among real people's days" if n in real else ""
     return Finding(
         "A17",
-        main=main[n].value,
         interval=main[n],
-        control=control[n].value,
         control_interval=control[n],
         baseline=1 / (n + 1),
         null=real.get(n),
@@ -93,9 +91,7 @@ def attack_A19(inputs: AttackInputs) -> Finding:
     without = _success(main, n, "aggregate")
     return Finding(
         "A19",
-        main=figure.value,
         interval=figure,
-        control=other.value,
         control_interval=other,
         baseline=1 / (n + 1),
         null=without,
@@ -136,9 +132,7 @@ def attack_A18(inputs: AttackInputs) -> Finding:
     first = result.found["persona"][place].get(1)
     return Finding(
         "A18",
-        main=main.value,
         interval=main,
-        control=None if control is None else control.value,
         control_interval=control,
         baseline=1 / (n + 1),
         bar=bar,
