@@ -277,8 +277,8 @@ def make_folder(folder: Path) -> list[Path]:
     """Make a folder and those above it, each for its owner alone; those that were missing, outermost first."""
     # `parents=True` would make the folders above with the permissions of the umask
     new_folders = list(reversed([p for p in (folder, *folder.parents) if not p.exists()]))
-    for missing in new_folders:
-        missing.mkdir(mode=0o700, exist_ok=True)
+    for parent in new_folders:
+        parent.mkdir(mode=0o700, exist_ok=True)
     return new_folders
 
 

@@ -388,7 +388,7 @@ class Wallet:
             lambda d: (d.weekday() >= 5) == (today.weekday() >= 5),
             lambda d: True,
         ):
-            fitting = [day for known, day in by_date.items() if alike(known)]
+            fitting = [day for each, day in by_date.items() if alike(each)]
             if fitting:
                 return fitting[(number + shift) % len(fitting)]
         raise AssertionError("a life has a day")

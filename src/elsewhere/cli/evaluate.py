@@ -376,8 +376,8 @@ def audit_tables(result: Any, width: int | None = None) -> list[Any]:
         table.add_row(row["id"], question, *(figure.get(name, "") for name in figures), state(row["id"], row)[1])
     lines = [opening, table, UNITS] if ran else [opening]
     if len(figures) < len(FIGURES):
-        left = ", ".join(name for name in FIGURES if name not in figures)
-        lines.append(f"a wider terminal, or --json, shows {left}")
+        others = ", ".join(name for name in FIGURES if name not in figures)
+        lines.append(f"a wider terminal, or --json, shows {others}")
     lines += [f"{f.id} {f.outcome}: {f.words}" for f in result.findings if f.learnt]
     return [*lines, *result.unjudged, *_not_run(result), result.in_words()]
 
@@ -390,12 +390,12 @@ def _not_run(result: Any) -> list[str]:
     """Return a line per thing that is missing: which option gives it, and which attacks need it."""
     from elsewhere.evaluation.attacks.finding import NOT_RUN, REVIEW
 
-    missing: dict[str, list[str]] = {option: [] for option in GIVEN_BY.values()}
+    attacks_by_option: dict[str, list[str]] = {option: [] for option in GIVEN_BY.values()}
     for f in result.findings:
         if f.status == NOT_RUN:
             lacks = [option for name, option in GIVEN_BY.items() if f"`{name}`" in f.needs]
             for each in lacks or [f.needs]:
-                missing.setdefault(each, []).append(f.id)
-    lines = [f"not run without {what}: {', '.join(ids)}" for what, ids in missing.items() if ids]
+                attacks_by_option.setdefault(each, []).append(f.id)
+    lines = [f"not run without {what}: {', '.join(ids)}" for what, ids in attacks_by_option.items() if ids]
     reviews = [f.id for f in result.findings if f.status == REVIEW]
     return lines + [f"for people to review, no program runs them: {', '.join(reviews)}"] * bool(reviews)

@@ -80,14 +80,14 @@ def similarity(
 
     rng = np.random.default_rng(require_whole("--seed", seed, 0))
 
-    read: list[Preparation] = []
+    reports: list[Preparation] = []
     with stage("reading"):
-        traces = read_traces(source, report=read.append, **reading.keywords(PRESETS["paper"]))
+        traces = read_traces(source, report=reports.append, **reading.keywords(PRESETS["paper"]))
     if users is not None:
         sample = rng.choice(traces.U, require_whole("--users", users, 2, traces.U), replace=False)
         traces = traces.of_users(sample)
     profiles = fit_profiles(traces, periods=periods, missing=missing, rng=rng)
-    result, lines, pictures = compare(traces, profiles, {"command": "similarity", "read": counts(read[0])}, out)
+    result, lines, pictures = compare(traces, profiles, {"command": "similarity", "read": counts(reports[0])}, out)
     if out is not None:
         write_folder(out, pictures, force=force)
     say(result, lines, as_json=as_json)

@@ -158,8 +158,8 @@ class Sources:
             )
         sources, traces = self.on(traces), cropped(traces, slots)
         if self.whole:
-            traces, left = _whole_days(traces)
-            notes += tuple(f"{option}: {n:,} days with gaps are left out, as those of --real are." for n in left)
+            traces, losses = _whole_days(traces)
+            notes += tuple(f"{option}: {n:,} days with gaps are left out, as those of --real are." for n in losses)
         return traces, replace(sources, notes=(*self.notes, *notes))
 
     def on(self, traces: "Traces") -> "Sources":
@@ -261,8 +261,8 @@ def _like_fakes(sources: Sources) -> Sources:
     whole = False
     gaps = int(np.count_nonzero((real.r < 0).any(axis=1)))
     if gaps and np.all(fakes.r >= 0):
-        days, left = _whole_days(real)
-        if left:
+        days, losses = _whole_days(real)
+        if losses:
             notes.append(
                 f"fakes are whole days: {gaps:,} real days with gaps are left out, {len(days):,} are compared."
             )

@@ -132,12 +132,14 @@ def _would(plan: dict[str, Any]) -> str:
 
 def _too_few(each: Any, people: int, gap: str | None) -> str:
     """Return what is said of a preset that would refuse, and the `gap` that would leave it enough people."""
-    told: str = each.useful
+    sentence: str = each.useful
     if each.preset != "private":
-        told = f"refuses: it needs {each.people_needed:,} people; with a usable day there are {people:,}."
+        sentence = f"refuses: it needs {each.people_needed:,} people; with a usable day there are {people:,}."
     if gap is None:
-        return told
-    return f"{told} With `max_gap={gap}` there would be enough; it is yours to choose, not for these people to show."
+        return sentence
+    return (
+        f"{sentence} With `max_gap={gap}` there would be enough; it is yours to choose, not for these people to show."
+    )
 
 
 @reads

@@ -447,18 +447,18 @@ def _attacked(
         notes += (f"attacked: {each} days of each life, drawn at random; over all days: A13, A18, A20.",)
     keywords = _held_to(fakes, options, anybody=sides.owner is None)
     progress = keywords.pop("progress")
-    seeds, control, published, owner = sides.seeds, sides.control, sides.published, sides.owner
+    seeds, control, release, owner = sides.seeds, sides.control, sides.published, sides.owner
     try:
         findings = audit(
-            seeds, control, published, owner, pool=published, roles=sides.others, progress=progress, rng=rng, **keywords
+            seeds, control, release, owner, pool=release, roles=sides.others, progress=progress, rng=rng, **keywords
         )
         if fakes.preset.k and "sampler" in keywords and everybody.owner is not None and sides.follows.any():
             # seeds behind a fake are counted among all of them
             some = np.flatnonzero(sides.follows)
             behind = everybody.owner[stay[some]]
-            a8 = audit(everybody.seeds, None, published.r[some], behind, attacks=["A8"], rng=rng, **keywords)
+            a8 = audit(everybody.seeds, None, release.r[some], behind, attacks=["A8"], rng=rng, **keywords)
             findings = _with(findings, a8)
-        if len(published) < len(whole.published) and control is not None:
+        if len(release) < len(whole.published) and control is not None:
             over_days = audit(
                 whole.seeds,
                 whole.control,

@@ -332,8 +332,8 @@ def zones(xy: Floats, weight: Floats, depth: int) -> Ints:
             if len(at) < 2:
                 continue
             below = np.cumsum(np.bincount(entry, weight[there]))[:-1]
-            cut = int(np.argmin(np.abs(below - weight[there].sum() / 2)))
-            finer[inside[xy[inside, axis] >= at[cut + 1]]] += 1
+            border = int(np.argmin(np.abs(below - weight[there].sum() / 2)))
+            finer[inside[xy[inside, axis] >= at[border + 1]]] += 1
         label = finer
     return np.asarray(np.unique(label, return_inverse=True)[1], dtype=np.int64)
 
@@ -352,12 +352,12 @@ class Plan:
     def of(real: Traces) -> "Plan":
         """Cut the map by where the real people are."""
         visits = np.bincount(real.r[real.r >= 0], minlength=real.R)
-        cut: tuple[Ints, ...] = ()
+        levels: tuple[Ints, ...] = ()
         if real.locations.has_coordinates:
             xy = real.locations.planar()
-            cut = tuple(zones(xy, visits.astype(np.float64), depth) for depth in DEPTHS)
+            levels = tuple(zones(xy, visits.astype(np.float64), depth) for depth in DEPTHS)
         hour = (real.minutes() // 60).astype(np.int64)
-        return Plan(real.locations, hour, real.step_minutes, min(TOP, int(np.count_nonzero(visits)) // 2), cut)
+        return Plan(real.locations, hour, real.step_minutes, min(TOP, int(np.count_nonzero(visits)) // 2), levels)
 
     @property
     def R(self) -> int:

@@ -323,7 +323,7 @@ def alternates_found(
 
     They are looked for from `near` on, both ways: whoever lives like the seed comes first, and few are looked at.
     """
-    found, last = 0, -1
+    count, last = 0, -1
     M, A = max(fake.M[0], 1), len(alternates.N)
     for i in range(2 * A):
         a = near + i // 2 if i % 2 == 0 else near - 1 - i // 2
@@ -334,10 +334,10 @@ def alternates_found(
             continue
         N_a = alternates.N[a]
         if abs(X * N_a - semantic(alternates, a, fake, 0) * N) / (N * N_a * M) < par_d:
-            found, last = found + 1, user
-            if found == stop:
+            count, last = count + 1, user
+            if count == stop:
                 break
-    return found
+    return count
 
 
 @njit
@@ -448,11 +448,11 @@ def verdict_one(
 
     X, N = semantic(seeds, seed, f, 0), seeds.N[seed]
     sim_s = X / (N * max(f.M[0], 1))
-    found = 0
+    alternates = 0
     if rules.k > 1:
         near = prepared.seeds.near[seed]
-        found = alternates_found(X, N, own, f, prepared.alternates, near, rules.par_d, rules.stop)
-        if found < rules.k - 1:
+        alternates = alternates_found(X, N, own, f, prepared.alternates, near, rules.par_d, rules.stop)
+        if alternates < rules.k - 1:
             rejected |= DIFFERENTIAL
     if sim_s < rules.min_sim:  # E56
         rejected |= MIN_SIM
@@ -462,7 +462,7 @@ def verdict_one(
         nearest = closest(f, 0, own, prepared, scratch)
         if nearest > rules.quantile:
             rejected |= OTHERS
-    return rejected, sim, shared, aligned, found, sim_s, nearest
+    return rejected, sim, shared, aligned, alternates, sim_s, nearest
 
 
 @njit

@@ -292,12 +292,11 @@ class PrivacyTest:
         F = len(rows)
         rejected = np.zeros(F, np.uint8)
         sim, sim_s, nearest = np.zeros(F), np.zeros(F), np.zeros(F)
-        shared, aligned, found = (np.zeros(F, np.int64) for _ in range(3))
-        _kernels.verdicts(
-            _copy(places, np.int32), _copy(numbers, np.int64), p, rejected, sim, shared, aligned, found, sim_s, nearest
-        )
+        shared, aligned, alternates = (np.zeros(F, np.int64) for _ in range(3))
+        r, seed = _copy(places, np.int32), _copy(numbers, np.int64)
+        _kernels.verdicts(r, seed, p, rejected, sim, shared, aligned, alternates, sim_s, nearest)
         quantile = p.rules.quantile if np.isfinite(p.rules.quantile) else None
-        return Verdicts(rejected, sim, shared, aligned, found, sim_s, nearest, quantile, self.not_run)
+        return Verdicts(rejected, sim, shared, aligned, alternates, sim_s, nearest, quantile, self.not_run)
 
 
 def privacy_test(

@@ -96,8 +96,8 @@ class Sums:
         if T > 1:
             _, row = np.unique(leaving * (T * T) + pair, return_inverse=True)
             by_pair = _gather(pair * (R * R) + move, number / _total(row, number)[row], number, np.ones(len(number)))
-            pooled = (T * T * R * R + key, mass, count, movers)
-            key, mass, count, movers = (np.concatenate(both) for both in zip(by_pair, pooled, strict=True))
+            pool = (T * T * R * R + key, mass, count, movers)
+            key, mass, count, movers = (np.concatenate(both) for both in zip(by_pair, pool, strict=True))
         return Sums(
             R,
             T,

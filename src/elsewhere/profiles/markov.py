@@ -169,18 +169,18 @@ class Profiles(Sequence[MobilityProfile]):
             raise UnknownUser(f"user number must be in 0 .. {len(self) - 1}, got {u!r}.")
         index = int(u) % len(self)
         places = self.support[self.support_start[index] : self.support_start[index + 1]]
-        seen = slice(self.visit_start[index], self.visit_start[index + 1])
+        of_visits = slice(self.visit_start[index], self.visit_start[index + 1])
         visits = np.zeros((self.T, len(places)), dtype=self.visit_count.dtype)
-        visits[self.visit_tau[seen], self.visit_k[seen]] = self.visit_count[seen]
-        moved = slice(self.move_start[index], self.move_start[index + 1])
+        visits[self.visit_tau[of_visits], self.visit_k[of_visits]] = self.visit_count[of_visits]
+        of_moves = slice(self.move_start[index], self.move_start[index + 1])
         return MobilityProfile(
             places,
             visits,
-            self.move_tau[moved],
-            self.move_tau_next[moved],
-            self.move_origin[moved],
-            self.move_target[moved],
-            self.move_count[moved],
+            self.move_tau[of_moves],
+            self.move_tau_next[of_moves],
+            self.move_origin[of_moves],
+            self.move_target[of_moves],
+            self.move_count[of_moves],
             self.R,
         )
 
@@ -490,13 +490,13 @@ def _sampled(
     rng: np.random.Generator,
 ) -> tuple[Means, Moves]:
     """Draw the `hidden` slots of a user's rows; `moves_made` by others are possible beside those among own places."""
-    r, seen = traces.r[rows].astype(np.int64), _seen(traces.evidence, rows, traces.L)
-    moves = _feasible(np.unique(np.concatenate([r[~hidden], seen.place])), moves_made, traces.R)
+    r, evidence = traces.r[rows].astype(np.int64), _seen(traces.evidence, rows, traces.L)
+    moves = _feasible(np.unique(np.concatenate([r[~hidden], evidence.place])), moves_made, traces.R)
     if len(moves.places) == 0:
         raise InvalidTraces("a user has neither a known slot nor evidence on one.", code="E_EMPTY")
     r = np.searchsorted(moves.places, np.where(hidden, moves.places[0], r))
-    seen = seen._replace(place=np.searchsorted(moves.places, seen.place))
-    return sample_user(r, hidden, moves, seen, tau, _pairs(tau, T)[1], T, sweeps, burn_in, prior, rng), moves
+    evidence = evidence._replace(place=np.searchsorted(moves.places, evidence.place))
+    return sample_user(r, hidden, moves, evidence, tau, _pairs(tau, T)[1], T, sweeps, burn_in, prior, rng), moves
 
 
 def sample_user(
@@ -517,22 +517,22 @@ def sample_user(
 
     K, n_pairs = len(moves.places), int(pair.max()) + 1 if len(pair) else 0
     degree, pseudo = np.diff(moves.start), prior / K
-    moved, visited, first = np.zeros((n_pairs, len(moves.target))), np.zeros((T, K)), np.zeros(K)
-    _observed(moved, first, r, hidden, moves, pair)
+    move_sums, visit_sums, first = np.zeros((n_pairs, len(moves.target))), np.zeros((T, K)), np.zeros(K)
+    _observed(move_sums, first, r, hidden, moves, pair)
     r = r.copy()
-    sums = Means(np.zeros((T, K)), np.zeros_like(moved), np.zeros_like(moved), np.empty(sweeps), r)
+    sums = Means(np.zeros((T, K)), np.zeros_like(move_sums), np.zeros_like(move_sums), np.empty(sweeps), r)
     for sweep in range(-burn_in, sweeps):
         if hidden.any():
-            log_p = log_dirichlet(moved + pseudo, moves.start, rng)
+            log_p = log_dirichlet(move_sums + pseudo, moves.start, rng)
             log_first = log_dirichlet(first[None] + pseudo, np.array([0, K]), rng)[0]
             chains = chain_of(moves, log_p, -np.inf), chain_of(moves, log_p, SMALLEST)
             if not draw_missing(r, hidden, *chains, log_first, pair, *seen, rng.random(r.shape)):
                 raise InvalidTraces("the evidence on some slot names no place that can be reached.", code="E_EVIDENCE")
-        changes = tally(moved, visited, first, r, moves.start, moves.target, pair, tau)
+        changes = tally(move_sums, visit_sums, first, r, moves.start, moves.target, pair, tau)
         if sweep >= 0:
-            leaving = np.add.reduceat(moved, moves.start[:-1], axis=1)
-            rows = (moved + pseudo) / np.repeat(leaving + pseudo * degree, degree, axis=1)
-            for total, value in zip(sums[:3], (visited, moved, rows), strict=True):
+            leaving = np.add.reduceat(move_sums, moves.start[:-1], axis=1)
+            rows = (move_sums + pseudo) / np.repeat(leaving + pseudo * degree, degree, axis=1)
+            for total, value in zip(sums[:3], (visit_sums, move_sums, rows), strict=True):
                 total += value
             sums.changes[sweep] = changes
     return Means(sums.visits / sweeps, sums.moves / sweeps, sums.p / sweeps, sums.changes, r)

@@ -462,10 +462,10 @@ def map_of_flows(
         lines.append(tag("path", tip, d=way, class_="stroke flow", style=f"stroke-width:{wide:.1f}"))
     ends = np.unique(all_flows.pair[:MOST_FLOWS])
     dots = [tag("circle", cx=float(x[z]), cy=float(y[z]), r=2.0, class_="fill") for z in ends.tolist()]
-    drawn, size = min(MOST_FLOWS, len(all_flows.trips)), f"{side:g} km" if side >= 1 else f"{1000 * side:g} m"
+    most, size = min(MOST_FLOWS, len(all_flows.trips)), f"{side:g} km" if side >= 1 else f"{1000 * side:g} m"
     note = (
-        f"Trips between squares of {size}, both ways: the {drawn} strongest of {number(len(all_flows.trips))} pairs, "
-        f"{percent(float(share[:drawn].sum()), 0)} of all trips. The widest line{' of both maps' if widest else ''} is "
+        f"Trips between squares of {size}, both ways: the {most} strongest of {number(len(all_flows.trips))} pairs, "
+        f"{percent(float(share[:most].sum()), 0)} of all trips. The widest line{' of both maps' if widest else ''} is "
         f"{percent(top)}."
     )
     picture = _picture(sheet, ground, f"{title}: {note}", tag("g", lines, dots, class_=f"ink-{ink}"))

@@ -72,8 +72,8 @@ def shown(value: Any, unit: str) -> str:
 
 def reached(finding: Plain, unit: str) -> str:
     """Return what an attack reached; of an ε at least so much is proven."""
-    said = shown(finding.get("main"), unit)
-    return f"≥ {said}" if unit == "ε" and said != "–" else said
+    text = shown(finding.get("main"), unit)
+    return f"≥ {text}" if unit == "ε" and text != "–" else text
 
 
 def outcome(finding: Plain) -> str:
@@ -128,11 +128,11 @@ def audit_table(audit: Plain, *, shareable: bool) -> Markup:
     parts: list[Child] = []
     if ran:
         parts += [_numbers(ran, decile), *_roles(ran), tag("h3", "What each attack found"), _words(ran)]
-    missing = [(name, f) for name, f in by_id.items() if f.get("status") == "not run"]
-    if missing:
+    not_run = [(name, f) for name, f in by_id.items() if f.get("status") == "not run"]
+    if not_run:
         parts.append(tag("h3", "Not run, and what it needs"))
-        needs = {n: str(f.get("needs") or "an input that was not given").replace("`", "") for n, f in missing}
-        items = [[tag("b", n), " ", _question(n, f), " Needs ", needs[n].rstrip("."), "."] for n, f in missing]
+        needs = {n: str(f.get("needs") or "an input that was not given").replace("`", "") for n, f in not_run}
+        items = [[tag("b", n), " ", _question(n, f), " Needs ", needs[n].rstrip("."), "."] for n, f in not_run]
         parts.append(listing(items))
     reviews = [(name, f) for name, f in by_id.items() if f.get("status") == "review"]
     if reviews:
@@ -188,7 +188,7 @@ def _question(name: str, finding: Plain) -> str:
 def _row(name: str, f: Plain, decile: bool) -> list[Child]:
     unit = QUESTIONS[name].unit if name in QUESTIONS else "share"
     ends = f.get("interval")
-    known = ends if isinstance(ends, list) and all(isinstance(e, (int, float)) for e in ends) else None
+    interval = ends if isinstance(ends, list) and all(isinstance(e, (int, float)) for e in ends) else None
     cells: list[Child] = [
         tag(
             "div",
@@ -199,11 +199,11 @@ def _row(name: str, f: Plain, decile: bool) -> list[Child]:
             class_="attack",
         ),
         badge(name, f),
-        _picture(name, f, unit, known),
+        _picture(name, f, unit, interval),
         tag("b", reached(f, unit)),
         "–"
-        if known is None
-        else f"{shown(known[0], unit).removesuffix(' %').removesuffix(' pts')} to {shown(known[1], unit)}",
+        if interval is None
+        else f"{shown(interval[0], unit).removesuffix(' %').removesuffix(' pts')} to {shown(interval[1], unit)}",
         shown(f.get("control"), unit),
         shown(f.get("baseline"), unit),
         shown(f.get("bar"), unit),
@@ -366,8 +366,8 @@ def _no_shared_place(audit: Plain | None, run: Mapping[str, Any]) -> Claim:
     if a1.get("how") == "whole day" and "own_seed_zero" not in a1:
         return Claim(sentence, False, f"A1 found that {percent(a1.get('main'))} of the fakes are somebody's real day.")
     if a1.get("own_seed_zero") is not True:
-        shared = (a1.get("own_shared") or {}).get("value", a1.get("main"))
-        return Claim(sentence, False, f"A1 found a shared place in {percent(shared)} of the fakes.")
+        share = (a1.get("own_shared") or {}).get("value", a1.get("main"))
+        return Claim(sentence, False, f"A1 found a shared place in {percent(share)} of the fakes.")
     # the deniable preset does not read `par_i`: finding none is luck then
     enforced = _parameter(run, "par_i") == 0 and _parameter(run, "intersection") == "set"
     if enforced and run.get("lives"):
@@ -505,7 +505,7 @@ def advice(audit: Plain | None, run: Mapping[str, Any], uses: Plain | None = Non
         whys.append(f"Give the fakes only to whom you may show the real data{_safer(run)}.")
         return Advice("no", "Do not publish openly", " ".join(whys))
     within, unclear = ([n for n, word in about.items() if word == kind] for kind in (WITHIN, UNCLEAR))
-    missing = [n for n in WANTED if about.get(n, "not run") == "not run"]
+    not_run = [n for n in WANTED if about.get(n, "not run") == "not run"]
     whys = []
     if run.get("simulated"):
         whys.append("These people are simulated: nothing of them is secret, and the run can be repeated.")
@@ -514,7 +514,7 @@ def advice(audit: Plain | None, run: Mapping[str, Any], uses: Plain | None = Non
             f"Whoever knows which places stand in for which learnt something: {_names(inside)}. Keep the private "
             "folder and the model to yourself."
         )
-    lists = (("Learnt something, within the bar", within), ("Cannot be told", unclear), ("Not run", missing))
+    lists = (("Learnt something, within the bar", within), ("Cannot be told", unclear), ("Not run", not_run))
     whys += [f"{what}: {_names(attacks)}." for what, attacks in lists if attacks]
     if useless(uses):
         why = "The fakes are good for none of the uses that were judged, not even roughly: nobody could work with them."
@@ -522,15 +522,15 @@ def advice(audit: Plain | None, run: Mapping[str, Any], uses: Plain | None = Non
     if whys[bool(run.get("simulated")) :]:
         if inside or within or unclear:
             whys.append("Read what these attacks found before you publish.")
-        if missing:
+        if not_run:
             whys.append("What is missing for those that were not run stands in the report.")
         words = "Publish with care"
-        if not inside and not missing:
+        if not inside and not not_run:
             words = "No attack learnt more about people than its bar allows: publish with care"
         elif _covers_everybody(audit, run):
             words = "A theorem covers everybody in the file: publish with care"
-        elif 2 * len(missing) > len(WANTED):
-            words = f"Cannot be advised: {len(missing)} of {len(WANTED)} attacks on people were not run"
+        elif 2 * len(not_run) > len(WANTED):
+            words = f"Cannot be advised: {len(not_run)} of {len(WANTED)} attacks on people were not run"
         return Advice("care", words, " ".join(whys))
     whys.append("This is no proof: it holds for the attacks in the table, and for them alone.")
     return Advice("yes", "Nothing measured here speaks against publishing", " ".join(whys))

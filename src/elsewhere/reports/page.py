@@ -214,11 +214,11 @@ def acceptance(run: Mapping[str, Any]) -> Markup | None:
     tally = run.get("tally")
     counts = dict(tally) if isinstance(tally, Mapping) else {}
     by_rule = run.get("rejected_by")
-    attempts, passed = counts.pop("tested", run.get("attempts")), counts.pop("passed", run.get("passed"))
+    attempts, passes = counts.pop("tested", run.get("attempts")), counts.pop("passed", run.get("passed"))
     counts |= dict(by_rule) if isinstance(by_rule, Mapping) else {}
-    if not isinstance(attempts, int) or not isinstance(passed, int) or attempts < 1:
+    if not isinstance(attempts, int) or not isinstance(passes, int) or attempts < 1:
         return None
-    rows = [Bar("passed all tests", 100 * passed / attempts, "fake", None, f"{passed:,}")]
+    rows = [Bar("passed all tests", 100 * passes / attempts, "fake", None, f"{passes:,}")]
     for name, n in counts.items():
         if isinstance(n, int) and (n or name in ("similarity", "intersection", "differential")):
             rows.append(Bar(RULES.get(name, str(name).replace("_", " ")), 100 * n / attempts, "real", None, f"{n:,}"))

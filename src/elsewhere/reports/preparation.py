@@ -252,8 +252,8 @@ def _coverage_picture(c: Coverage, date: Times) -> Markup:
     if span > 30:
         ends.append(tag("text", str(days[-1]), x=4 + wide * span, y=11.0, text_anchor="end", class_="soft"))
     legend = key([("kept, the darker the more is known", "fake", "bar"), ("dropped", "real", "bar")])
-    left = len(np.unique(c.user)) - len(users)
-    more = f" {left:,} users with less coverage are not drawn." if left else ""
+    others = len(np.unique(c.user)) - len(users)
+    more = f" {others:,} users with less coverage are not drawn." if others else ""
     picture = drawing(
         360,
         22 + tall * len(users),

@@ -189,8 +189,7 @@ def _table(table: Table) -> dict[str, list[Link]]:
     if any(column is not None and np.any(column[0] < 0) for column in columns[:2]):
         raise table.refuse("a line without a fake or without a seed.", "E_LINKS")
     text = [
-        [None] * table.rows if found is None else [found[1][c] if c >= 0 else None for c in found[0]]
-        for found in columns
+        [None] * table.rows if each is None else [each[1][c] if c >= 0 else None for c in each[0]] for each in columns
     ]
     links_of: dict[str, list[Link]] = {}
     for row, (label, owner, day, number) in enumerate(zip(*text, strict=True)):
@@ -246,22 +245,22 @@ def with_withheld(fakes: Fakes, read: Preparation, traces: Traces) -> tuple[Fake
     row, slot = np.nonzero(traces.r >= 0)
     place, user = traces.r[row, slot], traces.user[row]
     places = np.unique(place)
-    missing = places[~frame.known[places]]
-    if len(missing) == 0:
+    rare = places[~frame.known[places]]
+    if len(rare) == 0:
         return fakes, read
     mostly = ""
     if categories is not None:
         words = np.array(categories, dtype=object)
-        names, count = np.unique(words[missing].astype(str), return_counts=True)
+        names, count = np.unique(words[rare].astype(str), return_counts=True)
         name, many = str(names[np.argmax(count)]), int(count.max())
         behind = np.unique(user[~frame.known[place] & (words[place] == name)])
-        if name and many >= FEWEST and 2 * many > len(missing) and len(behind) >= fewest:
+        if name and many >= FEWEST and 2 * many > len(rare) and len(behind) >= fewest:
             mostly = f", mostly {name!r},"
     note = (
-        f"{len(missing):,} of {len(places):,} places{mostly} {'is' if len(missing) == 1 else 'are'} in no fake: fewer "
+        f"{len(rare):,} of {len(places):,} places{mostly} {'is' if len(rare) == 1 else 'are'} in no fake: fewer "
         f"than {frame.m_min} of the people whom the model was learnt from go there (`m_min`)."
     )
-    if fakes.covered or len(missing) < FEWEST:
+    if fakes.covered or len(rare) < FEWEST:
         return fakes, replace(read, notes=(*read.notes, note))
     return replace(fakes, notes=(*fakes.notes, note)), read
 
@@ -410,16 +409,16 @@ def publish_linked(
     secret = secret or (secrets.token_bytes(32) if rng is None else rng.bytes(32))
     draw = generator(secret, "choice")
     if fakes.covered:
-        chosen = np.arange(len(fakes))
+        rows = np.arange(len(fakes))
         if fakes.published.any():
             raise PublicationRefused("these fakes are published already.", code="E_BUDGET")
     else:
-        chosen = _within_budget(fakes, per_seed, settings.choose, settings.temp, draw)
-    given_out = chosen
+        rows = _within_budget(fakes, per_seed, settings.choose, settings.temp, draw)
+    given_out = rows
     # people in random order, each with their days one after the other
-    place = draw.permutation(fakes.people)[fakes.life[chosen]]
-    chosen = chosen[np.lexsort((chosen, place))]
-    life = fakes.life[chosen]
+    place = draw.permutation(fakes.people)[fakes.life[rows]]
+    rows = rows[np.lexsort((rows, place))]
+    life = fakes.life[rows]
     ids = np.empty(fakes.people, dtype=object)
     # ids are public: from them nobody finds the other draws, or the order of the seeds
     bytes_of_ids = derived(secret, "ids", 16 * fakes.people)
@@ -428,10 +427,10 @@ def publish_linked(
     frame = fakes.frame
     if _seeds_categories(fakes):
         frame = replace(frame, locations=frame.locations.called(categories=None, category_users=None))
-    locations, r = frame.published(fakes.r[chosen])
-    weekend = None if fakes.weekend is None else fakes.weekend[chosen]
+    locations, r = frame.published(fakes.r[rows])
+    weekend = None if fakes.weekend is None else fakes.weekend[rows]
     # days of the calendar, whatever the seed's: a date must not name a day only one was there
-    dates = frame.dated(weekend, len(chosen), draw) if fakes.day is None else frame.weeks(fakes.day[chosen], life, draw)
+    dates = frame.dated(weekend, len(rows), draw) if fakes.day is None else frame.weeks(fakes.day[rows], life, draw)
     traces = Traces(
         r,
         locations,
@@ -443,7 +442,7 @@ def publish_linked(
     )
     fakes.published[given_out] = True
     pool = Pool(traces, _provenance(fakes, settings, per_seed, fakes.laboratory or rng is not None))
-    return pool, np.asarray(chosen)
+    return pool, np.asarray(rows)
 
 
 def _within_budget(fakes: Fakes, per_seed: int, choose: str, temp: float, rng: np.random.Generator) -> Ints:
@@ -452,8 +451,8 @@ def _within_budget(fakes: Fakes, per_seed: int, choose: str, temp: float, rng: n
     first = np.searchsorted(fakes.life, np.arange(n))
     seed, given_out = fakes.person[first], fakes.published[first]
     fresh = np.flatnonzero(~given_out)
-    left = per_seed - np.bincount(seed[given_out], minlength=int(seed.max()) + 1)
-    over = np.unique(seed[left[seed] <= 0])
+    budget = per_seed - np.bincount(seed[given_out], minlength=int(seed.max()) + 1)
+    over = np.unique(seed[budget[seed] <= 0])
     if len(over) or len(fresh) == 0:
         raise PublicationRefused(
             f"{len(over)} seeds have spent their budget of `per_seed` = {per_seed} published fakes, and {len(fresh)} "
@@ -467,7 +466,7 @@ def _within_budget(fakes: Fakes, per_seed: int, choose: str, temp: float, rng: n
     order = fresh[np.lexsort((-key, seed[fresh]))]
     rank = np.arange(len(order)) - np.searchsorted(seed[order], seed[order])
     taken = np.zeros(n, dtype=bool)
-    taken[order[rank < left[seed[order]]]] = True
+    taken[order[rank < budget[seed[order]]]] = True
     return np.flatnonzero(taken[fakes.life])
 
 

@@ -189,12 +189,12 @@ def synthesize(
     settings = preset_of(preset, **extras.parameters)
     _check(settings, extras, kappa, workers, holdout, rng, laboratory)
     moves = _moves(extras)  # refused before a large input is read
-    left = TimeLeft()
+    time_left = TimeLeft()
 
     def tell(stage: str, done: int, total: int) -> None:
-        left.at(stage, done, total)
+        time_left.at(stage, done, total)
         if progress is not None:
-            progress(stage, done, total, left)
+            progress(stage, done, total, time_left)
 
     of_laboratory = None if rng is None else rng.bytes(32)
     owner_folder, stages_folder = _folders(out, None if private is None else Path(private), force)
@@ -217,7 +217,7 @@ def synthesize(
         traces, aside = _aside(traces, holdout, generator(secret, "aside"))
         to_choose = TO_CHOOSE if settings.rules is not None and settings.rules.choose == "likelihood" else 1
         each = extras.per_seed * to_choose
-        _expect(left, traces, settings, each, report)
+        _expect(time_left, traces, settings, each, report)
         tell(LEARN, 0, 0)
         with advised(traces, settings, read):
             fakes = fakes_of(
@@ -291,7 +291,7 @@ def _published(
     pool, notes = on_output(pool, fakes.frame, options.also, options.out_as)
     facts["notes"] += notes
     facts["read"] = counts(read)
-    judgement, planned = None, plan(people_by_a_public_gap(read, traces.U))
+    judgement, plans = None, plan(people_by_a_public_gap(read, traces.U))
     if report:
         tell(JUDGE, 0, 0)
         judgement = judge_run(
@@ -305,14 +305,14 @@ def _published(
             rng=generator(secret, "judge"),
             stages=stages,
         )
-        proven = [each.preset for each in planned if each.enough and each.certificate.eps is not None]
+        proven = [each.preset for each in plans if each.enough and each.certificate.eps is not None]
         judgement = replace(judgement, run={**judgement.run, "presets_with_a_theorem": proven})
         tell(WRITE, 0, 0)
         public_files, more = write_reports(judgement, traces, fakes, pool, out, private, opening(facts["read"]))
         files, links = files + public_files, links + more
         facts |= verdicts(judgement)
     if fakes.preset.name == "product":
-        facts["private"] = planned[-1].to_dict()
+        facts["private"] = plans[-1].to_dict()
     return Result(fakes, pool, judgement, out, private, tuple(seal(pool, out, files)), tuple(links), facts)
 
 

@@ -46,13 +46,13 @@ class Rates:
     def wait(self, who: str) -> int:
         """Count one request, and return 0, or after how many seconds it may be made."""
         now = self.clock()
-        left, then = self.left.pop(who, (self.most, now))
-        left = min(self.most, left + (now - then) * self.per_second)
-        allowed = left >= 1
-        self.left[who] = (left - 1 if allowed else left, now)
+        tokens, then = self.left.pop(who, (self.most, now))
+        tokens = min(self.most, tokens + (now - then) * self.per_second)
+        allowed = tokens >= 1
+        self.left[who] = (tokens - 1 if allowed else tokens, now)
         if len(self.left) > MOST_HOLDERS:
             self.left.popitem(last=False)
-        return 0 if allowed else int((1 - left) / self.per_second) + 1
+        return 0 if allowed else int((1 - tokens) / self.per_second) + 1
 
 
 class _TooLarge(Exception):

@@ -169,8 +169,8 @@ class Store:
         With `alone` they were never given to anybody and never will be; without, they may be others' too. `PoolSpent`
         where fewer are left.
         """
-        held = "SELECT content FROM held JOIN life USING (place) WHERE holder = ? ORDER BY position"
-        if there := self.rows(held, holder):
+        query = "SELECT content FROM held JOIN life USING (place) WHERE holder = ? ORDER BY position"
+        if there := self.rows(query, holder):
             return [content for (content,) in there]
         with self.change():
             if not self.rows("SELECT 1 FROM held WHERE holder = ? LIMIT 1", holder):
@@ -191,7 +191,7 @@ class Store:
                     [(holder, i, place, int(alone)) for i, place in enumerate(places)],
                 )
                 self.many("UPDATE life SET state = ? WHERE place = ?", [(state, place) for place in places])
-        return [content for (content,) in self.rows(held, holder)]
+        return [content for (content,) in self.rows(query, holder)]
 
     def overview(self) -> dict[str, Any]:
         """Return how many lives there are and how many nobody holds, and the devices without what they hold."""

@@ -176,9 +176,9 @@ def mapped_value(u: Any, v: Any, sigma: Any) -> Any:
         for r in range(n):
             d, e = u.leaving[k, r], v.leaving[k, sigma[r]]
             for s in range(n):
-                shared = min(u.counts[k, r, s] * e, v.counts[k, sigma[r], sigma[s]] * d)
-                if shared > 0:
-                    value += shared / e
+                common = min(u.counts[k, r, s] * e, v.counts[k, sigma[r], sigma[s]] * d)
+                if common > 0:
+                    value += common / e
     return value
 
 

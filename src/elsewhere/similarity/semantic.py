@@ -213,13 +213,13 @@ def _search(a: Table, b: Table, starts: list[Ints], rng: np.random.Generator) ->
     best, value = best_start(a, b, np.stack([*starts, lawler]))
     slack = PROVEN * float(a.leaving.sum())
     if bound - value > slack:
-        missing = bound - value - slack / 2
+        gap = bound - value - slack / 2
         if len(best) <= ALL:
-            best = try_all(a.touching, b.p, best, missing)
+            best = try_all(a.touching, b.p, best, gap)
             bound = value = float(mapped_value(a, b, best))
         else:
             uniform = rng.random((ROUNDS, STEPS, 3))
-            best = anneal(a.touching, b.p, best, missing, HOT * float(a.leaving.sum()), COLD, uniform)
+            best = anneal(a.touching, b.p, best, gap, HOT * float(a.leaving.sum()), COLD, uniform)
             value = float(mapped_value(a, b, best))
     return value, (bound if bound - value > slack else value), best
 

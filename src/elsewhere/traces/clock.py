@@ -116,8 +116,8 @@ def times(
         form, date_format = Form("iso"), None
     elif pa.types.is_timestamp(kind) or pa.types.is_date(kind):
         zone = getattr(kind, "tz", None)
-        written = column.cast(pa.timestamp("us"), safe=False).to_numpy(zero_copy_only=False)
-        return Clock(np.asarray(written, dtype="datetime64[us]"), zone is not None, zone and _canonical(zone))
+        values = column.cast(pa.timestamp("us"), safe=False).to_numpy(zero_copy_only=False)
+        return Clock(np.asarray(values, dtype="datetime64[us]"), zone is not None, zone and _canonical(zone))
     elif pa.types.is_integer(kind) or pa.types.is_floating(kind):
         form = form or form_of([table], name)
         if form.kind == "epoch":
@@ -146,7 +146,7 @@ def times(
             (r"(\.\d{6})\d+", r"\1"),
         ):
             text = pc.replace_substring_regex(text, pattern, plain)
-    text, next_day, fixed = _repaired(text)
+    text, next_day, repairs = _repaired(text)
     good = pc.match_substring_regex(text, STRICT)
     aware = pc.and_(good, pc.match_substring_regex(text, OFFSET))
     count, all_of_them = (pc.sum(mask).as_py() or 0 for mask in (aware, good))
@@ -164,7 +164,7 @@ def times(
     time = _instants(pc.if_else(good, text, pa.scalar(None, text.type)), count > 0)
     if next_day is not None:
         time = np.where(next_day, time + np.timedelta64(1, "D"), time)
-    return Clock(time, count > 0, zone, exact, fixed)
+    return Clock(time, count > 0, zone, exact, repairs)
 
 
 def form_of(tables: Iterable[Table], name: str, date_format: str | None = None) -> Form:
@@ -384,8 +384,8 @@ def _epoch(table: Table, name: str, form: Form) -> Clock:
     time = np.full(len(values), np.datetime64("NaT"), dtype="datetime64[us]")
     per_second = 10.0 ** (3 * form.unit)
     time[finite] = np.round(values[finite] / per_second * 1e6).astype(np.int64).astype("datetime64[us]")
-    written = {0: "unix", 1: "unix_ms"}.get(form.unit, "utc")
-    return Clock(time, aware=True, zone="UTC", written=written)
+    style = {0: "unix", 1: "unix_ms"}.get(form.unit, "utc")
+    return Clock(time, aware=True, zone="UTC", written=style)
 
 
 def _canonical(zone: str) -> str:
@@ -490,8 +490,8 @@ def plan_clock(
     plan = ClockPlan(by_clock, forms, tz, date_format, notes=assumptions)
     if "local" in by_clock and "utc" in by_clock:
         utc = times(sample, by_clock["utc"], date_format=date_format, form=forms[by_clock["utc"]])
-        written = replace(utc, aware=True, zone="UTC").times
-        return replace(plan, named=None if near is None else zone_at(*near)[0], times=written)
+        times_as = replace(utc, aware=True, zone="UTC").times
+        return replace(plan, named=None if near is None else zone_at(*near)[0], times=times_as)
     clock = _written(plan, sample)
     plan = replace(plan, times="clock" if "date" in by_clock and "time" in by_clock else clock.times)
     if not clock.aware:
@@ -506,10 +506,10 @@ def plan_clock(
     zone, notes = (None if several else clock.zone), []
     if zone not in (None, "UTC"):
         return replace(plan, zone=zone, alone=True)
-    written = "have several offsets" if zone is None else "are UTC"
+    phrase = "have several offsets" if zone is None else "are UTC"
     zone_name, word = (None, "") if near is None else zone_at(*near)
     if zone_name:
-        notes.append(f"times {written}; days and hours are those of {zone_name}, where the coordinates lie (`tz`)")
+        notes.append(f"times {phrase}; days and hours are those of {zone_name}, where the coordinates lie (`tz`)")
     elif zone is None:
         notes.append("times have several offsets; they are shown in UTC, give `tz` for local days")
     else:
@@ -597,11 +597,11 @@ def departures(plan: ClockPlan, table: Table, arrived: WallClock) -> Times:
         midnight = (clock.time == start) & (start == start.astype("datetime64[D]"))
         later = (clock.time < start) | midnight
         clock = replace(clock, time=np.where(later, clock.time + np.timedelta64(1, "D"), clock.time))
-    left = _in_zone(clock.time, arrived.tz) if clock.aware and arrived.tz != "UTC" else clock.time
+    wall = _in_zone(clock.time, arrived.tz) if clock.aware and arrived.tz != "UTC" else clock.time
     if clock.aware and arrived.utc is not None:
         # left in an hour that the clock has twice: by its wall clock perhaps before the arrival
-        left = np.where(clock.time >= arrived.utc, np.maximum(left, arrived.wall), left)
-    return np.where(np.isnat(left), arrived.wall, left)
+        wall = np.where(clock.time >= arrived.utc, np.maximum(wall, arrived.wall), wall)
+    return np.where(np.isnat(wall), arrived.wall, wall)
 
 
 def _written(plan: ClockPlan, table: Table) -> Clock:

@@ -222,12 +222,12 @@ class Preparation:
         """Return how the input became slots and places, as the manifest may show it: no count below `fewest`."""
         of_slots = ("step_minutes", "gaps", "missing", "max_gap_minutes", "max_gap_auto")
         of_places = ("map", "places_by", "places_joined", "cells", "grid_metres")
-        filled = self.slots_held / max(1, self.slots_held + self.slots_observed)
+        share = self.slots_held / max(1, self.slots_held + self.slots_observed)
         return {
             **{name: getattr(self, name) for name in (*of_slots, *of_places)},
             "people_by_gap": {gap: n if n >= fewest else f"<{fewest}" for gap, n in self.people_by_gap.items()},
             "map_km": None if self.map_km is None else 10 * round(self.map_km / 10),
-            "share_filled": round(filled, 2),
+            "share_filled": round(share, 2),
         }
 
     def in_the_way(self, *, by_gap: bool = True) -> list[str]:
@@ -319,7 +319,7 @@ def cleaned(
     ends = np.unique(np.append(np.searchsorted(np.cumsum(n), np.arange(BATCH, n.sum(), BATCH)) + 1, len(n)))
     repairs: Counter[str] = Counter()
     jumps = fast = rows = calm = 0
-    cleaned: list[Fixes] = []
+    clean_parts: list[Fixes] = []
     for begin, end in pairwise([0, *ends.tolist()]):
         part = fixes.select((fixes.user >= begin) & (fixes.user < end)) if len(ends) > 1 else fixes
         part = replace(part, user=part.user.astype(np.int64))
@@ -338,8 +338,8 @@ def cleaned(
         if jitter and part.lat is not None and part.lon is not None:
             lat, lon, there = anchored(part.user, seconds_since_1970(_instant(part)), part.lat, part.lon)
             part, calm = replace(part, lat=lat, lon=lon), calm + int(there.sum())
-        cleaned.append(reduced(part, width, metres, box) if many and metres is not None else part)
-        refuse_rows(sum(map(len, cleaned)), name, BYTES_AN_ENTRY)
+        clean_parts.append(reduced(part, width, metres, box) if many and metres is not None else part)
+        refuse_rows(sum(map(len, clean_parts)), name, BYTES_AN_ENTRY)
     if jumps > MOST_JUMPS * rows:
         raise InvalidTraces(
             f"{name}: {jumps} of {rows} fixes are reached and left faster than {FASTEST_KMH:.0f} km/h, more "
@@ -347,9 +347,9 @@ def cleaned(
             code="E_SPEED",
         )
     columns: dict[str, Any] = {
-        column: np.concatenate([each.columns()[column] for each in cleaned]) for column in cleaned[0].columns()
+        column: np.concatenate([each.columns()[column] for each in clean_parts]) for column in clean_parts[0].columns()
     }
-    return replace(cleaned[0], **columns), dict(repairs), jumps, fast, calm / max(1, rows)
+    return replace(clean_parts[0], **columns), dict(repairs), jumps, fast, calm / max(1, rows)
 
 
 def reduced(fixes: Fixes, width: int, metres: float, box: Box | None) -> Fixes:

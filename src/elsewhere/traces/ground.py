@@ -100,10 +100,10 @@ def _shapes(file: bytes, box: Box) -> Iterator[Floats]:
                 where = np.frombuffer(file, "<f8", 2 * points, at + 52 + 4 * parts).reshape(-1, 2)
                 for part in np.split(where, first[1:]):
                     for turn in turns:
-                        moved = part + (turn, 0.0)
-                        low, high = moved.min(axis=0), moved.max(axis=0)
+                        shape = part + (turn, 0.0)
+                        low, high = shape.min(axis=0), shape.max(axis=0)
                         if low[0] <= box.east and high[0] >= box.west and low[1] <= box.north and high[1] >= box.south:
-                            yield moved
+                            yield shape
         at += 8 + 2 * length
 
 
@@ -129,9 +129,9 @@ def clip_ring(ring: Floats, low: Floats, high: Floats) -> Floats:
             depth, past = sign * (ring[:, axis] - bound), sign * (before[:, axis] - bound)
             crossed, kept = (depth >= 0) != (past >= 0), depth >= 0
             share = np.divide(past, past - depth, out=np.zeros_like(past), where=crossed)[:, None]
-            cut = before + share * (ring - before)
-            cut[:, axis] = bound
-            both = np.stack([cut, ring], axis=1).reshape(-1, 2)
+            crossing = before + share * (ring - before)
+            crossing[:, axis] = bound
+            both = np.stack([crossing, ring], axis=1).reshape(-1, 2)
             ring = both[np.stack([crossed, kept], axis=1).ravel()]
     # rounding may leave the other coordinate a hair outside
     return np.asarray(np.clip(ring, low, high))

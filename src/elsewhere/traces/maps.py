@@ -110,8 +110,8 @@ def read_places(source: Any, *, encoding: str = "utf-8") -> Map:
     if isinstance(source, Map):
         return source
     if isinstance(source, Locations):
-        called = source.names
-        return Map(source, None if called is None else {name: i for i, name in enumerate(called) if name})
+        place_names = source.names
+        return Map(source, None if place_names is None else {name: i for i, name in enumerate(place_names) if name})
     table = open_table(source, encoding=encoding)
     roles = roles_of(table.names or tuple(table.columns), None, table.name) if table.headed else {}
     plain = {name.strip().lower(): name for name in table.columns}

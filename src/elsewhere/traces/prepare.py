@@ -429,13 +429,13 @@ def locate(
     regions, cells = settings.regions, settings.cells
     north, east = (np.empty(0), np.empty(0)) if way is None else way
     on, passing = ~off, area.holds(north, east)
-    place, passed = np.full(len(entries), -1), np.full(len(north), -1)
+    place, way_places = np.full(len(entries), -1), np.full(len(north), -1)
 
     def made(
         locations: Locations, of_fixes: Ints, of_way: Ints, grid: float | None, by: str, most: int | None
     ) -> Located:
-        place[on], passed[passing] = of_fixes, of_way
-        return Located(locations, place, passed, grid, by, most)
+        place[on], way_places[passing] = of_fixes, of_way
+        return Located(locations, place, way_places, grid, by, most)
 
     lat, lon = entries.lat, entries.lon
     north, east = north[passing], east[passing]
@@ -520,11 +520,11 @@ def _finish(
 ) -> tuple[Traces, Preparation]:
     """Drop thin days or users and unvisited places that are not given, merge places, and count everything."""
     enough, so_far = _days_kept(fill, observed, entries, user, dates, width, settings, so_far)
-    seen = int(observed.sum() + fill.outside.sum())
+    slots = int(observed.sum() + fill.outside.sum())
     users_outside = len(np.setdiff1d(user[fill.outside.any(axis=1)], user[(fill.r >= 0).any(axis=1)]))
     r, observed, row = fill.r[enough], observed[enough], np.flatnonzero(enough)
     known = r >= 0
-    locations, number, visited, notes = _fewer_places(located, r, user[row], all_places)
+    locations, number, count, notes = _fewer_places(located, r, user[row], all_places)
     r = number[r]
     if entries.word is not None:
         words = Words(entries.user, number[located.place], entries.word, entries.words)
@@ -563,11 +563,11 @@ def _finish(
         slots_observed=int(observed.sum()),
         slots_held=int((known & ~observed).sum()),
         slots_missing=int((~known).sum()),
-        places_found=visited,
+        places_found=count,
         places=len(locations),
         places_rare=int(((visitors > 0) & (visitors < MANY_ENOUGH)).sum()),  # E31
     )
-    return traces, replace(report, notes=(*report.notes, *notes, *_notes(report, seen, users_outside)))
+    return traces, replace(report, notes=(*report.notes, *notes, *_notes(report, slots, users_outside)))
 
 
 def _days_kept(
@@ -660,7 +660,7 @@ def _notes(p: Preparation, seen: int, gone: int) -> list[str]:
             f"{p.slots_outside:,} slots, on {p.days_outside:,} days of {p.users_outside:,} people, lie outside the map "
             f"(`{p.map}`) and were left out"
         )
-    known = p.slots_observed + p.slots_held
+    slots = p.slots_observed + p.slots_held
     steps = dict(p.people_by_gap)
     if p.max_gap_auto and p.slots_held:
         by_gap = ", ".join(f"{gap}: {people:,}" for gap, people in steps.items())
@@ -671,9 +671,9 @@ def _notes(p: Preparation, seen: int, gone: int) -> list[str]:
     elif not p.max_gap_auto and p.users_usable < ENOUGH * max(steps.values(), default=0):
         by_gap = ", ".join(f"{gap}: {people:,}" for gap, people in steps.items())
         notes.append(f"a longer `max_gap` keeps more people with a usable day: {by_gap}")
-    if p.slots_held > MUCH * known:
+    if p.slots_held > MUCH * slots:
         notes.append(
-            f"{_share(p.slots_held / known)} of the slots have no fix of their own: they were filled from the fixes "
+            f"{_share(p.slots_held / slots)} of the slots have no fix of their own: they were filled from the fixes "
             "before or after, so how people move between fixes is not known"
         )
     if p.days_dropped > MANY * (p.days + p.days_dropped):

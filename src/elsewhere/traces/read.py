@@ -450,11 +450,11 @@ class First:
             if not own:
                 raise
             try:
-                read = _read(source, options)
+                outcome = _read(source, options)
             except InvalidTraces:
                 raise error from None
-        left = " and ".join(f"`{name}`" for name in own)
-        return *read, (f"{what}: read without {left}, which does not fit it.",)
+        names = " and ".join(f"`{name}`" for name in own)
+        return *outcome, (f"{what}: read without {names}, which does not fit it.",)
 
     def _settled(self) -> dict[str, Any]:
         """Return what the first reading has found out for itself, so that another one does the same."""
@@ -521,10 +521,10 @@ class First:
         visited_names = [
             name if at >= 0 else "" for name, at in zip(first.locations.names or (), becomes, strict=False)
         ]
-        called = numbers_of(fine.locations.names or [""] * fine.R, visited_names)
-        if not _same_names(fine.locations, first.locations, called):
-            called[:] = -1
-        cell, km = np.where(called >= 0, called, cell), np.where(called >= 0, 0.0, km)
+        by_name = numbers_of(fine.locations.names or [""] * fine.R, visited_names)
+        if not _same_names(fine.locations, first.locations, by_name):
+            by_name[:] = -1
+        cell, km = np.where(by_name >= 0, by_name, cell), np.where(by_name >= 0, 0.0, km)
         traces, more = _put(fine, on.locations, becomes[cell], km, what, cut=self._cut)
         return traces, (*notes, *more)
 
@@ -600,28 +600,28 @@ def _by_name(traces: Traces, like: Traces, what: str) -> tuple[Traces, tuple[str
     own, others = (each.names or tuple(str(i) for i in range(len(each))) for each in (here, there))
     places = np.unique(traces.r[traces.r >= 0])
     place = numbers_of(own, others)
-    known, unknown = places[place[places] >= 0], places[place[places] < 0]
-    if len(known) == 0 or not _same_names(here, there, place):
+    common, new = places[place[places] >= 0], places[place[places] < 0]
+    if len(common) == 0 or not _same_names(here, there, place):
         return None  # another set of names altogether
     if here.has_coordinates and there.has_coordinates:
-        apart = np.linalg.norm(here.points()[known] - there.points()[place[known]], axis=1)
+        apart = np.linalg.norm(here.points()[common] - there.points()[place[common]], axis=1)
         if np.median(apart) > _far(there):
             return None  # ids are each file's own here: the same ones lie elsewhere
     notes: tuple[str, ...] = ()
     where = there
-    if len(unknown) and there.has_coordinates:
+    if len(new) and there.has_coordinates:
         if not here.has_coordinates:
             raise InvalidTraces(
-                f"{what}: {len(unknown)} of its {len(places)} places are not among those of the real traces; give the "
+                f"{what}: {len(new)} of its {len(places)} places are not among those of the real traces; give the "
                 "places of both with `locations`, a table of id, lat and lon.",
                 code="E_MISMATCH",
             )
-        place[unknown] = there.nearest(here.points()[unknown])[0]
-        notes = (f"{what}: {len(unknown)} of its {len(places)} places are new; each counts as the nearest known one.",)
-    elif len(unknown):
-        place[unknown] = len(there) + np.arange(len(unknown))
-        where = Locations(n=len(there) + len(unknown), names=[*others, *(own[i] for i in unknown)])
-        notes = (_beyond(len(unknown), what),)
+        place[new] = there.nearest(here.points()[new])[0]
+        notes = (f"{what}: {len(new)} of its {len(places)} places are new; each counts as the nearest known one.",)
+    elif len(new):
+        place[new] = len(there) + np.arange(len(new))
+        where = Locations(n=len(there) + len(new), names=[*others, *(own[i] for i in new)])
+        notes = (_beyond(len(new), what),)
     return traces.on(where, np.where(traces.r >= 0, place[traces.r], -1)), notes
 
 
@@ -718,8 +718,8 @@ def _put(
         return traces.on(locations, r), notes
     r[far] = -1
     there = np.flatnonzero((r >= 0).any(axis=1))
-    left = f"{what}: {share:.1%} of its points lie outside the map of the real traces and are left out."
-    return traces.select(there).on(locations, r[there]), (left,)
+    note = f"{what}: {share:.1%} of its points lie outside the map of the real traces and are left out."
+    return traces.select(there).on(locations, r[there]), (note,)
 
 
 def _far(locations: Locations) -> float:

@@ -129,10 +129,10 @@ class Shape:
 
     def require_all(self) -> None:
         """Refuse a table that lacks a role, with all that are missing, all columns, and what to type."""
-        missing = missing_roles(self.roles)
-        if missing:
+        absent = missing_roles(self.roles)
+        if absent:
             meaning = self.table.meaning or Meaning(self.roles)
-            message = what_is_missing(missing, self.table.names, meaning._replace(roles=self.roles), self.table.headed)
+            message = what_is_missing(absent, self.table.names, meaning._replace(roles=self.roles), self.table.headed)
             raise self.table.refuse(message, "E_COLUMN")
 
     def odd_times(self, wall: Times) -> Mask:
@@ -665,8 +665,8 @@ def _day_begun(wall: Times | None, slot: Ints, width: int) -> Times | None:
     if wall is None or np.isnat(wall).any():
         return None
     # half a slot of slack for a clock that runs early
-    began = wall - (slot * width - width // 2).astype("timedelta64[s]")
-    return np.asarray(began, dtype="datetime64[D]")
+    start = wall - (slot * width - width // 2).astype("timedelta64[s]")
+    return np.asarray(start, dtype="datetime64[D]")
 
 
 def _rows(

@@ -539,10 +539,10 @@ class Parts:
     def joined(self, *, unequal: bool = False) -> Table:
         """Return all tables as one; lines of more or fewer fields than the first are refused unless allowed (B8)."""
         tables = list(self)
-        joined = joined_tables(tables, self.name, list(self.notes))
-        if joined.unequal and not (unequal and joined.rows):
+        whole = joined_tables(tables, self.name, list(self.notes))
+        if whole.unequal and not (unequal and whole.rows):
             raise next(table.fault for table in tables if table.fault is not None)
-        return joined
+        return whole
 
 
 def joined_tables(tables: list[Table], name: str, notes: Sequence[str] = ()) -> Table:
@@ -699,10 +699,10 @@ def words(table: Table, name: str | None) -> tuple[Ints | None, tuple[str, ...]]
     return (np.maximum(code, -1), distinct) if distinct else (None, ())
 
 
-def sorted_labels(known: Iterable[str]) -> list[str]:
+def sorted_labels(labels: Iterable[str]) -> list[str]:
     """Return labels in numerical order if all are whole numbers, else in that of their characters."""
-    known = list(known)
-    return sorted(known, key=int if all(re.fullmatch(r"0|-?[1-9]\d*", v, re.ASCII) for v in known) else None)
+    labels = list(labels)
+    return sorted(labels, key=int if all(re.fullmatch(r"0|-?[1-9]\d*", v, re.ASCII) for v in labels) else None)
 
 
 def numbers(table: Table, name: str) -> Floats:

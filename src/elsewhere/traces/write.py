@@ -274,10 +274,10 @@ def _stays(traces: Traces, entries: Entries) -> Entries:
     begins[:, 1:] = ends[:, :-1] = r[:, 1:] != r[:, :-1]
     first, last = (np.flatnonzero((side & (r >= 0)).ravel()) for side in (begins, ends))
     step = np.timedelta64(round(traces.step_minutes * 60e6), "us")
-    left = entries.wall[last] + step
+    departure = entries.wall[last] + step
     arrived = _in_utc(entries.wall[first], traces.tz, "shift_forward")
     stays = replace(
-        entries.select(first), utc=arrived, left_wall=left, left_utc=_in_utc(left, traces.tz, "shift_forward")
+        entries.select(first), utc=arrived, left_wall=departure, left_utc=_in_utc(departure, traces.tz, "shift_forward")
     )
     return stays.select(np.asarray(stays.left_utc) > arrived)  # a stay in the hour that the clock skips is none
 
@@ -322,10 +322,10 @@ def _columns(traces: Traces, names: list[str], requested: Mapping[str, str] | No
     columns = dict(requested)
     if "left" in columns and "arrived" not in columns and "time" in columns:  # scikit-mobility's stops
         columns = {"arrived" if role == "time" else role: name for role, name in columns.items()}
-    taken = set(columns.values())
+    names_in_use = set(columns.values())
 
     def named(role: str, name: str) -> dict[str, str]:
-        return {role: columns.get(role, name if name not in taken else f"{name}_{role}")}
+        return {role: columns.get(role, name if name not in names_in_use else f"{name}_{role}")}
 
     where = {role: name for role, name in columns.items() if role not in WHEN}
     if out_as == "visits":

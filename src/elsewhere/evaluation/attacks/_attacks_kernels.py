@@ -42,22 +42,22 @@ def closest(fakes, skip, people, user, places, scratch, out):
         for s in range(len(people)):
             if user[s] == skip[f]:
                 continue
-            aligned, shared, known, most = 0, 0, 0, 0
+            aligned, common, streak, most = 0, 0, 0, 0
             for t in range(L):
                 if fakes[f, t] == people[s, t]:
                     aligned += 1
-                known = known + 1 if places[s, fakes[f, t]] else 0
-                most = max(most, known)
-                if known > 0:
+                streak = streak + 1 if places[s, fakes[f, t]] else 0
+                most = max(most, streak)
+                if streak > 0:
                     new = True
                     for q in range(t):
                         if fakes[f, q] == fakes[f, t]:
                             new = False
                             break
                     if new:
-                        shared += 1
+                        common += 1
             out[f, 0] = max(out[f, 0], aligned)
-            out[f, 1] = max(out[f, 1], shared)
+            out[f, 1] = max(out[f, 1], common)
             # a common run is one of slots at which the fake is at places of the person
             if most > out[f, 2]:
                 out[f, 2] = max(out[f, 2], longest_common_run(fakes[f], people[s], scratch))
@@ -69,7 +69,7 @@ def with_owner(fakes, owner, people, places, scratch, out):
     F, L = fakes.shape
     for f in range(F):
         s = owner[f]
-        aligned, shared = 0, 0
+        aligned, common = 0, 0
         for t in range(L):
             if fakes[f, t] == people[s, t]:
                 aligned += 1
@@ -80,9 +80,9 @@ def with_owner(fakes, owner, people, places, scratch, out):
                         new = False
                         break
                 if new:
-                    shared += 1
-        out[f, 0], out[f, 1] = aligned, shared
-        out[f, 2] = longest_common_run(fakes[f], people[s], scratch) if shared > 0 else 0
+                    common += 1
+        out[f, 0], out[f, 1] = aligned, common
+        out[f, 2] = longest_common_run(fakes[f], people[s], scratch) if common > 0 else 0
 
 
 @njit
@@ -222,23 +222,23 @@ def knows(kind, known, fake, person, visits_fake, visits_person, tolerance):
             if person[known[i]] != r:
                 return False
             continue
-        seen, shown = visits_person[r], visits_fake[known[i]]
-        if seen == 0:
+        of_person, of_fake = visits_person[r], visits_fake[known[i]]
+        if of_person == 0:
             return False
         if kind == 0:
             times = 0
             for j in range(h):
                 if fake[known[j]] == r:
                     times += 1
-            if seen < times:
+            if of_person < times:
                 return False
         elif kind == 4:
-            if seen != shown:
+            if of_person != of_fake:
                 return False
         elif kind == 5:
-            if abs(seen - shown) > tolerance * len(person):
+            if abs(of_person - of_fake) > tolerance * len(person):
                 return False
-        elif kind == 6 and abs(seen / own - shown / top) > tolerance:
+        elif kind == 6 and abs(of_person / own - of_fake / top) > tolerance:
             return False
     return True
 
@@ -261,17 +261,17 @@ def single_matches(known, fakes, visits_fake, people, user, visits, start, visit
                 if start[r + 1] - start[r] < start[rare + 1] - start[rare]:
                     rare = r
             for kind in range(out.shape[1]):
-                found = -1
+                match = -1
                 for at in range(start[rare], start[rare + 1]):
                     s = visitor[at]
-                    if user[s] != found and knows(
+                    if user[s] != match and knows(
                         kind, known[f, i], fakes[f], people[s], visits_fake[f], visits[s], tolerance
                     ):
-                        if found >= 0:
-                            found = -2
+                        if match >= 0:
+                            match = -2
                             break
-                        found = user[s]
-                out[f, kind, i] = max(found, -1)
+                        match = user[s]
+                out[f, kind, i] = max(match, -1)
 
 
 @njit
@@ -326,9 +326,9 @@ def shifted_likelihoods(fakes, first, kind, runs, shift, gain, out):
                             if i == high:
                                 high += 1
                                 mass[high] = 0.0
-                            left = 1.0 / (latest - t + 1) if t < latest else 1.0
-                            mass[i + 1] += mass[i] * left
-                            mass[i] *= 1.0 - left
+                            leave = 1.0 / (latest - t + 1) if t < latest else 1.0
+                            mass[i + 1] += mass[i] * leave
+                            mass[i] *= 1.0 - leave
                     if mass[i] == 0.0 and i == low and low < high:
                         low += 1
                     i += 1
@@ -341,7 +341,7 @@ def shifted_likelihoods(fakes, first, kind, runs, shift, gain, out):
                     for i in range(low, high + 1):
                         mass[i] /= scale
                     total += math.log(scale)
-            left = 0.0
+            rest = 0.0
             for i in range(low, high + 1):
-                left += mass[i]
-            out[f, s] = total + math.log(left)
+                rest += mass[i]
+            out[f, s] = total + math.log(rest)

@@ -282,13 +282,13 @@ def _run(attack: str, inputs: AttackInputs) -> Finding:
         title, words = REVIEWS[attack]
         return Finding(attack, title, status=REVIEW, words=words)
     title, attempt, needs = ATTACKS[attack]
-    missing = [f"`{name}`" for name in needs if name not in inputs.given]
-    if missing:
+    absent = [f"`{name}`" for name in needs if name not in inputs.given]
+    if absent:
         # a copy of somebody's day is one whoever it was made from
         finding = copied_days(inputs) if attack == "A1" else None
         if finding is not None:
             return replace(finding, title=title)
-        return not_run(attack, title, " and ".join(missing))
+        return not_run(attack, title, " and ".join(absent))
     try:
         return replace(attempt(inputs), title=title)
     except CannotRun as error:

@@ -181,7 +181,7 @@ def link_finding(
     main, worst = rates[name]
     trials = {"plain": len(maker), **{n: variant.trials or len(variant.rows) for n, variant in (beside or {}).items()}}
     as_many = [n for n in trials if trials[n] >= trials[name]]
-    control, null, real = (max((found[n][0] for n in as_many), key=lambda r: r.value) for found, _ in rest)
+    control, null, real = (max((by_name[n][0] for n in as_many), key=lambda r: r.value) for by_name, _ in rest)
     fresh = Fresh(real, fresh_flagged(list(trials.values()), inputs.seeds.U, bar))
     passed = verdict(main, bar, null, fresh)
     others = {name: user_rate(share, maker, rng)[0] for name, share in zip(also, more, strict=True)}

@@ -301,8 +301,8 @@ def unique_places(inputs: AttackInputs) -> Finding:
     by_model = int((model_users[places] < m_min).sum())
     # what a model that knows no seed may go to
     free = visitors is not None and by_model == 0 and in_model == 0
-    allowed = int((users[model_users >= m_min] < m_min).sum()) if free else 0
-    null = Rate(float(allowed), 0.0, float(allowed)) if free else None
+    free_places = int((users[model_users >= m_min] < m_min).sum()) if free else 0
+    null = Rate(float(free_places), 0.0, float(free_places)) if free else None
     baseline = control = None
     if inputs.holdout is not None:
         lived = np.unique(inputs.holdout.r)
@@ -321,7 +321,9 @@ def unique_places(inputs: AttackInputs) -> Finding:
             else f" {by_model} places of the fakes have fewer than {m_min} of the people the model was learnt from."
         )
     if passed is None:
-        words += f" Walks of the model without any seed may go to {allowed} places of so few seed users: no verdict."
+        words += (
+            f" Walks of the model without any seed may go to {free_places} places of so few seed users: no verdict."
+        )
     return Finding(
         "A13",
         main=main.value,
@@ -330,7 +332,7 @@ def unique_places(inputs: AttackInputs) -> Finding:
         bar=0.0,
         null=null,
         passed=passed,
-        reachable=allowed == 0,
+        reachable=free_places == 0,
         words=words,
         details={
             "m_min": m_min,

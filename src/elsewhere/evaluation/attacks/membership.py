@@ -109,9 +109,9 @@ def likelihood_ratio(people: People, fakes: Ints, dataset: Ints, R: int, *, join
     user, move, p = moves_of_users(people, R)
     moves, column = np.unique(move, return_inverse=True)
     makers, total = np.bincount(column), np.bincount(column, p)
-    left = np.where(makers[column] > 1, (total[column] - p) / (people.U - 1), UNSEEN)
+    rest = np.where(makers[column] > 1, (total[column] - p) / (people.U - 1), UNSEEN)
     population = np.log(total / (people.U - 1))
-    gain = (np.log(p) - np.log(UNSEEN)) - (np.log(left) - population[column])
+    gain = (np.log(p) - np.log(UNSEEN)) - (np.log(rest) - population[column])
     table = sparse.csr_array((gain, (column, user)), shape=(len(moves), people.U))
     best = np.full((int(dataset.max()) + 1, people.U), -np.inf)
     for i in range(0, len(fakes), 1024):
@@ -228,8 +228,8 @@ def influence(real: Grams, fake: Grams) -> Floats:
     counts = fake.steps.look(steps.keys[None, :])[0]
     gain = counts[at] * np.log((steps.total[at] + BACKOFF) / (steps.total[at] - steps.own + BACKOFF))
     who, where = origins.pair // len(origins.keys), origins.pair % len(origins.keys)
-    left = fake.origins.look(origins.keys[None, :])[0]
-    cost = left[where] * np.log((origins.total[where] + BACKOFF) / (origins.total[where] - origins.own + BACKOFF))
+    departures = fake.origins.look(origins.keys[None, :])[0]
+    cost = departures[where] * np.log((origins.total[where] + BACKOFF) / (origins.total[where] - origins.own + BACKOFF))
     U = real.people.U
     return np.asarray(np.bincount(user, gain, U) - np.bincount(who, cost, U), dtype=np.float64)
 

@@ -86,8 +86,8 @@ def as_gaussian(smaller: Ints, larger: Ints, *, delta: float, level: float) -> R
     from statistics import NormalDist
 
     half = len(smaller) // 2
-    cut = np.median(np.concatenate([smaller[:half], larger[:half]]))
-    above = [int((x[half:] > cut).sum()) for x in (larger, smaller)]
+    threshold = np.median(np.concatenate([smaller[:half], larger[:half]]))
+    above = [int((x[half:] > threshold).sum()) for x in (larger, smaller)]
     trials = [len(x) - half for x in (larger, smaller)]
     p, q = (Rate(k / n, *map(float, clopper_pearson(k, n, level))) for k, n in zip(above, trials, strict=True))
     probit = NormalDist().inv_cdf

@@ -50,7 +50,7 @@ def without_pool(pool, start, place, out_start, out_place):
     F, L = pool.shape
     gone = np.zeros(len(place), dtype=np.bool_)
     at = np.empty(L, dtype=np.int64)
-    found = 0
+    matches = 0
     for f in range(F):
         fits, seen = True, False
         for t in range(L):
@@ -67,22 +67,22 @@ def without_pool(pool, start, place, out_start, out_place):
                 break
         if not (fits and seen):
             continue
-        found += 1
+        matches += 1
         for t in range(L):
             if at[t] >= 0:
                 gone[at[t]] = True
     size = 0
     for t in range(L):
         out_start[t] = size
-        left = 0
+        rest = 0
         for j in range(start[t], start[t + 1]):
-            left += not gone[j]
+            rest += not gone[j]
         for j in range(start[t], start[t + 1]):
-            if left == 0 or not gone[j]:
+            if rest == 0 or not gone[j]:
                 out_place[size] = place[j]
                 size += 1
     out_start[L] = size
-    return found
+    return matches
 
 
 @njit

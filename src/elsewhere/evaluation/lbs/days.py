@@ -287,8 +287,8 @@ def over_days(
     best: dict[str, dict[str, dict[int, Rate]]] = {d: {place: {} for place in PLACES} for d in DECOYS}
     for (decoys, attack, place, D), rate in rates.items():
         attacks[decoys].setdefault(attack, {}).setdefault(place, {})[D] = rate
-        reached = best[decoys][place].get(D)
-        best[decoys][place][D] = rate if reached is None or rate.value > reached.value else reached
+        record = best[decoys][place].get(D)
+        best[decoys][place][D] = rate if record is None or rate.value > record.value else record
     return OverDays(n, best, attacks, users, company.longest)
 
 

@@ -586,8 +586,8 @@ def _user(stage: _Stage, u: int, rng: np.random.Generator) -> tuple[Floats, Floa
             log = Sightings.of(truths[a], decoys, exposed[a, b], rng)
             cost[g, m, :, a, b] = [overhead(log, stage.label)[name] for name in OVERHEADS]
             chances = named(log, chains, truths[a], rng, pool=stage.pool, worth=stage.worth)
-            for name, hit in chances.items():
-                error[g, m, ADVERSARIES.index(name), :, :, a, b] = _missed(hit, exposed[a, b], truths[a] >= 0)
+            for name, chance in chances.items():
+                error[g, m, ADVERSARIES.index(name), :, :, a, b] = _missed(chance, exposed[a, b], truths[a] >= 0)
     return _mean(error), _mean(cost)
 
 

@@ -238,8 +238,8 @@ def moves_similarity(real: AggregateModel, other: AggregateModel, weight: Floats
     for tau, tau_next in zip(*np.nonzero(weight.any(axis=2)), strict=True):
         for r, there in _blocks(real, other, np.flatnonzero(weight[tau, tau_next])):
             a, b = (m.block(r, there, int(tau), int(tau_next)) for m in (real, other))
-            left = np.minimum(1 - a.sum(axis=1), 1 - b.sum(axis=1))
-            overlap = np.minimum(a, b).sum(axis=1) + np.maximum(0.0, left)
+            remainder = np.minimum(1 - a.sum(axis=1), 1 - b.sum(axis=1))
+            overlap = np.minimum(a, b).sum(axis=1) + np.maximum(0.0, remainder)
             total += float(weight[tau, tau_next, r] @ overlap)
     return min(1.0, total)
 
@@ -350,10 +350,10 @@ def step_distance(real: Steps, other: Steps, position: Floats | None = None) -> 
     Total variation of the two rows; with the `position` of each place on a line, their earth mover's distance along
     it. A place that `other` never leaves leads to itself.
     """
-    left = np.flatnonzero(real.departures)
-    if len(left) == 0:
+    origins = np.flatnonzero(real.departures)
+    if len(origins) == 0:
         return float("nan")
-    never = left[other.departures[left] == 0]
+    never = origins[other.departures[origins] == 0]
     of_real = real.departures[other.origin] > 0
     origin = np.concatenate([real.origin, other.origin[of_real], never])
     target = np.concatenate([real.target, other.target[of_real], never])

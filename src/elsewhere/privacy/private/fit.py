@@ -67,8 +67,8 @@ class Sums:
         day = 2 * design.of_block(y, "day")
         ends = np.cumsum([0, COUNTS, COUNTS, SHARES, 2])
         sizes = np.diff(ends)
-        counted = np.array([day[a:b].sum() for a, b in pairwise(ends)])
-        return Sums(design, y, sd, float((counted / sizes).sum() / (1 / sizes).sum()))
+        masses = np.array([day[a:b].sum() for a, b in pairwise(ends)])
+        return Sums(design, y, sd, float((masses / sizes).sum() / (1 / sizes).sum()))
 
     def mean(self, name: str) -> Floats:
         """Return the mean of a block over people."""
@@ -159,19 +159,19 @@ class Maps:
 
     def __init__(self, sums: Sums, smooth: Smoother) -> None:
         R, n = sums.design.R, sums.people
-        seen, v = sums.mean("places"), sums.noise("places") ** 2
+        visits, v = sums.mean("places"), sums.noise("places") ** 2
         # what bounding leaves of the whole; noise cannot make it nothing
-        scale = max(float(seen.sum()), 4 * np.sqrt(v * R), 0.1)
-        self.day = smooth(seen / scale, v / scale**2, np.full(R, 1 / R), (SPREAD_DAY,), n)
+        scale = max(float(visits.sum()), 4 * np.sqrt(v * R), 0.1)
+        self.day = smooth(visits / scale, v / scale**2, np.full(R, 1 / R), (SPREAD_DAY,), n)
         apart, v = MOST[1] * sums.mean("parts").reshape(-1, R), (MOST[1] * sums.noise("parts")) ** 2
         long = (np.bincount(sums.design.period) / sums.design.L)[:, None]
         apart = smooth.apart(apart, v + long.mean() ** 2 * STAY * self.day / n, self.day)
         self.parts = np.maximum(self.day + apart / long, LEAST_OF_DAY * self.day)
         self.parts /= self.parts.sum(axis=1, keepdims=True)
         self.apart = (self.parts - self.day) * long / MOST[1]  # as `parts` of a bounded vector
-        seen, v = sums.mean("arrivals"), sums.noise("arrivals") ** 2
-        scale = max(float(seen.sum()), 4 * np.sqrt(v * R), 0.05)
-        self.arrivals = smooth(seen / scale, v / scale**2, self.day, SPREADS, n)
+        arrivals, v = sums.mean("arrivals"), sums.noise("arrivals") ** 2
+        scale = max(float(arrivals.sum()), 4 * np.sqrt(v * R), 0.05)
+        self.arrivals = smooth(arrivals / scale, v / scale**2, self.day, SPREADS, n)
 
     def anchors(self, sums: Sums) -> Anchors | None:
         """Return where homes and main places are, where fakes live for several days."""
@@ -246,8 +246,8 @@ class _Fit:
 
     def know(self, anchors: Anchors) -> None:
         """Add what the sums say of habits to the goals."""
-        known, goal, variance = _habits_known(anchors)
-        self.cells = np.append(self.cells, self.design.edges[-2] + known)
+        habits, goal, variance = _habits_known(anchors)
+        self.cells = np.append(self.cells, self.design.edges[-2] + habits)
         self.goal, self.variance = np.append(self.goal, goal), np.append(self.variance, variance)
         self.slope, self.turn = np.zeros((len(self.goal), len(self.weight))), 0
 
@@ -292,9 +292,9 @@ class _Fit:
 
 def _habits_known(anchors: Anchors) -> tuple[Ints, Floats, Floats]:
     """Return which habits the sums tell, and their means with the variance of noise, in units of a vector."""
-    known = np.flatnonzero(np.isfinite(anchors.variance))
+    habits = np.flatnonzero(np.isfinite(anchors.variance))
     unit = anchors.design.weight[-1] / MOST_HABITS
-    return known, anchors.goal[known] * unit, anchors.variance[known] * unit**2
+    return habits, anchors.goal[habits] * unit, anchors.variance[habits] * unit**2
 
 
 def _simulated(model: Model, design: Design, cells: Ints, rng: np.random.Generator) -> tuple["csr_array", Ints, Floats]:
@@ -382,8 +382,8 @@ class Weigher:
         told = np.zeros(design.cells, dtype=bool)
         told[: design.edges[PAIRS]] = True
         if anchors is not None:
-            known, goal_of, variance_of = _habits_known(anchors)
-            at = design.edges[-2] + known
+            habits, goal_of, variance_of = _habits_known(anchors)
+            at = design.edges[-2] + habits
             goal[at], v[at], told[at] = goal_of, variance_of, True
         return Weigher(design, sums.people, goal, v, told)
 
@@ -450,7 +450,7 @@ def draw_fakes(
     rows: set[bytes] = set()
     alike = 0
     for pool, weight in pools:
-        left = n - sum(len(r) for r, _ in batches)
+        rest = n - sum(len(r) for r, _ in batches)
         walks = pool.r.reshape(len(pool.start) - 1, -1)
         fresh = np.zeros(len(walks), dtype=bool)
         fresh[np.unique(walks, axis=0, return_index=True)[1]] = True
@@ -459,11 +459,11 @@ def draw_fakes(
             fresh &= np.array([row.tobytes() not in rows for row in walks]) | (walks == walks[:, :1]).all(axis=1)
         # other copies come last, if there are too few walks
         key = np.log(rng.exponential(size=len(walks))) - weight + np.where(fresh, 0.0, 1e6)
-        chosen = np.argsort(key, kind="stable")[: min(left, each)]
-        alike += len(chosen) - int(fresh[chosen].sum())
-        batches.append((walks[chosen], pool.weekend.reshape(len(walks), -1)[chosen]))
-        if left > len(chosen):
-            rows |= {row.tobytes() for row in walks[chosen]}
+        picks = np.argsort(key, kind="stable")[: min(rest, each)]
+        alike += len(picks) - int(fresh[picks].sum())
+        batches.append((walks[picks], pool.weekend.reshape(len(walks), -1)[picks]))
+        if rest > len(picks):
+            rows |= {row.tobytes() for row in walks[picks]}
     order = rng.permutation(n)
     r = np.concatenate([walks for walks, _ in batches])[order].reshape(n * D, -1)
     weekend = np.concatenate([off for _, off in batches])[order].ravel()

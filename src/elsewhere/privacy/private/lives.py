@@ -106,9 +106,9 @@ class Anchors:
         home = rng.choice(R, n, p=self.home / self.home.sum())
         weight = self.main * self.far[design.lengths]
         np.fill_diagonal(weight, 0.0)
-        passed = np.cumsum(weight, axis=1)
+        edges = np.cumsum(weight, axis=1)
         at = rng.random(n)
-        main = np.array([np.searchsorted(passed[h], u * passed[h, -1], "right") for h, u in zip(home, at, strict=True)])
+        main = np.array([np.searchsorted(edges[h], u * edges[h, -1], "right") for h, u in zip(home, at, strict=True)])
         main = np.where(rng.random(n) < self.without, -1, np.minimum(main, R - 1))
         day = rng.integers(7, size=(n, 1)) + np.arange(D)
         weekend = (day % 7 >= 5) & self.weekends

@@ -133,25 +133,25 @@ def release_private(
     noise_rng, fit_rng, rng = (
         np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(i,))) for i in (1, 2, 3)
     )
-    done = _steps(progress)
+    steps = _steps(progress)
     design = Design.of(traces.locations, traces.L, days)
     mu = noise_of(eps, delta, design.cells)
-    next(done)
+    next(steps)
     below = from_generator(noise_rng) if in_laboratory else from_the_system
     y = stages(SUMS, lambda: noisy_sum(_parts(traces, design, mu), design.cells, mu, below))
     sums = Sums.of(design, y, 1 / mu)
     _require_enough(sums.people, mu, eps, delta)
-    next(done)
+    next(steps)
     maps = Maps(sums, Smoother(design))
-    next(done)
+    next(steps)
     model = stages("walk", lambda: fit_walk(sums, maps, fit_rng))
-    next(done)
+    next(steps)
     number = max(1, round(sums.people)) if n is None else n
     lives, notes = draw_fakes(sums, maps, model, number, rng, executor)
     if ways is not None:
         lives = lives._replace(r=ways.keep(lives.r.reshape(len(lives.r) // days, -1)).reshape(lives.r.shape))
     _require_a_match(lives.r, maps.day, len(lives.r) // days)
-    next(done, None)
+    next(steps, None)
     certificate = certificate_of(eps, delta, design.cells)
     return Release(
         lives.r,
@@ -190,12 +190,12 @@ def _parts(traces: Traces, design: Design, mu: float) -> Iterator[NDArray[np.int
     start = np.flatnonzero(number % D == 0)  # of windows
     owner, start = person[start], np.append(start, len(person))
     windows = np.bincount(owner)
-    done = np.append(0, np.cumsum(windows))
-    ends = np.unique(np.append(np.searchsorted(done, np.arange(PIECE, done[-1], PIECE)), len(windows)))
+    bounds = np.append(0, np.cumsum(windows))
+    ends = np.unique(np.append(np.searchsorted(bounds, np.arange(PIECE, bounds[-1], PIECE)), len(windows)))
     for a, b in pairwise([0, *ends.tolist()]):
-        mine = start[done[a] : done[b] + 1]
+        mine = start[bounds[a] : bounds[b] + 1]
         some = slice(mine[0], mine[-1])
-        matrix = mean_of(design.matrix(r[some], mine - mine[0], weekend[some]), done[a : b + 1] - done[a])
+        matrix = mean_of(design.matrix(r[some], mine - mine[0], weekend[some]), bounds[a : b + 1] - bounds[a])
         total = np.zeros(design.cells, dtype=np.int64)
         np.add.at(total, matrix.indices, on_grid(matrix.data, mu))
         yield total

@@ -122,22 +122,22 @@ def discrete_gaussian(n: int, below: Below, sigma: int = SIGMA) -> Ints:
     Canonne, Kamath and Steinke (2020), algorithm 3: a discrete Laplace draw y of scale sigma is accepted with
     probability exp(-(|y| - sigma)^2 / (2 sigma^2)). `sigma` is a whole number, so that all fractions are of 64 bits.
     """
-    out, left = np.empty(n, dtype=np.int64), np.arange(n)
-    while len(left):
-        y = _discrete_laplace(len(left), below, sigma)
+    out, rest = np.empty(n, dtype=np.int64), np.arange(n)
+    while len(rest):
+        y = _discrete_laplace(len(rest), below, sigma)
         kept = _exp_of_minus((np.abs(y) - sigma) ** 2, 2 * sigma**2, below)
-        out[left[kept]] = y[kept]
-        left = left[~kept]
+        out[rest[kept]] = y[kept]
+        rest = rest[~kept]
     return out
 
 
 def _discrete_laplace(n: int, below: Below, scale: int) -> Ints:
     """Return `n` draws with Pr{z} proportional to exp(-|z| / scale): algorithm 2, for a whole scale."""
-    out, left = np.empty(n, dtype=np.int64), np.arange(n)
-    while len(left):
-        u = below(scale, len(left))
+    out, rest = np.empty(n, dtype=np.int64), np.arange(n)
+    while len(rest):
+        u = below(scale, len(rest))
         kept = _exp_of_minus(u, scale, below)
-        rows, size = left[kept], u[kept]
+        rows, size = rest[kept], u[kept]
         running = np.arange(len(rows))
         while len(running):
             running = running[_exp_of_minus(np.ones(len(running), dtype=np.int64), 1, below)]
@@ -145,7 +145,7 @@ def _discrete_laplace(n: int, below: Below, scale: int) -> Ints:
         negative = below(2, len(rows)) == 1
         good = ~(negative & (size == 0))  # zero has one sign
         out[rows[good]] = np.where(negative, -size, size)[good]
-        left = np.concatenate([left[~kept], rows[~good]])
+        rest = np.concatenate([rest[~kept], rows[~good]])
     return out
 
 
@@ -163,11 +163,11 @@ def _exp_of_minus(a: Ints, b: int, below: Below) -> NDArray[np.bool_]:
 
 def _exp_of_part(a: Ints, b: int, below: Below) -> NDArray[np.bool_]:
     # for a <= b: the number of successes in a row of Bernoulli(a / (b j)), j = 1, 2, ..., is even
-    out, left, j = np.zeros(len(a), dtype=bool), np.arange(len(a)), 1
-    while len(left):
-        success = (below(b, len(left)) < a[left]) & (below(j, len(left)) == 0)
-        out[left[~success]] = j % 2 == 1
-        left, j = left[success], j + 1
+    out, rest, j = np.zeros(len(a), dtype=bool), np.arange(len(a)), 1
+    while len(rest):
+        success = (below(b, len(rest)) < a[rest]) & (below(j, len(rest)) == 0)
+        out[rest[~success]] = j % 2 == 1
+        rest, j = rest[success], j + 1
     return out
 
 

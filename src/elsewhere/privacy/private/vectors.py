@@ -101,10 +101,10 @@ class Design:
         stroll(self.guess(), rng.random((len(walks), 2 * self.L - 1)), walks)
         tally = self.tally(walks)
         rate = (tally[:MOVING] + PACE) / (tally[MOVING : 2 * MOVING] + 1)
-        chosen = tally[2 * MOVING :] + 0.5
+        destinations = tally[2 * MOVING :] + 0.5
         share = np.empty(COLUMNS)
         for group in GROUPS:
-            share[group] = chosen[group] / chosen[group].sum()
+            share[group] = destinations[group] / destinations[group].sum()
         return rate, share
 
     def guess(self) -> Tables:
@@ -215,13 +215,13 @@ class Design:
 
     def tally(self, walks: NDArray[np.integer]) -> Floats:
         """Return moves by column, steps by column, destinations by column: plain counts of walks."""
-        moved, to = np.zeros(MOVING), np.zeros(COLUMNS)
+        moving, to = np.zeros(MOVING), np.zeros(COLUMNS)
         less, again = np.zeros(MOVING), np.zeros(COLUMNS)
         whole, none = np.ones(MOVING), np.zeros(COLUMNS)
         rows = np.ascontiguousarray(walks, dtype=np.int64)
-        all_steps(rows, slots(self.L), self.lengths, self.sectors, np.zeros(MOVING), none, self.R, moved, to)
+        all_steps(rows, slots(self.L), self.lengths, self.sectors, np.zeros(MOVING), none, self.R, moving, to)
         all_steps(rows, slots(self.L), self.lengths, self.sectors, whole, none, self.R, less, again)
-        return np.concatenate([moved, moved - less, to])
+        return np.concatenate([moving, moving - less, to])
 
 
 def mean_of(rows: "csr_array", start: Ints) -> "csr_array":
