@@ -477,11 +477,11 @@ def lives(began: float) -> list[str]:
 # the six questions at the top of the page: in words, the measure, and whether a person reads it in per cent
 QUESTIONS = (
     ("fakes linked to the person they were made from, by the strongest attack (A5)", 3, True),
-    ("being in the data is told by the fakes: hits minus false alarms, above chance (A3)", 1, True),
-    ("places of that person found slot by slot, above guessing by what others do (A6)", 5, True),
+    ("who was in the data, told from the fakes: hits minus false alarms, above chance (A3)", 1, True),
+    ("slots at which that person's place is found, beyond what other people's places tell (A6)", 5, True),
     ("told from real days by a classifier, AUC: .5 is guessing, 1 is certainty (A15)", 6, False),
-    ("fakes are elsewhere than people are, by place and hour: 0 nobody, 1 all (TP-TV)", 9, False),
-    ("what a fake keeps of its own seed's day, beyond anybody's: more is better (agreement gain)", 13, False),
+    ("share of fakes that would have to move to be where people are at that hour (TP-TV)", 9, False),
+    ("class agreement with the own seed, minus that with other seeds: more is better (agreement gain)", 13, False),
 )
 SIDES = {
     "SGLT, κ 50": "original tool",
@@ -515,12 +515,12 @@ def opening(first: dict[str, Column], second: dict[str, Column]) -> list[str]:
         "",
         f"500 people of Tokyo, one day each, and 250 others to compare with. {linked['SGLT, κ 50']} of the original "
         f"tool's fakes are linked to the person they were made from, {linked['product']} of those of `product`, "
-        f"{linked['deniable']} of those of `deniable` (guessing: .2 %). Whether somebody was in the data is told "
-        f"{gain[0]} points better than by chance for `product` here, {gain[1]} points with the other hold-out below; "
-        "the goal is 2. Fakes are about where people are: other real people are off by "
-        f"{apart['real seeds']}, `product` by {apart['product']}, `deniable` by {apart['deniable']}. A classifier "
-        f"still tells them from real days (AUC {told['product']} and {told['deniable']}). These figures were measured "
-        "on these data by these attacks; they promise nothing for others.",
+        f"{linked['deniable']} of those of `deniable` (guessing: .2 %). From the fakes of `product` an attacker tells "
+        f"who was in the data {gain[0]} points better than by chance here, {gain[1]} points with the other hold-out "
+        "below; the goal is 2. Fakes are nearly where people are: the distance (TP-TV) of other real people is "
+        f"{apart['real seeds']}, that of `product` {apart['product']}, that of `deniable` {apart['deniable']}. A "
+        f"classifier still tells them from real days (AUC {told['product']} and {told['deniable']}). These figures "
+        "were measured on these data by these attacks; they promise nothing for others.",
     ]
 
 
