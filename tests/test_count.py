@@ -13,7 +13,7 @@ from scipy.stats import norm
 
 import elsewhere as ew
 from elsewhere.errors import NotEnoughUsers
-from elsewhere.evaluation.attacks.deniable import Neighbours, found_without_noise
+from elsewhere.evaluation.attacks.certificates import Neighbours, found_without_noise
 from elsewhere.privacy.deniable import laws as made
 from elsewhere.privacy.deniable.count import discrete_laplace, laboratory, margin, mixture, noisy_count, number_of_fakes
 from elsewhere.run.model import FittedModel

@@ -7,7 +7,7 @@ from reports_made import world
 import elsewhere as ew
 from elsewhere.reports import figures
 from elsewhere.reports.figures import pair_similarity, png, save_figures, shares, similarity_histograms
-from elsewhere.reports.given import Given
+from elsewhere.reports.results import Results
 
 
 def test_shares_put_a_value_on_an_edge_to_the_right_whatever_its_last_bit():
@@ -79,7 +79,7 @@ class TestFiguresOfResults:
         ]
         assert all((tmp_path / name).read_bytes().startswith(b"\x89PNG") for name in names)
         for kind, functions in figures.BY_KIND.items():
-            result = next(iter(getattr(Given.of(w["results"]), kind).values()))
+            result = next(iter(getattr(Results.of(w["results"]), kind).values()))
             for draw in functions:
                 assert all(a.get_xlabel() and a.get_ylabel() for a in draw(result).axes), draw.__name__
 

@@ -303,7 +303,7 @@ def test_a_folder_that_cannot_be_removed_is_named(tmp_path, monkeypatch):
 
 
 def test_the_same_content_is_the_same_job_wherever_it_comes_from(town, tmp_path):
-    key, how = importlib.import_module("elsewhere.run.job").key_of, JOB.Reading()
+    key, how = JOB.key_of, JOB.Reading()
     preset = importlib.import_module("elsewhere.run.presets").PRESETS["product"]
     copy = tmp_path / town.name
     shutil.copy(town, copy)

@@ -14,8 +14,8 @@ from elsewhere.evaluation.attacks.audit import ON_DECOYS, PROMISE, in_one_senten
 from elsewhere.evaluation.attacks.finding import FOR_REVIEW, LEARNT, NOTHING, UNCLEAR, WITHIN
 from elsewhere.evaluation.uses import GOOD_FOR, NOT_FOR, ROUGH_FOR
 from elsewhere.privacy.certificate import VACUOUS
-from elsewhere.reports.given import SMALLEST_GROUP, Plain, findings
 from elsewhere.reports.markup import Child, Markup, listing, number, percent, table, tag
+from elsewhere.reports.results import SMALLEST_GROUP, Plain, findings
 from elsewhere.reports.svg import interval, key
 
 

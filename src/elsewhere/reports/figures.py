@@ -24,7 +24,7 @@ from elsewhere.errors import InvalidParameter, MissingExtra, NotEnoughUsers, req
 from elsewhere.files import write_files
 from elsewhere.profiles.markov import MobilityProfile
 from elsewhere.reports.atlas import STRIP, Sheet
-from elsewhere.reports.given import Given, Plain, findings
+from elsewhere.reports.results import Plain, Results, findings
 from elsewhere.similarity.pairwise import pairwise_geographic_similarity, pairwise_semantic_similarity
 from elsewhere.traces.model import Floats, Locations
 
@@ -222,7 +222,7 @@ SIDES = {
 
 def _plain(result: Any, kind: str) -> Plain:
     """Return the plain numbers of one result of a kind."""
-    numbers: dict[str, Plain] = getattr(Given.of(result), kind)
+    numbers: dict[str, Plain] = getattr(Results.of(result), kind)
     if len(numbers) != 1:
         raise InvalidParameter(f"`result` must be one result of the kind {kind!r}, got {len(numbers)} of them.")
     return next(iter(numbers.values()))
@@ -452,7 +452,7 @@ def save_figures(results: Any, folder: str | PathLike[str], formats: Sequence[st
     """
     for form in formats:
         require_choice("formats", form, FORMATS)
-    results_by_kind = Given.of(results)
+    results_by_kind = Results.of(results)
     files: dict[str, bytes] = {}
     for kind, functions in BY_KIND.items():
         for i, result in enumerate(getattr(results_by_kind, kind).values()):

@@ -24,7 +24,6 @@ from elsewhere.pool import Pool
 from elsewhere.reports.atlas import atlas
 from elsewhere.reports.attacks import QUESTIONS, advice, audit_table, badge, claims, may_not, reached, sentence
 from elsewhere.reports.days import MOST_DAYS, by_hour, days
-from elsewhere.reports.given import Given, Plain, findings
 from elsewhere.reports.markup import (
     Child,
     Markup,
@@ -39,6 +38,7 @@ from elsewhere.reports.markup import (
     tag,
     write,
 )
+from elsewhere.reports.results import Plain, Results, findings
 from elsewhere.reports.svg import Bar, bars
 from elsewhere.reports.utility import in_short, lives, service, utility
 from elsewhere.run.fakes import Fakes
@@ -56,7 +56,7 @@ RULE = (
 )
 
 
-def headline(results: Given, fakes: Traces | None, run: Mapping[str, Any], *, shareable: bool) -> Markup:
+def headline(results: Results, fakes: Traces | None, run: Mapping[str, Any], *, shareable: bool) -> Markup:
     """Return what this is, what the data are good for, what the attacks learnt, and whether to publish."""
     audit = next(iter(results.audits.values()), None)
     uses = next(iter(results.uses.values()), None)
@@ -77,7 +77,7 @@ def headline(results: Given, fakes: Traces | None, run: Mapping[str, Any], *, sh
     return tag("div", parts, tag("div", good, tag("div", publishing), class_="two"))
 
 
-def _what(inputs: Given, fakes: Traces | None) -> str:
+def _what(inputs: Results, fakes: Traces | None) -> str:
     sizes: Plain = {}
     for results in (inputs.uses, inputs.publishing, inputs.audits):
         sizes = {**(next(iter(results.values()), {}).get("sizes") or {}), **sizes}
@@ -397,7 +397,7 @@ def report(
     """
     require_choice("edition", edition, EDITIONS)
     shareable = edition == "shareable"
-    by_kind = Given.of(results)
+    by_kind = Results.of(results)
     shown_fakes = _shown_fakes(fakes, real, classes, shareable)
     facts = _run(run, fakes, shareable)
     name = "Report on synthetic location traces" if title is None else str(title)
@@ -479,7 +479,7 @@ def _run(run: Any, fakes: Any, shareable: bool) -> dict[str, Any]:
     return visible(facts, shareable=shareable)
 
 
-def _sections(results: Given, maps: _Shown | None, run: dict[str, Any], shareable: bool) -> list[Section]:
+def _sections(results: Results, maps: _Shown | None, run: dict[str, Any], shareable: bool) -> list[Section]:
     audit = next(iter(results.audits.values()), None)
     parts = (
         [section("What the data are good for", _named(results.uses, in_detail), anchor="uses")] if results.uses else []
@@ -526,7 +526,7 @@ def _named(results: dict[str, Plain], shown_as: Any) -> list[Child]:
     return parts
 
 
-def _audits(results: Given, shareable: bool) -> list[Child]:
+def _audits(results: Results, shareable: bool) -> list[Child]:
     if not results.audits:
         return [tag("p", "No audit was run: nothing is known about what an attacker learns. Run `elsewhere audit`.")]
     parts: list[Child] = [

@@ -29,7 +29,7 @@ from elsewhere.files import PAGE_HEADERS, page_files, read_index, read_regular
 from elsewhere.pool import Pool
 from elsewhere.privacy.rules import RULES, Verdicts
 from elsewhere.reports.attacks import QUESTIONS, advice, reached, sentence, shown, state
-from elsewhere.reports.given import findings
+from elsewhere.reports.results import findings
 from elsewhere.run.fakes import Fakes
 from elsewhere.traces.ground import page_map
 from elsewhere.traces.model import Ints, Traces

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from elsewhere.reports.given import SMALLEST_GROUP, Plain
 from elsewhere.reports.markup import Child, Markup, number, percent, table, tag
+from elsewhere.reports.results import SMALLEST_GROUP, Plain
 from elsewhere.reports.svg import SHAPES, WIDTH, Bar, Frame, Series, bars, drawing, figure, histogram, key, plot, ticks
 
 NAMES = {

@@ -1,8 +1,16 @@
-"""The whole job: from a file of real traces to a pool of fakes, two reports and what only the owner may see."""
+"""
+The whole job: from a file of real traces to a pool of fakes, two reports and what only the owner may see.
+
+A job that was stopped goes on when it is called again with the same key: a hash of all that decides its fakes, which is
+the content of every file, every parameter, the secret of a laboratory run, the versions of this package and of those it
+computes with. How many processes work, in which forms the fakes are written and whether they are judged is no part of
+it: a job that was stopped may end without its judge.
+"""
 
 import json
+import os
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -10,9 +18,10 @@ from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
-from elsewhere.checkpoint import Stages, derived, generator, going_on
+from elsewhere.checkpoint import Checkpoint, Stages, derived, digest, file_digest, generator, going_on, kept
 from elsewhere.errors import (
     InvalidParameter,
+    InvalidTraces,
     PublicationRefused,
     public,
     require_between,
@@ -23,6 +32,8 @@ from elsewhere.evaluation.judge import Judgement, judge_run
 from elsewhere.files import check_folder, clean_up, whole_folders
 from elsewhere.pool import Pool
 from elsewhere.privacy.certificate import Certificate
+from elsewhere.privacy.deniable.release import COUNT
+from elsewhere.privacy.private.release import SUMS
 from elsewhere.run.fakes import Fakes
 from elsewhere.run.finish import (
     PRIVATE,
@@ -39,7 +50,6 @@ from elsewhere.run.finish import (
     write_reports,
 )
 from elsewhere.run.generate import fakes_of, require_given
-from elsewhere.run.job import READ, SECRET, SPENT, about_to_write, in_place, key_of
 from elsewhere.run.model import is_data
 from elsewhere.run.plan import plan
 from elsewhere.run.presets import MISSING, Kappa, Preset, PresetName, Reading, WholeJobOptions, check_names, preset_of
@@ -67,14 +77,17 @@ from elsewhere.run.time_left import (
     attacks,
     usual,
 )
+from elsewhere.scale import versions
 from elsewhere.semantics.classes import require_kappa
 from elsewhere.traces.fixes import Preparation
 from elsewhere.traces.maps import read_moves
 from elsewhere.traces.model import Traces
-from elsewhere.traces.sources import opened_once
+from elsewhere.traces.sources import Source, opened_once
 
 Progress = Callable[[str, int, int, TimeLeft], None]
 TO_CHOOSE = 10  # fakes for each that is published where they are chosen by likelihood: the paper has 500 for 50
+SECRET, READ, WRITTEN = "secret", "reading", "written"  # what is kept of a job that was stopped
+SPENT = frozenset({COUNT, SUMS})  # noise that a theorem counts on: drawn once
 STAGES = (READ, LEARN, MAKE, JUDGE, ATTACK, WRITE)
 
 
@@ -397,3 +410,54 @@ def _aside(traces: Traces, share: float, rng: np.random.Generator) -> tuple[Trac
     if not aside.any() or aside.all():
         return traces, None
     return traces.of_users(np.flatnonzero(~aside)), traces.of_users(np.flatnonzero(aside))
+
+
+def key_of(
+    source: Any, reading: Reading, settings: Preset, entropy: bytes | None, feasible: Any = None, **parameters: Any
+) -> str | None:
+    """Return the key of a job, None where its input cannot be told from another; `entropy` is a laboratory's secret."""
+    fields = dict(vars(reading))
+    try:
+        return digest(
+            {
+                "versions": versions(),
+                "source": _content(source),
+                "reading": fields | {name: _content(fields[name]) for name in ("locations", "regions")},
+                "preset": settings,
+                "feasible": feasible if is_data(feasible) else _content(feasible),
+                "given": None if entropy is None else derived(entropy, "key"),
+                **parameters,
+            }
+        )
+    except (TypeError, OSError, ValueError):
+        return None
+
+
+def _content(source: Any) -> Any:
+    """Return what stands for an input: hash and name, which may be a user's, of a file or folder; else itself."""
+    if isinstance(source, Source):
+        return [source.user, source.raw]
+    if isinstance(source, (str, os.PathLike)):
+        try:
+            return [Path(source).absolute().name, file_digest(Path(source))]
+        except OSError as error:
+            raise InvalidTraces("an input cannot be read.", code="E_OPEN") from error
+    return source.to_pandas() if hasattr(source, "to_pandas") else source
+
+
+def in_place(stages: Stages, folders: Sequence[Path]) -> bool:
+    """Return whether what the folders hold was put there by the run that was stopped, and by nobody else."""
+    if not kept(stages, WRITTEN):
+        return False
+    lists = stages(WRITTEN, list[dict[str, str]])
+    return all(_holds_only(folder, files) for folder, files in zip(folders, lists, strict=True) if folder.exists())
+
+
+def about_to_write(stages: Stages, folders: Sequence[Path]) -> None:
+    """Remember what will be in the folders, by its sha256, before it is there."""
+    if isinstance(stages, Checkpoint):  # anew where it goes on: it may be told to write other forms
+        stages.keep(WRITTEN, [{path.name: file_digest(path) for path in folder.iterdir()} for folder in folders])
+
+
+def _holds_only(folder: Path, files: dict[str, str]) -> bool:
+    return all(path.is_file() and files.get(path.name) == file_digest(path) for path in folder.iterdir())

@@ -35,8 +35,8 @@ from elsewhere.errors import ElsewhereError
 from elsewhere.files import page_files
 from elsewhere.pool import Pool
 from elsewhere.serve.guard import Guard
-from elsewhere.serve.shown import Shown, traces_file
 from elsewhere.serve.store import Device, PoolSpent, Store, digest_of, life_text
+from elsewhere.serve.view import PoolView, traces_file
 from elsewhere.traces.model import Locations, Traces
 
 BUCKETS = 8  # that a device may have
@@ -130,7 +130,7 @@ def make_app(store: Store, pool: Pool, *, bucket: int, shared: bool = False, rat
         docs_url=None,  # their pages load scripts from elsewhere
         redoc_url=None,
     )
-    about, pictures = store.meta(), Shown(pool)
+    about, pictures = store.meta(), PoolView(pool)
     bearer = [Security(HTTPBearer(auto_error=False))]
     owners = {"dependencies": bearer, "tags": ["owner"]}
 
@@ -233,7 +233,7 @@ def _token(request: Request) -> bytes:
     return request.headers["authorization"].partition(" ")[2].encode()
 
 
-def _add_pool(api: FastAPI, pool: Pool, shown: Shown, owners: dict[str, Any]) -> None:
+def _add_pool(api: FastAPI, pool: Pool, shown: PoolView, owners: dict[str, Any]) -> None:
     """Add what the page draws, for the owner alone, because whoever has the pool sees through its decoys (A19)."""
 
     @api.get("/v1/pool", response_class=Response, responses=faults(401, 403, 429) | JSON, **owners)

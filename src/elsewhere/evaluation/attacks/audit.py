@@ -28,8 +28,8 @@ from numpy.typing import ArrayLike
 from elsewhere._version import __version__
 from elsewhere.errors import InvalidParameter, public, require_between, require_whole
 from elsewhere.evaluation.attacks.candidates import background, best_explained, reidentification
+from elsewhere.evaluation.attacks.certificates import behind, count_audit, sum_audit
 from elsewhere.evaluation.attacks.copies import copied_days, copies, copies_of_role, few_in_the_file, unique_places
-from elsewhere.evaluation.attacks.deniable import behind, count_audit
 from elsewhere.evaluation.attacks.finding import (
     FOR_REVIEW,
     LEARNT,
@@ -45,7 +45,6 @@ from elsewhere.evaluation.attacks.finding import (
 from elsewhere.evaluation.attacks.inputs import AttackInputs
 from elsewhere.evaluation.attacks.linkage import avoidance, class_linkage, move_timing, reconstruction
 from elsewhere.evaluation.attacks.membership import density_membership, likelihood_membership
-from elsewhere.evaluation.attacks.private import sum_audit
 from elsewhere.evaluation.attacks.realism import filtering, real_or_fake
 from elsewhere.privacy.private.release import Mechanism
 from elsewhere.scale import map_over

@@ -18,7 +18,7 @@ from elsewhere.traces.model import Ints, Traces
 from elsewhere.traces.write import write_traces
 
 
-class Shown:
+class PoolView:
     """A pool, a day at a time; `days` is the number of days of the longest life."""
 
     def __init__(self, pool: Pool) -> None:

@@ -1,18 +1,23 @@
 """
-What the certificate of the deniable preset says, tested: A8 and A9.
+What certificates say, tested: A8 and A9.
 
-A9: does the noisy count keep the eps it claims? Two sets of seeds that differ by one user, thousands of releases.
+A9, the noisy count of `deniable`: does it keep the eps it claims? Two sets of seeds that differ by one user, thousands
+of releases. The auditor knows everything: both sets, the archetypes, the newcomer, and he sees the noisy counts
+themselves, of which all that is published is made, and the number of fakes. The newcomer is the first of an archetype
+that is empty without him: there a count without noise, or with noise on occupied archetypes only, gives him away. On
+one half of the releases the auditor chooses the event that tells the two sets apart best, on the other half he bounds
+its two probabilities (Clopper-Pearson). Whatever lower bound of eps comes out must lie below the claim; counts that
+keep no promise are to be found out (tests/test_count.py).
 
-The auditor knows everything: both sets, the archetypes, the newcomer, and he sees the noisy counts themselves, of which
-all that is published is made, and the number of fakes. The newcomer is the first of an archetype that is empty without
-him: there a count without noise, or with noise on occupied archetypes only, gives him away. On one half of the releases
-the auditor chooses the event that tells the two sets apart best, on the other half he bounds its two probabilities
-(Clopper-Pearson). Whatever lower bound of eps comes out must lie below the claim; counts that keep no promise are to be
-found out (tests/test_count.py).
+A9, the noisy sums of `private`: the same on two files that differ by one person. The auditor knows everybody, and sees
+the noisy sums themselves. The person is the one whose list is the longest, among people of the file: nobody moves the
+sums more. What tells the two files apart best is the likelihood ratio, which for this noise is the noisy sum along that
+person's list. The bound presupposes nothing of the noise, and sees no rarer events than there are releases: far less
+than a delta of one in a million. So a second figure takes the claim at its word, which is that errors trade off as
+those of two Gaussians mu apart: an event of probabilities p and q proves mu >= Phi^-1(p) - Phi^-1(q), and mu is an eps
+at delta. The larger of the two counts.
 
-A8: how many seeds stand behind a fake? Those whom it is as likely of as of its own.
-
-Counted with the true Pr{f|s}: a seed user stands behind a fake if Pr{f|s} is that of the fake's own seed.
+A8: how many seeds stand behind a fake? A seed user does if Pr{f|s}, the true one, is that of the fake's own seed.
 """
 
 import math
@@ -28,9 +33,15 @@ from elsewhere.evaluation.attacks.candidates import blocks
 from elsewhere.evaluation.attacks.finding import LEVEL, CannotRun, Finding, Rate, percent, user_rate
 from elsewhere.evaluation.attacks.inputs import AttackInputs
 from elsewhere.privacy.deniable.count import K_DELTA, laboratory, noisy_count, number_of_fakes
+from elsewhere.privacy.private.release import Mechanism, sums_of
+from elsewhere.privacy.private.sums import SIGMA, Below, discrete_gaussian, eps_of, from_generator
 from elsewhere.traces.model import Floats, Ints
 
 REFUSED = -(2**40)  # what the auditor notes of a release that was refused
+CANDIDATES, OTHERS = 300, 20  # people among whom the longest is looked for, and who are in the smaller file
+NUMBERS = 48  # of a person's list that the auditor looks at: the largest
+LARGEST_MU = 20.0  # an eps of some 300: no more is told apart
+FINE = 1000  # steps of a standard deviation of the likelihood ratio that outcomes are told by
 
 
 class Event(NamedTuple):
@@ -205,6 +216,93 @@ def count_audit(inputs: AttackInputs) -> Finding:
         "and sees the noisy counts"
     )
     return proven.finding(claim, without, (words, "A count"), runs=runs, archetypes=int(sampler.A))
+
+
+@dataclass(frozen=True, eq=False)
+class SumNeighbours:
+    """
+    Sums over two files at the auditor's numbers, without noise: of the smaller file, and what one person adds.
+
+    `noise` is that of the preset; a test gives another one, which is to be found out.
+    """
+
+    without: Ints = field(repr=False)
+    change: Ints = field(repr=False)
+    eps: float
+    delta: float
+    noise: Callable[[int, Below], Ints] = field(default=discrete_gaussian, repr=False)
+
+    @staticmethod
+    def of(mechanism: Mechanism, rng: np.random.Generator) -> "SumNeighbours":
+        """Return the pair that strains the sums most, by the code that makes them."""
+        people, design, mu = mechanism.traces, mechanism.design, mechanism.mu
+        some = rng.permutation(people.U)[:CANDIDATES]
+        lengths = [sum(float(x) ** 2 for x in sums_of(people.of_users([u]), design, mu)) for u in some.tolist()]
+        longest = int(some[int(np.argmax(lengths))])
+        others = [u for u in some[: OTHERS + 1].tolist() if u != longest]
+        without, both = (sums_of(people.of_users(who), design, mu) for who in (others, [*others, longest]))
+        at = np.argsort(-np.abs(both - without), kind="stable")[:NUMBERS]
+        return SumNeighbours(without[at], (both - without)[at], mechanism.eps, mechanism.delta)
+
+    def run(self, runs: int, rng: np.random.Generator) -> tuple[Ints, Ints]:
+        """Return what the auditor notes of `runs` releases of either file: the sum along the person's list."""
+        below, m = from_generator(rng), len(self.change)
+        along = self.change / np.linalg.norm(self.change)
+        outcomes = []
+        for total in (self.without, self.without + self.change):
+            sums = total + self.noise(runs * m, below).reshape(runs, m)
+            outcomes.append(np.floor((sums - self.without) @ along / SIGMA * FINE).astype(np.int64))
+        return outcomes[0], outcomes[1]
+
+    def audit(self, runs: int, rng: np.random.Generator, level: float = LEVEL) -> Proven:
+        """Return the lower bound of eps that so many releases prove."""
+        smaller, larger = self.run(runs, rng)
+        both = 1 - (1 - level) / 2  # two chances to be wrong
+        bound, chance = (
+            max(
+                eps_lower_bound(*pair, delta=self.delta, level=both)[0],
+                as_gaussian(*pair, delta=self.delta, level=both),
+                key=lambda rate: rate.low,
+            )
+            for pair in ((smaller, larger), (smaller[0::2], smaller[1::2]))
+        )
+        return Proven(bound, "sums", chance.low)
+
+
+def as_gaussian(smaller: Ints, larger: Ints, *, delta: float, level: float) -> Rate:
+    """Return the eps at `delta` of the mu that these outcomes prove, by the event that parts them at their middle."""
+    from statistics import NormalDist
+
+    half = len(smaller) // 2
+    threshold = np.median(np.concatenate([smaller[:half], larger[:half]]))
+    above = [int((x[half:] > threshold).sum()) for x in (larger, smaller)]
+    trials = [len(x) - half for x in (larger, smaller)]
+    p, q = (Rate(k / n, *map(float, clopper_pearson(k, n, level))) for k, n in zip(above, trials, strict=True))
+    probit = NormalDist().inv_cdf
+
+    def eps(high: float, low: float) -> float:
+        if high >= 1 or low <= 0:
+            return math.inf
+        mu = probit(high) - probit(low) if high > 0 and low < 1 else 0.0
+        return eps_of(min(mu, LARGEST_MU), delta) if mu > 0 else 0.0
+
+    return Rate(eps(p.value, q.value), eps(p.low, q.high), eps(p.high, q.low))
+
+
+def sum_audit(inputs: AttackInputs, mechanism: Mechanism) -> Finding:
+    """Audit the noisy sums on releases of two neighbouring inputs (A9)."""
+    runs, rng, claim = inputs.parameters["count_runs"], inputs.rng("A9"), mechanism.eps
+    without = found_without_noise(runs, delta=mechanism.delta, level=LEVEL)
+    if without <= claim:
+        raise CannotRun(f"more `count_runs` than {runs}: sums without noise would not be found out either")
+    pair = SumNeighbours.of(mechanism, rng)
+    proven = pair.audit(runs, rng)
+    length = float(np.linalg.norm(pair.change)) / (mechanism.mu * SIGMA)
+    words = (
+        f"Over {runs} releases of either of two files that differ by one person, the one who moves the sums most (by "
+        f"{length:.2f} of what is allowed), an auditor who knows all else and sees the noisy sums"
+    )
+    return proven.finding(claim, without, (words, "Sums"), runs=runs, length=length)
 
 
 SAME = 1e-9  # nats by which two computations of one probability may differ

@@ -28,7 +28,7 @@ Plain = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Given:
+class Results:
     """Results by kind, each name -> plain numbers; names are "" where nobody gave one."""
 
     audits: dict[str, Plain] = field(default_factory=dict)
@@ -38,17 +38,17 @@ class Given:
     lives: dict[str, Plain] = field(default_factory=dict)
 
     @staticmethod
-    def of(results: Any) -> "Given":
+    def of(results: Any) -> "Results":
         """
         Tell results apart.
 
         Examples
         --------
-        >>> list(Given.of({"ours": {"A1": {"status": "run", "passed": True}}}).audits)
+        >>> list(Results.of({"ours": {"A1": {"status": "run", "passed": True}}}).audits)
         ['ours']
 
         """
-        out = Given()
+        out = Results()
         _collect(results, "", out, 0)
         if not (out.audits or out.publishing or out.lbs or out.uses or out.lives):
             raise InvalidParameter(f"{ACCEPTED}; nothing of that kind is in it.")
@@ -61,7 +61,7 @@ def findings(audit: Plain) -> dict[str, Plain]:
     return {name: audit[name] for name in sorted(there, key=lambda name: int(name[1:]))}
 
 
-def _collect(results: Any, name: str, out: Given, depth: int) -> None:
+def _collect(results: Any, name: str, out: Results, depth: int) -> None:
     if isinstance(results, AuditResult):
         numbers = {**results.to_dict(), "sizes": plain(results.sizes), "notes": list(results.notes)}
         _add(out.audits, name, numbers)
@@ -88,7 +88,7 @@ def _collect(results: Any, name: str, out: Given, depth: int) -> None:
         raise InvalidParameter(f"{ACCEPTED}; got {type(results).__name__}.")
 
 
-def _collect_all(items: list[tuple[str, Any]], out: Given, depth: int) -> None:
+def _collect_all(items: list[tuple[str, Any]], out: Results, depth: int) -> None:
     if depth > 2 or not items:
         raise InvalidParameter(f"{ACCEPTED}; nothing of that kind is in it.")
     for name, result in items:
