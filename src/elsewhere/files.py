@@ -250,7 +250,7 @@ def lock_folder(folder: Path) -> int:
 
 @contextlib.contextmanager
 def as_refusal(folder: Path) -> Iterator[None]:
-    """Say of what the system refuses in the block that this folder cannot be written (C6)."""
+    """Turn errors of the operating system in the block into a refusal that names the folder (C6)."""
     try:
         yield
     except OSError as error:
@@ -274,7 +274,7 @@ def write_files(folder: Path, files: dict[str, bytes]) -> None:
 
 
 def make_folder(folder: Path) -> list[Path]:
-    """Make a folder and those above it, each for its owner alone; those that were missing, outermost first."""
+    """Make a folder and those above it, each for its owner alone; return the new ones, outermost first."""
     # `parents=True` would make the folders above with the permissions of the umask
     new_folders = list(reversed([p for p in (folder, *folder.parents) if not p.exists()]))
     for parent in new_folders:

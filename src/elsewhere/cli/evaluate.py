@@ -262,7 +262,7 @@ def audit(
 
 
 def on_copies(share: float, *, beyond_chance: bool) -> list[str]:
-    """Return what is said before all else, and again at the end, of fakes that are real days; nothing where none is."""
+    """Return a warning of fakes that equal real days, to be shown first and last; empty where there is none."""
     if share == 1:
         return ["all of these fakes are days of the real traces: nobody is protected."]
     sentence = f"{share:.1%} of these fakes equal a real person's day, slot by slot"

@@ -471,10 +471,7 @@ def make_fakes(
     model: Path | None = None,
     seeds: frozenset[str] | None = None,
 ) -> "Fakes":
-    """
-    Generate the fakes of these traces, with progress; with what `fit` has learnt, and who the seeds are, if it
-    is given.
-    """
+    """Generate fakes of these traces and show progress; use the model of `fit`, and the `seeds`, where given."""
     from elsewhere.run.generate import generate_fakes
 
     keywords: dict[str, Any] = {} if seeds is None else {"seeds": seeds}
@@ -501,10 +498,7 @@ def make_fakes(
 
 
 def _compared(fakes: "Fakes") -> "Fakes":
-    """
-    Return the same fakes; that no seed has met the model was not asserted by anybody, ids were compared
-    (`_roles`).
-    """
+    """Return the same fakes with a note that no seed has met the model by a comparison of ids (`_roles`)."""
     note = (
         "the ids here were compared with those of the model's people, and whoever is among them is no seed; a person "
         "under another id would not be noticed."
@@ -526,7 +520,7 @@ def _in_file(fakes: "Fakes", people: "Traces", traces: "Traces") -> "Fakes":
 
 
 def _roles(traces: "Traces", preset: str, model: Path) -> "tuple[Traces, dict[str, Any]]":
-    """Return the seeds and their roles: for the product whom the model has met, in the deniable mode nobody of them."""
+    """Return the seeds and keywords: `product` takes as seeds whom the model has met, `deniable` whom it has not."""
     import numpy as np
 
     from elsewhere.run.model import FittedModel

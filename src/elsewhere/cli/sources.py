@@ -32,8 +32,7 @@ def reading_file(read: "Preparation") -> dict[str, bytes]:
 
 def made_by(path: Path) -> dict[str, Any]:
     """
-    Return how the input was read that fakes or a model were made of, see `Preparation.in_public`; empty where nothing
-    tells.
+    Return how the input of some fakes, or of a model, was read (`Preparation.in_public`); empty where no file says.
 
     A published folder or one of its files has a manifest, a private one the index of its fakes, a model its own file.
     """
@@ -75,7 +74,7 @@ def _part(index: Any, *names: str) -> dict[str, Any]:
 
 
 def _valid(facts: dict[str, Any]) -> dict[str, Any]:
-    """Return what of it has the right types: somebody may have written in these files."""
+    """Return the facts whose types are right: anybody may have edited these files."""
     from elsewhere.traces.fixes import GAPS
 
     def is_whole(name: str) -> bool:
@@ -187,7 +186,7 @@ class Sources:
 
 
 def read_real(path: Path, reading: Reading, *made: Path | None) -> Sources:
-    """Read the real traces, which make the map, as the input was that fakes or a model were `made` of, if they tell."""
+    """Read the real traces, which make the map, as the input of the fakes or the model in `made` was read, if known."""
     from elsewhere.run.reading import with_joined
     from elsewhere.traces.read import First
 
@@ -221,7 +220,7 @@ def with_fakes(sources: Sources, path: Path, links: str | None) -> Sources:
 
 
 def _file(sources: Sources, path: Path) -> Sources:
-    """Read fakes of a file; where it lies unchanged in a pool and tells less of its days, as events do, that pool."""
+    """Read fakes of a file; of one that a pool lists and that shows less than whole days, as events do, the pool."""
     import numpy as np
 
     from elsewhere.checkpoint import file_digest

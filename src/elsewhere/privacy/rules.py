@@ -256,7 +256,7 @@ class PrivacyTest:
         )
 
     def block(self, first: int, last: int) -> Seeds:
-        """Return the seeds `first` to `last`, that one left out: what a piece of work carries."""
+        """Return the seeds from `first` up to, and without, `last`: what a piece of work carries."""
         r, limit, par_s, c, near = self.prepared.seeds
         T, rows = c.n.shape[1], slice(first, last)
         start = c.start[first * T : last * T + 1]

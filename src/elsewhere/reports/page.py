@@ -301,7 +301,7 @@ def categories(run: Mapping[str, Any]) -> Markup | None:
 
 
 def _meaning(agreement: Mapping[str, Any]) -> Markup:
-    """Say how much of what its seed does a fake does at the same time."""
+    """Say at how many slots a fake is at a place of the same class as its seed."""
     own, others, gain = (100 * agreement[name] for name in ("own", "others", "gain"))
     seed = "a seed of its archetype" if agreement["compared_with"] == "archetype" else "its seed"
     return tag(

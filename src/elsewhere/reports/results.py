@@ -1,5 +1,5 @@
 """
-What a report is made of, told apart and turned into plain numbers: results of audits and of both scenarios.
+What a report is made of: results of audits and of both scenarios, by kind, as plain numbers.
 
 A result may come as the object, or as the dictionary that its `to_dict` wrote to JSON; several of a kind get names.
 """

@@ -424,7 +424,7 @@ def _gathered(
 
 
 def _weekend(traces: Traces, people: People, seed: Ints, day: Ints) -> NDArray[np.bool_] | None:
-    """Tell (F,) whether the days of fakes are at a weekend: by the calendar, or where it has one day by their seeds."""
+    """Tell (F,) which days of fakes are at a weekend: by the calendar of lives, or by the day of the seed."""
     if traces.dates is None:
         return None
     return people.weekend[day] if people.days > 1 else is_weekend(traces.dates)[seed]
@@ -460,7 +460,7 @@ def _on_moves(learnt: FittedModel, feasible: Any) -> tuple[str, ...]:
 
 
 def _papers_number(learnt: FittedModel) -> tuple[str, ...]:
-    """Tell whether places that are classified as in the paper are in as many classes as there (E29)."""
+    """Return a note on how many classes there are, beside the paper's, where places are classified as there (E29)."""
     if learnt.preset.method != "kmeans":
         return ()
     kappa, places = learnt.classes.kappa, int((learnt.classes.label >= 0).sum())

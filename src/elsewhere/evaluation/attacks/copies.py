@@ -125,7 +125,7 @@ def copies_of_role(inputs: AttackInputs) -> Finding:
         f"{percent(main.value)} of the fakes equal a day of {inputs.who}, slot by slot (of strangers' days: "
         f"{percent(control.value)})"
     )
-    how, outcome = "whole day", Told(main, control, free, main.low > control.value, words)
+    how, outcome = "whole day", Copying(main, control, free, main.low > control.value, words)
     if not outcome.shows and closer:
         how, outcome = "anybody", _closer(closer[0], (near, rows[0]), (far, rows[1]), free_near)
     return Finding(
@@ -143,7 +143,7 @@ def copies_of_role(inputs: AttackInputs) -> Finding:
     )
 
 
-class Told(NamedTuple):
+class Copying(NamedTuple):
     """One way in which fakes may copy: the figure, that of strangers and of walks, whether it shows, and the words."""
 
     main: Rate
@@ -172,7 +172,7 @@ def copies(inputs: AttackInputs) -> Finding:
     # the own seed: nothing in common; what strangers, or walks that know no seed, have in common too is no pass either
     clean = bool(main.value == 0)
     outcomes = {
-        "own seed": Told(
+        "own seed": Copying(
             main,
             control,
             null,
@@ -180,7 +180,7 @@ def copies(inputs: AttackInputs) -> Finding:
             f"{percent(main.value)} of the fakes share a place with their own seed (with a stranger: "
             f"{percent(control.value)})",
         ),
-        "own seed, same slot": Told(
+        "own seed, same slot": Copying(
             aligned,
             by_chance[0],
             by_chance[1],
@@ -188,7 +188,7 @@ def copies(inputs: AttackInputs) -> Finding:
             f"{percent(aligned.value)} of the fakes are at a place of their own seed in the same slot (of a stranger: "
             f"{percent(by_chance[0].value)})",
         ),
-        "whole day": Told(
+        "whole day": Copying(
             user_rate(copied.astype(np.float64), link.user, rng)[0],
             wilson(float(chance.sum()), len(chance)),
             user_rate(verbatim(inputs.null.fakes, inputs.seeds.r).astype(np.float64), link.user, rng)[0],
@@ -229,7 +229,7 @@ def copies(inputs: AttackInputs) -> Finding:
 class Anybody(NamedTuple):
     """What fakes have in common with the person nearest to them, where it is more than by chance; and the figures."""
 
-    closer: Told | None
+    closer: Copying | None
     details: dict[str, Any]
 
 
@@ -260,7 +260,7 @@ def _anybody(inputs: AttackInputs, rng: np.random.Generator) -> Anybody:
     return Anybody(outcome, details)
 
 
-def _closer(name: str, fakes: tuple[Ints, Ints], strangers: tuple[Ints, Ints], walks: Ints) -> Told:
+def _closer(name: str, fakes: tuple[Ints, Ints], strangers: tuple[Ints, Ints], walks: Ints) -> Copying:
     """Return how much of a day fakes have in common with the person nearest to them, beside strangers."""
     i, L = MEASURES.index(name), fakes[1].shape[1]
     shared = name == "shared"
@@ -275,7 +275,7 @@ def _closer(name: str, fakes: tuple[Ints, Ints], strangers: tuple[Ints, Ints], w
     }[name]
     here = what.format(percent(main.value))
     words = f"With the person it comes nearest to, a fake {here} (a stranger: {percent(chance)})"
-    return Told(main, Rate(chance, chance, chance), Rate(free, free, free), True, words)
+    return Copying(main, Rate(chance, chance, chance), Rate(free, free, free), True, words)
 
 
 def _distinct(r: Ints) -> Ints:

@@ -391,7 +391,7 @@ class Side(NamedTuple):
     user: Ints
 
 
-class Told(NamedTuple):
+class Separation(NamedTuple):
     """Cross-validated AUC, and the same over the tenth of the people who are told best."""
 
     rate: Rate
@@ -422,7 +422,7 @@ class Judge:
         rows = np.sort(self.rng.permutation(len(there.r))[:MOST_DAYS])
         return Side(there.r[rows], there.user[rows])
 
-    def tell_apart(self, others: Side, describe: Describe) -> dict[str, Told]:
+    def tell_apart(self, others: Side, describe: Describe) -> dict[str, Separation]:
         """Run both classifiers on hold-out people against the other side, by one description."""
         others = self.some(others)
         scores: dict[str, list[Floats]] = {}
@@ -438,7 +438,7 @@ class Judge:
                 above = np.concatenate([turn[: len(side.r)] for turn, side in zip(turns, real, strict=True)])
                 below = np.concatenate([turn[len(side.r) :] for turn, side in zip(turns, real, strict=True)])
                 rate = auc(above, below, group, level=JOINT, positive_group=users)
-                by_classifier[name] = Told(wider(rate, CROSS), worst_auc(above, below, group))
+                by_classifier[name] = Separation(wider(rate, CROSS), worst_auc(above, below, group))
         return by_classifier
 
     def described(self, others: Side, describe: Describe) -> tuple[Floats, Floats]:
@@ -509,7 +509,7 @@ def best_of(rates: list[Rate]) -> Rate:
     return max(rates, key=lambda rate: rate.value, default=Rate(0.5, 0.0, 1.0))
 
 
-def best(outcomes: dict[str, Told]) -> Rate:
+def best(outcomes: dict[str, Separation]) -> Rate:
     """Return the same, of what a judge has told."""
     return best_of([outcome.rate for outcome in outcomes.values()])
 

@@ -52,7 +52,7 @@ STORED = {"day_statistics": "lives"}  # names of arrays in model files, so that 
 
 def number_of_archetypes(people: int, eps0: float) -> int:
     """
-    Return how many archetypes so many people of the model are told into, where no number is asked for.
+    Return the number of archetypes for so many people of the model, where none is asked for.
 
     Examples
     --------

@@ -181,7 +181,7 @@ class Maps:
 
 
 class Model(NamedTuple):
-    """A walk, and where it is to be lived for several days the law of anchors and where they are."""
+    """A walk; for lives of several days also the law of anchors, and where these are."""
 
     tables: Tables
     law: Floats
