@@ -10,12 +10,15 @@ never end (B1, B52).
 
 import contextlib
 import hashlib
+import io
 import json
 import os
 import shutil
 import stat
 import tempfile
 import warnings
+import zipfile
+import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -320,6 +323,34 @@ def read_listed(folder: Path, name: str, index: Mapping[str, Any], largest: int)
 def listed(files: Mapping[str, bytes]) -> dict[str, str]:
     """Return the sha256 of each file, as an index lists them."""
     return {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
+
+
+def arrays_file(arrays: Mapping[str, Any]) -> bytes:
+    """Return arrays as an npz file: the same bytes of the same arrays."""
+    import numpy as np
+
+    sink = io.BytesIO()
+    with zipfile.ZipFile(sink, "w", zipfile.ZIP_DEFLATED) as archive:  # not `savez`, which writes the time of day
+        for name, array in arrays.items():
+            content = io.BytesIO()
+            np.lib.format.write_array(content, np.asarray(array), allow_pickle=False)
+            archive.writestr(zipfile.ZipInfo(f"{name}.npy"), content.getvalue(), zipfile.ZIP_DEFLATED)
+    return sink.getvalue()
+
+
+def read_arrays(data: bytes, largest: int) -> dict[str, Any]:
+    """Return the arrays of an npz file; `ValueError` if it is none, or would unpack to more than so many bytes."""
+    import numpy as np
+
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            if sum(member.file_size for member in archive.infolist()) > largest:
+                raise ValueError("its arrays are too large")
+        with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
+            return dict(arrays)
+    # `RuntimeError`: among others `NotImplementedError`, of a later version of the format
+    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, KeyError, TypeError) as error:
+        raise ValueError("it cannot be read as arrays") from error
 
 
 def _write_whole(path: Path, content: bytes) -> None:

@@ -9,12 +9,9 @@ library's server, in a process that never faces a network.
 """
 
 import hmac
-import io
 import json
 import secrets
 import threading
-import zipfile
-import zlib
 from collections.abc import Mapping
 from functools import cached_property
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -25,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elsewhere.errors import InvalidModel, OutputRefused
-from elsewhere.files import PAGE_HEADERS, page_files, read_index, read_regular
+from elsewhere.files import PAGE_HEADERS, arrays_file, page_files, read_arrays, read_index, read_regular
 from elsewhere.pool import Pool
 from elsewhere.privacy.rules import RULES, Verdicts
 from elsewhere.reports.attacks import QUESTIONS, advice, reached, sentence, shown, state
@@ -68,28 +65,17 @@ def studio_file(traces: Traces, fakes: Fakes, pool: Pool, rows: Ints) -> bytes:
         about |= {"quantile": fakes.verdicts.quantile, "not_run": list(fakes.verdicts.not_run)}
     about |= {"parameters": dict(fakes.preset.parameters()), "tally": dict(fakes.tally)}
     arrays["about"] = np.frombuffer(json.dumps(about).encode(), dtype=np.uint8)
-    sink = io.BytesIO()
-    with zipfile.ZipFile(sink, "w", zipfile.ZIP_DEFLATED) as archive:  # not `savez`, which writes the time of day
-        for name, array in arrays.items():
-            content = io.BytesIO()
-            np.lib.format.write_array(content, np.ascontiguousarray(array), allow_pickle=False)
-            archive.writestr(zipfile.ZipInfo(f"{name}.npy"), content.getvalue(), zipfile.ZIP_DEFLATED)
-    return sink.getvalue()
+    return arrays_file(arrays)
 
 
 def read_studio_file(path: Path) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
     """Return arrays and words of what `studio_file` wrote; `InvalidModel` where it is none."""
     try:
-        data = read_regular(path, LARGEST)
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            if sum(member.file_size for member in archive.infolist()) > LARGEST:
-                raise ValueError("too large")
-        with np.load(io.BytesIO(data), allow_pickle=False) as file:
-            arrays = dict(file)
+        arrays = read_arrays(read_regular(path, LARGEST), LARGEST)
         about = json.loads(arrays.pop("about").tobytes())
         if about["kind"] != KIND:
             raise ValueError("another kind")
-    except (ValueError, KeyError, TypeError, EOFError, NotImplementedError, zipfile.BadZipFile, zlib.error):
+    except (ValueError, KeyError, TypeError):
         raise InvalidModel(f"{path.name} of the private folder is damaged, or of another version.") from None
     return arrays, about
 

@@ -9,11 +9,8 @@ and the file with its sha256. Both hold sums over users that at least `m_min` of
 from all, never a user.
 """
 
-import io
 import json
 import warnings
-import zipfile
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -25,7 +22,7 @@ from numpy.typing import NDArray
 
 from elsewhere._version import __version__
 from elsewhere.errors import InvalidModel, InvalidParameter, InvalidTraces, public, require_whole
-from elsewhere.files import check_folder, listed, read_index, read_listed, write_folder
+from elsewhere.files import arrays_file, check_folder, listed, read_arrays, read_index, read_listed, write_folder
 from elsewhere.privacy.deniable.carried import Carried
 from elsewhere.privacy.deniable.carried import carry as carry_of
 from elsewhere.profiles.aggregate import AggregateModel, aggregate
@@ -187,8 +184,7 @@ class FittedModel:
         if self.carried is not None:
             parts, carried = self.carried.to_arrays()
             arrays |= {f"carried.{name}": array for name, array in parts.items()}
-        sink = io.BytesIO()
-        np.savez_compressed(sink, allow_pickle=False, **arrays)
+        content = arrays_file(arrays)
         index = {
             "kind": KIND,
             "format": FORMAT,
@@ -199,9 +195,9 @@ class FittedModel:
             # older versions do not look for it, and files of theirs have none: the format stays the same
             "carried": carried,
             "arrays": {name: {"dtype": a.dtype.str, "shape": list(a.shape)} for name, a in arrays.items()},
-            "files": listed({"model.npz": sink.getvalue()}),
+            "files": listed({"model.npz": content}),
         }
-        return {"model.npz": sink.getvalue(), "model.json": (json.dumps(index, indent=1) + "\n").encode()}
+        return {"model.npz": content, "model.json": (json.dumps(index, indent=1) + "\n").encode()}
 
     @staticmethod
     def load(folder: str | Path) -> "FittedModel":
@@ -392,31 +388,14 @@ def _read(folder: Path) -> tuple[dict[str, Any], bytes]:
 
 
 def _arrays(data: bytes, declared: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
+    """Return the arrays that the index declares, each of the type and shape that it gives."""
     try:
-        sizes = {n: int(np.prod(d["shape"], dtype=object)) * np.dtype(d["dtype"]).itemsize for n, d in declared.items()}
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            members = {i.filename: i.file_size for i in archive.infolist()}
-        if set(members) != {f"{name}.npy" for name in sizes}:
-            raise InvalidModel("model.npz has members that model.json does not name, or lacks some.")
+        size = sum(int(np.prod(d["shape"], dtype=object)) * np.dtype(d["dtype"]).itemsize for d in declared.values())
         # .npy headers are 64-byte blocks, far below a kilobyte; a bomb declares little and unpacks much
-        if sum(sizes.values()) > LARGEST or any(members[f"{n}.npy"] > size + 1024 for n, size in sizes.items()):
-            raise InvalidModel("an array of model.npz is larger than model.json says, or than this version reads.")
-        with np.load(io.BytesIO(data), allow_pickle=False) as archive_arrays:
-            arrays = {name: archive_arrays[name] for name in sizes}
-        if any(list(a.shape) != declared[n]["shape"] or a.dtype.str != declared[n]["dtype"] for n, a in arrays.items()):
-            raise InvalidModel("an array of model.npz does not have the shape that model.json gives.")
-    except (
-        zipfile.BadZipFile,
-        NotImplementedError,  # of a later version of the format
-        zlib.error,
-        ValueError,
-        KeyError,
-        TypeError,
-        OSError,
-        AttributeError,
-        OverflowError,
-    ) as error:
-        if isinstance(error, InvalidModel):
-            raise
-        raise InvalidModel("model.npz cannot be read as arrays.") from None
+        arrays = read_arrays(data, min(LARGEST, size + 1024 * len(declared)))
+        kinds = {name: (d["dtype"], d["shape"]) for name, d in declared.items()}
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
+        raise InvalidModel("model.npz cannot be read as the arrays that model.json declares.") from None
+    if {name: (array.dtype.str, list(array.shape)) for name, array in arrays.items()} != kinds:
+        raise InvalidModel("the arrays of model.npz have other names, types or shapes than model.json declares.")
     return arrays

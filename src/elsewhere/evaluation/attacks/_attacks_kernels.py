@@ -28,6 +28,15 @@ def longest_common_run(a, b, row):
 
 
 @njit
+def first_visit(trace, t):
+    """Return whether a trace is at its place of slot t for the first time."""
+    q = 0
+    while trace[q] != trace[t]:
+        q += 1
+    return q == t
+
+
+@njit
 def closest(fakes, skip, people, user, places, scratch, out):
     """
     Set out[f] = (aligned, shared, run): the most that fake f has in common with any person but user `skip[f]`.
@@ -48,14 +57,8 @@ def closest(fakes, skip, people, user, places, scratch, out):
                     aligned += 1
                 streak = streak + 1 if places[s, fakes[f, t]] else 0
                 most = max(most, streak)
-                if streak > 0:
-                    new = True
-                    for q in range(t):
-                        if fakes[f, q] == fakes[f, t]:
-                            new = False
-                            break
-                    if new:
-                        common += 1
+                if streak > 0 and first_visit(fakes[f], t):
+                    common += 1
             out[f, 0] = max(out[f, 0], aligned)
             out[f, 1] = max(out[f, 1], common)
             # a common run is one of slots at which the fake is at places of the person
@@ -73,14 +76,8 @@ def with_owner(fakes, owner, people, places, scratch, out):
         for t in range(L):
             if fakes[f, t] == people[s, t]:
                 aligned += 1
-            if places[s, fakes[f, t]]:
-                new = True
-                for q in range(t):
-                    if fakes[f, q] == fakes[f, t]:
-                        new = False
-                        break
-                if new:
-                    common += 1
+            if places[s, fakes[f, t]] and first_visit(fakes[f], t):
+                common += 1
         out[f, 0], out[f, 1] = aligned, common
         out[f, 2] = longest_common_run(fakes[f], people[s], scratch) if common > 0 else 0
 
