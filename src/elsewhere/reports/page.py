@@ -398,7 +398,7 @@ def report(
     require_choice("edition", edition, EDITIONS)
     shareable = edition == "shareable"
     by_kind = Results.of(results)
-    shown_fakes = _shown_fakes(fakes, real, classes, shareable)
+    shown_fakes = _maps(fakes, real, classes, shareable)
     facts = _run(run, fakes, shareable)
     name = "Report on synthetic location traces" if title is None else str(title)
     sections = _sections(by_kind, shown_fakes, facts, shareable)
@@ -407,7 +407,7 @@ def report(
     write(path, page(name, sections, lead=lead, scripts=("days.js",) if shown_fakes is not None else ()))
 
 
-class _Shown(NamedTuple):
+class _Maps(NamedTuple):
     """What the maps show."""
 
     fakes: Traces | None
@@ -416,7 +416,7 @@ class _Shown(NamedTuple):
     label: Ints | None
 
 
-def _shown_fakes(fakes: Any, real: Any, classes: Any, shareable: bool) -> _Shown | None:
+def _maps(fakes: Any, real: Any, classes: Any, shareable: bool) -> _Maps | None:
     if real is not None and shareable:
         raise InvalidParameter(
             '`real` holds real traces, which never go into a shareable report; leave it out, or pass edition="owner".',
@@ -455,7 +455,7 @@ def _shown_fakes(fakes: Any, real: Any, classes: Any, shareable: bool) -> _Shown
     there = traces if traces is not None else real
     if there is None:
         return None
-    return _Shown(traces, real, seed, None if classes is None else labels_of(classes, there.R))
+    return _Maps(traces, real, seed, None if classes is None else labels_of(classes, there.R))
 
 
 def _run(run: Any, fakes: Any, shareable: bool) -> dict[str, Any]:
@@ -479,7 +479,7 @@ def _run(run: Any, fakes: Any, shareable: bool) -> dict[str, Any]:
     return visible(facts, shareable=shareable)
 
 
-def _sections(results: Results, maps: _Shown | None, run: dict[str, Any], shareable: bool) -> list[Section]:
+def _sections(results: Results, maps: _Maps | None, run: dict[str, Any], shareable: bool) -> list[Section]:
     audit = next(iter(results.audits.values()), None)
     parts = (
         [section("What the data are good for", _named(results.uses, in_detail), anchor="uses")] if results.uses else []
@@ -589,7 +589,7 @@ def _claims(audit: Plain | None, run: dict[str, Any], note: Child) -> list[Child
     ]
 
 
-def _days(maps: _Shown, shareable: bool) -> list[Child]:
+def _days(maps: _Maps, shareable: bool) -> list[Child]:
     assert maps.fakes is not None  # noqa: S101 - the section is left out otherwise
     n = min(len(maps.fakes), MOST_DAYS)
     words = (

@@ -41,7 +41,7 @@ from elsewhere.traces.model import (
 from elsewhere.traces.prepare import Settings, prepare_fixes, prepare_slots
 from elsewhere.traces.rows import SAME_PLACE_KM, Shape, fixes_of, long_table, slots_of, with_cells
 from elsewhere.traces.sources import Parts, Table, labels, opened_once, shown
-from elsewhere.traces.write import kept_in, refuse_pool
+from elsewhere.traces.write import prepared_in, refuse_pool
 
 A_DAY = np.timedelta64(1, "D")
 OF_SETTINGS = ("gaps", "max_gap", "min_coverage", "map", "places", "grid_metres", "evidence")
@@ -206,12 +206,12 @@ def read_traces(
 
     """
     refuse_pool(source)
-    own_format = kept_in(source)
-    if own_format is not None:
+    prepared = prepared_in(source)
+    if prepared is not None:
         # prepared before: everything is decided, and stays as it is
-        source, step, tz, locations = own_format.path, own_format.step, own_format.tz, Map(own_format.locations)
+        source, step, tz, locations = prepared.path, prepared.step, prepared.tz, Map(prepared.locations)
         cells, columns = None, None
-        options |= {"start": own_format.start, "gaps": "hold", "max_gap": 0, "min_coverage": 0.0, "map": "whole"}
+        options |= {"start": prepared.start, "gaps": "hold", "max_gap": 0, "min_coverage": 0.0, "map": "whole"}
         options |= {"regions": None, "box": None}
     reading = _checked(options, tz, columns)
     encoding, date_format, max_bad = reading["encoding"], reading["date_format"], reading["max_bad"]
@@ -260,10 +260,10 @@ def read_traces(
         # a day of grace: a wall clock may be ahead of UTC (B31)
         latest=None if reading["any_date"] else np.datetime64(datetime.now(UTC).replace(tzinfo=None), "us") + A_DAY,
     )
-    traces, preparation = _prepared(shape, parts, own_map, settings, start, aligned=own_format is not None)
+    traces, preparation = _prepared(shape, parts, own_map, settings, start, aligned=prepared is not None)
     if report is not None:
         report(replace(preparation, notes=(*preparation.notes, *notes)))
-    return traces if own_format is None else traces.on(own_format.locations)
+    return traces if prepared is None else traces.on(prepared.locations)
 
 
 def _prepared(

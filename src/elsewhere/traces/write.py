@@ -568,7 +568,7 @@ TRACKS = {"geojson": _geojson, "kepler": _kepler, "gpx": _gpx}
 
 
 @dataclass(frozen=True)
-class Kept:
+class PreparedTraces:
     """A file of prepared traces, and what it cannot say itself."""
 
     path: Path
@@ -642,7 +642,7 @@ def _read_places(path: Path) -> Locations:
     )
 
 
-def kept_in(source: Any) -> Kept | None:
+def prepared_in(source: Any) -> PreparedTraces | None:
     """Return the prepared traces at a path, a folder of `prepare` or a file in it; None if it is something else."""
     if not isinstance(source, (str, PathLike)):
         return None
@@ -677,7 +677,7 @@ def refuse_pool(source: Any) -> None:
         )
 
 
-def _checked(folder: Path, name: str, index: dict[str, Any]) -> Kept:
+def _checked(folder: Path, name: str, index: dict[str, Any]) -> PreparedTraces:
     try:
         if index["format"] != FORMAT:
             raise InvalidTraces(f"{INDEX} has another format than {FORMAT}, which this version reads.", code="E_FORMAT")
@@ -688,7 +688,7 @@ def _checked(folder: Path, name: str, index: dict[str, Any]) -> Kept:
         locations = _read_places(folder / "locations.csv") if len(names) > 1 else Locations(n=index["places"])
         len(locations)  # a damaged index may name more than can be counted
         step = timedelta(minutes=float(index["step_minutes"]))
-        return Kept(folder / name, step, str(index["start"]), str(index["tz"]), locations)
+        return PreparedTraces(folder / name, step, str(index["start"]), str(index["tz"]), locations)
     except InvalidTraces:
         raise
     except (KeyError, TypeError, ValueError, OSError, OverflowError, AttributeError):
