@@ -252,16 +252,7 @@ def synthesize(
         fakes, read = with_withheld(as_read(fakes, read), read, traces)
         with whole_folders((owner_folder, out), force=force, outdated=earlier_results) as drafts:
             result = _published(
-                traces,
-                fakes,
-                read,
-                aside,
-                extras,
-                secret=secret,
-                stages=stages,
-                drafts=drafts,
-                report=report,
-                tell=tell,
+                traces, fakes, read, aside, extras, drafts, secret=secret, stages=stages, report=report, tell=tell
             )
             about_to_write(stages, drafts)
     warn_of_strangers(out, (*FORMS, REPORT), result.files)
@@ -286,10 +277,10 @@ def _published(
     read: Preparation,
     aside: Traces | None,
     options: "_Options",
+    drafts: tuple[Path, ...],
     *,
     secret: bytes,
     stages: Stages,
-    drafts: tuple[Path, ...],
     report: bool,
     tell: Callable[[str, int, int], None],
 ) -> Result:
