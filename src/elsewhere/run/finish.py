@@ -171,7 +171,7 @@ def earlier_results(folder: Path) -> set[str]:
 
 
 def warn_of_strangers(folder: Path, ours: Iterable[str], files: Iterable[str]) -> None:
-    """Warn of files that have our names and are not of this run: they may be somebody's own, and stay."""
+    """Say which files have our names and are not of this run: they may be somebody's own, and stay."""
     for name in sorted(set(ours) - set(files)):
         if (folder / name).exists():
             warnings.warn(f"{folder / name} is not of this run, and was left as it is.", stacklevel=2)
