@@ -215,7 +215,7 @@ def synthesize(
     source = opened_once(source, allow_truncated=extras.reading.allow_truncated)
     what = {"per_seed": extras.per_seed, "n": extras.n, "kappa": kappa, "holdout": holdout, "missing": extras.missing}
     key = key_of(source, extras.reading, settings, of_laboratory, extras.feasible, **what)
-    with going_on(stages_folder, key, SPENT, force=force, began=left.began) as stages:
+    with going_on(stages_folder, key, SPENT, force=force, began=time_left.began) as stages:
         force = force or in_place(stages, (owner_folder, out))
         for folder in (out, owner_folder):
             check_folder(folder, force=force)
@@ -248,7 +248,7 @@ def synthesize(
                 progress=lambda done, total: tell(MAKE, done, total),
                 seeds=read.seeds,
             )
-        left.at(PUBLISH)
+        time_left.at(PUBLISH)
         fakes, read = with_withheld(as_read(fakes, read), read, traces)
         with whole_folders((owner_folder, out), force=force, outdated=earlier_results) as drafts:
             result = _published(
