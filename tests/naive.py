@@ -2145,6 +2145,29 @@ def pairing_weights(skeletons, seeds, walks, label, beta, limit):
     return table
 
 
+def urged(walks, goal, visits, due_moves, taken, n, most):
+    """How many times as much each walk is wanted among the next n, after those taken: visits and moves are due."""
+    L, places = len(walks[0]), range(len(visits))
+    slots = [[walk.count(p) for p in places] for walk in walks]
+    moves = [sum(a != b for a, b in itertools.pairwise(walk)) for walk in walks]
+
+    def mean(values):
+        return sum(g * v for g, v in zip(goal, values, strict=True))
+
+    def variance(values):
+        return mean([v * v for v in values]) - mean(values) ** 2
+
+    spread = [variance([row[p] for row in slots]) for p in places]
+    usual = sum(spread) / max(1, sum(s > 1e-12 for s in spread))
+    score = [0.0] * len(walks)
+    for f in range(len(walks)):
+        for p in places:
+            over = sum(slots[k][p] - L * visits[p] for k in taken)
+            score[f] += over * slots[f][p] / (n * (spread[p] + usual))
+        score[f] += sum(moves[k] - due_moves for k in taken) * moves[f] / (n * variance(moves))
+    return [math.exp(-min(max(s - mean(score), -most), most)) for s in score]
+
+
 def calendar_days(rows, m_min):
     """Day of the calendar of each row (person, ordinal of a date, row), as `People` says; day 0 is a Monday."""
     if len({person for person, _, _ in rows}) == len(rows):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from elsewhere.synthesis.walk._pairing_kernels import rake, take
 from elsewhere.synthesis.walk._walk_kernels import day_statistics_of
-from elsewhere.synthesis.walk.pairing import balanced, kernel, pair, raked, skeletons
+from elsewhere.synthesis.walk.pairing import MOST_URGED, Due, balanced, kernel, pair, raked, skeletons
 
 
 def rng(number=1):
@@ -197,3 +197,68 @@ def test_a_test_that_allows_shared_places_masks_none():
     seeds = walks = np.array([[0, 0]], dtype=np.int32)
     K = kernel(skeletons(np.array([[0, 0]]), np.array([0])), seeds, walks, np.array([0]), 2.0, 1)
     assert K.tolist() == [[1.0]]
+
+
+def everybody_passes(r, seeds):
+    return SimpleNamespace(passed=np.ones(len(r), dtype=bool), close_to_others=np.zeros(len(r), dtype=bool))
+
+
+class TestDue:
+    @given(st.integers(2, 12), st.integers(2, 6), st.integers(0, 1000))
+    @settings(max_examples=60, deadline=None)
+    def test_what_is_urged_is_that_of_the_definition(self, N, L, number):
+        draw = rng(number)
+        walks = draw.integers(0, 4, (N, L)).astype(np.int32)
+        walks[0], walks[1] = 0, np.arange(L) % 2  # moves scatter
+        goal, visits = draw.dirichlet(np.ones(N)), draw.dirichlet(np.ones(5))
+        taken = draw.integers(0, N, 3)
+        found = Due.of(walks, goal, visits, 1.5).urge(walks, taken, 2)
+        expected = naive.urged(walks.tolist(), goal.tolist(), visits.tolist(), 1.5, taken.tolist(), 2, MOST_URGED)
+        np.testing.assert_allclose(found, expected, rtol=1e-4)
+
+    def test_fakes_add_up_to_what_is_due_and_no_walk_is_taken_twice(self):
+        off = {True: [], False: []}
+        for number in range(6):
+            draw = rng(number)
+            stay = draw.random((3000, 1)) < 0.5
+            walks = np.where(stay, draw.integers(0, 20, (3000, 1)), draw.integers(0, 20, (3000, 24))).astype(np.int32)
+            goal, visits = np.full(3000, 1 / 3000), np.linspace(1.2, 0.8, 20) / 20
+            K = np.exp(2 * draw.random((200, 3000))).astype(np.float32)
+            V = balanced(K, goal)
+            for steered in (True, False):
+                due = Due.of(walks, goal, visits, 10.0) if steered else None
+                found = pair(K, V, walks, everybody_passes, max_tries=3, rng=rng(number), due=due)
+                assert len(np.unique(found.walk)) == 200
+                fakes = walks[found.walk]
+                moves = np.count_nonzero(fakes[:, 1:] != fakes[:, :-1], axis=1).mean()
+                at = np.bincount(fakes.ravel(), minlength=20) / fakes.size
+                off[steered].append([np.abs(at - visits).sum(), abs(moves - 10)])
+        visits, moves = np.mean(off[True], axis=0) / np.mean(off[False], axis=0)
+        assert visits < 0.5
+        assert moves < 0.5
+
+    def test_walks_of_a_failed_trial_count_for_nothing(self):
+        # the first twenty at place 0 fail, and half of all fakes are still to be there
+        walks = np.repeat(np.array([[0, 0], [1, 1]], dtype=np.int32), 60, axis=0)
+        next_passes = [False] * 20 + [True] * 200
+
+        def test(r, seeds):
+            passed = np.array([next_passes.pop(0) if place == 0 else True for place in r[:, 0]])
+            return SimpleNamespace(passed=passed, close_to_others=~passed)
+
+        due = Due.of(walks, np.full(120, 1 / 120), np.array([0.5, 0.5]), 0.0)
+        found = pair(
+            np.ones((40, 120), dtype=np.float32),
+            np.ones(120, dtype=np.float32),
+            walks,
+            test,
+            max_tries=30,
+            rng=rng(),
+            due=due,
+        )
+        assert abs(np.count_nonzero(walks[found.walk, 0] == 0) - 20) <= 4
+
+    def test_nobody_who_moves_and_one_place_are_no_division_by_nothing(self):
+        walks = np.zeros((9, 4), dtype=np.int32)
+        due = Due.of(walks, np.full(9, 1 / 9), np.array([1.0]), 0.0)
+        assert due.urge(walks, np.arange(3), 16).tolist() == [1.0] * 9

@@ -1,5 +1,7 @@
 """The walk with memory: its law from the definition, and that no seed has shaped it."""
 
+import itertools
+
 import naive
 import numpy as np
 import pytest
@@ -289,3 +291,26 @@ def test_the_loss_of_moving_and_its_slope(number):
         down[j] -= 1e-6
         apart = [naive.logistic_loss(w, ridge, every.tolist(), moved.tolist()) for w in (up, down)]
         assert slope[j] == pytest.approx((apart[0] - apart[1]) / 2e-6, abs=1e-4)
+
+
+def test_a_walk_of_the_product_keeps_to_ways_that_people_share():
+    from elsewhere.run.attempts import WalkModel
+
+    people = ew.simulate_town(users=300, locations=60, rng=np.random.default_rng(1)).traces
+    learnt = ew.learn(people, "product", kappa=4, rng=np.random.default_rng(2))
+    habits = learn_habits(
+        people.r, people.locations, learnt.known, user=people.user, m_min=5, rng=np.random.default_rng(3)
+    )
+    sharper = WalkModel.of(people, learnt, np.random.default_rng(3))
+    ways = {(int(p) // 60, int(p) % 60, int(to)) for p, to in zip(habits.pair, habits.onward, strict=True)}
+    assert ways
+
+    def on_shared_ways(tables):
+        walks = np.empty((1000, people.L), dtype=np.int32)
+        stroll(tables, np.random.default_rng(4).random((1000, 2 * people.L - 1)), walks)
+        stays = [[a for a, _ in itertools.groupby(day)] for day in walks.tolist()]
+        mine = [way for s in stays for way in zip(s[:-2], s[1:-1], s[2:], strict=True)]
+        return np.mean([way in ways for way in mine])
+
+    plain = on_shared_ways(habits.tables(people.locations, learnt.known))
+    assert on_shared_ways(sharper.tables) > 1.3 * plain

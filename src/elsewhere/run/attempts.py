@@ -15,7 +15,7 @@ from elsewhere.synthesis.walk._stroll_kernels import stroll
 from elsewhere.synthesis.walk._walk_kernels import Tables
 from elsewhere.synthesis.walk.fit import MOST_ROWS, learn_habits, pooled_day_statistics, without_gaps
 from elsewhere.synthesis.walk.lives import Lives, learn_lives
-from elsewhere.synthesis.walk.pairing import BETA, balanced, kernel, pair, raked, skeletons
+from elsewhere.synthesis.walk.pairing import BETA, Due, balanced, kernel, pair, raked, skeletons
 from elsewhere.synthesis.walk.ratio import Ratio, classifier_auc
 from elsewhere.synthesis.walk.ways import Ways, by_allowed_moves
 from elsewhere.traces.model import Floats, Ints, People, Places, Traces, hold_places
@@ -28,6 +28,7 @@ LEAST_BLOCK = 256  # fakes that are paired at once at least, however many days e
 WALKS = 8192  # drawn for a block of fakes of one day
 LIVES_OF_A_DAY = 4096  # drawn for a block: twice as many are no better (docs/decisions/0053-one-day.md)
 LIVES = 8  # drawn for each fake of several days, and WALKS days at least
+ROADS = 2.5  # power of how much likelier ways of three are that enough people take (docs/decisions/0056-due.md)
 COMPARED = 5000  # walks that people's days are compared with
 MOST_PLACES = 4096  # above, days are learnt as walks, over places that enough people share
 
@@ -123,7 +124,9 @@ class WalkModel:
         locations = people.locations if len(places) == people.R else people.locations.select(places)
         r = np.where(people.r >= 0, np.searchsorted(places, people.r), -1)
         habits = learn_habits(r, locations, known[places], user=people.user, m_min=learnt.preset.m_min, rng=rng)
-        return WalkModel(habits.tables(locations, known[places]), places, learnt.ways)
+        tables = habits.tables(locations, known[places])
+        # weights that are right for one step spread over ways that nobody takes; people keep to those of others
+        return WalkModel(tables._replace(onward_factor=tables.onward_factor**ROADS), places, learnt.ways)
 
     def pool(self, fakes: int) -> int:
         """Return how many walks are drawn for a block of so many fakes."""
@@ -189,7 +192,13 @@ class Goal:
     ratio: Ratio = field(repr=False)
     share: Floats = field(repr=False)  # (L, C) of the people in each class at each slot
     day_statistics: Floats = field(repr=False)  # (4, L + 1), see `raked`
+    visits: Floats = field(repr=False)  # (R,) share of people's time at each place, of those that enough people share
     days: int  # of people, that taught it
+
+    @property
+    def moves(self) -> float:
+        """Return the moves of people's days in the mean."""
+        return float(self.day_statistics[0] @ np.arange(self.day_statistics.shape[1]))
 
     def __call__(self, walks: Places, label: NDArray[np.integer]) -> Floats:
         """Return the share (n,) of each of these days."""
@@ -207,6 +216,7 @@ def learn_days(people: Traces, learnt: FittedModel, rng: np.random.Generator) ->
     """
     m_min, translated = learnt.preset.m_min, learnt.translate(people)
     share = _classes_by_slot(translated, learnt.classes.label)
+    visits = np.bincount(translated.r[translated.r >= 0], minlength=people.R)
     if people.R > MOST_PLACES:
         people = translated
     laws: list[WalkModel | LifeModel] = [WalkModel.of(people, learnt, rng)]
@@ -221,6 +231,7 @@ def learn_days(people: Traces, learnt: FittedModel, rng: np.random.Generator) ->
         Ratio.learn(days, user, walks[best], people.locations, m_min),
         share,
         pooled_day_statistics(days, user, walks[best].astype(np.int64), m_min),
+        visits / max(1, visits.sum()),
         len(days),
     )
     return laws[best], goal
@@ -298,13 +309,14 @@ class Pairs:
         K = self._weights(skeleton, own, walks, limit)
         goal = np.full(len(walks), 1 / len(walks)) if self.goal is None else self.goal(walks, self.label)
         V = balanced(K, goal, self.settings.balance)
+        due = None if self.goal is None else Due.of(walks, goal, self.goal.visits, self.goal.moves)
 
         visible = np.repeat(block.shown, own.shape[1] // self.days, axis=1)
 
         def verdicts_on(r: Places, i: Ints) -> Verdicts:
             return test(np.where(visible[i], r, -1), i)
 
-        pairs = pair(K, V, walks, verdicts_on, max_tries=self.settings.max_tries, rng=rng)
+        pairs = pair(K, V, walks, verdicts_on, max_tries=self.settings.max_tries, rng=rng, due=due)
         rows = [u[v.passed] for u, v in zip(pairs.tried, pairs.verdicts, strict=True)]
         unit = np.concatenate(rows or [np.empty(0, int)])
         passes = [v.select(v.passed) for v in pairs.verdicts]

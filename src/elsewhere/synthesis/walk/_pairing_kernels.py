@@ -59,6 +59,34 @@ def rake(value, goal, rounds, damped, most, w):
 
 
 @njit
+def spread_of_visits(walks, goal, out):
+    """Fill `out` (R,) with the variance of the slots that walks (N, L) spend at each place; `goal` (N,) sums to 1."""
+    R = len(out)
+    mean, slots = np.zeros(R), np.zeros(R, dtype=np.int64)
+    out[:] = 0.0
+    for f in range(len(walks)):
+        for t in range(walks.shape[1]):
+            slots[walks[f, t]] += 1
+        for t in range(walks.shape[1]):
+            p = walks[f, t]
+            mean[p] += goal[f] * slots[p]
+            out[p] += goal[f] * slots[p] * slots[p]
+            slots[p] = 0
+    for p in range(R):
+        out[p] = max(out[p] - mean[p] * mean[p], 0.0)
+
+
+@njit
+def sum_over_slots(walks, worth, out):
+    """Fill `out` (N,) with the sum of `worth` (R,) over the slots of each walk (N, L)."""
+    for f in range(len(walks)):
+        total = 0.0
+        for t in range(walks.shape[1]):
+            total += worth[walks[f, t]]
+        out[f] = total
+
+
+@njit
 def visitors(r, R):
     """
     Return the traces that visit a place, each once: numbers start[p] to start[p + 1] of the second; -1 is no

@@ -13,6 +13,9 @@ many do. `balance` below 1 gives part of that up for agreement. A walk is taken 
 The goal is the law of the walk model, times the ratio of people's days to walks (`ratio.py`), raked (iterative
 proportional fitting) towards what no step of a walk knows and people do: in which class people are at each slot, how
 many moves and places a day has, how long it is spent at one place, and whether it ends where it began.
+
+Walks are drawn piece by piece, and what the pieces so far have too much of, visits to a place or moves, the next one is
+asked for less: some hundred fakes add up to what thousands would (`Due`, docs/decisions/0056-due.md).
 """
 
 from collections.abc import Callable
@@ -22,7 +25,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elsewhere.scale import one_thread
-from elsewhere.synthesis.walk._pairing_kernels import keep_apart, rake, take, weigh
+from elsewhere.synthesis.walk._pairing_kernels import (
+    keep_apart,
+    rake,
+    spread_of_visits,
+    sum_over_slots,
+    take,
+    weigh,
+)
 from elsewhere.synthesis.walk._walk_kernels import day_statistics_of
 from elsewhere.traces.model import Floats, Ints, Places
 
@@ -33,9 +43,44 @@ DAMPED = 0.5  # power of each correction: margins overlap, and whole ones would 
 PRIOR_WEIGHT = 200  # people as many as whom the walks weigh where goals are set: people are few
 MOST_GOAL = 20.0  # times as likely as its draw: no walk becomes everybody's
 FEW_ROWS = 64  # of K, which stay in the processor's cache between two products
+PIECES, LEAST_PIECE = 32, 16  # in which seeds take their walks, and how many seeds at least
+MOST_URGED = 1.0  # ln of how much more or less a walk is wanted for what is due
 FLOOR = 1e-20  # of the weight of a walk, beside the largest: float32 must hold its sums
 
 Test = Callable[[Places, Ints], Any]  # (walks, seeds) -> verdicts with `passed` and `close_to_others`
+
+
+class Due(NamedTuple):
+    """What fakes together are to add up to, and how far single walks of the pool are from it."""
+
+    goal: Floats  # (N,) the share that each walk is to have
+    visits: Floats  # (R,) slots at each place, of a fake in the mean
+    spread: Floats  # (R,) their variance among walks, and the mean of these
+    moved: Ints  # (N,) moves of each walk
+    moves: float  # of a fake in the mean
+    spread_of_moves: float
+
+    @staticmethod
+    def of(walks: Places, goal: Floats, visits: Floats, moves: float) -> "Due":
+        """Return what is due of these walks: `visits` (R,), the share of people's time at each place, and `moves`."""
+        spread, moved = np.empty(len(visits)), np.count_nonzero(walks[:, 1:] != walks[:, :-1], axis=1)
+        spread_of_visits(walks, goal, spread)
+        spread += max(float(spread.sum()) / max(1, int(np.count_nonzero(spread))), 1e-9)
+        scatter = float(goal @ (moved - goal @ moved) ** 2)
+        return Due(goal, visits * walks.shape[1], spread, moved, moves, max(scatter, 1e-9))
+
+    def urge(self, walks: Places, taken: Ints, n: int) -> NDArray[np.float32]:
+        """
+        Return (N,) how many times as much each walk is wanted among the next `n`, after those that are `taken`.
+
+        To first order the next ones then make up for what was too much or too little.
+        """
+        over = np.bincount(walks[taken].ravel(), minlength=len(self.visits)) - len(taken) * self.visits
+        over_moves = int(self.moved[taken].sum()) - len(taken) * self.moves
+        score = np.empty(len(walks))
+        sum_over_slots(walks, over / (n * self.spread), score)
+        score += over_moves / (n * self.spread_of_moves) * self.moved
+        return np.exp(-np.clip(score - self.goal @ score, -MOST_URGED, MOST_URGED)).astype(np.float32)
 
 
 class Paired(NamedTuple):
@@ -164,9 +209,12 @@ def pair(
     *,
     max_tries: int,
     rng: np.random.Generator,
+    due: Due | None = None,
 ) -> Paired:
     """
     Give every seed a walk of its own: drawn by K V, tested, taken if it passes, tried no second time if it does not.
+
+    With `due` the weights change from piece to piece of the seeds, by what the walks so far have too much of.
 
     Seeds come in random order; walks that are taken, or held by another seed's trial of the same round, are not drawn.
     A walk that is too close to some seed, whoever it was to stand for, is tried for nobody else.
@@ -179,8 +227,7 @@ def pair(
     pending = np.arange(S)
     for _ in range(max_tries):
         pending = rng.permutation(pending)
-        got = np.empty(len(pending), dtype=np.int64)
-        take(K, V.copy(), row[pending], rng.random(len(pending)), got)
+        got = _drawn(K, V.copy(), walks, row[pending], walk[walk >= 0], due, rng)
         pending, got = pending[got >= 0], got[got >= 0]  # the others have no walk left
         if len(pending) == 0:
             break
@@ -196,3 +243,25 @@ def pair(
         K, row[pending] = K[row[pending]], np.arange(len(pending))
         K[np.arange(len(pending)), got] = 0.0
     return Paired(walk, tries, tried, verdicts)
+
+
+def _drawn(
+    K: NDArray[np.float32],
+    V: NDArray[np.float32],
+    walks: Places,
+    rows: Ints,
+    taken: Ints,
+    due: Due | None,
+    rng: np.random.Generator,
+) -> Ints:
+    """Draw a walk for each of these rows of K, -1 where none is left; `V` is 0 for those drawn afterwards."""
+    got, uniform = np.full(len(rows), -1, dtype=np.int64), rng.random(len(rows))
+    if due is None:
+        take(K, V, rows, uniform, got)
+        return got
+    n = max(LEAST_PIECE, -(-len(rows) // PIECES))
+    for i in range(0, len(rows), n):
+        piece, before = slice(i, i + n), np.append(taken, got[:i][got[:i] >= 0])
+        take(K, V * due.urge(walks, before, n) if len(before) else V.copy(), rows[piece], uniform[piece], got[piece])
+        V[got[piece][got[piece] >= 0]] = 0.0
+    return got
