@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import numba
-from numba.types import unliteral
+from numba.core.types import unliteral
 
 
 def njit(function: Callable[..., Any]) -> Any:
