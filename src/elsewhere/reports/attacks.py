@@ -246,7 +246,7 @@ def _roles(ran: dict[str, Plain]) -> list[Child]:
     return [
         tag("h3", "Everybody in the file"),
         table(["Attack", *(role.capitalize() for role in names)], rows, caption=caption),
-        tag("p", " ".join(sorted(why)), class_="note") if why else None,
+        tag("p", " ".join(sorted(why)).replace("`", ""), class_="note") if why else None,
     ]
 
 

@@ -69,6 +69,20 @@ def tag(name: str, /, *children: Child, **attributes: Any) -> Markup:
     return Markup(f"<{name}{attributes_text}>{text(children)}</{name}>")
 
 
+def unbroken(sentence: str) -> list[Child]:
+    """
+    Return a sentence in which no option is broken at the end of a line.
+
+    Examples
+    --------
+    >>> text(unbroken("or with --preset private and so on"))
+    'or with <span class="option">--preset private</span> and so on'
+
+    """
+    parts = re.split(r"(--[a-z][\w-]*(?: [a-z0-9]+)?)", sentence)
+    return [tag("span", part, class_="option") if i % 2 else part for i, part in enumerate(parts)]
+
+
 def data(value: Any, *, id: str) -> Markup:  # noqa: A002 (the name of the attribute)
     """Return values for a script, as JSON that no string can break out of."""
     text = json.dumps(value, separators=(",", ":"), allow_nan=False)

@@ -36,6 +36,7 @@ from elsewhere.reports.markup import (
     section,
     table,
     tag,
+    unbroken,
     write,
 )
 from elsewhere.reports.results import Plain, Results, findings
@@ -154,7 +155,10 @@ def _advice(audit: Plain | None, run: Mapping[str, Any], uses: Plain | None) -> 
     recommendation = advice(audit, run, uses)
     kind = {"no": "bad", "care": "rough", "yes": "good"}[recommendation.level]
     sign = {"no": "✗", "care": "≈", "yes": "✓"}[recommendation.level]
-    words = [tag("p", tag("b", f"{sign} {recommendation.words}."), class_="lead"), tag("p", recommendation.because)]
+    words = [
+        tag("p", tag("b", f"{sign} {recommendation.words}."), class_="lead"),
+        tag("p", unbroken(recommendation.because)),
+    ]
     attempts = None
     if audit is not None:
         attempts = tag("p", sentence(audit), " ", tag("a", "What each attack found", href="#attacks"), ".")
