@@ -24,6 +24,7 @@ from elsewhere.cli.door import WHICH, Door, front, options_of
 from elsewhere.cli.options import PANELS, typed
 from elsewhere.cli.output import speak_of, spoken
 from elsewhere.run.presets import Reading
+from elsewhere.run.time_left import TimeLeft
 
 DEMO = ["demo", "--users", "12", "--seed", "3"]
 ROOT = Path(__file__).resolve().parents[1]
@@ -461,17 +462,25 @@ def test_people_are_apart_and_alike_as_the_docs_show(run, people):
 
 
 def test_progress_is_a_line_now_and_then_where_nobody_watches(capsys, monkeypatch):
-    asked = threading.Event()
+    class Left(TimeLeft):
+        asked = threading.Event()
+
+        def in_words(self):
+            self.asked.set()
+            return super().in_words()
+
+    left = Left(lambda: 0.0)
+    left.expect({"making fakes": 10.0})
     with output.bars(["reading", "making fakes"]) as progress:
-        progress("making fakes", 1, 4, lambda: 200.0)
+        progress("making fakes", 1, 4, left)
     assert capsys.readouterr() == ("", "")  # a run of seconds says nothing
     monkeypatch.setattr(output, "QUIET", 0.01)
     with output.bars(["reading", "making fakes"]) as progress:
-        progress("making fakes", 2, 4, lambda: asked.set() or 200.0)
-        assert asked.wait(60)
+        progress("making fakes", 2, 4, left)
+        assert left.asked.wait(60)
 
     out, err = capsys.readouterr()
-    assert (out, {*err.splitlines()}) == ("", {"2 of 2: making fakes 2/4, about 4 min left"})
+    assert (out, {*err.splitlines()}) == ("", {"2 of 2: making fakes 2/4, about 1 min left"})
 
 
 def test_how_an_input_is_read_can_be_typed_again():
