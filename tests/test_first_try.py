@@ -496,6 +496,16 @@ def calls(town, folder):
     return folder / "calls"
 
 
+def doors(town, folder):
+    """A log of a dozen doors: everybody's home is the entrance, where their nights count."""
+    home = {f"p{who:03d}": np.bincount(town.place[town.who == who]).argmax() for who in np.unique(town.who)}
+    rows = [
+        [f"{t:%m/%d/%Y %I:%M:%S %p}", u, "Entrance" if place == home[u] else f"Door {place % 11}"]
+        for u, t, _, _, place in town.fixes()
+    ]
+    return table(folder / "doors.csv", ["Timestamp", "Badge", "Door"], rows)
+
+
 def grid(town, folder):
     """Whole numbers only: person, day, half hour and cell."""
     cells = [np.rint((side - side.min()) / (side.max() - side.min()) * 30).astype(int) for side in (town.lon, town.lat)]
@@ -631,6 +641,7 @@ FILES = {
     "rides.csv": (rides, "new york"),
     "calls": (calls, "denver"),
     "grid.csv": (grid, "denver"),
+    "doors.csv": (doors, "denver"),
     "diary.csv": (diary, "denver"),
     "phones": (timeline, "denver"),
     "tracks": (gpx_folder, "denver"),

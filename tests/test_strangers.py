@@ -295,6 +295,20 @@ def test_days_that_could_be_months_are_asked_for_with_both_readings(tmp_path, fo
     assert str(read(path, tz="UTC", date_format=f"%m{mark}%d{shown}")[0].dates[0]) == "2013-03-04"
 
 
+@pytest.mark.parametrize(("form", "first"), [("%m/%d/%Y %I:%M:%S %p", "month"), ("%d/%m/%Y %H:%M", "day")])
+def test_days_that_follow_each_other_are_told_from_months(tmp_path, form, first):
+    def dated(days):
+        rows = [(t.replace(month=5, day=day), lat, lon) for day in days for t, lat, lon in POINTS]
+        return HEAD + "".join(f"ann,{t.strftime(form)},{lat},{lon}\n" for t, lat, lon in rows)
+
+    traces, prepared = read(put(tmp_path / "a.csv", dated([8, 9, 10])), tz="UTC")
+    assert traces.dates.astype(str).tolist() == ["2013-05-08", "2013-05-09", "2013-05-10"]
+    assert any(f"with the {first} first: so they follow each other" in note for note in prepared.notes)
+    # two days, or days with a gap, could be months
+    for days in ([8, 9], [8, 9, 11]):
+        assert refused(put(tmp_path / "b.csv", dated(days)), tz="UTC")[0] == "E_DATE"
+
+
 @pytest.mark.parametrize("form", ["%d.%m.%Y %H:%M", "%d.%m.%y %H:%M:%S"])
 def test_dates_with_points_have_the_day_first_and_it_is_said(tmp_path, form):
     early = [(t.replace(month=4, day=3), lat, lon) for t, lat, lon in POINTS]

@@ -52,6 +52,7 @@ ROLES = ("arrived", "time", "utc", "local", "date")  # of which the first that t
 DAY_OF_ARRIVAL = "the day of arrival"  # a column that no file has
 EARLIEST, LATEST = np.datetime64("1900-01-01", "us"), np.datetime64("2200-01-01", "us")
 SAME_CLOCK = 0.99  # share of rows whose local time must be that of a zone for it to be theirs
+A_FEW_DAYS = 3  # that follow each other, where each could be a month
 EPOCH_UNITS = (("s", 1e11), ("ms", 1e14), ("us", 1e17), ("ns", 1e20))
 
 
@@ -60,14 +61,14 @@ class Form:
     """
     How times are written: "iso", "epoch", or one of FORMS, and what their digits alone do not tell.
 
-    `day_first` tells 3 April from March 4, None where nothing does; `by_points` where no number above 12 tells it but
-    the points between them. `unit` is that of an epoch, a power of 1000 a second.
+    `day_first` tells 3 April from March 4, None where nothing does; `assumed` says how, where no number above 12 tells
+    it. `unit` is that of an epoch, a power of 1000 a second.
     """
 
     kind: str
     day_first: bool | None = None
     unit: int = 0
-    by_points: bool = False
+    assumed: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,13 +173,16 @@ def form_of(tables: Iterable[Table], name: str, date_format: str | None = None) 
     Tell how the times of a column are written, by all of its tables if one does not tell.
 
     A date with the year last has its day first if any first number is above 12, its month first if any second one is;
-    where neither is, 03.04.2020 is 3 April, because no country writes the month first with points. Any other such
-    date, and one where both are about as often, is refused with both readings (B32).
+    where neither is, 03.04.2020 is 3 April, because no country writes the month first with points. Where one number is
+    always the same and the other runs over three or more that follow each other, these are the days: nobody's data are
+    of the fifth of every month. Any other such date, and one where both are about as often, is refused with both
+    readings (B32).
     """
     import pyarrow as pa
     import pyarrow.compute as pc
 
     table, example, above, points = None, None, [0, 0], True
+    values: tuple[set[int], set[int]] = (set(), set())
     for table in tables:
         column = table.column(name)
         if date_format is not None or pa.types.is_timestamp(column.type) or pa.types.is_date(column.type):
@@ -200,7 +204,9 @@ def form_of(tables: Iterable[Table], name: str, date_format: str | None = None) 
             return Form(kind)
         parts = pc.extract_regex(text, YEAR_LAST)
         for i, side in enumerate("ab"):
-            above[i] += pc.sum(pc.greater(pc.struct_field(parts, side).cast(pa.int32()), 12)).as_py() or 0
+            number = pc.struct_field(parts, side).cast(pa.int32())
+            above[i] += pc.sum(pc.greater(number, 12)).as_py() or 0
+            values[i].update(pc.drop_null(pc.unique(number)).to_pylist())
         marks = pc.drop_null(pc.unique(pc.struct_field(parts, "mark"))).to_pylist()
         example, points = example or parts, points and marks == ["."]
         if max(above) > 9 * min(above) and max(above) > 0:
@@ -208,7 +214,11 @@ def form_of(tables: Iterable[Table], name: str, date_format: str | None = None) 
     if table is None or example is None:
         return Form("iso")
     if points and max(above) == 0:
-        return Form("year last", day_first=True, by_points=True)
+        return Form("year last", day_first=True, assumed="with the day first: 03.04 is 3 April")
+    for days, month in (values, values[::-1]):
+        if max(above) == 0 and len(month) == 1 and len(days) == max(days) - min(days) + 1 >= A_FEW_DAYS:
+            first = "day" if days is values[0] else "month"
+            return Form("year last", first == "day", assumed=f"with the {first} first: so they follow each other")
     raise table.refuse(_both_readings(table.shown(name), example), "E_DATE")
 
 
@@ -483,9 +493,9 @@ def plan_clock(
         dated.remove(by_clock["left"])  # clock times on the days of arrivals that tell theirs
     forms = {column: form_of(chain([sample], tables), column, date_format) for column in dated}
     assumptions = tuple(
-        f"dates of column {sample.shown(column)!r} are read with the day first: 03.04 is 3 April (`date_format`)"
+        f"dates of column {sample.shown(column)!r} are read {form.assumed} (`date_format`)"
         for column, form in forms.items()
-        if form.by_points
+        if form.assumed
     )
     plan = ClockPlan(by_clock, forms, tz, date_format, notes=assumptions)
     if "local" in by_clock and "utc" in by_clock:
