@@ -41,7 +41,8 @@ test: $(VENV)/installed
 # where unsigned numbers warn when they wrap around; frequencies of many draws would take minutes
 TWINS := twin or definition or defined or naive or golden or enumeration or double_loop or by_hand or published_answers \
 	or from_positions or slope or small_cases or all_mappings or start_value or brute_force or many_places or a_stream \
-	or exact_viterbi or the_path_of or ffbs or are_the_smallest or service_sees or its_point_of_the_sum
+	or exact_viterbi or the_path_of or ffbs or are_the_smallest or service_sees or its_point_of_the_sum \
+	or in_reach_and_beyond or by_the_law or by_proposals
 test-nojit: $(VENV)/installed
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m coverage run --include='*_kernels.py' -m pytest -q \
 		-W "ignore:overflow encountered" -m "not soak and not lbs and not browser" \

@@ -279,13 +279,13 @@ def test_diaries_are_chosen_among_many(lives):
 
 def test_main_places_are_drawn_by_the_definition(lives):
     rng, P = np.random.default_rng(12), len(lives.home)
-    types, home, u = rng.integers(len(lives.main), size=200), rng.integers(P, size=200), rng.random(200)
-    weight = rng.random(lives.main.shape)  # of a town of few people no place is a main one
+    types, home, u = rng.integers(3, size=200), rng.integers(P, size=200), rng.random(200)
+    weight, reach = (rng.random((3, table.shape[1])) for table in (lives.main, lives.main_reach))
     weight[0] = 0.0  # a type without any
     out = np.empty(200, dtype=np.int64)
-    kernels.draw_main_places(lives.law, weight, lives.main_reach, types, home, u, out)
+    kernels.draw_main_places(lives.law, weight, reach, types, home, u, out)
     expected = [
-        naive.main_place(lives.law, weight[t].tolist(), lives.main_reach[t].tolist(), int(h), float(x))
+        naive.main_place(lives.law, weight[t].tolist(), reach[t].tolist(), int(h), float(x))
         for t, h, x in zip(types, home, u, strict=True)
     ]
     assert out.tolist() == expected

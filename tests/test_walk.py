@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pieces import PLAIN
 
 import elsewhere as ew
 from elsewhere.synthesis.walk import fit, habits
@@ -195,7 +196,7 @@ class TestLargeMaps:
     def test_walks_are_drawn_by_the_law(self, monkeypatch):
         # traces of five slots on six places, counted, against the law from its definition
         rng = np.random.default_rng(4)
-        R, known, n, L = 7, np.array([True] * 6 + [False]), 400_000, 5
+        R, known, n, L = 7, np.array([True] * 6 + [False]), 4_000 if PLAIN else 400_000, 5
         where = ew.Locations(xy=rng.random((R, 2)) * [9, 2])
         learnt = learn_habits(rng.integers(0, R, (8, L)), where, known, m_min=3, rng=rng)
         change = {
@@ -215,7 +216,8 @@ class TestLargeMaps:
         often = expected >= 20
         off = ((times - expected)[often] ** 2 / expected[often]).sum()
         assert off < often.sum() + 4 * np.sqrt(2 * often.sum())
-        assert expected.sum() > 0.99 * n
+        assert often.sum() > 10
+        assert PLAIN or expected.sum() > 0.99 * n  # nearly all traces that there are have been seen
 
     def test_far_places_are_found_by_proposals_or_by_looking_through_all(self, monkeypatch):
         rng = np.random.default_rng(3)
@@ -231,7 +233,7 @@ class TestLargeMaps:
         seen[beyond[0]] = 5
         law = np.array([far_pull(walk, 0, int(place), factor) for place in range(R)])
         law[np.setdiff1d(np.arange(R), beyond[1:])] = 0
-        passed, n = np.cumsum(walk.popular[walk.by_district]), 20_000
+        passed, n = np.cumsum(walk.popular[walk.by_district]), 2_000 if PLAIN else 20_000
         for tries in (2000, 0):
             got = [draw_far(walk, 0, factor, passed, seen, np.uint64(seed * 977), tries) for seed in range(n)]
             times, expected = np.bincount(got, minlength=R), n * law / law.sum()
