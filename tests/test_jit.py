@@ -41,6 +41,37 @@ def test_a_kernel_is_compiled_once_whatever_constants_others_call_it_with():
     assert len(added.signatures) == 1
 
 
+SORTS = """
+import sys
+import numpy as np
+from numba.core.bytecode import FunctionIdentity
+from elsewhere._jit import njit
+
+@njit
+def sort(x):
+    return np.sort(x)
+
+@njit
+def argsort(x):
+    return np.argsort(x)
+
+if sys.argv[1:] == ["argsort"]:
+    for _ in range(3):  # numba (0.68) counts three functions more on the way to the same part of `sort`
+        next(FunctionIdentity._unique_ids)
+for name in sys.argv[1:]:
+    x = np.random.default_rng(1).random(1000)
+    assert np.array_equal(globals()[name](x), getattr(np, name)(x)), name
+"""
+
+
+@pytest.mark.skipif(pieces.PLAIN, reason="nothing is compiled")
+def test_kernels_that_two_processes_have_compiled_work_in_a_third(tmp_path):
+    # numbered from 1 on in both processes, parts of `sort` and of `argsort` have one name, and the third mixes them up
+    (tmp_path / "sorts.py").write_text(SORTS)
+    for names in (["sort"], ["argsort"], ["sort", "argsort"]):
+        subprocess.run([sys.executable, tmp_path / "sorts.py", *names], check=True)
+
+
 @pytest.fixture
 def read_only(tmp_path):
     """The package where nothing can be written beside the code, not even by root."""

@@ -1,6 +1,8 @@
 """The one way kernels are compiled: cached where a cache can be written, GIL released, no fastmath."""
 
+import itertools
 import os
+import secrets
 import stat
 import tempfile
 from collections.abc import Callable
@@ -8,7 +10,12 @@ from pathlib import Path
 from typing import Any, cast
 
 import numba
+from numba.core.bytecode import FunctionIdentity
 from numba.core.types import unliteral
+
+# numba numbers what it compiles from 1 on in every process, and the number alone tells its `sort` of floats from its
+# `argsort`: of two kernels that two processes have cached under one number, one gives wrong answers or crashes
+FunctionIdentity._unique_ids = itertools.count(secrets.randbits(48))
 
 
 def njit(function: Callable[..., Any]) -> Any:
