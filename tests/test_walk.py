@@ -224,6 +224,7 @@ class TestLargeMaps:
         R = 80  # nine districts
         where = ew.Locations(xy=rng.random((R, 2)) * [9, 9])
         few(monkeypatch, 4, 3)
+        monkeypatch.setattr(habits, "TO_A_DISTRICT", 8)
         walk = learn_habits(rng.integers(0, R, (60, 6)), where, np.ones(R, bool), m_min=4, rng=rng).tables(
             where, np.ones(R, bool)
         )

@@ -26,7 +26,7 @@ EDGES = np.array([1.2, 1.6, 2.5, 5.0, 10.0, 20.0])  # of lengths, in distances b
 ONWARD = 3.0  # weight of the smoothing of moves after moves
 FEW_PLACES = 2048  # up to so many every move has its own step; above, those within reach do
 NEAR = 512  # places that are within reach of each, beside those that people go to from it
-DISTRICTS = 16  # on either side of a large map
+DISTRICTS, TO_A_DISTRICT = 16, 64  # on either side of a large map at most, and places to one at least
 FAR = 1.25  # times the longest move of people: a step of one town to the next that nobody makes is none
 
 
@@ -181,12 +181,12 @@ def districts(xy: Floats) -> tuple[Ints, int]:
 
     Examples
     --------
-    >>> districts(np.array([[0, 0], [0, 9], [9, 0], [9, 9]] * 8))[0][:4].tolist()
+    >>> districts(np.array([[0, 0], [0, 9], [9, 0], [9, 9]] * 64))[0][:4].tolist()
     [0, 1, 2, 3]
 
     """
     P = len(xy)
-    side = int(np.clip(np.sqrt(P / 8), 1, DISTRICTS))
+    side = int(np.clip(np.sqrt(P / TO_A_DISTRICT), 1, DISTRICTS))
     out = np.empty(P, dtype=np.int64)
     for i, strip in enumerate(np.array_split(np.lexsort((xy[:, 1], xy[:, 0])), side)):
         for j, part in enumerate(np.array_split(strip[np.argsort(xy[strip, 1], kind="stable")], side)):
