@@ -987,6 +987,25 @@ def test_any_table_beside_that_has_all_ids_tells_where_places_are(tmp_path):
     assert "places are where SITE_ARR_LONLAT.CSV says" in counted.notes
 
 
+@pytest.mark.parametrize(
+    ("name", "head", "taken"),
+    [
+        ("participants.csv", "participant_id,lat,lon", False),  # where people live
+        ("homes.csv", "id,lat,lon", False),
+        ("members.csv", "user_id,site_id,lat,lon", False),
+        ("towers.csv", "id,lat,lon", True),
+        ("list.csv", "site_id,lat,lon", True),
+    ],
+)
+def test_a_table_of_people_beside_is_no_map(tmp_path, name, head, taken):
+    calls = "".join(f"u{k % 3},2024-03-04 {k:02d}:00:00,{k % 9 + 1}\n" for k in range(24))
+    path = put(tmp_path / "calls.csv", "uid,datetime,place\n" + calls)
+    both = "user_id,site_id" in head
+    rows = "".join(f"{k},{f'{k},' if both else ''}{40.7 + 0.01 * k:.2f},-74.0\n" for k in range(1, 31))
+    put(tmp_path / name, f"{head}\n{rows}")
+    assert read(path)[0].locations.has_coordinates == taken
+
+
 def test_files_of_times_and_access_points(tmp_path, expected):
     for user in ("00aabb", "11ccdd"):
         text = "".join(f"{int(t.timestamp())}\tBldg{round(lat * 1e4) % 97}AP1\n" for t, lat, _ in POINTS)

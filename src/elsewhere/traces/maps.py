@@ -48,6 +48,9 @@ from elsewhere.traces.sources import labels, numbers
 
 Box = tuple[float, float, float, float]
 TRACE_FILE = re.compile(r"(?P<before>.*?)(input[._])?traces?(\.[a-z]+)*", re.IGNORECASE)
+PLACE_FILE = re.compile(
+    r"(tower|cell|antenna|bts|site|station|stop|place|venue|poi|location|sensor|reader|gate|door|zone)", re.IGNORECASE
+)
 ENDINGS = ("", ".csv", ".txt", ".csv.gz", ".txt.gz", ".parquet")
 MOST_BESIDE, LARGEST_BESIDE = 24, 1 << 26  # files beside an input, and bytes of each, that are looked into for places
 LARGEST_FILE = 1 << 28
@@ -142,7 +145,7 @@ def places_beside(source: Any, ids: tuple[str, ...] = (), encoding: str = "utf-8
     """
     Return the places in a file beside a file of traces, and that file: a_locations.csv for a_traces.csv.gz.
 
-    So is any other table there, of towers, stations or venues, if it has a position for every one of these `ids`.
+    So is another table there, if it lists places (`_lists_places`) and has a position for every one of these `ids`.
     """
     if not isinstance(source, (str, PathLike)):
         return None
@@ -160,9 +163,24 @@ def places_beside(source: Any, ids: tuple[str, ...] = (), encoding: str = "utf-8
                 candidate = read_places(other, encoding=encoding)
             except ElsewhereError:
                 continue  # another kind of table
-            if candidate.number is not None and {*ids} <= candidate.number.keys():
+            if candidate.number is not None and {*ids} <= candidate.number.keys() and _lists_places(other, encoding):
                 return candidate, other
     return None
+
+
+def _lists_places(path: Path, encoding: str) -> bool:
+    """
+    Return whether a table says that it is one of places, not of people and their homes.
+
+    Either its id column does (`site_id`), or that is a mere `id` and the file is called so (towers.csv).
+    """
+    table = open_table(path, encoding=encoding)
+    roles = roles_of(table.names, None, table.name) if table.headed and table.names else {}
+    if roles.keys() & {"time", "utc", "local", "date", "slot", "arrived"}:
+        return False
+    if "place" in roles:
+        return "user" not in roles or roles["user"].strip().lower() == "id"
+    return roles.get("user", "").strip().lower() == "id" and PLACE_FILE.search(path.stem) is not None
 
 
 def name_beside(path: str | PathLike[str]) -> str:

@@ -161,8 +161,8 @@ def read_traces(
         out.
     locations
         The places that place numbers point into: `Locations`, or a table with `lat` and `lon` and perhaps an id
-        column, or lines "x, y" in km. By default the file `...locations...` beside `...trace...`, or a table of towers,
-        stations, stops or the like beside it that has all ids, if there is one.
+        column, or lines "x, y" in km. By default the file `...locations...` beside `...trace...`, or a table of
+        places (towers, stations, venues) beside it that has all ids, if there is one.
     start
         Local time "HH:MM" of the first slot, for slots and SGLT; by default told from the times or slot numbers.
     gaps, max_gap, min_coverage
