@@ -2374,11 +2374,80 @@ def diary_weight(w, kind, roles):
     return like[min(n, 15) * 3 + roles[-1][0]] * shares[0] * shares[1] * both
 
 
+def traits_of_a_life(days, weekend, xy):
+    """Traits of a life, days [[place at each slot]] that are shown and whether each is at a weekend, by definition."""
+    every = [p for day in days for p in day]
+    count = {p: every.count(p) for p in set(every)}
+    ranked = sorted(count, key=lambda p: (-count[p], p))
+    first, second = ranked[0], ranked[1] if len(ranked) > 1 else -1
+    runs = [[(p, len(list(same))) for p, same in itertools.groupby(day)] for day in days]
+    moves = [pair for day in runs for pair in itertools.pairwise([p for p, _ in day])]
+    days_at = {p: sum(p in day for day in days) for p in count}
+    distinct, once = len(set(moves)), sum(moves.count(move) == 1 for move in set(moves))
+    out = [len(count) / (len(moves) + 1), distinct / (len(moves) + 1), once / (len(moves) + 1)]
+    out += [sum(2 <= n <= 3 for n in days_at.values()) / len(count)]
+    out += [sum(n >= 4 and n < 0.75 * len(days) for n in days_at.values()) / len(count)]
+    out += [max((n for p, n in days_at.items() if p not in (first, second)), default=0) / len(days)]
+    out += [sum(day[0] != first for day in days) / len(days)]
+
+    def told(values):
+        return [statistics.fmean(values), statistics.pstdev(values)] if values else [-1, -1]
+
+    alike = []
+    for off in (False, True):
+        mine = [day for day, w in zip(days, weekend, strict=True) if w == off]
+        steps = [[t for t in range(1, len(day)) if day[t] != day[t - 1]] for day in mine]
+        out += told([times[0] for times in steps if times]) + told([times[-1] for times in steps if times])
+        shares = [sum(a == b for a, b in zip(x, y, strict=True)) / len(x) for x, y in itertools.pairwise(mine)]
+        alike.append(told(shares))
+    out += [alike[0][0], alike[1][0], alike[0][1]]
+    others = [n for day in runs for p, n in day if p not in (first, second)]
+    out += [sum(others) / max(len(others), 1), statistics.fmean([n == 1 for day in runs for _, n in day])]
+    out += told([sum(math.dist(xy[a], xy[b]) for (a, _), (b, _) in itertools.pairwise(day)) for day in runs])
+    away = [math.dist(xy[p], xy[first]) for p in every if p != first]
+    out += [statistics.fmean(away) if away else 0, math.dist(xy[first], xy[second]) if second >= 0 else 0]
+    turns = [a[0] == c[0] for day in runs for a, _, c in zip(day, day[1:], day[2:], strict=False)]
+    return [*out, sum(turns) / max(len(turns), 1)]
+
+
+def hours_columns(part, width, L, earlier, roles):
+    """Columns of a diary [(role, start)] beside those of the earlier days of its kind, by their definition."""
+
+    def slots(day):
+        return [max((start, role) for role, start in day if start <= t)[1] for t in range(L)]
+
+    def share(hits):
+        n, k = len(hits), sum(hits)
+        return 0 if k == 0 else 5 if k == n else next(j for j in (1, 2, 3, 4) if 4 * k <= j * n)
+
+    def near(a, b):
+        return a == b if None in (a, b) else abs(a - b) <= width
+
+    n = len(earlier)
+    size = 0 if n == 1 else 1 if n <= 3 else 2 if n <= 7 else 3
+    mine, others = slots(roles), [slots(day) for day in earlier]
+    cols = []
+    for p in range(6):
+        same = [mine[t] == other[t] for other in others for t in range(L) if part[t] == p]
+        cols.append((size * 6 + p) * 10 + (9 * sum(same) // len(same) if same else 0))
+    leaving = [day[1][1] if len(day) > 1 else None for day in [roles, *earlier]]
+    arriving = [day[-1][1] if len(day) > 1 else None for day in [roles, *earlier]]
+    cols.append(240 + size * 6 + share([near(leaving[0], t) for t in leaving[1:]]))
+    cols.append(264 + size * 6 + share([near(arriving[0], t) for t in arriving[1:]]))
+    cols.append(288 + size * 6 + share([min(len(day), 15) == min(len(roles), 15) for day in earlier]))
+    cols.append(312 + (2 * size + (roles[-1][0] == 0)) * 6 + share([day[-1][0] == 0 for day in earlier]))
+    for k, role in ((360, 1), (408, 2)):
+        met = [any(r == role for r, _ in day) for day in [roles, *earlier]]
+        cols.append(k + (2 * size + met[0]) * 6 + share(met[1:]))
+    return cols
+
+
 def life(w, mix, home, main, pace, weekend, tries, random):
     """One life over the days of a calendar, by the law w: the twin of the kernel, with dictionaries."""
     L, D, P, K = len(w.clock), len(weekend), len(w.passed), len(w.start)
     visits, last, at_part, own = {}, {}, {}, []
     been, steps, cells_of, moves, trips, routes = {}, {}, {}, {}, {}, {}
+    between, as_long, earlier = {}, {}, []
     starting = [[sum(mix[off][k] * w.start[k][r] for k in range(K)) for r in range(3)] for off in (0, 1)]
     starting = [[x / sum(row) for x in row] for row in starting]
     off_days = sum(weekend) / D
@@ -2387,9 +2456,14 @@ def life(w, mix, home, main, pace, weekend, tries, random):
     def add(table, key):
         table[key] = table.get(key, 0) + 1
 
-    def where_to(part, off, d, haste):
-        e = w.explore
-        logit = e[0] + e[1] * math.log1p(len(own)) + e[2] * math.log1p(sum(visits.values())) + e[3] * off + e[4 + part]
+    def context(after):
+        return (0 if now == home else 1 if now == main else 2, after)
+
+    def where_to(part, off, d, haste, after):
+        e, alike = w.explore, sum(v for (_, roles), v in between.items() if roles == context(after))
+        logit = e[0] + e[1] * math.log1p(len(own)) + e[2] * math.log1p(sum(visits.values())) + e[3] * math.log1p(alike)
+        logit += e[4] * off + e[5 + part] + e[11 + haste]
+        onward = {0: home, 1: main}.get(after, -1)
         if own and random() * (1 + math.exp(logit)) < 1:
             weights = [
                 0.0
@@ -2402,7 +2476,10 @@ def life(w, mix, home, main, pace, weekend, tries, random):
                         16 + level(steps.get((now, x), 0)),
                         24 + min(d - last[x], 2),
                         27 + (x == before),
-                        29 + 10 * haste + distance_bin(w, now, x),
+                        29 + level(between.get((x, context(after)), 0)),
+                        37 + level(as_long.get((x, haste), 0)),
+                        45 + 10 * haste + distance_bin(w, now, x),
+                        85 + (distance_bin(w, onward, x) if onward >= 0 else 10),
                     )
                 )
                 for x in own
@@ -2422,14 +2499,17 @@ def life(w, mix, home, main, pace, weekend, tries, random):
                 * w.reach[5][distance_bin(w, anchors[-1], x)]
                 * w.reach[6][near]
                 * w.reach[haste][distance_bin(w, now, x)]
+                * (w.reach[7][distance_bin(w, onward, x)] if onward >= 0 else 1)
             )
         x = by_weight(weights, random())
         return home if x is None else x
 
     def passes(a, b, slots, until_midnight):
         pair, anchor = (min(a, b), max(a, b)), b in (home, main)
-        if pair in cells_of and random() < w.same:
-            wanted = cells_of[pair]
+        before = sorted(cells_of.get(pair, []))
+        point = random() * (len(before) + w.fresh) if before else 0
+        if point < len(before):
+            wanted = before[int(point)]
         else:
             u = random()
             ladder = w.passes[0 if anchor else 1][distance_bin(w, a, b)][crowd(a, b)][min(slots, 6) - 1]
@@ -2485,35 +2565,42 @@ def life(w, mix, home, main, pace, weekend, tries, random):
 
     for d in range(D):
         off, tomorrow = int(weekend[d]), int(weekend[min(d + 1, D - 1)])
-        kind = by_weight([mix[off][k] * w.start[k][role] for k in range(K)], random()) or 0
         usual = [(1 - off_days) * x + off_days * y for x, y in zip(*starting, strict=True)]
-        found = [diary(w, kind, role, dwell, pace, d == 0, random) for _ in range(tries)]
-        weights = [
-            diary_weight(w, kind, roles) * starting[tomorrow][roles[-1][0]] / max(usual[roles[-1][0]], 1e-9)
-            for roles, _, _ in found
-        ]
+        found, weights, like = [], [], [roles for when, roles in earlier if when == off]
+        for a in range(tries):
+            if a == 0 or d > 0:
+                kind = by_weight([mix[off][k] * w.start[k][role] for k in range(K)], random()) or 0
+            found.append(diary(w, kind, role, dwell, pace, d == 0, random))
+            roles = found[-1][0]
+            weight = diary_weight(w, kind, roles) * starting[tomorrow][roles[-1][0]] / max(usual[roles[-1][0]], 1e-9)
+            cols = hours_columns(w.part, w.longest_pass, L, like, roles) if like else []
+            weights.append(weight * math.prod(w.hours[c] for c in cols))
         roles, fresh, dwell = found[by_weight(weights, random()) or 0]
+        earlier.append((off, roles))
         role, day = roles[-1][0], [None] * L
         for q, (what, begin) in enumerate(roles):
             end = roles[q + 1][1] if q + 1 < len(roles) else L
             if q == 0 and not fresh:
                 day[:end] = [now] * end
                 continue
-            part = w.part[begin]
+            part, after = w.part[begin], roles[q + 1][0] if q + 1 < len(roles) else 3
+            haste = min(w.dwell[end - begin], 3)
             to = home if what == 0 else main if what == 1 and main >= 0 else None
             if to is None:
-                to = where_to(part, off, d, min(w.dwell[end - begin], 3))
+                to = where_to(part, off, d, haste, after)
             way = passes(now, to, end - begin, end == L) if w.longest_pass and now != to else []
             if to not in (home, main):
                 if to not in own:
                     own.append(to)
                 add(visits, to)
                 add(at_part, (to, part, off))
+                add(between, (to, context(after)))
+                add(as_long, (to, haste))
                 add(steps, (now, to))
                 last[to] = d
             if now != to:
                 pair, step = (min(now, to), max(now, to)), now
-                cells_of[pair] = len(way)
+                cells_of.setdefault(pair, []).append(len(way))
                 add(trips, pair)
                 for x, _ in way:
                     add(been, x)

@@ -1,5 +1,6 @@
 """The law of lives over days: kernels against their twins, floors of people, and lives that people would lead."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import naive
@@ -11,7 +12,9 @@ from pieces import PLAIN
 
 import elsewhere as ew
 from elsewhere.synthesis._streams_kernels import open_stream
+from elsewhere.synthesis.walk import _hours_kernels as hours
 from elsewhere.synthesis.walk import _lives_kernels as kernels
+from elsewhere.synthesis.walk import _teach_kernels as teach
 from elsewhere.synthesis.walk.lives import _clusters, _grid, learn_lives
 from elsewhere.traces.model import Locations
 
@@ -44,7 +47,7 @@ def lives(town):
 def test_stays_are_those_of_the_definition(rows, longest_pass, main):
     r, out = np.array(rows), [np.empty(12 * len(rows), dtype=np.int64) for _ in range(4)]
     anchors = np.zeros(len(r), dtype=np.int64), np.full(len(r), main)
-    n = kernels.find_stays(r, *anchors, longest_pass, *out)
+    n = teach.find_stays(r, *anchors, longest_pass, *out)
     expected = [(i, *stay) for i, row in enumerate(rows) for stay in naive.stays_of_day(row, 0, main, longest_pass)]
 
     assert expected == list(zip(*(x[:n].tolist() for x in out), strict=True))
@@ -63,7 +66,7 @@ def test_loss_of_choices_and_its_slope():
     ]
 
     def loss(at):
-        return kernels.choice_loss(at, 0.7, base, cols, first, first[:-1] + taken, slope)
+        return teach.choice_loss(at, 0.7, base, cols, first, first[:-1] + taken, slope)
 
     assert loss(theta) == pytest.approx(naive.choice_loss(theta.tolist(), 0.7, choices), rel=1e-12)
     found = slope.copy()
@@ -85,6 +88,51 @@ def test_diaries_are_those_of_the_twin(lives, role):
 
         assert out == list(zip(roles[:n].tolist(), starts[:n].tolist(), strict=True))
         assert (fresh, out[-1][0], dwell) == (new, last, lasted)
+
+
+@settings(max_examples=40)
+@given(st.integers(0, 2**31), st.integers(1, 9), st.sampled_from([0, 1, 3]))
+def test_own_hours_are_those_of_the_definition(seed, days, width):
+    rng, L = np.random.default_rng(seed), 24
+    part = np.arange(L) // 5
+
+    def diary():
+        starts = np.append(0, np.sort(rng.choice(np.arange(1, L), rng.integers(0, 5), replace=False)))
+        return rng.integers(0, 3, len(starts)), starts
+
+    memory, cols = hours.new_hours(L), np.empty(hours.COLUMNS, dtype=np.int64)
+    hours.remember_hours(memory, 0, L, 1, np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64))
+    hours.forget_hours(memory)
+    earlier = [diary() for _ in range(days)]
+    for roles, starts in earlier:
+        hours.remember_hours(memory, 1, L, len(roles), roles, starts)
+        hours.remember_hours(memory, 0, L, 1, roles, starts)  # days of the other kind count apart
+    mine = diary()
+    hours.hours_columns(memory, part, width, 1, L, len(mine[0]), *mine, cols)
+    pairs = [list(zip(*(x.tolist() for x in day), strict=True)) for day in (mine, *earlier)]
+
+    assert cols.tolist() == naive.hours_columns(part, width, L, pairs[1:], pairs[0])
+    assert cols.max() < hours.HOURS
+
+
+def test_people_keep_their_own_hours():
+    # everybody leaves at an hour of their own, give or take one slot, and is away for eight hours
+    rng, people, L = np.random.default_rng(6), 60, 72
+    leave = rng.integers(18, 42, people)[:, None] + rng.integers(-1, 2, (people, DAYS))
+    away = (np.arange(L) >= leave[:, :, None]) & (np.arange(L) < leave[:, :, None] + 24)
+    home, main = np.arange(people) % 6, 6 + np.arange(people) % 5
+    r = np.where(away, main[:, None, None], home[:, None, None]).reshape(-1, L)
+    locations, minutes = Locations(lat=46 + rng.random(11) / 9, lon=8 + rng.random(11) / 9), 20.0 * np.arange(L)
+    days = np.repeat(np.arange(people), DAYS), np.tile(np.arange(DAYS), people), np.zeros(people * DAYS, bool)
+    law = learn_lives(r, *days, minutes, 20.0, locations, m_min=4, rng=np.random.default_rng(1))
+    without = replace(law, law=law.law._replace(hours=np.ones_like(law.law.hours)))
+
+    def deviation(lives):  # of one person's departures
+        moved = lives.draw(200, np.zeros(DAYS, bool), np.random.default_rng(3))
+        moved = moved[:, :, 1:] != moved[:, :, :-1]
+        return np.nanmean(np.nanstd(np.where(moved.any(axis=2), moved.argmax(axis=2), np.nan), axis=1))
+
+    assert deviation(law) < 0.8 * deviation(without)
 
 
 def test_lives_are_those_of_the_twin(lives):
@@ -272,7 +320,7 @@ def test_diaries_are_chosen_among_many(lives):
     # a factor on what was hardly ever rehearsed must not decide which diary is taken
     for kind in range(len(lives.law.start)):
         told = np.empty((3000, 4), dtype=np.int64)
-        kernels.rehearse(lives.law, kind, np.random.default_rng(1).choice(3, 3000, p=lives.law.start[kind]), KEY, told)
+        teach.rehearse(lives.law, kind, np.random.default_rng(1).choice(3, 3000, p=lives.law.start[kind]), KEY, told)
         weight = lives.law.like[kind, told].prod(axis=1)
         assert weight.sum() ** 2 / (weight**2).sum() > 0.05 * len(weight)
 

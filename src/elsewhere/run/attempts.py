@@ -14,6 +14,7 @@ from elsewhere.synthesis.paper.attempt import OK, FakeMaker
 from elsewhere.synthesis.walk._stroll_kernels import stroll
 from elsewhere.synthesis.walk._walk_kernels import Tables
 from elsewhere.synthesis.walk.fit import MOST_ROWS, learn_habits, pooled_day_statistics, without_gaps
+from elsewhere.synthesis.walk.life_ratio import LifeRatio
 from elsewhere.synthesis.walk.lives import Lives, learn_lives
 from elsewhere.synthesis.walk.pairing import BETA, Due, balanced, kernel, pair, raked, skeletons
 from elsewhere.synthesis.walk.ratio import Ratio, classifier_auc
@@ -30,6 +31,7 @@ LIVES_OF_A_DAY = 4096  # drawn for a block: twice as many are no better (docs/de
 LIVES = 8  # drawn for each fake of several days, and WALKS days at least
 ROADS = 2.5  # power of how much likelier ways of three are that enough people take (docs/decisions/0056-due.md)
 COMPARED = 5000  # walks that people's days are compared with
+COMPARED_DAYS = 100_000  # of lives that people's are compared with, COMPARED at most
 MOST_PLACES = 4096  # above, days are learnt as walks, over places that enough people share
 
 
@@ -206,6 +208,23 @@ class Goal:
         return raked(walks, label, self.share, self.day_statistics, self.days, np.exp(ln - ln.max()))
 
 
+def learn_weeks(
+    people: Traces, weekend: NDArray[np.bool_], learnt: FittedModel, rng: np.random.Generator
+) -> tuple[LifeModel, LifeRatio]:
+    """Learn the lives of these people over the days of a calendar, and how much likelier each is among people."""
+    law, m_min = LifeModel.of(people, weekend, learnt, rng), learnt.preset.m_min
+    people = learnt.translate(people)
+    people = people.select((np.bincount(people.user)[people.user] > 1) & (people.r >= 0).any(axis=1))
+    rows = People.of(people, m_min=m_min).rows[:, : len(weekend)]
+    shown = np.zeros((len(rows), len(weekend)), dtype=bool)
+    shown[:, : rows.shape[1]] = rows >= 0
+    lives = np.zeros((*shown.shape, people.L), dtype=np.int32)
+    lives[shown] = without_gaps(people.r.astype(np.int64))[rows[rows >= 0]]
+    n = int(np.clip(COMPARED_DAYS // len(weekend), LEAST_BLOCK, COMPARED))
+    drawn = law.draw(n, rng).reshape(n, *shown.shape[1:], -1)
+    return law, LifeRatio.learn(lives, shown, drawn, weekend, people.locations, m_min)
+
+
 def learn_days(people: Traces, learnt: FittedModel, rng: np.random.Generator) -> tuple[WalkModel | LifeModel, Goal]:
     """
     Learn the law of single days that are hardest to tell from these people's, and the goal of its pool.
@@ -263,7 +282,7 @@ class Pairs:
     """
 
     walk: WalkModel | LifeModel = field(repr=False)
-    goal: Goal | None = field(repr=False)  # without one all walks are wanted alike
+    goal: Goal | LifeRatio = field(repr=False)
     label: NDArray[np.integer] = field(repr=False)
     test: PrivacyTest = field(repr=False)
     settings: Preset = field(repr=False)
@@ -307,9 +326,10 @@ class Pairs:
         skeleton = skeletons(classes, rng.integers(-self.shift, self.shift + 1, len(units)), self.days)
         limit = block.seeds.limit if self.settings.intersection == "set" else None
         K = self._weights(skeleton, own, walks, limit)
-        goal = np.full(len(walks), 1 / len(walks)) if self.goal is None else self.goal(walks, self.label)
-        V = balanced(K, goal, self.settings.balance)
-        due = None if self.goal is None else Due.of(walks, goal, self.goal.visits, self.goal.moves)
+        days = self.goal if isinstance(self.goal, Goal) else None
+        share = self.goal.share(walks) if isinstance(self.goal, LifeRatio) else self.goal(walks, self.label)
+        V = balanced(K, share, self.settings.balance)
+        due = None if days is None else Due.of(walks, share, days.visits, days.moves)
 
         visible = np.repeat(block.shown, own.shape[1] // self.days, axis=1)
 

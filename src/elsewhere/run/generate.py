@@ -22,7 +22,7 @@ from elsewhere.privacy.deniable.release import COINS, release_fakes
 from elsewhere.privacy.private.release import release_private
 from elsewhere.privacy.rules import RULES, PrivacyTest, Verdicts
 from elsewhere.profiles.aggregate import AggregateModel, feasible_moves
-from elsewhere.run.attempts import Attempts, Block, Goal, LifeModel, Made, Pairs, WalkModel, learn_days
+from elsewhere.run.attempts import Attempts, Block, Goal, LifeModel, Made, Pairs, WalkModel, learn_days, learn_weeks
 from elsewhere.run.fakes import Fakes
 from elsewhere.run.model import FittedModel, allowed_moves, carrying, is_data, learn, require_one_map
 from elsewhere.run.presets import PROVEN, Decoding, GeneratingOptions, Kappa, Preset, PresetName, preset_of
@@ -32,6 +32,7 @@ from elsewhere.scale import map_over, workers_or
 from elsewhere.semantics.classes import PAPERS, SemanticClasses
 from elsewhere.synthesis.paper.attempt import FakeMaker
 from elsewhere.synthesis.paper.semseed import Blur, ClassSets
+from elsewhere.synthesis.walk.life_ratio import LifeRatio
 from elsewhere.synthesis.walk.ways import Ways
 from elsewhere.traces.model import Ints, People, Traces, is_weekend
 
@@ -597,9 +598,9 @@ def _pairs(
     """Return walks, or lives over days, of the people the model was learnt from, to pair with the seeds of a block."""
     rng = np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(4,)))
 
-    def learn_walk() -> tuple[WalkModel | LifeModel, Goal | None]:
+    def learn_walk() -> tuple[WalkModel | LifeModel, Goal | LifeRatio]:
         if people.days > 1:
-            return LifeModel.of(roles.seeds, people.weekend, learnt, rng), None
+            return learn_weeks(roles.seeds, people.weekend, learnt, rng)
         return learn_days(roles.model if roles.model is not None else roles.seeds, learnt, rng)
 
     walk, goal = stages("walk", learn_walk)

@@ -1,4 +1,4 @@
-"""Compiled loops of lives over days: stays, choices that teach, diaries of roles, memory of a person, the draw."""
+"""Compiled loops of lives over days: diaries of roles, memory of a person, the draw."""
 
 import math
 from typing import NamedTuple
@@ -8,22 +8,35 @@ from numpy.typing import NDArray
 
 from elsewhere._jit import njit
 from elsewhere.synthesis._streams_kernels import open_stream, uniform
+from elsewhere.synthesis.walk._hours_kernels import (
+    COLUMNS,
+    PARTS,
+    STAYS,
+    forget_hours,
+    hours_columns,
+    new_hours,
+    remember_hours,
+)
 
 HOME, MAIN, OTHER = 0, 1, 2
-PARTS = 6  # of the day
 DWELLS = 6
 HASTES = 4  # how soon after a departure is the next: the shortest dwells, and all longer ones
 RANKS = 10  # of a stay within its day
-STAYS = 16  # in a day, beyond which they are not told apart
 BINS = 10  # of a distance
 SHARES = 12  # bins of the share of a day that is spent in a role
 LIKE = STAYS * 3 + 2 * SHARES + 9
 TAILS = 6  # slots from the start of a trip to the next departure, beyond which they are not told apart
+MOST_PASSES = 24  # cells of a trip
 TIMES = 8  # never, once, twice, up to 4, 8, 16, 32 times, more often
 CROWDS = 5  # how many people make a move
 _GOLDEN, _TWENTY = np.uint64(0x9E3779B97F4A7C15), np.uint64(20)
-# columns of the factors of an own place: visits, those at this part of the day, moves from here, days since, distance
-OFTEN, NOW, FROM_HERE, SINCE, BACK, FAR, OWN_PLACE = 0, 8, 16, 24, 27, 29, 69
+CONTEXTS = 12  # of a visit: role before (3), role after or none (4)
+# columns of the factors of an own place: visits, those at this part of the day, moves from here, days since, if one
+# comes from it, visits between such roles, visits as long, distance from here by haste, and to the next anchor
+OFTEN, NOW, FROM_HERE, SINCE, BACK, BETWEEN, AS_LONG, FAR, ONWARD, OWN_PLACE = 0, 8, 16, 24, 27, 29, 37, 45, 85, 96
+OWN_COLUMNS = 9
+REACHES = HASTES + 4
+EXPLORE = 5 + PARTS + HASTES  # weights of going somewhere new
 # columns of the factors of a cell that a trip passes through; people who go from the last cell to the end count apart
 AHEAD, ASIDE, STEP, ROUTE, OWN, OWN_IN, OWN_OUT, CROWD_IN, CROWD_OUT, PASSING = 0, 20, 30, 40, 65, 73, 81, 89, 94, 104
 TRAVELLED = 5  # never, once, up to 3, 8 times, more often: levels of trips between two places, and of a cell on them
@@ -41,13 +54,14 @@ class Law(NamedTuple):
     rank: NDArray[np.float64]  # (K, 3, RANKS) factor on it
     follows: NDArray[np.float64]  # (K, 3, PARTS, 3) cumulative: the role after this one
     like: NDArray[np.float64]  # (K, LIKE) factors on a diary, see `diary_columns`
-    explore: NDArray[np.float64]  # (4 + PARTS,) weights of going somewhere new
+    hours: NDArray[np.float64]  # (HOURS,) factors on a diary, by how like the person's earlier days it is
+    explore: NDArray[np.float64]  # (EXPLORE,) weights of going somewhere new
     back: NDArray[np.float64]  # (OWN_PLACE,) factors of an own place
     popular: NDArray[np.float64]  # (PARTS, P)
-    reach: NDArray[np.float64]  # (HASTES + 3, BINS) of the distance from here, home, main place, nearest own place
+    reach: NDArray[np.float64]  # (REACHES, BINS) of the distance from here, home, main, nearest own place, next anchor
     passes: NDArray[np.float64]  # (2, BINS, CROWDS, TAILS, most) cumulative: cells of a trip to an anchor, elsewhere
     lengths: NDArray[np.float64]  # (longest_pass,) cumulative: slots of a pass
-    same: float  # how often a trip has as many cells as the last between these places
+    fresh: float  # of n trips between two places n / (n + fresh) have as many cells as one of those before
     passed: NDArray[np.float64]  # (P,) people who pass
     passing: NDArray[np.float64]  # (PASSING,) factors
     detour: float  # how much longer than direct a way may be, in units of distance
@@ -67,6 +81,9 @@ class Memory(NamedTuple):
     visited: NDArray[np.int64]  # (P,) visits of other places than the anchors
     last: NDArray[np.int64]  # (P,) day of the last visit
     at_part: NDArray[np.int64]  # (P, 2 PARTS) visits by part of the day, weekdays and weekends apart
+    between: NDArray[np.int64]  # (P, CONTEXTS) visits by the roles before and after
+    as_long: NDArray[np.int64]  # (P, HASTES) visits by how soon the next departure was
+    in_context: NDArray[np.int64]  # (CONTEXTS,) visits by the roles before and after
     own: NDArray[np.int64]  # (P,) the places visited, in the order of the first time
     passed: NDArray[np.int64]  # (P,) how often the person was there, as a pass or on a visit
     near: NDArray[np.int64]  # (P,) bin of the distance to the nearest own place or anchor
@@ -74,81 +91,6 @@ class Memory(NamedTuple):
     keys: NDArray[np.int64]  # open table of moves, trips and routes,
     counts: NDArray[np.int64]  # how often, or how many cells
     size: NDArray[np.int64]  # (4,) own places, visits, keys, and whether `near` and `homeward` are known
-
-
-@njit
-def find_stays(r, home, main, longest_pass, row, place, start, arrived):
-    """
-    Cut days `r` (N, L) into stays; return how many.
-
-    A run of at most `longest_pass` slots between two others is part of the trip to the stay after it, unless it is at
-    an anchor or the person comes back to where the trip began: these were visits. A stay starts with its trip.
-    """
-    n = 0
-    N, L = r.shape
-    begin = np.empty(L + 1, dtype=np.int64)
-    for i in range(N):
-        runs = 0
-        for t in range(L):
-            if t == 0 or r[i, t] != r[i, t - 1]:
-                begin[runs] = t
-                runs += 1
-        begin[runs] = L
-        k = 0
-        first = n
-        while k < runs:
-            j = k
-            if k > 0:
-                while (
-                    j < runs - 1
-                    and begin[j + 1] - begin[j] <= longest_pass
-                    and r[i, begin[j]] != home[i]
-                    and r[i, begin[j]] != main[i]
-                ):
-                    j += 1
-            visits = j > k and n > first and r[i, begin[j]] == place[n - 1]
-            if visits:
-                j = k
-            row[n], place[n], start[n], arrived[n] = i, r[i, begin[j]], begin[k], begin[j]
-            n += 1
-            k = j + 1
-    return n
-
-
-@njit
-def choice_loss(theta, ridge, base, cols, first, chosen, slope):
-    """
-    Return minus ln likelihood of choices by softmax(base + sum of theta[cols]) plus ridge / 2 theta^2; fill its
-    `slope`.
-
-    The candidates of choice i are rows first[i] .. first[i + 1] - 1 of `base` and `cols`, `chosen[i]` the one taken.
-    """
-    K = cols.shape[1]
-    slope[:] = ridge * theta
-    loss = 0.0
-    for j in range(len(theta)):
-        loss += ridge / 2 * theta[j] ** 2
-    score = np.empty(len(base))
-    for i in range(len(chosen)):
-        top = -np.inf
-        for p in range(first[i], first[i + 1]):
-            v = base[p]
-            for k in range(K):
-                v += theta[cols[p, k]]
-            score[p] = v
-            top = max(top, v)
-        total = 0.0
-        loss -= score[chosen[i]] - top
-        for p in range(first[i], first[i + 1]):
-            score[p] = math.exp(score[p] - top)
-            total += score[p]
-        loss += math.log(total)
-        for p in range(first[i], first[i + 1]):
-            g = score[p] / total - (1.0 if p == chosen[i] else 0.0)
-            if abs(g) > 1e-6:
-                for k in range(K):
-                    slope[cols[p, k]] += g
-    return loss
 
 
 @njit
@@ -196,16 +138,6 @@ def table_size(keys):
     while size < 2 * keys:
         size <<= 1
     return size
-
-
-@njit
-def fill_table(found, value, keys, values):
-    """Enter keys that differ from each other into an empty open table."""
-    keys[:] = -1
-    values[:] = 0
-    for i in range(len(found)):
-        at = find(keys, found[i])
-        keys[at], values[at] = found[i], value[i]
 
 
 @njit
@@ -281,22 +213,13 @@ def diary_columns(L, n, roles, starts, out):
 
 
 @njit
-def all_columns(L, first, roles, starts, out):
-    """Fill in `diary_columns` (N, 4) of days whose stays are first[d] .. first[d + 1] - 1."""
-    for d in range(len(out)):
-        a, b = first[d], first[d + 1]
-        diary_columns(L, b - a, roles[a:b], starts[a:b], out[d])
-
-
-@njit
-def rehearse(w, kind, role, key, out):
-    """Draw a diary from each `role` at midnight; their `diary_columns` (n, 4)."""
-    L = len(w.clock)
-    roles, starts = np.empty(L + 1, dtype=np.int64), np.empty(L + 1, dtype=np.int64)
-    stream = open_stream(key, kind, 1)
-    for i in range(len(role)):
-        n, _, _, _ = diary(w, kind, role[i], L // 4, 1.0, False, stream, roles, starts)
-        diary_columns(L, n, roles, starts, out[i])
+def likeness(w, kind, n, roles, starts, which):
+    """Return how usual a diary is for its kind of day; `which` (4,) is scratch."""
+    diary_columns(len(w.clock), n, roles, starts, which)
+    product = 1.0
+    for k in range(4):
+        product *= w.like[kind, which[k]]
+    return product
 
 
 @njit
@@ -306,7 +229,11 @@ def new_memory(P, days, L):
     count, last, own = np.zeros(P, dtype=np.int64), np.full(P, -9), np.zeros(P, dtype=np.int64)
     passed, near, at_part = np.zeros(P, dtype=np.int64), np.zeros(P, dtype=np.int64), np.zeros((P, 2 * PARTS), np.int64)
     keys, counts, size = np.full(table, -1), np.zeros(table, dtype=np.int64), np.zeros(4, dtype=np.int64)
-    return Memory(count, last, at_part, own, passed, near, np.empty(P), keys, counts, size)
+    context, as_long = np.zeros((P, CONTEXTS), dtype=np.int64), np.zeros((P, HASTES), dtype=np.int64)
+    in_context = np.zeros(CONTEXTS, dtype=np.int64)
+    return Memory(
+        count, last, at_part, context, as_long, in_context, own, passed, near, np.empty(P), keys, counts, size
+    )
 
 
 @njit
@@ -316,6 +243,9 @@ def forget(memory):
         x = memory.own[j]
         memory.visited[x], memory.last[x] = 0, -9
         memory.at_part[x] = 0
+        memory.between[x] = 0
+        memory.as_long[x] = 0
+    memory.in_context[:] = 0
     memory.passed[:] = 0
     memory.keys[:] = -1
     memory.counts[:] = 0
@@ -371,7 +301,7 @@ def between(P, a, b):
 
 
 @njit
-def visit(w, memory, here, x, part, off, day):
+def visit(w, memory, here, x, part, off, haste, context, day):
     """Remember a visit at an other place."""
     P = len(memory.visited)
     if memory.visited[x] == 0:
@@ -382,8 +312,17 @@ def visit(w, memory, here, x, part, off, day):
     memory.visited[x] += 1
     memory.size[1] += 1
     memory.at_part[x, part * 2 + off] += 1
+    memory.between[x, context] += 1
+    memory.as_long[x, haste] += 1
+    memory.in_context[context] += 1
     memory.last[x] = day
     tally(memory.keys, memory.counts, memory.size, here * P + x, True, 0)
+
+
+@njit
+def cells_key(P, pair, cells):
+    """Return the key of trips between a pair of places through so many cells."""
+    return (4 + P) * P * P + pair * (MOST_PASSES + 1) + min(cells, MOST_PASSES)
 
 
 @njit
@@ -392,7 +331,7 @@ def remember_way(memory, a, b, way, cells):
     P = len(memory.visited)
     pair, step = between(P, a, b), a
     keys, counts, size = memory.keys, memory.counts, memory.size
-    tally(keys, counts, size, P * P + pair, False, cells)
+    tally(keys, counts, size, cells_key(P, pair, cells), True, 0)
     tally(keys, counts, size, 3 * P * P + pair, True, 0)
     for c in range(cells):
         x = way[c]
@@ -405,19 +344,30 @@ def remember_way(memory, a, b, way, cells):
 
 
 @njit
-def explore_logit(e, size, part, off):
-    """Return the ln odds of going somewhere new."""
-    return e[0] + e[1] * math.log1p(size[0]) + e[2] * math.log1p(size[1]) + e[3] * off + e[4 + part]
+def explore_logit(e, owned, visits, alike, part, off, haste):
+    """Return the ln odds of going somewhere new, of `visits` so far so many in `alike` context."""
+    logit = e[0] + e[1] * math.log1p(owned) + e[2] * math.log1p(visits) + e[3] * math.log1p(alike) + e[4] * off
+    return logit + e[5 + part] + e[5 + PARTS + haste]
 
 
 @njit
-def own_columns(memory, here, before, x, part, off, day, cols):
-    """Fill in the columns of an own place x, but for its distance."""
+def own_columns(w, memory, here, before, onward, x, part, off, haste, context, day, cols):
+    """Fill in the columns (OWN_COLUMNS,) of an own place x."""
     cols[0] = OFTEN + seen(memory.visited[x])
     cols[1] = NOW + seen(memory.at_part[x, part * 2 + off])
     cols[2] = FROM_HERE + seen(recall(memory.keys, memory.counts, here * len(memory.visited) + x))
     cols[3] = SINCE + min(day - memory.last[x], 2)
     cols[4] = BACK + (1 if x == before else 0)
+    cols[5] = BETWEEN + seen(memory.between[x, context])
+    cols[6] = AS_LONG + seen(memory.as_long[x, haste])
+    cols[7] = FAR + BINS * haste + far(w.xy, w.limits, here, x)
+    cols[8] = ONWARD + (far(w.xy, w.limits, onward, x) if onward >= 0 else BINS)
+
+
+@njit
+def role_of(place, h, m):
+    """Return the role of a place for somebody with this home and main place."""
+    return HOME if place == h else MAIN if place == m else OTHER
 
 
 @njit
@@ -490,59 +440,56 @@ def pass_columns(xy, limits, passed, keys, counts, a, b, trips, step, share, x, 
 
 
 @njit
-def crowd_level(people, m_min):
-    """Return which of CROWDS: fewer than `m_min`, then doublings."""
-    level = 0
-    while level < CROWDS - 1 and people >= m_min:
-        level += 1
-        m_min *= 2
-    return level
-
-
-@njit
-def others_level(moves, movers, mine, move, m_min):
-    """Return which of CROWDS make a move, but for the person whose moves are `mine`."""
-    return crowd_level(movers[find(moves, move)] - (1 if mine[find(mine, move)] == move else 0), m_min)
-
-
-@njit
-def draw_place(w, memory, h, m, now, before, haste, part, off, day, weight, stream):
-    """Draw which other place: back to an own one, or somewhere new; home where there is none."""
-    cols = np.empty(6, dtype=np.int64)
-    owned = memory.size[0]
-    if owned > 0 and uniform(stream) * (1.0 + math.exp(explore_logit(w.explore, memory.size, part, off))) < 1.0:
+def draw_place(w, memory, h, m, now, before, after, haste, part, off, day, weight, stream):
+    """Draw which other place, `after` which a role follows: an own one, or somewhere new; home where there is none."""
+    cols = np.empty(OWN_COLUMNS, dtype=np.int64)
+    owned, visits = memory.size[0], memory.size[1]
+    context, onward = role_of(now, h, m) * 4 + after, next_anchor(after, h, m)
+    logit = explore_logit(w.explore, owned, visits, memory.in_context[context], part, off, haste)
+    if owned > 0 and uniform(stream) * (1.0 + math.exp(logit)) < 1.0:
         for j in range(owned):
             weight[j] = 0.0
             if memory.own[j] != now:
-                own_columns(memory, now, before, memory.own[j], part, off, day, cols)
-                cols[5] = FAR + BINS * haste + far(w.xy, w.limits, now, memory.own[j])
+                own_columns(w, memory, now, before, onward, memory.own[j], part, off, haste, context, day, cols)
                 weight[j] = 1.0
-                for k in range(6):
+                for k in range(OWN_COLUMNS):
                     weight[j] *= w.back[cols[k]]
         j = pick(weight, owned, uniform(stream))
         if j >= 0:
             return memory.own[j]
     measure(w, memory, h, m)
     xy, limits, from_here, from_own, popular = w.xy, w.limits, w.reach[haste], w.reach[HASTES + 2], w.popular[part]
+    to_next = w.reach[HASTES + 3]
     for x in range(len(popular)):
         weight[x] = 0.0
         if popular[x] > 0.0 and memory.visited[x] == 0 and x != now and x != h and x != m:
             weight[x] = popular[x] * memory.homeward[x] * from_own[memory.near[x]] * from_here[far(xy, limits, now, x)]
+            if onward >= 0:
+                weight[x] *= to_next[far(xy, limits, onward, x)]
     to = pick(weight, len(popular), uniform(stream))
     return to if to >= 0 else h
+
+
+@njit
+def next_anchor(after, h, m):
+    """Return where somebody goes next if it is home or the main place, else -1; `after` is the role, 3 if none."""
+    return h if after == HOME else m if after == MAIN else -1
 
 
 @njit
 def draw_way(w, memory, h, m, a, b, slots, last, among, weight, way, lengths, stream):
     """Draw the cells of a trip from a to b into `way`, `lengths`; `slots` until the next departure. Return how many."""
     P = len(memory.visited)
-    at = find(memory.keys, P * P + between(P, a, b))
-    anchor = b in (h, m)
-    most = w.passes.shape[4] - 1
-    if memory.keys[at] != -1 and uniform(stream) < w.same:
-        cells = memory.counts[at]
+    pair, anchor, most = between(P, a, b), b in (h, m), w.passes.shape[4] - 1
+    trips, cells = recall(memory.keys, memory.counts, 3 * P * P + pair), 0
+    point = uniform(stream) * (trips + w.fresh) if trips > 0 else 0.0
+    if point < trips:
+        point -= recall(memory.keys, memory.counts, cells_key(P, pair, 0))
+        while cells < most and point >= 0.0:
+            cells += 1
+            point -= recall(memory.keys, memory.counts, cells_key(P, pair, cells))
     else:
-        u, cells = uniform(stream), 0
+        u = uniform(stream)
         straight = w.crowd[find(w.moves, a * P + b)]
         ladder = w.passes[0 if anchor else 1, far(w.xy, w.limits, a, b), straight, min(slots, TAILS) - 1]
         while cells < most and u >= ladder[cells]:
@@ -553,7 +500,6 @@ def draw_way(w, memory, h, m, a, b, slots, last, among, weight, way, lengths, st
     if cells == 0:
         return 0
     longest, n, cols = longest_way(w, a, b), 0, np.empty(7, dtype=np.int64)
-    trips = recall(memory.keys, memory.counts, 3 * P * P + between(P, a, b))
     n = passed_between(w, a, b, longest, among)
     kept = 0
     for j in range(n):
@@ -630,51 +576,55 @@ def live(w, mix, home, main, pace, weekend, tries, key, number, out):
     P, K = len(w.passed), w.start.shape[0]
     roles, starts = np.empty((tries, L + 1), dtype=np.int64), np.empty((tries, L + 1), dtype=np.int64)
     told, which, ahead = np.empty((tries, 4), dtype=np.int64), np.empty(4, dtype=np.int64), np.empty((2, 3))
-    weight = np.empty(max(P, K, tries))
+    weight, shares, kind = np.empty(max(P, tries)), np.empty(K), 0
     among, way, lengths = np.empty(P, np.int64), np.empty(L + 1, np.int64), np.empty(L + 1, np.int64)
-    memory = new_memory(P, D, L)
+    memory, hours, cols = new_memory(P, D, L), new_hours(L), np.empty(COLUMNS, dtype=np.int64)
     for i in range(n):
         stream = open_stream(key, number + i, 0)
         h, m = home[i], main[i]
         forget(memory)
+        forget_hours(hours)
         look_ahead(w, mix[i], weekend, ahead)
         now, before, role, dwell = h, -1, HOME, 4 * L
         for d in range(D):
             off = 1 if weekend[d] else 0
             for k in range(K):
-                weight[k] = mix[i, off, k] * w.start[k, role]
-            kind = max(pick(weight, K, uniform(stream)), 0)
+                shares[k] = mix[i, off, k] * w.start[k, role]
             tomorrow = 1 if weekend[min(d + 1, D - 1)] else 0
             for a in range(tries):
+                if a == 0 or d > 0:  # the first day is of one kind; later ones are chosen among kinds
+                    kind = max(pick(shares, K, uniform(stream)), 0)
                 many, new, end_role, end_dwell = diary(
                     w, kind, role, dwell, pace[i], d == 0, stream, roles[a], starts[a]
                 )
                 told[a, 0], told[a, 1], told[a, 2], told[a, 3] = many, 1 if new else 0, end_role, end_dwell
-                diary_columns(L, many, roles[a], starts[a], which)
-                weight[a] = ahead[tomorrow, end_role]
-                for k in range(4):
-                    weight[a] *= w.like[kind, which[k]]
+                weight[a] = ahead[tomorrow, end_role] * likeness(w, kind, many, roles[a], starts[a], which)
+                if hours.days[off] > 0:
+                    hours_columns(hours, w.part, w.longest_pass, off, L, many, roles[a], starts[a], cols)
+                    for k in range(COLUMNS):
+                        weight[a] *= w.hours[cols[k]]
             a = max(pick(weight, tries, uniform(stream)), 0)
             stays, fresh, role, dwell = told[a]
+            remember_hours(hours, off, L, stays, roles[a], starts[a])
             for q in range(stays):
                 begin, end = starts[a, q], starts[a, q + 1] if q + 1 < stays else L
                 if q == 0 and fresh == 0:
                     out[i, d, :end] = now
                     continue
-                part = w.part[begin]
+                part, after = w.part[begin], roles[a, q + 1] if q + 1 < stays else 3
+                haste = min(w.dwell[end - begin], HASTES - 1)
                 if roles[a, q] == HOME:
                     to = h
                 elif roles[a, q] == MAIN and m >= 0:
                     to = m
                 else:
-                    haste = min(w.dwell[end - begin], HASTES - 1)
-                    to = draw_place(w, memory, h, m, now, before, haste, part, off, d, weight, stream)
+                    to = draw_place(w, memory, h, m, now, before, after, haste, part, off, d, weight, stream)
                 cells = 0
                 if w.longest_pass > 0 and now != to:
                     left, last = end - begin, end == L
                     cells = draw_way(w, memory, h, m, now, to, left, last, among, weight, way, lengths, stream)
                 if to != h and to != m:
-                    visit(w, memory, now, to, part, off, d)
+                    visit(w, memory, now, to, part, off, haste, role_of(now, h, m) * 4 + after, d)
                 if now != to:
                     remember_way(memory, now, to, way, cells)
                 t = begin
@@ -683,220 +633,3 @@ def live(w, mix, home, main, pace, weekend, tries, key, number, out):
                     t += lengths[c]
                 out[i, d, t:end] = to
                 before, now = now, to
-
-
-class Choices(NamedTuple):
-    """Choices that teach, see `choice_loss`."""
-
-    base: NDArray[np.float64]  # (candidates,)
-    cols: NDArray[np.int16]  # (candidates, columns)
-    first: NDArray[np.int64]  # (choices + 1,)
-    chosen: NDArray[np.int64]  # (choices,)
-    size: NDArray[np.int64]  # (2,) choices, candidates
-
-
-class Stays(NamedTuple):
-    """Days cut into stays, S of them, in the order of people and days."""
-
-    r: NDArray[np.int64]  # (N, L)
-    day: NDArray[np.int64]  # (N,)
-    weekend: NDArray[np.bool_]  # (N,)
-    home: NDArray[np.int64]  # (people,)
-    main: NDArray[np.int64]  # (people,)
-    begin: NDArray[np.int64]  # (people + 1,) first stay of each person
-    rows: NDArray[np.int64]  # (people + 1,) first day of each person
-    row: NDArray[np.int64]  # (S,)
-    place: NDArray[np.int64]  # (S,)
-    start: NDArray[np.int64]  # (S,)
-    arrived: NDArray[np.int64]  # (S,)
-    role: NDArray[np.int64]  # (S,)
-    rank: NDArray[np.int64]  # (S,) within the day
-
-
-@njit
-def has_room(choices, candidates):
-    """Tell whether one more choice among so many candidates can be held."""
-    return choices.size[0] < len(choices.chosen) and choices.size[1] + candidates <= len(choices.base)
-
-
-@njit
-def add_candidate(choices, base, cols, n):
-    """Add a candidate of the choice that is being written."""
-    at = choices.size[1]
-    choices.base[at] = base
-    for k in range(n):
-        choices.cols[at, k] = cols[k]
-    choices.size[1] = at + 1
-
-
-@njit
-def close_choice(choices, chosen):
-    """End a choice."""
-    choices.chosen[choices.size[0]] = chosen
-    choices.size[0] += 1
-    choices.first[choices.size[0]] = choices.size[1]
-
-
-@njit
-def cells_of(r, row, start, arrived, way, lengths):
-    """Write the cells that a trip passes through and their slots; return how many."""
-    n = 0
-    for t in range(start, arrived):
-        if t == start or r[row, t] != r[row, t - 1]:
-            way[n], lengths[n] = r[row, t], 0
-            n += 1
-        lengths[n - 1] += 1
-    return n
-
-
-@njit
-def recognise(w, s, i, add, went, passes, mine, way, lengths):
-    """Mark (or unmark) where person i goes, passes and moves, so that the tables can be read without this person."""
-    P, part = len(passes), w.part
-    for q in range(s.begin[i], s.begin[i + 1]):
-        if s.role[q] == OTHER:
-            went[s.place[q], part[s.start[q]]] = add
-            went[s.place[q], PARTS] = add
-        for c in range(cells_of(s.r, s.row[q], s.start[q], s.arrived[q], way, lengths)):
-            passes[way[c]] = add
-    if not add:
-        mine[:] = -1
-        return
-    for row in range(s.rows[i], s.rows[i + 1]):
-        for t in range(1, s.r.shape[1]):
-            if s.r[row, t] != s.r[row, t - 1]:
-                key = s.r[row, t - 1] * P + s.r[row, t]
-                mine[find(mine, key)] = key
-
-
-@njit
-def teach_new(w, memory, h, m, here, x, haste, part, went, cumulative, n, stream, choices):
-    """
-    Add the choice of a new place x among n others that are drawn by popularity (McFadden 1978).
-
-    Where too few people go to x for a table to have it, the nearest place that it has was chosen.
-    """
-    popular, P = w.popular[part], len(memory.visited)
-    if popular[x] <= 0.0 or x == here:
-        nearest, best = -1, np.inf
-        for y in range(P):
-            if popular[y] > 0.0 and memory.visited[y] == 0 and y != here and y != h and y != m:
-                length = trip_length(w.xy, x, y)
-                if length < best:
-                    nearest, best = y, length
-        x = nearest
-    if x < 0:
-        return
-    measure(w, memory, h, m)
-    cols = np.empty(4, dtype=np.int64)
-    total = cumulative[part, P - 1]
-    for j in range(n + 1):
-        y = x
-        if j > 0:
-            y = min(np.searchsorted(cumulative[part], uniform(stream) * total, side="right"), P - 1)
-        if memory.visited[y] > 0 or y in (here, h, m) or popular[y] <= 0.0:
-            continue
-        others = max(popular[y] - went[y, part] - 0.1 * went[y, PARTS], 0.02)
-        cols[0] = haste * BINS + far(w.xy, w.limits, here, y)
-        cols[1] = HASTES * BINS + far(w.xy, w.limits, h, y)
-        cols[2] = (HASTES + 1) * BINS + far(w.xy, w.limits, m if m >= 0 else h, y)
-        cols[3] = (HASTES + 2) * BINS + memory.near[y]
-        add_candidate(choices, math.log(others / popular[y]), cols, 4)
-    close_choice(choices, choices.first[choices.size[0]])
-
-
-@njit
-def teach_back(w, memory, here, before, x, haste, part, off, day, choices):
-    """Add the choice of an own place x among the own places."""
-    cols, chosen = np.empty(6, dtype=np.int64), -1
-    for j in range(memory.size[0]):
-        y = memory.own[j]
-        if y != here:
-            if y == x:
-                chosen = choices.size[1]
-            own_columns(memory, here, before, y, part, off, day, cols)
-            cols[5] = FAR + BINS * haste + far(w.xy, w.limits, here, y)
-            add_candidate(choices, 0.0, cols, 6)
-    close_choice(choices, chosen)
-
-
-@njit
-def teach_pass(w, memory, h, m, ends, cell, cells, x, passes, mine, moves, movers, m_min, among, choices):
-    """Add the choice of x, a `cell` of so many, among those on the way; `ends` of the trip, and the cell before."""
-    a, b, step = ends
-    P, cols, chosen = len(passes), np.empty(9, dtype=np.int64), -1
-    xy, limits, keys, counts = w.xy, w.limits, memory.keys, memory.counts
-    longest, trips = longest_way(w, a, b), recall(memory.keys, memory.counts, 3 * P * P + between(P, a, b))
-    share, crowd_out = (cell + 1) / (cells + 1), CROWD_OUT + (CROWDS if cell == cells - 1 else 0)
-    for j in range(passed_between(w, a, b, longest, among)):
-        y = among[j]
-        if y not in (a, b, h, m, step):
-            if y == x:
-                chosen = choices.size[1]
-            pass_columns(xy, limits, memory.passed, keys, counts, a, b, trips, step, share, y, cols)
-            into, out = step * P + y, y * P + b
-            cols[7] = CROWD_IN + others_level(moves, movers, mine, into, m_min)
-            cols[8] = crowd_out + others_level(moves, movers, mine, out, m_min)
-            add_candidate(choices, math.log(max(w.passed[y] - passes[y], 0.1)), cols, 9)
-    close_choice(choices, chosen)
-
-
-@njit
-def replay(w, s, order, cumulative, n, chance, moves, movers, m_min, key, asked, said, new, back, through, cells):
-    """
-    Go through the lives of people in this `order` and write down every choice as it stood; return how many `asked`.
-
-    `asked` (S, 4) are own places, visits, weekend and part of the day when `said` (S,) they went somewhere new or not;
-    `new`, `back` and `through` choices of which `chance` (3,) is kept; `cells` (S, 3) of each trip, of the last one
-    between these places, -1 without, and which of CROWDS go straight there.
-    """
-    P, L, questions = len(w.passed), s.r.shape[1], 0
-    days = np.max(s.rows[1:] - s.rows[:-1])
-    memory = new_memory(P, days, L)
-    went, passes = np.zeros((P, PARTS + 1), dtype=np.int64), np.zeros(P, dtype=np.int64)
-    mine, among = np.full(table_size(days * L), -1), np.empty(P, dtype=np.int64)
-    way, lengths = np.empty(L + 1, dtype=np.int64), np.empty(L + 1, dtype=np.int64)
-    for i in order:
-        stream = open_stream(key, i, 2)
-        h, m = s.home[i], s.main[i]
-        forget(memory)
-        recognise(w, s, i, 1, went, passes, mine, way, lengths)
-        for q in range(s.begin[i], s.begin[i + 1]):
-            x, row = s.place[q], s.row[q]
-            part, off, day = w.part[s.start[q]], 1 if s.weekend[row] else 0, s.day[row]
-            cells[q, 0], cells[q, 1], cells[q, 2] = -1, -1, 0
-            if s.rank[q] == 0:  # over midnight: this was chosen on the day before, if anybody knows
-                if s.role[q] == OTHER and memory.visited[x] == 0:
-                    visit(w, memory, h, x, part, off, day)
-                continue
-            here, before = s.place[q - 1], s.place[q - 2] if s.rank[q] > 1 else -1
-            if s.role[q] == OTHER:
-                asked[questions, 0], asked[questions, 1] = memory.size[0], memory.size[1]
-                asked[questions, 2], asked[questions, 3] = off, part
-                said[questions] = memory.visited[x] == 0
-                questions += 1
-                end = s.start[q + 1] if q + 1 < len(s.row) and s.row[q + 1] == row else L
-                haste = min(w.dwell[end - s.start[q]], HASTES - 1)
-                if memory.visited[x] == 0:
-                    if uniform(stream) < chance[0] and has_room(new, n + 1):
-                        teach_new(w, memory, h, m, here, x, haste, part, went, cumulative, n, stream, new)
-                elif x != here and uniform(stream) < chance[1] and has_room(back, memory.size[0]):
-                    teach_back(w, memory, here, before, x, haste, part, off, day, back)
-            many = cells_of(s.r, row, s.start[q], s.arrived[q], way, lengths)
-            at, step = find(memory.keys, P * P + between(P, here, x)), here
-            cells[q, 0], cells[q, 2] = many, others_level(moves, movers, mine, here * P + x, m_min)
-            if memory.keys[at] != -1:
-                cells[q, 1] = memory.counts[at]
-            longest = longest_way(w, here, x)
-            for c in range(many):
-                y = way[c]
-                known = w.passed[y] > 0.0 and y not in (h, m, here, x, step) and on_the_way(w.xy, here, x, y, longest)
-                if known and uniform(stream) < chance[2] and has_room(through, P):
-                    ends = here, x, step
-                    teach_pass(w, memory, h, m, ends, c, many, y, passes, mine, moves, movers, m_min, among, through)
-                step = y
-            if s.role[q] == OTHER:
-                visit(w, memory, here, x, part, off, day)
-            remember_way(memory, here, x, way, many)
-        recognise(w, s, i, 0, went, passes, mine, way, lengths)
-    return questions

@@ -6,10 +6,11 @@ from the Dirichlet law of the type, a pace, a home, a main place. Then, day by d
 
 - a kind of day, by the person's mix;
 - a diary of roles (home, main place, another): how likely it is to leave by kind, role, hour and dwell, and the next
-  role; of several diaries one is taken by how usual it is for its kind, and its last role for tomorrow;
+  role; of several diaries one is taken by how usual it is for its kind, its last role for tomorrow, and how like the
+  earlier days of this person it is;
 - which other place: somewhere new (by popularity at this part of the day and the distances from here, home, main place
-  and the nearest own place) or back to an own one (by own visits, at this part of the day, from here, and distance);
-  the less time there is, the nearer;
+  and the nearest own place) or back to an own one (by own visits, at this part of the day, from here, between these
+  roles, and distance); the less time there is, the nearer;
 - cells that the trip passes through, by how far along and aside of the way they lie, how many people make these moves,
   and the routes and moves of this person.
 
@@ -24,34 +25,40 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elsewhere.scale import one_thread
+from elsewhere.synthesis.walk._hours_kernels import COLUMNS, HOURS, PARTS, STAYS
 from elsewhere.synthesis.walk._lives_kernels import (
     BINS,
     CROWDS,
     DWELLS,
+    EXPLORE,
     HASTES,
     HOME,
     LIKE,
     MAIN,
+    MOST_PASSES,
     OTHER,
+    OWN_COLUMNS,
     OWN_PLACE,
-    PARTS,
     PASSING,
     RANKS,
+    REACHES,
     SHARES,
-    STAYS,
     TAILS,
-    Choices,
     Law,
+    draw_main_places,
+    live,
+    table_size,
+)
+from elsewhere.synthesis.walk._teach_kernels import (
+    Choices,
     Stays,
     all_columns,
     choice_loss,
-    draw_main_places,
     fill_table,
     find_stays,
-    live,
     rehearse,
     replay,
-    table_size,
+    replay_hours,
 )
 from elsewhere.traces.model import Floats, Ints, Locations, Places, distinct
 
@@ -63,10 +70,11 @@ PEOPLE_PER_TYPE, MOST_TYPES = 10, 60
 MOST_DAYS = 20_000  # to learn from: more teach nothing new
 CANDIDATES = 600_000  # that a fit holds at once
 OTHERS = 60  # candidates beside a new place that was chosen
-MOST_PASSES = 24  # cells of a trip
 DETOUR = 0.95  # share of real passes that ways must be long enough for
+FRESH = 2.0 ** np.arange(-4, 6)  # trips that what anybody would do counts for
 CLOCK_MINUTES = 20  # finest bins of the hour of leaving
 RAKES = 5
+RANK_ROUNDS = 8
 TRIES = 12  # diaries of which one is taken
 REHEARSED = 1_000  # diaries of each kind, to see which are too usual
 LIKE_LIMITS, LIKE_SEEN = (0.25, 4.0), 3  # factors on a diary, and how often what they are on must have been rehearsed
@@ -162,13 +170,14 @@ def learn_lives(
         rank=rank,
         follows=follows,
         like=np.ones((len(of_weekend), LIKE)),
-        explore=np.zeros(4 + PARTS),
+        hours=np.ones(HOURS),
+        explore=np.zeros(EXPLORE),
         back=np.ones(OWN_PLACE),
         popular=np.zeros((PARTS, days.P)),
-        reach=np.ones((HASTES + 3, BINS)),
+        reach=np.ones((REACHES, BINS)),
         passes=np.ones((2, BINS, CROWDS, TAILS, 1)),
         lengths=np.ones(max(1, days.longest_pass)),
-        same=0.0,
+        fresh=0.0,
         passed=np.zeros(days.P),
         passing=np.ones(PASSING),
         detour=1.0,
@@ -182,6 +191,7 @@ def learn_lives(
         columns=1,
     )
     law, pace = _usual_diaries(days, kind, law, rng)
+    law = _own_hours(days, kind, law, mix[types], rng)
     stays, bustle = _bustle(days, kind, types, mix, spread, rng)
     home, main, main_reach = _anchors(days, types, len(mix), rng)
     law = _places(days, law, rng)
@@ -445,9 +455,11 @@ def _diaries(days: _Days, kind: Ints, K: int) -> tuple[Floats, Floats, Floats, F
     leave = _rates(cell, left, person, (K, 3, B, DWELLS), days.m_min)
     rank = np.minimum(days.index[stay], RANKS - 1)
     inside = tuple(c[: len(stay)] for c in cell)
-    expected, observed = np.full((K, 3, RANKS), 3.0), np.full((K, 3, RANKS), 3.0)
-    np.add.at(expected, (inside[0], inside[1], rank), leave[inside])
-    np.add.at(observed, (inside[0], inside[1], rank), left[: len(stay)])
+    row, rate = np.ravel_multi_index((*inside[:2], rank), (K, 3, RANKS)), leave[inside]
+    observed = 3.0 + np.bincount(row, left[: len(stay)], K * 3 * RANKS)
+    factor = np.ones(K * 3 * RANKS)
+    for _ in range(RANK_ROUNDS):  # until as many leave as did: a rate of leaving is not a probability
+        factor *= observed / (3.0 + np.bincount(row, -np.expm1(-factor[row] * rate), K * 3 * RANKS))
     follows = np.zeros((K, 3, PARTS, 3))
     on = ~days.last
     np.add.at(
@@ -456,7 +468,7 @@ def _diaries(days: _Days, kind: Ints, K: int) -> tuple[Floats, Floats, Floats, F
     np.add.at(follows, (kind[known], days.role[over], days.part[0], days.role[days.first[known]]), moved)
     follows += _shares(follows.sum(axis=2, keepdims=True) + 0.002)
     follows[:, HOME, :, HOME] = follows[:, MAIN, :, MAIN] = 0.0
-    return _shares(start), leave, np.asarray(observed / expected), np.cumsum(_shares(follows), axis=-1)
+    return _shares(start), leave, factor.reshape(K, 3, RANKS), np.cumsum(_shares(follows), axis=-1)
 
 
 def _departures(days: _Days) -> tuple[Ints, Ints, NDArray[np.bool_]]:
@@ -514,6 +526,7 @@ def _usual_diaries(days: _Days, kind: Ints, law: Law, rng: np.random.Generator) 
                 goal = real[k, margin] / real[k, margin].sum()
                 factor = np.where(known[margin], (goal + 0.003) / (now + 0.003), 1.0)
                 like[k, margin] = np.clip(like[k, margin] * factor, *LIKE_LIMITS)
+        like[k, margins[0]] /= like[k, sample].prod(axis=1).mean()  # diaries of several kinds are compared
     number = np.minimum(np.diff(days.first), STAYS - 1)
     share = _shares(real[:, : STAYS * 3].reshape(K, STAYS, 3).sum(axis=2))
     mean = share @ np.arange(STAYS)
@@ -521,6 +534,21 @@ def _usual_diaries(days: _Days, kind: Ints, law: Law, rng: np.random.Generator) 
     moved, expected, chance = (np.bincount(days.who, x) for x in (number - 1.0, mean[kind] - 1, variance[kind]))
     pace = (((moved - expected) ** 2).sum() - chance.sum()) / max((expected**2).sum(), 1e-9)
     return law._replace(like=like), float(max(0.0, pace))
+
+
+def _own_hours(days: _Days, kind: Ints, law: Law, mix: Floats, rng: np.random.Generator) -> Law:
+    """Return the law with `hours`: how much likelier days are that are like the earlier ones of the same person."""
+    carried, before = days.carried(), days.first[:-1] - 1
+    midnight, dwell = days.role[days.first[:-1]], carried.copy()
+    known = days.next_day
+    midnight[known] = days.role[before[known]]
+    dwell[known] = days.L - days.start[before[known]]
+    dwell[known] += np.where(days.index[before[known]] == 0, carried[np.flatnonzero(known) - 1], 0)
+    choices = _empty(COLUMNS, days.N)
+    chance = min(1.0, CANDIDATES / (days.N * (TRIES + 1)))
+    key = rng.integers(0, 2**63, 2).astype(np.uint64)
+    replay_hours(law, days.stays(), kind, mix, days.first, midnight, dwell, known, TRIES, chance, key, choices)
+    return law._replace(hours=np.exp(_fit(choices, HOURS)))
 
 
 def _anchors(days: _Days, types: Ints, n: int, rng: np.random.Generator) -> tuple[Floats, Floats, Floats]:
@@ -606,9 +634,15 @@ def _fit(choices: Choices, n: int, ridge: float = 1.0) -> Floats:
 
 
 def _fit_explore(asked: Floats, said: NDArray[np.bool_]) -> Floats:
-    """Fit weights (4 + PARTS,) of going somewhere new: logistic regression."""
+    """Fit weights (EXPLORE,) of going somewhere new: logistic regression."""
     x = np.column_stack(
-        [np.ones(len(asked)), np.log1p(asked[:, :2]), asked[:, 2], asked[:, 3][:, None] == np.arange(PARTS)]
+        [
+            np.ones(len(asked)),
+            np.log1p(asked[:, :3]),
+            asked[:, 3],
+            asked[:, 4][:, None] == np.arange(PARTS),
+            asked[:, 5][:, None] == np.arange(HASTES),
+        ]
     ).astype(np.float64)
 
     def loss(at: Floats) -> tuple[float, Floats]:
@@ -684,12 +718,12 @@ def _detour(days: _Days) -> float:
 
 def _choices(days: _Days, law: Law, movers: tuple[Ints, Ints], rng: np.random.Generator) -> Law:
     """
-    Return the law with `explore`, `back`, `reach`, and `passing`, `passes`, `lengths`, `same`, learnt from
+    Return the law with `explore`, `back`, `reach`, and `passing`, `passes`, `lengths`, `fresh`, learnt from
     choices.
     """
     S = len(days.row)
-    asked, said, cells = np.empty((S, 4)), np.empty(S, dtype=bool), np.empty((S, 3), dtype=np.int64)
-    new, back, through = (_empty(columns, S) for columns in (4, 6, 9))
+    asked, said, cells = np.empty((S, 6)), np.empty(S, dtype=bool), np.zeros((S, 4), dtype=np.int64)
+    new, back, through = (_empty(columns, S) for columns in (5, OWN_COLUMNS, 9))
     visits, passes = int((days.role == OTHER).sum()), int((days.arrived > days.start).sum())
     expected = np.array([visits / 2 * OTHERS, visits * 15, passes * np.count_nonzero(law.passed) / 8])
     n = replay(
@@ -712,7 +746,7 @@ def _choices(days: _Days, law: Law, movers: tuple[Ints, Ints], rng: np.random.Ge
     law = law._replace(
         explore=_fit_explore(asked[:n], said[:n]),
         back=np.exp(_fit(back, OWN_PLACE)),
-        reach=np.exp(_fit(new, (HASTES + 3) * BINS).reshape(-1, BINS)),
+        reach=np.exp(_fit(new, REACHES * BINS + 1)[:-1].reshape(-1, BINS)),
         passing=np.exp(_fit(through, PASSING)),
     )
     return _trips(days, law, cells) if days.longest_pass else law
@@ -730,30 +764,32 @@ def _empty(columns: int, choices: int) -> Choices:
 
 def _trips(days: _Days, law: Law, cells: Ints) -> Law:
     """
-    Return the law with `passes`, `lengths` and `same`: how many cells, and for how long; `cells` as `replay`
+    Return the law with `passes`, `lengths` and `fresh`: how many cells, and for how long; `cells` as `replay`
     has them.
     """
     trip = np.flatnonzero(days.index > 0)
-    number, last, straight = cells[trip].T
-    number, last = np.minimum(number, MOST_PASSES), np.minimum(last, MOST_PASSES)
+    number, straight, trips, alike = cells[trip].T
+    number = np.minimum(number, MOST_PASSES)
     bins = days.far(days.place[trip - 1], days.place[trip])
     tail = np.minimum(days.end[trip] - days.start[trip], TAILS) - 1
     count = np.full((2, BINS, CROWDS, TAILS, int(number.max(initial=0)) + 1), 0.02)
-    np.add.at(count, ((days.role[trip] == OTHER).astype(np.int64), bins, straight, tail, number), 1)
+    to = (days.role[trip] == OTHER).astype(np.int64)
+    np.add.at(count, (to, bins, straight, tail, number), 1)
     # where few teach, those with any time left, then those with any number of people who go straight, stand in
     count += 2 * _shares(count.sum(axis=(2, 3), keepdims=True))
     count += 2 * _shares(count.sum(axis=3, keepdims=True))
     for m in range(TAILS - 1):  # so many slots have no room for more
         count[0, :, :, m, m + 1 :] = 0
         count[1, :, :, m, max(m, 1) :] = 0
-    again = last >= 0
-    alike = float((number[again] == last[again]).sum())
-    chance = float(_shares(count.sum(axis=(0, 2, 3)))[bins[again], last[again]].sum())
+    shares, again = _shares(count), trips > 0
+    chance = shares[to, bins, straight, tail, number][again]
+    # Dirichlet-multinomial: of what was done between these places before, and what anybody would do
+    like = [np.log((alike[again] + f * chance) / (trips[again] + f) + 1e-12).sum() for f in FRESH]
     slots = np.ones(days.longest_pass)
     run = days.arrived - days.start
     np.add.at(slots, np.clip(run[trip][number == 1], 1, days.longest_pass) - 1, 1)
     return law._replace(
-        passes=np.cumsum(_shares(count), axis=-1),
+        passes=np.cumsum(shares, axis=-1),
         lengths=np.cumsum(slots / slots.sum()),
-        same=max(0.0, (alike - chance) / max(again.sum() - chance, 1.0)),
+        fresh=float(FRESH[int(np.argmax(like))]),
     )

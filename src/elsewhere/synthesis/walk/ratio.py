@@ -43,26 +43,38 @@ class Ratio:
         xy = np.ascontiguousarray(locations.planar()) if locations.has_coordinates else np.zeros((len(locations), 2))
         if people.shape[1] < 2:
             return Ratio(xy, np.zeros((TRAITS, BINS - 1)), np.zeros((TRAITS, BINS)))
-        theirs, drawn = _traits(people, xy), _traits(walks, xy)
-        ends = np.quantile(drawn, np.arange(1, BINS) / BINS, axis=0).T.copy()
-        n = TRAITS * BINS
-        of_people = _columns(theirs, ends)
-        every = np.concatenate([of_people, _columns(drawn, ends)])
-        every = np.column_stack([every, np.full(len(every), n)])
-        real = np.arange(len(every)) < len(people)
-        thin = np.flatnonzero(users_per_place(np.unique(user, return_inverse=True)[1], of_people, n) < m_min)
-        ridge = np.full(n + 1, RIDGE)
-        ridge[n] = 1e-3  # the constant, ln of people to walks, is fitted nearly freely, and `ln` leaves it out
-        weights = least(
-            lambda at, slope: float(logistic_loss(at, ridge, every, real, slope)), np.zeros(n + 1), thin, 100
-        )
-        return Ratio(xy, ends, weights[:n].reshape(TRAITS, BINS))
+        return Ratio(xy, *fitted(_traits(people, xy), user, _traits(walks, xy), m_min))
 
     def ln(self, walks: NDArray[np.integer]) -> Floats:
         """Return (N,) the ln of how much likelier each walk is among people, give or take a constant."""
         if walks.shape[1] < 2:
             return np.zeros(len(walks))
-        return np.asarray(self.weight.ravel()[_columns(_traits(walks, self.xy), self.ends)].sum(axis=1))
+        return ln_ratio(_traits(walks, self.xy), self.ends, self.weight)
+
+
+def fitted(people: Floats, user: NDArray[np.integer], drawn: Floats, m_min: int) -> tuple[Floats, Floats]:
+    """
+    Fit the weight of each trait of `people` (N, T), rows of these users, beside that of `drawn` (n, T).
+
+    Return where bins end (T, BINS - 1), at tenths of the drawn, and weights (T, BINS), 0 for bins of fewer than `m_min`
+    users.
+    """
+    ends = np.quantile(drawn, np.arange(1, BINS) / BINS, axis=0).T.copy()
+    n = len(ends) * BINS
+    of_people = _columns(people, ends)
+    every = np.concatenate([of_people, _columns(drawn, ends)])
+    every = np.column_stack([every, np.full(len(every), n)])
+    real = np.arange(len(every)) < len(people)
+    thin = np.flatnonzero(users_per_place(np.unique(user, return_inverse=True)[1], of_people, n) < m_min)
+    ridge = np.full(n + 1, RIDGE)
+    ridge[n] = 1e-3  # the constant, ln of people to walks, is fitted nearly freely, and `ln_ratio` leaves it out
+    weights = least(lambda at, slope: float(logistic_loss(at, ridge, every, real, slope)), np.zeros(n + 1), thin, 100)
+    return ends, weights[:n].reshape(-1, BINS)
+
+
+def ln_ratio(traits: Floats, ends: Floats, weight: Floats) -> Floats:
+    """Return (N,) the ln of how much likelier rows with these traits are among people, give or take a constant."""
+    return np.asarray(weight.ravel()[_columns(traits, ends)].sum(axis=1))
 
 
 def classifier_auc(
@@ -101,6 +113,6 @@ def _traits(r: NDArray[np.integer], xy: Floats) -> Floats:
 
 
 def _columns(traits: Floats, ends: Floats) -> Ints:
-    """Return (N, TRAITS) the number of the weight of each trait; a day at the end of a bin is in the next."""
+    """Return (N, T) the number of the weight of each trait; a day at the end of a bin is in the next."""
     bins = [np.searchsorted(end, trait, side="right") for end, trait in zip(ends, traits.T, strict=True)]
     return np.stack(bins, axis=1) + np.arange(len(ends)) * BINS

@@ -1,0 +1,54 @@
+"""
+How much likelier a life over days is among people than among drawn lives: a density ratio, as `ratio` has it of days.
+
+Its traits need no other people, and none of them is a feature of the judge of lives (a test compares them).
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elsewhere.synthesis.walk._life_ratio_kernels import TRAITS, traits_of_lives
+from elsewhere.synthesis.walk.ratio import fitted, ln_ratio
+from elsewhere.traces.model import Floats, Locations, Mask, Places
+
+MOST = 0.02  # of the drawn lives have the largest weight: none is wanted more than these
+
+
+@dataclass(frozen=True, eq=False)
+class LifeRatio:
+    """The weight of each trait of a life, by where it is among those of drawn lives."""
+
+    xy: Floats = field(repr=False)  # (R, 2) positions of places; zeros where they have none
+    weekend: Mask = field(repr=False)  # (days,)
+    shown: Mask = field(repr=False)  # (people, days) that each has: the drawn are looked at on days of people, in turn
+    ends: Floats = field(repr=False)
+    weight: Floats = field(repr=False)
+
+    @staticmethod
+    def learn(
+        people: Places, shown: Mask, drawn: Places, weekend: Mask, locations: Locations, m_min: int
+    ) -> "LifeRatio":
+        """Learn the ratio of lives `people` (U, days, L), on days that are `shown`, to `drawn` (n, days, L)."""
+        xy = np.ascontiguousarray(locations.planar()) if locations.has_coordinates else np.zeros((len(locations), 2))
+        theirs, others = _traits(people, shown, weekend, xy), _traits(drawn, _dealt(shown, len(drawn)), weekend, xy)
+        return LifeRatio(xy, weekend, shown, *fitted(theirs, np.arange(len(people)), others, m_min))
+
+    def share(self, lives: NDArray[np.integer]) -> Floats:
+        """Return (n,) the share that each of these lives (n, days x L) is to have."""
+        r = lives.reshape(len(lives), len(self.weekend), -1)
+        traits = _traits(r, _dealt(self.shown, len(r)), self.weekend, self.xy)
+        ln = ln_ratio(traits, self.ends, self.weight)
+        share = np.exp(np.minimum(ln, np.quantile(ln, 1 - MOST)) - ln.max())
+        return np.asarray(share / share.sum())
+
+
+def _dealt(shown: Mask, n: int) -> Mask:
+    return np.asarray(np.resize(shown, (n, shown.shape[1])))
+
+
+def _traits(r: NDArray[np.integer], shown: Mask, weekend: Mask, xy: Floats) -> Floats:
+    out = np.empty((len(r), TRAITS))
+    traits_of_lives(np.ascontiguousarray(r, dtype=np.int32), shown, weekend, xy, out)
+    return out
