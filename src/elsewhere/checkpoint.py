@@ -436,11 +436,11 @@ def going_on(
     """
     if key is None:
 
-        def told(name: str, make: Callable[[], T], /) -> T:
+        def made(name: str, make: Callable[[], T], /) -> T:
             began(name)
             return make()
 
-        yield told
+        yield made
         return
     checkpoint = Checkpoint.opened(folder, key, force=force, spent=spent)
     checkpoint.began = began

@@ -263,6 +263,8 @@ function showThresholds() {
       mine.high = Math.max(5, extent(test.accepted[mine.value])[1], extent(test.rejected[mine.value])[1]);
       if (!aligned && it.run.fakes.some((fake) => fake.r.length > 1)) mine.asRun = "as many as half of the strangers share";
     }
+    if (rule.name === "similarity" && extent(test.accepted.sim)[1] > test.parameters.par_s) mine.asRun = "as similar as the strangers who are least so";
+    if (rule.name === "intersection" && !mine.asRun && extent(test.accepted[mine.value])[1] > test.parameters.par_i) mine.asRun = "as many as the strangers who share least";
     mine.off = test.not_run.includes(rule.name);
     mine.run = rule.name === "others" ? test.quantile : test.parameters[rule.parameter] ?? (rule.least ? rule.low : rule.high);
     return mine;

@@ -609,7 +609,7 @@ def _seen(evidence: Evidence | None, rows: Ints, L: int) -> Seen:
 
 
 def _observed(moved: Floats, first: Floats, r: Ints, hidden: NDArray[np.bool_], moves: Moves, pair: Ints) -> None:
-    """Start from what is seen on both sides of a step."""
+    """Add the moves of which both ends are seen to `moved`, and the first places to `first`."""
     row, t = np.nonzero(~hidden[:, :-1] & ~hidden[:, 1:])
     K = len(moves.places)
     keys = np.repeat(np.arange(K), np.diff(moves.start)) * K + moves.target

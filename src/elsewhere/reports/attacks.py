@@ -374,7 +374,11 @@ def _no_shared_place(audit: Plain | None, run: Mapping[str, Any]) -> Claim:
         why = "over several days a fake may share as many places with its seed as half of the strangers do at most."
         return Claim(sentence, False, f"A1 found none on the nearest days, but {why}")
     if enforced and run.get("preset") not in ("deniable", "private"):
-        return Claim(sentence, True, "A1 found none, and the test refuses every fake that shares one (`par_i` = 0).")
+        return Claim(
+            sentence,
+            True,
+            "A1 found none; the test refuses a fake that shares one, unless nearly every stranger does (`par_i` = 0).",
+        )
     return Claim(sentence, False, "A1 found none, but it is not known that the test enforces it (`par_i`).")
 
 

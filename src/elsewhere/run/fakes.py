@@ -1,8 +1,4 @@
-"""
-Fakes on the private side, with their seeds; and `publish`, the only door to the public side.
-
-Publishing drops seeds, order, likelihoods and entropy, gives every fake a random id, and keeps a budget per seed (E59).
-"""
+"""`Fakes`, what a preset has made, with the seed of each: for the owner alone; and the folder they are kept in."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -14,9 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elsewhere._version import __version__
-from elsewhere.errors import (
-    InvalidModel,
-)
+from elsewhere.errors import InvalidModel
 from elsewhere.files import arrays_file, check_folder, listed, read_arrays, read_index, read_listed, write_folder
 from elsewhere.privacy.certificate import Certificate
 from elsewhere.run.model import FittedModel

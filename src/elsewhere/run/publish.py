@@ -300,8 +300,6 @@ def _lines(frame: PublicMap) -> str:
 
 def on_output(pool: Pool, frame: PublicMap, also: Sequence[str], out_as: str | None = None) -> tuple[Pool, list[str]]:
     """Return the pool with words on what dates of fakes mean, and on fakes without a line among events; the words."""
-    import numpy as np
-
     notes = [note for note in pool.provenance["notes"] if note.startswith(("dates: ", "categories of places"))]
     # every form that is no table has times, but SGLT
     dated = bool({"time", "utc", "local", "date", "arrived"} & set(frame.columns)) or not (

@@ -236,9 +236,9 @@ def read_whole(
     Return the days without a gap of an input, and what became of it; refused where they are of too few people.
 
     `least` people are needed, by default those that the preset needs. Places that too few people share are joined,
-    unless they were asked for. What a folder has `told` of how its input was read is done again, see `Reading.as_made`.
-    The deniable preset finds its map in people who are no seeds; `coins` are 32 bytes that decide who is one, by
-    default of the operating system. With `missing` "gibbs" no day is left out for a gap: slots that are not known, and
+    unless they were asked for. How a folder says (`facts`) that its input was read is done again, see
+    `Reading.as_made`. The deniable preset finds its map in people who are no seeds; `coins` are 32 bytes that decide
+    who is one, by default of the operating system. With `missing` "gibbs" no day is left out for a gap: slots that are not known, and
     those of which the accuracy of a fix leaves several places, are drawn from the person's own chain, by `coins` too,
     and gaps up to an hour are filled before.
     """

@@ -316,7 +316,7 @@ def _published(
         files, links = files + public_files, links + more
         facts |= verdicts(judgement)
     if fakes.preset.name == "product":
-        facts["private"] = plans[-1].to_dict()
+        facts["private"] = next(each for each in plans if each.preset == "private").to_dict()
     return Result(fakes, pool, judgement, out, private, tuple(seal(pool, out, files)), tuple(links), facts)
 
 

@@ -13,8 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 from time import monotonic
 from typing import NamedTuple
 
+from elsewhere.run.attempts import MOST_PLACES
 from elsewhere.synthesis.walk.fit import MOST_ROWS
-from elsewhere.synthesis.walk.habits import FEW_PLACES
 
 LEARN, MAKE, JUDGE = "learning", "making fakes", "judging the fakes"
 ATTACK, WRITE = "attacking the fakes", "writing the reports"
@@ -37,9 +37,8 @@ SHORT, UNEQUAL = 0.5, 4.0
 KEPT = 0.05
 REST = 0.3  # of the time that a piece has taken: no less is said to come, since what is long may be longer
 NINE_OF_TEN = 1.645  # standard deviations on either side
-NEAR = (
-    1.5  # times as long, which the time left in one number may be off by; where more must be feared, both ends are told
-)
+# times as long, by which the time left in one number may be off; where more must be feared, both ends are told
+NEAR = 1.5
 
 
 def usual(days: int, slots: int, people: int, places: int, *, per_seed: int, report: bool) -> dict[str, float]:
@@ -56,7 +55,7 @@ def usual(days: int, slots: int, people: int, places: int, *, per_seed: int, rep
     """
     thousands, mapped, several = days * slots / 72_000, places / 1000, days > people
     taught = min(MOST_ROWS / 1000, thousands)  # the law of single days is fitted to so many; sums are over everybody
-    lives = several or places <= FEW_PLACES
+    lives = several or places <= MOST_PLACES
     seconds = {
         MODEL: 0.3 + 6 * min(20.0, mapped) ** 0.5 + 0.15 * thousands,
         WALK: 0.6 + 0.022 * thousands if several else 2.5 + (0.85 if lives else 0.5) * taught + 0.1 * thousands,

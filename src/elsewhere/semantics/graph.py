@@ -163,7 +163,7 @@ def roles(profiles: Profiles) -> Floats:
 
 
 DENSE_LIMIT = 10_000  # places with an edge; above, w alone would need more than 800 MB
-FEW_PLACES = 4_096  # with an edge, up to which w of few people is made for sums over it; it takes 134 MB
+MOST_IN_TABLE = 4_096  # with an edge, up to which w of few people is made for sums over it; it takes 134 MB
 FEW_USERS = 4_096  # all their similarities take 134 MB
 STACKED = 2_000_000  # sums that are looked at at once
 PAIRS = 200_000  # ordered pairs of users that are all looked at; of more, about as many are drawn
@@ -319,7 +319,7 @@ class LocationGraph:
         """
         kappa = int(label.max()) + 1
         few = self._profiles if self._edges is None else None  # people, whose similarities make w
-        if few is not None and len(label) <= FEW_PLACES:
+        if few is not None and len(label) <= MOST_IN_TABLE:
             order, size = np.argsort(label, kind="stable"), np.bincount(label, minlength=kappa)
             rows = np.add.reduceat(self.w_visited[np.ix_(order, order)], np.cumsum(size) - size, axis=0)
             return _symmetric(np.add.reduceat(rows, np.cumsum(size) - size, axis=1))

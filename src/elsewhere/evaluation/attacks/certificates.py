@@ -292,7 +292,7 @@ def as_gaussian(smaller: Ints, larger: Ints, *, delta: float, level: float) -> R
 def sum_audit(inputs: AttackInputs, mechanism: Mechanism) -> Finding:
     """Audit the noisy sums on releases of two neighbouring inputs (A9)."""
     runs, rng, claim = inputs.parameters["count_runs"], inputs.rng("A9"), mechanism.eps
-    without = found_without_noise(runs, delta=mechanism.delta, level=LEVEL)
+    without = found_without_noise(runs, delta=mechanism.delta)
     if without <= claim:
         raise CannotRun(f"more `count_runs` than {runs}: sums without noise would not be found out either")
     pair = SumNeighbours.of(mechanism, rng)

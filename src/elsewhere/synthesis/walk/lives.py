@@ -430,7 +430,11 @@ def _bustle(
 
 
 def _diaries(days: _Days, kind: Ints, K: int) -> tuple[Floats, Floats, Floats, Floats]:
-    """Start (K, 3), leave (K, 3, clock bins, DWELLS), rank (K, 3, RANKS), follows (K, 3, PARTS, 3)."""
+    """
+    Return the tables of a diary.
+
+    These are start (K, 3), leave (K, 3, clock bins, DWELLS), rank (K, 3, RANKS), follows (K, 3, PARTS, 3).
+    """
     B = int(days.clock.max()) + 1
     carried = days.carried()
     known = np.flatnonzero(days.next_day)

@@ -65,7 +65,7 @@ class Due(NamedTuple):
         """Return what is due of these walks: `visits` (R,), the share of people's time at each place, and `moves`."""
         spread, moved = np.empty(len(visits)), np.count_nonzero(walks[:, 1:] != walks[:, :-1], axis=1)
         spread_of_visits(walks, goal, spread)
-        spread += max(float(spread.sum()) / max(1, int(np.count_nonzero(spread))), 1e-9)
+        spread += max(float(spread.sum()) / max(1, int(np.count_nonzero(spread > 1e-12))), 1e-9)
         scatter = float(goal @ (moved - goal @ moved) ** 2)
         return Due(goal, visits * walks.shape[1], spread, moved, moves, max(scatter, 1e-9))
 
