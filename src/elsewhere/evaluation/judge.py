@@ -108,7 +108,9 @@ def meaning_kept(traces: Traces, fakes: Fakes) -> dict[str, Any] | None:
     rows, own = np.unique(fakes.seed[some], return_inverse=True)
     if len(rows) < FEWEST_SEEDS:
         return None
-    agreement = class_agreement(fakes.r[some], fakes.learnt.translate(traces).r[rows], own, fakes.learnt.classes.label)
+    # not `translate`, which leaves out rows without a shared place: `seed` counts rows of all traces
+    seeds = np.where(traces.r[rows] >= 0, fakes.learnt.place[traces.r[rows]], -1)
+    agreement = class_agreement(fakes.r[some], seeds, own, fakes.learnt.classes.label)
     return {
         "own": float(agreement.own.mean()),
         "others": float(agreement.others.mean()),

@@ -238,9 +238,9 @@ def read_whole(
     `least` people are needed, by default those that the preset needs. Places that too few people share are joined,
     unless they were asked for. How a folder says (`facts`) that its input was read is done again, see
     `Reading.as_made`. The deniable preset finds its map in people who are no seeds; `coins` are 32 bytes that decide
-    who is one, by default of the operating system. With `missing` "gibbs" no day is left out for a gap: slots that are not known, and
-    those of which the accuracy of a fix leaves several places, are drawn from the person's own chain, by `coins` too,
-    and gaps up to an hour are filled before.
+    who is one, by default of the operating system. With `missing` "gibbs" no day is left out for a gap: slots that are
+    not known, and those of which the accuracy of a fix leaves several places, are drawn from the person's own chain, by
+    `coins` too, and gaps up to an hour are filled before.
     """
     from elsewhere.checkpoint import generator
     from elsewhere.profiles.markov import fill_slots, uncertain_slots
