@@ -806,6 +806,43 @@ def test_a_trip_is_where_it_begins_and_where_it_ends(tmp_path, kind):
     assert ("place" in where) == ("end_place" in told.columns)
 
 
+LENGTHS = {"duration_s": 1, "tripduration": 1, "Trip Duration (min)": 60, "duration": 60}
+
+
+@pytest.mark.parametrize("name", LENGTHS)
+def test_trips_may_say_how_long_they_last(tmp_path, name):
+    head = "rider_id,start_time,{},start_lat,start_lon,end_lat,end_lon\n"
+    rows = [
+        (user, dt.datetime(2024, 3, 4, hour, 5), 17 + hour, 40.7 + hour % 3 / 100, 40.7 + (hour + 1) % 3 / 100)
+        for user in ("ann", "bob")
+        for hour in range(24)
+    ]
+    ends = "".join(f"{u},{t},{t + dt.timedelta(minutes=n)},{a},-74,{b},-74\n" for u, t, n, a, b in rows)
+    lasting = "".join(f"{u},{t},{60 * n // LENGTHS[name]},{a},-74,{b},-74\n" for u, t, n, a, b in rows)
+    expected, _ = read(put(tmp_path / "ends.csv", head.format("end_time") + ends))
+    got, told = read(put(tmp_path / "lasting.csv", head.format(name) + lasting))
+
+    assert np.array_equal(got.r, expected.r)
+    unit = "seconds" if LENGTHS[name] == 1 else "minutes"
+    assert any(note.startswith("a trip ends") and note.endswith(unit) for note in told.notes)
+    assert told.columns["end_time"] == "end_time"  # fakes are written as trips, with a time at both ends
+    bad = lasting.replace(f",{60 * 17 // LENGTHS[name]},", ",-5,").replace(f",{60 * 18 // LENGTHS[name]},", ",,")
+    _, told = read(put(tmp_path / "bad.csv", head.format(name) + bad), max_bad=0.5)
+    assert told.dropped == {"E_DATE": 4}
+
+
+def test_a_trip_needs_an_end_time(tmp_path):
+    text = "rider_id,start_time,start_lat,start_lon,end_lat,end_lon\nann,2024-03-04 10:00,46.519,6.6,46.52,6.7\n"
+    code, message = refused(put(tmp_path / "a.csv", text))
+    assert code == "E_COLUMN"
+    assert "a trip needs an end time" in message
+    assert "time=start_time,end_time=NAME,lat=start_lat,lon=start_lon,end_lat=end_lat,end_lon=end_lon" in message
+    given = {"lat": "start_lat", "lon": "start_lon", "end_lat": "end_lat", "end_lon": "end_lon"}
+    code, message = refused(tmp_path / "a.csv", columns=given)
+    assert code == "E_PARAM"
+    assert "a trip needs an end time: end_time=NAME" in message
+
+
 def test_significant_places_of_a_phone_are_visits(tmp_path):
     head = "Z_PK,Latitude,Longitude,Horizontal Uncertainty,Entry Date,Exit Date,Confidence\n"
     same = "lat,lng,arrived,left\n"

@@ -49,6 +49,7 @@ SECONDS = r"\d:\d\d:\d\d"
 MIDNIGHT = r"([T ])24:00(:00(?:\.0+)?)?"
 LEAP_SECOND = r"(\d\d:\d\d):60"
 ROLES = ("arrived", "time", "utc", "local", "date")  # of which the first that there is tells the time
+LATER = "seconds after the time"  # a column that no file has
 DAY_OF_ARRIVAL = "the day of arrival"  # a column that no file has
 EARLIEST, LATEST = np.datetime64("1900-01-01", "us"), np.datetime64("2200-01-01", "us")
 SAME_CLOCK = 0.99  # share of rows whose local time must be that of a zone for it to be theirs
@@ -619,6 +620,10 @@ def _written(plan: ClockPlan, table: Table) -> Clock:
     date = plan.roles.get("date") if role in ("time", "arrived") else None
     form = plan.forms[date or plan.roles[role]]
     clock = times(table, plan.roles[role], date_format=plan.date_format, date=date, form=form)
+    if LATER in table.columns:
+        seconds = np.asarray(table.columns[LATER])
+        later = np.where(seconds >= 0, np.nan_to_num(seconds) * 1e6, np.iinfo(np.int64).min)  # the least is NaT
+        clock = replace(clock, time=clock.time + later.astype(np.int64).astype("timedelta64[us]"))
     return replace(clock, aware=True, zone="UTC") if role == "utc" else clock
 
 

@@ -109,6 +109,11 @@ ONE_WORD = (
 )
 BESIDE = frozenset(["station", "stop", "trip", "tpep", "lpep", "point", "centroid", "community"])
 AT_ITS_END = {"time": "end_time", "lat": "end_lat", "lon": "end_lon", "place": "end_place"}
+# how long a trip lasts, where no column tells when it ends; what its last letters say, in seconds
+LASTS = re.compile(r"(?:trip|ride)?(?:duration|dauer|duree|duracion)(?:in)?([a-z]*)")
+UNITS = {"s": 1, "sec": 1, "secs": 1, "second": 1, "seconds": 1, "sekunden": 1, "ms": 0.001, "milliseconds": 0.001}
+UNITS |= {"min": 60, "mins": 60, "minute": 60, "minutes": 60, "minuten": 60, "h": 3600, "hours": 3600, "": 0}
+SHORT = 60  # a trip is longer than so many seconds: a lower median of lengths without a unit is one of minutes
 # places under names that mean other things too: where nothing else tells where somebody is
 PLACES_ALONE = (
     "accesspoint accesspointid accesspointname ap apid apname door doorid gate gateid room roomid reader readerid area "
@@ -198,6 +203,9 @@ def check_columns(columns: Any) -> dict[str, str | None]:
         raise InvalidParameter(f"`columns` knows the roles {', '.join(ROLES)}, got {', '.join(map(repr, unknown))}.")
     if any(name is not None and not isinstance(name, str) for name in requested.values()):
         raise InvalidParameter("`columns` must map roles to names of columns (text), or to None to leave one out.")
+    ends = [role for role in AT_ITS_END.values() if requested.get(role) is not None]
+    if ends and "end_time" not in ends:
+        raise InvalidParameter(f"`columns` has {ends[0]}, and a trip needs an end time: end_time=NAME.")
     return requested
 
 
@@ -460,6 +468,8 @@ def trip_roles(names: Sequence[str], roles: Mapping[str, str]) -> dict[str, str]
     """
     Return the roles of a table of trips, empty where it is none: both ends have a time, and a position or a place.
 
+    The time of the end may be how long the trip lasts (`seconds_each`).
+
     Examples
     --------
     >>> columns = "taxi", "pickup_datetime", "dropoff_datetime", "PULocationID", "DOLocationID"
@@ -468,6 +478,29 @@ def trip_roles(names: Sequence[str], roles: Mapping[str, str]) -> dict[str, str]
 'end_place': 'DOLocationID'}
 
     """
+    ends = _two_ends(names)
+    for end, role in zip(ends, ("arrived", "left"), strict=True):
+        if "time" not in end and role in roles:
+            end["time"] = roles[role]
+    lasting = [name for name in names if seconds_each(name) is not None]
+    if lasting and "time" in ends[0]:
+        ends[1].setdefault("time", lasting[0])
+    both = ends[0].keys() & ends[1].keys()
+    if "time" not in both or not ({"lat", "lon"} <= both or "place" in both):
+        return {}
+    others = {role: name for role, name in roles.items() if role in ("user", "accuracy")}
+    first, last = ({role: end[role] for role in AT_ITS_END if role in both} for end in ends)
+    return {**others, **first, **{AT_ITS_END[role]: name for role, name in last.items()}}
+
+
+def seconds_each(name: str) -> float | None:
+    """Return the unit of a column of lengths of trips, 0 where its name has none; None where it holds no lengths."""
+    lasts = LASTS.fullmatch(plain(name))
+    return None if lasts is None else UNITS.get(lasts[1])
+
+
+def _two_ends(names: Sequence[str]) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the columns that tell when and where a trip begins, and those that tell when and where it ends."""
     ends: tuple[dict[str, str], dict[str, str]] = ({}, {})
     for name in names:
         one = ONE_WORD[1].sub(r"\1_\2", ONE_WORD[0].sub(r"\1\2", name))
@@ -482,15 +515,7 @@ def trip_roles(names: Sequence[str], roles: Mapping[str, str]) -> dict[str, str]
         role = {"x": "lon", "y": "lat"}.get(stems[0], role)
         if role is not None:
             ends[sides[0]].setdefault(role, name)
-    for end, role in zip(ends, ("arrived", "left"), strict=True):
-        if "time" not in end and role in roles:
-            end["time"] = roles[role]
-    both = ends[0].keys() & ends[1].keys()
-    if "time" not in both or not ({"lat", "lon"} <= both or "place" in both):
-        return {}
-    others = {role: name for role, name in roles.items() if role in ("user", "accuracy")}
-    first, last = ({role: end[role] for role in AT_ITS_END if role in both} for end in ends)
-    return {**others, **first, **{AT_ITS_END[role]: name for role, name in last.items()}}
+    return ends
 
 
 def _is_diary(roles: Mapping[str, str], kinds: Mapping[str, str], requested: Mapping[str, str | None]) -> bool:
@@ -689,6 +714,15 @@ def what_is_missing(missing: Sequence[str], names: Sequence[str], meaning: Meani
             f"day, and without people nothing can be learnt; {_seen([labels.get(n, n) for n in names], {})}; if one is "
             "the id of a person, a vehicle or a card, give `columns` user=NAME."
         )
+    first, last = _two_ends(names)
+    if "lat" in missing and {"lat", "lon"} <= first.keys() & last.keys():
+        where = [f"{role}={labels.get(first[role], first[role])}" for role in ("lat", "lon")]
+        where += [f"{AT_ITS_END[role]}={labels.get(last[role], last[role])}" for role in ("lat", "lon")]
+        when = [f"time={labels.get(meaning.roles.get('time', ''), first.get('time', 'NAME'))}", "end_time=NAME"]
+        whose = ["user=NAME"] if "user" in missing else []
+        sight = _seen([labels.get(n, n) for n in names], {})
+        absent = f"each row has two ends, and a trip needs an end time, or how long it lasts; {sight}"
+        return f"{absent}; give `columns` {_quoted(','.join([*whose, *when, *where]))}."
     words = [likely(role) for role in missing]
     example, projected = _quoted(",".join(words)), ""
     if {"lat", "lon"} <= set(missing):

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from elsewhere.errors import ElsewhereError, InvalidTraces, counted
 from elsewhere.traces.clock import (
+    LATER,
     ClockPlan,
     OtherOffsets,
     Times,
@@ -26,7 +27,18 @@ from elsewhere.traces.clock import (
     wall_clock,
     zone_of_all,
 )
-from elsewhere.traces.columns import AT_ITS_END, CELL, FILE, WHOLE_DAYS, WIDE, Meaning, missing_roles, what_is_missing
+from elsewhere.traces.columns import (
+    AT_ITS_END,
+    CELL,
+    FILE,
+    SHORT,
+    WHOLE_DAYS,
+    WIDE,
+    Meaning,
+    missing_roles,
+    seconds_each,
+    what_is_missing,
+)
 from elsewhere.traces.fixes import SECONDS_PER_DAY, Fixes, Preparation, Slots, spoken_length
 from elsewhere.traces.maps import Map
 from elsewhere.traces.model import Floats, Ints, Locations, Mask, clock_minutes, clock_text, in_space
@@ -156,6 +168,8 @@ class Shape:
         for role, end in AT_ITS_END.items():
             if role not in columns:
                 columns.pop(end, None)  # a column of places that names none
+        if "end_time" in columns and seconds_each(columns["end_time"]) is not None:
+            columns["end_time"] = next(n for n in ("end_time", "ended_at", "time of the end") if n not in names)
         if columns.get("user") == FILE:
             columns["user"] = next(n for n in ("user", "user of the file") if n not in names)
         if extra and tabular:
@@ -336,11 +350,12 @@ def fixes_of(shape: Shape, parts: Parts, own_map: Map | None, *, accuracy: bool 
     kept.
     """
     shape.require_all()
+    notes: list[str] = []
     if "end_time" in shape.roles:
-        parts = _both_ends(parts, shape.roles)
+        each, notes = _lasting(shape)
+        parts = _both_ends(parts, shape.roles, each)
     position = positions(shape, shape.table)
     refuse_positions(shape, position)
-    notes: list[str] = []
     named = "place" in shape.roles
     if named and own_map is None and "place" not in shape.chosen:
         place, place_names = labels(shape.table, shape.roles["place"])
@@ -502,13 +517,34 @@ def with_cells(parts: Parts, roles: Mapping[str, str]) -> tuple[Parts, dict[str,
     return cells, {**roles, "place": IN_CELL}
 
 
-def _both_ends(trips: Parts, roles: Mapping[str, str]) -> Parts:
-    """Return the tables of trips, each twice: as it is, and with time and place of the end for those of the start."""
-    ends = {roles[role]: roles[end] for role, end in AT_ITS_END.items() if end in roles}
+def _lasting(shape: Shape) -> tuple[float, list[str]]:
+    """Return the seconds of one unit of the lengths of trips, and a note; 0 where their ends have a time."""
+    name = shape.roles["end_time"]
+    each = seconds_each(name)
+    if each is None:
+        return 0.0, []
+    usual = np.nan_to_num(np.nanmedian(np.append(numbers(shape.table, name), np.nan)))
+    each = each or (60.0 if usual < SHORT else 1.0)
+    unit = {0.001: "milliseconds", 1: "seconds", 60: "minutes"}.get(each, "hours")
+    note = f"a trip ends as long after its start as column {shape.table.shown(name)!r} says, read as {unit}"
+    return each, [note]
+
+
+def _both_ends(trips: Parts, roles: Mapping[str, str], each: float) -> Parts:
+    """
+    Return the tables of trips, each twice: as it is, and with time and place of the end for those of the start.
+
+    Where the column of the end holds lengths in units of `each` seconds, the second has a column LATER for its time.
+    """
+    ends = {
+        roles[role]: roles[end] for role, end in AT_ITS_END.items() if end in roles and (role != "time" or not each)
+    }
 
     def tables() -> Iterator[Table]:
         for table in trips:
             last = {name: table.columns[end] for name, end in ends.items()}
+            if each:
+                last[LATER] = numbers(table, roles["end_time"]) * each
             yield from (table, replace(table, columns={**table.columns, **last}, unequal=0, fixed={}))
 
     return replace(trips, tables=tables)
