@@ -4,7 +4,7 @@ The paper's PrivacyTest (fig:alg, sec:privacy-test): three rules, two more on re
 A fake f of seed s is rejected by
 
 - "similarity"    if sim_G(f, s) > par_s; with several periods the larger of the two directions (E12, E13, E51);
-                  where nearly all strangers exceed it, no more than the least similar twentieth of them;
+                  for people with all their days, where nearly all strangers exceed it: than the twentieth least so;
 - "intersection"  if the two have more than par_i places in common (E41, E50);
 - "differential"  unless |sim_S(s, f) - sim_S(s', f)| < par_d for traces s' of k-1 distinct alternate users, who are
                   nobody's seed (E52, E53);
@@ -183,9 +183,11 @@ class Verdicts(Sequence[Verdict]):
 
 STRANGERS_BELOW = 0.95  # the quantile of E15
 EXACT = 2**53  # whole numbers below it are exact in float64
-HALF = 0.5  # of the strangers share no more places with a seed than a fake of it may, over days;
-FEW = 0.05  # on one day: fakes come so near only where nearly every stranger crosses the seed's way, as taxis do;
-# and of the strangers are no more similar to a seed than a fake of it may be, where nearly all exceed `par_s`
+# shares of the strangers. Over days a fake may share as many places with its seed as half of them share at most;
+HALF = 0.5
+# on one day as many as the twentieth who share least, so only where nearly every stranger crosses the seed's way, as
+# taxis do; and it may be as similar to its seed as the twentieth who are least similar, if that is more than `par_s`
+FEW = 0.05
 MOST_ALIKE = 0.9  # above it people do nearly the same all day, and a fake of one would be a copy of all (B38)
 STRANGERS_ASKED = 500  # for that, at most
 DENSE = 1_000_000  # place numbers above it are renumbered before counting
@@ -234,8 +236,9 @@ class PrivacyTest:
 
         With `people`, those of `seeds`, a seed, an alternate and a fake is a person with all their days, and two people
         who live in one town for weeks share some places: a fake may share as many with its seed as half of the
-        alternates do at most, if that is more than `par_i`, and be as similar to it as the twentieth of the alternates
-        who are least so, if that is more than `par_s`, as where a dozen doors are the whole map.
+        alternates do at most, on a single day as the twentieth who share least, if that is more than `par_i`. It may be
+        as similar to its seed as the twentieth of the alternates who are least so, if that is more than `par_s`, as
+        where a dozen doors are the whole map. Without `people` both limits stay as given.
 
         `alternates="all"` takes the other users of `seeds` themselves, as the paper's experiments do, with a warning
         (E53). `count_all` counts every alternate; by default counting stops at the k-1st.
