@@ -251,11 +251,12 @@ def test_a_column_that_is_really_called_so_goes_first(tmp_path):
 
 
 def test_all_that_is_missing_is_said_at_once(tmp_path):
-    code, message = refused(put(tmp_path / "a.csv", "a,b,c,d\n" + lines(ISO)))
+    people = "".join(lines(ISO, user=user) for user in ("ann", "bob", "eve"))
+    code, message = refused(put(tmp_path / "a.csv", "a,b,c,d\n" + people))
     assert code == "E_COLUMN"
     assert "no column for user, time, lat, lon; columns seen: 'a', 'b', 'c', 'd'" in message
     assert "give `columns` user=a,time=b,lat=c,lon=d" in message
-    _, message = refused(put(tmp_path / "a.csv", "a,b,lat,lng\n" + lines(ISO)))
+    _, message = refused(put(tmp_path / "a.csv", "a,b,lat,lng\n" + people))
     assert "no column for user, time; columns seen: 'a', 'b', 'lat', 'lng'; give `columns` user=a,time=b" in message
     _, message = refused(put(tmp_path / "a.csv", "uid,time,lat,lng\n" + lines("{user},{t:%H:%M},{lat},{lon}\n")))
     assert "`columns` date=NAME" in message
@@ -676,7 +677,7 @@ def test_a_diary_of_activities_needs_no_place(tmp_path):
     numbers = body.replace("home", "home,46.5191").replace("work", "work,46.5300")
     code, message = refused(put(tmp_path / "odd.csv", "person,date,start_time,end_time,activity,north\n" + numbers))
     assert code == "E_COLUMN"
-    assert "place=activity" in message
+    assert "place=NAME" in message  # two values may be anything
 
 
 def test_a_departure_by_the_clock_is_on_the_day_of_its_arrival_or_the_next(tmp_path):
@@ -696,6 +697,36 @@ def test_no_column_is_proposed_where_several_could_be_meant(tmp_path):
     body = "".join(f"u{i % 3},{46.5 + i / 1000:.4f},{6.6 + i / 1000:.4f},2024-03-04 {i:02d}:00\n" for i in range(24))
     _, message = refused(put(tmp_path / "one.csv", "wer,hoch,breit,als\n" + body))
     assert "give `columns` user=wer,time=als,lat=hoch,lon=breit (or lat=breit,lon=hoch)" in message
+
+
+def test_a_column_that_is_merely_left_over_is_not_proposed(tmp_path):
+    head = "holder,when,line,kind of,type\n"
+    body = "".join(f"{i % 9},2024-03-04 {i:02d}:00,L{i % 5},{'a' if i % 2 else 'b'},k{i % 2}\n" for i in range(24))
+    _, message = refused(put(tmp_path / "a.csv", head + body))
+    assert "give `columns` user=NAME,lat=NAME,lon=NAME" in message  # a holder or a line
+    assert "place=NAME" in message  # a type of two values
+    _, message = refused(put(tmp_path / "b.csv", "row,time,lat,lon\n" + lines("{t:%H}x{t:%M}y,{t},{lat},{lon}\n")))
+    assert "user=NAME, or user=file if each file is one person" in message  # every row has a value of its own
+    table = {"when": ["2024-03-04 10:00"] * 9, "lat": [46.519] * 9, "lon": [6.6] * 9}
+    _, message = refused(table)
+    assert "user=NAME" in message
+    assert "file" not in message
+
+
+def test_taps_of_cards_at_the_stops_of_a_timetable(tmp_path):
+    stops = "".join(f"S{k},Stop {k},{45.7 + k / 100:.2f},4.8{k}\n" for k in range(6))
+    put(tmp_path / "all" / "stops.txt", "stop_id,stop_name,stop_lat,stop_lon\n" + stops)
+    taps = "".join(
+        f"{c},2024-03-04 {h:02d}:10,L1,S{(c + h) % 6},{'IN' if h % 2 else 'OUT'}\n" for c in (7, 8) for h in range(24)
+    )
+    put(tmp_path / "all" / "taps.csv", "CARD_NO,when,LINE,STOP_CODE,TYPE\n" + taps)
+    traces, told = read(tmp_path / "all")
+    assert traces.labels == ("7", "8")
+    assert traces.R == 6
+    assert traces.locations.lat is not None
+    assert told.columns["place"] == "STOP_CODE"
+    for name in ("handle", "hash_id", "Num\u00e9ro"):
+        assert roles_of((name, "when", "lat", "lon"), None)["user"] == name
 
 
 def test_a_proposed_column_with_blanks_can_be_typed(tmp_path):
@@ -837,6 +868,8 @@ def test_a_trip_needs_an_end_time(tmp_path):
     assert code == "E_COLUMN"
     assert "a trip needs an end time" in message
     assert "time=start_time,end_time=NAME,lat=start_lat,lon=start_lon,end_lat=end_lat,end_lon=end_lon" in message
+    code, _ = refused(put(tmp_path / "gtfs.csv", text.replace("end_", "stop_")))
+    assert code == "E_COLUMN"  # the place of the end is not that of the start
     given = {"lat": "start_lat", "lon": "start_lon", "end_lat": "end_lat", "end_lon": "end_lon"}
     code, message = refused(tmp_path / "a.csv", columns=given)
     assert code == "E_PARAM"

@@ -22,15 +22,15 @@ SYNONYMS = {
     "user": "uid userid user userindex personid person individualid individual agentid agent deviceid device "
     "participantid participant subjectid subject respondentid respondent memberid member customerid customer clientid "
     "client subscriberid subscriber msisdn imsi imei callerid caller callingnumber calling phoneid phonenumber phone "
-    "mobileid accountid account cardid card cardnumber badgeid badge badgenumber employeeid employee studentid student "
-    "passengerid passenger riderid rider clientmac macaddress mac moid "
+    "mobileid accountid account cardid card cardnumber cardno badgeid badge badgenumber employeeid employee "
+    "studentid student passengerid passenger riderid rider clientmac macaddress mac moid "
     "taxiid taxi cabid cab vehicleid vehicle driverid driver carid car busid "
     "bikeid mmsi medallion individuallocalidentifier taglocalidentifier animalid objectid trajid advertiserid "
     "deviceaid maid caid cuebiqid adid aaid idfa "
     "nutzer nutzerid benutzer benutzerid teilnehmer teilnehmerid personnr personennr personenid proband probandid "
     "gerat geraet geratid geraetid gerateid geraeteid geratenummer geraetenummer geratenr geraetenr kennung "
     "fahrzeug fahrzeugid fahrer fahrerid kunde kundenid kundennummer "
-    "usuario idusuario usuarioid participante utilisateur idutilisateur identifiant id",
+    "usuario idusuario usuarioid participante utilisateur idutilisateur identifiant handle hashid numero id",
     "time": "datetime timestamp time trackedat t ts when dateandtime datetimestamp timestamps timestampms timestampsec "
     "unixtimestamp unixtime unix epochtime epochseconds epochms epoch posixtime posix gpstime gpsdatetime fixtime "
     "recordedat recordtime createdat eventtime eventdatetime checkintime checkinat calltime calldatetime samplingtime "
@@ -43,11 +43,11 @@ SYNONYMS = {
     "trace": "day piece traceno trace traceid trajectory",
     "lat": "lat latitude latitudedeg latdeg latitudedegrees latdd gpslat gpslatitude locationlat "
     "venuelat venuelatitude placelat decimallatitude "
-    "latwgs84 latitudewgs84 wgs84lat breitengrad breite latitud latitudine",
+    "stoplat latwgs84 latitudewgs84 wgs84lat breitengrad breite latitud latitudine",
     "lon": "lng lon long longitude longitudedeg londeg lngdeg longdeg longitudedegrees londd gpslon gpslng gpslong "
     "gpslongitude locationlong locationlon "
     "venuelng venuelon venuelong venuelongitude placelng placelon "
-    "decimallongitude lonwgs84 longitudewgs84 wgs84lon "
+    "stoplon decimallongitude lonwgs84 longitudewgs84 wgs84lon "
     "langengrad laengengrad lange laenge longitud longitudine",
     "geometry": "geometry geom thegeom wkt point latlng latlon latlong latitudelongitude coordinates coordinate coords "
     "gpscoordinates position lonlat lnglat longlat polyline",
@@ -57,7 +57,8 @@ SYNONYMS = {
     "left": "left leftat leavingdatetime leavingtime departed departedat departure departuretime departuredatetime "
     "finishedat endedat endtime enddatetime endtimestamp stoptime exitdate exittime exitdatetime",
     "place": "loc location locationid place placeid cell cellid poi poiid poiindex venue venueid antennaid antenna "
-    "btsid bts towerid tower celltower siteid site zoneid zone stationid station geohash h3 ort standort lugar lieu",
+    "btsid bts towerid tower celltower siteid site zoneid zone stationid station stopid stopcode geohash h3 "
+    "ort standort lugar lieu",
     "category": "category venuecategory venuecategoryname categoryname poicategory placecategory poitype placetype "
     "type purpose activity amenity aktivitat aktivitaet actividad activite",
 }
@@ -127,6 +128,7 @@ CELL = ("x", "y")  # whole numbers that count the cells of a grid, where a table
 ROLES = (*SYNONYMS, *CELL, *AT_ITS_END.values())
 KNOWN = {word for words in SYNONYMS.values() for word in words.split()}
 MOSTLY = 0.95  # share of the values of a column that tell what it holds
+A_FEW = 3  # values that a column of people has at least; fewer are a kind, such as in and out
 MOST_SHOWN = 40
 WIDE = "slot "  # and a number: the role of a column that is one slot of a day
 MOST_SLOTS = 1440  # of a day
@@ -154,6 +156,7 @@ class Meaning(NamedTuple):
     """
     What columns mean: role -> name, what was assumed to find that out, and the kind of values of each column.
 
+    `varied` counts the different values of columns whose values recur, as people and places do, and are a few or more.
     `sglt` says that these are the three columns of SGLT, counted from 1. `shown` is how messages call the columns: by
     number where a name could be somebody's data.
     """
@@ -163,6 +166,7 @@ class Meaning(NamedTuple):
     kinds: Mapping[str, str] = {}
     sglt: bool = False
     shown: tuple[str, ...] = ()
+    varied: Mapping[str, int] = {}
 
 
 # names of columns, whether they stand in the file, and some rows -> what the columns mean
@@ -288,6 +292,19 @@ def meaning_of(
     records: Sequence[Sequence[str]],
     columns: Mapping[str, str | None] | None,
 ) -> Meaning:
+    """Return what columns of traces mean, and which of them could be people or places, see `_told`."""
+    values = {name: [r[i] for r in records if r[i]] for i, name in enumerate(names)}
+    counts = {name: len({*column}) for name, column in values.items()}
+    varied = {name: n for name, n in counts.items() if A_FEW <= n < len(values[name]) / 2}
+    return _told(names, headed, records, columns)._replace(varied=varied)
+
+
+def _told(
+    names: Sequence[str],
+    headed: bool,
+    records: Sequence[Sequence[str]],
+    columns: Mapping[str, str | None] | None,
+) -> Meaning:
     """
     Return what columns of traces mean: by the caller's `columns`, by their names, and without names by what they hold.
 
@@ -305,6 +322,10 @@ def meaning_of(
         if trip:
             note = "each row is a trip: it was read as where and when it begins, and where and when it ends"
             return Meaning(trip, (note,), kinds, shown=labels)
+        first, last = _two_ends(names)
+        if {"lat", "lon"} <= first.keys() & last.keys():  # one end alone is no trip: nobody was there at that time
+            ends = {first["lat"], first["lon"], last["lat"], last["lon"]} - {*requested.values()}
+            roles = {role: name for role, name in roles.items() if name not in ends}
         if slots := wide_slots(names, roles):
             note = f"each row is a day: {len(slots)} columns were read as its slots"
             own_roles = {role: name for role, name in roles.items() if role in ("user", "date", "trace")}
@@ -679,7 +700,7 @@ def missing_roles(roles: Mapping[str, str]) -> list[str]:
     return missing if {*PLACE_ROLES} & roles.keys() else [*missing, "lat", "lon"]
 
 
-def what_is_missing(missing: Sequence[str], names: Sequence[str], meaning: Meaning, headed: bool) -> str:
+def what_is_missing(missing: Sequence[str], names: Sequence[str], meaning: Meaning, headed: bool, files: bool) -> str:
     """Return one sentence: which roles have no column, all columns that there are, and what to type."""
     free = [name for name in names if name not in meaning.roles.values()]
     # one column of numbers alone is hardly half a position
@@ -693,6 +714,8 @@ def what_is_missing(missing: Sequence[str], names: Sequence[str], meaning: Meani
         column = None
         for kind in kinds:
             alike = [n for n in free if meaning.kinds.get(n) == kind]
+            if role == "user":  # what is merely left over may be anything
+                alike = [n for n in free if meaning.kinds.get(n) in kinds and n in meaning.varied]
             if alike:
                 # one of many would be a guess; of coordinates the first two are said in both orders
                 column = alike[0] if len(alike) == 1 or role in ("lat", "lon") else None
@@ -732,13 +755,14 @@ def what_is_missing(missing: Sequence[str], names: Sequence[str], meaning: Meani
         if len(metres) > 1:
             which = ", ".join(repr(labels.get(n, n)) for n in metres)
             projected = f"{which} are no degrees; metres of a map? Convert them to latitude and longitude (EPSG:4326); "
-    also = ", or user=file if each file is one person" if "user" in missing else ""
+    also = ", or user=file if each file is one person" if "user" in missing and files else ""
     spoken = [n for n in free if meaning.kinds.get(n) == "words"]
     if "time" in missing and len(spoken) == 1 and headed:
         part = labels.get(spoken[0], spoken[0])
         also += f"; if {part!r} is a part of the day, number its parts from 0 and give it as slot"
     if "lat" in missing:
-        also += f", or place={labels.get(meaning.roles['category'], 'NAME') if 'category' in meaning.roles else 'NAME'}"
+        kind = meaning.roles.get("category", "")
+        also += f", or place={labels.get(kind, kind) if meaning.varied.get(kind, 0) > A_FEW else 'NAME'}"
     no_names = "" if headed else "the first line holds data, no names; "
     sight = _seen([labels.get(n, n) for n in names], {} if headed else meaning.kinds)
     absent = f"{no_names}no column for {', '.join(missing)}; {sight}; {_decoded(names)}{projected}"

@@ -144,7 +144,8 @@ class Shape:
         absent = missing_roles(self.roles)
         if absent:
             meaning = self.table.meaning or Meaning(self.roles)
-            message = what_is_missing(absent, self.table.names, meaning._replace(roles=self.roles), self.table.headed)
+            meaning, files = meaning._replace(roles=self.roles), self.table.format != "frame"
+            message = what_is_missing(absent, self.table.names, meaning, self.table.headed, files)
             raise self.table.refuse(message, "E_COLUMN")
 
     def odd_times(self, wall: Times) -> Mask:
