@@ -161,6 +161,7 @@ def test_a_given_gap_is_used_as_it_is(fixes, gaps, hours):
         # what the ladder counts is what comes out
         whole = np.all(traces.r >= 0, axis=1)
         assert told.users_usable == len(set(traces.users[whole].tolist()))
+        assert told.days_usable == whole.sum()
         if f"{hours}h" in told.people_by_gap:
             assert told.people_by_gap[f"{hours}h"] == told.users_usable
 

@@ -57,6 +57,7 @@ def expected(tmp_path):
 HEAD = "uid,datetime,lat,lng\n"
 ISO = "{user},{t:%Y-%m-%d %H:%M:%S},{lat},{lon}\n"
 CLOCKS = "{user},{t:%d.%m.%Y},{t:%H:%M:%S},{lat},{lon}\n"
+EXCEL = dt.datetime(1899, 12, 30, tzinfo=POINTS[0][0].tzinfo)  # day 0 of spreadsheets
 SAME = {
     "German names, dates and commas": "Nutzer;Datum;Uhrzeit;Breite;L\u00e4nge\n"
     + lines(CLOCKS).replace(",", ";").replace("6.", "6,"),
@@ -66,6 +67,15 @@ SAME = {
     "a day known by what it holds": "uid,Tag,time,lat,lng\n" + lines(CLOCKS),
     "a clock known by what it holds": "uid,date,gestartet,lat,lng\n" + lines(CLOCKS),
     "a date and the clock of the start": "user,date,start_time,lat,lon\n" + lines(CLOCKS),
+    "clock times of six digits": "card_no,TAP_DATE,TAP_TIME,lat,lon\n"
+    + lines("{user},{t:%Y%m%d},{t:%H%M%S},{lat},{lon}\n"),
+    "clock times of four digits": "uid,date,time,lat,lon\n" + lines("{user},{t:%Y-%m-%d},{t:%H%M},{lat},{lon}\n"),
+    "days of a spreadsheet": "uid,time,lat,lon\n"
+    + "".join(f"ann,{(t - EXCEL) / dt.timedelta(days=1):.5f},{lat},{lon}\n" for t, lat, lon in POINTS),
+    "days of a spreadsheet with commas": "uid;time;lat;lon\n"
+    + "".join(f"ann;{(t - EXCEL) / dt.timedelta(days=1):.5f};{lat};{lon}\n" for t, lat, lon in POINTS).replace(
+        ".", ","
+    ),
     "milliseconds of an advertiser": "advertiser_id,ts_ms,lat,lon\n" + lines("{user},{unix}000,{lat},{lon}\n"),
     "byte order mark and semicolons": "\ufeff" + (HEAD + lines(ISO)).replace(",", ";"),
     "quoted numbers": HEAD + lines('"{user}","{t:%Y-%m-%d %H:%M:%S}","{lat}","{lon}"\n'),
@@ -1205,3 +1215,22 @@ def test_all_parameters_out_of_range_are_said_at_once():
     with pytest.raises(ew.ElsewhereError) as caught:
         ew.synthesize("nothing.csv", "nowhere", par_s=2, m_min=-1, k=0)
     assert all(f"`{name}` must be" in str(caught.value) for name in ("par_s", "m_min", "k"))
+
+
+def test_days_with_gaps_are_counted_before_anything_is_made(run, tmp_path):
+    rows = [
+        f"u{u},2024-03-0{day} {hour:02d}:30,46.5{u},6.6\n"
+        for u in range(3)
+        for day in (4, 5)
+        for hour in range(24)
+        if (u, day) != (1, 5) or not 9 < hour < 15
+    ]
+    path = put(tmp_path / "a.csv", "uid,time,lat,lon\n" + "".join(rows))
+    said = "5 of 6 days can be used: the others have gaps and will be left out"
+    _, prepared, _ = run("prepare", path, "-o", tmp_path / "out", "--max-gap", "1h")
+    _, planned, _ = run("plan", path, "--max-gap", "1h")
+    page = (tmp_path / "out" / "prepare.html").read_text()
+
+    assert said in " ".join(prepared.split())
+    assert said in " ".join(planned.split())
+    assert "<strong>5</strong><br/><span>days that can be used" in page

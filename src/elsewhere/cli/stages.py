@@ -45,6 +45,7 @@ from elsewhere.run.finish import (
     private_folder,
     repairs,
     summary,
+    usable_days,
     warn_of_strangers,
 )
 from elsewhere.run.presets import AS_IT_COMES, PRESETS, Reading
@@ -102,7 +103,7 @@ def _tables(read: dict[str, Any]) -> list[Any]:
         f"{read[name] / slots:.1%} {word}"
         for name, word in (("slots_observed", "observed"), ("slots_held", "filled"), ("slots_missing", "missing"))
     )
-    usable = f"usable: {read['users_usable']:,} people have a day that is known from end to end"
+    usable = f"usable: {read['users_usable']:,} people have a day that is known from end to end; {usable_days(read)}"
     places = f"places: {read['places']:,}"
     if read["places"] < read["places_found"]:
         places += f", joined from the {read['places_found']:,} that were found"

@@ -32,7 +32,7 @@ from elsewhere.cli.options import (
 )
 from elsewhere.cli.output import bars, closing, say, stage, tables
 from elsewhere.errors import counted
-from elsewhere.run.finish import counts, opening
+from elsewhere.run.finish import counts, opening, usable_days
 from elsewhere.run.presets import AS_IT_COMES, PRESETS, PROVEN, PUBLIC_GAP, Reading
 
 
@@ -205,4 +205,4 @@ def plan(
         lines.append(f"to make them: {words} --preset {'|'.join(enough)}")
     if plans[-1].enough and not (reading.grid or reading.locations or reading.regions):
         lines.append("private takes no map found in these people: add --grid S,W,N,E,N, --locations or --regions")
-    say(record, [*opening(figures), there, table, *lines], as_json=as_json)
+    say(record, [*opening(figures), there, usable_days(figures), table, *lines], as_json=as_json)

@@ -168,6 +168,7 @@ def _tiles(p: Preparation) -> list[tuple[str, str]]:
         (number(p.users), f"users, {p.users_dropped:,} dropped"),
         (number(p.users_usable), "users with a usable day, one known from end to end"),
         (number(p.days), f"days, {p.days_dropped:,} dropped"),
+        (number(p.days_usable), "days that can be used: the others have gaps and will be left out"),
         (percent(p.slots_observed / _slots(p)), "of slots observed"),
         (percent(p.slots_held / _slots(p)), "of slots filled"),
         (percent(p.slots_missing / _slots(p)), "of slots missing"),

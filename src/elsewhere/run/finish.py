@@ -7,7 +7,7 @@ owner may see (links, real days on a map, the results in full) goes into another
 
 import json
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,6 +34,13 @@ def opening(read: dict[str, Any]) -> list[str]:
     content += f"; {read['users_usable']:,} of {read['users'] + read['users_dropped']:,} people have a usable day"
     losses = (sum(read["dropped"].values()), "row"), (read["days_dropped"], "day"), (read["users_dropped"], "user")
     return [f"{content}; dropped {', '.join(counted(*each) for each in losses)}", *repairs(read), *read["notes"]]
+
+
+def usable_days(read: Mapping[str, Any]) -> str:
+    """Say how many days are known from end to end: no other can be used."""
+    days, usable = read["days"] + read["days_dropped"], read["days_usable"]
+    left_out = ": the others have gaps and will be left out" if usable < days else ""
+    return f"{usable:,} of {days:,} days can be used{left_out}"
 
 
 def repairs(read: dict[str, Any]) -> list[str]:

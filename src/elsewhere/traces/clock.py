@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elsewhere.errors import InvalidParameter
-from elsewhere.traces.columns import NUMBER
+from elsewhere.traces.columns import COMPACT, NUMBER
 from elsewhere.traces.model import Floats, Mask, offset_seconds, zone_of, zones_at
 from elsewhere.traces.sources import Table, is_text, numbers
 
@@ -54,6 +54,7 @@ DAY_OF_ARRIVAL = "the day of arrival"  # a column that no file has
 EARLIEST, LATEST = np.datetime64("1900-01-01", "us"), np.datetime64("2200-01-01", "us")
 SAME_CLOCK = 0.99  # share of rows whose local time must be that of a zone for it to be theirs
 A_FEW_DAYS = 3  # that follow each other, where each could be a month
+EXCEL, EXCEL_DAYS = np.datetime64("1899-12-30", "us"), (40_000, 60_000)  # day 0 of spreadsheets; from 2009 to 2064
 EPOCH_UNITS = (("s", 1e11), ("ms", 1e14), ("us", 1e17), ("ns", 1e20))
 
 
@@ -122,7 +123,7 @@ def times(
         return Clock(np.asarray(values, dtype="datetime64[us]"), zone is not None, zone and _canonical(zone))
     elif pa.types.is_integer(kind) or pa.types.is_floating(kind):
         form = form or form_of([table], name)
-        if form.kind == "epoch":
+        if form.kind in ("epoch", "excel"):
             return _epoch(table, name, form)
         text = column.cast(pa.int64(), safe=False).cast(pa.string())
     elif not is_text(kind):
@@ -132,7 +133,7 @@ def times(
     if date_format is not None:
         return _formatted(text, date_format)
     form = form or form_of([table], name)
-    if form.kind == "epoch":
+    if form.kind in ("epoch", "excel"):
         return _epoch(table, name, form)
     if form.kind in FORMS:
         text = _iso(text, form)
@@ -191,16 +192,16 @@ def form_of(tables: Iterable[Table], name: str, date_format: str | None = None) 
         if not is_text(column.type):
             if not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
                 raise table.refuse(f"column {table.shown(name)!r} holds no times.", "E_DATE")
-            unit = _unit(table, name, numbers(table, name))
-            return Form("digits") if unit is None else Form("epoch", unit=unit)
+            return _numbered(table, name)
         text = pc.utf8_trim_whitespace(column)
+        if table.comma:
+            text = pc.replace_substring_regex(text, r"^(\d+),(\d+)$", r"\1.\2")
         counts = {kind: pc.sum(pc.match_substring_regex(text, form)).as_py() or 0 for kind, form in _KINDS.items()}
         kind = max(counts, key=lambda k: counts[k])
         if counts[kind] == 0:
             continue
         if kind == "epoch":
-            unit = _unit(table, name, numbers(table, name))
-            return Form("digits") if unit is None else Form("epoch", unit=unit)
+            return _numbered(table, name)
         if kind != "year last":
             return Form(kind)
         parts = pc.extract_regex(text, YEAR_LAST)
@@ -317,6 +318,8 @@ def _day_and_time(table: Table, date: str, name: str, date_format: str | None, f
     if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
         column = column.cast(pa.float64(), safe=False).cast(pa.string())
     text = pc.utf8_trim_whitespace(column.cast(pa.string()))
+    text = pc.replace_substring_regex(text, r"^(\d\d)(\d\d)$", r"\1:\2")
+    text = pc.replace_substring_regex(text, r"^(\d\d)(\d\d)(\d\d)$", r"\1:\2:\3")
     # hours alone
     text = pc.replace_substring_regex(text, r"^(\d{1,2})(\.0)?$", r"\1:00")
     parts = pc.extract_regex(text, OF_DAY)
@@ -368,9 +371,20 @@ def _formatted(text: Any, date_format: str) -> Clock:
     return Clock(np.asarray(each.dt.tz_localize(None) if aware else each, dtype="datetime64[us]"), aware)
 
 
+def _numbered(table: Table, name: str) -> Form:
+    """Tell how numbers are times: as dates of digits alone, as days of a spreadsheet, or as times since 1970."""
+    values = numbers(table, name)
+    finite = values[np.isfinite(values)]
+    low, high = EXCEL_DAYS
+    if len(finite) and np.mean((finite >= low) & (finite <= high)) > SAME_CLOCK and np.any(finite != np.floor(finite)):
+        return Form("excel", assumed="as days since 1899-12-30, as spreadsheets count them")
+    unit = _unit(table, name, finite)
+    return Form("digits") if unit is None else Form("epoch", unit=unit)
+
+
 def _unit(table: Table, name: str, values: Floats) -> int | None:
     """Return the unit of an epoch; None if these are dates of digits alone, such as 20130415."""
-    size = np.abs(values[np.isfinite(values)])
+    size = np.abs(values)
     digits = np.char.mod("%d", size[:1000])
     if len(size) and np.mean([re.match(DIGITS, text) is not None for text in digits]) > 0.5:
         return None
@@ -389,6 +403,10 @@ def _unit(table: Table, name: str, values: Floats) -> int | None:
 def _epoch(table: Table, name: str, form: Form) -> Clock:
     values = numbers(table, name)
     finite = np.isfinite(values)
+    if form.kind == "excel":  # to the second: five decimals of a day are no less
+        seconds = np.round(np.where(finite & (np.abs(values) < EXCEL_DAYS[1]), values, np.nan) * 86400)
+        days = np.where(np.isnan(seconds), np.iinfo(np.int64).min, np.nan_to_num(seconds) * 1e6)  # the least is NaT
+        return Clock(EXCEL + days.astype(np.int64).astype("timedelta64[us]"), aware=False)
     units = np.searchsorted([limit for _, limit in EPOCH_UNITS], np.abs(values[finite]))
     if np.any((units != form.unit) & (np.abs(values[finite]) >= 1e8)):
         raise table.refuse(f"column {table.shown(name)!r} mixes seconds, milliseconds or other units.", "E_DATE")
@@ -645,7 +663,10 @@ def holds_time_of_day(table: Table, name: str) -> bool:
     if not is_text(column.type):
         small = pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
         return small and (pc.max(column).as_py() or 0) <= 24 and (pc.min(column).as_py() or 0) >= 0
-    hours = pc.match_substring_regex(pc.utf8_trim_whitespace(column), r"^\d{1,2}(:\d\d.*)?$")
+    text = pc.utf8_trim_whitespace(column)
+    if pc.all(pc.match_substring_regex(text, COMPACT)).as_py() and len(pc.unique(pc.utf8_length(text))) == 1:
+        return True
+    hours = pc.match_substring_regex(text, r"^\d{1,2}(:\d\d.*)?$")
     return 2 * (pc.sum(hours).as_py() or 0) > table.rows
 
 

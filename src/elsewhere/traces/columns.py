@@ -141,6 +141,8 @@ NUMBER = r"^\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*$"  # as Arrow and `re` h
 A_NUMBER = re.compile(NUMBER, re.ASCII)
 COMMA_NUMBER = re.compile(r"\s*[+-]?\d+,\d+\s*", re.ASCII)
 CLOCK = re.compile(r"\d{1,2}:\d\d(:\d\d([.,]\d+)?)?( ?[AaPp]\.?[Mm]\.?)?(Z|[+-]\d\d:?\d\d)?", re.ASCII)
+COMPACT = r"^([01]\d|2[0-3])[0-5]\d([0-5]\d)?$"  # 0740 and 074000
+TIMELY = re.compile(r"time|clock|zeit|hora|heure")  # in the name of a column that may hold such
 DATE = re.compile(
     r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.](\d{4}|\d\d)|\d{1,2}[ -][A-Za-z]{3,9}[ -]\d{4}", re.ASCII
 )
@@ -315,6 +317,8 @@ def _told(
     requested = check_columns(columns)
     labels = shown_names(names, records)
     kinds = {name: kind_of([r[i] for r in records]) for i, name in enumerate(names)} if records else {}
+    if "dates" in kinds.values():
+        kinds |= {name: "clock times" for i, name in enumerate(names) if _are_compact(name, [r[i] for r in records])}
     notes: list[str] = []
     by_word = {plain(name): name for name in names}
     if headed:
@@ -651,6 +655,12 @@ def guessed(
     if len(names) == 2 and not requested and "time" in roles and len(repeats) == 1:
         roles |= {"user": FILE, "place": repeats[0]}  # when and where: nothing but the file is left to tell who
     return roles
+
+
+def _are_compact(name: str, values: Sequence[str]) -> bool:
+    """Tell whether a column is called a time, and all it holds are clock times of four or of six digits."""
+    widths = {len(v) for v in values if v}
+    return bool(TIMELY.search(plain(name))) and len(widths) == 1 and all(re.match(COMPACT, v) for v in values if v)
 
 
 def _float(value: str) -> float:

@@ -158,10 +158,10 @@ class Preparation:
     What became of an input: counts only, so that it can be shown to anyone who may see the file's name.
 
     `dropped` and `fixed` count rows by reason. A day is a row of the traces; `days_dropped` had less than the
-    required coverage, `days_single` of them fixes in one slot alone. `users_usable` have a day that is known from end
-    to end, of which alone fakes can be made; `people_by_gap` are those whom other longest gaps would keep, and
-    `max_gap_auto` says whether that decided `max_gap_minutes`. `map` is how the map was found, `map_km` how wide it is
-    if it was cut; `slots_outside` lie outside, on `days_outside` days of `users_outside` users.
+    required coverage, `days_single` of them fixes in one slot alone. `days_usable` are known from end to end, and
+    `users_usable` have such a day, of which alone fakes can be made; `people_by_gap` are those whom other longest gaps
+    would keep, and `max_gap_auto` says whether that decided `max_gap_minutes`. `map` is how the map was found, `map_km`
+    how wide it is if it was cut; `slots_outside` lie outside, on `days_outside` days of `users_outside` users.
     `slots_observed + slots_held + slots_missing` are all slots of the days kept; `slots_held` were filled by the policy
     `gaps`. `missing` is what became of the others: their days are left out ("drop"), or they were drawn ("gibbs").
     `users_by_coverage` counts users by tenths of known slots, those dropped among them; `places_rare` are
@@ -180,6 +180,7 @@ class Preparation:
     users_usable: int = 0
     users_by_coverage: tuple[int, ...] = ()
     days: int = 0
+    days_usable: int = 0
     days_dropped: int = 0
     days_single: int = 0
     slots_observed: int = 0

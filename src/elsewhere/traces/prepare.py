@@ -560,6 +560,7 @@ def _finish(
         users_dropped=so_far.users_dropped - traces.U,
         users_usable=usable,
         days=int(enough.sum()),
+        days_usable=int(known.all(axis=1).sum()),
         slots_observed=int(observed.sum()),
         slots_held=int((known & ~observed).sum()),
         slots_missing=int((~known).sum()),

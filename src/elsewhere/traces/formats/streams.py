@@ -502,8 +502,8 @@ def _guessed(dialect: Dialect, roles: Mapping[str, str], plain_times: bool) -> d
             full = WITH_SECONDS.fullmatch(value)
             if full:
                 kinds[roles[role]] = pa.timestamp("us", "UTC" if full["z"] else None)
-            elif A_NUMBER.fullmatch(value) and len(value.partition(".")[0]) not in (8, 12, 14):
-                kinds[roles[role]] = pa.float64()  # not a date of digits alone
+            elif A_NUMBER.fullmatch(value) and len(value.partition(".")[0]) not in (4, 6, 8, 12, 14):
+                kinds[roles[role]] = pa.float64()  # not a date or a clock time of digits alone
     return kinds
 
 
