@@ -438,37 +438,54 @@ def written(found: dict[str, list[Column]]) -> list[str]:
     return lines
 
 
+def _off(values: list[float | None]) -> str:
+    """How far off, in the mean, and from where to where."""
+    some = [100 * v for v in values if v is not None]
+    if not some:
+        return "-"
+    return f"{np.mean(some):.0f} % off" + (f" ({min(some):.0f} to {max(some):.0f})" if len(some) > 1 else "")
+
+
 def lives(began: float) -> list[str]:
     """Lives over days: a town of 28 days, and StudentLife."""
     town = ew.simulate_town(users=1300, days=28, rng=np.random.default_rng(21)).traces
     student = ew.read_traces(DATA / "studentlife" / "studentlife_72slots.parquet", tz="America/New_York")
     student = student.select(np.all(student.r >= 0, axis=1))
     people = [town.of_users(range(*ends)) for ends in ((0, 1000), (1000, 1300))]
+    # StudentLife gives some thirty fakes: one run says little
     sources = {
-        "town, 1,000 people given, 300 held out, 28 days": (people[0], people[1]),
-        f"StudentLife, {student.U} people given": (student, student),
+        "town, 1,000 people given, 300 held out, 28 days": (people[0], people[1], range(1, 2)),
+        f"StudentLife, {student.U} people given, ten runs": (student, student, range(1, 11)),
     }
     lines = ["| measure | " + " | ".join(f"{name}: fakes | halves of the people" for name in sources) + " |"]
     lines.append(f"|---|{'---|---|' * len(sources)}")
     rows: dict[str, list[str]] = {}
     words = []
-    for name, (given, held) in sources.items():
-        made = ew.generate_fakes(given, rng=np.random.default_rng(1), workers=2)
-        fakes = ew.publish(made, laboratory=True, rng=np.random.default_rng(2)).on(given.locations)
-        result = judge_lives(held, fakes, rng=np.random.default_rng(3))
-        for m in result.measures:
-            if m.first:
-                cells = rows.setdefault(m.title, [])
-                cells += ["-" if v is None else f"{100 * v:.0f} % off" for v in (m.off, m.halves)]
-        shared = made.learnt.classes.label
-        real = made.learnt.translate(given)
-        agree = class_agreement(made.r, real.r, made.seed, shared)
-        gain = float(np.mean(agree.own) - np.mean(agree.others))
-        said = result.summary()
-        words.append(
-            f"- {name}: {made.people} fakes, {len(made)} days. {said[:1].upper()}{said[1:]} Agreement gain, over "
-            f"all days: {gain:+.3f}."
-        )
+    for name, (given, held, seeds) in sources.items():
+        results, gains = [], []
+        for seed in seeds:
+            made = ew.generate_fakes(given, rng=np.random.default_rng(seed), workers=2)
+            fakes = ew.publish(made, laboratory=True, rng=np.random.default_rng(2)).on(given.locations)
+            results.append(judge_lives(held, fakes, rng=np.random.default_rng(3)))
+            real = made.learnt.translate(given)
+            agree = class_agreement(made.r, real.r, made.seed, made.learnt.classes.label)
+            gains.append(float(np.mean(agree.own) - np.mean(agree.others)))
+        for measures in zip(*([m for m in result.measures if m.first] for result in results), strict=True):
+            cells = rows.setdefault(measures[0].title, [])
+            cells += [_off([m.off for m in measures]), _off([m.halves for m in measures[:1]])]
+        if len(results) == 1:
+            said = results[0].summary()
+            said = f"{made.people} fakes, {len(made)} days. {said[:1].upper()}{said[1:]}"
+        else:
+            near = [sum(m.within is True for m in result.measures if m.first) for result in results]
+            told, told_real = ([getattr(x, k).value for x in results] for k in ("told", "told_real"))
+            said = (
+                f"mean and range. Of {len(rows)} measures of lives over days, {np.mean(near):.1f} are near real "
+                f"people's ({min(near)} to {max(near)}). A classifier tells fake lives from real ones with AUC "
+                f"{np.mean(told):.2f} ({min(told):.2f} to {max(told):.2f}), other real lives with "
+                f"{np.mean(told_real):.2f}."
+            )
+        words.append(f"- {name}: {said} Agreement gain, over all days: {np.mean(gains):+.3f}.")
         print(f"{time.monotonic() - began:5.0f} s  lives: {name}", file=sys.stderr, flush=True)
     lines += [f"| {title} | {' | '.join(cells)} |" for title, cells in rows.items()]
     return [*lines, "", *words]
