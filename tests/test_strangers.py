@@ -1217,6 +1217,23 @@ def test_all_parameters_out_of_range_are_said_at_once():
     assert all(f"`{name}` must be" in str(caught.value) for name in ("par_s", "m_min", "k"))
 
 
+@pytest.mark.parametrize("west", [False, True])
+def test_files_without_names_are_read_with_those_of_the_first(tmp_path, west):
+    form = "{unix}000,{west},{lat},6\n" if west else "{unix}000,{lon},{lat},6\n"
+    for number in range(12):
+        for folder, named in (("all", True), ("first", number == 0)):
+            head = "timestamp,lon,lat,speed\n" if named else ""
+            put(tmp_path / folder / f"part{number:02d}.csv", head + lines(form, POINTS[number:]))
+    put(tmp_path / "first" / "notes.csv", "what,who\nnothing,nobody\n")
+    expected, _ = read(tmp_path / "all")
+    got, told = read(tmp_path / "first")
+    assert got.labels == expected.labels
+    assert np.array_equal(got.r, expected.r)
+    assert "12 files were read" in told.notes
+    assert "without a line of names: read with that of another file of the folder (11 files)" in told.notes
+    assert "not read, being of another format: 1 file of the folder" in told.notes
+
+
 def test_days_with_gaps_are_counted_before_anything_is_made(run, tmp_path):
     rows = [
         f"u{u},2024-03-0{day} {hour:02d}:30,46.5{u},6.6\n"

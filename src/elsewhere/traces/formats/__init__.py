@@ -264,7 +264,10 @@ def _folder(source: str | os.PathLike[str], options: FileOptions, executor: Exec
     few = own if len(own) <= FEW else [own[i * (len(own) - 1) // (FEW - 1)] for i in range(FEW)]
     samples, like = [], None
     for one in few:
-        samples += [t for t in _tables_of(kind, one, replace(options, sample=True)) if has_positions(t.meaning)]
+        opened = _tables_of(kind, one, replace(options, sample=True), like)
+        samples += [t for t in opened if has_positions(t.meaning)]
+        if like is None and kind == "csv" and samples and samples[0].headed and samples[0].dialect is not None:
+            like = samples[0].dialect, samples[0].meaning or Meaning({})
     if not samples:
         # say of the longest what is wrong with it
         samples = [t for one in few for t in _tables_of(kind, one, replace(options, sample=True))]

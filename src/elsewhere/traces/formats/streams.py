@@ -47,6 +47,8 @@ DELIMITERS = (",", ";", "\t", "|", BLANKS)
 
 WITH_SECONDS = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d{1,6})?(?P<z>Z)?", re.ASCII)
 
+NAMELESS = "without a line of names: read with that of another file of the folder"
+
 SEPARATOR = re.compile(r"sep=(.)", re.IGNORECASE)  # Excel's own first line
 
 COMMENT = ("#", "//", "%")
@@ -86,6 +88,9 @@ def read_text(
     others (`like`) if its first line is; where the format is known, so is the dialect (`fixed`).
     """
     settled = fixed or (like if like is not None and _alike(source, options, like[0]) else None)
+    nameless = settled is None and like is not None and _continues(source, like[0])
+    if nameless and like is not None:
+        settled = replace(like[0], skip=0), like[1]
     dialect, meaning = settled or (None, Meaning({}))
     before, rows = 0, 0
     for block, last, cut in _blocks(source, options, dialect is None or dialect.quotes):
@@ -104,7 +109,7 @@ def read_text(
         table = _table(block, source.name, dialect, meaning, options, before, last and not options.sample, cut)
         if table is not None:
             rows += table.rows + table.unequal
-            yield table
+            yield replace(table, notes=(*table.notes, NAMELESS)) if nameless else table
         before += block.count(b"\n") or block.count(b"\r")
     if dialect is None:
         raise InvalidTraces(f"{source.name} is empty.", code="E_EMPTY")
@@ -120,6 +125,15 @@ def _alike(source: Source, options: FileOptions, dialect: Dialect) -> bool:
         return bool(dialect.head) and dialect.skip == 1 and line == dialect.head and options.encoding == "utf-8"
     fields = split(line.decode(errors="replace"), dialect.delimiter)
     return dialect.skip == 0 and len(fields) == len(dialect.names) and _is_data(fields)
+
+
+def _continues(source: Source, dialect: Dialect) -> bool:
+    """Tell whether a file has no line of names, and its first line the fields of another file that has one."""
+    line = source.head(1 << 14).removeprefix(codecs.BOM_UTF8).partition(b"\n")[0].rstrip(b"\r")
+    fields = split(line.decode(errors="replace"), dialect.delimiter)
+    if not dialect.headed or not dialect.records or dialect.skip != 1 or not _is_data(fields):
+        return False
+    return list(map(is_number, fields)) == list(map(is_number, dialect.records[0]))
 
 
 def sampled(source: Source, options: FileOptions, first: bytes) -> bytes:
