@@ -318,7 +318,7 @@ def test_classes_of_a_large_map_are_learnt_from_some_of_its_places(town, monkeyp
     whole = ew.semantic_clustering(before, kappa=6, rng=rng()).label
     monkeypatch.setattr(room, "TEACHING", 60)
     monkeypatch.setattr(room, "PLACES_LOOKED_AT", 150)
-    monkeypatch.setattr("elsewhere.semantics.graph.FEW_PLACES", 10)
+    monkeypatch.setattr("elsewhere.semantics.graph.MOST_IN_TABLE", 10)
     label = ew.semantic_clustering(before, kappa=6, c_min=4, rng=rng()).label
 
     # drawn from the places, whatever these are called, and all of them are in a class

@@ -733,7 +733,7 @@ def test_places_that_few_people_share_are_joined_aloud(run, tmp_path):
     assert len(np.unique(pool.traces.r)) <= places
     status, said, err = run(*words, "-o", tmp_path / "asked", "--cells", str(cells))
     assert "were joined" not in said
-    assert status in (2, 3) or json.loads(said)["fakes"] < told["fakes"]
+    assert status in (2, 3) or json.loads(said)["fakes"] <= told["fakes"]
 
 
 def test_places_that_make_one_class_give_fakes_that_say_so(run, tmp_path):

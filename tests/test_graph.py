@@ -123,7 +123,7 @@ def test_sums_between_classes_need_no_table_of_places(few, mapping, traces, T):
     expected, _ = naive.edges_between(label.tolist(), graph.w_visited.tolist())
     for places in (0, 4096):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("elsewhere.semantics.graph.FEW_PLACES", places)
+            patch.setattr("elsewhere.semantics.graph.MOST_IN_TABLE", places)
             np.testing.assert_allclose(graph.between(label), expected, atol=1e-9)
 
 

@@ -16,12 +16,17 @@ def lengths(r, where):
     return where.distance(r[row, t], r[row, t + 1])
 
 
+def few_places(monkeypatch, limit):
+    """Take a map of more than so many places for a large one."""
+    for module, name in ((fit, "FEW_PLACES"), (habits, "FEW_PLACES"), (graph, "MOST_IN_TABLE")):
+        monkeypatch.setattr(module, name, limit)
+
+
 def test_fakes_by_what_is_in_reach_live_like_those_by_all_places(monkeypatch):
     town = ew.simulate_town(users=400, locations=200, rng=np.random.default_rng(3)).traces
     named = {"kappa": 8, "m_min": 2, "c_min": 1, "class_draws": 1}
     whole = ew.generate_fakes(town, rng=np.random.default_rng(1), **named)
-    for module in (fit, habits, graph):
-        monkeypatch.setattr(module, "FEW_PLACES", 50)
+    few_places(monkeypatch, 50)
     monkeypatch.setattr(habits, "NEAR", 20)
     monkeypatch.setattr(fit, "OTHERS", 40)
     made = ew.generate_fakes(town, rng=np.random.default_rng(1), **named)
@@ -42,8 +47,7 @@ def test_fakes_by_what_is_in_reach_live_like_those_by_all_places(monkeypatch):
 )
 def test_a_map_of_more_places_than_any_table_of_pairs_is_made_for(users, locations, days, known, monkeypatch):
     if locations < habits.FEW_PLACES:
-        for module in (fit, habits, graph):
-            monkeypatch.setattr(module, "FEW_PLACES", known)
+        few_places(monkeypatch, known)
     town = ew.simulate_town(users=users, locations=locations, days=days, rng=np.random.default_rng(4)).traces
     made = ew.generate_fakes(town, kappa=6, m_min=2, class_draws=1, rng=np.random.default_rng(1))
 
