@@ -465,7 +465,7 @@ def test_the_table_of_attacks_cuts_no_word(width):
     assert ("a wider terminal" in said) is bool(left_out or width < 88)
     assert left_out == [] or width < 76
     said = " ".join(said.split())
-    assert [int(n) for n in re.findall(r"(\d+) cannot tell with so few people", said)] == [13, 5]
+    assert [int(n) for n in re.findall(r"(\d+) cannot tell: strangers may exceed the bar too", said)] == [13, 5]
 
 
 def test_the_last_sentence_of_an_audit_counts_every_attack_once():
@@ -481,8 +481,8 @@ def test_the_last_sentence_of_an_audit_counts_every_attack_once():
     result = AuditResult(findings, dict.fromkeys(("fakes", "seed_users", "holdout_users", "places", "slots"), 9))
 
     assert result.in_words() == (
-        "of 6 attacks, 2 learnt something (A2; within its bar: A5); 1 learnt nothing measurable; 1 cannot tell with so "
-        "few people (A6); 1 was not run; 1 is for people to review."
+        "of 6 attacks, 2 learnt something (A2; within its bar: A5); 1 learnt nothing measurable; 1 cannot tell: "
+        "strangers may exceed the bar too (A6); 1 was not run; 1 is for people to review."
     )
     said = [line for line in audit_tables(result, 80) if isinstance(line, str)]
     assert said[-1] == result.in_words()

@@ -426,7 +426,7 @@ def _counted(outcomes: Mapping[str, str]) -> str:
     elif NOTHING in ids:
         parts.append(f"{len(ids[NOTHING])} learnt nothing measurable")
     if UNCLEAR in ids:
-        parts.append(f"{len(ids[UNCLEAR])} cannot tell with so few people ({', '.join(ids[UNCLEAR])})")
+        parts.append(f"{len(ids[UNCLEAR])} cannot tell: strangers may exceed the bar too ({', '.join(ids[UNCLEAR])})")
     if NOT_RUN in ids:
         n = len(ids[NOT_RUN])
         parts.append(f"{n} {'was' if n == 1 else 'were'} not run")
