@@ -153,10 +153,7 @@ class LifeModel:
 
     @staticmethod
     def of(people: Traces, weekend: NDArray[np.bool_], learnt: FittedModel, rng: np.random.Generator) -> "LifeModel":
-        """Learn the lives of these people; where the calendar has several days, of those who have several."""
-        people = learnt.translate(people)
-        several = (np.bincount(people.user)[people.user] > 1) | (len(weekend) == 1)
-        people = people.select(several & (people.r >= 0).any(axis=1))
+        """Learn the lives of these people, whose rare places are replaced; every day of theirs is somewhere."""
         places = np.unique(people.r[people.r >= 0]).astype(np.int64)
         calendar = People.of(people, m_min=learnt.preset.m_min)
         day = calendar.day if people.dates is None else people.dates.astype(np.int64)
@@ -211,10 +208,10 @@ class Goal:
 def learn_weeks(
     people: Traces, weekend: NDArray[np.bool_], learnt: FittedModel, rng: np.random.Generator
 ) -> tuple[LifeModel, LifeRatio]:
-    """Learn the lives of these people over the days of a calendar, and how much likelier each is among people."""
-    law, m_min = LifeModel.of(people, weekend, learnt, rng), learnt.preset.m_min
-    people = learnt.translate(people)
+    """Learn lives over the days of a calendar, of who has several, and how much likelier each is among people."""
+    people, m_min = learnt.translate(people), learnt.preset.m_min
     people = people.select((np.bincount(people.user)[people.user] > 1) & (people.r >= 0).any(axis=1))
+    law = LifeModel.of(people, weekend, learnt, rng)
     rows = People.of(people, m_min=m_min).rows[:, : len(weekend)]
     shown = np.zeros((len(rows), len(weekend)), dtype=bool)
     shown[:, : rows.shape[1]] = rows >= 0
@@ -240,7 +237,8 @@ def learn_days(people: Traces, learnt: FittedModel, rng: np.random.Generator) ->
         people = translated
     laws: list[WalkModel | LifeModel] = [WalkModel.of(people, learnt, rng)]
     if np.count_nonzero(learnt.known) <= MOST_PLACES and people.L > 1:
-        laws.append(LifeModel.of(people, np.zeros(1, dtype=bool), learnt, rng))
+        somewhere = translated.select((translated.r >= 0).any(axis=1))
+        laws.append(LifeModel.of(somewhere, np.zeros(1, dtype=bool), learnt, rng))
     some = np.sort(rng.permutation(np.flatnonzero((people.r >= 0).any(axis=1)))[:MOST_ROWS])
     days, user = without_gaps(people.r[some].astype(np.int64)), people.user[some]
     walks = [law.draw(COMPARED, rng) for law in laws]
