@@ -291,14 +291,20 @@ def least_alike(seeds: Counted, others: Counted, some: Ints, R: int, share: floa
     tally = np.zeros(R, np.int32)
     places, similarity = np.zeros(len(seeds.N), np.int64), np.zeros(len(seeds.N))
     shared, sim = np.zeros(len(some), np.int64), np.zeros(len(some))
+    nth_shared, nth_sim = max(0, math.ceil(share * len(some)) - 1), max(0, math.ceil(few * len(some)) - 1)
     for i in range(len(seeds.N) if len(some) else 0):
+        apart = 0  # others without a place in common: the least of both are 0 where they are enough, as mostly
         for a in range(len(some)):
             shared[a] = shared_places(seeds, i, others, some[a], tally)
-            sim[a] = geographic(seeds, i, others, some[a], tally) if shared[a] > 0 else 0.0
-        shared.sort()
-        sim.sort()
-        places[i] = shared[max(0, math.ceil(share * len(some)) - 1)]
-        similarity[i] = sim[max(0, math.ceil(few * len(some)) - 1)]
+            apart += shared[a] == 0
+        if nth_sim >= apart:
+            for a in range(len(some)):
+                sim[a] = geographic(seeds, i, others, some[a], tally) if shared[a] > 0 else 0.0
+            sim.sort()
+            similarity[i] = sim[nth_sim]
+        if nth_shared >= apart:
+            shared.sort()
+            places[i] = shared[nth_shared]
     return places, similarity
 
 
