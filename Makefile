@@ -28,7 +28,7 @@ $(VENV)/installed: $(VENV)/runs
 	@touch $@
 
 demo: $(VENV)/runs
-	@echo "the first run compiles for about half a minute, later ones take well under a minute"
+	@echo "the first run compiles for about a minute, and then works for about another"
 	$(BIN)/elsewhere demo -o out/demo --force
 
 # two workers of one thread each; a file of tests stays with one of them, so that what its tests share is made once;
