@@ -163,14 +163,18 @@ def test_what_is_published_is_the_same_in_one_process_threads_and_workers(alone,
 
 
 @pytest.mark.soak
-def test_every_attack_finds_the_same_on_workers(people, start, monkeypatch):
+def test_every_attack_finds_the_same_on_workers(start, monkeypatch):
     monkeypatch.setattr("elsewhere.evaluation.attacks.audit.ATTACKS", ATTACKS)
-    r = ew.read_traces(people[0]).r
-    real = r[:25], r[25:50], np.roll(r[:25], 1, axis=1), np.arange(25)
+    weeks = ew.simulate_town(users=50, locations=60, days=7, rng=np.random.default_rng(3)).traces  # A18 needs a week
+    seeds, others = weeks.of_users(np.arange(25)), weeks.of_users(np.arange(25, 50))
+    fakes = ew.Traces(np.roll(seeds.r, 1, axis=1), seeds.locations, users=seeds.user)
     started = start()
     with ew.Cluster(started.address) as cluster:
         cluster._client.wait_for_workers(2, timeout=PATIENCE)
-        found = [ew.audit(*real, rng=np.random.default_rng(1), executor=e).to_dict() for e in (None, cluster)]
+        found = [
+            ew.audit(seeds, others, fakes, np.arange(len(seeds.r)), rng=np.random.default_rng(1), executor=e).to_dict()
+            for e in (None, cluster)
+        ]
     assert found[0] == found[1]
     assert {found[0][attack]["status"] for attack in ("A15", "A17", "A18")} == {"run"}
 

@@ -332,18 +332,20 @@ def count(r: Places, user: Ints, tau: Places, *, U: int, R: int, T: int) -> Prof
     place = r.astype(np.int64)
     who = np.broadcast_to(user[:, None], (N, L))
     present = place >= 0
-    support_key, position = np.unique((who * R + place)[present], return_inverse=True)
+    support_key, entry, run = _distinct((who * R + place)[present])
     support_start = np.searchsorted(support_key // R, np.arange(U + 1))
     k = np.full((N, L), -1, dtype=np.int64)
-    k[present] = position - support_start[who[present]]
+    k[present] = np.repeat(entry, run) - support_start[who[present]]
     K = int(k.max()) + 1
 
     when = np.broadcast_to(tau.astype(np.int64), (N, L))
-    visit_key, visit_count = np.unique(((who * T + when) * K + k)[present], return_counts=True)
+    visit_key, entry, run = _distinct(((who * T + when) * K + k)[present])
+    visit_count = np.bincount(entry, run)
 
     both = present[:, :-1] & present[:, 1:]
     key = (((who[:, 1:] * T + when[:, :-1]) * T + when[:, 1:]) * K + k[:, :-1]) * K + k[:, 1:]
-    move_key, move_count = np.unique(key[both], return_counts=True)
+    move_key, entry, run = _distinct(key[both])
+    move_count = np.bincount(entry, run)
 
     def digit(key: Ints, *below: int) -> Places:
         return (key // int(np.prod(below[1:], dtype=np.int64)) % below[0]).astype(np.int32)
@@ -365,6 +367,13 @@ def count(r: Places, user: Ints, tau: Places, *, U: int, R: int, T: int) -> Prof
         R=R,
         T=T,
     )
+
+
+def _distinct(key: Ints) -> tuple[Ints, Ints, Ints]:
+    """Return the distinct keys in order; of each run of equal keys, since people stay, which it is of and how long."""
+    starts = np.flatnonzero(np.diff(key, prepend=-1))  # no key is below 0
+    distinct, entry = np.unique(key[starts], return_inverse=True)
+    return distinct, entry, np.diff(starts, append=len(key))
 
 
 SMALLEST = -745.0  # ln of what no float below holds; with shapes of 1e-4 most moves of a draw are rarer

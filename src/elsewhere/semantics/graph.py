@@ -186,7 +186,8 @@ class _Sums:
         if other is None:
             return self
         columns = [np.concatenate([getattr(self, c), getattr(other, c)]) for c in ("place", "share", "left", "right")]
-        return _summed(columns[0], columns[1], columns[2], columns[3])
+        shares, level = np.unique(columns[1], return_inverse=True)
+        return _summed(columns[0], shares, level, columns[2], columns[3])
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,8 +228,8 @@ class _Stacked:
         out += (reaching(self.left) * self.width) @ reaching(self.right).T
 
 
-def _summed(place: Ints, share: Floats, left: Floats, right: Floats) -> _Sums:
-    shares, level = np.unique(share, return_inverse=True)
+def _summed(place: Ints, shares: Floats, level: Ints, left: Floats, right: Floats) -> _Sums:
+    """Return the sums by place and share; the share of an entry is `shares[level]`, and `shares` rise."""
     key, entry = np.unique(place * len(shares) + level, return_inverse=True)
     return _Sums(
         key // len(shares),
@@ -538,24 +539,25 @@ def _order_zero(profiles: Profiles, *, few: int) -> LocationGraph:
 
 
 def _sums_of(visits: Ranked) -> dict[tuple[Rank, Rank], _Sums]:
-    at_rank: dict[Rank, Ints] = {}  # entry of each user at this rank, -1 if the user has none
+    at_rank: dict[Rank, tuple[Floats, Ints]] = {}  # the shares there are at this rank, and which is each user's, or -1
     for tau, rank, entries in by_rank(visits.tau, visits.rank):
-        at_rank[tau, rank] = np.full(len(visits.w), -1)
-        at_rank[tau, rank][visits.user[entries]] = entries
+        shares, level = np.unique(visits.share[entries], return_inverse=True)
+        at_rank[tau, rank] = shares, np.full(len(visits.w), -1)
+        at_rank[tau, rank][1][visits.user[entries]] = level
 
     covering, ranks = visits.spread()
     sums: dict[tuple[Rank, Rank], _Sums] = {}
     for tau, rank, entry in by_rank(visits.tau[covering], ranks):
         entries = covering[entry]
         users, weight = visits.user[entries], 1 / visits.size[entries]
-        for (tau_other, rank_other), entry_of in at_rank.items():
-            other = entry_of[users]
-            has = other >= 0
+        for (tau_other, rank_other), (shares, level_of) in at_rank.items():
+            level = level_of[users]
+            has = level >= 0
             if not has.any():
                 continue
             own_time = visits.w[users[has], tau] * visits.w[users[has], tau_other]
             sums[(tau, rank), (tau_other, rank_other)] = _summed(
-                visits.place[entries[has]], visits.share[other[has]], weight[has] * own_time, weight[has]
+                visits.place[entries[has]], shares, level[has], weight[has] * own_time, weight[has]
             )
     return sums
 
