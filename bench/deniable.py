@@ -14,11 +14,11 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+from referee import tp_tv
 
 import elsewhere as ew
 from elsewhere.evaluation.attacks.candidates import shared_top
 from elsewhere.evaluation.judge import class_agreement
-from elsewhere.evaluation.referee import tp_tv
 from elsewhere.privacy.deniable.count import mixture, noisy_count
 from elsewhere.privacy.deniable.laws import pool_for
 from elsewhere.run.model import FittedModel, carrying

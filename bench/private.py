@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from referee import tp_tv
 
 import elsewhere as ew
 from elsewhere.evaluation.attacks.inputs import AttackInputs
 from elsewhere.evaluation.attacks.realism import Judge, Side, best, days_of, features
-from elsewhere.evaluation.referee import tp_tv
 from elsewhere.privacy.private.fit import Maps, Smoother, Sums, draw_fakes, fit_walk
 from elsewhere.privacy.private.release import _parts
 from elsewhere.privacy.private.sums import SIGMA, from_generator, gaussian_mu, noise_of, noisy_sum

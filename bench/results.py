@@ -21,12 +21,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from referee import TOP, tm_emd, tp_tv
 
 import elsewhere as ew
 from elsewhere.evaluation.judge import WhiteBox, class_agreement
 from elsewhere.evaluation.lbs.generators import OURS, judge_service, two_days
 from elsewhere.evaluation.lives import judge_lives
-from elsewhere.evaluation.referee import TOP, tm_emd, tp_tv
 from elsewhere.reports.figures import location_privacy, png
 from elsewhere.run.model import merge_rare
 

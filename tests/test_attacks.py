@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
+from referee import membership_rates, reidentification_rate, tm_emd, tp_tv
 
 import elsewhere as ew
 from elsewhere.evaluation.attacks import candidates, copies, linkage, membership, realism
@@ -19,7 +20,6 @@ from elsewhere.evaluation.attacks.candidates import first_maximum, shared_top
 from elsewhere.evaluation.attacks.finding import Rate, auc, user_rate, verdict, wilson
 from elsewhere.evaluation.attacks.grams import BACKOFF, SMOOTH, Grams
 from elsewhere.evaluation.attacks.inputs import Link, People, free_walks
-from elsewhere.evaluation.referee import membership_rates, reidentification_rate, tm_emd, tp_tv
 from elsewhere.run.presets import preset_of
 from elsewhere.traces.model import hold_places
 

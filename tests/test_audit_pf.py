@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from referee import TOP, membership_rates, reidentification_rate, tm_emd, tp_tv
 
 import elsewhere as ew
 from elsewhere.evaluation.attacks.audit import ALL
@@ -19,7 +20,6 @@ from elsewhere.evaluation.attacks.copies import common_with_owner
 from elsewhere.evaluation.attacks.finding import user_rate
 from elsewhere.evaluation.attacks.inputs import Link, People
 from elsewhere.evaluation.attacks.linkage import class_aware, recover, semantic_rank, timing_top
-from elsewhere.evaluation.referee import TOP, membership_rates, reidentification_rate, tm_emd, tp_tv
 
 DATA = Path(__file__).resolve().parents[1].parent / "shared" / "data" / "pf_tokyo"
 FILES = (

@@ -1,11 +1,6 @@
 """The table of sizes: its arithmetic, and that what it compares can be run."""
 
-import sys
-from pathlib import Path
-
 import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "bench"))
 import scale
 
 

@@ -43,11 +43,6 @@ def tp_tv(fakes: Table, holdout: Table, *, seed_index: ArrayLike | None = None, 
         Only the most popular places of the hold-out people at each slot (the referee's `TOP` = 50). Places tied for
         the last rank share it, where the referee takes those that its sort happens to put first.
 
-    Examples
-    --------
-    >>> tp_tv([[0, 1], [0, 0]], [[0, 1], [1, 1]])
-    0.5
-
     """
     sides, R, number = _tables(fakes, holdout, seed_index)
     real = _by_instant(sides["holdout"], R)
@@ -70,11 +65,6 @@ def tm_emd(fakes: Table, holdout: Table, axis: ArrayLike, *, seed_index: ArrayLi
     axis
         (R,) whole number of each place along the axis.
 
-    Examples
-    --------
-    >>> round(tm_emd([[0, 2]], [[0, 1]], axis=[0, 1, 2]), 4)
-    0.3333
-
     """
     cell = np.asarray(axis)
     if cell.ndim != 1 or cell.size == 0 or cell.dtype.kind not in "iu" or cell.min() < 0:
@@ -90,11 +80,6 @@ def reidentification_rate(seeds: Table, fakes: Table, seed_index: ArrayLike) -> 
     """
     Return the share of the fakes whose seed user is the first maximum of sum_t ln p(u)(f(t), f(t+1)), see A2.
 
-    Examples
-    --------
-    >>> reidentification_rate([[0, 1, 0], [1, 2, 1]], [[0, 1, 0], [2, 1, 2]], [0, 1])
-    1.0
-
     """
     sides = on_one_map({"seeds": seeds, "fakes": fakes})
     rows = seed_rows(seed_index, len(sides["fakes"]), len(sides["seeds"]))
@@ -108,11 +93,6 @@ def membership_rates(seeds: Table, holdout: Table, fakes: Table, seed_index: Arr
     one.
 
     As in the referee, a trace runs on into the next one of its seed. A3 resets, and calibrates with walks.
-
-    Examples
-    --------
-    >>> membership_rates([[0, 1, 0], [1, 2, 1]], [[2, 0, 2], [2, 2, 0]], [[0, 1, 0], [1, 2, 1]], [0, 1])
-    Membership(accuracy=1.0, advantage=1.0)
 
     """
     sides = on_one_map({"seeds": seeds, "holdout": holdout, "fakes": fakes})
