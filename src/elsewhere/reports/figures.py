@@ -1,30 +1,25 @@
 """
-The figures of results, as in the paper: one function each, returning a matplotlib `Figure` that nothing global knows.
+The figures of the paper for print: one function each, which returns a matplotlib `Figure` and changes no global state.
 
-Each takes a result, or the dictionary that its `to_dict` gives; `save_figures` writes all that a set of results has.
-
-What all figures share: a sheet of a size, colours that everybody can tell apart, labelled axes, the same bytes.
-
-Geographic against semantic similarity of all distinct pairs of users: the numbers of fig:real-gs-similarity.
-
-Maps of places as figures of the paper: by visits and by class; kilometres about the middle, coasts beneath.
+Each takes a result, or the dictionary that its `to_dict` gives. Colours can be told apart by everybody, axes are
+labelled, and the same figure gives the same bytes. Maps are in kilometres about their middle, with coasts beneath.
+`pair_similarity` gives the numbers of fig:real-gs-similarity.
 """
 
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from elsewhere.errors import InvalidParameter, MissingExtra, NotEnoughUsers, require_choice
-from elsewhere.files import write_files
+from elsewhere.errors import InvalidParameter, MissingExtra, NotEnoughUsers
+from elsewhere.evaluation.attacks.finding import plain
+from elsewhere.evaluation.publishing.scenario import BIN_EDGES, describe, shares
 from elsewhere.profiles.markov import MobilityProfile
 from elsewhere.reports.atlas import STRIP, Sheet
-from elsewhere.reports.results import Plain, Results, findings
+from elsewhere.reports.results import Plain, Results
 from elsewhere.similarity.pairwise import pairwise_geographic_similarity, pairwise_semantic_similarity
 from elsewhere.traces.model import Floats, Locations
 
@@ -50,15 +45,8 @@ def new_figure(width: float, height: float) -> "Figure":
 
 def png(figure: "Figure") -> bytes:
     """Return the figure as the bytes of a PNG file, the same for the same figure."""
-    return as_bytes(figure, "png")
-
-
-def as_bytes(figure: "Figure", form: str) -> bytes:
-    """Return the figure as a file of this form, the same for the same figure."""
-    # neither the library nor the hour: the same figure is the same file
-    metadata = {"Software": None} if form == "png" else {"CreationDate": None, "Producer": None, "Creator": None}
     buffer = io.BytesIO()
-    figure.savefig(buffer, format=form, dpi=150, metadata=metadata)
+    figure.savefig(buffer, format="png", dpi=150, metadata={"Software": None})  # no name of a library, no hour
     return buffer.getvalue()
 
 
@@ -72,8 +60,6 @@ def finish(axes: "Axes", x: str, y: str, title: str | None = None) -> None:
 
 
 MAX_USERS = 5_000  # two dense U x U tables: .4 GB
-QUANTILES = (5, 25, 50, 75, 95)
-BIN_EDGES = np.linspace(0, 1, 21)
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,15 +77,16 @@ class PairSimilarity:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the mean, quantiles and normalised histogram of both, as plain numbers."""
-        return {
+        figures: dict[str, Any] = {
             "users": self.users,
             "pairs": len(self.geographic),
             "periods": self.periods,
             "order": 0,
             "geographic": describe(self.geographic),
             "semantic": describe(self.semantic),
-            "bin_edges": [round(float(edge), 2) for edge in BIN_EDGES],
+            "bin_edges": BIN_EDGES.round(2),
         }
+        return dict(plain(figures))
 
 
 def pair_similarity(profiles: Sequence[MobilityProfile]) -> PairSimilarity:
@@ -130,23 +117,6 @@ def pair_similarity(profiles: Sequence[MobilityProfile]) -> PairSimilarity:
     return PairSimilarity(
         U, T, pairwise_geographic_similarity(profiles)[pair], pairwise_semantic_similarity(profiles)[pair]
     )
-
-
-def describe(values: Floats) -> dict[str, Any]:
-    """Return the mean, quantiles and the share of values in each of the 20 bins of `BIN_EDGES`."""
-    quantiles = np.quantile(values, np.array(QUANTILES) / 100)
-    return {
-        "mean": float(values.mean()),
-        "quantiles": {str(q): float(x) for q, x in zip(QUANTILES, quantiles, strict=True)},
-        "histogram": shares(values).tolist(),
-    }
-
-
-def shares(values: Floats) -> Floats:
-    """Return the normalised histogram over `BIN_EDGES`; sums to 1."""
-    # a share of visits such as .25 lies on an edge: rounding keeps it from falling on either side by its last bit
-    counts, _ = np.histogram(np.clip(np.round(values, 9), 0, 1), BIN_EDGES)
-    return np.asarray(counts / counts.sum(), dtype=np.float64)
 
 
 LINES = {"river": ("#a9c9de", 0.8, "-"), "province": ("#8d8471", 0.5, ":"), "border": ("#8d8471", 0.9, "--")}
@@ -210,7 +180,6 @@ def places_by_class(locations: Locations, label: ArrayLike) -> "Figure":
     return figure
 
 
-FORMATS = ("png", "pdf")
 SIDES = {
     "testing": ("testing", GREEN, "//"),
     "fakes": ("fakes", BLUE, ""),
@@ -275,17 +244,6 @@ def _bars(axes: "Axes", figure: Plain) -> None:
         std = figure[side].get("std") if isinstance(figure[side], dict) else None
         axes.bar(i, _mean(figure[side]), color=colour, hatch=hatch, edgecolor="white", yerr=std, capsize=3, label=words)
     axes.set_xticks(range(len(there)), [SIDES[side][0] for side in there], fontsize=7)
-
-
-def aggregate_similarity(result: Any) -> "Figure":
-    """Draw the similarity of p_bar and pi_bar of fakes and testing data to those of the real traces."""
-    figures = _plain(result, "publishing")["aggregate"]
-    figure = new_figure(5.2, 2.9)
-    for axes, (name, title) in zip(figure.subplots(1, 2), (("pi_bar", "π̄"), ("p_bar", "p̄")), strict=True):
-        _bars(axes, figures[name])
-        axes.set_ylim(0, 1)
-        finish(axes, "dataset", "similarity to real (0 to 1)", title)
-    return figure
 
 
 def visiting_divergence(result: Any) -> "Figure":
@@ -361,14 +319,18 @@ def similarity_qq(result: Any) -> "Figure":
     return figure
 
 
-def location_privacy(result: Any, *, adversary: str = "aggregate", attack: str = "tracking") -> "Figure":
-    """Draw privacy against diversity and semantic overhead, for every generator (fig:locationprivacy a and b)."""
+def location_privacy(result: Any) -> "Figure":
+    """
+    Draw privacy against diversity and semantic overhead, for every generator (fig:locationprivacy a and b).
+
+    Privacy is the error of an adversary who tracks the user and knows how people move.
+    """
     generators = _plain(result, "lbs")["generators"]
     figure = new_figure(7.6, 3.4)
     sides = (("diversity", "different places per request"), ("semantic", "different classes per request"))
     for axes, (cost, x) in zip(figure.subplots(1, 2), sides, strict=True):
         for i, (name, by_n) in enumerate(generators.items()):
-            points = [_point(figures, cost, adversary, attack) for figures in by_n.values()]
+            points = [_point(figures, cost) for figures in by_n.values()]
             points = [p for p in points if p is not None]
             if points:
                 across, up, low, high = np.array(points, dtype=float).T
@@ -382,86 +344,8 @@ def location_privacy(result: Any, *, adversary: str = "aggregate", attack: str =
     return figure
 
 
-def _point(figures: Plain, cost: str, adversary: str, attack: str) -> list[float] | None:
-    error = (figures["error"].get(adversary) or {}).get(attack, {}).get("exposed") or {}
+def _point(figures: Plain, cost: str) -> list[float] | None:
+    error = (figures["error"].get("aggregate") or {}).get("tracking", {}).get("exposed") or {}
     price = (figures.get(cost) or {}).get("median")
     values = [price, error.get("median"), *(error.get("interval") or [None])]
     return None if None in values else values
-
-
-def attack_intervals(result: Any) -> "Figure":
-    """Draw every attack of an audit that gives a share: reached with its interval, strangers, bar."""
-    by_id = findings(_plain(result, "audits"))
-    # the eps of A9 is on no scale with shares
-    ran = {n: f for n, f in by_id.items() if n != "A9" and f.get("interval") and f.get("main") is not None}
-    if not ran:
-        raise InvalidParameter("`result` has no attack with an interval to draw.")
-    figure = new_figure(6.4, 0.8 + 0.3 * len(ran))
-    axes = figure.subplots()
-    for y, f in enumerate(ran.values()):
-        axes.plot(f["interval"], [y, y], color=BLUE, linewidth=2)
-        axes.plot(f["main"], y, "o", color=BLUE, markersize=5, label="reached, 95 % interval" if y == 0 else None)
-        if f.get("control") is not None:
-            axes.plot(f["control"], y, "D", color=GREEN, fillstyle="none", label="strangers" if y == 0 else None)
-        if f.get("bar") is not None:
-            axes.plot(
-                f["bar"], y, "|", color=VERMILION, markersize=12, markeredgewidth=2, label="bar" if y == 0 else None
-            )
-    axes.set_yticks(range(len(ran)), [f"{n} {f['title']}" for n, f in ran.items()], fontsize=8)
-    axes.invert_yaxis()
-    finish(axes, "figure of the attack (share, or AUC: A10, A15)", "attack")
-    figure.legend(loc="outside lower center", ncols=3, fontsize=8)
-    return figure
-
-
-BY_KIND: dict[str, tuple[Callable[[Any], "Figure"], ...]] = {
-    "publishing": (
-        aggregate_similarity,
-        visiting_divergence,
-        time_allocation,
-        fake_seed_similarity,
-        differential_similarity,
-        similarity_qq,
-    ),
-    "lbs": (location_privacy,),
-    "audits": (attack_intervals,),
-}
-
-
-def save_figures(results: Any, folder: str | PathLike[str], formats: Sequence[str] = FORMATS) -> list[str]:
-    """
-    Write every figure that the results have, as files for a paper; the names of the files.
-
-    Parameters
-    ----------
-    results
-        As for `report`: one result, a list, or names -> results.
-    folder
-        Where to; files of the same names are replaced.
-    formats
-        "png", "pdf", or both.
-
-    Examples
-    --------
-    >>> import tempfile, numpy as np, elsewhere as ew
-    >>> days = np.random.default_rng(1).integers(5, size=(8, 12))
-    >>> result = ew.evaluate_publishing(days, None, days)
-    >>> save_figures(result, tempfile.mkdtemp(), ["pdf"])[:2]
-    ['aggregate_similarity.pdf', 'visiting_divergence.pdf']
-
-    """
-    for form in formats:
-        require_choice("formats", form, FORMATS)
-    results_by_kind = Results.of(results)
-    files: dict[str, bytes] = {}
-    for kind, functions in BY_KIND.items():
-        for i, result in enumerate(getattr(results_by_kind, kind).values()):
-            for draw in functions:
-                try:
-                    figure = draw(result)
-                except InvalidParameter:
-                    continue  # a figure whose numbers this result does not have
-                stem = draw.__name__ + (f"_{i + 1}" if i else "")
-                files |= {f"{stem}.{form}": as_bytes(figure, form) for form in formats}
-    write_files(Path(folder), files)
-    return list(files)

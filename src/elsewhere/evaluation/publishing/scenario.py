@@ -67,7 +67,7 @@ def similarities(
     samples["real_real"] = _all_pairs(scene, scene.real[some[len(scene.real)]])
     each = [_all_pairs(scene, scene.fakes[rows[some[len(rows)]]]) for rows in chosen]
     samples["fake_fake"] = np.concatenate(each)
-    histograms = {name: _histogram(samples[name]) for name in samples if len(samples[name])}
+    histograms = {name: {"n": len(values), **describe(values)} for name, values in samples.items() if len(values)}
     return (
         {"bin_edges": BIN_EDGES.round(2), **histograms},
         _qq(samples["real_real"], samples["fake_fake"]),
@@ -93,15 +93,20 @@ def _qq(real: Floats, fake: Floats) -> dict[str, Any] | None:
     return {"levels": QQ_LEVELS, "real": x, "fake": y, "correlation": correlation}
 
 
-def _histogram(values: Floats) -> dict[str, Any]:
+def shares(values: Floats) -> Floats:
+    """Return the share of the values in each of the 20 bins of `BIN_EDGES`; they sum to 1."""
     # a share of visits such as .25 lies on an edge: rounding keeps it from falling on either side by its last bit
     counts, _ = np.histogram(np.clip(np.round(values, 9), 0, 1), BIN_EDGES)
+    return np.asarray(counts / counts.sum(), dtype=np.float64)
+
+
+def describe(values: Floats) -> dict[str, Any]:
+    """Return mean, quantiles and normalised histogram of similarities."""
     levels = np.quantile(values, np.array(QUANTILES) / 100)
     return {
-        "n": len(values),
         "mean": float(values.mean()),
         "quantiles": {str(q): float(x) for q, x in zip(QUANTILES, levels, strict=True)},
-        "histogram": counts / counts.sum(),
+        "histogram": shares(values),
     }
 
 
