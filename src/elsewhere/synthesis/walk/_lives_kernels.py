@@ -58,6 +58,7 @@ class Law(NamedTuple):
     explore: NDArray[np.float64]  # (EXPLORE,) weights of going somewhere new
     back: NDArray[np.float64]  # (OWN_PLACE,) factors of an own place
     popular: NDArray[np.float64]  # (PARTS, P)
+    sought: NDArray[np.int64]  # places that are popular at some part of the day, in order
     reach: NDArray[np.float64]  # (REACHES, BINS) of the distance from here, home, main, nearest own place, next anchor
     passes: NDArray[np.float64]  # (2, BINS, CROWDS, TAILS, most) cumulative: cells of a trip to an anchor, elsewhere
     lengths: NDArray[np.float64]  # (longest_pass,) cumulative: slots of a pass
@@ -98,8 +99,8 @@ def far(xy, limits, a, b):
     """Return the bin of the distance between two places."""
     dx, dy = xy[b, 0] - xy[a, 0], xy[b, 1] - xy[a, 1]
     d, j = dx * dx + dy * dy, 0
-    while j < BINS - 1 and d >= limits[j]:
-        j += 1
+    for k in range(BINS - 1):  # no branch to guess wrong
+        j += d >= limits[k]
     return j
 
 
@@ -254,12 +255,12 @@ def forget(memory):
 
 @njit
 def measure(w, memory, h, m):
-    """Fill in, once, how far every place is from home `h`, the main place `m`, or -1, and the own places."""
+    """Fill in, once, how far every place sought is from home `h`, the main place `m`, or -1, and the own places."""
     if memory.size[3] > 0:
         return
     memory.size[3] = 1
     from_home, from_main = w.reach[HASTES], w.reach[HASTES + 1]
-    for p in range(len(memory.near)):
+    for p in w.sought:
         near = far(w.xy, w.limits, h, p)
         also = far(w.xy, w.limits, m, p) if m >= 0 else near
         memory.homeward[p] = from_home[near] * from_main[also]
@@ -271,7 +272,7 @@ def measure(w, memory, h, m):
 @njit
 def come_near(w, memory, x):
     """Take the distances from an own place `x` into account."""
-    for p in range(len(memory.near)):
+    for p in w.sought:
         if memory.near[p] > 0:
             memory.near[p] = min(memory.near[p], far(w.xy, w.limits, x, p))
 
@@ -460,14 +461,14 @@ def draw_place(w, memory, h, m, now, before, after, haste, part, off, day, weigh
     measure(w, memory, h, m)
     xy, limits, from_here, from_own, popular = w.xy, w.limits, w.reach[haste], w.reach[HASTES + 2], w.popular[part]
     to_next = w.reach[HASTES + 3]
-    for x in range(len(popular)):
-        weight[x] = 0.0
+    for j in range(len(w.sought)):
+        x, weight[j] = w.sought[j], 0.0
         if popular[x] > 0.0 and memory.visited[x] == 0 and x != now and x != h and x != m:
-            weight[x] = popular[x] * memory.homeward[x] * from_own[memory.near[x]] * from_here[far(xy, limits, now, x)]
+            weight[j] = popular[x] * memory.homeward[x] * from_own[memory.near[x]] * from_here[far(xy, limits, now, x)]
             if onward >= 0:
-                weight[x] *= to_next[far(xy, limits, onward, x)]
-    to = pick(weight, len(popular), uniform(stream))
-    return to if to >= 0 else h
+                weight[j] *= to_next[far(xy, limits, onward, x)]
+    j = pick(weight, len(w.sought), uniform(stream))
+    return w.sought[j] if j >= 0 else h
 
 
 @njit

@@ -28,11 +28,17 @@ def traits_of(r, xy, out):
             x[t], y[t] = xy[r[i, t], 0], xy[r[i, t], 1]
             if t > 0:
                 moved[t] = moved[t - 1] + (1 if r[i, t] != r[i, t - 1] else 0)
-                way[t] = way[t - 1] + math.hypot(x[t] - x[t - 1], y[t] - y[t - 1])
+                way[t] = way[t - 1] + _length(x[t] - x[t - 1], y[t] - y[t - 1])
         _distances(x, y, out[i, :22])
         _shape(x, y, way, out[i, 22:26])
         _pace(moved, out[i, 26:38])
         _visits(r[i], moved[L - 1], out[i, 38:])
+
+
+@njit
+def _length(x, y):
+    """Return the length of a vector; `math.hypot` also guards against lengths that no map has, and takes longer."""
+    return math.sqrt(x * x + y * y)
 
 
 @njit
@@ -41,15 +47,15 @@ def _distances(x, y, out):
     L, j = len(x), 0
     for k in range(1, 6):
         t = max(L * k // 6 - 1, 0)
-        out[j] = math.hypot(x[t] - x[0], y[t] - y[0])
+        out[j] = _length(x[t] - x[0], y[t] - y[0])
         t = L * k // 6
-        out[j + 1] = math.hypot(x[t] - x[L - 1], y[t] - y[L - 1])
+        out[j + 1] = _length(x[t] - x[L - 1], y[t] - y[L - 1])
         j += 2
     for lag in (L // 15, L // 8, L // 4, 2 * L // 5):
         lag = min(max(lag, 1), L - 1)
         total, most, squares, n = 0.0, 0.0, 0.0, L - lag
         for t in range(n):
-            d = math.hypot(x[t + lag] - x[t], y[t + lag] - y[t])
+            d = _length(x[t + lag] - x[t], y[t + lag] - y[t])
             total += d
             squares += d * d
             most = max(most, d)
@@ -68,7 +74,7 @@ def _shape(x, y, way, out):
         lag = min(max(lag, 1), L - 1)
         straight, gone = 0.0, 0.0
         for t in range(L - lag):
-            straight += math.hypot(x[t + lag] - x[t], y[t + lag] - y[t])
+            straight += _length(x[t + lag] - x[t], y[t + lag] - y[t])
             gone += way[t + lag] - way[t]
         out[j] = straight / gone if gone > 0.0 else 0.0
         j += 1

@@ -174,6 +174,7 @@ def learn_lives(
         explore=np.zeros(EXPLORE),
         back=np.ones(OWN_PLACE),
         popular=np.zeros((PARTS, days.P)),
+        sought=np.zeros(0, dtype=np.int64),
         reach=np.ones((REACHES, BINS)),
         passes=np.ones((2, BINS, CROWDS, TAILS, 1)),
         lengths=np.ones(max(1, days.longest_pass)),
@@ -674,7 +675,7 @@ def _places(days: _Days, law: Law, rng: np.random.Generator) -> Law:
     level = np.searchsorted(days.m_min * 2 ** np.arange(CROWDS - 1), movers[enough], side="right")
     table = _table(moves[enough], level)
     law = law._replace(popular=popular, passed=passed, moves=table[0], crowd=table[1], detour=_detour(days))
-    law = law._replace(**_grid(days.xy, np.flatnonzero(passed > 0)))
+    law = law._replace(sought=np.flatnonzero(popular.any(axis=0)), **_grid(days.xy, np.flatnonzero(passed > 0)))
     return _choices(days, law, _table(moves, movers), rng)
 
 
