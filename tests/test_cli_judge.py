@@ -542,8 +542,31 @@ def test_audit_of_real_days_says_first_and_last_that_nobody_is_protected(run, wo
     mixed.write_text("".join(made + [line.replace("CANARY", "x") for line in kept]))
     found = json.loads(run("audit", "--real", real, "--fakes", mixed, "--attacks", "A1", "--json")[1])
     assert found["attacks"]["A1"]["verbatim"] == 9  # one of ten stays at home
-    assert found["in_words"].startswith("18.0% of these fakes equal a real person's day")
-    assert "not protected" in found["in_words"]
+    # one figure: the headline is what A1 says
+    assert found["in_words"].startswith(found["attacks"]["A1"]["words"] + " These people are not protected.")
+    assert found["attacks"]["A1"]["words"].startswith("18.0 % of the fakes equal somebody's real day")
+
+
+def test_copies_by_chance_stand_in_the_row_of_a1_and_in_no_headline(run, world, tmp_path):
+    # strangers have the same days: nobody is told by an equal one
+    real, made = world / "real.csv", (world / "fakes.csv").read_text().splitlines(keepends=True)
+    people = real.read_text().splitlines(keepends=True)
+    copy = [line.replace("CANARY", "x") for line in people[1:] if "CANARY-0" in line]
+    (tmp_path / "mixed.csv").write_text("".join(made + copy))
+    (tmp_path / "strangers.csv").write_text("".join([people[0], *(line.replace("x-", "y-") for line in copy)]))
+    ids = {line.split(",")[0] for line in [*made[1:], *copy]}
+    who = sorted({line.split(",")[0] for line in people[1:]})
+    pairs = [f"{fake},{fake.replace('x', 'CANARY') if fake.startswith('x') else who[0]}\n" for fake in sorted(ids)]
+    (tmp_path / "links.csv").write_text("fake,seed\n" + "".join(pairs))
+    asked = ["--links", tmp_path / "links.csv", "--holdout", tmp_path / "strangers.csv", "--attacks", "A1", "--json"]
+    status, said, err = run("audit", "--real", real, "--fakes", tmp_path / "mixed.csv", *asked)
+    assert status == 0, err
+    found = json.loads(said)
+    a1 = found["attacks"]["A1"]
+    assert a1["verbatim"] > 0
+    assert "equal somebody's day, slot by slot (of strangers' days: " in a1["words"]
+    assert a1["how"] != "whole day"
+    assert "not protected" not in found["in_words"]
 
 
 def test_days_that_two_people_have_in_common_are_no_copies():

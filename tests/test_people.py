@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 import elsewhere as ew
 from elsewhere.privacy.rules import PrivacyTest
+from elsewhere.run.presets import RELAXED, preset_of
 from elsewhere.run.public_map import PublicMap, weekdays
 from elsewhere.run.publish import links_file, publish_linked, read_links
 from elsewhere.traces.model import People, is_weekend
@@ -102,13 +103,13 @@ def test_a_life_is_tested_as_one_person():
     alternates = ew.Traces(
         others, places, users=list("aabbcc"), dates=["2024-01-01", "2024-01-02"] * 3, step_minutes=720
     )
-    test = PrivacyTest.prepare(seed, alternates, par_s=1.0, par_d=1.0, k=2, people=People.of(seed))
+    test = PrivacyTest.prepare(seed, alternates, par_s=1.0, par_d=1.0, k=2, people=People.of(seed), relaxed=RELAXED)
     # a shares no place with the seed, b and c one: half of the strangers share at most one
     assert test.prepared.seeds.limit.tolist() == [1]
     shared = [test([fake], [0])[0] for fake in ([8, 8, 9, 9], [8, 0, 9, 9], [1, 8, 0, 9])]
     assert [v.shared for v in shared] == [0, 1, 2]
     assert [v.passed for v in shared] == [True, True, False]
-    strict = PrivacyTest.prepare(seed, None, par_s=1.0, k=1, people=People.of(seed))
+    strict = PrivacyTest.prepare(seed, None, par_s=1.0, k=1, people=People.of(seed), relaxed=RELAXED)
     assert strict.prepared.seeds.limit.tolist() == [0]
 
 
@@ -120,7 +121,7 @@ def test_on_one_day_a_fake_may_share_what_the_strangers_who_share_least_do(numbe
         ew.Traces(rng.integers(0, 9, (n, 8)), ew.Locations(n=9), users=[f"{name}{i}" for i in range(n)])
         for name, n in (("s", 5), ("a", 41))
     )
-    test = PrivacyTest.prepare(seeds, others, par_i=1, k=1, people=People.of(seeds))
+    test = PrivacyTest.prepare(seeds, others, par_i=1, k=1, people=People.of(seeds), relaxed=RELAXED)
     expected = naive.least_shared(seeds.r.tolist(), others.r.tolist(), 0.05)
     assert test.prepared.seeds.limit.tolist() == [max(1, n) for n in expected]
     alike = naive.least_similar(seeds.r.tolist(), others.r.tolist(), 0.05)
@@ -128,6 +129,42 @@ def test_on_one_day_a_fake_may_share_what_the_strangers_who_share_least_do(numbe
     # by itself, the rule is that of the paper
     by_itself = PrivacyTest.prepare(seeds, others, par_i=1, k=1).prepared.seeds
     assert (by_itself.limit.tolist(), by_itself.par_s.tolist()) == ([1] * 5, [0.1] * 5)
+
+
+def doors(people=60):
+    """Everybody's nights are at the entrance, two thirds of the day: any two people have that in common."""
+    draw = rng(4)
+    day = np.zeros((people, 24), dtype=int)
+    day[:, 16:] = np.repeat(draw.integers(1, 12, (people, 4)), 2, axis=1)
+    return ew.Traces(day, ew.Locations(n=12), users=[f"p{i}" for i in range(people)], step_minutes=60)
+
+
+def test_a_limit_that_is_given_is_kept_and_fakes_beyond_the_usual_one_are_counted():
+    few = {"kappa": 2, "k": 2, "m_min": 2, "c_min": 1, "class_draws": 1, "against": "own", "rng": rng(1)}
+    usual = ew.generate_fakes(doors(), **few)
+    alike, crossed = ((usual.verdicts.sim > 0.1), (usual.verdicts.shared > 0))
+    assert alike.any()
+    assert any(f"{alike.sum()} of {len(usual)} fakes are more similar" in note for note in usual.notes)
+    assert any(f"{crossed.sum()} of {len(usual)} fakes share more places" in note for note in usual.notes)
+    for given_limit in ({"par_s": 0.1}, {"par_i": 0}):
+        with pytest.raises(ew.ElsewhereError) as caught:  # everybody's fake would have the entrance in common
+            ew.generate_fakes(doors(), **few, **given_limit)
+        assert caught.value.code == "E_NOTHING_PASSED"
+    loose = ew.generate_fakes(doors(), **few, par_s=0.8, par_i=3)
+    assert loose.verdicts.sim.max() <= 0.8
+    assert loose.verdicts.shared.max() <= 3
+    assert loose.notes == tuple(note for note in usual.notes if "par_" not in note)
+
+
+def test_which_limits_rise_is_written_down():
+    product = preset_of("product")
+    assert product.relaxed == RELAXED
+    assert preset_of("product", par_s=0.1).relaxed == ("par_i",)
+    assert preset_of("product", par_s=0.1).changed(par_i=0).relaxed == ()
+    for preset in (product, preset_of("product", par_s=0.2)):
+        assert type(preset).of_file(preset.to_file()) == preset
+    with pytest.raises(ew.ElsewhereError, match="relaxed"):
+        preset_of("product", relaxed=("k",))
 
 
 @given(st.data())
@@ -148,7 +185,7 @@ def test_what_strangers_share_is_counted_by_the_definition(data):
         )
         for name, side in zip("sa", sides, strict=True)
     )
-    test = PrivacyTest.prepare(seeds, others, par_i=1, k=1, people=People.of(seeds))
+    test = PrivacyTest.prepare(seeds, others, par_i=1, k=1, people=People.of(seeds), relaxed=RELAXED)
     assert test.prepared.seeds.limit.tolist() == [max(1, n) for n in naive.least_shared(*sides, 0.5)]
     alike = naive.least_similar(*sides, 0.05)
     assert test.prepared.seeds.par_s.tolist() == pytest.approx([max(0.1, sim if sim <= 0.9 else 0) for sim in alike])

@@ -244,7 +244,7 @@ def audit(
         result, more = with_halves(result, seeds, sources.fakes, ids, rng)
         notes += more
     findings = result.to_dict()
-    told_first = on_copies(copies(sources), beyond_chance="A1" in result.flagged)
+    told_first = on_copies(result, everybody=copies(sources) == 1)
     verdict = " ".join([*told_first, result.in_words()])
     record = {
         "command": "audit",
@@ -261,12 +261,12 @@ def audit(
     say(record, [*told_first, *lines], as_json=judging.as_json)
 
 
-def on_copies(share: float, *, beyond_chance: bool) -> list[str]:
-    """Return a warning of fakes that equal real days, to be shown first and last; empty where there is none."""
-    if share == 1:
+def on_copies(result: Any, *, everybody: bool) -> list[str]:
+    """Return a warning of fakes that equal real days beyond chance, as A1 has it, to be shown first and last; or []."""
+    if everybody:
         return ["all of these fakes are days of the real traces: nobody is protected."]
-    sentence = f"{share:.1%} of these fakes equal a real person's day, slot by slot"
-    return [f"{sentence}: these people are not protected." if beyond_chance else f"{sentence}."] * (share > 0)
+    copied = [f for f in result.findings if f.id == "A1" and f.learnt and f.details.get("how") == "whole day"]
+    return [f"{f.words} These people are not protected." for f in copied]
 
 
 def split(sources: Sources, holdout: "Traces | None") -> "tuple[Traces, Ints | None, Traces | None, tuple[str, ...]]":

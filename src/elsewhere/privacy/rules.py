@@ -20,7 +20,7 @@ All similarities are of order 0 with Hamming distance, and all thresholds are co
 """
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, overload
 
@@ -230,15 +230,16 @@ class PrivacyTest:
         min_sim: float | None = None,
         count_all: bool = False,
         people: People | None = None,
+        relaxed: Collection[str] = (),
     ) -> "PrivacyTest":
         """
         Prepare the test, with parameters as in `privacy_test`, for all `seeds` at once.
 
-        With `people`, those of `seeds`, a seed, an alternate and a fake is a person with all their days, and two people
-        who live in one town for weeks share some places: a fake may share as many with its seed as half of the
-        alternates do at most, on a single day as the twentieth who share least, if that is more than `par_i`. It may be
-        as similar to its seed as the twentieth of the alternates who are least so, if that is more than `par_s`, as
-        where a dozen doors are the whole map. Without `people` both limits stay as given.
+        With `people`, those of `seeds`, a seed, an alternate and a fake is a person with all their days. Two people who
+        live in one town for weeks share some places: with "par_i" in `relaxed` a fake may share as many with its seed
+        as half of the alternates do at most, on a single day as the twentieth who share least, if that is more than
+        `par_i`. With "par_s" in it, it may be as similar to its seed as the twentieth of the alternates who are least
+        so, if that is more than `par_s`, as where a dozen doors are the whole map. Other limits stay as given.
 
         `alternates="all"` takes the other users of `seeds` themselves, as the paper's experiments do, with a warning
         (E53). `count_all` counts every alternate; by default counting stops at the k-1st.
@@ -255,7 +256,19 @@ class PrivacyTest:
                 stacklevel=2,
             )
         return _prepare(
-            seeds, alternates, par_s, par_i, par_d, k, periods, against, intersection, min_sim, count_all, people
+            seeds,
+            alternates,
+            par_s,
+            par_i,
+            par_d,
+            k,
+            periods,
+            against,
+            intersection,
+            min_sim,
+            count_all,
+            people,
+            relaxed,
         )
 
     def block(self, first: int, last: int) -> Seeds:
@@ -496,6 +509,7 @@ def _prepare(
     min_sim: float | None,
     count_all: bool,
     people: People | None,
+    relaxed: Collection[str] = (),
 ) -> PrivacyTest:
     require_between("par_s", par_s, 0, 1)
     require_whole("par_i", par_i, 0)
@@ -540,12 +554,10 @@ def _prepare(
         strangers = _kernels.no_counts(0, 0, of_day.T)
     strangers, near = _in_order(strangers, counts)
     limit, most = np.full(len(r), min(par_i, r.shape[1]), dtype=np.int64), np.full(len(r), float(par_s))
-    if lives and of_others is not None:
-        some = np.linspace(0, len(of_others) - 1, min(len(of_others), STRANGERS_ASKED)).astype(np.int64)
-        share = HALF if of_seeds.days > 1 else FEW
-        places, similarity = _kernels.least_alike(counts, strangers, some, seeds.R, share, FEW)
-        limit = np.maximum(limit, places) if intersection == "set" else limit
-        most = np.maximum(most, np.where(similarity > MOST_ALIKE, 0.0, similarity))
+    if relaxed and lives and of_others is not None:
+        places, similarity = _of_strangers(counts, strangers, seeds.R, of_others, several=of_seeds.days > 1)
+        limit = np.maximum(limit, places if "par_i" in relaxed and intersection == "set" else 0)
+        most = np.maximum(most, similarity if "par_s" in relaxed else 0.0)
     rules = Rules(
         par_d=float(par_d),
         k=int(k),
@@ -563,6 +575,13 @@ def _prepare(
         prepared = prepared._replace(rules=rules._replace(quantile=mostly))
     off = {"differential": k == 1, "others": against == "own", "min_sim": min_sim is None}
     return PrivacyTest(prepared, tuple(name for name, is_off in off.items() if is_off))
+
+
+def _of_strangers(seeds: Counted, strangers: Counted, R: int, people: People, *, several: bool) -> tuple[Ints, Floats]:
+    """Return how many places each seed has in common with strangers, and how similar those are who are least so."""
+    some = np.linspace(0, len(people) - 1, min(len(people), STRANGERS_ASKED)).astype(np.int64)
+    places, similarity = _kernels.least_alike(seeds, strangers, some, R, HALF if several else FEW, FEW)
+    return places, np.where(similarity > MOST_ALIKE, 0.0, similarity)
 
 
 def _in_order(strangers: Counted, seeds: Counted) -> tuple[Counted, Ints]:

@@ -278,12 +278,8 @@ def _why(name: str, f: Plain) -> str | None:
         return " The interval includes what chance, or a stranger, gives."
     if words == LEARNT and f.get("reachable") is False and main is not None and main > bar:
         free = f.get("null_interval") or [0.0, 1.0]
-        nobody = (
-            "but the figure is clearly above fakes made of nobody"
-            if here[0] > free[1]
-            else "even for real people, or for fakes made of nobody"
-        )
-        return f" With so few people the bar is out of reach, {nobody}."
+        above = "; this figure is clearly above theirs" if here[0] > free[1] else ""
+        return f" Real strangers, or fakes made of nobody, are above the bar too{above}."
     return None
 
 

@@ -38,12 +38,14 @@ from elsewhere.traces.model import Ints, People, Traces, is_weekend
 
 Progress = Callable[[int, int], None]
 CROSSED = (
-    "some seeds cross the ways of nearly all strangers, as taxis do: a fake of theirs shares places with them, at most "
-    "as many as the twentieth of the strangers who share least."
+    "{} of {} fakes share more places with their seed than `par_i` = {}, since it crosses the ways of nearly all "
+    "strangers, as taxis do: at most as many as the twentieth of the strangers who share least. A `par_i` of your own "
+    "is kept."
 )
 ALIKE = (
-    "nearly all strangers are more similar to some seeds than `par_s` allows, as where a dozen places are the whole "
-    "map: a fake of theirs is no more similar to them than the twentieth of the strangers who are least so."
+    "{} of {} fakes are more similar to their seed than `par_s` = {:g}, since nearly all strangers are, as where a "
+    "dozen places are the whole map: no more than the twentieth of the strangers who are least so. A `par_s` of your "
+    "own is kept."
 )
 
 
@@ -398,8 +400,7 @@ def _gathered(
     owner, _ = np.nonzero(people.rows >= 0)
     attempts[roles.seed_rows[people.rows[people.rows >= 0]]] = tries[owner]
     verdicts = Verdicts.joined([m.verdicts for m in blocks]).select(order[lives])
-    crossed = people.days == 1 and settings.intersection == "set" and bool((verdicts.shared > settings.par_i).any())
-    alike = settings.name == "product" and bool((verdicts.sim > settings.par_s).any())
+    beyond = _beyond(verdicts, lives, settings, several=people.days > 1)
     return Fakes(
         r=fakes,
         seed=seed,
@@ -414,7 +415,7 @@ def _gathered(
         preset=settings,
         kappa=learnt.classes.kappa,
         laboratory=laboratory,
-        notes=(*roles.notes, *([ONE_CLASS] * (learnt.classes.kappa < 2)), *([CROSSED] * crossed), *([ALIKE] * alike)),
+        notes=(*roles.notes, *([ONE_CLASS] * (learnt.classes.kappa < 2)), *beyond),
         published=np.zeros(len(fakes), dtype=bool),
         seed_rows=roles.seed_rows,
         weekend=_weekend(traces, people, seed, day),
@@ -422,6 +423,15 @@ def _gathered(
         person=unit[order, 0][lives],
         day=day if people.days > 1 else None,
     )
+
+
+def _beyond(verdicts: Verdicts, lives: Ints, settings: Preset, *, several: bool) -> list[str]:
+    """Return a note for each limit that was relaxed, with the number of fakes that exceed it; of places, on one day."""
+    fakes = len(np.unique(lives))
+    shared = 0 if several or settings.intersection != "set" else len(np.unique(lives[verdicts.shared > settings.par_i]))
+    alike = len(np.unique(lives[verdicts.sim > settings.par_s]))
+    notes = [CROSSED.format(shared, fakes, settings.par_i)] * (shared > 0)
+    return notes + [ALIKE.format(alike, fakes, settings.par_s)] * (alike > 0)
 
 
 def _weekend(traces: Traces, people: People, seed: Ints, day: Ints) -> NDArray[np.bool_] | None:
@@ -638,4 +648,5 @@ def _test(learnt: FittedModel, roles: Roles, seeds: Traces, people: People, sett
         intersection=settings.intersection,
         min_sim=settings.min_sim,
         people=people if settings.name == "product" else None,
+        relaxed=settings.relaxed if settings.name == "product" else (),
     )

@@ -216,17 +216,24 @@ class Decoding:
         require_choice("merge", self.merge, ("reach", "independent"))
 
 
+RELAXED = ("par_s", "par_i")
+
+
 @dataclass(frozen=True)
 class Pairing:
     """How the product pairs walks with seeds."""
 
     shift: float = 0.0  # minutes by which a fake's whole day may be earlier or later than its seed's (decision 24)
     balance: float = 1.0  # how closely all fakes together follow the walk model; less keeps more of the seeds
+    # limits that rise, seed by seed, to what strangers have in common with it; one that is given does not (decision 54)
+    relaxed: tuple[str, ...] = RELAXED
 
     def __post_init__(self) -> None:
         _plain_numbers(self)
         require_between("shift", self.shift, 0, 720)
         require_between("balance", self.balance, 0, 1)
+        if not isinstance(self.relaxed, tuple) or not set(self.relaxed) <= set(RELAXED):
+            raise InvalidParameter(f"`relaxed` must be a tuple of {' and '.join(RELAXED)}, got {self.relaxed!r}.")
 
 
 @dataclass(frozen=True)
@@ -351,6 +358,8 @@ class Preset:
         and values out of range all at once.
         """
         check_names(parameters)
+        if isinstance(self.generator, Pairing) and "relaxed" not in parameters:
+            parameters["relaxed"] = tuple(name for name in self.generator.relaxed if name not in parameters)
         own = {name: value for part in self._parts() for name, value in parameters.items() if name in _names(part)}
         if strange := [name for name in parameters if name not in own]:
             raise InvalidParameter(" ".join(_not_read(name, self.name) for name in strange), code="E_NOT_READ")
@@ -441,6 +450,7 @@ class PresetOptions(LearningOptions, total=False):
     merge: str
     shift: float
     balance: float
+    relaxed: tuple[str, ...]
     par_s: float
     par_i: int
     par_d: float

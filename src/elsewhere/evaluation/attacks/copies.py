@@ -201,6 +201,7 @@ def copies(inputs: AttackInputs) -> Finding:
         outcomes["anybody"] = anybody.closer
     how = next((name for name, outcome in outcomes.items() if outcome.shows), "own seed")
     outcome = outcomes[how]
+    beside = f"; {outcomes['whole day'].words}" if copied.any() and how != "whole day" else ""
     return Finding(
         "A1",
         interval=outcome.main,
@@ -212,7 +213,7 @@ def copies(inputs: AttackInputs) -> Finding:
         leaks=outcome.shows,
         reachable=null.value == 0,
         worst_decile=worst if how == "own seed" else None,
-        words=f"{outcome.words}.",
+        words=f"{outcome.words}{beside}.",
         details={
             "how": how,
             "own_seed_zero": clean,
