@@ -122,28 +122,6 @@ def test_rows_are_laws_on_the_feasible_moves(case):  # E34, F32
 
 
 @settings(deadline=None)
-@given(cases(), st.integers(1, 3))
-def test_update_equals_fitting_all_at_once(case, cut):
-    traces, T, locations, feasible, epsilon, n_min = case
-    assume(cut < traces.U)
-    u = ew.fit_profiles(traces, periods=T)
-    options = {"epsilon": epsilon, "feasible": feasible, "n_min": n_min}
-
-    once = ew.aggregate(u, locations, **options)
-    old = ew.aggregate(u[:cut], locations, **options)
-    before = old.table(0, 0).copy()
-    grown = old.update(u[cut:])
-
-    for pair in [(t, s) for t in range(T) for s in range(T)]:
-        np.testing.assert_allclose(grown.table(*pair), once.table(*pair), rtol=1e-12, atol=1e-15)
-    np.testing.assert_allclose(grown.pi_bar, once.pi_bar, rtol=1e-12)
-    np.testing.assert_allclose(grown.first(0), once.first(0), rtol=1e-12)
-    np.testing.assert_array_equal(grown.visitors, once.visitors)
-    assert grown.n_users == once.n_users == traces.U
-    np.testing.assert_array_equal(old.table(0, 0), before)
-
-
-@settings(deadline=None)
 @given(cases())
 def test_arrays_give_the_model_back(case):
     traces, T, locations, feasible, epsilon, n_min = case

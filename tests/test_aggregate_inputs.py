@@ -54,7 +54,6 @@ def test_aggregate_refuses_bad_arguments():
     assert refused(ew.aggregate, 5, places) == "E_PARAM"
     assert refused(ew.aggregate, u[0], places) == "E_PARAM"
     assert refused(ew.aggregate, u, 2) == "E_PARAM"
-    assert refused(ew.aggregate(u, places).update, hour) == "E_MISMATCH"
 
 
 def test_questions_to_the_model_are_checked():

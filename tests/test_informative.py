@@ -90,7 +90,8 @@ class TestLearn:
         town = ew.simulate_town(users=40, locations=60, rng=lab(1)).traces
         monkeypatch.setattr("elsewhere.run.model.most_informative", lambda *_: pytest.fail("nothing to choose from"))
         learnt = ew.learn(town, preset_of("product", m_min=2, class_draws=1), kappa=4, rng=lab(2))
-        alone = ew.semantic_clustering(learnt.graph, kappa=4, method="roles", c_min=5, rng=lab(2))
+        graph = ew.semantic_graph(ew.fit_profiles(learnt.translate(town), periods=12, missing="skip"))
+        alone = ew.semantic_clustering(graph, kappa=4, method="roles", c_min=5, rng=lab(2))
         np.testing.assert_array_equal(learnt.classes.label, alone.label)
 
     def test_auto_chooses_the_number_once(self):
@@ -138,15 +139,6 @@ class TestLearn:
         renamed = ew.Traces(to[town.r][lab(4).permutation(len(town))], places, step_minutes=town.step_minutes)
         one, other = (ew.learn(people, settings, kappa=6, rng=lab(2)).classes.label for people in (town, renamed))
         np.testing.assert_array_equal(one, other[to])
-
-    def test_update_takes_the_most_informative_too(self, monkeypatch):
-        town = ew.simulate_town(users=60, locations=80, rng=lab(1)).traces
-        settings = preset_of("deniable", m_min=2, class_draws=3)
-        learnt = ew.learn(town.of_users(np.arange(40)), settings, kappa=5, rng=lab(2))
-        offered = []
-        monkeypatch.setattr(learning, "most_informative", lambda c, r, rng: offered.append((len(c), len(r))) or c[-1])
-        learnt.update(town.of_users(np.arange(40, 60)), kappa=5, rng=lab(3))
-        assert offered == [(3, 20)]
 
     @pytest.mark.parametrize("draws", [0, -1, 1.5, 1001, "many"])
     def test_a_wrong_number_is_refused(self, draws):

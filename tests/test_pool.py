@@ -174,12 +174,6 @@ class TestPublish:
         with pytest.raises(ew.errors.InvalidModel, match="E_FAKES"):
             ew.Fakes.load(tmp_path)
 
-    def test_private_fakes_of_before_columns_were_kept_are_read(self, fakes, tmp_path):
-        fakes.save(tmp_path)
-        told = json.loads((tmp_path / "fakes.json").read_text())
-        (tmp_path / "fakes.json").write_text(json.dumps({n: v for n, v in told.items() if n != "input"}))
-        assert ew.Fakes.load(tmp_path).frame.columns == {}
-
     def test_the_manifest_says_how_the_input_was_read(self, fakes, tmp_path):
         told = Preparation(
             max_gap_minutes=720,
@@ -529,16 +523,6 @@ class TestModelFile:
         assert {(int(k) // R, int(k) % R) for k in pooled} == {m for m, users in made.items() if len(users) >= 2}
         assert back.model.sums.movers.min() >= 2
         assert learnt.model.sums.movers.min() == 1
-
-    def test_adding_users_is_learning_from_all(self, town):
-        first, rest = town.of_users(np.arange(40)), town.of_users(np.arange(40, 60))
-        settings = preset_of("product", m_min=1, periods=4)
-        grown = ew.learn(first, settings, kappa=6, rng=np.random.default_rng(1)).update(
-            rest, kappa=6, rng=np.random.default_rng(2)
-        )
-        whole = ew.learn(town, settings, kappa=6, rng=np.random.default_rng(1))
-        np.testing.assert_allclose(grown.graph.w, whole.graph.w, atol=1e-9)
-        np.testing.assert_allclose(grown.model.table(0, 0), whole.model.table(0, 0), atol=1e-12)
 
     def test_holds_no_user(self, town, tmp_path):
         learnt = self.learnt(town)

@@ -10,8 +10,7 @@ p_bar per (tau, tau'), and a row with few departures is the pooled row instead (
 Sums are kept where somebody moved, the kernel is evaluated for the places asked about: no (R, R) array is ever
 built unless `table` is called.
 
-What is added up over users are visits and the rows of p(u). No sum belongs to one user, and those of two sets of users
-add.
+What is added up over users are visits and the rows of p(u). No sum belongs to one user.
 """
 
 import warnings
@@ -44,7 +43,7 @@ ARRAYS: dict[str, tuple[str, str]] = {
 @dataclass(frozen=True, eq=False)
 class Sums:
     """
-    All that the model adds up over users; two sets of users add by `plus`.
+    All that the model adds up over users.
 
     Move m, coded `key[m]` = (pair R + r) R + r', carries `mass[m]` = sum over users of p_r^{r'}(u), `count[m]`
     departures, and `movers[m]` distinct users. The pair is tau T + tau'; number T^2 stands for the moves of all pairs
@@ -106,30 +105,6 @@ class Sums:
             _total(place, u.visit_count / lived.sum(axis=1)[who], R),
             _total(period * R + place, u.visit_count / lived[who, period], T * R).reshape(T, R),
             np.count_nonzero(lived, axis=0),
-            key,
-            mass,
-            count,
-            movers.astype(np.int64),
-        )
-
-    def plus(self, other: "Sums") -> "Sums":
-        """Return the sums of both sets of users together."""
-        if (self.R, self.T) != (other.R, other.T):
-            raise InvalidTraces(
-                f"profiles must share places and periods: the model has (R, T) = {(self.R, self.T)}, "
-                f"the new profiles {(other.R, other.T)}.",
-                code="E_MISMATCH",
-            )
-        names = ("key", "mass", "count", "movers")
-        key, mass, count, movers = _gather(*(np.concatenate([getattr(s, n) for s in (self, other)]) for n in names))
-        return Sums(
-            self.R,
-            self.T,
-            self.n_users + other.n_users,
-            self.visitors + other.visitors,
-            self.pi + other.pi,
-            self.pi_tau + other.pi_tau,
-            self.lived + other.lived,
             key,
             mass,
             count,
@@ -330,10 +305,6 @@ class AggregateModel:
                 fill_moves(p, steps[:, columns].ravel(), steps[:, columns + 1].ravel(), row, a, b, *self._tail)
                 out += np.log(p).reshape(N, len(columns)).sum(axis=1)
         return np.asarray(out, dtype=np.float64)
-
-    def update(self, profiles: Iterable[MobilityProfile]) -> "AggregateModel":
-        """Return the model of the old users and these: the same as fitting all at once."""
-        return replace(self, sums=self.sums.plus(Sums.of(profiles)))
 
     def with_moves(self, feasible: Any) -> "AggregateModel":
         """Return the same model with these moves alone: (R, R) matrix of 0 and 1, as for `aggregate`."""

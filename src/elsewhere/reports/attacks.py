@@ -77,10 +77,7 @@ def reached(finding: Plain, unit: str) -> str:
 
 
 def outcome(finding: Plain) -> str:
-    """
-    Return what an attack learnt, in the words of `Finding.outcome`; from its bar where an older file does not
-    say it.
-    """
+    """Return what an attack learnt, in the words of `Finding.outcome`; from its bar where the finding is not ours."""
     if finding.get("status") != "run":
         return "not run" if finding.get("status") == "not run" else FOR_REVIEW
     word = {True: NOTHING, False: LEARNT}.get(finding.get("passed"), UNCLEAR)  # type: ignore[arg-type]

@@ -19,7 +19,6 @@ from elsewhere.run.public_map import PublicMap
 from elsewhere.traces.model import Floats, Ints, Locations, Places, Traces
 
 KIND, FORMAT = "elsewhere fakes (private)", 1
-FILES = ("fakes.npz", "fakes.json")
 LARGEST = 2**32  # bytes of all arrays
 
 
@@ -195,14 +194,13 @@ class Fakes:
             where: dict[str, Any] = {name: arrays[name] for name in ("lat", "lon", "xy") if name in arrays} or {
                 "n": index["places"]
             }
-            where |= {name: index.get(name) for name in ("names", "categories")}
+            where |= {name: index[name] for name in ("names", "categories")}
             where["category_users"] = arrays.get("category_users")
             dates = arrays["dates"].astype("datetime64[D]") if "dates" in arrays else None
             preset = Preset.of_file(index["preset"])
             return Fakes(
                 **{name: arrays[name] for name in ("r", "seed", "loglik", "attempts", "published")},
                 verdicts=(),
-                rejected=(),
                 tally=index["tally"],
                 seeds=None,
                 frame=PublicMap(
@@ -210,8 +208,8 @@ class Fakes:
                     arrays["known"],
                     dates,
                     **index["clock"],
-                    **index.get("input", {}),
-                    **index.get("calendar", {}),
+                    **index["input"],
+                    **index["calendar"],
                 ),
                 learnt=None,
                 preset=preset,
@@ -220,12 +218,10 @@ class Fakes:
                 notes=tuple(index["notes"]),
                 seed_rows=arrays.get("seed_rows"),
                 weekend=arrays.get("weekend"),
-                life=arrays.get("life", np.zeros(0, dtype=np.int64)),
-                person=arrays.get("person", np.zeros(0, dtype=np.int64)),
+                life=arrays["life"],
+                person=arrays["person"],
                 day=arrays.get("day"),
-                certificate=Certificate.from_dict(index["certificate"])
-                if "certificate" in index
-                else Certificate.none(),
+                certificate=Certificate.from_dict(index["certificate"]),
             )
         except OSError:
             raise InvalidModel(

@@ -94,16 +94,14 @@ class FittedModel:
     Model, classes and clock, learnt under one preset.
 
     `place[r]` is the place that stands for r after rare places were merged away, -1 where none does (E31).
-    `carried` is what the deniable preset needs; None in other presets, and in files of older versions.
-    `graph` is kept in memory so that users can be added, `contributors` to know who must not be a seed; neither is part
-    of the model file.
+    `carried` is what the deniable preset needs; None in other presets.
+    `contributors` tells who must not be a seed; it is no part of the model file.
     """
 
     model: AggregateModel
     classes: SemanticClasses
     preset: Preset
     place: Ints = field(repr=False)
-    graph: LocationGraph | None = field(default=None, repr=False)
     contributors: Contributors | None = field(default=None, repr=False)
     carried: Carried | None = field(default=None, repr=False)
 
@@ -148,25 +146,6 @@ class FittedModel:
             return traces
         return _replaced(traces, self.place)
 
-    def update(self, traces: Traces, *, kappa: int | str = "auto", rng: np.random.Generator) -> "FittedModel":
-        """
-        Learn from new users too, without starting over (sec:alg-disc): their sums are added to model and graph.
-
-        Of several clusterings the one is taken that tells most about the new users: the others' traces are not kept.
-        Archetypes and walk do not add up, and the classes they speak of are new: the result carries none.
-        """
-        if self.graph is None:
-            raise InvalidParameter("a model read from a file has no graph to update; learn it again from the traces.")
-        people = self.translate(traces)
-        profiles = fit_profiles(people, periods=self.preset.periods, missing="skip")
-        graph = self.graph.update(fit_profiles(people, periods=_class_periods(self.preset), missing="skip"))
-        classes = _classes(graph, kappa, self.preset, people, rng)
-        contributors = Contributors.of(traces, self.contributors)
-        # whoever was moved to a place because theirs is rare does not make it one that more people share
-        own = np.where(self.place == np.arange(len(self.place)), traces.visitors(), 0)
-        model = self.model.update(profiles).visited_by(self.model.visitors + own)
-        return replace(self, model=model, classes=classes, graph=graph, contributors=contributors, carried=None)
-
     def save(self, folder: str | Path, *, force: bool = False) -> None:
         """Write `model.npz` and `model.json` into a folder."""
         check_folder(Path(folder), force=force)
@@ -192,7 +171,6 @@ class FittedModel:
             "geometry": self.model.locations.fingerprint(),
             "preset": self.preset.to_file(),
             "numbers": numbers,
-            # older versions do not look for it, and files of theirs have none: the format stays the same
             "carried": carried,
             "arrays": {name: {"dtype": a.dtype.str, "shape": list(a.shape)} for name, a in arrays.items()},
             "files": listed({"model.npz": content}),
@@ -211,8 +189,7 @@ class FittedModel:
             classes = SemanticClasses(arrays["label"], nearness=arrays.get("nearness"))
             place = arrays["place"]
             carried = None
-            # older versions carried groups by their number under this name
-            if (parts := index.get("carried")) is not None and "groups" not in parts:
+            if (parts := index["carried"]) is not None:
                 carried = Carried.from_arrays(_under("carried.", arrays), parts, R=model.R, kappa=classes.kappa)
         except InvalidModel:
             raise
@@ -275,7 +252,7 @@ def learn(
     finer = fit_profiles(people, periods=_class_periods(settings), missing="skip")
     graph = semantic_graph(finer)
     classes = _classes(graph, kappa, settings, people, rng)
-    learnt = FittedModel(model, classes, settings, place, graph, Contributors.of(traces))
+    learnt = FittedModel(model, classes, settings, place, Contributors.of(traces))
     return carrying(learnt, traces, rng) if carry and settings.name == "deniable" else learnt
 
 

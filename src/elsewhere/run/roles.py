@@ -34,11 +34,10 @@ class Contributors:
     users: frozenset[str] = field(repr=False)
 
     @staticmethod
-    def of(traces: Traces, before: "Contributors | None" = None) -> "Contributors":
-        """Return the users of these traces, and those of `before`."""
-        key = secrets.token_bytes(32) if before is None else before.key
-        hashes = {_hash(key, label) for label in traces.labels}
-        return Contributors(key, frozenset(hashes) if before is None else before.users | hashes)
+    def of(traces: Traces) -> "Contributors":
+        """Return the users of these traces."""
+        key = secrets.token_bytes(32)
+        return Contributors(key, frozenset(_hash(key, label) for label in traces.labels))
 
     def met(self, traces: Traces) -> int:
         """Return how many users here are among them by name; 0 for rows without names, which are only numbered."""

@@ -47,7 +47,6 @@ OF_WALK = {
     "leaving": ("f", "R"),
     "day_statistics": ("f", "4L"),
 }
-STORED = {"day_statistics": "lives"}  # names of arrays in model files, so that those of older versions are read
 
 
 def number_of_archetypes(people: int, eps0: float) -> int:
@@ -94,7 +93,7 @@ class Carried:
     def to_arrays(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         """Return arrays and plain numbers from which `from_arrays` makes the same."""
         arrays = {f"archetypes.{name}": getattr(self.archetypes, name) for name in OF_ARCHETYPES}
-        arrays |= {_stored(name): getattr(self.habits, name) for name in OF_WALK}
+        arrays |= {f"walk.{name}": getattr(self.habits, name) for name in OF_WALK}
         if self.places is not None:
             arrays["places"] = self.places
         numbers = {"archetypes": len(self.archetypes.share), "reach": self.habits.reach, "people": self.habits.people}
@@ -105,7 +104,7 @@ class Carried:
         """Return what `to_arrays` gave, for R places in `kappa` classes; `InvalidModel` where these cannot be it."""
         try:
             n = require_whole("archetypes", numbers["archetypes"], 1)
-            names = {*(f"archetypes.{part}" for part in OF_ARCHETYPES), *map(_stored, OF_WALK)}
+            names = {*(f"archetypes.{part}" for part in OF_ARCHETYPES), *(f"walk.{part}" for part in OF_WALK)}
             if set(arrays) - {"places"} != names:
                 raise InvalidModel("an array of archetypes or walk is missing, or one too many is there.")
             places = arrays.get("places")
@@ -186,22 +185,17 @@ def _archetypes(parts: list[NDArray[Any]], n: int, kappa: int) -> Archetypes:
     return archetypes
 
 
-def _stored(name: str) -> str:
-    """Return the name in a model file of what the walk is made of."""
-    return f"walk.{STORED.get(name, name)}"
-
-
 def _habits(arrays: Mapping[str, NDArray[Any]], numbers: Mapping[str, Any], R: int) -> Habits:
-    a = {name: arrays[_stored(name)] for name in OF_WALK}
+    a = {name: arrays[f"walk.{name}"] for name in OF_WALK}
     sizes = {"R": R, "K": LENGTHS, "D": ALL_COLUMNS + 3, "S": ALL_MOVING, "4": 4}
     sizes |= {"M": a["move"].size, "O": a["pair"].size, "L": a["day_statistics"].size // 4}
     for name, (kind, shape) in OF_WALK.items():
         if a[name].dtype.kind != kind or a[name].dtype.itemsize != 8 or a[name].shape != tuple(sizes[s] for s in shape):
-            raise InvalidModel(f"`{_stored(name)}` has not the shape, or the kind, that it must have.")
+            raise InvalidModel(f"`walk.{name}` has not the shape, or the kind, that it must have.")
         if not np.isfinite(a[name]).all():
-            raise InvalidModel(f"`{_stored(name)}` must be finite.")
+            raise InvalidModel(f"`walk.{name}` must be finite.")
         if name not in ("destination", "moving", "leaving") and a[name].min(initial=0) < 0:
-            raise InvalidModel(f"`{_stored(name)}` must be at least 0.")
+            raise InvalidModel(f"`walk.{name}` must be at least 0.")
     after = a["pair"] * R + a["onward"]
     if (
         any(np.any(a[name] <= 0) for name in ("count", "onward_count", "arrivals", "kernel"))
