@@ -18,7 +18,7 @@ import elsewhere as ew
 from elsewhere.profiles.markov import count
 from elsewhere.run.model import merge_rare
 from elsewhere.semantics import classes as room
-from elsewhere.semantics.graph import RANKS, roles
+from elsewhere.semantics.graph import RANKS
 
 DATA = Path(__file__).resolve().parents[1].parent / "shared" / "data"
 
@@ -56,7 +56,7 @@ def test_roles_count_people_by_rank(traces, T):
     tau = ew.Periods.of(T).of_minute(traces.minutes())
     expected = naive.roles(traces.r.tolist(), traces.user.tolist(), tau.tolist(), traces.R, T, RANKS)
 
-    found = roles(ew.fit_profiles(traces, periods=T))
+    found = ew.semantic_graph(ew.fit_profiles(traces, periods=T)).roles
 
     np.testing.assert_allclose(found, expected, atol=1e-12)
 

@@ -505,16 +505,11 @@ def test_all_pairs_are_the_single_pairs(town, T, mapping):
     assert np.array_equal(sim, ew.pairwise_semantic_similarity(list(profiles), mapping=mapping))
 
 
-@pytest.mark.parametrize("order", [0, 1])
-@pytest.mark.parametrize("distance", [None, "emd"])
-def test_all_pairs_are_the_single_pairs_of_sim_g(town, order, distance):
+def test_all_pairs_are_the_single_pairs_of_sim_g(town):
     profiles = ew.fit_profiles(town, periods=3)
-    d = None if distance is None else np.random.default_rng(1).random((12, 12))
 
-    sim = pairwise_geographic_similarity(profiles, order=order, distance=d)
-
-    each = [[ew.geographic_similarity(u, v, order=order, distance=d) for v in profiles] for u in profiles]
-    assert np.array_equal(sim, each)
+    each = [[ew.geographic_similarity(u, v) for v in profiles] for u in profiles]
+    assert np.array_equal(pairwise_geographic_similarity(profiles), each)
 
 
 @pytest.mark.parametrize("order", [0, 1])
@@ -532,9 +527,6 @@ def test_executors_change_nothing(town, order, mapping, monkeypatch):
     with ThreadPoolExecutor(2) as threads:
         assert np.array_equal(run(threads), alone)
     assert np.array_equal(run(Pickling()), alone)
-    assert np.array_equal(
-        pairwise_geographic_similarity(profiles, executor=Pickling()), pairwise_geographic_similarity(profiles)
-    )
 
 
 def test_users_of_unequal_length():
@@ -578,6 +570,8 @@ def test_refuses_wrong_mapping_and_rng():
         lambda **o: ew.semantic_similarity(u, v, **o),
         lambda **o: ew.pairwise_semantic_similarity([u, v], **o),
     ):
+        with pytest.raises(ew.errors.InvalidParameter, match="`order`"):
+            compare(order=3)
         with pytest.raises(ew.errors.InvalidParameter, match="`mapping` must be one of"):
             compare(mapping="both")
         with pytest.raises(ew.errors.InvalidParameter, match="`rng`"):
@@ -591,8 +585,6 @@ def test_refuses_what_is_no_set_of_profiles(compare_all):
     for wrong in (7, [1, 2], ["u"]):
         with pytest.raises(ew.errors.InvalidParameter, match="`profiles`"):
             compare_all(wrong)
-    with pytest.raises(ew.errors.InvalidParameter, match="`order`"):
-        compare_all(people("0011"), order=3)
 
 
 @pytest.mark.parametrize(
@@ -609,13 +601,9 @@ def test_refuses_what_is_no_set_of_profiles(compare_all):
 def test_refuses_wrong_distances(distance, code):
     u, v = people("0011", "0111", R=3)
 
-    for call in (
-        lambda: ew.geographic_similarity(u, v, distance=distance),
-        lambda: pairwise_geographic_similarity([u, v], distance=distance),
-    ):
-        with pytest.raises(ew.errors.InvalidParameter) as refused:
-            call()
-        assert refused.value.code == code
+    with pytest.raises(ew.errors.InvalidParameter) as refused:
+        ew.geographic_similarity(u, v, distance=distance)
+    assert refused.value.code == code
 
 
 def test_order_1_without_a_transition_is_refused():
@@ -626,7 +614,6 @@ def test_order_1_without_a_transition_is_refused():
         lambda: ew.geographic_similarity(still, u, order=1, distance=1 - np.eye(2)),
         lambda: ew.semantic_similarity(still, u, order=1),
         lambda: ew.pairwise_semantic_similarity([u, still], order=1),
-        lambda: pairwise_geographic_similarity([u, still], order=1),
     ):
         with pytest.raises(ew.errors.InvalidTraces, match="E_NO_MOVES"):
             call()

@@ -377,6 +377,7 @@ def _distinct(key: Ints) -> tuple[Ints, Ints, Ints]:
 
 
 SMALLEST = -745.0  # ln of what no float below holds; with shapes of 1e-4 most moves of a draw are rarer
+FILLING = 60  # sweeps before slots are filled
 PRIOR = 0.01  # of all pseudo-counts of a row together, if every place can be reached from it (E4)
 
 
@@ -414,7 +415,6 @@ def gibbs_profiles(
     rng: np.random.Generator | None,
     sweeps: int = 200,
     burn_in: int = 100,
-    prior: float = PRIOR,
 ) -> Profiles:
     """
     Estimate the posterior mean of every user's profile after `burn_in` of `burn_in + sweeps` sweeps; `.sampling` tells
@@ -432,21 +432,19 @@ def gibbs_profiles(
     profiles, worst, slow = [], 1.0, 0
     for rows, stream in zip(_rows_of(traces), rng.spawn(traces.U), strict=True):
         n = (sweeps, burn_in) if latent[rows].any() else (1, 0)
-        means, moves = _sampled(traces, rows, latent[rows], possible, tau, T, *n, prior, stream)
+        means, moves = _sampled(traces, rows, latent[rows], possible, tau, T, *n, PRIOR, stream)
         profiles.append(_profile(means, moves, pairs, T, traces.R))
         r_hat = split_r_hat(means.changes) if latent[rows].any() else 1.0
         worst, slow = max(worst, r_hat), slow + (r_hat > 1.1)
     return Profiles.of(profiles).sampled(Sampling(sweeps, burn_in, int(latent.sum()), worst, slow))
 
 
-def fill_slots(
-    traces: Traces, *, periods: int | Sequence[float] | Periods = 1, sweeps: int = 60, rng: np.random.Generator
-) -> Traces:
+def fill_slots(traces: Traces, *, periods: int | Sequence[float] | Periods = 1, rng: np.random.Generator) -> Traces:
     """
     Return the same traces with every missing or uncertain slot drawn from the posterior of its person's own chain (E4).
 
-    What is drawn is the last of so many sweeps of the Gibbs sampler. A person's slots depend on that person alone, and
-    are at places where the person was seen, or that the evidence on the slot names.
+    It is the last of `FILLING` sweeps of the Gibbs sampler that counts. A person's slots depend on that person alone,
+    and are at places where the person was seen, or that the evidence on the slot names.
 
     Examples
     --------
@@ -461,7 +459,7 @@ def fill_slots(
     nobody = np.empty(0, dtype=np.int64)
     for rows, stream in zip(_rows_of(traces), rng.spawn(traces.U), strict=True):
         if latent[rows].any():
-            means, moves = _sampled(traces, rows, latent[rows], nobody, tau, clock.T, 1, sweeps - 1, PRIOR, stream)
+            means, moves = _sampled(traces, rows, latent[rows], nobody, tau, clock.T, 1, FILLING - 1, PRIOR, stream)
             r[rows] = moves.places[means.last]
     return traces.with_places(r)
 

@@ -264,7 +264,6 @@ def map_of_visits(
     sheet: Sheet | None = None,
     ground: Ground | None = None,
     most: float | None = None,
-    caption: Child = None,
 ) -> Markup:
     """
     Draw places as discs whose area is the number of visits (fig:visited-locs); places without a visit are not drawn.
@@ -313,8 +312,7 @@ def map_of_visits(
     note = f"{int(on_sheet.sum())} places" + (f"; {left_out} less visited ones are not drawn" if left_out else "")
     label = f"{title}: map of {note}, area by {unit}, largest {number(float(count.max()), digits)}"
     picture = _picture(here, under, label, tag("g", discs, class_=f"ink-{ink}"))
-    sentences = [caption, " " if caption else None, f"{note}.", _outside(here, count)]
-    return figure(picture, title=title, legend=sizes, caption=sentences)
+    return figure(picture, title=title, legend=sizes, caption=[f"{note}.", _outside(here, count)])
 
 
 def _radius(share: float) -> float:
@@ -347,7 +345,6 @@ def map_of_classes(
     shown: Mask | None = None,
     sheet: Sheet | None = None,
     ground: Ground | None = None,
-    names: Sequence[str] | None = None,
     caption: Child = None,
 ) -> Markup:
     """
@@ -375,7 +372,7 @@ def map_of_classes(
     for c in np.unique(classes[visible]).tolist():
         ink, shape = class_look(c)
         members = np.flatnonzero(visible & (classes == c))
-        name = f"class {c + 1}" if names is None else names[c]
+        name = f"class {c + 1}"
         marks = [mark(shape, float(here.x[r]), float(here.y[r]), 3.4, "fill") for r in members]
         groups.append(tag("g", tag("title", name), marks, class_=f"ink-{ink}"))
         items.append((f"{name} ({len(members)})", ink, shape))

@@ -97,7 +97,6 @@ def table(
     *,
     caption: Child = None,
     numbers: Iterable[int] = (),
-    label: str | None = None,
 ) -> Markup:
     """
     Return a table in a box of its own that scrolls sideways, so that the page never does.
@@ -107,11 +106,9 @@ def table(
     head, rows
         Cells: text, or `Markup`. The first cell of a row is its heading.
     caption
-        What the table shows, with units.
+        What the table shows, with units; also the name of the box for screen readers.
     numbers
         Columns whose cells are aligned to the right.
-    label
-        Name of the box for screen readers; by default the caption.
 
     Examples
     --------
@@ -130,7 +127,7 @@ def table(
         for row in rows
     ]
     inside = tag("table", tag("thead", first), tag("tbody", body))
-    name = label if label is not None else str(caption or "table")
+    name = str(caption or "table")
     # above the box, not in it: there it would be as wide as the table, and a phone would show half of it
     above = None if caption is None else tag("p", caption, class_="caption")
     return tag("div", above, tag("div", inside, class_="scroll", tabindex="0", role="region", aria_label=name))

@@ -23,7 +23,7 @@ NAME = 4  # columns that the name of a month takes
 STEPS = (0.25, 0.5, 0.75, 1.0)
 
 
-def calendar(days: Mapping[str, float], *, unit: str, title: str, ink: str = "fake", caption: Child = None) -> Markup:
+def calendar(days: Mapping[str, float], *, unit: str, title: str) -> Markup:
     """
     Draw days (ISO date -> value, at least 0) as squares under their months; a day that is not given stays an empty
     square.
@@ -67,10 +67,10 @@ def calendar(days: Mapping[str, float], *, unit: str, title: str, ink: str = "fa
                 tip = tag("title", f"{day}: {number(v, 0)} {unit}")
                 parts.append(tag("rect", tip, class_="fill", fill_opacity=level, **at))
     label = f"{title}: {len(value)} days from {dates[0]} to {dates[-1]}, at most {number(most, 0)} {unit} a day"
-    legend = key([(f"darkest: {number(most, 0)} {unit}", ink, "bar")])
+    legend = key([(f"darkest: {number(most, 0)} {unit}", "fake", "bar")])
     wide = 26 + min(weeks, WEEKS) * (SQUARE + GAP)
-    picture = drawing(max(360, wide), lines * tall, label, tag("g", parts, class_=f"ink-{ink}"))
-    return figure(picture, title=title, legend=legend, caption=caption)
+    picture = drawing(max(360, wide), lines * tall, label, tag("g", parts, class_="ink-fake"))
+    return figure(picture, title=title, legend=legend)
 
 
 def _months(first: np.datetime64, weeks: int) -> list[tuple[int, str]]:

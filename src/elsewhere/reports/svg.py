@@ -38,9 +38,9 @@ class Series(NamedTuple):
     dash: str | None = None
 
 
-def drawing(width: float, height: float, label: str, *children: Child, class_: str | None = None) -> Markup:
+def drawing(width: float, height: float, label: str, *children: Child) -> Markup:
     """Return an SVG picture with a text for those who do not see it."""
-    return tag("svg", *children, viewBox=f"0 0 {width:g} {height:g}", role="img", aria_label=label, class_=class_)
+    return tag("svg", *children, viewBox=f"0 0 {width:g} {height:g}", role="img", aria_label=label)
 
 
 def figure(picture: Child, *, title: str | None = None, caption: Child = None, legend: Child = None) -> Markup:
@@ -267,7 +267,6 @@ def plot(
     x_ticks: Sequence[float] | None = None,
     x_names: Sequence[str] = (),
     size: float = 4.5,
-    legend: bool = True,
 ) -> Markup:
     """
     Draw points with intervals, joined by lines where a series has a dash; `lines` are named heights, `diagonal` is y =
@@ -309,10 +308,10 @@ def plot(
                 inside.append(tag("path", d=f"M{frame.px(a) - 3:.1f} {top:.1f}h6m-3 0V{end:.1f}m-3 0h6", class_="stroke"))  # noqa: E501 # fmt: skip
         inside += [mark(s.shape, a, b, size, "fill") for a, b in points]
         parts.append(tag("g", inside, class_=f"ink-{s.ink}"))
-    legend_mark = key([(s.name, s.ink, s.shape) for s in series]) if legend and len(series) > 1 else None
+    legend = key([(s.name, s.ink, s.shape) for s in series]) if len(series) > 1 else None
     description = "; ".join(f"{s.name}: {', '.join(f'({a:.3g}, {b:.3g})' for a, b in list(zip(s.x, s.y, strict=True))[:6])}" for s in series)  # noqa: E501 # fmt: skip
     picture = drawing(WIDTH, frame.height, f"{title} ({x}; {y}). {description}", *parts)
-    return figure(picture, title=title, caption=caption, legend=legend_mark)
+    return figure(picture, title=title, caption=caption, legend=legend)
 
 
 def interval(

@@ -25,7 +25,7 @@ random order of the users, the pairs of all users with the one s places further 
 are drawn without replacement, so that every user is in 2 m pairs. (U - 1) / m times their sum is w_G on average
 (Horvitz-Thompson), and the scatter of the m sums gives the standard error of every weight.
 
-The ranks that sigma matches by are also the roles that places play for people (`roles`).
+The ranks that sigma matches by are also the roles that places play for people (`held`).
 """
 
 from collections.abc import Iterable, Iterator
@@ -133,8 +133,9 @@ class Held:
 
 def held(profiles: Profiles) -> Held:
     """
-    Return the ranks that every place holds for every user, of the whole day and of each period; `roles` is
-    their sum.
+    Return the ranks that every place holds for every user, of the whole day and of each period.
+
+    Their sum over users (`Held.table`) counts for how many people each place is the i-th most visited: its roles.
     """
     clocks = [(1, True), (profiles.T, False)] if profiles.T > 1 else [(1, False)]
     parts, before = [], 0
@@ -150,16 +151,6 @@ def held(profiles: Profiles) -> Held:
 def width(T: int) -> int:
     """Return the number of columns of a role: `RANKS` for the whole day and, if there are several, for each period."""
     return RANKS * (1 + T if T > 1 else 1)
-
-
-def roles(profiles: Profiles) -> Floats:
-    """
-    Count for how many people each place is the i-th most visited, of the whole day and of each period: (R, RANKS * (1 +
-    T)).
-
-    With T = 1 the day is the period, (R, RANKS). Sums over users: the roles of two groups of people add.
-    """
-    return held(profiles).table(profiles.R, width(profiles.T))
 
 
 DENSE_LIMIT = 10_000  # places with an edge; above, w alone would need more than 800 MB

@@ -6,24 +6,20 @@ from functools import partial
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from elsewhere.errors import require_choice
 from elsewhere.profiles.markov import MobilityProfile
 from elsewhere.scale import map_over
-from elsewhere.similarity._similarity_kernels import move_similarity, visit_similarity
+from elsewhere.similarity._similarity_kernels import visit_similarity
 from elsewhere.similarity.columns import (
     MAPPINGS,
-    Moves,
     Visits,
     check_departures,
     check_order,
     check_rng,
     gathered,
-    moves_of,
     visits_of,
 )
-from elsewhere.similarity.geographic import distances, expected_closeness
 from elsewhere.similarity.semantic import best_mapping, common_mapping, tables_of
 from elsewhere.traces.model import Floats
 
@@ -70,15 +66,9 @@ def pairwise_semantic_similarity(
     return sim
 
 
-def pairwise_geographic_similarity(
-    profiles: Iterable[MobilityProfile],
-    *,
-    order: int = 0,
-    distance: ArrayLike | None = None,
-    executor: Executor | None = None,
-) -> Floats:
+def pairwise_geographic_similarity(profiles: Iterable[MobilityProfile]) -> Floats:
     """
-    Return a (U, U) array whose entry [u, v] is sim_G(u, v). Options are those of `geographic_similarity`.
+    Return a (U, U) array whose entry [u, v] is sim_G(u, v) of order 0, with Hamming distance.
 
     Examples
     --------
@@ -89,18 +79,7 @@ def pairwise_geographic_similarity(
 
     """
     everyone = gathered(profiles)
-    check_order(order)
-    work: Callable[[range], Floats]
-    if order == 1:
-        check_departures(*everyone)
-    if distance is not None:
-        table = distances("distance", distance, everyone.R, highest=1.0)
-        work = partial(_closeness_rows, list(everyone), order, table)
-    elif order == 0:
-        work = partial(_visit_rows, visits_of(everyone, by_place=True), True)
-    else:
-        work = partial(_move_rows, moves_of(everyone))
-    return _all_rows(work, len(everyone), executor)
+    return _all_rows(partial(_visit_rows, visits_of(everyone, by_place=True), True), len(everyone), None)
 
 
 def _all_rows(work: Callable[[range], Floats], U: int, executor: Executor | None) -> Floats:
@@ -113,16 +92,6 @@ def _visit_rows(visits: Visits, by_place: bool, rows: range) -> Floats:
     out = np.empty((len(rows), len(visits.total)))
     visit_similarity(visits, visits, rows.start, by_place, out)
     return out
-
-
-def _move_rows(moves: Moves, rows: range) -> Floats:
-    out = np.empty((len(rows), len(moves.total)))
-    move_similarity(moves, moves, rows.start, out)
-    return out
-
-
-def _closeness_rows(everyone: list[MobilityProfile], order: int, d: Floats, rows: range) -> Floats:
-    return np.array([[expected_closeness(everyone[i], v, order, d) for v in everyone] for i in rows])
 
 
 def _common_rows(everyone: list[MobilityProfile], rows: range) -> Floats:

@@ -194,10 +194,10 @@ class Proven(NamedTuple):
         )
 
 
-def found_without_noise(runs: int, *, delta: float = 0.0, level: float = 1 - (1 - LEVEL) / 2) -> float:
+def found_without_noise(runs: int, *, delta: float = 0.0) -> float:
     """Return the eps that as many releases without noise would prove: one set always counts 0, the other always 1."""
     counts = np.zeros(runs, dtype=np.int64), np.ones(runs, dtype=np.int64)
-    return eps_lower_bound(*counts, delta=delta, level=level)[0].low
+    return eps_lower_bound(*counts, delta=delta, level=1 - (1 - LEVEL) / 2)[0].low
 
 
 def count_audit(inputs: AttackInputs) -> Finding:

@@ -91,9 +91,9 @@ def difference(a: Floats, b: Floats, *, level: float = LEVEL) -> Rate:
     return Rate(value, value - half, value + half)
 
 
-def paired(a: Floats, b: Floats, *, level: float = LEVEL) -> Rate:
+def paired(a: Floats, b: Floats) -> Rate:
     """Return the mean of `a - b`, one pair per user, by the normal law."""
-    value, half = float((a - b).mean()), _z(level) * math.sqrt(_variance(a - b) / len(a))
+    value, half = float((a - b).mean()), _z(LEVEL) * math.sqrt(_variance(a - b) / len(a))
     return Rate(value, value - half, value + half)
 
 

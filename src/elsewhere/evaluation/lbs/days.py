@@ -226,7 +226,6 @@ def over_days(
     n: int,
     rng: np.random.Generator,
     days: Iterable[int] = DAYS,
-    repeats: int = REPEATS,
 ) -> OverDays | None:
     """
     Return the success of a service that looks for home and main place behind `n` decoys a day, for as many days as
@@ -245,8 +244,6 @@ def over_days(
         Decoys sent along every day.
     days
         For how many days the service watches.
-    repeats
-        Draws of days and decoys per user.
     rng
         Draws users, days and decoys.
 
@@ -263,7 +260,7 @@ def over_days(
             continue
         users[D] = len(able)
         windows = {
-            u: [rows[u][(s := int(rng.integers(len(rows[u]) - D + 1))) : s + D] for _ in range(repeats)] for u in able
+            u: [rows[u][(s := int(rng.integers(len(rows[u]) - D + 1))) : s + D] for _ in range(REPEATS)] for u in able
         }
         kind = np.array([portrait(r[windows[u][0]], weekend[windows[u][0]], minutes)[2] for u in able])
         for i, u in enumerate(able):

@@ -21,7 +21,7 @@ from elsewhere.traces.model import Floats, Ints, Locations, Places, distinct
 NEVER = 0.1  # visits that a place without any is given before a KL divergence (E64)
 
 
-def kl(real: ArrayLike, other: ArrayLike, *, ordered: bool = False) -> float:
+def kl(real: ArrayLike, other: ArrayLike) -> float:
     """
     Return KL(real || other) in nats of two vectors of *counts*: zeros become .1, then both are normalised (E64).
 
@@ -29,8 +29,6 @@ def kl(real: ArrayLike, other: ArrayLike, *, ordered: bool = False) -> float:
     ----------
     real, other
         Counts of one length, at least 0.
-    ordered
-        Sort both first, the largest with the largest: blind to which place is popular (E65).
 
     Examples
     --------
@@ -39,8 +37,6 @@ def kl(real: ArrayLike, other: ArrayLike, *, ordered: bool = False) -> float:
 
     """
     p, q = _counts(real, other)
-    if ordered:
-        p, q = np.sort(p), np.sort(q)
     p, q = (np.where(x > 0, x, NEVER) for x in (p, q))
     p, q = p / p.sum(), q / q.sum()
     return max(0.0, float((p * np.log(p / q)).sum()))

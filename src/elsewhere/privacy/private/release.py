@@ -38,6 +38,7 @@ from elsewhere.traces.model import Ints, Places, Traces, is_weekend
 # people x mu below which the fakes are hardly better than a uniform map (docs/decisions/0028-private.md)
 ENOUGH = 500.0
 SUMS = "sums"  # the stage that is spent
+STEPS = 5  # that progress counts
 ASTRAY = 0.1  # twice the total variation by which fakes may be further from the noisy map than equal places are
 PUBLIC = "map, number of slots and clock were given, not found in these people, and no constant was tuned on them"
 ONE_FILE = "every person is in the file once, under one id"
@@ -162,10 +163,10 @@ def release_private(
     )
 
 
-def _steps(progress: Callable[[int, int], None] | None, total: int = 5) -> Iterator[None]:
-    for i in range(total):
+def _steps(progress: Callable[[int, int], None] | None) -> Iterator[None]:
+    for i in range(STEPS):
         if progress is not None:
-            progress(i + 1, total)
+            progress(i + 1, STEPS)
         yield
 
 
