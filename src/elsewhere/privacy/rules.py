@@ -48,6 +48,9 @@ RULES = {
 }
 
 
+COLUMNS = ("rejected", "sim", "shared", "aligned", "alternates", "sim_s", "closest")  # of `Verdicts`
+
+
 @dataclass(frozen=True)
 class Verdict:
     """
@@ -148,34 +151,14 @@ class Verdicts(Sequence[Verdict]):
     def select(self, fakes: ArrayLike) -> "Verdicts":
         """Return the verdicts on these fakes (numbers or a mask), in the given order."""
         keep = np.asarray(fakes)
-        return replace(
-            self,
-            rejected=self.rejected[keep],
-            sim=self.sim[keep],
-            shared=self.shared[keep],
-            aligned=self.aligned[keep],
-            alternates=self.alternates[keep],
-            sim_s=self.sim_s[keep],
-            closest=self.closest[keep],
-        )
+        columns: dict[str, Any] = {name: getattr(self, name)[keep] for name in COLUMNS}
+        return replace(self, **columns)
 
     @staticmethod
     def joined(parts: "Sequence[Verdicts]") -> "Verdicts":
         """Join the verdicts of several batches of one test, one after the other."""
-
-        def column(name: str) -> NDArray[Any]:
-            return np.concatenate([getattr(part, name) for part in parts])
-
-        return replace(
-            parts[0],
-            rejected=column("rejected"),
-            sim=column("sim"),
-            shared=column("shared"),
-            aligned=column("aligned"),
-            alternates=column("alternates"),
-            sim_s=column("sim_s"),
-            closest=column("closest"),
-        )
+        columns: dict[str, Any] = {n: np.concatenate([getattr(part, n) for part in parts]) for n in COLUMNS}
+        return replace(parts[0], **columns)
 
     def __iter__(self) -> Iterator[Verdict]:
         return (self[i] for i in range(len(self)))

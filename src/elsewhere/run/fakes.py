@@ -109,6 +109,8 @@ class Fakes:
             object.__setattr__(self, "life", np.arange(len(self.r)))
         if len(self.person) != len(self.r):
             object.__setattr__(self, "person", self.seed)
+        if len(self.published) != len(self.r):
+            object.__setattr__(self, "published", np.zeros(len(self.r), dtype=bool))
 
     def __len__(self) -> int:
         return len(self.r)

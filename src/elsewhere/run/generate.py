@@ -9,7 +9,7 @@ a noisy count of the seeds' archetypes (`deniable`); or learn from noisy sums ov
 import warnings
 from collections.abc import Callable
 from concurrent.futures import Executor
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple, Unpack
 
 import numpy as np
@@ -126,6 +126,26 @@ def generate_fakes(
     )
 
 
+@dataclass(frozen=True, eq=False)
+class Job:
+    """What every step below is handed: people, parameters, the secret that decides all draws, where work is done."""
+
+    traces: Traces
+    settings: Preset
+    per_seed: int
+    n: int | None
+    feasible: Any = field(repr=False)
+    entropy: int = field(repr=False)
+    laboratory: bool
+    stages: Stages = field(repr=False)
+    executor: Executor | None
+    progress: Progress | None
+
+    def rng(self, *key: int) -> np.random.Generator:
+        """Return the generator of one use of the secret."""
+        return np.random.default_rng(np.random.SeedSequence(self.entropy, spawn_key=key))
+
+
 def fakes_of(
     traces: Traces,
     entropy: int,
@@ -135,13 +155,10 @@ def fakes_of(
     preset: PresetName | Preset = "product",
     per_seed: int = 1,
     kappa: Kappa = "auto",
-    classes: SemanticClasses | ArrayLike | None = None,
-    model: AggregateModel | FittedModel | None = None,
-    alternates: Traces | Literal["all", "split"] | None = None,
     executor: Executor | None = None,
     workers: int | None = None,
     progress: Progress | None = None,
-    **options: Unpack[GeneratingOptions],
+    **options: Any,
 ) -> Fakes:
     """
     Make the fakes of `generate_fakes` from 128 secret bits, which somebody knows in a `laboratory` run.
@@ -149,8 +166,8 @@ def fakes_of(
     Nothing else decides them but the noise of a theorem, so that a run which was stopped ends as if it had not been:
     what is learnt, what is drawn with noise and every block of fakes are `stages`.
     """
-    n, disjoint, seeds = options.pop("n", None), options.pop("disjoint", False), options.pop("seeds", None)
-    feasible = options.pop("feasible", None)
+    names = ("classes", "model", "alternates", "seeds", "n", "feasible", "disjoint")
+    classes, model, alternates, seeds, n, feasible, disjoint = (options.pop(name, None) for name in names)
     which = {"alternates": alternates} if isinstance(alternates, str) else {}
     settings = preset_of(preset, **which, **options)
     alternates = None if isinstance(alternates, str) else alternates
@@ -165,31 +182,31 @@ def fakes_of(
         raise InvalidParameter(f"`model` must be an `AggregateModel` or a `FittedModel`, got {type(model).__name__}.")
     if progress is not None and not callable(progress):
         raise InvalidParameter(f"`progress` must be a function of (done, total), got {type(progress).__name__}.")
-    if settings.name == "private":
-        if model is not None or classes is not None or alternates is not None or seeds is not None:
-            raise InvalidParameter(
-                'preset "private" learns from noisy sums over everybody alone: leave out `model`, `classes`, '
-                "`alternates` and `seeds`."
-            )
-        with workers_or(executor, workers) as where:
-            return _private(traces, settings, n, feasible, entropy, laboratory, progress, stages, where)
-    draw = np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(0,)))
-    given = isinstance(model, FittedModel) or (model is not None and classes is not None)
-    roles = split_users(traces, settings, alternates, draw, learnt=given, seeds=seeds)
-    learnt = stages("model", lambda: _learn(roles, settings, kappa, classes, model, feasible, disjoint, draw))
-    roles = replace(roles, notes=(*roles.notes, *_on_moves(learnt, feasible)))
-    if kappa == "auto" and classes is None and not isinstance(model, FittedModel):
-        roles = replace(roles, notes=(*roles.notes, *_papers_number(learnt)))
-    if settings.name == "deniable":
-        with workers_or(executor, workers) as where:
-            fakes = _deniable(traces, roles, learnt, settings, n, per_seed, entropy, laboratory, given, stages, where)
-        if progress is not None:
-            progress(len(fakes), len(fakes))
-        if seeds is None or laboratory:
-            return fakes
-        return replace(fakes, certificate=fakes.certificate.with_condition(COINS, "asserted"))
+    if settings.name == "private" and any(each is not None for each in (model, classes, alternates, seeds)):
+        raise InvalidParameter(
+            'preset "private" learns from noisy sums over everybody alone: leave out `model`, `classes`, '
+            "`alternates` and `seeds`."
+        )
     with workers_or(executor, workers) as where:
-        return _tested(traces, roles, learnt, settings, per_seed, entropy, laboratory, where, progress, stages)
+        job = Job(traces, settings, per_seed, n, feasible, entropy, laboratory, stages, where, progress)
+        if settings.name == "private":
+            return _private(job)
+        draw = job.rng(0)
+        given = isinstance(model, FittedModel) or (model is not None and classes is not None)
+        roles = split_users(traces, settings, alternates, draw, learnt=given, seeds=seeds)
+        learnt = stages("model", lambda: _learn(job, roles, kappa, classes, model, bool(disjoint), draw))
+        notes = _on_moves(learnt, feasible)
+        if kappa == "auto" and classes is None and not isinstance(model, FittedModel):
+            notes += _papers_number(learnt)
+        roles = replace(roles, notes=(*roles.notes, *notes))
+        if settings.name != "deniable":
+            return _tested(job, roles, learnt)
+        fakes = _deniable(job, roles, learnt, given)
+    if progress is not None:
+        progress(len(fakes), len(fakes))
+    if seeds is None or laboratory:
+        return fakes
+    return replace(fakes, certificate=fakes.certificate.with_condition(COINS, "asserted"))
 
 
 class Drawn(NamedTuple):
@@ -199,20 +216,9 @@ class Drawn(NamedTuple):
     archetype: int
 
 
-def _deniable(
-    traces: Traces,
-    roles: Roles,
-    learnt: FittedModel,
-    settings: Preset,
-    n: int | None,
-    per_seed: int,
-    entropy: int,
-    laboratory: bool,
-    given: bool,
-    stages: Stages,
-    executor: Executor | None,
-) -> Fakes:
+def _deniable(job: Job, roles: Roles, learnt: FittedModel, given: bool) -> Fakes:
     """Make fakes by a noisy count of the seeds' archetypes (theorem 1)."""
+    traces, settings = job.traces, job.settings
     release = release_fakes(
         learnt.classes_of(traces.r[roles.seed_rows]),
         traces.user[roles.seed_rows],
@@ -221,14 +227,14 @@ def _deniable(
         (learnt.model.locations, learnt.classes.label, learnt.known),
         eps0=settings.eps0,
         k=settings.k,
-        n=n,
-        per_seed=per_seed,
+        n=job.n,
+        per_seed=job.per_seed,
         given=given,
-        in_laboratory=laboratory,
-        entropy=entropy,
+        in_laboratory=job.laboratory,
+        entropy=job.entropy,
         ways=learnt.ways,
-        stages=stages,
-        executor=executor,
+        stages=job.stages,
+        executor=job.executor,
     )
     number = len(release.r)
     return Fakes(
@@ -243,43 +249,33 @@ def _deniable(
         learnt=learnt,
         preset=settings.changed(archetypes=len(release.laws.archetypes.share)),  # the manifest says how many
         kappa=learnt.classes.kappa,
-        laboratory=laboratory,
+        laboratory=job.laboratory,
         notes=(*roles.notes, *release.notes),
-        published=np.zeros(number, dtype=bool),
         seed_rows=roles.seed_rows,
         sampler=release.laws,
         certificate=release.certificate,
     )
 
 
-def _private(
-    traces: Traces,
-    settings: Preset,
-    n: int | None,
-    feasible: Any,
-    entropy: int,
-    laboratory: bool,
-    progress: Progress | None,
-    stages: Stages,
-    executor: Executor | None,
-) -> Fakes:
+def _private(job: Job) -> Fakes:
     """Make fakes by noisy sums over everybody (theorem 2)."""
-    require_given(feasible, settings)
+    traces, settings = job.traces, job.settings
+    require_given(job.feasible, settings)
     ways = None
-    if isinstance(traces, Traces) and (moves := allowed_moves(feasible, traces.locations)) is not None:
+    if isinstance(traces, Traces) and (moves := allowed_moves(job.feasible, traces.locations)) is not None:
         ways = Ways.of(feasible_moves(moves, traces.R), np.ones(traces.R, dtype=bool), traces.locations)
     release = release_private(
         traces,
         eps=settings.eps,
         delta=settings.delta,
         days=settings.days,
-        n=n,
-        in_laboratory=laboratory,
-        entropy=entropy,
-        progress=progress,
+        n=job.n,
+        in_laboratory=job.laboratory,
+        entropy=job.entropy,
+        progress=job.progress,
         ways=ways,
-        stages=stages,
-        executor=executor,
+        stages=job.stages,
+        executor=job.executor,
     )
     number, lives = len(release.r), settings.days > 1
     return Fakes(
@@ -301,9 +297,8 @@ def _private(
         learnt=None,
         preset=settings,
         kappa=0,
-        laboratory=laboratory,
+        laboratory=job.laboratory,
         notes=(*release.notes, *([] if ways is None else [GIVEN_MOVES])),
-        published=np.zeros(number, dtype=bool),
         seed_rows=np.empty(0, dtype=np.int64),
         sampler=release.mechanism,
         weekend=release.weekend if lives else None,
@@ -323,19 +318,9 @@ def _on_a_calendar(weekend: NDArray[np.bool_]) -> Ints:
     return out.ravel()
 
 
-def _tested(
-    traces: Traces,
-    roles: Roles,
-    learnt: FittedModel,
-    settings: Preset,
-    per_seed: int,
-    entropy: int,
-    laboratory: bool,
-    executor: Executor | None,
-    progress: Progress | None,
-    stages: Stages,
-) -> Fakes:
+def _tested(job: Job, roles: Roles, learnt: FittedModel) -> Fakes:
     """Make fakes that pass the privacy test: walks paired with seeds (`product`), or decoded from them (`paper`)."""
+    settings = job.settings
     roles = _with_known_places(roles, learnt)
     seeds = learnt.translate(roles.seeds)
     # a person with all their days is one seed; where the paper is reproduced, every trace is
@@ -343,36 +328,38 @@ def _tested(
     test = _test(learnt, roles, seeds, people, settings)
     work: Pairs | Attempts
     if settings.name == "product":
-        work = _pairs(learnt, roles, people, settings, test, entropy, stages)
+        work = _pairs(job, learnt, roles, people, test)
     else:
-        work = Attempts(_maker(learnt, seeds, settings, entropy), test, seeds, settings.max_tries)
-    days = _days_shown(people, settings, per_seed, entropy)
+        work = Attempts(_maker(job, learnt, seeds), test, seeds, settings.max_tries)
+    days = _days_shown(job, people)
     # fakes of one number at a time: more of them per seed leave the first ones as they are
     pieces = [
         np.column_stack([rows, np.full(len(rows), number)])
-        for number in range(per_seed)
+        for number in range(job.per_seed)
         for rows in np.split(np.arange(len(people)), np.arange(work.size, len(people), work.size))
     ]
     items: list[Any] = pieces
     if isinstance(work, Pairs):
         items = [Block(u, test.block(u[0, 0], u[-1, 0] + 1), days[u[0, 1], u[:, 0]]) for u in pieces]
-    if progress is not None:
-        progress(0, len(pieces))
-    blocks = map_over(work, items, executor=executor, progress=progress, stages=stages, name="blocks_of_fakes")
-    return _gathered(blocks, pieces, traces, people, days, roles, learnt, settings, laboratory)
+    if job.progress is not None:
+        job.progress(0, len(pieces))
+    blocks = map_over(
+        work, items, executor=job.executor, progress=job.progress, stages=job.stages, name="blocks_of_fakes"
+    )
+    return _gathered(job, roles, learnt, people, days, pieces, blocks)
 
 
 def _gathered(
-    blocks: list[Made],
-    pieces: list[Ints],
-    traces: Traces,
-    people: People,
-    days: NDArray[np.bool_],
+    job: Job,
     roles: Roles,
     learnt: FittedModel,
-    settings: Preset,
-    laboratory: bool,
+    people: People,
+    days: NDArray[np.bool_],
+    pieces: list[Ints],
+    blocks: list[Made],
 ) -> Fakes:
+    """Return the fakes of all blocks in the order of their seeds, one row for each of their days."""
+    traces, settings = job.traces, job.settings
     tally = {name: sum(m.tally[name] for m in blocks) for name in blocks[0].tally}
     tally = {"tested": tally["tested"] + tally["not_made"], **{n: c for n, c in tally.items() if n != "tested"}}
     units = np.concatenate(pieces)
@@ -414,9 +401,8 @@ def _gathered(
         learnt=learnt,
         preset=settings,
         kappa=learnt.classes.kappa,
-        laboratory=laboratory,
+        laboratory=job.laboratory,
         notes=(*roles.notes, *([ONE_CLASS] * (learnt.classes.kappa < 2)), *beyond),
-        published=np.zeros(len(fakes), dtype=bool),
         seed_rows=roles.seed_rows,
         weekend=_weekend(traces, people, seed, day),
         life=lives,
@@ -495,15 +481,16 @@ def _entropy(rng: np.random.Generator | None) -> int:
 
 
 def _learn(
+    job: Job,
     roles: Roles,
-    settings: Preset,
     kappa: Kappa,
     classes: SemanticClasses | ArrayLike | None,
     model: AggregateModel | FittedModel | None,
-    feasible: Any,
     disjoint: bool,
     rng: np.random.Generator,
 ) -> FittedModel:
+    """Learn model and classes, or take those that are given; refused where they do not fit these people."""
+    settings, feasible = job.settings, job.feasible
     if settings.name == "deniable" and (model is not None or classes is not None) and not disjoint:
         raise InvalidParameter(
             "the deniable preset must not have met its seeds: pass `disjoint=True` if `model` and `classes` were "
@@ -579,57 +566,47 @@ def _with_known_places(roles: Roles, learnt: FittedModel) -> Roles:
     )
 
 
-def _maker(learnt: FittedModel, seeds: Traces, settings: Preset, entropy: int) -> FakeMaker:
-    how = settings.generator
+def _maker(job: Job, learnt: FittedModel, seeds: Traces) -> FakeMaker:
+    how = job.settings.generator
     assert isinstance(how, Decoding)  # noqa: S101 - the preset of the paper
     blur = Blur(
         par_c=how.par_c,
         par_m=how.par_m,
         par_l=how.par_l,
-        c_min=settings.c_min,
+        c_min=job.settings.c_min,
         subsample=how.subsample,
         merge=how.merge,
     )
     # places that too few people in the model visit are never candidates (E30, E31)
     sets = ClassSets.of(learnt.classes.label, nearness=learnt.classes.nearness, model_places=learnt.known)
-    key = np.random.SeedSequence(entropy, spawn_key=(1,)).generate_state(4, np.uint64).astype(np.uint64)[:2]
+    key = np.random.SeedSequence(job.entropy, spawn_key=(1,)).generate_state(4, np.uint64).astype(np.uint64)[:2]
     return FakeMaker(learnt.model, sets, learnt.tau(seeds), blur, how.sampler, key, how.par_v)
 
 
-def _pairs(
-    learnt: FittedModel,
-    roles: Roles,
-    people: People,
-    settings: Preset,
-    test: PrivacyTest,
-    entropy: int,
-    stages: Stages,
-) -> Pairs:
+def _pairs(job: Job, learnt: FittedModel, roles: Roles, people: People, test: PrivacyTest) -> Pairs:
     """Return walks, or lives over days, of the people the model was learnt from, to pair with the seeds of a block."""
-    rng = np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(4,)))
+    rng = job.rng(4)
 
     def learn_walk() -> tuple[WalkModel | LifeModel, Goal | LifeRatio]:
         if people.days > 1:
             return learn_weeks(roles.seeds, people.weekend, learnt, rng)
         return learn_days(roles.model if roles.model is not None else roles.seeds, learnt, rng)
 
-    walk, goal = stages("walk", learn_walk)
-    shift = int(settings.shift / roles.seeds.step_minutes + 0.5)
-    return Pairs(walk, goal, learnt.classes.label, test.of(test.block(0, 0)), settings, shift, people.days, entropy)
+    walk, goal = job.stages("walk", learn_walk)
+    shift = int(job.settings.shift / roles.seeds.step_minutes + 0.5)
+    nobody = test.of(test.block(0, 0))  # each block brings its own seeds
+    return Pairs(walk, goal, learnt.classes.label, nobody, job.settings, shift, people.days, job.entropy)
 
 
-def _days_shown(people: People, settings: Preset, per_seed: int, entropy: int) -> NDArray[np.bool_]:
+def _days_shown(job: Job, people: People) -> NDArray[np.bool_]:
     """
     Return (per_seed, people, days) on which days each fake is somewhere: those of somebody.
 
     The number of a seed's own days would tell who is who, and fakes of one seed.
     """
     if people.days == 1:
-        return np.ones((per_seed, len(people), 1), dtype=bool)
-    deals = [
-        np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(6, number))) for number in range(per_seed)
-    ]
-    return np.stack([people.dealt(deal, settings.m_min) for deal in deals])
+        return np.ones((job.per_seed, len(people), 1), dtype=bool)
+    return np.stack([people.dealt(job.rng(6, number), job.settings.m_min) for number in range(job.per_seed)])
 
 
 def _test(learnt: FittedModel, roles: Roles, seeds: Traces, people: People, settings: Preset) -> PrivacyTest:

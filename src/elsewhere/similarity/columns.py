@@ -1,7 +1,6 @@
 """Counts of many users side by side, in the order the kernels walk through them; what similarities ask of arguments."""
 
 import math
-from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -36,13 +35,6 @@ def check_departures(*profiles: MobilityProfile) -> None:
             f"order 1 compares moves, and {still} of {len(profiles)} profiles have no transition; use order 0.",
             code="E_NO_MOVES",
         )
-
-
-def gathered(profiles: Iterable[MobilityProfile]) -> Profiles:
-    """Return `Profiles.of`, refusing what is not a collection."""
-    if not isinstance(profiles, Iterable):
-        raise InvalidParameter(f"`profiles` must be a sequence of profiles, got {type(profiles).__name__}.")
-    return Profiles.of(profiles)
 
 
 def check_rng(rng: np.random.Generator | None) -> None:

@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 
 from elsewhere.errors import require_choice
-from elsewhere.profiles.markov import MobilityProfile
+from elsewhere.profiles.markov import MobilityProfile, Profiles
 from elsewhere.scale import map_over
 from elsewhere.similarity._similarity_kernels import visit_similarity
 from elsewhere.similarity.columns import (
@@ -17,7 +17,6 @@ from elsewhere.similarity.columns import (
     check_departures,
     check_order,
     check_rng,
-    gathered,
     visits_of,
 )
 from elsewhere.similarity.semantic import best_mapping, common_mapping, tables_of
@@ -48,7 +47,7 @@ def pairwise_semantic_similarity(
     [[1.0, 0.75], [0.75, 1.0]]
 
     """
-    everyone = gathered(profiles)
+    everyone = Profiles.of(profiles)
     check_order(order)
     require_choice("mapping", mapping, MAPPINGS)
     check_rng(rng)
@@ -78,7 +77,7 @@ def pairwise_geographic_similarity(profiles: Iterable[MobilityProfile]) -> Float
     [[1.0, 0.25], [0.25, 1.0]]
 
     """
-    everyone = gathered(profiles)
+    everyone = Profiles.of(profiles)
     return _all_rows(partial(_visit_rows, visits_of(everyone, by_place=True), True), len(everyone), None)
 
 
