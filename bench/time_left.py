@@ -2,12 +2,13 @@
 The time left that whole jobs tell, beside the truth: after a minute, and at a quarter, a half and three quarters.
 
     python bench/time_left.py 8000 1000 1 1 400 400 14 0      sizes: people, places, days of each, with a report or not
+    python bench/time_left.py --files checkins.csv ...        files of your own, with a report
     python bench/time_left.py --keep build/jobs.jsonl ...     keeps when every job was told of which stage
     python bench/time_left.py --replay build/jobs.jsonl       works out anew what would have been said, in no time
 
-Every size runs in a process of its own. What the bar would have shown is worked out afterwards from the times that
-were kept, with the rates of now. Seconds are of the processor of one thread: the clock on the wall tells how busy the
-machine was.
+Every job runs in a process of its own. What the bar would have shown is worked out afterwards from the times that were
+kept, with the rates of now: by seconds of the processor of one thread, as on a machine whose speed does not change, and
+by the clock on the wall, which also tells how busy the machine was.
 """
 
 import argparse
@@ -22,11 +23,13 @@ from pathlib import Path
 import numpy as np
 
 SIZES = [5000, 400, 1, 1, 5000, 4000, 1, 1, 300, 300, 14, 1, 20000, 400, 1, 0]
+FIRST_MINUTE = 60.0
 MOMENTS = (0.25, 0.5, 0.75)  # of a job, beside the first minute
+CLOCKS = ("seconds of the processor", "seconds of the clock")
 
 
-def recorded(people: int, places: int, days: int, report: int) -> dict:
-    """When a whole job was told of which stage, and of which size it was."""
+def recorded(source: Path | list[int]) -> dict:
+    """When a job, of a file or of a town of some size, was told of which stage; and of which size it was."""
     import elsewhere as ew
     from elsewhere.run import synthesize
     from elsewhere.run.time_left import TimeLeft, usual
@@ -35,7 +38,7 @@ def recorded(people: int, places: int, days: int, report: int) -> dict:
 
     class Kept(TimeLeft):
         def at(self, stage, done=0, total=0):
-            told.append((time.process_time() - start, stage, done, total))
+            told.append((time.process_time() - start, time.perf_counter() - wall, stage, done, total))
             super().at(stage, done, total)
 
     def kept(days, slots, people, places, **more):
@@ -44,34 +47,33 @@ def recorded(people: int, places: int, days: int, report: int) -> dict:
 
     synthesize.TimeLeft, synthesize.usual = Kept, kept
     with tempfile.TemporaryDirectory() as folder:
-        town = ew.simulate_town(users=people, locations=places, days=days, rng=np.random.default_rng(1)).traces
-        ew.write_traces(town, Path(folder) / "people.csv")
-        del town
-        start = time.process_time()
-        made = ew.synthesize(Path(folder) / "people.csv", Path(folder) / "out", report=bool(report), workers=1, step=20)
-        end = time.process_time() - start
-    return {
-        "asked": (people, places, days, report),
-        "sizes": sizes,
-        "told": told,
-        "end": end,
-        "kappa": made.fakes.kappa,
-    }
+        path, options = source, {}
+        if not isinstance(source, Path):
+            people, places, days, report = source
+            path, options = Path(folder) / "people.csv", {"report": bool(report), "step": 20}
+            rng = np.random.default_rng(1)
+            ew.write_traces(ew.simulate_town(users=people, locations=places, days=days, rng=rng).traces, path)
+        start, wall = time.process_time(), time.perf_counter()
+        ew.synthesize(path, Path(folder) / "out", workers=1, **options)
+        ends = time.process_time() - start, time.perf_counter() - wall
+    name = source.name if isinstance(source, Path) else "{:,} x {:,} x {}, report {}".format(*source)
+    return {"job": name, "sizes": sizes, "told": told, "ends": ends}
 
 
-def shown(record: dict) -> Iterator[tuple[float, float | None, tuple[float, float] | None]]:
+def shown(record: dict, clock: int) -> Iterator[tuple[float, float | None, tuple[float, float] | None]]:
     """Yield (second, what is said to be left, between which bounds) after a minute, and at some moments of the job."""
     from elsewhere.run.time_left import ATTACK, LEARN, TimeLeft, attacks, usual
 
     now = 0.0
-    left, told, sizes = TimeLeft(lambda: now), list(record["told"]), record["sizes"]
+    left, told, sizes, end = TimeLeft(lambda: now), list(record["told"]), record["sizes"], record["ends"][clock]
     expected = usual(**sizes)
     each = {ATTACK: attacks(sizes["days"], sizes["people"], sizes["places"])} if ATTACK in expected else {}
-    for moment in sorted({60.0, *(share * record["end"] for share in MOMENTS)}):
-        if moment >= record["end"]:
+    for moment in sorted({FIRST_MINUTE, *(share * end for share in MOMENTS)}):
+        if moment >= end:
             return
-        while told and told[0][0] <= moment:
-            now, stage, done, total = told.pop(0)
+        while told and told[0][clock] <= moment:
+            *times, stage, done, total = told.pop(0)
+            now = times[clock]
             if stage == LEARN:  # the input is read
                 left.expect(expected, each)
             left.at(stage, done, total)
@@ -79,57 +81,62 @@ def shown(record: dict) -> Iterator[tuple[float, float | None, tuple[float, floa
         yield now, left(), left.range()
 
 
-def judged(records: list[dict]) -> None:
+def judged(records: list[dict], clock: int) -> None:
     """Print what was said beside what was true, and how often it was within 1.5 times of it, or its bounds held it."""
-    ratios, within = [], []
+    ratios, within, late = [], [], []
     for record in records:
-        people, places, days, report = record["asked"]
-        how = "with" if report else "without"
-        print(f"{people:,} people x {places:,} places x {days} days {how} report: {record['end']:.0f} s", flush=True)
-        for second, said, bounds in shown(record):
-            true = record["end"] - second
+        end = record["ends"][clock]
+        print(f"{record['job']}: {end:.0f} s", flush=True)
+        for second, said, bounds in shown(record, clock):
+            true = end - second
             if said is None or bounds is None:
                 print(f"  after {second:.0f} s: {true:.0f} s are left, nothing is said")
                 continue
             ratios.append(said / true)
             within.append(bounds[0] <= true <= bounds[1])
+            late.append(second >= FIRST_MINUTE)
             print(
                 f"  after {second:.0f} s: {true:.0f} s are left, {said:.0f} s are said, {said / true:.2f} times the "
                 f"truth, {bounds[0]:.0f} to {bounds[1]:.0f}"
             )
-    if ratios:
-        near = np.mean([1 / 1.5 <= ratio <= 1.5 for ratio in ratios])
-        tenth, half, ninth = np.quantile(ratios, (0.1, 0.5, 0.9))
-        print(
-            f"{len(ratios)} moments: said / true {min(ratios):.2f} to {max(ratios):.2f}, a tenth below {tenth:.2f}, "
-            f"half below {half:.2f}, a tenth above {ninth:.2f}; within 1.5: {near:.0%}; between the bounds: "
-            f"{np.mean(within):.0%}"
-        )
+    for which, chosen in (("moments", np.ones(len(ratios), dtype=bool)), ("of them from the first minute on", late)):
+        of = np.array(ratios)[np.array(chosen, dtype=bool)]
+        if len(of):
+            print(
+                f"{len(of)} {which}: said / true {of.min():.2f} to {of.max():.2f}, within 1.5: "
+                f"{np.mean((of >= 1 / 1.5) & (of <= 1.5)):.0%}, between the bounds: "
+                f"{np.mean(np.array(within)[np.array(chosen, dtype=bool)]):.0%}"
+            )
 
 
 def main() -> None:
-    """Run every size, or read what was kept of them, and judge what was said."""
+    """Run every job, or read what was kept of them, and judge what was said."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("sizes", type=int, nargs="*", default=SIZES)
+    options.add_argument("sizes", type=int, nargs="*")
+    options.add_argument("--files", type=Path, nargs="+", default=[])
     options.add_argument("--keep", type=Path)
     options.add_argument("--replay", type=Path)
     options.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
     given = options.parse_args()
     if given.one:
-        print(json.dumps(recorded(*given.sizes)))
+        print(json.dumps(recorded(*given.files or [given.sizes])))
         return
     records = []
     if given.replay:
         records = [json.loads(line) for line in given.replay.read_text().splitlines()]
     else:
-        for size in zip(*[iter(given.sizes)] * 4, strict=True):
-            words = [sys.executable, __file__, "--one", *map(str, size)]
-            done = subprocess.run(words, stdout=subprocess.PIPE, check=True)
+        sizes = given.sizes or ([] if given.files else SIZES)
+        jobs = [["--files", str(path)] for path in given.files]
+        jobs += [[str(number) for number in size] for size in zip(*[iter(sizes)] * 4, strict=True)]
+        for job in jobs:
+            done = subprocess.run([sys.executable, __file__, "--one", *job], stdout=subprocess.PIPE, check=True)
             records.append(json.loads(done.stdout.splitlines()[-1]))
             if given.keep:
                 with given.keep.open("a") as file:
                     file.write(json.dumps(records[-1]) + "\n")
-    judged(records)
+    for clock, name in enumerate(CLOCKS):
+        print(f"by {name}")
+        judged(records, clock)
 
 
 if __name__ == "__main__":
