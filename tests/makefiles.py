@@ -3,6 +3,8 @@
 import json
 from datetime import UTC, datetime, timedelta
 
+from elsewhere.traces.read import First, common_slots
+
 # a day of one person: home, work, home, a fix every 20 minutes, in UTC
 HOME, WORK = (46.5191, 6.5668), (46.5375, 6.6312)
 BEGIN = datetime(2013, 4, 15, 0, 10, tzinfo=UTC)
@@ -230,3 +232,16 @@ EVERY = {
     "json rows": json_rows,
     "json lines": json_lines,
 }
+
+
+def read_together(sources, **options):
+    """Traces by name, all on the map of the first, as commands that compare files read them; and notes."""
+    (name, source), *others = sources.items()
+    first = First.read(source, **options)
+    traces, notes = {name: first.traces}, [f"{name}: {note}" for note in first.made.notes]
+    for name, source in others:
+        traces[name], more = first.further(source, name)
+        common_slots(traces[name], first.traces, name)
+        first = first.on(traces[name].locations)
+        notes += more
+    return {name: each.on(first.traces.locations) for name, each in traces.items()}, tuple(notes)

@@ -10,6 +10,7 @@ import sys
 
 import numpy as np
 import pytest
+from makefiles import read_together
 from rich.console import Console
 
 import elsewhere as ew
@@ -19,7 +20,7 @@ from elsewhere.evaluation.attacks.finding import Finding, Rate
 from elsewhere.reports.attacks import QUESTIONS
 from elsewhere.run.finish import earlier_results
 from elsewhere.run.publish import links_file, read_links
-from elsewhere.traces.read import onto, read_together
+from elsewhere.traces.read import onto
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* classes instead of", "ignore:`m_min` = 1", "ignore:`alternates=")
 

@@ -31,11 +31,11 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from makefiles import read_together
 
 import elsewhere as ew
 from elsewhere.cli import app
 from elsewhere.traces import sources
-from elsewhere.traces.read import read_together
 
 CANARIES = ("CANARY", "46.519", "6.632")
 ANN, BOB = "CANARY-7f3a", "CANARY-9c2e"

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from makefiles import read_together
 
 import elsewhere as ew
 from elsewhere.traces import fixes as fix_files
@@ -27,7 +28,6 @@ from elsewhere.traces.formats import streams
 from elsewhere.traces.model import nearest_places, zone_of
 from elsewhere.traces.places import cell_centres, grid_cells, make_grid, reduce_places
 from elsewhere.traces.prepare import seconds_of
-from elsewhere.traces.read import read_together
 
 DATA = Path(__file__).resolve().parents[1].parent / "shared" / "data"
 CANARY = "CANARY-7f3a"

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from makefiles import read_together
 
 import elsewhere as ew
 from elsewhere.cli import app
-from elsewhere.traces.read import First, common_slots, cropped, read_together
+from elsewhere.traces.read import First, common_slots, cropped
 
 EPOCH = datetime(1970, 1, 1)
 HEAD = "uid,datetime,lat,lng\n"

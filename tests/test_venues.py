@@ -6,10 +6,10 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from makefiles import read_together
 
 import elsewhere as ew
 from elsewhere.traces.places import Words, majority
-from elsewhere.traces.read import read_together
 from elsewhere.traces.write import keep_traces
 
 

@@ -145,8 +145,8 @@ def category_agreement(
     --------
     >>> import numpy as np
     >>> there = Locations(xy=np.arange(24.0).reshape(12, 2), categories=["shop", "home"] * 6)
-    >>> found = category_agreement([0, 1] * 6, there, rng=np.random.default_rng(1))
-    >>> found["places"], found["classes"], round(found["ami"], 9)
+    >>> result = category_agreement([0, 1] * 6, there, rng=np.random.default_rng(1))
+    >>> result["places"], result["classes"], round(result["ami"], 9)
     (12, 2, 1.0)
 
     """

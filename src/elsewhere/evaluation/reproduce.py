@@ -169,8 +169,8 @@ def reproduce(
     >>> from elsewhere.evaluation.reproduce import reproduce
     >>> town = ew.simulate_town(users=24, days=2, locations=80, rng=np.random.default_rng(1))
     >>> import warnings; warnings.simplefilter("ignore")
-    >>> found = reproduce(town.traces, per_seed=10, kappa=8, repeats=(1, 1), rng=np.random.default_rng(2))
-    >>> found.rows[0].paper, found.rows[0].ours
+    >>> result = reproduce(town.traces, per_seed=10, kappa=8, repeats=(1, 1), rng=np.random.default_rng(2))
+    >>> result.rows[0].paper, result.rows[0].ours
     (30, 24)
 
     """

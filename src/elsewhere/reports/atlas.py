@@ -395,8 +395,8 @@ def flows(r: Places, zone: Ints) -> Flows:
     Examples
     --------
     >>> import numpy as np
-    >>> made = flows(np.array([[0, -1, 1, 0], [1, 2, 2, 1]]), zone=np.array([0, 0, 1]))
-    >>> made.pair.tolist(), made.trips.tolist(), made.of
+    >>> result = flows(np.array([[0, -1, 1, 0], [1, 2, 2, 1]]), zone=np.array([0, 0, 1]))
+    >>> result.pair.tolist(), result.trips.tolist(), result.of
     ([[0, 1]], [2], 4)
 
     """

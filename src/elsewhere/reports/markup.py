@@ -201,8 +201,8 @@ def page(title: str, sections: Sequence[Section], *, lead: Child = None, scripts
 
     Examples
     --------
-    >>> made = page("a < b", [section("Rules", "none")])
-    >>> made.startswith("<!doctype html>"), "<title>a &lt; b</title>" in made, "http" in made.replace("http-equiv", "")
+    >>> html = page("a < b", [section("Rules", "none")])
+    >>> html.startswith("<!doctype html>"), "<title>a &lt; b</title>" in html, "http" in html.replace("http-equiv", "")
     (True, True, False)
 
     """

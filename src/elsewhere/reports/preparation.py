@@ -30,8 +30,8 @@ def calendar(days: Mapping[str, float], *, unit: str, title: str) -> Markup:
 
     Examples
     --------
-    >>> made = calendar({"2013-03-27": 3, "2013-03-28": 1}, unit="users", title="Recorded days")
-    >>> "2013-03-27: 3 users" in made
+    >>> result = calendar({"2013-03-27": 3, "2013-03-28": 1}, unit="users", title="Recorded days")
+    >>> "2013-03-27: 3 users" in result
     True
 
     """
@@ -132,9 +132,9 @@ def preparation_page(traces: Traces, prepared: Preparation) -> Markup:
     Examples
     --------
     >>> import elsewhere as ew
-    >>> told = []
+    >>> reports = []
     >>> day = {"uid": ["ann"] * 72, "slot": range(72), "loc": [0] * 30 + [1] * 42}
-    >>> "1 user" in preparation_page(ew.read_traces(day, report=told.append), told[0])
+    >>> "1 user" in preparation_page(ew.read_traces(day, report=reports.append), reports[0])
     True
 
     """

@@ -223,8 +223,8 @@ def histogram(
 
     Examples
     --------
-    >>> made = histogram([0, 1], [("all", [1.0], "fake")], x="age, years", y="people, %", title="Ages")
-    >>> 'aria-label="Ages (age, years; people, %)' in made
+    >>> result = histogram([0, 1], [("all", [1.0], "fake")], x="age, years", y="people, %", title="Ages")
+    >>> 'aria-label="Ages (age, years; people, %)' in result
     True
 
     """
@@ -276,8 +276,8 @@ def plot(
 
     Examples
     --------
-    >>> made = plot([Series("ours", [1, 2], [.1, .2])], x="km", y="share", title="Error by distance")
-    >>> made.count("<circle")
+    >>> result = plot([Series("ours", [1, 2], [.1, .2])], x="km", y="share", title="Error by distance")
+    >>> result.count("<circle")
     2
 
     """

@@ -78,27 +78,15 @@ class Reading:
         if public:
             self._require_public()
             tz = self.tz or _zone_of_map(self.locations, regions, self.encoding)
-        return {
-            "cells": self.cells,
-            "step": self.step,
+        as_given = {name: value for name, value in vars(self).items() if name != "grid"}
+        return as_given | {
             "tz": tz,
-            "locations": self.locations,
             "columns": _pairs(self.columns),
-            "format": self.format,
-            "date_format": self.date_format,
-            "encoding": self.encoding,
-            "max_bad": self.max_bad,
-            "start": self.start,
-            "gaps": self.gaps,
             "max_gap": usual.max_gap if self.max_gap == "auto" else self.max_gap,
-            "min_coverage": self.min_coverage,
             "map": "whole" if public else usual.map if self.map == "auto" else self.map,
             "places": usual.places if self.places == "auto" else self.places,
             "regions": regions,
             "box": self.box.split(",") if isinstance(self.box, str) else self.box,
-            "lon360": self.lon360,
-            "any_date": self.any_date,
-            "allow_truncated": self.allow_truncated,
         }
 
     def _require_public(self) -> None:

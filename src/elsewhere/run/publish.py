@@ -81,8 +81,8 @@ def published_links(content: bytes, rows: Ints, pool: Traces, fakes: int) -> byt
     Examples
     --------
     >>> from elsewhere.traces.model import Locations
-    >>> kept = b"fake,seed\n0,ann\n1,bob\n"
-    >>> published_links(kept, np.array([1]), Traces([[0]], Locations(n=1), users=["f7"]), 2)
+    >>> links = b"fake,seed\n0,ann\n1,bob\n"
+    >>> published_links(links, np.array([1]), Traces([[0]], Locations(n=1), users=["f7"]), 2)
     b'fake,seed\nf7,bob\n'
 
     """

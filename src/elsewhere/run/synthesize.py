@@ -193,8 +193,9 @@ def synthesize(
     >>> people = ew.simulate_town(users=60, locations=60, rng=np.random.default_rng(3)).traces
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     _ = ew.write_traces(people, f"{folder}/people.csv")
-    ...     made = ew.synthesize(f"{folder}/people.csv", f"{folder}/out", kappa=6, m_min=2, k=3, c_min=1, report=False)
-    ...     print(made.files)
+    ...     options = {"kappa": 6, "m_min": 2, "k": 3, "c_min": 1, "report": False}
+    ...     result = ew.synthesize(f"{folder}/people.csv", f"{folder}/out", **options)
+    ...     print(result.files)
     ('fakes.csv', 'fakes.parquet', 'pool.parquet', 'places.parquet', 'manifest.json')
 
     """

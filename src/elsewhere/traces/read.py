@@ -730,27 +730,3 @@ def _far(locations: Locations) -> float:
     x = locations.points()
     apart = np.asarray(cKDTree(x).query(x, k=2)[0])[:, 1]
     return max(NEAREST_KM, FAR * float(np.quantile(apart, 0.95)))
-
-
-def read_together(sources: Mapping[str, Any], **options: Any) -> tuple[dict[str, Traces], tuple[str, ...]]:
-    """
-    Return traces by name, all on the map of the first, and notes; `options` as for `read_traces`.
-
-    Examples
-    --------
-    >>> days = {"uid": ["a"] * 4, "slot": [0, 1, 2, 3], "loc": [0, 0, 1, 2]}
-    >>> fakes = {"uid": ["f"] * 4, "slot": [0, 1, 2, 3], "loc": [1, 1, 0, 0]}
-    >>> found, notes = read_together({"real": days, "fakes": fakes})
-    >>> found["fakes"].R
-    3
-
-    """
-    (name, source), *others = sources.items()
-    first = First.read(source, **options)
-    traces_by_name, notes = {name: first.traces}, [f"{name}: {note}" for note in first.made.notes]
-    for name, source in others:
-        traces_by_name[name], more = first.further(source, name)
-        common_slots(traces_by_name[name], first.traces, name)
-        first = first.on(traces_by_name[name].locations)
-        notes += more
-    return {name: traces.on(first.traces.locations) for name, traces in traces_by_name.items()}, tuple(notes)

@@ -552,8 +552,8 @@ def audit(
     >>> import numpy as np, elsewhere as ew
     >>> rng = np.random.default_rng(1)
     >>> seeds, holdout = rng.integers(40, size=(2, 60, 12))
-    >>> found = ew.audit(seeds, holdout, seeds, np.arange(60), attacks=["A1", "A2", "A8"], rng=rng)
-    >>> found.flagged, found.to_dict()["A2"]["main"], found.to_dict()["A8"]["needs"]
+    >>> result = ew.audit(seeds, holdout, seeds, np.arange(60), attacks=["A1", "A2", "A8"], rng=rng)
+    >>> result.flagged, result.to_dict()["A2"]["main"], result.to_dict()["A8"]["needs"]
     (('A1', 'A2'), 1.0, '`sampler`')
 
     """

@@ -409,9 +409,9 @@ def evaluate_lbs(
     >>> import numpy as np, elsewhere as ew
     >>> from elsewhere.evaluation.lbs.generators import uniform_iid
     >>> days = np.repeat([[0], [1], [2]], 10, axis=1)
-    >>> found = ew.evaluate_lbs(days, days, {"uniform": uniform_iid(9, 10)}, n_fakes=[1], rng=np.random.default_rng(1),
+    >>> result = ew.evaluate_lbs(days, days, {"uniform": uniform_iid(9, 10)}, n_fakes=[1], rng=np.random.default_rng(1),
     ...                         locations=ew.Locations(n=9))
-    >>> found.figure("uniform", 1, "aggregate", "tracking")["median"]
+    >>> result.figure("uniform", 1, "aggregate", "tracking")["median"]
     0.0
 
     """

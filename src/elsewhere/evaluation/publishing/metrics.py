@@ -292,8 +292,8 @@ def habits(r: Places, locations: Locations, step_minutes: float) -> dict[str, Fl
     Examples
     --------
     >>> import numpy as np, elsewhere as ew
-    >>> found = habits(np.array([[0, 0, 1, 0]]), ew.Locations(xy=[[0, 0], [0, 3]]), 20)
-    >>> found["moves"].tolist(), found["dwell"].tolist(), found["trip_length"].tolist()
+    >>> result = habits(np.array([[0, 0, 1, 0]]), ew.Locations(xy=[[0, 0], [0, 3]]), 20)
+    >>> result["moves"].tolist(), result["dwell"].tolist(), result["trip_length"].tolist()
     ([2.0], [40.0, 20.0, 20.0], [3.0, 3.0])
 
     """
