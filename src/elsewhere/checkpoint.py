@@ -258,11 +258,11 @@ class _Summed:
 
 def write_value(file: _Summed, value: Any) -> None:
     """Write a value: a tree of plain values as JSON, its arrays, a checksum; `TypeError` for what has no such form."""
-    arrays: list[np.ndarray[Any, Any]] = []
-    tree = json.dumps(_Writer(arrays).node(value)).encode()
-    file.write(struct.pack("<QQ", len(tree), len(arrays)))
+    writer = _Writer()
+    tree = json.dumps(writer.node(value)).encode()
+    file.write(struct.pack("<QQ", len(tree), len(writer.arrays)))
     file.write(tree)
-    for array in arrays:
+    for array in writer.arrays:
         np.lib.format.write_array(file, array, allow_pickle=False)
     file.file.write(file.sum.digest())
 
@@ -284,11 +284,13 @@ def read_value(file: BinaryIO, seal: bytes) -> Any:
     return _Reader(arrays).value(tree)
 
 
+@dataclasses.dataclass(eq=False)
 class _Writer:
     """Turns values into a tree for JSON; arrays are put aside, and what occurs twice is written once."""
 
-    def __init__(self, arrays: list[np.ndarray[Any, Any]]) -> None:
-        self.arrays, self.seen, self.held = arrays, dict[int, int](), list[Any]()
+    arrays: list[np.ndarray[Any, Any]] = dataclasses.field(default_factory=list)
+    number: dict[int, int] = dataclasses.field(default_factory=dict)  # of what is written already, by its id
+    held: list[Any] = dataclasses.field(default_factory=list)  # so that no id is given to another value
 
     def node(self, value: Any) -> Any:
         if value is None or type(value) in (bool, int, float, str):
@@ -299,11 +301,11 @@ class _Writer:
             return ["text", str(value)]
         if isinstance(value, np.generic):
             return ["number", self._array(np.asarray(value))]
-        if id(value) in self.seen:
-            return ["same", self.seen[id(value)]]
+        if id(value) in self.number:
+            return ["same", self.number[id(value)]]
         form = self._form(value)
         # numbered once it is written, as it is read: what it holds comes first
-        self.seen[id(value)] = len(self.held)
+        self.number[id(value)] = len(self.held)
         self.held.append(value)
         return form
 
@@ -352,11 +354,12 @@ def _csr(value: Any) -> tuple[Any, ...]:
     return rows.data, rows.indices, rows.indptr, tuple(int(n) for n in rows.shape)
 
 
+@dataclasses.dataclass(eq=False)
 class _Reader:
     """Turns the tree of a file back into the value."""
 
-    def __init__(self, arrays: list[np.ndarray[Any, Any]]) -> None:
-        self.arrays, self.held = arrays, list[Any]()
+    arrays: list[np.ndarray[Any, Any]]
+    held: list[Any] = dataclasses.field(default_factory=list)
 
     def value(self, node: Any) -> Any:
         if not isinstance(node, list):

@@ -148,10 +148,6 @@ class Profiles(Sequence[MobilityProfile]):
     T: int
     sampling: Sampling | None = None
 
-    def sampled(self, sampling: Sampling) -> "Profiles":
-        """Return the same, with a note on how they were sampled."""
-        return replace(self, sampling=sampling)
-
     def __len__(self) -> int:
         return len(self.support_start) - 1
 
@@ -436,7 +432,7 @@ def gibbs_profiles(
         profiles.append(_profile(means, moves, pairs, T, traces.R))
         r_hat = split_r_hat(means.changes) if latent[rows].any() else 1.0
         worst, slow = max(worst, r_hat), slow + (r_hat > 1.1)
-    return Profiles.of(profiles).sampled(Sampling(sweeps, burn_in, int(latent.sum()), worst, slow))
+    return replace(Profiles.of(profiles), sampling=Sampling(sweeps, burn_in, int(latent.sum()), worst, slow))
 
 
 def fill_slots(traces: Traces, *, periods: int | Sequence[float] | Periods = 1, rng: np.random.Generator) -> Traces:

@@ -105,14 +105,6 @@ def badge(name: str, finding: Plain) -> Markup:
     return tag("span", f"{sign} {word}", class_=f"verdict {kind}".strip())
 
 
-def counts(audit: Plain) -> dict[str, list[str]]:
-    """Return outcome -> ids of the attacks that have it."""
-    ids: dict[str, list[str]] = {}
-    for name, finding in findings(audit).items():
-        ids.setdefault(outcome(finding), []).append(name)
-    return ids
-
-
 def audit_table(audit: Plain, *, shareable: bool) -> Markup:
     """
     Tabulate every attack that ran, in numbers and in words; then what was not run and what it needs; then
@@ -420,7 +412,7 @@ def _measured(audit: Plain | None) -> Claim:
         return Claim(sentence, False, "no audit was run.")
     if absent:
         return Claim(sentence, False, f"it is not whole: {', '.join(absent)} are not in it.")
-    not_run = counts(audit or {}).get("not run", [])
+    not_run = [name for name, finding in findings(audit or {}).items() if outcome(finding) == "not run"]
     more = f" with the remark that {', '.join(not_run)} were not run" if not_run else ""
     return Claim(sentence, True, f"all {len(by_id)} attacks are listed{more}.")
 

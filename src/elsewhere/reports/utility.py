@@ -210,7 +210,8 @@ def _habits(result: Plain) -> Markup:
             f = habit.get(side)
             if isinstance(f, dict):
                 mean_text = f"{number(f.get('mean'), 1)}"
-                lines.append(Bar(label, mean(f), ink, [f["lower"], f["upper"]] if _both(f) else None, mean_text))
+                ends = [f["lower"], f["upper"]] if isinstance(f.get("lower"), (int, float)) else None
+                lines.append(Bar(label, mean(f), ink, ends, mean_text))
         if lines:
             charts.append(bars(lines, unit=f"mean, {unit}; whisker: middle half", title=words.capitalize()))
         away = habit.get("distance") or {}
@@ -227,10 +228,6 @@ def _habits(result: Plain) -> Markup:
         tag("div", charts, class_="charts"),
         tag("details", tag("summary", "Distances between the distributions"), distances) if rows else None,
     )
-
-
-def _both(figure: Plain) -> bool:
-    return all(isinstance(figure.get(end), (int, float)) for end in ("lower", "upper"))
 
 
 def _beyond(result: Plain) -> Markup:

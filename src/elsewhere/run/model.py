@@ -27,7 +27,7 @@ from elsewhere.privacy.deniable.carried import Carried
 from elsewhere.privacy.deniable.carried import carry as carry_of
 from elsewhere.profiles.aggregate import AggregateModel, aggregate
 from elsewhere.profiles.markov import fit_profiles
-from elsewhere.run.presets import Kappa, Learning, LearningOptions, Preset, PresetName, preset_of
+from elsewhere.run.presets import Kappa, LearningOptions, Preset, PresetName, preset_of
 from elsewhere.run.roles import Contributors
 from elsewhere.semantics.classes import SemanticClasses, most_informative, semantic_clustering
 from elsewhere.semantics.graph import LocationGraph, semantic_graph
@@ -249,7 +249,8 @@ def learn(
     )
     # whoever was moved to a place because theirs is rare does not make it one that more people share
     model = model.visited_by(np.where(place == np.arange(len(place)), traces.visitors(), 0))
-    finer = fit_profiles(people, periods=_class_periods(settings), missing="skip")
+    # classes are told by the hour better than moves are (docs/decisions/0001-classes.md)
+    finer = fit_profiles(people, periods=settings.class_periods or settings.periods, missing="skip")
     graph = semantic_graph(finer)
     classes = _classes(graph, kappa, settings, people, rng)
     learnt = FittedModel(model, classes, settings, place, Contributors.of(traces))
@@ -332,12 +333,6 @@ def _classes(
         wish = number if isinstance(kappa, str) else kappa
         clusterings += [semantic_clustering(graph, kappa=wish, **options) for _ in range(settings.class_draws - 1)]
     return most_informative([classes for classes in clusterings if classes.kappa == number], people.r, rng)
-
-
-def _class_periods(settings: Preset) -> int | tuple[float, ...]:
-    # classes are told by the hour better than moves are (docs/decisions/0001-classes.md)
-    learning = settings.learning or Learning()
-    return learning.periods if learning.class_periods is None else learning.class_periods
 
 
 def _under(prefix: str, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:

@@ -143,14 +143,9 @@ def _pairs(text: Mapping[str, str | None] | str | None) -> Mapping[str, str | No
     return pairs
 
 
-def _names(part: Any) -> list[str]:
-    return [field.name for field in fields(part)]
-
-
 def _plain_numbers(part: Any) -> None:
     """Turn numpy's numbers into Python's: they are numbers, but not for the manifest."""
-    for name in _names(part):
-        value = getattr(part, name)
+    for name, value in list(vars(part).items()):
         if getattr(value, "shape", None) == () and hasattr(value, "item"):
             object.__setattr__(part, name, value.item())
 
@@ -326,7 +321,7 @@ class Preset:
 
     def __getattr__(self, name: str) -> Any:
         for part in self._parts():
-            if name in _names(part):
+            if name in vars(part):
                 return getattr(part, name)
         raise AttributeError(f"preset {self.__dict__.get('name')!r} has no parameter {name!r}")
 
@@ -336,7 +331,7 @@ class Preset:
 
     def parameters(self) -> dict[str, Any]:
         """Return all parameters that this preset reads, by name."""
-        return {name: getattr(part, name) for part in self._parts() for name in _names(part)}
+        return {name: value for part in self._parts() for name, value in vars(part).items()}
 
     def changed(self, **parameters: Any) -> "Preset":
         """
@@ -348,14 +343,14 @@ class Preset:
         check_names(parameters)
         if isinstance(self.generator, Pairing) and "relaxed" not in parameters:
             parameters["relaxed"] = tuple(name for name in self.generator.relaxed if name not in parameters)
-        own = {name: value for part in self._parts() for name, value in parameters.items() if name in _names(part)}
+        own = {name: value for part in self._parts() for name, value in parameters.items() if name in vars(part)}
         if strange := [name for name in parameters if name not in own]:
             raise InvalidParameter(" ".join(_not_read(name, self.name) for name in strange), code="E_NOT_READ")
         changes: dict[str, Any] = {}
         faults: list[InvalidParameter] = []
         for field in ("learning", "generator", "rules", "certificate"):
             part = getattr(self, field)
-            mine = {} if part is None else {n: v for n, v in own.items() if n in _names(part)}
+            mine = {} if part is None else {n: v for n, v in own.items() if n in vars(part)}
             for name, value in mine.items():
                 try:
                     replace(part, **{name: value})
@@ -507,7 +502,7 @@ def check_names(parameters: dict[str, Any], beside: Sequence[str] = ()) -> dict[
             '`classes`: `semantic_clustering(semantic_graph(profiles, order=1), method="kmeans")` (E21).',
             code="E_NOT_READ",
         )
-    names = list(dict.fromkeys(name for part in _PARTS for name in _names(part)))
+    names = list(dict.fromkeys(parameter.name for part in _PARTS for parameter in fields(part)))
     wrong = []
     for name in (name for name in parameters if name not in names):
         near = get_close_matches(name, [*beside, *names], n=1)

@@ -58,11 +58,6 @@ def wilson(hits: float, trials: float) -> Rate:
     return Rate(p, min(p, max(0.0, (middle - half) / scale)), max(p, min(1.0, (middle + half) / scale)))
 
 
-def resampled(users: int, rng: np.random.Generator) -> Floats:
-    """Return (RESAMPLES, users) how often each user is drawn in each bootstrap sample."""
-    return rng.multinomial(users, np.full(users, 1 / users), size=RESAMPLES).astype(np.float64)
-
-
 def user_rate(hits: Floats, user: Ints, rng: np.random.Generator) -> tuple[Rate, float]:
     """Return the share of hits over all trials with its interval, and the mean share of the worst decile of users."""
     _, number = np.unique(user, return_inverse=True)
@@ -72,7 +67,8 @@ def user_rate(hits: Floats, user: Ints, rng: np.random.Generator) -> tuple[Rate,
     plain = wilson(float(total.sum()), float(trials.sum()))
     if trials.max() == 1:
         return plain, worst
-    draws = resampled(len(trials), rng)
+    # (RESAMPLES, users) how often each user is drawn in each bootstrap sample
+    draws = rng.multinomial(len(trials), np.full(len(trials), 1 / len(trials)), size=RESAMPLES).astype(np.float64)
     rates = (draws @ total) / (draws @ trials)
     low, high = np.quantile(rates, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     return Rate(plain.value, min(plain.low, float(low)), max(plain.high, float(high))), worst
