@@ -14,7 +14,7 @@ from elsewhere.cli.sources import made_by
 from elsewhere.privacy.deniable.release import COINS, THE_MAP
 from elsewhere.run.public_map import is_weekend
 from elsewhere.run.publish import read_links
-from elsewhere.run.roles import contributed, contributors_file
+from elsewhere.run.roles import Contributors
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* classes instead of")
 
@@ -56,7 +56,7 @@ def test_stages_give_what_the_whole_gives(run, town, tmp_path):
     fit = [*SMALL]
     assert run("fit", town, "-o", model, *fit)[0] == 0
     people = ew.read_traces(town)
-    met = contributed(model, people)
+    met = Contributors.read(model).met(people)
     assert 0 < met.sum() < people.U
     assert b"CANARY" not in (model / "contributors.json").read_bytes()
     assert (model / "contributors.json").stat().st_mode & 0o077 == 0
@@ -462,13 +462,13 @@ def test_sglt_in_sglt_out(run, tmp_path):
 
 def test_a_model_remembers_exactly_whom_it_has_met(tmp_path):
     people = ew.Traces(np.arange(12).reshape(6, 2) % 4, ew.Locations(n=4), users=["a", "b", "c", "d", "e", "01"])
-    for name, content in contributors_file(people.select([1, 4, 5])).items():
+    for name, content in Contributors.of(people.select([1, 4, 5])).file().items():
         (tmp_path / name).write_bytes(content)
-    assert contributed(tmp_path, people).tolist() == [False, True, False, False, True, True]
-    assert contributed(tmp_path / "elsewhere", people) is None
+    assert Contributors.read(tmp_path).met(people).tolist() == [False, True, False, False, True, True]
+    assert Contributors.read(tmp_path / "elsewhere") is None
     (tmp_path / "contributors.json").write_text("{}")
     with pytest.raises(ew.errors.InvalidModel):
-        contributed(tmp_path, people)
+        Contributors.read(tmp_path)
 
 
 @pytest.mark.usefixtures("few_attacks")

@@ -105,7 +105,7 @@ def test_rows_with_gaps_are_learnt_from_and_are_no_seeds(preset):
         assert any("30 rows with missing slots are learnt from" in note for note in fakes.notes)
         met = fakes.learnt.contributors.met
         named = ew.Traces(r[::3], town.locations, users=[f"{u}" for u in range(0, 90, 3)])
-        assert met(named) == 30
+        assert met(named).sum() == 30
     with pytest.raises(ew.errors.InvalidTraces, match="all 30 rows have missing slots") as refused:
         ew.generate_fakes(gaps.select(np.arange(0, 90, 3)), preset="product", rng=np.random.default_rng(1))
     assert refused.value.code == "E_GAPS"

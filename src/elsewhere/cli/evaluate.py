@@ -337,12 +337,13 @@ def with_halves(
 
 
 def _acquainted(model: Path, control: "Traces") -> tuple[str, ...]:
-    from elsewhere.run.roles import contributed
+    from elsewhere.run.roles import Contributors
 
-    met = contributed(model, control)
-    if met is None:
+    contributors = Contributors.read(model)
+    if contributors is None:
         return ("whether the control has met the model is not known: the model does not remember its contributors.",)
-    return (f"{int(met.sum())} of the {control.U} people of the control have contributed to the model.",)
+    many = int(contributors.met(control).sum())
+    return (f"{many} of the {control.U} people of the control have contributed to the model.",)
 
 
 def audit_tables(result: Any, width: int | None = None) -> list[Any]:

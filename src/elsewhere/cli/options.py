@@ -524,10 +524,11 @@ def _roles(traces: "Traces", preset: str, model: Path) -> "tuple[Traces, dict[st
     import numpy as np
 
     from elsewhere.run.model import FittedModel
-    from elsewhere.run.roles import contributed
+    from elsewhere.run.roles import Contributors
 
     keywords: dict[str, Any] = {"model": FittedModel.load(model)}
-    met = contributed(model, traces)
+    contributors = Contributors.read(model)
+    met = None if contributors is None else contributors.met(traces)
     if preset == "deniable":
         if met is None:
             raise InvalidParameter("this model does not remember its contributors; run `fit` again.", code="E_DISJOINT")

@@ -133,7 +133,7 @@ def fit(
 
     from elsewhere.files import write_folder
     from elsewhere.run.model import learn
-    from elsewhere.run.roles import contributors_file, split_users
+    from elsewhere.run.roles import Contributors, split_users
 
     with cluster_at(dask) as executor:
         with stage("reading"):
@@ -146,7 +146,7 @@ def fit(
         assert people is not None  # noqa: S101 - None only with a model that is given
         with stage("learning"):
             trained = learn(people, settings, kappa=kappa_of(making.kappa), feasible=making.feasible, rng=rng)
-    write_folder(out, {**contributors_file(people), **reading_file(read), **trained.files()}, force=force)
+    write_folder(out, {**Contributors.of(people).file(), **reading_file(read), **trained.files()}, force=force)
     result: dict[str, Any] = {
         "users": traces.U,
         "places": traces.R,

@@ -318,10 +318,6 @@ class AggregateModel:
         """Return the model without the moves that fewer than `m_min` users have made: what may go into a file."""
         return replace(self, sums=self.sums.suppressed(m_min))
 
-    def pooled(self) -> "AggregateModel":
-        """Return the same model with every move counted alike, in place of the mean over visitors (E35)."""
-        return replace(self, sums=replace(self.sums, mass=self.sums.count))
-
     def to_arrays(self) -> tuple[dict[str, NDArray[Any]], dict[str, float]]:
         """Return arrays and numbers from which `from_arrays` makes the same model; none is one user's."""
         s, where = self.sums, self.locations

@@ -503,7 +503,7 @@ def _learn(
         )
     own_classes = classes if isinstance(classes, SemanticClasses | None) else SemanticClasses(classes)
     contributors = model.contributors if settings.name == "deniable" and isinstance(model, FittedModel) else None
-    if contributors is not None and (already := contributors.met(roles.seeds)):
+    if contributors is not None and (already := int(contributors.met(roles.seeds).sum())):
         raise InvalidParameter(
             f"{already} of the seed users have contributed to `model` (`disjoint` says that none has): leave them out.",
             code="E_DISJOINT",

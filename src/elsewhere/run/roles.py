@@ -1,9 +1,8 @@
 """
 Who plays which role in a run: users, never rows, are seeds, alternates or model (E53, E60, E61).
 
-Who has contributed to a model is remembered as keyed hashes of user labels, in a private file beside it, never
-published: the guarantee of the deniable mode needs seeds who have not met the model, and the product's alternates must
-not have either; a later command checks it by that file, which holds no name.
+Seeds of the deniable preset, and alternates of the product, must not have contributed to the model. `Contributors`
+remembers who has, as keyed hashes of user labels: with the model in memory, or in a private file beside it.
 """
 
 import hashlib
@@ -28,7 +27,7 @@ FILE = "contributors.json"
 
 @dataclass(frozen=True, eq=False)
 class Contributors:
-    """The same in memory, beside a model that is not on disk: whoever asserts that no seed is among them is checked."""
+    """The users whom a model was learnt from, as hashes under a random key: it is known who they are, not named."""
 
     key: bytes = field(repr=False)
     users: frozenset[str] = field(repr=False)
@@ -39,29 +38,26 @@ class Contributors:
         key = secrets.token_bytes(32)
         return Contributors(key, frozenset(_hash(key, label) for label in traces.labels))
 
-    def met(self, traces: Traces) -> int:
-        """Return how many users here are among them by name; 0 for rows without names, which are only numbered."""
-        return sum(_hash(self.key, label) in self.users for label in traces.labels if isinstance(label, str))
+    @staticmethod
+    def read(folder: str | Path) -> "Contributors | None":
+        """Read what `file` gave from beside a model; None if the model does not remember."""
+        path = Path(folder) / FILE
+        if not path.exists():
+            return None
+        try:
+            index = read_index(path)
+            return Contributors(bytes.fromhex(index["key"]), frozenset(index["users"]))
+        except (OSError, ValueError, KeyError, TypeError):
+            raise InvalidModel(f"{FILE} beside the model cannot be read.") from None
 
+    def file(self) -> dict[str, bytes]:
+        """Return the private file to be kept beside a model, name -> content."""
+        return {FILE: json.dumps({"key": self.key.hex(), "users": sorted(self.users)}).encode()}
 
-def contributors_file(traces: Traces) -> dict[str, bytes]:
-    """Return the private file that remembers the users of these traces, name -> content."""
-    key = secrets.token_bytes(32)
-    users = sorted(_hash(key, label) for label in traces.labels)
-    return {FILE: json.dumps({"key": key.hex(), "users": users}).encode()}
-
-
-def contributed(folder: str | Path, traces: Traces) -> NDArray[np.bool_] | None:
-    """Return which users of these traces the model in `folder` has met, (U,); None if the model does not remember."""
-    path = Path(folder) / FILE
-    if not path.exists():
-        return None
-    try:
-        index = read_index(path)
-        key, users = bytes.fromhex(index["key"]), set(index["users"])
-    except (OSError, ValueError, KeyError, TypeError):
-        raise InvalidModel(f"{FILE} beside the model cannot be read.") from None
-    return np.array([_hash(key, label) in users for label in traces.labels], dtype=bool)
+    def met(self, traces: Traces) -> NDArray[np.bool_]:
+        """Tell (U,) which users here are among them by name; nobody whose rows have no names, only numbers."""
+        met = [isinstance(label, str) and _hash(self.key, label) in self.users for label in traces.labels]
+        return np.array(met, dtype=bool)
 
 
 def _hash(key: bytes, label: Any) -> str:
