@@ -1,5 +1,5 @@
 """
-What all tests share: the command line as a function, a short audit, a PostgreSQL server, and no deadline.
+What all tests share: the command line as a function, short runs and audits, a PostgreSQL server, and no deadline.
 
 The first example of a compiled function pays for its compilation.
 """
@@ -26,6 +26,17 @@ BIN = next(iter(sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True))
 # third need few kernels or others than the first, so that no worker waits for what the other compiles
 LONGEST = ("cluster", "serve", "classes", "first_try", "cli_synthesize", "cli_judge", "generate", "private", "resume")
 LONGEST += ("docs", "attacks", "files", "count")
+
+# a run of eighty people takes a third of its time
+FEW_DRAWS = {
+    "privacy.deniable.laws.MOST_POOL": 4000,
+    "run.attempts.COMPARED": 512,
+    "run.attempts.COMPARED_DAYS": 1024,
+    "run.attempts.LIVES_OF_A_DAY": 1024,
+    "run.attempts.WALKS": 2048,
+    "semantics.classes.HALVINGS": 3,
+    "synthesis.walk.fit.WALKS": 500,
+}
 
 settings.register_profile("house", deadline=None)
 settings.load_profile("house")
@@ -88,10 +99,13 @@ def few_attacks(monkeypatch):
     monkeypatch.setattr("elsewhere.evaluation.attacks.audit.ATTACKS", pieces.few_attacks())
 
 
-@pytest.fixture
-def few_walks(monkeypatch):
-    """Deniable fakes are drawn from a pool of 4,000 walks: for tests of what else such a run does."""
-    monkeypatch.setattr("elsewhere.privacy.deniable.laws.MOST_POOL", 4000)
+@pytest.fixture(scope="module")
+def few_draws():
+    """Laws are learnt and fakes are chosen with few draws: for tests of what else a run does."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in FEW_DRAWS.items():
+            patch.setattr(f"elsewhere.{name}", value)
+        yield
 
 
 @pytest.fixture(scope="session")

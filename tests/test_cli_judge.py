@@ -22,7 +22,10 @@ from elsewhere.run.finish import earlier_results
 from elsewhere.run.publish import links_file, read_links
 from elsewhere.traces.read import onto
 
-pytestmark = pytest.mark.filterwarnings("ignore:.* classes instead of", "ignore:`m_min` = 1", "ignore:`alternates=")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:.* classes instead of", "ignore:`m_min` = 1", "ignore:`alternates="),
+    pytest.mark.usefixtures("few_draws"),
+]
 
 SMALL = ["--kappa", "6", "--set", "m_min=2", "--set", "k=3", "--set", "c_min=1", "--set", "class_draws=1"]
 

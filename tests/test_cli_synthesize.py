@@ -16,7 +16,7 @@ from elsewhere.run.public_map import is_weekend
 from elsewhere.run.publish import read_links
 from elsewhere.run.roles import Contributors
 
-pytestmark = pytest.mark.filterwarnings("ignore:.* classes instead of")
+pytestmark = [pytest.mark.filterwarnings("ignore:.* classes instead of"), pytest.mark.usefixtures("few_draws")]
 
 SMALL = ["--kappa", "6", "--set", "m_min=2", "--set", "k=3", "--set", "c_min=1", "--set", "class_draws=1"]
 

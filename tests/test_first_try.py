@@ -23,7 +23,7 @@ from makefiles import gpx, owntracks, plt
 
 import elsewhere as ew
 
-pytestmark = pytest.mark.filterwarnings("ignore:.* classes instead of")
+pytestmark = [pytest.mark.filterwarnings("ignore:.* classes instead of"), pytest.mark.usefixtures("few_draws")]
 
 PEOPLE, STEP = 80, 20  # minutes
 FIRST = np.datetime64("2024-03-15")  # a Friday

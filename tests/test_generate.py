@@ -16,7 +16,7 @@ from elsewhere.run.presets import PRESETS, GeneratingOptions, Preset, PresetOpti
 from elsewhere.run.roles import evenly, split_users
 
 # explicit `kappa` with `c_min` 5 on a small town mostly leaves fewer classes, and says so
-pytestmark = [pytest.mark.filterwarnings("ignore:.* classes instead of"), pytest.mark.usefixtures("few_walks")]
+pytestmark = [pytest.mark.filterwarnings("ignore:.* classes instead of"), pytest.mark.usefixtures("few_draws")]
 
 LABORATORY = {"kappa": 8, "m_min": 2, "k": 3, "class_draws": 1}
 

@@ -20,7 +20,10 @@ from test_inputs import CANARIES, HEAD, STAMPS, elsewhere, listing  # noqa: F401
 import elsewhere as ew
 from elsewhere.run.presets import preset_of
 
-pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")  # of few classes, and of the paper's preset
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::UserWarning"),
+    pytest.mark.usefixtures("few_draws"),
+]  # of few classes, and of the paper's preset
 
 SYNTHESIZE = ("synthesize", "TOWN", "-o", "OUT", "--no-report")
 ALONE = ("--set", "k=3", "--set", "c_min=1", "--set", "m_min=2", "--kappa", "10", "--set", "method=kmeans")

@@ -19,7 +19,7 @@ from elsewhere.reports.page import making
 from elsewhere.run.finish import verdicts
 from elsewhere.run.publish import publish_linked
 
-pytestmark = pytest.mark.filterwarnings("ignore:.* classes instead of")
+pytestmark = [pytest.mark.filterwarnings("ignore:.* classes instead of"), pytest.mark.usefixtures("few_draws")]
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,10 @@ import pytest
 
 import elsewhere as ew
 
-pytestmark = pytest.mark.filterwarnings("ignore:.* classes instead of", "ignore:`m_min` = 1", "ignore:`alternates=")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:.* classes instead of", "ignore:`m_min` = 1", "ignore:`alternates="),
+    pytest.mark.usefixtures("few_draws"),
+]
 ASKED = {
     "paper": {},
     "product": {"m_min": 2, "k": 3, "c_min": 1, "class_draws": 1},

@@ -16,9 +16,12 @@ from elsewhere.run.presets import preset_of
 from elsewhere.synthesis.walk.ways import Ways
 from elsewhere.traces.maps import read_moves
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:.* classes instead of", "ignore:`m_min` = 1", "ignore:`alternates=", "ignore:.*nobody can leave"
-)
+pytestmark = [
+    pytest.mark.filterwarnings(
+        "ignore:.* classes instead of", "ignore:`m_min` = 1", "ignore:`alternates=", "ignore:.*nobody can leave"
+    ),
+    pytest.mark.usefixtures("few_draws"),
+]
 ASKED = {
     "paper": {},
     "product": {"m_min": 3, "k": 3, "c_min": 1, "class_draws": 1},

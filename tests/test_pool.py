@@ -20,7 +20,7 @@ from elsewhere.run.public_map import PublicMap, calendar, is_weekend
 from elsewhere.run.publish import _provenance, as_read, on_output, publish_linked, with_withheld
 from elsewhere.traces.fixes import Preparation
 
-pytestmark = pytest.mark.filterwarnings("ignore:.* classes instead of")
+pytestmark = [pytest.mark.filterwarnings("ignore:.* classes instead of"), pytest.mark.usefixtures("few_draws")]
 
 
 @pytest.fixture(scope="module")

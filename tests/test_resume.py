@@ -94,7 +94,7 @@ PRESETS = {
 }
 
 
-@pytest.mark.usefixtures("few_attacks", "few_walks")
+@pytest.mark.usefixtures("few_attacks", "few_draws")
 @pytest.mark.parametrize("name", PRESETS)
 def test_whatever_stops_it_the_same_call_goes_on_to_the_same_bytes(town, tmp_path, name):
     def run(folder):
@@ -159,7 +159,7 @@ def test_a_production_run_goes_on_with_its_own_entropy(town, tmp_path, monkeypat
     assert not [name for name in one if "unfinished" in name]
 
 
-@pytest.mark.usefixtures("few_walks")
+@pytest.mark.usefixtures("few_draws")
 @pytest.mark.parametrize("how", ["private", "deniable"])
 def test_no_noise_is_drawn_twice_for_one_release(tmp_path, monkeypatch, how):
     """What is made of noise is made of what is on disk; a run that goes on, or is refused again, draws none."""

@@ -14,7 +14,7 @@ from elsewhere.cli.options import READING
 from elsewhere.run.presets import Reading, WholeJobOptions
 from elsewhere.traces.read import ReadingOptions
 
-pytestmark = pytest.mark.filterwarnings("ignore:.* classes instead of")
+pytestmark = [pytest.mark.filterwarnings("ignore:.* classes instead of"), pytest.mark.usefixtures("few_draws")]
 
 JOB = importlib.import_module("elsewhere.run.synthesize")  # the file, not the function in it
 SMALL = {"kappa": 6, "m_min": 2, "k": 3, "c_min": 1, "class_draws": 1}
