@@ -25,18 +25,7 @@ BIN = next(iter(sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True))
 # files that take longest: they come first, so that no worker is left alone with one of them at the end; the second and
 # third need few kernels or others than the first, so that no worker waits for what the other compiles
 LONGEST = ("cluster", "serve", "classes", "first_try", "cli_synthesize", "cli_judge", "generate", "private", "resume")
-LONGEST += ("docs", "attacks", "files", "count")
-
-# a run of eighty people takes a third of its time
-FEW_DRAWS = {
-    "privacy.deniable.laws.MOST_POOL": 4000,
-    "run.attempts.COMPARED": 512,
-    "run.attempts.COMPARED_DAYS": 1024,
-    "run.attempts.LIVES_OF_A_DAY": 1024,
-    "run.attempts.WALKS": 2048,
-    "semantics.classes.HALVINGS": 3,
-    "synthesis.walk.fit.WALKS": 500,
-}
+LONGEST += ("docs", "attacks", "rulers", "inputs", "count")
 
 settings.register_profile("house", deadline=None)
 settings.load_profile("house")
@@ -102,10 +91,17 @@ def few_attacks(monkeypatch):
 @pytest.fixture(scope="module")
 def few_draws():
     """Laws are learnt and fakes are chosen with few draws: for tests of what else a run does."""
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in FEW_DRAWS.items():
-            patch.setattr(f"elsewhere.{name}", value)
-        yield
+    before = pieces.change(pieces.FEW_DRAWS)
+    yield
+    pieces.change(before)
+
+
+@pytest.fixture
+def few_rounds():
+    """The walk of the private preset is fitted in few rounds, and taken as it is: for tests of what else a run does."""
+    before = pieces.change(pieces.FEW_ROUNDS)
+    yield
+    pieces.change(before)
 
 
 @pytest.fixture(scope="session")

@@ -5,8 +5,8 @@ Kill `synthesize` at random steps, let the same call go on, and compare with a r
 
 A step is an operation on the file system, a block of fakes or an attack, so that kills fall where progress is, on fast
 machines and slow ones; every fourth falls at a random time instead. A run that goes on is killed again half of the
-times. Slow attacks are left out: each is but one step. Children are forked, so that kernels are loaded once. Prints one
-line of JSON.
+times. Slow attacks are left out, each is but one step, and little is drawn. Children are forked, so that kernels are
+loaded once. Prints one line of JSON.
 """
 
 import hashlib
@@ -23,7 +23,7 @@ import warnings
 from pathlib import Path
 
 import numpy as np
-from pieces import few_attacks
+from pieces import FEW_DRAWS, change, few_attacks
 
 import elsewhere as ew
 from elsewhere.evaluation.attacks import audit
@@ -98,6 +98,7 @@ def main(source, folder, kills, seed):
     whole, steps, times = {}, {}, {}
     warnings.simplefilter("ignore")
     audit.ATTACKS = few_attacks()
+    change(FEW_DRAWS)
     ew.synthesize(source, folder / "first" / "out", **SMALL)  # the children inherit its compiled kernels
     for seeded in (True, False):
         there = folder / f"whole-{seeded}"

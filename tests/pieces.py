@@ -1,5 +1,6 @@
-"""Work for other processes: what tests send there, how they start them, and how an audit there is short."""
+"""Work for other processes: what tests send there, how they start them, and how runs and audits are short."""
 
+import importlib
 import json
 import os
 import subprocess
@@ -93,6 +94,37 @@ def few_attacks():
     from elsewhere.evaluation.attacks.audit import ATTACKS
 
     return ATTACKS | {slow: ATTACKS[slow]._replace(needs=("time",)) for slow in ("A15", "A17", "A18", "A19")}
+
+
+# how much is drawn while laws are learnt and fakes chosen: a run of eighty people takes a third of its time
+FEW_DRAWS = {
+    "privacy.deniable.laws.MOST_POOL": 4000,
+    "run.attempts.COMPARED": 512,
+    "run.attempts.COMPARED_DAYS": 1024,
+    "run.attempts.LIVES_OF_A_DAY": 1024,
+    "run.attempts.WALKS": 2048,
+    "semantics.classes.HALVINGS": 3,
+    "synthesis.walk.fit.WALKS": 500,
+}
+# how long the walk of the private preset is fitted, and its pool
+FEW_ROUNDS = {
+    "privacy.private.fit.WALKS": 400,
+    "privacy.private.fit.ROUNDS": 5,
+    "privacy.private.fit.PAIRS_FROM": 2,
+    "privacy.private.fit.POOL": 1500,
+    "privacy.private.fit.POOL_LIVES": 500,
+}
+
+
+def change(constants):
+    """Set constants of the package, and return what they were."""
+    before = {}
+    for name, value in constants.items():
+        home, _, constant = name.rpartition(".")
+        module = importlib.import_module(f"elsewhere.{home}")
+        before[name] = getattr(module, constant)
+        setattr(module, constant, value)
+    return before
 
 
 def refuse(number):

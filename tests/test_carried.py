@@ -20,6 +20,7 @@ from elsewhere.synthesis.walk._walk_kernels import ALL_COLUMNS, LENGTHS, all_col
 from elsewhere.synthesis.walk.fit import GRID, learn_habits, pooled_day_statistics
 from elsewhere.synthesis.walk.habits import geometry, ground_of
 
+pytestmark = pytest.mark.usefixtures("few_draws")
 M_MIN = 3
 RUN = {"preset": "deniable", "m_min": M_MIN, "disjoint": True, "n": 50}
 

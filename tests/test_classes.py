@@ -70,6 +70,12 @@ def test_ranks_beyond_the_last_count_together():
     assert np.all(found[11:, 11] == 1)
 
 
+@pytest.fixture
+def few_halvings(monkeypatch):
+    """How many classes there are is asked of three halvings: for tests of what does not depend on it."""
+    monkeypatch.setattr(room, "HALVINGS", 3)
+
+
 @pytest.mark.parametrize("method", ["roles", "kmeans"])
 @pytest.mark.parametrize("kinds", [2, 3, 5])
 def test_planted_classes_and_their_number_are_found(kinds, method):
@@ -97,7 +103,7 @@ def test_planted_classes_are_found_by_every_graph(choice):
 
 @pytest.mark.parametrize("method", ["roles", "kmeans"])
 @pytest.mark.parametrize(("kappa", "c_min"), [("auto", 3), (8, 3), (20, 1)])
-def test_renaming_places_and_reordering_users_changes_nothing_else(town, method, kappa, c_min):
+def test_renaming_places_and_reordering_users_changes_nothing_else(town, method, kappa, c_min, few_halvings):
     traces = town.traces
     name, rows = rng(2).permutation(traces.R), rng(3).permutation(len(traces))
     renamed = ew.Traces(name[traces.r][rows], traces.locations, users=traces.user[rows])
@@ -110,7 +116,7 @@ def test_renaming_places_and_reordering_users_changes_nothing_else(town, method,
 
 
 @pytest.mark.parametrize("method", ["roles", "kmeans"])
-def test_same_entropy_same_classes_however_many_threads(town, method):
+def test_same_entropy_same_classes_however_many_threads(town, method, few_halvings):
     graph = graph_of(town.traces, T=4)
     found = []
     for threads in (1, 7):
@@ -194,7 +200,7 @@ def test_small_classes_are_merged_smallest_first_into_the_nearest(data, c_min):
     )
 
 
-def test_classes_have_c_min_members(town):
+def test_classes_have_c_min_members(town, few_halvings):
     graph = graph_of(town.traces, T=4)
     assert ew.semantic_clustering(graph, c_min=20, rng=rng()).sizes.min() >= 20
     for c_min in (2, 5, 20):

@@ -355,8 +355,9 @@ def test_lbs_watches_for_many_days(run, tmp_path):
     ew.write_traces(whole.of_users(range(20)), tmp_path / "real.csv")
     ew.write_traces(whole.of_users(range(20, 40)), tmp_path / "lives.csv")
     words = ["lbs", "--real", tmp_path / "real.csv", "--fakes", tmp_path / "lives.csv", "--n-fakes", "4", "--seed", "1"]
-    status, said, _ = run(*words, "--json", "-o", tmp_path / "out")
-    told = json.loads(said)["over_days"]["4"]
+    status, said, _ = run(*words, "-o", tmp_path / "out")
+    written = (tmp_path / "out" / "lbs.json").read_text()
+    told = json.loads(written)["over_days"]["4"]
 
     assert status == 0
     assert told["users"] == {"1": 20, "7": 20}
@@ -364,8 +365,7 @@ def test_lbs_watches_for_many_days(run, tmp_path):
     assert told["persona_days"] == 8  # the rows of one id are one life
     page = (tmp_path / "out" / "report.html").read_text()
     assert "Found behind 4 decoys" in page
-    assert "CANARY" not in page + said
-    _, said, _ = run(*words)
+    assert "CANARY" not in page + said + written
     assert told["in_words"] in said
 
 

@@ -20,7 +20,7 @@ from elsewhere.evaluation.attacks.audit import ATTACKS
 
 distributed = pytest.importorskip("distributed", reason="the extra `dask` is not installed: pip install '.[dask]'")
 
-pytestmark = pytest.mark.filterwarnings("ignore:.* classes instead of")
+pytestmark = [pytest.mark.filterwarnings("ignore:.* classes instead of"), pytest.mark.usefixtures("few_draws")]
 SMALL = {"kappa": 6, "m_min": 2, "k": 3, "c_min": 1, "class_draws": 1, "per_seed": 4, "laboratory": True}
 
 
@@ -43,11 +43,12 @@ def start(tmp_path):
 
 
 FEW = "import pieces\nfrom elsewhere.evaluation.attacks import audit\naudit.ATTACKS = pieces.few_attacks()"
+FEW += "\npieces.change(pieces.FEW_DRAWS)"
 
 
 @pytest.fixture(scope="module", autouse=True)
 def few_attacks():
-    """Runs are judged without the slow attacks, here and by workers."""
+    """Runs are judged without the slow attacks, and draw little, here and by workers."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("elsewhere.evaluation.attacks.audit.ATTACKS", pieces.few_attacks())
         yield
@@ -288,12 +289,12 @@ def test_a_worker_killed_in_the_middle_changes_nothing_that_is_published(people,
 POOLS = {
     "deniable": (
         "elsewhere.privacy.deniable.laws",
-        {"BLOCK": 1000, "MOST_POOL": 4000},
+        {"privacy.deniable.laws.BLOCK": 1000},
         {"kappa": 6, "m_min": 2, "eps0": 1.0, "n": 30},
     ),
     "private": (
         "elsewhere.privacy.private.fit",
-        {"WALKS": 400, "ROUNDS": 5, "PAIRS_FROM": 2, "POOL": 1500},
+        pieces.FEW_ROUNDS,
         {"eps": 10.0, "delta": 1e-3, "n": 1300},
     ),
 }
@@ -305,7 +306,7 @@ def test_pools_of_walks_are_the_same_in_one_process_in_threads_and_on_workers_on
 ):
     home, smaller, given = POOLS[preset]
     for name, value in smaller.items():
-        monkeypatch.setattr(f"{home}.{name}", value)
+        monkeypatch.setattr(f"elsewhere.{name}", value)
     monkeypatch.setattr("elsewhere.privacy.private.release.ENOUGH", 1.0)
     monkeypatch.setattr("elsewhere.privacy.private.release.ASTRAY", 2.0)
     town = ew.simulate_town(users=120, locations=25, rng=np.random.default_rng(4)).traces

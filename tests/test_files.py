@@ -14,6 +14,7 @@ import textwrap
 from pathlib import Path
 
 import numpy as np
+import pieces
 import pytest
 
 import elsewhere as ew
@@ -22,6 +23,7 @@ from elsewhere.evaluation.judge import Judgement
 from elsewhere.files import check_folder, clean_up, whole_folder, whole_folders, write_files
 from elsewhere.run.publish import published_links
 
+pytestmark = pytest.mark.usefixtures("few_draws")
 OLD = {"a.bin": b"old", "b.bin": b"old", "index.json": b"old", "mine.txt": b"mine"}
 NEW = {"a.bin": b"new", "c.bin": b"new", "index.json": b"new"}
 posix = pytest.mark.skipif(os.name == "nt", reason="signals, permissions and locks of POSIX")
@@ -325,8 +327,9 @@ def test_with_force_the_old_folders_stay_until_the_new_ones_are_complete(run, pe
 
 
 WAITS = textwrap.dedent("""
-    import importlib, os, signal, sys, time
+    import importlib, os, pieces, signal, sys, time
     from elsewhere.cli import app
+    pieces.change(pieces.FEW_DRAWS)
     s = importlib.import_module("elsewhere.run.synthesize")
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -361,7 +364,8 @@ def signalled(people, tmp_path_factory):
     for how in ("SIGINT", "SIGTERM", "SIGKILL"):
         (folder / how).mkdir()
     words = [sys.executable, "-c", WAITS, people, folder, *SMALL]
-    done = subprocess.run([str(word) for word in words], capture_output=True, text=True, timeout=600)
+    there = os.environ | {"PYTHONPATH": str(pieces.HERE)}
+    done = subprocess.run([str(word) for word in words], capture_output=True, text=True, timeout=600, env=there)
     assert done.returncode == 0, done.stderr
     ended = re.findall(r"^(SIG\w+) (-?\d+)$", done.stdout, re.MULTILINE)
     return folder, {how: int(status) for how, status in ended}

@@ -42,8 +42,8 @@ def audited(seeds, strangers, fakes, owner, classes):
 
 
 def test_days_that_tell_little_one_by_one_tell_the_seed_together():
-    town = ew.simulate_town(users=120, days=7, locations=60, rng=np.random.default_rng(3))
-    seeds, strangers = (town.traces.of_users(range(60 * k, 60 * k + 60)) for k in range(2))
+    town = ew.simulate_town(users=80, days=7, locations=60, rng=np.random.default_rng(3))
+    seeds, strangers = (town.traces.of_users(range(40 * k, 40 * k + 40)) for k in range(2))
     rng = np.random.default_rng(4)
     # every slot at any place of the class that the seed is in, or, three times in four, anywhere
     label = town.truth
@@ -57,7 +57,7 @@ def test_days_that_tell_little_one_by_one_tell_the_seed_together():
     assert found.passed is False
     assert "adds up all days" in found.words
     # lives of other people: nobody is named more often than by a guess, by days or by lives
-    nobody = audited(seeds, strangers, town.traces.of_users(range(60, 120)), np.arange(len(seeds)), label)
+    nobody = audited(seeds, strangers, town.traces.of_users(range(40, 80)), np.arange(len(seeds)), label)
     assert nobody.passed is not False
     assert nobody.details["whole_life"].value < 0.15
 

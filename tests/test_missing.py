@@ -10,7 +10,7 @@ import elsewhere as ew
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.* classes instead of", "ignore:`m_min` = 1", "ignore:`alternates="),
-    pytest.mark.usefixtures("few_draws"),
+    pytest.mark.usefixtures("few_draws", "few_rounds"),
 ]
 ASKED = {
     "paper": {},

@@ -20,7 +20,7 @@ pytestmark = [
     pytest.mark.filterwarnings(
         "ignore:.* classes instead of", "ignore:`m_min` = 1", "ignore:`alternates=", "ignore:.*nobody can leave"
     ),
-    pytest.mark.usefixtures("few_draws"),
+    pytest.mark.usefixtures("few_draws", "few_rounds"),
 ]
 ASKED = {
     "paper": {},

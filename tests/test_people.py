@@ -13,6 +13,7 @@ from elsewhere.run.public_map import PublicMap, weekdays
 from elsewhere.run.publish import links_file, publish_linked, read_links
 from elsewhere.traces.model import People, is_weekend
 
+pytestmark = pytest.mark.usefixtures("few_draws")
 SMALL = {"kappa": 5, "k": 3, "m_min": 2, "c_min": 1, "class_draws": 1}
 
 

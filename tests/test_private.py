@@ -301,7 +301,7 @@ def test_mutants_of_lives_are_longer_than_one(lived, rng):
     assert np.linalg.norm(quiet) > MOST_HABITS
 
 
-def test_lives_have_a_home_and_days_in_order(week, quick):
+def test_lives_have_a_home_and_days_in_order(week, few_rounds):
     fakes = ew.generate_fakes(week, preset="private", days=3, eps=4.0, n=60)
 
     assert fakes.people == 60
@@ -464,7 +464,7 @@ def test_a_person_counted_twice_unbounded_or_without_noise_is_found_out(fault, r
     assert toy(1.0, **FAULTS[fault]).audit(100_000, rng).eps.low > 1.0
 
 
-def test_the_audit_of_private_fakes_tries_the_sums_out(crowd, quick):
+def test_the_audit_of_private_fakes_tries_the_sums_out(crowd, few_rounds):
     fakes = ew.generate_fakes(crowd, preset="private", n=100)
 
     found = ew.audit(crowd, None, fakes.r, None, attacks=["A9"], sampler=fakes.sampler, rng=np.random.default_rng(1))
@@ -506,13 +506,7 @@ def crowd():
     return ew.Traces(r, square(3), users=users, step_minutes=120)
 
 
-@pytest.fixture
-def quick(monkeypatch):
-    for name, value in (("WALKS", 400), ("ROUNDS", 5), ("PAIRS_FROM", 2), ("POOL", 1500), ("POOL_LIVES", 500)):
-        monkeypatch.setattr(f"elsewhere.privacy.private.fit.{name}", value)
-
-
-def test_everybody_in_the_file_has_a_certificate(crowd, quick):
+def test_everybody_in_the_file_has_a_certificate(crowd, few_rounds):
     fakes = ew.generate_fakes(crowd, preset="private", eps=4.0, n=300)
 
     assert len(fakes) == 300
@@ -528,14 +522,14 @@ def test_everybody_in_the_file_has_a_certificate(crowd, quick):
     assert str(crowd.U) not in str(pool.provenance)
 
 
-def test_the_number_of_fakes_follows_from_the_noisy_count(crowd, quick):
+def test_the_number_of_fakes_follows_from_the_noisy_count(crowd, few_rounds):
     sizes = {len(ew.generate_fakes(crowd, preset="private", eps=4.0)) for _ in range(4)}
 
     assert len(sizes) > 1
     assert all(abs(n - crowd.U) < 150 for n in sizes)
 
 
-def test_a_laboratory_run_is_repeatable_and_claims_nothing(crowd, quick):
+def test_a_laboratory_run_is_repeatable_and_claims_nothing(crowd, few_rounds):
     one, two = (ew.generate_fakes(crowd, preset="private", n=50, rng=np.random.default_rng(7)) for _ in range(2))
 
     np.testing.assert_array_equal(one.r, two.r)
@@ -544,7 +538,7 @@ def test_a_laboratory_run_is_repeatable_and_claims_nothing(crowd, quick):
         ew.publish(one)
 
 
-def test_noise_comes_from_the_operating_system(crowd, quick, monkeypatch):
+def test_noise_comes_from_the_operating_system(crowd, few_rounds, monkeypatch):
     asked = []
     monkeypatch.setattr(
         "elsewhere.privacy.private.release.from_the_system", lambda m, n: asked.append(n) or from_the_system(m, n)
@@ -555,7 +549,7 @@ def test_noise_comes_from_the_operating_system(crowd, quick, monkeypatch):
     assert sum(asked) > 400  # more than one number for every cell
 
 
-def test_fakes_that_move_are_distinct_and_days_at_one_place_are_as_many_as_they_are(crowd, quick):
+def test_fakes_that_move_are_distinct_and_days_at_one_place_are_as_many_as_they_are(crowd, few_rounds):
     fakes = ew.generate_fakes(crowd, preset="private", n=200, rng=np.random.default_rng(1))
     move = (fakes.r != fakes.r[:, :1]).any(axis=1)
 
@@ -565,7 +559,7 @@ def test_fakes_that_move_are_distinct_and_days_at_one_place_are_as_many_as_they_
     assert 0 < np.count_nonzero(~move) < 100  # one in nine of the crowd works at home
 
 
-def test_too_few_people_are_refused_with_both_ways_out(crowd, quick):
+def test_too_few_people_are_refused_with_both_ways_out(crowd, few_rounds):
     with pytest.raises(ew.errors.NotEnoughUsers, match=r"about 1,116 people at eps = 2.*there are about") as refused:
         ew.generate_fakes(crowd, preset="private", eps=2.0, rng=np.random.default_rng(1))
     assert refused.value.code == "E_EPS"
@@ -588,7 +582,7 @@ def test_a_map_of_too_many_places_is_refused_with_the_number_and_the_way_out():
         Design.of(square(1), 24)
 
 
-def test_what_it_does_not_read(crowd, quick):
+def test_what_it_does_not_read(crowd, few_rounds):
     # there is no count beside the sums: `eps0` is taken, and nothing is spent on it
     fakes = ew.generate_fakes(crowd, preset="private", eps=5.0, eps0=0.7, n=5, rng=np.random.default_rng(1))
 
@@ -600,7 +594,7 @@ def test_what_it_does_not_read(crowd, quick):
         ew.generate_fakes(crowd, n=5)
 
 
-def test_nothing_but_the_noisy_sum_reaches_the_fakes(crowd, quick, monkeypatch):
+def test_nothing_but_the_noisy_sum_reaches_the_fakes(crowd, few_rounds, monkeypatch):
     """Two files with the same sum make the same fakes: no constant is tuned on people, no count is taken beside."""
     from elsewhere.privacy.private.release import _parts
 
@@ -784,7 +778,7 @@ def test_no_attack_on_the_sum_finds_the_canary_beyond_the_bound(crowd):
 @pytest.mark.parametrize(
     ("noise", "runs"), [(False, 5), pytest.param(True, 200, marks=pytest.mark.soak)], ids=["without noise", "private"]
 )
-def test_no_attack_on_fakes_finds_the_canary_beyond_the_bound_and_without_noise_they_find_it(noise, runs, quick):
+def test_no_attack_on_fakes_finds_the_canary_beyond_the_bound_and_without_noise_they_find_it(noise, runs, few_rounds):
     """
     One person with places and moves of their own, in a file of 1,500 people and not in it: whole runs of the preset.
 
@@ -909,7 +903,7 @@ def test_a_map_found_in_the_traces_is_refused(run, table, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
-def test_synthesize_publishes_a_certificate_and_keeps_figures_private(run, table, tmp_path, quick):
+def test_synthesize_publishes_a_certificate_and_keeps_figures_private(run, table, tmp_path, few_rounds):
     status, *said = run("synthesize", table, "-o", tmp_path / "out", "--eps", 6, "-n", 100, *GRID)
 
     assert status == 0, said
@@ -923,7 +917,7 @@ def test_synthesize_publishes_a_certificate_and_keeps_figures_private(run, table
     assert (tmp_path / "out-private" / "report.html").exists()
 
 
-def test_the_zone_is_that_of_the_map_and_not_of_the_people(run, table, tmp_path, quick, monkeypatch):
+def test_the_zone_is_that_of_the_map_and_not_of_the_people(run, table, tmp_path, few_rounds, monkeypatch):
     """Places in Tokyo, people in Valais: the clock is Tokyo's, by a grid, by places and by regions alike."""
     from elsewhere.run.presets import PRESETS, Reading
 
@@ -1005,7 +999,7 @@ def test_plan_and_refusal_count_the_same_people_and_offer_the_gap_that_keeps_the
     assert json.loads(wide)["people_by_a_public_gap"] == 95
 
 
-def test_days_are_an_option_of_the_command(run, table, tmp_path, quick):
+def test_days_are_an_option_of_the_command(run, table, tmp_path, few_rounds):
     status, *said = run("synthesize", table, "-o", tmp_path / "out", "--eps", 6, "-n", 50, "--days", 2, *GRID)
 
     assert status == 0, said

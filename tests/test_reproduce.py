@@ -5,6 +5,7 @@ import json
 import math
 import re
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -25,6 +26,12 @@ PAPER = Path(__file__).resolve().parents[1].parent / "shared" / "paper.tex"
 def found():
     town = ew.simulate_town(users=24, days=2, locations=80, rng=np.random.default_rng(1))
     return reproduce(town.traces, per_seed=10, kappa=8, repeats=(1, 2), rng=np.random.default_rng(2))
+
+
+@pytest.fixture
+def few_repeats(monkeypatch):
+    """The command repeats what is drawn once or twice: for tests of what it reads and writes."""
+    monkeypatch.setattr(module, "reproduce", partial(reproduce, repeats=(1, 2)))
 
 
 def test_the_printed_numbers_are_those_of_the_paper():
@@ -81,7 +88,7 @@ def test_the_share_that_passes_is_of_single_attempts(monkeypatch):
     assert passed == len(made[1]) / 160
 
 
-def test_a_prepared_folder_is_an_input_too(tmp_path, capsys):
+def test_a_prepared_folder_is_an_input_too(tmp_path, capsys, few_repeats):
     town = ew.simulate_town(users=12, days=2, locations=60, rng=np.random.default_rng(1)).traces
     ew.write_traces(town, tmp_path / "town.csv")
     for words in (["prepare", "town.csv", "-o", "kept"], ["reproduce", "kept", "--per-seed", "10", "--kappa", "6"]):
@@ -327,7 +334,7 @@ def test_nobody_is_hidden_behind_a_fake_of_her_own(found):
     assert np.all(result.overhead[:, list(result.generators).index(OURS), 0, 0] == 2)
 
 
-def test_the_command_writes_tables_numbers_and_figures(tmp_path, capsys):
+def test_the_command_writes_tables_numbers_and_figures(tmp_path, capsys, few_repeats):
     with pytest.raises(SystemExit) as stopped:
         app(["reproduce", "--users", "12", "--per-seed", "10", "--kappa", "6", "-o", str(tmp_path / "o"), "--json"])
     told = json.loads(capsys.readouterr().out)

@@ -24,9 +24,12 @@ import elsewhere as ew
 from elsewhere import checkpoint as kept
 from elsewhere.checkpoint import Checkpoint, at_once, derived, digest, going_on, read_value
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:.* classes instead of", "ignore:`m_min` = 1", "ignore:.*alternates are seeds", "always:going on with"
-)
+pytestmark = [
+    pytest.mark.filterwarnings(
+        "ignore:.* classes instead of", "ignore:`m_min` = 1", "ignore:.*alternates are seeds", "always:going on with"
+    ),
+    pytest.mark.usefixtures("few_draws"),
+]
 posix = pytest.mark.skipif(os.name == "nt", reason="signals, permissions and locks of POSIX")
 JOB = importlib.import_module("elsewhere.run.synthesize")  # the file, not the function in it
 SMALL = {"kappa": 6, "m_min": 2, "k": 3, "c_min": 1, "class_draws": 1}
@@ -94,7 +97,7 @@ PRESETS = {
 }
 
 
-@pytest.mark.usefixtures("few_attacks", "few_draws")
+@pytest.mark.usefixtures("few_attacks")
 @pytest.mark.parametrize("name", PRESETS)
 def test_whatever_stops_it_the_same_call_goes_on_to_the_same_bytes(town, tmp_path, name):
     def run(folder):
@@ -159,7 +162,7 @@ def test_a_production_run_goes_on_with_its_own_entropy(town, tmp_path, monkeypat
     assert not [name for name in one if "unfinished" in name]
 
 
-@pytest.mark.usefixtures("few_draws")
+@pytest.mark.usefixtures("few_rounds")
 @pytest.mark.parametrize("how", ["private", "deniable"])
 def test_no_noise_is_drawn_twice_for_one_release(tmp_path, monkeypatch, how):
     """What is made of noise is made of what is on disk; a run that goes on, or is refused again, draws none."""
@@ -175,8 +178,6 @@ def test_no_noise_is_drawn_twice_for_one_release(tmp_path, monkeypatch, how):
     if how == "private":
         monkeypatch.setattr(release, "ENOUGH", 1.0)
         monkeypatch.setattr(release, "ASTRAY", 2.0)
-        for name, value in (("WALKS", 400), ("ROUNDS", 5), ("PAIRS_FROM", 2), ("POOL", 1500)):
-            monkeypatch.setattr(f"elsewhere.privacy.private.fit.{name}", value)
     drawn, draw = [], getattr(release, noise)
 
     def counted(*words, **named):

@@ -10,7 +10,7 @@ import elsewhere as ew
 from elsewhere.cli import app
 from elsewhere.evaluation.attacks.finding import wilson
 
-pytestmark = [pytest.mark.filterwarnings("ignore:.* classes instead of"), pytest.mark.usefixtures("few_draws")]
+pytestmark = pytest.mark.filterwarnings("ignore:.* classes instead of")
 
 PRODUCT = {"kappa": 6, "m_min": 3, "c_min": 2, "class_draws": 1, "k": 5}
 
