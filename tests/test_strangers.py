@@ -3,6 +3,7 @@
 import datetime as dt
 import io
 import json
+import re
 import shlex
 import sys
 import zipfile
@@ -1251,3 +1252,44 @@ def test_days_with_gaps_are_counted_before_anything_is_made(run, tmp_path):
     assert said in " ".join(prepared.split())
     assert said in " ".join(planned.split())
     assert "<strong>5</strong><br/><span>days that can be used" in page
+
+
+AS_THEY_CAME = {
+    "tabs without names": lines("{user}\t{t:%Y-%m-%dT%H:%M:%SZ}\t{lat}\t{west}\n"),
+    "a taxi of Beijing without names": lines("7,{t:%Y-%m-%d %H:%M:%S},{west},{lat}\n"),
+    "semicolons, decimal commas, German dates": "Nutzer;Zeitpunkt;Breite;Laenge\n"
+    + lines("{user};{t:%d.%m.%Y %H:%M};{lat};{lon}\n").replace("6.", "6,"),
+    "month first, twelve hours": HEAD + lines("{user},{t:%m/%d/%Y %I:%M:%S %p},{lat},{lon}\n"),
+    "no leading zeros": HEAD + lines("{user},{t.day}/{t.month}/{t.year} {t.hour}:{t:%M},{lat},{lon}\n"),
+    "months by name": HEAD + lines("{user},{t:%b %d %Y %H:%M:%S},{lat},{lon}\n"),
+    "a T and no zone": HEAD + lines("{user},{t:%Y-%m-%dT%H:%M:%S},{lat},{lon}\n"),
+    "milliseconds and an offset": HEAD + lines("{user},{t:%Y-%m-%d %H:%M:%S}.000+01:00,{lat},{lon}\n"),
+    "an offset of hours": HEAD + lines("{user},{t:%Y-%m-%d %H:%M:%S}.000000+01,{lat},{lon}\n"),
+    "the time of tweets": HEAD + lines("{user},{t:%a %b %d %H:%M:%S} +0000 {t:%Y},{lat},{lon}\n"),
+    "a day and a clock": "uid|day of it|time|lat|lng\n" + lines("{user}|{t:%d.%m.%Y}|{t:%H:%M}|{lat}|{lon}\n"),
+    "well-known text": "uid,datetime,geom\n" + lines("{user},{t:%Y-%m-%d %H:%M:%S},POINT({lon} {lat})\n"),
+    "a pair": "uid,datetime,coordinates\n" + lines('{user},{t:%Y-%m-%d %H:%M:%S},"{lat}, {lon}"\n'),
+    "a line of points": "uid,datetime,POLYLINE\n" + lines('{user},{t:%Y-%m-%d %H:%M:%S},"[[{lon}, {lat}]]"\n'),
+    "a column for each hour": "uid," + ",".join(f"{h:02d}:00" for h in range(24)) + "\nann" + ",home" * 24 + "\n",
+}
+
+
+def looks(line):
+    """What a line looks like: runs of digits, names of days and months, and words are all alike."""
+    line = re.sub(r"\b(Mon|Tue|Wed|Thu|Fri|Sat|Sun|Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)\b", "Mon", line)
+    return re.sub(r"\d+", "9", line).replace("-9.9", "9.9").replace("PM", "AM")
+
+
+@pytest.mark.parametrize("what", AS_THEY_CAME)
+def test_a_table_goes_out_in_the_form_in_which_it_came(tmp_path, what):
+    content = AS_THEY_CAME[what]
+    path = put(tmp_path / "in.csv", content)
+    traces, made = read(path)
+    form = {"columns": made.columns, "times": made.times, "form": made.form}
+    ew.write_traces(traces, tmp_path / "out.csv", **form)
+    came, went = (p.read_text().splitlines() for p in (path, tmp_path / "out.csv"))
+    assert looks(went[0]) == looks(came[0])
+    assert looks(went[-1]) == looks(came[-1])
+    again, _ = read(tmp_path / "out.csv")
+    assert np.array_equal(again.r, traces.r)
+    assert again.tz == traces.tz

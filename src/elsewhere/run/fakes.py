@@ -173,7 +173,7 @@ class Fakes:
             "categories": None if f.locations.categories is None else list(f.locations.categories),
             "clock": {"step_minutes": f.step_minutes, "start": f.start, "tz": f.tz},
             "calendar": {"weekend": f.weekend, "m_min": f.m_min},
-            "input": {"columns": dict(f.columns), "format": f.format, "times": f.times, "reading": dict(f.reading)},
+            "input": {name: getattr(f, name) for name in ("columns", "format", "times", "form", "reading")},
             "tally": dict(self.tally),
             "preset": self.preset.to_file(),
             "kappa": self.kappa,

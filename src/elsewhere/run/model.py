@@ -40,7 +40,8 @@ def merge_rare(traces: Traces, m_min: int) -> tuple[Traces, Ints]:
     """
     Return the traces without places that fewer than `m_min` users visit, and (R,) what stands for each place.
 
-    A rare place becomes the geographically nearest surviving one. Without coordinates nothing stands for it (-1): its
+    A rare place becomes the geographically nearest surviving one; without coordinates one that people are at at the
+    same hours (`_at_the_same_hours`). Nothing (-1) stands for a place without coordinates that nobody visits here: its
     slots become missing, and a row of which nothing is left is dropped. `m_min` = 1 changes nothing.
 
     Examples
@@ -65,8 +66,38 @@ def merge_rare(traces: Traces, m_min: int) -> tuple[Traces, Ints]:
             code="E_SUPPRESSED",
         )
     where = traces.locations
-    place[rare] = common[where.select(common).nearest(where.points()[rare])[0]] if where.has_coordinates else -1
+    if where.has_coordinates:
+        place[rare] = common[where.select(common).nearest(where.points()[rare])[0]]
+    else:
+        place[rare] = _at_the_same_hours(traces, users, common)[rare]
     return _replaced(traces, place), place
+
+
+def _at_the_same_hours(traces: Traces, users: Ints, common: Ints) -> Ints:
+    """
+    Return (R,) a `common` place at which people are at about the same hours of the day; -1 where nobody is.
+
+    Each place shares out its slots over the parts of the day, 24 at most. Of the common places whose shares differ from
+    its own by at most LIKE more than those of the most similar (total variation), the one with the fewest visitors is
+    taken, those of rare places that already went there among them: homes that few people share become homes of others,
+    and not all the same one. The place with the most slots chooses first.
+    """
+    parts = min(HOURS, traces.L)
+    row, slot = np.nonzero(traces.r >= 0)
+    visits = np.zeros((traces.R, parts))
+    np.add.at(visits, (traces.r[row, slot], slot * parts // traces.L), 1.0)
+    total = visits.sum(axis=1)
+    share = visits / np.maximum(total, 1)[:, None]
+    load, out = users[common].astype(np.int64), np.full(traces.R, -1, dtype=np.int64)
+    out[common] = common
+    for rare in np.lexsort((np.arange(traces.R), -total)):
+        if out[rare] < 0 < total[rare]:
+            apart = np.abs(share[common] - share[rare]).sum(axis=1) / 2
+            alike = np.flatnonzero(apart <= apart.min() + LIKE)
+            chosen = alike[np.argmin(load[alike])]
+            load[chosen] += users[rare]
+            out[rare] = common[chosen]
+    return out
 
 
 def _replaced(traces: Traces, place: Ints) -> Traces:
@@ -85,6 +116,7 @@ def _replaced(traces: Traces, place: Ints) -> Traces:
 
 
 KIND, FORMAT = "elsewhere model", 1
+HOURS, LIKE = 24, 0.1  # parts of the day; how much more than the most similar a place at the same hours may differ
 LARGEST = 2**31  # bytes in one array
 
 
@@ -138,8 +170,8 @@ class FittedModel:
         """
         Return the same traces with rare places replaced by those that stand for them.
 
-        On a map without coordinates nothing does: such slots become missing, and rows without any other are left
-        out.
+        On a map without coordinates nothing stands for a place that the model's people never visit: such slots become
+        missing, and rows without any other are left out.
         """
         require_one_map(self.model.locations, traces.locations)
         if np.array_equal(self.place, np.arange(len(self.place))):

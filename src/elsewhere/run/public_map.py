@@ -26,9 +26,9 @@ class PublicMap:
     Only `known` places, those that enough users share, are shown on a published map (E31); a category only where
     `m_min` people gave that word. `dates` are the days a fake may be dated with, and `weekend` the share of them to be
     at a weekend, see `calendar`.
-    `columns` (role -> name), `format` and `times` (see `write_traces`) are those of the file that was read, where
-    there was one, so that fakes can be written as it is. `reading` is how that became slots and places, in numbers that
-    the manifest shows, see `Preparation.in_public`.
+    `columns` (role -> name), `format`, `times` and `form` (see `write_traces`) are those of the file that was read,
+    where there was one, so that fakes can be written as it is. `reading` is how that became slots and places, in
+    numbers that the manifest shows, see `Preparation.in_public`.
     """
 
     locations: Locations
@@ -40,6 +40,7 @@ class PublicMap:
     columns: Mapping[str, str] = field(default_factory=dict)
     format: str = ""
     times: str = "local"
+    form: Mapping[str, Any] = field(default_factory=dict)
     weekend: float | None = None
     m_min: int = 1
     reading: Mapping[str, Any] = field(default_factory=dict)
@@ -50,8 +51,8 @@ class PublicMap:
             raise ValueError("columns, format and times must be words")
         if names and not ({"user"} <= set(self.columns) <= set(ROLES) and len(set(names)) == len(names)):
             raise ValueError("no columns of a table")
-        if not isinstance(self.reading, Mapping):
-            raise ValueError("reading must be a mapping")
+        if not isinstance(self.reading, Mapping) or not isinstance(self.form, Mapping):
+            raise ValueError("reading and form must be mappings")
 
     @staticmethod
     def of(traces: Traces, learnt: FittedModel, people: Traces | None) -> "PublicMap":

@@ -211,7 +211,7 @@ def as_read(fakes: Fakes, read: Preparation) -> Fakes:
     # a column that was read as two things is written as one: where that is not the user, the usual ones are written
     columns = read.columns if "user" in read.columns else {}
     reading = read.in_public(max(FEWEST, fakes.preset.m_min))
-    frame = replace(fakes.frame, columns=columns, format=read.format, times=read.times, reading=reading)
+    frame = replace(fakes.frame, columns=columns, format=read.format, times=read.times, form=read.form, reading=reading)
     fakes = replace(fakes, frame=frame)
     return _on_this_map(fakes, read) if fakes.preset.name == "deniable" else fakes
 
@@ -230,6 +230,9 @@ def _on_this_map(fakes: Fakes, read: Preparation) -> Fakes:
     note = "the places were found in the input, seeds included; `grid`, `locations` or `regions` give others."
     certificate = fakes.certificate.with_condition(THE_MAP, "not met")
     return replace(fakes, certificate=certificate, notes=(*fakes.notes, note))
+
+
+MUCH = 0.2  # of people's time at places that no fake shows: said with what it costs
 
 
 def with_withheld(fakes: Fakes, read: Preparation, traces: Traces) -> tuple[Fakes, Preparation]:
@@ -256,10 +259,17 @@ def with_withheld(fakes: Fakes, read: Preparation, traces: Traces) -> tuple[Fake
         behind = np.unique(user[~frame.known[place] & (words[place] == name)])
         if name and many >= FEWEST and 2 * many > len(rare) and len(behind) >= fewest:
             mostly = f", mostly {name!r},"
+    lost = float(np.mean(~frame.known[place]))
     note = (
         f"{len(rare):,} of {len(places):,} places{mostly} {'is' if len(rare) == 1 else 'are'} in no fake: fewer "
         f"than {frame.m_min} of the people whom the model was learnt from go there (`m_min`)."
     )
+    if lost > MUCH:
+        instead = "the nearest shared place" if frame.locations.has_coordinates else "a shared place of the same hours"
+        note += (
+            f" People spend {lost:.0%} of their time there, and fakes are at {instead} instead: what asks for single "
+            "places suffers; larger places, or more people, keep more."
+        )
     if fakes.covered or len(rare) < FEWEST:
         return fakes, replace(read, notes=(*read.notes, note))
     return replace(fakes, notes=(*fakes.notes, note)), read
@@ -285,7 +295,8 @@ def write_fakes(pool: Pool, out: Path, frame: PublicMap, also: Sequence[str], ou
     lines = out_as or _lines(frame)
     for name in names:
         if name in ("fakes.csv", "fakes.parquet"):
-            write_traces(pool.traces, out / name, columns=columns, out_as=lines, times=frame.times)
+            form = frame.form if columns else None
+            write_traces(pool.traces, out / name, columns=columns, out_as=lines, times=frame.times, form=form)
         else:
             write_traces(pool.traces, out / name)
     if "sglt" in also and pool.traces.locations.has_coordinates:

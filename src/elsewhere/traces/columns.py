@@ -160,7 +160,7 @@ class Meaning(NamedTuple):
 
     `varied` counts the different values of columns whose values recur, as people and places do, and are a few or more.
     `sglt` says that these are the three columns of SGLT, counted from 1. `shown` is how messages call the columns: by
-    number where a name could be somebody's data.
+    number where a name could be somebody's data. `wide` are the columns that were the slots of a day.
     """
 
     roles: Mapping[str, str]
@@ -169,6 +169,7 @@ class Meaning(NamedTuple):
     sglt: bool = False
     shown: tuple[str, ...] = ()
     varied: Mapping[str, int] = {}
+    wide: tuple[str, ...] = ()
 
 
 # names of columns, whether they stand in the file, and some rows -> what the columns mean

@@ -167,8 +167,8 @@ class Preparation:
     `users_by_coverage` counts users by tenths of known slots, those dropped among them; `places_rare` are
     visited by fewer than five users, `cells` the most places that were asked for, `places_joined` whether the makers of
     fakes joined them further. `by` is "fixes" or "slots". `columns` names the column that was read for each role, in
-    the shape that `write_traces` takes, as `times` is; it is empty where `format` is no table. `coverage`, and `seeds`,
-    whom the map was not found in, are for the owner, and are left out of `to_dict`.
+    the shape that `write_traces` takes, as `times` and `form` are; it is empty where `format` is no table.
+    `coverage`, and `seeds`, whom the map was not found in, are for the owner, and are left out of `to_dict`.
     """
 
     name: str = ""
@@ -208,6 +208,7 @@ class Preparation:
     tz: str = "UTC"
     times: str = "local"
     columns: Mapping[str, str] = field(default_factory=dict)
+    form: Mapping[str, Any] = field(default_factory=dict)
     format: str = "frame"
     notes: tuple[str, ...] = ()
     by: str = "fixes"

@@ -8,7 +8,7 @@ say how many, the first line and the code.
 import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -55,6 +55,7 @@ from elsewhere.traces.sources import (
     sorted_labels,
     words,
 )
+from elsewhere.traces.write import FileForm
 
 EARLIEST = np.datetime64("2000-01-01", "us")
 REASONS = {
@@ -155,14 +156,25 @@ class Shape:
             odd |= (wall < EARLIEST) | (wall > self.latest)
         return odd
 
-    def counted(self, tally: Tally, fixed: Mapping[str, int], tz: str, times: str, notes: list[str]) -> Preparation:
+    def counted(
+        self,
+        tally: Tally,
+        fixed: Mapping[str, int],
+        tz: str,
+        times: str,
+        notes: list[str],
+        day_first: bool | None = None,
+    ) -> Preparation:
         """Return what is known before the traces are made; `times` is how they were written, for `write_traces`."""
         extra = [
             self.table.shown(name) for name in self.table.names if name not in self.roles.values() and name != FILE
         ]
         names = self.table.names or tuple(self.table.columns)
         role_of = {name: role for role, name in self.roles.items() if role != "accuracy" and name in self.table.columns}
-        tabular = self.table.format in (*TABLES, "frame", "json") and self.table.headed
+        # without names every column must be written again, or those after it would move
+        tabular = self.table.format in (*TABLES, "frame", "json") and (
+            self.table.headed or (self.table.meaning is not None and not extra and FILE not in self.roles.values())
+        )
         columns = {role_of[n]: n for n in names if n in role_of}
         if "arrived" in columns:
             columns.pop("date", None)  # arrivals are written with their days
@@ -190,6 +202,7 @@ class Shape:
             times=times,
             # only a table has columns that can be written again, in the order of the file
             columns=columns if named else {},
+            form=asdict(FileForm.of(self.table, self.roles, day_first)) if named else {},
             format=self.table.format,
             notes=tuple(notes),
         )
@@ -448,7 +461,10 @@ def _gathered(
         words=categories,
         until=columns.get("until"),
     )
-    return fixes, shape.counted(tally, dict(repairs), tz, plan.times, [*notes, *_look_alikes(user_ids)])
+    if not named and "place" in shape.roles:
+        shape = replace(shape, roles={role: n for role, n in shape.roles.items() if role not in ("place", "end_place")})
+    day_first = next((form.day_first for form in plan.forms.values() if form.day_first is not None), None)
+    return fixes, shape.counted(tally, dict(repairs), tz, plan.times, [*notes, *_look_alikes(user_ids)], day_first)
 
 
 def _good_rows(
@@ -674,7 +690,7 @@ def long_table(table: Table, roles: Mapping[str, str]) -> tuple[Table, dict[str,
         texts.append(np.array([*words, "\ufffd", ""], dtype=object)[code])
     columns |= {"slot": np.repeat(np.arange(L), n), "location": pa.array(np.concatenate(texts), pa.string())}
     own_roles |= {"slot": "slot", "place": "location"}
-    meaning = Meaning(own_roles, table.meaning.notes if table.meaning is not None else ())
+    meaning = Meaning(own_roles, table.meaning.notes if table.meaning is not None else (), wide=tuple(slots))
     origin = line if table.origin is None else table.origin[line]
     long = replace(table, columns=columns, rows=n * L, names=tuple(columns), meaning=meaning, origin=origin)
     if ":" not in slots[0]:

@@ -14,10 +14,11 @@ import gzip
 import io
 import json
 import re
+import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
-from itertools import chain, islice
+from datetime import datetime, timedelta
+from itertools import chain, islice, product
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -29,10 +30,11 @@ from elsewhere.checkpoint import file_digest
 from elsewhere.errors import InvalidParameter, InvalidTraces, OutputRefused, require_choice
 from elsewhere.files import read_index, write_files
 from elsewhere.traces.clock import TIMES_AS, Times
-from elsewhere.traces.columns import AT_ITS_END, CELL, NUMBER, ROLES
+from elsewhere.traces.columns import AT_ITS_END, CELL, NUMBER, ROLES, plain
 from elsewhere.traces.fixes import Preparation
 from elsewhere.traces.maps import name_beside
 from elsewhere.traces.model import MINUTES_PER_DAY, Floats, Ints, Locations, Traces, clock_minutes, zone_of
+from elsewhere.traces.sources import BLANKS, LON_FIRST, Table, first_records
 
 OUT_AS = ("slots", "visits", "events", "trips")
 FORMATS = {
@@ -64,6 +66,149 @@ WORDS = ("name", "category", "category_users")  # columns of locations.csv besid
 LARGEST_INDEX = 1 << 24
 
 
+# how days and clock times are written: candidates that `pattern_of` tries; %-d is a day without a leading zero
+DAYS = [
+    "%Y-%m-%d",
+    "%Y/%m/%d",
+    "%Y.%m.%d",
+    "%Y%m%d",
+    "%d.%m.%Y",
+    "%d/%m/%Y",
+    "%d-%m-%Y",
+    "%d.%m.%y",
+    "%d/%m/%y",
+    "%d-%m-%y",
+    "%d-%b-%Y",
+]
+DAYS += ["%m/%d/%Y", "%m-%d-%Y", "%m.%d.%Y", "%m/%d/%y", "%d %b %Y", "%b %d %Y", "%b %d, %Y", "%d %B %Y", "%B %d, %Y"]
+CLOCKS = ("%H:%M:%S", "%H:%M", "%I:%M:%S %p", "%I:%M %p", "%I:%M%p", "%H%M%S", "%H%M")
+WHOLE_STAMPS = ("%a %b %d %H:%M:%S %z %Y", "%a, %d %b %Y %H:%M:%S %z", "%Y%m%d%H%M%S")
+ZONE = re.compile(r"(?<=\d)( ?Z| UTC| GMT|[+-]\d\d(:?\d\d)?)$")
+FRACTION = re.compile(r"(?<=:\d\d)\.(\d{1,6})")
+POINT = re.compile(
+    r"((?:SRID=\d{1,6};)?(?:POINT ?)?[\[(]?\s*)[+-]?\d+\.?\d*(\s*[,;]\s*|\s+)[+-]?\d+\.?\d*(\s*[\])]?)", re.IGNORECASE
+)
+LINE = "[[{lon}, {lat}]]"
+WKB = "wkb"
+
+
+@dataclass(frozen=True)
+class FileForm:
+    """
+    How a table is written, beside its columns: as the input was, so that whatever read that reads the fakes.
+
+    `delimiter` and whether a line of names is there (`headed`), decimal commas (`comma`); `time` and `date` are
+    patterns of `strftime` ("" is ISO 8601), `point` a template for a position in one column, or "wkb"; `wide` are the
+    names of the columns that are slots of a day, a line for each row of the traces.
+    """
+
+    delimiter: str = ","
+    headed: bool = True
+    comma: bool = False
+    time: str = ""
+    date: str = ""
+    point: str = ""
+    wide: tuple[str, ...] = ()
+
+    @staticmethod
+    def of(table: Table, roles: Mapping[str, str], day_first: bool | None = None) -> "FileForm":
+        """Return how a table that was read is written; `day_first` tells 3 April from March 4, where that is known."""
+        dialect = table.dialect or next((part.dialect for part in table.files if part.dialect is not None), None)
+        names = tuple(name for name in {*roles.values()} if name in table.columns) if dialect is None else dialect.names
+        records = first_records(replace(table, names=names)) if dialect is None else dialect.records
+
+        def some(*asked: str) -> list[str]:
+            at = [names.index(roles[role]) for role in asked if roles.get(role) in names][:1]
+            return [r[at[0]] for r in records if r[at[0]]] if at else []
+
+        when = some("arrived", "time", "utc", "local")
+        where = "" if "geometry" not in roles else point_form(roles["geometry"], some("geometry"))
+        delimiter = "," if dialect is None else " " if dialect.delimiter == BLANKS else dialect.delimiter
+        return FileForm(
+            delimiter=delimiter,
+            headed=table.headed,
+            comma=table.comma and delimiter != ",",
+            time=pattern_of(when, day_first),
+            date=pattern_of(some("date"), day_first),
+            point=where,
+            wide=() if table.meaning is None else table.meaning.wide,
+        )
+
+
+def point_form(name: str, values: Sequence[str]) -> str:
+    """
+    Return the template of positions in one column, "" where they are well-known text or of no form that is known.
+
+    Examples
+    --------
+    >>> point_form("where", ["46.5, 6.6"]), point_form("lonlat", ["6.6;46.5"]), point_form("line", ["[[6.6,46.5]]"])
+    ('{lat}, {lon}', '{lon};{lat}', '[[{lon}, {lat}]]')
+
+    """
+    first = values[0] if values else ""
+    if first.startswith("[["):
+        return LINE
+    if first.startswith(("b'", 'b"')):
+        return WKB
+    form = POINT.fullmatch(first)
+    if form is None:
+        return ""
+    lon_first = "POINT" in first.upper() or plain(name) in LON_FIRST
+    return "{}{}{}{}{}".format(
+        form[1], *("{lon}", form[2], "{lat}") if lon_first else ("{lat}", form[2], "{lon}"), form[3]
+    )
+
+
+def pattern_of(values: Sequence[str], day_first: bool | None = None) -> str:
+    """
+    Return the one pattern that writes all of these times as they are, "" where none does, or two that mean other days.
+
+    Examples
+    --------
+    >>> pattern_of(["Mar 04 2024 07:00:01"]), pattern_of(["3/14/2024 7:05 PM"]), pattern_of(["2024-03-04T05:00:00Z"])
+    ('%b %d %Y %H:%M:%S', '%-m/%-d/%Y %-I:%M %p', '%Y-%m-%dT%H:%M:%SZ')
+    >>> pattern_of(["03/04/2024"]), pattern_of(["03/04/2024"], day_first=True)
+    ('', '%d/%m/%Y')
+
+    """
+    sample = list(dict.fromkeys(values))[:50]
+    if not sample:
+        return ""
+    zone, fraction = ZONE.search(sample[0]), FRACTION.search(sample[0])
+    ending = "" if zone is None else {3: "%hz", 5: "%z", 6: "%:z"}.get(len(zone[1]), zone[1])
+    part = "" if fraction is None else f".%{len(fraction[1])}f"
+    days, clocks = ([*some, *(re.sub("%([dmHI])", r"%-\1", each) for each in some)] for some in (DAYS, CLOCKS))
+    clocks = [clock.replace("%S", f"%S{part}") for clock in clocks]
+    forms = [d + between + c + ending for d, between, c in product(days, (" ", "T", ", "), clocks)]
+    fitting = [form for form in dict.fromkeys([*WHOLE_STAMPS, *days, *clocks, *forms]) if _writes(form, sample)]
+    leads = {form: re.match("%-?[dm]", form) and form.replace("-", "")[:2] == "%d" for form in fitting}
+    if {True, False} <= {*leads.values()}:  # 3 April or March 4
+        fitting = [form for form in fitting if leads.get(form) is day_first]
+    return fitting[0] if fitting else ""
+
+
+def _writes(form: str, values: Sequence[str]) -> bool:
+    read = re.sub(r"%\df", "%f", form.replace("%-", "%")).replace("%hz", "%z").replace("%:z", "%z")
+    for value in values:
+        try:
+            there = datetime.strptime(f"{value}00" if "%hz" in form else value, read)
+        except ValueError:
+            return False
+        if written(there.replace(tzinfo=None), form, there.utcoffset() or timedelta()) != value:
+            return False
+    return True
+
+
+def written(moment: datetime, form: str, offset: timedelta = timedelta()) -> str:
+    """Return a moment in a pattern: that of `strftime`, %-d without a leading zero, %3f milliseconds, %hz hours."""
+    parts = {"d": moment.day, "m": moment.month, "H": moment.hour, "I": (moment.hour + 11) % 12 + 1}
+    text = re.sub("%-([dmHI])", lambda one: str(parts[one[1]]), form)
+    text = re.sub(r"%(\d)f", lambda one: f"{moment.microsecond:06d}"[: int(one[1])], text)
+    zone = _offset(round(offset / timedelta(minutes=1)))
+    text = text.replace("%:z", zone).replace("%hz", zone[:3]).replace("%z", zone.replace(":", ""))
+    return moment.strftime(text)
+
+
 @dataclass(frozen=True, eq=False)
 class Stamps:
     """Times as local wall clock and in UTC (NaT where the clock skips them), and how they are to be written."""
@@ -76,8 +221,17 @@ class Stamps:
     def __len__(self) -> int:
         return len(self.wall)
 
-    def text(self) -> list[str]:
-        """Return the times as text, "" where there is none."""
+    def text(self, pattern: str = "") -> list[str]:
+        """Return the times as text, "" where there is none; in a `pattern` where one is given."""
+        if pattern and not self.times.startswith("unix"):
+            moments, of = np.unique(
+                np.stack([self.utc if self.times == "utc" else self.wall, self.utc]), axis=1, return_inverse=True
+            )
+            texts = [
+                "" if there is None or utc is None else written(there, pattern, there - utc)
+                for there, utc in moments.T.astype("datetime64[us]").tolist()
+            ]
+            return [texts[i] for i in of.ravel().tolist()]
         if self.times == "local":
             return _stamps(self.wall, between=" ")
         if self.times == "clock":
@@ -136,6 +290,7 @@ def write_traces(
     columns: Mapping[str, str] | None = None,
     out_as: str = "slots",
     times: str = "local",
+    form: Mapping[str, Any] | None = None,
 ) -> None:
     """
     Write traces to a file: whole or not at all, readable by its owner only, the same bytes from the same traces.
@@ -173,6 +328,8 @@ def write_traces(
     times
         How the columns time, arrived and left are written: "local" wall clock, "utc", local with its "offset", "unix"
         or "unix_ms" (seconds or milliseconds since 1970), or "clock", the time of day beside a column of dates.
+    form
+        The fields of `FileForm`, for tables: what separates columns, whether they have names, how times are written.
 
     Examples
     --------
@@ -209,11 +366,36 @@ def write_traces(
         write: Callable[[Traces, list[str], Entries], str] = TRACKS[kind]
         files = {path.name: write(traces, names, _entries(traces, names)).encode()}
     else:
-        table = _table(traces, names, columns, out_as, times)
-        files = {path.name: _parquet(table) if kind == "parquet" else _csv(table, "\t" if kind == "tsv" else ",")}
+        how = _checked_form(form, kind)
+        table = _table(traces, names, columns, out_as, times, how.point)
+        if how.wide and out_as == "slots" and len(how.wide) == traces.L and columns is not None:
+            table = _wide(traces, names, columns, how.wide)
+        files = {path.name: _parquet(table, how) if kind == "parquet" else _csv(table, how)}
     if packed:
         files[path.name] = gzip.compress(files[path.name], mtime=0)
     write_files(path.parent, files)
+
+
+def _checked_form(form: Mapping[str, Any] | None, kind: str) -> FileForm:
+    try:
+        parts: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in (form or {}).items()}
+        how = FileForm(**parts)
+    except TypeError:
+        names = ", ".join(FileForm.__dataclass_fields__)
+        raise InvalidParameter(f"`form` must map some of {names}, got {form!r}.") from None
+    return replace(how, delimiter="\t", comma=False) if kind == "tsv" else how
+
+
+def _wide(
+    traces: Traces, names: list[str], columns: Mapping[str, str], slots: tuple[str, ...]
+) -> list[tuple[str, str, Any]]:
+    """Return (role, name, values) of a table with a line for each row and a column for each slot; "" where missing."""
+    called = _called(traces)
+    called = np.append(called[:-1].astype(object), "")
+    whose = [(role, columns[role]) for role in ("user", "date") if role in columns]
+    values = {"user": np.array(names, dtype=object), "date": _dates(traces, names)}
+    table = [(role, name, values[role]) for role, name in whose]
+    return table + [("place", name, called[traces.r[:, i]]) for i, name in enumerate(slots)]
 
 
 def _told_by(path: Path) -> str:
@@ -344,7 +526,7 @@ def _columns(traces: Traces, names: list[str], requested: Mapping[str, str] | No
 
 
 def _table(
-    traces: Traces, names: list[str], requested: Mapping[str, str] | None, out_as: str, times: str
+    traces: Traces, names: list[str], requested: Mapping[str, str] | None, out_as: str, times: str, point: str = ""
 ) -> list[tuple[str, str, Any]]:
     """Return (role, name, values) of every column, one value per line."""
     if requested is not None and (
@@ -372,13 +554,13 @@ def _table(
         (
             BASE.get(role, role),
             name,
-            _values(BASE.get(role, role), traces, names, ends if role in BASE else entries, times),
+            _values(BASE.get(role, role), traces, names, ends if role in BASE else entries, times, point),
         )
         for role, name in columns.items()
     ]
 
 
-def _values(role: str, traces: Traces, names: list[str], entries: Entries, times: str) -> Any:
+def _values(role: str, traces: Traces, names: list[str], entries: Entries, times: str, point: str = "") -> Any:
     if role == "user":
         return np.array(names, dtype=object)[entries.row]
     if role == "accuracy":  # nobody has measured a fake
@@ -390,7 +572,9 @@ def _values(role: str, traces: Traces, names: list[str], entries: Entries, times
     if role in ("lat", "lon", "geometry"):
         lat, lon = (np.append(side, np.nan)[entries.place] for side in _degrees(traces))
         if role == "geometry":
-            return np.array([f"POINT ({x} {y})" for x, y in zip(lon.tolist(), lat.tolist(), strict=True)], dtype=object)
+            form = "POINT ({lon} {lat})" if point in ("", WKB) else point
+            spots = zip(lat.tolist(), lon.tolist(), strict=True)
+            return np.array([form.format(lat=y, lon=x) for y, x in spots], dtype=object)
         return lat if role == "lat" else lon
     if role in CELL:
         return _cells(traces)[entries.place, CELL.index(role)]
@@ -443,10 +627,10 @@ def _stamps(time: Times, *, between: str = "T", after: str = "") -> list[str]:
     return [texts[i] for i in of.tolist()]
 
 
-def _csv(table: list[tuple[str, str, Any]], delimiter: str) -> bytes:
-    head = delimiter.join(_quoted(name, delimiter) for _, name, _ in table)
-    columns = [_text(role, values, delimiter) for role, _, values in table]
-    lines = chain([head], map(delimiter.join, zip(*columns, strict=True)))
+def _csv(table: list[tuple[str, str, Any]], form: FileForm) -> bytes:
+    head = form.delimiter.join(_quoted(name, form.delimiter) for _, name, _ in table)
+    columns = [_text(role, values, form) for role, _, values in table]
+    lines = chain([head] * form.headed, map(form.delimiter.join, zip(*columns, strict=True)))
     parts = []
     while some := list(islice(lines, LINES)):
         parts.append("\n".join([*some, ""]).encode())
@@ -459,9 +643,17 @@ def _quoted(text: str, delimiter: str) -> str:
     return '"' + text.replace('"', '""') + '"' if splits else text
 
 
-def _text(role: str, values: Any, delimiter: str) -> list[str]:
+def _text(role: str, values: Any, form: FileForm) -> list[str]:
+    delimiter = form.delimiter
     if isinstance(values, Stamps):
-        return values.text()
+        return [_quoted(text, delimiter) for text in values.text(form.time)]
+    if role == "date" and form.date:
+        return [
+            _quoted(written(datetime.combine(day, datetime.min.time()), form.date), delimiter)
+            for day in values.tolist()
+        ]
+    if role in ("lat", "lon") and form.comma:
+        return ["" if value != value else str(value).replace(".", ",") for value in values.tolist()]
     items, quoted = values.tolist(), role == "user" or values.dtype == object
     # many lines have one value
     distinct = {value for value in items if value == value}
@@ -475,7 +667,7 @@ def _harmless(label: str) -> str:
     return f"'{label}" if runs else label
 
 
-def _parquet(table: list[tuple[str, str, Any]]) -> bytes:
+def _parquet(table: list[tuple[str, str, Any]], form: FileForm) -> bytes:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -488,8 +680,17 @@ def _parquet(table: list[tuple[str, str, Any]]) -> bytes:
         return pa.array(values, kinds.get(role, usual), from_pandas=True)
 
     columns = [column(role, values) for role, _, values in table]
+    names = [name if form.headed else (TRIPS | VISITS | SLOTS | FIXES).get(role, role) for role, name, _ in table]
+    content = pa.table(columns, names=names)
+    if form.point == WKB and "geometry" in (roles := [role for role, _, _ in table]):
+        at = roles.index("geometry")
+        spots = [struct.pack("<BI2d", 1, 1, *map(float, point[7:-1].split())) for point in table[at][2].tolist()]
+        content = content.set_column(at, names[at], pa.array(spots, pa.binary()))
+        geo = {"encoding": "WKB", "geometry_types": ["Point"]}
+        about = {"version": "1.0.0", "primary_column": names[at], "columns": {names[at]: geo}}
+        content = content.replace_schema_metadata({"geo": json.dumps(about)})
     sink = pa.BufferOutputStream()
-    pq.write_table(pa.table(columns, names=[name for _, name, _ in table]), sink, compression="zstd")
+    pq.write_table(content, sink, compression="zstd")
     return bytes(sink.getvalue())
 
 
