@@ -1293,3 +1293,110 @@ def test_a_table_goes_out_in_the_form_in_which_it_came(tmp_path, what):
     again, _ = read(tmp_path / "out.csv")
     assert np.array_equal(again.r, traces.r)
     assert again.tz == traces.tz
+
+
+def test_points_with_the_latitude_first_are_told_by_the_offset_of_their_times(tmp_path):
+    # 12.5 N 41.9 E is in Ethiopia, three hours east of Greenwich; Rome is one hour east
+    rows = "".join(f"7;2024-02-03 {h:02d}:00:00.000+01;POINT(41.{89 + h % 2}1 12.4{h % 5}2)\n" for h in range(24))
+    traces, told = read(put(tmp_path / "rome.txt", rows))
+    assert np.all(np.abs(traces.locations.lat - 41.9) < 0.1)
+    assert any("has latitudes first" in note for note in told.notes)
+    assert told.form["point"] == "POINT({lat} {lon})"
+    addis = rows.replace("+01", "+03")
+    traces, told = read(put(tmp_path / "addis.txt", addis))
+    assert np.all(np.abs(traces.locations.lat - 12.45) < 0.1)
+
+
+def test_degrees_minutes_and_seconds(tmp_path):
+    def dms(value, letters):
+        seconds = round(abs(value) * 3600, 1)
+        return f"{int(seconds // 3600)}\u00b0{int(seconds % 3600 // 60):02d}'{seconds % 60:04.1f}\"{letters[value < 0]}"
+
+    rows = "".join(f"ann;{t:%Y-%m-%d %H:%M};{dms(lat, 'NS')};{dms(-lon, 'EW')}\n" for t, lat, lon in POINTS)
+    traces, _ = read(put(tmp_path / "a.csv", "uid;time;lat;lon\n" + rows), tz="UTC")
+    plainly, _ = read(put(tmp_path / "b.csv", HEAD + lines("{user},{t:%Y-%m-%d %H:%M},{lat},-{lon}\n")), tz="UTC")
+    assert np.allclose(traces.locations.points()[traces.r], plainly.locations.points()[plainly.r], atol=0.05)
+
+
+def test_journeys_by_clock_and_stop_on_a_day(tmp_path):
+    rows = "".join(
+        f"{7 + c},2024030{d},{h:02d}:10:00,Stop {h % 4},{h:02d}:30:00,Stop {(h + 1) % 4},Metro\n"
+        for c in range(2)
+        for d in range(4, 7)
+        for h in range(6, 22, 3)
+    )
+    head = "card_id,travel_date,tap_in_time,tap_in_stop,tap_out_time,tap_out_stop,mode\n"
+    traces, told = read(put(tmp_path / "a.csv", head + rows), min_coverage=0)
+    assert (traces.labels, traces.R, len(traces)) == (("7", "8"), 4, 6)
+    ends = ("time", "place", "end_time", "end_place")
+    assert [told.columns[role] for role in ends] == ["tap_in_time", "tap_in_stop", "tap_out_time", "tap_out_stop"]
+    ew.write_traces(
+        traces, tmp_path / "out.csv", columns=told.columns, times=told.times, form=told.form, out_as="trips"
+    )
+    line = (tmp_path / "out.csv").read_text().splitlines()[1].split(",")
+    assert re.fullmatch(r"2024030\d", line[1])
+    assert re.fullmatch(r"\d\d:\d\d:00", line[2])
+
+
+def test_who_when_and_one_thing_that_recurs(tmp_path):
+    times = [f"2024-03-04 {i % 24:02d}:{i % 60:02d}" for i in range(96)]
+    rows = "".join(f"c{i % 5},{t},H{i % 7},{'in' if i % 2 else 'out'}\n" for i, t in enumerate(times))
+    _, told = read(put(tmp_path / "a.csv", "CardID,when,Halt,direction\n" + rows), min_coverage=0)
+    assert told.columns["place"] == "Halt"
+    assert any("'Halt' was read as the place" in note for note in told.notes)
+    two = "".join(line.replace(",H", f",L{i % 4},H") + "\n" for i, line in enumerate(rows.splitlines()))
+    _, message = refused(put(tmp_path / "b.csv", "CardID,when,Lane,Halt,direction\n" + two))
+    assert "place=NAME" in message  # a lane or a halt
+
+
+def test_calls_by_cell_and_a_table_of_antennas_in_another_folder(tmp_path):
+    calls = "".join(f"4179{c};04/03/2024 {h:02d}:10:00;228-01-{h % 5}\n" for c in range(3) for h in range(24))
+    put(tmp_path / "all" / "calls" / "a.csv", "MSISDN;START_TIME;CGI\n" + calls.replace("04/03", "14/03"))
+    cells = "".join(f"228-01-{k};Site {k};46.5{k};6.6{k}\n" for k in range(5))
+    put(tmp_path / "all" / "context" / "antennas.csv", "CGI;SITE_NAME;LATITUDE;LONGITUDE\n" + cells)
+    traces, told = read(tmp_path / "all", max_gap="3h")
+    assert traces.locations.lat is not None
+    assert told.columns == {"user": "MSISDN", "time": "START_TIME", "place": "CGI"}
+
+
+def test_objects_in_a_list_of_another_name_and_a_file_for_each_person(tmp_path):
+    for who in ("ann", "bob"):
+        items = [
+            {
+                "itemId": i,
+                "center": {"latitude": 1.5, "longitude": 2.5},
+                "samples": [{"location": {"latitude": lat, "longitude": lon, "timestamp": f"{t:%Y-%m-%dT%H:%M:%SZ}"}}],
+            }
+            for i, (t, lat, lon) in enumerate(POINTS)
+        ]
+        put(tmp_path / "arc" / who / "2024-03.json", json.dumps({"timelineItems": items}))
+    traces, _ = read(tmp_path / "arc")
+    assert traces.labels == ("ann", "bob")
+    assert np.all(np.abs(traces.locations.lat - POINTS[0][1]) < 1)
+
+
+def test_a_tweet_has_its_point_twice(tmp_path):
+    rows = [
+        {
+            "created_at": f"{t:%a %b %d %H:%M:%S} +0000 {t:%Y}",
+            "user": {"id": 7, "id_str": "7"},
+            "geo": {"type": "Point", "coordinates": [lat, lon]},
+            "coordinates": {"type": "Point", "coordinates": [lon, lat]},
+        }
+        for t, lat, lon in POINTS
+    ]
+    traces, told = read(put(tmp_path / "a.jsonl", "".join(json.dumps(row) + "\n" for row in rows)))
+    assert told.columns["geometry"] == "coordinates.coordinates"
+    assert np.all(np.abs(traces.locations.lat - POINTS[0][1]) < 1)
+
+
+def test_a_column_that_names_no_places_is_not_written(tmp_path):
+    rows = "".join(
+        f"t{c},2024-03-04 {h:02d}:00,2024-03-04 {h:02d}:20,4{h % 9}.5,-87.1,4{(h + 1) % 9}.5,-87.1,1,1\n"
+        for c in range(2)
+        for h in range(24)
+    )
+    head = "taxi_id,start_time,end_time,start_lat,start_lon,end_lat,end_lon,start_zone,end_zone\n"
+    _, told = read(put(tmp_path / "a.csv", head + rows))
+    assert any("'start_zone' was not read" in note for note in told.notes)
+    assert not {"place", "end_place"} & told.columns.keys()

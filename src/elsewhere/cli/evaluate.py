@@ -220,6 +220,11 @@ def audit(
 
     if model is not None and control is not None:
         notes += _acquainted(model, control)
+    if fit is None and sources.published and {"A5", "A7"} & {*(ALL if ids == "all" else ids)}:
+        notes += (
+            "the classes of the places are not known here (--model): A5 reaches less than in the report of the run, "
+            "which knows them; the other figures are the same but for what chance draws.",
+        )
     keywords: dict[str, Any] = {} if fit is None else {"model": fit.model, "classes": fit.classes}
     if sources.private is not None:
         keywords["attempts"] = sources.private.attempts

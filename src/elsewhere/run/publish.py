@@ -202,6 +202,8 @@ def _table(table: Table) -> dict[str, list[Link]]:
 
 
 ALSO = {"gpx": "fakes.gpx", "geojson": "fakes.geojson", "kepler": "fakes.kepler.geojson", "sglt": "fakes.trace"}
+TEXTS = ("csv", "parquet", "excel")
+DOCUMENTS = {"google": "Google", "owntracks": "OwnTracks", "geolife": "GeoLife", "foursquare": "Foursquare"}
 LINES = ("slots", "visits", "events", "trips")
 FORMS = ("fakes.csv", "fakes.parquet", *ALSO.values(), "fakes.locations")  # beside the pool
 
@@ -327,6 +329,12 @@ def on_output(pool: Pool, frame: PublicMap, also: Sequence[str], out_as: str | N
         still = int(np.all(pool.traces.r == pool.traces.r[:, :1], axis=1).sum())
         words = {"events": "they arrive nowhere, and have no event", "trips": "they have no trip"}[lines]
         notes += [f"on {still} days a fake stays at one place: {words}."] * (still > 0)
+    if frame.format == "json" and any("." in name for name in frame.columns.values()):
+        notes.append("form: objects within objects of the input are columns outer.inner in fakes.csv.")
+    elif not frame.columns and frame.format in TEXTS:
+        notes.append("form: columns of the input have no names, and not all were read: fakes.csv has names of its own.")
+    elif not frame.columns and frame.format in DOCUMENTS:
+        notes.append(f"form: fakes.csv is a table; files of {DOCUMENTS[frame.format]} are read, and not written.")
     known_notes = pool.provenance["notes"]
     more = [*known_notes, *(note for note in notes if note not in known_notes)]
     return replace(pool, provenance={**pool.provenance, "notes": more}), notes

@@ -26,7 +26,7 @@ SYNONYMS = {
     "studentid student passengerid passenger riderid rider clientmac macaddress mac moid "
     "taxiid taxi cabid cab vehicleid vehicle driverid driver carid car busid "
     "bikeid mmsi medallion individuallocalidentifier taglocalidentifier animalid objectid trajid advertiserid "
-    "deviceaid maid caid cuebiqid adid aaid idfa "
+    "deviceaid maid caid cuebiqid adid aaid idfa trajectoryid trackid "
     "nutzer nutzerid benutzer benutzerid teilnehmer teilnehmerid personnr personennr personenid proband probandid "
     "gerat geraet geratid geraetid gerateid geraeteid geratenummer geraetenummer geratenr geraetenr kennung "
     "fahrzeug fahrzeugid fahrer fahrerid kunde kundenid kundennummer "
@@ -57,7 +57,7 @@ SYNONYMS = {
     "left": "left leftat leavingdatetime leavingtime departed departedat departure departuretime departuredatetime "
     "finishedat endedat endtime enddatetime endtimestamp stoptime exitdate exittime exitdatetime",
     "place": "loc location locationid place placeid cell cellid poi poiid poiindex venue venueid antennaid antenna "
-    "btsid bts towerid tower celltower siteid site zoneid zone stationid station stopid stopcode geohash h3 "
+    "btsid bts towerid tower celltower siteid site zoneid zone stationid station stopid stopcode geohash h3 cgi ecgi "
     "ort standort lugar lieu",
     "category": "category venuecategory venuecategoryname categoryname poicategory placecategory poitype placetype "
     "type purpose activity amenity aktivitat aktivitaet actividad activite",
@@ -118,7 +118,8 @@ SHORT = 60  # a trip is longer than so many seconds: a lower median of lengths w
 # places under names that mean other things too: where nothing else tells where somebody is
 PLACES_ALONE = (
     "accesspoint accesspointid accesspointname ap apid apname door doorid gate gateid room roomid reader readerid area "
-    "areaid district districtid stadtteil bezirk"
+    "areaid district districtid stadtteil bezirk stopname stationname sitename zonename building buildingid beacon "
+    "beaconid haltestelle"
 )
 # metres of a projection, by name or by size
 PROJECTED = frozenset(["easting", "northing", "eastings", "northings", "utmx", "utmy", "rechtswert", "hochwert"])
@@ -248,10 +249,11 @@ def roles_of(
     by_word: dict[str, str] = {}
     for name in names:
         by_word.setdefault(plain(name), name)
-    # position.lat is lat, where no other column is; whose id an id is, its last word does not say
+    # position.lat is lat, where no other column is; of several coordinates, those of an object that is called so; whose
+    # id an id is, its last word does not say
     inner = [(plain(name.rpartition(".")[2]), name) for name in names if "." in name]
     for word, name in inner:
-        if word != "id" and sum(word == other for other, _ in inner) == 1:
+        if word != "id" and (sum(word == other for other, _ in inner) == 1 or plain(name) == 2 * word):
             by_word.setdefault(word, name)
     roles = {}
     for role in ROLES:
@@ -299,7 +301,16 @@ def meaning_of(
     values = {name: [r[i] for r in records if r[i]] for i, name in enumerate(names)}
     counts = {name: len({*column}) for name, column in values.items()}
     varied = {name: n for name, n in counts.items() if A_FEW <= n < len(values[name]) / 2}
-    return _told(names, headed, records, columns)._replace(varied=varied)
+    meaning = _told(names, headed, records, columns)._replace(varied=varied)
+    free = [name for name in names if name not in meaning.roles.values() and meaning.kinds.get(name) != "nothing"]
+    kinds = {meaning.kinds.get(name) for name in free}
+    alone = [name for name in free if name in varied and meaning.kinds.get(name) in ("words", "whole numbers")]
+    numeric = {"decimal numbers", "pairs of numbers", LARGE} & kinds
+    if headed and missing_roles(meaning.roles) == ["lat", "lon"] and len(alone) == 1 and not numeric and not columns:
+        # who, when, and one thing more that recurs
+        note = f"column {dict(zip(names, meaning.shown, strict=True))[alone[0]]!r} was read as the place (`columns`)"
+        return meaning._replace(roles={**meaning.roles, "place": alone[0]}, notes=(*meaning.notes, note))
+    return meaning
 
 
 def _told(
@@ -323,10 +334,11 @@ def _told(
     notes: list[str] = []
     by_word = {plain(name): name for name in names}
     if headed:
-        trip = {} if {*requested} - {"user", "accuracy"} else trip_roles(names, roles)
+        trip = {} if {*requested} - {"user", "date", "accuracy"} else trip_roles(names, roles)
         if trip:
-            note = "each row is a trip: it was read as where and when it begins, and where and when it ends"
-            return Meaning(trip, (note,), kinds, shown=labels)
+            notes.append("each row is a trip: it was read as where and when it begins, and where and when it ends")
+            trip = _with_clocks(trip, kinds, requested, {}, dict(zip(names, labels, strict=True)), notes)
+            return Meaning(trip, tuple(notes), kinds, shown=labels)
         first, last = _two_ends(names)
         if {"lat", "lon"} <= first.keys() & last.keys():  # one end alone is no trip: nobody was there at that time
             ends = {first["lat"], first["lon"], last["lat"], last["lon"]} - {*requested.values()}
@@ -514,7 +526,7 @@ def trip_roles(names: Sequence[str], roles: Mapping[str, str]) -> dict[str, str]
     both = ends[0].keys() & ends[1].keys()
     if "time" not in both or not ({"lat", "lon"} <= both or "place" in both):
         return {}
-    others = {role: name for role, name in roles.items() if role in ("user", "accuracy")}
+    others = {role: name for role, name in roles.items() if role in ("user", "date", "accuracy")}
     first, last = ({role: end[role] for role in AT_ITS_END if role in both} for end in ends)
     return {**others, **first, **{AT_ITS_END[role]: name for role, name in last.items()}}
 
@@ -531,13 +543,16 @@ def _two_ends(names: Sequence[str]) -> tuple[dict[str, str], dict[str, str]]:
     for name in names:
         one = ONE_WORD[1].sub(r"\1_\2", ONE_WORD[0].sub(r"\1\2", name))
         words = [word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+", one)]
-        sides = [side for side, side_words in enumerate((BEGINS, FINISHES)) if side_words & {*words}]
+        # beside another word of an end, a stop is a place
+        stop = "stop" in words and len({*words} & (BEGINS | FINISHES)) > 1
+        ends_of = [side_words - {"stop"} if stop else side_words for side_words in (BEGINS, FINISHES)]
+        sides = [side for side, side_words in enumerate(ends_of) if side_words & {*words}]
         if len(sides) != 1:
             continue
-        rest = [word for word in words if word not in (BEGINS, FINISHES)[sides[0]]]
+        rest = [word for word in words if word not in ends_of[sides[0]]]
         stems = ("".join(rest), "".join(word for word in rest if word not in BESIDE))
         role = next((r for r in AT_ITS_END for word in stems if word in SYNONYMS[r].split()), None)
-        role = "time" if stems[0] == "at" else "place" if {*stems} & {*PLACES_ALONE.split()} else role
+        role = "time" if stems[0] == "at" else "place" if {*stems} & {*PLACES_ALONE.split(), "stop"} else role
         role = {"x": "lon", "y": "lat"}.get(stems[0], role)
         if role is not None:
             ends[sides[0]].setdefault(role, name)

@@ -13,7 +13,7 @@ import re
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import islice, pairwise
 from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -53,6 +53,7 @@ PLACE_FILE = re.compile(
 )
 ENDINGS = ("", ".csv", ".txt", ".csv.gz", ".txt.gz", ".parquet")
 MOST_BESIDE, LARGEST_BESIDE = 24, 1 << 26  # files beside an input, and bytes of each, that are looked into for places
+MOST_FILES = 1_000  # of a folder, and of those in it, that are looked at for them
 LARGEST_FILE = 1 << 28
 MOST_REGIONS = 100_000
 MAPS = ("auto", "whole")
@@ -155,7 +156,8 @@ def places_beside(source: Any, ids: tuple[str, ...] = (), encoding: str = "utf-8
     beside = next((folder / name for name in names if (folder / name).is_file()), None)
     if beside is not None:
         return read_places(beside, encoding=encoding), beside
-    others = sorted(each for each in folder.iterdir() if each.is_file() and each != path) if ids else []
+    there = folder.rglob("*") if path.is_dir() else folder.iterdir()
+    others = sorted(each for each in islice(there, MOST_FILES) if each.is_file() and each != path) if ids else []
     for other in others if len(others) <= MOST_BESIDE else []:
         tabular = other.name.lower().endswith(ENDINGS[1:]) and not other.name.startswith((".", "_"))
         if tabular and other.stat().st_size <= LARGEST_BESIDE:

@@ -9,6 +9,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
+from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from elsewhere.traces.clock import (
     plan_clock,
     times,
     wall_clock,
+    zone_at,
     zone_of_all,
 )
 from elsewhere.traces.columns import (
@@ -41,12 +43,13 @@ from elsewhere.traces.columns import (
 )
 from elsewhere.traces.fixes import SECONDS_PER_DAY, Fixes, Preparation, Slots, spoken_length
 from elsewhere.traces.maps import Map
-from elsewhere.traces.model import Floats, Ints, Locations, Mask, clock_minutes, clock_text, in_space
+from elsewhere.traces.model import Floats, Ints, Locations, Mask, clock_minutes, clock_text, in_space, zone_of
 from elsewhere.traces.places import as_keys, mean_points
 from elsewhere.traces.sources import (
     TABLES,
     Parts,
     Table,
+    degrees,
     labels,
     lines,
     numbers,
@@ -139,6 +142,7 @@ class Shape:
     box: tuple[float, float, float, float] | None = None
     lon360: bool = False
     latest: np.datetime64 | None = None
+    turned: bool = False  # a position in one column has its latitude where the longitude should be
 
     def require_all(self) -> None:
         """Refuse a table that lacks a role, with all that are missing, all columns, and what to type."""
@@ -202,7 +206,7 @@ class Shape:
             times=times,
             # only a table has columns that can be written again, in the order of the file
             columns=columns if named else {},
-            form=asdict(FileForm.of(self.table, self.roles, day_first)) if named else {},
+            form=asdict(FileForm.of(self.table, self.roles, day_first, self.turned)) if named else {},
             format=self.table.format,
             notes=tuple(notes),
         )
@@ -211,9 +215,10 @@ class Shape:
 def positions(shape: Shape, table: Table) -> tuple[Floats, Floats] | None:
     """Return the latitude and longitude of every row, NaN where there is none; None where no column has them."""
     if {"lat", "lon"} <= shape.roles.keys():
-        lat, lon = numbers(table, shape.roles["lat"]), numbers(table, shape.roles["lon"])
+        lat, lon = degrees(table, shape.roles["lat"]), degrees(table, shape.roles["lon"])
         return lat, np.where((lon > 180) & (lon <= 360), lon - 360, lon) if shape.lon360 else lon
-    return points(table, shape.roles["geometry"]) if "geometry" in shape.roles else None
+    there = points(table, shape.roles["geometry"]) if "geometry" in shape.roles else None
+    return there[::-1] if there is not None and shape.turned else there
 
 
 def refuse_positions(shape: Shape, position: tuple[Floats, Floats] | None) -> None:
@@ -384,10 +389,28 @@ def fixes_of(shape: Shape, parts: Parts, own_map: Map | None, *, accuracy: bool 
         near = None if lat is None or lon is None else (lat, lon)
     while True:
         plan = plan_clock(shape.table, shape.roles, shape.tz, shape.date_format, near, tables=parts, several=several)
+        if not shape.turned and position is not None and "geometry" in shape.roles and _is_turned(plan, *position):
+            shape, near = replace(shape, turned=True), position[::-1]
+            column = shape.table.shown(shape.roles["geometry"])
+            notes.append(f"column {column!r} has latitudes first: so positions lie where clocks have the times' offset")
         try:
             return _gathered(shape, parts, own_map, plan, named, accuracy, notes)
         except OtherOffsets:
             several = True  # the sample had one offset, and the input has others
+
+
+def _is_turned(plan: ClockPlan, lat: Floats, lon: Floats) -> bool:
+    """Tell whether the offset of all times is none of where positions lie, and one of where they lie the other way."""
+    if not plan.alone or plan.zone is None:
+        return False
+    year = [datetime(2024, month, 1) for month in (1, 7)]
+    own = zone_of(plan.zone).utcoffset(year[0])
+
+    def fits(a: Floats, b: Floats) -> bool:
+        name = zone_at(a, b)[0]
+        return name is not None and own in [zone_of(name).utcoffset(day) for day in year]
+
+    return fits(lon, lat) and not fits(lat, lon)
 
 
 def _gathered(

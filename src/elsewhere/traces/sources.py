@@ -54,6 +54,11 @@ BLANKS = " "  # runs of blanks and tabs
 LONGEST_LABEL = 256
 SAFE_WHOLE = 2.0**53
 LON_FIRST = ("lonlat", "lnglat", "longlat")
+# degrees with a sign of their own, or a letter of the compass; then perhaps minutes, and seconds
+SEXAGESIMAL = (
+    r"^\s*(?P<before>[NSEWnsew]?)\s*(?P<d>[+-]?\d{1,3}(?:\.\d+)?)\s*[\x{b0}\x{ba}]\s*(?:(?P<m>\d{1,2}(?:\.\d+)?)\s*['\x{2032}]"
+    r"\s*)?(?:(?P<s>\d{1,2}(?:\.\d+)?)\s*(?:\"|\x{2033}|''))?\s*(?P<after>[NSEWnsew]?)\s*$"
+)
 LINE = r"^\s*(?:\[\s*[\[\]]|$)"  # a list of points, as in the taxis of Porto
 UNREADABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffd]")
 
@@ -723,6 +728,23 @@ def numbers(table: Table, name: str) -> Floats:
     values = np.array(values, dtype=np.float64)
     values[~np.isfinite(values)] = np.nan
     return values
+
+
+def degrees(table: Table, name: str) -> Floats:
+    """Return latitudes or longitudes: decimal numbers, or degrees, minutes and seconds with a degree sign."""
+    import pyarrow.compute as pc
+
+    column = table.column(name)
+    if not is_text(column.type) or not pc.any(pc.match_substring_regex(column, SEXAGESIMAL)).as_py():
+        return numbers(table, name)
+    parts = pc.extract_regex(column, SEXAGESIMAL)
+    sides = {side: pc.struct_field(parts, side) for side in ("d", "m", "s")}
+    text = Table(table.name, sides, table.rows)
+    d, m, s = (numbers(text, side) for side in ("d", "m", "s"))
+    value = np.abs(d) + np.nan_to_num(m) / 60 + np.nan_to_num(s) / 3600
+    letters = [pc.struct_field(parts, side).to_pylist() for side in ("before", "after")]
+    south = np.array([(a or b or "").upper() in ("S", "W") for a, b in zip(*letters, strict=True)], dtype=bool)
+    return np.asarray(np.where(south | (d < 0), -value, value))
 
 
 def lines(table: Table, name: str) -> tuple[Floats, Floats, Ints] | None:

@@ -111,8 +111,12 @@ class FileForm:
     wide: tuple[str, ...] = ()
 
     @staticmethod
-    def of(table: Table, roles: Mapping[str, str], day_first: bool | None = None) -> "FileForm":
-        """Return how a table that was read is written; `day_first` tells 3 April from March 4, where that is known."""
+    def of(table: Table, roles: Mapping[str, str], day_first: bool | None = None, turned: bool = False) -> "FileForm":
+        """
+        Return how a table that was read is written.
+
+        `day_first` tells 3 April from March 4, where that is known; `turned` that points have their latitude first.
+        """
         dialect = table.dialect or next((part.dialect for part in table.files if part.dialect is not None), None)
         names = tuple(name for name in {*roles.values()} if name in table.columns) if dialect is None else dialect.names
         records = first_records(replace(table, names=names)) if dialect is None else dialect.records
@@ -123,6 +127,7 @@ class FileForm:
 
         when = some("arrived", "time", "utc", "local")
         where = "" if "geometry" not in roles else point_form(roles["geometry"], some("geometry"))
+        where = where.replace("lat", "x").replace("lon", "lat").replace("x", "lon") if turned else where
         delimiter = "," if dialect is None else " " if dialect.delimiter == BLANKS else dialect.delimiter
         return FileForm(
             delimiter=delimiter,

@@ -355,7 +355,7 @@ def _tables_of(kind: str, source: Source, options: FileOptions, like: Any = None
     """Return the tables of a file of a folder, none if it is empty; without a user of their own the file is one."""
     try:
         for table in _read_as(kind, source, options, like):
-            if kind in TABLES and table.meaning is not None and "user" not in table.meaning.roles:
+            if kind in (*TABLES, "json") and table.meaning is not None and "user" not in table.meaning.roles:
                 table = _with_user(table, source.user)
             yield table
     except InvalidTraces as error:

@@ -268,18 +268,25 @@ def _track_in(record: dict[str, Any]) -> str | None:
     return None
 
 
+def _is_position(value: Any) -> bool:
+    return isinstance(value, dict) and "lat" in roles_of([name for name, _ in _flat(value)], None)
+
+
 def read_records(source: Source, options: FileOptions) -> Table:
     """Return the objects of an array, or of lines, as rows; of one that holds a list of positions, these."""
     columns = Columns(source.name)
-    for name, item in items(source, options, ("data", "records")):
-        if not isinstance(item, dict):
-            if name in ("", "data", "records"):
-                raise InvalidTraces(f"{source.name}: {NO_SHAPE}", code="E_FORMAT")
-            continue
-        inner = _track_in(item)
-        outer = {key: value for key, value in item.items() if key != inner}
-        for each in [item] if inner is None else item[inner]:
-            columns.add(item if inner is None else {**outer, inner: each})
+    for name, found in items(source, options, ("data", "records")):
+        objects = found if isinstance(found, list) and name not in ("", "data", "records") else [found]
+        for item in objects:
+            if not isinstance(item, dict):
+                if name in ("", "data", "records"):
+                    raise InvalidTraces(f"{source.name}: {NO_SHAPE}", code="E_FORMAT")
+                continue
+            inner = _track_in(item)
+            # beside positions one by one, those of the whole record tell nothing
+            outer = {} if inner is None else {k: v for k, v in item.items() if k != inner and not _is_position(v)}
+            for each in [item] if inner is None else item[inner]:
+                columns.add(item if inner is None else {**outer, inner: each})
     arrays = columns.arrays()
     if not arrays:
         raise InvalidTraces(f"{source.name}: {NO_SHAPE}", code="E_FORMAT")
