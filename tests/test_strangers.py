@@ -1179,8 +1179,8 @@ BEFORE = {
     "JSON of something else": (b'{"hello": "world"}', "E_FORMAT", "a list of objects with a user"),
     "two columns of one name": (("uid,datetime,lat,lat\n" + lines(ISO)).encode(), "E_COLUMN", "rename one"),
     "Latin letters of Windows": ((HEAD + lines(ISO, user="\xfc")).encode("cp1252"), "E_ENCODING", "perhaps cp1252"),
-    "degrees and minutes": (
-        (HEAD + lines("u,{t:%Y-%m-%d %H:%M},46\xb031'N,6\xb037'E\n")).encode(),
+    "words for degrees": (
+        (HEAD + lines("u,{t:%Y-%m-%d %H:%M},46 deg 31 min,6 deg 37 min\n")).encode(),
         "E_NUMBER",
         "decimal",
     ),

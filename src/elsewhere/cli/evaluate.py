@@ -167,6 +167,10 @@ GIVEN_BY = {
     "classes": "--model DIR, the classes of the places",
     "sampler": "the model's probabilities, which only `synthesize --preset deniable` holds",
 }
+WITHOUT_CLASSES = (
+    "the classes of the places are not known here (--model): A5 reaches less than in the report of the run, which "
+    "knows them; other figures are the same, but for what chance draws."
+)
 REALISM = ("A15", "A16")  # ask whether fakes look real, not who is behind them: any real people can be the control
 FEWEST = 10  # people in each half
 
@@ -218,13 +222,8 @@ def audit(
     fit = sources.learnt(model)
     from elsewhere.evaluation.attacks.audit import audit as attack
 
-    if model is not None and control is not None:
-        notes += _acquainted(model, control)
-    if fit is None and sources.published and {"A5", "A7"} & {*(ALL if ids == "all" else ids)}:
-        notes += (
-            "the classes of the places are not known here (--model): A5 reaches less than in the report of the run, "
-            "which knows them; the other figures are the same but for what chance draws.",
-        )
+    notes += _acquainted(model, control)
+    notes += (WITHOUT_CLASSES,) * (fit is None and sources.published and ("A5" in ids or ids == "all"))
     keywords: dict[str, Any] = {} if fit is None else {"model": fit.model, "classes": fit.classes}
     if sources.private is not None:
         keywords["attempts"] = sources.private.attempts
@@ -341,7 +340,9 @@ def with_halves(
     return replace(result, findings=tuple(by_id.get(f.id, f) for f in result.findings)), (note,)
 
 
-def _acquainted(model: Path, control: "Traces") -> tuple[str, ...]:
+def _acquainted(model: Path | None, control: "Traces | None") -> tuple[str, ...]:
+    if model is None or control is None:
+        return ()
     from elsewhere.run.roles import Contributors
 
     contributors = Contributors.read(model)

@@ -134,7 +134,7 @@ class FileForm:
             headed=table.headed,
             comma=table.comma and delimiter != ",",
             time=pattern_of(when, day_first),
-            date=pattern_of(some("date"), day_first),
+            date="" if re.search("%-?[HI]", day := pattern_of(some("date"), day_first)) else day,  # no time of day
             point=where,
             wide=() if table.meaning is None else table.meaning.wide,
         )
