@@ -90,9 +90,9 @@ def few_attacks(monkeypatch):
 
 @pytest.fixture(scope="module")
 def few_draws():
-    """Laws are learnt and fakes are chosen with few draws: for tests of what else a run does."""
+    """Laws are learnt and fakes are chosen with few draws: for tests of what else a run does. -> the usual numbers."""
     before = pieces.change(pieces.FEW_DRAWS)
-    yield
+    yield before
     pieces.change(before)
 
 
