@@ -227,6 +227,7 @@ def test_more_people_places_and_fakes_take_longer():
 
 def test_every_attack_of_a_report_has_its_seconds():
     from elsewhere.evaluation import judge
+    from elsewhere.evaluation import lives as over_days
     from elsewhere.evaluation.attacks.audit import ALL
     from elsewhere.run import time_left
 
@@ -236,6 +237,7 @@ def test_every_attack_of_a_report_has_its_seconds():
     assert [ALL[i] for i in range(len(ALL)) if large[i] > few[i]] == ["A5", "A6"]
     assert sum(few) < sum(lives) < 3 * sum(few)
     assert (time_left.ATTACKED, time_left.DAYS_ATTACKED) == (judge.MOST_PEOPLE, judge.MOST_DAYS)
+    assert time_left.COMPARED == over_days.MOST_PEOPLE
 
 
 def test_the_bar_says_how_many_minutes_are_left_and_goes_on_saying_it(monkeypatch, clock):

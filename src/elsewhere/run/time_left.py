@@ -21,11 +21,13 @@ ATTACK, WRITE = "attacking the fakes", "writing the reports"
 # parts of learning and of judging, by the names under which they are kept, and what comes between making and judging
 MODEL, WALK, PUBLISH = "model", "walk", "writing the fakes"
 SEEDS = 0.7  # of the people, as a rule
-ATTACKED, DAYS_ATTACKED = 2_000, 4_000  # at most: MOST_PEOPLE and MOST_DAYS of evaluation/judge.py, not to import here
+# at most: MOST_PEOPLE and MOST_DAYS of evaluation/judge.py, MOST_PEOPLE of evaluation/lives.py, not to import here
+ATTACKED, DAYS_ATTACKED, COMPARED = 2_000, 4_000, 1_000
 # seconds of the attacks on few people, and on ATTACKED of them with a day each, in the order in which they run
-FEW = (0.2, 0.1, 0.1, 0.1, 2.5, 0.2, 0.5, 0.0, 0.0, 0.4, 0.0, 0.1, 0.0, 0.0, 2.4, 0.1, 6.0, 1.5, 6.2, 0.0, 0.0)
-MANY = (3.0, 0.7, 0.7, 0.4, 9.3, 1.6, 2.5, 0.1, 0.1, 1.5, 0.1, 0.5, 0.1, 0.1, 5.3, 0.2, 9.5, 2.1, 10.5, 0.1, 0.1)
-BY_PEOPLE = {0, 1, 2, 5, 16, 18}  # attacks that take longer with more people; the others do with more days
+FEW = (0.1, 0.0, 0.1, 0.0, 1.5, 0.2, 0.3, 0.0, 0.0, 0.1, 0.0, 0.0, 0.0, 0.0, 1.6, 0.0, 5.8, 1.5, 6.0, 0.0, 0.0)
+MANY = (1.6, 0.7, 0.7, 0.4, 10.5, 1.1, 2.2, 0.0, 0.0, 1.7, 0.0, 0.6, 0.0, 0.0, 4.1, 0.2, 7.0, 1.5, 7.7, 0.0, 0.0)
+BY_PEOPLE = {0, 1, 2, 16, 18}  # attacks that take longer with more people; the others do with more days
+BY_ALL_DAYS = {3, 4}  # and these with more than ATTACKED of them
 
 # standard deviations of logarithms: of how slow a machine is, and of how far off the rates of the stages are
 MACHINE = 0.7
@@ -54,36 +56,39 @@ def usual(days: int, slots: int, people: int, places: int, *, per_seed: int, rep
 
     """
     thousands, mapped, several = days * slots / 72_000, places / 1000, days > people
-    taught = min(MOST_ROWS / 1000, thousands)  # the law of single days is fitted to so many; sums are over everybody
+    taught = min(MOST_ROWS / 1000, thousands)  # laws are fitted to so many; sums are over everybody
     lives = several or places <= MOST_PLACES
     seconds = {
-        MODEL: 0.3 + 6 * min(20.0, mapped) ** 0.5 + 0.15 * thousands,
-        WALK: 0.6 + 0.022 * thousands if several else 2.5 + (0.85 if lives else 0.5) * taught + 0.1 * thousands,
-        MAKE: 0.1 + (0.2 if lives else 0.16 + 0.01 * mapped) * thousands * per_seed,
-        PUBLISH: 0.1 + 0.1 * thousands * per_seed,
+        MODEL: 0.2 + 4.8 * min(20.0, mapped) ** 0.5 + 0.13 * thousands,
+        WALK: 2.0 + 0.25 * taught if several else 2.3 + 0.55 * taught + 0.06 * thousands,
+        MAKE: 0.1 + (0.25 if several else 0.16 + (0.025 if lives else 0.01) * mapped) * thousands * per_seed,
+        PUBLISH: 0.1 + 0.08 * thousands * per_seed,
     }
-    if not (several or lives):
-        seconds[WALK] += 0.7 * mapped
+    if not several:
+        seconds[WALK] += (0.8 if lives else 0.5) * mapped
     if report:
-        seconds["publishing"] = 0.2 + 0.05 * thousands + min(2.0, 0.2 * thousands)
-        seconds["uses"] = 0.3 + 0.15 * thousands + min(3.0, 0.4 * thousands)
+        seconds["publishing"] = 0.1 + 0.16 * thousands + min(0.7, 0.2 * thousands)
+        seconds["uses"] = 0.1 + 0.4 * min(10.5, thousands)  # of samples
         if several:
-            seconds["lives"] = 0.6 + 0.1 * thousands + min(2.0, 0.2 * thousands)
+            seconds["lives"] = 0.2 + 0.7 * thousands * min(COMPARED / people, SEEDS)
         seconds[ATTACK] = sum(attacks(days, people, places))
-        seconds[WRITE] = 0.7 + 0.06 * thousands
+        seconds[WRITE] = 0.6 + 0.065 * thousands
     return seconds
 
 
 def attacks(days: int, people: int, places: int) -> tuple[float, ...]:
     """Return the seconds of each attack of a report on these days of these people, in the order in which they run."""
     seeds = min(ATTACKED, SEEDS * people)
-    shares = min(DAYS_ATTACKED, seeds * days / people) / ATTACKED, seeds / ATTACKED
-    seconds = [
-        few + (many - few) * shares[i in BY_PEOPLE] ** 1.5 for i, (few, many) in enumerate(zip(FEW, MANY, strict=True))
-    ]
+    by_people, by_days = seeds / ATTACKED, min(DAYS_ATTACKED, seeds * days / people) / ATTACKED
+    seconds = []
+    for i, (few, many) in enumerate(zip(FEW, MANY, strict=True)):
+        share = by_people if i in BY_PEOPLE else by_days if i in BY_ALL_DAYS else min(1.0, by_days)
+        seconds.append(few + (many - few) * min(share, share**1.5))
     # on maps of more than 400 places: they learn what stands for what
-    seconds[4] += 14 * shares[1] * max(0.0, (places / 1000) ** 0.4 - 0.4**0.4)
-    seconds[5] += 1.15 * shares[1] * places / 1000
+    seconds[4] += 14 * by_people * max(0.0, (places / 1000) ** 0.4 - 0.4**0.4)
+    seconds[5] += 1.15 * by_people * places / 1000
+    if days >= 7 * people:  # over weeks, of all days
+        seconds[17] += 3 + 0.15 * seeds * days / people / 1000
     return tuple(seconds)
 
 
