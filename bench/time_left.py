@@ -64,8 +64,10 @@ def shown(record: dict, clock: int) -> Iterator[tuple[float, float | None, tuple
     """Yield (second, what is said to be left, between which bounds) after a minute, and at some moments of the job."""
     from elsewhere.run.time_left import ATTACK, LEARN, TimeLeft, attacks, usual
 
+    times = [0.0, 0.0]
     now = 0.0
-    left, told, sizes, end = TimeLeft(lambda: now), list(record["told"]), record["sizes"], record["ends"][clock]
+    left = TimeLeft(lambda: now, lambda: times[0])
+    told, sizes, end = list(record["told"]), record["sizes"], record["ends"][clock]
     expected = usual(**sizes)
     each = {ATTACK: attacks(sizes["days"], sizes["people"], sizes["places"])} if ATTACK in expected else {}
     for moment in sorted({FIRST_MINUTE, *(share * end for share in MOMENTS)}):

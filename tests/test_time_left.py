@@ -96,6 +96,29 @@ def test_finished_stages_tell_the_machine_and_finished_pieces_their_own_stage(cl
     assert left() == pytest.approx(30 * math.exp(own) + 20 * math.exp(others) - 5)
 
 
+def test_reading_tells_how_busy_the_machine_is(clock):
+    working = 7.0
+    left, nobody = TimeLeft(clock, lambda: working), TimeLeft(clock)
+    clock.now, working = clock.now + 20, working + 5.0  # a quarter of a processor
+    for one in (left, nobody):
+        one.expect(EXPECTED)
+    assert left() == pytest.approx(4 * 90)
+    assert nobody() == 90  # of a cluster, say
+    clock.now += 30
+    left.at("b")
+    machine, _ = told((math.log(4), MACHINE**2), (0.0, OTHERS**2 + SHORT / 30))
+    assert left() == pytest.approx(60 * math.exp(machine))
+
+    threads = TimeLeft(clock, lambda: working)
+    clock.now, working = clock.now + 20, working + 40.0  # of two at once
+    threads.expect(EXPECTED)
+    assert threads() == 90
+    soon = TimeLeft(clock, lambda: working)
+    clock.now += 0.5  # as where the reading is kept from before
+    soon.expect(EXPECTED)
+    assert soon() == 90
+
+
 def test_one_stage_that_is_far_off_is_no_slow_machine(clock):
     left = TimeLeft(clock)
     left.expect({"a": 30.0, "b": 30.0, "c": 30.0, "d": 30.0})

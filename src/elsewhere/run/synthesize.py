@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
+from time import process_time
 from typing import Any, NamedTuple, Unpack
 
 import numpy as np
@@ -203,7 +204,8 @@ def synthesize(
     settings = preset_of(preset, **extras.parameters)
     _check(settings, extras, kappa, workers, holdout, rng, laboratory)
     moves = _moves(extras)  # refused before a large input is read
-    time_left = TimeLeft()
+    # work that others do takes no processor here
+    time_left = TimeLeft(processor=process_time if extras.executor is None else None)
 
     def tell(stage: str, done: int, total: int) -> None:
         time_left.at(stage, done, total)

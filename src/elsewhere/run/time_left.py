@@ -37,6 +37,7 @@ OTHERS = 0.3
 SHORT, UNEQUAL = 0.5, 4.0
 # a stage that takes less than this share of its usual time was done in an earlier, stopped run: it tells no speed
 KEPT = 0.05
+SOON = 1.0  # second: what lasts less does not tell how busy the machine is
 REST = 0.3  # of the time that a piece has taken: no less is said to come, since what is long may be longer
 NINE_OF_TEN = 1.645  # standard deviations on either side
 # times as long, by which the time left in one number may be off; where more must be feared, both ends are told
@@ -52,7 +53,7 @@ def usual(days: int, slots: int, people: int, places: int, *, per_seed: int, rep
     Examples
     --------
     >>> [(stage, round(s)) for stage, s in usual(5000, 72, 5000, 400, per_seed=1, report=False).items()]
-    [('model', 5), ('walk', 7), ('making fakes', 1), ('writing the fakes', 1)]
+    [('model', 4), ('walk', 6), ('making fakes', 1), ('writing the fakes', 0)]
 
     """
     thousands, mapped, several = days * slots / 72_000, places / 1000, days > people
@@ -118,7 +119,8 @@ class TimeLeft:
     Seconds that a job in stages will still take: `left()`, None while nothing can be said, and `left.range()`.
 
     `left.expect(seconds, pieces)` says what each stage takes on a usual machine, and for stages of unequal pieces their
-    weights; `left.at(stage, done, total)` where the job is. Stages that are not expected are passed over.
+    weights; `left.at(stage, done, total)` where the job is. Stages that are not expected are passed over. What is given
+    of the `processor` until something is expected tells how busy the machine is.
 
     Examples
     --------
@@ -137,8 +139,10 @@ class TimeLeft:
 
     """
 
-    def __init__(self, clock: Callable[[], float] = monotonic) -> None:
-        self._clock = clock
+    def __init__(self, clock: Callable[[], float] = monotonic, processor: Callable[[], float] | None = None) -> None:
+        self._clock, self._processor = clock, processor
+        self._start = clock(), processor() if processor is not None else 0.0
+        self._burden = 0.0  # logarithm of how many times as long as its processor time this process has lasted
         self.expected: dict[str, float] = {}
         self.pieces: dict[str, Sequence[float]] = {}
         self._stage, self._done, self._next, self._since = "", 0.0, 0.0, clock()
@@ -150,6 +154,9 @@ class TimeLeft:
         begins.
         """
         self.expected, self.pieces = dict(seconds), dict(pieces or {})
+        lasted = self._clock() - self._start[0]
+        if self._processor is not None and lasted > SOON:
+            self._burden = max(0.0, math.log(lasted / max(0.01 * lasted, self._processor() - self._start[1])))
         self.at(next(iter(seconds)))
 
     def began(self, name: str) -> None:
@@ -212,7 +219,7 @@ class TimeLeft:
 
     def _machine(self, finished: Mapping[str, tuple[float, float]], without: str = "") -> Slowness:
         """Return how slow this machine is, by what is finished of all stages but one."""
-        slow = Slowness(0.0, MACHINE**2)
+        slow = Slowness(self._burden, MACHINE**2)
         for name, (usually, spent) in finished.items():
             if name != without:
                 slow = slow.beside(self._measured(name, usually, spent).off_by(SPREAD.get(name, OTHERS)))
