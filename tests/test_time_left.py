@@ -181,6 +181,9 @@ def test_pieces_have_their_own_weights_and_others_are_alike(clock):
     assert left() == 50
     left.at("b", 1, 4)  # of another number than was expected
     assert left() == 50
+    left.expect(EXPECTED, {"b": (1, 2, 1)})
+    left.at("b", 2, 2)  # and what follows them
+    assert left() == 30
 
 
 def test_unequal_pieces_tell_less_than_those_that_are_alike(clock):
@@ -256,6 +259,8 @@ def test_every_attack_of_a_report_has_its_seconds():
 
     few, large, lives = attacks(5000, 5000, 300), attacks(5000, 5000, 20_000), attacks(140_000, 5000, 300)
     assert len(few) == len(ALL)
+    assert len(lives) == len(ALL) + 1  # and once more over all days
+    assert attacks(2800, 400, 300)[ALL.index("A18")] > attacks(2400, 400, 300)[ALL.index("A18")] + 3
     assert sum(few) == usual(5000, 72, 5000, 300, per_seed=1, report=True)["attacking the fakes"]
     assert [ALL[i] for i in range(len(ALL)) if large[i] > few[i]] == ["A5", "A6"]
     assert sum(few) < sum(lives) < 3 * sum(few)

@@ -25,9 +25,10 @@ SEEDS = 0.7  # of the people, as a rule
 ATTACKED, DAYS_ATTACKED, COMPARED = 2_000, 4_000, 1_000
 # seconds of the attacks on few people, and on ATTACKED of them with a day each, in the order in which they run
 FEW = (0.1, 0.0, 0.1, 0.0, 1.5, 0.2, 0.3, 0.0, 0.0, 0.1, 0.0, 0.0, 0.0, 0.0, 1.6, 0.0, 5.8, 1.5, 6.0, 0.0, 0.0)
-MANY = (1.6, 0.7, 0.7, 0.4, 10.5, 1.1, 2.2, 0.0, 0.0, 1.7, 0.0, 0.6, 0.0, 0.0, 4.1, 0.2, 7.0, 1.5, 7.7, 0.0, 0.0)
+MANY = (1.6, 0.7, 0.7, 0.4, 11.5, 1.1, 2.2, 0.0, 0.0, 1.7, 0.0, 0.6, 0.0, 0.0, 4.1, 0.2, 7.0, 1.5, 7.7, 0.0, 0.0)
 BY_PEOPLE = {0, 1, 2, 16, 18}  # attacks that take longer with more people; the others do with more days
 BY_ALL_DAYS = {3, 4}  # and these with more than ATTACKED of them
+WEEK = 7  # days, over which one more attack (A18) can be run
 
 # standard deviations of logarithms: of how slow a machine is, and of how far off the rates of the stages are
 MACHINE = 0.7
@@ -78,9 +79,15 @@ def usual(days: int, slots: int, people: int, places: int, *, per_seed: int, rep
 
 
 def attacks(days: int, people: int, places: int) -> tuple[float, ...]:
-    """Return the seconds of each attack of a report on these days of these people, in the order in which they run."""
+    """
+    Return the seconds of each attack of a report on these days of these people, in the order in which they run.
+
+    Where only some days are attacked, those of the attacks over all days are last.
+    """
     seeds = min(ATTACKED, SEEDS * people)
-    by_people, by_days = seeds / ATTACKED, min(DAYS_ATTACKED, seeds * days / people) / ATTACKED
+    lived = seeds * days / people
+    attacked = min(lived, seeds * max(1, DAYS_ATTACKED // seeds))  # as many days of each
+    by_people, by_days = seeds / ATTACKED, attacked / ATTACKED
     seconds = []
     for i, (few, many) in enumerate(zip(FEW, MANY, strict=True)):
         share = by_people if i in BY_PEOPLE else by_days if i in BY_ALL_DAYS else min(1.0, by_days)
@@ -88,8 +95,11 @@ def attacks(days: int, people: int, places: int) -> tuple[float, ...]:
     # on maps of more than 400 places: they learn what stands for what
     seconds[4] += 14 * by_people * max(0.0, (places / 1000) ** 0.4 - 0.4**0.4)
     seconds[5] += 1.15 * by_people * places / 1000
-    if days >= 7 * people:  # over weeks, of all days
-        seconds[17] += 3 + 0.15 * seeds * days / people / 1000
+    over_days = 3 + 0.15 * lived / 1000 if days >= WEEK * people else 2.0
+    if lived > DAYS_ATTACKED:
+        seconds.append(over_days)
+    elif days >= WEEK * people:
+        seconds[17] += over_days
     return tuple(seconds)
 
 
@@ -239,7 +249,7 @@ class TimeLeft:
     def _shares(self, stage: str, done: int, total: int) -> tuple[float, float]:
         """Return, of the time of a stage, the share of what is done, and of the piece that comes next."""
         weights = self.pieces.get(stage, ())
-        if not weights or len(weights) != total:
+        if not weights or len(weights) not in (total, total + 1):  # the last may be what follows all that are counted
             weights = (1.0,) * max(1, total)
         whole = sum(weights)
         return sum(weights[:done]) / whole, sum(weights[done : done + 1]) / whole
