@@ -69,7 +69,11 @@ def shown(record: dict, clock: int) -> Iterator[tuple[float, float | None, tuple
     left = TimeLeft(lambda: now, lambda: times[0])
     told, sizes, end = list(record["told"]), record["sizes"], record["ends"][clock]
     expected = usual(**sizes)
-    each = {ATTACK: attacks(sizes["days"], sizes["people"], sizes["places"])} if ATTACK in expected else {}
+    each = (
+        {ATTACK: attacks(*(sizes[name] for name in ("days", "slots", "people", "places")))}
+        if ATTACK in expected
+        else {}
+    )
     for moment in sorted({FIRST_MINUTE, *(share * end for share in MOMENTS)}):
         if moment >= end:
             return

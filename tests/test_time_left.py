@@ -257,10 +257,11 @@ def test_every_attack_of_a_report_has_its_seconds():
     from elsewhere.evaluation.attacks.audit import ALL
     from elsewhere.run import time_left
 
-    few, large, lives = attacks(5000, 5000, 300), attacks(5000, 5000, 20_000), attacks(140_000, 5000, 300)
+    few, large, lives = attacks(5000, 72, 5000, 300), attacks(5000, 72, 5000, 20_000), attacks(140_000, 72, 5000, 300)
     assert len(few) == len(ALL)
+    assert [ALL[i] for i in range(len(ALL)) if attacks(5000, 30, 5000, 300)[i] < few[i]] == ["A17", "A19"]
     assert len(lives) == len(ALL) + 1  # and once more over all days
-    assert attacks(2800, 400, 300)[ALL.index("A18")] > attacks(2400, 400, 300)[ALL.index("A18")] + 3
+    assert attacks(2800, 72, 400, 300)[ALL.index("A18")] > attacks(2400, 72, 400, 300)[ALL.index("A18")] + 3
     assert sum(few) == usual(5000, 72, 5000, 300, per_seed=1, report=True)["attacking the fakes"]
     assert [ALL[i] for i in range(len(ALL)) if large[i] > few[i]] == ["A5", "A6"]
     assert sum(few) < sum(lives) < 3 * sum(few)

@@ -367,7 +367,7 @@ def _expect(left: TimeLeft, traces: Traces, settings: Preset, per_seed: int, rep
     seconds = usual(len(traces), traces.L, traces.U, places, per_seed=per_seed, report=report)
     if settings.name != "product":  # which learn in other parts
         seconds = {LEARN: seconds.pop(MODEL) + seconds.pop(WALK), **seconds}
-    left.expect(seconds, {ATTACK: attacks(len(traces), traces.U, places)})
+    left.expect(seconds, {ATTACK: attacks(len(traces), traces.L, traces.U, places)})
 
 
 def _check(

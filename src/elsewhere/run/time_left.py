@@ -28,6 +28,7 @@ FEW = (0.1, 0.0, 0.1, 0.0, 1.5, 0.2, 0.3, 0.0, 0.0, 0.1, 0.0, 0.0, 0.0, 0.0, 1.6
 MANY = (1.6, 0.7, 0.7, 0.4, 11.5, 1.1, 2.2, 0.0, 0.0, 1.7, 0.0, 0.6, 0.0, 0.0, 4.1, 0.2, 7.0, 1.5, 7.7, 0.0, 0.0)
 BY_PEOPLE = {0, 1, 2, 16, 18}  # attacks that take longer with more people; the others do with more days
 BY_ALL_DAYS = {3, 4}  # and these with more than ATTACKED of them
+BY_SLOTS = {16, 18}  # decoys for every slot of a day
 WEEK = 7  # days, over which one more attack (A18) can be run
 
 # standard deviations of logarithms: of how slow a machine is, and of how far off the rates of the stages are
@@ -73,12 +74,12 @@ def usual(days: int, slots: int, people: int, places: int, *, per_seed: int, rep
         seconds["uses"] = 0.1 + 0.4 * min(10.5, thousands)  # of samples
         if several:
             seconds["lives"] = 0.2 + 0.7 * thousands * min(COMPARED / people, SEEDS)
-        seconds[ATTACK] = sum(attacks(days, people, places))
+        seconds[ATTACK] = sum(attacks(days, slots, people, places))
         seconds[WRITE] = 0.6 + 0.065 * thousands
     return seconds
 
 
-def attacks(days: int, people: int, places: int) -> tuple[float, ...]:
+def attacks(days: int, slots: int, people: int, places: int) -> tuple[float, ...]:
     """
     Return the seconds of each attack of a report on these days of these people, in the order in which they run.
 
@@ -91,7 +92,8 @@ def attacks(days: int, people: int, places: int) -> tuple[float, ...]:
     seconds = []
     for i, (few, many) in enumerate(zip(FEW, MANY, strict=True)):
         share = by_people if i in BY_PEOPLE else by_days if i in BY_ALL_DAYS else min(1.0, by_days)
-        seconds.append(few + (many - few) * min(share, share**1.5))
+        by_slots = 0.4 + 0.6 * slots / 72 if i in BY_SLOTS else 1.0
+        seconds.append((few + (many - few) * min(share, share**1.5)) * by_slots)
     # on maps of more than 400 places: they learn what stands for what
     seconds[4] += 14 * by_people * max(0.0, (places / 1000) ** 0.4 - 0.4**0.4)
     seconds[5] += 1.15 * by_people * places / 1000
