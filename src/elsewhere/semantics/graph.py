@@ -221,12 +221,17 @@ class _Stacked:
 
 def _summed(place: Ints, shares: Floats, level: Ints, left: Floats, right: Floats) -> _Sums:
     """Return the sums by place and share; the share of an entry is `shares[level]`, and `shares` rise."""
-    key, entry = np.unique(place * len(shares) + level, return_inverse=True)
+    cell, cells = place * len(shares) + level, (int(place.max()) + 1) * len(shares)
+    if cells > len(cell):  # else sums in all cells take less than to sort the entries
+        key, cell = np.unique(cell, return_inverse=True)
+        there = np.arange(len(key))
+    else:
+        key = there = np.flatnonzero(np.bincount(cell))
     return _Sums(
         key // len(shares),
         shares[key % len(shares)],
-        np.asarray(np.bincount(entry, left, len(key)), dtype=np.float64),
-        np.asarray(np.bincount(entry, right, len(key)), dtype=np.float64),
+        np.asarray(np.bincount(cell, left)[there], dtype=np.float64),
+        np.asarray(np.bincount(cell, right)[there], dtype=np.float64),
     )
 
 
