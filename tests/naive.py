@@ -1225,7 +1225,7 @@ def walk_columns(history, lengths, sectors, L):
 
 
 def walk_further_columns(history, lengths, sectors):
-    """The further columns of a walk's weights after `history`: two of moving, and of every place the four of where."""
+    """The further columns of a walk's weights after `history`: three of moving, and of each place the four of where."""
     now = history[-1]
     stays = [(place, len(list(run))) for place, run in itertools.groupby(history)]
     moves = list(itertools.pairwise(place for place, _ in stays))
@@ -1244,9 +1244,11 @@ def walk_further_columns(history, lengths, sectors):
     dwell = stays[-1][1]
     d = sum(dwell > x for x in (1, 2, 3, 5, 8))
     before = stays[-2][1] if moves else 0
+    here, elsewhere = history.count(now), max((history.count(r) for r in history if r != now), default=0)
     moving = (
         100 + 10 * (0 if dwell == 1 and before == 1 else d + 1) + 2 * bend + int(3 <= last < 7),
         170 + 6 * d + (before if before < 4 else 4 if before < 6 else 5),
+        206 + 8 * sum(here > x for x in (1, 2, 3, 5, 8)) + sum(elsewhere > x for x in (0, 1, 2, 3, 5, 8, 13)),
     )
     course = sectors[moves[-8:][0][0]][now] if moves else -1
     on = [size(turn(course, heading)) <= 2 for heading in headings[-8:]]

@@ -18,12 +18,13 @@ from elsewhere.synthesis.walk._walk_kernels import (
     BLOCK,
     LEAST,
     SHAPES,
+    all_moving_columns,
     length_of,
     logistic_loss,
     sector_of,
 )
 from elsewhere.synthesis.walk.fit import learn_habits, learn_walk, without_gaps
-from elsewhere.synthesis.walk.habits import geometry, ground_of, within_reach
+from elsewhere.synthesis.walk.habits import geometry, ground_of, slots, within_reach
 
 
 def plain(walk):
@@ -59,6 +60,25 @@ class TestLaw:
         stroll(walk, uniform, drawn)
 
         assert drawn.tolist() == [naive.stroll(row, plain(walk), 14) for row in uniform.tolist()]
+
+    @settings(max_examples=20)
+    @given(st.integers(0, 2**31), st.sampled_from([0.1, 0.5]))
+    def test_what_a_trace_has_been_is_told_as_by_the_naive_walk(self, seed, moving):
+        rng = np.random.default_rng(seed)
+        grid = np.stack(np.meshgrid([0, 1, 4], [0, 1, 9]), axis=2).reshape(9, 2).astype(float)
+        r = rng.integers(0, 9, (4, 40))
+        for t in range(1, 40):
+            r[:, t] = np.where(rng.random(4) < moving, r[:, t], r[:, t - 1])
+        ground = ground_of(ew.Locations(xy=grid))
+        found = np.empty((4, 39, 7), dtype=np.int64)
+
+        all_moving_columns(r, ground, slots(40), found)
+
+        tables = ground.lengths.tolist(), ground.sectors.tolist()
+        for row, columns in zip(r.tolist(), found.tolist(), strict=True):
+            for t in range(1, 40):
+                known = naive.walk_columns(row[:t], *tables, 40)[0] + naive.walk_further_columns(row[:t], *tables)[0]
+                assert columns[t - 1] == list(known)
 
     def test_many_places_are_drawn_like_few(self):
         # more places than one block of sums holds, most of them out of reach

@@ -23,6 +23,7 @@ from elsewhere.synthesis.walk._walk_kernels import (
     further_moving_columns,
     length_between,
     mark_of,
+    most_elsewhere,
     moving_columns,
     sector_between,
     steadiness,
@@ -184,22 +185,23 @@ def stroll(w, uniform, out):
         widest = max(widest, row[i + 1] - row[i])
     room = (widest + L + BLOCK - 1) // BLOCK
     pull, passed, seen = np.zeros(room * BLOCK), np.empty(room), np.full(P, -1)  # when a place was last visited
-    factor, which, tables = np.empty(SHAPES), np.empty(6, dtype=np.int64), directions(w.factor)
+    factor, which, tables = np.empty(SHAPES), np.empty(7, dtype=np.int64), directions(w.factor)
     along, around = np.empty(LENGTHS), np.empty(34)  # factors of a move by its length, and by its direction
     f, left, headed = np.empty(L, dtype=np.int64), np.empty(L, dtype=np.int64), np.empty(L, dtype=np.int64)
-    more, been = np.empty(L, dtype=np.int64), np.empty(L, dtype=np.int64)
+    more, been, spent = np.empty(L, dtype=np.int64), np.empty(L, dtype=np.int64), np.zeros(P, dtype=np.int64)
     for i in range(n):
         f[0] = min(np.searchsorted(first, uniform[i, 0] * first[P - 1], side="right"), P - 1)
         been[0], seen[f[0]], places = f[0], 0, 1
         pattern, dwell, moves, far_moves, far, previous = 0, 1, 0, 0, False, -1
-        last, stay, sector, bent = LENGTHS, 0, -1, -1
+        last, stay, sector, bent, elsewhere = LENGTHS, 0, -1, -1, 0
         for t in range(1, L):
             now = f[t - 1]
+            spent[now] += 1
             kind = min(far_moves, 2) + (3 if far else 1) if moves > 0 else 0
             moving_columns(pattern, dwell, moves, kind, t, w.slot[t], which)
-            further_moving_columns(dwell, bent, last, stay, which[4:])
+            further_moving_columns(dwell, bent, last, stay, spent[now], elsewhere, which[4:])
             logit = w.leaving[w.places[now]]
-            for k in range(6):
+            for k in range(7):
                 logit += w.moving[which[k]]
             to_place = now
             if uniform[i, 2 * t - 1] * (1.0 + math.exp(-logit)) < 1.0:
@@ -309,10 +311,11 @@ def stroll(w, uniform, out):
                 left[moves], headed[moves] = now, there
                 bent, stay, sector = turn_from(sector, there), dwell, there
                 pattern, dwell, previous = pattern | 1, 1, now
+                elsewhere = most_elsewhere(been[:places], spent, to_place)
                 moves += 1
         for t in range(L):
             out[i, t] = w.places[f[t]]
-            seen[f[t]] = -1
+            seen[f[t]], spent[f[t]] = -1, 0
 
 
 @njit

@@ -41,7 +41,9 @@ ALL_COLUMNS = SPEED + (LENGTHS + 1) * 2 * LENGTHS
 STAYS = 6  # slots of the stay before: none, 1, 2, 3, 4 or 5, more
 BENT = MOVING
 EVEN = BENT + (DWELLS + 1) * BENDS * 2  # the first dwell twice: after a stay, after a move
-ALL_MOVING = EVEN + DWELLS * STAYS
+SPENDS = 8  # slots so far at another place, at most: none, 1, 2, 3, 4 or 5, 6 to 8, 9 to 13, more
+SPENT = EVEN + DWELLS * STAYS  # slots so far here, in bins of a dwell, by those at another place at most
+ALL_MOVING = SPENT + DWELLS * SPENDS
 EIGHT = 8  # moves of the course
 
 
@@ -303,12 +305,17 @@ def further_columns(pattern, last, bent, sector, course, steady, b, s, out):
 
 
 @njit
-def further_moving_columns(dwell, bent, last, stay, out):
-    """Fill in the two further weights that say whether a step is a move."""
+def further_moving_columns(dwell, bent, last, stay, here, elsewhere, out):
+    """
+    Fill in the three further weights that say whether a step is a move; `here` and `elsewhere` are slots so far, at
+    this place and at the place beside it that has most.
+    """
     d, far = dwell_bin(dwell), 1 if last < LENGTHS and last >= LONG else 0
     paced = 0 if dwell == 1 and stay == 1 else d + 1
     out[0] = BENT + (paced * BENDS + bend_of(bent)) * 2 + far
     out[1] = EVEN + d * STAYS + (stay if stay <= 3 else 4 if stay <= 5 else 5)
+    most = 0 if elsewhere == 0 else 7 if elsewhere > 13 else 1 + dwell_bin(elsewhere)
+    out[2] = SPENT + dwell_bin(here) * SPENDS + most
 
 
 @njit
@@ -369,13 +376,31 @@ def columns(f, t, g, among, mark, out):
 
 @njit
 def all_moving_columns(r, g, slot, out):
-    """Fill `out` (N, L - 1, 6): the weights of every step of the traces `r`."""
+    """Fill `out` (N, L - 1, 7): the weights of every step of the traces `r`."""
+    spent = np.zeros(r.max() + 1 if r.size > 0 else 0, dtype=np.int64)
     for i in range(len(r)):
+        elsewhere = 0
         for t in range(1, r.shape[1]):
+            now = r[i, t - 1]
+            spent[now] += 1
+            if t > 1 and now != r[i, t - 2]:
+                elsewhere = most_elsewhere(r[i, : t - 1], spent, now)
             pattern, dwell, moves, _, kind, sector, _ = memory(r[i], t, g)
             last, before, stay, _, _ = longer_memory(r[i], t, g)
             moving_columns(pattern, dwell, moves, kind, t, slot[t], out[i, t - 1])
-            further_moving_columns(dwell, turn_from(before, sector), last, stay, out[i, t - 1, 4:])
+            bent = turn_from(before, sector)
+            further_moving_columns(dwell, bent, last, stay, spent[now], elsewhere, out[i, t - 1, 4:])
+        spent[r[i]] = 0
+
+
+@njit
+def most_elsewhere(places, spent, now):
+    """Return the most slots that were spent at one of these places, but for `now`."""
+    most = 0
+    for place in places:
+        if place != now:
+            most = max(most, spent[place])
+    return most
 
 
 @njit

@@ -5,7 +5,7 @@ The next place of a person is far from a first-order chain: people go on in thei
 take, do not come back at once, and are movers or not. Two laws, both over all that a trace has been so far:
 
 - whether a step is a move: logistic in the last four steps, the dwell, the share of moves so far, the part of the day,
-  the lengths of earlier moves, the last bend, the stay before, and the place;
+  the lengths of earlier moves, the last bend, the stay before, the time so far here and elsewhere, and the place;
 - where a move leads: softmax over all other places of
     ln of smoothed counts of the move r -> r', ln of how often r' is arrived at, ln of smoothed counts of r' after the
     move into r, and weights by length of the move and of the last, turn from the last move, by pace and after the last
@@ -307,11 +307,11 @@ def _fit_moving(r: Ints, who: NDArray[np.integer], R: int, ground: Ground, m_min
     teach.
     """
     N, L = r.shape
-    moving = np.empty((N, L - 1, 6), dtype=np.int64)
+    moving = np.empty((N, L - 1, 7), dtype=np.int64)
     all_moving_columns(r, ground, slots(L), moving)
-    every = np.column_stack([moving.reshape(-1, 6), ALL_MOVING + r[:, :-1].ravel()])
+    every = np.column_stack([moving.reshape(-1, 7), ALL_MOVING + r[:, :-1].ravel()])
     moved = (r[:, 1:] != r[:, :-1]).ravel()
-    thin = np.flatnonzero(~_shared(every.ravel(), np.repeat(who, (L - 1) * 7), ALL_MOVING + R, m_min))
+    thin = np.flatnonzero(~_shared(every.ravel(), np.repeat(who, (L - 1) * 8), ALL_MOVING + R, m_min))
     n = ALL_MOVING + R
     ridge = np.concatenate([np.full(ALL_MOVING, RIDGE_MOVING), np.full(R, RIDGE_PLACE)])
     return least(lambda at, slope: float(logistic_loss(at, ridge, every, moved, slope)), np.zeros(n), thin, 200)
