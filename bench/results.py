@@ -494,12 +494,14 @@ def lives(began: float) -> list[str]:
             said = f"{made.people} fakes, {len(made)} days. {said[:1].upper()}{said[1:]}"
         else:
             near = [sum(m.within is True for m in result.measures if m.first) for result in results]
-            told, told_real = ([getattr(x, k).value for x in results] for k in ("told", "told_real"))
+            judges = ("told", "told_real", "told_by_hours", "told_by_hours_real")
+            told, told_real, hours, hours_real = ([getattr(x, k).value for x in results] for k in judges)
             said = (
                 f"mean and range. Of {len(rows)} measures of lives over days, {np.mean(near):.1f} are near real "
                 f"people's ({min(near)} to {max(near)}). A classifier tells fake lives from real ones with AUC "
                 f"{np.mean(told):.2f} ({min(told):.2f} to {max(told):.2f}), other real lives with "
-                f"{np.mean(told_real):.2f}."
+                f"{np.mean(told_real):.2f}; by the hours of the day alone with {np.mean(hours):.2f} "
+                f"({min(hours):.2f} to {max(hours):.2f}), other real lives with {np.mean(hours_real):.2f}."
             )
         words.append(f"- {name}: {said} Agreement gain, over all days: {np.mean(gains):+.3f}.")
         print(f"{time.monotonic() - began:5.0f} s  lives: {name}", file=sys.stderr, flush=True)

@@ -112,6 +112,8 @@ def test_real_halves_are_alike_and_lives_without_a_home_are_told():
     assert abs(found.told_real.value - 0.5) < 4 * spread(n, n)
     assert found.told.value > 0.95
     assert found.told.low > found.told_real.high
+    assert abs(found.told_by_hours_real.value - 0.5) < 4 * spread(n, n)
+    assert found.told_by_hours.low > found.told_by_hours_real.high
     for name in ("home_share", "jaccard", "regularity", "places_after_7_days", "growth", "week_home", "entropy"):
         assert found[name].halves < 0.1, name
         assert found[name].within is False, name
@@ -137,6 +139,7 @@ def test_half_of_a_town_in_the_place_of_fakes_is_as_near_as_the_other_half():
     # sets of one size: what fakes are off by is what halves are off by, up to the draw of these very people
     assert np.mean([found[n].off - found[n].halves for n in lives.FIRST]) == pytest.approx(0, abs=0.03)
     assert found.told.low < 0.5 < found.told.high
+    assert found.told_by_hours.low < 0.5 < found.told_by_hours.high
     assert found.summary().startswith(f"of {len(lives.FIRST)} measures of lives over days, {len(lives.FIRST)} are near")
     assert found.week["kinds"] == 7
     assert found.sizes == {"people": 160, "days": 1120, "fakes": 80, "fake_days": 560, "splits": 20}
@@ -160,6 +163,7 @@ def test_growth_and_week_equal_their_slow_twins(case):
             r.tolist(), kind, [w >= 5 for w in weekday], (np.arange(r.shape[1]) * step).tolist(), kinds
         )
         assert_allclose(lives.week(life, kinds)[0], slow, equal_nan=True)
+        assert_allclose(lives.by_hours(life, kinds)[0], np.nan_to_num(slow, nan=-1).ravel())
 
 
 def the_same_life(place, people, days=3):

@@ -266,6 +266,11 @@ def week(traces: Traces, kinds: int) -> Floats:
     return shares
 
 
+def by_hours(traces: Traces, kinds: int) -> Floats:
+    """Return (U, 48 kinds) the numbers of `week`, -1 where they are not known: what lives are told by, by hours."""
+    return np.nan_to_num(week(traces, kinds).reshape(traces.U, -1), nan=-1.0)
+
+
 def _known_mean(values: Floats) -> Floats:
     """Return the mean over the first axis of what is known, NaN where nobody knows."""
     known = ~np.isnan(values)
@@ -362,6 +367,9 @@ class LivesResult:
         Every measure; `[id]` gives one.
     told, told_real
         AUC of a classifier that tells fake lives, and other real ones, from one half of the people: .5 is guessing.
+    told_by_hours, told_by_hours_real
+        The same of a classifier that knows nothing but which share of each hour, on weekdays and at weekends, a person
+        is at home and at the main place.
     growth
         Mean number of distinct places after each number of `days`: `fakes`, `real`, and `low` and `high`, the least and
         most that a half of the real people has.
@@ -376,6 +384,8 @@ class LivesResult:
     measures: tuple[Compared, ...]
     told: Rate
     told_real: Rate
+    told_by_hours: Rate
+    told_by_hours_real: Rate
     growth: dict[str, Any] = field(repr=False)
     week: dict[str, Any] = field(repr=False)
     sizes: dict[str, int]
@@ -385,13 +395,15 @@ class LivesResult:
         return {m.id: m for m in self.measures}[measure]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return `measures` by name, `told`, `growth`, `week`, `sizes`, `notes`, `in_words`, ready for JSON."""
+        """Return `measures` by name, what is `told`, `growth`, `week`, `sizes`, `notes`, `in_words`, ready for JSON."""
         fields = [name for name in Compared.__dataclass_fields__ if name != "id"] + ["within", "word", "words"]
         figures: dict[str, Any] = plain(
             {
                 "measures": {m.id: {name: getattr(m, name) for name in fields} for m in self.measures},
                 "told": self.told,
                 "told_real": self.told_real,
+                "told_by_hours": self.told_by_hours,
+                "told_by_hours_real": self.told_by_hours_real,
                 "growth": self.growth,
                 "week": self.week,
                 "sizes": self.sizes,
@@ -415,7 +427,9 @@ class LivesResult:
         sentence += "most 10 points more than two halves of them)" + (f"; not {', '.join(off)}" if off else "")
         return (
             f"{sentence}. A classifier tells fake lives from real ones with AUC {self.told.value:.2f} "
-            f"({self.told.low:.2f} to {self.told.high:.2f}), other real lives with {self.told_real.value:.2f}."
+            f"({self.told.low:.2f} to {self.told.high:.2f}), other real lives with {self.told_real.value:.2f}; by the "
+            f"hours of the day alone with {self.told_by_hours.value:.2f}, other real lives with "
+            f"{self.told_by_hours_real.value:.2f}."
         )
 
     def in_words(self) -> list[str]:
@@ -512,6 +526,7 @@ def compare_lives(held: Traces, real: Traces, fakes: Traces, *, rng: np.random.G
     descriptions = {name: described(side) for name, side in sides.items()}
     table = {name: features for name, (_, features) in descriptions.items()}
     kinds = _kinds(list(sides.values()))
+    hours = {name: by_hours(side, min(kinds, 2)) for name, side in sides.items()}
     lives = [_Lives.of(side, descriptions[name][0], kinds) for name, side in sides.items()]
     everybody, fake_lives = _Lives.joined(lives[0], lives[1]), lives[2]
     figures, growths, weeks = _over_splits(everybody, fake_lives, rng)
@@ -522,6 +537,8 @@ def compare_lives(held: Traces, real: Traces, fakes: Traces, *, rng: np.random.G
         tuple({m.id: m for m in measures}.values()),
         _told(table["held"], table["fakes"], rng),
         _told(table["held"], table["real"], rng),
+        _told(hours["held"], hours["fakes"], rng),
+        _told(hours["held"], hours["real"], rng),
         _curve({"days": np.arange(1, growths.shape[1] + 1)}, everybody.growth, fake_lives.growth, growths),
         {
             "kinds": kinds,
