@@ -742,10 +742,10 @@ def test_taps_of_cards_at_the_stops_of_a_timetable(tmp_path):
 
 def test_a_proposed_column_with_blanks_can_be_typed(tmp_path):
     body = "".join(f"u{i % 3},2024-03-04 {i:02d}:00,{46.5 + i / 1000:.4f},{6.6 + i / 1000:.4f}\n" for i in range(24))
-    _, message = refused(put(tmp_path / "a.csv", "Person number,Day and clock,Up the map,Along it\n" + body))
+    _, message = refused(put(tmp_path / "a.csv", "Whose day,Day and clock,Up the map,Along it\n" + body))
     typed = message.partition("give `columns` ")[2]
 
-    assert shlex.split(typed)[0] == "user=Person number,time=Day and clock,lat=Up the map,lon=Along it"
+    assert shlex.split(typed)[0] == "user=Whose day,time=Day and clock,lat=Up the map,lon=Along it"
     assert "(or 'lat=Along it,lon=Up the map')" in typed
 
 
@@ -871,6 +871,24 @@ def test_trips_may_say_how_long_they_last(tmp_path, name):
     bad = lasting.replace(f",{60 * 17 // LENGTHS[name]},", ",-5,").replace(f",{60 * 18 // LENGTHS[name]},", ",,")
     _, told = read(put(tmp_path / "bad.csv", head.format(name) + bad), max_bad=0.5)
     assert told.dropped == {"E_DATE": 4}
+
+
+def test_people_who_are_numbered_within_their_household(tmp_path):
+    """As travel surveys have them: person 1 of one household is not person 1 of the next."""
+    names = "household_id,person_no,date,dep_time,arr_time,orig_zone,dest_zone\n"
+    row = "{},{},2024-03-05,07:{}0,08:{}0,{},{}\n"
+    who = [(h, p) for h in (10, 11) for p in (1, 2)]
+    rows = [row.format(h, p, p, p, f"Z{h}", f"Z{p}") for h, p in who] + [row.format("", 1, 1, 1, "Z1", "Z2")]
+
+    got, told = read(put(tmp_path / "survey.csv", names + "".join(rows)), max_bad=0.5)
+
+    assert list(got.users) == ["10 1", "10 2", "11 1", "11 2"]
+    assert told.dropped == {"E_USER": 2}  # both ends of a trip of nobody's household
+    assert any(note.startswith("people are numbered within their household") for note in told.notes)
+    ew.write_traces(got, tmp_path / "out.csv", ids=list("abcd"), columns=told.columns, out_as="trips")
+    first = (tmp_path / "out.csv").read_text().splitlines()[:2]
+    assert first[0] + "\n" == names
+    assert first[1].startswith("a,a,2024-03-05,")
 
 
 def test_a_trip_needs_an_end_time(tmp_path):

@@ -19,7 +19,8 @@ from elsewhere.traces.model import Floats, clock_minutes, zones_at
 
 FILE = "the file's name"  # the column that says so in every row
 SYNONYMS = {
-    "user": "uid userid user userindex personid person individualid individual agentid agent deviceid device "
+    "user": "uid userid user userindex personid person personno personnumber perno persno individualid individual "
+    "agentid agent deviceid device "
     "participantid participant subjectid subject respondentid respondent memberid member customerid customer clientid "
     "client subscriberid subscriber msisdn imsi imei callerid caller callingnumber calling phoneid phonenumber phone "
     "mobileid accountid account cardid card cardnumber cardno badgeid badge badgenumber employeeid employee "
@@ -31,6 +32,8 @@ SYNONYMS = {
     "gerat geraet geratid geraetid gerateid geraeteid geratenummer geraetenummer geratenr geraetenr kennung "
     "fahrzeug fahrzeugid fahrer fahrerid kunde kundenid kundennummer "
     "usuario idusuario usuarioid participante utilisateur idutilisateur identifiant handle hashid numero id",
+    "household": "houseid householdid household householdnumber householdno hhid hhno hhnr hhnumber sampno haushaltid "
+    "haushaltsid haushaltsnummer haushalt idmenage menage idhogar hogar",
     "time": "datetime timestamp time trackedat t ts when dateandtime datetimestamp timestamps timestampms timestampsec "
     "unixtimestamp unixtime unix epochtime epochseconds epochms epoch posixtime posix gpstime gpsdatetime fixtime "
     "recordedat recordtime createdat eventtime eventdatetime checkintime checkinat calltime calldatetime samplingtime "
@@ -85,7 +88,22 @@ SPANS = (
 )
 # the two ends of a trip, as words in the names of columns, and words that say nothing beside them
 BEGINS = frozenset(
-    ["start", "started", "origin", "orig", "from", "pickup", "pu", "departure", "source", "entry", "boarding", "tapin"]
+    [
+        "start",
+        "started",
+        "origin",
+        "orig",
+        "from",
+        "pickup",
+        "pu",
+        "departure",
+        "dep",
+        "depart",
+        "source",
+        "entry",
+        "boarding",
+        "tapin",
+    ]
 )
 FINISHES = frozenset(
     [
@@ -98,6 +116,8 @@ FINISHES = frozenset(
         "dropoff",
         "do",
         "arrival",
+        "arr",
+        "arrive",
         "target",
         "exit",
         "alighting",
@@ -128,6 +148,7 @@ INSTANTS = ("clock times", "dates with times", "times since 1970")  # kinds of c
 CELL = ("x", "y")  # whole numbers that count the cells of a grid, where a table calls them so, both of them
 ROLES = (*SYNONYMS, *CELL, *AT_ITS_END.values())
 KNOWN = {word for words in SYNONYMS.values() for word in words.split()}
+WHOSE = ("user", "household", "date", "trace")  # roles that tell whose day it is
 MOSTLY = 0.95  # share of the values of a column that tell what it holds
 A_FEW = 3  # values that a column of people has at least; fewer are a kind, such as in and out
 MOST_SHOWN = 40
@@ -263,6 +284,8 @@ def roles_of(
             roles[role] = column
     if "geometry" in roles and {"lat", "lon"} <= roles.keys():
         del roles["geometry"]
+    if roles.get("user", FILE) == FILE:  # a household is nobody
+        roles.pop("household", None)
     return _visits_or_fixes(roles)
 
 
@@ -332,9 +355,12 @@ def _told(
     if "dates" in kinds.values():
         kinds |= {name: "clock times" for i, name in enumerate(names) if _are_compact(name, [r[i] for r in records])}
     notes: list[str] = []
+    if "household" in roles:
+        home, person = (dict(zip(names, labels, strict=True))[roles[role]] for role in ("household", "user"))
+        notes.append(f"people are numbered within their household: {home!r} and {person!r} together tell who it is")
     by_word = {plain(name): name for name in names}
     if headed:
-        trip = {} if {*requested} - {"user", "date", "accuracy"} else trip_roles(names, roles)
+        trip = {} if {*requested} - {*WHOSE, "accuracy"} else trip_roles(names, roles)
         if trip:
             notes.append("each row is a trip: it was read as where and when it begins, and where and when it ends")
             trip = _with_clocks(trip, kinds, requested, {}, dict(zip(names, labels, strict=True)), notes)
@@ -345,9 +371,9 @@ def _told(
             roles = {role: name for role, name in roles.items() if name not in ends}
         if slots := wide_slots(names, roles):
             note = f"each row is a day: {len(slots)} columns were read as its slots"
-            own_roles = {role: name for role, name in roles.items() if role in ("user", "date", "trace")}
+            own_roles = {role: name for role, name in roles.items() if role in WHOSE}
             return Meaning(
-                own_roles | {f"{WIDE}{i}": name for i, name in enumerate(slots)}, (note,), kinds, shown=labels
+                own_roles | {f"{WIDE}{i}": name for i, name in enumerate(slots)}, (*notes, note), kinds, shown=labels
             )
         if "slot" not in roles:
             roles = _with_clocks(roles, kinds, requested, by_word, dict(zip(names, labels, strict=True)), notes)
@@ -474,7 +500,7 @@ def wide_slots(names: Sequence[str], roles: Mapping[str, str]) -> list[str]:
     ['h0', 'h1', 'h2']
 
     """
-    whose = {name for role, name in roles.items() if role in ("user", "date", "trace")}
+    whose = {name for role, name in roles.items() if role in WHOSE}
     clocks = [name for name in names if re.fullmatch(r"([01]?\d|2[0-3]):[0-5]\d(:00)?", name) and name not in whose]
     minutes = [clock_minutes(name.removesuffix(":00") if name.count(":") == 2 else name) for name in clocks]
     by_word: dict[str, list[tuple[int, str]]] = {}
@@ -526,7 +552,7 @@ def trip_roles(names: Sequence[str], roles: Mapping[str, str]) -> dict[str, str]
     both = ends[0].keys() & ends[1].keys()
     if "time" not in both or not ({"lat", "lon"} <= both or "place" in both):
         return {}
-    others = {role: name for role, name in roles.items() if role in ("user", "date", "accuracy")}
+    others = {role: name for role, name in roles.items() if role in ("user", "household", "date", "accuracy")}
     first, last = ({role: end[role] for role in AT_ITS_END if role in both} for end in ends)
     return {**others, **first, **{AT_ITS_END[role]: name for role, name in last.items()}}
 

@@ -40,7 +40,7 @@ from elsewhere.traces.model import (
 )
 from elsewhere.traces.prepare import Settings, prepare_fixes, prepare_slots
 from elsewhere.traces.rows import SAME_PLACE_KM, Shape, fixes_of, long_table, slots_of, with_cells
-from elsewhere.traces.sources import Parts, Table, labels, opened_once, shown
+from elsewhere.traces.sources import Parts, Table, labels, opened_once, people_of, shown
 from elsewhere.traces.write import prepared_in, refuse_pool
 
 A_DAY = np.timedelta64(1, "D")
@@ -155,10 +155,10 @@ def read_traces(
     tz
         IANA zone of the local clock.
     columns
-        Role -> column name, for the roles user, time, utc, local, date, arrived, left, slot, trace, lat, lon, geometry,
-        accuracy, place, category, x, y (a cell of a grid), end_time, end_lat, end_lon, end_place (of a trip); "#3" is
-        the third column, "file" (as the user) the name of the file, unless a column is called so; None leaves a role
-        out.
+        Role -> column name, for the roles user, household (where people are numbered within one), time, utc, local,
+        date, arrived, left, slot, trace, lat, lon, geometry, accuracy, place, category, x, y (a cell of a grid),
+        end_time, end_lat, end_lon, end_place (of a trip); "#3" is the third column, "file" (as the user) the name of
+        the file, unless a column is called so; None leaves a role out.
     locations
         The places that place numbers point into: `Locations`, or a table with `lat` and `lon` and perhaps an id
         column, or lines "x, y" in km. By default the file `...locations...` beside `...trace...`, or a table of
@@ -230,7 +230,7 @@ def read_traces(
     )
     roles, start = _roles(parts.sample, format), reading["start"]
     if people is not None and "user" in roles:
-        parts = _of_people(parts, roles["user"], people)
+        parts = _of_people(parts, roles, people)
     if {*CELL} <= roles.keys():
         parts, roles = with_cells(parts, roles)
     table = parts.sample
@@ -318,11 +318,11 @@ def _checked(options: ReadingOptions, tz: str | None, columns: Any) -> dict[str,
     return reading
 
 
-def _of_people(parts: Parts, column: str, people: Callable[[str], bool]) -> Parts:
+def _of_people(parts: Parts, roles: Mapping[str, str], people: Callable[[str], bool]) -> Parts:
     """Return the rows of some people alone, in the sample too: nothing is decided by rows of others."""
 
     def chosen(table: Table) -> Table:
-        code, names = labels(table, column)
+        code, names = people_of(table, roles)
         rows = np.flatnonzero(np.array([*(bool(people(name)) for name in names), False, False])[code])
         columns = {name: table.encoded(name).take(rows) for name in table.columns}
         return replace(table, columns=columns, rows=len(rows), unequal=0, fixed={}, origin=rows)

@@ -35,6 +35,7 @@ from elsewhere.traces.columns import (
     FILE,
     SHORT,
     WHOLE_DAYS,
+    WHOSE,
     WIDE,
     Meaning,
     missing_roles,
@@ -53,6 +54,7 @@ from elsewhere.traces.sources import (
     labels,
     lines,
     numbers,
+    people_of,
     points,
     refuse_rows,
     sorted_labels,
@@ -503,7 +505,7 @@ def _good_rows(
 ) -> tuple[dict[str, NDArray[Any]], bool]:
     """Return the columns of the rows of a table that can be read, the others counted; whether rows were lines."""
     roles = shape.roles
-    user, names = labels(table, roles["user"])
+    user, names = people_of(table, roles)
     position = positions(shape, table)
     faults = {
         "E_ENCODING": user == -2,
@@ -614,7 +616,7 @@ def slots_of(
     """
     shape.require_all()
     table, roles = shape.table, shape.roles
-    user, names = labels(table, roles["user"])
+    user, names = people_of(table, roles)
     number = numbers(table, roles["slot"])
     whole = np.isfinite(number) & (number == np.floor(number)) & (np.abs(number) < 2**31)
     slot = np.where(whole, number, base).astype(np.int64) - base
@@ -699,12 +701,10 @@ def long_table(table: Table, roles: Mapping[str, str]) -> tuple[Table, dict[str,
         )
     refuse_rows(n * L, table.name)
     line = np.tile(np.arange(n), L)
-    columns: dict[str, Any] = {
-        name: table.encoded(name).take(line) for role, name in roles.items() if role in ("user", "date", "trace")
-    }
-    own_roles = {role: name for role, name in roles.items() if role in ("user", "date", "trace")}
+    columns: dict[str, Any] = {name: table.encoded(name).take(line) for role, name in roles.items() if role in WHOSE}
+    own_roles = {role: name for role, name in roles.items() if role in WHOSE}
     if not {"date", "trace"} & own_roles.keys():
-        user, _ = labels(table, own_roles["user"])
+        user, _ = people_of(table, own_roles)
         if len(np.unique(user)) < n:
             own_roles["trace"], columns["day"] = "day", line
     texts = []

@@ -689,6 +689,20 @@ def labels(table: Table, name: str) -> tuple[Ints, tuple[str, ...]]:
     return rank[codes], tuple(words)
 
 
+def people_of(table: Table, roles: Mapping[str, str]) -> tuple[Ints, tuple[str, ...]]:
+    """Return the people of a table, as `labels` does: ids that are numbers within a household, with that of theirs."""
+    person, names = labels(table, roles["user"])
+    if "household" not in roles:
+        return person, names
+    household, homes = labels(table, roles["household"])
+    pairs, of = np.unique(np.stack([household, person]), axis=1, return_inverse=True)
+    texts = [f"{homes[h]} {names[p]}" if min(h, p) >= 0 else "" for h, p in pairs.T.tolist()]
+    people = sorted_labels([text for text in texts if text])
+    number = {text: i for i, text in enumerate(people)}
+    rank = [number[t] if t else int(pair.min()) for t, pair in zip(texts, pairs.T, strict=True)]
+    return np.array(rank, dtype=np.int64)[of.ravel()], tuple(people)
+
+
 def words(table: Table, name: str | None) -> tuple[Ints | None, tuple[str, ...]]:
     """
     Return a column of categories as (number of each row's word, words), -1 where there is none.

@@ -326,8 +326,9 @@ def write_traces(
     ids
         One id per row in place of the users' own.
     columns
-        Role -> column name, in order, for the roles user, time, utc, local, date, slot, trace (number of the row within
-        its user), arrived, left, lat, lon, geometry, place, category, x, y (whole numbers of a planar map).
+        Role -> column name, in order, for the roles user, household (a fake is one of its own), time, utc, local, date,
+        slot, trace (number of the row within its user), arrived, left, lat, lon, geometry, place, category, x, y (whole
+        numbers of a planar map).
     out_as
         "slots", "visits" (stays), "events" (arrivals) or "trips" (moves, with both ends), in tables.
     times
@@ -397,8 +398,9 @@ def _wide(
     """Return (role, name, values) of a table with a line for each row and a column for each slot; "" where missing."""
     called = _called(traces)
     called = np.append(called[:-1].astype(object), "")
-    whose = [(role, columns[role]) for role in ("user", "date") if role in columns]
-    values = {"user": np.array(names, dtype=object), "date": _dates(traces, names)}
+    whose = [(role, columns[role]) for role in ("user", "household", "date") if role in columns]
+    ids = np.array(names, dtype=object)
+    values = {"user": ids, "household": ids, "date": _dates(traces, names)}
     table = [(role, name, values[role]) for role, name in whose]
     return table + [("place", name, called[traces.r[:, i]]) for i, name in enumerate(slots)]
 
@@ -566,7 +568,7 @@ def _table(
 
 
 def _values(role: str, traces: Traces, names: list[str], entries: Entries, times: str, point: str = "") -> Any:
-    if role == "user":
+    if role in ("user", "household"):  # a fake is a household of one
         return np.array(names, dtype=object)[entries.row]
     if role == "accuracy":  # nobody has measured a fake
         return np.full(len(entries.row), np.nan)
@@ -659,7 +661,7 @@ def _text(role: str, values: Any, form: FileForm) -> list[str]:
         ]
     if role in ("lat", "lon") and form.comma:
         return ["" if value != value else str(value).replace(".", ",") for value in values.tolist()]
-    items, quoted = values.tolist(), role == "user" or values.dtype == object
+    items, quoted = values.tolist(), role in ("user", "household") or values.dtype == object
     # many lines have one value
     distinct = {value for value in items if value == value}
     text_of = {value: _quoted(_harmless(value), delimiter) if quoted else str(value) for value in distinct}

@@ -69,7 +69,7 @@ MOST_CONTROL = 0.1  # share of control characters above which bytes are no text
 
 UNEQUAL = " columns, got "  # in Arrow's words on a line of another width
 
-LABELS, NUMBERS = ("user", "place", "trace", "category"), ("lat", "lon", "slot")
+LABELS, NUMBERS = ("user", "household", "place", "trace", "category"), ("lat", "lon", "slot")
 
 TIMES = ("time", "utc", "local", "arrived", "left")
 
