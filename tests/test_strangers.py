@@ -1313,15 +1313,43 @@ def test_a_table_goes_out_in_the_form_in_which_it_came(tmp_path, what):
     assert again.tz == traces.tz
 
 
+def test_stays_by_clock_go_out_with_their_days(tmp_path):
+    rows = "".join(
+        f"ann,{d:02d}.03.2024,{h:02d}:00,{h + 3:02d}:50,place {(d + h) % 5}\n"
+        for d in range(4, 7)
+        for h in range(0, 24, 4)
+    )
+    path = put(tmp_path / "in.csv", "who,date,arrived,left,where\n" + rows)
+    how = {"columns": {"user": "who", "place": "where"}}
+    traces, made = read(path, **how)
+    for out_as in ("visits", "slots"):
+        form = {"columns": made.columns, "times": made.times, "form": made.form, "out_as": out_as}
+        ew.write_traces(traces, tmp_path / f"{out_as}.csv", **form)
+        again, _ = read(tmp_path / f"{out_as}.csv", **how)
+        assert np.array_equal(again.dates, traces.dates)
+        assert np.array_equal(again.r, traces.r)
+
+
+def test_times_that_were_read_as_somebody_said_go_out_as_said(tmp_path):
+    rows = lines("{user},{t:%y/%m/%d %H:%M},{lat},{lon}\n")  # 13/04/15 could be 13 April 2015
+    traces, made = read(put(tmp_path / "in.csv", HEAD + rows), date_format="%y/%m/%d %H:%M")
+    assert made.form["time"] == "%y/%m/%d %H:%M"
+    ew.write_traces(traces, tmp_path / "out.csv", columns=made.columns, times=made.times, form=made.form)
+    again, _ = read(tmp_path / "out.csv", date_format="%y/%m/%d %H:%M")
+    assert np.array_equal(again.dates, traces.dates)
+
+
 def test_points_with_the_latitude_first_are_told_by_the_offset_of_their_times(tmp_path):
     # 12.5 N 41.9 E is in Ethiopia, three hours east of Greenwich; Rome is one hour east
     rows = "".join(f"7;2024-02-03 {h:02d}:00:00.000+01;POINT(41.{89 + h % 2}1 12.4{h % 5}2)\n" for h in range(24))
     traces, told = read(put(tmp_path / "rome.txt", rows))
     assert np.all(np.abs(traces.locations.lat - 41.9) < 0.1)
-    assert any("has latitudes first" in note for note in told.notes)
+    assert any("with the latitude first" in note for note in told.notes)
     assert told.form["point"] == "POINT({lat} {lon})"
     addis = rows.replace("+01", "+03")
     traces, told = read(put(tmp_path / "addis.txt", addis))
+    assert np.all(np.abs(traces.locations.lat - 12.45) < 0.1)
+    traces, told = read(tmp_path / "rome.txt", tz="Africa/Addis_Ababa")
     assert np.all(np.abs(traces.locations.lat - 12.45) < 0.1)
 
 
@@ -1334,6 +1362,9 @@ def test_degrees_minutes_and_seconds(tmp_path):
     traces, _ = read(put(tmp_path / "a.csv", "uid;time;lat;lon\n" + rows), tz="UTC")
     plainly, _ = read(put(tmp_path / "b.csv", HEAD + lines("{user},{t:%Y-%m-%d %H:%M},{lat},-{lon}\n")), tz="UTC")
     assert np.allclose(traces.locations.points()[traces.r], plainly.locations.points()[plainly.r], atol=0.05)
+    london = "".join(f"ann;{t:%Y-%m-%d %H:%M};51\u00b030';-0\u00b0{t.hour % 2}7'\n" for t, _, _ in POINTS)
+    traces, _ = read(put(tmp_path / "london.csv", "uid;time;lat;lon\n" + london))
+    assert np.all(traces.locations.lon < -0.1)  # minus nothing, and some minutes
 
 
 def test_journeys_by_clock_and_stop_on_a_day(tmp_path):
@@ -1354,6 +1385,10 @@ def test_journeys_by_clock_and_stop_on_a_day(tmp_path):
     line = (tmp_path / "out.csv").read_text().splitlines()[1].split(",")
     assert re.fullmatch(r"2024030\d", line[1])
     assert re.fullmatch(r"\d\d:\d\d:00", line[2])
+    night = rows.replace("21:10:00", "23:50:00").replace("21:30:00,Stop 2", "00:10:00,Stop 3")  # on the next day
+    traces, _ = read(put(tmp_path / "night.csv", head + night), min_coverage=0)
+    after_midnight = np.array([*traces.locations.names, ""])[traces.r[:, 1]]
+    assert np.array_equal(after_midnight == "Stop 3", traces.dates > np.datetime64("2024-03-04"))
 
 
 def test_who_when_and_one_thing_that_recurs(tmp_path):

@@ -416,8 +416,8 @@ def _beyond(verdicts: Verdicts, lives: Ints, settings: Preset, *, several: bool)
     fakes = len(np.unique(lives))
     shared = 0 if several or settings.intersection != "set" else len(np.unique(lives[verdicts.shared > settings.par_i]))
     alike = len(np.unique(lives[verdicts.sim > settings.par_s]))
-    notes = [CROSSED.format(shared, fakes, settings.par_i)] * (shared > 0)
-    return notes + [ALIKE.format(alike, fakes, settings.par_s)] * (alike > 0)
+    notes = [CROSSED.format(in_public(shared), fakes, settings.par_i)] * (shared > 0)
+    return notes + [ALIKE.format(in_public(alike), fakes, settings.par_s)] * (alike > 0)
 
 
 def _weekend(traces: Traces, people: People, seed: Ints, day: Ints) -> NDArray[np.bool_] | None:

@@ -40,9 +40,9 @@ def merge_rare(traces: Traces, m_min: int) -> tuple[Traces, Ints]:
     """
     Return the traces without places that fewer than `m_min` users visit, and (R,) what stands for each place.
 
-    A rare place becomes the geographically nearest surviving one; without coordinates one that people are at at the
-    same hours (`_at_the_same_hours`). Nothing (-1) stands for a place without coordinates that nobody visits here: its
-    slots become missing, and a row of which nothing is left is dropped. `m_min` = 1 changes nothing.
+    A rare place becomes the geographically nearest surviving one; without coordinates one where people are at the same
+    hours (`_at_the_same_hours`). Nothing (-1) stands for a place without coordinates that nobody visits here. `m_min` =
+    1 changes nothing.
 
     Examples
     --------
@@ -77,23 +77,23 @@ def _at_the_same_hours(traces: Traces, users: Ints, common: Ints) -> Ints:
     """
     Return (R,) a `common` place at which people are at about the same hours of the day; -1 where nobody is.
 
-    Each place shares out its slots over the parts of the day, 24 at most. Of the common places whose shares differ from
-    its own by at most LIKE more than those of the most similar (total variation), the one with the fewest visitors is
-    taken, those of rare places that already went there among them: homes that few people share become homes of others,
-    and not all the same one. The place with the most slots chooses first.
+    Each place has a share of its slots in each part of the day, PARTS at most. Some common places have shares that
+    differ from its own by no more than those of the most similar one do, plus TOLERANCE (total variation). Of these the
+    one with the fewest visitors is taken; visitors of rare places that it already stands for count too. So homes that
+    few people share become homes of others, and not all the same one. The place with the most slots chooses first.
     """
-    parts = min(HOURS, traces.L)
+    parts = min(PARTS, traces.L)
     row, slot = np.nonzero(traces.r >= 0)
     visits = np.zeros((traces.R, parts))
     np.add.at(visits, (traces.r[row, slot], slot * parts // traces.L), 1.0)
     total = visits.sum(axis=1)
     share = visits / np.maximum(total, 1)[:, None]
-    load, out = users[common].astype(np.int64), np.full(traces.R, -1, dtype=np.int64)
+    shares, load, out = share[common], users[common].astype(np.int64), np.full(traces.R, -1, dtype=np.int64)
     out[common] = common
     for rare in np.lexsort((np.arange(traces.R), -total)):
         if out[rare] < 0 < total[rare]:
-            apart = np.abs(share[common] - share[rare]).sum(axis=1) / 2
-            alike = np.flatnonzero(apart <= apart.min() + LIKE)
+            apart = np.abs(shares - share[rare]).sum(axis=1) / 2
+            alike = np.flatnonzero((apart - apart.min()).round(9) <= TOLERANCE)
             chosen = alike[np.argmin(load[alike])]
             load[chosen] += users[rare]
             out[rare] = common[chosen]
@@ -116,7 +116,7 @@ def _replaced(traces: Traces, place: Ints) -> Traces:
 
 
 KIND, FORMAT = "elsewhere model", 1
-HOURS, LIKE = 24, 0.1  # parts of the day; how much more than the most similar a place at the same hours may differ
+PARTS, TOLERANCE = 24, 0.1  # of the day; how much more than the most similar place one at the same hours may differ
 LARGEST = 2**31  # bytes in one array
 
 

@@ -332,7 +332,9 @@ def on_output(pool: Pool, frame: PublicMap, also: Sequence[str], out_as: str | N
     if frame.format == "json" and any("." in name for name in frame.columns.values()):
         notes.append("form: objects within objects of the input are columns outer.inner in fakes.csv.")
     elif not frame.columns and frame.format in TEXTS:
-        notes.append("form: columns of the input have no names, and not all were read: fakes.csv has names of its own.")
+        notes.append(
+            "form: the columns of the input cannot be written as they stand: fakes.csv has columns of its own."
+        )
     elif not frame.columns and frame.format in DOCUMENTS:
         notes.append(f"form: fakes.csv is a table; files of {DOCUMENTS[frame.format]} are read, and not written.")
     known_notes = pool.provenance["notes"]

@@ -633,6 +633,13 @@ def departures(plan: ClockPlan, table: Table, arrived: WallClock) -> Times:
     return np.where(np.isnat(wall), arrived.wall, wall)
 
 
+def past_midnight(table: Table, first: str, last: str) -> Floats:
+    """Return the seconds of a day where the clock time in column `last` is before that in `first`, and 0 elsewhere."""
+    dated = replace(table, columns={**table.columns, DAY_OF_ARRIVAL: ["2001-01-01"] * table.rows})
+    start, end = (times(dated, name, date=DAY_OF_ARRIVAL, form=Form("iso")).time for name in (first, last))
+    return np.where(end < start, 86_400.0, 0.0)
+
+
 def _written(plan: ClockPlan, table: Table) -> Clock:
     role = next(role for role in ROLES if role in plan.roles)
     date = plan.roles.get("date") if role in ("time", "arrived") else None

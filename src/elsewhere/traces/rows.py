@@ -23,6 +23,8 @@ from elsewhere.traces.clock import (
     Times,
     WallClock,
     departures,
+    holds_time_of_day,
+    past_midnight,
     plan_clock,
     times,
     wall_clock,
@@ -208,7 +210,7 @@ class Shape:
             times=times,
             # only a table has columns that can be written again, in the order of the file
             columns=columns if named else {},
-            form=asdict(FileForm.of(self.table, self.roles, day_first, self.turned)) if named else {},
+            form=asdict(FileForm.of(self.table, self.roles, day_first, self.date_format, self.turned)) if named else {},
             format=self.table.format,
             notes=tuple(notes),
         )
@@ -374,7 +376,8 @@ def fixes_of(shape: Shape, parts: Parts, own_map: Map | None, *, accuracy: bool 
     notes: list[str] = []
     if "end_time" in shape.roles:
         each, notes = _lasting(shape)
-        parts = _both_ends(parts, shape.roles, each)
+        by_clock = not each and "date" in shape.roles and holds_time_of_day(shape.table, shape.roles["time"])
+        parts = _both_ends(parts, shape.roles, each, by_clock=by_clock)
     position = positions(shape, shape.table)
     refuse_positions(shape, position)
     named = "place" in shape.roles
@@ -394,7 +397,10 @@ def fixes_of(shape: Shape, parts: Parts, own_map: Map | None, *, accuracy: bool 
         if not shape.turned and position is not None and "geometry" in shape.roles and _is_turned(plan, *position):
             shape, near = replace(shape, turned=True), position[::-1]
             column = shape.table.shown(shape.roles["geometry"])
-            notes.append(f"column {column!r} has latitudes first: so positions lie where clocks have the times' offset")
+            notes.append(
+                f"column {column!r} is read with the latitude first: only so do positions lie where clocks have the "
+                "offset of the times (with `tz`, it is read as it stands)"
+            )
         try:
             return _gathered(shape, parts, own_map, plan, named, accuracy, notes)
         except OtherOffsets:
@@ -572,11 +578,12 @@ def _lasting(shape: Shape) -> tuple[float, list[str]]:
     return each, [note]
 
 
-def _both_ends(trips: Parts, roles: Mapping[str, str], each: float) -> Parts:
+def _both_ends(trips: Parts, roles: Mapping[str, str], each: float, *, by_clock: bool) -> Parts:
     """
     Return the tables of trips, each twice: as it is, and with time and place of the end for those of the start.
 
-    Where the column of the end holds lengths in units of `each` seconds, the second has a column LATER for its time.
+    Where the column of the end holds lengths in units of `each` seconds, the second has a column LATER for its time; so
+    it has where times are `by_clock`, and a trip that ends before its start ends on the next day.
     """
     ends = {
         roles[role]: roles[end] for role, end in AT_ITS_END.items() if end in roles and (role != "time" or not each)
@@ -587,6 +594,8 @@ def _both_ends(trips: Parts, roles: Mapping[str, str], each: float) -> Parts:
             last = {name: table.columns[end] for name, end in ends.items()}
             if each:
                 last[LATER] = numbers(table, roles["end_time"]) * each
+            elif by_clock:
+                last[LATER] = past_midnight(table, roles["time"], roles["end_time"])
             yield from (table, replace(table, columns={**table.columns, **last}, unequal=0, fixed={}))
 
     return replace(trips, tables=tables)

@@ -758,7 +758,7 @@ def degrees(table: Table, name: str) -> Floats:
     value = np.abs(d) + np.nan_to_num(m) / 60 + np.nan_to_num(s) / 3600
     letters = [pc.struct_field(parts, side).to_pylist() for side in ("before", "after")]
     south = np.array([(a or b or "").upper() in ("S", "W") for a, b in zip(*letters, strict=True)], dtype=bool)
-    return np.asarray(np.where(south | (d < 0), -value, value))
+    return np.asarray(np.where(south | np.signbit(d), -value, value))
 
 
 def lines(table: Table, name: str) -> tuple[Floats, Floats, Ints] | None:

@@ -111,11 +111,18 @@ class FileForm:
     wide: tuple[str, ...] = ()
 
     @staticmethod
-    def of(table: Table, roles: Mapping[str, str], day_first: bool | None = None, turned: bool = False) -> "FileForm":
+    def of(
+        table: Table,
+        roles: Mapping[str, str],
+        day_first: bool | None = None,
+        date_format: str | None = None,
+        turned: bool = False,
+    ) -> "FileForm":
         """
         Return how a table that was read is written.
 
-        `day_first` tells 3 April from March 4, where that is known; `turned` that points have their latitude first.
+        `day_first` tells 3 April from March 4, where that is known; `date_format` is how times, or dates, were read
+        where somebody said it; `turned` tells that points have their latitude first.
         """
         dialect = table.dialect or next((part.dialect for part in table.files if part.dialect is not None), None)
         names = tuple(name for name in {*roles.values()} if name in table.columns) if dialect is None else dialect.names
@@ -133,8 +140,8 @@ class FileForm:
             delimiter=delimiter,
             headed=table.headed,
             comma=table.comma and delimiter != ",",
-            time=pattern_of(when, day_first),
-            date="" if re.search("%-?[HI]", day := pattern_of(some("date"), day_first)) else day,  # no time of day
+            time=pattern_of(when, day_first, date_format),
+            date="" if re.search("%-?[HI]", day := pattern_of(some("date"), day_first, date_format)) else day,
             point=where,
             wide=() if table.meaning is None else table.meaning.wide,
         )
@@ -164,9 +171,11 @@ def point_form(name: str, values: Sequence[str]) -> str:
     )
 
 
-def pattern_of(values: Sequence[str], day_first: bool | None = None) -> str:
+def pattern_of(values: Sequence[str], day_first: bool | None = None, date_format: str | None = None) -> str:
     """
     Return the one pattern that writes all of these times as they are, "" where none does, or two that mean other days.
+
+    Where `date_format` reads them, the pattern means the same times.
 
     Examples
     --------
@@ -174,6 +183,8 @@ def pattern_of(values: Sequence[str], day_first: bool | None = None) -> str:
     ('%b %d %Y %H:%M:%S', '%-m/%-d/%Y %-I:%M %p', '%Y-%m-%dT%H:%M:%SZ')
     >>> pattern_of(["03/04/2024"]), pattern_of(["03/04/2024"], day_first=True)
     ('', '%d/%m/%Y')
+    >>> pattern_of(["24/3/4"], date_format="%y/%m/%d")
+    '%y/%-m/%-d'
 
     """
     sample = list(dict.fromkeys(values))[:50]
@@ -182,24 +193,34 @@ def pattern_of(values: Sequence[str], day_first: bool | None = None) -> str:
     zone, fraction = ZONE.search(sample[0]), FRACTION.search(sample[0])
     ending = "" if zone is None else {3: "%hz", 5: "%z", 6: "%:z"}.get(len(zone[1]), zone[1])
     part = "" if fraction is None else f".%{len(fraction[1])}f"
-    days, clocks = ([*some, *(re.sub("%([dmHI])", r"%-\1", each) for each in some)] for some in (DAYS, CLOCKS))
+    own = [] if date_format is None else [date_format]
+    days, clocks, own = (
+        [*some, *(re.sub("%([dmHI])", r"%-\1", each) for each in some)] for some in (DAYS, CLOCKS, own)
+    )
     clocks = [clock.replace("%S", f"%S{part}") for clock in clocks]
     forms = [d + between + c + ending for d, between, c in product(days, (" ", "T", ", "), clocks)]
-    fitting = [form for form in dict.fromkeys([*WHOLE_STAMPS, *days, *clocks, *forms]) if _writes(form, sample)]
+    fitting = [form for form in dict.fromkeys([*own, *WHOLE_STAMPS, *days, *clocks, *forms]) if _writes(form, sample)]
+    if date_format is not None and None not in (times := [_moment(date_format, value) for value in sample]):
+        fitting = [form for form in fitting if [_moment(form, value) for value in sample] == times]
     leads = {form: re.match("%-?[dm]", form) and form.replace("-", "")[:2] == "%d" for form in fitting}
     if {True, False} <= {*leads.values()}:  # 3 April or March 4
         fitting = [form for form in fitting if leads.get(form) is day_first]
     return fitting[0] if fitting else ""
 
 
+def _moment(form: str, value: str) -> datetime | None:
+    """Return the time that a pattern of `written` reads; None where it reads none."""
+    pattern = re.sub(r"%\df", "%f", form.replace("%-", "%")).replace("%hz", "%z").replace("%:z", "%z")
+    try:
+        return datetime.strptime(f"{value}00" if "%hz" in form else value, pattern)
+    except ValueError:
+        return None
+
+
 def _writes(form: str, values: Sequence[str]) -> bool:
-    read = re.sub(r"%\df", "%f", form.replace("%-", "%")).replace("%hz", "%z").replace("%:z", "%z")
     for value in values:
-        try:
-            there = datetime.strptime(f"{value}00" if "%hz" in form else value, read)
-        except ValueError:
-            return False
-        if written(there.replace(tzinfo=None), form, there.utcoffset() or timedelta()) != value:
+        there = _moment(form, value)
+        if there is None or written(there.replace(tzinfo=None), form, there.utcoffset() or timedelta()) != value:
             return False
     return True
 
@@ -227,8 +248,9 @@ class Stamps:
         return len(self.wall)
 
     def text(self, pattern: str = "") -> list[str]:
-        """Return the times as text, "" where there is none; in a `pattern` where one is given."""
-        if pattern and not self.times.startswith("unix"):
+        """Return the times as text, "" where there is none; in a `pattern` if it has a day where times have one."""
+        has_day = "%y" in pattern.lower()
+        if pattern and not self.times.startswith("unix") and has_day == (self.times != "clock"):
             moments, of = np.unique(
                 np.stack([self.utc if self.times == "utc" else self.wall, self.utc]), axis=1, return_inverse=True
             )
@@ -373,9 +395,10 @@ def write_traces(
         files = {path.name: write(traces, names, _entries(traces, names)).encode()}
     else:
         how = _checked_form(form, kind)
-        table = _table(traces, names, columns, out_as, times, how.point)
         if how.wide and out_as == "slots" and len(how.wide) == traces.L and columns is not None:
             table = _wide(traces, names, columns, how.wide)
+        else:
+            table = _table(traces, names, columns, out_as, times, how.point)
         files = {path.name: _parquet(table, how) if kind == "parquet" else _csv(table, how)}
     if packed:
         files[path.name] = gzip.compress(files[path.name], mtime=0)
