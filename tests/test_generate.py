@@ -225,12 +225,16 @@ class TestProduct:
         for fake, seed in zip(product.r, town.r[product.seed], strict=True):
             assert not set(fake.tolist()) & set(seed.tolist())
 
-    def test_fakes_visit_only_places_that_enough_users_share(self, town, product):
-        users = [set(town.user[np.any(town.r == r, axis=1)].tolist()) for r in range(town.R)]
-        merged = product.learnt.place
-        for r in np.unique(product.r):
-            stands_for = np.flatnonzero(merged == r)
-            assert len(set().union(*(users[i] for i in stands_for))) >= LABORATORY["m_min"]
+    @pytest.mark.parametrize("named", [False, True], ids=["with coordinates", "names alone"])
+    def test_fakes_visit_only_places_that_enough_users_share(self, town, named):
+        places = ew.Locations(n=town.R, names=[f"n{i}" for i in range(town.R)]) if named else town.locations
+        people = ew.Traces(town.r, places, users=town.user, step_minutes=town.step_minutes)
+        m_min = 5
+        fakes = ew.generate_fakes(people, rng=lab(), **{**LABORATORY, "m_min": m_min})
+        # those who visit the place themselves: not those whose rare place it stands for
+        visitors = np.array([len(np.unique(town.user[np.any(town.r == r, axis=1)])) for r in range(town.R)])
+        assert np.any((visitors > 0) & (visitors < m_min))
+        assert visitors[np.unique(fakes.r)].min() >= m_min
 
     def test_seeds_and_alternates_are_different_users(self, town):
         roles = split_users(town, PRESETS["product"], None, lab())
