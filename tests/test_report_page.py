@@ -327,7 +327,7 @@ def test_the_first_screen_says_what_for_and_whether_to_publish(tmp_path, whole):
     found = w["uses"].to_dict()
     n = [use["verdict"] for use in found.values() if isinstance(use, dict) and "verdict" in use]
 
-    assert "40 synthetic location traces: days that nobody lived" in first
+    assert "40 synthetic location traces, made to be used" in first
     assert f"Good for {n.count('good') or 'none'} of 8 uses" in first
     assert found["places"]["figure"] + "; other real people: " + found["places"]["beside"] in first
     assert "O" + w["audit"].in_words()[1:] in first

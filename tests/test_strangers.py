@@ -873,10 +873,17 @@ def test_trips_may_say_how_long_they_last(tmp_path, name):
     assert told.dropped == {"E_DATE": 4}
 
 
-def test_people_who_are_numbered_within_their_household(tmp_path):
+@pytest.mark.parametrize(
+    "names",
+    [
+        "household_id,person_no,date,dep_time,arr_time,orig_zone,dest_zone,purpose\n",
+        "HHID,PERNO,TRAVDATE,DEP_HHMM,ARR_HHMM,O_ZONE,D_ZONE,PURPOSE\n",
+        "HOUSEID,PERSONID,TRAVDATE,STRTTIME,ENDTIME,ORIG_ZONE,DEST_ZONE,TRIPPURP\n",
+    ],
+)
+def test_people_who_are_numbered_within_their_household(tmp_path, names):
     """As travel surveys have them: person 1 of one household is not person 1 of the next."""
-    names = "household_id,person_no,date,dep_time,arr_time,orig_zone,dest_zone\n"
-    row = "{},{},2024-03-05,07:{}0,08:{}0,{},{}\n"
+    row = "{},{},2024-03-05,07{}0,08{}0,{},{},work\n"
     who = [(h, p) for h in (10, 11) for p in (1, 2)]
     rows = [row.format(h, p, p, p, f"Z{h}", f"Z{p}") for h, p in who] + [row.format("", 1, 1, 1, "Z1", "Z2")]
 
@@ -887,7 +894,7 @@ def test_people_who_are_numbered_within_their_household(tmp_path):
     assert any(note.startswith("people are numbered within their household") for note in told.notes)
     ew.write_traces(got, tmp_path / "out.csv", ids=list("abcd"), columns=told.columns, out_as="trips")
     first = (tmp_path / "out.csv").read_text().splitlines()[:2]
-    assert first[0] + "\n" == names
+    assert first[0] == names[: names.rindex(",")]  # why somebody travels is no kind of place
     assert first[1].startswith("a,a,2024-03-05,")
 
 

@@ -147,7 +147,9 @@ def _numbers(ran: dict[str, Plain], decile: bool) -> Markup:
     caption = (
         "Every attack against the people behind the fakes, in the same way against strangers, and by guessing. Of "
         "several attacks on a question the figure is that of the strongest. The bar is held against the upper end of "
-        "the interval; where it is chance itself, or what a stranger shows, that must lie in the interval."
+        "the interval; where it is chance itself, or what a stranger shows, that must lie in the interval. "
+        "Learnt nothing measurable: the figure cannot be told from what the attack reaches where there is nothing to "
+        "learn; the interval may still reach above the bar."
     )
     note = f"{UNITS} Worst tenth: the figure over the tenth of the people for whom it is worst."
     if not decile:

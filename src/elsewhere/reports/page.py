@@ -85,10 +85,10 @@ def _what(inputs: Results, fakes: Traces | None) -> str:
     n = sizes.get("fakes") if fakes is None else len(fakes)
     people, days, places = (sizes.get(name) for name in ("people", "days", "places"))
     people = sizes.get("seed_users", sizes.get("users")) if people is None else people
-    sentence = f"{number(n)} synthetic location traces: days" if n else "Synthetic location traces: days"
+    sentence = f"{number(n)} synthetic location traces" if n else "Synthetic location traces"
     if fakes is not None and fakes.U < len(fakes):
-        sentence = f"{number(fakes.U)} people who do not exist, and {number(len(fakes))} days"
-    sentence += " that nobody lived, made to be used in place of real ones"
+        sentence = f"{number(fakes.U)} people who do not exist, and their {number(len(fakes))} synthetic days"
+    sentence += ", made to be used in place of real ones"
     sentence += f" of {number(people)} people" if people else ""
     sentence += f" ({number(days)} days)" if days and days != people else ""
     return sentence + (f", at {number(places)} places." if places else ".")

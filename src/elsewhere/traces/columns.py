@@ -38,10 +38,10 @@ SYNONYMS = {
     "unixtimestamp unixtime unix epochtime epochseconds epochms epoch posixtime posix gpstime gpsdatetime fixtime "
     "recordedat recordtime createdat eventtime eventdatetime checkintime checkinat calltime calldatetime samplingtime "
     "callstart callstarttime basedatetime loctime tsms hour clock timeofday zeitstempel zeitpunkt uhrzeit zeit "
-    "fechahora fechayhora hora horodatage heure",
+    "fechahora fechayhora hora horodatage heure hhmm hhmmss",
     "utc": "timestamputc utctimestamp datetimeutc utcdatetime timeutc utctime utc timegmt gmttime gmt",
     "local": "timestamplocal localtimestamp datetimelocal localdatetime timelocal localtime",
-    "date": "date localdate dateutc gpsdate calldate eventdate datum fecha",
+    "date": "date localdate dateutc gpsdate calldate eventdate traveldate travdate tripdate surveydate datum fecha",
     "slot": "slot timeslot slotid slotindex timeindex instant",
     "trace": "day piece traceno trace traceid trajectory",
     "lat": "lat latitude latitudedeg latdeg latitudedegrees latdd gpslat gpslatitude locationlat "
@@ -55,7 +55,8 @@ SYNONYMS = {
     "geometry": "geometry geom thegeom wkt point latlng latlon latlong latitudelongitude coordinates coordinate coords "
     "gpscoordinates position lonlat lnglat longlat polyline",
     "accuracy": "accuracy acc horizontalaccuracy accuracymeters",
-    "arrived": "arrived arrivedat arrival arrivaltime arrivaldatetime startedat starttime startdatetime starttimestamp "
+    "arrived": "arrived arrivedat arrival arrivaltime arrivaldatetime startedat starttime strttime startdatetime "
+    "starttimestamp "
     "entrydate entrytime entrydatetime",
     "left": "left leftat leavingdatetime leavingtime departed departedat departure departuretime departuredatetime "
     "finishedat endedat endtime enddatetime endtimestamp stoptime exitdate exittime exitdatetime",
@@ -93,6 +94,7 @@ BEGINS = frozenset(
         "started",
         "origin",
         "orig",
+        "o",
         "from",
         "pickup",
         "pu",
@@ -112,6 +114,7 @@ FINISHES = frozenset(
         "stop",
         "destination",
         "dest",
+        "d",
         "to",
         "dropoff",
         "do",
@@ -284,6 +287,8 @@ def roles_of(
             roles[role] = column
     if "geometry" in roles and {"lat", "lon"} <= roles.keys():
         del roles["geometry"]
+    if "end_time" in roles and "category" not in requested:  # why somebody travels is no kind of place
+        roles.pop("category", None)
     if roles.get("user", FILE) == FILE:  # a household is nobody
         roles.pop("household", None)
     return _visits_or_fixes(roles)
