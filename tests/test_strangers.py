@@ -896,6 +896,11 @@ def test_people_who_are_numbered_within_their_household(tmp_path, names):
     first = (tmp_path / "out.csv").read_text().splitlines()[:2]
     assert first[0] == names[: names.rindex(",")]  # why somebody travels is no kind of place
     assert first[1].startswith("a,a,2024-03-05,")
+    lines_of = "".join(
+        f"{h},{p},2024-03-04 {t:02d}:00,Z{t % 3}\n" for h, p in (("1 2", "3"), ("1", "2 3")) for t in range(24)
+    )
+    traces, _ = read(put(tmp_path / "blanks.csv", "household_id,person_no,time,zone\n" + lines_of))
+    assert traces.U == 2
 
 
 def test_a_trip_needs_an_end_time(tmp_path):
@@ -1335,6 +1340,19 @@ def test_stays_by_clock_go_out_with_their_days(tmp_path):
         again, _ = read(tmp_path / f"{out_as}.csv", **how)
         assert np.array_equal(again.dates, traces.dates)
         assert np.array_equal(again.r, traces.r)
+
+
+def test_between_blanks_a_value_that_is_not_there_is_written(tmp_path):
+    rows = lines("{user} {t:%Y-%m-%dT%H:%M:%S} shop {lat} {lon}\n")
+    traces, made = read(put(tmp_path / "in.txt", "uid time category lat lng\n" + rows))
+    assert made.form["delimiter"] == " "
+    places = ew.Locations(lat=traces.locations.lat, lon=traces.locations.lon, categories=[""] * traces.R)
+    form = {"columns": made.columns, "times": made.times, "form": made.form}
+    ew.write_traces(traces.on(places), tmp_path / "out.txt", format="csv", **form)
+    assert '""' in (tmp_path / "out.txt").read_text()
+    again, _ = read(tmp_path / "out.txt")
+    assert np.array_equal(again.r, traces.r)
+    assert np.allclose(again.locations.points(), traces.locations.points())
 
 
 def test_times_that_were_read_as_somebody_said_go_out_as_said(tmp_path):

@@ -52,6 +52,7 @@ RECORDS = 500  # rows that tell what columns of a frame hold
 HELD_ROW = 400  # bytes that a row takes where a table is read as a whole
 BLANKS = " "  # runs of blanks and tabs
 LONGEST_LABEL = 256
+ESCAPED = str.maketrans({" ": "\\ ", "\\": "\\\\"})
 SAFE_WHOLE = 2.0**53
 LON_FIRST = ("lonlat", "lnglat", "longlat")
 # degrees with a sign of their own, or a letter of the compass; then perhaps minutes, and seconds
@@ -696,7 +697,8 @@ def people_of(table: Table, roles: Mapping[str, str]) -> tuple[Ints, tuple[str, 
         return person, names
     household, homes = labels(table, roles["household"])
     pairs, of = np.unique(np.stack([household, person]), axis=1, return_inverse=True)
-    texts = [f"{homes[h]} {names[p]}" if min(h, p) >= 0 else "" for h, p in pairs.T.tolist()]
+    # the first blank that is not escaped ends the household, so that no two people have one id
+    texts = [f"{homes[h].translate(ESCAPED)} {names[p]}" if min(h, p) >= 0 else "" for h, p in pairs.T.tolist()]
     people = sorted_labels([text for text in texts if text])
     number = {text: i for i, text in enumerate(people)}
     rank = [number[t] if t else int(pair.min()) for t, pair in zip(texts, pairs.T, strict=True)]

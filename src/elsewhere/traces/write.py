@@ -659,7 +659,8 @@ def _stamps(time: Times, *, between: str = "T", after: str = "") -> list[str]:
 
 def _csv(table: list[tuple[str, str, Any]], form: FileForm) -> bytes:
     head = form.delimiter.join(_quoted(name, form.delimiter) for _, name, _ in table)
-    columns = [_text(role, values, form) for role, _, values in table]
+    nothing = '""' if form.delimiter == BLANKS else ""  # between blanks, a value that is not there must be seen
+    columns = [[text or nothing for text in _text(role, values, form)] for role, _, values in table]
     lines = chain([head] * form.headed, map(form.delimiter.join, zip(*columns, strict=True)))
     parts = []
     while some := list(islice(lines, LINES)):
