@@ -2531,17 +2531,17 @@ def life(w, mix, home, main, pace, weekend, tries, random):
         x = by_weight(weights, random())
         return home if x is None else x
 
-    def passes(a, b, slots, until_midnight):
-        pair, anchor = (min(a, b), max(a, b)), b in (home, main)
+    def passes(a, b, slots, visit):
+        pair = (min(a, b), max(a, b))
         before = sorted(cells_of.get(pair, []))
         point = random() * (len(before) + w.fresh) if before else 0
         if point < len(before):
             wanted = before[int(point)]
         else:
             u = random()
-            ladder = w.passes[0 if anchor else 1][distance_bin(w, a, b)][crowd(a, b)][min(slots, 6) - 1]
+            ladder = w.passes[1 if visit else 0][distance_bin(w, a, b)][crowd(a, b)][min(slots, 6) - 1]
             wanted = sum(u >= x for x in ladder[:-1])
-        room = slots - (1 if anchor or until_midnight else w.longest_pass + 1)
+        room = slots - (w.longest_pass + 1 if visit else 1)
         wanted = max(min(wanted, room), 0)
         longest = math.dist(w.xy[a], w.xy[b]) + w.detour * math.sqrt(w.limits[1]) + 1e-9
         among = [
@@ -2594,9 +2594,8 @@ def life(w, mix, home, main, pace, weekend, tries, random):
         off, tomorrow = int(weekend[d]), int(weekend[min(d + 1, D - 1)])
         usual = [(1 - off_days) * x + off_days * y for x, y in zip(*starting, strict=True)]
         found, weights, like = [], [], [roles for when, roles in earlier if when == off]
-        for a in range(tries):
-            if a == 0 or d > 0:
-                kind = by_weight([mix[off][k] * w.start[k][role] for k in range(K)], random()) or 0
+        kind = by_weight([mix[off][k] * w.start[k][role] for k in range(K)], random()) or 0
+        for _ in range(tries):
             found.append(diary(w, kind, role, dwell, pace, d == 0, random))
             roles = found[-1][0]
             weight = diary_weight(w, kind, roles) * starting[tomorrow][roles[-1][0]] / max(usual[roles[-1][0]], 1e-9)
@@ -2604,7 +2603,7 @@ def life(w, mix, home, main, pace, weekend, tries, random):
             weights.append(weight * math.prod(w.hours[c] for c in cols))
         roles, fresh, dwell = found[by_weight(weights, random()) or 0]
         earlier.append((off, roles))
-        role, day = roles[-1][0], [None] * L
+        role, day, since = roles[-1][0], [None] * L, 0
         for q, (what, begin) in enumerate(roles):
             end = roles[q + 1][1] if q + 1 < len(roles) else L
             if q == 0 and not fresh:
@@ -2615,7 +2614,11 @@ def life(w, mix, home, main, pace, weekend, tries, random):
             to = home if what == 0 else main if what == 1 and main >= 0 else None
             if to is None:
                 to = where_to(part, off, d, haste, after)
-            way = passes(now, to, end - begin, end == L) if w.longest_pass and now != to else []
+            if what == 0 or begin == 0:  # on the way home the trip is part of the stay it leads to
+                slots, visit = end - begin, to not in (home, main) and end < L
+            else:
+                slots, visit = begin - since, now not in (home, main) and since > 0
+            way = passes(now, to, slots, visit) if w.longest_pass and now != to else []
             if to not in (home, main):
                 if to not in own:
                     own.append(to)
@@ -2637,7 +2640,9 @@ def life(w, mix, home, main, pace, weekend, tries, random):
                 add(moves, (min(step, to), max(step, to)))
                 add(been, to)
             cells = [x for x, n in way for _ in range(n)]
-            day[begin:end] = cells + [to] * (end - begin - len(cells))
+            begin -= 0 if what == 0 or begin == 0 else len(cells)
+            since = begin + len(cells)
+            day[begin:end] = cells + [to] * (end - since)
             before, now = now, to
         out.append(day)
     return out

@@ -15,7 +15,7 @@ from elsewhere.synthesis._streams_kernels import open_stream
 from elsewhere.synthesis.walk import _hours_kernels as hours
 from elsewhere.synthesis.walk import _lives_kernels as kernels
 from elsewhere.synthesis.walk import _teach_kernels as teach
-from elsewhere.synthesis.walk.lives import _clusters, _grid, learn_lives
+from elsewhere.synthesis.walk.lives import _clusters, _Days, _described, _grid, _kinds, _types, learn_lives
 from elsewhere.traces.model import Locations
 
 DAYS = 14
@@ -235,6 +235,46 @@ def test_what_the_law_can_say_rests_on_enough_people(m_min):
     assert m_min > 4 or told
     assert (lives.type_share * 12 >= min(m_min, 12) - 1e-9).all()
     assert not rare[np.unique(lives.draw(50, WEEKEND, np.random.default_rng(1)))].any()
+
+
+def test_kinds_of_day_are_of_one_type_and_rest_on_enough_people():
+    # forty people in two shifts, and few of the second have a weekend
+    rng, L, m_min = np.random.default_rng(2), 72, 5
+    who, day = np.repeat(np.arange(40), 14), np.tile(np.arange(14), 40)
+    early = who % 2 == 0
+    kept = (day % 7 < 5) | early | (who < 6)
+    begin = np.where(early, 20, 40)[:, None] + rng.integers(-1, 2, (len(who), 1))
+    away = (np.arange(L) >= begin) & (np.arange(L) < begin + 20)
+    r = np.where(away & (day % 7 < 5)[:, None], 3, 0)[kept]
+    who, day, weekend = who[kept], day[kept], day[kept] % 7 >= 5
+    days = _Days(r, who, day, weekend, 20.0 * np.arange(L), 20.0, Locations(xy=rng.random((4, 2))), m_min)
+    table = _described(days)
+    types = _types(days, table, rng)
+    kind, mix, spread = _kinds(days, table, types, rng)
+
+    assert len(set(zip(types[:40].tolist(), (np.arange(40) % 2).tolist(), strict=True))) == types.max() + 1 > 1
+    for k in range(mix.shape[2]):
+        assert len(np.unique(who[kind == k])) >= m_min
+        assert len(np.unique(weekend[kind == k])) == 1
+        assert weekend[kind == k].all() or len(np.unique(types[who[kind == k]])) == 1
+    assert mix.sum(axis=2) == pytest.approx(np.ones((len(mix), 2)))
+    for t in range(len(mix)):  # of their own days, if enough people have them, people use the kinds as often as they do
+        mine = (types[who] == t) & ~weekend
+        assert mix[t, 0] == pytest.approx(np.bincount(kind[mine], minlength=mix.shape[2]) / mine.sum())
+        assert (spread[t] >= 1).all()
+
+
+def test_people_arrive_elsewhere_and_leave_for_home_at_their_hours():
+    # a trip of one cell to work and back: the diary knows the arrival there, and the departure for home
+    r = np.array([[0] * 20 + [2] + [1] * 10 + [2] + [0] * 40])
+    days = _Days(
+        r, np.zeros(1, int), np.zeros(1, int), np.zeros(1, bool), 20.0 * np.arange(72), 20.0, Locations(n=3), 1
+    )
+
+    assert days.role.tolist() == [0, 1, 0]
+    assert days.start.tolist() == [0, 21, 31]
+    assert (days.left.tolist(), days.arrived.tolist()) == ([0, 20, 31], [0, 21, 32])
+    assert [x.tolist() for x in days.trips()] == [[1, 2], [20, 31]]
 
 
 CASES = {

@@ -25,7 +25,7 @@ RANKS = 10  # of a stay within its day
 BINS = 10  # of a distance
 SHARES = 12  # bins of the share of a day that is spent in a role
 LIKE = STAYS * 3 + 2 * SHARES + 9
-TAILS = 6  # slots from the start of a trip to the next departure, beyond which they are not told apart
+TAILS = 6  # slots of the stay that a trip is taken from, beyond which they are not told apart
 MOST_PASSES = 24  # cells of a trip
 TIMES = 8  # never, once, twice, up to 4, 8, 16, 32 times, more often
 CROWDS = 5  # how many people make a move
@@ -60,7 +60,7 @@ class Law(NamedTuple):
     popular: NDArray[np.float64]  # (PARTS, P)
     sought: NDArray[np.int64]  # places that are popular at some part of the day, in order
     reach: NDArray[np.float64]  # (REACHES, BINS) of the distance from here, home, main, nearest own place, next anchor
-    passes: NDArray[np.float64]  # (2, BINS, CROWDS, TAILS, most) cumulative: cells of a trip to an anchor, elsewhere
+    passes: NDArray[np.float64]  # (2, BINS, CROWDS, TAILS, most) cumulative: cells of a trip; out of a visit apart
     lengths: NDArray[np.float64]  # (longest_pass,) cumulative: slots of a pass
     fresh: float  # of n trips between two places n / (n + fresh) have as many cells as one of those before
     passed: NDArray[np.float64]  # (P,) people who pass
@@ -478,10 +478,14 @@ def next_anchor(after, h, m):
 
 
 @njit
-def draw_way(w, memory, h, m, a, b, slots, last, among, weight, way, lengths, stream):
-    """Draw the cells of a trip from a to b into `way`, `lengths`; `slots` until the next departure. Return how many."""
+def draw_way(w, memory, h, m, a, b, slots, visit, among, weight, way, lengths, stream):
+    """
+    Draw the cells of a trip from a to b into `way`, `lengths`; return how many.
+
+    Their time is taken from the `slots` of a stay, of which enough is left that, if it is a `visit`, it is no pass.
+    """
     P = len(memory.visited)
-    pair, anchor, most = between(P, a, b), b in (h, m), w.passes.shape[4] - 1
+    pair, most = between(P, a, b), w.passes.shape[4] - 1
     trips, cells = recall(memory.keys, memory.counts, 3 * P * P + pair), 0
     point = uniform(stream) * (trips + w.fresh) if trips > 0 else 0.0
     if point < trips:
@@ -492,11 +496,11 @@ def draw_way(w, memory, h, m, a, b, slots, last, among, weight, way, lengths, st
     else:
         u = uniform(stream)
         straight = w.crowd[find(w.moves, a * P + b)]
-        ladder = w.passes[0 if anchor else 1, far(w.xy, w.limits, a, b), straight, min(slots, TAILS) - 1]
+        ladder = w.passes[1 if visit else 0, far(w.xy, w.limits, a, b), straight, min(slots, TAILS) - 1]
         while cells < most and u >= ladder[cells]:
             cells += 1
-    # an arrival leaves time for the stay, and enough that it is no pass itself
-    room = slots - (1 if anchor or last else w.longest_pass + 1)
+    # a trip leaves time for the stay, and enough that it is no pass itself
+    room = slots - (w.longest_pass + 1 if visit else 1)
     cells = max(min(cells, room), 0)
     if cells == 0:
         return 0
@@ -570,14 +574,14 @@ def live(w, mix, home, main, pace, weekend, tries, key, number, out):
     """
     Draw lives `out` (n, D, L) of people with these anchors, paces and mixes (n, 2, K) of kinds of day.
 
-    `weekend` (D,) is the calendar, days on end; life i reads stream `number + i` of `key`. Of `tries` diaries one is
-    taken, by how usual it is for its kind of day, and its last role for the kinds of the next day.
+    `weekend` (D,) is the calendar, days on end; life i reads stream `number + i` of `key`. Of `tries` diaries of a kind
+    one is taken, by how usual it is for that kind, how like the earlier days, and its last role for the next day.
     """
     n, D, L = out.shape
     P, K = len(w.passed), w.start.shape[0]
     roles, starts = np.empty((tries, L + 1), dtype=np.int64), np.empty((tries, L + 1), dtype=np.int64)
     told, which, ahead = np.empty((tries, 4), dtype=np.int64), np.empty(4, dtype=np.int64), np.empty((2, 3))
-    weight, shares, kind = np.empty(max(P, tries)), np.empty(K), 0
+    weight, shares = np.empty(max(P, tries)), np.empty(K)
     among, way, lengths = np.empty(P, np.int64), np.empty(L + 1, np.int64), np.empty(L + 1, np.int64)
     memory, hours, cols = new_memory(P, D, L), new_hours(L), np.empty(COLUMNS, dtype=np.int64)
     for i in range(n):
@@ -592,9 +596,8 @@ def live(w, mix, home, main, pace, weekend, tries, key, number, out):
             for k in range(K):
                 shares[k] = mix[i, off, k] * w.start[k, role]
             tomorrow = 1 if weekend[min(d + 1, D - 1)] else 0
+            kind = max(pick(shares, K, uniform(stream)), 0)
             for a in range(tries):
-                if a == 0 or d > 0:  # the first day is of one kind; later ones are chosen among kinds
-                    kind = max(pick(shares, K, uniform(stream)), 0)
                 many, new, end_role, end_dwell = diary(
                     w, kind, role, dwell, pace[i], d == 0, stream, roles[a], starts[a]
                 )
@@ -607,6 +610,7 @@ def live(w, mix, home, main, pace, weekend, tries, key, number, out):
             a = max(pick(weight, tries, uniform(stream)), 0)
             stays, fresh, role, dwell = told[a]
             remember_hours(hours, off, L, stays, roles[a], starts[a])
+            since = 0  # when somebody came to where they are
             for q in range(stays):
                 begin, end = starts[a, q], starts[a, q + 1] if q + 1 < stays else L
                 if q == 0 and fresh == 0:
@@ -620,17 +624,25 @@ def live(w, mix, home, main, pace, weekend, tries, key, number, out):
                     to = m
                 else:
                     to = draw_place(w, memory, h, m, now, before, after, haste, part, off, d, weight, stream)
-                cells = 0
+                cells, awaited = 0, False
                 if w.longest_pass > 0 and now != to:
-                    left, last = end - begin, end == L
-                    cells = draw_way(w, memory, h, m, now, to, left, last, among, weight, way, lengths, stream)
+                    # the trip takes slots of the stay before it, or, on the way home, of the one it leads to
+                    awaited = roles[a, q] != HOME and begin > 0
+                    slots, place, open_end = begin - since, now, since == 0
+                    if not awaited:
+                        slots, place, open_end = end - begin, to, end == L
+                    visits = role_of(place, h, m) == OTHER and not open_end
+                    cells = draw_way(w, memory, h, m, now, to, slots, visits, among, weight, way, lengths, stream)
                 if to != h and to != m:
                     visit(w, memory, now, to, part, off, haste, role_of(now, h, m) * 4 + after, d)
                 if now != to:
                     remember_way(memory, now, to, way, cells)
                 t = begin
+                if awaited:
+                    for c in range(cells):
+                        t -= lengths[c]
                 for c in range(cells):
                     out[i, d, t : t + lengths[c]] = way[c]
                     t += lengths[c]
                 out[i, d, t:end] = to
-                before, now = now, to
+                since, before, now = t, now, to

@@ -42,7 +42,6 @@ from elsewhere.synthesis.walk._lives_kernels import (
     own_columns,
     pass_columns,
     passed_between,
-    pick,
     recall,
     remember_way,
     table_size,
@@ -52,12 +51,12 @@ from elsewhere.synthesis.walk._lives_kernels import (
 
 
 @njit
-def find_stays(r, home, main, longest_pass, row, place, start, arrived):
+def find_stays(r, home, main, longest_pass, row, place, left, arrived):
     """
     Cut days `r` (N, L) into stays; return how many.
 
     A run of at most `longest_pass` slots between two others is part of the trip to the stay after it, unless it is at
-    an anchor or the person comes back to where the trip began: these were visits. A stay starts with its trip.
+    an anchor or the person comes back to where the trip began: these were visits. `left` is where the trip begins.
     """
     n = 0
     N, L = r.shape
@@ -84,7 +83,7 @@ def find_stays(r, home, main, longest_pass, row, place, start, arrived):
             visits = j > k and n > first and r[i, begin[j]] == place[n - 1]
             if visits:
                 j = k
-            row[n], place[n], start[n], arrived[n] = i, r[i, begin[j]], begin[k], begin[j]
+            row[n], place[n], left[n], arrived[n] = i, r[i, begin[j]], begin[k], begin[j]
             n += 1
             k = j + 1
     return n
@@ -193,7 +192,8 @@ class Stays(NamedTuple):
     rows: NDArray[np.int64]  # (people + 1,) first day of each person
     row: NDArray[np.int64]  # (S,)
     place: NDArray[np.int64]  # (S,)
-    start: NDArray[np.int64]  # (S,)
+    start: NDArray[np.int64]  # (S,) in the diary
+    left: NDArray[np.int64]  # (S,) the slot of the departure before
     arrived: NDArray[np.int64]  # (S,)
     role: NDArray[np.int64]  # (S,)
     rank: NDArray[np.int64]  # (S,) within the day
@@ -231,9 +231,9 @@ def replay_hours(w, s, kind, mix, first, midnight, dwell, known, tries, chance, 
     `kind` (N,) of each day, `mix` (people, 2, K), stays `first` (N + 1,) of each day, role at `midnight` before it and
     how long it has lasted, whether the day before is `known`; of all days `chance` is kept.
     """
-    L, K = len(w.clock), mix.shape[2]
+    L = len(w.clock)
     hours, cols, which = new_hours(L), np.empty(COLUMNS, dtype=np.int64), np.empty(4, dtype=np.int64)
-    roles, starts, shares = np.empty(L + 1, dtype=np.int64), np.empty(L + 1, dtype=np.int64), np.empty(K)
+    roles, starts = np.empty(L + 1, dtype=np.int64), np.empty(L + 1, dtype=np.int64)
     ahead = np.empty((2, 3))
     for i in range(len(s.rows) - 1):
         stream = open_stream(key, i, 3)
@@ -245,18 +245,15 @@ def replay_hours(w, s, kind, mix, first, midnight, dwell, known, tries, chance, 
             a, b = first[row], first[row + 1]
             if hours.days[off] > 0 and uniform(stream) < chance and has_room(choices, tries + 1):
                 tomorrow = 1 if s.weekend[min(row + 1, end - 1)] else 0
-                for k in range(K):
-                    shares[k] = mix[i, off, k] * w.start[k, midnight[row]]
                 for j in range(tries + 1):
                     if j == 0:
-                        n, of_kind = b - a, kind[row]
+                        n = b - a
                         roles[:n], starts[:n] = s.role[a:b], s.start[a:b]
                     else:
-                        of_kind = max(pick(shares, K, uniform(stream)), 0)
                         n, _, _, _ = diary(
-                            w, of_kind, midnight[row], dwell[row], 1.0, not known[row], stream, roles, starts
+                            w, kind[row], midnight[row], dwell[row], 1.0, not known[row], stream, roles, starts
                         )
-                    base = ahead[tomorrow, roles[n - 1]] * likeness(w, of_kind, n, roles, starts, which)
+                    base = ahead[tomorrow, roles[n - 1]] * likeness(w, kind[row], n, roles, starts, which)
                     hours_columns(hours, w.part, w.longest_pass, off, L, n, roles, starts, cols)
                     add_candidate(choices, math.log(max(base, 1e-9)), cols, COLUMNS)
                 close_choice(choices, choices.first[choices.size[0]])
@@ -264,11 +261,11 @@ def replay_hours(w, s, kind, mix, first, midnight, dwell, known, tries, chance, 
 
 
 @njit
-def cells_of(r, row, start, arrived, way, lengths):
+def cells_of(r, row, left, arrived, way, lengths):
     """Write the cells that a trip passes through and their slots; return how many."""
     n = 0
-    for t in range(start, arrived):
-        if t == start or r[row, t] != r[row, t - 1]:
+    for t in range(left, arrived):
+        if t == left or r[row, t] != r[row, t - 1]:
             way[n], lengths[n] = r[row, t], 0
             n += 1
         lengths[n - 1] += 1
@@ -283,7 +280,7 @@ def recognise(w, s, i, add, went, passes, mine, way, lengths):
         if s.role[q] == OTHER:
             went[s.place[q], part[s.start[q]]] = add
             went[s.place[q], PARTS] = add
-        for c in range(cells_of(s.r, s.row[q], s.start[q], s.arrived[q], way, lengths)):
+        for c in range(cells_of(s.r, s.row[q], s.left[q], s.arrived[q], way, lengths)):
             passes[way[c]] = add
     if not add:
         mine[:] = -1
@@ -410,7 +407,7 @@ def replay(w, s, order, cumulative, n, chance, moves, movers, m_min, key, asked,
                         teach_new(w, memory, h, m, here, onward, x, haste, part, went, cumulative, n, stream, new)
                 elif x != here and uniform(stream) < chance[1] and has_room(back, memory.size[0]):
                     teach_back(w, memory, here, before, onward, x, part, off, haste, context, day, back)
-            many = cells_of(s.r, row, s.start[q], s.arrived[q], way, lengths)
+            many = cells_of(s.r, row, s.left[q], s.arrived[q], way, lengths)
             pair, step = between(P, here, x), here
             cells[q, 0], cells[q, 1] = many, others_level(moves, movers, mine, here * P + x, m_min)
             cells[q, 2] = recall(memory.keys, memory.counts, 3 * P * P + pair)

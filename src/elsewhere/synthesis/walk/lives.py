@@ -1,13 +1,13 @@
 """
 The law of lives over days: people with a home, a main place, kinds of day, and places they come back to.
 
-A person is drawn first: a type (people who use kinds of day alike), a mix of kinds for weekdays and one for weekends
-from the Dirichlet law of the type, a pace, a home, a main place. Then, day by day,
+A person is drawn first: a type (people whose days are alike in the mean, hour by hour), a mix of its kinds of day for
+weekdays and one for weekends from the Dirichlet law of the type, a pace, a home, a main place. Then, day by day,
 
 - a kind of day, by the person's mix;
 - a diary of roles (home, main place, another): how likely it is to leave by kind, role, hour and dwell, and the next
-  role; of several diaries one is taken by how usual it is for its kind, its last role for tomorrow, and how like the
-  earlier days of this person it is;
+  role; it says when somebody arrives elsewhere, and when they leave for home. Of several diaries one is taken by how
+  usual it is for its kind, its last role for tomorrow, and how like the earlier days of this person it is;
 - which other place: somewhere new (by popularity at this part of the day and the distances from here, home, main place
   and the nearest own place) or back to an own one (by own visits, at this part of the day, from here, between these
   roles, and distance); the less time there is, the nearer;
@@ -65,8 +65,8 @@ from elsewhere.traces.model import Floats, Ints, Locations, Places, distinct
 NIGHT, OFFICE = (0, 360), (540, 1020)  # minutes of the day
 EDGES = (0, 420, 600, 840, 1020, 1200)  # where parts of the day begin
 PASSING_MINUTES = 30  # what is shorter, between two stays, is part of the trip
-DAYS_PER_KIND, MOST_KINDS = 80, 72
-PEOPLE_PER_TYPE, MOST_TYPES = 10, 60
+DAYS_PER_KIND = 80  # of a type of person
+PEOPLE_PER_TYPE, DAYS_PER_TYPE, MOST_TYPES = 10, 80, 100  # of people whose days are alike
 MOST_DAYS = 20_000  # to learn from: more teach nothing new
 CANDIDATES = 600_000  # that a fit holds at once
 OTHERS = 60  # candidates beside a new place that was chosen
@@ -157,9 +157,10 @@ def learn_lives(
         locations,
         m_min,
     )
-    kind, of_weekend = _kinds(days, rng)
-    types, mix, spread = _types(days, kind, of_weekend, rng)
-    start, leave, rank, follows = _diaries(days, kind, len(of_weekend))
+    table = _described(days)
+    types = _types(days, table, rng)
+    kind, mix, spread = _kinds(days, table, types, rng)
+    start, leave, rank, follows = _diaries(days, kind, mix.shape[2])
     law = Law(
         part=days.part,
         clock=days.clock,
@@ -169,7 +170,7 @@ def learn_lives(
         leave=leave,
         rank=rank,
         follows=follows,
-        like=np.ones((len(of_weekend), LIKE)),
+        like=np.ones((mix.shape[2], LIKE)),
         hours=np.ones(HOURS),
         explore=np.zeros(EXPLORE),
         back=np.ones(OWN_PLACE),
@@ -228,18 +229,20 @@ class _Days:
         self.home, self.main = self._anchors(minutes)
         self.limits = self._limits()
         n = r.size
-        row, place, start, arrived = (np.empty(n, dtype=np.int64) for _ in range(4))
-        n = find_stays(r, self.home[who], self.main[who], self.longest_pass, row, place, start, arrived)
-        self.row, self.place, self.start, self.arrived = row[:n], place[:n], start[:n], arrived[:n]
+        row, place, left, arrived = (np.empty(n, dtype=np.int64) for _ in range(4))
+        n = find_stays(r, self.home[who], self.main[who], self.longest_pass, row, place, left, arrived)
+        self.row, self.place, self.left, self.arrived = row[:n], place[:n], left[:n], arrived[:n]
         self.first = np.searchsorted(self.row, np.arange(self.N + 1))  # stays of each day
         last = np.append(self.row[1:] != self.row[:-1], True)
-        self.end = np.where(last, self.L, np.append(self.start[1:], 0))
         self.last = last
         self.of = who[self.row]  # person of each stay
         self.role = np.where(
             self.place == self.home[self.of], HOME, np.where(self.place == self.main[self.of], MAIN, OTHER)
         )
         self.index = np.arange(n) - self.first[self.row]
+        # a stay at home begins in a diary when the person leaves for it, any other when the person arrives
+        self.start = np.where(self.role == HOME, self.left, self.arrived)
+        self.end, self.until = (np.where(last, self.L, np.append(slot[1:], 0)) for slot in (self.start, self.left))
         self.next_day = np.zeros(self.N, dtype=bool)  # whether the row before is the day before of the same person
         self.next_day[1:] = (who[1:] == who[:-1]) & (day[1:] == day[:-1] + 1)
 
@@ -300,10 +303,16 @@ class _Days:
             self.row,
             self.place,
             self.start,
+            self.left,
             self.arrived,
             self.role,
             self.index,
         )
+
+    def trips(self) -> tuple[Ints, Ints]:
+        """Return stay and slot of every slot on the way to a stay."""
+        stay = np.repeat(np.arange(len(self.row)), self.arrived - self.left)
+        return stay, self.left[stay] + np.arange(len(stay)) - np.searchsorted(stay, stay)
 
     def people_at(self, place: Ints, who: Ints) -> Ints:
         """Return (P,) how many people have such a place."""
@@ -339,66 +348,87 @@ def _clusters(rows: Floats, k: int, who: Ints, m_min: int, rng: np.random.Genera
     return np.asarray(far.argmin(axis=1)[label])
 
 
-def _kinds(days: _Days, rng: np.random.Generator) -> tuple[Ints, NDArray[np.bool_]]:
-    """Label every day with a kind, those of weekdays and weekends apart; (kinds,) which are of weekends."""
+def _described(days: _Days) -> Floats:
+    """Describe every day (N, 75): who is where by the hour, and how busy it is."""
     role = np.repeat(days.role, days.end - days.start).reshape(days.N, days.L)
     hours = np.zeros((days.N, 24, 3))
     for h in np.unique(days.hour).tolist():
         for k in range(3):
             hours[:, h, k] = (role[:, days.hour == h] == k).mean(axis=1)
     others = np.bincount(days.row[days.role == OTHER], minlength=days.N)
-    stays = np.diff(days.first)
-    rows = np.column_stack(
+    return np.column_stack(
         [
             hours.reshape(days.N, -1),
             np.minimum(others, 10) / 1.5,
-            np.minimum(stays, STAYS) / 2.5,
+            np.minimum(np.diff(days.first), STAYS) / 2.5,
             2.0 * (role == MAIN).any(axis=1),
         ]
     )
-    kind, of_weekend = np.zeros(days.N, dtype=np.int64), list[bool]()
-    for off in (False, True):
-        mine = days.weekend == off
-        if mine.any():
-            k = int(np.clip(mine.sum() // DAYS_PER_KIND, 2, MOST_KINDS // 3 if off else MOST_KINDS * 2 // 3))
-            label = _clusters(rows[mine], k, days.who[mine], days.m_min, rng)
-            kind[mine] = len(of_weekend) + label
-            of_weekend += [off] * (int(label.max()) + 1)
-    return kind, np.array(of_weekend)
 
 
-def _types(
-    days: _Days, kind: Ints, of_weekend: NDArray[np.bool_], rng: np.random.Generator
-) -> tuple[Ints, Floats, Floats]:
-    """Return the type of each person, the mean use of kinds (types, 2, kinds), and its concentration (types, 2)."""
+def _types(days: _Days, table: Floats, rng: np.random.Generator) -> Ints:
+    """Return the type of each person: people whose weekdays, and weekends, are alike in the mean."""
+    profile = np.zeros((days.people, 2, table.shape[1]))
+    for off in (0, 1):
+        mine = days.weekend == bool(off)
+        np.add.at(profile[:, off], days.who[mine], table[mine])
+        number = np.bincount(days.who[mine], minlength=days.people)
+        usual = table[mine].mean(axis=0) if mine.any() else 0.0
+        profile[:, off] = np.where(number[:, None] > 0, profile[:, off] / np.maximum(number, 1)[:, None], usual)
+    profile[:, 1] *= 0.6
+    n = int(np.clip(min(days.people // PEOPLE_PER_TYPE, days.N // DAYS_PER_TYPE), 1, MOST_TYPES))
+    return _clusters(profile.reshape(days.people, -1), n, np.arange(days.people), days.m_min, rng)
+
+
+def _kinds(days: _Days, table: Floats, types: Ints, rng: np.random.Generator) -> tuple[Ints, Floats, Floats]:
+    """
+    Label every day with a kind, those of each type of person, and of weekdays and weekends, apart.
+
+    Beside them are the mean use of kinds (types, 2, kinds), and its concentration (types, 2).
+    """
+    kind, K, T, off_day = np.zeros(days.N, dtype=np.int64), 0, int(types.max()) + 1, days.weekend.astype(np.int64)
+    has = np.zeros((days.people, 2), dtype=bool)
+    has[days.who, off_day] = True
+    people = np.stack([np.bincount(types[has[:, off]], minlength=T) for off in (0, 1)], axis=1)
+    # such days of a type, if too few people have them, are of the kinds of the type of which most have
+    kinds_of = np.where(people >= days.m_min, np.arange(T)[:, None], people.argmax(axis=0))
+    of = kinds_of[types[days.who], off_day]
+    for t in range(T):
+        for off in (0, 1):
+            mine = (of == t) & (off_day == off)
+            if mine.any():
+                n = max(1, int(mine.sum()) // DAYS_PER_KIND)
+                label = _clusters(table[mine], n, days.who[mine], days.m_min, rng)
+                kind[mine] = K + label
+                K += int(label.max()) + 1
+    use = np.zeros((days.people, 2, K))
+    np.add.at(use, (days.who, off_day, kind), 1)
+    return kind, *_mixes(use, types, days.m_min)
+
+
+def _mixes(use: Floats, types: Ints, m_min: int) -> tuple[Floats, Floats]:
+    """Return the mean of how people of each type `use` (people, 2, kinds) kinds of day, and its concentration."""
     from scipy.special import gammaln
 
-    K = len(of_weekend)
-    use = np.zeros((days.people, 2, K))
-    np.add.at(use, (days.who, days.weekend.astype(np.int64), kind), 1)
-    share = (use + 0.5 / K) / (use.sum(axis=2, keepdims=True) + 0.5)
-    share[:, 1] *= 0.6
-    n_types = int(np.clip(days.people // PEOPLE_PER_TYPE, 1, MOST_TYPES))
-    types = _clusters(share.reshape(days.people, -1), n_types, np.arange(days.people), days.m_min, rng)
-    n = int(types.max()) + 1
-    mix, spread = np.zeros((n, 2, K)), np.ones((n, 2))
+    T, K = int(types.max()) + 1, use.shape[2]
+    mix, spread = np.zeros((T, 2, K)), np.ones((T, 2))
     grid = np.array([1, 2, 3, 5, 8, 12, 20, 35, 60, 120, 300.0])
-    for off in (0, 1):
-        on = of_weekend == bool(off)
-        if not on.any():  # nobody has such days: they are as the others
-            on = ~on
-        everybody = use[:, off][:, on].sum(axis=0) + 0.1
-        for t in range(n):
-            u = use[types == t, off][:, on]
-            mean = u.sum(axis=0) + 2 * everybody / everybody.sum()
-            mean /= mean.sum()
+    for t in range(T):
+        for off in (0, 1):
+            # days that too few of a type have are as everybody's, days that nobody has as the others
+            enough = np.count_nonzero(use[types == t, off].any(axis=1)) >= m_min
+            mine = types == t if enough else np.ones(len(types), dtype=bool)
+            u = use[mine, off] if use[mine, off].any() else use[mine, 1 - off]
+            on = u.any(axis=0)
+            mean = u[:, on].sum(axis=0) / u.sum()
             mix[t, off, on] = mean
             like = [
-                (gammaln(c) - gammaln(c + u.sum(axis=1))).sum() + (gammaln(u + c * mean) - gammaln(c * mean)).sum()
+                (gammaln(c) - gammaln(c + u.sum(axis=1))).sum()
+                + (gammaln(u[:, on] + c * mean) - gammaln(c * mean)).sum()
                 for c in grid
             ]
             spread[t, off] = grid[int(np.argmax(like))]
-    return types, mix, spread
+    return mix, spread
 
 
 def _bustle(
@@ -562,7 +592,7 @@ def _anchors(days: _Days, types: Ints, n: int, rng: np.random.Generator) -> tupl
     home = np.bincount(days.home, minlength=days.P).astype(np.float64)
     been = days.people_at(days.r.ravel(), np.repeat(days.who, days.L))
     # whoever stays for two hours does not pass; where fewer than `m_min` have stayed, as if half of them had
-    long = days.end - days.arrived >= min(6, days.L // 4)
+    long = days.until - days.arrived >= min(6, days.L // 4)
     stayed = days.people_at(days.place[long], days.of[long])
     weight = np.where(stayed >= days.m_min, stayed, 0.5 * days.m_min) * (been >= days.m_min)
     home = _pooled(home, weight, days.xy, days.m_min)
@@ -666,9 +696,8 @@ def _places(days: _Days, law: Law, rng: np.random.Generator) -> Law:
     visitors = np.bincount(key, minlength=PARTS * days.P).reshape(PARTS, days.P)
     total = days.people_at(days.place[other], days.of[other])
     popular = np.where(visitors >= days.m_min, visitors, 0) + 0.1 * np.where(total >= days.m_min, total, 0)
-    on_trip = np.arange(days.L) < np.repeat(days.arrived, days.end - days.start).reshape(days.N, days.L)
-    row, t = np.nonzero(on_trip)
-    people = days.people_at(days.r[row, t], days.who[row])
+    stay, t = days.trips()
+    people = days.people_at(days.r[days.row[stay], t], days.of[stay])
     passed = np.where(people >= days.m_min, people, 0).astype(np.float64)
     moves, movers = days.moves()
     enough = movers >= days.m_min
@@ -712,10 +741,9 @@ def _detour(days: _Days) -> float:
     Return how much longer than direct ways through cells that they pass are: `DETOUR` of all, in quarters of a
     unit.
     """
-    stay = np.repeat(np.arange(len(days.row)), days.arrived - days.start)
+    stay, t = days.trips()
     if len(stay) == 0:
         return 0.0
-    t = days.start[stay] + np.arange(len(stay)) - np.searchsorted(stay, stay)
     a, b, x = days.place[stay - 1], days.place[stay], days.r[days.row[stay], t]
     more = (days.length(a, x) + days.length(x, b) - days.length(a, b)) / np.sqrt(days.limits[1])
     return float(np.ceil(4 * np.quantile(more, DETOUR)) / 4)
@@ -729,7 +757,7 @@ def _choices(days: _Days, law: Law, movers: tuple[Ints, Ints], rng: np.random.Ge
     S = len(days.row)
     asked, said, cells = np.empty((S, 6)), np.empty(S, dtype=bool), np.zeros((S, 4), dtype=np.int64)
     new, back, through = (_empty(columns, S) for columns in (5, OWN_COLUMNS, 9))
-    visits, passes = int((days.role == OTHER).sum()), int((days.arrived > days.start).sum())
+    visits, passes = int((days.role == OTHER).sum()), int((days.arrived > days.left).sum())
     expected = np.array([visits / 2 * OTHERS, visits * 15, passes * np.count_nonzero(law.passed) / 8])
     n = replay(
         law,
@@ -776,10 +804,13 @@ def _trips(days: _Days, law: Law, cells: Ints) -> Law:
     number, straight, trips, alike = cells[trip].T
     number = np.minimum(number, MOST_PASSES)
     bins = days.far(days.place[trip - 1], days.place[trip])
-    tail = np.minimum(days.end[trip] - days.start[trip], TAILS) - 1
+    awaited = days.role[trip] != HOME  # the trip is part of the stay before it
+    room = np.where(awaited, days.start[trip] - days.arrived[trip - 1], days.end[trip] - days.start[trip])
+    tail = np.minimum(room, TAILS) - 1
     count = np.full((2, BINS, CROWDS, TAILS, int(number.max(initial=0)) + 1), 0.02)
-    to = (days.role[trip] == OTHER).astype(np.int64)
-    np.add.at(count, (to, bins, straight, tail, number), 1)
+    visit = np.where(awaited, trip - 1, trip)
+    taken = ((days.role[visit] == OTHER) & (days.index[visit] > 0) & ~days.last[visit]).astype(np.int64)
+    np.add.at(count, (taken, bins, straight, tail, number), 1)
     # where few teach, those with any time left, then those with any number of people who go straight, stand in
     count += 2 * _shares(count.sum(axis=(2, 3), keepdims=True))
     count += 2 * _shares(count.sum(axis=3, keepdims=True))
@@ -787,11 +818,11 @@ def _trips(days: _Days, law: Law, cells: Ints) -> Law:
         count[0, :, :, m, m + 1 :] = 0
         count[1, :, :, m, max(m, 1) :] = 0
     shares, again = _shares(count), trips > 0
-    chance = shares[to, bins, straight, tail, number][again]
+    chance = shares[taken, bins, straight, tail, number][again]
     # Dirichlet-multinomial: of what was done between these places before, and what anybody would do
     like = [np.log((alike[again] + f * chance) / (trips[again] + f) + 1e-12).sum() for f in FRESH]
     slots = np.ones(days.longest_pass)
-    run = days.arrived - days.start
+    run = days.arrived - days.left
     np.add.at(slots, np.clip(run[trip][number == 1], 1, days.longest_pass) - 1, 1)
     return law._replace(
         passes=np.cumsum(shares, axis=-1),
