@@ -311,15 +311,15 @@ def test_what_fakes_keep_of_the_meaning_is_told(made):
 
 
 def test_meaning_is_compared_with_the_right_people_where_rare_places_have_none_near_them():
-    # without coordinates nothing stands for a rare place: people who are nowhere else are left out when places are
-    # replaced, and everybody after them would be taken for another
+    # without coordinates nothing stands for a place that the model's people never visit: people who are nowhere else
+    # are left out when places are replaced, and everybody after them would be taken for another
     town = ew.simulate_town(users=80, locations=40, rng=np.random.default_rng(4)).traces
     r = np.vstack([np.full((3, town.L), town.R) + np.arange(3)[:, None], town.r])
     people = ew.Traces(r, ew.Locations(n=town.R + 3), step_minutes=town.step_minutes)
     fakes = ew.generate_fakes(people, kappa=3, m_min=3, k=3, c_min=1, class_draws=1, rng=np.random.default_rng(5))
     assert len(fakes.learnt.translate(people)) < len(people)
     seeds = np.unique(fakes.seed)
-    place = np.where(np.isin(r, np.flatnonzero(fakes.learnt.known)), r, -1)
+    place = fakes.learnt.place[r]
     whole = judge.class_agreement(fakes.r, place[seeds], np.searchsorted(seeds, fakes.seed), fakes.learnt.classes.label)
     kept = judge.meaning_kept(people, fakes)
     np.testing.assert_allclose([kept["own"], kept["others"]], [whole.own.mean(), whole.others.mean()])

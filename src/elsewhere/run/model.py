@@ -188,7 +188,10 @@ class FittedModel:
         # a move that a single user has made is that user's
         arrays, numbers = self.model.suppressed(self.preset.m_min).to_arrays()
         arrays = {f"model.{name}": array for name, array in arrays.items()}
-        arrays |= {"label": self.classes.label, "place": self.place}
+        place = self.place
+        if not self.model.locations.has_coordinates:  # at which hours few people are at a rare place is theirs
+            place = np.where(place == np.arange(len(place)), place, -1)
+        arrays |= {"label": self.classes.label, "place": place}
         if self.classes.nearness is not None:
             arrays["nearness"] = self.classes.nearness
         carried = None

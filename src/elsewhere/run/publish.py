@@ -210,8 +210,9 @@ FORMS = ("fakes.csv", "fakes.parquet", *ALSO.values(), "fakes.locations")  # bes
 
 def as_read(fakes: Fakes, read: Preparation) -> Fakes:
     """Return the same fakes, which remember the columns and the format of the input: they are published as it is."""
-    # a column that was read as two things is written as one: where that is not the user, the usual ones are written
-    columns = read.columns if "user" in read.columns else {}
+    # a column that was read as two things is written as one: where that is not the user, the usual ones are written, as
+    # of SGLT, which has a file of its own
+    columns = read.columns if "user" in read.columns and read.format != "sglt" else {}
     reading = read.in_public(max(FEWEST, fakes.preset.m_min))
     frame = replace(fakes.frame, columns=columns, format=read.format, times=read.times, form=read.form, reading=reading)
     fakes = replace(fakes, frame=frame)

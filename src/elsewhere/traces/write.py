@@ -138,7 +138,7 @@ class FileForm:
         delimiter = "," if dialect is None else " " if dialect.delimiter == BLANKS else dialect.delimiter
         return FileForm(
             delimiter=delimiter,
-            headed=table.headed,
+            headed=table.headed or (table.meaning is not None and table.meaning.sglt),  # SGLT has a file of its own
             comma=table.comma and delimiter != ",",
             time=pattern_of(when, day_first, date_format),
             date="" if re.search("%-?[HI]", day := pattern_of(some("date"), day_first, date_format)) else day,
