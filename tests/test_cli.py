@@ -437,7 +437,7 @@ def test_similarity_refuses_in_one_line_and_writes_nothing(run, tmp_path, conten
 
 
 SHOWN = {
-    "simulated town": ["demo", "--users", "400"],
+    "simulated town": ["demo", "--users", "400", "--seed", "1"],
     "StudentLife": ["similarity", DATA / "studentlife" / "paperlike_30users_2days_72slots.csv.gz"],
     "PF Tokyo": ["similarity", DATA / "pf_tokyo" / "pf_tokyo_traces.csv.gz"],
 }
