@@ -956,31 +956,6 @@ def merge_rare(r, user, distance, m_min):
     return [p if p in kept else min(kept, key=lambda q: distance[p][q]) for p in range(len(users))]
 
 
-def at_the_same_hours(r, user, places, m_min, parts):
-    """What stands for each place without coordinates: a shared one of the same hours, with the fewest visitors."""
-    L = len(r[0])
-    users = [{u for row, u in zip(r, user, strict=True) if place in row} for place in range(places)]
-    hours = [[0] * parts for _ in range(places)]
-    for row in r:
-        for t, place in enumerate(row):
-            if place >= 0:
-                hours[place][t * parts // L] += 1
-    kept = [place for place in range(places) if len(users[place]) >= m_min]
-    load = {place: len(users[place]) for place in kept}
-    stands = {place: place for place in kept}
-    for p in sorted(range(places), key=lambda p: (-sum(hours[p]), p)):
-        if p in stands or sum(hours[p]) == 0:
-            continue
-        apart = {
-            q: sum(abs(a / sum(hours[p]) - b / sum(hours[q])) for a, b in zip(hours[p], hours[q], strict=True)) / 2
-            for q in kept
-        }
-        alike = [q for q in kept if apart[q] <= min(apart.values()) + 0.1 + 1e-12]
-        stands[p] = min(alike, key=lambda q: (load[q], q))
-        load[stands[p]] += len(users[p])
-    return [stands.get(p, -1) for p in range(places)]
-
-
 def completions(row, places, evidence):
     """Every way to fill the missing (None) or uncertain slots of a row, with the product of the evidence weights."""
     choices = []

@@ -9,7 +9,7 @@ import naive
 import numpy as np
 import pytest
 import strategies
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import adjusted_mutual_info_score as ami
 from threadpoolctl import threadpool_limits
@@ -526,31 +526,6 @@ def test_rare_places_become_the_nearest_shared_one(traces, m_min, entropy):
         assert len(np.unique(merged.user[np.any(merged.r == p, axis=1)])) >= m_min
 
 
-@given(strategies.traces(max_users=5, min_users=2, max_places=6, days=2), st.integers(2, 3))
-def test_rare_places_without_coordinates_become_shared_ones_of_the_same_hours(traces, m_min):
-    users = [len({u for row, u in zip(traces.r, traces.user, strict=True) if p in row}) for p in range(traces.R)]
-    assume(max(users) >= m_min)
-    traces = ew.Traces(traces.r, ew.Locations(n=traces.R), users=traces.user)
-    merged, place = merge_rare(traces, m_min)
-    expected = naive.at_the_same_hours(
-        traces.r.tolist(), traces.user.tolist(), traces.R, m_min, parts=min(24, traces.L)
-    )
-    assert place.tolist() == expected
-    assert np.array_equal(merged.r, place[traces.r])
-
-
-def test_homes_that_nobody_shares_become_homes_of_others():
-    # 0 and 1 are homes that two people share, 2 is a shop; 3 and 4 are homes of one person each, 5 is nobody's
-    day = [[0, 2, 0], [0, 2, 0], [1, 2, 1], [1, 2, 1], [3, 2, 3], [4, 2, 4]]
-    traces = ew.Traces(day, ew.Locations(n=6))
-    merged, place = merge_rare(traces, 2)
-    assert place.tolist() == [0, 1, 2, 0, 1, -1]
-    assert merged.r.tolist() == [[0, 2, 0], [0, 2, 0], [1, 2, 1], [1, 2, 1], [0, 2, 0], [1, 2, 1]]
-    with pytest.raises(ew.errors.InvalidTraces) as caught:
-        merge_rare(traces, 7)
-    assert caught.value.code == "E_SUPPRESSED"
-
-
 def test_the_nearest_place_may_lie_across_the_antimeridian():
     where = ew.Locations(lat=[0, 0, 0], lon=[179.9, -179.9, 170])
     merged, place = merge_rare(ew.Traces([[0, 2, 1], [2, 1, 1]], where), 2)
@@ -577,3 +552,17 @@ def test_one_visitor_is_enough_where_m_min_is_1():
     assert place.tolist() == [0, 1, 2]
     with pytest.raises(ew.errors.InvalidParameter, match="`m_min`"):
         merge_rare(traces, 0)
+
+
+def test_rare_places_without_coordinates_become_missing():
+    r = [[0, 1, 1], [0, 2, 0], [3, 3, 3], [0, 0, -1]]
+    traces = ew.Traces(r, ew.Locations(n=5), users=["a", "b", "c", "a"], dates=["2024-01-01"] * 4)
+
+    merged, place = merge_rare(traces, 2)
+
+    assert place.tolist() == [0, -1, -1, -1, -1]
+    assert merged.r.tolist() == [[0, -1, -1], [0, -1, 0], [0, 0, -1]]
+    assert merged.users.tolist() == ["a", "b", "a"]
+    with pytest.raises(ew.errors.InvalidTraces) as caught:
+        merge_rare(traces, 3)
+    assert caught.value.code == "E_SUPPRESSED"

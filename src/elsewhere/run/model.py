@@ -40,9 +40,8 @@ def merge_rare(traces: Traces, m_min: int) -> tuple[Traces, Ints]:
     """
     Return the traces without places that fewer than `m_min` users visit, and (R,) what stands for each place.
 
-    A rare place becomes the geographically nearest surviving one; without coordinates one where people are at the same
-    hours (`_at_the_same_hours`). Nothing (-1) stands for a place without coordinates that nobody visits here. `m_min` =
-    1 changes nothing.
+    A rare place becomes the geographically nearest surviving one; nothing (-1) stands for one without coordinates.
+    `m_min` = 1 changes nothing.
 
     Examples
     --------
@@ -69,35 +68,8 @@ def merge_rare(traces: Traces, m_min: int) -> tuple[Traces, Ints]:
     if where.has_coordinates:
         place[rare] = common[where.select(common).nearest(where.points()[rare])[0]]
     else:
-        place[rare] = _at_the_same_hours(traces, users, common)[rare]
+        place[rare] = -1
     return _replaced(traces, place), place
-
-
-def _at_the_same_hours(traces: Traces, users: Ints, common: Ints) -> Ints:
-    """
-    Return (R,) a `common` place at which people are at about the same hours of the day; -1 where nobody is.
-
-    Each place has a share of its slots in each part of the day, PARTS at most. Some common places have shares that
-    differ from its own by no more than those of the most similar one do, plus TOLERANCE (total variation). Of these the
-    one with the fewest visitors is taken; visitors of rare places that it already stands for count too. So homes that
-    few people share become homes of others, and not all the same one. The place with the most slots chooses first.
-    """
-    parts = min(PARTS, traces.L)
-    row, slot = np.nonzero(traces.r >= 0)
-    visits = np.zeros((traces.R, parts))
-    np.add.at(visits, (traces.r[row, slot], slot * parts // traces.L), 1.0)
-    total = visits.sum(axis=1)
-    share = visits / np.maximum(total, 1)[:, None]
-    shares, load, out = share[common], users[common].astype(np.int64), np.full(traces.R, -1, dtype=np.int64)
-    out[common] = common
-    for rare in np.lexsort((np.arange(traces.R), -total)):
-        if out[rare] < 0 < total[rare]:
-            apart = np.abs(shares - share[rare]).sum(axis=1) / 2
-            alike = np.flatnonzero((apart - apart.min()).round(9) <= TOLERANCE)
-            chosen = alike[np.argmin(load[alike])]
-            load[chosen] += users[rare]
-            out[rare] = common[chosen]
-    return out
 
 
 def _replaced(traces: Traces, place: Ints) -> Traces:
@@ -116,7 +88,6 @@ def _replaced(traces: Traces, place: Ints) -> Traces:
 
 
 KIND, FORMAT = "elsewhere model", 1
-PARTS, TOLERANCE = 24, 0.1  # of the day; how much more than the most similar place one at the same hours may differ
 LARGEST = 2**31  # bytes in one array
 
 
@@ -188,10 +159,7 @@ class FittedModel:
         # a move that a single user has made is that user's
         arrays, numbers = self.model.suppressed(self.preset.m_min).to_arrays()
         arrays = {f"model.{name}": array for name, array in arrays.items()}
-        place = self.place
-        if not self.model.locations.has_coordinates:  # at which hours few people are at a rare place is theirs
-            place = np.where(place == np.arange(len(place)), place, -1)
-        arrays |= {"label": self.classes.label, "place": place}
+        arrays |= {"label": self.classes.label, "place": self.place}
         if self.classes.nearness is not None:
             arrays["nearness"] = self.classes.nearness
         carried = None

@@ -268,9 +268,9 @@ def with_withheld(fakes: Fakes, read: Preparation, traces: Traces) -> tuple[Fake
         f"than {frame.m_min} of the people whom the model was learnt from go there (`m_min`)."
     )
     if lost > MUCH:
-        instead = "the nearest shared place" if frame.locations.has_coordinates else "a shared place of the same hours"
+        instead = "at the nearest shared place" if frame.locations.has_coordinates else "somewhere else"
         note += (
-            f" People spend {lost:.0%} of their time there, and fakes are at {instead} instead: what asks for single "
+            f" People spend {lost:.0%} of their time there, and fakes are {instead} instead: what asks for single "
             "places suffers; larger places, or more people, keep more."
         )
     if fakes.covered or len(rare) < FEWEST:
