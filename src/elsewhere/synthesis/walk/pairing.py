@@ -188,7 +188,8 @@ def balanced(K: NDArray[np.float32], goal: Floats, balance: float = 1.0, sweeps:
     V: NDArray[np.float32] = wanted / max(float(wanted.max()), 1e-30)
     if balance == 0 or not wanted.any():
         return V
-    with one_thread():  # sums in one order on every machine (R5)
+    # sums in one order on every machine (R5); OpenBLAS may set the flag of an invalid value by what lies beside K
+    with one_thread(), np.errstate(invalid="ignore"):
         for _ in range(sweeps):
             load = np.zeros_like(V)
             for some in (K[i : i + FEW_ROWS] for i in range(0, S, FEW_ROWS)):
