@@ -269,6 +269,22 @@ def privacy_verdict(fake, seed, alternates, users, tau, T, *, par_s, par_i, par_
     return measured, rejected
 
 
+def rare_days(days, users, m_min):
+    """The days with moves, each a tuple of places, that one user has or fewer than `m_min`; gaps are held."""
+
+    def held(day):
+        known = [place for place in day if place >= 0]
+        out, last = [], known[0] if known else -1
+        for place in day:
+            last = place if place >= 0 else last
+            out.append(last)
+        return tuple(out)
+
+    whole = [held(day) for day in days]
+    owners = {day: {u for other, u in zip(whole, users, strict=True) if other == day} for day in whole}
+    return {day for day in whole if len(set(day)) > 1 and len(owners[day]) < max(2, m_min)}
+
+
 def merged_places(points, visits, cells, distance, centroid):
     """E74 by trying every pair in order: [members of each remaining place], [where it lies], by first member."""
     groups = [([i], point, w) for i, (point, w) in enumerate(zip(points, visits, strict=True))]
