@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 from elsewhere.errors import InvalidModel, InvalidParameter, InvalidTraces, require_between, require_whole
 from elsewhere.profiles._profiles_kernels import fill_block, fill_moves, keep_feasible, nearness_sums
 from elsewhere.profiles.markov import MobilityProfile, Profiles
-from elsewhere.traces.model import Floats, Ints, Locations, Places, on_sphere
+from elsewhere.traces.model import Floats, Ints, Locations, Places, numbered, on_sphere
 
 # name -> kind of dtype, shape; M moves
 ARRAYS: dict[str, tuple[str, str]] = {
@@ -93,7 +93,7 @@ class Sums:
         once[np.unique(leaving.astype(np.int64) * len(u.support) + arriving, return_index=True)[1]] = 1
         key, mass, count, movers = _gather(move, number / departures[leaving], number, once)
         if T > 1:
-            _, row = np.unique(leaving * (T * T) + pair, return_inverse=True)
+            _, row = numbered(leaving * (T * T) + pair)
             by_pair = _gather(pair * (R * R) + move, number / _total(row, number)[row], number, np.ones(len(number)))
             pool = (T * T * R * R + key, mass, count, movers)
             key, mass, count, movers = (np.concatenate(both) for both in zip(by_pair, pool, strict=True))
@@ -148,8 +148,13 @@ class Sums:
 
 
 def _gather(key: Ints, *columns: NDArray[Any]) -> tuple[Ints, Floats, Floats, Floats]:
-    unique, group = np.unique(key, return_inverse=True)
-    mass, count, movers = (_total(group, column, len(unique)) for column in columns)
+    """Return the distinct keys, and the sums of the columns of each."""
+    if int(key.max(initial=0)) < 4 * len(key):  # sums in all cells that there could be take less than to sort the keys
+        unique = there = np.flatnonzero(np.bincount(key))
+    else:
+        unique, key = np.unique(key, return_inverse=True)
+        there = np.arange(len(unique))
+    mass, count, movers = (_total(key, column)[there] for column in columns)
     return unique, mass, count, movers
 
 

@@ -6,14 +6,14 @@ may have been (E4).
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from elsewhere.errors import InvalidParameter, InvalidTraces, UnknownUser, require_choice, require_whole
-from elsewhere.traces.model import Evidence, Floats, Ints, Periods, Places, Traces, distinct
+from elsewhere.traces.model import Evidence, Floats, Ints, Periods, Places, Traces, distinct, numbered
 
 Counts = NDArray[Any]  # int64; float64 where a profile is a posterior mean (E4)
 MISSING = ("refuse", "skip", "gibbs")
@@ -121,6 +121,9 @@ class MobilityProfile:
     def period_pairs(self) -> list[tuple[int, int]]:
         """Return the (tau, tau') between which the user has at least one transition, sorted."""
         return sorted(set(zip(self.tau.tolist(), self.tau_next.tolist(), strict=True)))
+
+
+USERS_AT_ONCE = 4096  # counted together: their slots, keys and moves stay in the cache
 
 
 @dataclass(frozen=True, eq=False)
@@ -324,6 +327,30 @@ def fit_profiles(
 
 def count(r: Places, user: Ints, tau: Places, *, U: int, R: int, T: int) -> Profiles:
     """Count visits and moves of (N, L) rows `r` of `user`, slots in periods `tau`; -1 is no slot."""
+    order = np.argsort(user, kind="stable")
+    tau = np.broadcast_to(tau, r.shape)
+    parts = []
+    for first in range(0, max(U, 1), USERS_AT_ONCE):
+        several = min(USERS_AT_ONCE, U - first)
+        start, end = np.searchsorted(user, [first, first + several], sorter=order)
+        rows = order[start:end]
+        parts.append(_count(r[rows], user[rows] - first, tau[rows], U=several, R=R, T=T))
+    return _one_after_the_other(parts)
+
+
+def _one_after_the_other(parts: list[Profiles]) -> Profiles:
+    """Return the profiles of all parts in one set of columns."""
+    columns: dict[str, Any] = {}
+    for name in (column.name for column in fields(Profiles) if column.name not in ("R", "T", "sampling")):
+        arrays = [getattr(part, name) for part in parts]
+        if name.endswith("_start"):  # each part's entries come after those of the parts before it
+            before = np.cumsum([starts[-1] for starts in arrays])
+            arrays[1:] = [starts[1:] + end for starts, end in zip(arrays[1:], before, strict=False)]
+        columns[name] = np.concatenate(arrays)
+    return Profiles(**columns, R=parts[0].R, T=parts[0].T)
+
+
+def _count(r: Places, user: Ints, tau: Places, *, U: int, R: int, T: int) -> Profiles:
     N, L = r.shape
     place = r.astype(np.int64)
     who = np.broadcast_to(user[:, None], (N, L))
@@ -334,7 +361,7 @@ def count(r: Places, user: Ints, tau: Places, *, U: int, R: int, T: int) -> Prof
     k[present] = np.repeat(entry, run) - support_start[who[present]]
     K = int(k.max()) + 1
 
-    when = np.broadcast_to(tau.astype(np.int64), (N, L))
+    when = tau.astype(np.int64)
     visit_key, entry, run = _distinct(((who * T + when) * K + k)[present])
     visit_count = np.bincount(entry, run)
 
@@ -368,7 +395,7 @@ def count(r: Places, user: Ints, tau: Places, *, U: int, R: int, T: int) -> Prof
 def _distinct(key: Ints) -> tuple[Ints, Ints, Ints]:
     """Return the distinct keys in order; of each run of equal keys, since people stay, which it is of and how long."""
     starts = np.flatnonzero(np.diff(key, prepend=-1))  # no key is below 0
-    distinct, entry = np.unique(key[starts], return_inverse=True)
+    distinct, entry = numbered(key[starts])
     return distinct, entry, np.diff(starts, append=len(key))
 
 

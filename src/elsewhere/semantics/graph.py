@@ -40,7 +40,7 @@ from numpy.typing import NDArray
 from elsewhere.errors import InvalidParameter, require_choice, require_whole
 from elsewhere.profiles.markov import Counts, MobilityProfile, Profiles
 from elsewhere.scale import each_of
-from elsewhere.traces.model import Floats, Ints
+from elsewhere.traces.model import Floats, Ints, Places, numbered
 
 RANKS = 12  # a role tells the first 11 ranks apart and counts all others as one
 
@@ -73,16 +73,16 @@ def ranked(profiles: Profiles, *, whole_day: bool = False) -> Ranked:
         return _sorted(
             user, profiles.visit_tau.astype(np.int64), place, profiles.visit_count, len(profiles), profiles.T
         )
-    key, entry = np.unique(user * profiles.R + place, return_inverse=True)
+    key, entry = numbered(user * profiles.R + place)
     count = np.bincount(entry, profiles.visit_count)
     return _sorted(key // profiles.R, np.zeros_like(key), key % profiles.R, count, len(profiles), 1)
 
 
 def _sorted(user: Ints, tau: Ints, place: Ints, count: Counts, U: int, T: int) -> Ranked:
     lived = np.bincount(user * T + tau, count, U * T).reshape(U, T)
-    order = np.lexsort((-count, tau, user))
-    user, tau, count, place = user[order], tau[order], count[order], place[order]
     segment = user * T + tau
+    order = np.lexsort((-count, segment))
+    user, tau, count, place, segment = user[order], tau[order], count[order], place[order], segment[order]
     fresh = np.concatenate([[True], segment[1:] != segment[:-1]])
     rank = np.arange(len(order)) - np.maximum.accumulate(np.where(fresh, np.arange(len(order)), 0))
     opens = fresh | np.concatenate([[True], count[1:] != count[:-1]])
@@ -219,11 +219,11 @@ class _Stacked:
         out += (reaching(self.left) * self.width) @ reaching(self.right).T
 
 
-def _summed(place: Ints, shares: Floats, level: Ints, left: Floats, right: Floats) -> _Sums:
+def _summed(place: Ints, shares: Floats, level: Ints | Places, left: Floats, right: Floats) -> _Sums:
     """Return the sums by place and share; the share of an entry is `shares[level]`, and `shares` rise."""
     cell, cells = place * len(shares) + level, (int(place.max()) + 1) * len(shares)
     if cells > len(cell):  # else sums in all cells take less than to sort the entries
-        key, cell = np.unique(cell, return_inverse=True)
+        key, cell = numbered(cell)
         there = np.arange(len(key))
     else:
         key = there = np.flatnonzero(np.bincount(cell))
@@ -535,25 +535,26 @@ def _order_zero(profiles: Profiles, *, few: int) -> LocationGraph:
 
 
 def _sums_of(visits: Ranked) -> dict[tuple[Rank, Rank], _Sums]:
-    at_rank: dict[Rank, tuple[Floats, Ints]] = {}  # the shares there are at this rank, and which is each user's, or -1
+    at_rank: dict[Rank, tuple[Floats, Places]] = {}  # the shares at this rank, and which is each user's, or -1
     for tau, rank, entries in by_rank(visits.tau, visits.rank):
         shares, level = np.unique(visits.share[entries], return_inverse=True)
-        at_rank[tau, rank] = shares, np.full(len(visits.w), -1)
+        at_rank[tau, rank] = shares, np.full(len(visits.w), -1, dtype=np.int32)
         at_rank[tau, rank][1][visits.user[entries]] = level
 
     covering, ranks = visits.spread()
+    times = np.ascontiguousarray(visits.w.T)
     sums: dict[tuple[Rank, Rank], _Sums] = {}
     for tau, rank, entry in by_rank(visits.tau[covering], ranks):
-        entries = covering[entry]
-        users, weight = visits.user[entries], 1 / visits.size[entries]
+        by_place = np.argsort(visits.place[covering[entry]], kind="stable")  # so that sums find them nearly sorted
+        entries = covering[entry][by_place]
+        users, places, weight = visits.user[entries], visits.place[entries], 1 / visits.size[entries]
         for (tau_other, rank_other), (shares, level_of) in at_rank.items():
-            level = level_of[users]
-            has = level >= 0
-            if not has.any():
+            has = np.flatnonzero(level_of[users] >= 0)
+            if not len(has):
                 continue
-            own_time = visits.w[users[has], tau] * visits.w[users[has], tau_other]
+            own_time = times[tau][users[has]] * times[tau_other][users[has]]
             sums[(tau, rank), (tau_other, rank_other)] = _summed(
-                visits.place[entries[has]], shares, level[has], weight[has] * own_time, weight[has]
+                places[has], shares, level_of[users[has]], weight[has] * own_time, weight[has]
             )
     return sums
 
