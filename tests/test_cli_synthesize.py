@@ -147,7 +147,15 @@ def test_what_was_made_tells_how_its_input_was_read(run, tmp_path, users, locati
         assert status == 0, err
         assert said is None or said in out
     if said is None:
-        assert json.loads((tmp_path / "model" / "reading.json").read_text())["places_joined"]
+        assert json.loads((tmp_path / "model" / "reading.json").read_text())["joined_for_fakes"]
+
+
+def test_places_that_reading_joined_are_not_said_to_be_as_they_were(run, tmp_path):
+    real = as_fixes(60, 100, tmp_path / "real.csv", 0)
+    assert run("fit", real, "-o", tmp_path / "model", "--cells", "40")[0] == 0
+    told = json.loads((tmp_path / "model" / "reading.json").read_text())
+    assert told["places_by"] == "shared"
+    assert {name: value for name, value in told.items() if "joined" in name} == {"joined_for_fakes": False}
 
 
 def test_a_folder_that_tells_nonsense_of_its_reading_is_not_believed(tmp_path):

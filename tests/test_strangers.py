@@ -67,6 +67,14 @@ SAME = {
     "Spanish names": "usuario,fecha,hora,latitud,longitud\n" + lines(CLOCKS),
     "a day known by what it holds": "uid,Tag,time,lat,lng\n" + lines(CLOCKS),
     "a clock known by what it holds": "uid,date,gestartet,lat,lng\n" + lines(CLOCKS),
+    "a time known by what it holds": "tracker_id,gemeldet,lat,lng\n" + lines(ISO),
+    "number plates": "Kennzeichen,Zeit,Breite,L\u00e4nge\n" + lines(ISO),
+    "number plates of Spain": "Matr\u00edcula,Fecha y hora,Latitud,Longitud\n" + lines(ISO),
+    "number plates of France": "Immatriculation,Date et heure,Latitude,Longitude\n" + lines(ISO),
+    "probes of cars": "PROBE_ID,SAMPLE_DATE,LAT,LON,HEADING,SPEED\n"
+    + lines("{user},{t:%Y-%m-%d %H:%M:%S},{lat},{lon},90,30\n"),
+    "a hub of trackers": "ident,timestamp,position_latitude,position_longitude\n"
+    + lines("{user},{unix},{lat},{lon}\n"),
     "a date and the clock of the start": "user,date,start_time,lat,lon\n" + lines(CLOCKS),
     "clock times of six digits": "card_no,TAP_DATE,TAP_TIME,lat,lon\n"
     + lines("{user},{t:%Y%m%d},{t:%H%M%S},{lat},{lon}\n"),
@@ -807,6 +815,11 @@ TRIPS = {
         "end station id,end station latitude,end station longitude,bikeid,gender\n",
         "720,{a:%Y-%m-%d %H:%M:%S},{b:%Y-%m-%d %H:%M:%S},{i},{p[0]},{p[1]},{j},{q[0]},{q[1]},{user},1\n",
         ("lat", "lng", "place"),
+    ),
+    "dates with times": (
+        "Duration,Start date,End date,Start station number,Start station,End station number,End station,Bike number\n",
+        "720,{a:%Y-%m-%d %H:%M:%S},{b:%Y-%m-%d %H:%M:%S},{i}1,{i},{j}1,{j},{user}\n",
+        ("place",),
     ),
     "zones": (
         "medallion,tpep_pickup_datetime,tpep_dropoff_datetime,PULocationID,DOLocationID,trip_distance\n",

@@ -86,7 +86,7 @@ def _valid(facts: dict[str, Any]) -> dict[str, Any]:
     good = {name: int(facts[name]) for name in ("step_minutes", "cells") if is_whole(name)}
     good |= {name: facts[name] for name in ("places_by",) if isinstance(facts.get(name), str)}
     good |= {name: facts[name] for name in ("gaps",) if facts.get(name) in GAPS}
-    good |= {name: facts[name] for name in ("max_gap_auto", "places_joined") if isinstance(facts.get(name), bool)}
+    good |= {name: facts[name] for name in ("max_gap_auto", "joined_for_fakes") if isinstance(facts.get(name), bool)}
     if good.get("max_gap_auto") is False:
         good |= (
             {"max_gap_minutes": int(facts["max_gap_minutes"])}
@@ -196,7 +196,7 @@ def read_real(path: Path, reading: Reading, *made: Path | None) -> Sources:
     notes = [f"{' '.join(words)}: as the fakes or the model were made."] if words else []
     with stage("reading --real"):
         first = First.read(path, **as_made.keywords(PRESETS["product"]))
-        if facts.get("places_joined") and first.traces.locations.has_coordinates:
+        if facts.get("joined_for_fakes") and first.traces.locations.has_coordinates:
             coarser = with_joined(first.traces)
             first = replace(first, traces=coarser, made=replace(first.made, places=coarser.R))
     return Sources(first, first.traces, notes=(*repairs(counts(first.made)), *first.made.notes, *notes))

@@ -228,7 +228,7 @@ def _on_this_map(fakes: Fakes, read: Preparation) -> Fakes:
         if not fakes.laboratory:  # which claims nothing
             certificate = certificate.with_condition(THE_MAP, "met").with_condition(COINS, "met")
         return replace(fakes, certificate=certificate)
-    if read.places_by in ("given", "regions") and not read.places_joined:
+    if read.places_by in ("given", "regions") and not read.joined_for_fakes:
         return fakes
     note = "the places were found in the input, seeds included; `grid`, `locations` or `regions` give others."
     certificate = fakes.certificate.with_condition(THE_MAP, "not met")

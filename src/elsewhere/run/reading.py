@@ -271,7 +271,7 @@ def read_whole(
     notes = _without_a_day(whole, traces, read)
     if joins and read.seeds is None:
         whole, on_joined = join_places(whole, settings)
-        read = replace(read, places=whole.R, places_joined=bool(on_joined))
+        read = replace(read, places=whole.R, joined_for_fakes=bool(on_joined))
         notes += on_joined
     return whole, replace(read, notes=(*read.notes, *notes))
 
@@ -447,7 +447,7 @@ def read_apart(
     of_all = replace(
         reports[1],
         **{name: getattr(of_others, name) for name in alike},
-        places_joined=fewer is not others,
+        joined_for_fakes=fewer is not others,
         seeds=frozenset(str(label) for label in traces.labels if coin(key, str(label))),
         notes=(*reports[1].notes, "the map was found in people who are no seeds"),
     )

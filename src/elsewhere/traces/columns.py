@@ -28,6 +28,10 @@ SYNONYMS = {
     "taxiid taxi cabid cab vehicleid vehicle driverid driver carid car busid "
     "bikeid mmsi medallion individuallocalidentifier taglocalidentifier animalid objectid trajid advertiserid "
     "deviceaid maid caid cuebiqid adid aaid idfa trajectoryid trackid "
+    "trackerid tracker ident tagid collarid assetid unitid unitno unitnumber truckid truckno bikenumber bikeno probeid "
+    "sampleid personoid vehiclelabel vehiclenumber vehicleno cardserial cardserialnumber smartcardid visitorid visitor "
+    "licenseplate licenceplate licenseplatenumber numberplate platenumber plateno plate "
+    "kennzeichen kfzkennzeichen matricula placa immatriculation "
     "nutzer nutzerid benutzer benutzerid teilnehmer teilnehmerid personnr personennr personenid proband probandid "
     "gerat geraet geratid geraetid gerateid geraeteid geratenummer geraetenummer geratenr geraetenr kennung "
     "fahrzeug fahrzeugid fahrer fahrerid kunde kundenid kundennummer "
@@ -38,18 +42,19 @@ SYNONYMS = {
     "unixtimestamp unixtime unix epochtime epochseconds epochms epoch posixtime posix gpstime gpsdatetime fixtime "
     "recordedat recordtime createdat eventtime eventdatetime checkintime checkinat calltime calldatetime samplingtime "
     "callstart callstarttime basedatetime loctime tsms hour clock timeofday zeitstempel zeitpunkt uhrzeit zeit "
-    "fechahora fechayhora hora horodatage heure hhmm hhmmss",
+    "fechahora fechayhora hora horodatage heure hhmm hhmmss transactiontime transactiondatetime feedtimestamp",
     "utc": "timestamputc utctimestamp datetimeutc utcdatetime timeutc utctime utc timegmt gmttime gmt",
     "local": "timestamplocal localtimestamp datetimelocal localdatetime timelocal localtime",
     "date": "date localdate dateutc gpsdate calldate eventdate traveldate travdate tripdate surveydate datum fecha",
     "slot": "slot timeslot slotid slotindex timeindex instant",
     "trace": "day piece traceno trace traceid trajectory",
     "lat": "lat latitude latitudedeg latdeg latitudedegrees latdd gpslat gpslatitude locationlat "
-    "venuelat venuelatitude placelat decimallatitude "
+    "venuelat venuelatitude placelat decimallatitude positionlat positionlatitude fixlat fixlatitude "
     "stoplat latwgs84 latitudewgs84 wgs84lat breitengrad breite latitud latitudine",
     "lon": "lng lon long longitude longitudedeg londeg lngdeg longdeg longitudedegrees londd gpslon gpslng gpslong "
     "gpslongitude locationlong locationlon "
     "venuelng venuelon venuelong venuelongitude placelng placelon "
+    "positionlon positionlng positionlong positionlongitude fixlon fixlng fixlongitude "
     "stoplon decimallongitude lonwgs84 longitudewgs84 wgs84lon "
     "langengrad laengengrad lange laenge longitud longitudine",
     "geometry": "geometry geom thegeom wkt point latlng latlon latlong latitudelongitude coordinates coordinate coords "
@@ -61,8 +66,8 @@ SYNONYMS = {
     "left": "left leftat leavingdatetime leavingtime departed departedat departure departuretime departuredatetime "
     "finishedat endedat endtime enddatetime endtimestamp stoptime exitdate exittime exitdatetime",
     "place": "loc location locationid place placeid cell cellid poi poiid poiindex venue venueid antennaid antenna "
-    "btsid bts towerid tower celltower siteid site zoneid zone stationid station stopid stopcode geohash h3 cgi ecgi "
-    "ort standort lugar lieu",
+    "btsid bts towerid tower celltower celltoweroid siteid site zoneid zone stationid station stopid stopcode "
+    "geohash h3 cgi ecgi ort standort lugar lieu",
     "category": "category venuecategory venuecategoryname categoryname poicategory placecategory poitype placetype "
     "type purpose activity amenity aktivitat aktivitaet actividad activite",
 }
@@ -142,7 +147,7 @@ SHORT = 60  # a trip is longer than so many seconds: a lower median of lengths w
 PLACES_ALONE = (
     "accesspoint accesspointid accesspointname ap apid apname door doorid gate gateid room roomid reader readerid area "
     "areaid district districtid stadtteil bezirk stopname stationname sitename zonename building buildingid beacon "
-    "beaconid haltestelle"
+    "beaconid haltestelle detector detectorid sensor sensorid camera cameraid checkpoint"
 )
 # metres of a projection, by name or by size
 PROJECTED = frozenset(["easting", "northing", "eastings", "northings", "utmx", "utmy", "rechtswert", "hochwert"])
@@ -334,11 +339,16 @@ def meaning_of(
     kinds = {meaning.kinds.get(name) for name in free}
     alone = [name for name in free if name in varied and meaning.kinds.get(name) in ("words", "whole numbers")]
     numeric = {"decimal numbers", "pairs of numbers", LARGE} & kinds
-    if headed and missing_roles(meaning.roles) == ["lat", "lon"] and len(alone) == 1 and not numeric and not columns:
-        # who, when, and one thing more that recurs
-        note = f"column {dict(zip(names, meaning.shown, strict=True))[alone[0]]!r} was read as the place (`columns`)"
-        return meaning._replace(roles={**meaning.roles, "place": alone[0]}, notes=(*meaning.notes, note))
-    return meaning
+    role, missing = "", missing_roles(meaning.roles)
+    if headed and missing == ["lat", "lon"] and len(alone) == 1 and not numeric and not columns:
+        role = "place"  # who, when, and one thing more that recurs
+    if headed and missing == ["time"] and not {*TIME_ROLES} & {*(columns or ())}:
+        # who, where, and one thing more that tells when
+        alone, role = [name for name in free if meaning.kinds.get(name) == "dates with times"], "time"
+    if role == "" or len(alone) != 1:
+        return meaning
+    note = f"column {dict(zip(names, meaning.shown, strict=True))[alone[0]]!r} was read as the {role} (`columns`)"
+    return meaning._replace(roles={**meaning.roles, role: alone[0]}, notes=(*meaning.notes, note))
 
 
 def _told(
@@ -365,7 +375,7 @@ def _told(
         notes.append(f"people are numbered within their household: {home!r} and {person!r} together tell who it is")
     by_word = {plain(name): name for name in names}
     if headed:
-        trip = {} if {*requested} - {*WHOSE, "accuracy"} else trip_roles(names, roles)
+        trip = {} if {*requested} - {*WHOSE, "accuracy"} else trip_roles(names, roles, kinds)
         if trip:
             notes.append("each row is a trip: it was read as where and when it begins, and where and when it ends")
             trip = _with_clocks(trip, kinds, requested, {}, dict(zip(names, labels, strict=True)), notes)
@@ -533,11 +543,11 @@ def _unnamed_slots(names: Sequence[str], kinds: Mapping[str, str]) -> Sequence[s
     return ()
 
 
-def trip_roles(names: Sequence[str], roles: Mapping[str, str]) -> dict[str, str]:
+def trip_roles(names: Sequence[str], roles: Mapping[str, str], kinds: Mapping[str, str] = {}) -> dict[str, str]:
     """
     Return the roles of a table of trips, empty where it is none: both ends have a time, and a position or a place.
 
-    The time of the end may be how long the trip lasts (`seconds_each`).
+    The time of the end may be how long the trip lasts (`seconds_each`); a date of an end is its time if it holds one.
 
     Examples
     --------
@@ -551,6 +561,8 @@ def trip_roles(names: Sequence[str], roles: Mapping[str, str]) -> dict[str, str]
     for end, role in zip(ends, ("arrived", "left"), strict=True):
         if "time" not in end and role in roles:
             end["time"] = roles[role]
+        if "time" not in end and kinds.get(end.get("date", "")) == "dates with times":
+            end["time"] = end["date"]
     lasting = [name for name in names if seconds_each(name) is not None]
     if lasting and "time" in ends[0]:
         ends[1].setdefault("time", lasting[0])
@@ -584,7 +596,7 @@ def _two_ends(names: Sequence[str]) -> tuple[dict[str, str], dict[str, str]]:
         stems = ("".join(rest), "".join(word for word in rest if word not in BESIDE))
         role = next((r for r in AT_ITS_END for word in stems if word in SYNONYMS[r].split()), None)
         role = "time" if stems[0] == "at" else "place" if {*stems} & {*PLACES_ALONE.split(), "stop"} else role
-        role = {"x": "lon", "y": "lat"}.get(stems[0], role)
+        role = {"x": "lon", "y": "lat", "date": "date"}.get(stems[0], role)
         if role is not None:
             ends[sides[0]].setdefault(role, name)
     return ends

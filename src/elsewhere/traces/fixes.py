@@ -165,9 +165,10 @@ class Preparation:
     `slots_observed + slots_held + slots_missing` are all slots of the days kept; `slots_held` were filled by the policy
     `gaps`. `missing` is what became of the others: their days are left out ("drop"), or they were drawn ("gibbs").
     `users_by_coverage` counts users by tenths of known slots, those dropped among them; `places_rare` are
-    visited by fewer than five users, `cells` the most places that were asked for, `places_joined` whether the makers of
-    fakes joined them further. `by` is "fixes" or "slots". `columns` names the column that was read for each role, in
-    the shape that `write_traces` takes, as `times` and `form` are; it is empty where `format` is no table.
+    visited by fewer than five users, `cells` the most places that were asked for, `joined_for_fakes` whether the makers
+    of fakes joined places, beyond what `places_by` says of reading. `by` is "fixes" or "slots". `columns` names the
+    column that was read for each role, in the shape that `write_traces` takes, as `times` and `form` are; it is empty
+    where `format` is no table.
     `coverage`, and `seeds`, whom the map was not found in, are for the owner, and are left out of `to_dict`.
     """
 
@@ -195,7 +196,7 @@ class Preparation:
     places: int = 0
     places_rare: int = 0
     places_by: str = "given"
-    places_joined: bool = False
+    joined_for_fakes: bool = False
     cells: int | None = None
     grid_metres: float | None = None
     gaps: str = ""
@@ -223,7 +224,7 @@ class Preparation:
     def in_public(self, fewest: int = 5) -> dict[str, Any]:
         """Return how the input became slots and places, as the manifest may show it: no count below `fewest`."""
         of_slots = ("step_minutes", "gaps", "missing", "max_gap_minutes", "max_gap_auto")
-        of_places = ("map", "places_by", "places_joined", "cells", "grid_metres")
+        of_places = ("map", "places_by", "joined_for_fakes", "cells", "grid_metres")
         share = self.slots_held / max(1, self.slots_held + self.slots_observed)
         return {
             **{name: getattr(self, name) for name in (*of_slots, *of_places)},
