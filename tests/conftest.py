@@ -5,6 +5,7 @@ The first example of a compiled function pays for its compilation.
 """
 
 import contextlib
+import functools
 import gc
 import os
 import shutil
@@ -14,6 +15,7 @@ from pathlib import Path
 
 import pieces
 import pytest
+import typer.main
 from hypothesis import settings
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.dispatcher import Dispatcher
@@ -32,6 +34,9 @@ settings.load_profile("house")
 
 # compiling makes many objects and few rings: looked for as often as Python does, rings cost an eighth of the time
 gc.set_threshold(50_000, 20, 100)
+
+# typer builds all commands anew for each line that is typed, which takes longer than some of them run
+typer.main.get_command = functools.cache(typer.main.get_command)
 
 
 def pytest_collection_modifyitems(items):

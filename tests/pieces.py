@@ -104,6 +104,7 @@ FEW_DRAWS = {
     "run.attempts.LIVES_OF_A_DAY": 1024,
     "run.attempts.WALKS": 2048,
     "semantics.classes.HALVINGS": 3,
+    "semantics.classes.STARTS": 3,
     "synthesis.walk.fit.WALKS": 500,
 }
 # how long the walk of the private preset is fitted, and its pool

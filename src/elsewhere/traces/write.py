@@ -18,6 +18,7 @@ import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import cache
 from itertools import chain, islice, product
 from os import PathLike
 from pathlib import Path
@@ -199,13 +200,26 @@ def pattern_of(values: Sequence[str], day_first: bool | None = None, date_format
     )
     clocks = [clock.replace("%S", f"%S{part}") for clock in clocks]
     forms = [d + between + c + ending for d, between, c in product(days, (" ", "T", ", "), clocks)]
-    fitting = [form for form in dict.fromkeys([*own, *WHOLE_STAMPS, *days, *clocks, *forms]) if _writes(form, sample)]
+    forms = [*own, *WHOLE_STAMPS, *days, *clocks, *forms]
+    marks = _marks(sample[0])
+    forms = [form for form in dict.fromkeys(forms) if _marks_of(form) == marks]
+    fitting = [form for form in forms if _writes(form, sample)]
     if date_format is not None and None not in (times := [_moment(date_format, value) for value in sample]):
         fitting = [form for form in fitting if [_moment(form, value) for value in sample] == times]
     leads = {form: re.match("%-?[dm]", form) and form.replace("-", "")[:2] == "%d" for form in fitting}
     if {True, False} <= {*leads.values()}:  # 3 April or March 4
         fitting = [form for form in fitting if leads.get(form) is day_first]
     return fitting[0] if fitting else ""
+
+
+def _marks(text: str) -> str:
+    """Return what is between numbers and words: most patterns differ in it, and `strptime` is slow on new ones."""
+    return re.sub(r"[\w.]", "", text.replace("+", "-"))
+
+
+@cache
+def _marks_of(form: str) -> str:
+    return _marks(written(datetime.min, form))
 
 
 def _moment(form: str, value: str) -> datetime | None:
