@@ -777,6 +777,16 @@ def test_arrays_and_traces_are_the_same_to_it(small):
     assert plain.to_dict() == typed.to_dict()
 
 
+def test_linkage_without_the_classes_says_that_it_reaches_less(small):
+    found = {
+        classes is None: ew.audit(*small, attacks=["A5"], classes=classes, rng=np.random.default_rng(1))["A5"]
+        for classes in (None, np.arange(20) % 4)
+    }
+    told = "The classes of the places are not known here"
+    assert (told in found[True].words, told in found[False].words) == (True, False)
+    assert "with_classes_day" in found[False].details.keys() - found[True].details.keys()
+
+
 def test_renaming_places_changes_no_linkage(small):
     seeds, holdout, fakes, owner = small
     name = np.random.default_rng(9).permutation(20)

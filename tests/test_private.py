@@ -34,7 +34,7 @@ from elsewhere.privacy.private.fit import (
     draw_fakes,
     fit_walk,
 )
-from elsewhere.privacy.private.release import Mechanism
+from elsewhere.privacy.private.release import Mechanism, people_needed
 from elsewhere.privacy.private.sums import (
     SIGMA,
     bound_of,
@@ -900,6 +900,8 @@ def test_a_map_found_in_the_traces_is_refused(run, table, tmp_path):
     assert status == 2
     assert "E_MAP" in said[1]
     assert "--grid" in said[1]
+    # what else it would refuse for, and `plan` knows, is said at once
+    assert f"needs about {people_needed(4, 1e-6)} people with a usable day at eps = 4; `elsewhere plan`" in said[1]
     assert not (tmp_path / "out").exists()
 
 

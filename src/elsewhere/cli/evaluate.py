@@ -167,10 +167,6 @@ GIVEN_BY = {
     "classes": "--model DIR, the classes of the places",
     "sampler": "the model's probabilities, which only `synthesize --preset deniable` holds",
 }
-WITHOUT_CLASSES = (
-    "the classes of the places are not known here (--model): A5 reaches less than in the report of the run, which "
-    "knows them; other figures are the same, but for what chance draws."
-)
 REALISM = ("A15", "A16")  # ask whether fakes look real, not who is behind them: any real people can be the control
 FEWEST = 10  # people in each half
 
@@ -223,7 +219,6 @@ def audit(
     from elsewhere.evaluation.attacks.audit import audit as attack
 
     notes += _acquainted(model, control)
-    notes += (WITHOUT_CLASSES,) * (fit is None and sources.published and ("A5" in ids or ids == "all"))
     keywords: dict[str, Any] = {} if fit is None else {"model": fit.model, "classes": fit.classes}
     if sources.private is not None:
         keywords["attempts"] = sources.private.attempts

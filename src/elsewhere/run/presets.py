@@ -76,7 +76,7 @@ class Reading:
                 raise InvalidParameter("`grid` is a map of its own: leave out `locations`, `regions` and `box`.")
             regions = read_grid(self.grid)
         if public:
-            self._require_public()
+            self._require_public(preset.eps, preset.delta)
             tz = self.tz or _zone_of_map(self.locations, regions, self.encoding)
         as_given = {name: value for name, value in vars(self).items() if name != "grid"}
         return as_given | {
@@ -89,14 +89,17 @@ class Reading:
             "box": self.box.split(",") if isinstance(self.box, str) else self.box,
         }
 
-    def _require_public(self) -> None:
-        """Refuse a map that would be found in the people whom the private preset protects."""
+    def _require_public(self, eps: float, delta: float) -> None:
+        """Refuse a map that would be found in the people whom the private preset protects; say how many it needs."""
         if self.grid is None and self.locations is None and self.regions is None:
+            from elsewhere.privacy.private.release import people_needed
+
             raise InvalidParameter(
                 'preset "private" protects everybody in the file, so the map must not come from the file: name its '
                 'town, such as `grid="Tokyo"` (40 km about its centre, 400 cells), or a box chosen without looking '
                 'at the data, such as `grid="35.5,139.5,35.9,140.0,400"` (south, west, north, east, number of '
-                "cells), or a file of public places as `locations` or `regions`.",
+                "cells), or a file of public places as `locations` or `regions`. With a map it needs about "
+                f"{people_needed(eps, delta):,} people with a usable day at eps = {eps:g}; `elsewhere plan` counts.",
                 code="E_MAP",
             )
 

@@ -17,6 +17,7 @@ what the fakes avoid: among the places of the class they use most at t, the one 
 """
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -387,6 +388,12 @@ def white_box(inputs: AttackInputs, link: Link) -> Floats:
     return out
 
 
+WITHOUT_CLASSES = (
+    "The classes of the places are not known here: attacks that use them, and may name more, as in the report of the "
+    "run that made the fakes, were not tried."
+)
+
+
 def class_linkage(inputs: AttackInputs) -> Finding:
     """Run A5: every attack on the question that the inputs allow; the strongest is the figure."""
     rng, R, label = inputs.rng("A5"), inputs.R, inputs.label
@@ -430,7 +437,7 @@ def class_linkage(inputs: AttackInputs) -> Finding:
         )
     if inputs.sampler is not None:
         beside["white_box"] = Variant(lambda link: white_box(inputs, link), f"Whoever holds the model {among}", some)
-    return link_finding(
+    found = link_finding(
         inputs,
         "A5",
         lambda link: class_aware(link, R),
@@ -439,6 +446,7 @@ def class_linkage(inputs: AttackInputs) -> Finding:
         also=("top10",),
         beside=beside,
     )
+    return found if label is not None else replace(found, words=f"{found.words} {WITHOUT_CLASSES}")
 
 
 FAKES = (1, 3, 10)
