@@ -579,6 +579,8 @@ def test_the_first_try_gives_fakes(run, tmp_path, shape):
     # a fake lives for days; what has no dates has a user for each; who travels nowhere on a day has no trip
     assert told["days"] in (len(days), len(set(user))) or (write is rides and len(days) > 0.8 * told["days"])
 
+    assert any("every trip lasts one slot, " in note for note in told["notes"]) is (write is rides)
+
     # places
     if shape in NAMED:
         names = {venue(p) for p in range(town.r.max() + 1)} | {f"place {p}" for p in range(town.r.max() + 1)}

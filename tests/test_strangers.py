@@ -790,6 +790,24 @@ def test_the_clock_is_that_of_given_places(tmp_path):
     assert any("of Europe/Zurich, where the coordinates lie" in note for note in told.notes)
 
 
+@pytest.mark.parametrize(
+    ("lat", "lon", "said"),
+    [
+        (48.85, 2.35, False),  # Paris
+        (2.35, 48.85, True),  # exchanged: off Somalia
+        (40.0, -40.0, False),  # ships in the Atlantic, either way
+        (46.5, 6.6, False),  # Lausanne
+        (6.6, 46.5, False),  # exchanged: in Ethiopia, where people live too
+    ],
+)
+def test_positions_at_sea_that_would_be_on_land_if_exchanged_are_said(tmp_path, lat, lon, said):
+    rows = "".join(f"u{i % 2},2024-03-04 {i // 2:02d}:00,{lat},{lon + i / 1000:.3f}\n" for i in range(48))
+    path = put(tmp_path / "a.csv", f"uid,time,lat,lon\n{rows}")
+    assert any("positions lie at sea" in note for note in read(path)[1].notes) is said
+    box = (lat - 1, lon - 1, lat + 1, lon + 1)
+    assert not any("positions lie at sea" in note for note in read(path, box=box)[1].notes)
+
+
 def test_one_column_is_no_columns(tmp_path):
     rows = "".join(f"u{i % 2},2024-03-04 {i // 2:02d}:00,46.5,6.{i // 2 % 5},1\n" for i in range(48))
     _, told = read(put(tmp_path / "a.csv", f"uid,time,lat,lon,odd\n{rows}"))

@@ -40,6 +40,7 @@ from elsewhere.traces.columns import (
     WHOSE,
     WIDE,
     Meaning,
+    lat_first,
     missing_roles,
     seconds_each,
     what_is_missing,
@@ -81,6 +82,10 @@ USUAL_WIDTH = 1200  # seconds of a slot where nothing tells another length
 IN_CELL = "the cell of the grid"  # the column that names it in every row
 LINE = "user"  # the column that numbers the lines of a table without names
 LINE_SECONDS = 15  # between two points of a line, as in the taxis of Porto (ECML/PKDD 2015)
+AT_SEA = (
+    "most positions lie at sea, and with latitude and longitude exchanged nearly all would lie on land: if they are, "
+    "`columns` says which is which, lat=NAME,lon=NAME; `box` says that they lie where they should"
+)
 MANY = 10_000  # rows of which most must be good for the rest to be read
 # Cyrillic and Greek letters that look like Latin ones
 _LATIN = str.maketrans("\u0430\u0435\u043e\u0440\u0441\u0445\u0443\u0456\u03bf\u03b1\u03bd\u03c1", "aeopcxyioavp")
@@ -380,6 +385,8 @@ def fixes_of(shape: Shape, parts: Parts, own_map: Map | None, *, accuracy: bool 
         parts = _both_ends(parts, shape.roles, each, by_clock=by_clock)
     position = positions(shape, shape.table)
     refuse_positions(shape, position)
+    if position is not None and shape.box is None and np.isfinite(np.add(*position)).any():
+        notes += [AT_SEA] * (lat_first(*position) is False)
     named = "place" in shape.roles
     if named and own_map is None and "place" not in shape.chosen:
         place, place_names = labels(shape.table, shape.roles["place"])
