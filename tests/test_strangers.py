@@ -1035,6 +1035,21 @@ def test_what_recurs_beside_who_and_when_is_the_place(tmp_path):
     assert any("place=#3" in note for note in counted.notes)
 
 
+@pytest.mark.parametrize("tz", [None, "UTC"])
+def test_points_with_the_latitude_first_are_told_by_longitudes_beyond_90(tmp_path, tz):
+    form = "{user};{t:%Y-%m-%d %H:%M:%S};POINT(here)\n"
+    plain, _ = read(put(tmp_path / "a.txt", lines(form.replace("here", "{west:.4f} {lat}"))), tz=tz)
+    traces, told = read(put(tmp_path / "b.txt", lines(form.replace("here", "{lat} {west:.4f}"))), tz=tz)
+
+    assert np.array_equal(traces.r, plain.r)
+    assert np.allclose(traces.locations.points(), plain.locations.points())
+    assert told.form["point"] == "POINT({lat} {lon})"
+    assert any("latitude first: only so are latitudes within 90" in note for note in told.notes)
+    # columns of their own stay refused: names are wrong then
+    swapped = "uid,time,lat,lon\n" + lines("{user},{t:%Y-%m-%d %H:%M:%S},{west:.4f},{lat}\n")
+    assert refused(put(tmp_path / "c.csv", swapped))[0] == "E_SWAPPED"
+
+
 def test_points_of_well_known_text_need_no_name(tmp_path, expected):
     text = lines("{user};{t:%Y-%m-%d %H:%M:%S}.739166+00;POINT({lon} {lat})\n")
     traces, _ = read(put(tmp_path / "a.txt", text), tz="UTC")

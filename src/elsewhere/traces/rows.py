@@ -250,8 +250,7 @@ def refuse_positions(shape: Shape, position: tuple[Floats, Floats] | None) -> No
     # all of them in the sea off Ghana; a box says that they really are
     if small and shape.box is None and np.any((lat != 0) | (lon != 0)):
         raise shape.table.refuse("the coordinates are no degrees; radians? If they are, give `box`.", "E_SWAPPED")
-    turned = number & (np.abs(lon) <= 90) & (np.abs(lat) <= 180)
-    if high.sum() > limit * n and turned.sum() >= (1 - limit) * n:
+    if _exchanged(lat, lon, limit):
         raise shape.table.refuse(
             "the columns of latitude and longitude look swapped: `columns` says which is which, lat=LON,lon=LAT with "
             "the names that they have here.",
@@ -259,6 +258,13 @@ def refuse_positions(shape: Shape, position: tuple[Floats, Floats] | None) -> No
         )
     if (wide & (lon > 0) & (lon <= 360)).sum() > limit * n >= high.sum():
         raise shape.table.refuse("longitudes run from 0 to 360: say `lon360`.", "E_OUTSIDE")
+
+
+def _exchanged(lat: Floats, lon: Floats, limit: float) -> bool:
+    """Tell whether some latitudes are none, and all but a few would be longitudes."""
+    number = np.isfinite(lat) & np.isfinite(lon)
+    turned, most = number & (np.abs(lon) <= 90) & (np.abs(lat) <= 180), (1 - limit) * number.sum()
+    return bool((number & (np.abs(lat) > 90)).sum() > limit * number.sum() and turned.sum() >= most)
 
 
 def position_faults(position: tuple[Floats, Floats] | None) -> dict[str, Mask]:
@@ -384,8 +390,12 @@ def fixes_of(shape: Shape, parts: Parts, own_map: Map | None, *, accuracy: bool 
         by_clock = not each and "date" in shape.roles and holds_time_of_day(shape.table, shape.roles["time"])
         parts = _both_ends(parts, shape.roles, each, by_clock=by_clock)
     position = positions(shape, shape.table)
+    if position is not None and "geometry" in shape.roles and _exchanged(*position, max(shape.max_bad, 0.01)):
+        shape, position = replace(shape, turned=True), position[::-1]
+        column = shape.table.shown(shape.roles["geometry"])
+        notes.append(f"column {column!r} is read with the latitude first: only so are latitudes within 90 degrees")
     refuse_positions(shape, position)
-    if position is not None and shape.box is None and np.isfinite(np.add(*position)).any():
+    if position is not None and "lat" in shape.roles and shape.box is None and np.isfinite(np.add(*position)).any():
         notes += [AT_SEA] * (lat_first(*position) is False)
     named = "place" in shape.roles
     if named and own_map is None and "place" not in shape.chosen:
