@@ -24,10 +24,11 @@ from elsewhere.cli import app
 
 BIN = next(iter(sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)), None)  # Debian's PostgreSQL
 
-# files that take longest: they come first, so that no worker is left alone with one of them at the end; the second and
-# third need few kernels or others than the first, so that no worker waits for what the other compiles
-LONGEST = ("cluster", "serve", "classes", "first_try", "cli_synthesize", "cli_judge", "generate", "private", "resume")
-LONGEST += ("docs", "attacks", "rulers", "inputs", "count")
+# files that take longest: they come first, so that no worker is left alone with one of them at the end; those after the
+# first need few kernels or others than it, so that no worker waits for what the other compiles
+LONGEST = ("cluster", "serve", "classes", "read", "strangers", "private", "resume", "first_try", "cli_judge")
+LONGEST += ("generate", "docs", "rulers", "gaps", "attacks", "cli_synthesize", "count", "page", "inputs", "together")
+LONGEST += ("types", "judge_run", "files", "walk", "audit_pf", "studio")
 
 settings.register_profile("house", deadline=None)
 settings.load_profile("house")

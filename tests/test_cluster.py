@@ -248,9 +248,8 @@ def test_workers_end_and_come_and_only_their_pieces_are_done_again(start, tmp_pa
         second = begun(tmp_path / "second")
         assert scale.map_over(Slow(second), range(12), executor=cluster, progress=the_last) == found[:12]
 
-        monkeypatch.setattr(scale, "CONNECT", 5.0)
-        monkeypatch.setattr(scale, "ALONE", 2.0)
-        monkeypatch.setattr(scale, "LOOK", 0.5)
+        monkeypatch.setattr(scale, "ALONE", 1.0)
+        monkeypatch.setattr(scale, "LOOK", 0.25)
         third = Slow(begun(tmp_path / "third"))
         with pytest.raises(
             ew.errors.ClusterUnavailable, match=r"has no worker: start one, `dask worker tcp://127.0.0.1:\d+`"
@@ -259,6 +258,7 @@ def test_workers_end_and_come_and_only_their_pieces_are_done_again(start, tmp_pa
         started.add()
         cluster._client.wait_for_workers(1, timeout=PATIENCE)
         monkeypatch.setattr(scale, "ALONE", PATIENCE)
+        monkeypatch.setattr(scale, "CONNECT", 1.0)
         with pytest.raises(ew.errors.ClusterUnavailable, match=r"E_CLUSTER_LOST: .* went away"):
             scale.map_over(third, range(99), executor=cluster, progress=lambda *_: started.scheduler.kill())
 
@@ -345,7 +345,8 @@ OTHER = "import elsewhere._version\nelsewhere._version.__version__ = '0.0.0'"
 def test_other_versions_and_other_software_are_refused_before_anything_is_sent(start, tmp_path, monkeypatch):
     started = start(0)
     with monkeypatch.context() as hurried:
-        hurried.setattr(scale, "CONNECT", 10.0)  # in which a scheduler answers also where much else is done
+        waits = distributed.Client.wait_for_workers
+        hurried.setattr(distributed.Client, "wait_for_workers", lambda client, n, timeout: waits(client, n, timeout=1))
         with pytest.raises(ew.errors.ClusterUnavailable, match="E_CLUSTER_WORKERS"):
             ew.Cluster(started.address)
     monkeypatch.setattr(scale, "CONNECT", PATIENCE)

@@ -80,7 +80,7 @@ class TestLaw:
         asked = []
         _, walk, groups = ground(seed, A=2)
         rng = lab(seed)
-        r = rng.integers(0, R, (25, L)).astype(np.int16)
+        r = rng.integers(0, R, (25, L)).astype(np.int32)
         share = np.concatenate([groups.share, np.zeros((2, L, 1))], axis=2)
         column = np.where(LABEL >= 0, LABEL, KAPPA)
 

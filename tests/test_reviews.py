@@ -120,7 +120,7 @@ def test_a11_sees_a_planted_leak(published):
 
 
 @pytest.fixture(scope="module")
-def released(tmp_path_factory):
+def released(tmp_path_factory, few_draws):
     folder = tmp_path_factory.mktemp("released")
     town = ew.simulate_town(users=60, locations=60, rng=np.random.default_rng(3)).traces
     ew.write_traces(town, folder / "traces.csv")
@@ -175,7 +175,7 @@ def regenerated(town, pool, rng):
     return len(mine & lively(ew.generate_fakes(town, rng=rng, **PRODUCT).r)) / len(mine)
 
 
-def test_a21_guessing_succeeds_on_a_laboratory_run_and_on_no_other(monkeypatch):
+def test_a21_guessing_succeeds_on_a_laboratory_run_and_on_no_other(few_draws, monkeypatch):
     town = ew.simulate_town(users=80, locations=60, rng=np.random.default_rng(1)).traces
     known = ew.publish(
         ew.generate_fakes(town, rng=np.random.default_rng(5), **PRODUCT), laboratory=True, rng=np.random.default_rng(6)
@@ -190,7 +190,7 @@ def test_a21_guessing_succeeds_on_a_laboratory_run_and_on_no_other(monkeypatch):
     assert [regenerated(town, secret, np.random.default_rng(g)) for g in guesses] == [0.0] * len(guesses)
 
 
-def test_a21_two_runs_at_one_instant_have_nothing_in_common(monkeypatch):
+def test_a21_two_runs_at_one_instant_have_nothing_in_common(few_draws, monkeypatch):
     monkeypatch.setattr("time.time", lambda: 1.0)
     town = ew.simulate_town(users=80, locations=60, rng=np.random.default_rng(1)).traces
     one, two = (ew.publish(ew.generate_fakes(town, **PRODUCT)) for _ in range(2))
