@@ -46,6 +46,7 @@ from elsewhere.traces.columns import (
     what_is_missing,
 )
 from elsewhere.traces.fixes import SECONDS_PER_DAY, Fixes, Preparation, Slots, spoken_length
+from elsewhere.traces.form import FileForm
 from elsewhere.traces.maps import Map
 from elsewhere.traces.model import Floats, Ints, Locations, Mask, clock_minutes, clock_text, in_space, zone_of
 from elsewhere.traces.places import as_keys, mean_points
@@ -63,7 +64,6 @@ from elsewhere.traces.sources import (
     sorted_labels,
     words,
 )
-from elsewhere.traces.write import FileForm
 
 EARLIEST = np.datetime64("2000-01-01", "us")
 REASONS = {
