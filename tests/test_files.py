@@ -296,11 +296,17 @@ def test_whatever_stops_synthesize_it_goes_on_and_nothing_else_is_left(
     assert run(*typed[1:], *([] if stage == "seal" else ["--no-report"]))[0] == 0
     assert len(ew.Pool.load(out)) == len(np.unique(made.seed))
     assert not spare.exists()
-    # with the links: of other seeds some fake would share a place
+    # with the links: with other seeds more fakes share a place than with their own
     links = tmp_path / "fakes-private" / "links.csv"
     words = ["--real", people, "--fakes", out, "--links", links, "--attacks", "A1", "--json"]
     found = json.loads(run("audit", *words)[1])["attacks"]["A1"]
-    assert (found["status"], found["own_shared"]["value"]) == ("run", 0)
+    seeds = ew.read_traces(people).r[made.seed]
+    own, other = (
+        np.mean([not {*fake}.isdisjoint(seed) for fake, seed in zip(made.r.tolist(), some.tolist(), strict=True)])
+        for some in (seeds, np.roll(seeds, 1, axis=0))
+    )
+    assert (found["status"], found["own_shared"]["value"]) == ("run", pytest.approx(own))
+    assert other > own
     assert stat.S_IMODE(links.stat().st_mode) == 0o600
 
 
