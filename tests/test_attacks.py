@@ -782,7 +782,7 @@ def test_linkage_without_the_classes_says_that_it_reaches_less(small):
         classes is None: ew.audit(*small, attacks=["A5"], classes=classes, rng=np.random.default_rng(1))["A5"]
         for classes in (None, np.arange(20) % 4)
     }
-    told = "The classes of the places are not known here"
+    told = "Attacks that use classes of places were not tried (no `classes`); they may link more fakes."
     assert (told in found[True].words, told in found[False].words) == (True, False)
     assert "with_classes_day" in found[False].details.keys() - found[True].details.keys()
 

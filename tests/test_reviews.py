@@ -4,27 +4,34 @@ import hashlib
 import json
 
 import numpy as np
+import pieces
 import pytest
 
 import elsewhere as ew
 from elsewhere.cli import app
 from elsewhere.evaluation.attacks.finding import wilson
 
-pytestmark = pytest.mark.filterwarnings("ignore:.* classes instead of")
+pytestmark = [pytest.mark.filterwarnings("ignore:.* classes instead of"), pytest.mark.usefixtures("few_draws")]
 
 PRODUCT = {"kappa": 6, "m_min": 3, "c_min": 2, "class_draws": 1, "k": 5}
 
 
 @pytest.fixture(scope="module")
-def published():
-    return half_published(800, 1)
+def published(few_draws):
+    return half_published(800, 1, few_draws)
 
 
-def half_published(half, number):
-    """A town of which half is published through fakes, the other half is the control; tables of hourly places."""
+def half_published(half, number, usual):
+    """
+    A town of which half is published through fakes, the other half is the control; tables of hourly places.
+
+    A risk is that of the product with its `usual` numbers of draws.
+    """
     town = ew.simulate_town(users=2 * half, locations=150, rng=np.random.default_rng(number)).traces
     seeds, control = town.of_users(np.arange(half)), town.of_users(np.arange(half, 2 * half))
+    few = pieces.change(usual)
     fakes = ew.generate_fakes(seeds, rng=np.random.default_rng(number + 1), workers=2)
+    pieces.change(few)
     return {
         "seeds": hourly(seeds.r[np.unique(fakes.seed)]),
         "control": hourly(control.r),
@@ -99,10 +106,10 @@ def test_a11_risk_on_tables(published):
 
 
 @pytest.mark.soak
-def test_a11_upper_end_of_the_risk():
+def test_a11_upper_end_of_the_risk(few_draws):
     # 560 seeds leave the interval wider than the bar (.03 to .09 in the town above): the guesses in three towns of
     # 8000 people are counted together, 8400 seeds
-    towns = [guesses(**half_published(4000, number)) for number in (1, 11, 21)]
+    towns = [guesses(**half_published(4000, number, few_draws)) for number in (1, 11, 21)]
     found = {name: risk(*np.sum([town[name] for town in towns], axis=0).tolist()) for name in towns[0]}
     print({name: tuple(round(float(x), 4) for x in pair) for name, pair in found.items()})
 
@@ -120,7 +127,7 @@ def test_a11_sees_a_planted_leak(published):
 
 
 @pytest.fixture(scope="module")
-def released(tmp_path_factory, few_draws):
+def released(tmp_path_factory):
     folder = tmp_path_factory.mktemp("released")
     town = ew.simulate_town(users=60, locations=60, rng=np.random.default_rng(3)).traces
     ew.write_traces(town, folder / "traces.csv")
@@ -175,7 +182,7 @@ def regenerated(town, pool, rng):
     return len(mine & lively(ew.generate_fakes(town, rng=rng, **PRODUCT).r)) / len(mine)
 
 
-def test_a21_guessing_succeeds_on_a_laboratory_run_and_on_no_other(few_draws, monkeypatch):
+def test_a21_guessing_succeeds_on_a_laboratory_run_and_on_no_other(monkeypatch):
     town = ew.simulate_town(users=80, locations=60, rng=np.random.default_rng(1)).traces
     known = ew.publish(
         ew.generate_fakes(town, rng=np.random.default_rng(5), **PRODUCT), laboratory=True, rng=np.random.default_rng(6)
@@ -190,7 +197,7 @@ def test_a21_guessing_succeeds_on_a_laboratory_run_and_on_no_other(few_draws, mo
     assert [regenerated(town, secret, np.random.default_rng(g)) for g in guesses] == [0.0] * len(guesses)
 
 
-def test_a21_two_runs_at_one_instant_have_nothing_in_common(few_draws, monkeypatch):
+def test_a21_two_runs_at_one_instant_have_nothing_in_common(monkeypatch):
     monkeypatch.setattr("time.time", lambda: 1.0)
     town = ew.simulate_town(users=80, locations=60, rng=np.random.default_rng(1)).traces
     one, two = (ew.publish(ew.generate_fakes(town, **PRODUCT)) for _ in range(2))

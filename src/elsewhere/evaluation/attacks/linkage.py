@@ -388,10 +388,7 @@ def white_box(inputs: AttackInputs, link: Link) -> Floats:
     return out
 
 
-WITHOUT_CLASSES = (
-    "The classes of the places are not known here: attacks that use them, and may name more, as in the report of the "
-    "run that made the fakes, were not tried."
-)
+WITHOUT_CLASSES = "Attacks that use classes of places were not tried (no `classes`); they may link more fakes."
 
 
 def class_linkage(inputs: AttackInputs) -> Finding:
@@ -437,7 +434,7 @@ def class_linkage(inputs: AttackInputs) -> Finding:
         )
     if inputs.sampler is not None:
         beside["white_box"] = Variant(lambda link: white_box(inputs, link), f"Whoever holds the model {among}", some)
-    found = link_finding(
+    finding = link_finding(
         inputs,
         "A5",
         lambda link: class_aware(link, R),
@@ -446,7 +443,7 @@ def class_linkage(inputs: AttackInputs) -> Finding:
         also=("top10",),
         beside=beside,
     )
-    return found if label is not None else replace(found, words=f"{found.words} {WITHOUT_CLASSES}")
+    return finding if label is not None else replace(finding, words=f"{finding.words} {WITHOUT_CLASSES}")
 
 
 FAKES = (1, 3, 10)
