@@ -795,17 +795,31 @@ def test_the_clock_is_that_of_given_places(tmp_path):
     [
         (48.85, 2.35, False),  # Paris
         (2.35, 48.85, True),  # exchanged: off Somalia
+        (-74.0, 40.7, True),  # New York exchanged: in Antarctica
         (40.0, -40.0, False),  # ships in the Atlantic, either way
         (46.5, 6.6, False),  # Lausanne
         (6.6, 46.5, False),  # exchanged: in Ethiopia, where people live too
     ],
 )
 def test_positions_at_sea_that_would_be_on_land_if_exchanged_are_said(tmp_path, lat, lon, said):
-    rows = "".join(f"u{i % 2},2024-03-04 {i // 2:02d}:00,{lat},{lon + i / 1000:.3f}\n" for i in range(48))
-    path = put(tmp_path / "a.csv", f"uid,time,lat,lon\n{rows}")
-    assert any("positions lie at sea" in note for note in read(path)[1].notes) is said
-    box = (lat - 1, lon - 1, lat + 1, lon + 1)
-    assert not any("positions lie at sea" in note for note in read(path, box=box)[1].notes)
+    def told(head, form, **options):
+        rows = "".join(
+            form.format(f"u{i % 2},2024-03-04 {i // 2:02d}:00", lat=lat, lon=f"{lon + i / 1000:.3f}") for i in range(48)
+        )
+        notes = read(put(tmp_path / "a.csv", f"{head}\n{rows}"), **options)[1].notes
+        return [note for note in notes if "most positions lie at sea or in Antarctica" in note]
+
+    form, pair = "{},{lat},{lon}\n", '{},"{lat},{lon}"\n'
+    assert len(told("uid,time,lat,lon", form)) == said
+    for order, points in (("latitude", pair), ("longitude", "{},POINT({lon} {lat})\n")):
+        notes = told("uid,time,where", points, tz="UTC")
+        assert len(notes) == said
+        assert all(f"column 'where' is read with the {order} first" in note for note in notes)
+    # ships are at sea; and who says which is which, or where, is believed
+    for name in ("mmsi", "Vessel ID", "imo"):
+        assert not told(f"{name},time,lat,lon", form, columns={"user": name})
+    assert not told("uid,time,lat,lon", form, columns={"lat": "lat", "lon": "lon"})
+    assert not told("uid,time,lat,lon", form, box=(lat - 1, lon - 1, lat + 1, lon + 1))
 
 
 def test_one_column_is_no_columns(tmp_path):
@@ -1048,6 +1062,47 @@ def test_points_with_the_latitude_first_are_told_by_longitudes_beyond_90(tmp_pat
     # columns of their own stay refused: names are wrong then
     swapped = "uid,time,lat,lon\n" + lines("{user},{t:%Y-%m-%d %H:%M:%S},{west:.4f},{lat}\n")
     assert refused(put(tmp_path / "c.csv", swapped))[0] == "E_SWAPPED"
+
+
+@pytest.mark.parametrize(("bad", "code"), [(1, None), (6, "E_SWAPPED")])
+def test_a_few_latitudes_beyond_90_turn_no_points(tmp_path, bad, code):
+    rows = [
+        f"u{i % 2};2024-03-04 {i // 2 // 6:02d}:{i // 2 % 6}0:00;POINT(2.35 {'1' if i < bad else ''}48.85)\n"
+        for i in range(240)
+    ]
+    path = put(tmp_path / "a.txt", "".join(rows))
+    if code is not None:
+        assert refused(path, tz="UTC")[0] == code
+        return
+    traces, told = read(path, tz="UTC")
+    assert np.allclose((traces.locations.lat, traces.locations.lon), [[48.85], [2.35]], atol=0.01)
+    assert told.dropped == {"E_OUTSIDE": 1}
+
+
+@pytest.mark.parametrize("west", [-95.37, -87.6])  # Houston; Houston and Chicago, of which a half could be latitudes
+def test_the_order_of_points_that_is_said_is_the_one_in_use(tmp_path, west):
+    rows = "".join(
+        f'u{i % 2},2024-03-04 {i // 2:02d}:00:00,"{west if i // 2 % 2 else -95.37},{30 + i // 2 % 5}.76"\n'
+        for i in range(48)
+    )
+    traces, told = read(put(tmp_path / "a.csv", "uid,time,latlng\n" + rows), tz="UTC")
+    assert traces.locations.lat.min() > 29
+    assert told.form["point"] == "{lon},{lat}"
+    assert any("'latlng' is read with the longitude first: only so are latitudes" in note for note in told.notes)
+
+
+def test_lists_of_points_with_the_latitude_first(tmp_path):
+    def polylines(form):
+        points = [[(45.5 + k / 1000, -122.6 - h / 1000) for k in range(3)] for h in range(24)]
+        return "uid,time,polyline\n" + "".join(
+            f'ann,2024-03-04 {h:02d}:00,"[{",".join(form.format(*p) for p in line)}]"\n'
+            for h, line in enumerate(points)
+        )
+
+    plain, _ = read(put(tmp_path / "a.csv", polylines("[{1:.4f},{0:.4f}]")), tz="UTC")
+    traces, _ = read(put(tmp_path / "b.csv", polylines("[{0:.4f},{1:.4f}]")), tz="UTC")
+    assert np.array_equal(traces.r, plain.r)
+    assert np.allclose(traces.locations.points(), plain.locations.points())
 
 
 def test_points_of_well_known_text_need_no_name(tmp_path, expected):

@@ -35,6 +35,7 @@ from elsewhere.traces.columns import (
     AT_ITS_END,
     CELL,
     FILE,
+    MOSTLY,
     SHORT,
     WHOLE_DAYS,
     WHOSE,
@@ -42,6 +43,7 @@ from elsewhere.traces.columns import (
     Meaning,
     lat_first,
     missing_roles,
+    plain,
     seconds_each,
     what_is_missing,
 )
@@ -57,6 +59,7 @@ from elsewhere.traces.sources import (
     degrees,
     labels,
     lines,
+    longitude_first,
     numbers,
     people_of,
     points,
@@ -83,9 +86,10 @@ IN_CELL = "the cell of the grid"  # the column that names it in every row
 LINE = "user"  # the column that numbers the lines of a table without names
 LINE_SECONDS = 15  # between two points of a line, as in the taxis of Porto (ECML/PKDD 2015)
 AT_SEA = (
-    "most positions lie at sea, and with latitude and longitude exchanged nearly all would lie on land: if they are, "
-    "`columns` says which is which, lat=NAME,lon=NAME; `box` says that they lie where they should"
+    "most positions lie at sea or in Antarctica, and with latitude and longitude exchanged nearly all would lie on "
+    "land: if they are, {}; `box` says that they lie where they should"
 )
+SHIPS = ("mmsi", "imo", "vessel")  # with these begin names of columns of ships
 MANY = 10_000  # rows of which most must be good for the rest to be read
 # Cyrillic and Greek letters that look like Latin ones
 _LATIN = str.maketrans("\u0430\u0435\u043e\u0440\u0441\u0445\u0443\u0456\u03bf\u03b1\u03bd\u03c1", "aeopcxyioavp")
@@ -267,6 +271,16 @@ def _exchanged(lat: Floats, lon: Floats, limit: float) -> bool:
     return bool((number & (np.abs(lat) > 90)).sum() > limit * number.sum() and turned.sum() >= most)
 
 
+def _turns(lat: Floats, lon: Floats, limit: float) -> bool:
+    """Tell whether points are `_exchanged` in nearly all rows, or those that could be right lie in the sea."""
+    number = np.isfinite(lat) & np.isfinite(lon)
+    both = number & (np.abs(lat) <= 90) & (np.abs(lon) <= 90)
+    high = number & (np.abs(lat) > 90)
+    return _exchanged(lat, lon, limit) and (
+        bool(high.sum() >= MOSTLY * number.sum()) or lat_first(lat[both], lon[both]) is False
+    )
+
+
 def position_faults(position: tuple[Floats, Floats] | None) -> dict[str, Mask]:
     """Return the rows whose coordinates are none, or off the globe."""
     if position is None:
@@ -390,13 +404,10 @@ def fixes_of(shape: Shape, parts: Parts, own_map: Map | None, *, accuracy: bool 
         by_clock = not each and "date" in shape.roles and holds_time_of_day(shape.table, shape.roles["time"])
         parts = _both_ends(parts, shape.roles, each, by_clock=by_clock)
     position = positions(shape, shape.table)
-    if position is not None and "geometry" in shape.roles and _exchanged(*position, max(shape.max_bad, 0.01)):
+    if position is not None and "geometry" in shape.roles and _turns(*position, max(shape.max_bad, 0.01)):
         shape, position = replace(shape, turned=True), position[::-1]
-        column = shape.table.shown(shape.roles["geometry"])
-        notes.append(f"column {column!r} is read with the latitude first: only so are latitudes within 90 degrees")
+        notes.append(f"{_order(shape)}: only so are latitudes within 90 degrees")
     refuse_positions(shape, position)
-    if position is not None and "lat" in shape.roles and shape.box is None and np.isfinite(np.add(*position)).any():
-        notes += [AT_SEA] * (lat_first(*position) is False)
     named = "place" in shape.roles
     if named and own_map is None and "place" not in shape.chosen:
         place, place_names = labels(shape.table, shape.roles["place"])
@@ -413,15 +424,32 @@ def fixes_of(shape: Shape, parts: Parts, own_map: Map | None, *, accuracy: bool 
         plan = plan_clock(shape.table, shape.roles, shape.tz, shape.date_format, near, tables=parts, several=several)
         if not shape.turned and position is not None and "geometry" in shape.roles and _is_turned(plan, *position):
             shape, near = replace(shape, turned=True), position[::-1]
-            column = shape.table.shown(shape.roles["geometry"])
             notes.append(
-                f"column {column!r} is read with the latitude first: only so do positions lie where clocks have the "
-                "offset of the times (with `tz`, it is read as it stands)"
+                f"{_order(shape)}: only so do positions lie where clocks have the offset of the times (with `tz`, it "
+                "is read as it stands)"
             )
         try:
-            return _gathered(shape, parts, own_map, plan, named, accuracy, notes)
+            return _gathered(shape, parts, own_map, plan, named, accuracy, [*notes, *_at_sea(shape, position)])
         except OtherOffsets:
             several = True  # the sample had one offset, and the input has others
+
+
+def _order(shape: Shape) -> str:
+    """Return, in words, which of two numbers in one column is read as which."""
+    name = shape.roles["geometry"]
+    first = "longitude" if longitude_first(shape.table, name) != shape.turned else "latitude"
+    return f"column {shape.table.shown(name)!r} is read with the {first} first"
+
+
+def _at_sea(shape: Shape, position: tuple[Floats, Floats] | None) -> list[str]:
+    """Return a note where the sea is no place for these people, and nobody said which number is the latitude."""
+    ships = plain(shape.roles["user"]).startswith(SHIPS)
+    if position is None or shape.box is not None or shape.turned or ships or {"lat", "lon"} <= shape.chosen:
+        return []
+    if not np.isfinite(np.add(*position)).any() or lat_first(*position) is not False:
+        return []
+    what = "`columns` says which is which, lat=NAME,lon=NAME"
+    return [AT_SEA.format(what if "lat" in shape.roles else f"exchange them there ({_order(shape)})")]
 
 
 def _is_turned(plan: ClockPlan, lat: Floats, lon: Floats) -> bool:
@@ -555,7 +583,8 @@ def _good_rows(
     good = tally.keep(table, faults)
     line = lines(table, roles["geometry"]) if "geometry" in roles and "left" not in roles else None
     if line is not None:
-        return _along(row, line, good), True
+        lat, lon, count = line
+        return _along(row, (lon, lat, count) if shape.turned else line, good), True
     return {name: values[good] for name, values in row.items()}, False
 
 

@@ -797,9 +797,8 @@ def points(table: Table, name: str) -> tuple[Floats, Floats]:
         return lat, lon
     column = table.column(name)
     if is_text(column.type):
-        lon_first = plain(name) in LON_FIRST
-        form = PAIR_OF_NUMBERS.replace("<a>", "<lon>" if lon_first else "<lat>")
-        form = form.replace("<b>", "<lat>" if lon_first else "<lon>")
+        first, last = ("lon", "lat") if longitude_first(table, name) else ("lat", "lon")
+        form = PAIR_OF_NUMBERS.replace("<a>", f"<{first}>").replace("<b>", f"<{last}>")
         if not pc.any(pc.match_substring_regex(column, form)).as_py():
             form = r"^\s*(?i:POINT)\s*(?i:Z\s*)?\((?P<lon>[^ ()]+) +(?P<lat>[^ ()]+)"
         parts = pc.extract_regex(column, form)
@@ -815,6 +814,15 @@ def points(table: Table, name: str) -> tuple[Floats, Floats]:
             if int(np.frombuffer(value, f"{order}u4", 1, 1)[0]) % 1000 == 1:
                 lon[row], lat[row] = np.frombuffer(value, f"{order}f8", 2, 5)
     return lat, lon
+
+
+def longitude_first(table: Table, name: str) -> bool:
+    """Tell whether `points` takes the first number of a column of points for the longitude."""
+    import pyarrow.compute as pc
+
+    column = table.column(name)
+    pairs = is_text(column.type) and pc.any(pc.match_substring_regex(column, PAIR_OF_NUMBERS)).as_py()
+    return not pairs or plain(name) in LON_FIRST
 
 
 def is_text(kind: Any) -> bool:
