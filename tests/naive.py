@@ -269,22 +269,6 @@ def privacy_verdict(fake, seed, alternates, users, tau, T, *, par_s, par_i, par_
     return measured, rejected
 
 
-def rare_days(days, users, m_min):
-    """The days with moves, each a tuple of places, that one user has or fewer than `m_min`; gaps are held."""
-
-    def held(day):
-        known = [place for place in day if place >= 0]
-        out, last = [], known[0] if known else -1
-        for place in day:
-            last = place if place >= 0 else last
-            out.append(last)
-        return tuple(out)
-
-    whole = [held(day) for day in days]
-    owners = {day: {u for other, u in zip(whole, users, strict=True) if other == day} for day in whole}
-    return {day for day in whole if len(set(day)) > 1 and len(owners[day]) < max(2, m_min)}
-
-
 def merged_places(points, visits, cells, distance, centroid):
     """E74 by trying every pair in order: [members of each remaining place], [where it lies], by first member."""
     groups = [([i], point, w) for i, (point, w) in enumerate(zip(points, visits, strict=True))]
@@ -2184,6 +2168,37 @@ def urged(walks, goal, visits, due_moves, taken, n, most):
             score[f] += over * slots[f][p] / (n * (spread[p] + usual))
         score[f] += sum(moves[k] - due_moves for k in taken) * moves[f] / (n * variance(moves))
     return [math.exp(-min(max(s - mean(score), -most), most)) for s in score]
+
+
+def shared_days(people, weekend, m_min):
+    """Days on which each of these people is to be seen: their own if m_min have them, else as many as a group's."""
+    stay = [days for days in people if people.count(days) >= m_min]
+    rare = [i for i, days in enumerate(people) if days not in stay]
+    out = [list(days) for days in people]
+    if len(rare) < m_min and stay:
+        for i in rare:
+            out[i] = min(sorted(stay), key=lambda days: abs(sum(days) - sum(people[i])))
+        return out
+    groups, group = [], []
+    for length in sorted({sum(people[i]) for i in rare}, reverse=True):
+        group = group + [i for i in rare if sum(people[i]) == length]
+        if len(group) >= m_min:
+            groups, group = [*groups, group], []
+    if group:
+        groups = [*groups[:-1], groups[-1] + group] if groups else [group]
+    for group in groups:
+        n = sorted(sum(people[i]) for i in group)[(len(group) - 1) // 2]
+        off = sorted(sum(d and w for d, w in zip(people[i], weekend, strict=True)) for i in group)[
+            (len(group) - 1) // 2
+        ]
+        kinds = {True: off, False: n - off}
+        seen = []
+        for day in weekend:
+            seen.append(kinds[day] > 0)
+            kinds[day] -= 1
+        for i in group:
+            out[i] = seen
+    return out
 
 
 def calendar_days(rows, m_min):

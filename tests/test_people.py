@@ -14,7 +14,7 @@ from elsewhere.run.generate import _beyond
 from elsewhere.run.presets import RELAXED, preset_of
 from elsewhere.run.public_map import PublicMap, weekdays
 from elsewhere.run.publish import links_file, publish_linked, read_links
-from elsewhere.traces.model import People, is_weekend
+from elsewhere.traces.model import People, is_weekend, shared_days
 
 pytestmark = pytest.mark.usefixtures("few_draws")
 SMALL = {"kappa": 5, "k": 3, "m_min": 2, "c_min": 1, "class_draws": 1}
@@ -73,7 +73,6 @@ def test_days_are_dealt_out_among_people_of_a_sort(case, number):
     )
     people = People.of(traces, m_min=m_min)
     has, dealt = people.rows >= 0, people.dealt(rng(number), m_min)
-    assert sorted(map(tuple, dealt.tolist())) == sorted(map(tuple, has.tolist()))
 
     def sort(days):
         off = sum(days & people.weekend) / sum(days)
@@ -85,12 +84,31 @@ def test_days_are_dealt_out_among_people_of_a_sort(case, number):
         sorts = [2] * len(sorts)
     for person, days in enumerate(dealt):
         assert sorts[person] in (sort(days), 2)
+    for kind in set(sorts):  # what is dealt out within a sort
+        mine = [person for person, own in enumerate(sorts) if own == kind]
+        expected = naive.shared_days(has[mine].tolist(), people.weekend.tolist(), m_min)
+        assert sorted(map(tuple, dealt[mine].tolist())) == sorted(map(tuple, expected))
+        assert min(expected.count(days) for days in expected) >= min(m_min, len(mine))
     person, day = np.nonzero(dealt)
     for p, d, row in zip(person, day, people.nearest(person, day), strict=True):
         assert traces.user[row] == p
         mine = np.flatnonzero(has[p])
         alike = [x for x in mine if people.weekend[x] == people.weekend[d]] or mine.tolist()
         assert abs(people.day[row] - d) == min(abs(x - d) for x in alike)
+
+
+@pytest.mark.parametrize("days", [40, 1])
+def test_days_that_nobody_else_has_are_on_no_fake(days):
+    has = np.zeros((21, 54), dtype=bool)
+    has[:20, :5] = True
+    has[20, :days] = True
+    weekend = np.arange(54) % 7 >= 5
+    assert shared_days(has, weekend, 5).sum(axis=1).tolist() == [5] * 21
+    # where all differ, groups of people with about as many days share their number
+    has[:] = np.arange(54) < np.arange(20, 41)[:, None]
+    lengths = np.bincount(shared_days(has, weekend, 5).sum(axis=1))
+    assert lengths[lengths > 0].min() >= 5
+    assert np.count_nonzero(lengths) == 4
 
 
 def test_everyone_alone_is_everyone_with_one_day(town):

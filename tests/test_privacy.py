@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import elsewhere as ew
 from elsewhere.privacy import _rules_kernels as _kernels
-from elsewhere.privacy.rules import PrivacyTest, RareDays, Verdict, check_disjoint
+from elsewhere.privacy.rules import PrivacyTest, Verdict, check_disjoint
 
 PF = Path(__file__).resolve().parents[1].parent / "shared" / "data" / "pf_tokyo"
 unhurried = settings(deadline=None)  # the first call compiles
@@ -757,33 +757,3 @@ def test_alternates_are_looked_for_from_those_who_live_like_the_seed():
     counts = [sorted((row.count(x) for x in set(row)), reverse=True) for row in r.tolist()]
     alike = [sum(map(min, mine, (5, 2, 1))) / 8 for mine in counts]
     assert everybody(fake, [0]).alternates.tolist() == [sum(abs(1 - x) < 0.05 for x in alike)]
-
-
-class TestRareDays:
-    @unhurried
-    @given(st.data())
-    def test_equal_the_naive_twin(self, data):
-        L, groups = data.draw(st.integers(1, 4)), data.draw(st.integers(1, 2))
-        day = st.lists(st.integers(-1, 2), min_size=L, max_size=L).filter(lambda row: max(row) >= 0)
-        days = [data.draw(st.lists(day, min_size=1, max_size=8)) for _ in range(groups)]
-        users = [data.draw(st.lists(st.integers(0, 4), min_size=len(some), max_size=len(some))) for some in days]
-        m_min = data.draw(st.integers(1, 4))
-        people = [
-            ew.Traces(r, ew.Locations(n=3), users=[f"p{u}" for u in who]) for r, who in zip(days, users, strict=True)
-        ]
-        asked = np.array(np.meshgrid(*[np.arange(3)] * L)).reshape(L, -1).T
-        # nobody is in two groups
-        owners = [(number, u) for number, who in enumerate(users) for u in who]
-        rare = naive.rare_days([row for some in days for row in some], owners, m_min)
-        found = RareDays.of(people, m_min).among(asked)
-        assert {tuple(row) for row in asked[found].tolist()} == {d for d in rare if min(d) >= 0}
-
-    def test_of_hundreds_of_slots_and_places(self):
-        r = np.random.default_rng(1).integers(0, 2**31 - 2, size=(300, 288))
-        days = RareDays.of([ew.Traces(r, ew.Locations(n=2**31 - 1))], 5)
-        other = r.copy()
-        other[np.arange(300), np.arange(300) % 288] ^= 1
-        assert days.among(r).all()
-        assert days.among(r.astype(np.int32).reshape(100, 3, 288)).all()
-        assert not days.among(other).any()
-        assert not days.among(np.sort(r, axis=1)).any()

@@ -8,15 +8,17 @@ number of workers nor the order in which they finish.
 whose text, in a log or on a dashboard, is a constant. A piece that fails says so to its caller, and to nobody else.
 """
 
+import hashlib
 import sys
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, suppress
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
 from importlib.metadata import PackageNotFoundError, version
 from itertools import islice
+from pathlib import Path
 from time import monotonic, sleep
 from typing import Any, TypeVar
 
@@ -178,11 +180,24 @@ def _failed(error: Exception) -> Sealed:
     return error_sealed
 
 
+@cache
+def _code() -> str:
+    """Return a digest of the source files: two states of one version make different bytes."""
+    whole, package = hashlib.sha256(), Path(__file__).parent
+    for path in sorted(package.rglob("*.py")):
+        whole.update(f"{path.relative_to(package).as_posix()}\0".encode() + path.read_bytes())
+    return whole.hexdigest()[:12]
+
+
 def versions() -> dict[str, str]:
     """Return the versions here of what the bytes of a result depend on."""
     import sys
 
-    numbers = {"elsewhere": __version__, "python": f"{sys.version_info.major}.{sys.version_info.minor}"}
+    numbers = {
+        "elsewhere": __version__,
+        "code": _code(),
+        "python": f"{sys.version_info.major}.{sys.version_info.minor}",
+    }
     for name in ALIKE:
         try:
             numbers[name] = version(name)

@@ -37,17 +37,7 @@ from elsewhere.errors import (
 )
 from elsewhere.privacy import _rules_kernels as _kernels
 from elsewhere.privacy._rules_kernels import Clock, Counted, Prepared, Rules, Seeds
-from elsewhere.traces.model import (
-    MINUTES_PER_DAY,
-    Floats,
-    Ints,
-    Locations,
-    People,
-    Periods,
-    Traces,
-    hold_places,
-    place_numbers,
-)
+from elsewhere.traces.model import MINUTES_PER_DAY, Floats, Ints, Locations, People, Periods, Traces, place_numbers
 
 RULES = {
     "similarity": _kernels.SIMILARITY,
@@ -306,46 +296,6 @@ class PrivacyTest:
         _kernels.verdicts(r, seed, p, rejected, sim, shared, aligned, alternates, sim_s, nearest)
         quantile = p.rules.quantile if np.isfinite(p.rules.quantile) else None
         return Verdicts(rejected, sim, shared, aligned, alternates, sim_s, nearest, quantile, self.not_run)
-
-
-@dataclass(frozen=True, eq=False)
-class RareDays:
-    """
-    The days with moves that one person has, or fewer than `m_min`: a fake day that equals one, slot by slot, is a copy.
-
-    A day spent at one place is nobody's copy (A1).
-    Kept are hashes of 64 bits, in order. Two days of one hash would cost a draw, and let no copy pass.
-    """
-
-    hashes: NDArray[np.uint64] = field(repr=False)
-
-    @staticmethod
-    def of(people: Sequence[Traces], m_min: int) -> "RareDays":
-        """Return the rare days of these groups of people, whose gaps are held; nobody is in two groups."""
-        days = [hold_places(group.r) for group in people]
-        moving = np.concatenate([(r != r[:, :1]).any(axis=1) for r in days])
-        before = np.cumsum([0, *(group.U for group in people)])
-        user = np.concatenate([first + group.user for first, group in zip(before, people, strict=False)])
-        hashes, user = np.concatenate([_hashes(r) for r in days])[moving], user[moving]
-        order = np.lexsort((user, hashes))
-        hashes, user = hashes[order], user[order]
-        again = np.append(False, (hashes[1:] == hashes[:-1]) & (user[1:] == user[:-1]))[: len(hashes)]
-        hashes, owners = np.unique(hashes[~again], return_counts=True)
-        return RareDays(hashes[owners < max(2, m_min)])
-
-    def among(self, days: NDArray[np.integer]) -> NDArray[np.bool_]:
-        """Return which of these days (..., L) are rare days."""
-        hashes = _hashes(days)
-        at = np.searchsorted(self.hashes, hashes)
-        return np.asarray(np.append(self.hashes, 0)[at] == hashes) & (at < len(self.hashes))
-
-
-def _hashes(days: NDArray[np.integer]) -> NDArray[np.uint64]:
-    out = np.zeros(days.shape[:-1], dtype=np.uint64)
-    for place in np.moveaxis(days, -1, 0):
-        out = (out ^ (place + 1).astype(np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
-        out ^= out >> np.uint64(32)
-    return out
 
 
 def privacy_test(

@@ -359,7 +359,7 @@ def _count(r: Places, user: Ints, tau: Places, *, U: int, R: int, T: int) -> Pro
     support_start = np.searchsorted(support_key // R, np.arange(U + 1))
     k = np.full((N, L), -1, dtype=np.int64)
     k[present] = np.repeat(entry, run) - support_start[who[present]]
-    K = int(k.max()) + 1
+    K = int(k.max(initial=-1)) + 1
 
     when = tau.astype(np.int64)
     visit_key, entry, run = _distinct(((who * T + when) * K + k)[present])

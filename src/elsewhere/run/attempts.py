@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elsewhere.privacy._rules_kernels import Seeds
-from elsewhere.privacy.rules import RULES, PrivacyTest, RareDays, Verdicts
+from elsewhere.privacy.rules import RULES, PrivacyTest, Verdicts
 from elsewhere.run.model import FittedModel
 from elsewhere.run.presets import Preset
 from elsewhere.synthesis.paper.attempt import OK, FakeMaker
@@ -283,7 +283,6 @@ class Pairs:
     goal: Goal | LifeRatio = field(repr=False)
     label: NDArray[np.integer] = field(repr=False)
     test: PrivacyTest = field(repr=False)
-    rare: RareDays = field(repr=False)
     settings: Preset = field(repr=False)
     shift: int
     days: int
@@ -325,10 +324,6 @@ class Pairs:
         skeleton = skeletons(classes, rng.integers(-self.shift, self.shift + 1, len(units)), self.days)
         limit = block.seeds.limit if self.settings.intersection == "set" else None
         K = self._weights(skeleton, own, walks, limit)
-        # a walk is for nobody whose fake would show a day of it that few real people have
-        copied = self.rare.among(walks.reshape(len(walks), self.days, -1))
-        some = np.flatnonzero(copied.any(axis=1))
-        K[:, some] *= ~(block.shown @ copied[some].T)
         days = self.goal if isinstance(self.goal, Goal) else None
         share = self.goal.share(walks) if isinstance(self.goal, LifeRatio) else self.goal(walks, self.label)
         V = balanced(K, share, self.settings.balance)

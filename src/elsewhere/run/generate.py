@@ -20,7 +20,7 @@ from elsewhere.errors import InvalidParameter, InvalidTraces, NoFeasiblePath, No
 from elsewhere.privacy.deniable.count import MOST
 from elsewhere.privacy.deniable.release import COINS, release_fakes
 from elsewhere.privacy.private.release import release_private
-from elsewhere.privacy.rules import RULES, PrivacyTest, RareDays, Verdicts
+from elsewhere.privacy.rules import RULES, PrivacyTest, Verdicts
 from elsewhere.profiles.aggregate import AggregateModel, feasible_moves
 from elsewhere.run.attempts import Attempts, Block, Goal, LifeModel, Made, Pairs, WalkModel, learn_days, learn_weeks
 from elsewhere.run.fakes import Fakes
@@ -131,7 +131,6 @@ class Job:
     """What every step below is handed: people, parameters, the secret that decides all draws, where work is done."""
 
     traces: Traces
-    others: Traces | None  # alternates that were given, who are not in `traces`
     settings: Preset
     per_seed: int
     n: int | None
@@ -189,7 +188,7 @@ def fakes_of(
             "`alternates` and `seeds`."
         )
     with workers_or(executor, workers) as where:
-        job = Job(traces, alternates, settings, per_seed, n, feasible, entropy, laboratory, stages, where, progress)
+        job = Job(traces, settings, per_seed, n, feasible, entropy, laboratory, stages, where, progress)
         if settings.name == "private":
             return _private(job)
         draw = job.rng(0)
@@ -596,8 +595,7 @@ def _pairs(job: Job, learnt: FittedModel, roles: Roles, people: People, test: Pr
     walk, goal = job.stages("walk", learn_walk)
     shift = int(job.settings.shift / roles.seeds.step_minutes + 0.5)
     nobody = test.of(test.block(0, 0))  # each block brings its own seeds
-    rare = RareDays.of([job.traces, *([] if job.others is None else [job.others])], job.settings.m_min)
-    return Pairs(walk, goal, learnt.classes.label, nobody, rare, job.settings, shift, people.days, job.entropy)
+    return Pairs(walk, goal, learnt.classes.label, nobody, job.settings, shift, people.days, job.entropy)
 
 
 def _days_shown(job: Job, people: People) -> NDArray[np.bool_]:

@@ -158,8 +158,7 @@ class PublicMap:
         if weeks:
             return (
                 f"dates: every fake person lives their days in weeks drawn at random from about {first} to {last}; how "
-                "many, and which are weekends, is as for somebody drawn at random from the seeds. Weekday against "
-                "weekend, "
+                f"many, and which are weekends, is as for groups of {self.m_min} or more seeds. Weekday against weekend, "
                 "and one day after the other: hold. Single weekdays and single dates: mean nothing; public holidays "
                 "count as the weekday they fall on."
             )

@@ -820,10 +820,11 @@ class People:
 
     def dealt(self, rng: np.random.Generator, m_min: int) -> Mask:
         """
-        Return the days (people, days) of somebody, drawn without replacement, for each person.
+        Return days (people, days) for each person: those of somebody, drawn without replacement.
 
         They are dealt out among people who have nearly only weekdays, nearly only weekends, or both; fewer than `m_min`
-        of a sort are dealt out with the last, and everybody together where these are few.
+        of a sort are dealt out with the last, and everybody together where these are few. Days that fewer than `m_min`
+        of a sort have would name them: see `shared_days`.
         """
         has = self.rows >= 0
         off = (has & self.weekend).sum(axis=1) / has.sum(axis=1)
@@ -834,7 +835,7 @@ class People:
         out = np.empty_like(has)
         for kind in np.unique(sort):
             mine = np.flatnonzero(sort == kind)
-            out[mine] = has[rng.permutation(mine)]
+            out[mine] = shared_days(has[mine], self.weekend, m_min)[rng.permutation(len(mine))]
         return out
 
     def nearest(self, person: Ints, day: Ints) -> Ints:
@@ -854,6 +855,53 @@ class People:
     def minutes(self, of_day: Floats) -> Floats:
         """Return the minute of the day of each slot (days x L,) of the calendar."""
         return np.tile(of_day, self.days)
+
+
+def shared_days(has: Mask, weekend: Mask, m_min: int) -> Mask:
+    """
+    Return on which days (people, days) somebody is to be seen, so that at least `m_min` people are on the same ones.
+
+    Days that so many people have stay. The others' are those of groups of at least `m_min` people with about as many
+    days: the first days of the calendar, as many of each kind as the median of the group. Fewer others than that are
+    seen on the days, of those that stay, which are nearest to theirs in number.
+
+    Examples
+    --------
+    >>> has = np.array([[True, True, False]] * 3 + [[True, True, True]])
+    >>> shared_days(has, np.zeros(3, dtype=bool), 2).sum(axis=1).tolist()
+    [2, 2, 2, 2]
+
+    """
+    patterns, of, number = np.unique(has, axis=0, return_inverse=True, return_counts=True)
+    out, stay = has.copy(), number >= m_min
+    rare = np.flatnonzero(~stay[of.ravel()])
+    length, off = has.sum(axis=1), (has & weekend).sum(axis=1)
+    if len(rare) < m_min and stay.any():
+        usual = patterns[stay]
+        out[rare] = usual[np.abs(usual.sum(axis=1) - length[rare, None]).argmin(axis=1)]
+        return out
+    for group in _groups_alike(rare, length[rare], m_min):
+        middle = (len(group) - 1) // 2
+        n, n_off = np.sort(length[group])[middle], np.sort(off[group])[middle]
+        seen = np.zeros(len(weekend), dtype=bool)
+        seen[np.flatnonzero(weekend)[:n_off]] = True
+        seen[np.flatnonzero(~weekend)[: n - n_off]] = True
+        out[group] = seen
+    return out
+
+
+def _groups_alike(people: Ints, length: Ints, m_min: int) -> list[Ints]:
+    """Return people in groups of at least `m_min` if there are so many, those of one length together."""
+    groups: list[Ints] = []
+    few = people[:0]
+    for days in np.unique(length)[::-1]:
+        few = np.concatenate([few, people[length == days]])
+        if len(few) >= m_min:
+            groups.append(few)
+            few = people[:0]
+    if len(few):
+        groups.append(np.concatenate([groups.pop(), few]) if groups else few)
+    return groups
 
 
 def changing_days(name: str, dates: NDArray[np.datetime64]) -> NDArray[np.bool_]:

@@ -422,9 +422,10 @@ def _mixes(use: Floats, types: Ints, m_min: int) -> tuple[Floats, Floats]:
             on = u.any(axis=0)
             mean = u[:, on].sum(axis=0) / u.sum()
             mix[t, off, on] = mean
+            who, what = np.nonzero(u[:, on])  # kinds that somebody does not use add nothing to the likelihood
+            number, share, total = u[:, on][who, what], mean[what], u.sum(axis=1)
             like = [
-                (gammaln(c) - gammaln(c + u.sum(axis=1))).sum()
-                + (gammaln(u[:, on] + c * mean) - gammaln(c * mean)).sum()
+                (gammaln(c) - gammaln(c + total)).sum() + (gammaln(number + c * share) - gammaln(c * share)).sum()
                 for c in grid
             ]
             spread[t, off] = grid[int(np.argmax(like))]

@@ -188,13 +188,13 @@ def balanced(K: NDArray[np.float32], goal: Floats, balance: float = 1.0, sweeps:
     V: NDArray[np.float32] = wanted / max(float(wanted.max()), 1e-30)
     if balance == 0 or not wanted.any():
         return V
-    # sums in one order on every machine (R5); OpenBLAS may set the flag of an invalid value by what lies beside K
-    with one_thread(), np.errstate(invalid="ignore"):
+    with one_thread():  # sums in one order on every machine (R5)
         for _ in range(sweeps):
             load = np.zeros_like(V)
             for some in (K[i : i + FEW_ROWS] for i in range(0, S, FEW_ROWS)):
-                z = some @ V
-                load += np.divide(1.0, z, out=np.zeros_like(z), where=z > 0) @ some
+                with np.errstate(invalid="ignore"):  # OpenBLAS may set this flag by what lies beside a matrix
+                    z = some @ V
+                    load += np.divide(1.0, z, out=np.zeros_like(z), where=z > 0) @ some
             load *= V * np.float32(N / S)
             V = np.maximum(V * wanted / np.maximum(load, 1e-6), FLOOR) ** np.float32(balance)
             V[wanted == 0] = 0.0
