@@ -262,6 +262,10 @@ def test_another_job_is_not_taken_for_it(town, tmp_path):
     with pytest.raises(ew.errors.OutputRefused, match="the input has changed"):
         ew.synthesize(mine, tmp_path / "out", **SMALL, report=False)
     mine.write_text(text)
+    with pytest.MonkeyPatch.context() as patch:  # the package was updated meanwhile, with or without a new version
+        patch.setattr("elsewhere.scale._code", lambda: "another")
+        with pytest.raises(ew.errors.OutputRefused, match="or the version"):
+            ew.synthesize(mine, tmp_path / "out", **SMALL, report=False)
     assert holds(tmp_path) == before
     # with `force` it is given up
     made = ew.synthesize(mine, tmp_path / "out", **{**SMALL, "k": 4}, report=False, force=True)

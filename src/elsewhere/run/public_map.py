@@ -158,9 +158,9 @@ class PublicMap:
         if weeks:
             return (
                 f"dates: every fake person lives their days in weeks drawn at random from about {first} to {last}; how "
-                f"many, and which are weekends, is as for groups of {self.m_min} or more seeds. Weekday against weekend, "
-                "and one day after the other: hold. Single weekdays and single dates: mean nothing; public holidays "
-                "count as the weekday they fall on."
+                f"many, and which are weekends, is as for groups of {self.m_min} or more seeds. Weekday against "
+                "weekend, and one day after the other: hold. Single weekdays and single dates: mean nothing; public "
+                "holidays count as the weekday they fall on."
             )
         span = f"dates: a day drawn at random from {first} to {last}" if first != last else f"dates: {first}"
         lacking = [kind for kind, has in zip(KINDS, self._kinds(), strict=True) if not has]
