@@ -189,6 +189,21 @@ def test_how_far_off_by_hand():
     assert found["moves_weekend"].within is None
 
 
+def test_without_coordinates_no_length_is_measured_shown_or_counted():
+    town = ew.simulate_town(users=60, locations=60, days=5, rng=np.random.default_rng(7)).traces
+    bare = ew.Traces(town.r, ew.Locations(n=town.R), users=town.users, dates=town.dates, step_minutes=town.step_minutes)
+    found = lives.judge_lives(bare, bare, rng=np.random.default_rng(1))
+    lengths = {"radius_of_gyration", "trip_length", "farthest"}
+    needing = {*lengths, "trips", "flows_quarters", "flows_neighbourhoods"}
+
+    assert {m.id for m in found.measures} == {*lives.MEASURES, *lives.CURVES, *lives.OF_DAYS} - needing
+    assert found.summary().startswith("of 12 measures of lives over days, 12 are")
+    assert not any(" km" in line for line in found.in_words())
+    measures, table = lives.described(bare)
+    assert all(np.isnan(measures[name]).all() for name in lengths)
+    assert np.isfinite(table).all()
+
+
 def test_what_is_within_ten_per_cent():
     def one(off, halves):
         return lives.Compared("a", "A", "km", True, 1.0, 1.0, off, halves)

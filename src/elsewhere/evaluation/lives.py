@@ -131,7 +131,7 @@ def life_measures(
     minutes
         (L,) minute of the day of each slot.
     locations
-        The places; without coordinates a step to another place is 1 long and there is no radius.
+        The places; without coordinates there is no radius, and no length of a move or way from home.
 
     """
     home, main = anchors(r, weekend, minutes)
@@ -147,11 +147,12 @@ def life_measures(
     often = np.array([sum(p in places for places in places_of) for p in place.tolist()])
     night, office = (_between(minutes, ends) for ends in (NIGHT, OFFICE))
     workdays = r[~weekend]
-    steps = locations.distance(r[:, :-1][moved], r[:, 1:][moved])
-    radius = np.nan
+    radius = trip_length = farthest = np.nan
     if locations.has_coordinates:
         xy = locations.planar()[place]
         radius = float(np.sqrt((share * ((xy - share @ xy) ** 2).sum(axis=1)).sum()))
+        trip_length = _mean(locations.distance(r[:, :-1][moved], r[:, 1:][moved]))
+        farthest = float(locations.distance(np.full(len(place), home), place).max())
     return {
         "radius_of_gyration": radius,
         **{f"places_after_{d}_days": float(numbers[d - 1]) if len(r) >= d else np.nan for d in GROWTH},
@@ -162,13 +163,13 @@ def life_measures(
         "regularity": regularity(r, day, weekend, minutes),
         "entropy": float(-(share * np.log(share)).sum()),
         "jaccard": _mean(np.array(alike)),
-        "trip_length": _mean(steps),
+        "trip_length": trip_length,
         "moves_weekday": _mean(moves[~weekend]),
         "moves_weekend": _mean(moves[weekend]),
         "moves_spread": float(moves.std()) if len(r) > 1 else np.nan,
         "still_days": float((moves == 0).mean()),
         "seen_one_day": float((often == 1).mean()) if len(r) > 1 else np.nan,
-        "farthest": float(locations.distance(np.full(len(place), home), place).max()),
+        "farthest": farthest,
         "ends_where_it_began": float((r[:, 0] == r[:, -1]).mean()),
     }
 
@@ -364,7 +365,7 @@ class LivesResult:
     Parameters
     ----------
     measures
-        Every measure; `[id]` gives one.
+        Every measure; `[id]` gives one. Where places have no coordinates, those that need them are left out.
     told, told_real
         AUC of a classifier that tells fake lives, and other real ones, from one half of the people: .5 is guessing.
     told_by_hours, told_by_hours_real
@@ -657,13 +658,14 @@ def _over_splits(real: _Lives, fakes: _Lives, rng: np.random.Generator) -> tuple
     uses = {
         m.id: m for m in USES if m.id in OF_DAYS and not m.lacks(real.days, fakes.days, np.zeros(0, dtype=np.int64))
     }
+    of_people = [name for name, m in MEASURES.items() if m.unit != "km" or plan.locations.has_coordinates]
     days = _days_shared(real.growth, fakes.growth)
-    figures: dict[str, list[list[float]]] = {name: [] for name in (*MEASURES, *CURVES, *uses)}
+    figures: dict[str, list[list[float]]] = {name: [] for name in (*of_people, *CURVES, *uses)}
     growths, weeks = [], []
     for child in rng.spawn(SPLITS):
         people = child.permutation(U)
         a, b, f = people[:n], people[n : 2 * n], child.permutation(len(fakes.rows))[:n]
-        for name in MEASURES:
+        for name in of_people:
             x, y, z = (side.measures[name][who] for side, who in ((real, a), (real, b), (fakes, f)))
             mean = [float(_known_mean(v)) for v in (x, y, z)]
             apart = [largest_gap(x[~np.isnan(x)], v[~np.isnan(v)]) for v in (z, y)]
