@@ -718,6 +718,57 @@ def test_no_column_is_proposed_where_several_could_be_meant(tmp_path):
     assert "give `columns` user=wer,time=als,lat=hoch,lon=breit (or lat=breit,lon=hoch)" in message
 
 
+PLATES = "".join(f"Z{i % 4},c{i % 5},2024-03-04 {i:02d}:00,46.51{i % 3},6.6\n" for i in range(24))
+
+
+@pytest.mark.parametrize(
+    ("head", "body", "proposed"),
+    [
+        ("plate,cardholder,time,lat,lon", re.sub(r"Z\d", "Z0", PLATES), "user=cardholder"),
+        ("asset_id,operator,time,lat,lon", re.sub(r"Z\d", "Z0", PLATES), "user=operator"),
+        ("unit_no,squad,time,lat,lon", re.sub(r"Z\d,c", "Z0,", PLATES), "user=squad"),
+        ("plate,cardholder,time,lat,lon", PLATES, "user=NAME"),  # the car or its driver
+        (
+            "sample_id,trip_id,time,lat,lon",
+            "".join(f"{i}{r}" for i, r in enumerate(PLATES.splitlines(True))),
+            "user=trip_id",
+        ),
+    ],
+)
+def test_plates_and_assets_are_people_only_where_nothing_else_could_be(tmp_path, head, body, proposed):
+    code, message = refused(put(tmp_path / "a.csv", f"{head}\n{body}"))
+    assert code == "E_COLUMN"
+    assert f"give `columns` {proposed}" in message
+
+
+@pytest.mark.parametrize("name", ["plate", "Kennzeichen", "asset_id", "unit no", "ident", "tag_id"])
+def test_plates_and_assets_are_people_where_nothing_else_could_be(tmp_path, name):
+    rows = [f"Z{i % 4},{i % 5},2024-03-04 {i:02d}:00,46.51{i % 3},6.6\n" for i in range(24)]
+    speeds, told = read(put(tmp_path / "a.csv", f"{name},speed,time,lat,lon\n{''.join(rows)}"), min_coverage=0)
+    numbered = "".join(f"{i},{row}" for i, row in enumerate(rows))
+    rows_numbered, _ = read(put(tmp_path / "b.csv", f"id,{name},speed,time,lat,lon\n{numbered}"), min_coverage=0)
+    known, _ = read(put(tmp_path / "c.csv", f"{name},uid,time,lat,lon\n{''.join(rows)}"), min_coverage=0)
+
+    assert speeds.labels == rows_numbered.labels == ("Z0", "Z1", "Z2", "Z3")
+    assert f"column {name!r} was read as the user (`columns`)" in told.notes
+    assert known.labels == tuple("01234")
+
+
+def test_what_a_phone_measures_with_is_no_place(tmp_path):
+    rows = "".join(f"u{i % 2},2024-03-04 {i // 2:02d}:00,{'abc'[i // 2 % 3]},{i / 7:.3f}\n" for i in range(48))
+    code, message = refused(put(tmp_path / "a.csv", "user,time,sensor,value\n" + rows))
+    assert (code, "no column for lat, lon" in message) == ("E_COLUMN", True)
+
+
+@pytest.mark.parametrize("form", ["2024-03-0{u} 10:00", "2024-03-0{u} 1{half}:00"])
+def test_a_time_that_every_row_of_a_person_repeats_is_not_when(tmp_path, form):
+    rows = "".join(f"u{i % 4},46.51{i % 3},6.6,{form.format(u=1 + i % 4, half=i // 24)}\n" for i in range(48))
+    code, message = refused(put(tmp_path / "a.csv", "user,lat,lon,account_created\n" + rows))
+    assert code == "E_COLUMN"
+    assert "no column for time" in message
+    assert "give `columns` time=account_created" in message
+
+
 def test_a_column_that_is_merely_left_over_is_not_proposed(tmp_path):
     head = "holder,when,line,kind of,type\n"
     body = "".join(f"{i % 9},2024-03-04 {i:02d}:00,L{i % 5},{'a' if i % 2 else 'b'},k{i % 2}\n" for i in range(24))
@@ -853,6 +904,11 @@ TRIPS = {
         "720,{a:%Y-%m-%d %H:%M:%S},{b:%Y-%m-%d %H:%M:%S},{i}1,{i},{j}1,{j},{user}\n",
         ("place",),
     ),
+    "dates with times, and clock times of the end": (
+        "Start date,End time,Start station,End station,Bike number\n",
+        "{a:%b %d %Y %I:%M:%S %p},{b:%H:%M},{i},{j},{user}\n",
+        ("place",),
+    ),
     "zones": (
         "medallion,tpep_pickup_datetime,tpep_dropoff_datetime,PULocationID,DOLocationID,trip_distance\n",
         "{user},{a:%Y-%m-%d %H:%M:%S},{b:%Y-%m-%d %H:%M:%S},{i},{j},2.1\n",
@@ -891,6 +947,23 @@ def test_a_trip_is_where_it_begins_and_where_it_ends(tmp_path, kind):
     assert told.rows == 2 * 48
     assert {"user", "time", "end_time"} <= told.columns.keys()  # fakes are written as trips
     assert ("place" in where) == ("end_place" in told.columns)
+
+
+def test_a_clock_time_before_the_start_of_a_trip_is_on_the_next_day(tmp_path):
+    head = "Start date,{},Start station,End station,Bike number\n"
+    rows = [
+        (f"2024-03-0{d} {h}", f"2024-03-0{d + (h > '22')} {e}")
+        for d in (4, 5)
+        for h, e in (("08:10", "09:30"), ("22:50", "00:10"))
+    ]
+    whole = "".join(f"{a},{b},{a[-2:]},{b[-2:]},ann\n" for a, b in rows)
+    clocks = "".join(f"{a},{b[-5:]},{a[-2:]},{b[-2:]},ann\n" for a, b in rows)
+    expected, _ = read(put(tmp_path / "a.csv", head.format("End date") + whole), max_gap="24h", min_coverage=0)
+    got, told = read(put(tmp_path / "b.csv", head.format("End time") + clocks), max_gap="24h", min_coverage=0)
+
+    assert np.array_equal(got.r, expected.r)
+    assert got.dates.tolist() == expected.dates.tolist()
+    assert not told.dropped
 
 
 LENGTHS = {"duration_s": 1, "tripduration": 1, "Trip Duration (min)": 60, "duration": 60}

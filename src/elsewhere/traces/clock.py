@@ -44,6 +44,7 @@ FORMS = {"year last": YEAR_LAST, "digits": DIGITS, "month first": MONTH_FIRST, "
 MONTHS = {"jan": 1, "feb": 2, "mar": 3, "apr": 4, "may": 5, "jun": 6, "jul": 7, "aug": 8, "sep": 9, "oct": 10}
 MONTHS |= {"nov": 11, "dec": 12}
 OF_DAY = rf"^{DAYTIME}(?: ?(?P<zone>{ZONE}))?$"
+IN_TIME = r"(?P<clock>\d{1,2}:\d\d(?::\d\d(?:\.\d+)?)?(?: ?[AaPp]\.?[Mm]\.?)?)"  # the clock time in a date with one
 OFFSET = r"(?:[T ]\d\d|:\d\d(?:\.\d+)?)(?P<offset>Z|[+-]\d\d(?::?\d\d)?)$"
 SECONDS = r"\d:\d\d:\d\d"
 MIDNIGHT = r"([T ])24:00(:00(?:\.0+)?)?"
@@ -638,6 +639,19 @@ def past_midnight(table: Table, first: str, last: str) -> Floats:
     dated = replace(table, columns={**table.columns, DAY_OF_ARRIVAL: ["2001-01-01"] * table.rows})
     start, end = (times(dated, name, date=DAY_OF_ARRIVAL, form=Form("iso")).time for name in (first, last))
     return np.where(end < start, 86_400.0, 0.0)
+
+
+def until_clock(table: Table, first: str, last: str) -> Floats:
+    """Return the seconds from the times in column `first` until the clock next shows the time in column `last`."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    column = table.column(first)
+    shown = pc.extract_regex(column if is_text(column.type) else column.cast(pa.string()), IN_TIME)
+    clocks = {first: pc.struct_field(shown, "clock"), DAY_OF_ARRIVAL: ["2001-01-01"] * table.rows}
+    dated = replace(table, columns={**table.columns, **clocks})
+    start, end = (times(dated, name, date=DAY_OF_ARRIVAL, form=Form("iso")).time for name in (first, last))
+    return (end - start) / np.timedelta64(1, "s") % 86_400
 
 
 def _written(plan: ClockPlan, table: Table) -> Clock:

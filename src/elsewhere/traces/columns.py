@@ -28,10 +28,8 @@ SYNONYMS = {
     "taxiid taxi cabid cab vehicleid vehicle driverid driver carid car busid "
     "bikeid mmsi medallion individuallocalidentifier taglocalidentifier animalid objectid trajid advertiserid "
     "deviceaid maid caid cuebiqid adid aaid idfa trajectoryid trackid "
-    "trackerid tracker ident tagid collarid assetid unitid unitno unitnumber truckid truckno bikenumber bikeno probeid "
-    "sampleid personoid vehiclelabel vehiclenumber vehicleno cardserial cardserialnumber smartcardid visitorid visitor "
-    "licenseplate licenceplate licenseplatenumber numberplate platenumber plateno plate "
-    "kennzeichen kfzkennzeichen matricula placa immatriculation "
+    "trackerid tracker collarid truckid truckno bikenumber bikeno probeid "
+    "personoid vehiclelabel vehiclenumber vehicleno cardserial cardserialnumber smartcardid visitorid visitor "
     "nutzer nutzerid benutzer benutzerid teilnehmer teilnehmerid personnr personennr personenid proband probandid "
     "gerat geraet geratid geraetid gerateid geraeteid geratenummer geraetenummer geratenr geraetenr kennung "
     "fahrzeug fahrzeugid fahrer fahrerid kunde kundenid kundennummer "
@@ -143,11 +141,16 @@ LASTS = re.compile(r"(?:trip|ride)?(?:duration|dauer|duree|duracion)(?:in)?([a-z
 UNITS = {"s": 1, "sec": 1, "secs": 1, "second": 1, "seconds": 1, "sekunden": 1, "ms": 0.001, "milliseconds": 0.001}
 UNITS |= {"min": 60, "mins": 60, "minute": 60, "minutes": 60, "minuten": 60, "h": 3600, "hours": 3600, "": 0}
 SHORT = 60  # a trip is longer than so many seconds: a lower median of lengths without a unit is one of minutes
+# people, and their vehicles, under names that mean other things too: where nothing else could tell who somebody is
+PEOPLE_ALONE = (
+    "licenseplate licenceplate licenseplatenumber numberplate platenumber plateno plate kennzeichen kfzkennzeichen "
+    "matricula placa immatriculation ident tagid assetid unitid unitno unitnumber"
+)
 # places under names that mean other things too: where nothing else tells where somebody is
 PLACES_ALONE = (
     "accesspoint accesspointid accesspointname ap apid apname door doorid gate gateid room roomid reader readerid area "
     "areaid district districtid stadtteil bezirk stopname stationname sitename zonename building buildingid beacon "
-    "beaconid haltestelle detector detectorid sensor sensorid camera cameraid checkpoint"
+    "beaconid haltestelle detector detectorid sensorid camera cameraid checkpoint"
 )
 # metres of a projection, by name or by size
 PROJECTED = frozenset(["easting", "northing", "eastings", "northings", "utmx", "utmy", "rechtswert", "hochwert"])
@@ -155,7 +158,7 @@ LARGE = "numbers too large for degrees"
 INSTANTS = ("clock times", "dates with times", "times since 1970")  # kinds of columns that can tell when
 CELL = ("x", "y")  # whole numbers that count the cells of a grid, where a table calls them so, both of them
 ROLES = (*SYNONYMS, *CELL, *AT_ITS_END.values())
-KNOWN = {word for words in SYNONYMS.values() for word in words.split()}
+KNOWN = {word for words in (*SYNONYMS.values(), PEOPLE_ALONE) for word in words.split()}
 WHOSE = ("user", "household", "date", "trace")  # roles that tell whose day it is
 MOSTLY = 0.95  # share of the values of a column that tell what it holds
 A_FEW = 3  # values that a column of people has at least; fewer are a kind, such as in and out
@@ -335,6 +338,8 @@ def meaning_of(
     counts = {name: len({*column}) for name, column in values.items()}
     varied = {name: n for name, n in counts.items() if A_FEW <= n < len(values[name]) / 2}
     meaning = _told(names, headed, records, columns)._replace(varied=varied)
+    if headed and "user" not in (columns or ()):
+        meaning = _with_people_alone(meaning, names, values)
     free = [name for name in names if name not in meaning.roles.values() and meaning.kinds.get(name) != "nothing"]
     kinds = {meaning.kinds.get(name) for name in free}
     alone = [name for name in free if name in varied and meaning.kinds.get(name) in ("words", "whole numbers")]
@@ -345,10 +350,39 @@ def meaning_of(
     if headed and missing == ["time"] and not {*TIME_ROLES} & {*(columns or ())}:
         # who, where, and one thing more that tells when
         alone, role = [name for name in free if meaning.kinds.get(name) == "dates with times"], "time"
+        alone = alone if len(alone) == 1 and _tells_when(alone[0], meaning.roles["user"], names, records) else []
     if role == "" or len(alone) != 1:
         return meaning
     note = f"column {dict(zip(names, meaning.shown, strict=True))[alone[0]]!r} was read as the {role} (`columns`)"
     return meaning._replace(roles={**meaning.roles, role: alone[0]}, notes=(*meaning.notes, note))
+
+
+def _with_people_alone(meaning: Meaning, names: Sequence[str], values: Mapping[str, Sequence[str]]) -> Meaning:
+    """
+    Return the same with one of PEOPLE_ALONE as the user, if nobody else is.
+
+    An `id` that every row has of its own is nobody, and any other column that recurs could be somebody; numbers that
+    recur may be speeds, and do not count where the name has several values.
+    """
+    user = meaning.roles.get("user")
+    own = user is not None and plain(user) == "id" and len({*values[user]}) == len(values[user])
+    free = [name for name in names if name not in meaning.roles.values() and meaning.kinds.get(name) != "nothing"]
+    alone = [name for name in free if plain(name) in PEOPLE_ALONE.split()]
+    if len(alone) != 1 or not (user is None or own):
+        return meaning
+    others = ("words",) if len({*values[alone[0]]}) > 1 else ("words", "whole numbers")
+    if any(n in meaning.varied and meaning.kinds.get(n) in others for n in free if n != alone[0]):
+        return meaning
+    note = f"column {dict(zip(names, meaning.shown, strict=True))[alone[0]]!r} was read as the user (`columns`)"
+    return meaning._replace(roles={**meaning.roles, "user": alone[0]}, notes=(*meaning.notes, note))
+
+
+def _tells_when(name: str, user: str, names: Sequence[str], records: Sequence[Sequence[str]]) -> bool:
+    """Tell whether a time mostly differs from row to row of a person, as that of a birth, or an account, does not."""
+    when, who = names.index(name), names.index(user) if user in names else None
+    people = [None if who is None else r[who] for r in records]
+    more = len({*zip(people, (r[when] for r in records), strict=True)}) - len({*people})
+    return 2 * more > len(people) - len({*people})
 
 
 def _told(

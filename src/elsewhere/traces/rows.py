@@ -27,6 +27,7 @@ from elsewhere.traces.clock import (
     past_midnight,
     plan_clock,
     times,
+    until_clock,
     wall_clock,
     zone_at,
     zone_of_all,
@@ -401,8 +402,7 @@ def fixes_of(shape: Shape, parts: Parts, own_map: Map | None, *, accuracy: bool 
     notes: list[str] = []
     if "end_time" in shape.roles:
         each, notes = _lasting(shape)
-        by_clock = not each and "date" in shape.roles and holds_time_of_day(shape.table, shape.roles["time"])
-        parts = _both_ends(parts, shape.roles, each, by_clock=by_clock)
+        parts = _both_ends(parts, shape, each)
     position = positions(shape, shape.table)
     if position is not None and "geometry" in shape.roles and _turns(*position, max(shape.max_bad, 0.01)):
         shape, position = replace(shape, turned=True), position[::-1]
@@ -624,15 +624,20 @@ def _lasting(shape: Shape) -> tuple[float, list[str]]:
     return each, [note]
 
 
-def _both_ends(trips: Parts, roles: Mapping[str, str], each: float, *, by_clock: bool) -> Parts:
+def _both_ends(trips: Parts, shape: Shape, each: float) -> Parts:
     """
     Return the tables of trips, each twice: as it is, and with time and place of the end for those of the start.
 
     Where the column of the end holds lengths in units of `each` seconds, the second has a column LATER for its time; so
-    it has where times are `by_clock`, and a trip that ends before its start ends on the next day.
+    it has where the end is a clock time: one before that of the start is on the next day.
     """
+    roles = shape.roles
+    clocks = [not each and holds_time_of_day(shape.table, roles[role]) for role in ("time", "end_time")]
+    dateless, same_day = clocks[0] and "date" in roles, clocks == [False, True]
     ends = {
-        roles[role]: roles[end] for role, end in AT_ITS_END.items() if end in roles and (role != "time" or not each)
+        roles[role]: roles[end]
+        for role, end in AT_ITS_END.items()
+        if end in roles and (role != "time" or not (each or same_day))
     }
 
     def tables() -> Iterator[Table]:
@@ -640,7 +645,9 @@ def _both_ends(trips: Parts, roles: Mapping[str, str], each: float, *, by_clock:
             last = {name: table.columns[end] for name, end in ends.items()}
             if each:
                 last[LATER] = numbers(table, roles["end_time"]) * each
-            elif by_clock:
+            elif same_day:
+                last[LATER] = until_clock(table, roles["time"], roles["end_time"])
+            elif dateless:
                 last[LATER] = past_midnight(table, roles["time"], roles["end_time"])
             yield from (table, replace(table, columns={**table.columns, **last}, unequal=0, fixed={}))
 
