@@ -726,7 +726,7 @@ PLATES = "".join(f"Z{i % 4},c{i % 5},2024-03-04 {i:02d}:00,46.51{i % 3},6.6\n" f
     [
         ("plate,cardholder,time,lat,lon", re.sub(r"Z\d", "Z0", PLATES), "user=cardholder"),
         ("asset_id,operator,time,lat,lon", re.sub(r"Z\d", "Z0", PLATES), "user=operator"),
-        ("unit_no,squad,time,lat,lon", re.sub(r"Z\d,c", "Z0,", PLATES), "user=squad"),
+        ("unit_no,squad,time,lat,lon", re.sub(r"Z\d,c", "Z0,", PLATES), "user=NAME"),  # or speeds
         ("plate,cardholder,time,lat,lon", PLATES, "user=NAME"),  # the car or its driver
         (
             "sample_id,trip_id,time,lat,lon",

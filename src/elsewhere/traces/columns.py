@@ -809,9 +809,11 @@ def what_is_missing(missing: Sequence[str], names: Sequence[str], meaning: Meani
     # one column of numbers alone is hardly half a position
     lone = {"lat", "lon"} <= set(missing) and sum(meaning.kinds.get(n) == "decimal numbers" for n in free) == 1
 
+    plates = any(plain(name) in PEOPLE_ALONE.split() for name in free)
+
     def likely(role: str) -> str:
         kinds = {
-            "user": ("words", "whole numbers"),
+            "user": ("words",) if plates else ("words", "whole numbers"),  # beside a plate, numbers may be speeds
             "time": ("dates with times", "times since 1970", "clock times", "dates"),
         }.get(role, ("decimal numbers",))
         column = None
