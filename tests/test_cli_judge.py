@@ -78,7 +78,7 @@ def test_evaluate_compares_lives_where_there_are_any(run, world, tmp_path):
     assert status == 0
     assert (found["sizes"]["people"], found["sizes"]["fakes"]) == (40, 20)
     assert found["measures"]["night_share"]["within"] is True
-    assert found["in_words"].startswith("of 1")
+    assert found["in_words"].startswith("in 1")
     assert 'id="lives"' in (tmp_path / "out" / "report.html").read_text()
     _, said, _ = run(*words)
     assert "lives over days:\n" in said

@@ -15,6 +15,7 @@ from elsewhere.evaluation import lives
 from elsewhere.evaluation.attacks.realism import spread
 from elsewhere.evaluation.uses import judge_uses
 from elsewhere.reports.svg import ticks
+from elsewhere.reports.utility import in_short
 
 
 @st.composite
@@ -140,7 +141,9 @@ def test_half_of_a_town_in_the_place_of_fakes_is_as_near_as_the_other_half():
     assert np.mean([found[n].off - found[n].halves for n in lives.FIRST]) == pytest.approx(0, abs=0.03)
     assert found.told.low < 0.5 < found.told.high
     assert found.told_by_hours.low < 0.5 < found.told_by_hours.high
-    assert found.summary().startswith(f"of {len(lives.FIRST)} measures of lives over days, {len(lives.FIRST)} are near")
+    assert found.summary().startswith(
+        f"in {len(lives.FIRST)} of {len(lives.FIRST)} measures of lives over days, fakes are"
+    )
     assert found.week["kinds"] == 7
     assert found.sizes == {"people": 160, "days": 1120, "fakes": 80, "fake_days": 560, "splits": 20}
     told = json.loads(json.dumps(found.to_dict(), allow_nan=False))
@@ -197,7 +200,7 @@ def test_without_coordinates_no_length_is_measured_shown_or_counted():
     needing = {*lengths, "trips", "flows_quarters", "flows_neighbourhoods"}
 
     assert {m.id for m in found.measures} == {*lives.MEASURES, *lives.CURVES, *lives.OF_DAYS} - needing
-    assert found.summary().startswith("of 12 measures of lives over days, 12 are")
+    assert found.summary().startswith("in 12 of 12 measures of lives over days, fakes are")
     assert not any(" km" in line for line in found.in_words())
     measures, table = lives.described(bare)
     assert all(np.isnan(measures[name]).all() for name in lengths)
@@ -210,6 +213,30 @@ def test_what_is_within_ten_per_cent():
 
     assert [one(off, 0.05).within for off in (0.0, 0.15, 0.16)] == [True, True, False]
     assert one(0.16, 0.05).word == "16 % off"
+    assert one(0.15, 0.05).word == "as other people"
+
+
+def test_people_who_share_no_place_are_no_word_for_fakes_that_share_none_either():
+    # everybody goes round six places of her own: halves share no place, nor do fakes
+    def people(first, n):
+        where = ew.Locations(xy=np.column_stack([np.arange(360) % 20, np.arange(360) // 20]).astype(float))
+        rows = [np.roll(6 * (first + i) + np.arange(6), day).repeat(4) for i in range(n) for day in range(3)]
+        dates = np.tile(np.arange("2024-03-04", "2024-03-07", dtype="datetime64[D]"), n)
+        users = np.repeat([f"{first + i}" for i in range(n)], 3)
+        return ew.Traces(rows, where, users=users, dates=dates, step_minutes=60)
+
+    real, fakes = people(0, 30), people(30, 30)
+    found = lives.judge_lives(real, fakes, rng=np.random.default_rng(1))
+    uses = judge_uses(real, fakes, rng=np.random.default_rng(1))
+
+    assert uses["flows_places"].verdict == "not for this"
+    assert found["flows_places"].within
+    far = [m for m in found.measures if m.first and m.far]
+    assert "flows_places" in [m.id for m in far]
+    assert "home_share" not in [m.id for m in far]
+    assert "off by more than half, and other real people hardly less, in flows between" in found.summary()
+    short = in_short(found.to_dict())
+    assert f"; in {len(far)} of these they are off by more than half, and other real people hardly less." in short
 
 
 def test_lives_of_other_lengths_are_cut_and_dates_used_only_if_all_have_them():
@@ -251,8 +278,8 @@ def test_the_page_shows_lives_with_curves_and_the_same_from_json(tmp_path):
         assert f"<h4>{title}</h4>" in page
     assert all(f">{day}</text>" in page for day in ("Mon", "Sun"))
     near = sum(found[name].within for name in lives.FIRST)
-    assert f"Lives over days: {near} of {len(lives.FIRST)} measures are near" in page  # on the first screen
-    assert page.count("✓ near") >= near
+    assert f"Lives over days: in {near} of {len(lives.FIRST)} measures fakes are as near" in page  # on the first screen
+    assert page.count("✓ as other people") >= near
     # the line of the fakes ends where their value is
     last, top = found.growth["fakes"][-1], max(*found.growth["fakes"], *found.growth["high"])
     scale = ticks(0, top, 5)[-1]

@@ -9,7 +9,8 @@ A life is all rows of one user, by date. A measure of a life is one number per p
   growth of places, the mean relative difference.
 
 The real people are split into halves A and B at random, again and again; the same figure between A and B is what chance
-gives. A measure is *near* where fakes are off by at most 10 points more than that.
+gives. Fakes are *as other people* in a measure where they are off by at most 10 points more than that. That is no word
+on what they are good for (`uses`): where halves hardly match, fakes that match as little are as other people.
 """
 
 import re
@@ -50,7 +51,7 @@ MEASURES = {
     "regularity": Named("Regularity: at the usual place of that hour of the week", "%"),
     "entropy": Named("Spread of the time over places (entropy)", "nats"),
     "jaccard": Named("Places that one day shares with the next (Jaccard)", "%"),
-    "trip_length": Named("Length of a move", "km"),
+    "trip_length": Named("Mean length of a move", "km"),
     "moves_weekday": Named("Moves on a weekday", "moves"),
     "moves_weekend": Named("Moves on a day of the weekend", "moves"),
     "moves_spread": Named("How much moves differ from day to day", "moves"),
@@ -77,6 +78,7 @@ FIRST = (
     "radius_of_gyration", "growth", "home_share", "night_share", "main_share", "main_days", "week_home", "week_main",
     "regularity", "entropy", "jaccard", "trip_length", *OF_DAYS,
 )  # fmt: skip
+HALF = 0.5  # who is off by more is said to be, even where other real people are
 NEAR = 0.10  # of the real figure: how much more than two halves of the real people fakes may be off
 SPLITS = 20
 FEWEST_PEOPLE = 10  # with several days, on either side: five in each half
@@ -337,9 +339,14 @@ class Compared:
         return self.off <= self.halves + NEAR + 1e-9
 
     @property
+    def far(self) -> bool:
+        """Tell whether fakes are as other people, and yet off by more than half."""
+        return self.within is True and (self.off or 0) > HALF
+
+    @property
     def word(self) -> str:
-        """Return the verdict in one word."""
-        return {True: "near", False: f"{100 * (self.off or 0):.0f} % off", None: "not measured"}[self.within]
+        """Return the verdict in a word or two."""
+        return {True: "as other people", False: f"{100 * (self.off or 0):.0f} % off", None: "not measured"}[self.within]
 
     @property
     def words(self) -> str:
@@ -397,7 +404,7 @@ class LivesResult:
 
     def to_dict(self) -> dict[str, Any]:
         """Return `measures` by name, what is `told`, `growth`, `week`, `sizes`, `notes`, `in_words`, ready for JSON."""
-        fields = [name for name in Compared.__dataclass_fields__ if name != "id"] + ["within", "word", "words"]
+        fields = [name for name in Compared.__dataclass_fields__ if name != "id"] + ["within", "far", "word", "words"]
         figures: dict[str, Any] = plain(
             {
                 "measures": {m.id: {name: getattr(m, name) for name in fields} for m in self.measures},
@@ -414,18 +421,18 @@ class LivesResult:
         return {**figures, "in_words": self.summary()}
 
     def summary(self) -> str:
-        """Say how many of the first measures are as near as real people's, which are not, whether lives are told."""
+        """Say in how many of the first measures fakes are as other people, in which not, whether lives are told."""
         judged = [m for m in self.measures if m.first and m.within is not None]
         # the title up to its first remark
-        off = [
-            f"{re.split('[,:(]', m.title[:1].lower() + m.title[1:])[0].strip()} ({m.word})"
-            for m in judged
-            if not m.within
-        ]
+        name = {m.id: re.split("[,:(]", m.title[:1].lower() + m.title[1:])[0].strip() for m in judged}
+        far = [name[m.id] for m in judged if m.far]
+        off = [f"{name[m.id]} ({m.word})" for m in judged if not m.within]
         sentence = (
-            f"of {len(judged)} measures of lives over days, {len(judged) - len(off)} are near real people's (off by at "
+            f"in {len(judged) - len(off)} of {len(judged)} measures of lives over days, fakes are as near to real "
+            "people as other real people are (off by at most 10 points more)"
         )
-        sentence += "most 10 points more than two halves of them)" + (f"; not {', '.join(off)}" if off else "")
+        sentence += f"; not in {', '.join(off)}" if off else ""
+        sentence += f"; off by more than half, and other real people hardly less, in {', '.join(far)}" if far else ""
         return (
             f"{sentence}. A classifier tells fake lives from real ones with AUC {self.told.value:.2f} "
             f"({self.told.low:.2f} to {self.told.high:.2f}), other real lives with {self.told_real.value:.2f}; by the "
@@ -435,7 +442,7 @@ class LivesResult:
 
     def in_words(self) -> list[str]:
         """Return one line per measure that people ask first, then the summary."""
-        return [*(f"{m.word:<12}  {m.words}" for m in self.measures if m.first), self.summary()]
+        return [*(f"{m.word:<15}  {m.words}" for m in self.measures if m.first), self.summary()]
 
 
 def no_lives(real: Traces, fakes: Traces) -> str:

@@ -267,18 +267,21 @@ PLACES = {"home": "At home", "main": "At the main place beside home"}
 RULE = (
     "Real people are split into halves, 20 times. “Off by” is how far fakes are from one half: of measures of a person "
     "the difference of the means, as a share of the real one; of the others what does not match, of 100. The same "
-    "between the two halves stands beside it. Near: fakes are off by at most 10 points more than that. "
+    "between the two halves stands beside it. As other people: fakes are off by at most 10 points more than that. This "
+    "does not say what they are good for: where halves hardly match, fakes that match as little are as other people. A "
+    "mean hangs on its largest values: that of moves may be off where most trips have the right length. "
     "“People”: the share of people who have another value than real people, and of the other half."
 )
 
 
 def in_short(result: Plain) -> str:
-    """Return how many of the measures that people ask first are as near as real people, in a few words."""
+    """Return in how many of the measures that people ask first fakes are as other people, in a few words."""
     judged = [m for m in _first(result) if m.get("within") is not None]
-    near = sum(bool(m["within"]) for m in judged)
+    near, far = (sum(bool(m.get(name)) for m in judged) for name in ("within", "far"))
+    also = f"; in {far} of these they are off by more than half, and other real people hardly less" if far else ""
     return (
-        f"Lives over days: {near} of {len(judged)} measures are near real people's, off by at most 10 points more than "
-        "two halves of them are."
+        f"Lives over days: in {near} of {len(judged)} measures fakes are as near to real people as other real people "
+        f"are (off by at most 10 points more){also}."
     )
 
 
