@@ -295,6 +295,21 @@ def test_a_row_that_stands_where_names_should_is_not_shown(tmp_path):
     assert (code, "anna" in message) == ("E_COLUMN", False)
 
 
+@pytest.mark.parametrize(
+    ("text", "seen"),
+    [
+        ("ann-7\nann-7,2013-04-15,0,0\nann-7,2013-04-15,1,0\nuid,date,slot,loc\n", "columns seen: '#1'"),
+        ("uid,date46.5191,6.5668\nann,2013-04-15,46.5191,6.5668\n", "columns seen: 'uid', '#2', '#3'"),
+    ],
+)
+def test_what_is_in_rows_is_no_name_of_a_column(tmp_path, text, seen):
+    code, message = refused(put(tmp_path / "damaged.csv", text))
+    assert code == "E_COLUMN"
+    assert seen in message
+    assert "ann" not in message
+    assert "46.5" not in message
+
+
 # days and months
 
 

@@ -169,6 +169,8 @@ FEWEST_WIDE = 12  # columns that are believed to be the slots of a day
 WHOLE_DAYS = (24, 48, 72, 96, 144, 288, 1440)  # numbers of slots that are a whole day
 TIME_ROLES, PLACE_ROLES = ("time", "utc", "local", "date", "arrived"), ("lat", "geometry", "place", "x")
 NAME = re.compile(r"(?=.{1,40}$)[^\W\d][\w .:/()#%°\-]*")
+COORDINATE = re.compile(r"\d\.\d\d")  # in a name: part of a row
+SEPARATED = re.compile(r"[,;|\t]")
 PAIR_OF_NUMBERS = r"^\s*[\[(]?\s*(?P<a>[+-]?\d{1,3}\.\d+)\s*(?:,|;|\s)\s*(?P<b>[+-]?\d{1,3}\.\d+)\s*[\])]?\s*$"
 NUMBER = r"^\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*$"  # as Arrow and `re` have it
 A_NUMBER = re.compile(NUMBER, re.ASCII)
@@ -656,8 +658,9 @@ def shown_names(names: Sequence[str], records: Sequence[Sequence[str]] = ()) -> 
     """
     labels = []
     for i, name in enumerate(names):
-        word = NAME.fullmatch(name) is not None or is_known(name)
-        labels.append(name if word and not any(i < len(r) and r[i] == name for r in records) else f"#{i + 1}")
+        word = (NAME.fullmatch(name) is not None and not COORDINATE.search(name)) or is_known(name)
+        valued = any(i < len(r) and name in SEPARATED.split(r[i]) for r in records)  # a row may have become one value
+        labels.append(name if word and not valued else f"#{i + 1}")
     # one name that is none: the line may be a row
     numbers = tuple(f"#{i}" for i in range(1, len(names) + 1))
     odd = any(label == number for label, number in zip(labels, numbers, strict=True))
