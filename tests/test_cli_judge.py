@@ -66,6 +66,15 @@ def test_evaluate_says_the_same_of_every_form(run, world, tmp_path):
     assert b"CANARY" not in b"".join(p.read_bytes() for p in (tmp_path / "fakes.csv").iterdir())
 
 
+def test_evaluate_says_where_real_stays_are_as_filled(run, world, tmp_path):
+    head, *rows = (world / "real.csv").read_text().splitlines()
+    (tmp_path / "thin.csv").write_text("\n".join([head, *rows[::3], ""]))  # a fix an hour, in slots of 20 minutes
+    for real, as_filled in ((world / "real.csv", 0), (tmp_path / "thin.csv", 1)):
+        _, said, _ = run("evaluate", "--real", real, "--fakes", world / "fakes.csv")
+        assert said.count("real stays as filled: 67 % of the slots had no fix") == as_filled
+        assert said.count("length of a stay (minutes), real ones as filled") == as_filled
+
+
 def test_evaluate_compares_lives_where_there_are_any(run, world, tmp_path):
     town = ew.simulate_town(users=60, days=4, locations=60, rng=np.random.default_rng(5)).traces
     names = np.array([f"CANARY-{u:02}" for u in range(60)])[town.user]

@@ -1,5 +1,6 @@
 """A run is judged by the claims that its own certificate makes: the same eps, the same k, all of its seeds."""
 
+from dataclasses import replace
 from unittest import mock
 
 import naive
@@ -161,6 +162,9 @@ def test_the_uses_are_those_of_the_published_pool(made, judged, monkeypatch):
     assert found.to_dict()["uses"]["dwell"] == again.to_dict()["dwell"]
     assert found.results[0] is found.uses
     assert found.uses["weekdays"].words == "All real days are weekdays."
+    frame = replace(fakes.frame, reading={"share_filled": 0.85})
+    filled = judge.judge_run(town, replace(fakes, frame=frame), *made[2:], rng=np.random.default_rng(3))
+    assert filled.uses["dwell"].beside.endswith("(real stays as filled: 85 % of the slots had no fix)")
 
     def refuse(*_, **__):
         raise ew.errors.InvalidParameter("no such clock.")

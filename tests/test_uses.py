@@ -184,6 +184,16 @@ def test_the_sentence_has_the_figure_of_the_verdict(week):
     assert list(told) == [*(m.id for m in uses.MEASURES), "sizes", "notes"]
 
 
+def test_where_most_slots_were_filled_the_words_on_stays_say_so(week):
+    plain, half, most = (judge_uses(week, week, filled=f, rng=np.random.default_rng(1)) for f in (0.0, 0.5, 0.89))
+    said = "real stays as filled: 89 % of the slots had no fix"
+
+    assert plain.to_dict() == half.to_dict()
+    assert most["dwell"].short == f"{plain['dwell'].short} ({said})"
+    assert most["dwell"].words == f"{plain['dwell'].words} R{said[1:]}."
+    assert [u for u in most.uses if u.id != "dwell"] == [u for u in plain.uses if u.id != "dwell"]
+
+
 def test_the_same_numbers_for_the_same_rng_and_inputs_are_checked(week):
     first, second = (judge_uses(week, week, rng=np.random.default_rng(5)).to_dict() for _ in range(2))
     assert first == second

@@ -60,7 +60,7 @@ def evaluate(
     drift, sources = sources.further(test, "--test")
     from elsewhere.evaluation.lives import judge_lives, no_lives
     from elsewhere.evaluation.publishing.scenario import evaluate_publishing
-    from elsewhere.evaluation.uses import judge_uses
+    from elsewhere.evaluation.uses import MOSTLY_FILLED, judge_uses
 
     with stage("comparing"):
         result = evaluate_publishing(
@@ -72,7 +72,8 @@ def evaluate(
             periods=periods,
             rng=rng,
         )
-        uses = judge_uses(sources.real, sources.fakes, rng=rng)
+        filled = sources.first.made.share_filled
+        uses = judge_uses(sources.real, sources.fakes, filled=filled, rng=rng)
         assert sources.fakes is not None  # noqa: S101 - just read
         why = no_lives(sources.real, sources.fakes)
         lives = None if why else judge_lives(sources.real, sources.fakes, rng=rng)
@@ -89,7 +90,7 @@ def evaluate(
         "verdict": verdict,
         "notes": notes,
     }
-    opening, *figures = tables(result)
+    opening, *figures = tables(result, as_filled=filled > MOSTLY_FILLED)
     lines = [opening, *notes, *figures, *(uses.in_words() if share_copied < 1 else ())]
     results: list[Any] = [uses, result]
     if lives is not None:
@@ -126,8 +127,12 @@ def in_words(uses: Any) -> str:
     return f"these fakes are {'; '.join(parts)}."
 
 
-def tables(result: Any) -> list[Any]:
-    """Return the figures for people: what differs, beside what other real days give; then an average day in numbers."""
+def tables(result: Any, *, as_filled: bool = False) -> list[Any]:
+    """
+    Return the figures for people: what differs, beside what other real days give; then an average day in numbers.
+
+    `as_filled` says that real stays are what the filling of gaps made of them.
+    """
     sizes, rows = result.sizes, result.table()
     many = sizes["datasets"] > 1
     opening = (
@@ -147,7 +152,8 @@ def tables(result: Any) -> list[Any]:
     for row in rows:
         test = [number(row.get("testing"))] * another
         if row["best"] is None:
-            days.add_row(row["words"], number(row["fakes"]), *test, number(row.get("train")))
+            remark = ", real ones as filled" if as_filled and row["measure"] == "dwell" else ""
+            days.add_row(f"{row['words']}{remark}", number(row["fakes"]), *test, number(row.get("train")))
         else:
             spread = f" ± {number(row['std'], 1)}" if many and row["std"] else ""
             average_day.add_row(

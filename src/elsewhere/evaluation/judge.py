@@ -282,9 +282,12 @@ def judge_run(
             lambda: evaluate_publishing(seeds, control, release.r, seed_index=owner, periods=1, rng=of_publishing),
         ),
     )
+    filled = fakes.frame.reading.get("share_filled", 0.0)
     uses, no_uses = stages(
         "uses",
-        lambda: _or_why_not("what the fakes are good for", lambda: judge_uses(traces, release, rng=of_uses)),
+        lambda: _or_why_not(
+            "what the fakes are good for", lambda: judge_uses(traces, release, filled=filled, rng=of_uses)
+        ),
     )
     why_no_lives = no_lives(traces, release)
     lives = None if why_no_lives else stages("lives", lambda: judge_lives(traces, release, rng=of_lives))

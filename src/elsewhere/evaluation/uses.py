@@ -45,6 +45,7 @@ GOOD_FOR, ROUGH_FOR, NOT_FOR, UNKNOWN = "good", "rough", "not for this", "cannot
 GOOD, ROUGH = 0.10, 0.25  # largest excess over real people, as a share of places, people or trips
 GOOD_WAY, ROUGH_WAY = 0.25, 0.5  # the same, as a share of the way from real people to chance
 MOST_GOOD, MOST_ROUGH = 0.5, 0.75  # largest distance, whatever real people give
+MOSTLY_FILLED = 0.5  # of the real slots: real stays are then what the filling made of them
 NOISE = 0.02  # excess that nobody would notice
 SPLITS = 20  # of the real people into halves
 MOST_DAYS = 4_000  # of each side in a split; more are sampled
@@ -120,7 +121,7 @@ class Uses:
         return [f"{u.verdict:<12}  {u.title}: {u.short}" for u in self.uses]
 
 
-def judge_uses(real: Traces | ArrayLike, fakes: Any, *, rng: np.random.Generator) -> Uses:
+def judge_uses(real: Traces | ArrayLike, fakes: Any, *, filled: float = 0.0, rng: np.random.Generator) -> Uses:
     """
     Say what fakes are good for, beside what one half of the real people is for the other.
 
@@ -144,6 +145,9 @@ def judge_uses(real: Traces | ArrayLike, fakes: Any, *, rng: np.random.Generator
         Where neither they nor `fakes` have coordinates, trip lengths and flows between zones cannot be judged.
     fakes
         `Traces`, what `generate_fakes` returns, or an (F, L) array; on the map and clock of `real`.
+    filled
+        Share of the slots of `real` that had no fix and were filled (`Preparation.share_filled`). If it is more than
+        half, the words on stays say that real ones are as filled.
     rng
         Draws splits and samples.
 
@@ -192,7 +196,7 @@ def judge_uses(real: Traces | ArrayLike, fakes: Any, *, rng: np.random.Generator
                 distances[m.id].append([m.d(half, days) for days in (sample, other, mixed, m.destroy(mixed, child))])
     return Uses(
         tuple(
-            _use(m, people, fake, distances[m.id])
+            _use(m, people, fake, distances[m.id], filled)
             if m.id in distances
             else Use(m.id, m.title, UNKNOWN, words=lacking[m.id])
             for m in MEASURES
@@ -624,7 +628,7 @@ MEASURES = (
 )
 
 
-def _use(m: Measure, real: Days, fakes: Days, distances: list[list[float]]) -> Use:
+def _use(m: Measure, real: Days, fakes: Days, distances: list[list[float]], filled: float) -> Use:
     """Return the verdict on the means over the splits, and its words."""
     values = np.array(distances)
     ours_mean, halves, same, chance = (float(v) for v in values.mean(axis=0))
@@ -639,6 +643,9 @@ def _use(m: Measure, real: Days, fakes: Days, distances: list[list[float]]) -> U
     words = f"{ours} {about}; between two halves of the real people {theirs}, by chance {random}."
     if m.middle is not None:
         words = f"Half are longer than {m.middle(fakes)}, in the real data than {m.middle(real)}; {words}"
+    if m.id == "dwell" and filled > MOSTLY_FILLED:
+        remark = f"real stays as filled: {100 * filled:.0f} % of the slots had no fix"
+        theirs, words = f"{theirs} ({remark})", f"{words} {remark[:1].upper()}{remark[1:]}."
     if word == UNKNOWN:
         words = f"Not even the real data are told from chance: {words}"
     return Use(

@@ -221,16 +221,20 @@ class Preparation:
         plain = {each.name: getattr(self, each.name) for each in fields(self) if each.name not in ("coverage", "seeds")}
         return {name: dict(value) if isinstance(value, Mapping) else value for name, value in plain.items()}
 
+    @property
+    def share_filled(self) -> float:
+        """Return the share of the known slots that were filled by the policy `gaps`."""
+        return self.slots_held / max(1, self.slots_held + self.slots_observed)
+
     def in_public(self, fewest: int = 5) -> dict[str, Any]:
         """Return how the input became slots and places, as the manifest may show it: no count below `fewest`."""
         of_slots = ("step_minutes", "gaps", "missing", "max_gap_minutes", "max_gap_auto")
         of_places = ("map", "places_by", "joined_for_fakes", "cells", "grid_metres")
-        share = self.slots_held / max(1, self.slots_held + self.slots_observed)
         return {
             **{name: getattr(self, name) for name in (*of_slots, *of_places)},
             "people_by_gap": {gap: n if n >= fewest else f"<{fewest}" for gap, n in self.people_by_gap.items()},
             "map_km": None if self.map_km is None else 10 * round(self.map_km / 10),
-            "share_filled": round(share, 2),
+            "share_filled": round(self.share_filled, 2),
         }
 
     def in_the_way(self, *, by_gap: bool = True) -> list[str]:
