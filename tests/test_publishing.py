@@ -335,6 +335,25 @@ def test_too_few_fakes_are_said_and_used_again():
     assert sorted(chosen[0]) + sorted(chosen[1]) != sorted(chosen[0]) * 2
     assert all(5 in rows and len(rows) == 3 for rows in chosen)
     assert [n.split(" ")[0] for n in notes] == ["1", "no", "seeds"]
+    assert notes[1] == "no seed has more than 3 fakes: 3 datasets instead of 10."
+
+
+def test_one_dataset_has_no_spread(tmp_path):
+    train = np.random.default_rng(3).integers(6, size=(10, 8))
+    one, two = (
+        ew.evaluate_publishing(train, None, train[owner], seed_index=owner, rng=np.random.default_rng(1))
+        for owner in (np.arange(10), np.repeat(np.arange(10), 2))
+    )
+
+    assert "no seed has more than 1 fake: 1 dataset instead of 10." in one.notes
+    assert one.beyond["visits_tv"]["fakes"]["std"] is None
+    assert two.beyond["visits_tv"]["fakes"]["std"] == 0  # which is measured
+    for result, signs in ((one, False), (two, True)):
+        ew.report(result, tmp_path / "report.html")
+        page = (tmp_path / "report.html").read_text()
+        assert ("±" in page.split("What the paper leaves out")[1].split("</table>")[0]) is signs
+        assert ("Figures are means over the datasets" in page) is signs
+        assert ("in 1 dataset of 10" in page) is not signs
 
 
 def test_without_seeds_datasets_are_random_parts_of_the_size_of_the_real_one():

@@ -35,9 +35,11 @@ def utility(result: Plain, *, shareable: bool) -> Markup:
     few = shareable and _few(sizes)
     names = ("train", "fakes", "datasets", "dataset_size", "places", "slots")
     real, n_fakes, datasets, size, places, slots = (number(sizes.get(name)) for name in names)
+    several = sizes.get("datasets") != 1
+    over = " Figures are means over the datasets, ± is their standard deviation." if several else ""
     intro = (
-        f"{real} real traces; {n_fakes} fakes in {datasets} datasets of {size}; {places} places, {slots} slots a "
-        "trace. Figures are means over the datasets, ± is their standard deviation. "
+        f"{real} real traces; {n_fakes} fakes in {datasets} dataset{'s' * several} of {size}; {places} places, "
+        f"{slots} slots a trace.{over} "
         "“Testing” is other real data: nobody can expect a fake to be closer than that."
     )
     parts: list[Child] = [tag("p", intro)]
@@ -73,8 +75,8 @@ def mean(value: Any) -> float | None:
 
 
 def spread(value: Any) -> str:
-    """Return mean ± standard deviation over the datasets."""
-    if not isinstance(value, dict):
+    """Return mean ± standard deviation over the datasets; the figure alone where there is one."""
+    if not isinstance(value, dict) or value.get("std") is None:
         return number(mean(value))
     return f"{number(mean(value))} ± {number(value.get('std'))}"
 
@@ -147,7 +149,8 @@ def _allocation(result: Plain) -> Markup:
         if isinstance(figures.get(j), dict) and figures[j].get("paired") is not None
     ]
     more = table(["", "Fakes, each against its own seed", "Random, sorted"], rows, numbers=(1, 2),
-                 caption="Further readings of the same figure (KL, nats).") if rows else None  # fmt: skip
+                 caption="Further readings of the same figure (KL, nats); ± is the standard deviation over "
+                 "datasets, of random shares over draws.") if rows else None  # fmt: skip
     return tag(
         "div",
         tag("h3", "Time at the favourite places"),

@@ -414,20 +414,21 @@ def datasets_of(scene: Scene, datasets: int, rng: np.random.Generator) -> tuple[
     if len(seeds) < N:
         notes.append(f"{N - len(seeds)} of {N} real traces have no fake.")
     if have.max() < datasets:
-        notes.append(f"no seed has more than {have.max()} fakes: as many datasets instead of {datasets}.")
+        most = "1 fake: 1 dataset" if have.max() == 1 else f"{have.max()} fakes: {have.max()} datasets"
+        notes.append(f"no seed has more than {most} instead of {datasets}.")
     if have.min() < min(datasets, have.max()):
         notes.append("seeds with fewer fakes than there are datasets give some of theirs several times.")
     first = np.searchsorted(scene.owner, seeds, sorter=(by_seed := np.lexsort((number, scene.owner))))
     return [by_seed[first + i % have] for i in range(min(datasets, int(have.max())))], notes
 
 
-def spread(values: Sequence[float] | Floats) -> dict[str, float]:
-    """Return the mean, median and standard deviation of a figure over the datasets."""
+def spread(values: Sequence[float] | Floats) -> dict[str, float | None]:
+    """Return the mean, median and standard deviation (None of a single dataset) of a figure over the datasets."""
     x = np.array(values, dtype=np.float64)
     return {
         "mean": float(x.mean()),
         "median": float(np.median(x)),
-        "std": float(x.std(ddof=1)) if len(x) > 1 else 0.0,
+        "std": float(x.std(ddof=1)) if len(x) > 1 else None,
     }
 
 
