@@ -119,6 +119,7 @@ SAME = {
     "day first": HEAD + lines("{user},{t:%d/%m/%Y %H:%M},{lat},{lon}\n"),
     "day first with points": HEAD + lines("{user},{t:%d.%m.%Y %H:%M:%S},{lat},{lon}\n"),
     "day first, two digits of the year": HEAD + lines("{user},{t:%d-%m-%y %H:%M},{lat},{lon}\n"),
+    "year first, twelve hours": HEAD + lines("{user},{t:%Y/%m/%d %I:%M:%S %p},{lat},{lon}\n"),
     "month first, twelve hours": HEAD + lines("{user},{t:%m/%d/%Y %I:%M:%S %p},{lat},{lon}\n"),
     "month first, points, no blank": HEAD + lines("{user},{t:%m.%d.%Y %I:%M%p},{lat},{lon}\n"),
     "a date and a clock": "uid,date,time,lat,lng\n" + lines("{user},{t:%d.%m.%Y},{t:%H:%M:%S},{lat},{lon}\n"),
@@ -1478,6 +1479,7 @@ AS_THEY_CAME = {
     "a taxi of Beijing without names": lines("7,{t:%Y-%m-%d %H:%M:%S},{west},{lat}\n"),
     "semicolons, decimal commas, German dates": "Nutzer;Zeitpunkt;Breite;Laenge\n"
     + lines("{user};{t:%d.%m.%Y %H:%M};{lat};{lon}\n").replace("6.", "6,"),
+    "year first, twelve hours": HEAD + lines("{user},{t:%Y-%m-%d %I:%M %p},{lat},{lon}\n"),
     "month first, twelve hours": HEAD + lines("{user},{t:%m/%d/%Y %I:%M:%S %p},{lat},{lon}\n"),
     "no leading zeros": HEAD + lines("{user},{t.day}/{t.month}/{t.year} {t.hour}:{t:%M},{lat},{lon}\n"),
     "months by name": HEAD + lines("{user},{t:%b %d %Y %H:%M:%S},{lat},{lon}\n"),

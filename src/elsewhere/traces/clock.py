@@ -40,7 +40,19 @@ DAY_FIRST = (
     r"^(?:[A-Za-z]{3,9}[,.]? +)?(?P<a>\d{1,2})[ .-]+(?P<b>[A-Za-z]{3,9})[ .,-]+(?P<year>\d{4})"
     rf"(?:[T :,]+{DAYTIME}(?: *(?P<zone>{ZONE}))?)?$"
 )
-FORMS = {"year last": YEAR_LAST, "digits": DIGITS, "month first": MONTH_FIRST, "day first": DAY_FIRST}
+# 2012/04/03 6:00:09 PM; without AM or PM it is ISO 8601, or nearly
+HALF_DAYS = (
+    r"^(?P<year>\d{4})[-/.](?P<b>\d{1,2})[-/.](?P<a>\d{1,2})(?:T|,? +)"
+    r"(?P<clock>\d{1,2}:\d\d(?::\d\d(?:[.,]\d{1,9})?)?) ?(?P<half>[AaPp])\.?[Mm]\.?"
+    rf"(?: ?(?P<zone>{ZONE}))?$"
+)
+FORMS = {
+    "half days": HALF_DAYS,
+    "year last": YEAR_LAST,
+    "digits": DIGITS,
+    "month first": MONTH_FIRST,
+    "day first": DAY_FIRST,
+}
 MONTHS = {"jan": 1, "feb": 2, "mar": 3, "apr": 4, "may": 5, "jun": 6, "jul": 7, "aug": 8, "sep": 9, "oct": 10}
 MONTHS |= {"nov": 11, "dec": 12}
 OF_DAY = rf"^{DAYTIME}(?: ?(?P<zone>{ZONE}))?$"
