@@ -126,6 +126,18 @@ def test_commands_that_do_the_same_have_the_same_options():
     assert [name for name in ("evaluate", "audit", "lbs", "reproduce") if not judging <= options[name]] == []
 
 
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["demo", "--users", "x"], "--users must be a whole number."),
+        (["synthesize", "a.csv", "-o", "out", "--seed", "abc"], "--seed must be a whole number."),
+        (["synthesize", "a.csv", "-o", "out", "--max-bad", "few"], "--max-bad must be a number."),
+    ],
+)
+def test_what_is_no_number_is_said_plainly(run, words, message):
+    assert run(*words).stderr == f"E_USAGE: {message} Try --help.\n"
+
+
 @pytest.mark.parametrize("words", [["nope"], ["demo", "--users", "x"], ["similarity"], ["--nope"], ["demo", "--nope"]])
 def test_usage_errors_are_one_line(run, words):
     plain, machine = run(*words), run(*words, "--json")

@@ -10,6 +10,8 @@ from typer.testing import CliRunner
 
 import elsewhere as ew
 from elsewhere.cli import app
+from elsewhere.traces.ground import there
+from elsewhere.traces.maps import read_grid
 
 CANARY = "CANARY-7f3a"
 HIDDEN = "46.519"  # the start of a latitude that no message may show
@@ -172,3 +174,12 @@ def test_prepare_does_not_overwrite(tmp_path):  # C8
     assert ew.read_traces(out).R == 1
     assert run(tmp_path, day("ann"), ["--force"])[0].exit_code == 0
     assert ew.read_traces(out).R == 2
+
+
+@pytest.mark.skipif(not there(), reason="names of towns are not installed (extra `maps`)")
+@pytest.mark.parametrize(("text", "like"), [("nuremberg", "Nürnberg"), ("Zurich,100", "Zürich"), ("Paaris", "Paris")])
+def test_a_town_that_is_not_known_is_answered_with_those_like_it(text, like):
+    with pytest.raises(ew.errors.InvalidParameter, match=f"did you mean {like}( or .*)?[?] Else give another"):
+        read_grid(text)
+    with pytest.raises(ew.errors.InvalidParameter, match="is known; give another one nearby"):
+        read_grid("Xyzzy")

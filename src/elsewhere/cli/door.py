@@ -81,7 +81,7 @@ class Door(TyperGroup):
                 if stops:  # within a callback of a library it comes out as that library's error
                     sys.exit(_refuse(*_stopped(stops[0], error), as_json))
                 if hasattr(error, "format_message"):  # a usage error, whichever parser typer is built on
-                    sys.exit(_refuse("E_USAGE", f"{error.format_message()} Try --help.", 2, as_json))
+                    sys.exit(_refuse("E_USAGE", f"{_usage(error)} Try --help.", 2, as_json))
                 if os.environ.get("ELSEWHERE_DEBUG"):
                     traceback.print_exc()
                 sys.exit(_refuse("E_INTERNAL", " ".join([_fault(error), *_notes(error)]), INTERNAL, as_json))
@@ -120,6 +120,16 @@ def front(
         raise typer.Exit
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
+
+
+NUMBERS = {"valid integer": "a whole number", "valid number": "a number", "valid float": "a number"}
+
+
+def _usage(error: Any) -> str:
+    """Return what is wrong with a command line; of what is no number in our words, not in those of the parser."""
+    names = getattr(getattr(error, "param", None), "opts", None)
+    kind = next((ours for theirs, ours in NUMBERS.items() if theirs in str(getattr(error, "message", ""))), None)
+    return f"{max(names, key=len)} must be {kind}." if names and kind else str(error.format_message())
 
 
 def _stopped(signum: int, error: BaseException) -> tuple[str, str, int]:

@@ -31,7 +31,7 @@ from elsewhere.errors import (
 )
 from elsewhere.traces.columns import roles_of
 from elsewhere.traces.formats import open_table
-from elsewhere.traces.ground import there, town_called
+from elsewhere.traces.ground import there, town_called, towns_like
 from elsewhere.traces.model import (
     EARTH_RADIUS_KM,
     Floats,
@@ -457,8 +457,10 @@ def _around_town(name: str, cells: str) -> Lattice:
         )
     town = town_called(name)
     if town is None:
+        like = towns_like(name)
+        meant = f"did you mean {' or '.join(like)}? Else give" if like else "give"
         raise InvalidParameter(
-            f"`grid`: no town {name.strip()!r} is known; give another one nearby, or five numbers S,W,N,E,N."
+            f"`grid`: no town {name.strip()!r} is known; {meant} another one nearby, or five numbers S,W,N,E,N."
         )
     up = np.degrees(TOWN_KM / 2 / EARTH_RADIUS_KM)
     across = min(up / max(np.cos(np.radians(town.lat)), 1e-3), 179.0)
