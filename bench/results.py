@@ -497,8 +497,9 @@ def lives(began: float) -> list[str]:
             judges = ("told", "told_real", "told_by_hours", "told_by_hours_real")
             told, told_real, hours, hours_real = ([getattr(x, k).value for x in results] for k in judges)
             said = (
-                f"mean and range. Of {len(rows)} measures of lives over days, {np.mean(near):.1f} are near real "
-                f"people's ({min(near)} to {max(near)}). A classifier tells fake lives from real ones with AUC "
+                f"mean and range. In {np.mean(near):.1f} ({min(near)} to {max(near)}) of {len(rows)} measures of lives "
+                "over days, fakes are as near to real people as other real people are. A classifier "
+                "tells fake lives from real ones with AUC "
                 f"{np.mean(told):.2f} ({min(told):.2f} to {max(told):.2f}), other real lives with "
                 f"{np.mean(told_real):.2f}; by the hours of the day alone with {np.mean(hours):.2f} "
                 f"({min(hours):.2f} to {max(hours):.2f}), other real lives with {np.mean(hours_real):.2f}."
