@@ -504,17 +504,18 @@ def _quoted(text: str, delimiter: str) -> str:
 
 def _text(role: str, values: Any, form: FileForm) -> list[str]:
     delimiter = form.delimiter
+    # many lines have one value
     if isinstance(values, Stamps):
-        return [_quoted(text, delimiter) for text in values.text(form.time)]
+        times = values.text(form.time)
+        quoted_times = {text: _quoted(text, delimiter) for text in set(times)}
+        return [quoted_times[text] for text in times]
     if role == "date" and form.date:
-        return [
-            _quoted(written(datetime.combine(day, datetime.min.time()), form.date), delimiter)
-            for day in values.tolist()
-        ]
+        days = values.tolist()
+        dates = {day: written(datetime.combine(day, datetime.min.time()), form.date) for day in set(days)}
+        return [_quoted(dates[day], delimiter) for day in days]
     if role in ("lat", "lon") and form.comma:
         return ["" if value != value else str(value).replace(".", ",") for value in values.tolist()]
     items, quoted = values.tolist(), role in ("user", "household") or values.dtype == object
-    # many lines have one value
     distinct = {value for value in items if value == value}
     text_of = {value: _quoted(_harmless(value), delimiter) if quoted else str(value) for value in distinct}
     return ["" if value != value else text_of[value] for value in items]
