@@ -2846,3 +2846,19 @@ def posterior_of_fillings(rows, places, prior, evidence):
         weight[tuple(place for row, _ in filled for place in row)] = math.exp(log)
     total = sum(weight.values())
     return {way: w / total for way, w in weight.items()}
+
+
+def concentration(use, grid):
+    """The concentration, of `grid`, under which a Dirichlet law round the mean makes these counts (people, kinds)."""
+    kinds = [k for k in range(len(use[0])) if any(own[k] for own in use)]
+    everything = sum(map(sum, use))
+    mean = {k: sum(own[k] for own in use) / everything for k in kinds}
+
+    def likelihood(c):
+        total = 0.0
+        for own in use:
+            total += math.lgamma(c) - math.lgamma(c + sum(own))
+            total += sum(math.lgamma(own[k] + c * mean[k]) - math.lgamma(c * mean[k]) for k in kinds)
+        return total
+
+    return max(grid, key=likelihood)

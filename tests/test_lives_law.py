@@ -15,7 +15,7 @@ from elsewhere.synthesis._streams_kernels import open_stream
 from elsewhere.synthesis.walk import _hours_kernels as hours
 from elsewhere.synthesis.walk import _lives_kernels as kernels
 from elsewhere.synthesis.walk import _teach_kernels as teach
-from elsewhere.synthesis.walk.lives import _clusters, _Days, _described, _grid, _kinds, _types, learn_lives
+from elsewhere.synthesis.walk.lives import _clusters, _Days, _described, _grid, _kinds, _mixes, _types, learn_lives
 from elsewhere.traces.model import Locations
 
 DAYS = 14
@@ -379,3 +379,18 @@ def test_main_places_are_drawn_by_the_definition(lives):
     assert out.tolist() == expected
     assert (out == -1).any()
     assert (out >= 0).any()
+
+
+@pytest.mark.parametrize("number", range(8))
+def test_how_people_differ_in_their_kinds_of_day_is_that_of_the_definition(number):
+    draws = np.random.default_rng(number)
+    share = draws.dirichlet(np.full(5, [0.2, 1, 4, 20][number % 4]), 12)
+    use = np.stack([[draws.multinomial(14, own), draws.multinomial(6, own)] for own in share]).astype(float)
+    types = np.repeat([0, 1], 6)
+    mix, spread = _mixes(use, types, m_min=3)
+    grid = [1, 2, 3, 5, 8, 12, 20, 35, 60, 120, 300.0]
+    for t in (0, 1):
+        for off in (0, 1):
+            own = use[types == t, off]
+            np.testing.assert_allclose(mix[t, off], own.sum(axis=0) / own.sum())
+            assert spread[t, off] == naive.concentration(own.tolist(), grid)

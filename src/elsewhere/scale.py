@@ -191,8 +191,6 @@ def _code() -> str:
 
 def versions() -> dict[str, str]:
     """Return the versions here of what the bytes of a result depend on."""
-    import sys
-
     numbers = {
         "elsewhere": __version__,
         "code": _code(),
