@@ -134,7 +134,7 @@ def outputs():
     def stages(folder):
         checkpoint = Checkpoint.opened(folder, "0" * 64)
         try:
-            return checkpoint.kept("reading").r.tobytes()
+            return checkpoint("reading", list).r.tobytes()
         finally:
             checkpoint.close()
 

@@ -408,10 +408,10 @@ def test_a_signal_while_the_fakes_are_judged(people, signalled, how, status, cap
     ("words", "stage"),
     [
         (["prepare", "PEOPLE"], "elsewhere.reports.preparation.preparation_page"),
-        (["fit", "PEOPLE", *SMALL], "elsewhere.files._write_whole"),
-        (["generate", "PEOPLE", *SMALL], "elsewhere.files._write_whole"),
-        (["demo", "--users", "30"], "elsewhere.files._write_whole"),
-        (["similarity", "PEOPLE", "--users", "5"], "elsewhere.files._write_whole"),
+        (["fit", "PEOPLE", *SMALL], "elsewhere.files.whole_file"),
+        (["generate", "PEOPLE", *SMALL], "elsewhere.files.whole_file"),
+        (["demo", "--users", "30"], "elsewhere.files.whole_file"),
+        (["similarity", "PEOPLE", "--users", "5"], "elsewhere.files.whole_file"),
         (["evaluate", "--real", "PEOPLE", "--fakes", "PEOPLE"], "elsewhere.reports.page.report"),
         (["audit", "--real", "PEOPLE", "--fakes", "PEOPLE", "--attacks", "A11"], "elsewhere.reports.page.report"),
     ],
@@ -421,10 +421,10 @@ def test_every_command_leaves_all_or_nothing(run, people, tmp_path, monkeypatch,
     calls = iter(range(100))
     import elsewhere.files
 
-    whole = elsewhere.files._write_whole
+    whole = elsewhere.files.whole_file
 
     def second(*given, **named):
-        if stage.endswith("_write_whole") and next(calls) == 0:
+        if stage.endswith("whole_file") and next(calls) == 0:
             return whole(*given, **named)
         raise KeyboardInterrupt
 

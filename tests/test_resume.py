@@ -1,12 +1,14 @@
 """A run that is stopped goes on: the same command again gives the bytes of a run that nobody stopped."""
 
 import errno
+import hashlib
 import importlib
 import json
 import os
 import shlex
 import shutil
 import stat
+import struct
 import subprocess
 import sys
 import warnings
@@ -540,20 +542,21 @@ def test_what_is_one_thing_stays_one_thing_and_what_cannot_be_kept_is_refused(tm
     for alien in (object(), iter([]), np.random.default_rng(1), lambda: 1, subprocess):
         with pytest.raises(TypeError, match="cannot be kept"):
             checkpoint("alien", lambda alien=alien: alien)
-    assert not checkpoint.holds("alien")
+    assert "alien" not in checkpoint.finished
+    assert not list((tmp_path / "x").glob("*alien*"))
     # of a file nothing is run: it names classes of this package alone
-    (tmp_path / "trap").write_bytes(b"")
-    with (tmp_path / "trap").open("wb") as file:
-        evil = kept._Summed(file, b"")
-        tree = json.dumps(["object", "os:system", {}]).encode()
-        evil.write(kept.struct.pack("<QQ", len(tree), 0) + tree)
-        file.write(evil.sum.digest())
-    with (tmp_path / "trap").open("rb") as file, pytest.raises(ValueError, match="another package"):
-        read_value(file, b"")
+    for name, nodes, said in (("os:system", [], "another package"), ("elsewhere.checkpoint:Thing", [1], "shorter")):
+        tree = json.dumps(["object", name, nodes]).encode()
+        content = struct.pack("<Q", len(tree)) + tree
+        (tmp_path / "trap").write_bytes(hashlib.sha256(b"seal" + content).digest() + content)
+        with (tmp_path / "trap").open("rb") as file, pytest.raises(ValueError, match=said):
+            read_value(file, "seal")
     # a part of one job, or of one stage, is none of another
     shutil.copy(tmp_path / "x" / "shared.part", tmp_path / "x" / "other.part")
+    checkpoint.close()
+    checkpoint = Checkpoint.opened(tmp_path / "x", KEY)
     with pytest.raises(ew.errors.OutputRefused, match="damaged"):
-        checkpoint.kept("other")
+        checkpoint("other", forbidden)
     checkpoint.remove()
 
 

@@ -12,17 +12,20 @@ of it is private (0600), since it holds real traces; the folder goes when the ru
 import contextlib
 import dataclasses
 import hashlib
-import importlib
+import io
 import json
 import os
+import pkgutil
 import secrets
 import shutil
 import struct
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol, TypeVar
+from types import SimpleNamespace
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -41,6 +44,7 @@ from elsewhere.files import (
 
 T = TypeVar("T")
 JOB, PART, KIND = "job.json", ".part", "elsewhere unfinished run"
+SUM = 32  # bytes of a sha256
 NO_WORK = {"secret", "written"}  # stages that nobody waits for
 
 
@@ -63,7 +67,7 @@ def _quietly(_name: str, /) -> None:
 
 def kept(stages: Stages, name: str) -> bool:
     """Tell whether the result of a stage is kept from before."""
-    return isinstance(stages, Checkpoint) and stages.holds(name)
+    return isinstance(stages, Checkpoint) and name in stages.finished
 
 
 def derived(secret: bytes, use: str, size: int = 16) -> bytes:
@@ -84,17 +88,20 @@ def generator(secret: bytes, use: str) -> np.random.Generator:
     return np.random.default_rng(int.from_bytes(derived(secret, use), "little"))
 
 
+@dataclasses.dataclass(eq=False)
 class Checkpoint:
     """
     The kept stages of one job, in a folder that no other process has; see `opened`.
 
-    `found` are the stages that an earlier process has finished; `began(name)` is called before a stage is run.
+    `finished` are the stages that are kept, `began(name)` is called before a stage is run. `lock` holds the folder,
+    where there are locks.
     """
 
-    def __init__(self, folder: Path, key: str, lock: int | None) -> None:
-        self.folder, self.key, self._lock = folder, key, lock
-        self.began = _quietly
-        self.found = frozenset(self.names())
+    folder: Path
+    key: str
+    lock: int | None
+    finished: set[str]
+    began: Callable[[str], None] = _quietly
 
     @staticmethod
     def opened(folder: Path, key: str, *, force: bool = False, spent: frozenset[str] = frozenset()) -> "Checkpoint":
@@ -108,7 +115,19 @@ class Checkpoint:
         with as_refusal(folder):
             clean_up(folder)
             while True:
-                checkpoint = Checkpoint(folder, key, _held(folder))
+                make_folder(folder)
+                try:
+                    lock = lock_folder(folder)
+                except BlockingIOError:
+                    raise OutputRefused(
+                        f"another process is at work here, and has {folder}: wait for its end, or choose another "
+                        "folder.",
+                        code="E_BUSY",
+                    ) from None
+                except FileNotFoundError:
+                    continue  # a run that has just ended has removed it
+                finished = {path.name.removesuffix(PART) for path in folder.glob(f"*{PART}")}
+                checkpoint = Checkpoint(folder, key, lock, finished)
                 try:
                     if (there := checkpoint._job(force)) is None:
                         write_files(folder, {JOB: json.dumps({"kind": KIND, "key": key}).encode()})
@@ -120,7 +139,7 @@ class Checkpoint:
                 if there in (None, key):
                     return checkpoint
                 checkpoint.remove()
-                if checkpoint.found & spent:
+                if finished & spent:
                     warnings.warn(
                         f"gave up the run that was stopped in {folder}, and noise that it had drawn: if anything of it "
                         "was seen, its eps and delta add to those of this run.",
@@ -128,41 +147,34 @@ class Checkpoint:
                     )
 
     def __call__(self, name: str, make: Callable[[], T], /) -> T:
-        """Return the result of a stage: that of the run that was stopped, else what `make` returns, once it is kept."""
-        if not self.holds(name):
+        """
+        Return the result of a stage: that of the run that was stopped, else what `make` returns, once it is kept.
+
+        It is read from its file either way; refused if the file is damaged.
+        """
+        if name not in self.finished:
             self.began(name)
             self.keep(name, make())
-        return self.kept(name)  # type: ignore[no-any-return]
-
-    def names(self) -> set[str]:
-        """Return the finished stages."""
-        return {path.name.removesuffix(PART) for path in self.folder.glob(f"*{PART}")}
-
-    def holds(self, name: str) -> bool:
-        """Tell whether a stage is finished."""
-        return (self.folder / f"{name}{PART}").exists()
-
-    def keep(self, name: str, value: Any) -> None:
-        """Keep the result of a stage."""
-        with as_refusal(self.folder), whole_file(self.folder / f"{name}{PART}") as file:
-            write_value(_Summed(file, self._seal(name)), value)
-
-    def kept(self, name: str) -> Any:
-        """Return the result of a finished stage; refused if the file is damaged."""
         path = self.folder / f"{name}{PART}"
         try:
             with path.open("rb") as file:
-                return read_value(file, self._seal(name))
+                return read_value(file, f"{self.key} {name}")  # type: ignore[no-any-return]
         except (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError, struct.error):
             raise OutputRefused(
                 f"{path} is damaged: this run cannot go on. Remove {self.folder} to begin anew.", code="E_UNFINISHED"
             ) from None
 
+    def keep(self, name: str, value: Any) -> None:
+        """Keep the result of a stage."""
+        with as_refusal(self.folder), whole_file(self.folder / f"{name}{PART}") as file:
+            write_value(file, value, f"{self.key} {name}")
+        self.finished.add(name)
+
     def close(self) -> None:
         """Let go of the folder, which stays."""
-        if self._lock is not None:
-            os.close(self._lock)
-        self._lock = None
+        if self.lock is not None:
+            os.close(self.lock)
+        self.lock = None
 
     def remove(self) -> None:
         """
@@ -203,37 +215,15 @@ class Checkpoint:
             )
         return str(index.get("key"))
 
-    def _seal(self, name: str) -> bytes:
-        return f"{KIND} {self.key} {name}".encode()
-
-
-def _held(folder: Path) -> int | None:
-    """Make a folder if need be, and hold it; None where there are no locks."""
-    while True:
-        make_folder(folder)
-        try:
-            lock = lock_folder(folder)
-        except BlockingIOError:
-            raise OutputRefused(
-                f"another process is at work here, and has {folder}: wait for its end, or choose another folder.",
-                code="E_BUSY",
-            ) from None
-        except FileNotFoundError:
-            continue
-        except OSError:
-            return None
-        with contextlib.suppress(FileNotFoundError):
-            if os.fstat(lock).st_ino == folder.stat().st_ino:
-                return lock
-        os.close(lock)  # of a run that has just ended, and has removed it
-
 
 def digest(value: Any) -> str:
-    """Return the sha256 of a value's bytes; `TypeError` if it has none."""
-    with Path(os.devnull).open("wb") as nowhere:
-        sink = _Summed(nowhere, b"")
-        write_value(sink, value)
-    return sink.sum.hexdigest()
+    """Return the sha256 of a value's tree and arrays; `TypeError` if it has none."""
+    arrays: list[np.ndarray[Any, Any]] = []
+    total = hashlib.sha256(json.dumps(_node(value, arrays, {})).encode())
+    sink: Any = SimpleNamespace(write=total.update)
+    for array in arrays:
+        np.lib.format.write_array(sink, array, allow_pickle=False)
+    return total.hexdigest()
 
 
 def file_digest(path: Path) -> str:
@@ -245,179 +235,139 @@ def file_digest(path: Path) -> str:
     return digest([[p.relative_to(path).as_posix(), file_digest(p)] for p in names])
 
 
-class _Summed:
-    """A file that is written to, and the checksum of what is in it."""
+def write_value(file: io.BufferedRandom, value: Any, seal: str) -> None:
+    """
+    Write a value: the sha256 of the seal and all that follows, a tree of plain values as JSON, the arrays of the tree.
 
-    def __init__(self, file: BinaryIO, seal: bytes) -> None:
-        self.file, self.sum = file, hashlib.sha256(seal)
-
-    def write(self, data: Any) -> int:
-        self.sum.update(data)
-        return self.file.write(data)
-
-
-def write_value(file: _Summed, value: Any) -> None:
-    """Write a value: a tree of plain values as JSON, its arrays, a checksum; `TypeError` for what has no such form."""
-    writer = _Writer()
-    tree = json.dumps(writer.node(value)).encode()
-    file.write(struct.pack("<QQ", len(tree), len(writer.arrays)))
-    file.write(tree)
-    for array in writer.arrays:
+    `TypeError` for what has no such form.
+    """
+    arrays: list[np.ndarray[Any, Any]] = []
+    tree = json.dumps(_node(value, arrays, {})).encode()
+    file.write(bytes(SUM) + struct.pack("<Q", len(tree)) + tree)
+    for array in arrays:
         np.lib.format.write_array(file, array, allow_pickle=False)
-    file.file.write(file.sum.digest())
+    file.seek(SUM)
+    total = hashlib.file_digest(file, partial(hashlib.sha256, seal.encode()))
+    file.seek(0)
+    file.write(total.digest())
 
 
-def read_value(file: BinaryIO, seal: bytes) -> Any:
+def read_value(file: io.BufferedReader, seal: str) -> Any:
     """Return what `write_value` wrote under this seal; `ValueError` if it is anything else."""
-    size = file.seek(0, os.SEEK_END) - 32
-    file.seek(0)
-    sum_, left = hashlib.sha256(seal), size
-    while left > 0 and (part := file.read(min(left, 1 << 22))):
-        sum_.update(part)
-        left -= len(part)
-    if left or file.read() != sum_.digest():
+    checksum = file.read(SUM)
+    if hashlib.file_digest(file, partial(hashlib.sha256, seal.encode())).digest() != checksum:
         raise ValueError("another checksum")
-    file.seek(0)
-    length, number = struct.unpack("<QQ", file.read(16))
-    tree = json.loads(file.read(length))
-    arrays = [np.lib.format.read_array(file, allow_pickle=False) for _ in range(number)]
-    return _Reader(arrays).value(tree)
+    file.seek(SUM)
+    (length,) = struct.unpack("<Q", file.read(8))
+    return _value(json.loads(file.read(length)), file, [])
 
 
-@dataclasses.dataclass(eq=False)
-class _Writer:
-    """Turns values into a tree for JSON; arrays are put aside, and what occurs twice is written once."""
+def _node(value: Any, arrays: list[np.ndarray[Any, Any]], held: dict[int, tuple[int, Any]]) -> Any:
+    """
+    Return a value as a node of a tree for JSON: plain, or [word, what the word needs, nodes of its parts].
 
-    arrays: list[np.ndarray[Any, Any]] = dataclasses.field(default_factory=list)
-    number: dict[int, int] = dataclasses.field(default_factory=dict)  # of what is written already, by its id
-    held: list[Any] = dataclasses.field(default_factory=list)  # so that no id is given to another value
+    Arrays are put aside, in the order of their nodes. What occurs twice is written once: `held` has the number of what
+    is written already, by its id, and the value itself, so that no other value gets this id.
+    """
+    kind = type(value)
+    if value is None or kind in (bool, int, float, str):
+        return value
+    if kind is bytes:
+        return ["bytes", value.hex(), []]
+    if kind is np.str_:
+        return ["text", str(value), []]
+    if isinstance(value, np.generic):
+        arrays.append(np.asarray(value))
+        return ["number", None, []]
+    if id(value) in held:
+        return ["same", held[id(value)][0], []]
 
-    def node(self, value: Any) -> Any:
-        if value is None or type(value) in (bool, int, float, str):
-            return value
-        if type(value) is bytes:
-            return ["bytes", value.hex()]
-        if type(value) is np.str_:
-            return ["text", str(value)]
-        if isinstance(value, np.generic):
-            return ["number", self._array(np.asarray(value))]
-        if id(value) in self.number:
-            return ["same", self.number[id(value)]]
-        form = self._form(value)
-        # numbered once it is written, as it is read: what it holds comes first
-        self.number[id(value)] = len(self.held)
-        self.held.append(value)
-        return form
-
-    def _form(self, value: Any) -> list[Any]:
-        kind = type(value)
-        if isinstance(value, np.ndarray):
-            if value.dtype == object:
-                return ["objects", list(value.shape), [self.node(v) for v in value.ravel().tolist()]]
-            return ["array", self._array(np.asarray(value))]
-        if kind in (list, tuple):
-            return [kind.__name__, [self.node(v) for v in value]]
-        if kind in (set, frozenset):
-            return [kind.__name__, [self.node(v) for v in sorted(value)]]
-        if kind is dict or kind.__name__ == "mappingproxy":
-            return ["dict", [[self.node(k), self.node(v)] for k, v in value.items()]]
-        if isinstance(value, Path):
-            return ["path", str(value)]
-        if kind.__module__.partition(".")[0] == "pandas" and hasattr(value, "to_dict"):
-            return self._table(value)
-        if kind.__module__.startswith("scipy.sparse.") and hasattr(value, "tocsr"):
-            return ["sparse", kind.__name__, self.node(_csr(value))]
-        if not kind.__module__.startswith("elsewhere."):
-            raise TypeError(f"a {kind.__module__}.{kind.__qualname__} cannot be kept")
-        name = f"{kind.__module__}:{kind.__qualname__}"
-        if isinstance(value, tuple):
-            return ["named", name, [self.node(v) for v in value]]
-        fields = [f.name for f in dataclasses.fields(value)] if dataclasses.is_dataclass(value) else sorted(vars(value))
-        return ["object", name, {f: self.node(getattr(value, f)) for f in fields}]
-
-    def _array(self, array: np.ndarray[Any, Any]) -> int:
-        self.arrays.append(array)
-        return len(self.arrays) - 1
-
-    def _table(self, value: Any) -> list[Any]:
-        """Return what tells a table of a caller from another: not read back."""
+    word = kind.__name__
+    more: Any = None
+    parts: Any = ()
+    if isinstance(value, np.ndarray) and value.dtype == object:
+        word, more, parts = "objects", value.shape, value.ravel().tolist()
+    elif isinstance(value, np.ndarray):
+        word = "array"
+        arrays.append(np.asarray(value))
+    elif kind in (list, tuple):
+        parts = value
+    elif kind in (set, frozenset):
+        parts = sorted(value)
+    elif kind is dict or kind.__name__ == "mappingproxy":
+        word, parts = "dict", [*value.keys(), *value.values()]
+    elif isinstance(value, Path):
+        word, more = "path", str(value)
+    elif kind.__module__.partition(".")[0] == "pandas" and hasattr(value, "to_dict"):
+        # only to tell a table of a caller from another: it is never read back
         columns = [value] if not hasattr(value, "columns") else [value[name] for name in value.columns]
-        digests = [
-            [str(c.name), str(c.dtype), np.asarray(c if c.dtype.kind in "biufmM" else c.astype(str).astype(object))]
-            for c in columns
-        ]
-        return ["table", self.node(digests), self.node(np.asarray(value.index.astype(str)).astype(object))]
+        cells = [np.asarray(c if c.dtype.kind in "biufmM" else c.astype(str).astype(object)) for c in columns]
+        index = np.asarray(value.index.astype(str)).astype(object)
+        word, more, parts = "table", [[str(c.name), str(c.dtype)] for c in columns], [*cells, index]
+    elif kind.__module__.startswith("scipy.sparse.") and hasattr(value, "tocsr"):
+        rows = value.tocsr()
+        word, more, parts = (
+            "sparse",
+            [kind.__name__, list(map(int, rows.shape))],
+            [rows.data, rows.indices, rows.indptr],
+        )
+    elif kind.__module__.startswith("elsewhere.") and (isinstance(value, tuple) or dataclasses.is_dataclass(value)):
+        word, more = "object", f"{kind.__module__}:{kind.__qualname__}"
+        parts = value if isinstance(value, tuple) else [getattr(value, f.name) for f in dataclasses.fields(value)]
+    else:
+        raise TypeError(f"a {kind.__module__}.{kind.__qualname__} cannot be kept")
+    nodes = [_node(part, arrays, held) for part in parts]
+    held[id(value)] = len(held), value  # numbered as it is read: after its parts
+    return [word, more, nodes]
 
 
-def _csr(value: Any) -> tuple[Any, ...]:
-    rows = value.tocsr()
-    return rows.data, rows.indices, rows.indptr, tuple(int(n) for n in rows.shape)
+def _value(node: Any, file: io.BufferedReader, held: list[Any]) -> Any:
+    """Return the value of a node of `_node`; its arrays come next in the file, `held` are the values read before it."""
+    if not isinstance(node, list):
+        return node
+    word, more, nodes = node
+    if word == "bytes":
+        return bytes.fromhex(more)
+    if word == "text":
+        return np.str_(more)
+    if word == "number":
+        return np.lib.format.read_array(file, allow_pickle=False)[()]
+    if word == "same":
+        return held[more]
 
+    value: Any
+    parts = [_value(part, file, held) for part in nodes]
+    if word == "array":
+        value = np.lib.format.read_array(file, allow_pickle=False)
+    elif word == "objects":
+        value = np.empty(len(parts), dtype=object)
+        value[:] = parts
+        value = value.reshape(more)
+    elif word in ("list", "tuple", "set", "frozenset"):
+        value = {"list": list, "tuple": tuple, "set": set, "frozenset": frozenset}[word](parts)
+    elif word == "dict":
+        half = len(parts) // 2
+        value = dict(zip(parts[:half], parts[half:], strict=True))
+    elif word == "path":
+        value = Path(more)
+    elif word == "sparse":
+        from scipy import sparse
 
-@dataclasses.dataclass(eq=False)
-class _Reader:
-    """Turns the tree of a file back into the value."""
-
-    arrays: list[np.ndarray[Any, Any]]
-    held: list[Any] = dataclasses.field(default_factory=list)
-
-    def value(self, node: Any) -> Any:
-        if not isinstance(node, list):
-            return node
-        word, *rest = node
-        if word == "bytes":
-            return bytes.fromhex(rest[0])
-        if word == "text":
-            return np.str_(rest[0])
-        if word == "number":
-            return self.arrays[rest[0]][()]
-        if word == "same":
-            return self.held[rest[0]]
-        value_read = self._formed(word, rest)
-        self.held.append(value_read)
-        return value_read
-
-    def _formed(self, word: str, rest: list[Any]) -> Any:
-        if word == "array":
-            return self.arrays[rest[0]]
-        if word == "objects":
-            flat = np.empty(len(rest[1]), dtype=object)
-            flat[:] = [self.value(v) for v in rest[1]]
-            return flat.reshape(rest[0])
-        if word in ("list", "tuple", "set", "frozenset"):
-            kind = {"list": list, "tuple": tuple, "set": set, "frozenset": frozenset}[word]
-            return kind(self.value(v) for v in rest[0])
-        if word == "dict":
-            return {self.value(k): self.value(v) for k, v in rest[0]}
-        if word == "path":
-            return Path(rest[0])
-        if word == "sparse":
-            from scipy import sparse
-
-            data, indices, indptr, shape = self.value(rest[1])
-            kind = rest[0]
-            rows = (sparse.csr_array if kind.endswith("_array") else sparse.csr_matrix)((data, indices, indptr), shape)
-            return rows.asformat(kind.split("_")[0])
-        cls = _class_of(rest[0])
-        if word == "named":
-            return tuple.__new__(cls, [self.value(v) for v in rest[1]])
-        thing = cls.__new__(cls)
-        for name, each in rest[1].items():
-            object.__setattr__(thing, name, self.value(each))
-        return thing
-
-
-def _class_of(name: str) -> Any:
-    """Return a class of this package, and nothing else: what a file names is not run."""
-    module, _, path = name.partition(":")
-    if not module.startswith("elsewhere."):
+        name, shape = more
+        rows = (sparse.csr_array if name.endswith("_array") else sparse.csr_matrix)(tuple(parts), shape)
+        value = rows.asformat(name.split("_")[0])
+    elif not more.startswith("elsewhere."):  # what a file names is not run
         raise ValueError("a class of another package")
-    thing: Any = importlib.import_module(module)
-    for part in path.split("."):
-        thing = getattr(thing, part)
-    if not isinstance(thing, type):
-        raise ValueError("not a class")
-    return thing
+    else:
+        kind = pkgutil.resolve_name(more)
+        if issubclass(kind, tuple):
+            value = tuple.__new__(kind, parts)
+        else:
+            value = kind.__new__(kind)
+            for field, part in zip(dataclasses.fields(kind), parts, strict=True):
+                object.__setattr__(value, field.name, part)
+    held.append(value)
+    return value
 
 
 @contextlib.contextmanager
@@ -447,43 +397,33 @@ def going_on(
         return
     checkpoint = Checkpoint.opened(folder, key, force=force, spent=spent)
     checkpoint.began = began
-    done = set(checkpoint.found) - NO_WORK
-    if done:
-        warnings.warn(
-            f"going on with the run that was stopped, in {checkpoint.folder}: kept {_listed(done)}.", stacklevel=4
-        )
+    if done := checkpoint.finished - NO_WORK:
+        parts = Counter(name.partition("-")[0].replace("_", " ") for name in done)  # some stages have many parts
+        listing = ", ".join(f"{name} ({n})" if " " in name else name for name, n in sorted(parts.items()))
+        warnings.warn(f"going on with the run that was stopped, in {checkpoint.folder}: kept {listing}.", stacklevel=4)
+    ended = True
     try:
         yield checkpoint
     except BaseException as error:
-        names = checkpoint.names()
         refused = isinstance(error, ElsewhereError) and not isinstance(error, OutputRefused | ClusterUnavailable)
-        if refused and names & spent:
+        if refused and checkpoint.finished & spent:
+            ended = False
             error.add_note(
                 f"The noise that was drawn is kept in {checkpoint.folder}: {AGAIN} tells the same, and costs "
                 "nobody more. To draw again is another release, at its price: remove the folder first."
             )
-        elif not refused and names - NO_WORK:
+        elif not refused and checkpoint.finished - NO_WORK:
+            ended = False
             error.add_note(f"What is done is kept in {checkpoint.folder}, for you alone: {AGAIN} goes on from there.")
-        else:
-            _remove(checkpoint)
-        checkpoint.close()
         raise
-    _remove(checkpoint)
-
-
-def _remove(checkpoint: Checkpoint) -> None:
-    """Remove the folder of a job that has ended; where that cannot be, say that it holds real traces."""
-    try:
-        checkpoint.remove()
-    except OSError as error:
-        warnings.warn(
-            f"{error.filename or checkpoint.folder} cannot be removed ({error.strerror}): it holds real traces, for "
-            "you alone; remove it yourself.",
-            stacklevel=5,
-        )
-
-
-def _listed(names: set[str]) -> str:
-    """Return the stages in words, those of many parts with their number."""
-    parts = Counter(name.partition("-")[0].replace("_", " ") for name in names)
-    return ", ".join(f"{name} ({n})" if " " in name else name for name, n in sorted(parts.items()))
+    finally:
+        try:
+            if ended:
+                checkpoint.remove()
+        except OSError as error:
+            warnings.warn(
+                f"{error.filename or checkpoint.folder} cannot be removed ({error.strerror}): it holds real traces, "
+                "for you alone; remove it yourself.",
+                stacklevel=4,
+            )
+        checkpoint.close()

@@ -22,7 +22,7 @@ import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from elsewhere.errors import OutputRefused
 
@@ -53,7 +53,8 @@ def check_folder(folder: Path, *, force: bool = False) -> None:
         nearest = next(p for p in (folder, *folder.absolute().parents) if p.exists())
         if not nearest.is_dir():
             raise OutputRefused(f"{folder} cannot be written: {nearest} is a file.")
-        trial = Path(tempfile.mkdtemp(prefix=_hidden(folder, PARTIAL), dir=nearest))  # a name that `clean_up` knows
+        # under a name that `clean_up` knows
+        trial = Path(tempfile.mkdtemp(prefix=f".{folder.resolve().name}{PARTIAL}", dir=nearest))
         with contextlib.suppress(FileNotFoundError):  # another process that cleans up may have taken it away
             trial.rmdir()
     except PermissionError:
@@ -93,7 +94,12 @@ def whole_folders(
         # from here on nothing needs room on the disk
         for stage in stages:
             with as_refusal(stage.folder):
-                stage.put()
+                if stage.ready is None:
+                    stage.new.rename(stage.folder)
+                    _sync(stage.folder.parent)
+                else:
+                    stage.moving = True
+                    _move_in(stage.ready, stage.folder)
     except BaseException:
         begun = any(stage.moving for stage in stages)
         for stage in reversed(stages):
@@ -101,12 +107,13 @@ def whole_folders(
         raise
     finally:
         for stage in stages:
-            stage.close()
+            if stage.lock is not None:
+                os.close(stage.lock)
 
 
 @dataclass
 class _Stage:
-    """One folder on its way: `new` is written, then `put` where `folder` is to be."""
+    """One folder on its way: `new` is written, then moved to where `folder` is to be."""
 
     folder: Path
     new: Path
@@ -121,8 +128,11 @@ class _Stage:
         clean_up(folder)
         # a folder that is there may be mounted, or somebody's working directory: it is filled, never renamed
         where = folder if folder.is_dir() else folder.parent
-        new, lock = _held(where, _hidden(folder, PARTIAL))
-        return _Stage(folder, new, above, lock)
+        while True:
+            new = Path(tempfile.mkdtemp(prefix=f".{folder.name}{PARTIAL}", dir=where))
+            # before it is held, another run may take it for one that was left behind, and remove it
+            with contextlib.suppress(BlockingIOError, FileNotFoundError):
+                return _Stage(folder, new, above, lock_folder(new))
 
     def complete(self, force: bool, outdated: Outdated | None) -> None:
         """Make the new files ready to be put in their place, whatever happens from then on."""
@@ -136,14 +146,6 @@ class _Stage:
         ready = self.new.with_name(self.new.name.replace(PARTIAL, READY))
         self.new.rename(ready)
         self.ready = ready
-
-    def put(self) -> None:
-        if self.ready is not None:
-            self.moving = True
-            _move_in(self.ready, self.folder)
-        else:
-            self.new.rename(self.folder)
-            _sync(self.folder.parent)
 
     def take_back(self, begun: bool) -> None:
         """Leave everything as it was; but where files have `begun` to move in, what is complete is moved in."""
@@ -161,23 +163,19 @@ class _Stage:
             with contextlib.suppress(OSError):
                 folder.rmdir()
 
-    def close(self) -> None:
-        if self.lock is not None:
-            os.close(self.lock)
-
 
 def clean_up(folder: Path) -> None:
     """Remove, with a warning, what killed processes left unfinished of `folder`; finish what they left complete."""
-    words = (_hidden(folder, PARTIAL), _hidden(folder, READY))
+    words = (f".{folder.name}{PARTIAL}", f".{folder.name}{READY}")
     above = next((at for at in folder.parents if at.is_dir()), folder)
     for path in [p for at in (above, folder) if at.is_dir() for p in at.iterdir() if p.name.startswith(words)]:
         if path.is_symlink() or not path.is_dir():
             continue
         try:
             lock = lock_folder(path)
-        except BlockingIOError:
-            continue  # its process lives
-        except OSError:
+        except (BlockingIOError, FileNotFoundError):
+            continue  # its process lives, or has just ended
+        if lock is None:
             warnings.warn(f"{path} is not finished; remove it, unless the run that writes it goes on.", stacklevel=2)
             continue
         try:
@@ -193,13 +191,10 @@ def clean_up(folder: Path) -> None:
             os.close(lock)
 
 
-def _hidden(folder: Path, word: str) -> str:
-    return f".{folder.resolve().name}{word}"
-
-
 def _contents(folder: Path) -> list[Path]:
     """Return what a folder holds, but for what is on its way there."""
-    on_its_way = (_hidden(folder, PARTIAL), _hidden(folder, READY))
+    name = folder.resolve().name
+    on_its_way = (f".{name}{PARTIAL}", f".{name}{READY}")
     return [path for path in folder.iterdir() if not path.name.startswith(on_its_way)]
 
 
@@ -219,36 +214,28 @@ def _move_in(ready: Path, folder: Path) -> None:
     shutil.rmtree(ready, ignore_errors=True)
 
 
-def _held(where: Path, prefix: str) -> tuple[Path, int | None]:
-    """Make a folder and hold it; None where there are no locks."""
-    while True:
-        new = Path(tempfile.mkdtemp(prefix=prefix, dir=where))
-        try:
-            lock = lock_folder(new)
-        except (BlockingIOError, FileNotFoundError):
-            continue  # before it was held, another run took it for one that was left behind, and removes it
-        except OSError:
-            return new, None
-        if new.is_dir():
-            return new, lock
-        os.close(lock)
-
-
-def lock_folder(folder: Path) -> int:
+def lock_folder(folder: Path) -> int | None:
     """
     Hold a folder until this process ends, however it ends; `BlockingIOError` if another one does.
 
-    `OSError` where there are no such locks (Windows, some network disks).
+    `FileNotFoundError` if it is gone, or was until now held by one that has removed it. None where there are no locks
+    (Windows, some network disks).
     """
-    if fcntl is None:
-        raise OSError("no locks on this system")
-    handle = os.open(folder, os.O_RDONLY)
+    handle = None
     try:
+        if fcntl is None:
+            raise OSError("no locks on this system")
+        handle = os.open(folder, os.O_RDONLY)
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(handle)
-        raise
-    return handle
+        if os.fstat(handle).st_ino == Path(folder).stat().st_ino:
+            return handle
+        raise FileNotFoundError
+    except OSError as error:
+        if handle is not None:
+            os.close(handle)
+        if isinstance(error, (BlockingIOError, FileNotFoundError)):
+            raise
+        return None
 
 
 @contextlib.contextmanager
@@ -273,7 +260,8 @@ def write_files(folder: Path, files: dict[str, bytes]) -> None:
     with as_refusal(folder):
         make_folder(folder)
         for name, content in files.items():
-            _write_whole(folder / name, content)
+            with whole_file(folder / name) as file:
+                file.write(content)
 
 
 def make_folder(folder: Path) -> list[Path]:
@@ -353,17 +341,12 @@ def read_arrays(data: bytes, largest: int) -> dict[str, Any]:
         raise ValueError("it cannot be read as arrays") from error
 
 
-def _write_whole(path: Path, content: bytes) -> None:
-    with whole_file(path) as file:
-        file.write(content)
-
-
 @contextlib.contextmanager
-def whole_file(path: Path) -> Iterator[BinaryIO]:
+def whole_file(path: Path) -> Iterator[io.BufferedRandom]:
     """Yield a file for its owner alone that takes its name when the block has ended well (C1)."""
     handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=HALF, dir=path.parent)
     try:
-        with os.fdopen(handle, "wb") as file:
+        with os.fdopen(handle, "w+b") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())

@@ -81,8 +81,21 @@ class Pool:
 
     def files(self, beside: Mapping[str, str] | None = None) -> dict[str, bytes]:
         """Return the files of the pool, name -> content, the manifest last; it lists files `beside` too."""
-        content = {"pool.parquet": _fakes_table(self.traces), "places.parquet": _places_table(self.traces)}
-        t = self.traces
+        t, locations = self.traces, self.traces.locations
+        fakes = {
+            "id": np.repeat(t.users, t.L),
+            "slot": np.tile(np.arange(t.L, dtype=np.int32), len(t)),
+            "loc": t.r.ravel(),
+        }
+        places: dict[str, Any] = {"loc": np.arange(t.R, dtype=np.int32)}
+        if locations.lat is not None:
+            places |= {"lat": locations.lat, "lon": locations.lon}
+        elif locations.xy is not None:
+            places |= {"x": locations.xy[:, 0], "y": locations.xy[:, 1]}
+        for name, what in WORDS.items():
+            if getattr(locations, what) is not None:
+                places[name] = np.array(getattr(locations, what), dtype=object)
+        content = {"pool.parquet": _parquet(fakes), "places.parquet": _parquet(places)}
         manifest = {
             "kind": KIND,
             "format": FORMAT,
@@ -221,29 +234,6 @@ def _read(data: bytes, rows: int) -> dict[str, NDArray[Any]]:
     except (pa.ArrowException, OSError):
         raise InvalidModel("a table of the pool is not Parquet.", code="E_POOL") from None
     return {name: table.column(name).to_numpy() for name in table.column_names}
-
-
-def _fakes_table(traces: Traces) -> bytes:
-    return _parquet(
-        {
-            "id": np.repeat(traces.users, traces.L),
-            "slot": np.tile(np.arange(traces.L, dtype=np.int32), len(traces)),
-            "loc": traces.r.ravel(),
-        }
-    )
-
-
-def _places_table(traces: Traces) -> bytes:
-    locations = traces.locations
-    columns: dict[str, Any] = {"loc": np.arange(len(locations), dtype=np.int32)}
-    if locations.lat is not None:
-        columns |= {"lat": locations.lat, "lon": locations.lon}
-    elif locations.xy is not None:
-        columns |= {"x": locations.xy[:, 0], "y": locations.xy[:, 1]}
-    for name, what in WORDS.items():
-        if getattr(locations, what) is not None:
-            columns[name] = np.array(getattr(locations, what), dtype=object)
-    return _parquet(columns)
 
 
 def _parquet(columns: Mapping[str, Any]) -> bytes:
