@@ -274,7 +274,7 @@ def test_people_arrive_elsewhere_and_leave_for_home_at_their_hours():
     assert days.role.tolist() == [0, 1, 0]
     assert days.start.tolist() == [0, 21, 31]
     assert (days.left.tolist(), days.arrived.tolist()) == ([0, 20, 31], [0, 21, 32])
-    assert [x.tolist() for x in days.trips()] == [[1, 2], [20, 31]]
+    assert [x.tolist() for x in days.trips] == [[1, 2], [20, 31]]
 
 
 CASES = {

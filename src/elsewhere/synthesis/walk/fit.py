@@ -19,6 +19,7 @@ With `m_min` above 1 nothing that is learnt rests on fewer users, so that it may
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -281,11 +282,7 @@ def _fit_destination(
     did = cols[np.arange(len(some)), chosen]
     thin = np.flatnonzero(~_shared(did.ravel(), np.repeat(moves.who[some], 8), ALL_COLUMNS, m_min))
     fixed = np.append(thin, np.arange(ALL_COLUMNS + 3, len(centre)))
-
-    def loss(at: Floats, slope: Floats) -> float:
-        return float(destination_loss(at, centre, RIDGE, cols, x, now, chosen, slope))
-
-    return least(loss, centre, fixed, 50)[: ALL_COLUMNS + 3]
+    return least(destination_loss, (centre, RIDGE, cols, x, now, chosen), centre, 50, fixed)[: ALL_COLUMNS + 3]
 
 
 def _others(ln_step: Floats, ln_arrivals: Floats, now: int, to: int, rng: np.random.Generator) -> tuple[Ints, Floats]:
@@ -314,21 +311,23 @@ def _fit_moving(r: Ints, who: NDArray[np.integer], R: int, ground: Ground, m_min
     thin = np.flatnonzero(~_shared(every.ravel(), np.repeat(who, (L - 1) * 8), ALL_MOVING + R, m_min))
     n = ALL_MOVING + R
     ridge = np.concatenate([np.full(ALL_MOVING, RIDGE_MOVING), np.full(R, RIDGE_PLACE)])
-    return least(lambda at, slope: float(logistic_loss(at, ridge, every, moved, slope)), np.zeros(n), thin, 200)
+    return least(logistic_loss, (ridge, every, moved), np.zeros(n), 200, thin)
 
 
-def least(loss: Callable[[Floats, Floats], float], start: Floats, fixed: Ints, steps: int) -> Floats:
+def least(
+    loss: Callable[..., float], data: tuple[Any, ...], start: Floats, steps: int, fixed: Ints | slice = slice(0)
+) -> Floats:
     """
     Return the weights of the least loss after at most so many `steps` of L-BFGS-B; those `fixed` stay as at the start.
 
-    `loss(weights, slope)` returns a value and writes its gradient into `slope`.
+    `loss(weights, *data, slope)` returns a value and writes its gradient into `slope`.
     """
     from scipy.optimize import minimize
 
     slope = np.empty_like(start)
 
     def with_slope(at: Floats) -> tuple[float, Floats]:
-        value = loss(at, slope)
+        value = float(loss(at, *data, slope))
         slope[fixed] = 0.0
         return value, slope.copy()
 

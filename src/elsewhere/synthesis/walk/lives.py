@@ -17,7 +17,6 @@ weekdays and one for weekends from the Dirichlet law of the type, a pace, a home
 Everything learnt is a sum over people, and no place, kind of day or type of person rests on fewer than `m_min` of them.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -60,7 +59,8 @@ from elsewhere.synthesis.walk._teach_kernels import (
     replay,
     replay_hours,
 )
-from elsewhere.traces.model import Floats, Ints, Locations, Places, distinct
+from elsewhere.synthesis.walk.fit import least
+from elsewhere.traces.model import Floats, Ints, Locations, Places, distinct, users_per_place
 
 NIGHT, OFFICE = (0, 360), (540, 1020)  # minutes of the day
 EDGES = (0, 420, 600, 840, 1020, 1200)  # where parts of the day begin
@@ -97,6 +97,7 @@ class Lives:
 
     def draw(self, n: int, weekend: NDArray[np.bool_], rng: np.random.Generator) -> Places:
         """Draw `n` lives (n, D, L) of days on end, `weekend` (D,) says which are Saturdays or Sundays."""
+        # who they are: a type, mixes of its kinds of day, a home, a main place, a pace
         types = rng.choice(len(self.type_share), n, p=self.type_share)
         shape = self.mix[types] * self.spread[types][:, :, None]
         mix = rng.standard_gamma(shape) + 1e-12 * (shape > 0)
@@ -105,6 +106,7 @@ class Lives:
         main = np.empty(n, dtype=np.int64)
         draw_main_places(self.law, self.main, self.main_reach, types, home, rng.random(n), main)
         pace = rng.gamma(1 / self.pace, self.pace, n) if self.pace > 1e-3 else np.ones(n)
+        # then day by day
         out = np.empty((n, len(weekend), len(self.law.clock)), dtype=np.int32)
         key = rng.integers(0, 2**63, 2).astype(np.uint64)
         live(self.law, mix, home, main, pace, np.asarray(weekend), TRIES, key, 0, out)
@@ -140,6 +142,7 @@ def learn_lives(
         Starts of the clusterings, and which choices teach where there are very many.
 
     """
+    # of very many days, those of some people
     _, user = np.unique(user, return_inverse=True)
     users = rng.permutation(int(user.max()) + 1)
     days_of = np.bincount(user)
@@ -157,52 +160,46 @@ def learn_lives(
         locations,
         m_min,
     )
+
+    # who people are: types, and their kinds of day
     table = _described(days)
     types = _types(days, table, rng)
     kind, mix, spread = _kinds(days, table, types, rng)
-    start, leave, rank, follows = _diaries(days, kind, mix.shape[2])
+
+    # what can be counted; factors that are learnt from choices are 1 (weights 0) so far
+    places, movers = _places(days)
     law = Law(
         part=days.part,
         clock=days.clock,
         dwell=days.dwell,
         longest_pass=days.longest_pass,
-        start=start,
-        leave=leave,
-        rank=rank,
-        follows=follows,
+        xy=days.xy,
+        limits=days.limits,
+        **_diaries(days, kind, mix.shape[2]),
+        **places,
         like=np.ones((mix.shape[2], LIKE)),
         hours=np.ones(HOURS),
         explore=np.zeros(EXPLORE),
         back=np.ones(OWN_PLACE),
-        popular=np.zeros((PARTS, days.P)),
-        sought=np.zeros(0, dtype=np.int64),
         reach=np.ones((REACHES, BINS)),
+        passing=np.ones(PASSING),
         passes=np.ones((2, BINS, CROWDS, TAILS, 1)),
         lengths=np.ones(max(1, days.longest_pass)),
         fresh=0.0,
-        passed=np.zeros(days.P),
-        passing=np.ones(PASSING),
-        detour=1.0,
-        xy=days.xy,
-        limits=days.limits,
-        moves=np.full(16, -1),
-        crowd=np.zeros(16, dtype=np.int64),
-        corner=np.ones(3),
-        square=np.zeros(2, dtype=np.int64),
-        inside=np.empty(0, dtype=np.int64),
-        columns=1,
     )
+
+    # which diary, how people differ, where their anchors are, which other places and ways
     law, pace = _usual_diaries(days, kind, law, rng)
     law = _own_hours(days, kind, law, mix[types], rng)
     stays, bustle = _bustle(days, kind, types, mix, spread, rng)
     home, main, main_reach = _anchors(days, types, len(mix), rng)
-    law = _places(days, law, rng)
+    law = _choices(days, law, movers, rng)
     share = np.bincount(types, minlength=len(mix)) / len(types)
     return Lives(law, share, mix, spread, stays, bustle, pace, home, main, main_reach)
 
 
 class _Days:
-    """Days cut into stays, with what every table needs to know of them."""
+    """Days of people, in order, cut into stays, with what every table needs to know of them."""
 
     def __init__(
         self,
@@ -215,51 +212,67 @@ class _Days:
         locations: Locations,
         m_min: int,
     ) -> None:
-        self.r, self.who, self.day, self.weekend, self.m_min = r, who, day, weekend, m_min
+        self.r, self.who, self.weekend, self.m_min = r, who, weekend, m_min
         (self.N, self.L), self.P, self.people = r.shape, len(locations), int(who.max()) + 1
+
+        # time: hour, part of the day and bin of the clock of each slot; bins of a dwell in slots begin at 0, 21, 41,
+        # 101, 181, 361 minutes
         self.hour = np.minimum(minutes // 60, 23).astype(np.int64)
         self.part = (np.searchsorted(np.array(EDGES), minutes, side="right") - 1).astype(np.int64)
         self.clock = (minutes // max(step, CLOCK_MINUTES)).astype(np.int64)
-        longest = int(1440 / step) + 2
-        # bins of a dwell: 20, 40, 60-80 minutes, up to 3 hours, 6 hours, longer
-        self.dwell = np.searchsorted(np.array([21, 41, 101, 181, 361]), np.arange(4 * longest) * step, side="right")
-        self.dwell = self.dwell.astype(np.int64)
+        dwells = np.arange(4 * (int(1440 / step) + 2)) * step
+        self.dwell = np.searchsorted(np.array([21, 41, 101, 181, 361]), dwells, side="right").astype(np.int64)
         self.longest_pass = int(PASSING_MINUTES // step)
+
+        # distances: squared ones at which bins begin are half octaves of half the usual length of a move
         self.xy = locations.planar() if locations.has_coordinates else np.zeros((self.P, 2))
-        self.home, self.main = self._anchors(minutes)
-        self.limits = self._limits()
-        n = r.size
-        row, place, left, arrived = (np.empty(n, dtype=np.int64) for _ in range(4))
+        moved = r[:, 1:] != r[:, :-1]
+        length = self.length(r[:, :-1][moved], r[:, 1:][moved])
+        unit = float(np.median(length)) / 2 if len(length) and np.median(length) > 0 else 1.0
+        self.limits = np.asarray((unit * (2 ** (np.arange(1, BINS) / 2) - 1)) ** 2)
+
+        # anchors: home is the usual place at night, the main place the usual other one on weekdays between nine and
+        # five, or at any time; -1 without
+        night = (minutes >= NIGHT[0]) & (minutes < NIGHT[1])
+        office = (minutes >= OFFICE[0]) & (minutes < OFFICE[1])
+        self.home = self._usual(r[:, night] if night.any() else r, who)
+        elsewhere = np.where(r == self.home[who, None], -1, r)
+        main = self._usual(elsewhere[~weekend][:, office], who[~weekend])
+        self.main = np.where(main >= 0, main, self._usual(elsewhere, who))
+
+        # stays, of each its day, place, person and role, whether it is the last of its day, and its number in it
+        row, place, left, arrived = (np.empty(r.size, dtype=np.int64) for _ in range(4))
         n = find_stays(r, self.home[who], self.main[who], self.longest_pass, row, place, left, arrived)
         self.row, self.place, self.left, self.arrived = row[:n], place[:n], left[:n], arrived[:n]
         self.first = np.searchsorted(self.row, np.arange(self.N + 1))  # stays of each day
-        last = np.append(self.row[1:] != self.row[:-1], True)
-        self.last = last
-        self.of = who[self.row]  # person of each stay
-        self.role = np.where(
-            self.place == self.home[self.of], HOME, np.where(self.place == self.main[self.of], MAIN, OTHER)
-        )
+        self.last = np.append(self.row[1:] != self.row[:-1], True)
+        self.of = who[self.row]
+        self.role = np.where(self.place == self.main[self.of], MAIN, OTHER)
+        self.role[self.place == self.home[self.of]] = HOME
         self.index = np.arange(n) - self.first[self.row]
         # a stay at home begins in a diary when the person leaves for it, any other when the person arrives
         self.start = np.where(self.role == HOME, self.left, self.arrived)
-        self.end, self.until = (np.where(last, self.L, np.append(slot[1:], 0)) for slot in (self.start, self.left))
-        self.next_day = np.zeros(self.N, dtype=bool)  # whether the row before is the day before of the same person
-        self.next_day[1:] = (who[1:] == who[:-1]) & (day[1:] == day[:-1] + 1)
+        self.end, self.until = (np.where(self.last, self.L, np.append(t[1:], 0)) for t in (self.start, self.left))
+        begin, rows = (np.searchsorted(whose, np.arange(self.people + 1)) for whose in (self.of, who))
+        stays = self.row, self.place, self.start, self.left, self.arrived, self.role, self.index
+        self.stays = Stays(r, day, weekend, self.home, self.main, begin, rows, *stays)
 
-    def _anchors(self, minutes: Floats) -> tuple[Ints, Ints]:
-        """
-        Return (people,) home, usual at night, and the usual other place of weekdays between nine and five; -1
-        without.
-        """
-        night = (minutes >= NIGHT[0]) & (minutes < NIGHT[1])
-        office = (minutes >= OFFICE[0]) & (minutes < OFFICE[1])
-        home = self._usual(self.r[:, night] if night.any() else self.r, self.who)
-        weekdays = self.r[~self.weekend][:, office]
-        main = self._usual(
-            np.where(weekdays == home[self.who[~self.weekend], None], -1, weekdays), self.who[~self.weekend]
-        )
-        rest = self._usual(np.where(self.r == home[self.who, None], -1, self.r), self.who)
-        return home, np.where(main >= 0, main, rest)
+        # trips: stay and slot of every slot on the way to a stay
+        stay = np.repeat(np.arange(n), self.arrived - self.left)
+        self.trips = stay, self.left[stay] + np.arange(len(stay)) - np.searchsorted(stay, stay)
+
+        # nights: the role before midnight, how many slots it has lasted, and how many the first place of the day has;
+        # where the day before is not known, the role of the morning and 6 hours
+        self.next_day = np.zeros(self.N, dtype=bool)
+        self.next_day[1:] = (who[1:] == who[:-1]) & (day[1:] == day[:-1] + 1)
+        known = np.flatnonzero(self.next_day)
+        self.midnight = self.role[self.first[:-1]]
+        self.midnight[known] = self.role[self.first[known] - 1]
+        self.lasted, self.carried = np.full((2, self.N), max(1, self.L // 4))
+        for i, before in zip(known.tolist(), (self.first[known] - 1).tolist(), strict=True):
+            since = self.carried[i - 1] if self.index[before] == 0 else 0
+            self.lasted[i] = self.L - self.start[before] + since
+            self.carried[i] = self.lasted[i] if r[i, 0] == r[i - 1, -1] else 0
 
     def _usual(self, r: Ints, who: Ints) -> Ints:
         """Return (people,) the most usual place of each, -1 where there is none."""
@@ -270,82 +283,13 @@ class _Days:
         out[cell[order] // self.P] = cell[order] % self.P
         return out
 
-    def _limits(self) -> Floats:
-        """Return (BINS - 1,) squared distances at which bins begin: half octaves of half the usual length of a move."""
-        moved = self.r[:, 1:] != self.r[:, :-1]
-        length = self.length(self.r[:, :-1][moved], self.r[:, 1:][moved])
-        unit = float(np.median(length)) / 2 if len(length) and np.median(length) > 0 else 1.0
-        return np.asarray((unit * (2 ** (np.arange(1, BINS) / 2) - 1)) ** 2)
-
     def length(self, a: Ints, b: Ints) -> Floats:
+        """Return the distances between places."""
         return np.asarray(np.hypot(*np.moveaxis(self.xy[a] - self.xy[b], -1, 0)))
 
     def far(self, a: Ints, b: Ints) -> Ints:
-        """Return the bins of distances."""
+        """Return the bins of the distances between places."""
         return np.searchsorted(self.limits, self.length(a, b) ** 2, side="right").astype(np.int64)
-
-    def moves(self) -> tuple[Ints, Ints]:
-        """Return moves a * P + b, and how many people make each."""
-        row, t = np.nonzero(self.r[:, 1:] != self.r[:, :-1])
-        key = distinct((self.r[row, t] * self.P + self.r[row, t + 1]) * self.people + self.who[row]) // self.people
-        return np.unique(key, return_counts=True)
-
-    def stays(self) -> Stays:
-        everybody = np.arange(self.people + 1)
-        return Stays(
-            self.r,
-            self.day,
-            self.weekend,
-            self.home,
-            self.main,
-            np.searchsorted(self.of, everybody),
-            np.searchsorted(self.who, everybody),
-            self.row,
-            self.place,
-            self.start,
-            self.left,
-            self.arrived,
-            self.role,
-            self.index,
-        )
-
-    def trips(self) -> tuple[Ints, Ints]:
-        """Return stay and slot of every slot on the way to a stay."""
-        stay = np.repeat(np.arange(len(self.row)), self.arrived - self.left)
-        return stay, self.left[stay] + np.arange(len(stay)) - np.searchsorted(stay, stay)
-
-    def people_at(self, place: Ints, who: Ints) -> Ints:
-        """Return (P,) how many people have such a place."""
-        return np.bincount(distinct(place * self.people + who) // self.people, minlength=self.P)
-
-    def carried(self) -> Ints:
-        """
-        Return (N,) slots for which the first place of each day was the person's before midnight; 6 hours where
-        unknown.
-        """
-        tail = self.L - self.start[self.first[1:] - 1]
-        out = np.full(self.N, max(1, self.L // 4), dtype=np.int64)
-        for i in np.flatnonzero(self.next_day).tolist():
-            same = self.r[i, 0] == self.r[i - 1, -1]
-            whole = self.first[i] - self.first[i - 1] == 1
-            out[i] = (tail[i - 1] + (out[i - 1] if whole else 0)) if same else 0
-        return out
-
-
-def _clusters(rows: Floats, k: int, who: Ints, m_min: int, rng: np.random.Generator) -> Ints:
-    """Label rows by k-means; clusters of fewer than `m_min` people join the nearest of the others."""
-    from sklearn.cluster import KMeans
-
-    k = max(1, min(k, len(np.unique(rows, axis=0))))
-    with one_thread():
-        means = KMeans(k, n_init=2, max_iter=50, random_state=int(rng.integers(2**31))).fit(rows)
-    label, centre = means.labels_.astype(np.int64), means.cluster_centers_
-    people = np.array([len(np.unique(who[label == c])) for c in range(k)])
-    large = np.flatnonzero(people >= m_min)
-    if len(large) == 0:
-        return np.zeros(len(rows), dtype=np.int64)
-    far = ((centre[:, None] - centre[large][None]) ** 2).sum(axis=2)
-    return np.asarray(far.argmin(axis=1)[label])
 
 
 def _described(days: _Days) -> Floats:
@@ -406,6 +350,22 @@ def _kinds(days: _Days, table: Floats, types: Ints, rng: np.random.Generator) ->
     return kind, *_mixes(use, types, days.m_min)
 
 
+def _clusters(rows: Floats, k: int, who: Ints, m_min: int, rng: np.random.Generator) -> Ints:
+    """Label rows by k-means; clusters of fewer than `m_min` people join the nearest of the others."""
+    from sklearn.cluster import KMeans
+
+    k = max(1, min(k, len(np.unique(rows, axis=0))))
+    with one_thread():
+        means = KMeans(k, n_init=2, max_iter=50, random_state=int(rng.integers(2**31))).fit(rows)
+    label, centre = means.labels_.astype(np.int64), means.cluster_centers_
+    people = np.array([len(np.unique(who[label == c])) for c in range(k)])
+    large = np.flatnonzero(people >= m_min)
+    if len(large) == 0:
+        return np.zeros(len(rows), dtype=np.int64)
+    far = ((centre[:, None] - centre[large][None]) ** 2).sum(axis=2)
+    return np.asarray(far.argmin(axis=1)[label])
+
+
 def _mixes(use: Floats, types: Ints, m_min: int) -> tuple[Floats, Floats]:
     """Return the mean of how people of each type `use` (people, 2, kinds) kinds of day, and its concentration."""
     from scipy.special import gammaln
@@ -461,73 +421,71 @@ def _bustle(
     return z, float(grid[int(np.argmin(np.abs(np.array(got) - variance)))])
 
 
-def _diaries(days: _Days, kind: Ints, K: int) -> tuple[Floats, Floats, Floats, Floats]:
+def _diaries(days: _Days, kind: Ints, K: int) -> dict[str, Any]:
     """
-    Return the tables of a diary.
+    Return the tables of a diary, of K kinds of day.
 
-    These are start (K, 3), leave (K, 3, clock bins, DWELLS), rank (K, 3, RANKS), follows (K, 3, PARTS, 3).
+    These are start (K, 3), leave (K, 3, clock bins, DWELLS), rank (K, 3, RANKS), follows (K, 3, PARTS, 3) of a law.
     """
-    B = int(days.clock.max()) + 1
-    carried = days.carried()
-    known = np.flatnonzero(days.next_day)
-    at_midnight = days.role[days.first[:-1]]
-    at_midnight[known] = days.role[days.first[known] - 1]
-    start = np.tile(_shares(np.bincount(at_midnight, minlength=3).astype(np.float64) + 0.3), (K, 1))
-    np.add.at(start, (kind, at_midnight), 1)
-    # every slot at which somebody could leave, midnight included: kind, role, hour, dwell, rank, person, and whether so
-    stay, t, left = _departures(days)
-    before = np.where(days.index[stay] == 0, carried[days.row[stay]], 0)
-    dwell = days.dwell[np.minimum(t - days.start[stay] + before, len(days.dwell) - 1)]
-    moved = days.r[known, 0] != days.r[known - 1, -1]
-    over = days.first[known] - 1  # stays that last until midnight
-    nights = days.L - days.start[over] + np.where(days.index[over] == 0, carried[known - 1], 0)
-    cell = (
-        np.append(kind[days.row[stay]], kind[known]),
-        np.append(days.role[stay], days.role[over]),
-        np.append(days.clock[t], np.full(len(known), days.clock[0])),
-        np.append(dwell, days.dwell[np.minimum(nights, len(days.dwell) - 1)]),
-    )
-    left, person = np.append(left, moved), np.append(days.of[stay], days.who[known])
-    leave = _rates(cell, left, person, (K, 3, B, DWELLS), days.m_min)
-    rank = np.minimum(days.index[stay], RANKS - 1)
-    inside = tuple(c[: len(stay)] for c in cell)
-    row, rate = np.ravel_multi_index((*inside[:2], rank), (K, 3, RANKS)), leave[inside]
-    observed = 3.0 + np.bincount(row, left[: len(stay)], K * 3 * RANKS)
-    factor = np.ones(K * 3 * RANKS)
-    for _ in range(RANK_ROUNDS):  # until as many leave as did: a rate of leaving is not a probability
-        factor *= observed / (3.0 + np.bincount(row, -np.expm1(-factor[row] * rate), K * 3 * RANKS))
-    follows = np.zeros((K, 3, PARTS, 3))
-    on = ~days.last
-    np.add.at(
-        follows, (kind[days.row[on]], days.role[on], days.part[days.end[on]], days.role[np.flatnonzero(on) + 1]), 1
-    )
-    np.add.at(follows, (kind[known], days.role[over], days.part[0], days.role[days.first[known]]), moved)
-    follows += _shares(follows.sum(axis=2, keepdims=True) + 0.002)
-    follows[:, HOME, :, HOME] = follows[:, MAIN, :, MAIN] = 0.0
-    return _shares(start), leave, factor.reshape(K, 3, RANKS), np.cumsum(_shares(follows), axis=-1)
+    start = np.tile(_shares(np.bincount(days.midnight, minlength=3).astype(np.float64) + 0.3), (K, 1))
+    np.add.at(start, (kind, days.midnight), 1)
 
-
-def _departures(days: _Days) -> tuple[Ints, Ints, NDArray[np.bool_]]:
-    """Return stay and slot of every slot of a stay after its first, and of the departure, and whether it is one."""
+    # every slot of a stay after its first, and that of the departure: kind, role, hour, dwell, person, and whether so
     n = np.minimum(days.end, days.L - 1) - days.start
     stay = np.repeat(np.arange(len(n)), n)
     t = days.start[stay] + 1 + np.arange(len(stay)) - np.repeat(np.cumsum(n) - n, n)
-    return stay, t, t == days.end[stay]
+    before = np.where(days.index[stay] == 0, days.carried[days.row[stay]], 0)
+    dwell = t - days.start[stay] + before
+    left = t == days.end[stay]
+    # and every midnight
+    known = np.flatnonzero(days.next_day)
+    moved = days.r[known, 0] != days.r[known - 1, -1]
+    cell = (
+        np.append(kind[days.row[stay]], kind[known]),
+        np.append(days.role[stay], days.midnight[known]),
+        np.append(days.clock[t], np.full(len(known), days.clock[0])),
+        days.dwell[np.minimum(np.append(dwell, days.lasted[known]), len(days.dwell) - 1)],
+    )
+    shape = (K, 3, int(days.clock.max()) + 1, DWELLS)
+    leave = _rates(cell, np.append(left, moved), np.append(days.of[stay], days.who[known]), shape, days.m_min)
+
+    # of stays by their number in the day, until as many leave as did: a rate of leaving is not a probability
+    inside = tuple(c[: len(stay)] for c in cell)
+    rank = np.minimum(days.index[stay], RANKS - 1)
+    row, rate = np.ravel_multi_index((*inside[:2], rank), (K, 3, RANKS)), leave[inside]
+    observed = 3.0 + np.bincount(row, left, K * 3 * RANKS)
+    factor = np.ones(K * 3 * RANKS)
+    for _ in range(RANK_ROUNDS):
+        factor *= observed / (3.0 + np.bincount(row, -np.expm1(-factor[row] * rate), K * 3 * RANKS))
+
+    # the next role, in the day and over midnight
+    follows = np.zeros((K, 3, PARTS, 3))
+    on = np.flatnonzero(~days.last)
+    np.add.at(follows, (kind[days.row[on]], days.role[on], days.part[days.end[on]], days.role[on + 1]), 1)
+    np.add.at(follows, (kind[known], days.midnight[known], days.part[0], days.role[days.first[known]]), moved)
+    follows += _shares(follows.sum(axis=2, keepdims=True) + 0.002)
+    follows[:, HOME, :, HOME] = follows[:, MAIN, :, MAIN] = 0.0
+    return {
+        "start": _shares(start),
+        "leave": leave,
+        "rank": factor.reshape(K, 3, RANKS),
+        "follows": np.cumsum(_shares(follows), axis=-1),
+    }
 
 
 def _rates(
     cell: tuple[Ints, ...], left: NDArray[np.bool_], person: Ints, shape: tuple[int, int, int, int], m_min: int
 ) -> Floats:
     """
-    Return the rates of leaving; times of a kind in a role that fewer than `m_min` people had are told by
-    everybody's.
+    Return the rates of leaving by `cell` (kind, role, hour, dwell) of each slot, from whether the person has `left`.
+
+    Hours of a kind in a role that fewer than `m_min` people had are told by everybody's.
     """
     here, leaving = np.zeros(shape), np.zeros(shape)
     np.add.at(here, cell, 1)
     np.add.at(leaving, cell, left)
-    flat, many = np.ravel_multi_index(cell[:3], shape[:3]), int(person.max()) + 1
-    people = np.bincount(distinct(flat * many + person) // many, minlength=int(np.prod(shape[:3])))
-    few = people.reshape(shape[:3]) < m_min
+    flat = np.ravel_multi_index(cell[:3], shape[:3])
+    few = users_per_place(person, flat[:, None], int(np.prod(shape[:3]))).reshape(shape[:3]) < m_min
     all_here, all_gone = here.sum(axis=0), leaving.sum(axis=0)  # role, hour, dwell
     usual = all_gone.sum(axis=2) / (all_here.sum(axis=2) + 1e-9)
     by_dwell = (all_gone.sum(axis=1) + 1) / ((all_here * usual[..., None]).sum(axis=1) + 1)
@@ -536,10 +494,6 @@ def _rates(
     of_kind = (leaving.sum(axis=3) + 0.5) / ((here * everybody).sum(axis=3) + 0.5)
     prior = everybody * of_kind[..., None]
     return np.asarray(-np.log1p(-(leaving + 2 * np.clip(prior, 1e-5, 0.95)) / (here + 2)))
-
-
-def _shares(counts: Floats) -> Floats:
-    return np.asarray(counts / counts.sum(axis=-1, keepdims=True))
 
 
 def _usual_diaries(days: _Days, kind: Ints, law: Law, rng: np.random.Generator) -> tuple[Law, float]:
@@ -574,27 +528,21 @@ def _usual_diaries(days: _Days, kind: Ints, law: Law, rng: np.random.Generator) 
 
 def _own_hours(days: _Days, kind: Ints, law: Law, mix: Floats, rng: np.random.Generator) -> Law:
     """Return the law with `hours`: how much likelier days are that are like the earlier ones of the same person."""
-    carried, before = days.carried(), days.first[:-1] - 1
-    midnight, dwell = days.role[days.first[:-1]], carried.copy()
-    known = days.next_day
-    midnight[known] = days.role[before[known]]
-    dwell[known] = days.L - days.start[before[known]]
-    dwell[known] += np.where(days.index[before[known]] == 0, carried[np.flatnonzero(known) - 1], 0)
     choices = _empty(COLUMNS, days.N)
     chance = min(1.0, CANDIDATES / (days.N * (TRIES + 1)))
     key = rng.integers(0, 2**63, 2).astype(np.uint64)
-    replay_hours(law, days.stays(), kind, mix, days.first, midnight, dwell, known, TRIES, chance, key, choices)
+    nights = days.midnight, days.lasted, days.next_day
+    replay_hours(law, days.stays, kind, mix, days.first, *nights, TRIES, chance, key, choices)
     return law._replace(hours=np.exp(_fit(choices, HOURS)))
 
 
 def _anchors(days: _Days, types: Ints, n: int, rng: np.random.Generator) -> tuple[Floats, Floats, Floats]:
     """Return the weights of homes (P,), of main places (types, P), and factors of their distance (types, BINS)."""
-    everybody = np.arange(days.people)
     home = np.bincount(days.home, minlength=days.P).astype(np.float64)
-    been = days.people_at(days.r.ravel(), np.repeat(days.who, days.L))
+    been = users_per_place(days.who, days.r, days.P)
     # whoever stays for two hours does not pass; where fewer than `m_min` have stayed, as if half of them had
     long = days.until - days.arrived >= min(6, days.L // 4)
-    stayed = days.people_at(days.place[long], days.of[long])
+    stayed = users_per_place(days.of[long], days.place[long][:, None], days.P)
     weight = np.where(stayed >= days.m_min, stayed, 0.5 * days.m_min) * (been >= days.m_min)
     home = _pooled(home, weight, days.xy, days.m_min)
     if not home.any():  # no place is shared by so many: any place will do as well as another
@@ -610,7 +558,7 @@ def _anchors(days: _Days, types: Ints, n: int, rng: np.random.Generator) -> tupl
         main[t] = np.where(mine >= days.m_min, mine, 0.0) + 0.15 * there + 1e-3 * (there > 0)
         spare = (mine.sum() - main[t].sum()) / max(there.sum(), 1e-9)
         main[t] += max(spare, 0.0) * there
-    who = rng.permutation(everybody[some])[: max(50, CANDIDATES // days.P)]
+    who = rng.permutation(np.flatnonzero(some))[: max(50, CANDIDATES // days.P)]
     base, rows = main[types[who]].copy(), np.arange(len(who))
     base[rows, days.main[who]] -= 1.15  # without this person
     base = np.log(np.where(main[types[who]] >= days.m_min, np.maximum(base, 0.005), main[types[who]] + 0.005))
@@ -650,63 +598,37 @@ def _pooled(count: Floats, weight: Floats, xy: Floats, m_min: int) -> Floats:
     return np.asarray((out * (1 + left / total) if total > 0 else weight.copy()) + 1e-9 * (weight > 0))
 
 
-def _minimum(loss: Callable[[Floats], tuple[float, Floats]], n: int) -> Floats:
-    from scipy.optimize import minimize
+def _places(days: _Days) -> tuple[dict[str, Any], tuple[Ints, Ints]]:
+    """
+    Return the tables of a law that say where people go and pass, and an open table of all moves and their people.
 
-    with one_thread():
-        return np.asarray(minimize(loss, np.zeros(n), jac=True, method="L-BFGS-B", options={"maxiter": 40}).x)
-
-
-def _fit(choices: Choices, n: int, ridge: float = 1.0) -> Floats:
-    """Fit weights (n,) of softmax choices, see `choice_loss`."""
-    many, candidates = choices.size.tolist()
-    base, cols = choices.base[:candidates], choices.cols[:candidates]
-    first, chosen, slope = choices.first[: many + 1], choices.chosen[:many], np.empty(n)
-
-    def loss(at: Floats) -> tuple[float, Floats]:
-        return choice_loss(at, ridge, base, cols, first, chosen, slope), slope.copy()
-
-    return _minimum(loss, n) if many else np.zeros(n)
-
-
-def _fit_explore(asked: Floats, said: NDArray[np.bool_]) -> Floats:
-    """Fit weights (EXPLORE,) of going somewhere new: logistic regression."""
-    x = np.column_stack(
-        [
-            np.ones(len(asked)),
-            np.log1p(asked[:, :3]),
-            asked[:, 3],
-            asked[:, 4][:, None] == np.arange(PARTS),
-            asked[:, 5][:, None] == np.arange(HASTES),
-        ]
-    ).astype(np.float64)
-
-    def loss(at: Floats) -> tuple[float, Floats]:
-        logit = x @ at
-        value = np.logaddexp(0, logit).sum() - logit[said].sum() + 0.5 * (at**2).sum()
-        return float(value), x.T @ (1 / (1 + np.exp(-logit)) - said) + at
-
-    return _minimum(loss, x.shape[1]) if len(asked) else np.zeros(x.shape[1])
-
-
-def _places(days: _Days, law: Law, rng: np.random.Generator) -> Law:
-    """Return the law with everything that says where: other places, and what trips pass through."""
+    No place, and no move of the law, is of fewer than `m_min` people.
+    """
+    # visitors of other places, by part of the day
     other = days.role == OTHER
-    part = days.part[days.start]
-    key = distinct((part[other] * days.P + days.place[other]) * days.people + days.of[other]) // days.people
-    visitors = np.bincount(key, minlength=PARTS * days.P).reshape(PARTS, days.P)
-    total = days.people_at(days.place[other], days.of[other])
+    place, who, part = days.place[other], days.of[other], days.part[days.start[other]]
+    visitors = users_per_place(who, (part * days.P + place)[:, None], PARTS * days.P).reshape(PARTS, days.P)
+    total = users_per_place(who, place[:, None], days.P)
     popular = np.where(visitors >= days.m_min, visitors, 0) + 0.1 * np.where(total >= days.m_min, total, 0)
-    stay, t = days.trips()
-    people = days.people_at(days.r[days.row[stay], t], days.of[stay])
+
+    # cells that trips pass, and how much longer than direct, in quarters of a unit, `DETOUR` of the ways by them are
+    stay, t = days.trips
+    a, b, cell = days.place[stay - 1], days.place[stay], days.r[days.row[stay], t]
+    people = users_per_place(days.of[stay], cell[:, None], days.P)
     passed = np.where(people >= days.m_min, people, 0).astype(np.float64)
-    moves, movers = days.moves()
+    more = (days.length(a, cell) + days.length(cell, b) - days.length(a, b)) / np.sqrt(days.limits[1])
+    detour = float(np.ceil(4 * np.quantile(more, DETOUR)) / 4) if len(stay) else 0.0
+
+    # moves from slot to slot, and how many people make each
+    row, t = np.nonzero(days.r[:, 1:] != days.r[:, :-1])
+    move = days.r[row, t] * days.P + days.r[row, t + 1]
+    moves, movers = np.unique(distinct(move * days.people + days.who[row]) // days.people, return_counts=True)
     enough = movers >= days.m_min
     level = np.searchsorted(days.m_min * 2 ** np.arange(CROWDS - 1), movers[enough], side="right")
-    table = _table(moves[enough], level)
-    law = law._replace(popular=popular, passed=passed, moves=table[0], crowd=table[1], detour=_detour(days))
-    law = law._replace(sought=np.flatnonzero(popular.any(axis=0)), **_grid(days.xy, np.flatnonzero(passed > 0)))
-    return _choices(days, law, _table(moves, movers), rng)
+    shared, crowd = _table(moves[enough], level)
+    tables = {"popular": popular, "sought": np.flatnonzero(popular.any(axis=0)), "passed": passed, "detour": detour}
+    grid = _grid(days.xy, np.flatnonzero(passed > 0))
+    return {**tables, **grid, "moves": shared, "crowd": crowd}, _table(moves, movers)
 
 
 def _grid(xy: Floats, places: Ints) -> dict[str, Any]:
@@ -737,19 +659,6 @@ def _table(keys: Ints, values: Ints) -> tuple[Ints, Ints]:
     return out
 
 
-def _detour(days: _Days) -> float:
-    """
-    Return how much longer than direct ways through cells that they pass are: `DETOUR` of all, in quarters of a
-    unit.
-    """
-    stay, t = days.trips()
-    if len(stay) == 0:
-        return 0.0
-    a, b, x = days.place[stay - 1], days.place[stay], days.r[days.row[stay], t]
-    more = (days.length(a, x) + days.length(x, b) - days.length(a, b)) / np.sqrt(days.limits[1])
-    return float(np.ceil(4 * np.quantile(more, DETOUR)) / 4)
-
-
 def _choices(days: _Days, law: Law, movers: tuple[Ints, Ints], rng: np.random.Generator) -> Law:
     """
     Return the law with `explore`, `back`, `reach`, and `passing`, `passes`, `lengths`, `fresh`, learnt from
@@ -762,7 +671,7 @@ def _choices(days: _Days, law: Law, movers: tuple[Ints, Ints], rng: np.random.Ge
     expected = np.array([visits / 2 * OTHERS, visits * 15, passes * np.count_nonzero(law.passed) / 8])
     n = replay(
         law,
-        days.stays(),
+        days.stays,
         rng.permutation(days.people),
         np.cumsum(law.popular, axis=1),
         OTHERS,
@@ -777,8 +686,11 @@ def _choices(days: _Days, law: Law, movers: tuple[Ints, Ints], rng: np.random.Ge
         through,
         cells,
     )
+    # whether to go somewhere new: constant, own places, visits, those in this context, weekend, part, haste
+    part, haste = asked[:n, 4:5] == np.arange(PARTS), asked[:n, 5:6] == np.arange(HASTES)
+    x = np.column_stack([np.ones(n), np.log1p(asked[:n, :3]), asked[:n, 3], part, haste])
     law = law._replace(
-        explore=_fit_explore(asked[:n], said[:n]),
+        explore=least(_logistic_loss, (x, said[:n]), np.zeros(EXPLORE), 40),
         back=np.exp(_fit(back, OWN_PLACE)),
         reach=np.exp(_fit(new, REACHES * BINS + 1)[:-1].reshape(-1, BINS)),
         passing=np.exp(_fit(through, PASSING)),
@@ -786,14 +698,11 @@ def _choices(days: _Days, law: Law, movers: tuple[Ints, Ints], rng: np.random.Ge
     return _trips(days, law, cells) if days.longest_pass else law
 
 
-def _empty(columns: int, choices: int) -> Choices:
-    return Choices(
-        np.empty(CANDIDATES),
-        np.empty((CANDIDATES, columns), dtype=np.int16),
-        np.zeros(choices + 1, dtype=np.int64),
-        np.empty(choices, dtype=np.int64),
-        np.zeros(2, dtype=np.int64),
-    )
+def _logistic_loss(at: Floats, x: Floats, said: NDArray[np.bool_], slope: Floats) -> float:
+    """Return minus ln likelihood of answers by logistic(x at) plus at^2 / 2; fill its `slope`."""
+    logit = x @ at
+    slope[:] = x.T @ (1 / (1 + np.exp(-logit)) - said) + at
+    return float(np.logaddexp(0, logit).sum() - logit[said].sum() + 0.5 * (at**2).sum())
 
 
 def _trips(days: _Days, law: Law, cells: Ints) -> Law:
@@ -830,3 +739,27 @@ def _trips(days: _Days, law: Law, cells: Ints) -> Law:
         lengths=np.cumsum(slots / slots.sum()),
         fresh=float(FRESH[int(np.argmax(like))]),
     )
+
+
+def _empty(columns: int, choices: int) -> Choices:
+    """Make room for so many choices among CANDIDATES in all."""
+    return Choices(
+        np.empty(CANDIDATES),
+        np.empty((CANDIDATES, columns), dtype=np.int16),
+        np.zeros(choices + 1, dtype=np.int64),
+        np.empty(choices, dtype=np.int64),
+        np.zeros(2, dtype=np.int64),
+    )
+
+
+def _fit(choices: Choices, n: int, ridge: float = 1.0) -> Floats:
+    """Fit weights (n,) of softmax choices, see `choice_loss`."""
+    many, candidates = choices.size.tolist()
+    base, cols = choices.base[:candidates], choices.cols[:candidates]
+    first, chosen = choices.first[: many + 1], choices.chosen[:many]
+    return least(choice_loss, (ridge, base, cols, first, chosen), np.zeros(n), 40)
+
+
+def _shares(counts: Floats) -> Floats:
+    """Return the counts as shares of their sum over the last axis."""
+    return np.asarray(counts / counts.sum(axis=-1, keepdims=True))

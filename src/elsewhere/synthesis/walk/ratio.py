@@ -68,7 +68,7 @@ def fitted(people: Floats, user: NDArray[np.integer], drawn: Floats, m_min: int)
     thin = np.flatnonzero(users_per_place(np.unique(user, return_inverse=True)[1], of_people, n) < m_min)
     ridge = np.full(n + 1, RIDGE)
     ridge[n] = 1e-3  # the constant, ln of people to walks, is fitted nearly freely, and `ln_ratio` leaves it out
-    weights = least(lambda at, slope: float(logistic_loss(at, ridge, every, real, slope)), np.zeros(n + 1), thin, 100)
+    weights = least(logistic_loss, (ridge, every, real), np.zeros(n + 1), 100, thin)
     return ends, weights[:n].reshape(-1, BINS)
 
 
