@@ -141,7 +141,7 @@ def outputs():
     return {
         "written model": Output(
             lambda d, n: models[n].save(d, force=True),
-            lambda d: FittedModel.load(d).model.sums.mass.tobytes(),
+            lambda d: FittedModel.load(d).model.mass.tobytes(),
         ),
         "written fakes": Output(lambda d, n: fakes[n].save(d, force=True), lambda d: ew.Fakes.load(d).r.tobytes()),
         "written pool": Output(lambda d, n: pools[n].save(d, force=True), lambda d: ew.Pool.load(d).traces.r.tobytes()),

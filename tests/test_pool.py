@@ -522,11 +522,11 @@ class TestModelFile:
             for move in pairwise(row):
                 made.setdefault(move, set()).add(user)
         R, T = town.R, 4
-        kept = back.model.sums.key
+        kept = back.model.key
         pooled = kept[kept >= T * T * R * R] - T * T * R * R
         assert {(int(k) // R, int(k) % R) for k in pooled} == {m for m, users in made.items() if len(users) >= 2}
-        assert back.model.sums.movers.min() >= 2
-        assert learnt.model.sums.movers.min() == 1
+        assert back.model.movers.min() >= 2
+        assert learnt.model.movers.min() == 1
 
     def test_holds_no_user(self, town, tmp_path):
         learnt = self.learnt(town)

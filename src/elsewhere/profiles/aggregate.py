@@ -17,7 +17,7 @@ import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -27,7 +27,12 @@ from elsewhere.profiles._profiles_kernels import fill_block, fill_moves, keep_fe
 from elsewhere.profiles.markov import MobilityProfile, Profiles
 from elsewhere.traces.model import Floats, Ints, Locations, Places, numbered, on_sphere
 
-# name -> kind of dtype, shape; M moves
+TABLE_PLACES = 4096
+LARGEST_ANSWER = 2**27  # numbers, 1 GiB: the most that one call returns
+GEOMETRY = ("lat", "lon", "xy")
+FEASIBLE = ("feasible_start", "feasible_target")
+NUMBERS = ("R", "T", "n_users", "epsilon", "n_min")
+# sums of a model: name -> kind of dtype, shape; M moves
 ARRAYS: dict[str, tuple[str, str]] = {
     "visitors": ("i", "R"),
     "pi": ("f", "R"),
@@ -40,14 +45,31 @@ ARRAYS: dict[str, tuple[str, str]] = {
 }
 
 
-@dataclass(frozen=True, eq=False)
-class Sums:
+class _Rows(NamedTuple):
     """
-    All that the model adds up over users.
+    The moves by rows, for kernels: row i holds the moves `start[i] : start[i + 1]` from pair and place `key[i]`.
 
-    Move m, coded `key[m]` = (pair R + r) R + r', carries `mass[m]` = sum over users of p_r^{r'}(u), `count[m]`
-    departures, and `movers[m]` distinct users. The pair is tau T + tau'; number T^2 stands for the moves of all pairs
-    pooled. With T = 1 the only pair is the pool.
+    `key`, `total` and `departures` end with an entry for no row, so that row -1 reads an empty one.
+    """
+
+    key: Ints
+    total: Floats  # mass of each row
+    departures: Floats
+    nearness: Floats  # (R,) sum of the distance kernel over each place, NaN until somebody asks for it
+    tail: tuple[Any, ...]  # what every kernel wants last: start, target, mass, then what `nearness_sums` wants
+
+
+@dataclass(frozen=True, eq=False)
+class AggregateModel:
+    """
+    <p_bar, pi_bar>: how the contributors move and where they are, together; made by `aggregate`.
+
+    Arrays are sums over users: visiting probabilities `pi` (R,) and, by period, `pi_tau` (T, R), of the users who
+    have `lived` in it; distinct `visitors` of each place. Move m, coded `key[m]` = (pair R + r) R + r', carries
+    `mass[m]` = sum over users of p_r^{r'}(u), `count[m]` departures, and `movers[m]` distinct users. The pair is
+    tau T + tau'; number T^2 stands for the moves of all pairs pooled. With T = 1 the only pair is the pool.
+
+    `feasible` is None, or (start, target): the places that may follow r are `target[start[r] : start[r + 1]]`.
     """
 
     R: int
@@ -61,166 +83,17 @@ class Sums:
     mass: Floats
     count: Floats
     movers: Ints
-
-    def __post_init__(self) -> None:
-        for name in ARRAYS:
-            getattr(self, name).setflags(write=False)
-
-    @staticmethod
-    def of(profiles: Iterable[MobilityProfile]) -> "Sums":
-        """Add up the profiles, column by column."""
-        u = Profiles.of(profiles)
-        U, R, T = len(u), u.R, u.T
-        # position in `u.support` of the place of each visit, of each departure and of each arrival
-        entry = np.repeat(u.support_start[:-1], np.diff(u.visit_start)) + u.visit_k
-        leaving = np.repeat(u.support_start[:-1], np.diff(u.move_start)) + u.move_origin
-        arriving = np.repeat(u.support_start[:-1], np.diff(u.move_start)) + u.move_target
-
-        who = np.repeat(np.arange(U), np.diff(u.visit_start))
-        place, period = u.support[entry].astype(np.int64), u.visit_tau.astype(np.int64)
-        lived = _total(who * T + period, u.visit_count, U * T).reshape(U, T)
-        visited = np.zeros(len(u.support), dtype=bool)
-        visited[entry[u.visit_count > 0]] = True
-
-        number = u.move_count.astype(np.float64)
-        happened = number > 0
-        number, leaving, arriving = number[happened], leaving[happened], arriving[happened]
-        move = u.support[leaving].astype(np.int64) * R + u.support[arriving]
-        pair = (u.move_tau.astype(np.int64) * T + u.move_tau_next)[happened]
-        departures = _total(leaving, number, len(u.support))
-        # a user counts once for a move, in however many period pairs it was made
-        once = np.zeros(len(number))
-        once[np.unique(leaving.astype(np.int64) * len(u.support) + arriving, return_index=True)[1]] = 1
-        key, mass, count, movers = _gather(move, number / departures[leaving], number, once)
-        if T > 1:
-            _, row = numbered(leaving * (T * T) + pair)
-            by_pair = _gather(pair * (R * R) + move, number / _total(row, number)[row], number, np.ones(len(number)))
-            pool = (T * T * R * R + key, mass, count, movers)
-            key, mass, count, movers = (np.concatenate(both) for both in zip(by_pair, pool, strict=True))
-        return Sums(
-            R,
-            T,
-            U,
-            np.bincount(u.support[visited], minlength=R),
-            _total(place, u.visit_count / lived.sum(axis=1)[who], R),
-            _total(period * R + place, u.visit_count / lived[who, period], T * R).reshape(T, R),
-            np.count_nonzero(lived, axis=0),
-            key,
-            mass,
-            count,
-            movers.astype(np.int64),
-        )
-
-    def suppressed(self, m_min: int) -> "Sums":
-        """Return the sums without the moves that fewer than `m_min` users have made."""
-        keep = self.movers >= m_min
-        return replace(self, **{name: getattr(self, name)[keep] for name in ("key", "mass", "count", "movers")})
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return the arrays by name, for a model file."""
-        return {name: getattr(self, name) for name in ARRAYS}
-
-    @staticmethod
-    def from_arrays(arrays: Mapping[str, NDArray[Any]], *, R: int, T: int, n_users: int) -> "Sums":
-        """Return the sums of `arrays`; `InvalidModel` where these cannot be sums over `n_users` users (F32)."""
-        for name, (kind, shape) in ARRAYS.items():
-            array = arrays[name]
-            expected = tuple({"R": R, "T": T, "M": len(np.atleast_1d(arrays["key"]))}[size] for size in shape)
-            if array.shape != expected or array.dtype.kind != kind:
-                raise InvalidModel(f"`{name}` must be an array of shape {expected} of kind {kind}.")
-            if not np.all(np.isfinite(array)) or np.any(array < 0):
-                raise InvalidModel(f"`{name}` must be finite and at least 0.")
-        wide: dict[str, Any] = {"i": np.int64, "f": np.float64}
-        sums = Sums(R, T, n_users, **{name: arrays[name].astype(wide[kind]) for name, (kind, _) in ARRAYS.items()})
-        pairs = 1 if T == 1 else T * T + 1
-        if len(sums.key) and (np.any(np.diff(sums.key) <= 0) or sums.key[-1] >= pairs * R * R):
-            raise InvalidModel(f"`key` must rise and stay below {pairs * R * R}.")
-        rows = _total(np.unique(sums.key // R, return_inverse=True)[1], sums.mass)
-        if np.any(sums.mass <= 0) or np.any(sums.count <= 0) or np.any(rows > n_users * (1 + 1e-9)):
-            raise InvalidModel(f"`mass` and `count` must be above 0, a row of `mass` at most {n_users}.")
-        if np.any(sums.visitors > n_users) or np.any(sums.lived > n_users):
-            raise InvalidModel(f"`visitors` and `lived` must be at most {n_users}.")
-        if not np.isclose(sums.pi.sum(), n_users, rtol=1e-9) or not np.allclose(
-            sums.pi_tau.sum(axis=1), sums.lived, rtol=1e-9
-        ):
-            raise InvalidModel("visiting probabilities must sum to 1 per user.")
-        return sums
-
-
-def _gather(key: Ints, *columns: NDArray[Any]) -> tuple[Ints, Floats, Floats, Floats]:
-    """Return the distinct keys, and the sums of the columns of each."""
-    if int(key.max(initial=0)) < 4 * len(key):  # sums in all cells that there could be take less than to sort the keys
-        unique = there = np.flatnonzero(np.bincount(key))
-    else:
-        unique, key = np.unique(key, return_inverse=True)
-        there = np.arange(len(unique))
-    mass, count, movers = (_total(key, column)[there] for column in columns)
-    return unique, mass, count, movers
-
-
-def _total(group: Ints, amount: NDArray[Any], groups: int = 0) -> Floats:
-    # bincount of nothing forgets its weights, and answers with whole numbers
-    return np.bincount(group, amount, groups).astype(np.float64)
-
-
-TABLE_PLACES = 4096
-LARGEST_ANSWER = 2**27  # numbers, 1 GiB: the most that one call returns
-GEOMETRY = ("lat", "lon", "xy")
-FEASIBLE = ("feasible_start", "feasible_target")
-
-
-@dataclass(frozen=True, eq=False)
-class _Rows:
-    """
-    The sums by rows: row i holds the moves `start[i] : start[i + 1]` from pair and place `key[i]`.
-
-    `key`, `total` and `departures` end with an entry for no row, so that row -1 reads an empty one.
-    """
-
-    key: Ints
-    start: Ints
-    target: Ints
-    mass: Floats
-    total: Floats
-    departures: Floats
-
-
-@dataclass(frozen=True, eq=False)
-class AggregateModel:
-    """
-    <p_bar, pi_bar>: how the contributors move and where they are, together; made by `aggregate`.
-
-    `feasible` is None, or (start, target): the places that may follow r are `target[start[r] : start[r + 1]]`.
-    """
-
-    sums: Sums
     locations: Locations
     epsilon: float
     n_min: int
     feasible: tuple[Ints, Places] | None
 
+    def __post_init__(self) -> None:
+        for name in ARRAYS:
+            getattr(self, name).setflags(write=False)
+
     def __repr__(self) -> str:
         return f"AggregateModel({self.n_users} users, {self.R} places, {self.T} periods, epsilon {self.epsilon:g})"
-
-    @property
-    def R(self) -> int:
-        """Return the number of places."""
-        return self.sums.R
-
-    @property
-    def T(self) -> int:
-        """Return the number of periods."""
-        return self.sums.T
-
-    @property
-    def n_users(self) -> int:
-        """Return the number of contributing users."""
-        return self.sums.n_users
-
-    @property
-    def visitors(self) -> Ints:
-        """Return the number of distinct users that visit each place, (R,)."""
-        return self.sums.visitors
 
     @cached_property
     def pi_bar(self) -> Floats:
@@ -228,7 +101,9 @@ class AggregateModel:
         Return the mean over users of the visiting probability of each place, (R,); not the steady state of
         p_bar (E32).
         """
-        return _read_only(self.sums.pi / self.n_users)
+        pi_bar = self.pi / self.n_users
+        pi_bar.setflags(write=False)
+        return pi_bar
 
     def first(self, tau: int = 0) -> Floats:
         """
@@ -237,8 +112,11 @@ class AggregateModel:
         The mean of Pr{r | tau} over the users that have slots in tau; `pi_bar` if nobody has.
         """
         require_whole("tau", tau, 0, self.T - 1)
-        lived = self.sums.lived[tau]
-        return _read_only(self.sums.pi_tau[tau] / lived) if lived > 0 else self.pi_bar
+        if self.lived[tau] == 0:
+            return self.pi_bar
+        law = np.asarray(self.pi_tau[tau] / self.lived[tau])
+        law.setflags(write=False)
+        return law
 
     def rows(self, r: ArrayLike, tau: int = 0, tau_next: int = 0) -> Floats:
         """
@@ -259,7 +137,7 @@ class AggregateModel:
             )
         row, a, b = self._weights(here, tau, tau_next)
         out = np.empty((len(here), len(there)))
-        fill_block(out, here, there, row, a, b, *self._tail)
+        fill_block(out, here, there, row, a, b, *self._rows.tail)
         return out
 
     def table(self, tau: int = 0, tau_next: int = 0) -> Floats:
@@ -269,9 +147,10 @@ class AggregateModel:
                 f"a table needs R in [1, {TABLE_PLACES}], got {self.R}; use `block` on the places that matter.",
                 code="E_TOO_LARGE",
             )
-        pair = self._pair(tau, tau_next)
+        pair = require_whole("tau", tau, 0, self.T - 1), require_whole("tau_next", tau_next, 0, self.T - 1)
         if pair not in self._tables:
-            self._tables[pair] = _read_only(self.rows(np.arange(self.R), tau, tau_next))
+            self._tables[pair] = self.rows(np.arange(self.R), *pair)
+            self._tables[pair].setflags(write=False)
         return self._tables[pair]
 
     def loglik(self, r: ArrayLike, tau: ArrayLike | None = None) -> Floats:
@@ -307,7 +186,7 @@ class AggregateModel:
                 columns = np.flatnonzero((when[:-1] == now) & (when[1:] == then))
                 row[places], a[places], b[places] = self._weights(places, now, then)
                 p = np.empty(N * len(columns))
-                fill_moves(p, steps[:, columns].ravel(), steps[:, columns + 1].ravel(), row, a, b, *self._tail)
+                fill_moves(p, steps[:, columns].ravel(), steps[:, columns + 1].ravel(), row, a, b, *self._rows.tail)
                 out += np.log(p).reshape(N, len(columns)).sum(axis=1)
         return np.asarray(out, dtype=np.float64)
 
@@ -315,22 +194,19 @@ class AggregateModel:
         """Return the same model with these moves alone: (R, R) matrix of 0 and 1, as for `aggregate`."""
         return replace(self, feasible=feasible_moves(feasible, self.R))
 
-    def visited_by(self, visitors: Ints) -> "AggregateModel":
-        """Return the same model with these numbers of users who visit each place, (R,)."""
-        return replace(self, sums=replace(self.sums, visitors=visitors))
-
     def suppressed(self, m_min: int) -> "AggregateModel":
         """Return the model without the moves that fewer than `m_min` users have made: what may go into a file."""
-        return replace(self, sums=self.sums.suppressed(m_min))
+        keep = self.movers >= m_min
+        moves: dict[str, Any] = {name: getattr(self, name)[keep] for name in ("key", "mass", "count", "movers")}
+        return replace(self, **moves)
 
     def to_arrays(self) -> tuple[dict[str, NDArray[Any]], dict[str, float]]:
         """Return arrays and numbers from which `from_arrays` makes the same model; none is one user's."""
-        s, where = self.sums, self.locations
-        arrays = s.arrays()
-        arrays |= {name: array for name in GEOMETRY if (array := getattr(where, name)) is not None}
+        arrays: dict[str, NDArray[Any]] = {name: getattr(self, name) for name in ARRAYS}
+        arrays |= {name: array for name in GEOMETRY if (array := getattr(self.locations, name)) is not None}
         if self.feasible is not None:
             arrays |= dict(zip(FEASIBLE, self.feasible, strict=True))
-        return arrays, {"R": s.R, "T": s.T, "n_users": s.n_users, "epsilon": self.epsilon, "n_min": self.n_min}
+        return arrays, {name: getattr(self, name) for name in NUMBERS}
 
     @staticmethod
     def from_arrays(arrays: Mapping[str, NDArray[Any]], numbers: Mapping[str, Any]) -> "AggregateModel":
@@ -338,7 +214,7 @@ class AggregateModel:
         try:
             geometry: dict[str, Any] = {name: arrays[name] for name in GEOMETRY if name in arrays}
             names = {*ARRAYS, *geometry, *(FEASIBLE if FEASIBLE[0] in arrays else ())}
-            if set(arrays) != names or set(numbers) != {"R", "T", "n_users", "epsilon", "n_min"}:
+            if set(arrays) != names or set(numbers) != set(NUMBERS):
                 raise InvalidModel("an array or a number of the model is missing, or one too many is there.")
             R, T, n_users = (require_whole(name, numbers[name], 1) for name in ("R", "T", "n_users"))
             locations = Locations(**geometry) if geometry else Locations(n=R)
@@ -347,85 +223,65 @@ class AggregateModel:
             epsilon = require_between("epsilon", numbers["epsilon"], 0, np.inf, open_high=True)
             n_min = require_whole("n_min", numbers["n_min"], 1)
             feasible = _checked(arrays[FEASIBLE[0]], arrays[FEASIBLE[1]], R) if FEASIBLE[0] in arrays else None
+            sums = _checked_sums(arrays, R, T, n_users)
             return AggregateModel(
-                Sums.from_arrays(arrays, R=R, T=T, n_users=n_users), locations, epsilon, n_min, feasible
+                R, T, n_users, **sums, locations=locations, epsilon=epsilon, n_min=n_min, feasible=feasible
             )
         except (InvalidParameter, InvalidTraces) as error:
             raise InvalidModel(error.args[0]) from None
 
     @cached_property
-    def _rows(self) -> _Rows:
-        s = self.sums
-        origin, target = s.key // s.R, s.key % s.R
-        start = np.append(np.flatnonzero(np.diff(origin, prepend=-1)), len(origin))
-        mass = s.mass.copy()
-        if self.feasible is not None:
-            keep_feasible(mass, s.mass, origin % s.R, target, *self.feasible)
-        return _Rows(
-            np.append(origin[start[:-1]], np.iinfo(np.int64).max),
-            start,
-            target,
-            mass,
-            np.append(np.add.reduceat(mass, start[:-1]), 0.0),
-            np.append(np.add.reduceat(s.count, start[:-1]), 0.0),
-        )
+    def _tables(self) -> dict[tuple[int, int], Floats]:
+        return {}
 
     @cached_property
-    def _tail(self) -> tuple[Any, ...]:
-        # what every kernel wants last: the sums by rows, the places, the feasible moves
+    def _rows(self) -> _Rows:
+        """Return the moves by rows; with `feasible`, the others have no mass."""
+        origin, target = self.key // self.R, self.key % self.R
+        start = np.append(np.flatnonzero(np.diff(origin, prepend=-1)), len(origin))
+        mass, feasible = self.mass.copy(), (np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int32))
+        if self.feasible is not None:
+            feasible = self.feasible
+            keep_feasible(mass, self.mass, origin % self.R, target, *feasible)
         where = self.locations
         points = np.zeros((self.R, 3))  # without coordinates max(1, d) is 1 everywhere, as if all were one place
         if where.xy is not None:
             points[:, :2] = where.xy
         elif where.lat is not None and where.lon is not None:
             points = on_sphere(where.lat, where.lon)
-        everything = (np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int32))
-        feasible = everything if self.feasible is None else self.feasible
-        return self._rows.start, self._rows.target, self._rows.mass, points, where.lat is not None, *feasible
-
-    @cached_property
-    def _tables(self) -> dict[int, Floats]:
-        return {}
-
-    @cached_property
-    def _nearness(self) -> Floats:
-        # sum of the distance kernel over each row, NaN until somebody asks for it
-        return np.full(self.R, np.nan)
+        return _Rows(
+            np.append(origin[start[:-1]], np.iinfo(np.int64).max),
+            np.append(np.add.reduceat(mass, start[:-1]), 0.0),
+            np.append(np.add.reduceat(self.count, start[:-1]), 0.0),
+            np.full(self.R, np.nan),
+            (start, target, mass, points, where.lat is not None, *feasible),
+        )
 
     def _weights(self, r: Ints, tau: int, tau_next: int) -> tuple[Ints, Floats, Floats]:
         """Return for each place of `r` its row in the sums, and the factors of sums and kernel, 1/z and epsilon/z."""
-        row = self._row_of(self._pair(tau, tau_next), r)
-        unknown = np.unique(r[np.isnan(self._nearness[r])])
+        rows, top = self._rows, self.T - 1
+        pair = require_whole("tau", tau, 0, top) * self.T + require_whole("tau_next", tau_next, 0, top)
+        # the row of the pair, or the pooled one; -1 where there is none
+        key = np.array([[pair], [0 if self.T == 1 else self.T**2]]) * self.R + r
+        at = np.searchsorted(rows.key, key)
+        own, pooled = np.where(rows.key[at] == key, at, -1)
+        # posterior means are not whole numbers (E4): a rounding error must not decide
+        row = np.where(rows.departures[own] >= self.n_min * (1 - 1e-9), own, pooled)
+
+        unknown = np.unique(r[np.isnan(rows.nearness[r])])
         if len(unknown):
             sums = np.empty(len(unknown))
-            nearness_sums(sums, unknown, *self._tail[3:])
-            self._nearness[unknown] = sums
-        kernel = self._nearness[r]
-        mass = self._rows.total[row]
+            nearness_sums(sums, unknown, *rows.tail[3:])
+            rows.nearness[unknown] = sums
+        kernel, mass = rows.nearness[r], rows.total[row]
         z = mass + self.epsilon * kernel
         # without visitors epsilon cancels and the kernel is left; without feasible moves nothing is
         alone = np.divide(1.0, kernel, out=np.zeros(len(r)), where=kernel > 0)
         a = np.divide(1.0, z, out=np.zeros(len(r)), where=mass > 0)
         return row, a, np.where(mass > 0, self.epsilon * a, alone)
 
-    def _row_of(self, pair: int, r: Ints) -> Ints:
-        rows, pool = self._rows, 0 if self.T == 1 else self.T * self.T
-
-        def find(pair: int) -> Ints:
-            at = np.searchsorted(rows.key, pair * self.R + r)
-            return np.where(rows.key[at] == pair * self.R + r, at, -1)
-
-        if pair == pool:
-            return find(pool)
-        own = find(pair)
-        # posterior means are not whole numbers (E4): a rounding error must not decide
-        return np.where(rows.departures[own] >= self.n_min * (1 - 1e-9), own, find(pool))
-
-    def _pair(self, tau: int, tau_next: int) -> int:
-        top = self.T - 1
-        return require_whole("tau", tau, 0, top) * self.T + require_whole("tau_next", tau_next, 0, top)
-
     def _places(self, name: str, r: ArrayLike) -> Ints:
+        """Return the places asked about as a vector; what is none is refused."""
         places = np.atleast_1d(np.asarray(r))
         if places.ndim != 1 or (places.dtype.kind not in "iu" and places.size > 0):
             raise InvalidParameter(f"`{name}` must be a place or a vector of places, whole numbers.", code="E_SHAPE")
@@ -481,7 +337,71 @@ def aggregate(
             code="E_MISMATCH",
         )
     moves = None if feasible is None else feasible_moves(feasible, columns.R)
-    return AggregateModel(Sums.of(columns), locations, float(epsilon), int(n_min), moves)
+    sums = _added_up(columns)
+    return AggregateModel(
+        columns.R,
+        columns.T,
+        len(columns),
+        **sums,
+        locations=locations,
+        epsilon=float(epsilon),
+        n_min=int(n_min),
+        feasible=moves,
+    )
+
+
+def _added_up(u: Profiles) -> dict[str, NDArray[Any]]:
+    """Return the sums of a model over all users, by name."""
+    U, R, T = len(u), u.R, u.T
+    # position in `u.support` of the place of each visit, of each departure and of each arrival
+    entry = np.repeat(u.support_start[:-1], np.diff(u.visit_start)) + u.visit_k
+    leaving = np.repeat(u.support_start[:-1], np.diff(u.move_start)) + u.move_origin
+    arriving = np.repeat(u.support_start[:-1], np.diff(u.move_start)) + u.move_target
+
+    who = np.repeat(np.arange(U), np.diff(u.visit_start))
+    place, period = u.support[entry].astype(np.int64), u.visit_tau.astype(np.int64)
+    lived = _total(who * T + period, u.visit_count, U * T).reshape(U, T)
+    visited = np.zeros(len(u.support), dtype=bool)
+    visited[entry[u.visit_count > 0]] = True
+
+    number = u.move_count.astype(np.float64)
+    happened = number > 0
+    number, leaving, arriving = number[happened], leaving[happened], arriving[happened]
+    move = u.support[leaving].astype(np.int64) * R + u.support[arriving]
+    pair = (u.move_tau.astype(np.int64) * T + u.move_tau_next)[happened]
+    departures = _total(leaving, number, len(u.support))
+    # a user counts once for a move, in however many period pairs it was made
+    once = np.zeros(len(number))
+    once[np.unique(leaving.astype(np.int64) * len(u.support) + arriving, return_index=True)[1]] = 1
+    key, mass, count, movers = _gather(move, number / departures[leaving], number, once)
+    if T > 1:
+        _, row = numbered(leaving * (T * T) + pair)
+        by_pair = _gather(pair * (R * R) + move, number / _total(row, number)[row], number, np.ones(len(number)))
+        pool = (T * T * R * R + key, mass, count, movers)
+        key, mass, count, movers = (np.concatenate(both) for both in zip(by_pair, pool, strict=True))
+    moves = {"key": key, "mass": mass, "count": count, "movers": movers.astype(np.int64)}
+    return moves | {
+        "visitors": np.bincount(u.support[visited], minlength=R),
+        "pi": _total(place, u.visit_count / lived.sum(axis=1)[who], R),
+        "pi_tau": _total(period * R + place, u.visit_count / lived[who, period], T * R).reshape(T, R),
+        "lived": np.count_nonzero(lived, axis=0),
+    }
+
+
+def _gather(key: Ints, *columns: NDArray[Any]) -> tuple[Ints, Floats, Floats, Floats]:
+    """Return the distinct keys, and the sums of the columns of each."""
+    if int(key.max(initial=0)) < 4 * len(key):  # sums in all cells that there could be take less than to sort the keys
+        unique = there = np.flatnonzero(np.bincount(key))
+    else:
+        unique, key = np.unique(key, return_inverse=True)
+        there = np.arange(len(unique))
+    mass, count, movers = (_total(key, column)[there] for column in columns)
+    return unique, mass, count, movers
+
+
+def _total(group: Ints, amount: NDArray[Any], groups: int = 0) -> Floats:
+    # bincount of nothing forgets its weights, and answers with whole numbers
+    return np.bincount(group, amount, groups).astype(np.float64)
 
 
 def feasible_moves(feasible: Any, R: int) -> tuple[Ints, Places]:
@@ -508,6 +428,31 @@ def feasible_moves(feasible: Any, R: int) -> tuple[Ints, Places]:
     return start, by_rows.indices.astype(np.int32)
 
 
+def _checked_sums(arrays: Mapping[str, NDArray[Any]], R: int, T: int, n_users: int) -> dict[str, Any]:
+    """Return the sums of `arrays`; `InvalidModel` where these cannot be sums over `n_users` users (F32)."""
+    for name, (kind, shape) in ARRAYS.items():
+        array = arrays[name]
+        expected = tuple({"R": R, "T": T, "M": len(np.atleast_1d(arrays["key"]))}[size] for size in shape)
+        if array.shape != expected or array.dtype.kind != kind:
+            raise InvalidModel(f"`{name}` must be an array of shape {expected} of kind {kind}.")
+        if not np.all(np.isfinite(array)) or np.any(array < 0):
+            raise InvalidModel(f"`{name}` must be finite and at least 0.")
+    wide: dict[str, Any] = {"i": np.int64, "f": np.float64}
+    sums: dict[str, Any] = {name: arrays[name].astype(wide[kind]) for name, (kind, _) in ARRAYS.items()}
+    key, mass, pi, lived = (sums[name] for name in ("key", "mass", "pi", "lived"))
+    pairs = 1 if T == 1 else T * T + 1
+    if len(key) and (np.any(np.diff(key) <= 0) or key[-1] >= pairs * R * R):
+        raise InvalidModel(f"`key` must rise and stay below {pairs * R * R}.")
+    rows = _total(np.unique(key // R, return_inverse=True)[1], mass)
+    if np.any(mass <= 0) or np.any(sums["count"] <= 0) or np.any(rows > n_users * (1 + 1e-9)):
+        raise InvalidModel(f"`mass` and `count` must be above 0, a row of `mass` at most {n_users}.")
+    if np.any(sums["visitors"] > n_users) or np.any(lived > n_users):
+        raise InvalidModel(f"`visitors` and `lived` must be at most {n_users}.")
+    if not np.isclose(pi.sum(), n_users, rtol=1e-9) or not np.allclose(sums["pi_tau"].sum(axis=1), lived, rtol=1e-9):
+        raise InvalidModel("visiting probabilities must sum to 1 per user.")
+    return sums
+
+
 def _checked(start: NDArray[Any], target: NDArray[Any], R: int) -> tuple[Ints, Places]:
     if (
         start.dtype.kind != "i"
@@ -523,8 +468,3 @@ def _checked(start: NDArray[Any], target: NDArray[Any], R: int) -> tuple[Ints, P
     ):
         raise InvalidModel(f"`feasible_start` and `feasible_target` must list places in 0 .. {R - 1}, sorted by rows.")
     return start.astype(np.int64), target.astype(np.int32)
-
-
-def _read_only(array: Floats) -> Floats:
-    array.setflags(write=False)
-    return array

@@ -251,7 +251,7 @@ def learn(
         else allowed_moves(feasible, traces.locations),
     )
     # whoever was moved to a place because theirs is rare does not make it one that more people share
-    model = model.visited_by(np.where(place == np.arange(len(place)), traces.visitors(), 0))
+    model = replace(model, visitors=np.where(place == np.arange(len(place)), traces.visitors(), 0))
     # classes are told by the hour better than moves are (docs/decisions/0001-classes.md)
     finer = fit_profiles(people, periods=settings.class_periods or settings.periods, missing="skip")
     graph = semantic_graph(finer)

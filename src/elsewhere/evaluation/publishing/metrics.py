@@ -219,7 +219,7 @@ def visits_similarity(real: AggregateModel, other: AggregateModel, w: Floats) ->
     """
     if real.T == 1:
         return min(1.0, float(np.minimum(real.pi_bar, other.pi_bar).sum()))
-    periods = np.flatnonzero((w > 0) & (other.sums.lived > 0))
+    periods = np.flatnonzero((w > 0) & (other.lived > 0))
     return min(1.0, float(sum(w[t] * np.minimum(real.first(t), other.first(t)).sum() for t in periods.tolist())))
 
 
@@ -264,7 +264,7 @@ def move_weights(profiles: Profiles) -> Floats:
 def _blocks(real: AggregateModel, other: AggregateModel, rows: Ints) -> Iterator[tuple[Ints, Ints]]:
     """Yield rows in blocks, each with every place that either model has seen a move to from them."""
     R = real.R
-    step = distinct(np.concatenate([m.sums.key % (R * R) for m in (real, other)]))
+    step = distinct(np.concatenate([m.key % (R * R) for m in (real, other)]))
     start = np.searchsorted(step // R, np.arange(R + 1))
     for i in range(0, len(rows), ROWS):
         block = rows[i : i + ROWS]
