@@ -335,11 +335,6 @@ def count(r: Places, user: Ints, tau: Places, *, U: int, R: int, T: int) -> Prof
         start, end = np.searchsorted(user, [first, first + several], sorter=order)
         rows = order[start:end]
         parts.append(_count(r[rows], user[rows] - first, tau[rows], U=several, R=R, T=T))
-    return _one_after_the_other(parts)
-
-
-def _one_after_the_other(parts: list[Profiles]) -> Profiles:
-    """Return the profiles of all parts in one set of columns."""
     columns: dict[str, Any] = {}
     for name in (column.name for column in fields(Profiles) if column.name not in ("R", "T", "sampling")):
         arrays = [getattr(part, name) for part in parts]
@@ -347,46 +342,44 @@ def _one_after_the_other(parts: list[Profiles]) -> Profiles:
             before = np.cumsum([starts[-1] for starts in arrays])
             arrays[1:] = [starts[1:] + end for starts, end in zip(arrays[1:], before, strict=False)]
         columns[name] = np.concatenate(arrays)
-    return Profiles(**columns, R=parts[0].R, T=parts[0].T)
+    return Profiles(**columns, R=R, T=T)
 
 
 def _count(r: Places, user: Ints, tau: Places, *, U: int, R: int, T: int) -> Profiles:
+    """Count visits and moves of users 0 .. U - 1, all at once."""
     N, L = r.shape
-    place = r.astype(np.int64)
+    place, when = r.astype(np.int64), tau.astype(np.int64)
     who = np.broadcast_to(user[:, None], (N, L))
     present = place >= 0
     support_key, entry, run = _distinct((who * R + place)[present])
     support_start = np.searchsorted(support_key // R, np.arange(U + 1))
-    k = np.full((N, L), -1, dtype=np.int64)
+    k = np.full((N, L), -1, dtype=np.int64)  # position of each place in its user's support
     k[present] = np.repeat(entry, run) - support_start[who[present]]
     K = int(k.max(initial=-1)) + 1
 
-    when = tau.astype(np.int64)
-    visit_key, entry, run = _distinct(((who * T + when) * K + k)[present])
-    visit_count = np.bincount(entry, run)
+    key, entry, run = _distinct(((who * T + when) * K + k)[present])
+    visit_count = np.bincount(entry, run).astype(np.int64)
+    visitor, *visit = (digit.astype(np.int32) for digit in np.unravel_index(key, (U, T, K)))
 
     both = present[:, :-1] & present[:, 1:]
     key = (((who[:, 1:] * T + when[:, :-1]) * T + when[:, 1:]) * K + k[:, :-1]) * K + k[:, 1:]
-    move_key, entry, run = _distinct(key[both])
-    move_count = np.bincount(entry, run)
-
-    def digit(key: Ints, *below: int) -> Places:
-        return (key // int(np.prod(below[1:], dtype=np.int64)) % below[0]).astype(np.int32)
-
+    key, entry, run = _distinct(key[both])
+    move_count = np.bincount(entry, run).astype(np.int64)
+    mover, *move = (digit.astype(np.int32) for digit in np.unravel_index(key, (U, T, T, K, K)))
     users = np.arange(U + 1)
     return Profiles(
         support_start,
         (support_key % R).astype(np.int32),
-        np.searchsorted(visit_key // (T * K), users),
-        digit(visit_key, T, K),
-        digit(visit_key, K),
-        visit_count.astype(np.int64),
-        np.searchsorted(move_key // (T * T * K * K), users),
-        digit(move_key, T, T, K, K),
-        digit(move_key, T, K, K),
-        digit(move_key, K, K),
-        digit(move_key, K),
-        move_count.astype(np.int64),
+        np.searchsorted(visitor, users),
+        visit[0],
+        visit[1],
+        visit_count,
+        np.searchsorted(mover, users),
+        move[0],
+        move[1],
+        move[2],
+        move[3],
+        move_count,
         R=R,
         T=T,
     )
