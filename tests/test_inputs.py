@@ -544,7 +544,7 @@ def elsewhere(capfd, caplog, monkeypatch):
 @pytest.fixture
 def small(monkeypatch):
     monkeypatch.setattr(sources, "MAX_BYTES", 32 << 20)
-    monkeypatch.setattr(sources, "memory", lambda: 1 << 30)
+    monkeypatch.setattr(sources, "MEMORY", 1 << 30)
 
 
 @pytest.mark.usefixtures("small")
@@ -668,7 +668,7 @@ def test_a_bomb_takes_no_memory(tmp_path, monkeypatch):
 
 def test_too_large_says_how_large(tmp_path, monkeypatch, elsewhere):
     path = make("a.csv")(tmp_path)
-    monkeypatch.setattr(sources, "memory", lambda: 1000)
+    monkeypatch.setattr(sources, "MEMORY", 1000)
     with pytest.raises(ew.errors.InvalidTraces, match=r"E_TOO_LARGE: a.csv: 144 rows need about 0 GiB"):
         ew.read_traces(path)
     monkeypatch.undo()
@@ -724,18 +724,18 @@ def test_fakes_from_standard_input(monkeypatch):
 @pytest.mark.parametrize("change_it", ["grow", "overwrite"])
 def test_a_file_that_changes_while_it_is_read(tmp_path, monkeypatch, elsewhere, change_it):
     path = make("a.csv")(tmp_path)
-    read = sources._Watched.read
+    blocks = sources.Source.blocks
 
-    def and_change(self, size=-1):
-        content, about = read(self, size), path.stat()
-        if content:
+    def and_change(self):
+        for content in blocks(self):
+            about = path.stat()
             with path.open("ab" if change_it == "grow" else "r+b") as file:
                 file.write(LINES[-1].encode())
             if change_it == "overwrite":  # the same size at the same time
                 os.utime(path, ns=(about.st_atime_ns, about.st_mtime_ns))
-        return content
+            yield content
 
-    monkeypatch.setattr(sources._Watched, "read", and_change)
+    monkeypatch.setattr(sources.Source, "blocks", and_change)
     status, told, *_ = elsewhere("prepare", path, "-o", tmp_path / "out", "--json")
 
     assert (status, told["error"]["code"]) == (2, "E_OPEN")

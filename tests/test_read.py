@@ -454,7 +454,10 @@ def test_what_can_be_refused_is_before_the_input_is_read(tmp_path, monkeypatch, 
     monkeypatch.setattr(formats, "SMALL", 0)
     monkeypatch.setattr(streams, "BLOCK", 2000)
     monkeypatch.setattr(streams, "PIECE", 500)
-    monkeypatch.setattr(sources.Parts, "__iter__", lambda self: pytest.fail("the input was read"))
+    parts = sources.Parts
+    monkeypatch.setattr(
+        formats, "Parts", lambda name, sample, _: parts(name, sample, lambda: pytest.fail("it was read"))
+    )
 
     assert refused(path, **options)[0] == code
 

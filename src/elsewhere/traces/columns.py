@@ -175,6 +175,7 @@ PAIR_OF_NUMBERS = r"^\s*[\[(]?\s*(?P<a>[+-]?\d{1,3}\.\d+)\s*(?:,|;|\s)\s*(?P<b>[
 NUMBER = r"^\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*$"  # as Arrow and `re` have it
 A_NUMBER = re.compile(NUMBER, re.ASCII)
 COMMA_NUMBER = re.compile(r"\s*[+-]?\d+,\d+\s*", re.ASCII)
+NUMERIC = re.compile(f"{NUMBER}|{COMMA_NUMBER.pattern}", re.ASCII)  # with a point or a comma
 CLOCK = re.compile(r"\d{1,2}:\d\d(:\d\d([.,]\d+)?)?( ?[AaPp]\.?[Mm]\.?)?(Z|[+-]\d\d:?\d\d)?", re.ASCII)
 COMPACT = r"^([01]\d|2[0-3])[0-5]\d([0-5]\d)?$"  # 0740 and 074000
 TIMELY = re.compile(r"time|clock|zeit|hora|heure")  # in the name of a column that may hold such
@@ -186,6 +187,7 @@ DATE_TIME = re.compile(
     r"|([A-Za-z]{3,9},? +){1,2}\d{1,2},? .*\d:\d\d.*|[A-Za-z]{3}, \d{1,2} [A-Za-z]{3} \d{4} .*\d:\d\d.*",
     re.ASCII,
 )
+TIME = re.compile(f"{DATE.pattern}|{CLOCK.pattern}|{DATE_TIME.pattern}", re.ASCII)  # a date, a clock time, or both
 NOTHING = ["", "NA", "N/A", "NULL", "null", "NaN", "nan", "None"]
 
 
@@ -209,16 +211,6 @@ class Meaning(NamedTuple):
 
 # names of columns, whether they stand in the file, and some rows -> what the columns mean
 Roles = Callable[[Sequence[str], bool, Sequence[Sequence[str]]], Meaning]
-
-
-def is_time(text: str) -> bool:
-    """Tell whether a field holds a date, a clock time, or both."""
-    return any(form.fullmatch(text) for form in (DATE, CLOCK, DATE_TIME))
-
-
-def is_number(text: str) -> bool:
-    """Tell whether a field holds a number, with a point or a comma."""
-    return bool(A_NUMBER.fullmatch(text) or COMMA_NUMBER.fullmatch(text))
 
 
 def plain(name: str) -> str:
@@ -527,7 +519,7 @@ def _with_numbered_slots(
     if not {kinds.get(count), kinds.get(day)} <= {"whole numbers", "0 or 1"}:
         return roles
     at = list(names).index(count)
-    if not all(0 <= _float(r[at]) < MOST_SLOTS for r in records if is_number(r[at])):
+    if not all(0 <= _float(r[at]) < MOST_SLOTS for r in records if NUMERIC.fullmatch(r[at])):
         return roles
     notes.append(f"column {count!r} was read as the slot of the day, {day!r} as the number of the day (`columns`)")
     return {role: name for role, name in roles.items() if role != "time"} | {"slot": count, "trace": day}
@@ -535,7 +527,7 @@ def _with_numbered_slots(
 
 def _are_cells(values: Sequence[str]) -> bool:
     """Tell whether whole numbers can count cells of 1 km: there are 40,000 around the Earth."""
-    return all(abs(_float(v)) <= 40_000 for v in values if is_number(v))
+    return all(abs(_float(v)) <= 40_000 for v in values if NUMERIC.fullmatch(v))
 
 
 def wide_slots(names: Sequence[str], roles: Mapping[str, str]) -> list[str]:
@@ -678,7 +670,7 @@ def kind_of(values: Sequence[str]) -> str:
 
     if mostly(re.compile(r"0|1|true|false|yes|no|t|f|y|n", re.IGNORECASE).fullmatch):
         return "0 or 1"
-    if mostly(is_number):
+    if mostly(NUMERIC.fullmatch):
         number = [x for x in (_float(v) for v in filled) if np.isfinite(x)]
         now = 2.0e9
         for unit in (1, 1e3, 1e6, 1e9):
@@ -760,12 +752,12 @@ def _are_compact(name: str, values: Sequence[str]) -> bool:
 
 
 def _float(value: str) -> float:
-    return float(value.replace(",", ".")) if is_number(value) else np.nan
+    return float(value.replace(",", ".")) if NUMERIC.fullmatch(value) else np.nan
 
 
 def _are_degrees(values: Sequence[str]) -> bool:
     """Tell whether numbers are within 180 and have three decimals or more, as positions have."""
-    filled = [v for v in values if is_number(v)]
+    filled = [v for v in values if NUMERIC.fullmatch(v)]
     fine = sum(len(re.split("[.,]", v)[-1]) >= 3 for v in filled if re.search("[.,]", v))
     within = sum(abs(_float(v)) <= 180 for v in filled)
     return bool(filled) and fine > len(filled) / 2 and within >= MOSTLY * len(filled)

@@ -324,11 +324,11 @@ def _of_people(parts: Parts, roles: Mapping[str, str], people: Callable[[str], b
     def chosen(table: Table) -> Table:
         code, names = people_of(table, roles)
         rows = np.flatnonzero(np.array([*(bool(people(name)) for name in names), False, False])[code])
-        columns = {name: table.encoded(name).take(rows) for name in table.columns}
+        columns = {name: table.column(name, encoded=True).take(rows) for name in table.columns}
         return replace(table, columns=columns, rows=len(rows), unequal=0, fixed={}, origin=rows)
 
     def tables() -> Iterator[Table]:
-        return (table for table in map(chosen, parts) if table.rows)
+        return (table for table in map(chosen, parts.tables()) if table.rows)
 
     # a sample of a large input may hold few people, and none of these
     sample = chosen(parts.sample)

@@ -421,7 +421,9 @@ def fixes_of(shape: Shape, parts: Parts, own_map: Map | None, *, accuracy: bool 
         lat, lon = own_map.locations.lat, own_map.locations.lon
         near = None if lat is None or lon is None else (lat, lon)
     while True:
-        plan = plan_clock(shape.table, shape.roles, shape.tz, shape.date_format, near, tables=parts, several=several)
+        plan = plan_clock(
+            shape.table, shape.roles, shape.tz, shape.date_format, near, tables=parts.tables(), several=several
+        )
         if not shape.turned and position is not None and "geometry" in shape.roles and _is_turned(plan, *position):
             shape, near = replace(shape, turned=True), position[::-1]
             notes.append(
@@ -477,7 +479,7 @@ def _gathered(
     clocks: list[WallClock] = []
     files: set[str] = set()
     n = 0
-    for table in parts:
+    for table in parts.tables():
         files.add(table.name)
         clock = wall_clock(plan, table)
         row, line = _good_rows(shape, table, clock, plan, ids, tally, named=named, accuracy=accuracy)
@@ -641,7 +643,7 @@ def _both_ends(trips: Parts, shape: Shape, each: float) -> Parts:
     }
 
     def tables() -> Iterator[Table]:
-        for table in trips:
+        for table in trips.tables():
             last = {name: table.columns[end] for name, end in ends.items()}
             if each:
                 last[LATER] = numbers(table, roles["end_time"]) * each
@@ -763,7 +765,9 @@ def long_table(table: Table, roles: Mapping[str, str]) -> tuple[Table, dict[str,
         )
     refuse_rows(n * L, table.name)
     line = np.tile(np.arange(n), L)
-    columns: dict[str, Any] = {name: table.encoded(name).take(line) for role, name in roles.items() if role in WHOSE}
+    columns: dict[str, Any] = {
+        name: table.column(name, encoded=True).take(line) for role, name in roles.items() if role in WHOSE
+    }
     own_roles = {role: name for role, name in roles.items() if role in WHOSE}
     if not {"date", "trace"} & own_roles.keys():
         user, _ = people_of(table, own_roles)

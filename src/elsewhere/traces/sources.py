@@ -32,6 +32,7 @@ MAX_HELD = 4 << 30  # of a file of a format that is read as a whole
 BOMB = 1 << 30, 200  # unpacked bytes, and how many times the packed ones, that no text reaches (B10)
 MOST_FILES = 200_000
 CHUNK = 1 << 22
+GZIP = b"\x1f\x8b"
 ARCHIVES = {b"PK\x03\x04": "zip", b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"7z\xbc\xaf": "7z", b"\x28\xb5\x2f\xfd": "zstd"}
 SHEETS = (
     b"[Content_Types].xml",
@@ -43,6 +44,10 @@ SHEETS = (
 # that a row of fixes takes at the peak of reading, beside 0.2 GB for the libraries: measured 77, of 25 million rows of
 # CSV. What slots are made of is counted by itself, in `prepare`
 BYTES_A_ROW = 80
+try:
+    MEMORY = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")  # bytes of this machine
+except (AttributeError, OSError, ValueError):
+    MEMORY = 16 << 30  # where it does not say
 NOT_TEXT = np.zeros(256, dtype=bool)
 NOT_TEXT[[*range(9), 11, 12, *range(14, 32), 127]] = True
 CUT = "the file is cut off: its last line or record was left out"
@@ -69,28 +74,21 @@ class Source:
     """
     One file: how messages call it, whose it is where its format names no user, and a way to its unpacked bytes.
 
-    `user` is the name of the file without endings, or of the folder it stands in. `raw` holds what can be read only
-    once. `cut` says that bytes are missing at the end, and that the caller allows it.
+    `user` is the name of the file without endings, or of the folder it stands in (`in_subfolder`). `size` counts bytes
+    as they lie there, packed or not. `raw` holds what can be read only once, `about` what the system said of a file
+    when it was opened. `cut` says that bytes are missing at the end, and that the caller allows it.
     """
 
     name: str
     user: str = field(repr=False)
+    size: int
     raw: bytes | None = field(default=None, repr=False)
     path: Path | None = field(default=None, repr=False)
     about: os.stat_result | None = field(default=None, repr=False)
+    in_subfolder: bool = False
     packed: bool = False
     allow_truncated: bool = False
     cut: bool = False
-
-    @property
-    def size(self) -> int:
-        """Return bytes as they lie there, packed or not."""
-        return len(self.raw) if self.raw is not None else self.about.st_size if self.about is not None else 0
-
-    @property
-    def in_subfolder(self) -> bool:
-        """Tell whether its user is the name of a folder."""
-        return self.path is not None and self.user != _user_of(self.path)
 
     @property
     def content(self) -> bytes:
@@ -105,33 +103,17 @@ class Source:
             whole += part or b""
             if len(whole) > min(MAX_HELD, MAX_BYTES):
                 raise InvalidTraces(f"{self.name} holds more than {MAX_HELD >> 30} GiB.", code="E_TOO_LARGE")
-        return replace(self, raw=bytes(whole), packed=False, cut=cut)
+        return replace(self, raw=bytes(whole), size=len(whole), packed=False, cut=cut)
 
-    def blocks(self) -> Iterator[bytes | None]:
-        """Return what the file holds, in pieces; None at the end of a packed one that is cut off and may be."""
-        if self.raw is not None:
-            pieces = (self.raw[at : at + CHUNK] for at in range(0, len(self.raw), CHUNK))
-            yield from _unpacked(io.BytesIO(self.raw), self) if self.packed else pieces
-            return
-        try:
-            with _Watched(self) as file:
-                yield from _unpacked(file, self) if self.packed else iter(lambda: file.read(CHUNK), b"")
-        except OSError as error:
-            raise InvalidTraces(f"{self.name} cannot be read: {error.strerror}.", code="E_OPEN") from None
-
-    def head(self, size: int) -> bytes:
-        """Return the first bytes."""
-        first = bytearray()
-        if self.path is not None and not self.packed:
-            return self.piece(0, size)
-        for part in self.blocks():
-            first += part or b""
-            if len(first) >= size:
-                break
-        return bytes(first[:size])
-
-    def piece(self, at: int, size: int) -> bytes:
-        """Return bytes from within, of a file that is not packed."""
+    def piece(self, size: int, at: int = 0) -> bytes:
+        """Return the first bytes, or some from within a file that is not packed."""
+        if self.packed:
+            first = bytearray()
+            for part in self.blocks():
+                first += part or b""
+                if len(first) >= size:
+                    break
+            return bytes(first[:size])
         if self.raw is not None or self.path is None:
             return (self.raw or b"")[at : at + size]
         try:
@@ -139,66 +121,62 @@ class Source:
                 file.seek(at)
                 return file.read(size)
         except OSError as error:
+            raise InvalidTraces(f"{self.name} cannot be opened: {error.strerror}.", code="E_OPEN") from None
+
+    def blocks(self) -> Iterator[bytes | None]:
+        """
+        Yield what the file holds, unpacked, in pieces; None at the end of a packed one that is cut off and may be.
+
+        A file that is no longer what it was when it was opened is refused at its end (B55).
+        """
+        checksum = again = 0
+        try:
+            for part in self._pieces():
+                checksum = zlib.crc32(part or b"", checksum)
+                yield part
+            if self.raw is not None or self.path is None or self.about is None:
+                return
+            before, after = self.about, self.path.stat()
+            same = (before.st_size, before.st_mtime_ns) == (after.st_size, after.st_mtime_ns)
+            if same and before.st_ctime_ns != after.st_ctime_ns:
+                # its size and its time are the same, and it was touched all the same: a second look
+                for part in self._pieces():
+                    again = zlib.crc32(part or b"", again)
+                same = again == checksum
+        except OSError as error:
             raise InvalidTraces(f"{self.name} cannot be read: {error.strerror}.", code="E_OPEN") from None
+        if not same:
+            raise InvalidTraces(f"{self.name} changed while it was read.", code="E_OPEN")
 
-
-class _Watched(io.RawIOBase):
-    """A file that is refused at its end if it is no longer what it was at its beginning (B55)."""
-
-    def __init__(self, source: Source) -> None:
-        self.source, self.sum, self.length = source, 0, 0
-        self.file = source.path.open("rb")  # type: ignore[union-attr]
-
-    def readable(self) -> bool:
-        return True
-
-    def read(self, size: int = -1) -> bytes:
-        part = self.file.read(size)
-        self.sum, self.length = zlib.crc32(part, self.sum), self.length + len(part)
-        if not part or self.length > self.source.size:
-            self._compare()
-        return part
-
-    def close(self) -> None:
-        self.file.close()
-        super().close()
-
-    def _compare(self) -> None:
-        before, after = self.source.about, self.source.path.stat()  # type: ignore[union-attr]
-        same = before is not None and (before.st_size, before.st_mtime_ns) == (after.st_size, after.st_mtime_ns)
-        if same and before is not None and before.st_ctime_ns != after.st_ctime_ns:
-            # its size and its time are the same, and it was touched all the same: a second look
-            self.file.seek(0)
-            again = 0
-            while part := self.file.read(CHUNK):
-                again = zlib.crc32(part, again)
-            same = again == self.sum
-        if not same or self.length != after.st_size:
-            raise InvalidTraces(f"{self.source.name} changed while it was read.", code="E_OPEN")
-
-
-def is_folder(source: str | os.PathLike[str]) -> bool:
-    """Tell whether the input is a folder; what cannot even be asked is none."""
-    try:
-        return Path(source).is_dir()
-    except (OSError, ValueError):
-        return False
-
-
-def memory() -> int:
-    """Return bytes of memory that this machine has; 16 GiB where it does not say."""
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, OSError, ValueError):
-        return 16 << 30
+    def _pieces(self) -> Iterator[bytes | None]:
+        size, path = 0, self.path if self.raw is None else None
+        try:
+            with io.BytesIO(self.raw or b"") if path is None else path.open("rb") as file:
+                stream: Any = gzip.GzipFile(fileobj=file) if self.packed else file
+                while part := stream.read1(CHUNK):  # what is there before a cut, and not all or nothing
+                    size += len(part)
+                    if self.packed and (size > MAX_BYTES or (size > BOMB[0] and size > BOMB[1] * self.size)):
+                        raise InvalidTraces(f"{self.name} unpacks to more than {size >> 30} GiB.", code="E_TOO_LARGE")
+                    if path is not None and file.tell() > self.size:
+                        return  # it grows
+                    yield part
+        except (EOFError, OSError, zlib.error) as error:
+            if getattr(error, "strerror", None):
+                raise
+            if path is not None and path.stat().st_size != self.size:
+                return  # it is still being written
+            # a wrong checksum is damage, and no cut
+            if not (isinstance(error, EOFError) and self.allow_truncated and size):
+                raise InvalidTraces(f"{self.name} is a damaged or truncated gzip file.", code="E_COMPRESSION") from None
+            yield None
 
 
 def refuse_rows(rows: int, name: str, each: int = BYTES_A_ROW) -> None:
     """Refuse a table that would not fit into memory, at `each` bytes a row (B10, B43)."""
-    need, there = rows * each, memory()
-    if need > there:
+    need = rows * each
+    if need > MEMORY:
         raise InvalidTraces(
-            f"{name}: {rows} rows need about {need / 2**30:.0f} GiB of memory, and there are {there / 2**30:.0f}; "
+            f"{name}: {rows} rows need about {need / 2**30:.0f} GiB of memory, and there are {MEMORY / 2**30:.0f}; "
             "read it in parts.",
             code="E_TOO_LARGE",
         )
@@ -206,7 +184,7 @@ def refuse_rows(rows: int, name: str, each: int = BYTES_A_ROW) -> None:
 
 def opened_once(source: Any, *, allow_truncated: bool = False) -> Any:
     """Return standard input and pipes, which can be read only once, as what they hold; anything else as it is (B55)."""
-    if not isinstance(source, (str, os.PathLike)) or is_folder(source):
+    if not isinstance(source, (str, os.PathLike)):
         return source
     try:
         once = os.fspath(source) == "-" or stat.S_ISFIFO(Path(source).stat().st_mode)
@@ -215,13 +193,47 @@ def opened_once(source: Any, *, allow_truncated: bool = False) -> Any:
     return open_source(source, allow_truncated=allow_truncated) if once else source
 
 
-def open_source(source: str | os.PathLike[str], *, allow_truncated: bool = False) -> Source:
-    """Return the file at a path; "-" is standard input. `allow_truncated` reads what a cut gzip file holds."""
-    if os.fspath(source) == "-":
-        raw = _read_on(sys.stdin.buffer, "standard input")
-        return _known(Source("standard input", "one", raw, allow_truncated=allow_truncated))
+def open_source(
+    source: str | os.PathLike[str], *, allow_truncated: bool = False, name: str = "", folder: Path | None = None
+) -> Source:
+    """
+    Return the file at a path; "-" is standard input. `allow_truncated` reads what a cut gzip file holds.
+
+    Of a file in a `folder`, `name` is what messages call it. Archives, and archives in archives, are refused.
+    """
     path = Path(source)
-    return _opened(path, shown(path.name), _user_of(path), allow_truncated)
+    name = name or shown(path.name)
+    try:
+        if os.fspath(source) == "-":
+            name, raw = "standard input", _read_on(sys.stdin.buffer, "standard input")
+            file = Source(name, "one", len(raw), raw)
+        else:
+            about, user, alone = path.stat(), _user_of(path, folder), _user_of(path)
+            file = Source(name, user, about.st_size, None, path, about, in_subfolder=user != alone)
+            if stat.S_ISFIFO(about.st_mode) and path.parent.as_posix() in ("/dev/fd", "/proc/self/fd"):
+                with path.open("rb") as pipe:  # process substitution (B55)
+                    raw = _read_on(pipe, name)
+                file = Source(name, user, len(raw), raw)
+            elif not stat.S_ISREG(about.st_mode):
+                # a pipe or a device would block or never end
+                raise InvalidTraces(f"{name} is not a regular file.", code="E_OPEN")
+        if file.size > MAX_BYTES:
+            raise InvalidTraces(f"{name} is larger than {MAX_BYTES >> 30} GiB.", code="E_TOO_LARGE")
+    except (OSError, ValueError) as error:
+        if isinstance(error, InvalidTraces):
+            raise
+        reason = getattr(error, "strerror", None) or "not a usable file name"
+        raise InvalidTraces(f"{name} cannot be opened: {reason}.", code="E_OPEN") from None
+    for packed in (False, True):
+        file = replace(file, packed=packed, allow_truncated=allow_truncated)
+        first = file.piece(2048)
+        kind = "tar" if first[257:262] == b"ustar" else None
+        kind = next((kind for mark, kind in ARCHIVES.items() if first.startswith(mark)), kind)
+        if kind and not (kind == "zip" and any(mark in first[30:] for mark in SHEETS)):
+            raise InvalidTraces(f"{name} is a {kind} archive; unpack it first.", code="E_COMPRESSION")
+        if first[:2] != GZIP:
+            return file
+    raise InvalidTraces(f"{name} is an archive in an archive; unpack it first.", code="E_COMPRESSION")
 
 
 def open_folder(source: str | os.PathLike[str], *, allow_truncated: bool = False) -> list[Source]:
@@ -245,7 +257,12 @@ def open_folder(source: str | os.PathLike[str], *, allow_truncated: bool = False
     if not paths:
         raise InvalidTraces(f"{shown(root.name)} is a folder without files.", code="E_OPEN")
     return [
-        _opened(path, f"{shown(root.name)}, file {number} of {len(paths)}", _user_of(path, root), allow_truncated)
+        open_source(
+            path,
+            allow_truncated=allow_truncated,
+            name=f"{shown(root.name)}, file {number} of {len(paths)}",
+            folder=root,
+        )
         for number, path in enumerate(paths, 1)
     ]
 
@@ -265,43 +282,6 @@ def _user_of(path: Path, folder: Path | None = None) -> str:
     return inside[0] if len(inside) > 1 else stem or ending
 
 
-def _opened(path: Path, name: str, user: str, allow_truncated: bool) -> Source:
-    try:
-        about = path.stat()
-        if stat.S_ISFIFO(about.st_mode) and path.parent.as_posix() in ("/dev/fd", "/proc/self/fd"):
-            with path.open("rb") as pipe:  # process substitution (B55)
-                return _known(Source(name, user, _read_on(pipe, name), allow_truncated=allow_truncated))
-        if not stat.S_ISREG(about.st_mode):
-            # a pipe or a device would block or never end
-            raise InvalidTraces(f"{name} is not a regular file.", code="E_OPEN")
-        if about.st_size > MAX_BYTES:
-            raise InvalidTraces(f"{name} is larger than {MAX_BYTES >> 30} GiB.", code="E_TOO_LARGE")
-        return _known(Source(name, user, None, path, about, allow_truncated=allow_truncated))
-    except (OSError, ValueError) as error:
-        if isinstance(error, InvalidTraces):
-            raise
-        reason = getattr(error, "strerror", None) or "not a usable file name"
-        raise InvalidTraces(f"{name} cannot be opened: {reason}.", code="E_OPEN") from None
-
-
-def _known(source: Source) -> Source:
-    """Return the same source, told whether it is packed; archives, and archives in archives, are refused."""
-    if source.raw is None and source.path is not None:
-        with source.path.open("rb") as file:
-            first = file.read(2048)
-    else:
-        first = (source.raw or b"")[:2048]
-    _refuse_archive(first, source.name)
-    if first[:2] != b"\x1f\x8b":
-        return source
-    source = replace(source, packed=True)
-    inside = source.head(2048)
-    _refuse_archive(inside, source.name)
-    if inside[:2] == b"\x1f\x8b":
-        raise InvalidTraces(f"{source.name} is an archive in an archive; unpack it first.", code="E_COMPRESSION")
-    return source
-
-
 def _read_on(stream: BinaryIO, name: str) -> bytes:
     content = bytearray()
     try:
@@ -312,36 +292,6 @@ def _read_on(stream: BinaryIO, name: str) -> bytes:
     except OSError as error:
         raise InvalidTraces(f"{name} cannot be read: {error.strerror}.", code="E_OPEN") from None
     return bytes(content)
-
-
-def is_workbook(first: bytes) -> bool:
-    """Tell whether a zip archive is a spreadsheet, by its first member."""
-    return first.startswith(b"PK\x03\x04") and any(mark in first[30:] for mark in SHEETS)
-
-
-def _refuse_archive(first: bytes, name: str) -> None:
-    kind = next((kind for mark, kind in ARCHIVES.items() if first.startswith(mark)), None)
-    if kind is None and first[257:262] == b"ustar":
-        kind = "tar"
-    if kind and not is_workbook(first):
-        raise InvalidTraces(f"{name} is a {kind} archive; unpack it first.", code="E_COMPRESSION")
-
-
-def _unpacked(file: Any, source: Source) -> Iterator[bytes | None]:
-    """Return what a gzip file holds, in pieces; the last is None if it is cut off and may be."""
-    size = 0
-    try:
-        with gzip.GzipFile(fileobj=file) as stream:
-            while part := stream.read1(CHUNK):  # what is there before a cut, and not all or nothing
-                size += len(part)
-                if size > MAX_BYTES or (size > BOMB[0] and size > BOMB[1] * source.size):
-                    raise InvalidTraces(f"{source.name} unpacks to more than {size >> 30} GiB.", code="E_TOO_LARGE")
-                yield part
-    except (EOFError, OSError, zlib.error) as error:
-        # a wrong checksum is damage, and no cut
-        if not (isinstance(error, EOFError) and source.allow_truncated and size):
-            raise InvalidTraces(f"{source.name} is a damaged or truncated gzip file.", code="E_COMPRESSION") from None
-        yield None
 
 
 def whole_characters(content: bytes) -> bytes:
@@ -430,21 +380,10 @@ class Table:
     before: int = 0
     fixed: Mapping[str, int] = field(default_factory=dict)
     origin: Any = field(default=None, repr=False)  # which row of the file each row is, where some are left out
+    comma: bool = False  # its numbers have decimal commas
 
-    @property
-    def comma(self) -> bool:
-        """Tell whether its numbers have decimal commas."""
-        return self.dialect.comma if self.dialect is not None else any(part.comma for part in self.files)
-
-    def column(self, name: str) -> Any:
-        """Return the column as Arrow values; what Arrow cannot type becomes text."""
-        import pyarrow as pa
-
-        column = self.encoded(name)
-        return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
-
-    def encoded(self, name: str) -> Any:
-        """Return the same, where labels may stand in a dictionary."""
+    def column(self, name: str, *, encoded: bool = False) -> Any:
+        """Return the column as Arrow values; what Arrow cannot type becomes text, `encoded` labels stay so."""
         import pyarrow as pa
 
         column = self.columns[name]
@@ -452,6 +391,8 @@ class Table:
             column = _array(column)
         if isinstance(column, pa.Array):
             column = pa.chunked_array([column])
+        if pa.types.is_dictionary(column.type) and not encoded:
+            return column.cast(column.type.value_type)
         return column.cast(pa.large_string()) if pa.types.is_string_view(column.type) else column
 
     def shown(self, name: str) -> str:
@@ -539,12 +480,9 @@ class Parts:
     tables: Callable[[], Iterator[Table]] = field(repr=False)
     notes: list[str] = field(default_factory=list)
 
-    def __iter__(self) -> Iterator[Table]:
-        return self.tables()
-
     def joined(self, *, unequal: bool = False) -> Table:
         """Return all tables as one; lines of more or fewer fields than the first are refused unless allowed (B8)."""
-        tables = list(self)
+        tables = list(self.tables())
         whole = joined_tables(tables, self.name, list(self.notes))
         if whole.unequal and not (unequal and whole.rows):
             raise next(table.fault for table in tables if table.fault is not None)
@@ -564,7 +502,7 @@ def joined_tables(tables: list[Table], name: str, notes: Sequence[str] = ()) -> 
         return replace(first, name=name, notes=tuple(notes))
     columns = {}
     for n in (n for n in first.columns if all(n in t.columns for t in tables)):
-        parts = [t.encoded(n) for t in tables]
+        parts = [t.column(n, encoded=True) for t in tables]
         # what has several types in several files is text in all of them (B48)
         if len({part.type for part in parts}) > 1:
             if any(pa.types.is_timestamp(part.type) for part in parts):
@@ -596,6 +534,7 @@ def joined_tables(tables: list[Table], name: str, notes: Sequence[str] = ()) -> 
         unequal=unequal,
         meaning=meaning,
         fixed=repairs,
+        comma=any(t.comma for t in tables),
     )
 
 
@@ -656,7 +595,7 @@ def labels(table: Table, name: str) -> tuple[Ints, tuple[str, ...]]:
     """
     import pyarrow as pa
 
-    column = table.encoded(name)
+    column = table.column(name, encoded=True)
     if pa.types.is_dictionary(column.type) and not is_text(column.type.value_type):
         column = table.column(name)
     if pa.types.is_dictionary(column.type):

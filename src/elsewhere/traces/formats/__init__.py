@@ -36,8 +36,6 @@ from elsewhere.traces.sources import (
     check_names,
     first_records,
     has_positions,
-    is_folder,
-    is_workbook,
     joined_tables,
     open_folder,
     open_source,
@@ -61,6 +59,8 @@ GOOGLE = re.compile(
     rb'"(semanticSegments|rawSignals|timelineObjects|latitudeE7|placeVisit|timelinePath|topCandidate|timestampMs)"'
 )
 
+ZIP = b"PK\x03\x04"  # a workbook: other archives are refused before
+
 XLS = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"  # workbooks before 2007
 
 HEAD = 1 << 16  # the first of a file, in which it must show what it is
@@ -70,7 +70,7 @@ def recognise(content: bytes, name: str) -> str:
     """Return the name of the format of a file, by its first bytes; what is nothing else is delimited text."""
     if content[:4] == b"PAR1":
         return "parquet"
-    if is_workbook(content) or content[:8] == XLS:
+    if content[:4] == ZIP or content[:8] == XLS:
         return "excel"
     head = content[:HEAD]
     if head[:2] in (b"\xff\xfe", b"\xfe\xff"):
@@ -174,7 +174,7 @@ def open_parts(
         return _file(source, options)
     if not isinstance(source, (str, os.PathLike)):
         return _one(_asked(_frame(source), options))
-    if is_folder(source):
+    if os.path.isdir(source):  # noqa: PTH112 (no, where that cannot even be asked)
         return _folder(source, options, executor)
     return _file(open_source(source, allow_truncated=allow_truncated), options)
 
@@ -184,7 +184,7 @@ def _one(table: Table) -> Parts:
 
 
 def _file(source: Source, options: FileOptions) -> Parts:
-    kind = recognise(source.head(HEAD), source.name)
+    kind = recognise(source.piece(HEAD), source.name)
     requested = options.container
     if requested not in ("auto", kind) and {requested, kind} != {"csv", "sglt"}:
         code = "E_PARQUET" if requested == "parquet" else "E_FORMAT"
@@ -199,10 +199,8 @@ def _file(source: Source, options: FileOptions) -> Parts:
             content, code = PROMISES[ending]
             raise InvalidTraces(f"{source.name} is called {ending} and is no {content} file.", code=code) from None
         raise
-    notes: list[str] = []
-    if large:
-        return Parts(source.name, joined_tables(tables, source.name), lambda: _read_as(kind, source, options), notes)
-    return Parts(source.name, joined_tables(tables, source.name), lambda: iter(tables), notes)
+    sample = tables[0] if len(tables) == 1 else joined_tables(tables, source.name)
+    return Parts(source.name, sample, lambda: _read_as(kind, source, options) if large else iter(tables))
 
 
 def _read_as(kind: str, source: Source, options: FileOptions, like: Any = None) -> Iterator[Table]:
@@ -218,7 +216,8 @@ def _read_as(kind: str, source: Source, options: FileOptions, like: Any = None) 
 def _document(kind: str, source: Source, options: FileOptions) -> Table:
     if options.allow_truncated and kind != "excel":
         whole = whole_characters(source.content)
-        source = replace(source, raw=whole, packed=False, cut=True) if len(whole) < len(source.content) else source
+        if len(whole) < len(source.content):
+            source = replace(source, raw=whole, size=len(whole), packed=False, cut=True)
     try:
         table = DOCUMENTS[kind](source, replace(options, cut=source.cut))
     except InvalidTraces as error:
@@ -247,7 +246,7 @@ def _folder(source: str | os.PathLike[str], options: FileOptions, executor: Exec
     kinds, faults = [], []
     for one in sources:
         try:
-            kinds.append(recognise(one.head(HEAD), one.name) if one.size else "")
+            kinds.append(recognise(one.piece(HEAD), one.name) if one.size else "")
         except InvalidTraces as fault:  # a web page, say, beside the tracks
             kinds.append("")
             faults.append(fault)

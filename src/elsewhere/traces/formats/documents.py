@@ -659,7 +659,9 @@ def _locations(source: Source, options: FileOptions) -> Iterator[dict[str, Any] 
             content, options = without_last_line(content), replace(options, cut=False)
         content = REC.sub(b"", OTHER_REC.sub(b"{}", content))
     for _, item in items(
-        replace(source, raw=content, packed=False), replace(options, encoding="utf-8"), ("data", "locations")
+        replace(source, raw=content, size=len(content), packed=False),
+        replace(options, encoding="utf-8"),
+        ("data", "locations"),
     ):
         if isinstance(item, dict):
             yield item if item.get("_type", "location") == "location" and "lat" in item and "tst" in item else None
@@ -803,7 +805,8 @@ def read_workbook(source: Source, options: FileOptions) -> Table:
         raise InvalidTraces(f"{source.name} is a damaged spreadsheet{locked}.", code="E_EXCEL") from None
     text = io.StringIO(newline="")
     csv.writer(text, lineterminator="\n").writerows([_text(cell) for cell in row] for row in rows)
-    plain = replace(source, raw=text.getvalue().encode(), path=None, packed=False, cut=False)
+    content = text.getvalue().encode()
+    plain = replace(source, raw=content, size=len(content), path=None, packed=False, cut=False)
     table = joined_tables(list(read_text(plain, replace(options, encoding="utf-8", sample=False))), source.name)
     others = len(book.sheet_names) - 1
     notes = (f"sheet {read + 1} was read, the {others} others were not",) if others else ()

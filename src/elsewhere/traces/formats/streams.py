@@ -15,14 +15,15 @@ import codecs
 import csv
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any
 
 import numpy as np
 
 from elsewhere.errors import InvalidTraces, counted
 from elsewhere.traces.clock import times
-from elsewhere.traces.columns import A_NUMBER, COMMA_NUMBER, DATE_TIME, NOTHING, Meaning, is_known, is_number, is_time
+from elsewhere.traces.columns import A_NUMBER, COMMA_NUMBER, DATE_TIME, NOTHING, NUMERIC, TIME, Meaning, is_known
 from elsewhere.traces.sources import (
     BLANKS,
     CUT,
@@ -56,6 +57,8 @@ COMMENT = ("#", "//", "%")
 LONGEST_FIELD = 1 << 20
 
 LONGEST_LINE = 10 << 20
+
+ARROW_BLOCK = 1 << 21
 
 BLOCK = 1 << 24
 
@@ -94,6 +97,10 @@ def read_text(
     dialect, meaning = settled or (None, Meaning({}))
     before, rows = 0, 0
     for block, last, cut in _blocks(source, options, dialect is None or dialect.quotes):
+        if len(block) > LONGEST_FIELD:
+            _refuse_endless(block, source.name)
+        if not block.isascii():
+            block = block.decode(errors="replace").encode()  # what is no UTF-8 becomes a mark that no id has
         if dialect is None:
             if not block.strip():
                 if last:
@@ -106,7 +113,8 @@ def read_text(
                     # in a folder of tables, a text beside them
                     yield Table(source.name, {}, 0, dialect.headed, "csv", names=dialect.names, meaning=meaning)
                     return
-        table = _table(block, source.name, dialect, meaning, options, before, last and not options.sample, cut)
+        types = _types(dialect, meaning.roles, options.plain_times)
+        table = _table(block, source.name, dialect, meaning, types, options, before, last and not options.sample, cut)
         if table is not None:
             rows += table.rows + table.unequal
             yield replace(table, notes=(*table.notes, NAMELESS)) if nameless else table
@@ -119,7 +127,7 @@ def read_text(
 
 def _alike(source: Source, options: FileOptions, dialect: Dialect) -> bool:
     """Tell whether the first line of a file is the line of names of another one, or data cut into as many fields."""
-    first = source.head(1 << 14).removeprefix(codecs.BOM_UTF8)
+    first = source.piece(1 << 14).removeprefix(codecs.BOM_UTF8)
     line = first.splitlines()[0] if first else b""
     if dialect.headed:
         return bool(dialect.head) and dialect.skip == 1 and line == dialect.head and options.encoding == "utf-8"
@@ -129,11 +137,12 @@ def _alike(source: Source, options: FileOptions, dialect: Dialect) -> bool:
 
 def _continues(source: Source, dialect: Dialect) -> bool:
     """Tell whether a file has no line of names, and its first line the fields of another file that has one."""
-    line = source.head(1 << 14).removeprefix(codecs.BOM_UTF8).partition(b"\n")[0].rstrip(b"\r")
+    line = source.piece(1 << 14).removeprefix(codecs.BOM_UTF8).partition(b"\n")[0].rstrip(b"\r")
     fields = split(line.decode(errors="replace"), dialect.delimiter)
     if not dialect.headed or not dialect.records or dialect.skip != 1 or not _is_data(fields):
         return False
-    return list(map(is_number, fields)) == list(map(is_number, dialect.records[0]))
+    here, there = ([NUMERIC.fullmatch(f) is not None for f in record] for record in (fields, dialect.records[0]))
+    return here == there
 
 
 def sampled(source: Source, options: FileOptions, first: bytes) -> bytes:
@@ -142,9 +151,9 @@ def sampled(source: Source, options: FileOptions, first: bytes) -> bytes:
     if not source.packed and encoding_of(first, options.encoding) == "utf-8":
         for at in (source.size // 2, source.size - PIECE):
             if at > PIECE:
-                piece = source.piece(at, PIECE).partition(b"\n")[2].rpartition(b"\n")[0]
+                piece = source.piece(PIECE, at).partition(b"\n")[2].rpartition(b"\n")[0]
                 pieces.append(piece if piece.count(b'"') % 2 == 0 else b"")
-    return b"\n".join(_valid(piece) for piece in pieces)
+    return b"\n".join(pieces)
 
 
 def dialect_of(content: bytes, name: str) -> Dialect:
@@ -181,10 +190,18 @@ def dialect_of(content: bytes, name: str) -> Dialect:
     if commented >= 0 and first != commented:
         notes.append("lines of comments before the table were not read")
     skip = at + (headed and first == at)
-    records = _sampled(lines[skip:], delimiter)
+    # the first rows, and some evenly from all others
+    if delimiter == BLANKS:
+        records = [line.split() for line in lines[skip:] if line.strip()]
+    else:
+        records = [record for _, record in records_in("\n".join(lines[skip:]), delimiter)]
+    rest = records[SAMPLED // 2 :]
+    evenly = np.linspace(0, len(rest) - 1, min(SAMPLED, len(rest))).astype(int)
+    records = records[: SAMPLED // 2] + [rest[i] for i in evenly]
     if headed:
-        names = _widened(names, records)
-        width = len(names)
+        if records and all(len(r) == width + 1 for r in records):
+            names = _widened(names, records)
+            width = len(names)
         typed = [_typed(r) for r in records[:4]]
         if len(typed) >= 3 and typed[0] == 0 and min(typed[1:]) >= 2:
             skip += 1 + next(i for i, line in enumerate(lines[skip:]) if line.strip())
@@ -203,29 +220,25 @@ def dialect_of(content: bytes, name: str) -> Dialect:
 
 def _title(lines: Sequence[str], at: int) -> int:
     """Return how many lines stand before the names of columns: these are known, and the rows are as wide as they."""
-
-    def is_table(i: int) -> bool:
+    for i in range(at, min(at + MOST_TITLE, len(lines))):
         delimiter = _delimiter(lines[i])
-        width = len(_filled(split(lines[i], delimiter)))
+        names = split(lines[i], delimiter)
+        if i > at and (sum(map(is_known, names)) < 2 or _is_data(names)):
+            continue
         below = [split(line, delimiter) for line in lines[i + 1 : i + 40] if line.strip()][:3]
-        fits = [width <= len(fields) <= width + 1 or len(_filled(fields)) == width for fields in below]
-        return width > 1 and len(fits) > 0 and all(fits)
-
-    if not is_table(at):
-        for i in range(at + 1, min(at + MOST_TITLE, len(lines))):
-            names = split(lines[i], _delimiter(lines[i]))
-            if sum(map(is_known, names)) >= 2 and not _is_data(names) and is_table(i):
-                return i - at
+        # a spreadsheet fills its lines up with empty fields
+        width, *widths = (
+            max((n for n, field in enumerate(fields, 1) if field), default=0) for fields in (names, *below)
+        )
+        fits = [width <= len(fields) <= width + 1 or n == width for fields, n in zip(below, widths, strict=True)]
+        if width > 1 and fits and all(fits):
+            return i - at
     return 0
 
 
-def _filled(fields: Sequence[str]) -> Sequence[str]:
-    """Return the fields without empty ones at the end: a spreadsheet fills its lines up."""
-    return fields[: max((i for i, field in enumerate(fields, 1) if field), default=0)]
-
-
 def _typed(record: Sequence[str]) -> int:
-    return sum(is_number(f) or is_time(f.strip()) for f in record)
+    """Return how many fields hold a number or a time."""
+    return sum(bool(NUMERIC.fullmatch(f) or TIME.fullmatch(f.strip())) for f in record)
 
 
 def _is_data(fields: Sequence[str]) -> bool:
@@ -234,7 +247,7 @@ def _is_data(fields: Sequence[str]) -> bool:
 
     A full time or two decimal numbers are data, whatever words stand beside them: a taxi may be called "taxi".
     """
-    decimals = sum(is_number(f) and bool(re.search("[.,]", f)) for f in fields)
+    decimals = sum(NUMERIC.fullmatch(f) is not None and ("." in f or "," in f) for f in fields)
     if decimals >= 2 or any(DATE_TIME.fullmatch(f.strip()) for f in fields):
         return True
     return _typed(fields) > 0 and not any(is_known(f) for f in fields)
@@ -243,14 +256,11 @@ def _is_data(fields: Sequence[str]) -> bool:
 def _delimiter(line: str) -> str:
     """Return the delimiter that cuts a line into most numbers and times, of equals into most fields; else blanks."""
     inside = [d for d in DELIMITERS[:-1] if d in line]
-
-    def worth(delimiter: str) -> tuple[int, int]:
-        fields = split(line, delimiter)
-        return _typed(fields), len(fields)
-
-    best = max(inside, key=worth, default=BLANKS)
+    fields = {d: split(line, d) for d in (*inside, BLANKS)}
+    worth = {d: (_typed(parts), len(parts)) for d, parts in fields.items()}
+    best = max(inside, key=lambda d: worth[d], default=BLANKS)
     # blanks stand within names and times too: they must tell more than any other
-    return BLANKS if inside and worth(BLANKS)[0] > max(1, worth(best)[0]) else best
+    return BLANKS if inside and worth[BLANKS][0] > max(1, worth[best][0]) else best
 
 
 def split(line: str, delimiter: str) -> list[str]:
@@ -263,35 +273,22 @@ def split(line: str, delimiter: str) -> list[str]:
         return []
 
 
-def _sampled(lines: list[str], delimiter: str) -> list[list[str]]:
-    """Return some records, evenly from all of these lines, and the first ones."""
-    if delimiter == BLANKS:
-        records = [split(line, delimiter) for line in lines if line.strip()]
-    else:
-        records = [record for _, record in records_in("\n".join(lines), delimiter)]
-    few = records[: SAMPLED // 2]
-    rest = records[len(few) :]
-    return few + [rest[i] for i in np.linspace(0, len(rest) - 1, min(SAMPLED, len(rest))).astype(int)]
-
-
 def _widened(names: list[str], records: list[list[str]]) -> list[str]:
-    """Return the names, and one more where every row has one more field: empty at its end, or its number first (R)."""
-    wider = [r for r in records if len(r) == len(names) + 1]
-    if wider and len(wider) == len(records):
-        if all(not r[-1].strip() for r in wider):
-            return [*names, ""]
-        if len(wider) > 1 and [r[0] for r in wider[:9]] == [str(i) for i in range(1, len(wider[:9]) + 1)]:
-            return ["", *names]
-    return names
+    """Return the names, and one for the field that rows have more: empty at the end, or the number of the row (R)."""
+    if all(not r[-1].strip() for r in records):
+        return [*names, ""]
+    numbered = [r[0] for r in records[:9]] == [str(i) for i in range(1, len(records[:9]) + 1)]
+    return ["", *names] if numbered and len(records) > 1 else names
 
 
 def _blocks(source: Source, options: FileOptions, quotes: bool = True) -> Iterator[tuple[bytes, bool, bool]]:
     """Yield whole lines in UTF-8, whether they are the last, and whether the text is cut off after them."""
-    first = source.head(1 << 16)
+    first = source.piece(1 << 16)
     encoding = encoding_of(first, options.encoding)
-    _refuse_bytes(first, source.name, encoding)
+    if encoding in ("utf-8", "ascii") and NOT_TEXT[np.frombuffer(first, np.uint8)].any():
+        _refuse_bytes(first, source.name)
     if options.sample and not source.packed and encoding == "utf-8" and source.size > BLOCK:
-        yield sampled(source, options, source.piece(0, PIECE)).removeprefix(codecs.BOM_UTF8), True, False
+        yield sampled(source, options, source.piece(PIECE)).removeprefix(codecs.BOM_UTF8), True, False
         return
     decoder = None if encoding == "utf-8" else codecs.getincrementaldecoder(encoding)(errors="replace")
     waiting, cut, started = bytearray(), source.cut, False
@@ -308,32 +305,30 @@ def _blocks(source: Source, options: FileOptions, quotes: bool = True) -> Iterat
             end = _line_end(waiting, source.name, quotes)
             block = bytes(waiting[:end])
             del waiting[:end]
-            _refuse_endless(block, source.name)
-            yield _valid(block), False, False
+            yield block, False, False
             if options.sample:
                 return
     if decoder is not None and decoder.getstate()[0]:
         raise InvalidTraces(f"{source.name}: half a character at its end; give `encoding`.", code="E_ENCODING")
     block = bytes(waiting)
-    _refuse_endless(block, source.name)
     if options.allow_truncated and not cut and decoder is None:
         whole = whole_characters(block)
         block, cut = whole, len(whole) < len(block)
-    yield _valid(block), True, cut
+    yield block, True, cut
 
 
-def _refuse_bytes(first: bytes, name: str, encoding: str) -> None:
+def _refuse_bytes(first: bytes, name: str) -> None:
     """Refuse bytes that are no text: a share of control characters that no text has (B6)."""
-    if encoding in ("utf-8", "ascii") and len(first):
-        share = NOT_TEXT[np.frombuffer(first, np.uint8)].mean()
-        if share > max(MOST_CONTROL, 1.5 / len(first)):
-            even, odd = (first[side::2].count(b"\0") / len(first) for side in (0, 1))
-            if min(even, odd) < 0.01 and max(even, odd) > 0.3:  # every other byte
-                raise InvalidTraces(f"{name} is no text; give `encoding`, utf-16-le?.", code="E_ENCODING")
-            raise InvalidTraces(
-                f"{name} is no text, and no file of another kind that is read (Parquet, Excel, gzip); save it as CSV.",
-                code="E_ENCODING",
-            )
+    share = NOT_TEXT[np.frombuffer(first, np.uint8)].mean()
+    if share <= max(MOST_CONTROL, 1.5 / len(first)):
+        return
+    even, odd = (first[side::2].count(b"\0") / len(first) for side in (0, 1))
+    if min(even, odd) < 0.01 and max(even, odd) > 0.3:  # every other byte
+        raise InvalidTraces(f"{name} is no text; give `encoding`, utf-16-le?.", code="E_ENCODING")
+    raise InvalidTraces(
+        f"{name} is no text, and no file of another kind that is read (Parquet, Excel, gzip); save it as CSV.",
+        code="E_ENCODING",
+    )
 
 
 def _line_end(waiting: bytearray, name: str, quotes: bool) -> int:
@@ -349,22 +344,12 @@ def _line_end(waiting: bytearray, name: str, quotes: bool) -> int:
     return end
 
 
-def _valid(block: bytes) -> bytes:
-    """Return a block in valid UTF-8: what is none becomes a mark that no id has."""
-    if block.isascii():
-        return block
-    try:
-        block.decode()
-    except UnicodeDecodeError:
-        return block.decode(errors="replace").encode()
-    return block
-
-
 def _table(
     block: bytes,
     name: str,
     dialect: Dialect,
     meaning: Meaning,
+    types: dict[str, Any],
     options: FileOptions,
     before: int,
     last: bool,
@@ -375,13 +360,17 @@ def _table(
         block = without_last_line(block)
     if not block.strip():
         return None
-    skip = dialect.skip if before == 0 else 0
-    body, again = _repeated(block, dialect, before == 0)
+    skip, body, again = dialect.skip if before == 0 else 0, block, 0
+    after = block.find(dialect.head) + len(dialect.head) if before == 0 else 0
+    if dialect.head and block.find(dialect.head, after) >= 0:
+        # files put one after the other: further lines of names stay as blank lines
+        line = re.compile(rb"(?:(?<=[\r\n])|\A)" + re.escape(dialect.head) + rb"(?=[\r\n]|\Z)")
+        rest, again = line.subn(b"", block[after:])
+        body = block[:after] + rest
     body = _one_blank(body) if dialect.delimiter == BLANKS else body
-    odd = _Unequal(body[slice(*_last_line(body))].decode() if last and not cut else None)
-    parsed = _parse(body, dialect, skip, meaning.roles, _guessed(dialect, meaning.roles, options.plain_times), odd)
+    parsed, odd = _parse(body, dialect, skip, types, last and not cut)
     if odd.cut and options.allow_truncated:
-        return _table(block, name, dialect, meaning, options, before, last, True)
+        return _table(block, name, dialect, meaning, types, options, before, last, True)
     fault = None
     if parsed is None or odd.cut or odd.met:
         fault = _unequal_record(body, name, dialect, skip, before, odd.cut)
@@ -406,19 +395,8 @@ def _table(
         skip=skip,
         before=before,
         fixed={"further lines of column names": again} if again else {},
+        comma=dialect.comma,
     )
-
-
-def _repeated(block: bytes, dialect: Dialect, first: bool) -> tuple[bytes, int]:
-    """Return the text without further lines of names (of files put one after the other), which stay as blank lines."""
-    if not dialect.head:
-        return block, 0
-    after = block.find(dialect.head) + len(dialect.head) if first else 0
-    if block.find(dialect.head, after) < 0:
-        return block, 0
-    line = re.compile(rb"(?:(?<=[\r\n])|\A)" + re.escape(dialect.head) + rb"(?=[\r\n]|\Z)")
-    rest, times = line.subn(b"", block[after:])
-    return block[:after] + rest, times
 
 
 def _one_blank(content: bytes) -> bytes:
@@ -438,15 +416,14 @@ def _last_line(content: bytes) -> tuple[int, int]:
     return max(content.rfind(b"\n", 0, end), content.rfind(b"\r", 0, end)) + 1, end
 
 
+@dataclass
 class _Unequal:
     """Lines with too many or too few fields, left out by the parser and counted; `last` is the last of the file."""
 
-    def __init__(self, last: str | None) -> None:
-        self.last = last
-        self.clear()
-
-    def clear(self) -> None:
-        self.met, self.cut, self.swallowed = 0, False, False
+    last: str | None = None
+    met: int = 0
+    cut: bool = False
+    swallowed: bool = False
 
     def __call__(self, row: Any) -> str:
         self.met += 1
@@ -455,43 +432,64 @@ class _Unequal:
         return "skip"
 
 
-def _parse(
-    body: bytes, dialect: Dialect, skip: int, roles: Mapping[str, str], guessed: dict[str, Any], odd: _Unequal
-) -> Any:
-    """Return the table of the wanted columns, of the types `guessed` if every field allows it; None if it is none."""
+def _types(dialect: Dialect, roles: Mapping[str, str], plain_times: bool) -> dict[str, Any]:
+    """Return the wanted columns and what they are parsed as: labels, numbers, times by the first record, or text."""
+    import pyarrow as pa
+
+    columns = list(dict.fromkeys(n for n in roles.values() if n in dialect.names)) or list(dialect.names)
+    field = dict(zip(dialect.names, dialect.records[0], strict=True)) if dialect.records else {}
+    types = dict.fromkeys(columns, pa.string())
+    types |= {roles[role]: pa.dictionary(pa.int32(), pa.string()) for role in LABELS if roles.get(role) in columns}
+    types |= {roles[role]: pa.float64() for role in NUMBERS if roles.get(role) in columns}
+    for role in TIMES if plain_times else ():
+        if roles.get(role) in field:
+            value = field[roles[role]].strip()
+            full = WITH_SECONDS.fullmatch(value)
+            if full:
+                types[roles[role]] = pa.timestamp("us", "UTC" if full["z"] else None)
+            elif A_NUMBER.fullmatch(value) and len(value.partition(".")[0]) not in (4, 6, 8, 12, 14):
+                types[roles[role]] = pa.float64()  # not a date or a clock time of digits alone
+    return types
+
+
+def _parse(body: bytes, dialect: Dialect, skip: int, types: dict[str, Any], last: bool) -> tuple[Any, _Unequal]:
+    """
+    Return the table of the wanted columns, and its lines of another width.
+
+    It has the given types if every field allows it, else text; it is None if no table can be made.
+    """
     import pyarrow as pa
     from pyarrow import csv as arrow_csv
 
-    columns = list(dict.fromkeys(n for n in roles.values() if n in dialect.names)) or list(dialect.names)
-    labels = {roles[role]: pa.dictionary(pa.int32(), pa.string()) for role in LABELS if roles.get(role) in columns}
-    texts = dict.fromkeys(columns, pa.string()) | labels
-    quoted = dialect.quotes and body.find(b'"') >= 0
+    text = {name: kind if pa.types.is_dictionary(kind) else pa.string() for name, kind in types.items()}
+    odd, met, quoted = _Unequal(), False, dialect.quotes and body.find(b'"') >= 0
     # Threads of Arrow may let go of what they hold when Python is already gone, and abort if that is Python's: they
     # get memory of Arrow's own, and lines of another width are judged by `odd` without threads.
     buffer = pa.allocate_buffer(len(body))
     np.frombuffer(buffer, np.uint8)[:] = np.frombuffer(body, np.uint8)
-    attempts = [(texts | guessed, 1 << 21, False), (texts, LONGEST_LINE, False)]
-    while attempts:
-        kinds, size, last_try = attempts.pop(0)
-        odd.clear()
+    for unequal, (kinds, size) in product((False, True), ((types, ARROW_BLOCK), (text, LONGEST_LINE))):
+        if met and not unequal:
+            continue  # as text its lines are no wider
+        if unequal:
+            odd = _Unequal(body[slice(*_last_line(body))].decode() if last else None)
         try:
-            return arrow_csv.read_csv(
+            table = arrow_csv.read_csv(
                 pa.BufferReader(buffer),
                 read_options=arrow_csv.ReadOptions(
                     column_names=dialect.names,
                     skip_rows=skip,
                     block_size=min(size, max(1 << 20, len(body))),
-                    use_threads=not last_try,
+                    use_threads=not unequal,
                 ),
                 parse_options=arrow_csv.ParseOptions(
                     delimiter="\t" if dialect.delimiter == BLANKS else dialect.delimiter,
                     quote_char='"' if dialect.quotes else False,
                     newlines_in_values=quoted,
-                    invalid_row_handler=odd if last_try else None,
+                    invalid_row_handler=odd if unequal else None,
                 ),
                 convert_options=arrow_csv.ConvertOptions(
                     column_types=kinds,
-                    include_columns=columns,
+                    include_columns=list(types),
                     null_values=NOTHING,
                     strings_can_be_null=False,
                     check_utf8=False,
@@ -499,26 +497,10 @@ def _parse(
                 ),
             )
         except pa.ArrowException as error:
-            if UNEQUAL in str(error) and not last_try:
-                attempts = [(k, s, True) for k, s, _ in ((kinds, size, True), *attempts)]
-    return None
-
-
-def _guessed(dialect: Dialect, roles: Mapping[str, str], plain_times: bool) -> dict[str, Any]:
-    """Return what numbers and times should be parsed as, by the first record."""
-    import pyarrow as pa
-
-    field = dict(zip(dialect.names, dialect.records[0], strict=True)) if dialect.records else {}
-    kinds = {roles[role]: pa.float64() for role in NUMBERS if roles.get(role) in dialect.names}
-    for role in TIMES if plain_times else ():
-        if roles.get(role) in field:
-            value = field[roles[role]].strip()
-            full = WITH_SECONDS.fullmatch(value)
-            if full:
-                kinds[roles[role]] = pa.timestamp("us", "UTC" if full["z"] else None)
-            elif A_NUMBER.fullmatch(value) and len(value.partition(".")[0]) not in (4, 6, 8, 12, 14):
-                kinds[roles[role]] = pa.float64()  # not a date or a clock time of digits alone
-    return kinds
+            met = UNEQUAL in str(error)
+            continue
+        return table, odd
+    return None, odd
 
 
 def _refuse_endless(content: bytes, name: str) -> None:
@@ -646,7 +628,7 @@ def read_foursquare(source: Source, options: FileOptions) -> Iterator[Table]:
     """Return check-ins with their UTC and local times, or venues."""
     import pyarrow as pa
 
-    head = source.head(LOOKED_AT)
+    head = source.piece(LOOKED_AT)
     names = BY_WIDTH.get(head.lstrip().partition(b"\n")[0].rstrip(b"\r").count(b"\t") + 1)
     if names is None:
         raise InvalidTraces(f"{source.name}: a Foursquare line has 4, 5 or 8 fields.", code="E_COLUMN")
@@ -690,7 +672,7 @@ def read_plt(source: Source, options: FileOptions) -> Iterator[Table]:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    head = source.head(1 << 12).splitlines(keepends=True)
+    head = source.piece(1 << 12).splitlines(keepends=True)
     if len(head) < HEADING or not head[HEADING - 1].endswith((b"\n", b"\r")):
         raise InvalidTraces(f"{source.name} ends within the heading of a .plt file.", code="E_TRUNCATED")
     for table in read_text(source, replace(options, roles=None), fixed=(PLT, WANTED)):
