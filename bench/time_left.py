@@ -62,18 +62,13 @@ def recorded(source: Path | list[int]) -> dict:
 
 def shown(record: dict, clock: int) -> Iterator[tuple[float, float | None, tuple[float, float] | None]]:
     """Yield (second, what is said to be left, between which bounds) after a minute, and at some moments of the job."""
-    from elsewhere.run.time_left import ATTACK, LEARN, TimeLeft, attacks, usual
+    from elsewhere.run.time_left import LEARN, TimeLeft, usual
 
     times = [0.0, 0.0]
     now = 0.0
     left = TimeLeft(lambda: now, lambda: times[0])
     told, sizes, end = list(record["told"]), record["sizes"], record["ends"][clock]
     expected = usual(**sizes)
-    each = (
-        {ATTACK: attacks(*(sizes[name] for name in ("days", "slots", "people", "places")))}
-        if ATTACK in expected
-        else {}
-    )
     for moment in sorted({FIRST_MINUTE, *(share * end for share in MOMENTS)}):
         if moment >= end:
             return
@@ -81,7 +76,7 @@ def shown(record: dict, clock: int) -> Iterator[tuple[float, float | None, tuple
             *times, stage, done, total = told.pop(0)
             now = times[clock]
             if stage == LEARN:  # the input is read
-                left.expect(expected, each)
+                left.expect(expected)
             left.at(stage, done, total)
         now = float(moment)
         yield now, left(), left.range()

@@ -310,32 +310,40 @@ def test_a_folder_that_cannot_be_removed_is_named(tmp_path, monkeypatch):
 
 
 def test_the_same_content_is_the_same_job_wherever_it_comes_from(town, tmp_path):
-    key, how = JOB.key_of, JOB.Reading()
     preset = importlib.import_module("elsewhere.run.presets").PRESETS["product"]
+
+    def key(source, settings=preset, entropy=None, kappa="auto", **options):
+        return JOB.key_of(source, settings, JOB._Options.of(options), entropy, kappa=kappa)
+
     copy = tmp_path / town.name
     shutil.copy(town, copy)
     os.utime(copy, (1, 1))
     table = pd.read_csv(town)
-    assert key(town, how, preset, None) == key(str(copy), how, preset, None)
-    assert key(table, how, preset, None) == key(pd.read_csv(town), how, preset, None)
+    assert key(town) == key(str(copy))
+    assert key(table) == key(pd.read_csv(town))
+    assert key(town) == key(town, also="gpx", out_as="visits", executor=1)
     changed = table.copy()
     changed.iloc[5, -1] += 1
     keys = [
-        key(town, how, preset, None),
-        key(table, how, preset, None),
-        key(changed, how, preset, None),
-        key(town, how, preset, b"1"),
-        key(town, how, preset, b"2"),
-        key(town, how, preset.changed(k=9), None),
-        key(town, how, preset, None, kappa=5),
-        key(town, how, preset, None, "data"),  # allowed moves
-        key(town, how, preset, None, town),
-        key(town, JOB.Reading(cells=9), preset, None),
-        key(town, JOB.Reading(locations=town), preset, None),
+        key(town),
+        key(table),
+        key(changed),
+        key(town, entropy=b"1"),
+        key(town, entropy=b"2"),
+        key(town, preset.changed(k=9)),
+        key(town, kappa=5),
+        key(town, feasible="data"),
+        key(town, feasible=town),
+        key(town, per_seed=2),
+        key(town, n=7),
+        key(town, missing="gibbs"),
+        key(town, cells=9),
+        key(town, locations=town),
     ]
+    assert None not in keys
     assert len(set(keys)) == len(keys)
-    assert key(iter([]), how, preset, None) is None
-    assert key(tmp_path / "nothing.csv", how, preset, None) is None
+    assert key(iter([])) is None
+    assert key(tmp_path / "nothing.csv") is None
 
 
 @posix

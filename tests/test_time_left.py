@@ -56,7 +56,7 @@ def test_nothing_is_said_before_anything_is_known(clock):
     left.at("what nobody expects")
     assert left() == 90.0
     left.at("b")
-    left.began("c")
+    left.at("c")
     assert left() == 20.0
 
 
@@ -174,23 +174,23 @@ def test_one_number_is_told_where_it_is_within_half_as_much_again(clock):
 
 def test_pieces_have_their_own_weights_and_others_are_alike(clock):
     left = TimeLeft(clock)
-    left.expect(EXPECTED, {"b": (1, 3)})
+    left.expect({**EXPECTED, "b": (10, 30)})
     left.at("b", 0, 2)
     clock.now += 10
     left.at("b", 1, 2)
     assert left() == 50
     left.at("b", 1, 4)  # of another number than was expected
     assert left() == 50
-    left.expect(EXPECTED, {"b": (1, 2, 1)})
+    left.expect({**EXPECTED, "b": (10, 20, 10)})
     left.at("b", 2, 2)  # and what follows them
     assert left() == 30
 
 
 def test_unequal_pieces_tell_less_than_those_that_are_alike(clock):
     said = []
-    for pieces, noise in ((None, SHORT), ({"b": (1, 1)}, UNEQUAL)):
+    for seconds, noise in ((40.0, SHORT), ((20.0, 20.0), UNEQUAL)):
         left = TimeLeft(clock)
-        left.expect({"b": 40.0}, pieces)
+        left.expect({"b": seconds})
         left.at("b", 0, 2)
         clock.now += 80
         left.at("b", 1, 2)
@@ -233,22 +233,32 @@ def test_what_is_kept_from_a_run_that_was_stopped_tells_no_speed(clock):
     assert left() == pytest.approx(19 * math.exp(own) + 20 * math.exp(others))
 
 
+def expected(*sizes, **options):
+    """Return the seconds of each stage, those of its pieces added up."""
+    left = TimeLeft()
+    left.expect(usual(*sizes, **options))
+    return left.expected
+
+
 def test_more_people_places_and_fakes_take_longer():
-    few = usual(1000, 72, 1000, 300, per_seed=1, report=True)
+    few = expected(1000, 72, 1000, 300, per_seed=1, report=True)
     order = ["model", "walk", "making fakes", "writing the fakes", "publishing", "uses", "attacking the fakes"]
     assert list(few) == [*order, "writing the reports"]
     for more in (
-        usual(1000, 72, 1000, 900, per_seed=1, report=True),
-        usual(1000, 144, 1000, 300, per_seed=1, report=True),
-        usual(1000, 72, 1000, 300, per_seed=9, report=True),
-        usual(2000, 72, 2000, 300, per_seed=1, report=True),
+        expected(1000, 72, 1000, 900, per_seed=1, report=True),
+        expected(1000, 144, 1000, 300, per_seed=1, report=True),
+        expected(1000, 72, 1000, 300, per_seed=9, report=True),
+        expected(2000, 72, 2000, 300, per_seed=1, report=True),
     ):
         assert sum(more.values()) > sum(few.values())
         assert all(more[stage] >= few[stage] for stage in few)
-    lives = usual(2000, 72, 1000, 300, per_seed=1, report=True)
+    lives = expected(2000, 72, 1000, 300, per_seed=1, report=True)
     assert sum(lives.values()) > sum(few.values())
     assert list(lives) == [*order[:6], "lives", *order[6:], "writing the reports"]
-    assert list(usual(1000, 72, 1000, 300, per_seed=1, report=False)) == order[:4]
+    assert list(expected(1000, 72, 1000, 300, per_seed=1, report=False)) == order[:4]
+    in_one_part = expected(1000, 72, 1000, 300, per_seed=1, report=True, product=False)
+    assert list(in_one_part) == ["learning", *order[2:], "writing the reports"]
+    assert sum(in_one_part.values()) == pytest.approx(sum(few.values()))
 
 
 def test_every_attack_of_a_report_has_its_seconds():
@@ -262,7 +272,7 @@ def test_every_attack_of_a_report_has_its_seconds():
     assert [ALL[i] for i in range(len(ALL)) if attacks(5000, 30, 5000, 300)[i] < few[i]] == ["A17", "A19"]
     assert len(lives) == len(ALL) + 1  # and once more over all days
     assert attacks(2800, 72, 400, 300)[ALL.index("A18")] > attacks(2400, 72, 400, 300)[ALL.index("A18")] + 3
-    assert sum(few) == usual(5000, 72, 5000, 300, per_seed=1, report=True)["attacking the fakes"]
+    assert usual(5000, 72, 5000, 300, per_seed=1, report=True)["attacking the fakes"] == few
     assert [ALL[i] for i in range(len(ALL)) if large[i] > few[i]] == ["A5", "A6"]
     assert sum(few) < sum(lives) < 3 * sum(few)
     assert (time_left.ATTACKED, time_left.DAYS_ATTACKED) == (judge.MOST_PEOPLE, judge.MOST_DAYS)

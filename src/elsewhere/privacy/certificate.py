@@ -34,8 +34,7 @@ def largest_advantage(eps: float, delta: float = 0.0) -> float:
     """
     require_between("eps", eps, 0, math.inf)
     require_between("delta", delta, 0, 1)
-    part = _minority(eps)
-    return min(1.0, 1 - 2 * (1 - delta) * part)
+    return min(1.0, 1 - 2 * (1 - delta) * (math.exp(-eps) / (1 + math.exp(-eps))))
 
 
 def largest_auc(eps: float, delta: float = 0.0) -> float:
@@ -52,12 +51,7 @@ def largest_auc(eps: float, delta: float = 0.0) -> float:
     """
     require_between("eps", eps, 0, math.inf)
     require_between("delta", delta, 0, 1)
-    return 1 - (1 - delta) ** 2 * _minority(eps)
-
-
-def _minority(eps: float) -> float:
-    """Return 1 / (1 + e^eps), however large eps."""
-    return math.exp(-eps) / (1 + math.exp(-eps)) if eps < LARGEST_EXP else 0.0
+    return 1 - (1 - delta) ** 2 * (math.exp(-eps) / (1 + math.exp(-eps)))  # e^eps may be too large, e^-eps never is
 
 
 @dataclass(frozen=True)

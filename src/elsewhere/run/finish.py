@@ -58,12 +58,11 @@ def summary(fakes: "Fakes", traces: "Traces") -> dict[str, Any]:
     """Return acceptance by rule, achieved k, and how fakes move beside real traces; totals only (E63)."""
     import numpy as np
 
-    def day_statistics(r: Any) -> dict[str, float]:
-        moves = np.count_nonzero(r[:, 1:] != r[:, :-1], axis=1).mean()
-        ordered = np.sort(r, axis=1)
-        places = 1 + np.count_nonzero(ordered[:, 1:] != ordered[:, :-1], axis=1).mean()
-        return {"moves": round(float(moves), 2), "places": round(float(places), 2)}
-
+    per_trace = {}
+    for whose, r in (("real", traces.r), ("fakes", fakes.r)):
+        # changes along a day are moves; along its sorted places they tell how many it has
+        changes = [np.count_nonzero(np.diff(each, axis=1), axis=1).mean() for each in (r, np.sort(r, axis=1))]
+        per_trace[whose] = {"moves": round(float(changes[0]), 2), "places": round(float(1 + changes[1]), 2)}
     figures: dict[str, Any] = {
         "preset": fakes.preset.name,
         "users": traces.U,
@@ -75,7 +74,7 @@ def summary(fakes: "Fakes", traces: "Traces") -> dict[str, Any]:
         "attempts": fakes.tally["tested"],
         "passed": fakes.tally["passed"],
         "rejected_by": {n: c for n, c in fakes.tally.items() if n not in ("tested", "passed") and c},
-        "per_trace": {"real": day_statistics(traces.r), "fakes": day_statistics(fakes.r)},
+        "per_trace": per_trace,
         "notes": list(fakes.notes),
     }
     figures["certificate"] = fakes.certificate.to_dict()
@@ -114,17 +113,6 @@ def private_folder(out: Path, private: Path | None, *, force: bool) -> Path:
     if whole.resolve() in (folder.resolve(), *folder.resolve().parents):
         raise InvalidParameter("`private` must not be inside the output, which is for publishing.", code="E_OUTPUT")
     check_folder(folder, force=force)
-    return folder
-
-
-def unfinished_folder(out: Path, owner_folder: Path) -> Path:
-    """Return where a run keeps what is done until it ends: beside the private folder, because it is private."""
-    folder = owner_folder.absolute().with_name(f"{out.absolute().name}-unfinished")
-    if folder.resolve() == owner_folder.resolve():
-        raise InvalidParameter(
-            f"`private` must not be {folder.name}, which is where a run keeps what is done: choose another name.",
-            code="E_OUTPUT",
-        )
     return folder
 
 

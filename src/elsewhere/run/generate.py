@@ -260,7 +260,7 @@ def _deniable(job: Job, roles: Roles, learnt: FittedModel, given: bool) -> Fakes
 def _private(job: Job) -> Fakes:
     """Make fakes by noisy sums over everybody (theorem 2)."""
     traces, settings = job.traces, job.settings
-    require_given(job.feasible, settings)
+    require_given(job.feasible)
     ways = None
     if isinstance(traces, Traces) and (moves := allowed_moves(job.feasible, traces.locations)) is not None:
         ways = Ways.of(feasible_moves(moves, traces.R), np.ones(traces.R, dtype=bool), traces.locations)
@@ -432,9 +432,9 @@ GIVEN_MOVES = (
 )
 
 
-def require_given(feasible: Any, settings: Preset) -> None:
+def require_given(feasible: Any) -> None:
     """Refuse moves that would be found in the people whom the private preset protects."""
-    if settings.name == "private" and is_data(feasible):
+    if is_data(feasible):
         raise InvalidParameter(
             'preset "private" protects everybody in the file, so allowed moves must not be found in the file: give '
             "`feasible` as a table that was made without these people, such as a road network.",

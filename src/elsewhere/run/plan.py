@@ -15,7 +15,7 @@ from elsewhere.privacy.deniable.carried import number_of_archetypes
 from elsewhere.privacy.deniable.count import margin
 from elsewhere.privacy.private import release as private
 from elsewhere.privacy.private.sums import MOST_EPS, eps_of, gaussian_mu
-from elsewhere.run.presets import PRESETS, NoisyCount, NoisySums, PresetName
+from elsewhere.run.presets import PRESETS, NoisyCount, NoisySums
 from elsewhere.run.roles import USUAL_USERS, least_users
 
 MOST_PEOPLE = 10**10
@@ -59,32 +59,24 @@ def plan(
 
     """
     require_whole("people", people, 0, MOST_PEOPLE)
-    NoisyCount(eps0=eps0, k=k)  # which refuse what the presets would refuse
+    NoisyCount(eps0=eps0, k=k or 0)  # which refuse what the presets would refuse
     NoisySums(eps=eps, delta=delta)
     if k is not None:
         require_whole("k", k, 1)
-    return (
-        _without("paper", people, "to reproduce the paper; not for publishing."),
-        _without("product", people, _product(people)),
-        _deniable(people, eps0, k),
-        _private(people, eps, delta),
-    )
-
-
-def _product(people: int) -> str:
-    words = (
+    product = (
         "the most useful: each fake follows one seed; what attacks learn is measured after the run, and is all that is "
         "known about privacy."
     )
-    if people >= USUAL_USERS:
-        return words
-    return f"{words} Fewer than about {USUAL_USERS} people often share too few places: it may be refused for that."
-
-
-def _without(preset: PresetName, people: int, words: str) -> Planned:
-    """Return a preset without a theorem."""
-    least = least_users(PRESETS[preset])
-    return Planned(preset, people >= least, least, Certificate.none(), words)
+    if people < USUAL_USERS:
+        product += f" Fewer than about {USUAL_USERS} people often share too few places: it may be refused for that."
+    paper = "to reproduce the paper; not for publishing."
+    least = [least_users(PRESETS["paper"]), least_users(PRESETS["product"])]
+    return (
+        Planned("paper", people >= least[0], least[0], Certificate.none(), paper),
+        Planned("product", people >= least[1], least[1], Certificate.none(), product),
+        _deniable(people, eps0, k),
+        planned_private(people, eps, delta),
+    )
 
 
 def _deniable(people: int, eps0: float, k: int | None) -> Planned:
@@ -109,7 +101,8 @@ def _deniable(people: int, eps0: float, k: int | None) -> Planned:
     return Planned("deniable", people >= least, least, deniable.certificate_of(eps0, k, given=False), words)
 
 
-def _private(people: int, eps: float, delta: float) -> Planned:
+def planned_private(people: int, eps: float = 4.0, delta: float = 1e-6) -> Planned:
+    """Return what the private preset would promise so many people; where they are few, with which eps it would run."""
     mu = gaussian_mu(eps, delta)
     least, good = private.people_needed(eps, delta), math.ceil(GOOD / mu)
     certificate = private.certificate_of(eps, delta, cells=1)
@@ -120,20 +113,15 @@ def _private(people: int, eps: float, delta: float) -> Planned:
     else:
         words = f"refuses: it needs {least:,} people; with fewer the fakes are no better than a uniform map."
     if 0 < people < good:
-        words += " " + _with_these(people, delta)
+        there, most = counted(people, "person", "people"), gaussian_mu(MOST_EPS, delta)
+        thresholds = [
+            f"{what} from eps = {math.ceil(10 * eps_of(need / people, delta)) / 10:g}"
+            for what, need in (("it runs", private.ENOUGH), ("it is within .02", GOOD))
+            if need / people <= most
+        ]
+        if thresholds:
+            words += f" With {there} {' and '.join(thresholds)}."
+        else:
+            too_few = f"{there} {'is' if people == 1 else 'are'} too few"
+            words += f" {too_few} for any eps that promises something (at most {MOST_EPS:g})."
     return Planned("private", people >= least, least, certificate, words)
-
-
-def _with_these(people: int, delta: float) -> str:
-    """Return the eps for the number of people there is, where it promises anything."""
-    most = gaussian_mu(MOST_EPS, delta)
-    thresholds = [
-        f"{what} from eps = {math.ceil(10 * eps_of(need / people, delta)) / 10:g}"
-        for what, need in (("it runs", private.ENOUGH), ("it is within .02", GOOD))
-        if need / people <= most
-    ]
-    there = counted(people, "person", "people")
-    if not thresholds:
-        too_few = f"{there} {'is' if people == 1 else 'are'} too few"
-        return f"{too_few} for any eps that promises something (at most {MOST_EPS:g})."
-    return f"With {there} {' and '.join(thresholds)}."

@@ -12,9 +12,9 @@ stand in docs/readings.md.
 """
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import timedelta
 from difflib import get_close_matches
 from typing import Any, Literal, TypeAlias, TypedDict
@@ -81,7 +81,7 @@ class Reading:
         as_given = {name: value for name, value in vars(self).items() if name != "grid"}
         return as_given | {
             "tz": tz,
-            "columns": _pairs(self.columns),
+            "columns": _columns(self.columns) if isinstance(self.columns, str) else self.columns,
             "max_gap": usual.max_gap if self.max_gap == "auto" else self.max_gap,
             "map": "whole" if public else usual.map if self.map == "auto" else self.map,
             "places": usual.places if self.places == "auto" else self.places,
@@ -134,9 +134,8 @@ def _zone_of_map(locations: Any, regions: Any, encoding: str) -> str:
     return zone_at(places.lat, places.lon)[0] or "UTC"
 
 
-def _pairs(text: Mapping[str, str | None] | str | None) -> Mapping[str, str | None] | None:
-    if not isinstance(text, str):
-        return text
+def _columns(text: str) -> dict[str, str | None]:
+    """Return the columns that "ROLE=NAME,ROLE=NAME" says."""
     pairs: dict[str, str | None] = {}
     for word in text.split(","):
         role, equals, name = word.partition("=")
@@ -146,146 +145,115 @@ def _pairs(text: Mapping[str, str | None] | str | None) -> Mapping[str, str | No
     return pairs
 
 
-def _plain_numbers(part: Any) -> None:
-    """Turn numpy's numbers into Python's: they are numbers, but not for the manifest."""
-    for name, value in list(vars(part).items()):
-        if getattr(value, "shape", None) == () and hasattr(value, "item"):
-            object.__setattr__(part, name, value.item())
+def _checked(default: Any, require: Callable[..., Any], *limits: Any, kind: type = object, **ends: bool) -> Any:
+    """Return a field of a part: `require(name, value, *limits)` refuses values; only those of one `kind` are asked."""
+    return field(default=default, metadata={"require": require, "limits": limits, "ends": ends, "kind": kind})
 
 
 @dataclass(frozen=True)
-class Learning:
+class _Part:
+    """Parameters that are checked, one by one, when they are put together; None is right where it is the default."""
+
+    def __post_init__(self) -> None:
+        for parameter in fields(self):
+            name, value, rule = parameter.name, getattr(self, parameter.name), parameter.metadata
+            if getattr(value, "shape", None) == () and hasattr(value, "item"):
+                value = value.item()  # numpy's numbers are numbers, but not for the manifest
+                object.__setattr__(self, name, value)
+            if isinstance(value, rule["kind"]) and not (value is None and parameter.default is None):
+                rule["require"](name, value, *rule["limits"], **rule["ends"])
+
+
+@dataclass(frozen=True)
+class Learning(_Part):
     """How model and classes are learnt from people."""
 
-    periods: int | tuple[float, ...] = 1  # E5, E24
-    class_periods: int | tuple[float, ...] | None = None  # periods of the graph; None: those of the model
-    method: str = "kmeans"  # E28: how classes are found (docs/decisions/0001-classes.md)
-    class_draws: int = 1  # clusterings of which the most informative is taken (docs/decisions/0009-telling.md)
-    c_min: int = 1  # E30
-    m_min: int = 1  # E31
-    epsilon: float = 0.01  # E34
-    n_min: int = 5  # E37
-
-    def __post_init__(self) -> None:
-        _plain_numbers(self)
-        for name in ("periods", "class_periods"):
-            if isinstance(number := getattr(self, name), int):
-                require_whole(name, number, 1)
-        require_choice("method", self.method, ("roles", "kmeans"))
-        require_whole("class_draws", self.class_draws, 1, 1000)
-        require_whole("c_min", self.c_min, 1)
-        require_whole("m_min", self.m_min, 1)
-        require_between("epsilon", self.epsilon, 0, math.inf, open_low=True, open_high=True)
-        require_whole("n_min", self.n_min, 1)
+    periods: int | tuple[float, ...] = _checked(1, require_whole, 1, kind=int)  # E5, E24
+    # periods of the graph; None: those of the model
+    class_periods: int | tuple[float, ...] | None = _checked(None, require_whole, 1, kind=int)
+    method: str = _checked("kmeans", require_choice, ("roles", "kmeans"))  # E28 (docs/decisions/0001-classes.md)
+    # clusterings of which the most informative is taken (docs/decisions/0009-telling.md)
+    class_draws: int = _checked(1, require_whole, 1, 1000)
+    c_min: int = _checked(1, require_whole, 1)  # E30
+    m_min: int = _checked(1, require_whole, 1)  # E31
+    epsilon: float = _checked(0.01, require_between, 0, math.inf, open_low=True, open_high=True)  # E34
+    n_min: int = _checked(5, require_whole, 1)  # E37
 
 
 @dataclass(frozen=True)
-class Decoding:
+class Decoding(_Part):
     """How the paper makes a fake of its seed: candidate sets, and a decoder."""
 
-    sampler: str = "viterbi"  # E46, E49
-    par_c: float = 0.25  # E39
-    par_m: float = 0.75  # E42
-    par_l: float = 1.0  # E40
-    par_v: float = 4.0  # E46
-    subsample: str = "per-fake"  # E39: one sub-sample of the classes, or a fresh one "per-instant"
-    merge: str = "reach"  # E42: one reach per place and boundary, or "independent" draws
-
-    def __post_init__(self) -> None:
-        _plain_numbers(self)
-        require_choice("sampler", self.sampler, ("viterbi", "ffbs"))
-        require_between("par_c", self.par_c, 0, 1, open_high=True)
-        require_between("par_m", self.par_m, 0, 1, open_high=True)
-        require_between("par_l", self.par_l, 0, 1)
-        require_between("par_v", self.par_v, 1, math.inf, open_high=True)
-        require_choice("subsample", self.subsample, ("per-fake", "per-instant"))
-        require_choice("merge", self.merge, ("reach", "independent"))
+    sampler: str = _checked("viterbi", require_choice, ("viterbi", "ffbs"))  # E46, E49
+    par_c: float = _checked(0.25, require_between, 0, 1, open_high=True)  # E39
+    par_m: float = _checked(0.75, require_between, 0, 1, open_high=True)  # E42
+    par_l: float = _checked(1.0, require_between, 0, 1)  # E40
+    par_v: float = _checked(4.0, require_between, 1, math.inf, open_high=True)  # E46
+    # E39: one sub-sample of the classes, or a fresh one "per-instant"
+    subsample: str = _checked("per-fake", require_choice, ("per-fake", "per-instant"))
+    # E42: one reach per place and boundary, or "independent" draws
+    merge: str = _checked("reach", require_choice, ("reach", "independent"))
 
 
 RELAXED = ("par_s", "par_i")
 
 
+def _require_relaxed(name: str, value: Any) -> None:
+    if not isinstance(value, tuple) or not set(value) <= set(RELAXED):
+        raise InvalidParameter(f"`{name}` must be a tuple of {' and '.join(RELAXED)}, got {value!r}.")
+
+
 @dataclass(frozen=True)
-class Pairing:
+class Pairing(_Part):
     """How the product pairs walks with seeds."""
 
-    shift: float = 0.0  # minutes by which a fake's whole day may be earlier or later than its seed's (decision 24)
-    balance: float = 1.0  # how closely all fakes together follow the walk model; less keeps more of the seeds
+    # minutes by which a fake's whole day may be earlier or later than its seed's (decision 24)
+    shift: float = _checked(0.0, require_between, 0, 720)
+    # how closely all fakes together follow the walk model; less keeps more of the seeds
+    balance: float = _checked(1.0, require_between, 0, 1)
     # limits that rise, seed by seed, to what strangers have in common with it; one that is given does not (decision 54)
-    relaxed: tuple[str, ...] = RELAXED
-
-    def __post_init__(self) -> None:
-        _plain_numbers(self)
-        require_between("shift", self.shift, 0, 720)
-        require_between("balance", self.balance, 0, 1)
-        if not isinstance(self.relaxed, tuple) or not set(self.relaxed) <= set(RELAXED):
-            raise InvalidParameter(f"`relaxed` must be a tuple of {' and '.join(RELAXED)}, got {self.relaxed!r}.")
+    relaxed: tuple[str, ...] = _checked(RELAXED, _require_relaxed)
 
 
 @dataclass(frozen=True)
-class Rules:
+class Rules(_Part):
     """What every fake is tested for, and against whom; and which of those that passed are published."""
 
-    par_s: float = 0.1  # E51
-    par_i: int = 0  # E50
-    par_d: float = 0.1  # E51
-    k: int = 2  # E52
-    intersection: str = "set"  # E41
-    against: str = "own"  # E15
-    min_sim: float | None = None  # E56
-    alternates: str = "all"  # E53: "all" other users, or "split" off
-    max_tries: int = 50  # E63
-    choose: str = "uniform"  # E62: of a seed's fakes, those that are published
-    temp: float = 1.0  # E62
-
-    def __post_init__(self) -> None:
-        _plain_numbers(self)
-        require_between("par_s", self.par_s, 0, 1)
-        require_whole("par_i", self.par_i, 0)
-        require_between("par_d", self.par_d, 0, 1)
-        require_whole("k", self.k, 1)
-        require_choice("intersection", self.intersection, ("set", "aligned"))
-        require_choice("against", self.against, ("own", "all"))
-        if self.min_sim is not None:
-            require_between("min_sim", self.min_sim, 0, 1)
-        require_choice("alternates", self.alternates, ("all", "split"))
-        require_whole("max_tries", self.max_tries, 1)
-        require_choice("choose", self.choose, CHOICES)
-        require_between("temp", self.temp, 0, math.inf, open_low=True)
+    par_s: float = _checked(0.1, require_between, 0, 1)  # E51
+    par_i: int = _checked(0, require_whole, 0)  # E50
+    par_d: float = _checked(0.1, require_between, 0, 1)  # E51
+    k: int = _checked(2, require_whole, 1)  # E52
+    intersection: str = _checked("set", require_choice, ("set", "aligned"))  # E41
+    against: str = _checked("own", require_choice, ("own", "all"))  # E15
+    min_sim: float | None = _checked(None, require_between, 0, 1)  # E56
+    alternates: str = _checked("all", require_choice, ("all", "split"))  # E53: "all" other users, or "split" off
+    max_tries: int = _checked(50, require_whole, 1)  # E63
+    choose: str = _checked("uniform", require_choice, CHOICES)  # E62: of a seed's fakes, those that are published
+    temp: float = _checked(1.0, require_between, 0, math.inf, open_low=True)  # E62
 
 
 @dataclass(frozen=True)
-class NoisyCount:
+class NoisyCount(_Part):
     """What the certificate of the deniable preset rests on."""
 
-    eps0: float = 0.5  # of the noise of the count of archetypes
-    k: int | None = 0  # seeds behind every fake; 0 (or None): not asked for
-    archetypes: int | None = None  # None: as many as the model's people can be told into
-
-    def __post_init__(self) -> None:
-        _plain_numbers(self)
-        require_between("eps0", self.eps0, 1e-3, math.inf, open_high=True)
-        object.__setattr__(self, "k", require_whole("k", 0 if self.k is None else self.k, 0))
-        if self.archetypes is not None:
-            require_whole("archetypes", self.archetypes, 1)
+    eps0: float = _checked(
+        0.5, require_between, 1e-3, math.inf, open_high=True
+    )  # of the noise of the archetypes' count
+    k: int = _checked(0, require_whole, 0)  # seeds behind every fake; 0: not asked for
+    archetypes: int | None = _checked(None, require_whole, 1)  # None: as many as the model's people can be told into
 
 
 @dataclass(frozen=True)
-class NoisySums:
+class NoisySums(_Part):
     """What the certificate of the private preset rests on."""
 
-    eps: float = 4.0
-    delta: float = 1e-6
-    days: int = 1  # that a fake lives: public, whatever people have
-
-    def __post_init__(self) -> None:
-        _plain_numbers(self)
-        require_between("eps", self.eps, 0, 10, open_low=True)
-        require_between("delta", self.delta, 0, 0.01, open_low=True)
-        require_whole("days", self.days, 1, 60)
+    eps: float = _checked(4.0, require_between, 0, 10, open_low=True)
+    delta: float = _checked(1e-6, require_between, 0, 0.01, open_low=True)
+    days: int = _checked(1, require_whole, 1, 60)  # that a fake lives: public, whatever people have
 
 
 _PARTS = (Learning, Decoding, Pairing, Rules, NoisyCount, NoisySums)
+NOT_ASKED = {"m_min": 1, "c_min": 1, "k": 0}  # of a preset without such a parameter: so many people or places do
 
 
 @dataclass(frozen=True)
@@ -293,7 +261,8 @@ class Preset:
     """
     Every parameter of a run, in parts; None where the preset has no such step.
 
-    Each parameter of a part is an attribute of the preset too: `preset.par_s` is `preset.rules.par_s`.
+    Each parameter of a part is an attribute of the preset too: `preset.par_s` is `preset.rules.par_s`. Three of them
+    every preset has: `m_min` and `c_min` are 1, and `k` is 0, where nothing is asked.
     """
 
     name: PresetName
@@ -306,35 +275,16 @@ class Preset:
     def __post_init__(self) -> None:
         require_choice("name", self.name, NAMES)
 
-    @property
-    def m_min(self) -> int:
-        """Return how many people must share a place; 1 where nothing is asked."""
-        return 1 if self.learning is None else self.learning.m_min
-
-    @property
-    def c_min(self) -> int:
-        """Return how many places a class must have; 1 where nothing is asked."""
-        return 1 if self.learning is None else self.learning.c_min
-
-    @property
-    def k(self) -> int:
-        """Return how many people must stand behind a fake; 0 where nothing is asked."""
-        part = self.rules or self.certificate
-        return getattr(part, "k", 0) or 0
-
     def __getattr__(self, name: str) -> Any:
-        for part in self._parts():
-            if name in vars(part):
-                return getattr(part, name)
+        known = NOT_ASKED | self.parameters()
+        if name in known:
+            return known[name]
         raise AttributeError(f"preset {self.__dict__.get('name')!r} has no parameter {name!r}")
-
-    def _parts(self) -> "tuple[Learning | Decoding | Pairing | Rules | NoisyCount | NoisySums, ...]":
-        own = (self.__dict__.get(name) for name in ("learning", "generator", "rules", "certificate"))
-        return tuple(part for part in own if part is not None)
 
     def parameters(self) -> dict[str, Any]:
         """Return all parameters that this preset reads, by name."""
-        return {name: value for part in self._parts() for name, value in vars(part).items()}
+        parts = (self.learning, self.generator, self.rules, self.certificate)
+        return {name: value for part in parts if part is not None for name, value in vars(part).items()}
 
     def changed(self, **parameters: Any) -> "Preset":
         """
@@ -343,27 +293,24 @@ class Preset:
         An unknown name is refused with the list of all, one that this preset does not read with the presets that do,
         and values out of range all at once.
         """
-        check_names(parameters)
+        if strange := [name for name in parameters if name not in self.parameters()]:
+            check_names(parameters)
+            raise InvalidParameter(" ".join(_not_read(name, self.name) for name in strange), code="E_NOT_READ")
         if isinstance(self.generator, Pairing) and "relaxed" not in parameters:
             parameters["relaxed"] = tuple(name for name in self.generator.relaxed if name not in parameters)
-        own = {name: value for part in self._parts() for name, value in parameters.items() if name in vars(part)}
-        if strange := [name for name in parameters if name not in own]:
-            raise InvalidParameter(" ".join(_not_read(name, self.name) for name in strange), code="E_NOT_READ")
         changes: dict[str, Any] = {}
         faults: list[InvalidParameter] = []
-        for field in ("learning", "generator", "rules", "certificate"):
-            part = getattr(self, field)
-            mine = {} if part is None else {n: v for n, v in own.items() if n in vars(part)}
-            for name, value in mine.items():
+        for step in ("learning", "generator", "rules", "certificate"):
+            for name, value in parameters.items():
+                part = changes.get(step, getattr(self, step))
+                if part is None or name not in vars(part):
+                    continue
                 try:
-                    replace(part, **{name: value})
+                    changes[step] = replace(part, **{name: value})
                 except InvalidParameter as fault:
                     faults.append(fault)
-            if mine and not faults:
-                changes[field] = replace(part, **mine)
         if faults:
-            words = dict.fromkeys(str(fault.args[0]) for fault in faults)
-            raise InvalidParameter(" ".join(words), code=faults[0].code)
+            raise InvalidParameter(" ".join(str(fault.args[0]) for fault in faults), code=faults[0].code)
         return replace(self, **changes)
 
     @classmethod
@@ -527,6 +474,8 @@ def preset_of(preset: str | Preset, **parameters: Any) -> Preset:
         parameters |= {"par_c": 0.25, "subsample": "per-instant"}
     if isinstance(preset.certificate, NoisySums):
         parameters.pop("eps0", None)  # of a count beside the sums: there is none, so nothing is spent on it
+    if isinstance(preset.certificate, NoisyCount) and parameters.get("k", 0) is None:
+        parameters["k"] = 0
     return preset.changed(**parameters)
 
 

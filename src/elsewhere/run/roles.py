@@ -99,7 +99,7 @@ def least_users(settings: Preset) -> int:
         # a coin for each leaves enough to learn from; the private preset counts people with noise, and says itself
         return ENOUGH_USERS if settings.name == "deniable" else 2
     # beside the alternates, as many to learn from as must share a place
-    return settings.k - 1 + settings.m_min if settings.alternates == "split" else max(2, settings.k)
+    return int(settings.k - 1 + settings.m_min if settings.alternates == "split" else max(2, settings.k))
 
 
 def split_users(

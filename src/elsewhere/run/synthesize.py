@@ -44,7 +44,6 @@ from elsewhere.run.finish import (
     opening,
     private_folder,
     summary,
-    unfinished_folder,
     verdicts,
     warn_of_strangers,
     write_links,
@@ -52,7 +51,7 @@ from elsewhere.run.finish import (
 )
 from elsewhere.run.generate import fakes_of, require_given
 from elsewhere.run.model import is_data
-from elsewhere.run.plan import plan
+from elsewhere.run.plan import plan, planned_private
 from elsewhere.run.presets import MISSING, Kappa, Preset, PresetName, Reading, WholeJobOptions, check_names, preset_of
 from elsewhere.run.publish import (
     FORMS,
@@ -65,19 +64,7 @@ from elsewhere.run.publish import (
     write_fakes,
 )
 from elsewhere.run.reading import advised, people_by_a_public_gap, read_whole
-from elsewhere.run.time_left import (
-    ATTACK,
-    JUDGE,
-    LEARN,
-    MAKE,
-    MODEL,
-    PUBLISH,
-    WALK,
-    WRITE,
-    TimeLeft,
-    attacks,
-    usual,
-)
+from elsewhere.run.time_left import ATTACK, JUDGE, LEARN, MAKE, PUBLISH, WRITE, TimeLeft, usual
 from elsewhere.scale import versions
 from elsewhere.semantics.classes import require_kappa
 from elsewhere.traces.fixes import Preparation
@@ -200,10 +187,16 @@ def synthesize(
     ('fakes.csv', 'fakes.parquet', 'pool.parquet', 'places.parquet', 'manifest.json')
 
     """
+    # what is asked for: what cannot be is refused before a large input is read
     out, extras = Path(out), _Options.of(dict(options))
     settings = preset_of(preset, **extras.parameters)
     _check(settings, extras, kappa, workers, holdout, rng, laboratory)
-    moves = _moves(extras)  # refused before a large input is read
+    moves = extras.feasible
+    if moves is not None and not (is_data(moves) or hasattr(moves, "shape")):
+        moves = read_moves(moves, encoding=extras.reading.encoding)
+    per_seed = extras.per_seed * (TO_CHOOSE if settings.parameters().get("choose") == "likelihood" else 1)
+    of_laboratory = None if rng is None else rng.bytes(32)
+    owner_folder, stages_folder = _folders(out, private, force)
     # work that others do takes no processor here
     time_left = TimeLeft(processor=process_time if extras.executor is None else None)
 
@@ -212,28 +205,29 @@ def synthesize(
         if progress is not None:
             progress(stage, done, total, time_left)
 
-    of_laboratory = None if rng is None else rng.bytes(32)
-    owner_folder, stages_folder = _folders(out, None if private is None else Path(private), force)
     tell(READ, 0, 0)
     source = opened_once(source, allow_truncated=extras.reading.allow_truncated)
-    what = {"per_seed": extras.per_seed, "n": extras.n, "kappa": kappa, "holdout": holdout, "missing": extras.missing}
-    key = key_of(source, extras.reading, settings, of_laboratory, extras.feasible, **what)
-    with going_on(stages_folder, key, SPENT, force=force, began=time_left.began) as stages:
-        force = force or in_place(stages, (owner_folder, out))
+    key = key_of(source, settings, extras, of_laboratory, kappa=kappa, holdout=holdout)
+    with going_on(stages_folder, key, SPENT, force=force, began=time_left.at) as stages:
+        force = force or (kept(stages, WRITTEN) and _in_place(stages, (owner_folder, out)))
         for folder in (out, owner_folder):
             check_folder(folder, force=force)
         secret = of_laboratory or stages(SECRET, lambda: secrets.token_bytes(32))
-        coins = derived(secret, "coins", 32)
-        traces, read = stages(
-            READ,
-            lambda: read_whole(
-                source, extras.reading, settings, coins=coins, executor=extras.executor, missing=extras.missing
-            ),
-        )
-        traces, aside = _aside(traces, holdout, generator(secret, "aside"))
-        to_choose = TO_CHOOSE if settings.rules is not None and settings.rules.choose == "likelihood" else 1
-        each = extras.per_seed * to_choose
-        _expect(time_left, traces, settings, each, report)
+
+        # read
+        how: dict[str, Any] = {
+            "coins": derived(secret, "coins", 32),
+            "executor": extras.executor,
+            "missing": extras.missing,
+        }
+        traces, read = stages(READ, lambda: read_whole(source, extras.reading, settings, **how))
+        aside = None
+        if holdout > 0:
+            traces, aside = _aside(traces, holdout, generator(secret, "aside"))
+        sizes = len(traces), traces.L, traces.U, int(np.count_nonzero(traces.visitors() >= settings.m_min))
+        time_left.expect(usual(*sizes, per_seed=per_seed, report=report, product=settings.name == "product"))
+
+        # learn, make fakes, test them
         tell(LEARN, 0, 0)
         with advised(traces, settings, read):
             fakes = fakes_of(
@@ -242,7 +236,7 @@ def synthesize(
                 laboratory=rng is not None,
                 stages=stages,
                 preset=settings,
-                per_seed=each,
+                per_seed=per_seed,
                 n=extras.n,
                 kappa=kappa,
                 feasible=moves,
@@ -251,22 +245,30 @@ def synthesize(
                 progress=lambda done, total: tell(MAKE, done, total),
                 seeds=read.seeds,
             )
+
+        # publish, evaluate, attack, report
         time_left.at(PUBLISH)
         fakes, read = with_withheld(as_read(fakes, read), read, traces)
         with whole_folders((owner_folder, out), force=force, outdated=earlier_results) as drafts:
             result = _published(
                 traces, fakes, read, aside, extras, drafts, secret=secret, stages=stages, report=report, tell=tell
             )
-            about_to_write(stages, drafts)
     warn_of_strangers(out, (*FORMS, REPORT), result.files)
     warn_of_strangers(owner_folder, PRIVATE, result.private_files)
     return replace(result, out=out, private=owner_folder)
 
 
-def _folders(out: Path, private: Path | None, force: bool) -> tuple[Path, Path]:
+def _folders(out: Path, private: str | Path | None, force: bool) -> tuple[Path, Path]:
     """Return the private folder, and that of what is done until the job has ended; refused before any work."""
-    owner_folder = private_folder(out, private, force=True)
-    stages_folder = unfinished_folder(out, owner_folder)
+    owner_folder = private_folder(out, None if private is None else Path(private), force=True)
+    # beside the private folder, because it is private
+    stages_folder = owner_folder.absolute().with_name(f"{out.absolute().name}-unfinished")
+    if stages_folder.resolve() == owner_folder.resolve():
+        raise InvalidParameter(
+            f"`private` must not be {stages_folder.name}, which is where a run keeps what is done: choose another "
+            "name.",
+            code="E_OUTPUT",
+        )
     clean_up(stages_folder)
     resumes = stages_folder.exists()  # what the folders hold may be its own
     for folder in (out, owner_folder):
@@ -298,7 +300,7 @@ def _published(
     pool, notes = on_output(pool, fakes.frame, options.also, options.out_as)
     facts["notes"] += notes
     facts["read"] = counts(read)
-    judgement, plans = None, plan(people_by_a_public_gap(read, traces.U))
+    judgement, people = None, people_by_a_public_gap(read, traces.U)
     if report:
         tell(JUDGE, 0, 0)
         judgement = judge_run(
@@ -312,15 +314,18 @@ def _published(
             rng=generator(secret, "judge"),
             stages=stages,
         )
-        proven = [each.preset for each in plans if each.enough and each.certificate.eps is not None]
+        proven = [each.preset for each in plan(people) if each.enough and each.certificate.eps is not None]
         judgement = replace(judgement, run={**judgement.run, "presets_with_a_theorem": proven})
         tell(WRITE, 0, 0)
         public_files, more = write_reports(judgement, traces, fakes, pool, out, private, opening(facts["read"]))
         files, links = files + public_files, links + more
         facts |= verdicts(judgement)
     if fakes.preset.name == "product":
-        facts["private"] = next(each for each in plans if each.preset == "private").to_dict()
-    return Result(fakes, pool, judgement, out, private, tuple(seal(pool, out, files)), tuple(links), facts)
+        facts["private"] = planned_private(people).to_dict()
+    files = seal(pool, out, files)
+    if isinstance(stages, Checkpoint):  # what will be in the folders; anew where it goes on, maybe with other forms
+        stages.keep(WRITTEN, [{path.name: file_digest(path) for path in folder.iterdir()} for folder in drafts])
+    return Result(fakes, pool, judgement, out, private, tuple(files), tuple(links), facts)
 
 
 class _Options(NamedTuple):
@@ -341,7 +346,8 @@ class _Options(NamedTuple):
         default = {"also": (), "out_as": None, "per_seed": 1, "n": None, "feasible": None, "missing": "drop"}
         values = {name: options.pop(name, value) for name, value in (default | {"executor": None}).items()}
         values["also"] = (values["also"],) if isinstance(values["also"], str) else tuple(values["also"])
-        check_forms(values["also"], values["out_as"])
+        if values["also"] or values["out_as"] is not None:
+            check_forms(values["also"], values["out_as"])
         require_choice("missing", values["missing"], MISSING)
         reading, names = options.pop("reading", Reading()), {field.name for field in fields(Reading)}
         if not isinstance(reading, Reading):
@@ -351,23 +357,6 @@ class _Options(NamedTuple):
         return _Options(
             **values, reading=replace(reading, **changes), parameters=check_names(others, sorted(names | values.keys()))
         )
-
-
-def _moves(options: "_Options") -> Any:
-    """Return the allowed moves, read where they are a file."""
-    moves = options.feasible
-    if moves is None or is_data(moves) or hasattr(moves, "shape"):
-        return moves
-    return read_moves(moves, encoding=options.reading.encoding)
-
-
-def _expect(left: TimeLeft, traces: Traces, settings: Preset, per_seed: int, report: bool) -> None:
-    """Tell the time left what the stages of a job of this size take on a usual machine."""
-    places = int(np.count_nonzero(traces.visitors() >= settings.m_min))
-    seconds = usual(len(traces), traces.L, traces.U, places, per_seed=per_seed, report=report)
-    if settings.name != "product":  # which learn in other parts
-        seconds = {LEARN: seconds.pop(MODEL) + seconds.pop(WALK), **seconds}
-    left.expect(seconds, {ATTACK: attacks(len(traces), traces.L, traces.U, places)})
 
 
 def _check(
@@ -380,7 +369,8 @@ def _check(
     laboratory: bool,
 ) -> None:
     """Refuse what cannot be, before a large input is read."""
-    require_given(options.feasible, settings)
+    if settings.name == "private":
+        require_given(options.feasible)
     require_whole("per_seed", options.per_seed, 1)
     require_whole("workers", workers, 1)
     if options.n is not None:
@@ -406,20 +396,21 @@ def _aside(traces: Traces, share: float, rng: np.random.Generator) -> tuple[Trac
     return traces.of_users(np.flatnonzero(~aside)), traces.of_users(np.flatnonzero(aside))
 
 
-def key_of(
-    source: Any, reading: Reading, settings: Preset, entropy: bytes | None, feasible: Any = None, **parameters: Any
-) -> str | None:
+def key_of(source: Any, settings: Preset, options: _Options, entropy: bytes | None, **parameters: Any) -> str | None:
     """Return the key of a job, None where its input cannot be told from another; `entropy` is a laboratory's secret."""
-    fields = dict(vars(reading))
+    reading, moves = dict(vars(options.reading)), options.feasible
     try:
         return digest(
             {
                 "versions": versions(),
                 "source": _content(source),
-                "reading": fields | {name: _content(fields[name]) for name in ("locations", "regions")},
+                "reading": reading | {name: _content(reading[name]) for name in ("locations", "regions")},
                 "preset": settings,
-                "feasible": feasible if is_data(feasible) else _content(feasible),
+                "feasible": moves if is_data(moves) else _content(moves),
                 "given": None if entropy is None else derived(entropy, "key"),
+                "per_seed": options.per_seed,
+                "n": options.n,
+                "missing": options.missing,
                 **parameters,
             }
         )
@@ -439,19 +430,11 @@ def _content(source: Any) -> Any:
     return source.to_pandas() if hasattr(source, "to_pandas") else source
 
 
-def in_place(stages: Stages, folders: Sequence[Path]) -> bool:
+def _in_place(stages: Stages, folders: Sequence[Path]) -> bool:
     """Return whether what the folders hold was put there by the run that was stopped, and by nobody else."""
-    if not kept(stages, WRITTEN):
-        return False
-    lists = stages(WRITTEN, list[dict[str, str]])
-    return all(_holds_only(folder, files) for folder, files in zip(folders, lists, strict=True) if folder.exists())
-
-
-def about_to_write(stages: Stages, folders: Sequence[Path]) -> None:
-    """Remember what will be in the folders, by its sha256, before it is there."""
-    if isinstance(stages, Checkpoint):  # anew where it goes on: it may be told to write other forms
-        stages.keep(WRITTEN, [{path.name: file_digest(path) for path in folder.iterdir()} for folder in folders])
-
-
-def _holds_only(folder: Path, files: dict[str, str]) -> bool:
-    return all(path.is_file() and files.get(path.name) == file_digest(path) for path in folder.iterdir())
+    return all(
+        path.is_file() and files.get(path.name) == file_digest(path)
+        for folder, files in zip(folders, stages(WRITTEN, list[dict[str, str]]), strict=True)
+        if folder.exists()
+        for path in folder.iterdir()
+    )

@@ -9,7 +9,7 @@ by how sure it is (docs/decisions/0055-time-left.md).
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from time import monotonic
 from typing import NamedTuple
 
@@ -18,6 +18,7 @@ from elsewhere.synthesis.walk.fit import MOST_ROWS
 
 LEARN, MAKE, JUDGE = "learning", "making fakes", "judging the fakes"
 ATTACK, WRITE = "attacking the fakes", "writing the reports"
+KEPT_AS = {"attacks": ATTACK}  # where a stage is kept by another name than its own
 # parts of learning and of judging, by the names under which they are kept, and what comes between making and judging
 MODEL, WALK, PUBLISH = "model", "walk", "writing the fakes"
 SEEDS = 0.7  # of the people, as a rule
@@ -46,11 +47,17 @@ NINE_OF_TEN = 1.645  # standard deviations on either side
 NEAR = 1.5
 
 
-def usual(days: int, slots: int, people: int, places: int, *, per_seed: int, report: bool) -> dict[str, float]:
-    """
-    Return the seconds of each stage after reading, of a run of the product preset on the machine that was measured.
+Seconds = float | tuple[float, ...]  # of a stage, or of each of its pieces, in order
 
-    `days` of `people` with so many `slots`; `places` that enough of them share.
+
+def usual(
+    days: int, slots: int, people: int, places: int, *, per_seed: int, report: bool, product: bool = True
+) -> dict[str, Seconds]:
+    """
+    Return the seconds of each stage after reading, on the machine that was measured; of attacks those of each.
+
+    `days` of `people` with so many `slots`; `places` that enough of them share. Presets other than the `product` learn
+    in other parts, and all of it is one stage.
 
     Examples
     --------
@@ -61,20 +68,21 @@ def usual(days: int, slots: int, people: int, places: int, *, per_seed: int, rep
     thousands, mapped, several = days * slots / 72_000, places / 1000, days > people
     taught = min(MOST_ROWS / 1000, thousands)  # laws are fitted to so many; sums are over everybody
     lives = several or places <= MOST_PLACES
-    seconds = {
-        MODEL: 0.2 + 4.8 * min(20.0, mapped) ** 0.5 + 0.13 * thousands,
-        WALK: 2.0 + 0.25 * taught if several else 2.3 + 0.55 * taught + 0.06 * thousands,
+    model = 0.2 + 4.8 * min(20.0, mapped) ** 0.5 + 0.13 * thousands
+    walk = 2.0 + 0.25 * taught
+    if not several:
+        walk = 2.3 + 0.55 * taught + 0.06 * thousands + (0.8 if lives else 0.5) * mapped
+    seconds: dict[str, Seconds] = {MODEL: model, WALK: walk} if product else {LEARN: model + walk}
+    seconds |= {
         MAKE: 0.1 + (0.25 if several else 0.16 + (0.025 if lives else 0.01) * mapped) * thousands * per_seed,
         PUBLISH: 0.1 + 0.08 * thousands * per_seed,
     }
-    if not several:
-        seconds[WALK] += (0.8 if lives else 0.5) * mapped
     if report:
         seconds["publishing"] = 0.1 + 0.16 * thousands + min(0.7, 0.2 * thousands)
         seconds["uses"] = 0.1 + 0.4 * min(10.5, thousands)  # of samples
         if several:
             seconds["lives"] = 0.2 + 0.7 * thousands * min(COMPARED / people, SEEDS)
-        seconds[ATTACK] = sum(attacks(days, slots, people, places))
+        seconds[ATTACK] = attacks(days, slots, people, places)
         seconds[WRITE] = 0.6 + 0.065 * thousands
     return seconds
 
@@ -130,9 +138,9 @@ class TimeLeft:
     """
     Seconds that a job in stages will still take: `left()`, None while nothing can be said, and `left.range()`.
 
-    `left.expect(seconds, pieces)` says what each stage takes on a usual machine, and for stages of unequal pieces their
-    weights; `left.at(stage, done, total)` where the job is. Stages that are not expected are passed over. What is given
-    of the `processor` until something is expected tells how busy the machine is.
+    `left.expect(seconds)` says what each stage takes on a usual machine, or each of its unequal pieces;
+    `left.at(stage, done, total)` where the job is. Stages that are not expected are passed over. What is given of the
+    `processor` until something is expected tells how busy the machine is.
 
     Examples
     --------
@@ -156,30 +164,30 @@ class TimeLeft:
         self._start = clock(), processor() if processor is not None else 0.0
         self._burden = 0.0  # logarithm of how many times as long as its processor time this process has lasted
         self.expected: dict[str, float] = {}
-        self.pieces: dict[str, Sequence[float]] = {}
+        self.pieces: dict[str, tuple[float, ...]] = {}
         self._stage, self._done, self._next, self._since = "", 0.0, 0.0, clock()
         self._finished: dict[str, tuple[float, float]] = {}  # by stage: usual seconds of what is done, and those spent
 
-    def expect(self, seconds: Mapping[str, float], pieces: Mapping[str, Sequence[float]] | None = None) -> None:
-        """
-        Say what each stage to come takes on a usual machine, in order, and weights of the pieces of some; the first
-        begins.
-        """
-        self.expected, self.pieces = dict(seconds), dict(pieces or {})
+    def expect(self, seconds: Mapping[str, Seconds]) -> None:
+        """Say what each stage to come takes on a usual machine, in order; the first begins."""
+        self.pieces = {stage: each for stage, each in seconds.items() if isinstance(each, tuple)}
+        self.expected = {stage: sum(s) if isinstance(s, tuple) else s for stage, s in seconds.items()}
         lasted = self._clock() - self._start[0]
         if self._processor is not None and lasted > SOON:
             self._burden = max(0.0, math.log(lasted / max(0.01 * lasted, self._processor() - self._start[1])))
         self.at(next(iter(seconds)))
 
-    def began(self, name: str) -> None:
-        """Say that a stage has begun, by the name under which it is kept."""
-        self.at(ATTACK if name == "attacks" else name)
-
     def at(self, stage: str, done: int = 0, total: int = 0) -> None:
         """Say that so many of the pieces of a stage are done; a `total` of 0 is not known."""
+        stage = KEPT_AS.get(stage, stage)
         if stage not in self.expected:
             return
-        now, (share, following) = self._clock(), self._shares(stage, done, total)
+        weights = self.pieces.get(stage, ())
+        if len(weights) not in (total, total + 1):  # the last may be what follows all that are counted
+            weights = ()
+        weights = weights or (1.0,) * max(1, total)
+        share, following = (sum(some) / sum(weights) for some in (weights[:done], weights[done : done + 1]))
+        now = self._clock()
         if self._stage:
             before = self.expected[self._stage] * ((share if stage == self._stage else 1.0) - self._done)
             elapsed = now - self._since
@@ -247,11 +255,3 @@ class TimeLeft:
     def _measured(self, stage: str, usually: float, spent: float) -> Slowness:
         """Return what the seconds spent on a part of a stage tell of it."""
         return Slowness(math.log(spent / usually), (UNEQUAL if stage in self.pieces else SHORT) / usually)
-
-    def _shares(self, stage: str, done: int, total: int) -> tuple[float, float]:
-        """Return, of the time of a stage, the share of what is done, and of the piece that comes next."""
-        weights = self.pieces.get(stage, ())
-        if not weights or len(weights) not in (total, total + 1):  # the last may be what follows all that are counted
-            weights = (1.0,) * max(1, total)
-        whole = sum(weights)
-        return sum(weights[:done]) / whole, sum(weights[done : done + 1]) / whole
