@@ -13,6 +13,7 @@ import secrets
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from pathlib import Path
 from time import process_time
 from typing import Any, NamedTuple, Unpack
@@ -191,9 +192,6 @@ def synthesize(
     out, extras = Path(out), _Options.of(dict(options))
     settings = preset_of(preset, **extras.parameters)
     _check(settings, extras, kappa, workers, holdout, rng, laboratory)
-    moves = extras.feasible
-    if moves is not None and not (is_data(moves) or hasattr(moves, "shape")):
-        moves = read_moves(moves, encoding=extras.reading.encoding)
     per_seed = extras.per_seed * (TO_CHOOSE if settings.parameters().get("choose") == "likelihood" else 1)
     of_laboratory = None if rng is None else rng.bytes(32)
     owner_folder, stages_folder = _folders(out, private, force)
@@ -215,12 +213,8 @@ def synthesize(
         secret = of_laboratory or stages(SECRET, lambda: secrets.token_bytes(32))
 
         # read
-        how: dict[str, Any] = {
-            "coins": derived(secret, "coins", 32),
-            "executor": extras.executor,
-            "missing": extras.missing,
-        }
-        traces, read = stages(READ, lambda: read_whole(source, extras.reading, settings, **how))
+        reader = partial(read_whole, coins=derived(secret, "coins", 32), executor=extras.executor)
+        traces, read = stages(READ, lambda: reader(source, extras.reading, settings, missing=extras.missing))
         aside = None
         if holdout > 0:
             traces, aside = _aside(traces, holdout, generator(secret, "aside"))
@@ -239,7 +233,7 @@ def synthesize(
                 per_seed=per_seed,
                 n=extras.n,
                 kappa=kappa,
-                feasible=moves,
+                feasible=extras.moves,
                 executor=extras.executor,
                 workers=workers,
                 progress=lambda done, total: tell(MAKE, done, total),
@@ -335,7 +329,8 @@ class _Options(NamedTuple):
     out_as: str | None
     per_seed: int
     n: int | None
-    feasible: Any
+    feasible: Any  # as given
+    moves: Any  # the same, read where it is a file
     missing: str
     executor: Executor | None
     reading: Reading
@@ -352,11 +347,13 @@ class _Options(NamedTuple):
         reading, names = options.pop("reading", Reading()), {field.name for field in fields(Reading)}
         if not isinstance(reading, Reading):
             raise InvalidParameter(f"`reading` must be a `Reading`, got {type(reading).__name__}.")
-        changes = {name: value for name, value in options.items() if name in names}
+        reading = replace(reading, **{name: value for name, value in options.items() if name in names})
+        moves = values["feasible"]
+        if moves is not None and not (is_data(moves) or hasattr(moves, "shape")):
+            moves = read_moves(moves, encoding=reading.encoding)
         others = {name: value for name, value in options.items() if name not in names}
-        return _Options(
-            **values, reading=replace(reading, **changes), parameters=check_names(others, sorted(names | values.keys()))
-        )
+        parameters = check_names(others, sorted(names | values.keys()))
+        return _Options(**values, moves=moves, reading=reading, parameters=parameters)
 
 
 def _check(
