@@ -2735,7 +2735,7 @@ def least_similar(seeds, others, share):
 
 
 def edges_between(label, w):
-    """Sums of the weights between two classes, each pair of places in either order, and the sizes of the classes."""
+    """Sums of the weights between two classes, each pair of places in either order."""
     import numpy as np
 
     kappa = max(label) + 1
@@ -2743,7 +2743,7 @@ def edges_between(label, w):
     for i, a in enumerate(label):
         for j, b in enumerate(label):
             sums[a, b] += w[i][j]
-    return sums, np.array([label.count(c) for c in range(kappa)])
+    return sums
 
 
 def first_order_graph(rows, R):

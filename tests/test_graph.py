@@ -120,11 +120,13 @@ def test_sums_between_classes_need_no_table_of_places(few, mapping, traces, T):
     profiles = Profiles.of(ew.fit_profiles(traces, periods=T, missing="skip"))
     graph = _order_zero(profiles, few=few) if mapping == "per-period" else ew.semantic_graph(profiles, mapping=mapping)
     label = np.arange(int(graph.visited.sum())) % 3 % len(np.flatnonzero(graph.visited))
-    expected, _ = naive.edges_between(label.tolist(), graph.w_visited.tolist())
+    expected = naive.edges_between(label.tolist(), graph.w_visited.tolist())
     for places in (0, 4096):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("elsewhere.semantics.graph.MOST_IN_TABLE", places)
             np.testing.assert_allclose(graph.between(label), expected, atol=1e-9)
+            visited = np.flatnonzero(graph.visited)
+            np.testing.assert_array_equal(graph.between(label[::-1], visited[::-1]), graph.between(label))
 
 
 def test_common_mapping_is_the_literal_pair_loop():

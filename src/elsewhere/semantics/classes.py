@@ -14,6 +14,7 @@ are for is to say how people are alike: so of several the one is taken in which 
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -60,6 +61,7 @@ class SemanticClasses:
 
     label: Ints
     nearness: Floats | None = field(repr=False)
+    kappa: int = field(init=False)
 
     def __init__(self, label: ArrayLike, nearness: ArrayLike | None = None) -> None:
         try:
@@ -74,16 +76,21 @@ class SemanticClasses:
         numbers = np.unique(array[array >= 0])
         labels = np.where(array >= 0, np.searchsorted(numbers, array), -1).astype(np.int64)
         labels.setflags(write=False)
+        kappa, near = len(numbers), None
+        if nearness is not None:
+            try:
+                near = np.array(nearness, dtype=np.float64)
+            except (TypeError, ValueError):
+                near = np.empty(0)
+            if near.shape != (kappa, kappa) or not np.all(np.isfinite(near)):
+                raise InvalidTraces(f"`nearness` must be finite numbers of shape ({kappa}, {kappa}).", code="E_SHAPE")
+            near.setflags(write=False)
         object.__setattr__(self, "label", labels)
-        object.__setattr__(self, "nearness", None if nearness is None else _square(nearness, len(numbers)))
+        object.__setattr__(self, "nearness", near)
+        object.__setattr__(self, "kappa", kappa)
 
     def __repr__(self) -> str:
         return f"SemanticClasses({self.kappa} classes of {int((self.label >= 0).sum())} places)"
-
-    @property
-    def kappa(self) -> int:
-        """Return the number of classes."""
-        return int(self.label.max()) + 1
 
     @property
     def sizes(self) -> Ints:
@@ -93,17 +100,6 @@ class SemanticClasses:
     def members(self, i: int) -> Ints:
         """Return the places of class i."""
         return np.flatnonzero(self.label == require_whole("i", i, 0, self.kappa - 1))
-
-
-def _square(nearness: ArrayLike, kappa: int) -> Floats:
-    try:
-        near = np.array(nearness, dtype=np.float64)
-    except (TypeError, ValueError):
-        near = np.empty(0)
-    if near.shape != (kappa, kappa) or not np.all(np.isfinite(near)):
-        raise InvalidTraces(f"`nearness` must be finite numbers of shape ({kappa}, {kappa}).", code="E_SHAPE")
-    near.setflags(write=False)
-    return near
 
 
 def labels_of(classes: Any, R: int) -> Ints:
@@ -191,11 +187,7 @@ def semantic_clustering(
         order = np.lexsort([np.round(w.sum(axis=1) / max(w.max(), 1e-300), 9), *roles.T[::-1]])
         rows = _unit(np.round(w[np.ix_(order, order)] / max(w.max(), 1e-300), 12))
 
-    def edges(label: Ints) -> tuple[Floats, Ints]:
-        labels = np.empty_like(label)
-        labels[order] = label
-        return graph.between(labels), np.bincount(label)
-
+    edges = partial(graph.between, places=places[order])
     entropy = int(rng.integers(2**31))
     if isinstance(kappa, str):
         clusters = _auto(graph, rows, edges, c_min, entropy, method)
@@ -209,10 +201,13 @@ def semantic_clustering(
             )
     label = np.full(graph.R, -1)
     label[places[order]] = clusters
-    return SemanticClasses(label, _nearness(*edges(clusters)))
+    # the mean edge weight between the places of two classes, and between different places of one
+    size = np.bincount(clusters)
+    pairs = np.outer(size, size) - np.diag(size)
+    return SemanticClasses(label, edges(clusters) / np.maximum(pairs, 1))
 
 
-Edges = Callable[[Ints], tuple[Floats, Ints]]  # label -> sums of the weights between two classes, sizes of the classes
+Edges = Callable[[Ints], Floats]  # label -> sums of the weights between two classes
 
 
 def _clusters(rows: Floats, kappa: int, entropy: int) -> Ints:
@@ -238,17 +233,12 @@ def _numbered(labels: Ints) -> Ints:
     return np.argsort(np.argsort(first))[label]
 
 
-def _nearness(between: Floats, size: Ints) -> Floats:
-    """Return the mean edge weight between the places of two classes, and between different places of one."""
-    pairs = np.outer(size, size) - np.diag(size)
-    return np.asarray(between / np.maximum(pairs, 1))
-
-
 def _merged(label: Ints, edges: Edges, c_min: int) -> Ints:
     """Merge classes below `c_min`, smallest first, into the class with the largest mean edge weight (E30)."""
-    if np.bincount(label).min() >= c_min:
+    size = np.bincount(label)
+    if size.min() >= c_min:
         return _numbered(label)
-    between, size = edges(label)
+    between = edges(label)
     while len(size) > 1 and size.min() < c_min:
         small = int(np.argmin(size))
         mean = between[small] / size
@@ -449,19 +439,12 @@ def likeness(label: Ints) -> float:
 
     Two people of (N, L) agree at the slots at which they are in one class; -1 is in none.
     """
-    N = len(label)
+    N, L = label.shape
     if N < 2:
         return 0.0
-    agreement = _agreement(label)
-    others = agreement[~np.eye(N, dtype=bool)].reshape(N, N - 1)
-    like = max(1, round(NEIGHBOUR_SHARE * N))
-    return float(np.sort(others, axis=1)[:, -like:].mean() - others.mean())
-
-
-def _agreement(label: Ints) -> Floats:
-    """Return (N, N) the share of slots at which two people are in one class."""
-    N, L = label.shape
-    same = np.zeros((N, N), dtype=np.int32)
+    same = np.zeros((N, N), dtype=np.int32)  # slots at which two people are in one class
     for at in label.T:
         same += (at[:, None] == at) & (at >= 0)
-    return np.asarray(same / L)
+    others = (same / L)[~np.eye(N, dtype=bool)].reshape(N, N - 1)
+    like = max(1, round(NEIGHBOUR_SHARE * N))
+    return float(np.sort(others, axis=1)[:, -like:].mean() - others.mean())

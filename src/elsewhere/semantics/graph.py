@@ -32,13 +32,13 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from elsewhere.errors import InvalidParameter, require_choice, require_whole
-from elsewhere.profiles.markov import Counts, MobilityProfile, Profiles
+from elsewhere.profiles.markov import MobilityProfile, Profiles
 from elsewhere.scale import each_of
 from elsewhere.traces.model import Floats, Ints, Places, numbered
 
@@ -67,20 +67,15 @@ class Ranked:
 
 def ranked(profiles: Profiles, *, whole_day: bool = False) -> Ranked:
     """Return the visits of each user in each period, most visited place first; or in the whole day, as one period."""
-    user = np.repeat(np.arange(len(profiles)), np.diff(profiles.visit_start))
+    U, R, T = len(profiles), profiles.R, 1 if whole_day else profiles.T
+    user = np.repeat(np.arange(U), np.diff(profiles.visit_start))
     place = profiles.support[profiles.support_start[user] + profiles.visit_k].astype(np.int64)
-    if not whole_day:
-        return _sorted(
-            user, profiles.visit_tau.astype(np.int64), place, profiles.visit_count, len(profiles), profiles.T
-        )
-    key, entry = numbered(user * profiles.R + place)
-    count = np.bincount(entry, profiles.visit_count)
-    return _sorted(key // profiles.R, np.zeros_like(key), key % profiles.R, count, len(profiles), 1)
-
-
-def _sorted(user: Ints, tau: Ints, place: Ints, count: Counts, U: int, T: int) -> Ranked:
-    lived = np.bincount(user * T + tau, count, U * T).reshape(U, T)
+    tau, count = profiles.visit_tau.astype(np.int64), profiles.visit_count
+    if whole_day:
+        key, entry = numbered(user * R + place)
+        user, place, tau, count = key // R, key % R, np.zeros_like(key), np.bincount(entry, count)
     segment = user * T + tau
+    lived = np.bincount(segment, count, U * T).reshape(U, T)
     order = np.lexsort((-count, segment))
     user, tau, count, place, segment = user[order], tau[order], count[order], place[order], segment[order]
     fresh = np.concatenate([[True], segment[1:] != segment[:-1]])
@@ -103,8 +98,7 @@ def by_rank(tau: Ints, rank: Ints) -> Iterator[tuple[int, int, Ints]]:
         yield int(key[entries[0]]) // width, int(key[entries[0]]) % width, entries
 
 
-@dataclass(frozen=True, eq=False)
-class Held:
+class Held(NamedTuple):
     """Who holds which place at which rank: entry e says that `place[e]` is at `column[e]` of a role for `user[e]`."""
 
     user: Ints
@@ -112,18 +106,10 @@ class Held:
     column: Ints
     weight: Floats
 
-    def of_users(self, chosen: NDArray[np.bool_], first: int = 0) -> "Held":
-        """
-        Return the entries of the users whose number is marked in `chosen`; the first user gets the number
-        `first`.
-        """
+    def of_users(self, chosen: NDArray[np.bool_]) -> "Held":
+        """Return the entries of the users whose number is marked in `chosen`."""
         entries = chosen[self.user]
-        return Held(self.user[entries] + first, self.place[entries], self.column[entries], self.weight[entries])
-
-    def plus(self, other: "Held") -> "Held":
-        """Return the entries of both."""
-        names = ("user", "place", "column", "weight")
-        return Held(*(np.concatenate([getattr(self, name), getattr(other, name)]) for name in names))
+        return Held(self.user[entries], self.place[entries], self.column[entries], self.weight[entries])
 
     def table(self, R: int, width: int) -> Floats:
         """Return (R, width) sums over users: the roles of the places."""
@@ -143,14 +129,9 @@ def held(profiles: Profiles) -> Held:
         visits = ranked(profiles, whole_day=whole_day)
         entry, rank = visits.spread()
         column = before + visits.tau[entry] * RANKS + np.minimum(rank, RANKS - 1)
-        parts.append(Held(visits.user[entry], visits.place[entry], column, 1 / visits.size[entry]))
+        parts.append((visits.user[entry], visits.place[entry], column, 1 / visits.size[entry]))
         before += T * RANKS
-    return parts[0] if len(parts) == 1 else parts[0].plus(parts[1])
-
-
-def width(T: int) -> int:
-    """Return the number of columns of a role: `RANKS` for the whole day and, if there are several, for each period."""
-    return RANKS * (1 + T if T > 1 else 1)
+    return Held(*map(np.concatenate, zip(*parts, strict=True)))
 
 
 DENSE_LIMIT = 10_000  # places with an edge; above, w alone would need more than 800 MB
@@ -308,20 +289,23 @@ class LocationGraph:
         w.setflags(write=False)
         return w
 
-    def between(self, label: Ints) -> Floats:
+    def between(self, label: Ints, places: Ints | None = None) -> Floats:
         """
         Return the sums of the weights between classes (kappa, kappa); `label` numbers the class of each visited place.
 
-        The same as sums over `w_visited`, which is made of few people on a map of few places alone.
+        Labels are of these `places`, None: of all visited ones in the order of their numbers. The same as sums over
+        `w_visited`, which is made of few people on a map of few places alone.
         """
         kappa = int(label.max()) + 1
+        of_place = np.full(self.R, -1)
+        of_place[self.visited if places is None else places] = label
+        label = of_place[self.visited]
         few = self._profiles if self._edges is None else None  # people, whose similarities make w
         if few is not None and len(label) <= MOST_IN_TABLE:
             order, size = np.argsort(label, kind="stable"), np.bincount(label, minlength=kappa)
             rows = np.add.reduceat(self.w_visited[np.ix_(order, order)], np.cumsum(size) - size, axis=0)
-            return _symmetric(np.add.reduceat(rows, np.cumsum(size) - size, axis=1))
-        of_place = np.full(self.R, -1)
-        of_place[self.visited] = label
+            out = np.add.reduceat(rows, np.cumsum(size) - size, axis=1)
+            return np.asarray((out + out.T) / 2)
         out = np.zeros((kappa, kappa))
         if few is not None:
             _add_similarities(out, ranked(few), of_place)
@@ -330,7 +314,8 @@ class LocationGraph:
         if self._edges is not None:
             np.add.at(out, (of_place[self._edges["r"]], of_place[self._edges["r_next"]]), self._edges["weight"])
         loops = np.bincount(label, self._self_loops[self.visited], kappa)
-        return _symmetric(out - np.diag(loops))
+        out -= np.diag(loops)
+        return np.asarray((out + out.T) / 2)
 
     @cached_property
     def _stacked(self) -> list["_Stacked"]:
@@ -415,7 +400,7 @@ class LocationGraph:
             graph = _order_zero(new, few=0)
         else:
             everyone = Profiles.of([*self._profiles, *new])
-            if _sorted_matching(self.order, self.mapping, self.T):
+            if self._edges is None:
                 return replace(_order_zero(everyone, few=FEW_USERS), mapping=self.mapping)
             first = 0 if self.shifts or _shifts(self.asked, len(everyone)) else self.n_users
             graph = _pair_loop(everyone, first, self.order, self.mapping, self.asked, rng, executor)
@@ -424,12 +409,15 @@ class LocationGraph:
         sums = {**self._sums, **{key: s.plus(self._sums.get(key)) for key, s in graph._sums.items()}}
         edges = [e for e in (self._edges, graph._edges) if e is not None]
         ranks = held(new)
+        later = ranks._replace(user=ranks.user + self.n_users)
+        columns: Any = zip(self.held, later, strict=True)
+        everybody = Held(*map(np.concatenate, columns))
         return replace(
             graph,
             n_users=self.n_users + len(new),
-            visitors=self.visitors + _visitors(new),
-            roles=self.roles + ranks.table(self.R, width(self.T)),
-            held=_sampled(ranks, self.n_users + len(new), self.n_users, self.held),
+            visitors=self.visitors + np.bincount(new.support, minlength=self.R),
+            roles=self.roles + ranks.table(*self.roles.shape),
+            held=_sampled(everybody, self.n_users + len(new)),
             _sums=sums,
             _edges=_merged(np.concatenate(edges)) if edges else None,
         )
@@ -478,33 +466,23 @@ def semantic_graph(
     require_whole("order", order, 0, 1)
     require_choice("mapping", mapping, ("per-period", "common"))
     columns = Profiles.of(profiles)
-    _shifts(pairs, len(columns))
-    if _sorted_matching(order, mapping, columns.T):
+    if pairs != "auto":
+        _shifts(pairs, len(columns))  # refuses what is no number of pairs
+    if order == 0 and (mapping == "per-period" or columns.T == 1):
         return replace(_order_zero(columns, few=FEW_USERS), mapping=mapping, asked=pairs)
     return _pair_loop(columns, 0, order, mapping, pairs, rng, executor)
 
 
-def _sorted_matching(order: int, mapping: str, T: int) -> bool:
-    return order == 0 and (mapping == "per-period" or T == 1)
-
-
-def _visitors(profiles: Profiles) -> Ints:
-    return np.bincount(profiles.support, minlength=profiles.R).astype(np.int64)
-
-
-def _sampled(new: Held, n_users: int, first: int = 0, before: Held | None = None) -> Held:
+def _sampled(ranks: Held, n_users: int) -> Held:
     """
-    Return what is kept of the ranks of single users: of all `n_users`, of whom the new ones begin at `first`,
-    MOST_HELD.
+    Return what is kept of the ranks of single users: of all `n_users`, MOST_HELD.
 
     Each number of a user has a fixed place in the draw, so users added later and users given at once are drawn alike.
     """
-    chosen = np.ones(n_users, dtype=bool)
-    if n_users > MOST_HELD:
-        number = np.random.default_rng(0).random(n_users)
-        chosen = number <= np.partition(number, MOST_HELD - 1)[MOST_HELD - 1]
-    entries = new.of_users(chosen[first:], first)
-    return entries if before is None else before.of_users(chosen).plus(entries)
+    if n_users <= MOST_HELD:
+        return ranks
+    number = np.random.default_rng(0).random(n_users)
+    return ranks.of_users(number <= np.partition(number, MOST_HELD - 1)[MOST_HELD - 1])
 
 
 EDGE = np.dtype([("r", np.int32), ("r_next", np.int32), ("weight", np.float64)])
@@ -528,7 +506,9 @@ def _order_zero(profiles: Profiles, *, few: int) -> LocationGraph:
     ranks = held(profiles)
     return LocationGraph(
         R=profiles.R, T=profiles.T, order=0, mapping="per-period", n_users=len(profiles),
-        visitors=_visitors(profiles), roles=ranks.table(profiles.R, width(profiles.T)),
+        visitors=np.bincount(profiles.support, minlength=profiles.R).astype(np.int64),
+        # columns of a role: RANKS for the whole day and, if there are several, for each period
+        roles=ranks.table(profiles.R, RANKS * (1 + profiles.T if profiles.T > 1 else 1)),
         held=_sampled(ranks, len(profiles)), _sums={} if visits is None else _sums_of(visits),
         _edges=None if visits is None else _self_pairs(visits), _profiles=profiles if visits is None else None,
     )  # fmt: skip
@@ -557,10 +537,6 @@ def _sums_of(visits: Ranked) -> dict[tuple[Rank, Rank], _Sums]:
                 places[has], shares, level_of[users[has]], weight[has] * own_time, weight[has]
             )
     return sums
-
-
-def _symmetric(w: Floats) -> Floats:
-    return np.asarray((w + w.T) / 2)
 
 
 def _add_similarities(w: Floats, visits: Ranked, index: Ints) -> None:
@@ -667,11 +643,9 @@ def _pair_loop(
             squares = _merged(np.concatenate([squares, one]))
     if n_shifts:
         edges["weight"] *= (U - 1) / n_shifts
-    ranks = held(profiles)
-    return LocationGraph(
-        R=profiles.R, T=profiles.T, order=order, mapping=mapping, n_users=U, visitors=_visitors(profiles),
-        roles=ranks.table(profiles.R, width(profiles.T)), held=_sampled(ranks, U), _sums={}, _edges=edges,
-        _profiles=profiles, asked=pairs, shifts=n_shifts, _squares=squares if n_shifts else None,
+    return replace(
+        _order_zero(profiles, few=U), order=order, mapping=mapping, _edges=edges, asked=pairs, shifts=n_shifts,
+        _squares=squares if n_shifts else None,
     )  # fmt: skip
 
 
