@@ -32,23 +32,21 @@ class LifeRatio:
     ) -> "LifeRatio":
         """Learn the ratio of lives `people` (U, days, L), on days that are `shown`, to `drawn` (n, days, L)."""
         xy = np.ascontiguousarray(locations.planar()) if locations.has_coordinates else np.zeros((len(locations), 2))
-        theirs, others = _traits(people, shown, weekend, xy), _traits(drawn, _dealt(shown, len(drawn)), weekend, xy)
+        theirs, others = _traits(people, shown, weekend, xy), _traits(drawn, shown, weekend, xy)
         return LifeRatio(xy, weekend, shown, *fitted(theirs, np.arange(len(people)), others, m_min))
 
     def share(self, lives: NDArray[np.integer]) -> Floats:
         """Return (n,) the share that each of these lives (n, days x L) is to have."""
         r = lives.reshape(len(lives), len(self.weekend), -1)
-        traits = _traits(r, _dealt(self.shown, len(r)), self.weekend, self.xy)
+        traits = _traits(r, self.shown, self.weekend, self.xy)
         ln = ln_ratio(traits, self.ends, self.weight)
         share = np.exp(np.minimum(ln, np.quantile(ln, 1 - MOST)) - ln.max())
         return np.asarray(share / share.sum())
 
 
-def _dealt(shown: Mask, n: int) -> Mask:
-    return np.asarray(np.resize(shown, (n, shown.shape[1])))
-
-
 def _traits(r: NDArray[np.integer], shown: Mask, weekend: Mask, xy: Floats) -> Floats:
+    """Return the traits (n, TRAITS) of lives (n, days, L), each on the days of one of the people `shown`, in turn."""
     out = np.empty((len(r), TRAITS))
-    traits_of_lives(np.ascontiguousarray(r, dtype=np.int32), shown, weekend, xy, out)
+    days = np.resize(shown, (len(r), shown.shape[1]))
+    traits_of_lives(np.ascontiguousarray(r, dtype=np.int32), days, weekend, xy, out)
     return out

@@ -228,7 +228,14 @@ def pair(
     pending = np.arange(S)
     for _ in range(max_tries):
         pending = rng.permutation(pending)
-        got = _drawn(K, V.copy(), walks, row[pending], walk[walk >= 0], due, rng)
+        got, uniform = np.full(len(pending), -1, dtype=np.int64), rng.random(len(pending))
+        open_, taken = V.copy(), walk[walk >= 0]  # `take` closes the walks that it draws
+        n = max(1, len(pending)) if due is None else max(LEAST_PIECE, -(-len(pending) // PIECES))
+        for i in range(0, len(pending), n):
+            piece, before = slice(i, i + n), np.append(taken, got[:i][got[:i] >= 0])
+            urged = open_ * due.urge(walks, before, n) if due is not None and len(before) else open_.copy()
+            take(K, urged, row[pending[piece]], uniform[piece], got[piece])
+            open_[got[piece][got[piece] >= 0]] = 0.0
         pending, got = pending[got >= 0], got[got >= 0]  # the others have no walk left
         if len(pending) == 0:
             break
@@ -244,25 +251,3 @@ def pair(
         K, row[pending] = K[row[pending]], np.arange(len(pending))
         K[np.arange(len(pending)), got] = 0.0
     return Paired(walk, tries, tried, verdicts)
-
-
-def _drawn(
-    K: NDArray[np.float32],
-    V: NDArray[np.float32],
-    walks: Places,
-    rows: Ints,
-    taken: Ints,
-    due: Due | None,
-    rng: np.random.Generator,
-) -> Ints:
-    """Draw a walk for each of these rows of K, -1 where none is left; `V` is 0 for those drawn afterwards."""
-    got, uniform = np.full(len(rows), -1, dtype=np.int64), rng.random(len(rows))
-    if due is None:
-        take(K, V, rows, uniform, got)
-        return got
-    n = max(LEAST_PIECE, -(-len(rows) // PIECES))
-    for i in range(0, len(rows), n):
-        piece, before = slice(i, i + n), np.append(taken, got[:i][got[:i] >= 0])
-        take(K, V * due.urge(walks, before, n) if len(before) else V.copy(), rows[piece], uniform[piece], got[piece])
-        V[got[piece][got[piece] >= 0]] = 0.0
-    return got
