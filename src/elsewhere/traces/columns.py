@@ -71,65 +71,12 @@ SYNONYMS = {
 }
 # arrivals and departures under names that mean other things too: both must be there, and hold times
 SPANS = (
-    "from to",
-    "von bis",
-    "start end",
-    "start stop",
-    "start ende",
-    "begin end",
-    "begin ende",
-    "beginn ende",
-    "anfang ende",
-    "startzeit endzeit",
-    "ankunft abfahrt",
-    "checkin checkout",
-    "checkintime checkouttime",
-    "timein timeout",
-    "debut fin",
-    "inicio fin",
-    "desde hasta",
-    "de a",
+    "from to|von bis|start end|start stop|start ende|begin end|begin ende|beginn ende|anfang ende|startzeit endzeit|"
+    "ankunft abfahrt|checkin checkout|checkintime checkouttime|timein timeout|debut fin|inicio fin|desde hasta|de a"
 )
 # the two ends of a trip, as words in the names of columns, and words that say nothing beside them
-BEGINS = frozenset(
-    [
-        "start",
-        "started",
-        "origin",
-        "orig",
-        "o",
-        "from",
-        "pickup",
-        "pu",
-        "departure",
-        "dep",
-        "depart",
-        "source",
-        "entry",
-        "boarding",
-        "tapin",
-    ]
-)
-FINISHES = frozenset(
-    [
-        "end",
-        "ended",
-        "stop",
-        "destination",
-        "dest",
-        "d",
-        "to",
-        "dropoff",
-        "do",
-        "arrival",
-        "arr",
-        "arrive",
-        "target",
-        "exit",
-        "alighting",
-        "tapout",
-    ]
-)
+BEGINS = "start started origin orig o from pickup pu departure dep depart source entry boarding tapin"
+FINISHES = "end ended stop destination dest d to dropoff do arrival arr arrive target exit alighting tapout"
 ONE_WORD = (
     re.compile(r"(?i)(pick|drop|tap)[ _-](up|off|in|out)"),
     re.compile(r"(?i)(?<![a-z])(t|x|y|lat|lon)(start|end)"),
@@ -188,6 +135,16 @@ DATE_TIME = re.compile(
     re.ASCII,
 )
 TIME = re.compile(f"{DATE.pattern}|{CLOCK.pattern}|{DATE_TIME.pattern}", re.ASCII)  # a date, a clock time, or both
+# what a column holds, by most of its values: the first that fits
+HELD = (
+    ("0 or 1", re.compile(r"0|1|true|false|yes|no|t|f|y|n", re.IGNORECASE).fullmatch),
+    ("numbers", NUMERIC.fullmatch),
+    ("clock times", CLOCK.fullmatch),
+    ("dates", DATE.fullmatch),
+    ("dates with times", DATE_TIME.fullmatch),
+    ("pairs of numbers", re.compile(PAIR_OF_NUMBERS).match),
+    ("pairs of numbers", re.compile(r"\s*POINT\s*\(", re.IGNORECASE).match),
+)
 NOTHING = ["", "NA", "N/A", "NULL", "null", "NaN", "nan", "None"]
 
 
@@ -293,7 +250,7 @@ def roles_of(
         roles.pop("category", None)
     if roles.get("user", FILE) == FILE:  # a household is nobody
         roles.pop("household", None)
-    return _visits_or_fixes(roles)
+    return _visits_or_fixes(roles) if {"arrived", "left"} & roles.keys() else roles
 
 
 def _visits_or_fixes(roles: dict[str, str]) -> dict[str, str]:
@@ -332,7 +289,7 @@ def meaning_of(
     counts = {name: len({*column}) for name, column in values.items()}
     varied = {name: n for name, n in counts.items() if A_FEW <= n < len(values[name]) / 2}
     meaning = _told(names, headed, records, columns)._replace(varied=varied)
-    if headed and "user" not in (columns or ()):
+    if headed and "user" not in (columns or ()) and plain(meaning.roles.get("user", "id")) == "id":
         meaning = _with_people_alone(meaning, names, values)
     free = [name for name in names if name not in meaning.roles.values() and meaning.kinds.get(name) != "nothing"]
     kinds = {meaning.kinds.get(name) for name in free}
@@ -353,13 +310,13 @@ def meaning_of(
 
 def _with_people_alone(meaning: Meaning, names: Sequence[str], values: Mapping[str, Sequence[str]]) -> Meaning:
     """
-    Return the same with one of PEOPLE_ALONE as the user, if nobody else is.
+    Return the same with one of PEOPLE_ALONE as the user, if nobody is, or an `id`.
 
     An `id` that every row has of its own is nobody, and any other column that recurs could be somebody; numbers that
     recur may be speeds, and do not count where the name has several values.
     """
     user = meaning.roles.get("user")
-    own = user is not None and plain(user) == "id" and len({*values[user]}) == len(values[user])
+    own = user is not None and len({*values[user]}) == len(values[user])
     free = [name for name in names if name not in meaning.roles.values() and meaning.kinds.get(name) != "nothing"]
     alone = [name for name in free if plain(name) in PEOPLE_ALONE.split()]
     if len(alone) != 1 or not (user is None or own):
@@ -394,32 +351,34 @@ def _told(
     roles = roles_of(names, columns, records=records)
     requested = check_columns(columns)
     labels = shown_names(names, records)
+    label = dict(zip(names, labels, strict=True))
     kinds = {name: kind_of([r[i] for r in records]) for i, name in enumerate(names)} if records else {}
     if "dates" in kinds.values():
         kinds |= {name: "clock times" for i, name in enumerate(names) if _are_compact(name, [r[i] for r in records])}
     notes: list[str] = []
     if "household" in roles:
-        home, person = (dict(zip(names, labels, strict=True))[roles[role]] for role in ("household", "user"))
+        home, person = label[roles["household"]], label[roles["user"]]
         notes.append(f"people are numbered within their household: {home!r} and {person!r} together tell who it is")
     by_word = {plain(name): name for name in names}
     if headed:
-        trip = {} if {*requested} - {*WHOSE, "accuracy"} else trip_roles(names, roles, kinds)
-        if trip:
-            notes.append("each row is a trip: it was read as where and when it begins, and where and when it ends")
-            trip = _with_clocks(trip, kinds, requested, {}, dict(zip(names, labels, strict=True)), notes)
-            return Meaning(trip, tuple(notes), kinds, shown=labels)
         first, last = _two_ends(names)
+        own_choice = {*requested} - {*WHOSE, "accuracy"}
+        if first and last and not own_choice and (trip := trip_roles(names, roles, kinds)):
+            notes.append("each row is a trip: it was read as where and when it begins, and where and when it ends")
+            trip = _with_clocks(trip, kinds, requested, {}, label, notes)
+            return Meaning(trip, tuple(notes), kinds, shown=labels)
         if {"lat", "lon"} <= first.keys() & last.keys():  # one end alone is no trip: nobody was there at that time
             ends = {first["lat"], first["lon"], last["lat"], last["lon"]} - {*requested.values()}
             roles = {role: name for role, name in roles.items() if name not in ends}
-        if slots := wide_slots(names, roles):
+        if len(names) >= FEWEST_WIDE and (slots := wide_slots(names, roles)):
             note = f"each row is a day: {len(slots)} columns were read as its slots"
             own_roles = {role: name for role, name in roles.items() if role in WHOSE}
             return Meaning(
                 own_roles | {f"{WIDE}{i}": name for i, name in enumerate(slots)}, (*notes, note), kinds, shown=labels
             )
-        if "slot" not in roles:
-            roles = _with_clocks(roles, kinds, requested, by_word, dict(zip(names, labels, strict=True)), notes)
+        if "slot" not in roles and sum(kind in (*INSTANTS, "dates") for kind in kinds.values()) > 1:
+            roles = _with_clocks(roles, kinds, requested, by_word, label, notes)
+        if "slot" not in roles and kinds.get(roles.get("time", "")) in ("whole numbers", "0 or 1"):
             roles = _with_numbered_slots(roles, kinds, requested, by_word, names, records, notes)
         if (
             not {*PLACE_ROLES, "lon"} & roles.keys()
@@ -443,13 +402,10 @@ def _told(
                 roles["geometry"] = pairs[0]
                 if roles.get("place") == pairs[0]:
                     del roles["place"]
-                label = dict(zip(names, labels, strict=True))[pairs[0]]
-                notes.append(f"column {label!r} was read as latitude and longitude")
+                notes.append(f"column {label[pairs[0]]!r} was read as latitude and longitude")
         if "category" in roles and _is_diary(roles, kinds, requested):
             roles["place"] = roles.pop("category")
-            notes.append(
-                f"no column of places: {dict(zip(names, labels, strict=True))[roles['place']]!r} was read as the place"
-            )
+            notes.append(f"no column of places: {label[roles['place']]!r} was read as the place")
         return Meaning(roles, tuple(notes), kinds, shown=labels)
     if len(names) == 3 and not requested and set(kinds.values()) <= {"whole numbers", "0 or 1"} and kinds:
         return Meaning(dict(zip(("user", "slot", "place"), names, strict=True)), (), kinds, True, labels)
@@ -476,7 +432,7 @@ def _with_clocks(
     """Return the roles, with arrivals and departures of other names (SPANS), and with days and clocks by content."""
     roles = dict(roles)
     if not {"arrived", "left"} & {*roles, *requested}:
-        for span in SPANS:
+        for span in SPANS.split("|"):
             first, last = (by_word.get(word) for word in span.split())
             if first is None or last is None or kinds.get(first) != kinds.get(last):
                 continue
@@ -516,7 +472,7 @@ def _with_numbered_slots(
     count, day = roles.get("time"), roles.get("trace", by_word.get("d"))
     if count is None or day is None or {"time", "slot"} & requested.keys() or {"utc", "local", "date"} & roles.keys():
         return roles
-    if not {kinds.get(count), kinds.get(day)} <= {"whole numbers", "0 or 1"}:
+    if kinds.get(day) not in ("whole numbers", "0 or 1"):
         return roles
     at = list(names).index(count)
     if not all(0 <= _float(r[at]) < MOST_SLOTS for r in records if NUMERIC.fullmatch(r[at])):
@@ -611,12 +567,13 @@ def seconds_each(name: str) -> float | None:
 def _two_ends(names: Sequence[str]) -> tuple[dict[str, str], dict[str, str]]:
     """Return the columns that tell when and where a trip begins, and those that tell when and where it ends."""
     ends: tuple[dict[str, str], dict[str, str]] = ({}, {})
+    begins, finishes = {*BEGINS.split()}, {*FINISHES.split()}
     for name in names:
         one = ONE_WORD[1].sub(r"\1_\2", ONE_WORD[0].sub(r"\1\2", name))
         words = [word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+", one)]
         # beside another word of an end, a stop is a place
-        stop = "stop" in words and len({*words} & (BEGINS | FINISHES)) > 1
-        ends_of = [side_words - {"stop"} if stop else side_words for side_words in (BEGINS, FINISHES)]
+        stop = "stop" in words and len({*words} & (begins | finishes)) > 1
+        ends_of = [side_words - {"stop"} if stop else side_words for side_words in (begins, finishes)]
         sides = [side for side, side_words in enumerate(ends_of) if side_words & {*words}]
         if len(sides) != 1:
             continue
@@ -664,29 +621,19 @@ def kind_of(values: Sequence[str]) -> str:
     filled = [v for v in values if v and v not in NOTHING]
     if not filled:
         return "nothing"
-
-    def mostly(test: Any) -> bool:
-        return sum(map(bool, map(test, filled))) >= MOSTLY * len(filled)
-
-    if mostly(re.compile(r"0|1|true|false|yes|no|t|f|y|n", re.IGNORECASE).fullmatch):
-        return "0 or 1"
-    if mostly(NUMERIC.fullmatch):
-        number = [x for x in (_float(v) for v in filled) if np.isfinite(x)]
-        now = 2.0e9
-        for unit in (1, 1e3, 1e6, 1e9):
-            if sum(9e8 * unit <= x <= now * unit for x in number) >= MOSTLY * len(number):
-                return "times since 1970"
-        whole = all(x == int(x) for x in number) and not any("." in v or "," in v for v in filled)
-        if whole:
-            days = sum(re.fullmatch(r"(19|20)\d\d(0\d|1[0-2])([0-2]\d|3[01])", v) is not None for v in filled)
-            return "dates" if days >= MOSTLY * len(filled) else "whole numbers"
-        return "decimal numbers" if sum(abs(x) <= 360 for x in number) >= MOSTLY * len(number) else LARGE
-    for kind, form in (("clock times", CLOCK), ("dates", DATE), ("dates with times", DATE_TIME)):
-        if mostly(form.fullmatch):
-            return kind
-    if mostly(re.compile(PAIR_OF_NUMBERS).match) or mostly(re.compile(r"\s*POINT\s*\(", re.IGNORECASE).match):
-        return "pairs of numbers"
-    return "words"
+    most = MOSTLY * len(filled)
+    kind = next((kind for kind, fits in HELD if sum(map(bool, map(fits, filled))) >= most), "words")
+    if kind != "numbers":
+        return kind
+    number = np.array([float(v.replace(",", ".")) for v in filled if NUMERIC.fullmatch(v)])
+    number = number[np.isfinite(number)]
+    for unit in (1, 1e3, 1e6, 1e9):
+        if np.sum((number >= 9e8 * unit) & (number <= 2e9 * unit)) >= MOSTLY * len(number):
+            return "times since 1970"
+    if np.all(number == np.floor(number)) and not any("." in v or "," in v for v in filled):
+        days = sum(re.fullmatch(r"(19|20)\d\d(0\d|1[0-2])([0-2]\d|3[01])", v) is not None for v in filled)
+        return "dates" if days >= most else "whole numbers"
+    return "decimal numbers" if np.sum(np.abs(number) <= 360) >= MOSTLY * len(number) else LARGE
 
 
 def guessed(
