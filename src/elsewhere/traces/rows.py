@@ -8,7 +8,7 @@ say how many, the first line and the code.
 import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -96,14 +96,15 @@ MANY = 10_000  # rows of which most must be good for the rest to be read
 _LATIN = str.maketrans("\u0430\u0435\u043e\u0440\u0441\u0445\u0443\u0456\u03bf\u03b1\u03bd\u03c1", "aeopcxyioavp")
 
 
+@dataclass
 class Tally:
     """Rows of an input, those that are dropped by reason, and where the first of each stands."""
 
-    def __init__(self) -> None:
-        self.rows = self.kept = 0
-        self.dropped: dict[str, int] = {}
-        self.first: dict[str, str] = {}
-        self.fault: InvalidTraces | None = None
+    rows: int = 0
+    kept: int = 0
+    dropped: dict[str, int] = field(default_factory=dict)
+    first: dict[str, str] = field(default_factory=dict)
+    fault: InvalidTraces | None = None
 
     def keep(self, table: Table, faults: Mapping[str, Mask]) -> Mask:
         """Return the rows of a table without a fault; all others are counted."""
@@ -158,21 +159,13 @@ class Shape:
     latest: np.datetime64 | None = None
     turned: bool = False  # a position in one column has its latitude where the longitude should be
 
-    def require_all(self) -> None:
-        """Refuse a table that lacks a role, with all that are missing, all columns, and what to type."""
-        absent = missing_roles(self.roles)
-        if absent:
-            meaning = self.table.meaning or Meaning(self.roles)
-            meaning, files = meaning._replace(roles=self.roles), self.table.format != "frame"
-            message = what_is_missing(absent, self.table.names, meaning, self.table.headed, files)
-            raise self.table.refuse(message, "E_COLUMN")
-
-    def odd_times(self, wall: Times) -> Mask:
-        """Return the rows without a time, or with one that no trace is from (B31)."""
-        odd = np.isnat(wall)
-        if self.latest is not None:
-            odd |= (wall < EARLIEST) | (wall > self.latest)
-        return odd
+    def lacks(self, absent: list[str]) -> InvalidTraces:
+        """Return an error for a table that lacks roles: all that are missing, all columns, and what to type."""
+        meaning = self.table.meaning or Meaning(self.roles)
+        meaning, files = meaning._replace(roles=self.roles), self.table.format != "frame"
+        return self.table.refuse(
+            what_is_missing(absent, self.table.names, meaning, self.table.headed, files), "E_COLUMN"
+        )
 
     def counted(
         self,
@@ -255,7 +248,7 @@ def refuse_positions(shape: Shape, position: tuple[Floats, Floats] | None) -> No
     # all of them in the sea off Ghana; a box says that they really are
     if small and shape.box is None and np.any((lat != 0) | (lon != 0)):
         raise shape.table.refuse("the coordinates are no degrees; radians? If they are, give `box`.", "E_SWAPPED")
-    if _exchanged(lat, lon, limit):
+    if high.sum() > limit * n and _exchanged(lat, lon, limit):
         raise shape.table.refuse(
             "the columns of latitude and longitude look swapped: `columns` says which is which, lat=LON,lon=LAT with "
             "the names that they have here.",
@@ -371,24 +364,13 @@ def number_places(
     return where, number[codes]
 
 
-class _Ids:
-    """Labels that are met in table after table, numbered as they come, and sorted in the end."""
-
-    def __init__(self) -> None:
-        self.number: dict[str, int] = {}
-
-    def add(self, codes: Ints, names: tuple[str, ...]) -> NDArray[np.int32]:
-        """Return the same codes, by the numbers of all tables; those below 0 stay."""
-        numbers = np.array([*(self.number.setdefault(n, len(self.number)) for n in names), -2, -1], dtype=np.int32)
-        return numbers[codes]
-
-    def sorted(self, codes: NDArray[np.int32]) -> tuple[NDArray[Any], tuple[str, ...]]:
-        """Return the codes of all rows by the order of labels, and these."""
-        names = sorted_labels(self.number)
-        rank = np.empty(len(names) + 1, dtype=np.int32)
-        rank[[self.number[n] for n in names]] = np.arange(len(names), dtype=np.int32)
-        rank[-1] = -1
-        return rank[codes], tuple(names)
+def _joined_labels(codes: list[NDArray[Any]], names: list[tuple[str, ...]]) -> tuple[NDArray[Any], tuple[str, ...]]:
+    """Return the codes of all tables, each by its own labels, as codes by all labels in order, and these."""
+    labels = sorted_labels({name for some in names for name in some})
+    number = {name: i for i, name in enumerate(labels)}
+    # codes below 0, of rows without a label, stay
+    tables = [np.array([*(number[n] for n in some), -2, -1], dtype=np.int32) for some in names]
+    return np.concatenate([table[code] for table, code in zip(tables, codes, strict=True)]), tuple(labels)
 
 
 def fixes_of(shape: Shape, parts: Parts, own_map: Map | None, *, accuracy: bool = False) -> tuple[Fixes, Preparation]:
@@ -398,7 +380,8 @@ def fixes_of(shape: Shape, parts: Parts, own_map: Map | None, *, accuracy: bool 
     How times and places are read is decided on the sample of the input; of each of its tables only compact columns are
     kept.
     """
-    shape.require_all()
+    if absent := missing_roles(shape.roles):
+        raise shape.lacks(absent)
     notes: list[str] = []
     if "end_time" in shape.roles:
         each, notes = _lasting(shape)
@@ -472,8 +455,9 @@ def _gathered(
     shape: Shape, parts: Parts, own_map: Map | None, plan: ClockPlan, named: bool, accuracy: bool, notes: list[str]
 ) -> tuple[Fixes, Preparation]:
     """Return the good rows of all tables as fixes, times read as planned."""
-    tally, ids = Tally(), {"user": _Ids(), "place": _Ids(), "word": _Ids()}
+    tally = Tally()
     parts_of: dict[str, list[NDArray[Any]]] = {}
+    names_of: dict[str, list[tuple[str, ...]]] = {}
     repairs: Counter[str] = Counter()
     table_notes: dict[str, set[str]] = {}
     clocks: list[WallClock] = []
@@ -482,13 +466,15 @@ def _gathered(
     for table in parts.tables():
         files.add(table.name)
         clock = wall_clock(plan, table)
-        row, line = _good_rows(shape, table, clock, plan, ids, tally, named=named, accuracy=accuracy)
+        row, names, line = _good_rows(shape, table, clock, plan, tally, named=named, accuracy=accuracy)
         if line:
             note = f"a line of points is read as a point every {LINE_SECONDS} s from its time on"
             table_notes.setdefault(note, set())
         n += len(row["user"])
         for name, values in row.items():
             parts_of.setdefault(name, []).append(values)
+        for name, labels_here in names.items():
+            names_of.setdefault(name, []).append(labels_here)
         refuse_rows(n, parts.name)
         if 2 * sum(tally.dropped.values()) > tally.rows > MANY:
             tally.check(shape.max_bad)  # it will not get better
@@ -504,8 +490,9 @@ def _gathered(
     ]
     all_notes += [*(shape.table.meaning.notes if shape.table.meaning is not None else ()), *plan.notes]
     tz, zone_notes = zone_of_all(plan, clocks)
+    joined = {name: _joined_labels(parts_of.pop(name), names) for name, names in names_of.items()}
     columns = {name: np.concatenate(parts_of.pop(name)) for name in list(parts_of)}  # pieces go once joined
-    user, user_ids = ids["user"].sorted(columns["user"])
+    user, user_ids = joined["user"]
     lat, lon = columns.get("lat"), columns.get("lon")
     here = None if lat is None or lon is None else (lat, lon)
     notes = [*all_notes, *zone_notes, *notes]
@@ -518,11 +505,11 @@ def _gathered(
         )  # possible, and seldom meant (B25)
     locations, place = None, None
     if named:
-        codes, place_names = ids["place"].sorted(columns["place"])
+        codes, place_names = joined["place"]
         locations, place = number_places(shape, None, codes.astype(np.int64), place_names, own_map, here)
     elif own_map is not None and here is not None:
         locations, place = own_map.locations, own_map.place_of(*here)
-    word, categories = ids["word"].sorted(columns["word"]) if "word" in columns else (np.empty(0, np.int32), ())
+    word, categories = joined.get("word", (np.empty(0, np.int32), ()))
     fixes = Fixes(
         user=user,  # of 4 bytes: `cleaned` widens those of some users at a time
         labels=user_ids,
@@ -550,44 +537,49 @@ def _good_rows(
     table: Table,
     clock: WallClock,
     plan: ClockPlan,
-    ids: Mapping[str, "_Ids"],
     tally: Tally,
     *,
     named: bool,
     accuracy: bool,
-) -> tuple[dict[str, NDArray[Any]], bool]:
-    """Return the columns of the rows of a table that can be read, the others counted; whether rows were lines."""
+) -> tuple[dict[str, NDArray[Any]], dict[str, tuple[str, ...]], bool]:
+    """
+    Return the columns of the rows of a table that can be read, the labels of their codes, and whether rows were lines.
+
+    Other rows are counted: those without a user, place or position, and those without a time, or with one that no trace
+    is from (B31).
+    """
     roles = shape.roles
-    user, names = people_of(table, roles)
-    position = positions(shape, table)
-    faults = {
-        "E_ENCODING": user == -2,
-        "E_USER": user < 0,
-        "E_DATE": shape.odd_times(clock.wall),
-    } | position_faults(position)
-    row: dict[str, NDArray[Any]] = {"user": ids["user"].add(user, names), "wall": clock.wall}
+    user, users = people_of(table, roles)
+    row: dict[str, NDArray[Any]] = {"user": user.astype(np.int32), "wall": clock.wall}
+    names = {"user": users}
+    spoilt, odd = user == -2, np.isnat(clock.wall)
     if clock.utc is not None and clock.utc is not clock.wall:
         row["utc"] = clock.utc
-    if named:
-        place, place_names = labels(table, roles["place"])
-        faults |= {"E_ENCODING": (user == -2) | (place == -2), "E_INDEX": place < 0}
-        row["place"] = ids["place"].add(place, place_names)
-    if position is not None:
-        row["lat"], row["lon"] = position
     if "left" in roles:
         row["until"] = departures(plan, table, clock)
-        faults["E_DATE"] = faults["E_DATE"] | shape.odd_times(row["until"]) | (row["until"] < clock.wall)
+        odd |= row["until"] < clock.wall
+    for when in ("wall", "until") if shape.latest is not None else ():
+        if when in row:
+            odd |= (row[when] < EARLIEST) | (row[when] > shape.latest)
+    faults = {"E_ENCODING": spoilt, "E_USER": user < 0, "E_DATE": odd}
+    if (position := positions(shape, table)) is not None:
+        row["lat"], row["lon"] = position
+        faults |= position_faults(position)
+    if named:
+        place, names["place"] = labels(table, roles["place"])
+        row["place"] = place.astype(np.int32)
+        faults |= {"E_ENCODING": spoilt | (place == -2), "E_INDEX": place < 0}
     if "category" in roles:
-        word, categories = words(table, roles["category"])
-        row["word"] = ids["word"].add(np.full(table.rows, -1) if word is None else word, categories)
+        word, names["word"] = words(table, roles["category"])
+        row["word"] = np.full(table.rows, -1) if word is None else word.astype(np.int32)
     if accuracy and "accuracy" in roles:
         row["accuracy"] = numbers(table, roles["accuracy"])
     good = tally.keep(table, faults)
     line = lines(table, roles["geometry"]) if "geometry" in roles and "left" not in roles else None
     if line is not None:
         lat, lon, count = line
-        return _along(row, (lon, lat, count) if shape.turned else line, good), True
-    return {name: values[good] for name, values in row.items()}, False
+        return _along(row, (lon, lat, count) if shape.turned else line, good), names, True
+    return {name: values[good] for name, values in row.items()}, names, False
 
 
 def with_cells(parts: Parts, roles: Mapping[str, str]) -> tuple[Parts, dict[str, str]]:
@@ -678,7 +670,8 @@ def slots_of(
     A slot lasts `width` seconds; None tells it by how many slots there are, see `_slot_width`. `base` is the number of
     the first slot and of the first place: 0, or 1 in SGLT files.
     """
-    shape.require_all()
+    if absent := missing_roles(shape.roles):
+        raise shape.lacks(absent)
     table, roles = shape.table, shape.roles
     user, names = people_of(table, roles)
     number = numbers(table, roles["slot"])
