@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elsewhere._jit import njit
+from elsewhere._search_kernels import first_not_below, sort
 from elsewhere.traces.model import Floats, Ints, Places
 
 # the rules, one bit each
@@ -300,10 +301,10 @@ def least_alike(seeds: Counted, others: Counted, some: Ints, R: int, share: floa
         if nth_sim >= apart:
             for a in range(len(some)):
                 sim[a] = geographic(seeds, i, others, some[a], tally) if shared[a] > 0 else 0.0
-            sim.sort()
+            sort(sim)
             similarity[i] = sim[nth_sim]
         if nth_shared >= apart:
-            shared.sort()
+            sort(shared)
             places[i] = shared[nth_shared]
     return places, similarity
 
@@ -399,7 +400,7 @@ def closest(u: Counted, i: int, own: int, prepared: Prepared, scratch: Scratch) 
                     continue
                 met[kept] = s
                 kept += 1
-                there = first + np.searchsorted(seeds.trace[first:last], s)
+                there = first + first_not_below(seeds.trace[first:last], s)
                 if there == last or seeds.trace[there] != s:
                     continue
             n = seeds.n[s, tau]

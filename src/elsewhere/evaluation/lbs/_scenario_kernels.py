@@ -14,11 +14,11 @@ TIE = 1e-9  # logarithms closer than this are equal
 
 
 @njit
-def sightings(truth, fakes, exposed, key, start, place):
+def sightings(truth, fakes, exposed, order, start, place):
     """
-    Fill in what the service sees: at exposed slots the different places of truth and fakes, in the order of `key`.
+    Fill in what the service sees: at exposed slots the different places of truth and fakes, in `order`.
 
-    `key (L, n + 1)` are random numbers; the truth is last. A missing place (-1) of a fake is not sent. Fills
+    `order (L, n + 1)` has numbers of fakes, and n for the truth. A missing place (-1) of a fake is not sent. Fills
     `start (L + 1)` and `place`, returns the number of entries.
     """
     n, L = fakes.shape
@@ -27,7 +27,7 @@ def sightings(truth, fakes, exposed, key, start, place):
         start[t] = size
         if not exposed[t]:
             continue
-        for i in np.argsort(key[t]):
+        for i in order[t]:
             r = truth[t] if i == n else fakes[i, t]
             new = r >= 0
             for j in range(start[t], size):

@@ -124,7 +124,7 @@ class Sightings:
         """
         n, L = fakes.shape
         start, place = np.empty(L + 1, dtype=np.int64), np.empty(L * (n + 1), dtype=np.int64)
-        size = sightings(truth, fakes, exposed, rng.random((L, n + 1)), start, place)
+        size = sightings(truth, fakes, exposed, rng.random((L, n + 1)).argsort(axis=1), start, place)
         return Sightings(start, place[:size])
 
     @property

@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 from elsewhere._jit import njit
+from elsewhere._search_kernels import sort
 from elsewhere.synthesis.walk._walk_kernels import (
     COLUMNS,
     DRIFT,
@@ -143,7 +144,8 @@ def scores(walks, w, out):
 def add_day(f, w, day):
     """Add the day statistics of trace `f`, times `w`."""
     L = len(f)
-    ordered = np.sort(f)
+    ordered = f.copy()
+    sort(ordered)
     moves, places, longest, run = 0, 1, 1, 1
     for t in range(1, L):
         moves += f[t] != f[t - 1]
@@ -199,10 +201,13 @@ def vectors(r, R, period, slot, lengths, sectors, rate, share, most, weight, poi
                         at += 1
                         dense[c] = 0.0
         if n_pairs > 0:
-            of_day = np.unique(pairs[:n_pairs])
-            factor = weight[6] / max(math.sqrt(len(of_day)), most[6])
-            for pair in of_day:
-                index[at], value[at] = edge[6] + pair, factor
-                at += 1
+            sort(pairs[:n_pairs])
+            first = at
+            for k in range(n_pairs):
+                if k == 0 or pairs[k] != pairs[k - 1]:
+                    index[at] = edge[6] + pairs[k]
+                    at += 1
+            for k in range(first, at):
+                value[k] = weight[6] / max(math.sqrt(at - first), most[6])
         pointer[i + 1] = at
     return at

@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 from elsewhere._jit import njit
+from elsewhere._search_kernels import sort
 
 NAMES = (
     "places_per_move", "kinds_of_moves", "moves_made_once", "places_of_a_few_days", "places_of_many_days",
@@ -67,7 +68,7 @@ def places_and_moves(r, shown, first, second, days_at, last_day, keys, out):
                 if t > 0 and r[d, t] != r[d, t - 1]:
                     keys[moves] = r[d, t - 1] * len(days_at) + r[d, t]
                     moves += 1
-    keys[:moves].sort()
+    sort(keys[:moves])
     distinct, once = 0, 0
     for k in range(moves):
         if k == 0 or keys[k] != keys[k - 1]:

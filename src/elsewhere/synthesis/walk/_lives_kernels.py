@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elsewhere._jit import njit
+from elsewhere._search_kernels import sort
 from elsewhere.synthesis._streams_kernels import open_stream, uniform
 from elsewhere.synthesis.walk._hours_kernels import (
     COLUMNS,
@@ -398,7 +399,7 @@ def passed_between(w, a, b, longest, among):
             if on_the_way(w.xy, a, b, place, longest):
                 among[n] = place
                 n += 1
-    among[:n].sort()
+    sort(among[:n])
     return n
 
 
@@ -549,8 +550,11 @@ def look_ahead(w, mix, weekend, out):
         for k in range(mix.shape[1]):
             for role in range(3):
                 share[off, role] += mix[off, k] * w.start[k, role]
-        share[off] /= max(np.sum(share[off]), 1e-300)
-    off_days = np.sum(weekend) / max(len(weekend), 1)
+        share[off] /= max(share[off, 0] + share[off, 1] + share[off, 2], 1e-300)
+    days_off = 0
+    for off in weekend:
+        days_off += off
+    off_days = days_off / max(len(weekend), 1)
     for role in range(3):
         usual = (1.0 - off_days) * share[0, role] + off_days * share[1, role]
         for off in range(2):

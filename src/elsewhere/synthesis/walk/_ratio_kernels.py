@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 from elsewhere._jit import njit
+from elsewhere._search_kernels import sort
 
 TRAITS = 40
 
@@ -108,7 +109,8 @@ def _pace(moved, out):
 @njit
 def _visits(r, moves, out):
     """Fill `out` (2,): entropy of the time by place, and the share of the moves that return."""
-    L, ordered = len(r), np.sort(r)
+    L, ordered = len(r), r.copy()
+    sort(ordered)
     entropy, places, run = 0.0, 1, 1
     for t in range(1, L + 1):
         if t < L and ordered[t] == ordered[t - 1]:

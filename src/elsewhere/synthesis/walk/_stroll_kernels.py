@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elsewhere._jit import njit
+from elsewhere._search_kernels import first_above, first_not_below
 from elsewhere.synthesis.walk._walk_kernels import (
     BLOCK,
     DRIFT,
@@ -92,12 +93,12 @@ def draw_far(w, now, factor, passed, seen, bits, tries):
         weight[d] = whole
     for _ in range(tries if whole > 0.0 else 0):
         state, u = mix(state)
-        d = min(np.searchsorted(weight, u * whole, side="right"), D - 1)
+        d = min(first_above(weight, u * whole), D - 1)
         first, end = w.begin[d], w.begin[d + 1]
         low = passed[first - 1] if first > 0 else 0.0
         state, u = mix(state)
         point = low + u * (passed[end - 1] - low)
-        place = w.by_district[min(first + np.searchsorted(passed[first:end], point, side="right"), end - 1)]
+        place = w.by_district[min(first + first_above(passed[first:end], point), end - 1)]
         if place == now or seen[place] >= 0 or spot(w.to, w.row[now], w.row[now] + n, place) >= 0:
             continue
         state, u = mix(state)
@@ -190,7 +191,7 @@ def stroll(w, uniform, out):
     f, left, headed = np.empty(L, dtype=np.int64), np.empty(L, dtype=np.int64), np.empty(L, dtype=np.int64)
     more, been, spent = np.empty(L, dtype=np.int64), np.empty(L, dtype=np.int64), np.zeros(P, dtype=np.int64)
     for i in range(n):
-        f[0] = min(np.searchsorted(first, uniform[i, 0] * first[P - 1], side="right"), P - 1)
+        f[0] = min(first_above(first, uniform[i, 0] * first[P - 1]), P - 1)
         been[0], seen[f[0]], places = f[0], 0, 1
         pattern, dwell, moves, far_moves, far, previous = 0, 1, 0, 0, False, -1
         last, stay, sector, bent, elsewhere = LENGTHS, 0, -1, -1, 0
@@ -249,7 +250,7 @@ def stroll(w, uniform, out):
                 beyond = max(beyond, 0.0) * w.scale[now] if not everywhere else 0.0
                 if previous >= 0:
                     key = w.places[previous] * R + w.places[now]
-                    k = np.searchsorted(w.pair, key)
+                    k = first_not_below(w.pair, key)
                     if k < len(w.pair) and w.pair[k] == key:
                         for m in range(w.start[k], w.start[k + 1]):
                             place = at[w.onward[m]]

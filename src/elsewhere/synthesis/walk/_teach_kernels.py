@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elsewhere._jit import njit
+from elsewhere._search_kernels import first_above
 from elsewhere.synthesis._streams_kernels import open_stream, uniform
 from elsewhere.synthesis.walk._hours_kernels import (
     COLUMNS,
@@ -316,7 +317,7 @@ def teach_new(w, memory, h, m, here, onward, x, haste, part, went, cumulative, n
     for j in range(n + 1):
         y = x
         if j > 0:
-            y = min(np.searchsorted(cumulative[part], uniform(stream) * total, side="right"), P - 1)
+            y = min(first_above(cumulative[part], uniform(stream) * total), P - 1)
         if memory.visited[y] > 0 or y in (here, h, m) or popular[y] <= 0.0:
             continue
         others = max(popular[y] - went[y, part] - 0.1 * went[y, PARTS], 0.02)

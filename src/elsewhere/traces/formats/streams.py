@@ -210,7 +210,7 @@ def dialect_of(content: bytes, name: str) -> Dialect:
     names = [n if n and headed else f"#{i}" for i, n in enumerate(names, 1)]
     check_names(names, name)
     rows = tuple(tuple(f.strip() for f in r) for r in records if len(r) == width)
-    commas = sum(COMMA_NUMBER.fullmatch(f) is not None for r in rows for f in r)
+    commas = sum("," in f and COMMA_NUMBER.fullmatch(f) is not None for r in rows for f in r)
     comma = commas > sum("." in f and A_NUMBER.fullmatch(f) is not None for r in rows for f in r)
     if comma:
         notes.append("numbers have decimal commas")
