@@ -1,10 +1,12 @@
 """Sorting and searching within compiled loops: numba's own take up to two seconds to compile, for each type again."""
 
+from typing import Any
+
 from elsewhere._jit import njit
 
 
 @njit
-def sort(values):
+def sort(values: Any) -> None:
     """Sort an array in place, by Shell's method: no recursion, and as fast as quicksort for a few thousand values."""
     gap = 1
     while 9 * gap < len(values):
@@ -20,7 +22,7 @@ def sort(values):
 
 
 @njit
-def first_not_below(values, x):
+def first_not_below(values: Any, x: float) -> int:
     """Return how many values of a sorted array are smaller than `x`."""
     low, high = 0, len(values)
     while low < high:
@@ -33,7 +35,7 @@ def first_not_below(values, x):
 
 
 @njit
-def first_above(values, x):
+def first_above(values: Any, x: float) -> int:
     """Return how many values of a sorted array are at most `x`."""
     low, high = 0, len(values)
     while low < high:
