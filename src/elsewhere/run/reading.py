@@ -428,7 +428,7 @@ def read_apart(
         fewer.locations,
         (),
         reach=COARSE_METRES / 1000 if of_others.map == "auto" else math.inf,
-        box=parsed_box(options.get("box")),
+        box=None if options.get("box") is None else parsed_box(options["box"]),
     )
     # what was decided for the others holds for everybody; with places given, positions are treated one person at a time
     traces = read_traces(

@@ -102,12 +102,9 @@ class Clock:
     fixed: Mapping[str, int] = field(default_factory=dict)
     written: str = ""
 
-    @property
-    def times(self) -> str:
-        """Tell how the times were written, in the words of `write_traces`."""
-        return self.written or ("local" if not self.aware else "utc" if self.zone == "UTC" else "offset")
-
     def __post_init__(self) -> None:
+        by_zone = "local" if not self.aware else "utc" if self.zone == "UTC" else "offset"
+        object.__setattr__(self, "written", self.written or by_zone)
         # calendars and zones end somewhere, and no trace is from there
         odd = (self.time < EARLIEST) | (self.time >= LATEST)
         object.__setattr__(self, "time", np.where(odd, np.datetime64("NaT", "us"), self.time))
@@ -531,11 +528,10 @@ def plan_clock(
     )
     plan = ClockPlan(by_clock, forms, tz, date_format, notes=assumptions)
     if "local" in by_clock and "utc" in by_clock:
-        utc = times(sample, by_clock["utc"], date_format=date_format, form=forms[by_clock["utc"]])
-        times_as = replace(utc, aware=True, zone="UTC").times
-        return replace(plan, named=None if near is None else zone_at(*near)[0], times=times_as)
+        named = None if near is None else zone_at(*near)[0]
+        return replace(plan, named=named, times=_written(plan, sample).written)
     clock = _written(plan, sample)
-    plan = replace(plan, times="clock" if "date" in by_clock and "time" in by_clock else clock.times)
+    plan = replace(plan, times="clock" if "date" in by_clock and "time" in by_clock else clock.written)
     if not clock.aware:
         if tz is not None:
             return plan
@@ -675,7 +671,9 @@ def _written(plan: ClockPlan, table: Table) -> Clock:
         seconds = np.asarray(table.columns[LATER])
         later = np.where(seconds >= 0, np.nan_to_num(seconds) * 1e6, np.iinfo(np.int64).min)  # the least is NaT
         clock = replace(clock, time=clock.time + later.astype(np.int64).astype("timedelta64[us]"))
-    return replace(clock, aware=True, zone="UTC") if role == "utc" else clock
+    if role != "utc":
+        return clock
+    return replace(clock, aware=True, zone="UTC", written=clock.written if clock.written.startswith("unix") else "utc")
 
 
 def _in_zone(instant: Times, zone: str) -> Times:

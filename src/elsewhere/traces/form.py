@@ -71,13 +71,10 @@ class FileForm:
         dialect = table.dialect or next((part.dialect for part in table.files if part.dialect is not None), None)
         names = tuple(name for name in {*roles.values()} if name in table.columns) if dialect is None else dialect.names
         records = first_records(replace(table, names=names)) if dialect is None else dialect.records
-
-        def some(*asked: str) -> list[str]:
-            at = [names.index(roles[role]) for role in asked if roles.get(role) in names][:1]
-            return [r[at[0]] for r in records if r[at[0]]] if at else []
-
-        when = some("arrived", "time", "utc", "local")
-        where = "" if "geometry" not in roles else point_form(roles["geometry"], some("geometry"))
+        at = {role: names.index(name) for role, name in roles.items() if name in names}
+        some = {role: [r[i] for r in records if r[i]] for role, i in at.items()}
+        when = next((some[role] for role in ("arrived", "time", "utc", "local") if role in some), [])
+        where = "" if "geometry" not in roles else point_form(roles["geometry"], some.get("geometry", []))
         where = where.replace("lat", "x").replace("lon", "lat").replace("x", "lon") if turned else where
         delimiter = "," if dialect is None else " " if dialect.delimiter == BLANKS else dialect.delimiter
         return FileForm(
@@ -85,7 +82,7 @@ class FileForm:
             headed=table.headed or (table.meaning is not None and table.meaning.sglt),  # SGLT has a file of its own
             comma=table.comma and delimiter != ",",
             time=pattern_of(when, day_first, date_format),
-            date="" if re.search("%-?[HI]", day := pattern_of(some("date"), day_first, date_format)) else day,
+            date="" if re.search("%-?[HI]", day := pattern_of(some.get("date", []), day_first, date_format)) else day,
             point=where,
             wide=() if table.meaning is None else table.meaning.wide,
         )
@@ -146,7 +143,12 @@ def pattern_of(values: Sequence[str], day_first: bool | None = None, date_format
     forms = [*own, *WHOLE_STAMPS, *days, *clocks, *forms]
     marks = _marks(sample[0])
     forms = [form for form in dict.fromkeys(forms) if _marks_of(form) == marks]
-    fitting = [form for form in forms if _writes(form, sample)]
+    fitting = []
+    for form in forms:
+        # `all` stops at the first value that the form does not write as it stands
+        pairs = ((_moment(form, value), value) for value in sample)
+        if all(t and written(t.replace(tzinfo=None), form, t.utcoffset() or timedelta()) == text for t, text in pairs):
+            fitting.append(form)
     if date_format is not None and None not in (times := [_moment(date_format, value) for value in sample]):
         fitting = [form for form in fitting if [_moment(form, value) for value in sample] == times]
     leads = {form: re.match("%-?[dm]", form) and form.replace("-", "")[:2] == "%d" for form in fitting}
@@ -174,21 +176,14 @@ def _moment(form: str, value: str) -> datetime | None:
         return None
 
 
-def _writes(form: str, values: Sequence[str]) -> bool:
-    for value in values:
-        there = _moment(form, value)
-        if there is None or written(there.replace(tzinfo=None), form, there.utcoffset() or timedelta()) != value:
-            return False
-    return True
-
-
 def written(moment: datetime, form: str, offset: timedelta = timedelta()) -> str:
     """Return a moment in a pattern: that of `strftime`, %-d without a leading zero, %3f milliseconds, %hz hours."""
     parts = {"d": moment.day, "m": moment.month, "H": moment.hour, "I": (moment.hour + 11) % 12 + 1}
     text = re.sub("%-([dmHI])", lambda one: str(parts[one[1]]), form)
     text = re.sub(r"%(\d)f", lambda one: f"{moment.microsecond:06d}"[: int(one[1])], text)
-    zone = offset_text(round(offset / timedelta(minutes=1)))
-    text = text.replace("%:z", zone).replace("%hz", zone[:3]).replace("%z", zone.replace(":", ""))
+    if "z" in form:
+        zone = offset_text(round(offset / timedelta(minutes=1)))
+        text = text.replace("%:z", zone).replace("%hz", zone[:3]).replace("%z", zone.replace(":", ""))
     return moment.strftime(text)
 
 

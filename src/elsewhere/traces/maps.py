@@ -70,10 +70,8 @@ BY_ID, BY_POINT = ("from", "to"), ("from_lat", "from_lon", "to_lat", "to_lon")
 CODE = "E_FEASIBLE"
 
 
-def parsed_box(box: Any) -> tuple[float, float, float, float] | None:
-    """Return a box as four numbers: south, west, north, east in degrees; None where there is none."""
-    if box is None:
-        return None
+def parsed_box(box: Any) -> Box:
+    """Return a box as four numbers: south, west, north, east in degrees."""
     try:
         south, west, north, east = (float(side) for side in box)
     except (TypeError, ValueError):
@@ -532,8 +530,11 @@ def main_area(user: Ints, slot: Ints, lat: Floats, lon: Floats) -> Area | None:
         return None
     x = in_space(*cell_centres(cells, COARSE_METRES))
     inside = towns(user, slot, cell, x)
-    width = max(_width_km(x[inside]), COARSE_METRES / 1000)
-    if inside.all() or _width_km(x) < SMALLER * width:
+    # twice the distance of the farthest point from the middle of a box around all, of the towns and of everything
+    middles = ((points, (points.min(axis=0) + points.max(axis=0)) / 2) for points in (x[inside], x))
+    narrow, wide = (float(2 * np.linalg.norm(points - middle, axis=1).max()) for points, middle in middles)
+    width = max(narrow, COARSE_METRES / 1000)
+    if inside.all() or wide < SMALLER * width:
         return None
     held_cells = cells[inside]
     return Area("auto", lambda lat, lon: np.isin(grid_cells(lat, lon, COARSE_METRES), held_cells), width)
@@ -573,11 +574,6 @@ def towns(user: Ints, slot: Ints, cell: Ints, x: Floats) -> Mask:
             return inside
         inside[b[a == best]] = True
     return np.ones(n, dtype=bool)
-
-
-def _width_km(x: Floats) -> float:
-    """Return twice the distance of the farthest point from the middle of a box around all."""
-    return float(2 * np.linalg.norm(x - (x.min(axis=0) + x.max(axis=0)) / 2, axis=1).max())
 
 
 @dataclass(frozen=True, eq=False)

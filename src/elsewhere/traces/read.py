@@ -217,7 +217,8 @@ def read_traces(
     encoding, date_format, max_bad = reading["encoding"], reading["date_format"], reading["max_bad"]
     regions = None if reading["regions"] is None else read_regions(reading["regions"])
     of_settings = {name: reading[name] for name in OF_SETTINGS if name in reading}
-    settings = Settings(step=step, cells=cells, box=parsed_box(reading["box"]), regions=regions, **of_settings)
+    box = None if reading["box"] is None else parsed_box(reading["box"])
+    settings = Settings(step=step, cells=cells, box=box, regions=regions, **of_settings)
     own_map = None if locations is None else read_places(locations, encoding=encoding)
     parts = open_parts(
         source,
