@@ -24,7 +24,7 @@ def fuzz(seconds, first):
 
 
 def test_damaged_files_and_failing_machines_are_read_or_refused():
-    result = fuzz(5, 1)
+    result = fuzz(3, 1)
 
     assert result["faults"] == []
     assert result["inputs"] >= 100

@@ -53,7 +53,7 @@ def both_figures(finding):
     }
 
 
-@pytest.mark.parametrize(("n", "seed"), [(60, 1), (150, 2), (300, 3)])
+@pytest.mark.parametrize(("n", "seed"), [(60, 1), pytest.param(150, 2, marks=pytest.mark.soak), (300, 3)])
 def test_real_people_are_not_told_from_real_people(n, seed):
     seeds, holdout, others = groups(town(3 * n, seed), n, n, n)
     finding = attacked("A15", seeds, holdout, others.r)
@@ -76,7 +76,7 @@ def test_real_people_are_not_told_where_every_place_is_rare():
 
 
 @pytest.mark.skipif(not PF.exists(), reason="needs PF Tokyo in ../shared/data/pf_tokyo")
-@pytest.mark.parametrize("split", [0, 1])
+@pytest.mark.parametrize("split", [0, pytest.param(1, marks=pytest.mark.soak)])
 def test_real_people_of_tokyo_are_not_told_from_each_other(split):
     import pandas as pd
 
