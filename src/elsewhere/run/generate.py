@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Literal, NamedTuple, Unpack
 
 import numpy as np
@@ -195,7 +196,7 @@ def fakes_of(
         given = isinstance(model, FittedModel) or (model is not None and classes is not None)
         roles = split_users(traces, settings, alternates, draw, learnt=given, seeds=seeds)
         learnt = stages("model", lambda: _learn(job, roles, kappa, classes, model, bool(disjoint), draw))
-        notes = _on_moves(learnt, feasible)
+        notes = () if learnt.model.feasible is None else _on_moves(learnt, feasible)
         if kappa == "auto" and classes is None and not isinstance(model, FittedModel):
             notes += _papers_number(learnt)
         roles = replace(roles, notes=(*roles.notes, *notes))
@@ -321,7 +322,8 @@ def _on_a_calendar(weekend: NDArray[np.bool_]) -> Ints:
 def _tested(job: Job, roles: Roles, learnt: FittedModel) -> Fakes:
     """Make fakes that pass the privacy test: walks paired with seeds (`product`), or decoded from them (`paper`)."""
     settings = job.settings
-    roles = _with_known_places(roles, learnt)
+    if (learnt.place < 0).any():
+        roles = _with_known_places(roles, learnt)
     seeds = learnt.translate(roles.seeds)
     # a person with all their days is one seed; where the paper is reproduced, every trace is
     people = People.of(seeds, m_min=settings.m_min, alone=settings.name == "paper")
@@ -387,6 +389,9 @@ def _gathered(
     owner, _ = np.nonzero(people.rows >= 0)
     attempts[roles.seed_rows[people.rows[people.rows >= 0]]] = tries[owner]
     verdicts = Verdicts.joined([m.verdicts for m in blocks]).select(order[lives])
+    weekend = None
+    if traces.dates is not None:  # by the calendar of lives, or by the day of the seed
+        weekend = people.weekend[day] if people.days > 1 else is_weekend(traces.dates)[seed]
     beyond = _beyond(verdicts, lives, settings, several=people.days > 1)
     return Fakes(
         r=fakes,
@@ -404,7 +409,7 @@ def _gathered(
         laboratory=job.laboratory,
         notes=(*roles.notes, *([ONE_CLASS] * (learnt.classes.kappa < 2)), *beyond),
         seed_rows=roles.seed_rows,
-        weekend=_weekend(traces, people, seed, day),
+        weekend=weekend,
         life=lives,
         person=unit[order, 0][lives],
         day=day if people.days > 1 else None,
@@ -418,13 +423,6 @@ def _beyond(verdicts: Verdicts, lives: Ints, settings: Preset, *, several: bool)
     alike = len(np.unique(lives[verdicts.sim > settings.par_s]))
     notes = [CROSSED.format(in_public(shared), fakes, settings.par_i)] * (shared > 0)
     return notes + [ALIKE.format(in_public(alike), fakes, settings.par_s)] * (alike > 0)
-
-
-def _weekend(traces: Traces, people: People, seed: Ints, day: Ints) -> NDArray[np.bool_] | None:
-    """Tell (F,) which days of fakes are at a weekend: by the calendar of lives, or by the day of the seed."""
-    if traces.dates is None:
-        return None
-    return people.weekend[day] if people.days > 1 else is_weekend(traces.dates)[seed]
 
 
 GIVEN_MOVES = (
@@ -443,8 +441,7 @@ def require_given(feasible: Any) -> None:
 
 
 def _on_moves(learnt: FittedModel, feasible: Any) -> tuple[str, ...]:
-    if learnt.model.feasible is None:
-        return ()
+    """Return a note on the moves that are allowed."""
     if feasible is None or is_data(feasible):
         sentence = (
             "a fake makes no move, from the place of one slot to that of the next, which the model does not allow."
@@ -586,13 +583,13 @@ def _maker(job: Job, learnt: FittedModel, seeds: Traces) -> FakeMaker:
 def _pairs(job: Job, learnt: FittedModel, roles: Roles, people: People, test: PrivacyTest) -> Pairs:
     """Return walks, or lives over days, of the people the model was learnt from, to pair with the seeds of a block."""
     rng = job.rng(4)
-
-    def learn_walk() -> tuple[WalkModel | LifeModel, Goal | LifeRatio]:
-        if people.days > 1:
-            return learn_weeks(roles.seeds, people.weekend, learnt, rng)
-        return learn_days(roles.model if roles.model is not None else roles.seeds, learnt, rng)
-
-    walk, goal = job.stages("walk", learn_walk)
+    walk: WalkModel | LifeModel
+    goal: Goal | LifeRatio
+    if people.days > 1:
+        walk, goal = job.stages("walk", partial(learn_weeks, roles.seeds, people.weekend, learnt, rng))
+    else:
+        others = roles.model if roles.model is not None else roles.seeds
+        walk, goal = job.stages("walk", partial(learn_days, others, learnt, rng))
     shift = int(job.settings.shift / roles.seeds.step_minutes + 0.5)
     nobody = test.of(test.block(0, 0))  # each block brings its own seeds
     return Pairs(walk, goal, learnt.classes.label, nobody, job.settings, shift, people.days, job.entropy)

@@ -241,14 +241,16 @@ def learn(
     rng = rng if rng is not None else np.random.default_rng(np.random.SeedSequence())
     people, place = merge_rare(traces, settings.m_min)
     profiles = fit_profiles(people, periods=settings.periods, missing="skip")
+    moves = None
+    if feasible is not None:
+        made = is_data(feasible)
+        moves = _moves_made(people, settings.m_min) if made else allowed_moves(feasible, traces.locations)
     model = aggregate(
         profiles,
         traces.locations,
         epsilon=settings.epsilon,
         n_min=settings.n_min,
-        feasible=_moves_made(people, settings.m_min)
-        if is_data(feasible)
-        else allowed_moves(feasible, traces.locations),
+        feasible=moves,
     )
     # whoever was moved to a place because theirs is rare does not make it one that more people share
     model = replace(model, visitors=np.where(place == np.arange(len(place)), traces.visitors(), 0))

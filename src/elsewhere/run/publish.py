@@ -483,8 +483,10 @@ def _within_budget(fakes: Fakes, per_seed: int, choose: str, temp: float, rng: n
             code="E_BUDGET",
         )
     # Gumbel keys: the largest n of a seed are a draw without replacement with these weights
-    mean = np.bincount(fakes.life, floored(fakes.loglik), n) / np.bincount(fakes.life, minlength=n)
-    weight = mean[fresh] / fakes.r.shape[1] / temp if choose == "likelihood" else np.zeros(len(fresh))
+    weight = np.zeros(len(fresh))
+    if choose == "likelihood":
+        mean = np.bincount(fakes.life, floored(fakes.loglik), n) / np.bincount(fakes.life, minlength=n)
+        weight = mean[fresh] / fakes.r.shape[1] / temp
     key = weight + rng.gumbel(size=len(fresh))
     order = fresh[np.lexsort((-key, seed[fresh]))]
     rank = np.arange(len(order)) - np.searchsorted(seed[order], seed[order])

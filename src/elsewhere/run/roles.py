@@ -5,14 +5,12 @@ Seeds of the deniable preset, and alternates of the product, must not have contr
 remembers who has, as keyed hashes of user labels: with the model in memory, or in a private file beside it.
 """
 
-import hashlib
 import hmac
 import json
 import secrets
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,7 +34,9 @@ class Contributors:
     def of(traces: Traces) -> "Contributors":
         """Return the users of these traces."""
         key = secrets.token_bytes(32)
-        return Contributors(key, frozenset(_hash(key, label) for label in traces.labels))
+        return Contributors(
+            key, frozenset(hmac.digest(key, str(label).encode(), "sha256").hex() for label in traces.labels)
+        )
 
     @staticmethod
     def read(folder: str | Path) -> "Contributors | None":
@@ -56,12 +56,11 @@ class Contributors:
 
     def met(self, traces: Traces) -> NDArray[np.bool_]:
         """Tell (U,) which users here are among them by name; nobody whose rows have no names, only numbers."""
-        met = [isinstance(label, str) and _hash(self.key, label) in self.users for label in traces.labels]
+        met = [
+            isinstance(label, str) and hmac.digest(self.key, label.encode(), "sha256").hex() in self.users
+            for label in traces.labels
+        ]
         return np.array(met, dtype=bool)
-
-
-def _hash(key: bytes, label: Any) -> str:
-    return hmac.new(key, str(label).encode(), hashlib.sha256).hexdigest()
 
 
 SEED_SHARE = 0.7  # of the users in the product preset; the others are alternates
