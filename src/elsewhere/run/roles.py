@@ -130,38 +130,36 @@ def split_users(
             "all people stay at 1 place all day, and at least 2 are needed; give smaller places, or other people.",
             code="E_TOO_FEW_PLACES",
         )
+    people, notes = np.arange(traces.U), tuple[str, ...]()
+    others: Traces | str | None = alternates
     if alternates is not None:
         if not isinstance(alternates, Traces):
             raise InvalidParameter(f"`alternates` must be a `Traces`, got {type(alternates).__name__}.")
-        everybody = np.arange(traces.U)
-        rows = _seed_rows(traces, everybody, settings, rng)
-        model, even = _learnt_from(traces, everybody, settings, rng)
-        return Roles(traces.select(rows), rows, alternates, model, (*_days_note(traces, rows), *even))
-    if settings.alternates == "all":
+    elif settings.alternates == "all":
         if max(2, settings.k) > traces.U:
             raise NotEnoughAlternates(
                 f"need at least {max(2, settings.k)} users for `k` = {settings.k}, got {traces.U}."
             )
-        everybody = np.arange(traces.U)
-        rows = _seed_rows(traces, everybody, settings, rng)
-        model, even = _learnt_from(traces, everybody, settings, rng)
-        needed = settings.k > 1 or settings.against == "all"
-        notes = (*_days_note(traces, rows), *even)
-        return Roles(traces.select(rows), rows, "all" if needed else None, model, notes)
-    n_alternates = max(settings.k - 1, round((1 - SEED_SHARE) * traces.U), 1)
-    least = 1 if learnt else settings.m_min
-    if traces.U < n_alternates + least:
-        rest = "a seed" if least == 1 else f"{least} to learn from (`m_min`)"
-        raise NotEnoughAlternates(
-            f"need at least {n_alternates + least} users for `k` = {settings.k}, {n_alternates} alternates and {rest}; "
-            f"got {traces.U}."
+        others = "all" if settings.k > 1 or settings.against == "all" else None
+    else:
+        n_alternates = max(settings.k - 1, round((1 - SEED_SHARE) * traces.U), 1)
+        least = 1 if learnt else settings.m_min
+        if traces.U < n_alternates + least:
+            rest = "a seed" if least == 1 else f"{least} to learn from (`m_min`)"
+            raise NotEnoughAlternates(
+                f"need at least {n_alternates + least} users for `k` = {settings.k}, {n_alternates} alternates and "
+                f"{rest}; got {traces.U}."
+            )
+        drawn = rng.permutation(traces.U)
+        people, others = np.sort(drawn[n_alternates:]), traces.of_users(np.sort(drawn[:n_alternates]))
+        notes = (
+            f"{len(people)} users are seeds, {n_alternates} are alternates of the differential test, chosen at random.",
         )
-    people = rng.permutation(traces.U)
-    seeds, others = np.sort(people[n_alternates:]), np.sort(people[:n_alternates])
-    rows = _seed_rows(traces, seeds, settings, rng)
-    model, even = _learnt_from(traces, seeds, settings, rng)
-    note = f"{len(seeds)} users are seeds, {len(others)} are alternates of the differential test, chosen at random."
-    return Roles(traces.select(rows), rows, traces.of_users(others), model, (note, *_days_note(traces, rows), *even))
+    rows = _seed_rows(traces, people, settings, rng)
+    model, even = _learnt_from(traces, people, settings, rng)
+    left_out = int(np.isin(traces.user, people).sum()) - len(rows)
+    days = _days_note(traces, rows, left_out) if left_out else ()
+    return Roles(traces.select(rows), rows, others, model, (*notes, *days, *even))
 
 
 def _with_gaps(
@@ -266,12 +264,9 @@ def evenly(traces: Traces, users: Ints, rng: np.random.Generator) -> tuple[Trace
     return traces.select(some_days(traces, rows, most, rng)), (note,)
 
 
-def _days_note(traces: Traces, rows: Ints) -> tuple[str, ...]:
-    users = traces.user[rows]
-    left_out = int(np.isin(traces.user, users).sum()) - len(rows)
-    if not left_out:
-        return ()
-    if len(np.unique(users)) == len(rows):
+def _days_note(traces: Traces, rows: Ints, left_out: int) -> tuple[str, ...]:
+    """Return a note on so many days of the seed users that are no seeds."""
+    if len(np.unique(traces.user[rows])) == len(rows):
         return (
             f"fakes live one day: too few people have several to learn from, so {left_out} further days of the seed "
             "users are no seeds.",
