@@ -15,7 +15,7 @@ from elsewhere.synthesis._streams_kernels import open_stream
 from elsewhere.synthesis.walk import _hours_kernels as hours
 from elsewhere.synthesis.walk import _lives_kernels as kernels
 from elsewhere.synthesis.walk import _teach_kernels as teach
-from elsewhere.synthesis.walk.lives import _clusters, _Days, _described, _grid, _kinds, _mixes, _types, learn_lives
+from elsewhere.synthesis.walk.lives import _clusters, _Days, _grid, _mixes, _types_and_kinds, learn_lives
 from elsewhere.traces.model import Locations
 
 DAYS = 14
@@ -248,9 +248,10 @@ def test_kinds_of_day_are_of_one_type_and_rest_on_enough_people():
     r = np.where(away & (day % 7 < 5)[:, None], 3, 0)[kept]
     who, day, weekend = who[kept], day[kept], day[kept] % 7 >= 5
     days = _Days(r, who, day, weekend, 20.0 * np.arange(L), 20.0, Locations(xy=rng.random((4, 2))), m_min)
-    table = _described(days)
-    types = _types(days, table, rng)
-    kind, mix, spread = _kinds(days, table, types, rng)
+    types, kind = _types_and_kinds(days, rng)
+    use = np.zeros((40, 2, kind.max() + 1))
+    np.add.at(use, (who, weekend.astype(int), kind), 1)
+    mix, spread = _mixes(use, types, m_min)
 
     assert len(set(zip(types[:40].tolist(), (np.arange(40) % 2).tolist(), strict=True))) == types.max() + 1 > 1
     for k in range(mix.shape[2]):

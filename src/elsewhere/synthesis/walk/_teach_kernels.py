@@ -127,13 +127,14 @@ def choice_loss(theta, ridge, base, cols, first, chosen, slope):
 
 
 @njit
-def fill_table(found, value, keys, values):
-    """Enter keys that differ from each other into an empty open table."""
-    keys[:] = -1
-    values[:] = 0
-    for i in range(len(found)):
-        at = find(keys, found[i])
-        keys[at], values[at] = found[i], value[i]
+def open_table(keys, values):
+    """Return an open table of these keys, all different, as `find` looks them up: its keys and its values."""
+    size = table_size(len(keys))
+    table, out = np.full(size, -1), np.zeros(size, dtype=np.int64)
+    for i in range(len(keys)):
+        at = find(table, keys[i])
+        table[at], out[at] = keys[i], values[i]
+    return table, out
 
 
 @njit
@@ -201,6 +202,14 @@ class Stays(NamedTuple):
 
 
 @njit
+def new_choices(choices, columns, candidates):
+    """Make room for so many choices, among so many candidates in all."""
+    cols, first = np.empty((candidates, columns), dtype=np.int16), np.zeros(choices + 1, dtype=np.int64)
+    chosen, size = np.empty(choices, dtype=np.int64), np.zeros(2, dtype=np.int64)
+    return Choices(np.empty(candidates), cols, first, chosen, size)
+
+
+@njit
 def has_room(choices, candidates):
     """Tell whether one more choice among so many candidates can be held."""
     return choices.size[0] < len(choices.chosen) and choices.size[1] + candidates <= len(choices.base)
@@ -225,14 +234,15 @@ def close_choice(choices, chosen):
 
 
 @njit
-def replay_hours(w, s, kind, mix, first, midnight, dwell, known, tries, chance, key, choices):
+def replay_hours(w, s, kind, mix, first, midnight, dwell, known, tries, chance, key, candidates):
     """
-    Go through the days of people and write down the choice of each diary among `tries` others that the law draws.
+    Go through the days of people and return the choice of each diary among `tries` others that the law draws.
 
     `kind` (N,) of each day, `mix` (people, 2, K), stays `first` (N + 1,) of each day, role at `midnight` before it and
-    how long it has lasted, whether the day before is `known`; of all days `chance` is kept.
+    how long it has lasted, whether the day before is `known`; of all days `chance` is kept, and at most so many
+    `candidates` in all.
     """
-    L = len(w.clock)
+    L, choices = len(w.clock), new_choices(len(kind), COLUMNS, candidates)
     hours, cols, which = new_hours(L), np.empty(COLUMNS, dtype=np.int64), np.empty(4, dtype=np.int64)
     roles, starts = np.empty(L + 1, dtype=np.int64), np.empty(L + 1, dtype=np.int64)
     ahead = np.empty((2, 3))
@@ -259,6 +269,7 @@ def replay_hours(w, s, kind, mix, first, midnight, dwell, known, tries, chance, 
                     add_candidate(choices, math.log(max(base, 1e-9)), cols, COLUMNS)
                 close_choice(choices, choices.first[choices.size[0]])
             remember_hours(hours, off, L, b - a, s.role[a:b], s.start[a:b])
+    return choices
 
 
 @njit
@@ -366,15 +377,19 @@ def teach_pass(w, memory, h, m, ends, cell, cells, x, passes, mine, moves, mover
 
 
 @njit
-def replay(w, s, order, cumulative, n, chance, moves, movers, m_min, key, asked, said, new, back, through, cells):
+def replay(w, s, order, cumulative, n, chance, moves, movers, m_min, key, candidates):
     """
-    Go through the lives of people in this `order` and write down every choice as it stood; return how many `asked`.
+    Go through the lives of people in this `order` and return every choice as it stood when it was made.
 
-    `asked` (S, 6) are own places, visits, those between such roles, weekend, part of the day and haste when `said` (S,)
-    they went somewhere new or not; `new`, `back` and `through` choices of which `chance` (3,) is kept; `cells` (S, 4)
-    of each trip, which of CROWDS go straight there, earlier trips between these places, those with as many cells.
+    These are `asked` (visits, 6), own places, visits, those between such roles, weekend, part of the day and haste, and
+    `said` (visits,), whether they went somewhere new; choices of a `new` place, of an own one (`back`) and of cells on
+    the way (`through`), of which `chance` (3,) is kept and at most so many `candidates` each; `cells` (S, 4) of each
+    trip, which of CROWDS go straight there, earlier trips between these places, and those with as many cells.
     """
-    P, L, questions = len(w.passed), s.r.shape[1], 0
+    P, L, S, questions = len(w.passed), s.r.shape[1], len(s.row), 0
+    asked, said, cells = np.empty((S, 6)), np.empty(S, dtype=np.bool_), np.zeros((S, 4), dtype=np.int64)
+    new, back = new_choices(S, 5, candidates), new_choices(S, OWN_COLUMNS, candidates)
+    through = new_choices(S, 9, candidates)
     days = np.max(s.rows[1:] - s.rows[:-1])
     memory = new_memory(P, days, L)
     went, passes = np.zeros((P, PARTS + 1), dtype=np.int64), np.zeros(P, dtype=np.int64)
@@ -425,4 +440,4 @@ def replay(w, s, order, cumulative, n, chance, moves, movers, m_min, key, asked,
                 visit(w, memory, here, x, part, off, haste, s.role[q - 1] * 4 + after, day)
             remember_way(memory, here, x, way, many)
         recognise(w, s, i, 0, went, passes, mine, way, lengths)
-    return questions
+    return asked[:questions], said[:questions], new, back, through, cells

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elsewhere.scale import one_thread
-from elsewhere.synthesis.walk._hours_kernels import COLUMNS, HOURS, PARTS, STAYS
+from elsewhere.synthesis.walk._hours_kernels import HOURS, PARTS, STAYS
 from elsewhere.synthesis.walk._lives_kernels import (
     BINS,
     CROWDS,
@@ -36,7 +36,6 @@ from elsewhere.synthesis.walk._lives_kernels import (
     MAIN,
     MOST_PASSES,
     OTHER,
-    OWN_COLUMNS,
     OWN_PLACE,
     PASSING,
     RANKS,
@@ -46,15 +45,14 @@ from elsewhere.synthesis.walk._lives_kernels import (
     Law,
     draw_main_places,
     live,
-    table_size,
 )
 from elsewhere.synthesis.walk._teach_kernels import (
     Choices,
     Stays,
     all_columns,
     choice_loss,
-    fill_table,
     find_stays,
+    open_table,
     rehearse,
     replay,
     replay_hours,
@@ -161,10 +159,11 @@ def learn_lives(
         m_min,
     )
 
-    # who people are: types, and their kinds of day
-    table = _described(days)
-    types = _types(days, table, rng)
-    kind, mix, spread = _kinds(days, table, types, rng)
+    # who people are: types, their kinds of day, and how often each person has days of each kind
+    types, kind = _types_and_kinds(days, rng)
+    use = np.zeros((days.people, 2, int(kind.max()) + 1))
+    np.add.at(use, (days.who, days.weekend.astype(np.int64), kind), 1)
+    mix, spread = _mixes(use, types, m_min)
 
     # what can be counted; factors that are learnt from choices are 1 (weights 0) so far
     places, movers = _places(days)
@@ -189,8 +188,7 @@ def learn_lives(
     )
 
     # which diary, how people differ, where their anchors are, which other places and ways
-    law, pace = _usual_diaries(days, kind, law, rng)
-    law = _own_hours(days, kind, law, mix[types], rng)
+    law, pace = _usual_diaries(days, kind, law, mix[types], rng)
     stays, bustle = _bustle(days, kind, types, mix, spread, rng)
     home, main, main_reach = _anchors(days, types, len(mix), rng)
     law = _choices(days, law, movers, rng)
@@ -287,31 +285,25 @@ class _Days:
         """Return the distances between places."""
         return np.asarray(np.hypot(*np.moveaxis(self.xy[a] - self.xy[b], -1, 0)))
 
-    def far(self, a: Ints, b: Ints) -> Ints:
-        """Return the bins of the distances between places."""
-        return np.searchsorted(self.limits, self.length(a, b) ** 2, side="right").astype(np.int64)
 
+def _types_and_kinds(days: _Days, rng: np.random.Generator) -> tuple[Ints, Ints]:
+    """
+    Cluster people into types and their days into kinds; return the type of each person and the kind of each day.
 
-def _described(days: _Days) -> Floats:
-    """Describe every day (N, 75): who is where by the hour, and how busy it is."""
+    People of one type have similar mean weekdays and weekends. Kinds are found among the days of one type, weekdays and
+    weekends apart.
+    """
+    # describe every day by 75 numbers: the share of each hour in each role, and how busy the day is
     role = np.repeat(days.role, days.end - days.start).reshape(days.N, days.L)
     hours = np.zeros((days.N, 24, 3))
     for h in np.unique(days.hour).tolist():
         for k in range(3):
             hours[:, h, k] = (role[:, days.hour == h] == k).mean(axis=1)
-    others = np.bincount(days.row[days.role == OTHER], minlength=days.N)
-    return np.column_stack(
-        [
-            hours.reshape(days.N, -1),
-            np.minimum(others, 10) / 1.5,
-            np.minimum(np.diff(days.first), STAYS) / 2.5,
-            2.0 * (role == MAIN).any(axis=1),
-        ]
-    )
+    others = np.minimum(np.bincount(days.row[days.role == OTHER], minlength=days.N), 10) / 1.5
+    stays = np.minimum(np.diff(days.first), STAYS) / 2.5
+    table = np.column_stack([hours.reshape(days.N, -1), others, stays, 2.0 * (role == MAIN).any(axis=1)])
 
-
-def _types(days: _Days, table: Floats, rng: np.random.Generator) -> Ints:
-    """Return the type of each person: people whose weekdays, and weekends, are alike in the mean."""
+    # cluster people by their mean weekday and weekend; whoever has none is given everybody's mean
     profile = np.zeros((days.people, 2, table.shape[1]))
     for off in (0, 1):
         mine = days.weekend == bool(off)
@@ -321,33 +313,24 @@ def _types(days: _Days, table: Floats, rng: np.random.Generator) -> Ints:
         profile[:, off] = np.where(number[:, None] > 0, profile[:, off] / np.maximum(number, 1)[:, None], usual)
     profile[:, 1] *= 0.6
     n = int(np.clip(min(days.people // PEOPLE_PER_TYPE, days.N // DAYS_PER_TYPE), 1, MOST_TYPES))
-    return _clusters(profile.reshape(days.people, -1), n, np.arange(days.people), days.m_min, rng)
+    types = _clusters(profile.reshape(days.people, -1), n, np.arange(days.people), days.m_min, rng)
 
-
-def _kinds(days: _Days, table: Floats, types: Ints, rng: np.random.Generator) -> tuple[Ints, Floats, Floats]:
-    """
-    Label every day with a kind, those of each type of person, and of weekdays and weekends, apart.
-
-    Beside them are the mean use of kinds (types, 2, kinds), and its concentration (types, 2).
-    """
+    # cluster the days of each type; if too few of its people have such days, they are of the kinds of the type of which
+    # most people have them
     kind, K, T, off_day = np.zeros(days.N, dtype=np.int64), 0, int(types.max()) + 1, days.weekend.astype(np.int64)
     has = np.zeros((days.people, 2), dtype=bool)
     has[days.who, off_day] = True
     people = np.stack([np.bincount(types[has[:, off]], minlength=T) for off in (0, 1)], axis=1)
-    # such days of a type, if too few people have them, are of the kinds of the type of which most have
     kinds_of = np.where(people >= days.m_min, np.arange(T)[:, None], people.argmax(axis=0))
     of = kinds_of[types[days.who], off_day]
-    for t in range(T):
-        for off in (0, 1):
-            mine = (of == t) & (off_day == off)
-            if mine.any():
-                n = max(1, int(mine.sum()) // DAYS_PER_KIND)
-                label = _clusters(table[mine], n, days.who[mine], days.m_min, rng)
-                kind[mine] = K + label
-                K += int(label.max()) + 1
-    use = np.zeros((days.people, 2, K))
-    np.add.at(use, (days.who, off_day, kind), 1)
-    return kind, *_mixes(use, types, days.m_min)
+    for t, off in np.ndindex(T, 2):
+        mine = (of == t) & (off_day == off)
+        if mine.any():
+            n = max(1, int(mine.sum()) // DAYS_PER_KIND)
+            label = _clusters(table[mine], n, days.who[mine], days.m_min, rng)
+            kind[mine] = K + label
+            K += int(label.max()) + 1
+    return types, kind
 
 
 def _clusters(rows: Floats, k: int, who: Ints, m_min: int, rng: np.random.Generator) -> Ints:
@@ -373,22 +356,21 @@ def _mixes(use: Floats, types: Ints, m_min: int) -> tuple[Floats, Floats]:
     T, K = int(types.max()) + 1, use.shape[2]
     mix, spread = np.zeros((T, 2, K)), np.ones((T, 2))
     grid = np.array([1, 2, 3, 5, 8, 12, 20, 35, 60, 120, 300.0])
-    for t in range(T):
-        for off in (0, 1):
-            # days that too few of a type have are as everybody's, days that nobody has as the others
-            enough = np.count_nonzero(use[types == t, off].any(axis=1)) >= m_min
-            mine = types == t if enough else np.ones(len(types), dtype=bool)
-            u = use[mine, off] if use[mine, off].any() else use[mine, 1 - off]
-            on = u.any(axis=0)
-            mean = u[:, on].sum(axis=0) / u.sum()
-            mix[t, off, on] = mean
-            who, what = np.nonzero(u[:, on])  # kinds that somebody does not use add nothing to the likelihood
-            number, share, total = u[:, on][who, what], mean[what], u.sum(axis=1)
-            like = [
-                (gammaln(c) - gammaln(c + total)).sum() + (gammaln(number + c * share) - gammaln(c * share)).sum()
-                for c in grid
-            ]
-            spread[t, off] = grid[int(np.argmax(like))]
+    for t, off in np.ndindex(T, 2):
+        # days that too few of a type have are as everybody's, days that nobody has as the others
+        enough = np.count_nonzero(use[types == t, off].any(axis=1)) >= m_min
+        mine = types == t if enough else np.ones(len(types), dtype=bool)
+        u = use[mine, off] if use[mine, off].any() else use[mine, 1 - off]
+        on = u.any(axis=0)
+        mean = u[:, on].sum(axis=0) / u.sum()
+        mix[t, off, on] = mean
+        who, what = np.nonzero(u[:, on])  # kinds that somebody does not use add nothing to the likelihood
+        number, share, total = u[:, on][who, what], mean[what], u.sum(axis=1)
+        like = [
+            (gammaln(c) - gammaln(c + total)).sum() + (gammaln(number + c * share) - gammaln(c * share)).sum()
+            for c in grid
+        ]
+        spread[t, off] = grid[int(np.argmax(like))]
     return mix, spread
 
 
@@ -496,8 +478,15 @@ def _rates(
     return np.asarray(-np.log1p(-(leaving + 2 * np.clip(prior, 1e-5, 0.95)) / (here + 2)))
 
 
-def _usual_diaries(days: _Days, kind: Ints, law: Law, rng: np.random.Generator) -> tuple[Law, float]:
-    """Return the law with `like`, and the variance of people's paces beyond what kinds of day and chance explain."""
+def _usual_diaries(days: _Days, kind: Ints, law: Law, mix: Floats, rng: np.random.Generator) -> tuple[Law, float]:
+    """
+    Return the law with `like` and `hours`, the factors by which one of several diaries is taken, and the variance of
+    pace.
+
+    `like` says how usual a diary is for its kind of day, `hours` how much likelier it is if it is similar to the
+    person's earlier days. The variance of people's paces is what kinds of day and chance do not explain. `mix`
+    (people, 2, kinds).
+    """
     K, columns = len(law.start), np.empty((days.N, 4), dtype=np.int64)
     all_columns(days.L, days.first, days.role, days.start, columns)
     real = np.zeros((K, LIKE))
@@ -523,17 +512,11 @@ def _usual_diaries(days: _Days, kind: Ints, law: Law, rng: np.random.Generator) 
     variance = share @ np.arange(STAYS) ** 2 - mean**2
     moved, expected, chance = (np.bincount(days.who, x) for x in (number - 1.0, mean[kind] - 1, variance[kind]))
     pace = (((moved - expected) ** 2).sum() - chance.sum()) / max((expected**2).sum(), 1e-9)
-    return law._replace(like=like), float(max(0.0, pace))
-
-
-def _own_hours(days: _Days, kind: Ints, law: Law, mix: Floats, rng: np.random.Generator) -> Law:
-    """Return the law with `hours`: how much likelier days are that are like the earlier ones of the same person."""
-    choices = _empty(COLUMNS, days.N)
-    chance = min(1.0, CANDIDATES / (days.N * (TRIES + 1)))
+    law, chance = law._replace(like=like), min(1.0, CANDIDATES / (days.N * (TRIES + 1)))
     key = rng.integers(0, 2**63, 2).astype(np.uint64)
     nights = days.midnight, days.lasted, days.next_day
-    replay_hours(law, days.stays, kind, mix, days.first, *nights, TRIES, chance, key, choices)
-    return law._replace(hours=np.exp(_fit(choices, HOURS)))
+    choices = replay_hours(law, days.stays, kind, mix, days.first, *nights, TRIES, chance, key, CANDIDATES)
+    return law._replace(hours=np.exp(_fit(choices, HOURS))), float(max(0.0, pace))
 
 
 def _anchors(days: _Days, types: Ints, n: int, rng: np.random.Generator) -> tuple[Floats, Floats, Floats]:
@@ -563,7 +546,8 @@ def _anchors(days: _Days, types: Ints, n: int, rng: np.random.Generator) -> tupl
     base[rows, days.main[who]] -= 1.15  # without this person
     base = np.log(np.where(main[types[who]] >= days.m_min, np.maximum(base, 0.005), main[types[who]] + 0.005))
     base[np.arange(len(who)), days.home[who]] = -np.inf
-    bins = days.far(days.home[who][:, None], np.arange(days.P)[None])
+    length = days.length(days.home[who][:, None], np.arange(days.P)[None])
+    bins = np.searchsorted(days.limits, length**2, side="right")
     cols = np.stack([bins, BINS + types[who][:, None] * BINS + bins], axis=2).reshape(-1, 2).astype(np.int16)
     first = np.arange(len(who) + 1) * days.P
     choices = Choices(base.ravel(), cols, first, first[:-1] + days.main[who], np.array([len(who), base.size]))
@@ -625,10 +609,10 @@ def _places(days: _Days) -> tuple[dict[str, Any], tuple[Ints, Ints]]:
     moves, movers = np.unique(distinct(move * days.people + days.who[row]) // days.people, return_counts=True)
     enough = movers >= days.m_min
     level = np.searchsorted(days.m_min * 2 ** np.arange(CROWDS - 1), movers[enough], side="right")
-    shared, crowd = _table(moves[enough], level)
+    shared, crowd = open_table(moves[enough], level)
     tables = {"popular": popular, "sought": np.flatnonzero(popular.any(axis=0)), "passed": passed, "detour": detour}
     grid = _grid(days.xy, np.flatnonzero(passed > 0))
-    return {**tables, **grid, "moves": shared, "crowd": crowd}, _table(moves, movers)
+    return {**tables, **grid, "moves": shared, "crowd": crowd}, open_table(moves, movers)
 
 
 def _grid(xy: Floats, places: Ints) -> dict[str, Any]:
@@ -651,25 +635,14 @@ def _grid(xy: Floats, places: Ints) -> dict[str, Any]:
     }
 
 
-def _table(keys: Ints, values: Ints) -> tuple[Ints, Ints]:
-    """Make an open table that `find` looks up."""
-    size = table_size(len(keys))
-    out = np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int64)
-    fill_table(keys, values.astype(np.int64), *out)
-    return out
-
-
 def _choices(days: _Days, law: Law, movers: tuple[Ints, Ints], rng: np.random.Generator) -> Law:
     """
     Return the law with `explore`, `back`, `reach`, and `passing`, `passes`, `lengths`, `fresh`, learnt from
     choices.
     """
-    S = len(days.row)
-    asked, said, cells = np.empty((S, 6)), np.empty(S, dtype=bool), np.zeros((S, 4), dtype=np.int64)
-    new, back, through = (_empty(columns, S) for columns in (5, OWN_COLUMNS, 9))
     visits, passes = int((days.role == OTHER).sum()), int((days.arrived > days.left).sum())
     expected = np.array([visits / 2 * OTHERS, visits * 15, passes * np.count_nonzero(law.passed) / 8])
-    n = replay(
+    asked, said, new, back, through, cells = replay(
         law,
         days.stays,
         rng.permutation(days.people),
@@ -679,18 +652,13 @@ def _choices(days: _Days, law: Law, movers: tuple[Ints, Ints], rng: np.random.Ge
         *movers,
         days.m_min,
         rng.integers(0, 2**63, 2).astype(np.uint64),
-        asked,
-        said,
-        new,
-        back,
-        through,
-        cells,
+        CANDIDATES,
     )
     # whether to go somewhere new: constant, own places, visits, those in this context, weekend, part, haste
-    part, haste = asked[:n, 4:5] == np.arange(PARTS), asked[:n, 5:6] == np.arange(HASTES)
-    x = np.column_stack([np.ones(n), np.log1p(asked[:n, :3]), asked[:n, 3], part, haste])
+    part, haste = asked[:, 4:5] == np.arange(PARTS), asked[:, 5:6] == np.arange(HASTES)
+    x = np.column_stack([np.ones(len(asked)), np.log1p(asked[:, :3]), asked[:, 3], part, haste])
     law = law._replace(
-        explore=least(_logistic_loss, (x, said[:n]), np.zeros(EXPLORE), 40),
+        explore=least(_logistic_loss, (x, said), np.zeros(EXPLORE), 40),
         back=np.exp(_fit(back, OWN_PLACE)),
         reach=np.exp(_fit(new, REACHES * BINS + 1)[:-1].reshape(-1, BINS)),
         passing=np.exp(_fit(through, PASSING)),
@@ -713,7 +681,8 @@ def _trips(days: _Days, law: Law, cells: Ints) -> Law:
     trip = np.flatnonzero(days.index > 0)
     number, straight, trips, alike = cells[trip].T
     number = np.minimum(number, MOST_PASSES)
-    bins = days.far(days.place[trip - 1], days.place[trip])
+    length = days.length(days.place[trip - 1], days.place[trip])
+    bins = np.searchsorted(days.limits, length**2, side="right")
     awaited = days.role[trip] != HOME  # the trip is part of the stay before it
     room = np.where(awaited, days.start[trip] - days.arrived[trip - 1], days.end[trip] - days.start[trip])
     tail = np.minimum(room, TAILS) - 1
@@ -738,17 +707,6 @@ def _trips(days: _Days, law: Law, cells: Ints) -> Law:
         passes=np.cumsum(shares, axis=-1),
         lengths=np.cumsum(slots / slots.sum()),
         fresh=float(FRESH[int(np.argmax(like))]),
-    )
-
-
-def _empty(columns: int, choices: int) -> Choices:
-    """Make room for so many choices among CANDIDATES in all."""
-    return Choices(
-        np.empty(CANDIDATES),
-        np.empty((CANDIDATES, columns), dtype=np.int16),
-        np.zeros(choices + 1, dtype=np.int64),
-        np.empty(choices, dtype=np.int64),
-        np.zeros(2, dtype=np.int64),
     )
 
 
