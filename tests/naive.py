@@ -1405,7 +1405,7 @@ def stroll(uniform, w, L):
     return trace
 
 
-def likeness(label, like):
+def neighbour_agreement(label, like):
     """How much more people agree with the `like` others who agree most with them than with anybody."""
     N, total, near = len(label), 0.0, 0.0
     for i, mine in enumerate(label):

@@ -4,6 +4,7 @@ import itertools
 import threading
 import warnings
 from pathlib import Path
+from types import SimpleNamespace
 
 import naive
 import numpy as np
@@ -146,7 +147,7 @@ def test_roles_find_the_towns_classes_better_than_the_paper_and_geography():
     town = ew.simulate_town(users=1000, days=2, rng=rng(1))
     four, one = graph_of(town.traces, T=4), graph_of(town.traces)
     visited = np.flatnonzero(four.visited)
-    geography = room._clusters(town.traces.locations.planar()[visited], 6, 0)
+    geography = room._cluster(town.traces.locations.planar()[visited], 6, 0, None, 1)
 
     by_roles = [agreement(ew.semantic_clustering(four, kappa=6, rng=rng(i)), town.truth) for i in range(3)]
     by_paper = [
@@ -188,12 +189,12 @@ def test_small_classes_are_merged_smallest_first_into_the_nearest(data, c_min):
     n = data.draw(st.integers(2, 9))
     half = rng(data.draw(st.integers(0, 99))).random((n, n))  # no ties
     w = np.triu(half, 1) + np.triu(half, 1).T
-    label = room._numbered(np.array(data.draw(st.lists(st.integers(0, 4), min_size=n, max_size=n))))
+    label = room._number_by_appearance(np.array(data.draw(st.lists(st.integers(0, 4), min_size=n, max_size=n))))
     expected = naive.merge_small_classes(
         [np.flatnonzero(label == i).tolist() for i in range(label.max() + 1)], w.tolist(), c_min
     )
 
-    found = room._merged(label, lambda of: naive.edges_between(of.tolist(), w.tolist()), c_min)
+    found = room._merge_small(label, naive.edges_between(label.tolist(), w.tolist()), c_min)
 
     assert {frozenset(np.flatnonzero(found == i).tolist()) for i in range(found.max() + 1)} == set(
         map(frozenset, expected)
@@ -219,7 +220,7 @@ def test_information_beyond_chance_is_by_all_orders(pairs):
 
     expected = naive.mutual_information_beyond_chance(one, other)
 
-    assert room.beyond_chance(np.array(one), np.array(other)) == pytest.approx(expected, abs=1e-9)
+    assert room.excess_information(np.array(one), np.array(other)) == pytest.approx(expected, abs=1e-9)
 
 
 @settings(max_examples=30)
@@ -237,7 +238,7 @@ def test_score_of_a_halving_is_that_of_the_definition(traces, T, kappa):
     for view, own, other in zip(views, sides, sides[::-1], strict=True):
         seen = np.array([row for row in sorted(own) if any(row)])
         np.testing.assert_allclose(view.rows, np.sqrt(seen) / np.sqrt(seen.sum(axis=1, keepdims=True)), atol=1e-7)
-        centres = room._means(view.rows, min(kappa, len(seen)), 3, 1).cluster_centers_
+        centres = room._fit_k_means(view.rows, min(kappa, len(seen)), 3, 1).cluster_centers_
         # as near to one centre as to another: either will do
         away = ((np.vstack([view.own, view.others])[:, None] - centres) ** 2).sum(axis=2)
         nearest = np.sort(away, axis=1)
@@ -299,11 +300,11 @@ def test_scores_that_scatter_as_much_as_they_tell_are_chance(monkeypatch):
 
 
 def test_numbers_tried_are_few_and_end_where_the_score_has_fallen(monkeypatch):
-    steps = room.ladder(2000)
+    steps = room.numbers_to_try(2000)
     assert steps[:12] == [2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 17]
     assert all(b - a <= max(1, 0.25 * a) for a, b in itertools.pairwise(steps))
     assert len(steps) < 40
-    assert [room.ladder(most)[-1] for most in (2, 3, 11, 12)] == [2, 3, 10, 12]
+    assert [room.numbers_to_try(most)[-1] for most in (2, 3, 11, 12)] == [2, 3, 10, 12]
 
     views = Scores(lambda k: k if k <= 8 else 1)
     monkeypatch.setattr(room, "_views", lambda *_: [views, views])
@@ -331,7 +332,7 @@ def test_classes_of_a_large_map_are_learnt_from_some_of_its_places(town, monkeyp
     np.testing.assert_array_equal(label, ew.semantic_clustering(after, kappa=6, c_min=4, rng=rng()).label[name])
     assert ((label >= 0) == before.visited).all()
     assert ami(label[before.visited], whole[before.visited]) > 0.5
-    assert max(len(view.rows) for view in room._views(before, room.halvings(before, rng(4))[0])) == 50
+    assert max(len(view.rows) for view in room._views(before, room.draw_halves(before, rng(4))[0])) == 50
     assert ew.semantic_clustering(before, rng=rng()).kappa >= 4
 
 
@@ -341,7 +342,7 @@ def test_number_is_the_same_whatever_places_and_users_are_called(town):
     rows = np.argsort(number[traces.user], kind="stable")
     renamed = ew.Traces(name[traces.r][rows], traces.locations, users=number[traces.user][rows])
     before, after = graph_of(traces, T=4), graph_of(renamed, T=4)
-    halves = room.halvings(before, rng(4))[:2]
+    halves = room.draw_halves(before, rng(4))[:2]
     moved = []
     for half in halves:
         moved.append(np.zeros_like(half))
@@ -354,7 +355,7 @@ def test_number_is_the_same_whatever_places_and_users_are_called(town):
 
 
 def test_halves_are_halves(town):
-    halves = room.halvings(graph_of(town.traces), rng())
+    halves = room.draw_halves(graph_of(town.traces), rng())
 
     assert len(halves) == 10
     assert {int(half.sum()) for half in halves} == {150}
@@ -380,14 +381,15 @@ def test_auto_of_people_without_habits_is_the_floor(entropy):
 
 
 def test_auto_asks_for_more_where_small_classes_are_merged(town, monkeypatch):
-    graph, clusters, asked = graph_of(town.traces, T=4), room._clusters, []
+    graph, fit, asked = graph_of(town.traces, T=4), room._fit_k_means, []
     monkeypatch.setattr(room, "number_of_classes", lambda *_: 4)
 
-    def uneven(rows, kappa, entropy):
+    def uneven(rows, kappa, entropy, starts):
         asked.append(kappa)
-        return np.minimum(np.arange(len(rows)), 3) if kappa < 6 else clusters(rows, kappa, entropy)
+        first = SimpleNamespace(predict=lambda rows: np.minimum(np.arange(len(rows)), 3))
+        return first if kappa < 6 else fit(rows, kappa, entropy, starts)
 
-    monkeypatch.setattr(room, "_clusters", uneven)
+    monkeypatch.setattr(room, "_fit_k_means", uneven)
     classes = ew.semantic_clustering(graph, c_min=5, rng=rng())
 
     assert asked[:3] == [4, 5, 6]
@@ -395,7 +397,8 @@ def test_auto_asks_for_more_where_small_classes_are_merged(town, monkeypatch):
     assert classes.sizes.min() >= 5
 
     asked.clear()
-    monkeypatch.setattr(room, "_clusters", lambda rows, kappa, _: np.minimum(np.arange(len(rows)), kappa - 1))
+    alone = [SimpleNamespace(predict=lambda rows, k=k: np.minimum(np.arange(len(rows)), k - 1)) for k in range(99)]
+    monkeypatch.setattr(room, "_fit_k_means", lambda _, kappa, *more: alone[kappa])
     classes = ew.semantic_clustering(graph, c_min=5, rng=rng())  # nothing has four classes of five
     assert classes.sizes.min() >= 5
 
@@ -418,11 +421,11 @@ def test_ranks_of_at_most_so_many_users_are_kept_however_they_come(town, monkeyp
     monkeypatch.setattr(building, "FEW_USERS", 0)
     grown = ew.semantic_graph(profiles[:120]).update(profiles[120:200]).update(profiles[200:])
 
-    assert len(np.unique(at_once.held.user)) == 50
-    assert len(np.unique(at_once.held.user // 60)) == 5  # from everywhere
-    for users in (np.unique(at_once.held.user)[:5], np.arange(300)):
+    assert len(np.unique(at_once.held_ranks.user)) == 50
+    assert len(np.unique(at_once.held_ranks.user // 60)) == 5  # from everywhere
+    for users in (np.unique(at_once.held_ranks.user)[:5], np.arange(300)):
         chosen = np.isin(np.arange(300), users)
-        one, other = (g.held.of_users(chosen).table(*g.roles.shape) for g in (at_once, grown))
+        one, other = (g.held_ranks.of_users(chosen).table(*g.roles.shape) for g in (at_once, grown))
         np.testing.assert_allclose(one, other, atol=1e-9)
     np.testing.assert_allclose(grown.roles, at_once.roles, atol=1e-9)
     assert ew.semantic_clustering(grown, rng=rng()).kappa == ew.semantic_clustering(at_once, rng=rng()).kappa

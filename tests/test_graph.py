@@ -201,7 +201,7 @@ def test_drawn_pairs_are_right_on_average_and_so_are_their_errors(pairs_of_seven
     place = np.array([3, 0, 6, 2, 5, 1, 4])
     found, squares = [], []
     for shifts in itertools.combinations(range(1, 7), m):
-        monkeypatch.setattr(graph_module, "_drawn", lambda *_, s=shifts: (place, np.array(s)))
+        monkeypatch.setattr(graph_module, "_draw_shifts", lambda *_, s=shifts: (place, np.array(s)))
         graph = ew.semantic_graph(profiles, order=1, pairs=7 * m)
         w, error = naive.drawn_graph(edges, place.tolist(), shifts, 6)
         np.testing.assert_allclose(graph.w, w, atol=1e-12)
@@ -219,7 +219,7 @@ def test_drawn_pairs_are_right_on_average_and_so_are_their_errors(pairs_of_seven
 
 
 def test_a_draw_of_pairs_has_each_user_equally_often_and_depends_on_rng_alone(pairs_of_seven):
-    place, shifts = graph_module._drawn(101, 5, np.random.default_rng(4))
+    place, shifts = graph_module._draw_shifts(101, 5, np.random.default_rng(4))
     assert sorted(place) == list(range(101))
     assert len(set(shifts)) == 5
     assert min(shifts) >= 1
@@ -239,8 +239,16 @@ def test_a_draw_of_pairs_has_each_user_equally_often_and_depends_on_rng_alone(pa
 
 def test_how_many_pairs_are_drawn_is_said(pairs_of_seven, monkeypatch):
     profiles, _ = pairs_of_seven
-    assert [graph_module._shifts("auto", U) for U in (1, 2, 3, 400, 447, 10_000, 10**6)] == [0, 0, 0, 0, 0, 20, 2]
-    assert graph_module._shifts("all", 10_000) == 0
+    assert [graph_module._number_of_shifts("auto", U) for U in (1, 2, 3, 400, 447, 10_000, 10**6)] == [
+        0,
+        0,
+        0,
+        0,
+        0,
+        20,
+        2,
+    ]
+    assert graph_module._number_of_shifts("all", 10_000) == 0
     assert ew.semantic_graph(profiles, order=1, pairs="all").pairs == 42
     drawn = ew.semantic_graph(profiles, order=1, pairs=15)
     assert drawn.pairs == 21

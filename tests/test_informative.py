@@ -11,29 +11,29 @@ import elsewhere as ew
 from elsewhere.run import model as learning
 from elsewhere.run.presets import preset_of
 from elsewhere.semantics import classes
-from elsewhere.semantics.classes import likeness, most_informative
+from elsewhere.semantics.classes import most_informative, neighbour_agreement
 
 
 def lab(number=0):
     return np.random.default_rng(number)
 
 
-class TestLikeness:
+class TestNeighbourAgreement:
     @given(st.integers(2, 20).flatmap(lambda n: arrays(np.int64, (n, 5), elements=st.integers(-1, 3))))
     def test_equals_the_definition(self, label):
         like = max(1, round(len(label) / 8))
-        assert likeness(label) == pytest.approx(naive.likeness(label.tolist(), like), abs=1e-12)
+        assert neighbour_agreement(label) == pytest.approx(naive.neighbour_agreement(label.tolist(), like), abs=1e-12)
 
     def test_two_kinds_of_people(self):
         # 16 people, two of whom are one's like: with them one agrees always, with all 15 others in 7 of 15 cases
         label = np.repeat([[0], [1]], 8, axis=0) * np.ones(4, dtype=int)
-        assert likeness(label) == pytest.approx(1 - 7 / 15)
+        assert neighbour_agreement(label) == pytest.approx(1 - 7 / 15)
 
     def test_one_person_is_like_nobody(self):
-        assert likeness(np.zeros((1, 3), dtype=int)) == 0
+        assert neighbour_agreement(np.zeros((1, 3), dtype=int)) == 0
 
     def test_places_of_no_class_are_no_agreement(self):
-        assert likeness(np.full((5, 3), -1)) == 0
+        assert neighbour_agreement(np.full((5, 3), -1)) == 0
 
 
 class TestChoice:
@@ -53,14 +53,14 @@ class TestChoice:
 
     def test_of_very_many_people_some_are_compared(self, monkeypatch):
         seen = []
-        monkeypatch.setattr(classes, "likeness", lambda label: seen.append(len(label)) or 0.0)
+        monkeypatch.setattr(classes, "neighbour_agreement", lambda label: seen.append(len(label)) or 0.0)
         most_informative([ew.SemanticClasses([0, 1])], np.zeros((2000, 3), dtype=int), lab())
         assert seen == [classes.MOST_PEOPLE]
 
     def test_of_very_many_people_any_are_compared(self, monkeypatch):
         # people come sorted: the first of them need not be like the others
         seen = []
-        monkeypatch.setattr(classes, "likeness", lambda label: seen.append(label.mean()) or 0.0)
+        monkeypatch.setattr(classes, "neighbour_agreement", lambda label: seen.append(label.mean()) or 0.0)
         r = np.repeat([[0], [1]], 1000, axis=0)
         most_informative([ew.SemanticClasses([0, 1])], r, lab())
         assert abs(seen[0] - 0.5) < 5 * np.sqrt(0.25 / classes.MOST_PEOPLE)
@@ -83,7 +83,7 @@ class TestLearn:
         assert len(candidates) == 7
         assert len({c.label.tobytes() for c in candidates}) > 1  # draws differ
         r = learnt.translate(town).r
-        score = [likeness(np.where(r >= 0, c.label[r], -1)) for c in candidates]
+        score = [neighbour_agreement(np.where(r >= 0, c.label[r], -1)) for c in candidates]
         np.testing.assert_array_equal(learnt.classes.label, candidates[int(np.argmax(score))].label)
 
     def test_one_draw_is_one_clustering(self, monkeypatch):

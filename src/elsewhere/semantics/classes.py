@@ -33,10 +33,10 @@ LEAST = 4  # classes, where the places allow it
 TO_A_CLASS = 5  # places
 ENOUGH = 0.9  # share of the largest score with which the smaller number is as good
 HALVINGS = 10  # of the people, on a map of at most 1,000 places; at least 3 on larger ones
-PLACES_LOOKED_AT = 10_000  # in all halvings together; of a larger map a third of it in each, drawn from its places
+PLACES_LOOKED_AT = 10_000  # in all draw_halves together; of a larger map a third of it in each, drawn from its places
 TEACHING = 5_000  # places, drawn from more, that k-means learns its centres from; all others join the nearest
 FALLING = 3  # numbers in a row without ENOUGH of the largest score, after which no larger one is tried
-ABOVE_CHANCE = 2.0  # standard deviations over the halvings
+ABOVE_CHANCE = 2.0  # standard deviations over the draw_halves
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,7 +166,7 @@ def semantic_clustering(
     if not isinstance(rng, np.random.Generator):
         raise InvalidParameter(f"`rng` must be a `numpy.random.Generator`, got {type(rng).__name__}.")
     require_choice("method", method, METHODS)
-    places = np.flatnonzero(graph.visited)
+    places = np.flatnonzero(graph.visitors)
     if len(places) < 2:
         raise InvalidTraces(
             f"{len(places)} place is left to classify, and at least 2 are needed: all people are there, or too few of "
@@ -181,18 +181,18 @@ def semantic_clustering(
     roles = np.round(graph.roles[places], 9)
     if method == "roles":
         order = np.lexsort(roles.T[::-1])
-        rows = _unit(np.sqrt(roles[order]))
+        rows = _scale_rows(np.sqrt(roles[order]))
     else:
         w = graph.w_visited
         order = np.lexsort([np.round(w.sum(axis=1) / max(w.max(), 1e-300), 9), *roles.T[::-1]])
-        rows = _unit(np.round(w[np.ix_(order, order)] / max(w.max(), 1e-300), 12))
+        rows = _scale_rows(np.round(w[np.ix_(order, order)] / max(w.max(), 1e-300), 12))
 
     edges = partial(graph.between, places=places[order])
     entropy = int(rng.integers(2**31))
     if isinstance(kappa, str):
-        clusters = _auto(graph, rows, edges, c_min, entropy, method)
+        clusters = _cluster_auto(graph, rows, edges, c_min, entropy, method)
     else:
-        clusters = _merged(_clusters(rows, kappa, entropy), edges, c_min)
+        clusters = _cluster(rows, kappa, entropy, edges, c_min)
         if (left := int(clusters.max()) + 1) < kappa:
             why = f"`c_min` = {c_min} and " if c_min > 1 else ""
             warnings.warn(
@@ -210,14 +210,15 @@ def semantic_clustering(
 Edges = Callable[[Ints], Floats]  # label -> sums of the weights between two classes
 
 
-def _clusters(rows: Floats, kappa: int, entropy: int) -> Ints:
-    """Return the class of each row by k-means++; classes are numbered by first appearance."""
+def _cluster(rows: Floats, kappa: int, entropy: int, edges: Edges, c_min: int) -> Ints:
+    """Return the class of each row by k-means++, small classes merged (E30), numbered by first appearance."""
     with one_thread():
-        return _numbered(_means(rows, kappa, entropy, STARTS).predict(rows))
+        label = _number_by_appearance(_fit_k_means(rows, kappa, entropy, STARTS).predict(rows))
+    return label if np.bincount(label).min() >= c_min else _merge_small(label, edges(label), c_min)
 
 
-def _means(rows: Floats, kappa: int, entropy: int, starts: int) -> Any:
-    """Return k-means of so many `starts`, learnt from all rows or from TEACHING of them, drawn by `entropy`."""
+def _fit_k_means(rows: Floats, kappa: int, entropy: int, starts: int) -> Any:
+    """Fit k-means from so many `starts` to all rows, or to TEACHING of them, drawn by `entropy`."""
     from sklearn.cluster import KMeans
     from sklearn.exceptions import ConvergenceWarning
 
@@ -228,17 +229,19 @@ def _means(rows: Floats, kappa: int, entropy: int, starts: int) -> Any:
         return KMeans(kappa, n_init=starts, random_state=entropy).fit(rows)
 
 
-def _numbered(labels: Ints) -> Ints:
-    _, first, label = np.unique(labels, return_index=True, return_inverse=True)
+def _number_by_appearance(label: Ints) -> Ints:
+    """Return the same classes, numbered 0, 1, ... in the order in which they first appear."""
+    _, first, label = np.unique(label, return_index=True, return_inverse=True)
     return np.argsort(np.argsort(first))[label]
 
 
-def _merged(label: Ints, edges: Edges, c_min: int) -> Ints:
-    """Merge classes below `c_min`, smallest first, into the class with the largest mean edge weight (E30)."""
+def _merge_small(label: Ints, between: Floats, c_min: int) -> Ints:
+    """
+    Merge classes below `c_min`, smallest first, into the class with the largest mean edge weight (E30).
+
+    `between` (kappa, kappa) are the sums of the weights between two classes.
+    """
     size = np.bincount(label)
-    if size.min() >= c_min:
-        return _numbered(label)
-    between = edges(label)
     while len(size) > 1 and size.min() < c_min:
         small = int(np.argmin(size))
         mean = between[small] / size
@@ -251,10 +254,10 @@ def _merged(label: Ints, edges: Edges, c_min: int) -> Ints:
         size = np.delete(size, small)
         label = np.where(label == small, into, label)
         label = label - (label > small)
-    return _numbered(label)
+    return _number_by_appearance(label)
 
 
-def _auto(graph: LocationGraph, rows: Floats, edges: Edges, c_min: int, entropy: int, method: str) -> Ints:
+def _cluster_auto(graph: LocationGraph, rows: Floats, edges: Edges, c_min: int, entropy: int, method: str) -> Ints:
     """Return the partition into as many classes as "auto" finds (E29), after small classes are merged (E30)."""
     n = len(rows)
     if n < c_min:
@@ -269,12 +272,12 @@ def _auto(graph: LocationGraph, rows: Floats, edges: Edges, c_min: int, entropy:
     if min(most, distinct) == 1:
         return np.zeros(n, dtype=np.int64)  # whoever makes fakes by one class says so
     if method == "kmeans":
-        return _merged(_clusters(rows, min(PAPERS, most), entropy), edges, c_min)
+        return _cluster(rows, min(PAPERS, most), entropy, edges, c_min)
     rng = np.random.default_rng(entropy)
-    kappa = number_of_classes(graph, halvings(graph, rng), most, entropy)
+    kappa = number_of_classes(graph, draw_halves(graph, rng), most, entropy)
     best = np.zeros(n, dtype=np.int64)
-    for more in (m for m in ladder(most) if m >= kappa):
-        labels = _merged(_clusters(rows, more, entropy), edges, c_min)
+    for more in (m for m in numbers_to_try(most) if m >= kappa):
+        labels = _cluster(rows, more, entropy, edges, c_min)
         best = max(best, labels, key=lambda label: int(label.max()))
         if best.max() + 1 >= min(LEAST, most, distinct) or more >= distinct:
             break
@@ -294,13 +297,13 @@ def most_classes(places: int, c_min: int) -> int:
     return max(places // max(c_min, TO_A_CLASS), min(2, places // c_min))
 
 
-def ladder(most: int) -> list[int]:
+def numbers_to_try(most: int) -> list[int]:
     """
     Return the numbers of classes that are tried: every one up to 10, then steps of a fifth.
 
     Examples
     --------
-    >>> ladder(30)
+    >>> numbers_to_try(30)
     [2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 17, 20, 24, 29]
 
     """
@@ -310,9 +313,9 @@ def ladder(most: int) -> list[int]:
     return steps[:-1]
 
 
-def halvings(graph: LocationGraph, rng: np.random.Generator) -> list[NDArray[np.bool_]]:
+def draw_halves(graph: LocationGraph, rng: np.random.Generator) -> list[NDArray[np.bool_]]:
     """Draw some halves of the users whose ranks the graph keeps, drawn at random: fewer where there are many places."""
-    users = np.unique(graph.held.user)
+    users = np.unique(graph.held_ranks.user)
     times = int(np.clip(PLACES_LOOKED_AT // max(int(graph.visited.sum()), 1), 3, HALVINGS))
     halves = np.zeros((times, graph.n_users), dtype=bool)
     for half in halves:
@@ -334,7 +337,7 @@ def number_of_classes(graph: LocationGraph, halves: Sequence[NDArray[np.bool_]],
     Parameters
     ----------
     graph
-        With the ranks of single users (`held`).
+        With the ranks of single users (`held_ranks`).
     halves
         Each marks the users, by number, of one half; all others are the other.
     most
@@ -347,7 +350,7 @@ def number_of_classes(graph: LocationGraph, halves: Sequence[NDArray[np.bool_]],
     most = min(most, PLACES_LOOKED_AT // 3 // TO_A_CLASS)  # of the places looked at, as of all places
     scores: dict[int, float] = {}
     sure = False
-    for kappa in ladder(most):
+    for kappa in numbers_to_try(most):
         with one_thread():
             information = np.array([view.information(kappa, entropy) for view in views]).reshape(-1, 2).mean(axis=1)
         # rounded: sums over users in another order differ in their last digits
@@ -373,13 +376,13 @@ class _View:
         """Return what the classes of places by this half and by the other tell of each other."""
         if len(self.own) == 0:
             return 0.0
-        labels = _means(self.rows, min(kappa, len(self.rows)), entropy, 1)
-        return beyond_chance(labels.predict(self.own), labels.predict(self.others))
+        labels = _fit_k_means(self.rows, min(kappa, len(self.rows)), entropy, 1)
+        return excess_information(labels.predict(self.own), labels.predict(self.others))
 
 
 def _views(graph: LocationGraph, half: NDArray[np.bool_], entropy: int = 0) -> list[_View]:
     """Return both views of one halving; of a large map some of its places, drawn by `entropy`."""
-    tables = [np.sqrt(np.round(graph.held.of_users(side).table(*graph.roles.shape), 9)) for side in (half, ~half)]
+    tables = [np.sqrt(np.round(graph.held_ranks.of_users(side).table(*graph.roles.shape), 9)) for side in (half, ~half)]
     views = []
     for own, other in (tables, tables[::-1]):
         places = np.flatnonzero(own.any(axis=1))
@@ -387,22 +390,23 @@ def _views(graph: LocationGraph, half: NDArray[np.bool_], entropy: int = 0) -> l
         if len(places) > PLACES_LOOKED_AT // 3:
             places = places[np.sort(np.random.default_rng(entropy).permutation(len(places))[: PLACES_LOOKED_AT // 3])]
         both = places[other[places].any(axis=1)]
-        views.append(_View(_unit(own[places]), _unit(own[both]), _unit(other[both])))
+        views.append(_View(_scale_rows(own[places]), _scale_rows(own[both]), _scale_rows(other[both])))
     return views
 
 
-def _unit(table: Floats) -> Floats:
+def _scale_rows(table: Floats) -> Floats:
+    """Scale every row to length 1; rows of 0 stay 0."""
     return np.asarray(table / np.maximum(np.linalg.norm(table, axis=1, keepdims=True), 1e-300))
 
 
-def beyond_chance(one: Ints, other: Ints) -> float:
+def excess_information(one: Ints, other: Ints) -> float:
     """
     Return the mutual information of two labellings minus its mean over all orders of one of them, in nats.
 
     Examples
     --------
     >>> import numpy as np
-    >>> round(beyond_chance(np.array([0, 0, 1, 1]), np.array([5, 5, 7, 7])), 4)  # log 2 - log 2 / 3
+    >>> round(excess_information(np.array([0, 0, 1, 1]), np.array([5, 5, 7, 7])), 4)  # log 2 - log 2 / 3
     0.4621
 
     """
@@ -423,17 +427,18 @@ def most_informative(
     candidates: Sequence[SemanticClasses], r: NDArray[np.integer], rng: np.random.Generator
 ) -> SemanticClasses:
     """
-    Return the classes of the largest `likeness` of traces (N, L); the first of equals. `rng` draws people if
-    too many.
+    Return the classes with the largest `neighbour_agreement` of traces (N, L), the first of equals.
+
+    Of more than MOST_PEOPLE people some are drawn.
     """
     if len(r) > MOST_PEOPLE:
         r = r[np.sort(rng.permutation(len(r))[:MOST_PEOPLE])]
     labels = [np.append(classes.label, -1)[r] for classes in candidates]  # a gap, -1, is the last: in no class
     # rounded: the order of sums must not decide between equals (R5)
-    return candidates[int(np.argmax([round(likeness(label), 9) for label in labels]))]
+    return candidates[int(np.argmax([round(neighbour_agreement(label), 9) for label in labels]))]
 
 
-def likeness(label: Ints) -> float:
+def neighbour_agreement(label: Ints) -> float:
     """
     Return how much more people agree with the eighth of the others who agree most with them than with anybody.
 

@@ -25,7 +25,7 @@ random order of the users, the pairs of all users with the one s places further 
 are drawn without replacement, so that every user is in 2 m pairs. (U - 1) / m times their sum is w_G on average
 (Horvitz-Thompson), and the scatter of the m sums gives the standard error of every weight.
 
-The ranks that sigma matches by are also the roles that places play for people (`held`).
+The ranks that sigma matches by are also the roles that places play for people (`held_ranks`).
 """
 
 from collections.abc import Iterable, Iterator
@@ -46,8 +46,8 @@ RANKS = 12  # a role tells the first 11 ranks apart and counts all others as one
 
 
 @dataclass(frozen=True, eq=False)
-class Ranked:
-    """Visits of all users, ranked: entry e covers the ranks `first[e] .. first[e] + size[e] - 1` of its period."""
+class RankedVisits:
+    """Visits of all users by rank: entry e covers the ranks `first[e] .. first[e] + size[e] - 1` of its period."""
 
     user: Ints
     tau: Ints
@@ -57,15 +57,11 @@ class Ranked:
     first: Ints
     size: Ints
     w: Floats  # (U, T)
-
-    def spread(self) -> tuple[Ints, Ints]:
-        """Return every (entry, rank) such that the entry covers the rank, with weight 1/size."""
-        entry = np.repeat(np.arange(len(self.size)), self.size)
-        step = np.arange(len(entry)) - np.repeat(np.cumsum(self.size) - self.size, self.size)
-        return entry, self.first[entry] + step
+    covering: Ints  # every (entry, rank) such that the entry covers the rank, with weight 1/size: the entry,
+    covered: Ints  # and the rank
 
 
-def ranked(profiles: Profiles, *, whole_day: bool = False) -> Ranked:
+def rank_visits(profiles: Profiles, *, whole_day: bool = False) -> RankedVisits:
     """Return the visits of each user in each period, most visited place first; or in the whole day, as one period."""
     U, R, T = len(profiles), profiles.R, 1 if whole_day else profiles.T
     user = np.repeat(np.arange(U), np.diff(profiles.visit_start))
@@ -82,13 +78,14 @@ def ranked(profiles: Profiles, *, whole_day: bool = False) -> Ranked:
     rank = np.arange(len(order)) - np.maximum.accumulate(np.where(fresh, np.arange(len(order)), 0))
     opens = fresh | np.concatenate([[True], count[1:] != count[:-1]])
     block = np.cumsum(opens) - 1
-    return Ranked(
-        user, tau, place, count / lived[user, tau], rank, rank[opens][block], np.bincount(block)[block],
-        lived / lived.sum(axis=1, keepdims=True),
-    )  # fmt: skip
+    first, size = rank[opens][block], np.bincount(block)[block]
+    covering = np.repeat(np.arange(len(size)), size)
+    covered = first[covering] + np.arange(len(covering)) - np.repeat(np.cumsum(size) - size, size)
+    w = lived / lived.sum(axis=1, keepdims=True)
+    return RankedVisits(user, tau, place, count / lived[user, tau], rank, first, size, w, covering, covered)
 
 
-def by_rank(tau: Ints, rank: Ints) -> Iterator[tuple[int, int, Ints]]:
+def group_by_rank(tau: Ints, rank: Ints) -> Iterator[tuple[int, int, Ints]]:
     """Yield the entries of each (tau, rank), smallest first."""
     width = int(rank.max()) + 1
     key = tau * width + rank
@@ -98,7 +95,7 @@ def by_rank(tau: Ints, rank: Ints) -> Iterator[tuple[int, int, Ints]]:
         yield int(key[entries[0]]) // width, int(key[entries[0]]) % width, entries
 
 
-class Held(NamedTuple):
+class HeldRanks(NamedTuple):
     """Who holds which place at which rank: entry e says that `place[e]` is at `column[e]` of a role for `user[e]`."""
 
     user: Ints
@@ -106,10 +103,10 @@ class Held(NamedTuple):
     column: Ints
     weight: Floats
 
-    def of_users(self, chosen: NDArray[np.bool_]) -> "Held":
+    def of_users(self, chosen: NDArray[np.bool_]) -> "HeldRanks":
         """Return the entries of the users whose number is marked in `chosen`."""
         entries = chosen[self.user]
-        return Held(self.user[entries], self.place[entries], self.column[entries], self.weight[entries])
+        return HeldRanks(self.user[entries], self.place[entries], self.column[entries], self.weight[entries])
 
     def table(self, R: int, width: int) -> Floats:
         """Return (R, width) sums over users: the roles of the places."""
@@ -117,21 +114,21 @@ class Held(NamedTuple):
         return np.asarray(sums, dtype=np.float64).reshape(R, width)
 
 
-def held(profiles: Profiles) -> Held:
+def held_ranks(profiles: Profiles) -> HeldRanks:
     """
     Return the ranks that every place holds for every user, of the whole day and of each period.
 
-    Their sum over users (`Held.table`) counts for how many people each place is the i-th most visited: its roles.
+    Their sum over users (`HeldRanks.table`) counts for how many people each place is the i-th most visited: its roles.
     """
     clocks = [(1, True), (profiles.T, False)] if profiles.T > 1 else [(1, False)]
     parts, before = [], 0
     for T, whole_day in clocks:
-        visits = ranked(profiles, whole_day=whole_day)
-        entry, rank = visits.spread()
-        column = before + visits.tau[entry] * RANKS + np.minimum(rank, RANKS - 1)
+        visits = rank_visits(profiles, whole_day=whole_day)
+        entry = visits.covering
+        column = before + visits.tau[entry] * RANKS + np.minimum(visits.covered, RANKS - 1)
         parts.append((visits.user[entry], visits.place[entry], column, 1 / visits.size[entry]))
         before += T * RANKS
-    return Held(*map(np.concatenate, zip(*parts, strict=True)))
+    return HeldRanks(*map(np.concatenate, zip(*parts, strict=True)))
 
 
 DENSE_LIMIT = 10_000  # places with an edge; above, w alone would need more than 800 MB
@@ -159,7 +156,7 @@ class _Sums:
             return self
         columns = [np.concatenate([getattr(self, c), getattr(other, c)]) for c in ("place", "share", "left", "right")]
         shares, level = np.unique(columns[1], return_inverse=True)
-        return _summed(columns[0], shares, level, columns[2], columns[3])
+        return _sum_by_share(columns[0], shares, level, columns[2], columns[3])
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,7 +197,7 @@ class _Stacked:
         out += (reaching(self.left) * self.width) @ reaching(self.right).T
 
 
-def _summed(place: Ints, shares: Floats, level: Ints | Places, left: Floats, right: Floats) -> _Sums:
+def _sum_by_share(place: Ints, shares: Floats, level: Ints | Places, left: Floats, right: Floats) -> _Sums:
     """Return the sums by place and share; the share of an entry is `shares[level]`, and `shares` rise."""
     cell, cells = place * len(shares) + level, (int(place.max()) + 1) * len(shares)
     if cells > len(cell):  # else sums in all cells take less than to sort the entries
@@ -236,7 +233,7 @@ class LocationGraph:
     n_users: int
     visitors: Ints = field(repr=False)
     roles: Floats = field(repr=False)
-    held: Held = field(repr=False)  # the ranks of at most MOST_HELD users, drawn from all
+    held_ranks: HeldRanks = field(repr=False)  # the ranks of at most MOST_HELD users, drawn from all
     _sums: dict[tuple[Rank, Rank], _Sums] = field(repr=False)
     _edges: NDArray[Any] | None = field(repr=False)  # what is not in _sums: self-pairs to subtract, or the pair loop
     _profiles: Profiles | None = field(repr=False)  # kept only where pairs of users are looked at
@@ -255,7 +252,7 @@ class LocationGraph:
     @cached_property
     def w(self) -> Floats:
         """Return (R, R) symmetric weights, diagonal 0."""
-        active = np.flatnonzero(self.visited)
+        active = np.flatnonzero(self.visitors)
         w = np.zeros((self.R, self.R))
         w[np.ix_(active, active)] = self.w_visited
         w.setflags(write=False)
@@ -264,7 +261,7 @@ class LocationGraph:
     @cached_property
     def w_visited(self) -> Floats:
         """Return the weights among visited places alone, in the order of `flatnonzero(visited)`."""
-        active = np.flatnonzero(self.visited)
+        active = np.flatnonzero(self.visitors)
         if len(active) > DENSE_LIMIT:
             raise InvalidParameter(
                 f"all weights among {len(active)} visited places would need {len(active) ** 2 * 8 / 1e9:.1f} GB; "
@@ -276,7 +273,7 @@ class LocationGraph:
         index[active] = np.arange(len(active))
         w = np.zeros((len(active), len(active)))
         if self._profiles is not None and self._edges is None:
-            _add_similarities(w, ranked(self._profiles), index)
+            _add_similarities(w, rank_visits(self._profiles), index)
         for sums in self._sums.values():
             _add_product(w, sums, index)
         if self._edges is not None:
@@ -297,9 +294,9 @@ class LocationGraph:
         `w_visited`, which is made of few people on a map of few places alone.
         """
         kappa = int(label.max()) + 1
-        of_place = np.full(self.R, -1)
-        of_place[self.visited if places is None else places] = label
-        label = of_place[self.visited]
+        of_place, visited = np.full(self.R, -1), np.flatnonzero(self.visitors)
+        of_place[visited if places is None else places] = label
+        label = of_place[visited]
         few = self._profiles if self._edges is None else None  # people, whose similarities make w
         if few is not None and len(label) <= MOST_IN_TABLE:
             order, size = np.argsort(label, kind="stable"), np.bincount(label, minlength=kappa)
@@ -308,12 +305,12 @@ class LocationGraph:
             return np.asarray((out + out.T) / 2)
         out = np.zeros((kappa, kappa))
         if few is not None:
-            _add_similarities(out, ranked(few), of_place)
+            _add_similarities(out, rank_visits(few), of_place)
         for stacked in self._stacked:
             stacked.add_to(out, of_place)
         if self._edges is not None:
             np.add.at(out, (of_place[self._edges["r"]], of_place[self._edges["r_next"]]), self._edges["weight"])
-        loops = np.bincount(label, self._self_loops[self.visited], kappa)
+        loops = np.bincount(label, self._self_loops[visited], kappa)
         out -= np.diag(loops)
         return np.asarray((out + out.T) / 2)
 
@@ -332,7 +329,7 @@ class LocationGraph:
         """Return (R,) what the sums and similarities have on the diagonal of w, which is 0."""
         out = np.zeros(self.R)
         if self._profiles is not None and self._edges is None:
-            _add_similarities(out, ranked(self._profiles), np.arange(self.R))
+            _add_similarities(out, rank_visits(self._profiles), np.arange(self.R))
         for sums in self._sums.values():
             _add_product(out, sums, np.arange(self.R))
         if self._edges is not None:
@@ -402,24 +399,24 @@ class LocationGraph:
             everyone = Profiles.of([*self._profiles, *new])
             if self._edges is None:
                 return replace(_order_zero(everyone, few=FEW_USERS), mapping=self.mapping)
-            first = 0 if self.shifts or _shifts(self.asked, len(everyone)) else self.n_users
+            first = 0 if self.shifts or _number_of_shifts(self.asked, len(everyone)) else self.n_users
             graph = _pair_loop(everyone, first, self.order, self.mapping, self.asked, rng, executor)
             if first == 0:
                 return graph  # drawn anew: sums over some pairs of fewer users are no part of it
         sums = {**self._sums, **{key: s.plus(self._sums.get(key)) for key, s in graph._sums.items()}}
         edges = [e for e in (self._edges, graph._edges) if e is not None]
-        ranks = held(new)
+        ranks, n_users = held_ranks(new), self.n_users + len(new)
         later = ranks._replace(user=ranks.user + self.n_users)
-        columns: Any = zip(self.held, later, strict=True)
-        everybody = Held(*map(np.concatenate, columns))
+        columns: Any = zip(self.held_ranks, later, strict=True)
+        everybody = HeldRanks(*map(np.concatenate, columns))
         return replace(
             graph,
-            n_users=self.n_users + len(new),
+            n_users=n_users,
             visitors=self.visitors + np.bincount(new.support, minlength=self.R),
             roles=self.roles + ranks.table(*self.roles.shape),
-            held=_sampled(everybody, self.n_users + len(new)),
+            held_ranks=everybody if n_users <= MOST_HELD else _draw_users(everybody, n_users),
             _sums=sums,
-            _edges=_merged(np.concatenate(edges)) if edges else None,
+            _edges=_sum_edges(np.concatenate(edges)) if edges else None,
         )
 
 
@@ -467,20 +464,18 @@ def semantic_graph(
     require_choice("mapping", mapping, ("per-period", "common"))
     columns = Profiles.of(profiles)
     if pairs != "auto":
-        _shifts(pairs, len(columns))  # refuses what is no number of pairs
+        _number_of_shifts(pairs, len(columns))  # refuses what is no number of pairs
     if order == 0 and (mapping == "per-period" or columns.T == 1):
         return replace(_order_zero(columns, few=FEW_USERS), mapping=mapping, asked=pairs)
     return _pair_loop(columns, 0, order, mapping, pairs, rng, executor)
 
 
-def _sampled(ranks: Held, n_users: int) -> Held:
+def _draw_users(ranks: HeldRanks, n_users: int) -> HeldRanks:
     """
-    Return what is kept of the ranks of single users: of all `n_users`, MOST_HELD.
+    Draw the ranks of MOST_HELD single users of all `n_users`.
 
     Each number of a user has a fixed place in the draw, so users added later and users given at once are drawn alike.
     """
-    if n_users <= MOST_HELD:
-        return ranks
     number = np.random.default_rng(0).random(n_users)
     return ranks.of_users(number <= np.partition(number, MOST_HELD - 1)[MOST_HELD - 1])
 
@@ -488,71 +483,70 @@ def _sampled(ranks: Held, n_users: int) -> Held:
 EDGE = np.dtype([("r", np.int32), ("r_next", np.int32), ("weight", np.float64)])
 
 
-def _edge_list(r: NDArray[Any], r_next: NDArray[Any], weight: NDArray[Any]) -> NDArray[Any]:
+def _edges_of(r: NDArray[Any], r_next: NDArray[Any], weight: NDArray[Any]) -> NDArray[Any]:
     edges = np.empty(len(r), dtype=EDGE)
     edges["r"], edges["r_next"], edges["weight"] = r, r_next, weight
     return edges
 
 
-def _merged(edges: NDArray[Any]) -> NDArray[Any]:
+def _sum_edges(edges: NDArray[Any]) -> NDArray[Any]:
     R = int(edges["r_next"].max(initial=0)) + 1
     key, entry = np.unique(edges["r"].astype(np.int64) * R + edges["r_next"], return_inverse=True)
-    return _edge_list(key // R, key % R, np.bincount(entry, edges["weight"], len(key)))
+    return _edges_of(key // R, key % R, np.bincount(entry, edges["weight"], len(key)))
 
 
 def _order_zero(profiles: Profiles, *, few: int) -> LocationGraph:
     """Build the graph by sums over users; or, of at most `few` users, by their similarities when `w` is asked for."""
-    visits = ranked(profiles) if len(profiles) > few else None
-    ranks = held(profiles)
+    visits = rank_visits(profiles) if len(profiles) > few else None
+    ranks = held_ranks(profiles)
     return LocationGraph(
         R=profiles.R, T=profiles.T, order=0, mapping="per-period", n_users=len(profiles),
         visitors=np.bincount(profiles.support, minlength=profiles.R).astype(np.int64),
         # columns of a role: RANKS for the whole day and, if there are several, for each period
         roles=ranks.table(profiles.R, RANKS * (1 + profiles.T if profiles.T > 1 else 1)),
-        held=_sampled(ranks, len(profiles)), _sums={} if visits is None else _sums_of(visits),
+        held_ranks=ranks if len(profiles) <= MOST_HELD else _draw_users(ranks, len(profiles)),
+        _sums={} if visits is None else _sums_by_rank(visits),
         _edges=None if visits is None else _self_pairs(visits), _profiles=profiles if visits is None else None,
     )  # fmt: skip
 
 
-def _sums_of(visits: Ranked) -> dict[tuple[Rank, Rank], _Sums]:
+def _sums_by_rank(visits: RankedVisits) -> dict[tuple[Rank, Rank], _Sums]:
     at_rank: dict[Rank, tuple[Floats, Places]] = {}  # the shares at this rank, and which is each user's, or -1
-    for tau, rank, entries in by_rank(visits.tau, visits.rank):
+    for tau, rank, entries in group_by_rank(visits.tau, visits.rank):
         shares, level = np.unique(visits.share[entries], return_inverse=True)
         at_rank[tau, rank] = shares, np.full(len(visits.w), -1, dtype=np.int32)
         at_rank[tau, rank][1][visits.user[entries]] = level
 
-    covering, ranks = visits.spread()
     times = np.ascontiguousarray(visits.w.T)
     sums: dict[tuple[Rank, Rank], _Sums] = {}
-    for tau, rank, entry in by_rank(visits.tau[covering], ranks):
-        by_place = np.argsort(visits.place[covering[entry]], kind="stable")  # so that sums find them nearly sorted
-        entries = covering[entry][by_place]
+    for tau, rank, covering in group_by_rank(visits.tau[visits.covering], visits.covered):
+        entries = visits.covering[covering]
+        entries = entries[np.argsort(visits.place[entries], kind="stable")]  # so that sums find them nearly sorted
         users, places, weight = visits.user[entries], visits.place[entries], 1 / visits.size[entries]
         for (tau_other, rank_other), (shares, level_of) in at_rank.items():
             has = np.flatnonzero(level_of[users] >= 0)
             if not len(has):
                 continue
             own_time = times[tau][users[has]] * times[tau_other][users[has]]
-            sums[(tau, rank), (tau_other, rank_other)] = _summed(
+            sums[(tau, rank), (tau_other, rank_other)] = _sum_by_share(
                 places[has], shares, level_of[users[has]], weight[has] * own_time, weight[has]
             )
     return sums
 
 
-def _add_similarities(w: Floats, visits: Ranked, index: Ints) -> None:
+def _add_similarities(w: Floats, visits: RankedVisits, index: Ints) -> None:
     """Add A^T diag(w_tau) (S - I) A of every (tau, rank) to `w`, places numbered by `index`; or its diagonal."""
     from scipy.sparse import csr_array
 
     U = len(visits.w)
     S = np.zeros((U, U))
-    for tau, _, entries in by_rank(visits.tau, visits.rank):
+    for tau, _, entries in group_by_rank(visits.tau, visits.rank):
         users, share = visits.user[entries], visits.share[entries]
         S[np.ix_(users, users)] += visits.w[users, tau, None] * np.minimum.outer(share, share)
     np.fill_diagonal(S, 0)  # u != v; s_uu = 1
 
-    covering, ranks = visits.spread()
-    for tau, _, entry in by_rank(visits.tau[covering], ranks):
-        entries = covering[entry]
+    for tau, _, covering in group_by_rank(visits.tau[visits.covering], visits.covered):
+        entries = visits.covering[covering]
         users, row = np.unique(visits.user[entries], return_inverse=True)
         places, column = np.unique(index[visits.place[entries]], return_inverse=True)
         A = csr_array((1 / visits.size[entries], (row, column)), shape=(len(users), len(places)))
@@ -563,7 +557,7 @@ def _add_similarities(w: Floats, visits: Ranked, index: Ints) -> None:
             w[np.ix_(places, places)] += np.asarray(block @ A)
 
 
-def _self_pairs(visits: Ranked) -> NDArray[Any]:
+def _self_pairs(visits: RankedVisits) -> NDArray[Any]:
     """
     Return what a pair (u, u) would add between tied places, negated: w_tau(u) s_uu / b for each pair of a block of b.
 
@@ -571,7 +565,7 @@ def _self_pairs(visits: Ranked) -> NDArray[Any]:
     """
     entry = np.flatnonzero(visits.size > 1)
     if len(entry) == 0:
-        return _edge_list(entry, entry, entry)
+        return _edges_of(entry, entry, entry)
     size = visits.size[entry]
     # entries of a block are adjacent: position of the block's first entry, then every pair inside it
     opening = entry - (visits.rank[entry] - visits.first[entry])
@@ -579,7 +573,7 @@ def _self_pairs(visits: Ranked) -> NDArray[Any]:
     step = np.arange(len(r)) - np.repeat(np.cumsum(size) - size, size)
     other = np.repeat(opening, size) + step
     weight = -visits.w[visits.user[r], visits.tau[r]] / visits.size[r]
-    return _merged(_edge_list(visits.place[r], visits.place[other], weight))
+    return _sum_edges(_edges_of(visits.place[r], visits.place[other], weight))
 
 
 def _add_product(w: Floats, sums: _Sums, index: Ints) -> None:
@@ -600,7 +594,7 @@ def _add_product(w: Floats, sums: _Sums, index: Ints) -> None:
         w[np.ix_(rows, rows)] += (reaching(sums.left) * width) @ reaching(sums.right).T
 
 
-def _shifts(pairs: int | str, U: int) -> int:
+def _number_of_shifts(pairs: int | str, U: int) -> int:
     """Return how many shifts of U users are drawn; 0: none, all pairs are looked at."""
     everything = U * (U - 1)
     if isinstance(pairs, str):
@@ -621,26 +615,23 @@ def _pair_loop(
     rng: np.random.Generator | None,
     executor: Executor | None,
 ) -> LocationGraph:
-    """
-    Run the paper's double loop, over the ordered pairs with at least one user from `first_new` on, or some of
-    them.
-    """
+    """Run the paper's double loop over all, or some, ordered pairs with at least one user from `first_new` on."""
     U = len(profiles)
     entropy = None if rng is None else int(rng.integers(2**63))
-    n_shifts, place, shifts = _shifts(pairs, U), np.arange(U), np.arange(1, U)
+    n_shifts, place, shifts = _number_of_shifts(pairs, U), np.arange(U), np.arange(1, U)
     if n_shifts:
-        place, shifts = _drawn(U, n_shifts, rng if rng is not None else np.random.default_rng(0))
+        place, shifts = _draw_shifts(U, n_shifts, rng if rng is not None else np.random.default_rng(0))
     work = _Matching(profiles, order, mapping, first_new, place, entropy)
     pieces = [(int(s), range(i, min(i + PIECE, U))) for s in shifts for i in range(0, U, PIECE)]
     parts = each_of(work, pieces, executor=executor)
     edges, squares = np.empty(0, dtype=EDGE), np.empty(0, dtype=EDGE)
     for _ in shifts:
-        one = _merged(np.concatenate([next(parts) for _ in range(0, U, PIECE)]))
-        edges = _merged(np.concatenate([edges, one]))
+        one = _sum_edges(np.concatenate([next(parts) for _ in range(0, U, PIECE)]))
+        edges = _sum_edges(np.concatenate([edges, one]))
         if n_shifts:
             one = _symmetric_edges(one)
             one["weight"] **= 2
-            squares = _merged(np.concatenate([squares, one]))
+            squares = _sum_edges(np.concatenate([squares, one]))
     if n_shifts:
         edges["weight"] *= (U - 1) / n_shifts
     return replace(
@@ -649,7 +640,7 @@ def _pair_loop(
     )  # fmt: skip
 
 
-def _drawn(U: int, n_shifts: int, rng: np.random.Generator) -> tuple[Ints, Ints]:
+def _draw_shifts(U: int, n_shifts: int, rng: np.random.Generator) -> tuple[Ints, Ints]:
     """Draw a random order of U users, and so many of the shifts 1 .. U-1."""
     return rng.permutation(U), np.sort(rng.permutation(U - 1)[:n_shifts] + 1)
 
@@ -657,7 +648,7 @@ def _drawn(U: int, n_shifts: int, rng: np.random.Generator) -> tuple[Ints, Ints]
 def _symmetric_edges(edges: NDArray[Any]) -> NDArray[Any]:
     """Return the symmetric weights of these edges, r < r_next, sorted."""
     low, high = np.minimum(edges["r"], edges["r_next"]), np.maximum(edges["r"], edges["r_next"])
-    return _merged(_edge_list(low, high, edges["weight"] / 2)[low < high])
+    return _sum_edges(_edges_of(low, high, edges["weight"] / 2)[low < high])
 
 
 @dataclass(frozen=True)
@@ -689,8 +680,8 @@ class _Matching:
             for sigma, share in zip(match.sigma, self._weights(u), strict=True):
                 matched = sigma >= 0
                 weight = np.full(int(matched.sum()), match.sim * share)
-                edges.append(_edge_list(u.support[matched], sigma[matched], weight))
-        return _merged(np.concatenate(edges))
+                edges.append(_edges_of(u.support[matched], sigma[matched], weight))
+        return _sum_edges(np.concatenate(edges))
 
     def _weights(self, u: MobilityProfile) -> list[float]:
         # one edge set per period (pair), weighted by the share of u's time (departures) in it; one for "common" (E19)

@@ -487,6 +487,7 @@ def _usual_diaries(days: _Days, kind: Ints, law: Law, mix: Floats, rng: np.rando
     person's earlier days. The variance of people's paces is what kinds of day and chance do not explain. `mix`
     (people, 2, kinds).
     """
+    # `like`: weights under which diaries that the law draws have the margins of people's, kind by kind (raking)
     K, columns = len(law.start), np.empty((days.N, 4), dtype=np.int64)
     all_columns(days.L, days.first, days.role, days.start, columns)
     real = np.zeros((K, LIKE))
@@ -506,16 +507,20 @@ def _usual_diaries(days: _Days, kind: Ints, law: Law, mix: Floats, rng: np.rando
                 factor = np.where(known[margin], (goal + 0.003) / (now + 0.003), 1.0)
                 like[k, margin] = np.clip(like[k, margin] * factor, *LIKE_LIMITS)
         like[k, margins[0]] /= like[k, sample].prod(axis=1).mean()  # diaries of several kinds are compared
+
+    # the variance of paces: of people's numbers of moves, beyond what their kinds of day and chance explain
     number = np.minimum(np.diff(days.first), STAYS - 1)
     share = _shares(real[:, : STAYS * 3].reshape(K, STAYS, 3).sum(axis=2))
     mean = share @ np.arange(STAYS)
     variance = share @ np.arange(STAYS) ** 2 - mean**2
     moved, expected, chance = (np.bincount(days.who, x) for x in (number - 1.0, mean[kind] - 1, variance[kind]))
     pace = (((moved - expected) ** 2).sum() - chance.sum()) / max((expected**2).sum(), 1e-9)
-    law, chance = law._replace(like=like), min(1.0, CANDIDATES / (days.N * (TRIES + 1)))
+
+    # `hours`: from the choice of every day among diaries that the law draws for the same person and kind
+    law, some = law._replace(like=like), min(1.0, CANDIDATES / (days.N * (TRIES + 1)))
     key = rng.integers(0, 2**63, 2).astype(np.uint64)
     nights = days.midnight, days.lasted, days.next_day
-    choices = replay_hours(law, days.stays, kind, mix, days.first, *nights, TRIES, chance, key, CANDIDATES)
+    choices = replay_hours(law, days.stays, kind, mix, days.first, *nights, TRIES, some, key, CANDIDATES)
     return law._replace(hours=np.exp(_fit(choices, HOURS))), float(max(0.0, pace))
 
 
