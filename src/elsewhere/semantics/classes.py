@@ -395,7 +395,7 @@ def _views(graph: LocationGraph, half: NDArray[np.bool_], entropy: int = 0) -> l
 
 
 def _scale_rows(table: Floats) -> Floats:
-    """Scale every row to length 1; rows of 0 stay 0."""
+    """Return the rows, each scaled to length 1; rows of 0 stay 0."""
     return np.asarray(table / np.maximum(np.linalg.norm(table, axis=1, keepdims=True), 1e-300))
 
 
