@@ -14,7 +14,8 @@ from elsewhere.errors import InvalidParameter, require_whole
 from elsewhere.evaluation.attacks.candidates import first_maximum
 from elsewhere.evaluation.attacks.inputs import Link, number_within, on_one_map, people_of, seed_rows
 from elsewhere.evaluation.attacks.membership import likelihood_ratio, together
-from elsewhere.traces.model import Floats, Ints, Locations, Traces, hold_places
+from elsewhere.synthesis.walk.fit import hold_places
+from elsewhere.traces.model import Floats, Ints, Locations, Traces
 
 TOP = 50
 THRESHOLDS = 1000

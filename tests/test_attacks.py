@@ -21,7 +21,7 @@ from elsewhere.evaluation.attacks.finding import Rate, auc, user_rate, verdict, 
 from elsewhere.evaluation.attacks.grams import BACKOFF, SMOOTH, Grams
 from elsewhere.evaluation.attacks.inputs import Link, People, free_walks
 from elsewhere.run.presets import preset_of
-from elsewhere.traces.model import hold_places
+from elsewhere.synthesis.walk.fit import hold_places
 
 SERVICE = ("A17", "A18", "A19")  # have tests of their own
 RUN = tuple(a for a in ATTACKS if a not in SERVICE)

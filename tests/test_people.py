@@ -72,7 +72,7 @@ def test_days_are_dealt_out_among_people_of_a_sort(case, number):
         dates=np.datetime64("2024-01-01") + np.array([d for _, d in rows]),
     )
     people = People.of(traces, m_min=m_min)
-    has, dealt = people.rows >= 0, people.dealt(rng(number), m_min)
+    has, dealt = people.rows >= 0, people.draw_days(rng(number), m_min)
 
     def sort(days):
         off = sum(days & people.weekend) / sum(days)
@@ -90,7 +90,7 @@ def test_days_are_dealt_out_among_people_of_a_sort(case, number):
         assert sorted(map(tuple, dealt[mine].tolist())) == sorted(map(tuple, expected))
         assert min(expected.count(days) for days in expected) >= min(m_min, len(mine))
     person, day = np.nonzero(dealt)
-    for p, d, row in zip(person, day, people.nearest(person, day), strict=True):
+    for p, d, row in zip(person, day, people.nearest_rows(person, day), strict=True):
         assert traces.user[row] == p
         mine = np.flatnonzero(has[p])
         alike = [x for x in mine if people.weekend[x] == people.weekend[d]] or mine.tolist()

@@ -11,7 +11,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import elsewhere as ew
-from elsewhere.traces.model import Evidence, apart, arrivals, distinct
+from elsewhere.sorting import distinct, distinct_visits
+from elsewhere.traces.model import Evidence, apart
 
 THREE = ew.Locations(n=3)
 LAT, LON = st.floats(-90, 90), st.floats(-180, 180)
@@ -395,9 +396,7 @@ def test_visitors_are_the_users_who_are_ever_there(rows):
     visitors = ew.Traces(r, ew.Locations(n=5), users=user).visitors()
     assert visitors.tolist() == [len({who for who, places in rows if place in places}) for place in range(5)]
 
-    begun = set(zip(*(at.tolist() for at in arrivals(r)), strict=True))
-    expected = {
-        (i, t) for i, row in enumerate(r.tolist()) for t in range(4) if row[t] >= 0 and (t == 0 or row[t] != row[t - 1])
-    }
-    assert begun == expected
+    place, visitor = distinct_visits(np.array(user), r)
+    pairs = {(p, who) for who, places in rows for p in places if p >= 0}
+    assert list(zip(place.tolist(), visitor.tolist(), strict=True)) == sorted(pairs)
     assert distinct(r).tolist() == sorted(set(r.ravel().tolist()))

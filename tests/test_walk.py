@@ -23,7 +23,7 @@ from elsewhere.synthesis.walk._walk_kernels import (
     logistic_loss,
     sector_of,
 )
-from elsewhere.synthesis.walk.fit import learn_habits, learn_walk, without_gaps
+from elsewhere.synthesis.walk.fit import hold_places, learn_habits, learn_walk
 from elsewhere.synthesis.walk.habits import geometry, ground_of, slots, within_reach
 
 
@@ -143,7 +143,7 @@ class TestLaw:
     def test_gaps_are_stays(self):
         r = np.array([[-1, 2, -1, 1], [-1, -1, -1, -1], [0, 1, 2, -1]])
 
-        np.testing.assert_array_equal(without_gaps(r), [[2, 2, 2, 1], [0, 1, 2, 2]])
+        np.testing.assert_array_equal(hold_places(r), [[2, 2, 2, 1], [-1, -1, -1, -1], [0, 1, 2, 2]])
 
     def test_places_without_coordinates_have_no_direction(self):
         lengths, sectors = geometry(ew.Locations(n=4))

@@ -50,7 +50,7 @@ from elsewhere.errors import (
 )
 from elsewhere.files import read_regular, write_files
 from elsewhere.pool import Pool
-from elsewhere.traces.model import MINUTES_PER_DAY, Locations, Traces, clock_minutes, on_sphere, zone_of
+from elsewhere.traces.model import MINUTES_PER_DAY, Locations, Traces, clock_minutes, zone_of
 
 MOST_DECOYS = 64
 LARGEST_BUCKET = 256 * 2**20
@@ -483,7 +483,7 @@ def _reach(locations: Locations) -> NDArray[np.float64]:
     from scipy.spatial import cKDTree
 
     assert locations.lat is not None and locations.lon is not None  # noqa: PT018, S101 - asked before
-    ball = on_sphere(locations.lat, locations.lon)
+    ball = locations.points(radius=1.0)
     near = np.asarray(cKDTree(ball).query(ball, k=2)[0])[:, 1] * np.degrees(1) * METRES_PER_DEGREE
     return np.asarray(np.minimum(WIDEST_SPOT, 0.4 * near))
 

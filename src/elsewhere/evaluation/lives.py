@@ -27,7 +27,8 @@ from elsewhere.evaluation.attacks.realism import CROSS, JOINT, best_of, scored, 
 from elsewhere.evaluation.uses import MEASURES as USES
 from elsewhere.evaluation.uses import Days, Plan, largest_gap
 from elsewhere.pool import on_map_of
-from elsewhere.traces.model import Floats, Ints, Locations, Traces, hold_places, is_weekend
+from elsewhere.synthesis.walk.fit import hold_places
+from elsewhere.traces.model import Floats, Ints, Locations, Traces, is_weekend
 
 NIGHT, OFFICE = (0, 360), (540, 1020)  # minutes of the day: midnight to six, nine to five
 GROWTH = (1, 2, 3, 7, 14, 28)

@@ -37,7 +37,7 @@ from elsewhere.errors import (
 )
 from elsewhere.privacy import _rules_kernels as _kernels
 from elsewhere.privacy._rules_kernels import Clock, Counted, Prepared, Rules, Seeds
-from elsewhere.traces.model import MINUTES_PER_DAY, Floats, Ints, Locations, People, Periods, Traces, place_numbers
+from elsewhere.traces.model import MINUTES_PER_DAY, Floats, Ints, Locations, People, Periods, Traces
 
 RULES = {
     "similarity": _kernels.SIMILARITY,
@@ -287,7 +287,7 @@ class PrivacyTest:
             )
         if len(rows) and (numbers.dtype.kind not in "iu" or not 0 <= numbers.min() <= numbers.max() < len(own)):
             raise InvalidTraces(f"`seed` must hold row numbers in 0 .. {len(own) - 1}.", code="E_INDEX")
-        places = place_numbers(rows, p.R, "fakes") if len(rows) else rows
+        places = Traces.check_places(rows, p.R, "fakes") if len(rows) else rows
         F = len(rows)
         rejected = np.zeros(F, np.uint8)
         sim, sim_s, nearest = np.zeros(F), np.zeros(F), np.zeros(F)
@@ -517,7 +517,7 @@ def _prepare(
     if isinstance(alternates, Traces) and of_others is not None:
         longest = max(longest, alternates.L * of_others.days)
     exact_below = EXACT // longest**2
-    clock = _clock(of_seeds.minutes(seeds.minutes()), of_day)
+    clock = _clock(np.tile(seeds.minutes(), of_seeds.days), of_day)
     r, owner = (
         _copy(of_seeds.places(seeds.r), np.int32),
         _copy(np.arange(len(of_seeds)) if lives else seeds.user, np.int64),
@@ -528,7 +528,7 @@ def _prepare(
         order = np.argsort(whose, kind="stable")
         # numbered after the seeds' users: none of them is a seed
         user = seeds.U + whose[order]
-        theirs = _clock(of_others.minutes(alternates.minutes()), of_day)
+        theirs = _clock(np.tile(alternates.minutes(), of_others.days), of_day)
         strangers = _kernels.count_rows(of_others.places(alternates.r)[order], user, theirs, seeds.R, exact_below)
     elif alternates == "all":
         order = np.argsort(owner, kind="stable")

@@ -25,7 +25,8 @@ from numpy.typing import ArrayLike, NDArray
 from elsewhere.errors import InvalidModel, InvalidParameter, InvalidTraces, require_between, require_whole
 from elsewhere.profiles._profiles_kernels import fill_block, fill_moves, keep_feasible, nearness_sums
 from elsewhere.profiles.markov import MobilityProfile, Profiles
-from elsewhere.traces.model import Floats, Ints, Locations, Places, numbered, on_sphere
+from elsewhere.sorting import number_keys
+from elsewhere.traces.model import Floats, Ints, Locations, Places
 
 TABLE_PLACES = 4096
 LARGEST_ANSWER = 2**27  # numbers, 1 GiB: the most that one call returns
@@ -247,8 +248,8 @@ class AggregateModel:
         points = np.zeros((self.R, 3))  # without coordinates max(1, d) is 1 everywhere, as if all were one place
         if where.xy is not None:
             points[:, :2] = where.xy
-        elif where.lat is not None and where.lon is not None:
-            points = on_sphere(where.lat, where.lon)
+        elif where.lat is not None:
+            points = where.points(radius=1.0)
         return _Rows(
             np.append(origin[start[:-1]], np.iinfo(np.int64).max),
             np.append(np.add.reduceat(mass, start[:-1]), 0.0),
@@ -375,7 +376,7 @@ def _added_up(u: Profiles) -> dict[str, NDArray[Any]]:
     once[np.unique(leaving.astype(np.int64) * len(u.support) + arriving, return_index=True)[1]] = 1
     key, mass, count, movers = _gather(move, number / departures[leaving], number, once)
     if T > 1:
-        _, row = numbered(leaving * (T * T) + pair)
+        _, row = number_keys(leaving * (T * T) + pair)
         by_pair = _gather(pair * (R * R) + move, number / _total(row, number)[row], number, np.ones(len(number)))
         pool = (T * T * R * R + key, mass, count, movers)
         key, mass, count, movers = (np.concatenate(both) for both in zip(by_pair, pool, strict=True))

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elsewhere.errors import InvalidParameter, InvalidTraces, UnknownUser, require_choice, require_whole
-from elsewhere.traces.model import Evidence, Floats, Ints, Periods, Places, Traces, distinct, numbered
+from elsewhere.sorting import distinct, number_keys
+from elsewhere.traces.model import Evidence, Floats, Ints, Periods, Places, Traces
 
 Counts = NDArray[Any]  # int64; float64 where a profile is a posterior mean (E4)
 MISSING = ("refuse", "skip", "gibbs")
@@ -388,7 +389,7 @@ def _count(r: Places, user: Ints, tau: Places, *, U: int, R: int, T: int) -> Pro
 def _distinct(key: Ints) -> tuple[Ints, Ints, Ints]:
     """Return the distinct keys in order; of each run of equal keys, since people stay, which it is of and how long."""
     starts = np.flatnonzero(np.diff(key, prepend=-1))  # no key is below 0
-    distinct, entry = numbered(key[starts])
+    distinct, entry = number_keys(key[starts])
     return distinct, entry, np.diff(starts, append=len(key))
 
 

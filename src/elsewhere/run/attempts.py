@@ -13,13 +13,13 @@ from elsewhere.run.presets import Preset
 from elsewhere.synthesis.paper.attempt import OK, FakeMaker
 from elsewhere.synthesis.walk._stroll_kernels import stroll
 from elsewhere.synthesis.walk._walk_kernels import Tables
-from elsewhere.synthesis.walk.fit import MOST_ROWS, learn_habits, pooled_day_statistics, without_gaps
+from elsewhere.synthesis.walk.fit import MOST_ROWS, hold_places, learn_habits, pooled_day_statistics
 from elsewhere.synthesis.walk.life_ratio import LifeRatio
 from elsewhere.synthesis.walk.lives import Lives, learn_lives
 from elsewhere.synthesis.walk.pairing import BETA, Due, balanced, kernel, pair, raked, skeletons
 from elsewhere.synthesis.walk.ratio import Ratio, classifier_auc
 from elsewhere.synthesis.walk.ways import Ways, by_allowed_moves
-from elsewhere.traces.model import Floats, Ints, People, Places, Traces, hold_places
+from elsewhere.traces.model import Floats, Ints, People, Places, Traces
 
 CHUNK = 256  # fakes per piece of work
 WIDEST = 32  # tries of one fake at a time
@@ -160,7 +160,7 @@ class LifeModel:
         # weekday or weekend; a kind that fewer than `m_min` people have counts as the other
         of_kind = calendar.weekend[calendar.day] if len(weekend) > 1 else np.full(len(people), weekend[0])
         lives = learn_lives(
-            np.searchsorted(places, without_gaps(people.r.astype(np.int64))),
+            np.searchsorted(places, hold_places(people.r)),
             people.user,
             day,
             of_kind,
@@ -216,7 +216,7 @@ def learn_weeks(
     shown = np.zeros((len(rows), len(weekend)), dtype=bool)
     shown[:, : rows.shape[1]] = rows >= 0
     lives = np.zeros((*shown.shape, people.L), dtype=np.int32)
-    lives[shown] = without_gaps(people.r.astype(np.int64))[rows[rows >= 0]]
+    lives[shown] = hold_places(people.r)[rows[rows >= 0]]
     n = int(np.clip(COMPARED_DAYS // len(weekend), LEAST_BLOCK, COMPARED))
     drawn = law.draw(n, rng).reshape(n, *shown.shape[1:], -1)
     return law, LifeRatio.learn(lives, shown, drawn, weekend, people.locations, m_min)
@@ -240,7 +240,7 @@ def learn_days(people: Traces, learnt: FittedModel, rng: np.random.Generator) ->
         somewhere = translated.select((translated.r >= 0).any(axis=1))
         laws.append(LifeModel.of(somewhere, np.zeros(1, dtype=bool), learnt, rng))
     some = np.sort(rng.permutation(np.flatnonzero((people.r >= 0).any(axis=1)))[:MOST_ROWS])
-    days, user = without_gaps(people.r[some].astype(np.int64)), people.user[some]
+    days, user = hold_places(people.r[some]), people.user[some]
     walks = [law.draw(COMPARED, rng) for law in laws]
     auc = [classifier_auc(days, user, drawn, people.locations, m_min, rng) for drawn in walks]
     best = int(np.argmin(auc))

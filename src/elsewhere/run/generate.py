@@ -382,7 +382,7 @@ def _gathered(
     lives, day = np.nonzero(days[unit[order, 1], unit[order, 0]])
     every = np.concatenate([m.r for m in blocks])[order].reshape(len(order), people.days, traces.L)
     fakes = every[lives, day]
-    seed = roles.seed_rows[people.nearest(unit[order, 0][lives], day)]
+    seed = roles.seed_rows[people.nearest_rows(unit[order, 0][lives], day)]
     tries = np.zeros(len(people), dtype=np.int64)
     np.add.at(tries, units[:, 0], np.concatenate([m.tries for m in blocks]))
     attempts = np.zeros(len(traces), dtype=np.int64)
@@ -603,7 +603,7 @@ def _days_shown(job: Job, people: People) -> NDArray[np.bool_]:
     """
     if people.days == 1:
         return np.ones((job.per_seed, len(people), 1), dtype=bool)
-    return np.stack([people.dealt(job.rng(6, number), job.settings.m_min) for number in range(job.per_seed)])
+    return np.stack([people.draw_days(job.rng(6, number), job.settings.m_min) for number in range(job.per_seed)])
 
 
 def _test(learnt: FittedModel, roles: Roles, seeds: Traces, people: People, settings: Preset) -> PrivacyTest:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 from elsewhere.run.model import FittedModel
 from elsewhere.traces.clock import TIMES_AS
 from elsewhere.traces.columns import ROLES
-from elsewhere.traces.model import Ints, Locations, Traces, changing_days, is_weekend
+from elsewhere.traces.model import Ints, Locations, Traces, is_weekend, zone_of
 
 Days = NDArray[np.datetime64]
 KINDS = ("weekday", "weekend")
@@ -269,3 +270,19 @@ def _with_areas(where: Locations, names: tuple[str, ...]) -> tuple[str, ...]:
             number += 1
             out[i] = f"area {number}" * (f"area {number}" not in others)
     return tuple(out)
+
+
+def changing_days(name: str, dates: NDArray[np.datetime64]) -> NDArray[np.bool_]:
+    """
+    Return which days have more or fewer than 24 hours in a zone: its clock is put forward or back on them.
+
+    Examples
+    --------
+    >>> changing_days("Europe/Zurich", np.array(["2024-03-30", "2024-03-31"], dtype="datetime64[D]")).tolist()
+    [False, True]
+
+    """
+    zone = zone_of(name)
+    midnights = [datetime.fromisoformat(str(day)) for day in (*dates, *(dates + 1))]
+    shift = [midnight.replace(tzinfo=zone).utcoffset() for midnight in midnights]
+    return np.array([a != b for a, b in zip(shift[: len(dates)], shift[len(dates) :], strict=True)], dtype=bool)

@@ -174,14 +174,13 @@ def with_joined(traces: "Traces", cells: int | None = None) -> "Traces":
     """
     import numpy as np
 
-    from elsewhere.traces.model import arrivals, distinct
+    from elsewhere.sorting import distinct_visits
     from elsewhere.traces.places import share_places
 
     whole = np.all(traces.r >= 0, axis=1)
-    row, slot = arrivals(traces.r[whole])
-    pairs = distinct(traces.r[whole][row, slot].astype(np.int64) * traces.U + traces.user[whole][row])
+    place, user = distinct_visits(traces.user[whole], traces.r[whole])
     most = traces.R if cells is None else cells
-    fewer, becomes = share_places(traces.locations, pairs // traces.U, pairs % traces.U, cells=most)
+    fewer, becomes = share_places(traces.locations, place, user, cells=most)
     return traces.on(fewer, np.where(traces.r >= 0, becomes[traces.r], -1))
 
 

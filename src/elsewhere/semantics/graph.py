@@ -40,7 +40,8 @@ from numpy.typing import NDArray
 from elsewhere.errors import InvalidParameter, require_choice, require_whole
 from elsewhere.profiles.markov import MobilityProfile, Profiles
 from elsewhere.scale import each_of
-from elsewhere.traces.model import Floats, Ints, Places, numbered
+from elsewhere.sorting import number_keys
+from elsewhere.traces.model import Floats, Ints, Places
 
 RANKS = 12  # a role tells the first 11 ranks apart and counts all others as one
 
@@ -68,7 +69,7 @@ def rank_visits(profiles: Profiles, *, whole_day: bool = False) -> RankedVisits:
     place = profiles.support[profiles.support_start[user] + profiles.visit_k].astype(np.int64)
     tau, count = profiles.visit_tau.astype(np.int64), profiles.visit_count
     if whole_day:
-        key, entry = numbered(user * R + place)
+        key, entry = number_keys(user * R + place)
         user, place, tau, count = key // R, key % R, np.zeros_like(key), np.bincount(entry, count)
     segment = user * T + tau
     lived = np.bincount(segment, count, U * T).reshape(U, T)
@@ -201,7 +202,7 @@ def _sum_by_share(place: Ints, shares: Floats, level: Ints | Places, left: Float
     """Return the sums by place and share; the share of an entry is `shares[level]`, and `shares` rise."""
     cell, cells = place * len(shares) + level, (int(place.max()) + 1) * len(shares)
     if cells > len(cell):  # else sums in all cells take less than to sort the entries
-        key, cell = numbered(cell)
+        key, cell = number_keys(cell)
         there = np.arange(len(key))
     else:
         key = there = np.flatnonzero(np.bincount(cell))

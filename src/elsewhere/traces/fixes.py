@@ -17,9 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elsewhere.errors import InvalidTraces
+from elsewhere.sorting import count_users
 from elsewhere.traces.clock import Times
 from elsewhere.traces.maps import Box, in_box
-from elsewhere.traces.model import Floats, Ints, Locations, Mask, in_space, on_globe, users_per_place
+from elsewhere.traces.model import Floats, Ints, Locations, Mask, to_lat_lon, to_xyz
 from elsewhere.traces.places import (
     MANY_ENOUGH,
     MOST_GRID_CELLS,
@@ -441,7 +442,7 @@ def without_jumps(fixes: Fixes, seconds: Ints) -> tuple[Mask, int]:
     some = np.flatnonzero((fixes.lat != 0) | (fixes.lon != 0))
     if len(some) < 2:
         return stay, 0
-    x, user, seconds = in_space(fixes.lat[some], fixes.lon[some]), fixes.user[some], seconds[some]
+    x, user, seconds = to_xyz(fixes.lat[some], fixes.lon[some]), fixes.user[some], seconds[some]
 
     def impossible(a: Ints, b: Ints) -> Mask:
         way = np.sqrt(((x[a] - x[b]) ** 2).sum(axis=1))
@@ -466,7 +467,7 @@ def are_places(entries: Fixes | Slots) -> bool:
     """
     assert entries.lat is not None and entries.lon is not None  # noqa: PT018, S101 - that is what makes them points
     points, at = np.unique(as_keys(entries.lat, entries.lon), return_inverse=True)
-    enough = users_per_place(entries.user, at[:, None], len(points)) >= MANY_ENOUGH
+    enough = count_users(entries.user, at, len(points)) >= MANY_ENOUGH
     return len(at) >= ENTRIES_A_POINT * len(points) and float(np.mean(enough[at])) >= SHARED_ENTRIES
 
 
@@ -621,11 +622,11 @@ def on_the_way(empty: Empty, second: Ints, lat: Floats, lon: Floats, width: int)
     """
     a, b = empty.before, empty.after
     f = share_of_way(empty, second, width)[:, None]
-    x = in_space(lat, lon)
+    x = to_xyz(lat, lon)
     point = (1 - f) * x[a] + f * x[b]
     length = np.linalg.norm(point, axis=1, keepdims=True)
     still = (lat[a] == lat[b]) & (lon[a] == lon[b])
-    north, east = on_globe(point * (np.linalg.norm(x[a], axis=1, keepdims=True) / np.where(length > 0, length, 1)))
+    north, east = to_lat_lon(point * (np.linalg.norm(x[a], axis=1, keepdims=True) / np.where(length > 0, length, 1)))
     return np.where(still, lat[a], north), np.where(still, lon[a], east)
 
 

@@ -38,10 +38,10 @@ from elsewhere.traces.model import (
     Ints,
     Locations,
     Mask,
-    in_space,
     nearest_places,
     numbers_of,
-    on_globe,
+    to_lat_lon,
+    to_xyz,
 )
 from elsewhere.traces.places import cell_centres, grid_cells
 from elsewhere.traces.sources import labels, numbers
@@ -229,7 +229,7 @@ class FoundMap(Regions):
 
     def place_of(self, lat: Floats, lon: Floats) -> Ints:
         """Return the nearest place of each point; -1 where it is out of reach."""
-        place, apart = self.locations.nearest(in_space(lat, lon))
+        place, apart = self.locations.nearest(to_xyz(lat, lon))
         on = (apart <= self.reach) & (True if self.box is None else in_box(self.box, lat, lon))
         return np.where(on, place, -1).astype(np.int64)
 
@@ -365,7 +365,7 @@ def _middle(rings: tuple[Floats, ...]) -> tuple[float, float]:
         lat = float(((y + y_next) * cross).sum() / (6 * area))
     else:
         lon, lat = float(x.mean()), float(y.mean())
-    north, east = on_globe(in_space(np.array([lat]), np.array([lon])))
+    north, east = to_lat_lon(to_xyz(np.array([lat]), np.array([lon])))
     return float(north[0]), float(east[0])
 
 
@@ -528,7 +528,7 @@ def main_area(user: Ints, slot: Ints, lat: Floats, lon: Floats) -> Area | None:
     cells, cell = np.unique(grid_cells(lat, lon, COARSE_METRES), return_inverse=True)
     if len(cells) < 2:
         return None
-    x = in_space(*cell_centres(cells, COARSE_METRES))
+    x = to_xyz(*cell_centres(cells, COARSE_METRES))
     inside = towns(user, slot, cell, x)
     # twice the distance of the farthest point from the middle of a box around all, of the towns and of everything
     middles = ((points, (points.min(axis=0) + points.max(axis=0)) / 2) for points in (x[inside], x))
@@ -592,7 +592,7 @@ class Moves:
                     "columns `from` and `to` with their ids.",
                     code=CODE,
                 )
-            here, there = (locations.nearest(in_space(*point.T))[0] for point in self.points)
+            here, there = (locations.nearest(to_xyz(*point.T))[0] for point in self.points)
             return matrix_of(here, there, len(locations))
         assert self.ids is not None  # noqa: S101 - one of the two
         names = locations.names if locations.names is not None else [str(place) for place in range(len(locations))]

@@ -10,7 +10,7 @@ import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta, timezone, tzinfo
+from datetime import timedelta, timezone, tzinfo
 from itertools import pairwise
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from elsewhere.errors import InvalidParameter, InvalidTraces, require_between, require_whole
+from elsewhere.sorting import count_users
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -28,7 +29,7 @@ ASKED = 200  # points whose zone is looked up: one zone is wanted, not a map of 
 DAYS = NDArray[np.datetime64]
 
 
-def frozen(array: NDArray[Any]) -> NDArray[Any]:
+def freeze(array: NDArray[Any]) -> NDArray[Any]:
     """Return a read-only array with these values."""
     # a private copy: what the caller does to the own array afterwards must not change this one
     array = array.copy() if array.flags.writeable else array
@@ -48,6 +49,7 @@ class Periods:
     """
 
     bounds: tuple[float, ...]
+    T: int = field(init=False, repr=False, compare=False)  # number of periods
 
     def __post_init__(self) -> None:
         try:
@@ -62,6 +64,7 @@ class Periods:
                 f"got {self.bounds!r}.",
                 code="E_PERIODS",
             )
+        object.__setattr__(self, "T", len(self.bounds) - 1)
 
     @staticmethod
     def of(periods: "int | Sequence[float] | Periods") -> "Periods":
@@ -72,11 +75,6 @@ class Periods:
             parts = require_whole("periods", int(periods), 1, MINUTES_PER_DAY)
             return Periods(tuple(24 * i / parts for i in range(parts)) + (24.0,))
         return Periods(periods)  # type: ignore[arg-type]
-
-    @property
-    def T(self) -> int:
-        """Return the number of periods."""
-        return len(self.bounds) - 1
 
     def of_minute(self, minute: ArrayLike) -> Places:
         """Return the period tau of each local minute of the day; 05:40 is night and 06:00 morning."""
@@ -118,10 +116,10 @@ class Evidence:
             ) from None
         columns = list(zip(*rows, strict=True)) if rows else [(), (), (), ()]
         return Evidence(
-            frozen(np.array(columns[0], dtype=np.int64)),
-            frozen(np.array(columns[1], dtype=np.int64)),
-            frozen(np.array(columns[2], dtype=np.int32)),
-            frozen(np.array(columns[3], dtype=np.float64)),
+            freeze(np.array(columns[0], dtype=np.int64)),
+            freeze(np.array(columns[1], dtype=np.int64)),
+            freeze(np.array(columns[2], dtype=np.int32)),
+            freeze(np.array(columns[3], dtype=np.float64)),
         )
 
     def by_rows(self) -> "Evidence":
@@ -129,7 +127,7 @@ class Evidence:
         if np.all(self.row[:-1] <= self.row[1:]):
             return self
         order = np.argsort(self.row, kind="stable")
-        return Evidence(*(frozen(a[order]) for a in (self.row, self.slot, self.place, self.weight)))
+        return Evidence(*(freeze(a[order]) for a in (self.row, self.slot, self.place, self.weight)))
 
     def check(self, N: int, L: int, R: int) -> None:
         """Refuse entries outside N rows, L slots and R places, and weights that are not finite and above 0."""
@@ -143,19 +141,14 @@ class Evidence:
 EARTH_RADIUS_KM = 6371.0088
 
 
-def on_sphere(lat: Floats, lon: Floats) -> Floats:
-    """Return the directions as points (n, 3) of the unit sphere."""
-    north, east = np.radians(lat), np.radians(lon)
-    return np.column_stack([np.cos(north) * np.cos(east), np.cos(north) * np.sin(east), np.sin(north)])
-
-
-def in_space(lat: Floats, lon: Floats) -> Floats:
+def to_xyz(lat: Floats, lon: Floats, radius: float = EARTH_RADIUS_KM) -> Floats:
     """Return the points of the globe as (n, 3) kilometres from its centre."""
-    return EARTH_RADIUS_KM * on_sphere(lat, lon)
+    north, east = np.radians(lat), np.radians(lon)
+    return radius * np.column_stack([np.cos(north) * np.cos(east), np.cos(north) * np.sin(east), np.sin(north)])
 
 
-def on_globe(x: Floats) -> tuple[Floats, Floats]:
-    """Return the latitude and longitude, to six decimals, of points `in_space` that lie on the globe."""
+def to_lat_lon(x: Floats) -> tuple[Floats, Floats]:
+    """Return the latitude and longitude, to six decimals, of points of the globe, given as `to_xyz` does."""
     lat: Floats = np.degrees(np.arcsin(np.clip(x[:, 2] / EARTH_RADIUS_KM, -1, 1)))
     lon: Floats = np.degrees(np.arctan2(x[:, 1], x[:, 0]))
     return np.round(lat, 6), np.round(lon, 6)
@@ -181,6 +174,8 @@ class Locations:
     names: tuple[str, ...] | None = field(default=None, repr=False)
     categories: tuple[str, ...] | None = field(default=None, repr=False)
     category_users: Ints | None = field(default=None, repr=False)
+    coordinates: dict[str, Floats] = field(default_factory=dict, repr=False)  # those that are given, by name
+    has_coordinates: bool = field(default=False, repr=False)  # whether distances mean kilometres
 
     def __init__(
         self,
@@ -193,7 +188,20 @@ class Locations:
         categories: Sequence[str] | None = None,
         category_users: ArrayLike | None = None,
     ) -> None:
-        self._place(lat, lon, xy, n)
+        arguments = [name for name, v in (("lat", lat), ("lon", lon), ("xy", xy), ("n", n)) if v is not None]
+        if arguments not in (["lat", "lon"], ["xy"], ["n"]):
+            got = ", ".join(arguments) or "nothing"
+            raise InvalidParameter(f"`Locations` takes `lat` and `lon`, or `xy`, or `n`, got {got}.")
+        coordinates: dict[str, Floats] = {}
+        if n is None:
+            coordinates = _check_coordinates(xy=xy) if xy is not None else _check_coordinates(lat=lat, lon=lon)
+        size = require_whole("n", n, 1) if n is not None else len(next(iter(coordinates.values())))
+        for name, value in (
+            {"n": size, "coordinates": coordinates, "has_coordinates": n is None} | coordinates
+        ).items():
+            object.__setattr__(self, name, value)
+
+        # names and categories, one per place
         people = None if category_users is None else np.asarray(category_users, dtype=np.int64)
         for what, values in (("names", names), ("categories", categories), ("category_users", people)):
             if values is not None and len(values) != self.n:
@@ -202,36 +210,7 @@ class Locations:
             if words is not None:
                 object.__setattr__(self, what, tuple(str(word) for word in words))
         if people is not None:
-            object.__setattr__(self, "category_users", frozen(people))
-
-    def _place(self, lat: ArrayLike | None, lon: ArrayLike | None, xy: ArrayLike | None, n: int | None) -> None:
-        arguments = [name for name, v in (("lat", lat), ("lon", lon), ("xy", xy), ("n", n)) if v is not None]
-        if arguments not in (["lat", "lon"], ["xy"], ["n"]):
-            got = ", ".join(arguments) or "nothing"
-            raise InvalidParameter(f"`Locations` takes `lat` and `lon`, or `xy`, or `n`, got {got}.")
-        if n is not None:
-            object.__setattr__(self, "n", require_whole("n", n, 1))
-            return
-        if xy is not None:
-            points = _coordinates("xy", xy)
-            if points.ndim != 2 or points.shape[1] != 2:
-                raise InvalidTraces(f"`xy` must have shape (R, 2), got {points.shape}.", code="E_SHAPE")
-            object.__setattr__(self, "xy", frozen(points))
-            object.__setattr__(self, "n", len(points))
-        else:
-            north, east = _coordinates("lat", lat), _coordinates("lon", lon)
-            if north.ndim != 1 or north.shape != east.shape:
-                raise InvalidTraces(
-                    f"`lat` and `lon` must be vectors of one length, got shapes {north.shape} and {east.shape}.",
-                    code="E_SHAPE",
-                )
-            if np.any(np.abs(north) > 90) or np.any(np.abs(east) > 360):
-                raise InvalidTraces("`lat` must be in [-90, 90] and `lon` in [-360, 360] degrees.", code="E_OUTSIDE")
-            object.__setattr__(self, "lat", frozen(north))
-            object.__setattr__(self, "lon", frozen(east))
-            object.__setattr__(self, "n", len(north))
-        if self.n == 0:
-            raise InvalidTraces("there must be at least one location.", code="E_EMPTY")
+            object.__setattr__(self, "category_users", freeze(people))
 
     def __len__(self) -> int:
         return self.n
@@ -247,41 +226,32 @@ class Locations:
     def __hash__(self) -> int:
         return hash(self.fingerprint())
 
-    @property
-    def has_coordinates(self) -> bool:
-        """Tell whether distances mean kilometres."""
-        return self.lat is not None or self.xy is not None
-
     def select(self, places: ArrayLike) -> "Locations":
         """Return the places with these numbers, in that order, with their names and categories."""
         keep = np.asarray(places, dtype=np.int64)
-        coordinates: dict[str, Any] = {side: values[keep] for side, values in self._sides().items()}
+        coordinates: dict[str, Any] = {side: values[keep] for side, values in self.coordinates.items()}
         words: dict[str, Any] = {
             what: [own[i] for i in keep] for what in ("names", "categories") if (own := getattr(self, what)) is not None
         }
         people = None if self.category_users is None else self.category_users[keep]
         return Locations(**(coordinates or {"n": len(keep)}), **words, category_users=people)
 
-    def _sides(self) -> dict[str, Floats]:
-        """Return the coordinates that there are, by name."""
-        return {side: values for side in ("lat", "lon", "xy") if (values := getattr(self, side)) is not None}
-
     def and_also(self, more: "Locations") -> "Locations":
         """Return these places and then others of the same kind, with their names."""
-        both: dict[str, Any] = {s: np.concatenate([values, getattr(more, s)]) for s, values in self._sides().items()}
+        both: dict[str, Any] = {s: np.concatenate([values, getattr(more, s)]) for s, values in self.coordinates.items()}
         names = None if self.names is None or more.names is None else (*self.names, *more.names)
         return Locations(**(both or {"n": self.n + more.n}), names=names)
 
     def called(self, **words: Any) -> "Locations":
         """Return the same places with other `names`, `categories` or `category_users`."""
         own = {what: getattr(self, what) for what in ("names", "categories", "category_users")}
-        coordinates: dict[str, Any] = {**self._sides()}
+        coordinates: dict[str, Any] = {**self.coordinates}
         return Locations(**(coordinates or {"n": self.n}), **{**own, **words})
 
-    def points(self) -> Floats:
-        """Return the coordinates in kilometres: `xy`, or (R, 3) from the centre of the globe."""
+    def points(self, radius: float = EARTH_RADIUS_KM) -> Floats:
+        """Return the coordinates in kilometres: `xy`, or (R, 3) from the centre of a globe of this radius."""
         if self.lat is not None and self.lon is not None:
-            return in_space(self.lat, self.lon)
+            return to_xyz(self.lat, self.lon, radius)
         return self.planar()
 
     def nearest(self, points: Floats) -> tuple[Ints, Floats]:
@@ -329,7 +299,7 @@ class Locations:
     def fingerprint(self) -> str:
         """Return a hash of the coordinates, so that a model is never used on another map (B53)."""
         digest = hashlib.sha256(f"elsewhere-locations {self.n}".encode())
-        for name, array in self._sides().items():
+        for name, array in self.coordinates.items():
             digest.update(name.encode() + np.ascontiguousarray(array, dtype="<f8").tobytes())
         return digest.hexdigest()
 
@@ -338,7 +308,7 @@ def nearest_places(locations: Locations, lat: Floats, lon: Floats) -> Ints:
     """Return the given place nearest to each point."""
     if locations.lat is None or locations.lon is None:
         raise InvalidParameter("`locations` must have `lat` and `lon` to find the place of coordinates.")
-    return locations.nearest(in_space(lat, lon))[0]
+    return locations.nearest(to_xyz(lat, lon))[0]
 
 
 def apart(model: Locations, here: Locations) -> str:
@@ -392,17 +362,35 @@ def numbers_on(here: Locations, there: Locations) -> Ints | None:
 
 def _exact(locations: Locations) -> list[tuple[float, ...]]:
     """Return the coordinates of each place, as given."""
-    return list(map(tuple, np.column_stack(list(locations._sides().values())).tolist()))
+    return list(map(tuple, np.column_stack(list(locations.coordinates.values())).tolist()))
 
 
-def _coordinates(name: str, values: Any) -> Floats:
-    try:
-        array = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InvalidTraces(f"`{name}` must hold numbers.", code="E_NUMBER") from None
-    if not np.all(np.isfinite(array)):
-        raise InvalidTraces(f"`{name}` must be finite: it holds NaN or infinity.", code="E_NUMBER")
-    return array
+def _check_coordinates(**given: ArrayLike | None) -> dict[str, Floats]:
+    """Return the coordinates of places, `xy` or `lat` and `lon`, as frozen arrays; at least one place."""
+    arrays: dict[str, Floats] = {}
+    for name, values in given.items():
+        try:
+            arrays[name] = freeze(np.asarray(values, dtype=np.float64))
+        except (TypeError, ValueError):
+            raise InvalidTraces(f"`{name}` must hold numbers.", code="E_NUMBER") from None
+        if not np.all(np.isfinite(arrays[name])):
+            raise InvalidTraces(f"`{name}` must be finite: it holds NaN or infinity.", code="E_NUMBER")
+    if "xy" in arrays:
+        shape = arrays["xy"].shape
+        if len(shape) != 2 or shape[1] != 2:
+            raise InvalidTraces(f"`xy` must have shape (R, 2), got {shape}.", code="E_SHAPE")
+    else:
+        lat, lon = arrays["lat"], arrays["lon"]
+        if lat.ndim != 1 or lat.shape != lon.shape:
+            raise InvalidTraces(
+                f"`lat` and `lon` must be vectors of one length, got shapes {lat.shape} and {lon.shape}.",
+                code="E_SHAPE",
+            )
+        if np.any(np.abs(lat) > 90) or np.any(np.abs(lon) > 360):
+            raise InvalidTraces("`lat` must be in [-90, 90] and `lon` in [-360, 360] degrees.", code="E_OUTSIDE")
+    if any(len(array) == 0 for array in arrays.values()):
+        raise InvalidTraces("there must be at least one location.", code="E_EMPTY")
+    return arrays
 
 
 def clock_minutes(start: str) -> int:
@@ -455,6 +443,9 @@ class Traces:
     start: str
     tz: str
     evidence: Evidence | None = field(repr=False)
+    L: int  # slots per row
+    R: int  # places
+    U: int  # distinct users
 
     def __init__(
         self,
@@ -470,7 +461,7 @@ class Traces:
     ) -> None:
         if not isinstance(locations, Locations):
             raise InvalidParameter(f"`locations` must be a `Locations`, got {type(locations).__name__}.")
-        places = place_numbers(r, len(locations))
+        places = self.check_places(r, len(locations))
         N, L = places.shape
         try:
             labels: list[Any] | NDArray[Any] = np.arange(N) if users is None else list(users)
@@ -480,7 +471,7 @@ class Traces:
             raise InvalidTraces(f"`users` must name one user per row: {N} rows, {len(labels)} names.", code="E_SHAPE")
         user, unique = _number_users(labels)
         try:
-            days = None if dates is None else frozen(np.asarray(dates, dtype="datetime64[D]"))
+            days = None if dates is None else freeze(np.asarray(dates, dtype="datetime64[D]"))
         except (TypeError, ValueError):
             raise InvalidTraces("`dates` must hold local dates, YYYY-MM-DD.", code="E_DATE") from None
         if days is not None and days.shape != (N,):
@@ -507,8 +498,49 @@ class Traces:
             ("start", start),
             ("tz", tz),
             ("evidence", sparse),
+            ("L", L),
+            ("R", len(locations)),
+            ("U", len(unique)),
         ):
             object.__setattr__(self, name, value)
+
+    @staticmethod
+    def check_places(r: ArrayLike, R: int, name: str = "r") -> Places:
+        """Return (N, L) whole numbers of R places, -1 for missing, as a frozen array; messages call them `name`."""
+        try:
+            array = np.asarray(r)
+        except ValueError:
+            raise InvalidTraces(f"`{name}` must be a table: all rows of one length.", code="E_SHAPE") from None
+        if array.ndim != 2:
+            raise InvalidTraces(f"`{name}` must have two dimensions (traces, slots), got {array.ndim}.", code="E_SHAPE")
+        if array.size == 0:
+            raise InvalidTraces(
+                f"`{name}` is empty: {array.shape[0]} traces of {array.shape[1]} slots.", code="E_EMPTY"
+            )
+        if array.dtype.kind == "f":
+            if not np.all(np.isfinite(array)):
+                raise InvalidTraces(f"`{name}` holds NaN or infinity; mark a missing slot by -1.", code="E_NUMBER")
+            if np.any(array != np.floor(array)):
+                raise InvalidTraces(f"`{name}` must hold whole numbers of places.", code="E_NUMBER")
+        elif array.dtype.kind not in "iu":
+            raise InvalidTraces(
+                f"`{name}` must hold whole numbers of places, got dtype {array.dtype}.", code="E_NUMBER"
+            )
+        bad = (array < -1) | (array >= R)
+        if np.any(bad):
+            first = int(np.flatnonzero(bad.any(axis=1))[0])
+            raise InvalidTraces(
+                f"`{name}` must be in 0 .. {R - 1}, or -1 for missing: {int(bad.sum())} are not, "
+                f"the first in row {first}.",
+                code="E_INDEX",
+            )
+        empty = np.all(array == -1, axis=1)
+        if np.any(empty):
+            raise InvalidTraces(
+                f"row {int(np.flatnonzero(empty)[0])} of `{name}` has no known slot (every entry is -1).",
+                code="E_EMPTY",
+            )
+        return np.asarray(freeze(array.astype(np.int32, copy=False)), dtype=np.int32)
 
     def __len__(self) -> int:
         return len(self.r)
@@ -516,21 +548,6 @@ class Traces:
     def __repr__(self) -> str:
         # never the content: a traceback or a log may show this
         return f"Traces({self.U} users, {len(self)} rows of {self.L} slots, {self.R} places)"
-
-    @property
-    def L(self) -> int:
-        """Return the number of slots per row."""
-        return int(self.r.shape[1])
-
-    @property
-    def R(self) -> int:
-        """Return the number of places."""
-        return len(self.locations)
-
-    @property
-    def U(self) -> int:
-        """Return the number of distinct users."""
-        return len(self.labels)
 
     @property
     def users(self) -> NDArray[Any]:
@@ -588,67 +605,13 @@ class Traces:
 
     def visitors(self) -> Ints:
         """Return how many users visit each of the R places."""
-        return users_per_place(self.user, self.r, self.R)
+        return count_users(self.user, self.r, self.R)
 
     def of_users(self, users: ArrayLike) -> "Traces":
         """Return all rows of the users with these numbers (0 .. U-1), rows in their old order."""
         wanted = np.zeros(self.U, dtype=bool)
         wanted[_chosen("users", users, self.U, "E_USER")] = True
         return self.select(wanted[self.user])
-
-
-def users_per_place(user: Ints, r: Places | Ints, R: int) -> Ints:
-    """Return how many users visit each of R places; -1 is no place."""
-    row, slot = arrivals(r)
-    pairs = distinct(user[row] * np.int64(R) + r[row, slot])
-    return np.bincount(pairs % R, minlength=R).astype(np.int64)
-
-
-def arrivals(r: Places | Ints) -> tuple[Ints, Ints]:
-    """Return the rows and slots at which a place begins: every place of a row is at one of these; -1 is none."""
-    new = r >= 0
-    new[:, 1:] &= r[:, 1:] != r[:, :-1]
-    row, slot = np.nonzero(new)
-    return row, slot
-
-
-def distinct(numbers: NDArray[np.integer]) -> Ints:
-    """
-    Return the distinct whole numbers in order, by sorting.
-
-    `numpy.unique` hashes them, which takes ten times as long for the millions of pairs of a large dataset.
-
-    Examples
-    --------
-    >>> distinct(np.array([[3, 1], [3, 2]])).tolist()
-    [1, 2, 3]
-
-    """
-    ordered = np.sort(numbers, axis=None)
-    new = np.ones(len(ordered), dtype=bool)
-    new[1:] = ordered[1:] != ordered[:-1]
-    return ordered[new]
-
-
-def numbered(keys: Ints) -> tuple[Ints, Ints]:
-    """
-    Return the distinct keys in order, and of each key which of them it is.
-
-    For keys that come in runs which rise, as people's do: a stable sort merges runs, `numpy.unique` sorts from scratch.
-
-    Examples
-    --------
-    >>> [part.tolist() for part in numbered(np.array([3, 5, 3, 8]))]
-    [[3, 5, 8], [0, 1, 0, 2]]
-
-    """
-    order = np.argsort(keys, kind="stable")
-    ordered = keys[order]
-    new = np.ones(len(ordered), dtype=bool)
-    new[1:] = ordered[1:] != ordered[:-1]
-    number = np.empty(len(keys), dtype=np.int64)
-    number[order] = np.cumsum(new) - 1
-    return ordered[new], number
 
 
 def _chosen(name: str, numbers: ArrayLike, size: int, code: str) -> Ints:
@@ -661,38 +624,6 @@ def _chosen(name: str, numbers: ArrayLike, size: int, code: str) -> Ints:
     if rows.ndim != 1 or rows.dtype.kind not in "iu" or rows.min() < 0 or rows.max() >= size:
         raise InvalidParameter(f"`{name}` must hold numbers in 0 .. {size - 1}, or a mask of {size}.", code=code)
     return rows.astype(np.int64)
-
-
-def place_numbers(r: ArrayLike, R: int, name: str = "r") -> Places:
-    """Return the (N, L) whole numbers of R places, -1 for missing, as a frozen array; `name` is theirs in messages."""
-    try:
-        array = np.asarray(r)
-    except ValueError:
-        raise InvalidTraces(f"`{name}` must be a table: all rows of one length.", code="E_SHAPE") from None
-    if array.ndim != 2:
-        raise InvalidTraces(f"`{name}` must have two dimensions (traces, slots), got {array.ndim}.", code="E_SHAPE")
-    if array.size == 0:
-        raise InvalidTraces(f"`{name}` is empty: {array.shape[0]} traces of {array.shape[1]} slots.", code="E_EMPTY")
-    if array.dtype.kind == "f":
-        if not np.all(np.isfinite(array)):
-            raise InvalidTraces(f"`{name}` holds NaN or infinity; mark a missing slot by -1.", code="E_NUMBER")
-        if np.any(array != np.floor(array)):
-            raise InvalidTraces(f"`{name}` must hold whole numbers of places.", code="E_NUMBER")
-    elif array.dtype.kind not in "iu":
-        raise InvalidTraces(f"`{name}` must hold whole numbers of places, got dtype {array.dtype}.", code="E_NUMBER")
-    bad = (array < -1) | (array >= R)
-    if np.any(bad):
-        row = int(np.flatnonzero(bad.any(axis=1))[0])
-        raise InvalidTraces(
-            f"`{name}` must be in 0 .. {R - 1}, or -1 for missing: {int(bad.sum())} are not, the first in row {row}.",
-            code="E_INDEX",
-        )
-    empty = np.all(array == -1, axis=1)
-    if np.any(empty):
-        raise InvalidTraces(
-            f"row {int(np.flatnonzero(empty)[0])} of `{name}` has no known slot (every entry is -1).", code="E_EMPTY"
-        )
-    return np.asarray(frozen(array.astype(np.int32, copy=False)), dtype=np.int32)
 
 
 def _number_users(labels: Sequence[Any] | NDArray[Any]) -> tuple[Ints, tuple[Any, ...]]:
@@ -710,7 +641,7 @@ def _number_users(labels: Sequence[Any] | NDArray[Any]) -> tuple[Ints, tuple[Any
     # NaN and NaT differ from themselves; pandas' NA does not even say so
     if any(v is None or (v == v) is not True for v in number):
         raise InvalidTraces("`users` holds a missing label (None or NaN).", code="E_USER")
-    return frozen(user), tuple(number)
+    return freeze(user), tuple(number)
 
 
 def zone_of(name: str) -> tzinfo:
@@ -818,12 +749,12 @@ class People:
         every = np.where(self.rows[:, :, None] >= 0, r[self.rows], -1)
         return np.ascontiguousarray(every.reshape(len(self), -1), dtype=np.int32)
 
-    def dealt(self, rng: np.random.Generator, m_min: int) -> Mask:
+    def draw_days(self, rng: np.random.Generator, m_min: int) -> Mask:
         """
         Return days (people, days) for each person: those of somebody, drawn without replacement.
 
-        They are dealt out among people who have nearly only weekdays, nearly only weekends, or both; fewer than `m_min`
-        of a sort are dealt out with the last, and everybody together where these are few. Days that fewer than `m_min`
+        They are drawn among people who have nearly only weekdays, nearly only weekends, or both; fewer than `m_min`
+        of a sort are drawn with the last, and everybody together where these are few. Days that fewer than `m_min`
         of a sort have would name them: see `shared_days`.
         """
         has = self.rows >= 0
@@ -838,7 +769,7 @@ class People:
             out[mine] = shared_days(has[mine], self.weekend, m_min)[rng.permutation(len(mine))]
         return out
 
-    def nearest(self, person: Ints, day: Ints) -> Ints:
+    def nearest_rows(self, person: Ints, day: Ints) -> Ints:
         """Return the row of each person's day that is nearest to `day`, of its kind where they have one."""
         has = self.rows >= 0
         out = np.empty(len(person), dtype=np.int64)
@@ -851,10 +782,6 @@ class People:
             own = alike if len(alike) else own
             out[i] = self.rows[p, own[np.abs(own - d).argmin()]]
         return out
-
-    def minutes(self, of_day: Floats) -> Floats:
-        """Return the minute of the day of each slot (days x L,) of the calendar."""
-        return np.tile(of_day, self.days)
 
 
 def shared_days(has: Mask, weekend: Mask, m_min: int) -> Mask:
@@ -902,34 +829,3 @@ def _groups_alike(people: Ints, length: Ints, m_min: int) -> list[Ints]:
     if len(few):
         groups.append(np.concatenate([groups.pop(), few]) if groups else few)
     return groups
-
-
-def changing_days(name: str, dates: NDArray[np.datetime64]) -> NDArray[np.bool_]:
-    """
-    Return which days have more or fewer than 24 hours in a zone: its clock is put forward or back on them.
-
-    Examples
-    --------
-    >>> changing_days("Europe/Zurich", np.array(["2024-03-30", "2024-03-31"], dtype="datetime64[D]")).tolist()
-    [False, True]
-
-    """
-    zone = zone_of(name)
-    midnights = [datetime.fromisoformat(str(day)) for day in (*dates, *(dates + 1))]
-    shift = [midnight.replace(tzinfo=zone).utcoffset() for midnight in midnights]
-    return np.array([a != b for a, b in zip(shift[: len(dates)], shift[len(dates) :], strict=True)], dtype=bool)
-
-
-def hold_places(r: ArrayLike) -> Ints:
-    """
-    Return the rows with every missing slot (-1) at the last known place, or at the first one before it is known.
-
-    Rows without any place stay as they are.
-    """
-    places = np.asarray(r, dtype=np.int64)
-    if places.min(initial=0) >= 0:
-        return places
-    known = places >= 0
-    last = np.maximum.accumulate(np.where(known, np.arange(places.shape[1]), -1), axis=1)
-    last = np.where(last < 0, known.argmax(axis=1)[:, None], last)
-    return np.take_along_axis(places, last, axis=1)

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elsewhere.errors import InvalidParameter, InvalidTraces, require_whole
+from elsewhere.sorting import count_users, distinct_visits
 from elsewhere.traces.model import (
     EARTH_RADIUS_KM,
     Evidence,
@@ -21,12 +22,9 @@ from elsewhere.traces.model import (
     Ints,
     Locations,
     Mask,
-    arrivals,
-    distinct,
-    in_space,
     nearest_places,
-    on_globe,
-    users_per_place,
+    to_lat_lon,
+    to_xyz,
 )
 
 MOST_GRID_CELLS = 20_000  # beyond that the grid is made coarser before anything is merged
@@ -181,7 +179,7 @@ def share_places(locations: Locations, place: Ints, user: Ints, *, cells: int) -
     x, into = _join(_points(locations), place, user, min(SHARED, len(np.unique(user)) // 2))
     survivors, becomes = np.unique(into, return_inverse=True)
     if len(survivors) > cells:
-        visitors = users_per_place(user, becomes[place][:, None], len(survivors))
+        visitors = count_users(user, becomes[place], len(survivors))
         x[survivors], again = _merge(x[survivors], visitors.astype(np.float64), cells)
         survivors, becomes = np.unique(survivors[again][becomes], return_inverse=True)
     return _placed(locations, x[survivors], survivors, becomes.reshape(n))
@@ -239,7 +237,7 @@ def _placed(locations: Locations, x: Floats, kept: Ints, becomes: Ints) -> tuple
     names = locations.names and [locations.names[i] * bool(own) for i, own in zip(kept, alone, strict=True)]
     if locations.xy is not None:
         return Locations(xy=x, names=names), becomes
-    lat, lon = on_globe(x)
+    lat, lon = to_lat_lon(x)
     # a place that took nobody in keeps its coordinates to the last digit, and its name
     lat[alone], lon[alone] = np.asarray(locations.lat)[kept][alone], np.asarray(locations.lon)[kept][alone]
     return Locations(lat, lon, names=names), becomes
@@ -257,11 +255,11 @@ def mean_points(lat: Floats, lon: Floats, group: Ints, n: int) -> tuple[Floats, 
 
     Where all points of a group are one, that point to the last digit.
     """
-    x = in_space(lat, lon)
+    x = to_xyz(lat, lon)
     size = np.maximum(1, np.bincount(group, minlength=n))
     mean = np.column_stack([np.bincount(group, weights=x[:, k], minlength=n) / size for k in range(3)])
     length = np.sqrt(np.einsum("ij,ij->i", mean, mean))[:, None]
-    mean_lat, mean_lon = on_globe(mean * EARTH_RADIUS_KM / np.where(length > 0, length, 1))
+    mean_lat, mean_lon = to_lat_lon(mean * EARTH_RADIUS_KM / np.where(length > 0, length, 1))
     first = np.zeros(n, dtype=np.int64)
     first[group[::-1]] = np.arange(len(group))[::-1]
     same = np.bincount(group, weights=(lat != lat[first[group]]) | (lon != lon[first[group]]), minlength=n) == 0
@@ -277,7 +275,7 @@ def _merge(x: Floats, w: Floats, cells: int) -> tuple[Floats, Ints]:
     itself has gone or changed, the entry is stale, a lower bound, and is computed again only if it comes out smallest.
     Costs are compared squared, which keeps equal ones equal: no root is taken.
     """
-    n, on_globe = len(x), x.shape[1] == 3
+    n, globe = len(x), x.shape[1] == 3
     position, into, remaining = x.copy(), np.arange(n), n
     ids, axes, w = np.arange(n), [column.copy() for column in x.T], w.copy()
     heavy = np.maximum(1.0, w) ** 2
@@ -308,7 +306,7 @@ def _merge(x: Floats, w: Floats, cells: int) -> tuple[Floats, Ints]:
         i, j = sorted((i, int(partner[i])))
         share = w[i] / (w[i] + w[j]) if w[i] + w[j] > 0 else 0.5
         centre = np.array([share * axis[i] + (1 - share) * axis[j] for axis in axes])
-        if on_globe:
+        if globe:
             centre *= EARTH_RADIUS_KM / (np.linalg.norm(centre) or EARTH_RADIUS_KM)
         w[i] += w[j]
         heavy[i] = max(1.0, w[i]) ** 2
@@ -381,10 +379,7 @@ def place_visitors(r: Ints, user: Ints) -> tuple[Ints, Ints]:
     """
     whole = np.all(r >= 0, axis=1)
     rows = np.flatnonzero(whole) if len(np.unique(user[whole])) >= MANY_ENOUGH else np.arange(len(r))
-    at, slot = arrivals(r[rows])
-    n = int(user.max()) + 1
-    pairs = distinct(r[rows[at], slot] * n + user[rows[at]])
-    return pairs // n, pairs % n
+    return distinct_visits(user[rows], r[rows])
 
 
 def majority(words: Words, R: int) -> dict[str, Any]:
@@ -421,7 +416,7 @@ def anchored(user: Ints, second: Ints, lat: Floats, lon: Floats) -> tuple[Floats
     """
     from elsewhere.traces._traces_kernels import find_stays, gather_stays, nearest_anchor
 
-    user, x, reach = user.astype(np.int64), in_space(lat, lon), ANCHOR_METRES / 1000
+    user, x, reach = user.astype(np.int64), to_xyz(lat, lon), ANCHOR_METRES / 1000
     mine = user[1:] == user[:-1]
     near = mine & (np.linalg.norm(x[1:] - x[:-1], axis=1) <= STAY_METRES / 1000)
     still = near & (lat[1:] == lat[:-1]) & (lon[1:] == lon[:-1])
@@ -445,7 +440,7 @@ def anchored(user: Ints, second: Ints, lat: Floats, lon: Floats) -> tuple[Floats
     anchor_lat, anchor_lon = mean_points(lat[fixes], lon[fixes], of_fix, anchors)
     of_user = np.zeros(n + 1, dtype=np.int64)
     np.add.at(of_user, owner[order][np.unique(of_stay[order], return_index=True)[1]] + 1, 1)
-    nearest_anchor(at, user, x, in_space(anchor_lat, anchor_lon), np.cumsum(of_user), STAY_METRES / 1000)
+    nearest_anchor(at, user, x, to_xyz(anchor_lat, anchor_lon), np.cumsum(of_user), STAY_METRES / 1000)
     there = at >= 0
     return np.where(there, anchor_lat[at], lat), np.where(there, anchor_lon[at], lon), there
 
@@ -462,7 +457,7 @@ def stay_places(
     from elsewhere.traces._traces_kernels import find_stays
 
     stay = np.empty(len(user), dtype=np.int64)
-    n = find_stays(stay, user, second, in_space(lat, lon), STAY_METRES / 1000, STAY_SECONDS)
+    n = find_stays(stay, user, second, to_xyz(lat, lon), STAY_METRES / 1000, STAY_SECONDS)
     if n == 0:
         raise InvalidTraces(
             f"{name or 'the input'}: nobody stays {STAY_SECONDS // 60} minutes within {STAY_METRES:.0f} m; "
@@ -491,7 +486,7 @@ def evidence_of(
     from scipy.spatial import cKDTree
 
     k = min(MOST_PLACES, len(locations))
-    points = in_space(lat, lon)
+    points = to_xyz(lat, lon)
     nearest = cKDTree(locations.points()).query(points, k=k)
     away, near = (np.reshape(side, (len(row), k)) for side in nearest)
     radius = np.where(np.isfinite(radius_metres) & (radius_metres > 0), radius_metres, 1e-3)[:, None] / 1000

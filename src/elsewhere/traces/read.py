@@ -34,8 +34,8 @@ from elsewhere.traces.model import (
     Traces,
     clock_minutes,
     clock_text,
-    in_space,
     numbers_of,
+    to_xyz,
     zone_of,
 )
 from elsewhere.traces.prepare import Settings, prepare_fixes, prepare_slots
@@ -383,7 +383,7 @@ class Nearest(Map):
 
     def place_of(self, lat: Floats, lon: Floats) -> Ints:
         """Return the nearest place of each point."""
-        place, km = self.locations.nearest(in_space(lat, lon))
+        place, km = self.locations.nearest(to_xyz(lat, lon))
         self.off.append(int((km > ON_PLACE_KM).sum()))
         return place
 

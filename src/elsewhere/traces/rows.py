@@ -51,7 +51,7 @@ from elsewhere.traces.columns import (
 from elsewhere.traces.fixes import SECONDS_PER_DAY, Fixes, Preparation, Slots, spoken_length
 from elsewhere.traces.form import FileForm
 from elsewhere.traces.maps import Map
-from elsewhere.traces.model import Floats, Ints, Locations, Mask, clock_minutes, clock_text, in_space, zone_of
+from elsewhere.traces.model import Floats, Ints, Locations, Mask, clock_minutes, clock_text, to_xyz, zone_of
 from elsewhere.traces.places import as_keys, mean_points
 from elsewhere.traces.sources import (
     TABLES,
@@ -293,8 +293,8 @@ def spread(place: Ints, n: int, position: tuple[Floats, Floats] | None) -> float
     if not number.any():
         return 1.0
     at = place[number]
-    mean = in_space(*mean_points(lat[number], lon[number], at, n))
-    away = np.linalg.norm(in_space(lat[number], lon[number]) - mean[at], axis=1)
+    mean = to_xyz(*mean_points(lat[number], lon[number], at, n))
+    away = np.linalg.norm(to_xyz(lat[number], lon[number]) - mean[at], axis=1)
     return float(np.mean(away > SAME_PLACE_KM))
 
 

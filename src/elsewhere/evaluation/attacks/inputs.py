@@ -18,7 +18,9 @@ from numpy.typing import ArrayLike
 from elsewhere.errors import InvalidParameter, InvalidTraces, NotEnoughUsers
 from elsewhere.pool import on_map_of
 from elsewhere.semantics.classes import labels_of
-from elsewhere.traces.model import Floats, Ints, Locations, Traces, hold_places, users_per_place
+from elsewhere.sorting import count_users
+from elsewhere.synthesis.walk.fit import hold_places
+from elsewhere.traces.model import Floats, Ints, Locations, Traces
 
 
 class People(NamedTuple):
@@ -30,7 +32,7 @@ class People(NamedTuple):
 
     def visitors(self, R: int) -> Ints:
         """Return how many users visit each of R places."""
-        return users_per_place(self.user, self.r, R)
+        return count_users(self.user, self.r, R)
 
 
 class Link(NamedTuple):

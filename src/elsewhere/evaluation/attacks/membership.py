@@ -25,7 +25,8 @@ from elsewhere.evaluation.attacks.candidates import UNSEEN, move_counts, moves_o
 from elsewhere.evaluation.attacks.finding import LEVEL, Finding, Rate, auc, by_user, percent, points, verdict, wilson
 from elsewhere.evaluation.attacks.grams import BACKOFF, Grams
 from elsewhere.evaluation.attacks.inputs import AttackInputs, People
-from elsewhere.traces.model import Floats, Ints, Traces, hold_places
+from elsewhere.synthesis.walk.fit import hold_places
+from elsewhere.traces.model import Floats, Ints, Traces
 
 
 def make_fakes(inputs: AttackInputs, people: People, rng: np.random.Generator) -> tuple[Ints, Ints]:

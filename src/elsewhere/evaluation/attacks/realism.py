@@ -44,7 +44,8 @@ from elsewhere.evaluation.attacks.finding import (
 from elsewhere.evaluation.attacks.grams import Grams
 from elsewhere.evaluation.attacks.inputs import AttackInputs, People
 from elsewhere.scale import one_thread
-from elsewhere.traces.model import Floats, Ints, Locations, distinct
+from elsewhere.sorting import distinct
+from elsewhere.traces.model import Floats, Ints, Locations
 
 STAYS = (1, 2, 4, 8, 16, 32)  # slots: a stay is at most as long, and longer than the one before
 PARTS = 6

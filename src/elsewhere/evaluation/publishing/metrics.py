@@ -16,7 +16,8 @@ from elsewhere.errors import InvalidParameter
 from elsewhere.evaluation.attacks.inputs import number_within
 from elsewhere.profiles.aggregate import AggregateModel, aggregate
 from elsewhere.profiles.markov import Profiles, count
-from elsewhere.traces.model import Floats, Ints, Locations, Places, distinct
+from elsewhere.sorting import distinct
+from elsewhere.traces.model import Floats, Ints, Locations, Places
 
 NEVER = 0.1  # visits that a place without any is given before a KL divergence (E64)
 

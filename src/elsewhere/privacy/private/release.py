@@ -31,7 +31,7 @@ from elsewhere.privacy.private.sums import (
     on_grid,
 )
 from elsewhere.privacy.private.vectors import PIECE, Design, mean_of
-from elsewhere.synthesis.walk.fit import without_gaps
+from elsewhere.synthesis.walk.fit import hold_places
 from elsewhere.synthesis.walk.ways import Ways
 from elsewhere.traces.model import Ints, Places, Traces, is_weekend
 
@@ -212,7 +212,7 @@ def _whole(traces: Traces) -> tuple[Ints, Ints, NDArray[np.bool_]]:
     order = np.lexsort((when, traces.user))
     order = order[(traces.r[order] >= 0).any(axis=1)]
     off = np.zeros(len(order), dtype=bool) if traces.dates is None else is_weekend(traces.dates[order])
-    return without_gaps(traces.r[order].astype(np.int64)), traces.user[order], off
+    return hold_places(traces.r[order]), traces.user[order], off
 
 
 def _require_enough(people: float, mu: float, eps: float, delta: float) -> None:

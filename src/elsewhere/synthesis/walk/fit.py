@@ -22,9 +22,10 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from elsewhere.scale import one_thread
+from elsewhere.sorting import count_users
 from elsewhere.synthesis.walk._stroll_kernels import stroll
 from elsewhere.synthesis.walk._walk_kernels import (
     ALL_COLUMNS,
@@ -41,7 +42,7 @@ from elsewhere.synthesis.walk._walk_kernels import (
     pulls_by_length,
 )
 from elsewhere.synthesis.walk.habits import FEW_PLACES, ONWARD, Habits, ground_of, slots, step_row
-from elsewhere.traces.model import Floats, Ints, Locations, distinct, hold_places
+from elsewhere.traces.model import Floats, Ints, Locations
 
 RIDGE, RIDGE_MOVING, RIDGE_PLACE = 1.0, 0.3, 4.0
 FIRST = 5.0  # visits of the smoothing of the first place
@@ -76,7 +77,7 @@ def learn_habits(
     r = np.asarray(r)
     some_place = (r >= 0).any(axis=1)
     who = np.arange(int(some_place.sum())) if user is None else np.asarray(user)[some_place]
-    r = without_gaps(r.astype(np.int64))
+    r = hold_places(r[some_place])
     (N, L), R = r.shape, len(locations)
     ground = ground_of(locations)
     row, step = np.nonzero(r[:, 1:] != r[:, :-1])
@@ -118,8 +119,7 @@ def _shared(what: NDArray[np.integer], who: NDArray[np.integer], n: int, m_min: 
     if m_min == 1:
         return np.ones(n, dtype=bool)
     _, user = np.unique(who, return_inverse=True)
-    users = max(int(user.max(initial=0)), 0) + 1
-    return np.bincount(distinct(what.astype(np.int64) * users + user) // users, minlength=n) >= m_min
+    return count_users(user, what, n) >= m_min
 
 
 def _shared_by(what: Ints, who: NDArray[np.integer], m_min: int) -> NDArray[np.bool_]:
@@ -161,12 +161,19 @@ def _longest(locations: Locations, moves: "_Moves", m_min: int) -> float:
     return float(GRID ** np.ceil(np.log(found) / np.log(GRID))) if found > 0 else 0.0
 
 
-def without_gaps(r: Ints) -> Ints:
+def hold_places(r: ArrayLike) -> Ints:
     """
-    Return the traces with gaps that repeat the place before, at the beginning the place after; rows without any
-    place are left out.
+    Return the rows with every missing slot (-1) at the last known place, or at the first one before it is known.
+
+    Rows without any place stay as they are.
     """
-    return hold_places(r[(r >= 0).any(axis=1)])
+    places = np.asarray(r, dtype=np.int64)
+    if places.min(initial=0) >= 0:
+        return places
+    known = places >= 0
+    last = np.maximum.accumulate(np.where(known, np.arange(places.shape[1]), -1), axis=1)
+    last = np.where(last < 0, known.argmax(axis=1)[:, None], last)
+    return np.take_along_axis(places, last, axis=1)
 
 
 class _Moves:

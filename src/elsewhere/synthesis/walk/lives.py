@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elsewhere.scale import one_thread
+from elsewhere.sorting import count_users, distinct_visits
 from elsewhere.synthesis.walk._hours_kernels import HOURS, PARTS, STAYS
 from elsewhere.synthesis.walk._lives_kernels import (
     BINS,
@@ -58,7 +59,7 @@ from elsewhere.synthesis.walk._teach_kernels import (
     replay_hours,
 )
 from elsewhere.synthesis.walk.fit import least
-from elsewhere.traces.model import Floats, Ints, Locations, Places, distinct, users_per_place
+from elsewhere.traces.model import Floats, Ints, Locations, Places
 
 NIGHT, OFFICE = (0, 360), (540, 1020)  # minutes of the day
 EDGES = (0, 420, 600, 840, 1020, 1200)  # where parts of the day begin
@@ -467,7 +468,7 @@ def _rates(
     np.add.at(here, cell, 1)
     np.add.at(leaving, cell, left)
     flat = np.ravel_multi_index(cell[:3], shape[:3])
-    few = users_per_place(person, flat[:, None], int(np.prod(shape[:3]))).reshape(shape[:3]) < m_min
+    few = count_users(person, flat, int(np.prod(shape[:3]))).reshape(shape[:3]) < m_min
     all_here, all_gone = here.sum(axis=0), leaving.sum(axis=0)  # role, hour, dwell
     usual = all_gone.sum(axis=2) / (all_here.sum(axis=2) + 1e-9)
     by_dwell = (all_gone.sum(axis=1) + 1) / ((all_here * usual[..., None]).sum(axis=1) + 1)
@@ -527,10 +528,10 @@ def _usual_diaries(days: _Days, kind: Ints, law: Law, mix: Floats, rng: np.rando
 def _anchors(days: _Days, types: Ints, n: int, rng: np.random.Generator) -> tuple[Floats, Floats, Floats]:
     """Return the weights of homes (P,), of main places (types, P), and factors of their distance (types, BINS)."""
     home = np.bincount(days.home, minlength=days.P).astype(np.float64)
-    been = users_per_place(days.who, days.r, days.P)
+    been = count_users(days.who, days.r, days.P)
     # whoever stays for two hours does not pass; where fewer than `m_min` have stayed, as if half of them had
     long = days.until - days.arrived >= min(6, days.L // 4)
-    stayed = users_per_place(days.of[long], days.place[long][:, None], days.P)
+    stayed = count_users(days.of[long], days.place[long], days.P)
     weight = np.where(stayed >= days.m_min, stayed, 0.5 * days.m_min) * (been >= days.m_min)
     home = _pooled(home, weight, days.xy, days.m_min)
     if not home.any():  # no place is shared by so many: any place will do as well as another
@@ -596,14 +597,14 @@ def _places(days: _Days) -> tuple[dict[str, Any], tuple[Ints, Ints]]:
     # visitors of other places, by part of the day
     other = days.role == OTHER
     place, who, part = days.place[other], days.of[other], days.part[days.start[other]]
-    visitors = users_per_place(who, (part * days.P + place)[:, None], PARTS * days.P).reshape(PARTS, days.P)
-    total = users_per_place(who, place[:, None], days.P)
+    visitors = count_users(who, part * days.P + place, PARTS * days.P).reshape(PARTS, days.P)
+    total = count_users(who, place, days.P)
     popular = np.where(visitors >= days.m_min, visitors, 0) + 0.1 * np.where(total >= days.m_min, total, 0)
 
     # cells that trips pass, and how much longer than direct, in quarters of a unit, `DETOUR` of the ways by them are
     stay, t = days.trips
     a, b, cell = days.place[stay - 1], days.place[stay], days.r[days.row[stay], t]
-    people = users_per_place(days.of[stay], cell[:, None], days.P)
+    people = count_users(days.of[stay], cell, days.P)
     passed = np.where(people >= days.m_min, people, 0).astype(np.float64)
     more = (days.length(a, cell) + days.length(cell, b) - days.length(a, b)) / np.sqrt(days.limits[1])
     detour = float(np.ceil(4 * np.quantile(more, DETOUR)) / 4) if len(stay) else 0.0
@@ -611,7 +612,7 @@ def _places(days: _Days) -> tuple[dict[str, Any], tuple[Ints, Ints]]:
     # moves from slot to slot, and how many people make each
     row, t = np.nonzero(days.r[:, 1:] != days.r[:, :-1])
     move = days.r[row, t] * days.P + days.r[row, t + 1]
-    moves, movers = np.unique(distinct(move * days.people + days.who[row]) // days.people, return_counts=True)
+    moves, movers = np.unique(distinct_visits(days.who[row], move)[0], return_counts=True)
     enough = movers >= days.m_min
     level = np.searchsorted(days.m_min * 2 ** np.arange(CROWDS - 1), movers[enough], side="right")
     shared, crowd = open_table(moves[enough], level)

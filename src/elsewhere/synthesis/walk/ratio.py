@@ -14,10 +14,11 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from elsewhere.sorting import count_users
 from elsewhere.synthesis.walk._ratio_kernels import TRAITS, traits_of
 from elsewhere.synthesis.walk._walk_kernels import logistic_loss
 from elsewhere.synthesis.walk.fit import least
-from elsewhere.traces.model import Floats, Ints, Locations, users_per_place
+from elsewhere.traces.model import Floats, Ints, Locations
 
 BINS = 10  # of each trait: own judge .626, with 6 bins .630-.637 (one split, docs/decisions/0052-ratio.md)
 RIDGE = 10.0  # of each weight: a bin of few people weighs little (decision 52, which compares no other)
@@ -65,7 +66,7 @@ def fitted(people: Floats, user: NDArray[np.integer], drawn: Floats, m_min: int)
     every = np.concatenate([of_people, _columns(drawn, ends)])
     every = np.column_stack([every, np.full(len(every), n)])
     real = np.arange(len(every)) < len(people)
-    thin = np.flatnonzero(users_per_place(np.unique(user, return_inverse=True)[1], of_people, n) < m_min)
+    thin = np.flatnonzero(count_users(np.unique(user, return_inverse=True)[1], of_people, n) < m_min)
     ridge = np.full(n + 1, RIDGE)
     ridge[n] = 1e-3  # the constant, ln of people to walks, is fitted nearly freely, and `ln_ratio` leaves it out
     weights = least(logistic_loss, (ridge, every, real), np.zeros(n + 1), 100, thin)
