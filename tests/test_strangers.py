@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import elsewhere as ew
-from elsewhere.traces.columns import roles_of
+from elsewhere.traces.columns import find_roles
 
 POINTS = makefiles.fixes()
 WEST = -122.0  # longitudes of the other coast, which can be no latitudes
@@ -812,7 +812,7 @@ def test_taps_of_cards_at_the_stops_of_a_timetable(tmp_path):
     assert traces.locations.lat is not None
     assert told.columns["place"] == "STOP_CODE"
     for name in ("handle", "hash_id", "Num\u00e9ro"):
-        assert roles_of((name, "when", "lat", "lon"), None)["user"] == name
+        assert find_roles((name, "when", "lat", "lon"), None)["user"] == name
 
 
 def test_a_proposed_column_with_blanks_can_be_typed(tmp_path):
@@ -1230,12 +1230,12 @@ def test_one_user_in_all_files_is_said(tmp_path):
 
 
 def test_coordinates_of_venues_and_badges_are_known_by_name():
-    assert roles_of(("user_id", "venue_id", "utc_time", "venue_lat", "venue_lng"), None).keys() >= {
+    assert find_roles(("user_id", "venue_id", "utc_time", "venue_lat", "venue_lng"), None).keys() >= {
         "lat",
         "lon",
         "place",
     }
-    assert roles_of(("Badge", "Time", "Location"), None)["user"] == "Badge"
+    assert find_roles(("Badge", "Time", "Location"), None)["user"] == "Badge"
 
 
 # shapes of public data sets

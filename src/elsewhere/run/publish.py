@@ -39,7 +39,7 @@ from elsewhere.run.roles import FEWEST
 from elsewhere.traces.fixes import Preparation, spoken_length
 from elsewhere.traces.formats import open_table
 from elsewhere.traces.model import Ints, Traces
-from elsewhere.traces.sources import Table, labels
+from elsewhere.traces.sources import Table, read_labels
 
 Link = tuple[str, str | None, str | None]  # seed, date, row
 SAME = "same"  # instead of a file: fakes carry the ids of their seeds
@@ -184,10 +184,10 @@ def _table(table: Table) -> dict[str, list[Link]]:
     elif len(table.columns) == 2:
         (fake, seed), date, nth = table.columns, None, None
     else:
-        raise table.refuse("links need the columns `fake` and `seed`.", "E_COLUMN")
-    columns = [labels(table, name) if name is not None else None for name in (fake, seed, date, nth)]
+        raise table.error("links need the columns `fake` and `seed`.", "E_COLUMN")
+    columns = [read_labels(table, name) if name is not None else None for name in (fake, seed, date, nth)]
     if any(column is not None and np.any(column[0] < 0) for column in columns[:2]):
-        raise table.refuse("a line without a fake or without a seed.", "E_LINKS")
+        raise table.error("a line without a fake or without a seed.", "E_LINKS")
     text = [
         [None] * table.rows if each is None else [each[1][c] if c >= 0 else None for c in each[0]] for each in columns
     ]
@@ -196,7 +196,7 @@ def _table(table: Table) -> dict[str, list[Link]]:
         link = (str(owner), None if day is None else str(day)[:10], None if number is None else str(number))
         links = links_of.setdefault(str(label), [])
         if links and links[0][0] != link[0]:
-            raise table.refuse("a fake with two seeds.", "E_LINKS", row)
+            raise table.error("a fake with two seeds.", "E_LINKS", row)
         links.append(link)
     return links_of
 

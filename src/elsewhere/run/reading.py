@@ -410,9 +410,9 @@ def read_apart(
     """
     from elsewhere.traces.maps import COARSE_METRES, FoundMap, parsed_box
     from elsewhere.traces.read import read_traces
-    from elsewhere.traces.sources import opened_once
+    from elsewhere.traces.sources import load_pipe
 
-    source = opened_once(source, allow_truncated=bool(options.get("allow_truncated")))
+    source = load_pipe(source, allow_truncated=bool(options.get("allow_truncated")))
     reports: list[Preparation] = []
     if options.get("regions") is not None or options.get("locations") is not None:
         return read_traces(source, report=report, **options)

@@ -71,7 +71,7 @@ from elsewhere.semantics.classes import require_kappa
 from elsewhere.traces.fixes import Preparation
 from elsewhere.traces.maps import read_moves
 from elsewhere.traces.model import Traces
-from elsewhere.traces.sources import Source, opened_once
+from elsewhere.traces.sources import Source, load_pipe
 
 Progress = Callable[[str, int, int, TimeLeft], None]
 TO_CHOOSE = 10  # fakes for each that is published where they are chosen by likelihood: the paper has 500 for 50
@@ -204,7 +204,7 @@ def synthesize(
             progress(stage, done, total, time_left)
 
     tell(READ, 0, 0)
-    source = opened_once(source, allow_truncated=extras.reading.allow_truncated)
+    source = load_pipe(source, allow_truncated=extras.reading.allow_truncated)
     key = key_of(source, settings, extras, of_laboratory, kappa=kappa, holdout=holdout)
     with going_on(stages_folder, key, SPENT, force=force, began=time_left.at) as stages:
         force = force or (kept(stages, WRITTEN) and _in_place(stages, (owner_folder, out)))

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from elsewhere.errors import InvalidParameter
 from elsewhere.traces.columns import COMPACT, NUMBER
 from elsewhere.traces.model import Floats, Mask, offset_seconds, zone_of, zones_at
-from elsewhere.traces.sources import Table, is_text, numbers
+from elsewhere.traces.sources import Table, is_text, read_numbers
 
 Times = NDArray[np.datetime64]
 TIMES_AS = ("local", "utc", "offset", "unix", "unix_ms", "clock")
@@ -110,7 +110,7 @@ class Clock:
         object.__setattr__(self, "time", np.where(odd, np.datetime64("NaT", "us"), self.time))
 
 
-def times(
+def read_times(
     table: Table, name: str, *, date_format: str | None = None, date: str | None = None, form: Form | None = None
 ) -> Clock:
     """
@@ -132,17 +132,17 @@ def times(
         values = column.cast(pa.timestamp("us"), safe=False).to_numpy(zero_copy_only=False)
         return Clock(np.asarray(values, dtype="datetime64[us]"), zone is not None, zone and _canonical(zone))
     elif pa.types.is_integer(kind) or pa.types.is_floating(kind):
-        form = form or form_of([table], name)
+        form = form or find_form([table], name)
         if form.kind in ("epoch", "excel"):
             return _epoch(table, name, form)
         text = column.cast(pa.int64(), safe=False).cast(pa.string())
     elif not is_text(kind):
-        raise table.refuse(f"column {table.shown(name)!r} holds no times.", "E_DATE")
+        raise table.error(f"column {table.label(name)!r} holds no times.", "E_DATE")
     else:
         text = pc.utf8_trim_whitespace(column)
     if date_format is not None:
         return _formatted(text, date_format)
-    form = form or form_of([table], name)
+    form = form or find_form([table], name)
     if form.kind in ("epoch", "excel"):
         return _epoch(table, name, form)
     if form.kind in FORMS:
@@ -165,7 +165,7 @@ def times(
     count, all_of_them = (pc.sum(mask).as_py() or 0 for mask in (aware, good))
     if 0 < count < all_of_them:
         row = int(np.flatnonzero(np.asarray(pc.xor(good, aware).fill_null(False)))[0])
-        raise table.refuse(
+        raise table.error(
             "a time without an offset among times with one; give all of them an offset, or none.", "E_TZ", row
         )
     zone = None
@@ -180,7 +180,7 @@ def times(
     return Clock(time, count > 0, zone, exact, repairs)
 
 
-def form_of(tables: Iterable[Table], name: str, date_format: str | None = None) -> Form:
+def find_form(tables: Iterable[Table], name: str, date_format: str | None = None) -> Form:
     """
     Tell how the times of a column are written, by all of its tables if one does not tell.
 
@@ -201,7 +201,7 @@ def form_of(tables: Iterable[Table], name: str, date_format: str | None = None) 
             return Form("iso")
         if not is_text(column.type):
             if not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
-                raise table.refuse(f"column {table.shown(name)!r} holds no times.", "E_DATE")
+                raise table.error(f"column {table.label(name)!r} holds no times.", "E_DATE")
             return _numbered(table, name)
         text = pc.utf8_trim_whitespace(column)
         if table.comma:
@@ -231,7 +231,7 @@ def form_of(tables: Iterable[Table], name: str, date_format: str | None = None) 
         if max(above) == 0 and len(month) == 1 and len(days) == max(days) - min(days) + 1 >= A_FEW_DAYS:
             first = "day" if days is values[0] else "month"
             return Form("year last", first == "day", assumed=f"with the {first} first: so they follow each other")
-    raise table.refuse(_both_readings(table.shown(name), example), "E_DATE")
+    raise table.error(_both_readings(table.label(name), example), "E_DATE")
 
 
 _KINDS = {"iso": YEAR_FIRST, "digits": DIGITS, "epoch": NUMBER} | FORMS
@@ -321,7 +321,7 @@ def _day_and_time(table: Table, date: str, name: str, date_format: str | None, f
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    day = times(table, date, date_format=date_format, form=form).time.astype("datetime64[D]")
+    day = read_times(table, date, date_format=date_format, form=form).time.astype("datetime64[D]")
     days = pa.array(np.datetime_as_string(day), pa.string())
     days = pa.chunked_array([pc.if_else(pa.array(np.isnat(day)), pa.scalar(None, pa.string()), days)])
     column = table.column(name)
@@ -383,7 +383,7 @@ def _formatted(text: Any, date_format: str) -> Clock:
 
 def _numbered(table: Table, name: str) -> Form:
     """Tell how numbers are times: as dates of digits alone, as days of a spreadsheet, or as times since 1970."""
-    values = numbers(table, name)
+    values = read_numbers(table, name)
     finite = values[np.isfinite(values)]
     low, high = EXCEL_DAYS
     if len(finite) and np.mean((finite >= low) & (finite <= high)) > SAME_CLOCK and np.any(finite != np.floor(finite)):
@@ -399,19 +399,19 @@ def _unit(table: Table, name: str, values: Floats) -> int | None:
     if len(size) and np.mean([re.match(DIGITS, text) is not None for text in digits]) > 0.5:
         return None
     if len(size) == 0 or np.median(size) < 1e8:
-        raise table.refuse(
-            f"column {table.shown(name)!r} holds small numbers, no times; if they count slots, say so with `columns`, "
+        raise table.error(
+            f"column {table.label(name)!r} holds small numbers, no times; if they count slots, say so with `columns`, "
             "slot=NAME; clock times have a colon, 07:40.",
             "E_DATE",
         )
     units = np.unique(np.searchsorted([limit for _, limit in EPOCH_UNITS], size[size >= 1e8]))
     if len(units) > 1 or units[0] == len(EPOCH_UNITS):
-        raise table.refuse(f"column {table.shown(name)!r} mixes seconds, milliseconds or other units.", "E_DATE")
+        raise table.error(f"column {table.label(name)!r} mixes seconds, milliseconds or other units.", "E_DATE")
     return int(units[0])
 
 
 def _epoch(table: Table, name: str, form: Form) -> Clock:
-    values = numbers(table, name)
+    values = read_numbers(table, name)
     finite = np.isfinite(values)
     if form.kind == "excel":  # to the second: five decimals of a day are no less
         seconds = np.round(np.where(finite & (np.abs(values) < EXCEL_DAYS[1]), values, np.nan) * 86400)
@@ -419,7 +419,7 @@ def _epoch(table: Table, name: str, form: Form) -> Clock:
         return Clock(EXCEL + days.astype(np.int64).astype("timedelta64[us]"), aware=False)
     units = np.searchsorted([limit for _, limit in EPOCH_UNITS], np.abs(values[finite]))
     if np.any((units != form.unit) & (np.abs(values[finite]) >= 1e8)):
-        raise table.refuse(f"column {table.shown(name)!r} mixes seconds, milliseconds or other units.", "E_DATE")
+        raise table.error(f"column {table.label(name)!r} mixes seconds, milliseconds or other units.", "E_DATE")
     time = np.full(len(values), np.datetime64("NaT"), dtype="datetime64[us]")
     per_second = 10.0 ** (3 * form.unit)
     time[finite] = np.round(values[finite] / per_second * 1e6).astype(np.int64).astype("datetime64[us]")
@@ -502,8 +502,8 @@ def plan_clock(
         by_clock = {role: roles[role]}
         if role in ("time", "arrived") and holds_time_of_day(sample, roles[role]):
             if "date" not in roles:
-                raise sample.refuse(
-                    f"column {sample.shown(roles[role])!r} holds clock times without dates; give `columns` date=NAME, "
+                raise sample.error(
+                    f"column {sample.label(roles[role])!r} holds clock times without dates; give `columns` date=NAME, "
                     "the column of dates; where days have no date (one day of each person, weekdays), add a column of "
                     "any dates, such as those of one week.",
                     "E_DATE",
@@ -512,17 +512,17 @@ def plan_clock(
         if role == "arrived":
             by_clock["left"] = roles["left"]
             if "date" in by_clock and not holds_time_of_day(sample, roles["left"]):
-                raise sample.refuse(
-                    f"column {sample.shown(roles['arrived'])!r} holds clock times, and column "
-                    f"{sample.shown(roles['left'])!r} does not; give `columns` left=NAME, the clock time of leaving.",
+                raise sample.error(
+                    f"column {sample.label(roles['arrived'])!r} holds clock times, and column "
+                    f"{sample.label(roles['left'])!r} does not; give `columns` left=NAME, the clock time of leaving.",
                     "E_DATE",
                 )
     dated = [by_clock["date"]] if "date" in by_clock else list(by_clock.values())
     if "left" in by_clock and "date" not in by_clock and holds_time_of_day(sample, by_clock["left"]):
         dated.remove(by_clock["left"])  # clock times on the days of arrivals that tell theirs
-    forms = {column: form_of(chain([sample], tables), column, date_format) for column in dated}
+    forms = {column: find_form(chain([sample], tables), column, date_format) for column in dated}
     assumptions = tuple(
-        f"dates of column {sample.shown(column)!r} are read {form.assumed} (`date_format`)"
+        f"dates of column {sample.label(column)!r} are read {form.assumed} (`date_format`)"
         for column, form in forms.items()
         if form.assumed
     )
@@ -559,7 +559,7 @@ def wall_clock(plan: ClockPlan, table: Table) -> WallClock:
     """Return the local clock of a table, as planned: of local times beside UTC times, or of times in one column."""
     if "local" in plan.roles and "utc" in plan.roles:
         utc, local = (
-            times(table, plan.roles[role], date_format=plan.date_format, form=plan.forms[plan.roles[role]])
+            read_times(table, plan.roles[role], date_format=plan.date_format, form=plan.forms[plan.roles[role]])
             for role in ("utc", "local")
         )
         wall = np.where(np.isnat(utc.time), utc.time, local.time)
@@ -573,14 +573,14 @@ def wall_clock(plan: ClockPlan, table: Table) -> WallClock:
     if clock.aware:
         if plan.zone is None:
             row = int(np.argmin(np.isnat(clock.time)))
-            raise table.refuse("a time with an offset among times without one.", "E_TZ", row)
+            raise table.error("a time with an offset among times without one.", "E_TZ", row)
         if plan.alone and clock.zone != plan.zone and not np.all(np.isnat(clock.time)):
             raise OtherOffsets
         if plan.zone == "UTC":
             return WallClock(clock.time, clock.time, "UTC", clock.exact, clock.fixed)
         return WallClock(_in_zone(clock.time, plan.zone), clock.time, plan.zone, clock.exact, clock.fixed)
     if plan.zone is not None and not np.all(np.isnat(clock.time)):
-        raise table.refuse(
+        raise table.error(
             "a time without an offset among times with one; give all of them an offset, or none.",
             "E_TZ",
             int(np.argmin(np.isnat(clock.time))),
@@ -594,7 +594,7 @@ def wall_clock(plan: ClockPlan, table: Table) -> WallClock:
     gone = dated & np.asarray(index.tz_localize(here, ambiguous=first, nonexistent="NaT").isna())
     if gone.any():
         row = int(np.argmax(gone))
-        raise table.refuse(
+        raise table.error(
             "a local time that `tz` skips when its clock is put forward: drop such rows, or read the clock as it is "
             "written (`tz` = UTC).",
             "E_DST",
@@ -628,7 +628,9 @@ def departures(plan: ClockPlan, table: Table, arrived: WallClock) -> Times:
         table, form = replace(table, columns={**table.columns, date: days.tolist()}), Form("iso")
     else:
         form = plan.forms[date or name]
-    clock = times(table, name, date_format=plan.date_format if date != DAY_OF_ARRIVAL else None, date=date, form=form)
+    clock = read_times(
+        table, name, date_format=plan.date_format if date != DAY_OF_ARRIVAL else None, date=date, form=form
+    )
     if date is not None:
         # a clock time before that of the arrival is one of the next day; so is midnight after midnight
         start = arrived.utc if clock.aware and arrived.utc is not None else arrived.wall
@@ -645,7 +647,7 @@ def departures(plan: ClockPlan, table: Table, arrived: WallClock) -> Times:
 def past_midnight(table: Table, first: str, last: str) -> Floats:
     """Return the seconds of a day where the clock time in column `last` is before that in `first`, and 0 elsewhere."""
     dated = replace(table, columns={**table.columns, DAY_OF_ARRIVAL: ["2001-01-01"] * table.rows})
-    start, end = (times(dated, name, date=DAY_OF_ARRIVAL, form=Form("iso")).time for name in (first, last))
+    start, end = (read_times(dated, name, date=DAY_OF_ARRIVAL, form=Form("iso")).time for name in (first, last))
     return np.where(end < start, 86_400.0, 0.0)
 
 
@@ -658,7 +660,7 @@ def until_clock(table: Table, first: str, last: str) -> Floats:
     shown = pc.extract_regex(column if is_text(column.type) else column.cast(pa.string()), IN_TIME)
     clocks = {first: pc.struct_field(shown, "clock"), DAY_OF_ARRIVAL: ["2001-01-01"] * table.rows}
     dated = replace(table, columns={**table.columns, **clocks})
-    start, end = (times(dated, name, date=DAY_OF_ARRIVAL, form=Form("iso")).time for name in (first, last))
+    start, end = (read_times(dated, name, date=DAY_OF_ARRIVAL, form=Form("iso")).time for name in (first, last))
     return (end - start) / np.timedelta64(1, "s") % 86_400
 
 
@@ -666,7 +668,7 @@ def _written(plan: ClockPlan, table: Table) -> Clock:
     role = next(role for role in ROLES if role in plan.roles)
     date = plan.roles.get("date") if role in ("time", "arrived") else None
     form = plan.forms[date or plan.roles[role]]
-    clock = times(table, plan.roles[role], date_format=plan.date_format, date=date, form=form)
+    clock = read_times(table, plan.roles[role], date_format=plan.date_format, date=date, form=form)
     if LATER in table.columns:
         seconds = np.asarray(table.columns[LATER])
         later = np.where(seconds >= 0, np.nan_to_num(seconds) * 1e6, np.iinfo(np.int64).min)  # the least is NaT

@@ -153,7 +153,7 @@ class Meaning(NamedTuple):
     What columns mean: role -> name, what was assumed to find that out, and the kind of values of each column.
 
     `varied` counts the different values of columns whose values recur, as people and places do, and are a few or more.
-    `sglt` says that these are the three columns of SGLT, counted from 1. `shown` is how messages call the columns: by
+    `sglt` says that these are the three columns of SGLT, counted from 1. `labels` is how messages call the columns: by
     number where a name could be somebody's data. `wide` are the columns that were the slots of a day.
     """
 
@@ -161,7 +161,7 @@ class Meaning(NamedTuple):
     notes: tuple[str, ...] = ()
     kinds: Mapping[str, str] = {}
     sglt: bool = False
-    shown: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
     varied: Mapping[str, int] = {}
     wide: tuple[str, ...] = ()
 
@@ -170,7 +170,7 @@ class Meaning(NamedTuple):
 Roles = Callable[[Sequence[str], bool, Sequence[Sequence[str]]], Meaning]
 
 
-def plain(name: str) -> str:
+def normalize_name(name: str) -> str:
     """Return a name without case, accents and punctuation."""
     letters = name.casefold() if name.isascii() else unicodedata.normalize("NFKD", name.casefold())
     return re.sub(r"[^a-z0-9]", "", letters)
@@ -178,7 +178,7 @@ def plain(name: str) -> str:
 
 def is_known(name: str) -> bool:
     """Tell whether a column of this name has a role."""
-    return plain(name) in KNOWN
+    return normalize_name(name) in KNOWN
 
 
 def check_columns(columns: Any) -> dict[str, str | None]:
@@ -200,7 +200,7 @@ def check_columns(columns: Any) -> dict[str, str | None]:
     return requested
 
 
-def roles_of(
+def find_roles(
     names: Sequence[str],
     columns: Mapping[str, str | None] | None,
     source: str = "the input",
@@ -214,9 +214,9 @@ def roles_of(
 
     Examples
     --------
-    >>> roles_of(("uid", "when", "Lat", "lng", "speed"), None)
+    >>> find_roles(("uid", "when", "Lat", "lng", "speed"), None)
     {'user': 'uid', 'time': 'when', 'lat': 'Lat', 'lon': 'lng'}
-    >>> roles_of(("uid", "when", "Lat", "lng", "speed"), {"user": "file", "time": "#5"})
+    >>> find_roles(("uid", "when", "Lat", "lng", "speed"), {"user": "file", "time": "#5"})
     {'user': "the file's name", 'time': 'speed', 'lat': 'Lat', 'lon': 'lng'}
 
     """
@@ -225,18 +225,18 @@ def roles_of(
     }
     absent = sorted(name for name in requested.values() if name is not None and name not in (FILE, *names))
     if absent:
-        message = f"there is no column {', '.join(map(repr, absent))}; {_seen(shown_names(names, records), {})}"
+        message = f"there is no column {', '.join(map(repr, absent))}; {_seen(label_columns(names, records), {})}"
         raise InvalidTraces(f"{source}: {message}; {_decoded(names)}".removesuffix("; ") + ".", code="E_COLUMN")
     if requested.get("time") is not None:
         requested = {"utc": None, "local": None, **requested}
     by_word: dict[str, str] = {}
     for name in names:
-        by_word.setdefault(plain(name), name)
+        by_word.setdefault(normalize_name(name), name)
     # position.lat is lat, where no other column is; of several coordinates, those of an object that is called so; whose
     # id an id is, its last word does not say
-    inner = [(plain(name.rpartition(".")[2]), name) for name in names if "." in name]
+    inner = [(normalize_name(name.rpartition(".")[2]), name) for name in names if "." in name]
     for word, name in inner:
-        if word != "id" and (sum(word == other for other, _ in inner) == 1 or plain(name) == 2 * word):
+        if word != "id" and (sum(word == other for other, _ in inner) == 1 or normalize_name(name) == 2 * word):
             by_word.setdefault(word, name)
     roles = {}
     for role in ROLES:
@@ -278,7 +278,7 @@ def _meant(role: str, name: str, names: Sequence[str]) -> str:
     return names[int(number[1]) - 1] if 1 <= int(number[1]) <= len(names) else name
 
 
-def meaning_of(
+def interpret_columns(
     names: Sequence[str],
     headed: bool,
     records: Sequence[Sequence[str]],
@@ -289,7 +289,7 @@ def meaning_of(
     counts = {name: len({*column}) for name, column in values.items()}
     varied = {name: n for name, n in counts.items() if A_FEW <= n < len(values[name]) / 2}
     meaning = _told(names, headed, records, columns)._replace(varied=varied)
-    if headed and "user" not in (columns or ()) and plain(meaning.roles.get("user", "id")) == "id":
+    if headed and "user" not in (columns or ()) and normalize_name(meaning.roles.get("user", "id")) == "id":
         meaning = _with_people_alone(meaning, names, values)
     free = [name for name in names if name not in meaning.roles.values() and meaning.kinds.get(name) != "nothing"]
     kinds = {meaning.kinds.get(name) for name in free}
@@ -304,7 +304,7 @@ def meaning_of(
         alone = alone if len(alone) == 1 and _tells_when(alone[0], meaning.roles["user"], names, records) else []
     if role == "" or len(alone) != 1:
         return meaning
-    note = f"column {dict(zip(names, meaning.shown, strict=True))[alone[0]]!r} was read as the {role} (`columns`)"
+    note = f"column {dict(zip(names, meaning.labels, strict=True))[alone[0]]!r} was read as the {role} (`columns`)"
     return meaning._replace(roles={**meaning.roles, role: alone[0]}, notes=(*meaning.notes, note))
 
 
@@ -318,13 +318,13 @@ def _with_people_alone(meaning: Meaning, names: Sequence[str], values: Mapping[s
     user = meaning.roles.get("user")
     own = user is not None and len({*values[user]}) == len(values[user])
     free = [name for name in names if name not in meaning.roles.values() and meaning.kinds.get(name) != "nothing"]
-    alone = [name for name in free if plain(name) in PEOPLE_ALONE.split()]
+    alone = [name for name in free if normalize_name(name) in PEOPLE_ALONE.split()]
     if len(alone) != 1 or not (user is None or own):
         return meaning
     others = ("words",) if len({*values[alone[0]]}) > 1 else ("words", "whole numbers")
     if any(n in meaning.varied and meaning.kinds.get(n) in others for n in free if n != alone[0]):
         return meaning
-    note = f"column {dict(zip(names, meaning.shown, strict=True))[alone[0]]!r} was read as the user (`columns`)"
+    note = f"column {dict(zip(names, meaning.labels, strict=True))[alone[0]]!r} was read as the user (`columns`)"
     return meaning._replace(roles={**meaning.roles, "user": alone[0]}, notes=(*meaning.notes, note))
 
 
@@ -348,33 +348,33 @@ def _told(
     Where names say nothing, `kinds` tell what each column holds, so that a message can. Without names, nothing is taken
     that the values do not make certain, and all that is taken is said. Three columns of whole numbers are SGLT.
     """
-    roles = roles_of(names, columns, records=records)
+    roles = find_roles(names, columns, records=records)
     requested = check_columns(columns)
-    labels = shown_names(names, records)
+    labels = label_columns(names, records)
     label = dict(zip(names, labels, strict=True))
-    kinds = {name: kind_of([r[i] for r in records]) for i, name in enumerate(names)} if records else {}
+    kinds = {name: find_kind([r[i] for r in records]) for i, name in enumerate(names)} if records else {}
     if "dates" in kinds.values():
         kinds |= {name: "clock times" for i, name in enumerate(names) if _are_compact(name, [r[i] for r in records])}
     notes: list[str] = []
     if "household" in roles:
         home, person = label[roles["household"]], label[roles["user"]]
         notes.append(f"people are numbered within their household: {home!r} and {person!r} together tell who it is")
-    by_word = {plain(name): name for name in names}
+    by_word = {normalize_name(name): name for name in names}
     if headed:
-        first, last = _two_ends(names)
+        first, last = find_trip_ends(names)
         own_choice = {*requested} - {*WHOSE, "accuracy"}
-        if first and last and not own_choice and (trip := trip_roles(names, roles, kinds)):
+        if first and last and not own_choice and (trip := find_trip_roles(names, roles, kinds)):
             notes.append("each row is a trip: it was read as where and when it begins, and where and when it ends")
             trip = _with_clocks(trip, kinds, requested, {}, label, notes)
-            return Meaning(trip, tuple(notes), kinds, shown=labels)
+            return Meaning(trip, tuple(notes), kinds, labels=labels)
         if {"lat", "lon"} <= first.keys() & last.keys():  # one end alone is no trip: nobody was there at that time
             ends = {first["lat"], first["lon"], last["lat"], last["lon"]} - {*requested.values()}
             roles = {role: name for role, name in roles.items() if name not in ends}
-        if len(names) >= FEWEST_WIDE and (slots := wide_slots(names, roles)):
+        if len(names) >= FEWEST_WIDE and (slots := find_wide_slots(names, roles)):
             note = f"each row is a day: {len(slots)} columns were read as its slots"
             own_roles = {role: name for role, name in roles.items() if role in WHOSE}
             return Meaning(
-                own_roles | {f"{WIDE}{i}": name for i, name in enumerate(slots)}, (*notes, note), kinds, shown=labels
+                own_roles | {f"{WIDE}{i}": name for i, name in enumerate(slots)}, (*notes, note), kinds, labels=labels
             )
         if "slot" not in roles and sum(kind in (*INSTANTS, "dates") for kind in kinds.values()) > 1:
             roles = _with_clocks(roles, kinds, requested, by_word, label, notes)
@@ -406,19 +406,21 @@ def _told(
         if "category" in roles and _is_diary(roles, kinds, requested):
             roles["place"] = roles.pop("category")
             notes.append(f"no column of places: {label[roles['place']]!r} was read as the place")
-        return Meaning(roles, tuple(notes), kinds, shown=labels)
+        return Meaning(roles, tuple(notes), kinds, labels=labels)
     if len(names) == 3 and not requested and set(kinds.values()) <= {"whole numbers", "0 or 1"} and kinds:
         return Meaning(dict(zip(("user", "slot", "place"), names, strict=True)), (), kinds, True, labels)
     if not requested and (unnamed := _unnamed_slots(names, kinds)):
         whose = {"user": names[0]} if len(unnamed) < len(names) else {}
         note = f"each row is a day: {len(unnamed)} columns without names were read as its slots"
         note += "" if whose else ", and each row as another person's"
-        return Meaning(whose | {f"{WIDE}{i}": name for i, name in enumerate(unnamed)}, (note,), kinds, shown=labels)
-    guesses = {role: name for role, name in guessed(names, records, kinds, requested).items() if role not in requested}
+        return Meaning(whose | {f"{WIDE}{i}": name for i, name in enumerate(unnamed)}, (note,), kinds, labels=labels)
+    guesses = {
+        role: name for role, name in guess_roles(names, records, kinds, requested).items() if role not in requested
+    }
     if guesses:
         note = ", ".join(f"{role}={name}" for role, name in guesses.items())
         notes.append(f"the first line holds no names: columns were read as {note} (`columns`)")
-    return Meaning({**guesses, **roles}, tuple(notes), kinds, shown=labels)
+    return Meaning({**guesses, **roles}, tuple(notes), kinds, labels=labels)
 
 
 def _with_clocks(
@@ -486,7 +488,7 @@ def _are_cells(values: Sequence[str]) -> bool:
     return all(abs(_float(v)) <= 40_000 for v in values if NUMERIC.fullmatch(v))
 
 
-def wide_slots(names: Sequence[str], roles: Mapping[str, str]) -> list[str]:
+def find_wide_slots(names: Sequence[str], roles: Mapping[str, str]) -> list[str]:
     """
     Return the columns that are the slots of a day, in order; empty where the table has one line per slot or time.
 
@@ -495,7 +497,7 @@ def wide_slots(names: Sequence[str], roles: Mapping[str, str]) -> list[str]:
 
     Examples
     --------
-    >>> wide_slots(["uid", *(f"h{i}" for i in range(24))], {"user": "uid"})[:3]
+    >>> find_wide_slots(["uid", *(f"h{i}" for i in range(24))], {"user": "uid"})[:3]
     ['h0', 'h1', 'h2']
 
     """
@@ -527,7 +529,7 @@ def _unnamed_slots(names: Sequence[str], kinds: Mapping[str, str]) -> Sequence[s
     return ()
 
 
-def trip_roles(names: Sequence[str], roles: Mapping[str, str], kinds: Mapping[str, str] = {}) -> dict[str, str]:
+def find_trip_roles(names: Sequence[str], roles: Mapping[str, str], kinds: Mapping[str, str] = {}) -> dict[str, str]:
     """
     Return the roles of a table of trips, empty where it is none: both ends have a time, and a position or a place.
 
@@ -536,12 +538,12 @@ def trip_roles(names: Sequence[str], roles: Mapping[str, str], kinds: Mapping[st
     Examples
     --------
     >>> columns = "taxi", "pickup_datetime", "dropoff_datetime", "PULocationID", "DOLocationID"
-    >>> trip_roles(columns, {"user": "taxi"})
+    >>> find_trip_roles(columns, {"user": "taxi"})
     {'user': 'taxi', 'time': 'pickup_datetime', 'place': 'PULocationID', 'end_time': 'dropoff_datetime', \
 'end_place': 'DOLocationID'}
 
     """
-    ends = _two_ends(names)
+    ends = find_trip_ends(names)
     for end, role in zip(ends, ("arrived", "left"), strict=True):
         if "time" not in end and role in roles:
             end["time"] = roles[role]
@@ -560,11 +562,11 @@ def trip_roles(names: Sequence[str], roles: Mapping[str, str], kinds: Mapping[st
 
 def seconds_each(name: str) -> float | None:
     """Return the unit of a column of lengths of trips, 0 where its name has none; None where it holds no lengths."""
-    lasts = LASTS.fullmatch(plain(name))
+    lasts = LASTS.fullmatch(normalize_name(name))
     return None if lasts is None else UNITS.get(lasts[1])
 
 
-def _two_ends(names: Sequence[str]) -> tuple[dict[str, str], dict[str, str]]:
+def find_trip_ends(names: Sequence[str]) -> tuple[dict[str, str], dict[str, str]]:
     """Return the columns that tell when and where a trip begins, and those that tell when and where it ends."""
     ends: tuple[dict[str, str], dict[str, str]] = ({}, {})
     begins, finishes = {*BEGINS.split()}, {*FINISHES.split()}
@@ -599,7 +601,7 @@ def _is_diary(roles: Mapping[str, str], kinds: Mapping[str, str], requested: Map
     )
 
 
-def shown_names(names: Sequence[str], records: Sequence[Sequence[str]] = ()) -> tuple[str, ...]:
+def label_columns(names: Sequence[str], records: Sequence[Sequence[str]] = ()) -> tuple[str, ...]:
     """
     Return how messages call columns: by name, or by number where it is among the values or does not look like a name.
 
@@ -616,7 +618,7 @@ def shown_names(names: Sequence[str], records: Sequence[Sequence[str]] = ()) -> 
     return numbers if odd and not any(map(is_known, names)) else tuple(labels)
 
 
-def kind_of(values: Sequence[str]) -> str:
+def find_kind(values: Sequence[str]) -> str:
     """Return what a column holds, by some of its values, in words."""
     filled = [v for v in values if v and v not in NOTHING]
     if not filled:
@@ -636,7 +638,7 @@ def kind_of(values: Sequence[str]) -> str:
     return "decimal numbers" if np.sum(np.abs(number) <= 360) >= MOSTLY * len(number) else LARGE
 
 
-def guessed(
+def guess_roles(
     names: Sequence[str],
     records: Sequence[Sequence[str]],
     kinds: Mapping[str, str],
@@ -695,7 +697,8 @@ def guessed(
 def _are_compact(name: str, values: Sequence[str]) -> bool:
     """Tell whether a column is called a time, and all it holds are clock times of four or of six digits."""
     widths = {len(v) for v in values if v}
-    return bool(TIMELY.search(plain(name))) and len(widths) == 1 and all(re.match(COMPACT, v) for v in values if v)
+    timely = TIMELY.search(normalize_name(name)) is not None
+    return timely and len(widths) == 1 and all(re.match(COMPACT, v) for v in values if v)
 
 
 def _float(value: str) -> float:
@@ -745,13 +748,13 @@ def missing_roles(roles: Mapping[str, str]) -> list[str]:
     return missing if {*PLACE_ROLES} & roles.keys() else [*missing, "lat", "lon"]
 
 
-def what_is_missing(missing: Sequence[str], names: Sequence[str], meaning: Meaning, headed: bool, files: bool) -> str:
+def describe_missing(missing: Sequence[str], names: Sequence[str], meaning: Meaning, headed: bool, files: bool) -> str:
     """Return one sentence: which roles have no column, all columns that there are, and what to type."""
     free = [name for name in names if name not in meaning.roles.values()]
     # one column of numbers alone is hardly half a position
     lone = {"lat", "lon"} <= set(missing) and sum(meaning.kinds.get(n) == "decimal numbers" for n in free) == 1
 
-    plates = any(plain(name) in PEOPLE_ALONE.split() for name in free)
+    plates = any(normalize_name(name) in PEOPLE_ALONE.split() for name in free)
 
     def likely(role: str) -> str:
         kinds = {
@@ -777,14 +780,14 @@ def what_is_missing(missing: Sequence[str], names: Sequence[str], meaning: Meani
             word += f",date={'NAME' if day is None else labels.get(day, day)}" if "date" not in meaning.roles else ""
         return word
 
-    labels = dict(zip(names, meaning.shown or shown_names(names), strict=False))
+    labels = dict(zip(names, meaning.labels or label_columns(names), strict=False))
     if missing == ["user"] and "end_time" in meaning.roles:
         return (
             "each row is a trip, and no column tells who made it; an id that every trip has of its own tells nobody's "
             f"day, and without people nothing can be learnt; {_seen([labels.get(n, n) for n in names], {})}; if one is "
             "the id of a person, a vehicle or a card, give `columns` user=NAME."
         )
-    first, last = _two_ends(names)
+    first, last = find_trip_ends(names)
     if "lat" in missing and {"lat", "lon"} <= first.keys() & last.keys():
         where = [f"{role}={labels.get(first[role], first[role])}" for role in ("lat", "lon")]
         where += [f"{AT_ITS_END[role]}={labels.get(last[role], last[role])}" for role in ("lat", "lon")]
@@ -798,7 +801,7 @@ def what_is_missing(missing: Sequence[str], names: Sequence[str], meaning: Meani
     if {"lat", "lon"} <= set(missing):
         a, b = (word.partition("=")[2] for word in words[-2:])
         example += f" (or {_quoted(f'lat={b},lon={a}')})" if a != "NAME" and b != "NAME" else ""
-        metres = [n for n in free if meaning.kinds.get(n) == LARGE or plain(n) in PROJECTED]
+        metres = [n for n in free if meaning.kinds.get(n) == LARGE or normalize_name(n) in PROJECTED]
         if len(metres) > 1:
             which = ", ".join(repr(labels.get(n, n)) for n in metres)
             projected = f"{which} are no degrees; metres of a map? Convert them to latitude and longitude (EPSG:4326); "

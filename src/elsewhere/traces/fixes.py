@@ -28,7 +28,7 @@ from elsewhere.traces.places import (
     as_keys,
     grid_cells,
 )
-from elsewhere.traces.sources import refuse_rows
+from elsewhere.traces.sources import check_memory
 
 RAW = 1 << 20  # fixes up to which every one is kept
 BATCH = 1 << 20  # fixes that are cleaned at a time, or those of one user
@@ -347,7 +347,7 @@ def cleaned(
             lat, lon, there = anchored(part.user, seconds_since_1970(_instant(part)), part.lat, part.lon)
             part, calm = replace(part, lat=lat, lon=lon), calm + int(there.sum())
         clean_parts.append(reduced(part, width, metres, box) if many and metres is not None else part)
-        refuse_rows(sum(map(len, clean_parts)), name, BYTES_AN_ENTRY)
+        check_memory(sum(map(len, clean_parts)), name, BYTES_AN_ENTRY)
     if jumps > MOST_JUMPS * rows:
         raise InvalidTraces(
             f"{name}: {jumps} of {rows} fixes are reached and left faster than {FASTEST_KMH:.0f} km/h, more "

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from functools import cache
 from itertools import product
 
-from elsewhere.traces.columns import plain
+from elsewhere.traces.columns import normalize_name
 from elsewhere.traces.sources import BLANKS, LON_FIRST, Table, first_records
 
 # how days and clock times are written: candidates that `pattern_of` tries; %-d is a day without a leading zero
@@ -106,7 +106,7 @@ def point_form(name: str, values: Sequence[str]) -> str:
     form = POINT.fullmatch(first)
     if form is None:
         return ""
-    lon_first = "POINT" in first.upper() or plain(name) in LON_FIRST
+    lon_first = "POINT" in first.upper() or normalize_name(name) in LON_FIRST
     return "{}{}{}{}{}".format(
         form[1], *("{lon}", form[2], "{lat}") if lon_first else ("{lat}", form[2], "{lon}"), form[3]
     )

@@ -29,7 +29,7 @@ from elsewhere.errors import (
     require_choice,
     require_whole,
 )
-from elsewhere.traces.columns import roles_of
+from elsewhere.traces.columns import find_roles
 from elsewhere.traces.formats import open_table
 from elsewhere.traces.ground import there, town_called, towns_like
 from elsewhere.traces.model import (
@@ -44,7 +44,7 @@ from elsewhere.traces.model import (
     to_xyz,
 )
 from elsewhere.traces.places import cell_centres, grid_cells
-from elsewhere.traces.sources import labels, numbers
+from elsewhere.traces.sources import read_labels, read_numbers
 
 Box = tuple[float, float, float, float]
 TRACE_FILE = re.compile(r"(?P<before>.*?)(input[._])?traces?(\.[a-z]+)*", re.IGNORECASE)
@@ -115,7 +115,7 @@ def read_places(source: Any, *, encoding: str = "utf-8") -> Map:
         place_names = source.names
         return Map(source, None if place_names is None else {name: i for i, name in enumerate(place_names) if name})
     table = open_table(source, encoding=encoding)
-    roles = roles_of(table.names or tuple(table.columns), None, table.name) if table.headed else {}
+    roles = find_roles(table.names or tuple(table.columns), None, table.name) if table.headed else {}
     plain = {name.strip().lower(): name for name in table.columns}
     if {"lat", "lon"} <= roles.keys():
         names = [roles["lat"], roles["lon"]]
@@ -124,18 +124,18 @@ def read_places(source: Any, *, encoding: str = "utf-8") -> Map:
     elif not table.headed and len(table.columns) == 2:
         names = list(table.columns)
     else:
-        raise table.refuse("places need columns `lat` and `lon`, or lines `x, y` in km.", "E_COLUMN")
-    pair = np.column_stack([numbers(table, name) for name in names])
+        raise table.error("places need columns `lat` and `lon`, or lines `x, y` in km.", "E_COLUMN")
+    pair = np.column_stack([read_numbers(table, name) for name in names])
     bad = ~np.isfinite(pair).all(axis=1)
     if bad.any():
-        raise table.refuse("a coordinate that is no number.", "E_NUMBER", int(np.argmax(bad)))
+        raise table.error("a coordinate that is no number.", "E_NUMBER", int(np.argmax(bad)))
     locations = Locations(pair[:, 0], pair[:, 1]) if "lat" in roles else Locations(xy=pair)
     ids = roles.get("place") or roles.get("user")
     if ids is None:
         return Map(locations)
-    code, words = labels(table, ids)
+    code, words = read_labels(table, ids)
     if np.any(code < 0) or len(words) < table.rows:
-        raise table.refuse(f"column {ids!r} must hold one id per place, no two equal.", "E_INDEX")
+        raise table.error(f"column {ids!r} must hold one id per place, no two equal.", "E_INDEX")
     names = [words[c] for c in code]
     return Map(locations.called(names=names), {name: row for row, name in enumerate(names)})
 
@@ -175,7 +175,7 @@ def _lists_places(path: Path, encoding: str) -> bool:
     Either its id column does (`site_id`), or that is a mere `id` and the file is called so (towers.csv).
     """
     table = open_table(path, encoding=encoding)
-    roles = roles_of(table.names, None, table.name) if table.headed and table.names else {}
+    roles = find_roles(table.names, None, table.name) if table.headed and table.names else {}
     if roles.keys() & {"time", "utc", "local", "date", "slot", "arrived"}:
         return False
     if "place" in roles:
@@ -641,20 +641,20 @@ def read_moves(source: Any, *, encoding: str = "utf-8") -> Moves:
     table = open_table(source, encoding=encoding)
     plain = {name.strip().lower(): name for name in table.columns}
     if set(BY_POINT) <= plain.keys():
-        at = np.column_stack([numbers(table, plain[name]) for name in BY_POINT])
+        at = np.column_stack([read_numbers(table, plain[name]) for name in BY_POINT])
         bad = ~np.isfinite(at).all(axis=1) | (np.abs(at) > [90, 180, 90, 180]).any(axis=1)
         if bad.any():
-            raise table.refuse("a coordinate that is no number of degrees.", CODE, int(np.argmax(bad)))
+            raise table.error("a coordinate that is no number of degrees.", CODE, int(np.argmax(bad)))
         return Moves(points=(at[:, :2], at[:, 2:]))
     if not set(BY_ID) <= plain.keys():
-        raise table.refuse(
+        raise table.error(
             "a table of allowed moves needs columns `from` and `to`, or `from_lat`, `from_lon`, `to_lat` and `to_lon`.",
             CODE,
         )
     sides = []
     for name in BY_ID:
-        code, words = labels(table, plain[name])
+        code, words = read_labels(table, plain[name])
         if (code < 0).any():
-            raise table.refuse(f"column {name!r} must hold an id in every row.", CODE, int(np.argmax(code < 0)))
+            raise table.error(f"column {name!r} must hold an id in every row.", CODE, int(np.argmax(code < 0)))
         sides.append(np.array(words, dtype=object)[code])
     return Moves(ids=(sides[0], sides[1]))

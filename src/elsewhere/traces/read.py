@@ -8,7 +8,6 @@ or with some of its own rows, falls on the same places, merged cells or not. Wha
 with what to type.
 """
 
-import codecs
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor
@@ -22,7 +21,7 @@ import numpy as np
 
 from elsewhere.errors import InvalidParameter, InvalidTraces, counted, public, require_between
 from elsewhere.traces.clock import holds_time_of_day
-from elsewhere.traces.columns import CELL, WIDE, check_columns, meaning_of
+from elsewhere.traces.columns import CELL, WIDE, check_columns, interpret_columns
 from elsewhere.traces.fixes import SECONDS_PER_DAY, Fixes, Preparation
 from elsewhere.traces.formats import open_parts
 from elsewhere.traces.maps import Map, parsed_box, places_beside, read_places, read_regions
@@ -39,8 +38,8 @@ from elsewhere.traces.model import (
     zone_of,
 )
 from elsewhere.traces.prepare import Settings, prepare_fixes, prepare_slots
-from elsewhere.traces.rows import SAME_PLACE_KM, Shape, fixes_of, long_table, slots_of, with_cells
-from elsewhere.traces.sources import Parts, Table, labels, opened_once, people_of, shown
+from elsewhere.traces.rows import SAME_PLACE_KM, Shape, long_table, read_fixes, read_slots, with_cells
+from elsewhere.traces.sources import Parts, Table, load_pipe, printable, read_labels, read_users
 from elsewhere.traces.write import prepared_in, refuse_pool
 
 A_DAY = np.timedelta64(1, "D")
@@ -224,7 +223,7 @@ def read_traces(
         source,
         container=format,
         encoding=encoding,
-        roles=lambda names, headed, records: meaning_of(names, headed, records, columns),
+        roles=lambda names, headed, records: interpret_columns(names, headed, records, columns),
         plain_times=date_format is None,
         allow_truncated=reading["allow_truncated"],
         executor=executor,
@@ -236,19 +235,19 @@ def read_traces(
         parts, roles = with_cells(parts, roles)
     table = parts.sample
     if f"{WIDE}0" in roles:
-        table, roles, first, seconds = long_table(parts.joined(unequal=True), roles)
+        table, roles, first, seconds = long_table(parts.join(unequal=True), roles)
         start = start or first
         if step == "auto" and seconds is not None:
             settings = replace(settings, step=seconds / 60)
     notes: tuple[str, ...] = ()
     if own_map is None and "place" in roles:
-        ids = () if "lat" in roles else labels(table, roles["place"])[1]
+        ids = () if "lat" in roles else read_labels(table, roles["place"])[1]
         if (beside := places_beside(source, ids, encoding)) is not None:
-            own_map, notes = beside[0], (f"places are where {shown(beside[1].name)} says",)
+            own_map, notes = beside[0], (f"places are where {printable(beside[1].name)} says",)
     if own_map is not None:
         settings = replace(settings, map="whole")
     if "slot" in roles and table is parts.sample:
-        table = parts.joined(unequal=True)
+        table = parts.join(unequal=True)
     shape = Shape(
         table,
         roles,
@@ -274,13 +273,13 @@ def _prepared(
     if "slot" in shape.roles:
         base = 1 if shape.table.format == "sglt" else 0
         width = None if settings.step == "auto" else settings.width
-        slots, counts = slots_of(shape, own_map, width, start, base=base)
+        slots, counts = read_slots(shape, own_map, width, start, base=base)
         return prepare_slots(slots, settings, replace(counts, by="slots"), aligned=aligned)
     # the sample has told what there is: all that can be refused is, before the input is read
     settings = replace(settings, step="20min") if settings.step == "auto" else settings
     if SECONDS_PER_DAY % settings.width:
         raise InvalidParameter(f"`step` must divide the day into equal slots, got {settings.step!r}.")
-    fixes, counts = fixes_of(shape, parts, own_map, accuracy=settings.evidence)
+    fixes, counts = read_fixes(shape, parts, own_map, accuracy=settings.evidence)
     counts = replace(counts, notes=(*counts.notes, *_pace(fixes, settings.width)))
     if own_map is not None:
         settings = replace(settings, cells=None)
@@ -305,17 +304,13 @@ def _checked(options: ReadingOptions, tz: str | None, columns: Any) -> dict[str,
     check_columns(columns)
     if reading["start"] is not None:
         clock_minutes(reading["start"])
-    date_format, encoding = reading["date_format"], reading["encoding"]
+    date_format = reading["date_format"]
     if date_format is not None:
         try:
             datetime.strptime("", date_format)
         except (ValueError, TypeError) as error:
             if isinstance(error, TypeError) or "directive" in str(error) or "stray" in str(error):
                 raise InvalidParameter(f"`date_format` must be as for strptime, got {date_format!r}.") from None
-    try:
-        codecs.lookup(encoding)
-    except (LookupError, ValueError):
-        raise InvalidParameter(f'`encoding` must be that of a text such as "utf-8", got {encoding!r}.') from None
     return reading
 
 
@@ -323,7 +318,7 @@ def _of_people(parts: Parts, roles: Mapping[str, str], people: Callable[[str], b
     """Return the rows of some people alone, in the sample too: nothing is decided by rows of others."""
 
     def chosen(table: Table) -> Table:
-        code, names = people_of(table, roles)
+        code, names = read_users(table, roles)
         rows = np.flatnonzero(np.array([*(bool(people(name)) for name in names), False, False])[code])
         columns = {name: table.column(name, encoded=True).take(rows) for name in table.columns}
         return replace(table, columns=columns, rows=len(rows), unequal=0, fixed={}, origin=rows)
@@ -336,7 +331,7 @@ def _of_people(parts: Parts, roles: Mapping[str, str], people: Callable[[str], b
     if not sample.rows:
         sample = next(tables(), sample)
     if not sample.rows:
-        raise parts.sample.refuse("`people` chooses nobody.", "E_EMPTY")
+        raise parts.sample.error("`people` chooses nobody.", "E_EMPTY")
     return replace(parts, sample=sample, tables=tables)
 
 
@@ -344,7 +339,7 @@ def _roles(table: Table, requested: str) -> dict[str, str]:
     """Return what the columns mean; of SGLT, three columns of whole numbers without names, that is known."""
     meaning = table.meaning
     if requested == "sglt" and (table.headed or len(table.names) != 3):
-        raise table.refuse("SGLT traces are lines `user,time,location` of whole numbers, without names.", "E_COLUMN")
+        raise table.error("SGLT traces are lines `user,time,location` of whole numbers, without names.", "E_COLUMN")
     roles = dict(meaning.roles) if meaning is not None else {}
     if {"arrived", "date"} <= roles.keys() and not holds_time_of_day(table, roles["arrived"]):
         del roles["date"]  # arrivals that tell their day themselves
@@ -400,7 +395,7 @@ class First:
     @staticmethod
     def read(source: Any, **keywords: Any) -> "First":
         """Read the source that makes the map, with keywords of `read_traces`."""
-        source = opened_once(source, allow_truncated=bool(keywords.get("allow_truncated")))  # perhaps read twice
+        source = load_pipe(source, allow_truncated=bool(keywords.get("allow_truncated")))  # perhaps read twice
         return First(source, *_read(source, keywords), keywords)
 
     def further(self, source: Any, what: str = "the traces") -> tuple[Traces, tuple[str, ...]]:
@@ -410,7 +405,7 @@ class First:
         The map is that of the first source, or a larger one that begins with it where places have no coordinates and
         the other source visits further ones: `Traces.on` puts the first on it.
         """
-        source = opened_once(source, allow_truncated=bool(self.keywords.get("allow_truncated")))
+        source = load_pipe(source, allow_truncated=bool(self.keywords.get("allow_truncated")))
         on = self.traces
         nameless = on.tz == "UTC" and _says(self.made, NO_ZONE)
         fine, report, notes = self._finely(source, what)

@@ -26,7 +26,7 @@ from elsewhere.traces.clock import (
     holds_time_of_day,
     past_midnight,
     plan_clock,
-    times,
+    read_times,
     until_clock,
     wall_clock,
     zone_at,
@@ -42,11 +42,11 @@ from elsewhere.traces.columns import (
     WHOSE,
     WIDE,
     Meaning,
+    describe_missing,
     lat_first,
     missing_roles,
-    plain,
+    normalize_name,
     seconds_each,
-    what_is_missing,
 )
 from elsewhere.traces.fixes import SECONDS_PER_DAY, Fixes, Preparation, Slots, spoken_length
 from elsewhere.traces.form import FileForm
@@ -57,16 +57,16 @@ from elsewhere.traces.sources import (
     TABLES,
     Parts,
     Table,
-    degrees,
-    labels,
-    lines,
+    check_memory,
     longitude_first,
-    numbers,
-    people_of,
-    points,
-    refuse_rows,
-    sorted_labels,
-    words,
+    read_categories,
+    read_degrees,
+    read_labels,
+    read_lines,
+    read_numbers,
+    read_points,
+    read_users,
+    sort_labels,
 )
 
 EARLIEST = np.datetime64("2000-01-01", "us")
@@ -118,7 +118,7 @@ class Tally:
             if new.any():
                 self.dropped[code] = self.dropped.get(code, 0) + int(new.sum())
                 if code not in self.first:
-                    self.first[code] = table.at(int(np.argmax(new)))
+                    self.first[code] = table.position(int(np.argmax(new)))
                 good &= ~new
         self.kept += int(good.sum())
         return good
@@ -163,8 +163,8 @@ class Shape:
         """Return an error for a table that lacks roles: all that are missing, all columns, and what to type."""
         meaning = self.table.meaning or Meaning(self.roles)
         meaning, files = meaning._replace(roles=self.roles), self.table.format != "frame"
-        return self.table.refuse(
-            what_is_missing(absent, self.table.names, meaning, self.table.headed, files), "E_COLUMN"
+        return self.table.error(
+            describe_missing(absent, self.table.names, meaning, self.table.headed, files), "E_COLUMN"
         )
 
     def counted(
@@ -178,7 +178,7 @@ class Shape:
     ) -> Preparation:
         """Return what is known before the traces are made; `times` is how they were written, for `write_traces`."""
         extra = [
-            self.table.shown(name) for name in self.table.names if name not in self.roles.values() and name != FILE
+            self.table.label(name) for name in self.table.names if name not in self.roles.values() and name != FILE
         ]
         names = self.table.names or tuple(self.table.columns)
         role_of = {name: role for role, name in self.roles.items() if role != "accuracy" and name in self.table.columns}
@@ -203,7 +203,7 @@ class Shape:
                 f"{counted(len(extra), 'column')} {'was' if len(extra) == 1 else 'were'} not read: {listing}",
             ]  # the output will not have them
         # a name that could be somebody's data must not become one of the output
-        named = tabular and not any(self.table.shown(n) != n for n in role_of)
+        named = tabular and not any(self.table.label(n) != n for n in role_of)
         return Preparation(
             name=self.table.name,
             rows=tally.rows,
@@ -222,9 +222,9 @@ class Shape:
 def positions(shape: Shape, table: Table) -> tuple[Floats, Floats] | None:
     """Return the latitude and longitude of every row, NaN where there is none; None where no column has them."""
     if {"lat", "lon"} <= shape.roles.keys():
-        lat, lon = degrees(table, shape.roles["lat"]), degrees(table, shape.roles["lon"])
+        lat, lon = read_degrees(table, shape.roles["lat"]), read_degrees(table, shape.roles["lon"])
         return lat, np.where((lon > 180) & (lon <= 360), lon - 360, lon) if shape.lon360 else lon
-    there = points(table, shape.roles["geometry"]) if "geometry" in shape.roles else None
+    there = read_points(table, shape.roles["geometry"]) if "geometry" in shape.roles else None
     return there[::-1] if there is not None and shape.turned else there
 
 
@@ -239,7 +239,7 @@ def refuse_positions(shape: Shape, position: tuple[Floats, Floats] | None) -> No
     high, wide = number & (np.abs(lat) > 90), number & (np.abs(lon) > 180)
     limit, n = max(shape.max_bad, 0.01), int(number.sum())
     if np.all(np.abs(lat[number]) > 1000) or np.all(np.abs(lon[number]) > 1000):
-        raise shape.table.refuse(
+        raise shape.table.error(
             "the coordinates are no degrees; metres of a map? Convert them to latitude and longitude (EPSG:4326), or "
             "give the rows a column of places, and these with `locations` as lines `x, y` in km.",
             "E_SWAPPED",
@@ -247,15 +247,15 @@ def refuse_positions(shape: Shape, position: tuple[Floats, Floats] | None) -> No
     small = max(np.abs(lat[number]).max(), np.abs(lon[number]).max()) < np.pi
     # all of them in the sea off Ghana; a box says that they really are
     if small and shape.box is None and np.any((lat != 0) | (lon != 0)):
-        raise shape.table.refuse("the coordinates are no degrees; radians? If they are, give `box`.", "E_SWAPPED")
+        raise shape.table.error("the coordinates are no degrees; radians? If they are, give `box`.", "E_SWAPPED")
     if high.sum() > limit * n and _exchanged(lat, lon, limit):
-        raise shape.table.refuse(
+        raise shape.table.error(
             "the columns of latitude and longitude look swapped: `columns` says which is which, lat=LON,lon=LAT with "
             "the names that they have here.",
             "E_SWAPPED",
         )
     if (wide & (lon > 0) & (lon <= 360)).sum() > limit * n >= high.sum():
-        raise shape.table.refuse("longitudes run from 0 to 360: say `lon360`.", "E_OUTSIDE")
+        raise shape.table.error("longitudes run from 0 to 360: say `lon360`.", "E_OUTSIDE")
 
 
 def _exchanged(lat: Floats, lon: Floats, limit: float) -> bool:
@@ -318,13 +318,13 @@ def number_places(
     codes = np.where(codes == missing, -1, codes)
     places = np.unique(codes[codes >= 0])
     if len(places) == 0:
-        raise shape.table.refuse("no row has a place.", "E_EMPTY")
+        raise shape.table.error("no row has a place.", "E_EMPTY")
     whole = all(names[c].isascii() and names[c].removeprefix("-").isdigit() for c in places)
     number = np.full(len(names) + 1, -1, dtype=np.int64)  # of each label; the last entry is that of -1
 
     def refuse(label: int, what: str) -> Exception:
         row = None if good is None else int(np.flatnonzero(good)[np.argmax(codes == label)])
-        return shape.table.refuse(what, "E_INDEX", row)
+        return shape.table.error(what, "E_INDEX", row)
 
     if own_map is not None and own_map.number is not None and not base:
         for c in places:
@@ -366,14 +366,14 @@ def number_places(
 
 def _joined_labels(codes: list[NDArray[Any]], names: list[tuple[str, ...]]) -> tuple[NDArray[Any], tuple[str, ...]]:
     """Return the codes of all tables, each by its own labels, as codes by all labels in order, and these."""
-    labels = sorted_labels({name for some in names for name in some})
+    labels = sort_labels({name for some in names for name in some})
     number = {name: i for i, name in enumerate(labels)}
     # codes below 0, of rows without a label, stay
     tables = [np.array([*(number[n] for n in some), -2, -1], dtype=np.int32) for some in names]
     return np.concatenate([table[code] for table, code in zip(tables, codes, strict=True)]), tuple(labels)
 
 
-def fixes_of(shape: Shape, parts: Parts, own_map: Map | None, *, accuracy: bool = False) -> tuple[Fixes, Preparation]:
+def read_fixes(shape: Shape, parts: Parts, own_map: Map | None, *, accuracy: bool = False) -> tuple[Fixes, Preparation]:
     """
     Return the fixes, or visits, from columns user, time (or arrived and left), and lat and lon (or geometry, or place).
 
@@ -393,10 +393,10 @@ def fixes_of(shape: Shape, parts: Parts, own_map: Map | None, *, accuracy: bool 
     refuse_positions(shape, position)
     named = "place" in shape.roles
     if named and own_map is None and "place" not in shape.chosen:
-        place, place_names = labels(shape.table, shape.roles["place"])
+        place, place_names = read_labels(shape.table, shape.roles["place"])
         if spread(place, len(place_names), position) > shape.max_bad:
             notes.append(
-                f"column {shape.table.shown(shape.roles['place'])!r} was not read: its values do not name places"
+                f"column {shape.table.label(shape.roles['place'])!r} was not read: its values do not name places"
             )
             named = False
     several, near = False, position
@@ -423,12 +423,12 @@ def _order(shape: Shape) -> str:
     """Return, in words, which of two numbers in one column is read as which."""
     name = shape.roles["geometry"]
     first = "longitude" if longitude_first(shape.table, name) != shape.turned else "latitude"
-    return f"column {shape.table.shown(name)!r} is read with the {first} first"
+    return f"column {shape.table.label(name)!r} is read with the {first} first"
 
 
 def _at_sea(shape: Shape, position: tuple[Floats, Floats] | None) -> list[str]:
     """Return a note where the sea is no place for these people, and nobody said which number is the latitude."""
-    ships = plain(shape.roles["user"]).startswith(SHIPS)
+    ships = normalize_name(shape.roles["user"]).startswith(SHIPS)
     if position is None or shape.box is not None or shape.turned or ships or {"lat", "lon"} <= shape.chosen:
         return []
     if not np.isfinite(np.add(*position)).any() or lat_first(*position) is not False:
@@ -475,7 +475,7 @@ def _gathered(
             parts_of.setdefault(name, []).append(values)
         for name, labels_here in names.items():
             names_of.setdefault(name, []).append(labels_here)
-        refuse_rows(n, parts.name)
+        check_memory(n, parts.name)
         if 2 * sum(tally.dropped.values()) > tally.rows > MANY:
             tally.check(shape.max_bad)  # it will not get better
         clocks.append(replace(clock, wall=clock.wall[:0], utc=None))
@@ -497,7 +497,7 @@ def _gathered(
     here = None if lat is None or lon is None else (lat, lon)
     notes = [*all_notes, *zone_notes, *notes]
     if len(files) > 1 and len(user_ids) == 1 and shape.roles["user"] != FILE:
-        column = shape.table.shown(shape.roles["user"])
+        column = shape.table.label(shape.roles["user"])
         notes.append(f"column {column!r} names one user in all files; if each is one person, give `columns` user=file")
     if here is not None and (polar := int((np.abs(here[0]) > 85).sum())):
         notes.append(
@@ -549,7 +549,7 @@ def _good_rows(
     is from (B31).
     """
     roles = shape.roles
-    user, users = people_of(table, roles)
+    user, users = read_users(table, roles)
     row: dict[str, NDArray[Any]] = {"user": user.astype(np.int32), "wall": clock.wall}
     names = {"user": users}
     spoilt, odd = user == -2, np.isnat(clock.wall)
@@ -566,16 +566,16 @@ def _good_rows(
         row["lat"], row["lon"] = position
         faults |= position_faults(position)
     if named:
-        place, names["place"] = labels(table, roles["place"])
+        place, names["place"] = read_labels(table, roles["place"])
         row["place"] = place.astype(np.int32)
         faults |= {"E_ENCODING": spoilt | (place == -2), "E_INDEX": place < 0}
     if "category" in roles:
-        word, names["word"] = words(table, roles["category"])
+        word, names["word"] = read_categories(table, roles["category"])
         row["word"] = np.full(table.rows, -1) if word is None else word.astype(np.int32)
     if accuracy and "accuracy" in roles:
-        row["accuracy"] = numbers(table, roles["accuracy"])
+        row["accuracy"] = read_numbers(table, roles["accuracy"])
     good = tally.keep(table, faults)
-    line = lines(table, roles["geometry"]) if "geometry" in roles and "left" not in roles else None
+    line = read_lines(table, roles["geometry"]) if "geometry" in roles and "left" not in roles else None
     if line is not None:
         lat, lon, count = line
         return _along(row, (lon, lat, count) if shape.turned else line, good), names, True
@@ -587,10 +587,10 @@ def with_cells(parts: Parts, roles: Mapping[str, str]) -> tuple[Parts, dict[str,
     import pyarrow as pa
 
     def named(table: Table) -> Table:
-        x, y = (numbers(table, roles[side]) for side in CELL)
+        x, y = (read_numbers(table, roles[side]) for side in CELL)
         whole = (x == np.floor(x)) & (y == np.floor(y)) & (np.maximum(np.abs(x), np.abs(y)) < 2**31)
         if 2 * np.count_nonzero(whole) < table.rows:
-            raise table.refuse(
+            raise table.error(
                 "columns `x` and `y` number the cells of a grid, and most of their values are no whole numbers. "
                 "Convert metres of a map to latitude and longitude (EPSG:4326), or divide them by the width of a cell.",
                 "E_NUMBER",
@@ -611,10 +611,10 @@ def _lasting(shape: Shape) -> tuple[float, list[str]]:
     each = seconds_each(name)
     if each is None:
         return 0.0, []
-    usual = np.nan_to_num(np.nanmedian(np.append(numbers(shape.table, name), np.nan)))
+    usual = np.nan_to_num(np.nanmedian(np.append(read_numbers(shape.table, name), np.nan)))
     each = each or (60.0 if usual < SHORT else 1.0)
     unit = {0.001: "milliseconds", 1: "seconds", 60: "minutes"}.get(each, "hours")
-    note = f"a trip ends as long after its start as column {shape.table.shown(name)!r} says, read as {unit}"
+    note = f"a trip ends as long after its start as column {shape.table.label(name)!r} says, read as {unit}"
     return each, [note]
 
 
@@ -638,7 +638,7 @@ def _both_ends(trips: Parts, shape: Shape, each: float) -> Parts:
         for table in trips.tables():
             last = {name: table.columns[end] for name, end in ends.items()}
             if each:
-                last[LATER] = numbers(table, roles["end_time"]) * each
+                last[LATER] = read_numbers(table, roles["end_time"]) * each
             elif same_day:
                 last[LATER] = until_clock(table, roles["time"], roles["end_time"])
             elif dateless:
@@ -661,7 +661,7 @@ def _along(row: dict[str, NDArray[Any]], line: tuple[Floats, Floats, Ints], good
     )
 
 
-def slots_of(
+def read_slots(
     shape: Shape, own_map: Map | None, width: int | None, start: str | None, base: int = 0
 ) -> tuple[Slots, Preparation]:
     """
@@ -673,13 +673,13 @@ def slots_of(
     if absent := missing_roles(shape.roles):
         raise shape.lacks(absent)
     table, roles = shape.table, shape.roles
-    user, names = people_of(table, roles)
-    number = numbers(table, roles["slot"])
+    user, names = read_users(table, roles)
+    number = read_numbers(table, roles["slot"])
     whole = np.isfinite(number) & (number == np.floor(number)) & (np.abs(number) < 2**31)
     slot = np.where(whole, number, base).astype(np.int64) - base
     faults: dict[str, Mask] = {"E_ENCODING": user == -2, "E_USER": user < 0, "E_NUMBER": ~whole}
     position = positions(shape, table)
-    codes, place_names = labels(table, roles["place"]) if "place" in roles else (np.zeros_like(user), ())
+    codes, place_names = read_labels(table, roles["place"]) if "place" in roles else (np.zeros_like(user), ())
     faults["E_ENCODING"] |= codes == -2
     if "place" not in roles or own_map is None:
         # a slot that is marked as missing needs no coordinates
@@ -689,7 +689,7 @@ def slots_of(
     clock, clock_notes = _clock_of_slots(shape)
     date = None
     if "date" in roles:
-        date = times(table, roles["date"], date_format=shape.date_format).time.astype("datetime64[D]")
+        date = read_times(table, roles["date"], date_format=shape.date_format).time.astype("datetime64[D]")
         faults["E_DATE"] = np.isnat(date)
     tally = Tally()
     good = tally.keep(table, faults)
@@ -697,10 +697,10 @@ def slots_of(
     user, slot = user[good], slot[good]
     if slot.min() < 0:
         row = int(np.flatnonzero(good)[np.argmax(slot < 0)])
-        raise table.refuse(f"a slot below {base}, the first.", "E_INDEX", row)
+        raise table.error(f"a slot below {base}, the first.", "E_INDEX", row)
     wall = None if clock is None else clock.wall[good]
     width, notes = (width, []) if width is not None else _slot_width(slot, wall, shape.max_bad)
-    trace = labels(table, roles["trace"])[0][good] if "trace" in roles else None
+    trace = read_labels(table, roles["trace"])[0][good] if "trace" in roles else None
     here = None if position is None else (position[0][good], position[1][good])
     starts = _day_begun(wall, slot, width)
     row_key, date = _rows(user, slot, None if date is None else date[good], trace, starts)
@@ -714,7 +714,7 @@ def slots_of(
     elif own_map is not None and here is not None:
         locations, place = own_map.locations, own_map.place_of(*here)
     tz = clock.tz if clock is not None else shape.tz or "UTC"
-    word, categories = words(table, roles.get("category"))
+    word, categories = read_categories(table, roles.get("category"))
     slots = Slots(
         user=user,
         labels=names,
@@ -751,24 +751,24 @@ def long_table(table: Table, roles: Mapping[str, str]) -> tuple[Table, dict[str,
         table = replace(table, columns={**table.columns, LINE: np.arange(1, n + 1)}, names=(*table.names, LINE))
         roles = {**roles, "user": LINE}
     if "user" not in roles:
-        raise table.refuse(
+        raise table.error(
             f"{L} columns look like the slots of a day, and no column tells whose day it is; give every line an id in "
             "a column called uid, or give `columns` user=NAME.",
             "E_COLUMN",
         )
-    refuse_rows(n * L, table.name)
+    check_memory(n * L, table.name)
     line = np.tile(np.arange(n), L)
     columns: dict[str, Any] = {
         name: table.column(name, encoded=True).take(line) for role, name in roles.items() if role in WHOSE
     }
     own_roles = {role: name for role, name in roles.items() if role in WHOSE}
     if not {"date", "trace"} & own_roles.keys():
-        user, _ = people_of(table, own_roles)
+        user, _ = read_users(table, own_roles)
         if len(np.unique(user)) < n:
             own_roles["trace"], columns["day"] = "day", line
     texts = []
     for name in slots:
-        code, words = labels(table, name)
+        code, words = read_labels(table, name)
         texts.append(np.array([*words, "\ufffd", ""], dtype=object)[code])
     columns |= {"slot": np.repeat(np.arange(L), n), "location": pa.array(np.concatenate(texts), pa.string())}
     own_roles |= {"slot": "slot", "place": "location"}
@@ -896,7 +896,7 @@ def _start(shape: Shape, slot: Ints, wall: Times | None, width: int, base: int) 
         begins, away = _begins(slot, wall, width)
         # within its slot a time is at most half a slot from the usual one, and a little for clocks that differ
         if np.mean(away > 0.75 * width) > shape.max_bad:
-            raise shape.table.refuse(
+            raise shape.table.error(
                 "times do not advance by `step` from slot to slot; give `step`, or leave the column of times out.",
                 "E_ALIGN",
             )
@@ -904,7 +904,7 @@ def _start(shape: Shape, slot: Ints, wall: Times | None, width: int, base: int) 
         zero = int(aligned[0]) * width if np.all(aligned == aligned[0]) else int(np.median(begins))
         second = (zero + first * width) % SECONDS_PER_DAY
     elif first == 1 and not base:
-        raise shape.table.refuse(
+        raise shape.table.error(
             "slots are counted from 0, and there is none; give `start`, the time of slot 1.", "E_INDEX"
         )
     minute = second % SECONDS_PER_DAY // 60

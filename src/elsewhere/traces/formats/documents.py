@@ -31,14 +31,14 @@ from xml.parsers import expat
 import numpy as np
 
 from elsewhere.errors import InvalidTraces, MissingExtra
-from elsewhere.traces.columns import A_NUMBER, missing_roles, roles_of
-from elsewhere.traces.formats.streams import read_text, without_last_line
+from elsewhere.traces.columns import A_NUMBER, find_roles, missing_roles
+from elsewhere.traces.formats.streams import drop_last_line, read_text
 from elsewhere.traces.sources import (
     FileOptions,
     Source,
     Table,
     as_utf8,
-    joined_tables,
+    join_tables,
 )
 
 BLANK = re.compile(r"[ \t\r\n]*")
@@ -60,9 +60,9 @@ def items(source: Source, options: FileOptions, names: tuple[str, ...] = ()) -> 
     one and every other value as a whole. Several values one after the other (one per line) are entries of "". Of a
     document that is cut off, `options` may allow the entries before the cut.
     """
-    content = as_utf8(source.content, source.name, options.encoding)
+    content = as_utf8(source, options.encoding)
     if options.cut and LINES.match(content):
-        content, options = without_last_line(content), replace(options, cut=False)
+        content, options = drop_last_line(content), replace(options, cut=False)
     text = content.decode()
     at = _skip(text, 0)
     try:
@@ -262,14 +262,14 @@ def _track_in(record: dict[str, Any]) -> str | None:
     """Return the key of the list of positions that a record holds, as one of a person may; None without."""
     for key, value in record.items():
         if isinstance(value, list) and value and all(isinstance(each, dict) for each in value):
-            inside = roles_of([name for name, _ in _flat(value[0])], None)
+            inside = find_roles([name for name, _ in _flat(value[0])], None)
             if {"lat", "lon"} <= inside.keys() and not missing_roles({"user": key, **inside}):
                 return key
     return None
 
 
 def _is_position(value: Any) -> bool:
-    return isinstance(value, dict) and "lat" in roles_of([name for name, _ in _flat(value)], None)
+    return isinstance(value, dict) and "lat" in find_roles([name for name, _ in _flat(value)], None)
 
 
 def read_records(source: Source, options: FileOptions) -> Table:
@@ -317,7 +317,7 @@ def read_geojson(source: Source, options: FileOptions) -> Table:
         skipped += not kind
         kinds |= {kind} - {""}
     arrays = columns.arrays()
-    if columns.rows and "user" not in roles_of(tuple(arrays), None):
+    if columns.rows and "user" not in find_roles(tuple(arrays), None):
         arrays["user"] = pa.array([source.user] * columns.rows, pa.string())
     notes = (f"{skipped} features without a point and a time were not read",) if skipped else ()
     form = "kepler" if kinds == {"trip"} else "geojson"
@@ -653,13 +653,13 @@ def read_owntracks(source: Source, options: FileOptions) -> Table:
 
 
 def _locations(source: Source, options: FileOptions) -> Iterator[dict[str, Any] | None]:
-    content = as_utf8(source.content, source.name, options.encoding)
+    content = as_utf8(source, options.encoding)
     if content.lstrip()[:1] not in (b"{", b"["):
         if options.cut:
-            content, options = without_last_line(content), replace(options, cut=False)
+            content, options = drop_last_line(content), replace(options, cut=False)
         content = REC.sub(b"", OTHER_REC.sub(b"{}", content))
     for _, item in items(
-        replace(source, raw=content, size=len(content), packed=False),
+        replace(source, raw=content, size=len(content), packed=False, encoding=""),
         replace(options, encoding="utf-8"),
         ("data", "locations"),
     ):
@@ -806,8 +806,8 @@ def read_workbook(source: Source, options: FileOptions) -> Table:
     text = io.StringIO(newline="")
     csv.writer(text, lineterminator="\n").writerows([_text(cell) for cell in row] for row in rows)
     content = text.getvalue().encode()
-    plain = replace(source, raw=content, size=len(content), path=None, packed=False, cut=False)
-    table = joined_tables(list(read_text(plain, replace(options, encoding="utf-8", sample=False))), source.name)
+    plain = replace(source, raw=content, size=len(content), path=None, packed=False, cut=False, encoding="")
+    table = join_tables(list(read_text(plain, replace(options, encoding="utf-8", sample=False))), source.name)
     others = len(book.sheet_names) - 1
     notes = (f"sheet {read + 1} was read, the {others} others were not",) if others else ()
     return replace(table, format="excel", notes=(*table.notes, *notes))

@@ -1,9 +1,9 @@
 """
 Read files block by block: delimited text (CSV and kin), Parquet, and text of known columns (GeoLife, Foursquare).
 
-How a text is cut into fields is decided on a sample of it (`Dialect`). Then it is read in blocks of whole lines.
-Columns whose role is known are parsed at once, in threads, as what they should hold; if a single field of a block is
-anything else, that block is read again as text, and rows are judged one by one (B48).
+A sample of a text tells how it is divided into fields (`Dialect`). Then it is read in blocks of whole lines. Columns
+whose role is known are parsed in threads as the type that they should have; if one field of a block is anything else,
+that block is read again as text, and rows are judged one by one (B48).
 
 GeoLife `.plt`: six lines of heading, then `lat,lon,0,altitude in feet,days since 1899,date,time` in GMT. Foursquare
 check-ins are those published for research, tab-separated: TSMC2014: user, venue, category id, category, lat, lon,
@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from elsewhere.errors import InvalidTraces, counted
-from elsewhere.traces.clock import times
+from elsewhere.traces.clock import read_times
 from elsewhere.traces.columns import A_NUMBER, COMMA_NUMBER, DATE_TIME, NOTHING, NUMERIC, TIME, Meaning, is_known
 from elsewhere.traces.sources import (
     BLANKS,
@@ -36,12 +36,11 @@ from elsewhere.traces.sources import (
     Source,
     Table,
     check_names,
-    encoding_of,
+    drop_half_character,
     first_records,
     has_positions,
-    numbers,
-    records_in,
-    whole_characters,
+    parse_records,
+    read_numbers,
 )
 
 DELIMITERS = (",", ";", "\t", "|", BLANKS)
@@ -62,7 +61,7 @@ ARROW_BLOCK = 1 << 21
 
 BLOCK = 1 << 24
 
-PIECE = 1 << 18  # of a large text, looked at in its beginning, its middle and its end
+PIECE = 1 << 18  # bytes at the beginning, the middle and the end of a large text that make its sample
 
 SAMPLED = 1000  # records of each piece
 
@@ -84,37 +83,36 @@ def read_text(
     fixed: tuple[Dialect, Meaning] | None = None,
 ) -> Iterator[Table]:
     """
-    Return the columns of delimited text, one table per block of lines.
+    Yield the columns of delimited text, one table per block of lines.
 
-    Lines with more or fewer fields than the first are left out and counted. A last line that is too short is no such
-    line, it was cut off (B8): it is refused, or left out if the caller allows that. A file of a folder is cut as the
-    others (`like`) if its first line is; where the format is known, so is the dialect (`fixed`).
+    Lines with more or fewer fields than the first are left out and counted. A last line that is too short was cut off
+    (B8): the file is refused, or the line left out if the caller allows that. `like` is the dialect of other files of
+    the folder, which is used if the first line fits it; `fixed` is that of a known format.
     """
-    settled = fixed or (like if like is not None and _alike(source, options, like[0]) else None)
-    nameless = settled is None and like is not None and _continues(source, like[0])
+    settled = fixed or (like if like is not None and _has_dialect(source, options, like[0]) else None)
+    nameless = settled is None and like is not None and _lacks_names(source, like[0])
     if nameless and like is not None:
         settled = replace(like[0], skip=0), like[1]
     dialect, meaning = settled or (None, Meaning({}))
     before, rows = 0, 0
-    for block, last, cut in _blocks(source, options, dialect is None or dialect.quotes):
+    for block, last, cut in _read_blocks(source, options, dialect is None or dialect.quotes):
         if len(block) > LONGEST_FIELD:
-            _refuse_endless(block, source.name)
+            _refuse_long_fields(block, source.name)
         if not block.isascii():
-            block = block.decode(errors="replace").encode()  # what is no UTF-8 becomes a mark that no id has
+            block = block.decode(errors="replace").encode()  # bytes that are no UTF-8 become a mark that no id has
         if dialect is None:
             if not block.strip():
                 if last:
                     break
                 continue
-            dialect = dialect_of(block if last else sampled(source, options, block), source.name)
+            dialect = find_dialect(block if last else sample_lines(source, options, block), source.name)
             if options.roles is not None:
                 meaning = options.roles(dialect.names, dialect.headed, dialect.records)
                 if like is not None and not has_positions(meaning):
-                    # in a folder of tables, a text beside them
+                    # a text beside the tables of a folder
                     yield Table(source.name, {}, 0, dialect.headed, "csv", names=dialect.names, meaning=meaning)
                     return
-        types = _types(dialect, meaning.roles, options.plain_times)
-        table = _table(block, source.name, dialect, meaning, types, options, before, last and not options.sample, cut)
+        table = _read_block(block, source.name, dialect, meaning, options, before, last and not options.sample, cut)
         if table is not None:
             rows += table.rows + table.unequal
             yield replace(table, notes=(*table.notes, NAMELESS)) if nameless else table
@@ -125,30 +123,30 @@ def read_text(
         raise InvalidTraces(f"{source.name} holds column names and nothing else.", code="E_EMPTY")
 
 
-def _alike(source: Source, options: FileOptions, dialect: Dialect) -> bool:
-    """Tell whether the first line of a file is the line of names of another one, or data cut into as many fields."""
+def _has_dialect(source: Source, options: FileOptions, dialect: Dialect) -> bool:
+    """Tell whether the first line of a file is the line of names of a dialect, or without names has as many fields."""
     first = source.piece(1 << 14).removeprefix(codecs.BOM_UTF8)
     line = first.splitlines()[0] if first else b""
     if dialect.headed:
         return bool(dialect.head) and dialect.skip == 1 and line == dialect.head and options.encoding == "utf-8"
-    fields = split(line.decode(errors="replace"), dialect.delimiter)
+    fields = split_line(line.decode(errors="replace"), dialect.delimiter)
     return dialect.skip == 0 and len(fields) == len(dialect.names) and _is_data(fields)
 
 
-def _continues(source: Source, dialect: Dialect) -> bool:
-    """Tell whether a file has no line of names, and its first line the fields of another file that has one."""
+def _lacks_names(source: Source, dialect: Dialect) -> bool:
+    """Tell whether a file begins with data, with the kinds of fields of a dialect that has a line of names."""
     line = source.piece(1 << 14).removeprefix(codecs.BOM_UTF8).partition(b"\n")[0].rstrip(b"\r")
-    fields = split(line.decode(errors="replace"), dialect.delimiter)
+    fields = split_line(line.decode(errors="replace"), dialect.delimiter)
     if not dialect.headed or not dialect.records or dialect.skip != 1 or not _is_data(fields):
         return False
     here, there = ([NUMERIC.fullmatch(f) is not None for f in record] for record in (fields, dialect.records[0]))
     return here == there
 
 
-def sampled(source: Source, options: FileOptions, first: bytes) -> bytes:
-    """Return the beginning of a large text, which is at hand, and lines of its middle and its end."""
+def sample_lines(source: Source, options: FileOptions, first: bytes) -> bytes:
+    """Return lines of the beginning of a large text (`first`), its middle and its end."""
     pieces = [first[:PIECE].rpartition(b"\n")[0]]
-    if not source.packed and encoding_of(first, options.encoding) == "utf-8":
+    if not source.packed and (source.encoding or options.encoding) == "utf-8":
         for at in (source.size // 2, source.size - PIECE):
             if at > PIECE:
                 piece = source.piece(PIECE, at).partition(b"\n")[2].rpartition(b"\n")[0]
@@ -156,8 +154,8 @@ def sampled(source: Source, options: FileOptions, first: bytes) -> bytes:
     return b"\n".join(pieces)
 
 
-def dialect_of(content: bytes, name: str) -> Dialect:
-    """Tell how a text is cut into columns, by its first lines and those that follow."""
+def find_dialect(content: bytes, name: str) -> Dialect:
+    """Find how a text is divided into columns: the delimiter, the names, and the lines before the data."""
     head = content[: 4 * PIECE]
     lines = head.decode(errors="replace").replace("\r\n", "\n").replace("\r", "\n").split("\n")
     if len(content) > len(head):
@@ -172,38 +170,39 @@ def dialect_of(content: bytes, name: str) -> Dialect:
     if at == len(lines):
         raise InvalidTraces(f"{name} holds comments and nothing else.", code="E_EMPTY")
     notes = []
-    if delimiter is None and (title := _title(lines, at)):
+    if delimiter is None and (title := _count_title_lines(lines, at)):
         notes.append(f"before the names of columns, a title was not read: {counted(title, 'line')}")
         at += title
-    delimiter = delimiter or _delimiter(lines[at])
+    delimiter = delimiter or _find_delimiter(lines[at])
     tabs = {line.count("\t") for line in lines[at : at + SAMPLED] if line.strip()}
     if delimiter == BLANKS and len(tabs) == 1 and min(tabs) >= 2:
-        delimiter = "\t"  # as many in every line, with blanks within the fields
-    names, first = split(lines[at], delimiter), at
+        delimiter = "\t"  # as many tabs in every line: blanks are within fields
+    names, first = split_line(lines[at], delimiter), at
     headed = not _is_data(names)
     width = len(names)
     if not headed and commented >= 0:
-        # names behind the mark of a comment
-        words = split(lines[commented].lstrip("#/% "), delimiter)
+        # the names may stand in the last line of comments
+        words = split_line(lines[commented].lstrip("#/% "), delimiter)
         if len(words) == width and not _is_data(words):
             names, first, headed = words, commented, True
     if commented >= 0 and first != commented:
         notes.append("lines of comments before the table were not read")
     skip = at + (headed and first == at)
-    # the first rows, and some evenly from all others
+    # the sample of rows: the first, and some of the others at equal distances
     if delimiter == BLANKS:
         records = [line.split() for line in lines[skip:] if line.strip()]
     else:
-        records = [record for _, record in records_in("\n".join(lines[skip:]), delimiter)]
+        records = [record for _, record in parse_records("\n".join(lines[skip:]), delimiter)]
     rest = records[SAMPLED // 2 :]
     evenly = np.linspace(0, len(rest) - 1, min(SAMPLED, len(rest))).astype(int)
     records = records[: SAMPLED // 2] + [rest[i] for i in evenly]
     if headed:
         if records and all(len(r) == width + 1 for r in records):
-            names = _widened(names, records)
+            names = _name_extra_field(names, records)
             width = len(names)
-        typed = [_typed(r) for r in records[:4]]
-        if len(typed) >= 3 and typed[0] == 0 and min(typed[1:]) >= 2:
+        # a line of units below the names
+        values = [_count_values(r) for r in records[:4]]
+        if len(values) >= 3 and values[0] == 0 and min(values[1:]) >= 2:
             skip += 1 + next(i for i, line in enumerate(lines[skip:]) if line.strip())
             records = records[1:]
             notes.append("the line below the names was not read: it holds no data")
@@ -218,15 +217,15 @@ def dialect_of(content: bytes, name: str) -> Dialect:
     return Dialect(delimiter, tuple(names), headed, skip, line, comma, rows, tuple(notes))
 
 
-def _title(lines: Sequence[str], at: int) -> int:
-    """Return how many lines stand before the names of columns: these are known, and the rows are as wide as they."""
+def _count_title_lines(lines: Sequence[str], at: int) -> int:
+    """Return the number of lines before the line of names: the one with known names and as many fields as the rows."""
     for i in range(at, min(at + MOST_TITLE, len(lines))):
-        delimiter = _delimiter(lines[i])
-        names = split(lines[i], delimiter)
+        delimiter = _find_delimiter(lines[i])
+        names = split_line(lines[i], delimiter)
         if i > at and (sum(map(is_known, names)) < 2 or _is_data(names)):
             continue
-        below = [split(line, delimiter) for line in lines[i + 1 : i + 40] if line.strip()][:3]
-        # a spreadsheet fills its lines up with empty fields
+        below = [split_line(line, delimiter) for line in lines[i + 1 : i + 40] if line.strip()][:3]
+        # spreadsheets add empty fields at the end of lines
         width, *widths = (
             max((n for n, field in enumerate(fields, 1) if field), default=0) for fields in (names, *below)
         )
@@ -236,34 +235,34 @@ def _title(lines: Sequence[str], at: int) -> int:
     return 0
 
 
-def _typed(record: Sequence[str]) -> int:
+def _count_values(record: Sequence[str]) -> int:
     """Return how many fields hold a number or a time."""
     return sum(bool(NUMERIC.fullmatch(f) or TIME.fullmatch(f.strip())) for f in record)
 
 
 def _is_data(fields: Sequence[str]) -> bool:
     """
-    Tell whether a line holds data where names are expected: numbers or times, and no name that is known.
+    Tell whether a line holds data rather than names: numbers or times, and no known name of a column.
 
-    A full time or two decimal numbers are data, whatever words stand beside them: a taxi may be called "taxi".
+    A full time or two decimal numbers are data whatever the other fields hold: a taxi may be called "taxi".
     """
     decimals = sum(NUMERIC.fullmatch(f) is not None and ("." in f or "," in f) for f in fields)
     if decimals >= 2 or any(DATE_TIME.fullmatch(f.strip()) for f in fields):
         return True
-    return _typed(fields) > 0 and not any(is_known(f) for f in fields)
+    return _count_values(fields) > 0 and not any(is_known(f) for f in fields)
 
 
-def _delimiter(line: str) -> str:
-    """Return the delimiter that cuts a line into most numbers and times, of equals into most fields; else blanks."""
+def _find_delimiter(line: str) -> str:
+    """Return the delimiter that gives most numbers and times, then most fields; blanks where no other is there."""
     inside = [d for d in DELIMITERS[:-1] if d in line]
-    fields = {d: split(line, d) for d in (*inside, BLANKS)}
-    worth = {d: (_typed(parts), len(parts)) for d, parts in fields.items()}
+    fields = {d: split_line(line, d) for d in (*inside, BLANKS)}
+    worth = {d: (_count_values(parts), len(parts)) for d, parts in fields.items()}
     best = max(inside, key=lambda d: worth[d], default=BLANKS)
-    # blanks stand within names and times too: they must tell more than any other
+    # blanks stand within names and times too: they are the delimiter only if they give more values
     return BLANKS if inside and worth[BLANKS][0] > max(1, worth[best][0]) else best
 
 
-def split(line: str, delimiter: str) -> list[str]:
+def split_line(line: str, delimiter: str) -> list[str]:
     """Return the fields of one line, stripped."""
     if delimiter == BLANKS:
         return line.split()
@@ -273,22 +272,22 @@ def split(line: str, delimiter: str) -> list[str]:
         return []
 
 
-def _widened(names: list[str], records: list[list[str]]) -> list[str]:
-    """Return the names, and one for the field that rows have more: empty at the end, or the number of the row (R)."""
+def _name_extra_field(names: list[str], records: list[list[str]]) -> list[str]:
+    """Return the names with "" for a field that only rows have: an empty last one, or the row number that R writes."""
     if all(not r[-1].strip() for r in records):
         return [*names, ""]
     numbered = [r[0] for r in records[:9]] == [str(i) for i in range(1, len(records[:9]) + 1)]
     return ["", *names] if numbered and len(records) > 1 else names
 
 
-def _blocks(source: Source, options: FileOptions, quotes: bool = True) -> Iterator[tuple[bytes, bool, bool]]:
-    """Yield whole lines in UTF-8, whether they are the last, and whether the text is cut off after them."""
+def _read_blocks(source: Source, options: FileOptions, quotes: bool = True) -> Iterator[tuple[bytes, bool, bool]]:
+    """Yield (whole lines in UTF-8, whether they are the last, whether the text is cut off after them)."""
     first = source.piece(1 << 16)
-    encoding = encoding_of(first, options.encoding)
+    encoding = source.encoding or options.encoding
     if encoding in ("utf-8", "ascii") and NOT_TEXT[np.frombuffer(first, np.uint8)].any():
-        _refuse_bytes(first, source.name)
+        _refuse_binary(first, source.name)
     if options.sample and not source.packed and encoding == "utf-8" and source.size > BLOCK:
-        yield sampled(source, options, source.piece(PIECE)).removeprefix(codecs.BOM_UTF8), True, False
+        yield sample_lines(source, options, source.piece(PIECE)).removeprefix(codecs.BOM_UTF8), True, False
         return
     decoder = None if encoding == "utf-8" else codecs.getincrementaldecoder(encoding)(errors="replace")
     waiting, cut, started = bytearray(), source.cut, False
@@ -302,7 +301,7 @@ def _blocks(source: Source, options: FileOptions, quotes: bool = True) -> Iterat
             if waiting.startswith(codecs.BOM_UTF8):
                 del waiting[:3]
         if len(waiting) > BLOCK:
-            end = _line_end(waiting, source.name, quotes)
+            end = _find_record_end(waiting, source.name, quotes)
             block = bytes(waiting[:end])
             del waiting[:end]
             yield block, False, False
@@ -312,13 +311,13 @@ def _blocks(source: Source, options: FileOptions, quotes: bool = True) -> Iterat
         raise InvalidTraces(f"{source.name}: half a character at its end; give `encoding`.", code="E_ENCODING")
     block = bytes(waiting)
     if options.allow_truncated and not cut and decoder is None:
-        whole = whole_characters(block)
+        whole = drop_half_character(block)
         block, cut = whole, len(whole) < len(block)
     yield block, True, cut
 
 
-def _refuse_bytes(first: bytes, name: str) -> None:
-    """Refuse bytes that are no text: a share of control characters that no text has (B6)."""
+def _refuse_binary(first: bytes, name: str) -> None:
+    """Refuse bytes with more control characters than a text has (B6)."""
     share = NOT_TEXT[np.frombuffer(first, np.uint8)].mean()
     if share <= max(MOST_CONTROL, 1.5 / len(first)):
         return
@@ -331,8 +330,8 @@ def _refuse_bytes(first: bytes, name: str) -> None:
     )
 
 
-def _line_end(waiting: bytearray, name: str, quotes: bool) -> int:
-    """Return where the last whole record of a block ends: at a line end that is not within quotes."""
+def _find_record_end(waiting: bytearray, name: str, quotes: bool) -> int:
+    """Return the end of the last whole record of a block: a line end that is not within quotes."""
     mark = b"\n" if waiting.find(b"\n") >= 0 else b"\r"
     end = waiting.rfind(mark) + 1
     if end == 0 or len(waiting) - end > LONGEST_LINE:
@@ -344,37 +343,37 @@ def _line_end(waiting: bytearray, name: str, quotes: bool) -> int:
     return end
 
 
-def _table(
+def _read_block(
     block: bytes,
     name: str,
     dialect: Dialect,
     meaning: Meaning,
-    types: dict[str, Any],
     options: FileOptions,
     before: int,
     last: bool,
     cut: bool,
 ) -> Table | None:
-    """Return the rows of one block; None if it has none. `before` lines stand before it."""
+    """Return the rows of a block of lines, None if it has none; `before` is the number of lines before it."""
     if cut:
-        block = without_last_line(block)
+        block = drop_last_line(block)
     if not block.strip():
         return None
     skip, body, again = dialect.skip if before == 0 else 0, block, 0
     after = block.find(dialect.head) + len(dialect.head) if before == 0 else 0
     if dialect.head and block.find(dialect.head, after) >= 0:
-        # files put one after the other: further lines of names stay as blank lines
+        # joined files repeat the line of names: such lines become blank, so that line numbers stay right
         line = re.compile(rb"(?:(?<=[\r\n])|\A)" + re.escape(dialect.head) + rb"(?=[\r\n]|\Z)")
         rest, again = line.subn(b"", block[after:])
         body = block[:after] + rest
-    body = _one_blank(body) if dialect.delimiter == BLANKS else body
-    parsed, odd = _parse(body, dialect, skip, types, last and not cut)
+    body = _blanks_to_tabs(body) if dialect.delimiter == BLANKS else body
+    types = _choose_types(dialect, meaning.roles, options.plain_times)
+    parsed, odd = _parse_block(body, dialect, skip, types, last and not cut)
     if odd.cut and options.allow_truncated:
-        return _table(block, name, dialect, meaning, types, options, before, last, True)
+        return _read_block(block, name, dialect, meaning, options, before, last, True)
     fault = None
     if parsed is None or odd.cut or odd.met:
-        fault = _unequal_record(body, name, dialect, skip, before, odd.cut)
-        # one that spans lines has swallowed others: a quote too many, and no single bad line (B12)
+        fault = _bad_line_error(body, name, dialect, skip, before, odd.cut)
+        # a record over several lines shows a quote too many, which damages all that follows (B12)
         if parsed is None or odd.cut or odd.swallowed:
             raise fault
     if parsed.num_rows == 0 and not odd.met:
@@ -399,17 +398,18 @@ def _table(
     )
 
 
-def _one_blank(content: bytes) -> bytes:
-    """Return the text with one tab for every run of blanks, none at the ends of lines."""
+def _blanks_to_tabs(content: bytes) -> bytes:
+    """Return a text with one tab for every run of blanks, and no blanks at the ends of lines."""
     return re.sub(rb"[ \t]+", b"\t", re.sub(rb"(?m)^[ \t]+|[ \t]+(?=\r?$)", b"", content))
 
 
-def without_last_line(content: bytes) -> bytes:
-    """Return all lines but the last that is not blank."""
-    return content[: _last_line(content)[0]]
+def drop_last_line(content: bytes) -> bytes:
+    """Return a text without its last line that is not blank."""
+    return content[: _find_last_line(content)[0]]
 
 
-def _last_line(content: bytes) -> tuple[int, int]:
+def _find_last_line(content: bytes) -> tuple[int, int]:
+    """Return start and end of the last line that is not blank."""
     end = len(content)
     while end and content[end - 1] in b"\r\n":
         end -= 1
@@ -417,8 +417,8 @@ def _last_line(content: bytes) -> tuple[int, int]:
 
 
 @dataclass
-class _Unequal:
-    """Lines with too many or too few fields, left out by the parser and counted; `last` is the last of the file."""
+class _BadLines:
+    """Counts the lines with too many or too few fields, which the parser leaves out; `last` is the file's last line."""
 
     last: str | None = None
     met: int = 0
@@ -432,8 +432,8 @@ class _Unequal:
         return "skip"
 
 
-def _types(dialect: Dialect, roles: Mapping[str, str], plain_times: bool) -> dict[str, Any]:
-    """Return the wanted columns and what they are parsed as: labels, numbers, times by the first record, or text."""
+def _choose_types(dialect: Dialect, roles: Mapping[str, str], plain_times: bool) -> dict[str, Any]:
+    """Return the columns to read and the Arrow type of each: labels, numbers, times by the first record, or text."""
     import pyarrow as pa
 
     columns = list(dict.fromkeys(n for n in roles.values() if n in dialect.names)) or list(dialect.names)
@@ -452,26 +452,26 @@ def _types(dialect: Dialect, roles: Mapping[str, str], plain_times: bool) -> dic
     return types
 
 
-def _parse(body: bytes, dialect: Dialect, skip: int, types: dict[str, Any], last: bool) -> tuple[Any, _Unequal]:
+def _parse_block(body: bytes, dialect: Dialect, skip: int, types: dict[str, Any], last: bool) -> tuple[Any, _BadLines]:
     """
-    Return the table of the wanted columns, and its lines of another width.
+    Return the Arrow table of a block, None if it cannot be parsed, and the lines that have another number of fields.
 
-    It has the given types if every field allows it, else text; it is None if no table can be made.
+    Columns have the given `types` if all fields fit them, else they are text.
     """
     import pyarrow as pa
     from pyarrow import csv as arrow_csv
 
     text = {name: kind if pa.types.is_dictionary(kind) else pa.string() for name, kind in types.items()}
-    odd, met, quoted = _Unequal(), False, dialect.quotes and body.find(b'"') >= 0
-    # Threads of Arrow may let go of what they hold when Python is already gone, and abort if that is Python's: they
-    # get memory of Arrow's own, and lines of another width are judged by `odd` without threads.
+    odd, met, quoted = _BadLines(), False, dialect.quotes and body.find(b'"') >= 0
+    # Arrow's threads may outlive Python, and would abort when they free memory that belongs to it: they get a buffer
+    # of Arrow's, and `odd`, which is a Python object, is called without threads.
     buffer = pa.allocate_buffer(len(body))
     np.frombuffer(buffer, np.uint8)[:] = np.frombuffer(body, np.uint8)
     for unequal, (kinds, size) in product((False, True), ((types, ARROW_BLOCK), (text, LONGEST_LINE))):
         if met and not unequal:
-            continue  # as text its lines are no wider
+            continue  # as text its lines have as many fields
         if unequal:
-            odd = _Unequal(body[slice(*_last_line(body))].decode() if last else None)
+            odd = _BadLines(body[slice(*_find_last_line(body))].decode() if last else None)
         try:
             table = arrow_csv.read_csv(
                 pa.BufferReader(buffer),
@@ -503,8 +503,8 @@ def _parse(body: bytes, dialect: Dialect, skip: int, types: dict[str, Any], last
     return None, odd
 
 
-def _refuse_endless(content: bytes, name: str) -> None:
-    """Refuse lines above 10 MB and fields above 1 MB (B14), at the price of a look per megabyte."""
+def _refuse_long_fields(content: bytes, name: str) -> None:
+    """Refuse lines above 10 MB and fields above 1 MB (B14); only one place per megabyte is searched."""
     at, line = 0, 1
     while len(content) - at > LONGEST_FIELD:
         end = max(content.rfind(mark, at, at + LONGEST_FIELD) for mark in (b"\n", b"\r"))
@@ -518,10 +518,10 @@ def _refuse_endless(content: bytes, name: str) -> None:
         at = end + 1
 
 
-def _unequal_record(body: bytes, name: str, dialect: Dialect, skip: int, before: int, cut: bool) -> InvalidTraces:
+def _bad_line_error(body: bytes, name: str, dialect: Dialect, skip: int, before: int, cut: bool) -> InvalidTraces:
     width, line = len(dialect.names), 0
     wider = 0
-    for line, record in records_in(body.decode(), dialect.delimiter, dialect.quotes):
+    for line, record in parse_records(body.decode(), dialect.delimiter, dialect.quotes):
         if line <= skip or cut or len(record) == width:
             continue
         if any("\n" in part or "\r" in part for part in record):
@@ -552,7 +552,7 @@ LOOKED_AT = 1 << 22
 
 
 def read_parquet(source: Source, options: FileOptions) -> Iterator[Table]:
-    """Yield the rows of a Parquet file, a table per batch; of a `sample`, some of its beginning, middle and end."""
+    """Yield the rows of a Parquet file, a table per batch; for a sample, some of its beginning, middle and end."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -561,12 +561,12 @@ def read_parquet(source: Source, options: FileOptions) -> Iterator[Table]:
         where = source.path if source.path is not None and not source.packed else None
         at: Any = pa.memory_map(str(where)) if where is not None else pa.BufferReader(source.content)
         schema = pq.read_schema(at)
-        # a page of one repeated value unpacks to any size (B10): text stays in its dictionary
+        # one repeated value in a small file unpacks to any size (B10): text stays in its dictionary
         texts = [field.name for field in schema if pa.types.is_string(field.type) or pa.types.is_binary(field.type)]
         file = pq.ParquetFile(at, read_dictionary=texts)
         names = schema.names
         check_names(names, name)
-        meaning = None if roles is None else roles(names, True, _head_of(file, name))
+        meaning = None if roles is None else roles(names, True, _first_rows(file, name))
         names_read = None if meaning is None else list(dict.fromkeys(n for n in meaning.roles.values() if n in names))
         groups = list(range(file.num_row_groups))
         if options.sample and len(groups) > 3:
@@ -574,8 +574,8 @@ def read_parquet(source: Source, options: FileOptions) -> Iterator[Table]:
         for group in groups:
             for batch in file.iter_batches(BATCH >> 4 * options.sample, [group], names_read or None):
                 table = pa.Table.from_batches([batch])
-                _refuse_endless_text(table, name, file.metadata.num_rows)
-                table.validate(full=True)  # text that is no text would only be noticed later
+                _refuse_long_text(table, name, file.metadata.num_rows)
+                table.validate(full=True)  # finds text that is no UTF-8
                 if table.num_rows:
                     columns = dict(zip(table.column_names, table.columns, strict=True))
                     yield Table(
@@ -591,14 +591,14 @@ def read_parquet(source: Source, options: FileOptions) -> Iterator[Table]:
                 if options.sample:
                     break
     except (pa.ArrowException, OSError, UnicodeDecodeError, MemoryError, OverflowError):
-        # what a Parquet file holds is told at its end: of a cut one nothing can be saved
+        # the index of a Parquet file is at its end: nothing can be read of one that is cut off
         why = ", which `allow_truncated` cannot save: its index is at its end" if options.allow_truncated else ""
         raise InvalidTraces(f"{name} is a damaged or truncated Parquet file{why}.", code="E_PARQUET") from None
     if not before:
         raise InvalidTraces(f"{name} holds no rows.", code="E_EMPTY")
 
 
-def _head_of(file: Any, name: str) -> list[tuple[str, ...]]:
+def _first_rows(file: Any, name: str) -> list[tuple[str, ...]]:
     """Return the first rows of a Parquet file as text."""
     import pyarrow as pa
 
@@ -606,14 +606,14 @@ def _head_of(file: Any, name: str) -> list[tuple[str, ...]]:
         return []
     for batch in file.iter_batches(RECORDS, [0]):
         table = pa.Table.from_batches([batch])
-        _refuse_endless_text(table, name, file.metadata.num_rows)
+        _refuse_long_text(table, name, file.metadata.num_rows)
         columns = dict(zip(table.column_names, table.columns, strict=True))
         return first_records(Table(name, columns, table.num_rows, names=tuple(table.column_names)))
     return []
 
 
-def _refuse_endless_text(table: Any, name: str, rows: int) -> None:
-    """Refuse a table whose text, written out, would not fit into memory."""
+def _refuse_long_text(table: Any, name: str, rows: int) -> None:
+    """Refuse a table whose text does not fit into memory once it is unpacked."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -625,14 +625,14 @@ def _refuse_endless_text(table: Any, name: str, rows: int) -> None:
 
 
 def read_foursquare(source: Source, options: FileOptions) -> Iterator[Table]:
-    """Return check-ins with their UTC and local times, or venues."""
+    """Yield check-ins with their UTC and local times, or venues."""
     import pyarrow as pa
 
     head = source.piece(LOOKED_AT)
     names = BY_WIDTH.get(head.lstrip().partition(b"\n")[0].rstrip(b"\r").count(b"\t") + 1)
     if names is None:
         raise InvalidTraces(f"{source.name}: a Foursquare line has 4, 5 or 8 fields.", code="E_COLUMN")
-    # latin-1 is that of the published files; only names of categories need it
+    # the published files are latin-1, and only names of categories have other characters than ASCII
     encoding = "latin-1" if options.encoding == "utf-8" and not _is_utf8(head) else options.encoding
     skip = len(head) - len(head.lstrip())  # blank lines
     dialect = Dialect("\t", names, True, head[:skip].count(b"\n"), quotes=False)
@@ -640,7 +640,7 @@ def read_foursquare(source: Source, options: FileOptions) -> Iterator[Table]:
         if names == VENUE:
             yield replace(table, format="foursquare")
             continue
-        utc, minutes = times(table, "utc").time, numbers(table, "offset")
+        utc, minutes = read_times(table, "utc").time, read_numbers(table, "offset")
         plausible = np.isfinite(minutes) & (np.abs(minutes) <= 24 * 60)
         shift = np.where(plausible, minutes, 0).astype("timedelta64[m]")
         local = np.where(plausible, utc + shift, np.datetime64("NaT", "us"))
@@ -652,10 +652,11 @@ def read_foursquare(source: Source, options: FileOptions) -> Iterator[Table]:
 
 
 def _is_utf8(head: bytes) -> bool:
+    """Tell whether the first bytes of a file are UTF-8; half a character at their end is allowed."""
     try:
         head.decode("utf-8")
     except UnicodeDecodeError as error:
-        return error.start > len(head) - 4  # half a character where the look ends
+        return error.start > len(head) - 4
     return True
 
 
@@ -667,8 +668,7 @@ WANTED = Meaning({"lat": "lat", "lon": "lon", "date": "date", "time": "clock"})
 
 
 def read_plt(source: Source, options: FileOptions) -> Iterator[Table]:
-    """Return the fixes of one track; its user is the folder above `Trajectory`, else the file."""
-    import numpy as np
+    """Yield the fixes of one track; its user is the folder above `Trajectory`, else the file."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
