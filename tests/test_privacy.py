@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import elsewhere as ew
 from elsewhere.privacy import _rules_kernels as _kernels
-from elsewhere.privacy.rules import PrivacyTest, Verdict, check_disjoint
+from elsewhere.privacy.rules import PrivacyTest, Verdict, check_alternates
 
 PF = Path(__file__).resolve().parents[1].parent / "shared" / "data" / "pf_tokyo"
 unhurried = settings(deadline=None)  # the first call compiles
@@ -383,10 +383,10 @@ class TestAlternates:
         all_users = ew.Traces([self.SEED, self.NEAR, self.FAR], places, users=["me", "you", "she"])
         seeds, alternates = all_users.select([0]), all_users.select([1, 2])
 
-        check_disjoint(seeds, alternates)
+        check_alternates(seeds, alternates)
         assert ew.privacy_test(self.FAKE, seeds, alternates).passed
         for call in (
-            lambda: check_disjoint(seeds, all_users),
+            lambda: check_alternates(seeds, all_users),
             lambda: PrivacyTest.prepare(seeds, all_users),
             lambda: ew.privacy_test(self.FAKE, seeds, all_users),
             lambda: ew.privacy_test(self.FAKE, self.SEED, all_users, against="all", others=seeds),
@@ -400,10 +400,10 @@ class TestAlternates:
         places = ew.Locations(n=12)
         seeds, alternates = ew.Traces([self.SEED, self.FAR], places), ew.Traces([self.NEAR, self.SEED], places)
 
-        check_disjoint(seeds, alternates)
+        check_alternates(seeds, alternates)
         for same in (seeds, ew.Traces([self.NEAR, self.FAR], places)):
             with pytest.raises(ew.errors.InvalidTraces, match="nobody's seed"):
-                check_disjoint(seeds, same)
+                check_alternates(seeds, same)
 
 
 class TestAgainstAllSeeds:
@@ -749,7 +749,7 @@ def test_alternates_are_looked_for_from_those_who_live_like_the_seed():
     for order in (np.arange(400), rng.permutation(400)):
         test = PrivacyTest.prepare(seeds, ew.Traces(r[order], ew.Locations(n=60)), k=4, par_d=0.05)
         found.append(test(fake, [0]).alternates.tolist())
-        steady = _kernels.steadiness(test.prepared.alternates)
+        steady = _kernels.top_place_share(test.prepared.alternates)
         assert (np.diff(steady) >= 0).all()
         assert steady[test.prepared.seeds.near[0] - 1] < 5 / 8 <= steady[test.prepared.seeds.near[0]]
     assert found == [[3], [3]]

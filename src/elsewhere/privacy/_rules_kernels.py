@@ -92,7 +92,7 @@ class Prepared(NamedTuple):
     rules: Rules
     clock: Clock
     seeds: Seeds
-    alternates: Counted  # the traces of a user side by side; where each has one, in the order of `steadiness`
+    alternates: Counted  # the traces of a user side by side; where each has one, in the order of `top_place_share`
     visitors: Visitors
     R: int
 
@@ -109,8 +109,8 @@ class Scratch(NamedTuple):
 
 
 @njit
-def no_counts(traces: int, entries: int, T: int) -> Counted:
-    """Make room for the counts of so many traces."""
+def empty_counts(traces: int, entries: int, T: int) -> Counted:
+    """Return counts of `traces` traces, all 0, with room for `entries` places in all periods together."""
     return Counted(
         np.zeros(traces * T + 1, np.int64),
         np.zeros(entries, np.int32),
@@ -128,7 +128,7 @@ def new_scratch(prepared: Prepared) -> Scratch:
     """Make working memory for `verdict_one`, one per thread."""
     L, S, T = len(prepared.clock.slot), len(prepared.visitors.N), len(prepared.clock.start) - 1
     return Scratch(
-        no_counts(1, L, T),
+        empty_counts(1, L, T),
         np.zeros(prepared.R, np.int32),
         np.zeros(L + 1, np.int32),
         np.zeros(S, np.float64),
@@ -181,7 +181,7 @@ def count_row(row: Places, clock: Clock, out: Counted, i: int, tally: Places, hi
 def count_rows(r: Places, user: Ints, clock: Clock, R: int, exact_below: int) -> Counted:
     """Count all traces `r` (traces, L)."""
     T = len(clock.start) - 1
-    out = no_counts(len(r), r.size, T)
+    out = empty_counts(len(r), r.size, T)
     tally, hist = np.zeros(R, np.int32), np.zeros(r.shape[1] + 1, np.int32)
     for i in range(len(r)):
         count_row(r[i], clock, out, i, tally, hist, exact_below)
@@ -199,8 +199,8 @@ def count_rows(r: Places, user: Ints, clock: Clock, R: int, exact_below: int) ->
 
 
 @njit
-def invert(seeds: Counted, R: int) -> Visitors:
-    """Return the seeds that visit each place."""
+def list_visitors(seeds: Counted, R: int) -> Visitors:
+    """Return the traces that visit each place in each period, with their visits."""
     T = seeds.n.shape[1]
     start = np.zeros(T * R + 1, np.int64)
     for i in range(len(seeds.N) * T):
@@ -223,7 +223,7 @@ def invert(seeds: Counted, R: int) -> Visitors:
 
 
 @njit
-def part(y: int, m: int, M: int) -> float:
+def term(y: int, m: int, M: int) -> float:
     """Return the term y / m times M: a whole number where M is known."""
     return np.float64(y * (M // m)) if M > 0 else y / m
 
@@ -245,8 +245,8 @@ def geographic(u: Counted, i: int, v: Counted, j: int, tally: Places) -> float:
             y += min(tally[v.place[e]] * m, v.visits[e] * n)
         for e in range(here, end):
             tally[u.place[e]] = 0
-        forth += part(y, m, v.M[j])
-        back += part(y, n, u.M[i])
+        forth += term(y, m, v.M[j])
+        back += term(y, n, u.M[i])
     return max(forth / (u.N[i] * max(v.M[j], 1)), back / (v.N[j] * max(u.M[i], 1)))
 
 
@@ -263,7 +263,7 @@ def semantic(u: Counted, i: int, v: Counted, j: int) -> float:
         y = 0
         for e in range(min(u.start[i * T + tau + 1] - here, v.start[j * T + tau + 1] - there)):
             y += min(u.ranked[here + e] * m, v.ranked[there + e] * n)
-        X += part(y, m, v.M[j])
+        X += term(y, m, v.M[j])
     return X
 
 
@@ -284,10 +284,12 @@ def shared_places(u: Counted, i: int, v: Counted, j: int, tally: Places) -> int:
 
 
 @njit
-def least_alike(seeds: Counted, others: Counted, some: Ints, R: int, share: float, few: float) -> tuple[Ints, Floats]:
+def stranger_quantiles(
+    seeds: Counted, others: Counted, some: Ints, R: int, share: float, few: float
+) -> tuple[Ints, Floats]:
     """
-    Return (S,) how many places each seed shares with those of `some` of the others who share least, that `share` of
-    them, and (S,) how similar (sim_G) the `few` of them are to it who are least so.
+    Return two quantiles over `some` of the others, for each seed (S,): of the number of places that they share with
+    it, at the level `share`, and of their similarity sim_G to it, at the level `few`.
     """
     tally = np.zeros(R, np.int32)
     places, similarity = np.zeros(len(seeds.N), np.int64), np.zeros(len(seeds.N))
@@ -310,8 +312,8 @@ def least_alike(seeds: Counted, others: Counted, some: Ints, R: int, share: floa
 
 
 @njit
-def steadiness(u: Counted) -> Floats:
-    """Return for each trace the share of its slots that it spends at the most visited place of each period."""
+def top_place_share(u: Counted) -> Floats:
+    """Return for each trace the share of its slots at the most visited place of each period."""
     T = u.n.shape[1]
     out = np.zeros(len(u.N))
     for i in range(len(u.N)):
@@ -322,13 +324,13 @@ def steadiness(u: Counted) -> Floats:
 
 
 @njit
-def alternates_found(
+def count_alternates(
     X: float, N: int, own: int, fake: Counted, alternates: Counted, near: int, par_d: float, stop: int
 ) -> int:
     """
     Count the distinct users, other than `own`, with |sim_S(s, f) - sim_S(s', f)| < par_d for one of their traces (E52).
 
-    They are looked for from `near` on, both ways: whoever lives like the seed comes first, and few are looked at.
+    The search begins at alternate `near`, the one most like the seed, goes both ways, and ends after `stop` users.
     """
     count, last = 0, -1
     M, A = max(fake.M[0], 1), len(alternates.N)
@@ -348,18 +350,19 @@ def alternates_found(
 
 
 @njit
-def similar(seeds: Visitors, s: int, u: Counted, i: int, scratch: Scratch) -> float:
-    """Return the larger of sim_G(u_i, s) and sim_G(s, u_i), by the sums so far."""
+def similarity_so_far(seeds: Visitors, s: int, u: Counted, i: int, scratch: Scratch) -> float:
+    """Return the larger of sim_G(u_i, s) and sim_G(s, u_i), by the sums over the places looked at so far."""
     return max(scratch.forth[s] / (seeds.N[s] * max(u.M[i], 1)), scratch.back[s] / (u.N[i] * max(seeds.M[s], 1)))
 
 
 @njit
-def closest(u: Counted, i: int, own: int, prepared: Prepared, scratch: Scratch) -> float:
+def largest_similarity(u: Counted, i: int, own: int, prepared: Prepared, scratch: Scratch) -> float:
     """
     Return the largest sim_G, in either direction, of u_i to a seed of any user but `own` (E15).
 
-    Places that tell much of u_i by few visitors come first. Once all places left together make nobody the closest, only
-    those met before are looked for in them, as long as they still may be: places that many pass through come last.
+    A bound saves most of the work. Places that add much to a similarity and have few visitors come first, those that
+    many pass through last. Once the places left cannot make a new seed the most similar one, only seeds met before are
+    looked up in them, and each of these only while it may still be the most similar.
     """
     seeds, forth, back, met = prepared.visitors, scratch.forth, scratch.back, scratch.met
     T, R = u.n.shape[1], prepared.R
@@ -395,7 +398,7 @@ def closest(u: Counted, i: int, own: int, prepared: Prepared, scratch: Scratch) 
                     kept += 1
             else:
                 s = met[x]
-                if similar(seeds, s, u, i, scratch) + left + ROUNDING < best:
+                if similarity_so_far(seeds, s, u, i, scratch) + left + ROUNDING < best:
                     forth[s], back[s] = 0.0, 0.0
                     continue
                 met[kept] = s
@@ -405,9 +408,9 @@ def closest(u: Counted, i: int, own: int, prepared: Prepared, scratch: Scratch) 
                     continue
             n = seeds.n[s, tau]
             y = min(seeds.visits[there] * m, u.visits[e] * n)
-            forth[s] += part(y, m, u.M[i])
-            back[s] += part(y, n, seeds.M[s])
-            best = max(best, similar(seeds, s, u, i, scratch))
+            forth[s] += term(y, m, u.M[i])
+            back[s] += term(y, n, seeds.M[s])
+            best = max(best, similarity_so_far(seeds, s, u, i, scratch))
         seen = kept
         left -= most[e - begin]
     for x in range(seen):
@@ -416,13 +419,13 @@ def closest(u: Counted, i: int, own: int, prepared: Prepared, scratch: Scratch) 
 
 
 @njit
-def strangers(prepared: Prepared) -> Floats:
+def similarity_of_alternates(prepared: Prepared) -> Floats:
     """Return for each trace of the alternates its similarity to the most similar seed of another user (E15)."""
     scratch = new_scratch(prepared)
     alternates = prepared.alternates
     out = np.empty(len(alternates.N), np.float64)
     for a in range(len(out)):
-        out[a] = closest(alternates, a, alternates.user[a], prepared, scratch)
+        out[a] = largest_similarity(alternates, a, alternates.user[a], prepared, scratch)
     return out
 
 
@@ -458,7 +461,7 @@ def verdict_one(
     alternates = 0
     if rules.k > 1:
         near = prepared.seeds.near[seed]
-        alternates = alternates_found(X, N, own, f, prepared.alternates, near, rules.par_d, rules.stop)
+        alternates = count_alternates(X, N, own, f, prepared.alternates, near, rules.par_d, rules.stop)
         if alternates < rules.k - 1:
             rejected |= DIFFERENTIAL
     if sim_s < rules.min_sim:  # E56
@@ -466,7 +469,7 @@ def verdict_one(
 
     nearest = 0.0
     if rules.quantile < np.inf:
-        nearest = closest(f, 0, own, prepared, scratch)
+        nearest = largest_similarity(f, 0, own, prepared, scratch)
         if nearest > rules.quantile:
             rejected |= OTHERS
     return rejected, sim, shared, aligned, alternates, sim_s, nearest

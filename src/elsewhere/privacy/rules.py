@@ -22,7 +22,7 @@ All similarities are of order 0 with Hamming distance, and all thresholds are co
 import warnings
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, overload
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -37,7 +37,16 @@ from elsewhere.errors import (
 )
 from elsewhere.privacy import _rules_kernels as _kernels
 from elsewhere.privacy._rules_kernels import Clock, Counted, Prepared, Rules, Seeds
-from elsewhere.traces.model import MINUTES_PER_DAY, Floats, Ints, Locations, People, Periods, Traces
+from elsewhere.traces.model import (
+    MINUTES_PER_DAY,
+    Floats,
+    Ints,
+    Locations,
+    People,
+    Periods,
+    Places,
+    Traces,
+)
 
 RULES = {
     "similarity": _kernels.SIMILARITY,
@@ -124,7 +133,7 @@ class Verdicts(Sequence[Verdict]):
         by_rule = {
             name: int(np.count_nonzero(self.rejected & bit)) for name, bit in RULES.items() if name not in self.not_run
         }
-        return {"tested": len(self), "passed": int(self.passed.sum()), **by_rule}
+        return {"tested": len(self.rejected), "passed": int(self.passed.sum()), **by_rule}
 
     def __len__(self) -> int:
         return len(self.rejected)
@@ -173,6 +182,7 @@ HALF = 0.5
 FEW = 0.05
 MOST_ALIKE = 0.9  # above it people do nearly the same all day, and a fake of one would be a copy of all (B38)
 STRANGERS_ASKED = 500  # for that, at most
+OTHER_MAP = "`{}` must speak of the same places as the rest (B53)."
 DENSE = 1_000_000  # place numbers above it are renumbered before counting
 
 
@@ -229,30 +239,47 @@ class PrivacyTest:
         """
         if not isinstance(seeds, Traces):
             raise InvalidParameter(f"`seeds` must be a `Traces`, got {type(seeds).__name__}.")
+        require_between("par_s", par_s, 0, 1)
+        require_whole("par_i", par_i, 0)
+        require_between("par_d", par_d, 0, 1)
+        require_whole("k", k, 1)
+        require_choice("against", against, ("own", "all"))
+        require_choice("intersection", intersection, ("set", "aligned"))
+        if min_sim is not None:
+            require_between("min_sim", min_sim, 0, 1)
+        available = check_alternates(seeds, alternates, k=k, against=against)
+
+        # visits of the seeds, and of the alternates, whose users are numbered after those of the seeds
+        by_day, of_day, R = people is None, Periods.of(periods), seeds.R
+        persons = People.of(seeds, alone=True) if people is None else people
+        mine = seeds, persons, seeds.user if by_day else np.arange(len(persons))
+        theirs = mine if alternates == "all" else None
         if isinstance(alternates, Traces):
-            _check_same_map("alternates", alternates, seeds.locations)
-            check_disjoint(seeds, alternates)
-        elif alternates is not None:
-            require_choice("alternates", alternates, ("all",))
-            warnings.warn(
-                '`alternates="all"`: the alternates are seeds themselves; use it to reproduce the paper only (E53).',
-                stacklevel=2,
-            )
-        return _prepare(
-            seeds,
-            alternates,
-            par_s,
-            par_i,
-            par_d,
-            k,
-            periods,
-            against,
-            intersection,
-            min_sim,
-            count_all,
-            people,
-            relaxed,
-        )
+            others = People.of(alternates, alone=by_day)
+            theirs = alternates, others, seeds.U + (alternates.user if by_day else np.arange(len(others)))
+        exact_below = EXACT // max(traces.L * group.days for traces, group, _ in (mine, theirs or mine)) ** 2
+        clock, r, counts = _count_visits(*mine, of_day, R, exact_below)
+        if theirs is None:
+            strangers = _kernels.empty_counts(0, 0, of_day.T)
+        else:
+            strangers = _count_visits(*theirs, of_day, R, exact_below, by_user=True).counts
+        strangers, near = _sort_by_top_share(strangers, counts)
+
+        # thresholds, those of each seed and those of all
+        limit, most = np.full(len(r), min(par_i, r.shape[1]), dtype=np.int64), np.full(len(r), float(par_s))
+        if relaxed and not by_day and isinstance(alternates, Traces):
+            places, similarity = _relaxed_thresholds(counts, strangers, R, persons.days)
+            limit = np.maximum(limit, places if "par_i" in relaxed and intersection == "set" else 0)
+            most = np.maximum(most, similarity if "par_s" in relaxed else 0.0)
+        stop = available if count_all else k - 1
+        rules = Rules(float(par_d), int(k), float(min_sim or 0), intersection == "aligned", np.inf, stop, exact_below)
+        everybody = counts if against == "all" else _kernels.empty_counts(0, 0, of_day.T)
+        visitors = _kernels.list_visitors(everybody, R if against == "all" else 0)
+        prepared = Prepared(rules, clock, Seeds(r, limit, most, counts, near), strangers, visitors, R)
+        if against == "all":
+            prepared = prepared._replace(rules=rules._replace(quantile=_usual_similarity(prepared)))
+        off = {"differential": k == 1, "others": against == "own", "min_sim": min_sim is None}
+        return PrivacyTest(prepared, tuple(name for name, is_off in off.items() if is_off))
 
     def block(self, first: int, last: int) -> Seeds:
         """Return the seeds from `first` up to, and without, `last`: what a piece of work carries."""
@@ -279,7 +306,10 @@ class PrivacyTest:
     def __call__(self, fakes: ArrayLike | Traces, seed: ArrayLike) -> Verdicts:
         """Return the verdicts on the fakes (F, L), fake i made from row `seed[i]` of the seeds."""
         p, own = self.prepared, self.prepared.seeds.r
-        rows, numbers = _table("fakes", fakes.r if isinstance(fakes, Traces) else fakes), _table("seed", seed)
+        try:
+            rows, numbers = np.asarray(fakes.r if isinstance(fakes, Traces) else fakes), np.asarray(seed)
+        except ValueError:
+            raise InvalidTraces("`fakes` must be a table: all rows of one length.", code="E_SHAPE") from None
         if rows.ndim != 2 or rows.shape[1] != own.shape[1] or numbers.shape != rows.shape[:1]:
             raise InvalidTraces(
                 f"`fakes` must have shape (F, {own.shape[1]}) and `seed` (F,), got {rows.shape} and {numbers.shape}.",
@@ -292,7 +322,8 @@ class PrivacyTest:
         rejected = np.zeros(F, np.uint8)
         sim, sim_s, nearest = np.zeros(F), np.zeros(F), np.zeros(F)
         shared, aligned, alternates = (np.zeros(F, np.int64) for _ in range(3))
-        r, seed = _copy(places, np.int32), _copy(numbers, np.int64)
+        # kernels are compiled for one kind of array: contiguous, writable, of this type
+        r, seed = np.array(places, np.int32, order="C"), np.array(numbers, np.int64, order="C")
         _kernels.verdicts(r, seed, p, rejected, sim, shared, aligned, alternates, sim_s, nearest)
         quantile = p.rules.quantile if np.isfinite(p.rules.quantile) else None
         return Verdicts(rejected, sim, shared, aligned, alternates, sim_s, nearest, quantile, self.not_run)
@@ -364,7 +395,7 @@ def privacy_test(
     if isinstance(alternates, Traces):
         for seeds in (seed, others):
             if isinstance(seeds, Traces):
-                check_disjoint(seeds, alternates)
+                check_alternates(seeds, alternates)
 
     r, user = own.r, np.zeros(1, dtype=np.int64)
     if rest is not None:
@@ -373,38 +404,61 @@ def privacy_test(
         if not np.any(other):
             raise InvalidParameter("`others` must hold the trace of at least one other seed user, got none.")
         r, user = np.vstack([r, rest.r[other]]), np.concatenate([user, 1 + rest.user[other]])
-    seeds = Traces(r, own.locations, users=user, step_minutes=own.step_minutes, start=own.start, tz=own.tz)
-    test = _prepare(
-        seeds, strangers, par_s, par_i, par_d, k, periods, against, intersection, min_sim, count_all=True, people=None
+    # labels that no alternate has: who is a seed too was found above
+    users = [("seed", u) for u in user.tolist()]
+    test = PrivacyTest.prepare(
+        Traces(r, own.locations, users=users, step_minutes=own.step_minutes, start=own.start, tz=own.tz),
+        strangers,
+        par_s=par_s,
+        par_i=par_i,
+        par_d=par_d,
+        k=k,
+        periods=periods,
+        against=against,
+        intersection=intersection,
+        min_sim=min_sim,
+        count_all=True,
     )
     return test(f.r, [0])[0]
 
 
-def check_disjoint(seeds: Traces, alternates: Traces) -> None:
+def check_alternates(seeds: Traces, alternates: Traces | str | None, *, k: int = 1, against: str = "own") -> int:
     """
-    Refuse alternates who are seeds too (E53); users are compared by label.
+    Return how many users can be alternates of one seed; refuse another map, users who are seeds too, and too few.
 
-    Row numbers that stand in for missing labels on both sides are no names: there a user is the same if number and
-    trace agree.
+    Users are compared by label (E53). Row numbers that stand in for missing labels on both sides are no names: there
+    a user is the same if number and trace agree.
     """
-    both = len(_common_users(seeds, alternates))
-    if both:
-        raise InvalidTraces(
-            f"`alternates` must be nobody's seed: {both} of its {alternates.U} users are seeds (E53).",
-            code="E_OVERLAP",
+    available = 0
+    if isinstance(alternates, Traces):
+        if alternates.locations is not seeds.locations and alternates.locations != seeds.locations:
+            raise InvalidTraces(OTHER_MAP.format("alternates"), code="E_MISMATCH")
+        available, both = alternates.U, len(_common_users(seeds, alternates))
+        if both:
+            raise InvalidTraces(
+                f"`alternates` must be nobody's seed: {both} of its {alternates.U} users are seeds (E53).",
+                code="E_OVERLAP",
+            )
+    elif alternates is not None:
+        require_choice("alternates", alternates, ("all",))
+        available = seeds.U - 1
+        warnings.warn(
+            '`alternates="all"`: the alternates are seeds themselves; use it to reproduce the paper only (E53).',
+            stacklevel=3,
         )
+    if available < k - 1:
+        raise NotEnoughAlternates(f"`k` = {k} needs at least {k - 1} alternate users, got {available}.")
+    if against == "all" and available == 0:
+        raise NotEnoughAlternates('`against="all"` needs strangers to compare with: at least 1 alternate user, got 0.')
+    return available
 
 
 def _common_users(a: Traces, b: Traces) -> set[Any]:
+    """Return the labels of the users who are in both."""
     both = set(a.labels) & set(b.labels)
     if both and all(t.labels == tuple(range(len(t))) for t in (a, b)):
         both = {i for i in both if np.array_equal(a.r[i], b.r[i])}
     return both
-
-
-def _check_same_map(name: str, traces: Traces, locations: Locations) -> None:
-    if traces.locations is not locations and traces.locations != locations:
-        raise InvalidTraces(f"`{name}` must speak of the same places as the rest (B53).", code="E_MISMATCH")
 
 
 def _on_one_map(tables: dict[str, Any]) -> dict[str, Traces]:
@@ -415,7 +469,8 @@ def _on_one_map(tables: dict[str, Any]) -> dict[str, Traces]:
     for name, value in tables.items():
         single = name in ("fake", "seed")
         if isinstance(value, Traces):
-            _check_same_map(name, value, locations)
+            if value.locations is not locations and value.locations != locations:
+                raise InvalidTraces(OTHER_MAP.format(name), code="E_MISMATCH")
             traces[name] = value
         elif single and value.ndim != 1:
             raise InvalidTraces(f"`{name}` must have one dimension, got {value.ndim}.", code="E_SHAPE")
@@ -468,121 +523,56 @@ def _renumbered(traces: dict[str, Traces]) -> dict[str, Traces]:
     return {name: renumber(t) for name, t in traces.items()}
 
 
-def _copy(array: NDArray[Any], dtype: type) -> NDArray[Any]:
-    # kernels are compiled for one kind of array: contiguous, writable, of this type
-    return np.array(array, dtype=dtype, order="C")
+class _Visits(NamedTuple):
+    """Traces (S, L) of people, their visit counts, and the slots of each period that these were counted by."""
+
+    clock: Clock
+    r: Places
+    counts: Counted
 
 
-def _clock(minutes: Floats, periods: Periods) -> Clock:
-    tau = periods.of_minute(minutes)
+def _count_visits(
+    traces: Traces, people: People, user: Ints, periods: Periods, R: int, exact_below: int, *, by_user: bool = False
+) -> _Visits:
+    """Count the visits of each of these `people`, whose users are `user`; rows in the order of users if `by_user`."""
+    tau = periods.of_minute(np.tile(traces.minutes(), people.days))
     slot = np.argsort(tau, kind="stable").astype(np.int64)
-    return Clock(slot, np.searchsorted(tau[slot], np.arange(periods.T + 1)).astype(np.int64))
+    clock = Clock(slot, np.searchsorted(tau[slot], np.arange(periods.T + 1)).astype(np.int64))
+    order = np.argsort(user, kind="stable") if by_user else np.arange(len(user))
+    # kernels are compiled for one kind of array: contiguous, writable, of this type
+    r, user = np.array(people.places(traces.r)[order], np.int32, order="C"), user[order].astype(np.int64)
+    return _Visits(clock, r, _kernels.count_rows(r, user, clock, R, exact_below))
 
 
-def _prepare(
-    seeds: Traces,
-    alternates: Traces | str | None,
-    par_s: float,
-    par_i: int,
-    par_d: float,
-    k: int,
-    periods: int | Sequence[float] | Periods,
-    against: str,
-    intersection: str,
-    min_sim: float | None,
-    count_all: bool,
-    people: People | None,
-    relaxed: Collection[str] = (),
-) -> PrivacyTest:
-    require_between("par_s", par_s, 0, 1)
-    require_whole("par_i", par_i, 0)
-    require_between("par_d", par_d, 0, 1)
-    require_whole("k", k, 1)
-    require_choice("against", against, ("own", "all"))
-    require_choice("intersection", intersection, ("set", "aligned"))
-    if min_sim is not None:
-        require_between("min_sim", min_sim, 0, 1)
-    of_day = Periods.of(periods)
+def _relaxed_thresholds(seeds: Counted, strangers: Counted, R: int, days: int) -> tuple[Ints, Floats]:
+    """
+    Return how many places a fake may share with each seed, and how similar it may be to it, as strangers are (S,).
 
-    available = alternates.U if isinstance(alternates, Traces) else seeds.U - 1 if alternates == "all" else 0
-    if available < k - 1:
-        raise NotEnoughAlternates(f"`k` = {k} needs at least {k - 1} alternate users, got {available}.")
-    if against == "all" and available == 0:
-        raise NotEnoughAlternates('`against="all"` needs strangers to compare with: at least 1 alternate user, got 0.')
-
-    lives = people is not None
-    of_seeds = People.of(seeds, alone=True) if people is None else people
-    of_others = People.of(alternates, alone=not lives) if isinstance(alternates, Traces) else None
-    longest = seeds.L * of_seeds.days
-    if isinstance(alternates, Traces) and of_others is not None:
-        longest = max(longest, alternates.L * of_others.days)
-    exact_below = EXACT // longest**2
-    clock = _clock(np.tile(seeds.minutes(), of_seeds.days), of_day)
-    r, owner = (
-        _copy(of_seeds.places(seeds.r), np.int32),
-        _copy(np.arange(len(of_seeds)) if lives else seeds.user, np.int64),
-    )
-    counts = _kernels.count_rows(r, owner, clock, seeds.R, exact_below)
-    if isinstance(alternates, Traces) and of_others is not None:
-        whose = np.arange(len(of_others)) if lives else alternates.user
-        order = np.argsort(whose, kind="stable")
-        # numbered after the seeds' users: none of them is a seed
-        user = seeds.U + whose[order]
-        theirs = _clock(np.tile(alternates.minutes(), of_others.days), of_day)
-        strangers = _kernels.count_rows(of_others.places(alternates.r)[order], user, theirs, seeds.R, exact_below)
-    elif alternates == "all":
-        order = np.argsort(owner, kind="stable")
-        strangers = _kernels.count_rows(r[order], owner[order], clock, seeds.R, exact_below)
-    else:
-        strangers = _kernels.no_counts(0, 0, of_day.T)
-    strangers, near = _in_order(strangers, counts)
-    limit, most = np.full(len(r), min(par_i, r.shape[1]), dtype=np.int64), np.full(len(r), float(par_s))
-    if relaxed and lives and of_others is not None:
-        places, similarity = _of_strangers(counts, strangers, seeds.R, of_others, several=of_seeds.days > 1)
-        limit = np.maximum(limit, places if "par_i" in relaxed and intersection == "set" else 0)
-        most = np.maximum(most, similarity if "par_s" in relaxed else 0.0)
-    rules = Rules(
-        par_d=float(par_d),
-        k=int(k),
-        min_sim=float(min_sim or 0),
-        aligned=intersection == "aligned",
-        quantile=float("inf"),
-        stop=available if count_all else k - 1,
-        exact_below=exact_below,
-    )
-    nobody = _kernels.no_counts(0, 0, of_day.T)
-    visitors = _kernels.invert(counts, seeds.R) if against == "all" else _kernels.invert(nobody, 0)
-    prepared = Prepared(rules, clock, Seeds(r, limit, most, counts, near), strangers, visitors, seeds.R)
-    if against == "all":
-        mostly = _quantile_by_user(_kernels.strangers(prepared), strangers)
-        prepared = prepared._replace(rules=rules._replace(quantile=mostly))
-    off = {"differential": k == 1, "others": against == "own", "min_sim": min_sim is None}
-    return PrivacyTest(prepared, tuple(name for name, is_off in off.items() if is_off))
-
-
-def _of_strangers(seeds: Counted, strangers: Counted, R: int, people: People, *, several: bool) -> tuple[Ints, Floats]:
-    """Return how many places each seed has in common with strangers, and how similar those are who are least so."""
-    some = np.linspace(0, len(people) - 1, min(len(people), STRANGERS_ASKED)).astype(np.int64)
-    places, similarity = _kernels.least_alike(seeds, strangers, some, R, HALF if several else FEW, FEW)
+    Places: as many as `HALF` of the strangers share at most, on a single day as the `FEW` who share least. Similarity:
+    that of the `FEW` least similar strangers, and 0 where even these do nearly the same all day (`MOST_ALIKE`).
+    """
+    U = len(strangers.user)
+    some = np.linspace(0, U - 1, min(U, STRANGERS_ASKED)).astype(np.int64)
+    places, similarity = _kernels.stranger_quantiles(seeds, strangers, some, R, HALF if days > 1 else FEW, FEW)
     return places, np.where(similarity > MOST_ALIKE, 0.0, similarity)
 
 
-def _in_order(strangers: Counted, seeds: Counted) -> tuple[Counted, Ints]:
+def _sort_by_top_share(strangers: Counted, seeds: Counted) -> tuple[Counted, Ints]:
     """
-    Return the alternates in the order of their steadiness, and where each seed would stand in it.
+    Return the alternates sorted by the share of slots at their most visited places, and the position of each seed.
 
-    So the test finds those who live like a seed without looking at everybody. Where somebody has several traces these
-    must stay side by side: nothing is ordered then.
+    The test looks at alternates with a share like the seed's first, and so at few of them. Traces of one user must stay
+    side by side: where somebody has several, nothing is sorted and all positions are 0.
     """
     T = strangers.n.shape[1]
     if len(np.unique(strangers.user)) < len(strangers.user) or len(strangers.user) == 0:
         return strangers, np.zeros(len(seeds.N), dtype=np.int64)
-    steady = _kernels.steadiness(strangers)
-    order = np.argsort(steady, kind="stable")
+    top_share = _kernels.top_place_share(strangers)
+    order = np.argsort(top_share, kind="stable")
     size = np.diff(strangers.start).reshape(-1, T)[order].ravel()
     first = strangers.start[:-1].reshape(-1, T)[order].ravel()
     entry = np.repeat(first - (np.cumsum(size) - size), size) + np.arange(int(size.sum()))
-    by_steadiness = Counted(
+    ordered = Counted(
         np.append(0, np.cumsum(size)).astype(np.int64),
         strangers.place[entry],
         strangers.visits[entry],
@@ -592,12 +582,17 @@ def _in_order(strangers: Counted, seeds: Counted) -> tuple[Counted, Ints]:
         strangers.M[order],
         strangers.user[order],
     )
-    return by_steadiness, np.searchsorted(steady[order], _kernels.steadiness(seeds)).astype(np.int64)
+    return ordered, np.searchsorted(top_share[order], _kernels.top_place_share(seeds)).astype(np.int64)
 
 
-def _quantile_by_user(similarity: Floats, strangers: Counted) -> float:
-    # the smallest observed value that 95 % of the strangers do not exceed; a user's traces share his weight (E61)
-    _, which, rows = np.unique(strangers.user, return_inverse=True, return_counts=True)
+def _usual_similarity(prepared: Prepared) -> float:
+    """
+    Return the smallest value that the similarity of 95 % of the strangers to their most similar seed does not exceed.
+
+    The traces of one user share the weight of that user (E15, E61).
+    """
+    similarity = _kernels.similarity_of_alternates(prepared)
+    _, which, rows = np.unique(prepared.alternates.user, return_inverse=True, return_counts=True)
     order = np.argsort(similarity, kind="stable")
     below = np.cumsum((1 / rows[which])[order])
     # the sum of shares is rounded; a stranger more or less is not
