@@ -46,7 +46,7 @@ ARRAYS: dict[str, tuple[str, str]] = {
 }
 
 
-class _Rows(NamedTuple):
+class _MovesByRow(NamedTuple):
     """
     The moves by rows, for kernels: row i holds the moves `start[i] : start[i + 1]` from pair and place `key[i]`.
 
@@ -130,15 +130,15 @@ class AggregateModel:
 
     def block(self, r: ArrayLike, r_next: ArrayLike, tau: int = 0, tau_next: int = 0) -> Floats:
         """Return p_bar from every place of `r` to every place of `r_next`, (len(r), len(r_next)), repeats allowed."""
-        here, there = self._places("r", r), self._places("r_next", r_next)
+        here, there = self._check_places("r", r), self._check_places("r_next", r_next)
         if len(here) * len(there) > LARGEST_ANSWER:
             raise InvalidParameter(
                 f"`r` and `r_next` must span at most {LARGEST_ANSWER} moves at a time, got {len(here)} x {len(there)}.",
                 code="E_TOO_LARGE",
             )
-        row, a, b = self._weights(here, tau, tau_next)
+        row, a, b = self._row_weights(here, tau, tau_next)
         out = np.empty((len(here), len(there)))
-        fill_block(out, here, there, row, a, b, *self._rows.tail)
+        fill_block(out, here, there, row, a, b, *self._by_rows.tail)
         return out
 
     def table(self, tau: int = 0, tau_next: int = 0) -> Floats:
@@ -170,7 +170,7 @@ class AggregateModel:
         if traces.ndim != 2 or traces.shape[1] == 0:
             raise InvalidTraces(f"`r` must have shape (N, L), L at least 1, got {traces.shape}.", code="E_SHAPE")
         N, L = traces.shape
-        steps = self._places("r", traces.ravel()).reshape(N, L)
+        steps = self._check_places("r", traces.ravel()).reshape(N, L)
         if tau is None and self.T > 1:
             raise InvalidParameter(f"`tau` must give the period of each slot: the model has {self.T} periods.")
         when = np.zeros(L, dtype=np.int64) if tau is None else np.asarray(tau)
@@ -185,9 +185,9 @@ class AggregateModel:
             out = np.log(start[steps[:, 0]])
             for now, then in sorted(set(zip(when[:-1].tolist(), when[1:].tolist(), strict=True))):
                 columns = np.flatnonzero((when[:-1] == now) & (when[1:] == then))
-                row[places], a[places], b[places] = self._weights(places, now, then)
+                row[places], a[places], b[places] = self._row_weights(places, now, then)
                 p = np.empty(N * len(columns))
-                fill_moves(p, steps[:, columns].ravel(), steps[:, columns + 1].ravel(), row, a, b, *self._rows.tail)
+                fill_moves(p, steps[:, columns].ravel(), steps[:, columns + 1].ravel(), row, a, b, *self._by_rows.tail)
                 out += np.log(p).reshape(N, len(columns)).sum(axis=1)
         return np.asarray(out, dtype=np.float64)
 
@@ -223,8 +223,8 @@ class AggregateModel:
                 raise InvalidModel(f"the coordinates must be those of {R} places, got {len(locations)}.")
             epsilon = require_between("epsilon", numbers["epsilon"], 0, np.inf, open_high=True)
             n_min = require_whole("n_min", numbers["n_min"], 1)
-            feasible = _checked(arrays[FEASIBLE[0]], arrays[FEASIBLE[1]], R) if FEASIBLE[0] in arrays else None
-            sums = _checked_sums(arrays, R, T, n_users)
+            feasible = _check_feasible(arrays[FEASIBLE[0]], arrays[FEASIBLE[1]], R) if FEASIBLE[0] in arrays else None
+            sums = _check_sums(arrays, R, T, n_users)
             return AggregateModel(
                 R, T, n_users, **sums, locations=locations, epsilon=epsilon, n_min=n_min, feasible=feasible
             )
@@ -236,7 +236,7 @@ class AggregateModel:
         return {}
 
     @cached_property
-    def _rows(self) -> _Rows:
+    def _by_rows(self) -> _MovesByRow:
         """Return the moves by rows; with `feasible`, the others have no mass."""
         origin, target = self.key // self.R, self.key % self.R
         start = np.append(np.flatnonzero(np.diff(origin, prepend=-1)), len(origin))
@@ -250,7 +250,7 @@ class AggregateModel:
             points[:, :2] = where.xy
         elif where.lat is not None:
             points = where.points(radius=1.0)
-        return _Rows(
+        return _MovesByRow(
             np.append(origin[start[:-1]], np.iinfo(np.int64).max),
             np.append(np.add.reduceat(mass, start[:-1]), 0.0),
             np.append(np.add.reduceat(self.count, start[:-1]), 0.0),
@@ -258,9 +258,9 @@ class AggregateModel:
             (start, target, mass, points, where.lat is not None, *feasible),
         )
 
-    def _weights(self, r: Ints, tau: int, tau_next: int) -> tuple[Ints, Floats, Floats]:
+    def _row_weights(self, r: Ints, tau: int, tau_next: int) -> tuple[Ints, Floats, Floats]:
         """Return for each place of `r` its row in the sums, and the factors of sums and kernel, 1/z and epsilon/z."""
-        rows, top = self._rows, self.T - 1
+        rows, top = self._by_rows, self.T - 1
         pair = require_whole("tau", tau, 0, top) * self.T + require_whole("tau_next", tau_next, 0, top)
         # the row of the pair, or the pooled one; -1 where there is none
         key = np.array([[pair], [0 if self.T == 1 else self.T**2]]) * self.R + r
@@ -281,7 +281,7 @@ class AggregateModel:
         a = np.divide(1.0, z, out=np.zeros(len(r)), where=mass > 0)
         return row, a, np.where(mass > 0, self.epsilon * a, alone)
 
-    def _places(self, name: str, r: ArrayLike) -> Ints:
+    def _check_places(self, name: str, r: ArrayLike) -> Ints:
         """Return the places asked about as a vector; what is none is refused."""
         places = np.atleast_1d(np.asarray(r))
         if places.ndim != 1 or (places.dtype.kind not in "iu" and places.size > 0):
@@ -337,72 +337,63 @@ def aggregate(
             f"profiles must speak of the given places: they have R = {columns.R}, `locations` {len(locations)}.",
             code="E_MISMATCH",
         )
-    moves = None if feasible is None else feasible_moves(feasible, columns.R)
-    sums = _added_up(columns)
     return AggregateModel(
         columns.R,
         columns.T,
         len(columns),
-        **sums,
+        **_sum_over_users(columns),
         locations=locations,
         epsilon=float(epsilon),
         n_min=int(n_min),
-        feasible=moves,
+        feasible=None if feasible is None else feasible_moves(feasible, columns.R),
     )
 
 
-def _added_up(u: Profiles) -> dict[str, NDArray[Any]]:
-    """Return the sums of a model over all users, by name."""
+def _sum_over_users(u: Profiles) -> dict[str, NDArray[Any]]:
+    """Return the sums of a model over all users, by name (see `AggregateModel`)."""
     U, R, T = len(u), u.R, u.T
-    # position in `u.support` of the place of each visit, of each departure and of each arrival
-    entry = np.repeat(u.support_start[:-1], np.diff(u.visit_start)) + u.visit_k
-    leaving = np.repeat(u.support_start[:-1], np.diff(u.move_start)) + u.move_origin
-    arriving = np.repeat(u.support_start[:-1], np.diff(u.move_start)) + u.move_target
-
+    # visits: sums of Pr{r} and Pr{r | tau}
+    entry = np.repeat(u.support_start[:-1], np.diff(u.visit_start)) + u.visit_k  # position of the place in `u.support`
     who = np.repeat(np.arange(U), np.diff(u.visit_start))
     place, period = u.support[entry].astype(np.int64), u.visit_tau.astype(np.int64)
-    lived = _total(who * T + period, u.visit_count, U * T).reshape(U, T)
+    lived = np.bincount(who * T + period, u.visit_count, U * T).reshape(U, T)
     visited = np.zeros(len(u.support), dtype=bool)
     visited[entry[u.visit_count > 0]] = True
 
-    number = u.move_count.astype(np.float64)
-    happened = number > 0
-    number, leaving, arriving = number[happened], leaving[happened], arriving[happened]
-    move = u.support[leaving].astype(np.int64) * R + u.support[arriving]
-    pair = (u.move_tau.astype(np.int64) * T + u.move_tau_next)[happened]
-    departures = _total(leaving, number, len(u.support))
-    # a user counts once for a move, in however many period pairs it was made
-    once = np.zeros(len(number))
-    once[np.unique(leaving.astype(np.int64) * len(u.support) + arriving, return_index=True)[1]] = 1
-    key, mass, count, movers = _gather(move, number / departures[leaving], number, once)
+    # moves that happened: p of each, pooled over the pairs of periods; a user counts once as a mover, in however many
+    # pairs the move was made
+    happened = u.move_count > 0
+    number, first = u.move_count[happened].astype(np.float64), np.repeat(u.support_start[:-1], np.diff(u.move_start))
+    leaving, arriving = (first + u.move_origin)[happened], (first + u.move_target)[happened]  # in `u.support`
+    key = u.support[leaving].astype(np.int64) * R + u.support[arriving]
+    p = number / np.bincount(leaving, number, len(u.support))[leaving]
+    mover = np.zeros(len(number))
+    mover[np.unique(leaving.astype(np.int64) * len(u.support) + arriving, return_index=True)[1]] = 1
     if T > 1:
+        # then each pair of periods by itself, before the pool
+        pair = (u.move_tau.astype(np.int64) * T + u.move_tau_next)[happened]
         _, row = number_keys(leaving * (T * T) + pair)
-        by_pair = _gather(pair * (R * R) + move, number / _total(row, number)[row], number, np.ones(len(number)))
-        pool = (T * T * R * R + key, mass, count, movers)
-        key, mass, count, movers = (np.concatenate(both) for both in zip(by_pair, pool, strict=True))
-    moves = {"key": key, "mass": mass, "count": count, "movers": movers.astype(np.int64)}
-    return moves | {
+        key = np.concatenate([pair * (R * R) + key, T * T * R * R + key])
+        p = np.concatenate([number / np.bincount(row, number)[row], p])
+        mover, number = np.concatenate([np.ones(len(number)), mover]), np.tile(number, 2)
+
+    # the same move of several users; sums in all possible cells take less than to sort the keys, if cells are few
+    if int(key.max(initial=0)) < 4 * len(key):
+        keys = cells = np.flatnonzero(np.bincount(key))
+    else:
+        keys, key = np.unique(key, return_inverse=True)
+        cells = np.arange(len(keys))
+    mass, count, movers = (np.bincount(key, column)[cells] for column in (p, number, mover))
+    return {
+        "key": keys,
+        "mass": mass.astype(np.float64),  # sums of nothing are whole numbers
+        "count": count.astype(np.float64),
+        "movers": movers.astype(np.int64),
         "visitors": np.bincount(u.support[visited], minlength=R),
-        "pi": _total(place, u.visit_count / lived.sum(axis=1)[who], R),
-        "pi_tau": _total(period * R + place, u.visit_count / lived[who, period], T * R).reshape(T, R),
+        "pi": np.bincount(place, u.visit_count / lived.sum(axis=1)[who], R),
+        "pi_tau": np.bincount(period * R + place, u.visit_count / lived[who, period], T * R).reshape(T, R),
         "lived": np.count_nonzero(lived, axis=0),
     }
-
-
-def _gather(key: Ints, *columns: NDArray[Any]) -> tuple[Ints, Floats, Floats, Floats]:
-    """Return the distinct keys, and the sums of the columns of each."""
-    if int(key.max(initial=0)) < 4 * len(key):  # sums in all cells that there could be take less than to sort the keys
-        unique = there = np.flatnonzero(np.bincount(key))
-    else:
-        unique, key = np.unique(key, return_inverse=True)
-        there = np.arange(len(unique))
-    mass, count, movers = (_total(key, column)[there] for column in columns)
-    return unique, mass, count, movers
-
-
-def _total(group: Ints, amount: NDArray[Any], groups: int = 0) -> Floats:
-    # bincount of nothing forgets its weights, and answers with whole numbers
-    return np.bincount(group, amount, groups).astype(np.float64)
 
 
 def feasible_moves(feasible: Any, R: int) -> tuple[Ints, Places]:
@@ -429,7 +420,7 @@ def feasible_moves(feasible: Any, R: int) -> tuple[Ints, Places]:
     return start, by_rows.indices.astype(np.int32)
 
 
-def _checked_sums(arrays: Mapping[str, NDArray[Any]], R: int, T: int, n_users: int) -> dict[str, Any]:
+def _check_sums(arrays: Mapping[str, NDArray[Any]], R: int, T: int, n_users: int) -> dict[str, Any]:
     """Return the sums of `arrays`; `InvalidModel` where these cannot be sums over `n_users` users (F32)."""
     for name, (kind, shape) in ARRAYS.items():
         array = arrays[name]
@@ -444,7 +435,7 @@ def _checked_sums(arrays: Mapping[str, NDArray[Any]], R: int, T: int, n_users: i
     pairs = 1 if T == 1 else T * T + 1
     if len(key) and (np.any(np.diff(key) <= 0) or key[-1] >= pairs * R * R):
         raise InvalidModel(f"`key` must rise and stay below {pairs * R * R}.")
-    rows = _total(np.unique(key // R, return_inverse=True)[1], mass)
+    rows = np.bincount(np.unique(key // R, return_inverse=True)[1], mass)
     if np.any(mass <= 0) or np.any(sums["count"] <= 0) or np.any(rows > n_users * (1 + 1e-9)):
         raise InvalidModel(f"`mass` and `count` must be above 0, a row of `mass` at most {n_users}.")
     if np.any(sums["visitors"] > n_users) or np.any(lived > n_users):
@@ -454,7 +445,8 @@ def _checked_sums(arrays: Mapping[str, NDArray[Any]], R: int, T: int, n_users: i
     return sums
 
 
-def _checked(start: NDArray[Any], target: NDArray[Any], R: int) -> tuple[Ints, Places]:
+def _check_feasible(start: NDArray[Any], target: NDArray[Any], R: int) -> tuple[Ints, Places]:
+    """Return the moves of `feasible` as they are kept; `InvalidModel` where they are no lists of places by rows."""
     if (
         start.dtype.kind != "i"
         or target.dtype.kind != "i"

@@ -313,42 +313,30 @@ def fit_profiles(
         raise InvalidParameter(f"`traces` must be a `Traces`, got {type(traces).__name__}.")
     require_choice("missing", missing, MISSING)
     clock = Periods.of(periods)
+    tau = clock.of_minute(traces.minutes())
     if missing == "gibbs":
-        clock_of = clock.of_minute(traces.minutes())
-        return gibbs_profiles(traces, clock_of, clock.T, rng=rng, sweeps=sweeps, burn_in=burn_in)
+        return gibbs_profiles(traces, tau, clock.T, rng=rng, sweeps=sweeps, burn_in=burn_in)
     gaps = int(np.count_nonzero(traces.r < 0))
     if gaps and missing == "refuse":
         raise InvalidTraces(
             f'{gaps} of {traces.r.size} slots are missing (-1); fill them, or pass `missing="gibbs"` or "skip".',
             code="E_GAPS",
         )
-    tau = clock.of_minute(traces.minutes())
     return count(traces.r, traces.user, tau, U=traces.U, R=traces.R, T=clock.T)
 
 
 def count(r: Places, user: Ints, tau: Places, *, U: int, R: int, T: int) -> Profiles:
     """Count visits and moves of (N, L) rows `r` of `user`, slots in periods `tau`; -1 is no slot."""
-    order = np.argsort(user, kind="stable")
-    tau = np.broadcast_to(tau, r.shape)
-    parts = []
-    for first in range(0, max(U, 1), USERS_AT_ONCE):
-        several = min(USERS_AT_ONCE, U - first)
-        start, end = np.searchsorted(user, [first, first + several], sorter=order)
-        rows = order[start:end]
-        parts.append(_count(r[rows], user[rows] - first, tau[rows], U=several, R=R, T=T))
-    columns: dict[str, Any] = {}
-    for name in (column.name for column in fields(Profiles) if column.name not in ("R", "T", "sampling")):
-        arrays = [getattr(part, name) for part in parts]
-        if name.endswith("_start"):  # each part's entries come after those of the parts before it
-            before = np.cumsum([starts[-1] for starts in arrays])
-            arrays[1:] = [starts[1:] + end for starts, end in zip(arrays[1:], before, strict=False)]
-        columns[name] = np.concatenate(arrays)
-    return Profiles(**columns, R=R, T=T)
-
-
-def _count(r: Places, user: Ints, tau: Places, *, U: int, R: int, T: int) -> Profiles:
-    """Count visits and moves of users 0 .. U - 1, all at once."""
-    N, L = r.shape
+    (N, L), tau = r.shape, np.broadcast_to(tau, r.shape)
+    if U > USERS_AT_ONCE:
+        order = np.argsort(user, kind="stable")
+        parts = []
+        for first in range(0, U, USERS_AT_ONCE):
+            several = min(USERS_AT_ONCE, U - first)
+            start, end = np.searchsorted(user, [first, first + several], sorter=order)
+            rows = order[start:end]
+            parts.append(count(r[rows], user[rows] - first, tau[rows], U=several, R=R, T=T))
+        return _join(parts)
     place, when = r.astype(np.int64), tau.astype(np.int64)
     who = np.broadcast_to(user[:, None], (N, L))
     present = place >= 0
@@ -384,6 +372,18 @@ def _count(r: Places, user: Ints, tau: Places, *, U: int, R: int, T: int) -> Pro
         R=R,
         T=T,
     )
+
+
+def _join(parts: list[Profiles]) -> Profiles:
+    """Join the columns of several parts of the users, in order."""
+    columns: dict[str, Any] = {}
+    for name in (column.name for column in fields(Profiles) if column.name not in ("R", "T", "sampling")):
+        arrays = [getattr(part, name) for part in parts]
+        if name.endswith("_start"):  # each part's entries come after those of the parts before it
+            before = np.cumsum([starts[-1] for starts in arrays])
+            arrays[1:] = [starts[1:] + end for starts, end in zip(arrays[1:], before, strict=False)]
+        columns[name] = np.concatenate(arrays)
+    return Profiles(**columns, R=parts[0].R, T=parts[0].T)
 
 
 def _distinct(key: Ints) -> tuple[Ints, Ints, Ints]:
