@@ -19,9 +19,7 @@ WHOLE = np.ones((1, DAYS), dtype=bool)
 
 
 def traits(r, shown, weekend, xy):
-    out = np.empty((len(r), TRAITS))
-    traits_of_lives(r.astype(np.int32), shown, weekend, xy, out)
-    return out
+    return traits_of_lives(r.astype(np.int32), shown, weekend, xy)
 
 
 def people(n, rng, habit):
@@ -30,7 +28,7 @@ def people(n, rng, habit):
     r = np.repeat(home, DAYS * L).reshape(n, DAYS, L)
     there = np.where(rng.random((n, DAYS)) < habit, work[:, None], rng.integers(0, 25, (n, DAYS)))
     r[:, :, 8:16] = there[:, :, None]
-    return r
+    return r.astype(np.int32)
 
 
 @given(st.integers(1, 9), st.integers(2, 12), st.integers(1, 6), st.integers(0, 1000))

@@ -18,7 +18,7 @@ from elsewhere.synthesis.walk.life_ratio import LifeRatio
 from elsewhere.synthesis.walk.lives import Lives, learn_lives
 from elsewhere.synthesis.walk.pairing import BETA, Due, balanced, kernel, pair, raked, skeletons
 from elsewhere.synthesis.walk.ratio import Ratio, classifier_auc
-from elsewhere.synthesis.walk.ways import Ways, by_allowed_moves
+from elsewhere.synthesis.walk.ways import Ways
 from elsewhere.traces.model import Floats, Ints, People, Places, Traces
 
 CHUNK = 256  # fakes per piece of work
@@ -70,7 +70,7 @@ class Attempts:
             row, fake = np.repeat(units[pending], width, axis=0).T
             # attempt number a of fake j is stream j * max_tries + a of its seed: nothing else moves it
             number = fake * self.max_tries + number_of_tries + np.tile(np.arange(width), len(pending))
-            outcome, traces, verdicts = self._tried(row, number)
+            outcome, traces, verdicts = self._try_once(row, number)
             passed = (outcome == PASSED).reshape(len(pending), width)
             tries_used = np.where(passed.any(axis=1), passed.argmax(axis=1) + 1, width)
             tries[pending] += tries_used
@@ -88,10 +88,10 @@ class Attempts:
             Verdicts.joined([k[2] for k in parts]),
             Verdicts.joined([k[3] for k in parts]),
             tries,
-            _tally([v for k in parts for v in k[2:]], not_made),
+            _count_outcomes([v for k in parts for v in k[2:]], not_made),
         )
 
-    def _tried(self, row: Ints, number: Ints) -> tuple[Ints, Any, Verdicts]:
+    def _try_once(self, row: Ints, number: Ints) -> tuple[Ints, Any, Verdicts]:
         """Make one attempt each; return what came of it, the trace, and the verdicts on those that were tested."""
         attempt = self.maker.attempt(self.seeds.r[row], rows=row, tries=number)
         outcome = np.where(attempt.status == OK, FAILED, NOT_MADE)
@@ -101,7 +101,7 @@ class Attempts:
         return outcome, attempt.r, verdicts
 
 
-def _tally(verdicts: list[Verdicts], not_made: int) -> dict[str, int]:
+def _count_outcomes(verdicts: list[Verdicts], not_made: int) -> dict[str, int]:
     """Return how many attempts were tested, passed, were failed by each rule, and how many gave no trace."""
     tally = dict.fromkeys(("tested", "passed", "not_made", *RULES), 0) | {"not_made": not_made}
     for some in verdicts:
@@ -130,7 +130,7 @@ class WalkModel:
         # weights that are right for one step spread over ways that nobody takes; people keep to those of others
         return WalkModel(tables._replace(onward_factor=tables.onward_factor**ROADS), places, learnt.ways)
 
-    def pool(self, fakes: int) -> int:
+    def pool_size(self, fakes: int) -> int:
         """Return how many walks are drawn for a block of so many fakes."""
         return WALKS
 
@@ -139,7 +139,8 @@ class WalkModel:
         L = len(self.tables.slot)
         r = np.empty((n, L), dtype=np.int32)
         stroll(self.tables, rng.random((n, 2 * L - 1)), r)
-        return by_allowed_moves(self.places.astype(np.int32)[r], self.ways)
+        walks = self.places.astype(np.int32)[r]
+        return walks if self.ways is None else self.ways.keep(walks)
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,7 +173,7 @@ class LifeModel:
         )
         return LifeModel(lives, places, weekend, learnt.ways)
 
-    def pool(self, fakes: int) -> int:
+    def pool_size(self, fakes: int) -> int:
         """Return how many lives are drawn for a block of so many fakes."""
         if len(self.weekend) == 1:
             return LIVES_OF_A_DAY
@@ -181,7 +182,8 @@ class LifeModel:
     def draw(self, n: int, rng: np.random.Generator) -> Places:
         """Draw `n` lives (n, days x L)."""
         r = self.lives.draw(n, self.weekend, rng).reshape(n, -1)
-        return by_allowed_moves(self.places.astype(np.int32)[r], self.ways)
+        walks = self.places.astype(np.int32)[r]
+        return walks if self.ways is None else self.ways.keep(walks)
 
 
 @dataclass(frozen=True, eq=False)
@@ -293,16 +295,14 @@ class Pairs:
         """Return how many fakes are paired at once."""
         return max(LEAST_BLOCK, BLOCK // self.days)
 
-    def _weights(
-        self, skeleton: NDArray[np.int16], own: Places, walks: Places, limit: Ints | None
+    def _kernel_of_a_day(
+        self, skeleton: NDArray[np.int16], own: Places, walks: Places, limit: Ints
     ) -> NDArray[np.float32]:
         """
-        Return the weight of each walk for each seed (`kernel`).
+        Return the weight of each walk of one day for each seed (`kernel`).
 
-        On one day a walk shares `par_i` places with its seed; where fewer than `max_tries` do, as many as `limit`.
+        A walk shares at most `par_i` places with its seed; where fewer than `max_tries` walks do, at most `limit`.
         """
-        if limit is None or self.days > 1:
-            return kernel(skeleton, own, walks, self.label, BETA, len(self.label), limit=limit)
         strict = np.minimum(limit, self.settings.par_i)
         K = kernel(skeleton, own, walks, self.label, BETA, len(self.label), limit=strict)
         crossed = np.flatnonzero(limit > strict)
@@ -319,22 +319,28 @@ class Pairs:
         rng = np.random.default_rng(np.random.SeedSequence(self.entropy, spawn_key=(5, int(first[0]), int(first[1]))))
         r = block.seeds.r
         own: Places = hold_places(r.reshape(len(r) * self.days, -1)).reshape(len(r), -1).astype(r.dtype)
-        walks = self.walk.draw(self.walk.pool(len(units)), rng)
+        walks = self.walk.draw(self.walk.pool_size(len(units)), rng)
         classes = np.where(own >= 0, self.label[own], -1)
         skeleton = skeletons(classes, rng.integers(-self.shift, self.shift + 1, len(units)), self.days)
         limit = block.seeds.limit if self.settings.intersection == "set" else None
-        K = self._weights(skeleton, own, walks, limit)
+        if limit is None or self.days > 1:
+            K = kernel(skeleton, own, walks, self.label, BETA, len(self.label), limit=limit)
+        else:
+            K = self._kernel_of_a_day(skeleton, own, walks, limit)
         days = self.goal if isinstance(self.goal, Goal) else None
         share = self.goal.share(walks) if isinstance(self.goal, LifeRatio) else self.goal(walks, self.label)
         V = balanced(K, share, self.settings.balance)
         due = None if days is None else Due.of(walks, share, days.visits, days.moves)
-
         visible = np.repeat(block.shown, own.shape[1] // self.days, axis=1)
-
-        def verdicts_on(r: Places, i: Ints) -> Verdicts:
-            return test(np.where(visible[i], r, -1), i)
-
-        pairs = pair(K, V, walks, verdicts_on, max_tries=self.settings.max_tries, rng=rng, due=due)
+        pairs = pair(
+            K,
+            V,
+            walks,
+            lambda r, i: test(np.where(visible[i], r, -1), i),
+            max_tries=self.settings.max_tries,
+            rng=rng,
+            due=due,
+        )
         rows = [u[v.passed] for u, v in zip(pairs.tried, pairs.verdicts, strict=True)]
         unit = np.concatenate(rows or [np.empty(0, int)])
         passes = [v.select(v.passed) for v in pairs.verdicts]
@@ -346,5 +352,5 @@ class Pairs:
             Verdicts.joined(passes or nothing),
             Verdicts.joined(failures or nothing),
             np.maximum(pairs.tries, 1),
-            _tally(pairs.verdicts, int(np.count_nonzero(pairs.tries == 0))),
+            _count_outcomes(pairs.verdicts, int(np.count_nonzero(pairs.tries == 0))),
         )

@@ -26,7 +26,7 @@ from elsewhere.privacy.deniable.archetypes import Archetypes
 from elsewhere.scale import each_of, one_thread
 from elsewhere.synthesis.walk._stroll_kernels import stroll
 from elsewhere.synthesis.walk._walk_kernels import Tables, day_statistics_of
-from elsewhere.synthesis.walk.ways import Ways, by_allowed_moves
+from elsewhere.synthesis.walk.ways import Ways
 from elsewhere.traces.model import Floats, Ints, Places
 
 SHARPNESS = 15.0  # b, in standard deviations of the scores
@@ -87,7 +87,9 @@ class Laws:
         label = np.asarray(label)
         here = label if places is None else label[places]
         _check(walk, archetypes, here)
-        r = by_allowed_moves(_drawn(walk, size, rng, executor), ways, places)
+        r = _drawn(walk, size, rng, executor)
+        if ways is not None:
+            r = ways.keep(r) if places is None else np.searchsorted(places, ways.keep(places[r])).astype(np.int32)
         order = _order(len(walk.first))
         _, first, copies = np.unique(_rows(r.astype(order)), return_index=True, return_counts=True)
         own = r[first]

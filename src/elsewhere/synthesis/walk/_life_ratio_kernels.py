@@ -173,14 +173,17 @@ def ways_of_days(r, shown, first, second, xy, out):
 
 
 @njit
-def traits_of_lives(r, shown, weekend, xy, out):
-    """Fill in the traits `out` (n, TRAITS) of lives `r` (n, D, L) on the days on which they are `shown` (n, D)."""
+def traits_of_lives(r, shown, weekend, xy):
+    """Return the traits (n, TRAITS) of lives `r` (n, D, L), each on the days of one row of `shown` (m, D), in turn."""
     n, D, L = r.shape
+    out = np.empty((n, TRAITS))
     count, days_at = np.zeros(len(xy), dtype=np.int64), np.zeros(len(xy), dtype=np.int64)
     last_day = np.zeros(len(xy), dtype=np.int64)
     keys = np.empty(D * L, dtype=np.int64)
     for i in range(n):
-        first, second = top_places(r[i], shown[i], count)
-        places_and_moves(r[i], shown[i], first, second, days_at, last_day, keys, out[i])
-        hours_of_days(r[i], shown[i], weekend, first, out[i])
-        ways_of_days(r[i], shown[i], first, second, xy, out[i])
+        days = shown[i % len(shown)]
+        first, second = top_places(r[i], days, count)
+        places_and_moves(r[i], days, first, second, days_at, last_day, keys, out[i])
+        hours_of_days(r[i], days, weekend, first, out[i])
+        ways_of_days(r[i], days, first, second, xy, out[i])
+    return out

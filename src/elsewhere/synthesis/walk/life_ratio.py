@@ -7,9 +7,8 @@ Its traits need no other people, and none of them is a feature of the judge of l
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
-from elsewhere.synthesis.walk._life_ratio_kernels import TRAITS, traits_of_lives
+from elsewhere.synthesis.walk._life_ratio_kernels import traits_of_lives
 from elsewhere.synthesis.walk.ratio import fitted, ln_ratio
 from elsewhere.traces.model import Floats, Locations, Mask, Places
 
@@ -32,21 +31,12 @@ class LifeRatio:
     ) -> "LifeRatio":
         """Learn the ratio of lives `people` (U, days, L), on days that are `shown`, to `drawn` (n, days, L)."""
         xy = np.ascontiguousarray(locations.planar()) if locations.has_coordinates else np.zeros((len(locations), 2))
-        theirs, others = _traits(people, shown, weekend, xy), _traits(drawn, shown, weekend, xy)
-        return LifeRatio(xy, weekend, shown, *fitted(theirs, np.arange(len(people)), others, m_min))
+        of_people, of_drawn = (traits_of_lives(lives, shown, weekend, xy) for lives in (people, drawn))
+        return LifeRatio(xy, weekend, shown, *fitted(of_people, np.arange(len(people)), of_drawn, m_min))
 
-    def share(self, lives: NDArray[np.integer]) -> Floats:
+    def share(self, lives: Places) -> Floats:
         """Return (n,) the share that each of these lives (n, days x L) is to have."""
         r = lives.reshape(len(lives), len(self.weekend), -1)
-        traits = _traits(r, self.shown, self.weekend, self.xy)
-        ln = ln_ratio(traits, self.ends, self.weight)
+        ln = ln_ratio(traits_of_lives(r, self.shown, self.weekend, self.xy), self.ends, self.weight)
         share = np.exp(np.minimum(ln, np.quantile(ln, 1 - MOST)) - ln.max())
         return np.asarray(share / share.sum())
-
-
-def _traits(r: NDArray[np.integer], shown: Mask, weekend: Mask, xy: Floats) -> Floats:
-    """Return the traits (n, TRAITS) of lives (n, days, L), each on the days of one of the people `shown`, in turn."""
-    out = np.empty((len(r), TRAITS))
-    days = np.resize(shown, (len(r), shown.shape[1]))
-    traits_of_lives(np.ascontiguousarray(r, dtype=np.int32), days, weekend, xy, out)
-    return out

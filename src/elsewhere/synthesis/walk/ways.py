@@ -66,7 +66,7 @@ class Ways:
         return Ways(at, places, np.where(after >= 0, after, np.arange(P)[:, None]).astype(np.int32))
 
     def keep(self, r: NDArray[np.integer]) -> Places:
-        """Return the same walks (n, L) by allowed moves alone."""
+        """Return the same walks (n, L) by allowed moves alone, over midnight too."""
         out = np.empty(r.shape, dtype=np.int32)
         follow(np.ascontiguousarray(r, dtype=np.int32), self.at, self.onward, out)
         return np.asarray(self.places[out], dtype=np.int32)
@@ -75,16 +75,3 @@ class Ways:
     def connected(self) -> bool:
         """Tell whether there is a way from every known place to every other."""
         return bool(((self.onward != np.arange(len(self.places))[:, None]).sum(axis=1) == len(self.places) - 1).all())
-
-
-def by_allowed_moves(walks: Places, ways: Ways | None, places: Ints | None = None) -> Places:
-    """
-    Return the walks by allowed moves alone, over midnight too; without `ways` every move is allowed.
-
-    `places` are those of the map that the walks count in, None: all.
-    """
-    if ways is None:
-        return walks
-    if places is None:
-        return ways.keep(walks)
-    return np.searchsorted(places, ways.keep(places[walks])).astype(np.int32)
