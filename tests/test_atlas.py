@@ -12,7 +12,7 @@ from hypothesis.extra.numpy import arrays
 
 import elsewhere as ew
 from elsewhere.reports import atlas, figures
-from elsewhere.reports.days import by_hour, hours
+from elsewhere.reports.days import chart_hours, hours
 from elsewhere.reports.preparation import preparation_page
 from elsewhere.traces import ground
 from elsewhere.traces.ground import Box, clip_line, clip_ring, thinned, towns
@@ -40,7 +40,7 @@ def traces(where, days=40, rng=None):
 def land_at(where, lat, lon):
     """Whether a map draws land at a point, by its own rings."""
     sheet = atlas.Sheet.of(where, np.ones(len(where), bool))
-    x, y = sheet._placed(np.array([(lon - sheet.middle[1] + 180) % 360 - 180 + sheet.middle[1], lat]))
+    x, y = sheet._position(np.array([(lon - sheet.middle[1] + 180) % 360 - 180 + sheet.middle[1], lat]))
     return sum(naive.inside_ring(ring.tolist(), x, y) for ring in sheet.lines()["land"]) % 2 == 1
 
 
@@ -88,7 +88,7 @@ def test_thinning_keeps_ends_and_loses_nothing_larger_than_the_grid(line, grid):
 
 @given(st.lists(st.tuples(st.text("abcdefgh ", min_size=1, max_size=14), st.floats(-20, 380), st.floats(-20, 280)), max_size=60))  # noqa: E501 # fmt: skip
 def test_names_never_touch_each_other_or_the_edge(found):
-    made = atlas.placed_names(found, 360, 260)
+    made = atlas.place_names(found, 360, 260)
 
     assert len(made) <= atlas.MOST_NAMES
     frames = [m.frame() for m in made]
@@ -175,14 +175,14 @@ def test_a_few_far_places_do_not_shrink_the_town():
     made = atlas.map_of_visits(where, visits, title="Visits")
 
     assert sheet.width * sheet.km < 40
-    assert sheet.inside().sum() == 50
+    assert sheet.inside.sum() == 50
     said = re.search(r"1 place with 0\.1 % of the visits lies outside the map, up to ([\d,]+) km", made)
     assert 5_800 < int(said[1].replace(",", "")) < 7_000  # flat, so farther than on the globe
     # a few of many are left out; half of all are not
     both = np.append(np.full(50, 40.0), 2000)
-    assert atlas.Sheet.of(where, both > 0, both).inside().all()
+    assert atlas.Sheet.of(where, both > 0, both).inside.all()
     alone = atlas.Sheet.of(ew.Locations([46.5], [6.6]), np.array([True]), [7.0])
-    assert alone.inside().all()
+    assert alone.inside.all()
     assert 0.5 < alone.width * alone.km < 3
 
 
@@ -239,8 +239,8 @@ def test_hours_are_those_of_the_definition(r, step):
 
 
 def test_charts_by_hour_have_a_point_per_hour_and_side():
-    both = by_hour(traces(places()), traces(places()))
-    only = by_hour(traces(places()), None)
+    both = chart_hours(traces(places()), traces(places()))
+    only = chart_hours(traces(places()), None)
 
     assert str(both[0]).count("<circle") == 2 * 24 + 2  # and one in each legend
     assert str(only[0]).count("<circle") == 2 * 24

@@ -13,7 +13,7 @@ import elsewhere as ew
 from elsewhere.evaluation.attacks.audit import ALL
 from elsewhere.evaluation.lbs.generators import uniform_iid
 from elsewhere.privacy.certificate import Certificate
-from elsewhere.reports.attacks import QUESTIONS, WANTED, advice, audit_table, claims, may_not
+from elsewhere.reports.attacks import QUESTIONS, WANTED, advice, audit_table, claims, forbidden_claims
 from elsewhere.reports.markup import data, number, page, percent, section, tag
 from elsewhere.reports.preparation import calendar
 from elsewhere.reports.svg import Bar, Series, bars, plot, ticks
@@ -557,11 +557,11 @@ class TestClaims:
 
     def test_what_may_not_be_said_names_the_figure(self):
         audit = {"A15": {"status": "run", "main": 0.875}, "A4": {"status": "run", "passed": False}}
-        text = " ".join(may_not(audit))
+        text = " ".join(forbidden_claims(audit))
 
         assert "an AUC of 0.875 (A15)" in text
         assert "A4 did learn something" in text
-        assert "AUC" not in " ".join(may_not(None))
+        assert "AUC" not in " ".join(forbidden_claims(None))
 
 
 class TestAdvice:

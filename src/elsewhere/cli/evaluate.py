@@ -359,7 +359,7 @@ def audit_tables(result: Any, width: int | None = None) -> list[Any]:
     sentence.
     """
     from elsewhere.evaluation.attacks.audit import SEEDS
-    from elsewhere.reports.attacks import QUESTIONS, UNITS, shown, state
+    from elsewhere.reports.attacks import QUESTIONS, UNITS, format_figure, outcome_sign
 
     width = columns() if width is None else width
     sizes = result.sizes
@@ -378,10 +378,12 @@ def audit_tables(result: Any, width: int | None = None) -> list[Any]:
         question = about.words if width >= WIDE else about.short
         role = result[row["id"]].details.get("role")
         question += f" (worst role: {role})" if role not in (None, SEEDS) else ""
-        figure = {name: shown(row[key], about.unit) for name, key in COLUMNS.items()}
+        figure = {name: format_figure(row[key], about.unit) for name, key in COLUMNS.items()}
         if row["low"] is not None:
-            figure["95 %"] = f"{_bare(shown(row['low'], about.unit))} to {_bare(shown(row['high'], about.unit))}"
-        table.add_row(row["id"], question, *(figure.get(name, "") for name in figures), state(row["id"], row)[1])
+            figure["95 %"] = (
+                f"{_bare(format_figure(row['low'], about.unit))} to {_bare(format_figure(row['high'], about.unit))}"
+            )
+        table.add_row(row["id"], question, *(figure.get(name, "") for name in figures), outcome_sign(row["id"], row)[1])
     lines = [opening, table, UNITS] if ran else [opening]
     if len(figures) < len(FIGURES):
         others = ", ".join(name for name in FIGURES if name not in figures)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from elsewhere.reports.markup import Child, Markup, number, percent, tag
-from elsewhere.reports.svg import SHAPES, drawing, figure, key, mark
+from elsewhere.reports.svg import SHAPES, figure, key, mark
 from elsewhere.traces.ground import HINT, SOURCES, Box, drawn_lines, there, towns
 from elsewhere.traces.model import EARTH_RADIUS_KM, Floats, Ints, Locations, Places, Traces
 
@@ -34,16 +34,18 @@ class Sheet(NamedTuple):
     """
     The part of the plane that is drawn.
 
-    Position of each place in the picture, size of the picture, kilometres per unit; and for places on the globe the
-    latitude and longitude of its middle, and how much narrower a degree of longitude is drawn than one of latitude.
+    Position of each place in the picture and whether it lies on the map; size of the picture, kilometres per unit; and
+    for places on the globe longitude and latitude of the middle, and units per degree of either.
     """
 
     x: Floats
     y: Floats
+    inside: Mask
     width: float
     height: float
     km: float
-    middle: tuple[float, float, float] | None = None
+    middle: Floats | None = None
+    per_degree: Floats | None = None
 
     @staticmethod
     def of(locations: Locations, shown: Mask, weight: ArrayLike | None = None, width: float = 360) -> "Sheet":
@@ -61,15 +63,14 @@ class Sheet(NamedTuple):
         middle = (low + high) / 2
         x = width / 2 + (flat[:, 0] - middle[0]) / km
         y = height / 2 - (flat[:, 1] - middle[1]) / km
+        inside: Mask = (x >= 0) & (x <= width) & (y >= 0) & (y <= height)
+        sheet = Sheet(x, y, inside, width, height + STRIP, km)
         if centre is None:
-            return Sheet(x, y, width, height + STRIP, km)
-        north = math.degrees(middle[1] / EARTH_RADIUS_KM)
-        east = centre[0] + math.degrees(middle[0] / EARTH_RADIUS_KM / centre[1])
-        return Sheet(x, y, width, height + STRIP, km, (north, east, centre[1]))
-
-    def inside(self) -> Mask:
-        """Return which places the sheet holds."""
-        return np.asarray((self.x >= 0) & (self.x <= self.width) & (self.y >= 0) & (self.y <= self.height - STRIP))
+            return sheet
+        lat = math.degrees(middle[1] / EARTH_RADIUS_KM)
+        lon = centre[0] + math.degrees(middle[0] / EARTH_RADIUS_KM / centre[1])
+        up = math.radians(1) * EARTH_RADIUS_KM / km
+        return sheet._replace(middle=np.array([lon, lat]), per_degree=np.array([up * centre[1], -up]))
 
     def scale(self) -> Markup:
         """Draw a bar of a round number of kilometres, and north."""
@@ -91,7 +92,7 @@ class Sheet(NamedTuple):
         if self.middle is None or not there():
             return {}
         size = np.array([self.width, self.height - STRIP])
-        return drawn_lines(self._box(), self.width * self.km, self._placed, np.zeros(2), size)
+        return drawn_lines(self._box(), self.width * self.km, self._position, np.zeros(2), size)
 
     def ground(self) -> "Ground":
         """Draw land and water, borders and names of towns; nothing where the places are not on the globe."""
@@ -104,28 +105,23 @@ class Sheet(NamedTuple):
             way = "".join("M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in piece.tolist()) + end for piece in pieces)
             if way:
                 shapes.append(tag("path", d=way, class_=layer))
-        at = [(t.name, *self._placed(np.array([t.lon, t.lat])).tolist()) for t in towns(self._box())]
-        return Ground(tag("g", shapes), _labels(at, self.width, tall))
+        at = [(t.name, *self._position(np.array([t.lon, t.lat])).tolist()) for t in towns(self._box())]
+        names = [tag("text", n.name, x=n.x, y=n.y, text_anchor="middle", class_="town", style=f"font-size:{n.size:g}px")
+                 for n in place_names(at, self.width, tall)]  # fmt: skip
+        return Ground(tag("g", shapes), tag("g", names))
 
-    def _per_degree(self) -> Floats:
-        """Return the units per degree of longitude and of latitude."""
-        assert self.middle is not None  # noqa: S101 - on the globe only
-        up = math.radians(1) * EARTH_RADIUS_KM / self.km
-        return np.array([up * self.middle[2], -up])
-
-    def _placed(self, degrees: Floats) -> Floats:
+    def _position(self, degrees: Floats) -> Floats:
         """Return longitude and latitude in units of the picture."""
-        assert self.middle is not None  # noqa: S101 - on the globe only
-        middle = np.array([self.width, self.height - STRIP]) / 2
-        return np.asarray(middle + (degrees - (self.middle[1], self.middle[0])) * self._per_degree())
+        assert self.middle is not None and self.per_degree is not None  # noqa: PT018, S101 - on the globe only
+        return np.asarray(np.array([self.width, self.height - STRIP]) / 2 + (degrees - self.middle) * self.per_degree)
 
     def _box(self) -> Box:
         """Return the part of the globe that the map shows."""
-        assert self.middle is not None  # noqa: S101 - on the globe only
-        north, east, _ = self.middle
-        across, up = np.array([self.width, self.height - STRIP]) / 2 / np.abs(self._per_degree())
+        assert self.middle is not None and self.per_degree is not None  # noqa: PT018, S101 - on the globe only
+        lon, lat = self.middle.tolist()
+        across, up = np.array([self.width, self.height - STRIP]) / 2 / np.abs(self.per_degree)
         wide = min(180.0, float(across))
-        return Box(east - wide, max(-90.0, north - float(up)), east + wide, min(90.0, north + float(up)))
+        return Box(lon - wide, max(-90.0, lat - float(up)), lon + wide, min(90.0, lat + float(up)))
 
 
 class Ground(NamedTuple):
@@ -134,13 +130,12 @@ class Ground(NamedTuple):
     below: Markup | None
     above: Markup | None
 
-    def named(self, name: str) -> "Ground":
-        """Return this ground with an id, so that other maps of the page repeat it in a few bytes: `again`."""
-        return Ground(*(None if p is None else tag("g", p, id=f"{name}-{w}") for p, w in zip(self, ("below", "above"), strict=True)))  # noqa: E501 # fmt: skip
-
-    def again(self, name: str) -> "Ground":
-        """Repeat what `named` drew."""
-        return Ground(*(None if p is None else tag("use", href=f"#{name}-{w}") for p, w in zip(self, ("below", "above"), strict=True)))  # noqa: E501 # fmt: skip
+    def share(self, name: str) -> tuple["Ground", "Ground"]:
+        """Return this ground with an id, and one that other maps of the page repeat it by, in a few bytes."""
+        ids = [f"{name}-{part}" for part in self._fields]
+        first = [None if p is None else tag("g", p, id=i) for p, i in zip(self, ids, strict=True)]
+        again = [None if p is None else tag("use", href=f"#{i}") for p, i in zip(self, ids, strict=True)]
+        return Ground(*first), Ground(*again)
 
 
 def _round(rough: float) -> float:
@@ -201,14 +196,14 @@ class Label(NamedTuple):
         return self.x - half, self.y - 0.9 * self.size, self.x + half, self.y + 0.35 * self.size
 
 
-def placed_names(towns: Sequence[tuple[str, float, float]], width: float, height: float) -> list[Label]:
+def place_names(towns: Sequence[tuple[str, float, float]], width: float, height: float) -> list[Label]:
     """
     Place the names that fit without touching each other or the edge, first come first served; the first in larger
     letters.
 
     Examples
     --------
-    >>> [n.name for n in placed_names([("Big", 50, 20), ("Hidden", 52, 20), ("Far", 50, 50)], 100, 60)]
+    >>> [n.name for n in place_names([("Big", 50, 20), ("Hidden", 52, 20), ("Far", 50, 50)], 100, 60)]
     ['Big', 'Far']
 
     """
@@ -227,14 +222,6 @@ def placed_names(towns: Sequence[tuple[str, float, float]], width: float, height
     return labels
 
 
-def _labels(at: Sequence[tuple[str, float, float]], width: float, height: float) -> Markup:
-    return tag(
-        "g",
-        [tag("text", n.name, x=n.x, y=n.y, text_anchor="middle", class_="town", style=f"font-size:{n.size:g}px")
-         for n in placed_names(at, width, height)],
-    )  # fmt: skip
-
-
 def most_visited(visits: ArrayLike) -> Mask:
     """Return the places with a visit, at most `MOST_PLACES` of them."""
     count = np.asarray(visits, dtype=np.float64)
@@ -245,12 +232,12 @@ def most_visited(visits: ArrayLike) -> Mask:
     return shown
 
 
-def _picture(sheet: Sheet, ground: Ground, label: str, *marks: Child) -> Markup:
-    """Draw a map: ground, marks, names, scale; what reaches over the edge of the map is cut."""
+def _map(sheet: Sheet, ground: Ground, label: str, marks: Child, **words: Child) -> Markup:
+    """Draw a map: ground, marks, names, scale; what reaches over its edge is cut. `words` are those of `figure`."""
     tall = sheet.height - STRIP
     frame = tag("rect", x=0.5, y=0.5, width=sheet.width - 1, height=tall - 1, class_="grid")
-    inner = tag("svg", ground.below, *marks, ground.above, frame, width=sheet.width, height=tall, aria_hidden="true")
-    return drawing(sheet.width, sheet.height, label, inner, sheet.scale())
+    inner = tag("svg", ground.below, marks, ground.above, frame, width=sheet.width, height=tall, aria_hidden="true")
+    return figure([inner, sheet.scale()], sheet.width, sheet.height, label, **words)
 
 
 def map_of_visits(
@@ -287,11 +274,12 @@ def map_of_visits(
     here = Sheet.of(locations, visible, count) if sheet is None else sheet
     under = here.ground() if ground is None else ground
     top = float(count.max()) if most is None else most
-    on_sheet = visible & here.inside()
+    on_sheet = visible & here.inside
     order = np.flatnonzero(on_sheet)[np.argsort(-count[on_sheet], kind="stable")]
+    radius = 1.2 + 8.8 * np.sqrt(count / top)
     discs = [
         tag("circle", tag("title", f"{number(float(count[r]), digits)} {unit}"), cx=float(here.x[r]),
-            cy=float(here.y[r]), r=_radius(count[r] / top), class_="fill faint")
+            cy=float(here.y[r]), r=float(radius[r]), class_="fill faint")
         for r in order
     ]  # fmt: skip
     smaller = max(10.0**-digits, round(top / 10, digits))
@@ -300,7 +288,7 @@ def map_of_visits(
         [
             tag(
                 "li",
-                tag("svg", tag("circle", cx=11.0, cy=11.0, r=_radius(v / top), class_="fill faint"),
+                tag("svg", tag("circle", cx=11.0, cy=11.0, r=1.2 + 8.8 * math.sqrt(v / top), class_="fill faint"),
                     viewBox="0 0 22 22", class_=f"ink-{ink}", aria_hidden="true", style="height:1.4rem"),
                 f"{number(float(v), digits)} {unit}",
             )
@@ -308,33 +296,22 @@ def map_of_visits(
         ],
         class_="legend",
     )  # fmt: skip
-    left_out = int(((count > 0) & here.inside()).sum() - on_sheet.sum())
+    left_out = int(((count > 0) & here.inside).sum() - on_sheet.sum())
     note = f"{int(on_sheet.sum())} places" + (f"; {left_out} less visited ones are not drawn" if left_out else "")
     label = f"{title}: map of {note}, area by {unit}, largest {number(float(count.max()), digits)}"
-    picture = _picture(here, under, label, tag("g", discs, class_=f"ink-{ink}"))
-    return figure(picture, title=title, legend=sizes, caption=[f"{note}.", _outside(here, count)])
-
-
-def _radius(share: float) -> float:
-    return 1.2 + 8.8 * math.sqrt(share)
+    marks, caption = tag("g", discs, class_=f"ink-{ink}"), [f"{note}.", _outside(here, count)]
+    return _map(here, under, label, marks, title=title, legend=sizes, caption=caption)
 
 
 def _outside(sheet: Sheet, count: Floats) -> str | None:
     """Return what a zoomed map does not show, in words."""
-    away = (count > 0) & ~sheet.inside()
+    away = (count > 0) & ~sheet.inside
     if not away.any():
         return None
     off = np.hypot(sheet.x[away] - sheet.width / 2, sheet.y[away] - (sheet.height - STRIP) / 2).max() * sheet.km
     share = percent(float(count[away].sum() / count.sum()))
     words = "1 place" if away.sum() == 1 else f"{int(away.sum())} places"
     return f" {words} with {share} of the visits {'lies' if away.sum() == 1 else 'lie'} outside the map, up to {number(float(off), 0)} km from its middle."  # noqa: E501 # fmt: skip
-
-
-def class_look(label: int) -> tuple[str, str]:
-    """Return ink and shape of a class: eight colours, then other shapes in the same colours."""
-    if label < 0:
-        return "none", "circle"
-    return f"k{label % COLOURS}", SHAPES[(label + label // COLOURS) % len(SHAPES)]
 
 
 def map_of_classes(
@@ -367,17 +344,19 @@ def map_of_classes(
         visible[np.flatnonzero(visible)[MOST_PLACES:]] = False
     here = Sheet.of(locations, visible) if sheet is None else sheet
     under = here.ground() if ground is None else ground
-    visible &= here.inside()
+    visible &= here.inside
     groups, items = [], []
     for c in np.unique(classes[visible]).tolist():
-        ink, shape = class_look(c)
+        # eight colours, then other shapes in the same colours
+        ink, shape = f"k{c % COLOURS}", SHAPES[(c + c // COLOURS) % len(SHAPES)]
         members = np.flatnonzero(visible & (classes == c))
         name = f"class {c + 1}"
         marks = [mark(shape, float(here.x[r]), float(here.y[r]), 3.4, "fill") for r in members]
         groups.append(tag("g", tag("title", name), marks, class_=f"ink-{ink}"))
         items.append((f"{name} ({len(members)})", ink, shape))
-    picture = _picture(here, under, f"{title}: map of {int(visible.sum())} places in {len(items)} classes", *groups)
-    return figure(picture, title=title, legend=key(items), caption=[caption, " " if caption else None, "Number of places in brackets."])  # noqa: E501 # fmt: skip
+    words = [caption, " " if caption else None, "Number of places in brackets."]
+    described = f"{title}: map of {int(visible.sum())} places in {len(items)} classes"
+    return _map(here, under, described, groups, title=title, legend=key(items), caption=words)
 
 
 class Flows(NamedTuple):
@@ -419,7 +398,7 @@ def zones(sheet: Sheet, weight: Floats) -> tuple[Ints, Floats, Floats, float]:
     cell = side / sheet.km
     tall = sheet.height - STRIP
     across = math.ceil(sheet.width / cell) + 1
-    shown = sheet.inside() & (weight > 0)
+    shown = sheet.inside & (weight > 0)
     square = np.where(shown, 0, -1)
     square[shown] = np.floor(sheet.x[shown] / cell).astype(int) + across * np.floor((tall - sheet.y[shown]) / cell).astype(int)  # noqa: E501 # fmt: skip
     names, zone = np.unique(square, return_inverse=True)
@@ -448,7 +427,8 @@ def map_of_flows(
     zone, x, y, side = where
     all_flows = flows(r, zone)
     if len(all_flows.trips) == 0:
-        return figure(tag("p", "Nobody goes from one zone to another, so there is no map of trips."), title=title)
+        note = "Nobody goes from one zone to another, so there is no map of trips."
+        return tag("figure", tag("h4", title), tag("p", note), class_="plot")
     share = all_flows.trips / all_flows.of
     top = float(share[0]) if widest is None else widest
     lines: list[Child] = []
@@ -465,8 +445,8 @@ def map_of_flows(
         f"{percent(float(share[:most].sum()), 0)} of all trips. The widest line{' of both maps' if widest else ''} is "
         f"{percent(top)}."
     )
-    picture = _picture(sheet, ground, f"{title}: {note}", tag("g", lines, dots, class_=f"ink-{ink}"))
-    return figure(picture, title=title, caption=note)
+    marks = tag("g", lines, dots, class_=f"ink-{ink}")
+    return _map(sheet, ground, f"{title}: {note}", marks, title=title, caption=note)
 
 
 def atlas(fakes: Traces | None, real: Traces | None, label: Ints | None) -> list[Child]:
@@ -485,8 +465,7 @@ def atlas(fakes: Traces | None, real: Traces | None, label: Ints | None) -> list
     # a class was learnt from people: where no shown trace goes, it stays at home
     seen = np.any(times, axis=0)
     sheet = Sheet.of(where, most_visited(sum(shares)), sum(shares))
-    first = sheet.ground()
-    ground, again = first.named("ground"), first.again("ground")
+    ground, again = sheet.ground().share("ground")
     most = float(max(s.max() for s in shares))
     visits: list[Child] = [
         map_of_visits(where, share, title=f"Places by visits, {words}", unit="% of the time", digits=2, ink=ink,

@@ -14,9 +14,9 @@ from elsewhere.evaluation.attacks.audit import ON_DECOYS, PROMISE, in_one_senten
 from elsewhere.evaluation.attacks.finding import FOR_REVIEW, LEARNT, NOTHING, UNCLEAR, WITHIN
 from elsewhere.evaluation.uses import GOOD_FOR, NOT_FOR, ROUGH_FOR
 from elsewhere.privacy.certificate import VACUOUS
-from elsewhere.reports.markup import Child, Markup, listing, number, percent, table, tag
+from elsewhere.reports.markup import Child, Markup, badge, listing, number, percent, table, tag
 from elsewhere.reports.results import SMALLEST_GROUP, Plain, findings
-from elsewhere.reports.svg import interval, key
+from elsewhere.reports.svg import draw_interval, key
 
 
 class Question(NamedTuple):
@@ -57,7 +57,12 @@ UNITS = (
 )
 
 
-def shown(value: Any, unit: str) -> str:
+def question(name: str, finding: Plain) -> Question:
+    """Return what an attack asks and the unit of its figure; of an attack that is not ours, its title."""
+    return QUESTIONS.get(name) or Question(str(finding.get("title", "")), "")
+
+
+def format_figure(value: Any, unit: str) -> str:
     """Return a figure of an attack in its unit."""
     if not isinstance(value, (int, float)):
         return "–"
@@ -70,9 +75,9 @@ def shown(value: Any, unit: str) -> str:
     return f"{number(value, 0 if unit == 'places' else 2)} {unit}"
 
 
-def reached(finding: Plain, unit: str) -> str:
-    """Return what an attack reached; of an ε at least so much is proven."""
-    text = shown(finding.get("main"), unit)
+def format_main(finding: Plain, unit: str) -> str:
+    """Return the main figure of an attack in its unit; an ε is a lower bound."""
+    text = format_figure(finding.get("main"), unit)
     return f"≥ {text}" if unit == "ε" and text != "–" else text
 
 
@@ -84,8 +89,8 @@ def outcome(finding: Plain) -> str:
     return str(finding.get("outcome") or word)
 
 
-def state(name: str, finding: Plain) -> tuple[str, str, str]:
-    """Return sign, words and class of what an attack learnt: a colour is never alone."""
+def outcome_sign(name: str, finding: Plain) -> tuple[str, str, str]:
+    """Return sign, words and kind of what an attack learnt: a colour is never alone."""
     words = outcome(finding)
     sign, kind = {LEARNT: ("✗", "bad"), WITHIN: ("•", ""), NOTHING: ("✓", "good"), UNCLEAR: ("?", "")}.get(
         words, ("–", "")
@@ -93,16 +98,10 @@ def state(name: str, finding: Plain) -> tuple[str, str, str]:
     return sign, PROMISE.get(words, words) if name == "A9" else words, kind
 
 
-def sentence(audit: Plain) -> str:
+def count_outcomes(audit: Plain) -> str:
     """Return how many attacks learnt something, in one sentence."""
     words = in_one_sentence({named(name, f.get("role")): outcome(f) for name, f in findings(audit).items()})
     return words[:1].upper() + words[1:]
-
-
-def badge(name: str, finding: Plain) -> Markup:
-    """Return what the attack learnt, as a small sign with words."""
-    sign, word, kind = state(name, finding)
-    return tag("span", f"{sign} {word}", class_=f"verdict {kind}".strip())
 
 
 def audit_table(audit: Plain, *, shareable: bool) -> Markup:
@@ -116,24 +115,30 @@ def audit_table(audit: Plain, *, shareable: bool) -> Markup:
     decile = not shareable or (isinstance(people, int) and people // 10 >= SMALLEST_GROUP)
     parts: list[Child] = []
     if ran:
-        parts += [_numbers(ran, decile), *_roles(ran), tag("h3", "What each attack found"), _words(ran)]
+        parts += [_attack_table(ran, decile), *_role_table(ran), tag("h3", "What each attack found")]
+        order = [LEARNT, WITHIN, UNCLEAR, NOTHING]
+        items = [
+            [badge(*outcome_sign(n, f)), " ", tag("b", n), " ", f.get("words", ""), *_remarks(n, f)]
+            for n, f in sorted(ran.items(), key=lambda item: order.index(outcome(item[1])))
+        ]
+        parts.append(listing(items, class_="words"))
     not_run = [(name, f) for name, f in by_id.items() if f.get("status") == "not run"]
     if not_run:
         parts.append(tag("h3", "Not run, and what it needs"))
         needs = {n: str(f.get("needs") or "an input that was not given").replace("`", "") for n, f in not_run}
-        items = [[tag("b", n), " ", _question(n, f), " Needs ", needs[n].rstrip("."), "."] for n, f in not_run]
+        items = [[tag("b", n), " ", question(n, f).words, " Needs ", needs[n].rstrip("."), "."] for n, f in not_run]
         parts.append(listing(items))
     reviews = [(name, f) for name, f in by_id.items() if f.get("status") == "review"]
     if reviews:
         parts.append(tag("h3", "Judged by review, not by a number"))
-        parts.append(listing([[tag("b", n), " ", _question(n, f), " ", f.get("words", "")] for n, f in reviews]))
+        parts.append(listing([[tag("b", n), " ", question(n, f).words, " ", f.get("words", "")] for n, f in reviews]))
     absent = [name for name in QUESTIONS if name not in by_id]
     if absent:
         parts.append(tag("p", f"Not part of this audit: {', '.join(absent)}.", class_="note"))
     return tag("div", parts)
 
 
-def _numbers(ran: dict[str, Plain], decile: bool) -> Markup:
+def _attack_table(ran: dict[str, Plain], decile: bool) -> Markup:
     head = ["Attack", "Outcome", "Picture", "Reached", "95 % interval", "Strangers", "Guessing", "Bar"]
     if decile:
         head.append("Worst tenth")
@@ -154,62 +159,51 @@ def _numbers(ran: dict[str, Plain], decile: bool) -> Markup:
     note = f"{UNITS} Worst tenth: the figure over the tenth of the people for whom it is worst."
     if not decile:
         note = f"{UNITS} The worst tenth of the people is left out: it would be the figure of few people, or of nobody knows how many."  # noqa: E501
-    rows = [_row(name, f, decile) for name, f in ran.items()]
-    numbers = table(head, rows, numbers=range(3, len(head)), caption=caption)
-    return tag("div", legend, numbers, tag("p", note, class_="note"), class_="audit")
+    rows = [_attack_row(name, f, decile) for name, f in ran.items()]
+    figures = table(head, rows, numbers=range(3, len(head)), caption=caption)
+    return tag("div", legend, figures, tag("p", note, class_="note"), class_="audit")
 
 
-def _words(ran: dict[str, Plain]) -> Markup:
-    """Say what the attacks learnt, those that learnt something first."""
-    order = [LEARNT, WITHIN, UNCLEAR, NOTHING]
-    items = sorted(ran.items(), key=lambda item: order.index(outcome(item[1])))
-    return listing(
-        [
-            [badge(name, f), " ", tag("b", name), " ", f.get("words", ""), _beside(f), _why(name, f)]
-            for name, f in items
-        ],
-        class_="words",
-    )
-
-
-def _question(name: str, finding: Plain) -> str:
-    return QUESTIONS[name].words if name in QUESTIONS else str(finding.get("title", ""))
-
-
-def _row(name: str, f: Plain, decile: bool) -> list[Child]:
-    unit = QUESTIONS[name].unit if name in QUESTIONS else "share"
+def _attack_row(name: str, f: Plain, decile: bool) -> list[Child]:
+    words, _, unit = question(name, f)
     ends = f.get("interval")
     interval = ends if isinstance(ends, list) and all(isinstance(e, (int, float)) for e in ends) else None
+    control, bar = (format_figure(f.get(side), unit) for side in ("control", "bar"))
+    roles = [role for role, figures in (f.get("roles") or {}).items() if figures.get("main") is not None]
+    worst = tag("small", f"worst role: {f['role']}") if len(roles) > 1 else None
+    # the picture: from 0 (an AUC from .5) to somewhat above the largest figure
+    main, picture = f.get("main"), Markup("–")
+    if isinstance(main, (int, float)):
+        others = [v for v in (main, f.get("control"), f.get("bar"), *(interval or [])) if isinstance(v, (int, float))]
+        low, top = min(0.5 if unit == "AUC" else 0.0, *others), max(*others, 0.0, 1e-9)
+        picture = draw_interval(
+            main,
+            interval,
+            control=f.get("control"),
+            bar=f.get("bar"),
+            low=low,
+            high=1.0 if unit == "AUC" else low + 1.06 * (top - low),
+            label=f"{name}: reached {format_figure(main, unit)}, strangers {control}, bar {bar}",
+        )
     cells: list[Child] = [
-        tag(
-            "div",
-            tag("b", name),
-            " ",
-            _question(name, f),
-            tag("small", f"worst role: {f['role']}") if len(_judged(f)) > 1 else None,
-            class_="attack",
-        ),
-        badge(name, f),
-        _picture(name, f, unit, interval),
-        tag("b", reached(f, unit)),
+        tag("div", tag("b", name), " ", words, worst, class_="attack"),
+        badge(*outcome_sign(name, f)),
+        picture,
+        tag("b", format_main(f, unit)),
         "–"
         if interval is None
-        else f"{shown(interval[0], unit).removesuffix(' %').removesuffix(' pts')} to {shown(interval[1], unit)}",
-        shown(f.get("control"), unit),
-        shown(f.get("baseline"), unit),
-        shown(f.get("bar"), unit),
+        else f"{format_figure(interval[0], unit).removesuffix(' %').removesuffix(' pts')} to "
+        f"{format_figure(interval[1], unit)}",
+        control,
+        format_figure(f.get("baseline"), unit),
+        bar,
     ]
     if decile:
-        cells.append(shown(f.get("worst_decile"), unit))
+        cells.append(format_figure(f.get("worst_decile"), unit))
     return cells
 
 
-def _judged(f: Plain) -> list[str]:
-    """Return the roles in the file on which an attack has a figure."""
-    return [role for role, figures in (f.get("roles") or {}).items() if figures.get("main") is not None]
-
-
-def _roles(ran: dict[str, Plain]) -> list[Child]:
+def _role_table(ran: dict[str, Plain]) -> list[Child]:
     """
     Show everybody in the file: the figures of every role, or why there are none; nothing where there are only
     seeds.
@@ -219,11 +213,21 @@ def _roles(ran: dict[str, Plain]) -> list[Child]:
         return []
     rows: list[list[Child]] = []
     for name, f in ran.items():
-        if f.get("roles"):
-            unit = QUESTIONS[name].unit if name in QUESTIONS else "share"
-            cells = [_of_role(name, f["roles"].get(role) or {}, unit) for role in names]
-            rows.append([[tag("b", name), " ", QUESTIONS[name].short if name in QUESTIONS else ""], *cells])
-    why = {
+        if not f.get("roles"):
+            continue
+        _, short, unit = question(name, f)
+        row: list[Child] = [[tag("b", name), " ", short]]
+        for role in names:
+            figures = f["roles"].get(role) or {}
+            if figures.get("main") is None:
+                row.append("no verdict")
+                continue
+            control = figures.get("control")
+            strangers = "" if control is None else f" (strangers {format_figure(control, unit)})"
+            sign = badge(*outcome_sign(name, {**figures, "status": "run"}))
+            row.append([sign, " ", tag("b", format_figure(figures["main"], unit)), tag("small", strangers)])
+        rows.append(row)
+    reasons = {
         f"{role.capitalize()}: {figures['words']}"
         for f in ran.values()
         for role, figures in (f.get("roles") or {}).items()
@@ -237,72 +241,41 @@ def _roles(ran: dict[str, Plain]) -> list[Child]:
     return [
         tag("h3", "Everybody in the file"),
         table(["Attack", *(role.capitalize() for role in names)], rows, caption=caption),
-        tag("p", " ".join(sorted(why)).replace("`", ""), class_="note") if why else None,
+        tag("p", " ".join(sorted(reasons)).replace("`", ""), class_="note") if reasons else None,
     ]
 
 
-def _of_role(name: str, figures: Plain, unit: str) -> Child:
-    if figures.get("main") is None:
-        return "no verdict"
-    strangers = f" (strangers {shown(figures['control'], unit)})" if figures.get("control") is not None else ""
-    return [
-        badge(name, {**figures, "status": "run"}),
-        " ",
-        tag("b", shown(figures["main"], unit)),
-        tag("small", strangers),
-    ]
+KNOWLEDGE = {
+    "half_known": "half of the pairs",
+    "with_classes": "only the classes",
+    "with_classes_1h": "the classes, and that a fake may be an hour early or late",
+    "with_classes_2h": "the same of two hours",
+    "with_classes_day": "the classes, and that a whole day may be two hours early or late",
+    "number_of_days": "only how many days people have",
+    "whole_life": "the classes, and all days of a fake together",
+    "grey_box": "the generator",
+    "white_box": "the model",
+}
 
 
-def _why(name: str, f: Plain) -> str | None:
-    """Say what a reader could mistake in an outcome."""
-    bar, here, main, words = f.get("bar"), f.get("interval") or [0.0, 0.0], f.get("main"), outcome(f)
-    if words == UNCLEAR and bar is not None:
-        nobody = (
-            "real strangers, or fakes made of nobody, are above the bar too"
-            if f.get("reachable") is False
-            else "the sample does not decide"
-        )
-        return f" It cannot be told: {nobody}."
+def _remarks(name: str, f: Plain) -> list[str]:
+    """Say what attackers who know less or more reach (A5), and what a reader could mistake in an outcome."""
+    rates = [f"{words}: {percent(f[n].get('value'))}" for n, words in KNOWLEDGE.items() if isinstance(f.get(n), dict)]
+    remarks = [f" Knowing {'; '.join(rates)}."] if rates else []
+    bar, interval, main, words = f.get("bar"), f.get("interval") or [0.0, 0.0], f.get("main"), outcome(f)
     if bar is None:
-        return " There is no bar for this attack."
-    if words == NOTHING and here[1] > bar and name not in ("A1", "A8", "A9"):
-        return " The interval includes what chance, or a stranger, gives."
-    if words == LEARNT and f.get("reachable") is False and main is not None and main > bar:
-        free = f.get("null_interval") or [0.0, 1.0]
-        above = "; this figure is clearly above theirs" if here[0] > free[1] else ""
-        return f" Real strangers, or fakes made of nobody, are above the bar too{above}."
-    return None
-
-
-def _beside(f: Plain) -> str | None:
-    """Say what attacks that know less or more reach, beside the main figure of A5."""
-    names = {
-        "half_known": "half of the pairs",
-        "with_classes": "only the classes",
-        "with_classes_1h": "the classes, and that a fake may be an hour early or late",
-        "with_classes_2h": "the same of two hours",
-        "with_classes_day": "the classes, and that a whole day may be two hours early or late",
-        "number_of_days": "only how many days people have",
-        "whole_life": "the classes, and all days of a fake together",
-        "grey_box": "the generator",
-        "white_box": "the model",
-    }
-    there = [(words, f[n]) for n, words in names.items() if isinstance(f.get(n), dict)]
-    if not there:
-        return None
-    return " Knowing " + "; ".join(f"{words}: {percent(rate.get('value'))}" for words, rate in there) + "."
-
-
-def _picture(name: str, f: Plain, unit: str, ends: list[float] | None) -> Markup | str:
-    main = f.get("main")
-    if not isinstance(main, (int, float)):
-        return "–"
-    others = [v for v in (main, f.get("control"), f.get("bar"), *(ends or [])) if isinstance(v, (int, float))]
-    low, top = min(0.5 if unit == "AUC" else 0.0, *others), max(*others, 0.0, 1e-9)
-    control, bar = (shown(f.get(side), unit) for side in ("control", "bar"))
-    label = f"{name}: reached {shown(main, unit)}, strangers {control}, bar {bar}"
-    reach = 1.0 if unit == "AUC" else low + 1.06 * (top - low)
-    return interval(main, ends, control=f.get("control"), bar=f.get("bar"), low=low, high=reach, label=label)
+        remarks.append(" There is no bar for this attack.")
+    elif words == UNCLEAR:
+        unreachable = f.get("reachable") is False
+        why = "real strangers, or fakes made of nobody, are above the bar too" if unreachable else "the sample does not decide"  # noqa: E501 # fmt: skip
+        remarks.append(f" It cannot be told: {why}.")
+    elif words == NOTHING and interval[1] > bar and name not in ("A1", "A8", "A9"):
+        remarks.append(" The interval includes what chance, or a stranger, gives.")
+    elif words == LEARNT and f.get("reachable") is False and main is not None and main > bar:
+        null = f.get("null_interval") or [0.0, 1.0]
+        above = "; this figure is clearly above theirs" if interval[0] > null[1] else ""
+        remarks.append(f" Real strangers, or fakes made of nobody, are above the bar too{above}.")
+    return remarks
 
 
 class Claim(NamedTuple):
@@ -331,7 +304,12 @@ def claims(audit: Plain | None, run: Mapping[str, Any]) -> list[Claim]:
     [True]
 
     """
-    candidates = (_no_shared_place(audit, run), _certified(audit, run), _behind(audit, run), _measured(audit))
+    candidates = (
+        _claim_no_shared_place(audit, run),
+        _claim_certificate(audit, run),
+        _claim_seeds_behind(audit, run),
+        _claim_whole_table(audit),
+    )
     return [claim for claim in candidates if claim is not None]
 
 
@@ -340,14 +318,15 @@ def _parameter(run: Mapping[str, Any], name: str) -> Any:
     return inside[name] if isinstance(inside, Mapping) and name in inside else run.get(name)
 
 
-def _ran(audit: Plain | None, name: str) -> Plain | None:
+def _finding(audit: Plain | None, name: str) -> Plain | None:
+    """Return the finding of an attack that was run."""
     finding = (audit or {}).get(name)
     return finding if isinstance(finding, Mapping) and finding.get("status") == "run" else None  # type: ignore[return-value]
 
 
-def _no_shared_place(audit: Plain | None, run: Mapping[str, Any]) -> Claim:
+def _claim_no_shared_place(audit: Plain | None, run: Mapping[str, Any]) -> Claim:
     sentence = "No fake shares a place with the person it was made from."
-    a1 = _ran(audit, "A1")
+    a1 = _finding(audit, "A1")
     if a1 is None:
         return Claim(sentence, False, "attack A1 was not run.")
     if a1.get("how") == "whole day" and "own_seed_zero" not in a1:
@@ -369,7 +348,7 @@ def _no_shared_place(audit: Plain | None, run: Mapping[str, Any]) -> Claim:
     return Claim(sentence, False, "A1 found none, but it is not known that the test enforces it (`par_i`).")
 
 
-def _certified(audit: Plain | None, run: Mapping[str, Any]) -> Claim:
+def _claim_certificate(audit: Plain | None, run: Mapping[str, Any]) -> Claim:
     """Return what the certificate says of the whole release: a theorem, whose code the audit (A9) has tried out."""
     certificate_given = run.get("certificate")
     certificate: Mapping[str, Any] = certificate_given if isinstance(certificate_given, Mapping) else {}
@@ -383,7 +362,7 @@ def _certified(audit: Plain | None, run: Mapping[str, Any]) -> Claim:
     eps = certificate.get("eps")
     if not isinstance(eps, (int, float)) or eps > VACUOUS:
         return Claim(words, False, "true as it is, but an ε so large promises nothing in practice.")
-    a9 = _ran(audit, "A9")
+    a9 = _finding(audit, "A9")
     if a9 is None:
         why = "it is the theorem's, but the mechanism of this run has not been tried out (attack A9 was not run)."
         return Claim(words, certificate.get("protects") != "seeds", why)
@@ -392,13 +371,13 @@ def _certified(audit: Plain | None, run: Mapping[str, Any]) -> Claim:
     return Claim(words, True, "a theorem, and A9 found nothing against its code.")
 
 
-def _behind(audit: Plain | None, run: Mapping[str, Any]) -> Claim | None:
+def _claim_seeds_behind(audit: Plain | None, run: Mapping[str, Any]) -> Claim | None:
     """Claim that k seeds stand behind every fake, where that was asked for."""
     certificate = run.get("certificate")
     k = certificate.get("k") if isinstance(certificate, Mapping) else None
     if k is None:
         return None
-    sentence, a8 = f"At least {k} seeds stand behind every fake.", _ran(audit, "A8")
+    sentence, a8 = f"At least {k} seeds stand behind every fake.", _finding(audit, "A8")
     if a8 is None:
         return Claim(sentence, False, "attack A8, which counts them, was not run.")
     if a8.get("passed") is not True or a8.get("k") != k:
@@ -406,7 +385,7 @@ def _behind(audit: Plain | None, run: Mapping[str, Any]) -> Claim | None:
     return Claim(sentence, True, "A8 counted them for every fake that follows seeds.")
 
 
-def _measured(audit: Plain | None) -> Claim:
+def _claim_whole_table(audit: Plain | None) -> Claim:
     sentence = "The table of attacks on this page: whole, with its controls and intervals, whatever was learnt."
     by_id = findings(audit or {})
     absent = [name for name in QUESTIONS if name not in by_id]
@@ -414,37 +393,36 @@ def _measured(audit: Plain | None) -> Claim:
         return Claim(sentence, False, "no audit was run.")
     if absent:
         return Claim(sentence, False, f"it is not whole: {', '.join(absent)} are not in it.")
-    not_run = [name for name, finding in findings(audit or {}).items() if outcome(finding) == "not run"]
+    not_run = [name for name, finding in by_id.items() if outcome(finding) == "not run"]
     more = f" with the remark that {', '.join(not_run)} were not run" if not_run else ""
     return Claim(sentence, True, f"all {len(by_id)} attacks are listed{more}.")
 
 
-def may_not(audit: Plain | None) -> list[str]:
+def forbidden_claims(audit: Plain | None) -> list[str]:
     """Return what may not be said about any output, with the figure of this one beside it where there is one."""
-    sentences = [
+    learnt = [
+        name
+        for name in ("A3", "A4", "A5", "A6", "A7", "A10")
+        if (finding := _finding(audit, name)) is not None and outcome(finding) in (LEARNT, WITHIN)
+    ]
+    figures = {}
+    for name, words in (
+        ("A15", "a classifier reaches an AUC of"),
+        ("A5", "whoever knows which places stand in for which names the seed in"),
+    ):
+        main = (_finding(audit, name) or {}).get("main")
+        is_known = isinstance(main, (int, float))
+        figures[name] = f": here {words} {format_figure(main, QUESTIONS[name].unit)} ({name})." if is_known else "."
+    return [
         "That the fakes give anonymity, or that nothing about anybody can be learnt from them"
-        + _learnt(audit, "A3", "A4", "A5", "A6", "A7", "A10"),
-        "That the fakes cannot be told from real people" + _figure(audit, "A15", "a classifier reaches an AUC of"),
-        "That they are private whatever an adversary knows"
-        + _figure(audit, "A5", "whoever knows which places stand in for which names the seed in"),
+        + (f": here {', '.join(learnt)} did learn something." if learnt else "."),
+        "That the fakes cannot be told from real people" + figures["A15"],
+        "That they are private whatever an adversary knows" + figures["A5"],
         'That a fake is "deniable" because it passed the differential similarity test.',
         "How many fakes passed the rules par_s, par_i and par_d, as a measure of privacy: passing a filter is not "
         "surviving an attack.",
         "That a certificate for the seeds protects the people whom the model was learnt from.",
     ]
-    return [s if s.endswith(".") else f"{s}." for s in sentences]
-
-
-def _figure(audit: Plain | None, name: str, words: str) -> str:
-    finding = _ran(audit, name)
-    if finding is None or not isinstance(finding.get("main"), (int, float)):
-        return ""
-    return f": here {words} {shown(finding.get('main'), QUESTIONS[name].unit)} ({name})"
-
-
-def _learnt(audit: Plain | None, *names: str) -> str:
-    ids = [n for n in names if (f := _ran(audit, n)) is not None and outcome(f) in (LEARNT, WITHIN)]
-    return f": here {', '.join(ids)} did learn something" if ids else ""
 
 
 INSIDE = ("A5", "A6", "A7")  # attacks by whoever knows which places stand in for which
@@ -457,12 +435,6 @@ class Advice(NamedTuple):
     level: str
     words: str
     because: str
-
-
-def useless(uses: Plain | None) -> bool:
-    """Tell whether something was judged, and the fakes are good for nothing of it, not even roughly."""
-    words = [use.get("verdict") for use in (uses or {}).values() if isinstance(use, Mapping)]
-    return NOT_FOR in words and not {GOOD_FOR, ROUGH_FOR} & set(words)
 
 
 def advice(audit: Plain | None, run: Mapping[str, Any], uses: Plain | None = None) -> Advice:
@@ -490,9 +462,9 @@ def advice(audit: Plain | None, run: Mapping[str, Any], uses: Plain | None = Non
     ids = [n for n, word in about.items() if word == LEARNT]
     outside, inside = [n for n in ids if n not in INSIDE], [n for n in ids if n in INSIDE]
     if outside:
-        whys = [f"Attacks from outside learnt more about real people than the bar allows: {_names(outside)}."]
+        whys = [f"Attacks from outside learnt more about real people than the bar allows: {_name_attacks(outside)}."]
         if inside:
-            whys.append(f"Whoever knows which places stand in for which learnt something too: {_names(inside)}.")
+            whys.append(f"Whoever knows which places stand in for which learnt something too: {_name_attacks(inside)}.")
         whys.append(f"Give the fakes only to whom you may show the real data{_safer(run)}.")
         return Advice("no", "Do not publish openly", " ".join(whys))
     within, unclear = ([n for n, word in about.items() if word == kind] for kind in (WITHIN, UNCLEAR))
@@ -502,12 +474,13 @@ def advice(audit: Plain | None, run: Mapping[str, Any], uses: Plain | None = Non
         whys.append("These people are simulated: nothing of them is secret, and the run can be repeated.")
     if inside:
         whys.append(
-            f"Whoever knows which places stand in for which learnt something: {_names(inside)}. Keep the private "
-            "folder and the model to yourself."
+            f"Whoever knows which places stand in for which learnt something: {_name_attacks(inside)}. Keep the "
+            "private folder and the model to yourself."
         )
     lists = (("Learnt something, within the bar", within), ("Cannot be told", unclear), ("Not run", not_run))
-    whys += [f"{what}: {_names(attacks)}." for what, attacks in lists if attacks]
-    if useless(uses):
+    whys += [f"{what}: {_name_attacks(attacks)}." for what, attacks in lists if attacks]
+    verdicts = {use.get("verdict") for use in (uses or {}).values() if isinstance(use, Mapping)}
+    if NOT_FOR in verdicts and not {GOOD_FOR, ROUGH_FOR} & verdicts:
         why = "The fakes are good for none of the uses that were judged, not even roughly: nobody could work with them."
         return Advice("no", "Publishing makes little sense", " ".join([why, *whys]))
     if whys[bool(run.get("simulated")) :]:
@@ -531,7 +504,7 @@ def _covers_everybody(audit: Plain | None, run: Mapping[str, Any]) -> bool:
     """Tell whether the certificate holds, and for everybody in the file."""
     certificate = run.get("certificate")
     everybody = isinstance(certificate, Mapping) and certificate.get("protects") == "everybody"
-    return everybody and _certified(audit, run).met
+    return everybody and _claim_certificate(audit, run).met
 
 
 def _safer(run: Mapping[str, Any]) -> str:
@@ -546,5 +519,5 @@ def _safer(run: Mapping[str, Any]) -> str:
     return f", or make others with {way} and read that report" if way else ""
 
 
-def _names(attacks: list[str]) -> str:
+def _name_attacks(attacks: list[str]) -> str:
     return ", ".join(f"{QUESTIONS[a].short} ({a})" if a in QUESTIONS else a for a in attacks)

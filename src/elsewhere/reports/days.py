@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from elsewhere.reports.atlas import NO_MAP, STRIP, Sheet, most_visited
-from elsewhere.reports.markup import Child, Markup, data, tag
+from elsewhere.reports.markup import Child, data, tag
 from elsewhere.reports.svg import Series, plot
 from elsewhere.traces.model import Ints, Places, Traces
 
@@ -19,7 +19,7 @@ MOST_DAYS = 24
 MOST_BACKGROUND = 600
 
 
-def in_no_order(r: Places) -> Ints:
+def rows_by_hash(r: Places) -> Ints:
     """
     Return at most MOST_DAYS rows, chosen and ordered by a hash of their places.
 
@@ -27,7 +27,7 @@ def in_no_order(r: Places) -> Ints:
     --------
     >>> import numpy as np
     >>> r = np.array([[0, 1], [2, 3], [4, 5]], dtype=np.int32)
-    >>> r[in_no_order(r)].tolist() == r[::-1][in_no_order(r[::-1])].tolist()
+    >>> r[rows_by_hash(r)].tolist() == r[::-1][rows_by_hash(r[::-1])].tolist()
     True
 
     """
@@ -78,31 +78,35 @@ def hours(traces: Traces) -> Hours:
     )
 
 
-def by_hour(fakes: Traces | None, real: Traces | None) -> list[Child]:
+def chart_hours(fakes: Traces | None, real: Traces | None) -> list[Child]:
     """Draw two charts by hour of the day, fakes against real traces: who is away from his main place, who sets out."""
     looks = ((real, "real traces", "real", "square", "5 3"), (fakes, "fakes", "fake", "circle", ""))
     curves = [(hours(t), look) for t, *look in looks if t is not None]
     if all(len(h.hour) < 2 for h, _ in curves):
         return []
-
-    def chart(which: str, y: str, title: str, caption: str) -> Markup:
-        series = [
-            Series(words, h.hour, getattr(h, which), ink, shape, dash=dash) for h, (words, ink, shape, dash) in curves
-        ]
-        return plot(series, x="hour of the day, local clock", y=y, title=title, caption=caption, x_range=(0, 24),
-                    x_ticks=(0, 6, 12, 18, 24), size=2.8)  # fmt: skip
-
-    charts = [
-        chart("away", "away from the main place, % of people", "Away from the main place, by hour",
-              "Main place of a day: where most of it is spent."),
-        chart("trips", "trips per 100 people and hour", "Trips, by hour", "A trip is a change of place."),
-    ]  # fmt: skip
+    charts = []
+    for figure, y, title, caption in (
+        ("away", "away from the main place, % of people", "Away from the main place, by hour",
+         "Main place of a day: where most of it is spent."),
+        ("trips", "trips per 100 people and hour", "Trips, by hour", "A trip is a change of place."),
+    ):  # fmt: skip
+        series = [Series(words, h.hour, getattr(h, figure), ink, shape, dash=dash)
+                  for h, (words, ink, shape, dash) in curves]  # fmt: skip
+        charts.append(plot(series, x="hour of the day, local clock", y=y, title=title, caption=caption, x_range=(0, 24),
+                           x_ticks=(0, 6, 12, 18, 24), size=2.8))  # fmt: skip
     return [tag("div", charts, class_="charts wide")]
 
 
-def days(fakes: Traces, *, real: Traces | None = None, seed: Ints | None = None, label: Ints | None = None) -> Markup:
+def step_through(
+    fakes: Traces,
+    *,
+    real: Traces | None = None,
+    seed: Ints | None = None,
+    label: Ints | None = None,
+    shareable: bool,
+) -> list[Child]:
     """
-    Draw the step-through map.
+    Draw a map on which a reader steps through days.
 
     Parameters
     ----------
@@ -114,52 +118,56 @@ def days(fakes: Traces, *, real: Traces | None = None, seed: Ints | None = None,
         (F,) row of `real` that each fake was made from, where that is known.
     label
         (R,) class of each place, said beside its letter.
+    shareable
+        Whether the report may be given away: it then says that it holds no real days.
 
     """
+    order = rows_by_hash(fakes.r)
+    of_all = f" of {len(fakes):,} fakes" if len(order) < len(fakes) else f" fake{'s' * (len(order) != 1)}"
+    words = f"{len(order)}{of_all}, in no order."
+    if shareable:
+        words += " Real days are never part of a shareable report."
+    elif real is None:
+        words += " No real traces were given to stand beside them."
     places = fakes.locations if real is None else real.locations
     if not places.has_coordinates:
-        return tag("p", NO_MAP, " Days cannot be stepped through either.", class_="note")
-    order = in_no_order(fakes.r)
-    beside: list[Any] = [None] * len(order)
+        return [tag("p", words), tag("p", NO_MAP, " Days cannot be stepped through either.", class_="note")]
+    beside = None
     if real is not None:
-        rows = seed[order] if seed is not None else np.resize(in_no_order(real.r), len(order))
-        beside = [real.r[i] for i in rows]
-    every = [fakes.r[order], *(row[None] for row in beside if row is not None)]
-    stays = np.concatenate([r.ravel() for r in every])
+        beside = real.r[seed[order] if seed is not None else np.resize(rows_by_hash(real.r), len(order))]
+    # drawn are the places of these days, and around them the most visited of all fakes
+    stays = np.concatenate([fakes.r[order], *([] if beside is None else [beside])])
     visits = np.bincount(stays[stays >= 0], minlength=len(places))
     visits_by_place = np.bincount(fakes.r[fakes.r >= 0], minlength=fakes.R)
     around = np.flatnonzero(most_visited(visits_by_place))
     around = around[np.argsort(-visits_by_place[around], kind="stable")[:MOST_BACKGROUND]]
-    shown = visits > 0
-    shown[around] = True
-    sheet = Sheet.of(places, shown, visits + visits_by_place / visits_by_place.max())
-    number = np.cumsum(shown) - 1
-
-    def numbered(row: Places) -> list[int]:
-        return np.where(row >= 0, number[row], -1).tolist()  # type: ignore[no-any-return]
-
+    drawn = visits > 0
+    drawn[around] = True
+    sheet = Sheet.of(places, drawn, visits + visits_by_place / visits_by_place.max())
+    number = np.append(np.cumsum(drawn) - 1, -1)  # the last for missing slots, -1
+    name = "" if real is None else " and its seed" if seed is not None else " and real day {}"
     values = {
         "width": sheet.width,
         "height": round(sheet.height - STRIP, 1),
-        "x": np.round(sheet.x[shown], 1).tolist(),
-        "y": np.round(sheet.y[shown], 1).tolist(),
-        "class": None if label is None else (label[shown] + 1).tolist(),
+        "x": np.round(sheet.x[drawn], 1).tolist(),
+        "y": np.round(sheet.y[drawn], 1).tolist(),
+        "class": None if label is None else (label[drawn] + 1).tolist(),
         "clock": _clock(fakes),
         "days": [
-            {"name": _name(i, real, seed), "fake": numbered(fakes.r[f]), "real": None if b is None else numbered(b)}
-            for i, (f, b) in enumerate(zip(order, beside, strict=True))
+            {
+                "name": f"Fake {i + 1}{name.format(i + 1)}",
+                "fake": number[fakes.r[row]].tolist(),
+                "real": None if beside is None else number[beside[i]].tolist(),
+            }
+            for i, row in enumerate(order)
         ],
     }
-    return tag("div", data(values, id="days-data"), _controls(values, sheet), class_="days", id="days")
-
-
-def _name(i: int, real: Traces | None, seed: Ints | None) -> str:
-    if real is None:
-        return f"Fake {i + 1}"
-    return f"Fake {i + 1} and its seed" if seed is not None else f"Fake {i + 1} and real day {i + 1}"
+    picture = tag("div", data(values, id="days-data"), _controls(values, sheet), class_="days", id="days")
+    return [tag("p", words), picture]
 
 
 def _clock(traces: Traces) -> list[str]:
+    """Return the local time of each slot, with the number of the day where there are several."""
     start = traces.minutes()[0]
     minutes = np.round(start + traces.step_minutes * np.arange(traces.L)).astype(np.int64)
     long = minutes[-1] >= 1440

@@ -117,13 +117,10 @@ def table(
 
     """
     right = set(numbers)
-
-    def cell(kind: str, i: int, child: Child, **attributes: Any) -> Markup:
-        return tag(kind, child, class_="number" if i in right else None, **attributes)
-
-    first = tag("tr", [cell("th", i, child, scope="col") for i, child in enumerate(head)])
+    kind = ["number" if i in right else None for i in range(len(head))]
+    first = tag("tr", [tag("th", c, class_=k, scope="col") for c, k in zip(head, kind, strict=True)])
     body = [
-        tag("tr", [cell("td" if i else "th", i, c, scope=None if i else "row") for i, c in enumerate(row)])
+        tag("tr", [tag("td" if i else "th", c, class_=kind[i], scope=None if i else "row") for i, c in enumerate(row)])
         for row in rows
     ]
     inside = tag("table", tag("thead", first), tag("tbody", body))
@@ -159,6 +156,11 @@ def percent(value: Any, digits: int = 1) -> str:
     # a small share is not none
     small = 0 < value < 10.0 ** -(digits + 2) / 2
     return f"<{10.0**-digits:.{digits}f} %" if small else f"{100 * value + 0.0:,.{digits}f} %"
+
+
+def badge(sign: str, words: str, kind: str) -> Markup:
+    """Return a verdict as a small sign with its words, coloured by its kind: "good", "rough", "bad" or ""."""
+    return tag("span", f"{sign} {words}", class_=f"verdict {kind}".strip())
 
 
 def listing(items: Iterable[Child], *, class_: str | None = None) -> Markup:
@@ -206,7 +208,8 @@ def page(title: str, sections: Sequence[Section], *, lead: Child = None, scripts
     (True, True, False)
 
     """
-    script = "".join(_asset(name) for name in scripts)
+    assets = files("elsewhere.reports")
+    script = "".join(assets.joinpath(name).read_text(encoding="utf-8") for name in scripts)
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     source = f"'sha256-{digest}'" if script else "'none'"
     policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src {source}; base-uri 'none'; form-action 'none'"
@@ -218,7 +221,7 @@ def page(title: str, sections: Sequence[Section], *, lead: Child = None, scripts
         tag("meta", name="color-scheme", content="light dark"),
         tag("meta", name="referrer", content="no-referrer"),
         tag("title", title),
-        tag("style", Markup(_asset("style.css"))),
+        tag("style", Markup(assets.joinpath("style.css").read_text(encoding="utf-8"))),
     )
     links = [tag("li", tag("a", s.title, href=f"#{s.anchor}")) for s in sections]
     body = tag(
@@ -234,10 +237,6 @@ def page(title: str, sections: Sequence[Section], *, lead: Child = None, scripts
         tag("script", Markup(script)) if script else None,
     )
     return Markup(f"<!doctype html>\n{tag('html', head, body, lang='en')}\n")
-
-
-def _asset(name: str) -> str:
-    return files("elsewhere.reports").joinpath(name).read_text(encoding="utf-8")
 
 
 def write(path: str | PathLike[str], page: Markup) -> None:

@@ -9,7 +9,8 @@ The first screen of the report, in plain words: what this is, what it is good fo
 How the fakes were made: acceptance by rule, certificate, parameters, versions, notes.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from os import PathLike
 from platform import python_version
@@ -22,12 +23,22 @@ from elsewhere.errors import InvalidParameter, require_choice
 from elsewhere.evaluation.uses import GOOD_FOR, MEASURES, NOT_FOR, ROUGH_FOR, UNKNOWN
 from elsewhere.pool import Pool
 from elsewhere.reports.atlas import atlas
-from elsewhere.reports.attacks import QUESTIONS, advice, audit_table, badge, claims, may_not, reached, sentence
-from elsewhere.reports.days import MOST_DAYS, by_hour, days
+from elsewhere.reports.attacks import (
+    advice,
+    audit_table,
+    claims,
+    count_outcomes,
+    forbidden_claims,
+    format_main,
+    outcome_sign,
+    question,
+)
+from elsewhere.reports.days import chart_hours, step_through
 from elsewhere.reports.markup import (
     Child,
     Markup,
     Section,
+    badge,
     listing,
     number,
     page,
@@ -61,24 +72,43 @@ def headline(results: Results, fakes: Traces | None, run: Mapping[str, Any], *, 
     """Return what this is, what the data are good for, what the attacks learnt, and whether to publish."""
     audit = next(iter(results.audits.values()), None)
     uses = next(iter(results.uses.values()), None)
-    edition = (
-        tag("p", tag("span", "Shareable edition", class_="edition"), tag("small", " aggregates and fakes only"))
-        if shareable
-        else tag("p", tag("span", "Owner's edition: private", class_="edition private"),
-                 tag("small", " may show real people's days; not to be given away"))
-    )  # fmt: skip
-    publishing: list[Child] = [tag("h2", "Should they be published?", class_="first"), _advice(audit, run, uses)]
-    parts: list[Child] = [edition, tag("p", _what(results, fakes), class_="lead")]
+    recommendation = advice(audit, run, uses)
+    edition, remark = ("Shareable edition", " aggregates and fakes only")
+    if not shareable:
+        edition, remark = ("Owner's edition: private", " may show real people's days; not to be given away")
+    parts: list[Child] = [
+        tag("p", tag("span", edition, class_="edition" if shareable else "edition private"), tag("small", remark)),
+        tag("p", _contents(results, fakes), class_="lead"),
+    ]
+    sign, kind = {"no": ("✗", "bad"), "care": ("≈", "rough"), "yes": ("✓", "good")}[recommendation.level]
+    words = [
+        tag("p", tag("b", f"{sign} {recommendation.words}."), class_="lead"),
+        tag("p", unbroken(recommendation.because)),
+    ]
+    counts = None
+    if audit is not None:
+        counts = tag("p", count_outcomes(audit), " ", tag("a", "What each attack found", href="#attacks"), ".")
+    publishing: list[Child] = [
+        tag("h2", "Should they be published?", class_="first"),
+        tag("div", tag("div", words, class_=f"box {kind}"), counts),
+    ]
     if uses is None:
         return tag("div", parts, publishing)
-    parts.append(tag("p", tag("b", _counted(uses), " ", advice(audit, run, uses).words, "."), class_="lead"))
+    # how many uses have each verdict
+    verdicts = [str((uses.get(m.id) or {}).get("verdict")) for m in MEASURES]
+    n = {word: verdicts.count(word) for word in SIGNS}
+    also = ((ROUGH_FOR, "rough for"), (NOT_FOR, "not for"), (UNKNOWN, "not known for"))
+    phrases = [f"{phrase} {n[word]}" for word, phrase in also if n[word]]
+    good_for = ", ".join([f"Good for {n[GOOD_FOR] or 'none'} of {len(verdicts)} uses", *phrases])
+    parts.append(tag("p", tag("b", good_for, ". ", recommendation.words, "."), class_="lead"))
     lives = next(iter(results.lives.values()), None)
     over_days = None if lives is None else tag("p", tag("a", in_short(lives), href="#lives"))
-    good = tag("div", tag("h2", "What are they good for?", class_="first"), _in_short(uses), over_days)
+    good = tag("div", tag("h2", "What are they good for?", class_="first"), _list_uses(uses), over_days)
     return tag("div", parts, tag("div", good, tag("div", publishing), class_="two"))
 
 
-def _what(inputs: Results, fakes: Traces | None) -> str:
+def _contents(inputs: Results, fakes: Traces | None) -> str:
+    """Return how many fakes there are, and for how many people, days and places, in a sentence."""
     sizes: Plain = {}
     for results in (inputs.uses, inputs.publishing, inputs.audits):
         sizes = {**(next(iter(results.values()), {}).get("sizes") or {}), **sizes}
@@ -94,44 +124,34 @@ def _what(inputs: Results, fakes: Traces | None) -> str:
     return sentence + (f", at {number(places)} places." if places else ".")
 
 
-def _counted(uses: Plain) -> str:
-    words = [str((uses.get(m.id) or {}).get("verdict")) for m in MEASURES]
-    n = {word: words.count(word) for word in SIGNS}
-    parts = [f"Good for {n[GOOD_FOR] or 'none'} of {len(words)} uses"]
-    also = ((ROUGH_FOR, "rough for"), (NOT_FOR, "not for"), (UNKNOWN, "not known for"))
-    parts += [f"{phrase} {n[word]}" for word, phrase in also if n[word]]
-    return f"{', '.join(parts)}."
-
-
-def word(use: Plain) -> Markup:
+def _use_badge(use: Plain) -> Markup:
     """Return the verdict on a use as a small sign with its word."""
     sign, kind = SIGNS.get(str(use.get("verdict")), ("?", ""))
-    return tag("span", f"{sign} {use.get('verdict')}", class_=f"verdict {kind}".strip())
+    return badge(sign, str(use.get("verdict")), kind)
 
 
-def _in_short(uses: Plain) -> Markup:
+def _list_uses(uses: Plain) -> Markup:
+    """Return every use with its verdict and its figure."""
     items = []
     for m in MEASURES:
         use = uses.get(m.id) or {}
         figure, beside = use.get("figure"), use.get("beside")
         sentence = f"{figure}; other real people: {beside}" if figure else str(use.get("words", ""))
-        items.append([word(use), tag("div", tag("b", use.get("title", m.title)), tag("small", sentence))])
+        items.append([_use_badge(use), tag("div", tag("b", use.get("title", m.title)), tag("small", sentence))])
     note = "Other real people: the same figure between two halves of the real people."
     return tag("div", listing(items, class_="uses"), tag("p", note, class_="note"))
 
 
-def in_detail(uses: Plain) -> Markup:
-    """
-    Return every use with all figures and the rule behind the words; sentences stand below the table, for
-    phones' sake.
-    """
+def tabulate_uses(uses: Plain) -> Markup:
+    """Return every use with all its figures, in sentences below the table too, and the rule behind the verdicts."""
     rows, sentences = [], []
     for m in MEASURES:
         use = uses.get(m.id) or {}
-        figures = [_hundred(use.get(name)) for name in ("fakes", "halves", "same", "chance")]
-        spread = f" ± {_hundred(use.get('spread'))}" if use.get("spread") is not None else ""
-        figures[1] += spread
-        rows.append([use.get("title", m.title), word(use), *figures])
+        values = [use.get(name) for name in ("fakes", "halves", "same", "chance", "spread")]
+        *figures, spread = (f"{100 * v:.0f}" if isinstance(v, (int, float)) else None for v in values)
+        cells = [f if f is not None else "–" for f in figures]
+        cells[1] += f" ± {spread}" if spread is not None else ""
+        rows.append([use.get("title", m.title), _use_badge(use), *cells])
         if use.get("words"):
             sentences.append([tag("b", use.get("title", m.title)), ": ", use["words"]])
     head = ["Use", "Word", "Fakes", "Other half of the people", "Same people", "Chance"]
@@ -145,24 +165,6 @@ def in_detail(uses: Plain) -> Markup:
         listing(sentences, class_="words") if sentences else None,
         tag("p", RULE, class_="note"),
     )
-
-
-def _hundred(value: Any) -> str:
-    return f"{100 * value:.0f}" if isinstance(value, (int, float)) else "–"
-
-
-def _advice(audit: Plain | None, run: Mapping[str, Any], uses: Plain | None) -> Markup:
-    recommendation = advice(audit, run, uses)
-    kind = {"no": "bad", "care": "rough", "yes": "good"}[recommendation.level]
-    sign = {"no": "✗", "care": "≈", "yes": "✓"}[recommendation.level]
-    words = [
-        tag("p", tag("b", f"{sign} {recommendation.words}."), class_="lead"),
-        tag("p", unbroken(recommendation.because)),
-    ]
-    attempts = None
-    if audit is not None:
-        attempts = tag("p", sentence(audit), " ", tag("a", "What each attack found", href="#attacks"), ".")
-    return tag("div", tag("div", words, class_=f"box {kind}"), attempts)
 
 
 RULES = {
@@ -181,36 +183,30 @@ PRIVATE = {
 TRIES = {"attempts", "passed", "rejected_by", "tally", "acceptance"}
 SPECIAL = {"parameters", "versions", "certificate", "notes", "in_words", "categories", "agreement", *TRIES}
 LONGEST_LIST = 12
+LONGEST_MAPPING = 200
 
 
-def visible(run: Mapping[str, Any], *, shareable: bool) -> dict[str, Any]:
+def visible(run: Mapping[str, Any], whole: Sequence[str] = ("notes", "certificate")) -> dict[str, Any]:
     """
-    Return what of `run` this edition shows.
+    Return what of `run` a shareable report shows.
 
-    The shareable one leaves out what is private by its name, and lists that could hold a value per person.
+    It leaves out what is private by its name, and lists that could hold a value per person. `whole` are sentences of
+    ours, about nobody, and are shown whatever their length.
     """
-    if not shareable:
-        return dict(run)
-    whole = ("notes", "certificate")  # sentences of ours, about nobody
-    return {
-        n: v if n in whole else _public(v, PRIVATE)
-        for n, v in run.items()
-        if str(n).lower() not in PRIVATE and (n in whole or _small(v))
-    }
-
-
-def _public(value: Any, hidden: set[str]) -> Any:
-    if isinstance(value, Mapping):
-        return {n: _public(v, hidden) for n, v in value.items() if str(n).lower() not in hidden and _small(v)}
-    return value
-
-
-def _small(value: Any) -> bool:
-    if isinstance(value, Mapping):
-        return len(value) <= 200
-    if isinstance(value, (list, tuple)):
-        return len(value) <= LONGEST_LIST and all(v is None or isinstance(v, (str, int, float)) for v in value)
-    return value is None or isinstance(value, (str, int, float, bool))
+    facts = {}
+    for name, value in run.items():
+        if str(name).lower() in PRIVATE:
+            continue
+        if name in whole:
+            facts[name] = value
+        elif isinstance(value, Mapping) and len(value) <= LONGEST_MAPPING:
+            facts[name] = visible(value, whole=())
+        elif isinstance(value, (list, tuple)) and len(value) <= LONGEST_LIST:
+            if all(v is None or isinstance(v, (str, int, float)) for v in value):
+                facts[name] = value
+        elif value is None or isinstance(value, (str, int, float, bool)):
+            facts[name] = value
+    return facts
 
 
 def acceptance(run: Mapping[str, Any]) -> Markup | None:
@@ -238,14 +234,20 @@ def acceptance(run: Mapping[str, Any]) -> Markup | None:
 
 def making(run: Mapping[str, Any], *, shareable: bool) -> Markup:
     """Return the section "how it was made"."""
-    facts = visible(run, shareable=shareable)
+    facts = visible(run) if shareable else run
     parts: list[Child] = []
     rules = acceptance(facts)
     if rules is not None:
         parts.append(tag("div", rules, class_="charts wide"))
     agreement = facts.get("agreement")
     if isinstance(agreement, Mapping):
-        parts.append(_meaning(agreement))
+        own, others, gain = (100 * agreement[name] for name in ("own", "others", "gain"))
+        seed = "a seed of its archetype" if agreement["compared_with"] == "archetype" else "its seed"
+        words = (
+            f"Meaning kept: at {own:.0f} % of the slots a fake is at a place of the class that {seed} is at then, with "
+            f"other seeds it agrees at {others:.0f} %. The agreement gain is {gain:.0f} points."
+        )
+        parts.append(tag("p", words))
     certificate = facts.get("certificate")
     if isinstance(certificate, Mapping):
         parts += [tag("h3", "Certificate"), listing(certificate.get("words") or ())]
@@ -258,11 +260,13 @@ def making(run: Mapping[str, Any], *, shareable: bool) -> Markup:
     parameters = facts.get("parameters")
     if isinstance(parameters, Mapping):
         parts += [tag("h3", "Parameters"), pairs(dict(_flat(parameters)))]
-    versions_used = facts.get("versions")
-    parts += [
-        tag("h3", "Versions"),
-        pairs({**versions(), **(dict(_flat(versions_used)) if isinstance(versions_used, Mapping) else {})}),
-    ]
+    versions = {"elsewhere": __version__, "Python": python_version()}
+    for name in ("numpy", "numba", "scipy", "scikit-learn"):
+        with suppress(PackageNotFoundError):
+            versions[name] = version(name)
+    used = facts.get("versions")
+    versions |= dict(_flat(used)) if isinstance(used, Mapping) else {}
+    parts += [tag("h3", "Versions"), pairs(versions)]
     notes = facts.get("notes")
     if isinstance(notes, (list, tuple)) and notes:
         parts += [tag("h3", "Notes"), listing([str(n).replace("`", "") for n in notes])]
@@ -304,49 +308,20 @@ def categories(run: Mapping[str, Any]) -> Markup | None:
     )
 
 
-def _meaning(agreement: Mapping[str, Any]) -> Markup:
-    """Say at how many slots a fake is at a place of the same class as its seed."""
-    own, others, gain = (100 * agreement[name] for name in ("own", "others", "gain"))
-    seed = "a seed of its archetype" if agreement["compared_with"] == "archetype" else "its seed"
-    return tag(
-        "p",
-        f"Meaning kept: at {own:.0f} % of the slots a fake is at a place of the class that {seed} is at then, with "
-        f"other seeds it agrees at {others:.0f} %. The agreement gain is {gain:.0f} points.",
-    )
-
-
-def versions() -> dict[str, str]:
-    """Return the versions of this package and of what its numbers rest on."""
-    numbers = {"elsewhere": __version__, "Python": python_version()}
-    for name in ("numpy", "numba", "scipy", "scikit-learn"):
-        try:
-            numbers[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    return numbers
-
-
 def _flat(values: Mapping[Any, Any], before: str = "") -> Iterator[tuple[str, str]]:
+    """Yield names and values as text, those of a mapping inside under its name."""
     for name, value in values.items():
         key = f"{before}{str(name).replace('_', ' ')}"
         if isinstance(value, Mapping):
             yield from _flat(value, f"{key}: ")
         elif isinstance(value, (list, tuple)):
             yield key, ", ".join(map(str, value)) or "–"
+        elif value is None or isinstance(value, bool):
+            yield key, {None: "none", True: "yes", False: "no"}[value]
+        elif isinstance(value, float):
+            yield key, percent(value) if name == "acceptance" else f"{value:.4g}"
         else:
-            yield key, _shown(str(name), value)
-
-
-def _shown(name: str, value: Any) -> str:
-    if value is None:
-        return "none"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if name == "acceptance" and isinstance(value, float):
-        return percent(value)
-    if isinstance(value, int):
-        return number(value)
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+            yield key, number(value) if isinstance(value, int) else str(value)
 
 
 EDITIONS = ("owner", "shareable")
@@ -402,13 +377,12 @@ def report(
     require_choice("edition", edition, EDITIONS)
     shareable = edition == "shareable"
     by_kind = Results.of(results)
-    shown_fakes = _maps(fakes, real, classes, shareable)
-    facts = _run(run, fakes, shareable)
+    maps = _traces_to_show(fakes, real, classes, shareable)
+    facts = _facts(run, fakes, shareable)
     name = "Report on synthetic location traces" if title is None else str(title)
-    sections = _sections(by_kind, shown_fakes, facts, shareable)
-    there = None if shown_fakes is None else shown_fakes.fakes
-    lead = headline(by_kind, there, facts, shareable=shareable)
-    write(path, page(name, sections, lead=lead, scripts=("days.js",) if shown_fakes is not None else ()))
+    sections = _sections(by_kind, maps, facts, shareable)
+    lead = headline(by_kind, None if maps is None else maps.fakes, facts, shareable=shareable)
+    write(path, page(name, sections, lead=lead, scripts=() if maps is None else ("days.js",)))
 
 
 class _Maps(NamedTuple):
@@ -420,7 +394,7 @@ class _Maps(NamedTuple):
     label: Ints | None
 
 
-def _maps(fakes: Any, real: Any, classes: Any, shareable: bool) -> _Maps | None:
+def _traces_to_show(fakes: Any, real: Any, classes: Any, shareable: bool) -> _Maps | None:
     if real is not None and shareable:
         raise InvalidParameter(
             '`real` holds real traces, which never go into a shareable report; leave it out, or pass edition="owner".',
@@ -462,7 +436,8 @@ def _maps(fakes: Any, real: Any, classes: Any, shareable: bool) -> _Maps | None:
     return _Maps(traces, real, seed, None if classes is None else labels_of(classes, there.R))
 
 
-def _run(run: Any, fakes: Any, shareable: bool) -> dict[str, Any]:
+def _facts(run: Any, fakes: Any, shareable: bool) -> dict[str, Any]:
+    """Return how the fakes were made: what they say of it themselves, and over it what `run` says."""
     if run is not None and not isinstance(run, Mapping):
         raise InvalidParameter(f"`run` must map names to values, got {type(run).__name__}.")
     defaults: dict[str, Any] = {}
@@ -480,25 +455,24 @@ def _run(run: Any, fakes: Any, shareable: bool) -> dict[str, Any]:
         if not fakes.covered:
             defaults["tally"] = dict(fakes.tally)
     facts = {**defaults, **({} if run is None else dict(run))}
-    return visible(facts, shareable=shareable)
+    return visible(facts) if shareable else facts
 
 
 def _sections(results: Results, maps: _Maps | None, run: dict[str, Any], shareable: bool) -> list[Section]:
-    audit = next(iter(results.audits.values()), None)
-    parts = (
-        [section("What the data are good for", _named(results.uses, in_detail), anchor="uses")] if results.uses else []
-    )
+    parts = []
+    if results.uses:
+        parts.append(section("What the data are good for", _each(results.uses, tabulate_uses), anchor="uses"))
     if results.lives:
-        parts.append(section("Lives over days", _named(results.lives, lives), anchor="lives"))
+        parts.append(section("Lives over days", _each(results.lives, lives), anchor="lives"))
     parts += [
-        section("Attacks", _audits(results, shareable), anchor="attacks"),
-        section("What may be said", _claims(audit, run, _first_of_several(results.audits)), anchor="claims"),
+        section("Attacks", _audits(results.audits, shareable), anchor="attacks"),
+        section("What may be said", _claims(results.audits, run), anchor="claims"),
     ]
     if results.publishing:
         parts.append(
             section(
                 "Usefulness by the paper's measures",
-                _named(results.publishing, lambda r: utility(r, shareable=shareable)),
+                _each(results.publishing, lambda r: utility(r, shareable=shareable)),
                 anchor="utility",
             )
         )
@@ -506,49 +480,47 @@ def _sections(results: Results, maps: _Maps | None, run: dict[str, Any], shareab
         parts.append(
             section(
                 "Decoys for a location-based service",
-                _named(results.lbs, lambda r: service(r, shareable=shareable)),
+                _each(results.lbs, lambda r: service(r, shareable=shareable)),
                 anchor="service",
             )
         )
     if maps is not None:
-        shown_maps = [*atlas(maps.fakes, maps.real, maps.label), *by_hour(maps.fakes, maps.real)]
-        parts.append(section("Maps and hours", shown_maps, anchor="maps"))
+        pictures = [*atlas(maps.fakes, maps.real, maps.label), *chart_hours(maps.fakes, maps.real)]
+        parts.append(section("Maps and hours", pictures, anchor="maps"))
         if maps.fakes is not None:
-            parts.append(section("Days to step through", _days(maps, shareable), anchor="days-section"))
+            days = step_through(maps.fakes, real=maps.real, seed=maps.seed, label=maps.label, shareable=shareable)
+            parts.append(section("Days to step through", days, anchor="days-section"))
     if (agreement := categories(run)) is not None:
         parts.append(section("Classes and categories", agreement, anchor="categories"))
     parts.append(section("How it was made", making(run, shareable=shareable), anchor="making"))
     return parts
 
 
-def _named(results: dict[str, Plain], shown_as: Any) -> list[Child]:
+def _each(results: dict[str, Plain], show: Callable[[Plain], Markup]) -> list[Child]:
+    """Return every result as `show` makes it, under its name where there are several."""
     parts: list[Child] = []
     for name, result in results.items():
         if len(results) > 1:
             parts.append(tag("h3", name or "unnamed result"))
-        parts.append(shown_as(result))
+        parts.append(show(result))
     return parts
 
 
-def _audits(results: Results, shareable: bool) -> list[Child]:
-    if not results.audits:
+def _audits(audits: dict[str, Plain], shareable: bool) -> list[Child]:
+    if not audits:
         return [tag("p", "No audit was run: nothing is known about what an attacker learns. Run `elsewhere audit`.")]
     parts: list[Child] = [
         tag("p", "Each line is an attack that was really carried out: against the people behind the fakes, in the same "
             "way against strangers, who are behind none of them, and by guessing. Who the strangers are, and whether "
             "the generator has met them, stands in the notes at the end.")
     ]  # fmt: skip
-    if len(results.audits) > 1:
-        parts.append(_side_by_side(results.audits))
-    parts += _named(results.audits, lambda audit: audit_table(audit, shareable=shareable))
-    notes = [
-        n
-        for audit in results.audits.values()
-        for n in (audit.get("notes") or [])
-        if not str(n).startswith("elsewhere ")
-    ]
+    if len(audits) > 1:
+        parts.append(_side_by_side(audits))
+    parts += _each(audits, lambda audit: audit_table(audit, shareable=shareable))
+    notes = [str(n) for audit in audits.values() for n in audit.get("notes") or []]
+    notes = [n for n in dict.fromkeys(notes) if not n.startswith("elsewhere ")]
     if notes:
-        parts.append(tag("p", "Notes: " + " ".join(dict.fromkeys(map(str, notes))), class_="note"))
+        parts.append(tag("p", "Notes: " + " ".join(notes), class_="note"))
     return parts
 
 
@@ -556,25 +528,25 @@ def _side_by_side(audits: dict[str, Plain]) -> Markup:
     ids = sorted({a for audit in audits.values() for a in findings(audit)}, key=lambda a: int(a[1:]))
     rows = []
     for a in ids:
-        unit = QUESTIONS[a].unit if a in QUESTIONS else "share"
-        cells: list[Child] = [[tag("b", a), " ", QUESTIONS[a].words if a in QUESTIONS else ""]]
+        words, _, unit = question(a, {})
+        cells: list[Child] = [[tag("b", a), " ", words]]
         for audit in audits.values():
             finding = audit.get(a)
-            cells.append("–" if finding is None else [reached(finding, unit), " ", badge(a, finding)])
+            cells.append(
+                "–" if finding is None else [format_main(finding, unit), " ", badge(*outcome_sign(a, finding))]
+            )
         rows.append(cells)
     return table(
         ["Attack", *(n or "unnamed" for n in audits)], rows, caption="The audits side by side: figure reached."
     )
 
 
-def _first_of_several(audits: dict[str, Plain]) -> Markup | None:
-    if len(audits) < 2:
-        return None
-    first = next(iter(audits)) or "the first one"
-    return tag("p", f"These sentences rest on one audit of the {len(audits)} above: {first}.", class_="note")
-
-
-def _claims(audit: Plain | None, run: dict[str, Any], note: Child) -> list[Child]:
+def _claims(audits: dict[str, Plain], run: dict[str, Any]) -> list[Child]:
+    name, audit = next(iter(audits.items()), ("", None))
+    note = None
+    if len(audits) > 1:
+        words = f"These sentences rest on one audit of the {len(audits)} above: {name or 'the first one'}."
+        note = tag("p", words, class_="note")
     list_of_claims = claims(audit, run)
     may = [[tag("b", c.sentence), tag("small", f" Because {c.because}")] for c in list_of_claims if c.met]
     lacking = [[c.sentence, tag("small", f" Not met: {c.because}")] for c in list_of_claims if not c.met]
@@ -585,24 +557,9 @@ def _claims(audit: Plain | None, run: dict[str, Any], note: Child) -> list[Child
         tag(
             "div",
             tag("div", tag("h3", "✓ May be said"), listing(may) if may else none, class_="box good"),
-            tag("div", tag("h3", "✗ May not be said"), listing(may_not(audit)), class_="box bad"),
+            tag("div", tag("h3", "✗ May not be said"), listing(forbidden_claims(audit)), class_="box bad"),
             class_="two",
         ),
         tag("h3", "Conditions that this output does not meet") if lacking else None,
         listing(lacking) if lacking else None,
     ]
-
-
-def _days(maps: _Maps, shareable: bool) -> list[Child]:
-    assert maps.fakes is not None  # noqa: S101 - the section is left out otherwise
-    n = min(len(maps.fakes), MOST_DAYS)
-    words = (
-        f"{n} of {number(len(maps.fakes))} fakes, in no order."
-        if n < len(maps.fakes)
-        else f"{n} fake{'s' * (n != 1)}, in no order."
-    )
-    if shareable:
-        words += " Real days are never part of a shareable report."
-    elif maps.real is None:
-        words += " No real traces were given to stand beside them."
-    return [tag("p", words), days(maps.fakes, real=maps.real, seed=maps.seed, label=maps.label)]

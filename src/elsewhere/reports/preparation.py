@@ -12,7 +12,7 @@ import numpy as np
 
 from elsewhere.reports.atlas import Sheet, map_of_visits, sources
 from elsewhere.reports.markup import Child, Markup, Section, listing, number, page, percent, section, table, tag
-from elsewhere.reports.svg import Bar, bars, drawing, figure, key
+from elsewhere.reports.svg import Bar, bars, figure, key
 from elsewhere.traces.clock import Times
 from elsewhere.traces.fixes import GAPS, Coverage, Preparation, spoken_length
 from elsewhere.traces.model import Traces
@@ -69,8 +69,8 @@ def calendar(days: Mapping[str, float], *, unit: str, title: str) -> Markup:
     label = f"{title}: {len(value)} days from {dates[0]} to {dates[-1]}, at most {number(most, 0)} {unit} a day"
     legend = key([(f"darkest: {number(most, 0)} {unit}", "fake", "bar")])
     wide = 26 + min(weeks, WEEKS) * (SQUARE + GAP)
-    picture = drawing(max(360, wide), lines * tall, label, tag("g", parts, class_="ink-fake"))
-    return figure(picture, title=title, legend=legend)
+    squares = tag("g", parts, class_="ink-fake")
+    return figure(squares, max(360, wide), lines * tall, label, title=title, legend=legend)
 
 
 def _months(first: np.datetime64, weeks: int) -> list[tuple[int, str]]:
@@ -255,15 +255,11 @@ def _coverage_picture(c: Coverage, date: Times) -> Markup:
     legend = key([("kept, the darker the more is known", "fake", "bar"), ("dropped", "real", "bar")])
     others = len(np.unique(c.user)) - len(users)
     more = f" {others:,} users with less coverage are not drawn." if others else ""
-    picture = drawing(
+    return figure(
+        [tag("g", squares, class_="ink-fake"), ends],
         360,
         22 + tall * len(users),
         f"Coverage of {len(users)} users over {span} days",
-        tag("g", squares, class_="ink-fake"),
-        ends,
-    )
-    return figure(
-        picture,
         title="Every user's days",
         legend=legend,
         caption=f"One line per user, best known first; one square per day.{more}",

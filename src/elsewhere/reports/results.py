@@ -22,6 +22,13 @@ ACCEPTED = (
     "`to_dict()` of one, or a list or a mapping of names to such results"
 )
 BESIDE = {"notes", "run", "version", "files"}  # what stands beside results in a file of several
+KINDS = {
+    AuditResult: "audits",
+    PublishingResult: "publishing",
+    LbsResult: "lbs",
+    Uses: "uses",
+    LivesResult: "lives",
+}
 ATTACK = re.compile(r"A\d+")
 SMALLEST_GROUP = 5  # people: the figure of fewer would be somebody's own, and stays out of a shareable report
 Plain = dict[str, Any]
@@ -62,37 +69,35 @@ def findings(audit: Plain) -> dict[str, Plain]:
 
 
 def _collect(results: Any, name: str, out: Results, depth: int) -> None:
-    if isinstance(results, AuditResult):
-        numbers = {**results.to_dict(), "sizes": plain(results.sizes), "notes": list(results.notes)}
-        _add(out.audits, name, numbers)
-    elif isinstance(results, PublishingResult):
-        _add(out.publishing, name, results.to_dict())
-    elif isinstance(results, LbsResult):
-        _add(out.lbs, name, results.to_dict())
-    elif isinstance(results, Uses):
-        _add(out.uses, name, results.to_dict())
-    elif isinstance(results, LivesResult):
-        _add(out.lives, name, results.to_dict())
+    """Add a result, or all results that a list or a mapping holds, to those of its kind in `out`."""
+    numbers: list[tuple[str, Plain]] = []
+    items: list[tuple[str, Any]] = []
+    kind = next((kind for of_type, kind in KINDS.items() if isinstance(results, of_type)), None)
+    if kind is not None:
+        more = {"sizes": plain(results.sizes), "notes": list(results.notes)} if kind == "audits" else {}
+        numbers = [(kind, {**results.to_dict(), **more})]
     elif isinstance(results, Mapping):
         kind = _kind(results)
-        if kind is not None:
-            _add(getattr(out, kind), name, plain(dict(results)))
-            for beside in ("uses", "lives"):  # the rest of an evaluation
-                if isinstance(results.get(beside), Mapping):
-                    _add(getattr(out, beside), name, plain(dict(results[beside])))
+        if kind is None:
+            items = [(str(n), r) for n, r in results.items() if n not in BESIDE]
         else:
-            _collect_all([(str(n), r) for n, r in results.items() if n not in BESIDE], out, depth)
+            beside = [n for n in ("uses", "lives") if isinstance(results.get(n), Mapping)]  # the rest of an evaluation
+            numbers = [(kind, plain(dict(results))), *((n, plain(dict(results[n]))) for n in beside)]
     elif isinstance(results, Sequence) and not isinstance(results, (str, bytes)):
-        _collect_all([(name, r) for r in results], out, depth)
+        items = [(name, r) for r in results]
     else:
         raise InvalidParameter(f"{ACCEPTED}; got {type(results).__name__}.")
-
-
-def _collect_all(items: list[tuple[str, Any]], out: Results, depth: int) -> None:
-    if depth > 2 or not items:
+    if not numbers and (depth > 2 or not items):
         raise InvalidParameter(f"{ACCEPTED}; nothing of that kind is in it.")
-    for name, result in items:
-        _collect(result, name, out, depth + 1)
+    for kind, result in numbers:
+        # several of one name are numbered
+        of_kind, title, n = getattr(out, kind), name, 1
+        while title in of_kind:
+            n += 1
+            title = f"{name} {n}".strip()
+        of_kind[title] = result
+    for title, result in items:
+        _collect(result, title, out, depth + 1)
 
 
 def _kind(numbers: Mapping[Any, Any]) -> str | None:
@@ -108,11 +113,3 @@ def _kind(numbers: Mapping[Any, Any]) -> str | None:
     if attacks and all(isinstance(attack, Mapping) and "status" in attack for attack in attacks):
         return "audits"
     return None
-
-
-def _add(there: dict[str, Plain], name: str, numbers: Plain) -> None:
-    other, n = name, 1
-    while other in there:
-        n += 1
-        other = f"{name} {n}".strip()
-    there[other] = numbers

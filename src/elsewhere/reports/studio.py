@@ -25,7 +25,7 @@ from elsewhere.errors import InvalidModel, OutputRefused
 from elsewhere.files import PAGE_HEADERS, arrays_file, page_files, read_arrays, read_index, read_regular
 from elsewhere.pool import Pool
 from elsewhere.privacy.rules import RULES, Verdicts
-from elsewhere.reports.attacks import QUESTIONS, advice, reached, sentence, shown, state
+from elsewhere.reports.attacks import advice, count_outcomes, format_figure, format_main, outcome_sign, question
 from elsewhere.reports.results import findings
 from elsewhere.run.fakes import Fakes
 from elsewhere.traces.ground import page_map
@@ -162,27 +162,29 @@ class Run:
         run = dict(self.pool.provenance)
         rows = []
         for name, f in findings(dict(audit)).items():
-            unit = QUESTIONS[name].unit if name in QUESTIONS else "share"
+            words_asked, _, unit = question(name, f)
             ends = f.get("interval")
-            sign, words, kind = state(name, f)
+            sign, words, kind = outcome_sign(name, f)
             rows.append(
                 {
                     "name": name,
-                    "question": QUESTIONS[name].words if name in QUESTIONS else str(f.get("title", "")),
+                    "question": words_asked,
                     "sign": sign,
                     "outcome": words,
                     "kind": kind,
-                    "reached": reached(f, unit),
-                    "interval": "–" if not isinstance(ends, list) else " to ".join(shown(e, unit) for e in ends),
-                    "strangers": shown(f.get("control"), unit),
-                    "guessing": shown(f.get("baseline"), unit),
-                    "bar": shown(f.get("bar"), unit),
+                    "reached": format_main(f, unit),
+                    "interval": "–"
+                    if not isinstance(ends, list)
+                    else " to ".join(format_figure(e, unit) for e in ends),
+                    "strangers": format_figure(f.get("control"), unit),
+                    "guessing": format_figure(f.get("baseline"), unit),
+                    "bar": format_figure(f.get("bar"), unit),
                     "words": str(f.get("words") or f.get("needs") or ""),
                 }
             )
         uses = self.judgement.get("uses")
         recommendation = advice(dict(audit), run, uses if isinstance(uses, dict) else None)
-        return {"rows": rows, "sentence": sentence(dict(audit)), "advice": recommendation._asdict()}
+        return {"rows": rows, "sentence": count_outcomes(dict(audit)), "advice": recommendation._asdict()}
 
 
 class Studio(ThreadingHTTPServer):

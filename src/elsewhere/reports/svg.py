@@ -9,6 +9,8 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import numpy as np
+
 from elsewhere.reports.markup import Child, Markup, number, tag
 
 WIDTH = 360
@@ -38,18 +40,22 @@ class Series(NamedTuple):
     dash: str | None = None
 
 
-def drawing(width: float, height: float, label: str, *children: Child) -> Markup:
-    """Return an SVG picture with a text for those who do not see it."""
-    return tag("svg", *children, viewBox=f"0 0 {width:g} {height:g}", role="img", aria_label=label)
-
-
-def figure(picture: Child, *, title: str | None = None, caption: Child = None, legend: Child = None) -> Markup:
-    """Return a picture with its title, its legend and a sentence below it."""
+def figure(
+    picture: Child,
+    width: float,
+    height: float,
+    label: str,
+    *,
+    title: str | None = None,
+    caption: Child = None,
+    legend: Child = None,
+) -> Markup:
+    """Return an SVG picture with title, legend and a sentence below it; `label` is read to those who do not see it."""
     return tag(
         "figure",
         None if title is None else tag("h4", title),
         legend,
-        picture,
+        tag("svg", picture, viewBox=f"0 0 {width:g} {height:g}", role="img", aria_label=label),
         None if caption is None else tag("figcaption", caption),
         class_="plot",
     )
@@ -80,21 +86,23 @@ def mark(shape: str, x: float, y: float, size: float, class_: str, **more: objec
 
 
 def key(items: Sequence[tuple[str, str, str]]) -> Markup:
-    """Return the legend of (name, ink, shape); shape may be "line" or "dash" too."""
-
-    def sample(ink: str, shape: str) -> Markup:
-        if shape in ("line", "dash", "tick"):
-            ends = {"x1": 11.0, "y1": 1.0, "x2": 11.0, "y2": 13.0} if shape == "tick" else {"x1": 0.0, "y1": 7.0, "x2": 22.0, "y2": 7.0}  # noqa: E501 # fmt: skip
-            inside = tag("line", class_="stroke", stroke_dasharray="4 3" if shape == "dash" else None, **ends)
+    """Return the legend of (name, ink, shape); shape may also be "line", "dash", "tick", "bar" or "hollow"."""
+    entries = []
+    for name, ink, shape in items:
+        if shape == "tick":
+            sample = tag("line", class_="stroke", x1=11.0, y1=1.0, x2=11.0, y2=13.0)
+        elif shape in ("line", "dash"):
+            dash = "4 3" if shape == "dash" else None
+            sample = tag("line", class_="stroke", stroke_dasharray=dash, x1=0.0, y1=7.0, x2=22.0, y2=7.0)
         elif shape == "bar":
-            inside = tag("rect", x=2.0, y=2.0, width=18.0, height=10.0, class_="fill")
+            sample = tag("rect", x=2.0, y=2.0, width=18.0, height=10.0, class_="fill")
         elif shape == "hollow":
-            inside = mark("diamond", 11.0, 7.0, 4.0, "stroke")
+            sample = mark("diamond", 11.0, 7.0, 4.0, "stroke")
         else:
-            inside = mark(shape, 11.0, 7.0, 4.5, "fill")
-        return tag("svg", inside, viewBox="0 0 22 14", class_=f"ink-{ink}", aria_hidden="true")
-
-    return tag("ul", [tag("li", sample(ink, shape), name) for name, ink, shape in items], class_="legend")
+            sample = mark(shape, 11.0, 7.0, 4.5, "fill")
+        picture = tag("svg", sample, viewBox="0 0 22 14", class_=f"ink-{ink}", aria_hidden="true")
+        entries.append(tag("li", picture, name))
+    return tag("ul", entries, class_="legend")
 
 
 def ticks(low: float, high: float, about: int = 5) -> list[float]:
@@ -132,33 +140,28 @@ def bars(rows: Sequence[Bar], *, unit: str, title: str, caption: Child = None, t
     scale = ticks(0, top if top is not None else reach or 1.0, 4)
     left, right, row = 4.0, 300.0, 34.0
     height = row * len(rows) + 40
-
-    def at(value: float) -> float:
-        return left + (right - left) * min(1.0, max(0.0, value / scale[-1]))
-
+    axis = [0.0, scale[-1]], [left, right]
     parts: list[Child] = []
-    for tick in scale:
-        parts.append(tag("line", x1=at(tick), x2=at(tick), y1=4.0, y2=height - 34, class_="grid"))
-        parts.append(tag("text", f"{tick:g}", x=at(tick), y=height - 20, text_anchor="middle", class_="soft"))
+    for tick, x in zip(scale, np.interp(scale, *axis).tolist(), strict=True):
+        parts.append(tag("line", x1=x, x2=x, y1=4.0, y2=height - 34, class_="grid"))
+        parts.append(tag("text", f"{tick:g}", x=x, y=height - 20, text_anchor="middle", class_="soft"))
     for i, r in enumerate(rows):
         y = row * i + 6
         parts.append(tag("text", r.name, x=left, y=y + 9))
         if r.value is None or not math.isfinite(r.value):
             parts.append(tag("text", "not measured", x=left, y=y + 24, class_="soft"))
             continue
-        long = tag(
-            "rect", x=left, y=y + 13, width=max(1.0, at(r.value) - left), height=12.0, class_=f"fill ink-{r.ink}"
-        )
-        parts.append(long)
+        length = max(1.0, float(np.interp(r.value, *axis)) - left)
+        parts.append(tag("rect", x=left, y=y + 13, width=length, height=12.0, class_=f"fill ink-{r.ink}"))
         if r.interval is not None and all(math.isfinite(e) for e in r.interval):
-            low, high = (at(e) for e in r.interval)
+            low, high = np.interp(r.interval, *axis)
             whisker = f"M{low:.1f} {y + 15:g}v8M{low:.1f} {y + 19:g}H{high:.1f}M{high:.1f} {y + 15:g}v8"
             parts.append(tag("path", d=whisker, class_="axis"))
         value = r.shown if r.shown is not None else number(r.value)
         parts.append(tag("text", value, x=WIDTH - 4.0, y=y + 23, text_anchor="end"))
     parts.append(tag("text", unit, x=(left + right) / 2, y=height - 5, text_anchor="middle", class_="soft"))
     description = "; ".join(f"{r.name}: {r.shown if r.shown is not None else number(r.value)}" for r in rows)
-    return figure(drawing(WIDTH, height, f"{title} ({unit}). {description}", *parts), title=title, caption=caption)
+    return figure(parts, WIDTH, height, f"{title} ({unit}). {description}", title=title, caption=caption)
 
 
 class Frame:
@@ -180,13 +183,11 @@ class Frame:
 
     def px(self, value: float) -> float:
         """Return the pixel of x, across."""
-        share = (value - self.x[0]) / (self.x[-1] - self.x[0])
-        return self.left + (self.right - self.left) * min(1.0, max(0.0, share))
+        return float(np.interp(value, [self.x[0], self.x[-1]], [self.left, self.right]))
 
     def py(self, value: float) -> float:
         """Return the pixel of y, down."""
-        share = (value - self.y[0]) / (self.y[-1] - self.y[0])
-        return self.bottom - (self.bottom - self.top) * min(1.0, max(0.0, share))
+        return float(np.interp(value, [self.y[0], self.y[-1]], [self.bottom, self.top]))
 
     def axes(self) -> Markup:
         """Draw grid, numbers and labels; the label of y stands above the axis, where a phone can read it."""
@@ -249,8 +250,8 @@ def histogram(
         key([(n, ink, "dash" if i else "bar") for i, (n, _, ink) in enumerate(series)]) if len(series) > 1 else None
     )
     description = "; ".join(f"{name}: largest share {100 * max(shares):.0f} %" for name, shares, _ in series)
-    picture = drawing(WIDTH, frame.height, f"{title} ({x}; {y}). {description}", *parts)
-    return figure(picture, title=title, caption=caption, legend=legend)
+    label = f"{title} ({x}; {y}). {description}"
+    return figure(parts, WIDTH, frame.height, label, title=title, caption=caption, legend=legend)
 
 
 def plot(
@@ -310,11 +311,11 @@ def plot(
         parts.append(tag("g", inside, class_=f"ink-{s.ink}"))
     legend = key([(s.name, s.ink, s.shape) for s in series]) if len(series) > 1 else None
     description = "; ".join(f"{s.name}: {', '.join(f'({a:.3g}, {b:.3g})' for a, b in list(zip(s.x, s.y, strict=True))[:6])}" for s in series)  # noqa: E501 # fmt: skip
-    picture = drawing(WIDTH, frame.height, f"{title} ({x}; {y}). {description}", *parts)
-    return figure(picture, title=title, caption=caption, legend=legend)
+    label = f"{title} ({x}; {y}). {description}"
+    return figure(parts, WIDTH, frame.height, label, title=title, caption=caption, legend=legend)
 
 
-def interval(
+def draw_interval(
     value: float,
     ends: Sequence[float] | None,
     *,
@@ -326,18 +327,18 @@ def interval(
 ) -> Markup:
     """Draw a small picture for a cell: the figure with its interval, the control as a diamond, the bar as a line."""
     wide, tall, pad = 130.0, 26.0, 6.0
-
-    def at(v: float) -> float:
-        return pad + (wide - 2 * pad) * min(1.0, max(0.0, (v - low) / ((high - low) or 1.0)))
-
+    axis = [low, high if high > low else low + 1.0], [pad, wide - pad]
     parts: list[Child] = [tag("line", x1=pad, x2=wide - pad, y1=tall / 2, y2=tall / 2, class_="grid")]
     if bar is not None:
-        parts.append(tag("line", x1=at(bar), x2=at(bar), y1=2.0, y2=tall - 2, class_="stroke ink-bad", stroke_dasharray="3 2"))  # noqa: E501 # fmt: skip
+        x = float(np.interp(bar, *axis))
+        parts.append(tag("line", x1=x, x2=x, y1=2.0, y2=tall - 2, class_="stroke ink-bad", stroke_dasharray="3 2"))
     if control is not None:
-        parts.append(tag("g", mark("diamond", at(control), tall / 2, 4.0, "stroke"), class_="ink-test"))
+        x = float(np.interp(control, *axis))
+        parts.append(tag("g", mark("diamond", x, tall / 2, 4.0, "stroke"), class_="ink-test"))
     inside: list[Child] = []
     if ends is not None:
-        inside.append(tag("line", x1=at(ends[0]), x2=at(ends[1]), y1=tall / 2, y2=tall / 2, class_="stroke"))
-    inside.append(mark("circle", at(value), tall / 2, 4.0, "fill"))
+        x1, x2 = np.interp(ends, *axis).tolist()
+        inside.append(tag("line", x1=x1, x2=x2, y1=tall / 2, y2=tall / 2, class_="stroke"))
+    inside.append(mark("circle", float(np.interp(value, *axis)), tall / 2, 4.0, "fill"))
     parts.append(tag("g", inside, class_="ink-fake"))
     return tag("svg", *parts, viewBox=f"0 0 {wide:g} {tall:g}", width=wide, height=tall, role="img", aria_label=label)

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from elsewhere.reports.markup import Child, Markup, number, percent, table, tag
+from elsewhere.reports.markup import Child, Markup, badge, number, percent, table, tag
 from elsewhere.reports.results import SMALLEST_GROUP, Plain
-from elsewhere.reports.svg import SHAPES, WIDTH, Bar, Frame, Series, bars, drawing, figure, histogram, key, plot, ticks
+from elsewhere.reports.svg import SHAPES, WIDTH, Bar, Frame, Series, bars, figure, histogram, key, plot, ticks
 
 NAMES = {
     "visits_kl": "visits per place, not sorted",
@@ -32,7 +32,11 @@ BETTER = {"top_10_overlap": "more is better", "top_50_overlap": "more is better"
 def utility(result: Plain, *, shareable: bool) -> Markup:
     """Return all tables and figures of one publishing result."""
     sizes = result.get("sizes") or {}
-    few = shareable and _few(sizes)
+    # however many days there are, a mean over few people would be somebody's own
+    people = [sizes.get("users", sizes.get("train"))]
+    if sizes.get("test"):
+        people.append(sizes.get("test_users", sizes["test"]))
+    few = shareable and not all(isinstance(n, int) and n >= SMALLEST_GROUP for n in people)
     names = ("train", "fakes", "datasets", "dataset_size", "places", "slots")
     real, n_fakes, datasets, size, places, slots = (number(sizes.get(name)) for name in names)
     several = sizes.get("datasets") != 1
@@ -51,21 +55,11 @@ def utility(result: Plain, *, shareable: bool) -> Markup:
                          "out.", class_="note"))  # fmt: skip
     else:
         parts += [_similarity(result), _habits(result)]
-    parts += [_beyond(result), _notes(result.get("notes"))]
+    parts.append(_beyond(result))
+    notes = [str(n) for n in result.get("notes") or ()]
+    if notes:
+        parts.append(tag("p", "Notes: " + " ".join(n[:1].upper() + n[1:] for n in notes), class_="note"))
     return tag("div", parts)
-
-
-def _few(sizes: Plain) -> bool:
-    """Tell whether either side is so few people, however many days, that a mean would be somebody's own."""
-    people = [sizes.get("users", sizes.get("train"))]
-    if sizes.get("test"):
-        people.append(sizes.get("test_users", sizes["test"]))
-    return not all(isinstance(n, int) and n >= SMALLEST_GROUP for n in people)
-
-
-def _notes(notes: Any) -> Markup | None:
-    lines = [str(n) for n in notes] if isinstance(notes, (list, tuple)) else []
-    return tag("p", "Notes: " + " ".join(n[:1].upper() + n[1:] for n in lines), class_="note") if lines else None
 
 
 def mean(value: Any) -> float | None:
@@ -279,7 +273,8 @@ RULE = (
 
 def in_short(result: Plain) -> str:
     """Return in how many of the measures that people ask first fakes are as other people, in a few words."""
-    judged = [m for m in _first(result) if m.get("within") is not None]
+    measures = (result.get("measures") or {}).values()
+    judged = [m for m in measures if m.get("first") and m.get("within") is not None]
     near, far = (sum(bool(m.get(name)) for m in judged) for name in ("within", "far"))
     also = f"; in {far} of these they are off by more than half, and other real people hardly less" if far else ""
     return (
@@ -288,78 +283,70 @@ def in_short(result: Plain) -> str:
     )
 
 
-def _first(result: Plain) -> list[Plain]:
-    return [m for m in (result.get("measures") or {}).values() if m.get("first")]
-
-
 def lives(result: Plain) -> Markup:
     """Return table and pictures of one comparison of lives."""
     sizes = result.get("sizes") or {}
     people, days, fakes, fake_days = (number(sizes.get(name)) for name in ("people", "days", "fakes", "fake_days"))
     sentence = str(result.get("in_words") or "")
-    further = [m for m in (result.get("measures") or {}).values() if not m.get("first")]
+    measures = list((result.get("measures") or {}).values())
+    first, further = ([m for m in measures if bool(m.get("first")) is wanted] for wanted in (True, False))
     notes = result.get("notes") or []
     return tag(
         "div",
         tag("p", f"{people} real people with {days} days, {fakes} fakes with {fake_days}: the days of a fake are one "
             "life. ",
             sentence[:1].upper() + sentence[1:]),
-        _measures(_first(result), "Measures of lives: fakes, real people, and how far both are off."),
+        _measures(first, "Measures of lives: fakes, real people, and how far both are off."),
         tag("details", tag("summary", "Further measures"), _measures(further, "Further measures of lives."))
         if further else None,
-        tag("div", _growth(result.get("growth") or {}), *_weeks(result.get("week") or {}), class_="charts wide"),
+        tag("div", _curves(result.get("growth") or {}, result.get("week") or {}), class_="charts wide"),
         tag("p", " ".join([RULE, *map(str, notes)]), class_="note"),
     )  # fmt: skip
-
-
-def badge(measure: Plain) -> Markup:
-    """Return the verdict on a measure as a small sign with its word."""
-    sign, kind = {True: ("✓", "good"), False: ("✗", "bad")}.get(measure.get("within"), ("–", ""))  # type: ignore[arg-type]
-    return tag("span", f"{sign} {measure.get('word', '')}", class_=f"verdict {kind}".strip())
 
 
 def _measures(measures: Sequence[Plain], caption: str) -> Markup:
     rows: list[list[Child]] = []
     for m in measures:
-        means = [_mean(m.get(side), str(m.get("unit", ""))) for side in ("fakes", "real")]
+        means = []
+        for value in (m.get("fakes"), m.get("real")):
+            if not isinstance(value, (int, float)):
+                means.append("–")
+            elif m.get("unit") == "%":
+                means.append(percent(value, 0))
+            else:
+                means.append(f"{number(float(value), 1 if value >= 1 else 2)} {m.get('unit', '')}".strip())
+        sign, kind = {True: ("✓", "good"), False: ("✗", "bad")}.get(m.get("within"), ("–", ""))  # type: ignore[arg-type]
+        word = badge(sign, str(m.get("word", "")), kind)
         off = [percent(m.get(name), 0) for name in ("off", "halves")]
         apart = [percent(m.get(name), 0) for name in ("people_off", "people_halves")]
-        rows.append([m.get("title", ""), badge(m), *means, *off, " / ".join(apart) if apart[0] != "–" else "–"])
+        rows.append([m.get("title", ""), word, *means, *off, " / ".join(apart) if apart[0] != "–" else "–"])
     head = ["Measure", "Word", "Fakes", "Real people", "Fakes are off by", "Two halves of the people", "People"]
     return table(head, rows, numbers=range(2, 7), caption=caption)
 
 
-def _mean(value: Any, unit: str) -> str:
-    if not isinstance(value, (int, float)):
-        return "–"
-    return percent(value, 0) if unit == "%" else f"{number(float(value), 1 if value >= 1 else 2)} {unit}".strip()
-
-
-def _growth(curve: Plain) -> Markup | None:
-    days = curve.get("days") or []
-    if len(days) < 2:
-        return None
-    return _picture(curve, days, x="days", y="distinct places", title="Distinct places against days", across=None,
-                    caption="Mean over people who have so many days. Band: halves of the real people.")  # fmt: skip
-
-
-def _weeks(week: Plain) -> list[Child]:
-    kinds = week.get("kinds") or 1
-    names = KINDS.get(kinds, DAYS)
-    x = {7: "hour of the week", 2: "hour of the day", 1: "hour of the day"}.get(kinds, "hour")
+def _curves(growth: Plain, week: Plain) -> list[Child]:
+    """Draw distinct places against days, and who is at home and at the main place by hour."""
     pictures: list[Child] = []
+    days = growth.get("days") or []
+    if len(days) > 1:
+        pictures.append(
+            _curve(growth, days, x="days", y="distinct places", title="Distinct places against days", across=None,
+                   caption="Mean over people who have so many days. Band: halves of the real people.")
+        )  # fmt: skip
+    kinds = week.get("kinds") or 1
+    x = {7: "hour of the week", 2: "hour of the day", 1: "hour of the day"}.get(kinds, "hour")
     for place, words in PLACES.items():
         if place in week:
             sides = ("fakes", "real", "low", "high")
             shares = {side: [None if v is None else 100 * v for v in week[place][side]] for side in sides}
             pictures.append(
-                _picture(shares, week[place]["hour"], x=x, y="people, %", title=words, across=names,
-                         caption="Share of people who are there at that hour. Band: halves of the real people.")
+                _curve(shares, week[place]["hour"], x=x, y="people, %", title=words, across=KINDS.get(kinds, DAYS),
+                       caption="Share of people who are there at that hour. Band: halves of the real people.")
             )  # fmt: skip
     return pictures
 
 
-def _picture(
+def _curve(
     curve: Plain, along: Sequence[float], *, x: str, y: str, title: str, across: Sequence[str] | None, caption: str
 ) -> Markup:
     """Draw two lines, fakes and real people, over the band of halves; `across` names days of 24 hours along x."""
@@ -378,30 +365,16 @@ def _picture(
         parts.append(tag("path", d="M" + "L".join([*there, *back]) + "Z", class_="fill ink-real", fill_opacity="0.18"))
     for side, dash in (("real", "5 3"), ("fakes", None)):
         ink = "fake" if side == "fakes" else "real"
-        parts.append(tag("path", d=_line(frame, along, curve[side]), class_=f"stroke ink-{ink}", stroke_dasharray=dash))
-    ends = "; ".join(
-        f"{name}: {number(_last(curve[side]), 1)} at the end"
-        for side, name in (("fakes", "fakes"), ("real", "real people"))
-    )
-    picture = drawing(WIDTH, frame.height, f"{title} ({x}; {y}). {ends}", *parts)
+        # an unknown value interrupts the line
+        path, command = "", "M"
+        for a, v in zip(along, curve[side], strict=True):
+            path += "" if v is None else f"{command}{frame.px(a):.1f} {frame.py(v):.1f}"
+            command = "M" if v is None else "L"
+        parts.append(tag("path", d=path or "M0 0", class_=f"stroke ink-{ink}", stroke_dasharray=dash))
+    last = [next((v for v in reversed(curve[side]) if v is not None), None) for side in ("fakes", "real")]
+    label = f"{title} ({x}; {y}). fakes: {number(last[0], 1)} at the end; real people: {number(last[1], 1)} at the end"
     legend = key([("fakes", "fake", "line"), ("real people", "real", "dash")])
-    return figure(picture, title=title, caption=caption, legend=legend)
-
-
-def _line(frame: Frame, along: Sequence[float], values: Sequence[float | None]) -> str:
-    """Return the path of a line; what is not known interrupts it."""
-    way, lifted = "", True
-    for a, v in zip(along, values, strict=True):
-        if v is None:
-            lifted = True
-            continue
-        way += f"{'M' if lifted else 'L'}{frame.px(a):.1f} {frame.py(v):.1f}"
-        lifted = False
-    return way or "M0 0"
-
-
-def _last(values: Sequence[float | None]) -> float | None:
-    return next((v for v in reversed(values) if v is not None), None)
+    return figure(parts, WIDTH, frame.height, label, title=title, caption=caption, legend=legend)
 
 
 KNOWLEDGE = {
