@@ -14,10 +14,10 @@ from test_read import CANARY, dataset, day, read, refused
 import elsewhere as ew
 from elsewhere.reports.preparation import preparation_page
 from elsewhere.traces._traces_kernels import find_stays
-from elsewhere.traces.fixes import cut
+from elsewhere.traces.fixes import cut_at_gaps
 from elsewhere.traces.maps import A_TOWN, MOST_PEOPLE_IN, MOST_SLOTS_IN, REACH_KM, main_area, read_regions, towns
 from elsewhere.traces.model import EARTH_RADIUS_KM
-from elsewhere.traces.places import WITHIN_ONE_RADIUS, anchored, evidence_of, share_places
+from elsewhere.traces.places import WITHIN_ONE_RADIUS, evidence_of, share_places, snap_to_anchors
 from elsewhere.traces.write import keep_traces
 
 NIGHT = np.datetime64("2013-04-15", "s")
@@ -76,7 +76,7 @@ def test_places_without_coordinates_take_the_nearer_fix():
     lambda rows: len({len(row) for row in rows}) == 1))  # fmt: skip
 def test_cut_keeps_every_instant_and_every_move(rows):
     r = np.array(rows)
-    pieces, row = cut(r)
+    pieces, row = cut_at_gaps(r)
 
     for i, whole in enumerate(r):
         mine = pieces[row == i]
@@ -399,7 +399,7 @@ def test_anchors_against_the_naive_twin(fixes):
     twins = [(u, 60 * m, x / 1000) for (u, m, _, _), x in zip(fixes, metres, strict=True)]
     expected = naive.anchored(twins, lambda a, b: abs(a - b), lambda points: sum(points) / len(points))
     user, second = np.array([f[0] for f in fixes]), np.array([60 * f[1] for f in fixes])
-    lat, lon, there = anchored(user, second, METRE * np.array(metres), np.zeros(len(fixes)))
+    lat, lon, there = snap_to_anchors(user, second, METRE * np.array(metres), np.zeros(len(fixes)))
 
     told = [None if x is None else 1000 * x for x in expected]
     assert there.tolist() == [x is not None for x in told]
@@ -417,7 +417,7 @@ def test_somebody_near_a_border_of_cells_stays_and_a_mover_moves():
     drive = 500.0 * np.arange(660)
     user = np.repeat([0, 1], 660)
     second = np.tile(60 * np.arange(660), 2)
-    lat, _, there = anchored(user, second, METRE * np.append(noisy, drive), np.zeros(1320))
+    lat, _, there = snap_to_anchors(user, second, METRE * np.append(noisy, drive), np.zeros(1320))
 
     assert there.tolist() == [True] * 660 + [False] * 660
     assert len(np.unique(lat[:660])) == 2
@@ -429,7 +429,7 @@ def test_the_longest_stay_makes_the_anchor():
     """Stays at 0, 90 and 180 m with trips between them: the longest takes both others in, whatever comes first."""
     spot = np.repeat([0.0, 9000, 90, 9000, 180], [30, 1, 300, 1, 30])
     wobble = np.where(np.arange(len(spot)) % 2, 1.0, -1.0)
-    lat, _, there = anchored(
+    lat, _, there = snap_to_anchors(
         np.zeros(len(spot), dtype=int), 60 * np.arange(len(spot)), METRE * (spot + wobble), np.zeros(len(spot))
     )
 
@@ -480,7 +480,7 @@ def test_noise_in_numbered_slots_makes_no_moves_and_other_people_do_not_matter()
     def at(frame):
         second = frame.time.astype("datetime64[s]").astype(np.int64).to_numpy()
         user = np.unique(frame.uid, return_inverse=True)[1]
-        return anchored(user, second, frame.lat.to_numpy(), frame.lng.to_numpy())
+        return snap_to_anchors(user, second, frame.lat.to_numpy(), frame.lng.to_numpy())
 
     few = table[table.uid.isin(np.unique(table.uid)[:20])]
     everybody, alone = at(table), at(few)
@@ -494,7 +494,7 @@ def test_places_that_somebody_has_made_are_left_alone():
     user = np.repeat(np.arange(30), 72)
     spot = np.repeat(rng.integers(0, 2, (30, 18)), 4, axis=1).ravel()  # four slots at one point, then perhaps the other
     lat = METRE * (150.0 * spot + 10_000 * user)
-    got, _, there = anchored(user, np.tile(1200 * np.arange(72), 30), lat, np.zeros(len(lat)))
+    got, _, there = snap_to_anchors(user, np.tile(1200 * np.arange(72), 30), lat, np.zeros(len(lat)))
     assert np.array_equal(got, lat)
     assert not there.any()
 

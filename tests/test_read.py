@@ -25,7 +25,7 @@ from elsewhere.traces import formats, sources
 from elsewhere.traces.clock import offset_zone
 from elsewhere.traces.fixes import Fixes
 from elsewhere.traces.formats import streams
-from elsewhere.traces.model import nearest_places, zone_of
+from elsewhere.traces.model import zone_of
 from elsewhere.traces.places import cell_centres, grid_cells, make_grid, reduce_places
 from elsewhere.traces.prepare import seconds_of
 
@@ -261,7 +261,7 @@ def test_places_given_by_table_ids_and_nearest(tmp_path):
     assert refused(slots | {"loc": ["y", "z", "y"]}, locations=places)[0] == "E_INDEX"
     assert refused(slots, locations=expected)[0] == "E_INDEX"
     assert ew.read_traces(day(), locations=expected).r.tolist() == [[0] * 36 + [1] * 36]
-    assert nearest_places(expected, np.array([46.5201]), np.array([6.5699])).tolist() == [0]
+    assert expected.place_of(np.array([46.5201]), np.array([6.5699])).tolist() == [0]
 
 
 def test_one_based_place_numbers_are_refused_with_a_hint():
@@ -395,13 +395,12 @@ def test_reduced_fixes_are_fewer_and_count_as_many():
     wall = begin + np.arange(0, 1200, 10).astype("timedelta64[s]")
     lat = np.where(np.arange(120) % 3 == 0, 46.53, 46.52) + 1e-6 * np.arange(120)
     raw = Fixes(np.zeros(120, dtype=np.int64), ("a",), wall, lat=lat, lon=np.full(120, 6.57))
-    few = fix_files.reduced(raw, 1200, 100.0, None)
+    few = fix_files.merge_fixes(raw, 1200, 100.0, None)
 
     # the first fix of each of two cells, and the last of the slot
     assert few.wall.tolist() == [wall[0].item(), wall[1].item(), wall[-1].item()]
     assert few.count.tolist() == [40, 80, 0]
-    assert few.weight().sum() == len(raw)
-    assert raw.weight().sum() == len(raw)
+    assert few.count.sum() == len(raw)
 
 
 def test_an_offset_that_the_sample_did_not_show_is_found_all_the_same(tmp_path, monkeypatch):

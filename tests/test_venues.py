@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from makefiles import read_together
 
 import elsewhere as ew
-from elsewhere.traces.places import Words, majority
+from elsewhere.traces.places import Words, majority_categories
 from elsewhere.traces.write import keep_traces
 
 
@@ -71,7 +71,7 @@ def test_a_category_is_that_of_most_people_each_with_one_voice(rows):
     words = Words(
         np.array(users), np.array(places), np.array([names.index(w) if w else -1 for w in said]), tuple(names)
     )
-    found = majority(words, 3)
+    found = majority_categories(words, 3)
     assert list(zip(found["categories"], found["category_users"].tolist(), strict=True)) == naive.majority_category(
         users, places, said, 3
     )

@@ -14,7 +14,7 @@ from elsewhere.reports.atlas import Sheet, map_of_visits, sources
 from elsewhere.reports.markup import Child, Markup, Section, listing, number, page, percent, section, table, tag
 from elsewhere.reports.svg import Bar, bars, figure, key
 from elsewhere.traces.clock import Times
-from elsewhere.traces.fixes import GAPS, Coverage, Preparation, spoken_length
+from elsewhere.traces.fixes import GAPS, Coverage, Preparation, length_text
 from elsewhere.traces.model import Traces
 
 WEEKS = 22  # as many as a phone shows side by side; further ones go below
@@ -217,7 +217,7 @@ def _ladder(p: Preparation) -> Child:
     """Return how many people each longest gap would keep, with the one that was taken."""
     if not p.people_by_gap or p.max_gap_minutes is None:
         return None
-    choice = spoken_length(p.max_gap_minutes)
+    choice = length_text(p.max_gap_minutes)
     rows: list[list[Child]] = [
         [gap, number(people), "taken" if gap == choice else ""] for gap, people in p.people_by_gap.items()
     ]
@@ -304,12 +304,12 @@ def _places(traces: Traces, p: Preparation) -> Section:
 
 
 def _settings(p: Preparation) -> Section:
-    longest = "–" if p.max_gap_minutes is None else spoken_length(p.max_gap_minutes)
+    longest = "–" if p.max_gap_minutes is None else length_text(p.max_gap_minutes)
     gaps = GAPS.get(p.gaps, "").format(max_gap=longest, min_coverage=percent(p.min_coverage, 0))
     if not p.max_gap_minutes:
         gaps = "slots that the input lacks are missing; nothing is filled"
     words: list[Child] = [
-        f"one slot is {spoken_length(p.step_minutes or 0)}; days and hours are those of the clock of {p.tz}",
+        f"one slot is {length_text(p.step_minutes or 0)}; days and hours are those of the clock of {p.tz}",
         f"gaps ({p.gaps}): {gaps}" if p.max_gap_minutes else gaps,
         MAPS[p.map].format(km=number(p.map_km, 0)),
         PLACES_BY.get(p.places_by, p.places_by).format(grid=number(p.grid_metres, 0)),

@@ -36,7 +36,7 @@ from elsewhere.run.fakes import Fakes, floored
 from elsewhere.run.presets import Preset
 from elsewhere.run.public_map import PublicMap
 from elsewhere.run.roles import FEWEST
-from elsewhere.traces.fixes import Preparation, spoken_length
+from elsewhere.traces.fixes import Preparation, length_text
 from elsewhere.traces.formats import open_table
 from elsewhere.traces.model import Ints, Traces
 from elsewhere.traces.sources import Table, read_labels
@@ -331,7 +331,7 @@ def on_output(pool: Pool, frame: PublicMap, also: Sequence[str], out_as: str | N
         words = {"events": "they arrive nowhere, and have no event", "trips": "they have no trip"}[lines]
         notes += [f"on {still} days a fake stays at one place: {words}."] * (still > 0)
         if lines == "trips":
-            step = spoken_length(pool.traces.step_minutes)
+            step = length_text(pool.traces.step_minutes)
             notes.append(f"every trip lasts one slot, {step}: the fakes do not tell how long people's trips take.")
     if frame.format == "json" and any("." in name for name in frame.columns.values()):
         notes.append("form: objects within objects of the input are columns outer.inner in fakes.csv.")

@@ -24,9 +24,9 @@ from elsewhere.traces.model import Floats, Ints, Locations, Mask, to_lat_lon, to
 from elsewhere.traces.places import (
     MANY_ENOUGH,
     MOST_GRID_CELLS,
-    anchored,
-    as_keys,
     grid_cells,
+    point_keys,
+    snap_to_anchors,
 )
 from elsewhere.traces.sources import check_memory
 
@@ -42,7 +42,7 @@ SECONDS_PER_DAY = 86_400
 RUNGS = (1, 3, 6, 12, 24)  # hours that `max_gap="auto"` tries, the shortest first
 ENOUGH = 0.9  # of the people whom the longest rung keeps (docs/decisions/0012-gaps.md)
 MOST_SLOTS = 1 << 27  # of all rows together: 1.8 million days of 72, at 8 bytes and a little each
-LEAST_SLOTS = 2  # slots with a fix of their own that a day needs: one alone says nothing of how the day went
+LEAST_SLOTS = 2  # slots with a fix of their own that a day needs
 GAPS = {
     "hold": "a slot without fixes keeps the place of the last fix, up to {max_gap}, and before the first fix of a day, "
     "up to {max_gap}, it takes the place of that one; longer gaps stay missing",
@@ -53,6 +53,9 @@ GAPS = {
     "drop": "gaps are filled as by hold, up to {max_gap}; users of whose slots fewer than {min_coverage} are known are "
     "dropped with all their days",
 }
+
+
+PER_ENTRY = ("user", "wall", "lat", "lon", "place", "utc", "accuracy", "word", "until", "count")  # arrays of `Fixes`
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,17 +92,10 @@ class Fixes:
 
     def select(self, chosen: NDArray[Any]) -> "Fixes":
         """Return the chosen entries (numbers or a mask), in that order."""
-        columns: dict[str, Any] = {name: column[chosen] for name, column in self.columns().items()}
+        columns: dict[str, Any] = {
+            name: column[chosen] for name in PER_ENTRY if (column := getattr(self, name)) is not None
+        }
         return replace(self, **columns)
-
-    def columns(self) -> dict[str, NDArray[Any]]:
-        """Return the arrays that have one value per entry, by name."""
-        per_entry = ("user", "wall", "lat", "lon", "place", "utc", "accuracy", "word", "until", "count")
-        return {name: getattr(self, name) for name in per_entry if getattr(self, name) is not None}
-
-    def weight(self) -> Ints:
-        """Return for how many fixes each entry stands."""
-        return np.ones(len(self), dtype=np.int64) if self.count is None else self.count
 
 
 @dataclass(frozen=True, eq=False)
@@ -264,7 +260,7 @@ class Preparation:
             ladder = ", ".join(f"{gap} {people:,}" for gap, people in self.people_by_gap.items())
             who = "people" if self.seeds is None else "people who are no seeds,"
             reasons.append(
-                f"gaps of more than {spoken_length(self.max_gap_minutes)} are not filled (`max_gap`)"
+                f"gaps of more than {length_text(self.max_gap_minutes)} are not filled (`max_gap`)"
                 + (f"; {who} with a usable day by longest gap: {ladder}" if by_gap else "")
             )
         thin = self.days_dropped - self.days_single
@@ -274,12 +270,12 @@ class Preparation:
         return reasons
 
 
-def spoken_length(minutes: float) -> str:
+def length_text(minutes: float) -> str:
     """Write a length of time as it is typed: 20min, 12h."""
     return f"{minutes / 60:g}h" if minutes >= 60 and minutes % 60 == 0 else f"{minutes:g}min"
 
 
-def stretched(visits: Fixes, width: int, name: str) -> tuple[Fixes, int]:
+def split_visits(visits: Fixes, width: int, name: str) -> tuple[Fixes, int]:
     """
     Return visits as one fix per slot they last in, at their last moment there, and how many visits have none.
 
@@ -308,21 +304,21 @@ def stretched(visits: Fixes, width: int, name: str) -> tuple[Fixes, int]:
     return replace(won, wall=moment, utc=None, until=None), len(visits) - len(np.unique(visit[rows]))
 
 
-def cleaned(
+def clean_fixes(
     fixes: Fixes, width: int, metres: float | None, box: Box | None, jitter: bool, name: str
 ) -> tuple[Fixes, dict[str, int], int, int, float]:
     """
     Return fixes in the order of users and time, without doubles and impossible ones, and how many of each there were.
 
-    Where they may `jitter`, those near a spot where their person stays are put there, see `anchored`; the share of
-    these comes last.
+    Where they may `jitter`, those near a spot where their person stays are put there (`snap_to_anchors`); the share
+    of these comes last.
 
     Some users at a time, so that little more than the fixes themselves ever stands in memory. Of many fixes those of
-    one slot within one cell of `metres` become one entry, see `reduced`; None keeps every fix.
+    one slot within one cell of `metres` become one entry, see `merge_fixes`; None keeps every fix.
     """
     n = np.bincount(fixes.user, minlength=len(fixes.labels))
     many = metres is not None and len(fixes) > RAW
-    if many and few_points(fixes, MOST_GRID_CELLS):
+    if many and has_few_points(fixes, MOST_GRID_CELLS):
         metres = 0.0  # what somebody has made is not to be mixed
     ends = np.unique(np.append(np.searchsorted(np.cumsum(n), np.arange(BATCH, n.sum(), BATCH)) + 1, len(n)))
     repairs: Counter[str] = Counter()
@@ -333,20 +329,21 @@ def cleaned(
         part = replace(part, user=part.user.astype(np.int64))
         if len(part) == 0:
             continue
-        part, doubles = _in_order(part)
+        part, doubles = _sort_fixes(part)
         repairs.update(doubles)
-        stay, remain = without_jumps(part, seconds_since_1970(_instant(part)))
+        stay, remain = find_jumps(part)
         rows, jumps, fast = rows + len(part), jumps + int((~stay).sum()), fast + remain
         part = part if stay.all() else part.select(stay)
         if part.utc is not None:
-            slot = grouped(part.user, seconds_since_1970(part.wall) // width)[2]
-            again = _second_passing(slot, part.wall - part.utc)
+            slot = group_pairs(part.user, seconds_since_1970(part.wall) // width)[2]
+            again = _find_second_passing(slot, part.wall - part.utc)
             repairs["second passing of the doubled hour"] += int(again.sum())
             part = part.select(~again) if again.any() else part
         if jitter and part.lat is not None and part.lon is not None:
-            lat, lon, there = anchored(part.user, seconds_since_1970(_instant(part)), part.lat, part.lon)
+            second = seconds_since_1970(part.wall if part.utc is None else part.utc)
+            lat, lon, there = snap_to_anchors(part.user, second, part.lat, part.lon)
             part, calm = replace(part, lat=lat, lon=lon), calm + int(there.sum())
-        clean_parts.append(reduced(part, width, metres, box) if many and metres is not None else part)
+        clean_parts.append(merge_fixes(part, width, metres, box) if many and metres is not None else part)
         check_memory(sum(map(len, clean_parts)), name, BYTES_AN_ENTRY)
     if jumps > MOST_JUMPS * rows:
         raise InvalidTraces(
@@ -354,13 +351,18 @@ def cleaned(
             f"than {MOST_JUMPS:.0%}: do several people share an id, or are the times wrong?",
             code="E_SPEED",
         )
-    columns: dict[str, Any] = {
-        column: np.concatenate([each.columns()[column] for each in clean_parts]) for column in clean_parts[0].columns()
-    }
-    return replace(clean_parts[0], **columns), dict(repairs), jumps, fast, calm / max(1, rows)
+    fixes = clean_parts[0]
+    if len(clean_parts) > 1:
+        columns: dict[str, Any] = {
+            name: np.concatenate([getattr(each, name) for each in clean_parts])
+            for name in PER_ENTRY
+            if getattr(fixes, name) is not None
+        }
+        fixes = replace(fixes, **columns)
+    return fixes, dict(repairs), jumps, fast, calm / max(1, rows)
 
 
-def reduced(fixes: Fixes, width: int, metres: float, box: Box | None) -> Fixes:
+def merge_fixes(fixes: Fixes, width: int, metres: float, box: Box | None) -> Fixes:
     """
     Return one entry, with a count, for all fixes of a user in one slot and cell (or place, or point if `metres` is 0).
 
@@ -378,7 +380,7 @@ def reduced(fixes: Fixes, width: int, metres: float, box: Box | None) -> Fixes:
         if box is not None:
             cell = 2 * cell + in_box(box, fixes.lat, fixes.lon)
     second = seconds_since_1970(fixes.wall)
-    _, _, slot = grouped(fixes.user, second // width)
+    _, _, slot = group_pairs(fixes.user, second // width)
     low = int(cell.min())
     _, first, count = np.unique(
         slot * (int(cell.max()) - low + 1) + (cell - low), return_index=True, return_counts=True
@@ -390,10 +392,12 @@ def reduced(fixes: Fixes, width: int, metres: float, box: Box | None) -> Fixes:
     return replace(fixes.select(stays), count=weight[stays])
 
 
-def _in_order(fixes: Fixes) -> tuple[Fixes, dict[str, int]]:
+def _sort_fixes(fixes: Fixes) -> tuple[Fixes, dict[str, int]]:
     """Sort by user and instant; of two fixes at one instant the first in the file stays (B26-B28)."""
-    fixes = fixes.select(np.lexsort((_instant(fixes), fixes.user)))
-    instant, user = _instant(fixes), fixes.user
+    instant = fixes.wall if fixes.utc is None else fixes.utc
+    order = np.lexsort((instant, fixes.user))
+    fixes, instant = fixes.select(order), instant[order]
+    user = fixes.user
     repeated = np.zeros(len(fixes), dtype=bool)
     repeated[1:] = (user[1:] == user[:-1]) & (instant[1:] == instant[:-1])
     first = np.maximum.accumulate(np.where(repeated, 0, np.arange(len(fixes))))
@@ -407,29 +411,25 @@ def _in_order(fixes: Fixes) -> tuple[Fixes, dict[str, int]]:
     return fixes.select(~repeated), {"repeated": int(repeated.sum()) - conflict, "contradicted": conflict}
 
 
-def _instant(fixes: Fixes) -> Times:
-    return fixes.wall if fixes.utc is None else fixes.utc
-
-
 def seconds_since_1970(times: Times) -> Ints:
     """Return times as whole seconds since 1970, of the clock they are of."""
     return np.asarray(times.astype("datetime64[s]").astype(np.int64))
 
 
-def _second_passing(slot: Ints, offset: NDArray[np.timedelta64]) -> Mask:
+def _find_second_passing(slot: Ints, offset: NDArray[np.timedelta64]) -> Mask:
     # the clock was put back within the slot: its offset is no longer that of the slot's first fix
     _, first, group = np.unique(slot, return_index=True, return_inverse=True)
     return np.asarray(offset != offset[first[group]])
 
 
-def grouped(major: Ints, minor: Ints) -> tuple[int, Ints, Ints]:
+def group_pairs(major: Ints, minor: Ints) -> tuple[int, Ints, Ints]:
     """Return distinct pairs in sorted order: how many, the first entry of each, and the pair of each entry."""
     low, span = int(minor.min()), int(np.ptp(minor)) + 1
     pairs, first, group = np.unique(major * span + (minor - low), return_index=True, return_inverse=True)
     return len(pairs), first, group
 
 
-def without_jumps(fixes: Fixes, seconds: Ints) -> tuple[Mask, int]:
+def find_jumps(fixes: Fixes) -> tuple[Mask, int]:
     """
     Tell which fixes stay if single impossible ones go, and how many impossible steps remain (B36).
 
@@ -442,7 +442,8 @@ def without_jumps(fixes: Fixes, seconds: Ints) -> tuple[Mask, int]:
     some = np.flatnonzero((fixes.lat != 0) | (fixes.lon != 0))
     if len(some) < 2:
         return stay, 0
-    x, user, seconds = to_xyz(fixes.lat[some], fixes.lon[some]), fixes.user[some], seconds[some]
+    x, user = to_xyz(fixes.lat[some], fixes.lon[some]), fixes.user[some]
+    seconds = seconds_since_1970(fixes.wall if fixes.utc is None else fixes.utc)[some]
 
     def impossible(a: Ints, b: Ints) -> Mask:
         way = np.sqrt(((x[a] - x[b]) ** 2).sum(axis=1))
@@ -461,24 +462,24 @@ def without_jumps(fixes: Fixes, seconds: Ints) -> tuple[Mask, int]:
 
 def are_places(entries: Fixes | Slots) -> bool:
     """
-    Tell whether positions, which are `few_points`, are exact places that people share, not fixes that seldom repeat.
+    Tell whether few points are exact places that people share, not fixes that seldom repeat.
 
     Nine of ten entries are at points that at least five users visit, and each point has five entries on average.
     """
     assert entries.lat is not None and entries.lon is not None  # noqa: PT018, S101 - that is what makes them points
-    points, at = np.unique(as_keys(entries.lat, entries.lon), return_inverse=True)
+    points, at = np.unique(point_keys(entries.lat, entries.lon), return_inverse=True)
     enough = count_users(entries.user, at, len(points)) >= MANY_ENOUGH
     return len(at) >= ENTRIES_A_POINT * len(points) and float(np.mean(enough[at])) >= SHARED_ENTRIES
 
 
-def few_points(entries: Fixes | Slots, most: int) -> bool:
+def has_few_points(entries: Fixes | Slots, most: int) -> bool:
     """Tell whether there are at most `most` different points: then somebody has made places of them already."""
     if entries.lat is None or entries.lon is None or entries.place is not None:
         return False
     points: NDArray[np.complex128] = np.empty(0, dtype=np.complex128)
     for at in range(0, len(entries), POINTS):
         some = slice(at, at + POINTS)
-        points = np.unique(np.append(points, np.unique(as_keys(entries.lat[some], entries.lon[some]))))
+        points = np.unique(np.append(points, np.unique(point_keys(entries.lat[some], entries.lon[some]))))
         if len(points) > most:
             return False
     return True
@@ -500,7 +501,7 @@ class Runs(NamedTuple):
     after: Ints
 
 
-class Empty(NamedTuple):
+class EmptySlots(NamedTuple):
     """Single slots without fixes: row, slot, second at which it begins, the user's last fix before, the next after."""
 
     row: Ints
@@ -510,9 +511,13 @@ class Empty(NamedTuple):
     after: Ints
 
 
-def empty_runs(taken: Mask, rows: Ints, user: Ints, second: Ints, width: int) -> Runs:
+def find_empty_runs(taken: Mask, rows: Ints, user: Ints, second: Ints, width: int) -> Runs:
     """Find the slots that are not `taken` (N, L); row i is (user, day) `rows[i]`, fixes are `user` at `second`."""
-    row, slot, length = runs_of(~taken)
+    begins, ends = ~taken, ~taken
+    begins[:, 1:] &= taken[:, :-1]
+    ends[:, :-1] &= taken[:, 1:]
+    row, slot = np.nonzero(begins)
+    length = np.nonzero(ends)[1] - slot + 1
     start = rows[row, 1] * SECONDS_PER_DAY + slot * width
     base = int(second.min()) - SECONDS_PER_DAY
     span = int(second.max()) - base + 2 * SECONDS_PER_DAY
@@ -527,24 +532,7 @@ def empty_runs(taken: Mask, rows: Ints, user: Ints, second: Ints, width: int) ->
     return Runs(row, slot, length, start, before, after)
 
 
-def runs_of(mask: Mask) -> tuple[Ints, Ints, Ints]:
-    """
-    Find the runs of True in each row: row, first column and length of each.
-
-    Examples
-    --------
-    >>> [side.tolist() for side in runs_of(np.array([[True, False, True, True]]))]
-    [[0, 0], [0, 2], [1, 2]]
-
-    """
-    begins, ends = mask.copy(), mask.copy()
-    begins[:, 1:] &= ~mask[:, :-1]
-    ends[:, :-1] &= ~mask[:, 1:]
-    row, first = np.nonzero(begins)
-    return row, first, np.nonzero(ends)[1] - first + 1
-
-
-def fillable(runs: Runs, second: Ints, off: Mask, width: int, longest: int, policy: str) -> tuple[Ints, Ints]:
+def count_fillable(runs: Runs, second: Ints, off: Mask, width: int, longest: int, policy: str) -> tuple[Ints, Ints]:
     """
     Count the slots of each run that are filled: from the fix before on, and from the fix after backwards.
 
@@ -568,16 +556,6 @@ def fillable(runs: Runs, second: Ints, off: Mask, width: int, longest: int, poli
     return np.where(by_before, forward, 0), np.minimum(backward, runs.length - forward)
 
 
-def filled_slots(runs: Runs, forward: Ints, backward: Ints, width: int) -> tuple[Empty, Mask]:
-    """List the slots that are filled one by one, and for each whether by the fix before it."""
-    run = np.repeat(np.arange(len(runs.row)), forward + backward)
-    nth = np.arange(len(run)) - np.repeat(np.cumsum(forward + backward) - forward - backward, forward + backward)
-    by_before = nth < forward[run]
-    nth = np.where(by_before, nth, nth - forward[run] + (runs.length - backward)[run])
-    start = runs.start[run] + nth * width
-    return Empty(runs.row[run], runs.slot[run] + nth, start, runs.before[run], runs.after[run]), by_before
-
-
 def people_by_gap(
     runs: Runs,
     second: Ints,
@@ -589,19 +567,20 @@ def people_by_gap(
     user: Ints,
     observed: Mask,
     min_coverage: float,
+    least_observed: int,
 ) -> dict[int, int]:
     """
     Count the people with a usable day, one that is known from end to end, for each longest gap in `seconds`.
 
-    `user` (N,) is the user of each row, `observed` (N, L) its slots with a fix on the map, `off` (n,) the fixes that
-    are not on it. The longer the gap, the more people.
+    `user` (N,) is the user of each row, `observed` (N, L) its slots with a fix on the map, of which a day needs
+    `least_observed`; `off` (n,) are the fixes that are not on the map. The longer the gap, the more people.
     """
     L, own = observed.shape[1], observed.sum(axis=1)
     people = {}
     for longest in seconds:
-        forward, backward = fillable(runs, second, off, width, longest, policy)
+        forward, backward = count_fillable(runs, second, off, width, longest, policy)
         slots_known = own + np.bincount(runs.row, forward + backward, minlength=len(user)).astype(np.int64)
-        usable = (slots_known == L) & (own >= least_slots(L, min_coverage))
+        usable = (slots_known == L) & (own >= least_observed)
         if policy == "drop":
             days = np.bincount(user)
             usable &= (np.bincount(user, slots_known) / np.maximum(1, days * L))[user] >= min_coverage
@@ -609,12 +588,7 @@ def people_by_gap(
     return people
 
 
-def least_slots(L: int, min_coverage: float) -> int:
-    """Return how many slots of a day must have a fix of their own; `min_coverage` 0 asks for none."""
-    return min(LEAST_SLOTS, L) if min_coverage > 0 else 0
-
-
-def on_the_way(empty: Empty, second: Ints, lat: Floats, lon: Floats, width: int) -> tuple[Floats, Floats]:
+def interpolate(empty: EmptySlots, second: Ints, lat: Floats, lon: Floats, width: int) -> tuple[Floats, Floats]:
     """
     Return where somebody who goes straight from the last fix to the next, at one speed, is in the middle of each slot.
 
@@ -630,19 +604,19 @@ def on_the_way(empty: Empty, second: Ints, lat: Floats, lon: Floats, width: int)
     return np.where(still, lat[a], north), np.where(still, lon[a], east)
 
 
-def share_of_way(empty: Empty, second: Ints, width: int) -> Floats:
+def share_of_way(empty: EmptySlots, second: Ints, width: int) -> Floats:
     """Return how far from the fix before to the fix after, in time, the middle of each slot is, in [0, 1]."""
     apart = np.maximum(1, second[empty.after] - second[empty.before])
     return np.asarray(np.clip((empty.start + width / 2 - second[empty.before]) / apart, 0, 1))
 
 
-def cut(r: Ints) -> tuple[Ints, Ints]:
+def cut_at_gaps(r: Ints) -> tuple[Ints, Ints]:
     """
     Return every row cut at its gaps: the pieces, -1 outside, and the row each one comes from.
 
     Examples
     --------
-    >>> pieces, row = cut(np.array([[3, -1, 4, 4]]))
+    >>> pieces, row = cut_at_gaps(np.array([[3, -1, 4, 4]]))
     >>> pieces.tolist(), row.tolist()
     ([[3, -1, -1, -1], [-1, -1, 4, 4]], [0, 0])
 
@@ -658,33 +632,25 @@ def cut(r: Ints) -> tuple[Ints, Ints]:
     return pieces, row
 
 
-def refuse_slots(N: int, L: int, name: str) -> None:
-    """Refuse N rows of L slots that would not fit into memory."""
-    if N * L > MOST_SLOTS:
-        raise InvalidTraces(
-            f"{name}: {N} rows of {L} slots need {N * L * 16 / 2**30:.1f} GiB, more than the limit of "
-            f"{MOST_SLOTS * 16 / 2**30:.1f}; read it in parts, or with a longer `step`.",
-            code="E_TOO_LARGE",
-        )
-
-
 class Filling(NamedTuple):
     """
     Slots that are filled, and how that was decided.
 
     `r` (N, L) is -1 everywhere, `outside` (N, L) marks the slots outside the map; fix `source[i]` fills slot i of
-    `slots`. `people` have a usable day by longest gap in seconds, `longest` is the gap that was taken.
+    `slots`. `people` have a usable day by longest gap in seconds, `longest` is the gap that was taken. A day needs
+    `least_observed` slots with a fix of their own.
     """
 
     r: Ints
     outside: Mask
-    slots: Empty
+    slots: EmptySlots
     source: Ints
     people: dict[int, int]
     longest: int
+    least_observed: int
 
 
-def filled(
+def fill_gaps(
     shape: tuple[int, int],
     slot: Ints,
     off: Mask,
@@ -699,6 +665,7 @@ def filled(
     longest: int | None,
     rungs: tuple[int, ...],
     min_coverage: float,
+    name: str,
 ) -> Filling:
     """
     Decide which empty slots of N rows of L (`shape`) are filled, by which fix, and, without `longest`, up to which gap.
@@ -706,25 +673,51 @@ def filled(
     Entry i is in slot `slot[i]` of all N * L, at `second[i]`, stands for `weight[i]` fixes, and belongs to the rows of
     `owner[i]`; row j is day `rows[j, 1]` of owner `rows[j, 0]`, a day of `user[j]`.
     """
+    (N, L) = shape
+    if N * L > MOST_SLOTS:
+        raise InvalidTraces(
+            f"{name}: {N} rows of {L} slots need {N * L * 16 / 2**30:.1f} GiB, more than the limit of "
+            f"{MOST_SLOTS * 16 / 2**30:.1f}; read it in parts, or with a longer `step`.",
+            code="E_TOO_LARGE",
+        )
     outside = np.zeros(shape, dtype=bool)
     taken = np.zeros(shape, dtype=bool)
     taken.reshape(-1)[slot] = True
     if off.any():
         where, most = most_common(slot, off.astype(np.int64), weight)
         outside.reshape(-1)[where] = most == 1
-    runs = empty_runs(taken, rows, owner, second, width)
-    observed = taken & ~outside
+    runs = find_empty_runs(taken, rows, owner, second, width)
+    # one slot alone says nothing of how a day went; who asks for no coverage gets every day
+    least_observed = min(LEAST_SLOTS, L) if min_coverage > 0 else 0
     people = people_by_gap(
-        runs, second, off, width, policy, rungs, user=user, observed=observed, min_coverage=min_coverage
+        runs,
+        second,
+        off,
+        width,
+        policy,
+        rungs,
+        user=user,
+        observed=taken & ~outside,
+        min_coverage=min_coverage,
+        least_observed=least_observed,
     )
     if longest is None:
         longest = next(gap for gap, number in people.items() if number >= ENOUGH * max(people.values()))
-    slots, by_before = filled_slots(runs, *fillable(runs, second, off, width, longest, policy), width)
-    source = np.where(by_before, slots.before, slots.after)
+
+    # every slot that is filled, its number in its run, and whether by the fix before
+    forward, backward = count_fillable(runs, second, off, width, longest, policy)
+    total = forward + backward
+    run = np.repeat(np.arange(len(runs.row)), total)
+    nth = np.arange(len(run)) - np.repeat(np.cumsum(total) - total, total)
+    by_before = nth < forward[run]
+    nth = np.where(by_before, nth, nth - forward[run] + (runs.length - backward)[run])
+    start = runs.start[run] + nth * width
+    slots = EmptySlots(runs.row[run], runs.slot[run] + nth, start, runs.before[run], runs.after[run])
     if policy == "interpolate":
         # the fix that is nearer in time to the middle of each slot; of equals the earlier
-        source = np.where(share_of_way(slots, second, width) <= 0.5, slots.before, slots.after)
-    return Filling(np.full(shape, -1, dtype=np.int64), outside, slots, source, people, longest)
+        by_before = share_of_way(slots, second, width) <= 0.5
+    source = np.where(by_before, slots.before, slots.after)
+    return Filling(np.full(shape, -1, dtype=np.int64), outside, slots, source, people, longest, least_observed)
 
 
 def most_common(slot: Ints, place: Ints, weight: Ints) -> tuple[Ints, Ints]:

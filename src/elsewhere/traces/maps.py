@@ -38,7 +38,6 @@ from elsewhere.traces.model import (
     Ints,
     Locations,
     Mask,
-    nearest_places,
     numbers_of,
     to_lat_lon,
     to_xyz,
@@ -99,7 +98,7 @@ class Map:
 
     def place_of(self, lat: Floats, lon: Floats) -> Ints:
         """Return the place of each point: the nearest."""
-        return nearest_places(self.locations, lat, lon)
+        return self.locations.place_of(lat, lon)
 
 
 def read_places(source: Any, *, encoding: str = "utf-8") -> Map:

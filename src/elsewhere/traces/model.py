@@ -261,6 +261,12 @@ class Locations:
         km, place = cKDTree(self.points()).query(points)
         return np.asarray(place, dtype=np.int64), np.asarray(km, dtype=np.float64)
 
+    def place_of(self, lat: Floats, lon: Floats) -> Ints:
+        """Return the place nearest to each point of the globe."""
+        if self.lat is None:
+            raise InvalidParameter("`locations` must have `lat` and `lon` to find the place of coordinates.")
+        return self.nearest(to_xyz(lat, lon))[0]
+
     def ids(self) -> tuple[str, ...] | None:
         """Return what tells a place in another file: its name; its number where it has no position either; or None."""
         if self.names is not None:
@@ -302,13 +308,6 @@ class Locations:
         for name, array in self.coordinates.items():
             digest.update(name.encode() + np.ascontiguousarray(array, dtype="<f8").tobytes())
         return digest.hexdigest()
-
-
-def nearest_places(locations: Locations, lat: Floats, lon: Floats) -> Ints:
-    """Return the given place nearest to each point."""
-    if locations.lat is None or locations.lon is None:
-        raise InvalidParameter("`locations` must have `lat` and `lon` to find the place of coordinates.")
-    return locations.nearest(to_xyz(lat, lon))[0]
 
 
 def apart(model: Locations, here: Locations) -> str:

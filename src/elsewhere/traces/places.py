@@ -22,13 +22,13 @@ from elsewhere.traces.model import (
     Ints,
     Locations,
     Mask,
-    nearest_places,
     to_lat_lon,
     to_xyz,
 )
 
 MOST_GRID_CELLS = 20_000  # beyond that the grid is made coarser before anything is merged
 COLUMN_BITS = 32
+POLE_TO_POLE = np.pi * EARTH_RADIUS_KM * 1000  # metres
 SHARED = 8  # visitors that a place needs to stay as it is (docs/decisions/0013-map.md)
 # Li, Zheng, Xie, Chen, Liu, Ma (2008): a stay is 20 minutes or more within 200 m of its first fix
 STAY_METRES = 200.0
@@ -55,9 +55,9 @@ def grid_cells(lat: Floats, lon: Floats, metres: float) -> Ints:
     Rows of equal height run from pole to pole; each is cut into the whole number of columns that makes its cells
     nearly square. Longitudes 180 and -180 are one meridian, and cells near a pole are no sliver (B18, B24, B25).
     """
-    rows = _row_count(metres)
+    rows = max(1, round(POLE_TO_POLE / metres))
     row = np.clip(np.floor((lat + 90) / (180 / rows)), 0, rows - 1).astype(np.int64)
-    columns = _column_count(row, metres)
+    columns = _column_count(row, rows, metres)
     column = np.floor(((lon + 180) % 360) / 360 * columns).astype(np.int64) % columns
     return row << COLUMN_BITS | column
 
@@ -69,24 +69,22 @@ def cell_centres(cells: Ints, metres: float) -> tuple[Floats, Floats]:
     The middle, not the mean of the fixes: the mean of one person's fixes is that person's door.
     """
     row, column = cells >> COLUMN_BITS, cells & ((1 << COLUMN_BITS) - 1)
-    lat = -90 + (row + 0.5) * (180 / _row_count(metres))
-    lon = -180 + (column + 0.5) * 360 / _column_count(row, metres)
+    rows = max(1, round(POLE_TO_POLE / metres))
+    lat = -90 + (row + 0.5) * (180 / rows)
+    lon = -180 + (column + 0.5) * 360 / _column_count(row, rows, metres)
     return np.round(lat, 6), np.round(lon, 6)
 
 
-def as_keys(lat: Floats, lon: Floats) -> NDArray[np.complex128]:
+def point_keys(lat: Floats, lon: Floats) -> NDArray[np.complex128]:
     """Return one number for each point, equal where the points are: at a pole, at longitudes 180 and -180."""
     east = np.where(np.abs(lat) == 90, 0.0, np.where(lon == 180, -180.0, lon))
     return np.asarray(lat + 1j * east)
 
 
-def _row_count(metres: float) -> int:
-    return max(1, round(np.pi * EARTH_RADIUS_KM * 1000 / metres))
-
-
-def _column_count(row: Ints, metres: float) -> Ints:
-    middle = np.radians(-90 + (row + 0.5) * (180 / _row_count(metres)))
-    around = 2 * np.pi * EARTH_RADIUS_KM * 1000 * np.cos(middle)
+def _column_count(row: Ints, rows: int, metres: float) -> Ints:
+    """Return into how many columns each row of a grid is cut."""
+    middle = np.radians(-90 + (row + 0.5) * (180 / rows))
+    around = 2 * POLE_TO_POLE * np.cos(middle)
     return np.asarray(np.maximum(1, np.round(around / metres)), dtype=np.int64)
 
 
@@ -138,7 +136,7 @@ def reduce_places(locations: Locations, visits: Ints, *, cells: int) -> tuple[Lo
         return locations, np.arange(len(locations))
     x, into = _merge(_points(locations), visits.astype(np.float64), cells)
     survivors, becomes = np.unique(into, return_inverse=True)
-    return _placed(locations, x[survivors], survivors, becomes)
+    return _make_locations(locations, x[survivors], survivors, becomes)
 
 
 def share_places(locations: Locations, place: Ints, user: Ints, *, cells: int) -> tuple[Locations, Ints]:
@@ -182,7 +180,7 @@ def share_places(locations: Locations, place: Ints, user: Ints, *, cells: int) -
         visitors = count_users(user, becomes[place], len(survivors))
         x[survivors], again = _merge(x[survivors], visitors.astype(np.float64), cells)
         survivors, becomes = np.unique(survivors[again][becomes], return_inverse=True)
-    return _placed(locations, x[survivors], survivors, becomes.reshape(n))
+    return _make_locations(locations, x[survivors], survivors, becomes.reshape(n))
 
 
 def _join(x: Floats, place: Ints, user: Ints, least: int) -> tuple[Floats, Ints]:
@@ -231,7 +229,7 @@ def _join(x: Floats, place: Ints, user: Ints, least: int) -> tuple[Floats, Ints]
     return x, into
 
 
-def _placed(locations: Locations, x: Floats, kept: Ints, becomes: Ints) -> tuple[Locations, Ints]:
+def _make_locations(locations: Locations, x: Floats, kept: Ints, becomes: Ints) -> tuple[Locations, Ints]:
     """Return the places at `x`, of which `kept` are the old numbers, and what each old place has become."""
     alone = np.bincount(becomes) == 1
     names = locations.names and [locations.names[i] * bool(own) for i, own in zip(kept, alone, strict=True)]
@@ -330,12 +328,12 @@ def _merge(x: Floats, w: Floats, cells: int) -> tuple[Floats, Ints]:
     return position, into
 
 
-def with_areas(locations: Locations, place: Ints, user: Ints, *, cells: int) -> tuple[Locations, Ints, list[str]]:
+def join_into_areas(locations: Locations, place: Ints, user: Ints, *, cells: int) -> tuple[Locations, Ints, list[str]]:
     """
     Keep the ids of places that people share, and join the others into areas: the places, what each became, notes.
 
-    Ids are the input's own vocabulary. Up to `cells` of them all stay; of more, those that at least eight people visit
-    (see `share_places`), and the others are joined with each other into areas without an id.
+    Ids are the input's own vocabulary. Of more than `cells` those stay that at least eight people visit (see
+    `share_places`), and the others are joined with each other into areas without an id.
 
     Parameters
     ----------
@@ -347,8 +345,6 @@ def with_areas(locations: Locations, place: Ints, user: Ints, *, cells: int) -> 
         How many places may remain, unless more are shared.
 
     """
-    if len(locations) <= cells:
-        return locations, np.arange(len(locations)), []
     stays = np.bincount(place, minlength=len(locations)) >= min(SHARED, len(np.unique(user)) // 2)
     rest = ~stays
     joined, kept = rest[place], locations.select(np.flatnonzero(stays)) if stays.any() else None
@@ -382,7 +378,7 @@ def place_visitors(r: Ints, user: Ints) -> tuple[Ints, Ints]:
     return distinct_visits(user[rows], r[rows])
 
 
-def majority(words: Words, R: int) -> dict[str, Any]:
+def majority_categories(words: Words, R: int) -> dict[str, Any]:
     """
     Return the category of each of R places, and how many people gave it.
 
@@ -404,7 +400,7 @@ def majority(words: Words, R: int) -> dict[str, Any]:
     return {"categories": categories.tolist(), "category_users": users}
 
 
-def anchored(user: Ints, second: Ints, lat: Floats, lon: Floats) -> tuple[Floats, Floats, Mask]:
+def snap_to_anchors(user: Ints, second: Ints, lat: Floats, lon: Floats) -> tuple[Floats, Floats, Mask]:
     """
     Put fixes that are near an anchor of their person on it: latitudes, longitudes, and which fixes are at an anchor.
 
@@ -468,7 +464,7 @@ def stay_places(
     locations, of_stay, metres = make_grid(*mean_points(lat[staying], lon[staying], stay[staying], n), metres)
     place = np.empty(len(user), dtype=np.int64)
     place[staying] = of_stay[stay[staying]]
-    place[~staying] = nearest_places(locations, lat[~staying], lon[~staying])
+    place[~staying] = locations.place_of(lat[~staying], lon[~staying])
     return locations, place, metres
 
 

@@ -6,7 +6,7 @@ Unvisited places are left out, the rest merged, and everything is counted in a `
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import NamedTuple
 
@@ -26,37 +26,35 @@ from elsewhere.traces.fixes import (
     Preparation,
     Slots,
     are_places,
-    cleaned,
-    cut,
-    few_points,
-    filled,
-    grouped,
-    least_slots,
+    clean_fixes,
+    cut_at_gaps,
+    fill_gaps,
+    group_pairs,
+    has_few_points,
+    interpolate,
+    length_text,
     most_common,
-    on_the_way,
-    refuse_slots,
     seconds_since_1970,
-    spoken_length,
-    stretched,
+    split_visits,
 )
 from elsewhere.traces.maps import MAPS, Area, Box, Regions, area_of
-from elsewhere.traces.model import Floats, Ints, Locations, Mask, Traces, nearest_places
+from elsewhere.traces.model import Floats, Ints, Locations, Mask, Traces
 from elsewhere.traces.places import (
     MANY_ENOUGH,
     MOST_GRID_CELLS,
     STAY_METRES,
     STAY_SECONDS,
     Words,
-    anchored,
-    as_keys,
     evidence_of,
-    majority,
+    join_into_areas,
+    majority_categories,
     make_grid,
     place_visitors,
+    point_keys,
     reduce_places,
     share_places,
+    snap_to_anchors,
     stay_places,
-    with_areas,
 )
 
 PLACES = ("shared", "merge", "grid", "stays")
@@ -65,6 +63,10 @@ WORTH_SAYING = 0.05  # of the positions: so many on an anchor are spoken of
 NEAR_ZERO = 5.0  # degrees from 0, 0 within which somebody must be for that point to be believed
 UNITS = {"s": 1, "sec": 1, "second": 1, "m": 60, "min": 60, "minute": 60, "h": 3600, "hour": 3600}
 MANY = 0.1  # of the days: so many are dropped with a word on how to keep them
+JITTER = (
+    f"positions jitter: {{:.0%}} of them lie within {STAY_METRES:.0f} m of a spot where the same person stays for "
+    f"{STAY_SECONDS // 60} minutes or more, and count as there"
+)
 MUCH = 0.25  # of the slots: so many filled ones are spoken of
 
 
@@ -121,9 +123,9 @@ class Settings:
     places
         Where the fixes do not name their places: "shared", grid cells, of which those that fewer than eight people
         visit join their neighbours, see `share_places`; who is near a spot where the same person stays is there, see
-        `anchored`, and at most `cells` different points are places already: their cells, or, where people share them
-        (`are_places`), these very points; "merge", the paper's merging of grid cells
-        until `cells` are left (E74); "grid", cells alone, made coarser until at most `cells` are visited; "stays", the
+        `snap_to_anchors`, and at most `cells` different points are places already: their cells, or, where people share
+        them (`are_places`), these very points; "merge", the paper's merging of grid cells until `cells` are left
+        (E74); "grid", cells alone, made coarser until at most `cells` are visited; "stays", the
         cells in which somebody stays for 20 minutes or more, joined as by "shared".
     regions
         Polygons of a GeoJSON file, or read by `read_regions`, to be the places, and the map.
@@ -145,11 +147,16 @@ class Settings:
     regions: Regions | None = None
     grid_metres: float = 100.0
     evidence: bool = False
+    width: int = field(init=False)  # of a slot, in seconds; 0 where `step` is "auto"
+    longest: int | None = field(init=False)  # gap to be filled, in seconds; None where the people decide it
 
     def __post_init__(self) -> None:
-        if self.step != "auto" and not 0 < self.width <= SECONDS_PER_DAY:
+        width = 0 if self.step == "auto" else seconds_of("step", self.step)
+        if self.step != "auto" and not 0 < width <= SECONDS_PER_DAY:
             raise InvalidParameter(f"`step` must be above 0 and at most a day, got {self.step!r}.")
-        _ = self.longest
+        object.__setattr__(self, "width", width)
+        longest = None if self.max_gap == "auto" else seconds_of("max_gap", self.max_gap)
+        object.__setattr__(self, "longest", longest)
         require_choice("gaps", self.gaps, tuple(GAPS))
         require_choice("places", self.places, PLACES)
         require_choice("map", self.map, MAPS)
@@ -160,19 +167,9 @@ class Settings:
         if self.evidence and self.gaps == "split":
             raise InvalidParameter('`evidence` belongs to whole days; use another policy than `gaps="split"`.')
 
-    @property
-    def width(self) -> int:
-        """Return the length of a slot in seconds."""
-        return seconds_of("step", self.step)
-
-    @property
-    def longest(self) -> int | None:
-        """Return the longest gap to be filled, in seconds; None where the people decide it."""
-        return None if self.max_gap == "auto" else seconds_of("max_gap", self.max_gap)
-
-    def made_of(self, entries: Fixes | Slots) -> str:
-        """Return what places are made of: `places`, or of few points, which somebody has made already, these alone."""
-        if self.places != "shared" or self.cells is None or not few_points(entries, self.cells):
+    def choose_places(self, entries: Fixes | Slots) -> str:
+        """Return how places are made: as `places` says, or few points that are places already by "points" or "grid"."""
+        if self.places != "shared" or self.cells is None or not has_few_points(entries, self.cells):
             return self.places
         return "points" if are_places(entries) else "grid"
 
@@ -207,28 +204,29 @@ def prepare_fixes(fixes: Fixes, settings: Settings, so_far: Preparation) -> tupl
     evidence = settings.evidence and fixes.accuracy is not None  # without radii, positions are read as ever
     short = 0
     if fixes.until is not None:
-        fixes, short = stretched(fixes, width, name)
-    places = settings.made_of(fixes)
+        fixes, short = split_visits(fixes, width, name)
+    places = settings.choose_places(fixes)
     raw = evidence or settings.regions is not None or places == "stays" or fixes.word is not None
     jitter = places == "shared" and fixes.place is None and not evidence
-    fixes, repairs, jumps, fast, calm = cleaned(
+    fixes, repairs, jumps, fast, calm = clean_fixes(
         fixes, width, None if raw else settings.grid_metres, settings.box, jitter, name
     )
     repairs["visits too short for a slot of their own"] = short
     since_1970 = seconds_since_1970(fixes.wall) // width
-    area, off, nowhere, notes = _on_map(fixes, since_1970, settings.map, settings, name)
-    notes += _on_jitter(calm)
-    losses = {"E_SPEED": jumps, "E_NULL_ISLAND": int(fixes.weight()[nowhere].sum())}
+    area, off, nowhere, notes = _find_map(fixes, since_1970, settings.map, settings, name)
+    if calm >= WORTH_SAYING:
+        notes.append(JITTER.format(calm))
+    weight = np.ones(len(fixes), dtype=np.int64) if fixes.count is None else fixes.count
+    losses = {"E_SPEED": jumps, "E_NULL_ISLAND": int(weight[nowhere].sum())}
     if nowhere.any():
-        fixes, off = fixes.select(~nowhere), off[~nowhere]
+        fixes, off, weight = fixes.select(~nowhere), off[~nowhere], weight[~nowhere]
 
     second, L = seconds_since_1970(fixes.wall), SECONDS_PER_DAY // width
     day, of_day = second // SECONDS_PER_DAY, second % SECONDS_PER_DAY // width
-    _, first, row = grouped(fixes.user, day)
+    _, first, row = group_pairs(fixes.user, day)
     rows = np.column_stack([fixes.user[first], day[first]])
-    refuse_slots(len(rows), L, name)
-    slot, weight = row * L + of_day, fixes.weight()
-    fill = filled(
+    slot = row * L + of_day
+    fill = fill_gaps(
         (len(rows), L),
         slot,
         off,
@@ -242,10 +240,11 @@ def prepare_fixes(fixes: Fixes, settings: Settings, so_far: Preparation) -> tupl
         longest=settings.longest,
         rungs=tuple(3600 * hours for hours in RUNGS),
         min_coverage=settings.min_coverage,
+        name=name,
     )
     way = None
     if settings.gaps == "interpolate" and fixes.lat is not None and fixes.lon is not None:
-        way = on_the_way(fill.slots, second, fixes.lat, fixes.lon, width)
+        way = interpolate(fill.slots, second, fixes.lat, fixes.lon, width)
     located = locate(fixes, off, second, way, area, places, settings, name)
     r = fill.r
     slots_used, winner = most_common(slot[~off], located.place[~off], weight[~off])
@@ -259,7 +258,7 @@ def prepare_fixes(fixes: Fixes, settings: Settings, so_far: Preparation) -> tupl
     if fast:
         notes.append(f"{fast} steps of more than {LEAST_JUMP_KM:.0f} km are faster than any airliner; they are kept")
     losses["outside the map"] = int(weight[off].sum())
-    return _finish(
+    return _make_traces(
         fill,
         observed,
         located,
@@ -271,7 +270,7 @@ def prepare_fixes(fixes: Fixes, settings: Settings, so_far: Preparation) -> tupl
         all_places=(fixes.locations is not None and settings.cells is None) or settings.regions is not None,
         uncertain=uncertain,
         settings=settings,
-        so_far=_counted(so_far, settings, losses, repairs, located, fill, area, notes),
+        so_far=_add_counts(so_far, settings, losses, repairs, located, fill, area, notes),
     )
 
 
@@ -287,18 +286,19 @@ def prepare_slots(
     whose slots do not even overlap are refused (B44), unless they are known to be `aligned`.
     """
     width, name, named = slots.width, so_far.name, slots.place is not None
-    n_rows, first, row = grouped(slots.user, slots.row)
+    n_rows, first, row = group_pairs(slots.user, slots.row)
     lowest, L = int(slots.slot.min()), int(np.ptp(slots.slot)) + 1
     if L * width > SECONDS_PER_DAY and slots.date is not None:
         raise InvalidTraces(
-            f"{name}: {L} slots of {spoken_length(width / 60)} are more than a day (`step`).", code="E_INDEX"
+            f"{name}: {L} slots of {length_text(width / 60)} are more than a day (`step`).", code="E_INDEX"
         )
     slot = row * L + slots.slot - lowest
-    area, off, nowhere, notes = _on_map(slots, slot, "whole" if named else settings.map, settings, name)
-    places = settings.made_of(slots)
+    area, off, nowhere, notes = _find_map(slots, slot, "whole" if named else settings.map, settings, name)
+    places = settings.choose_places(slots)
     if places == "shared" and not named:
-        slots, calm = _calmed(slots, row, width)
-        notes += _on_jitter(calm)
+        slots, calm = _snap_slots(slots, row, width)
+        if calm >= WORTH_SAYING:
+            notes.append(JITTER.format(calm))
     located = locate(slots, off | nowhere, None, None, area, places, settings, name)
     place = located.place
     slots_used, entry = np.unique(slot, return_index=True)
@@ -315,15 +315,10 @@ def prepare_slots(
     off &= ~nowhere
     known, outside = place[entry] >= 0, off[entry]
     seen = known | outside
-    refuse_slots(n_rows, L, name)
-    if not aligned:
-        whole = np.zeros(n_rows * L, dtype=bool)
-        whole[slots_used[known]] = True
-        _refuse_disjoint(whole.reshape(-1, L), settings.min_coverage, name)
     user, date = slots.user[first], None if slots.date is None else slots.date[first]
-    rows = _days_in_a_row(user, date, L * width)
+    rows = _number_days(user, date, L * width)
     owner, day = rows[slots_used[seen] // L].T
-    fill = filled(
+    fill = fill_gaps(
         (n_rows, L),
         slots_used[seen],
         outside[seen],
@@ -337,13 +332,16 @@ def prepare_slots(
         longest=settings.longest,
         rungs=tuple(3600 * hours for hours in (0, *RUNGS)),
         min_coverage=settings.min_coverage,
+        name=name,
     )
     r = fill.r
     r.reshape(-1)[slots_used[known]] = place[entry][known]
     observed = r >= 0
+    if not aligned:
+        _refuse_disjoint(observed, settings.min_coverage, name)
     r[fill.slots.row, fill.slots.slot] = place[entry][seen][fill.source]
     losses = {"E_NULL_ISLAND": int(nowhere.sum()), "outside the map": int(off.sum())}
-    return _finish(
+    return _make_traces(
         fill,
         observed,
         located._replace(cells=None) if named else located,
@@ -355,11 +353,11 @@ def prepare_slots(
         all_places=named or settings.regions is not None,
         uncertain=None,
         settings=settings,
-        so_far=_counted(so_far, settings, losses, repairs, located, fill, area, notes),
+        so_far=_add_counts(so_far, settings, losses, repairs, located, fill, area, notes),
     )
 
 
-def _counted(
+def _add_counts(
     so_far: Preparation,
     settings: Settings,
     dropped: Mapping[str, int],
@@ -386,7 +384,7 @@ def _counted(
     )
 
 
-def _on_map(
+def _find_map(
     entries: Fixes | Slots, slot: Ints, where: str, settings: Settings, name: str
 ) -> tuple[Area, Mask, Mask, list[str]]:
     """Return the map, which entries are off it, which are at 0, 0 for want of a position (B20), and notes."""
@@ -429,45 +427,44 @@ def locate(
     regions, cells = settings.regions, settings.cells
     north, east = (np.empty(0), np.empty(0)) if way is None else way
     on, passing = ~off, area.holds(north, east)
-    place, way_places = np.full(len(entries), -1), np.full(len(north), -1)
-
-    def made(
-        locations: Locations, of_fixes: Ints, of_way: Ints, grid: float | None, by: str, most: int | None
-    ) -> Located:
-        place[on], way_places[passing] = of_fixes, of_way
-        return Located(locations, place, way_places, grid, by, most)
-
     lat, lon = entries.lat, entries.lon
     north, east = north[passing], east[passing]
+    grid, most = None, None  # places that somebody has made are kept, all of them
     if regions is not None and lat is not None and lon is not None:
+        locations, by = regions.locations, "regions"
         of_fixes, of_way = regions.place_of(lat[on], lon[on]), regions.place_of(north, east)
-        return made(regions.locations, of_fixes, of_way, None, "regions", None)
-    if entries.place is not None:
+    elif entries.place is not None:
         if entries.locations is None:
             raise InvalidParameter("`place` needs `locations` to point into.")
-        of_way = nearest_places(entries.locations, north, east) if len(north) else np.empty(0, dtype=np.int64)
+        locations, by, of_fixes = entries.locations, "given", entries.place[on]
+        of_way = locations.place_of(north, east) if len(north) else np.empty(0, dtype=np.int64)
         most = cells if isinstance(entries, Fixes) else None  # numbered places of slots are never merged
-        return made(entries.locations, entries.place[on], of_way, None, "given", most)
-    if lat is None or lon is None:
+    elif lat is None or lon is None:
         raise InvalidParameter("fixes must have `lat` and `lon`, or `place` and `locations`.")
-    lat, lon = lat[on], lon[on]
-    if places == "points":
-        both, of_both = np.unique(as_keys(np.append(lat, north), np.append(lon, east)), return_inverse=True)
-        n = len(lat)
-        return made(Locations(both.real, both.imag), of_both[:n], of_both[n:], None, "points", None)
-    if places == "stays":
+    elif places == "stays":
         if second is None or not isinstance(entries, Fixes):
             raise InvalidParameter('`places="stays"` needs times; numbered slots have none: use "shared" or "grid".')
-        locations, of_fixes, grid = stay_places(entries.user[on], second[on], lat, lon, settings.grid_metres, name)
-        of_way = nearest_places(locations, north, east) if len(north) else np.empty(0, dtype=np.int64)
-        return made(locations, of_fixes, of_way, grid, "stays", cells)
-    most = min(cells, MOST_GRID_CELLS) if places == "grid" and cells is not None else MOST_GRID_CELLS
-    locations, of_both, grid = make_grid(np.append(lat, north), np.append(lon, east), settings.grid_metres, most)
-    n = len(lat)
-    return made(locations, of_both[:n], of_both[n:], grid, places, None if places == "grid" else cells)
+        by, most = "stays", cells
+        user, metres = entries.user[on], settings.grid_metres
+        locations, of_fixes, grid = stay_places(user, second[on], lat[on], lon[on], metres, name)
+        of_way = locations.place_of(north, east) if len(north) else np.empty(0, dtype=np.int64)
+    else:
+        by, n = places, int(on.sum())
+        lat, lon = np.append(lat[on], north), np.append(lon[on], east)
+        if places == "points":
+            points, of_both = np.unique(point_keys(lat, lon), return_inverse=True)
+            locations = Locations(points.real, points.imag)
+        else:
+            limit = min(cells, MOST_GRID_CELLS) if places == "grid" and cells is not None else MOST_GRID_CELLS
+            locations, of_both, grid = make_grid(lat, lon, settings.grid_metres, limit)
+            most = None if places == "grid" else cells
+        of_fixes, of_way = of_both[:n], of_both[n:]
+    place, way_places = np.full(len(entries), -1), np.full(len(passing), -1)
+    place[on], way_places[passing] = of_fixes, of_way
+    return Located(locations, place, way_places, grid, by, most)
 
 
-def _days_in_a_row(user: Ints, date: Times | None, length: int) -> Ints:
+def _number_days(user: Ints, date: Times | None, length: int) -> Ints:
     """Return (owner, day) of each row: dated whole days of a user follow each other, any other row is alone."""
     alone = np.column_stack([np.arange(len(user)), np.zeros(len(user), dtype=np.int64)])
     if date is None or length != SECONDS_PER_DAY:
@@ -476,23 +473,14 @@ def _days_in_a_row(user: Ints, date: Times | None, length: int) -> Ints:
     return rows if len(np.unique(rows, axis=0)) == len(rows) else alone
 
 
-def _on_jitter(calm: float) -> list[str]:
-    """Return a word where a share of positions worth speaking of was put on the anchors of their people."""
-    what = (
-        f"positions jitter: {calm:.0%} of them lie within {STAY_METRES:.0f} m of a spot where the same person stays "
-        f"for {STAY_SECONDS // 60} minutes or more, and count as there"
-    )
-    return [what] if calm >= WORTH_SAYING else []
-
-
-def _calmed(slots: Slots, row: Ints, width: int) -> tuple[Slots, float]:
+def _snap_slots(slots: Slots, row: Ints, width: int) -> tuple[Slots, float]:
     """Return the same slots with positions near an anchor of their person put there, and the share of these."""
     if slots.lat is None or slots.lon is None:
         return slots, 0.0
     order = np.lexsort((slots.slot, row))  # rows are numbered by user
     second = row * SECONDS_PER_DAY + slots.slot * width
     lat, lon = slots.lat.copy(), slots.lon.copy()
-    lat[order], lon[order], there = anchored(slots.user[order], second[order], lat[order], lon[order])
+    lat[order], lon[order], there = snap_to_anchors(slots.user[order], second[order], lat[order], lon[order])
     return replace(slots, lat=lat, lon=lon), float(there.mean())
 
 
@@ -503,7 +491,7 @@ def _refuse_disjoint(known: Mask, min_coverage: float, name: str) -> None:
         raise InvalidTraces(f"{name}: the rows have no slot in common.", code="E_ALIGN")
 
 
-def _finish(
+def _make_traces(
     fill: Filling,
     observed: Mask,
     located: Located,
@@ -519,16 +507,16 @@ def _finish(
     so_far: Preparation,
 ) -> tuple[Traces, Preparation]:
     """Drop thin days or users and unvisited places that are not given, merge places, and count everything."""
-    enough, so_far = _days_kept(fill, observed, entries, user, dates, width, settings, so_far)
+    enough, so_far = _choose_days(fill, observed, entries, user, dates, width, settings, so_far)
     slots = int(observed.sum() + fill.outside.sum())
     users_outside = len(np.setdiff1d(user[fill.outside.any(axis=1)], user[(fill.r >= 0).any(axis=1)]))
     r, observed, row = fill.r[enough], observed[enough], np.flatnonzero(enough)
     known = r >= 0
-    locations, number, count, notes = _fewer_places(located, r, user[row], all_places)
+    locations, number, count, notes = _reduce_places(located, r, user[row], all_places)
     r = number[r]
     if entries.word is not None:
         words = Words(entries.user, number[located.place], entries.word, entries.words)
-        locations = locations.called(**majority(words, len(locations)))
+        locations = locations.called(**majority_categories(words, len(locations)))
         categories = [word for word in locations.categories or () if word]
         notes.append(
             f"{len(categories)} of {len(locations)} places have a category, that of most people there; "
@@ -541,7 +529,7 @@ def _finish(
         evidence = evidence_of(locations, number_of[of_row[stay]], slot[stay], lat[stay], lon[stay], radius[stay])
     usable = len(np.unique(user[enough][known.all(axis=1)]))
     if settings.gaps == "split":
-        r, piece = cut(r)
+        r, piece = cut_at_gaps(r)
         row = row[piece]
     traces = Traces(
         r,
@@ -568,10 +556,10 @@ def _finish(
         places=len(locations),
         places_rare=int(((visitors > 0) & (visitors < MANY_ENOUGH)).sum()),  # E31
     )
-    return traces, replace(report, notes=(*report.notes, *notes, *_notes(report, slots, users_outside)))
+    return traces, replace(report, notes=(*report.notes, *notes, *_describe(report, slots, users_outside)))
 
 
-def _days_kept(
+def _choose_days(
     fill: Filling,
     observed: Mask,
     entries: Fixes | Slots,
@@ -585,7 +573,7 @@ def _days_kept(
     gaps, min_coverage, outside, known = settings.gaps, settings.min_coverage, fill.outside, fill.r >= 0
     coverage = Coverage(user, entries.labels, dates, known.mean(axis=1), observed.mean(axis=1), known[:, 0])
     share = coverage.by_user()[user] if gaps == "drop" else coverage.known
-    single = observed.sum(axis=1) < least_slots(known.shape[1], min_coverage)
+    single = observed.sum(axis=1) < fill.least_observed
     enough = known.any(axis=1) & (share >= min_coverage) & ~single
     away = outside.any(axis=1)
     tenth = np.minimum(9, (coverage.by_user()[np.unique(user)] * 10).astype(np.int64))
@@ -614,7 +602,7 @@ def _days_kept(
     return enough, so_far
 
 
-def _fewer_places(located: Located, r: Ints, user: Ints, all_places: bool) -> tuple[Locations, Ints, int, list[str]]:
+def _reduce_places(located: Located, r: Ints, user: Ints, all_places: bool) -> tuple[Locations, Ints, int, list[str]]:
     """
     Leave out unvisited places, unless `all_places` stay, and merge the others.
 
@@ -629,11 +617,12 @@ def _fewer_places(located: Located, r: Ints, user: Ints, all_places: bool) -> tu
         visited = np.flatnonzero(visits)
         number[:-1] = np.where(visits > 0, np.cumsum(visits > 0) - 1, -1)
         locations, visits = locations.select(visited), visits[visited]
-    if located.cells is not None and locations.has_coordinates:
+    shared = locations.names is None and located.by in ("shared", "stays")  # joined however few there are
+    if located.cells is not None and locations.has_coordinates and (shared or len(locations) > located.cells):
         visited, visitor = place_visitors(number[r], user)
         if locations.names is not None:
-            locations, becomes, notes = with_areas(locations, visited, visitor, cells=located.cells)
-        elif located.by in ("shared", "stays"):
+            locations, becomes, notes = join_into_areas(locations, visited, visitor, cells=located.cells)
+        elif shared:
             locations, becomes = share_places(locations, visited, visitor, cells=located.cells)
         else:
             locations, becomes = reduce_places(locations, visits, cells=located.cells)
@@ -641,7 +630,7 @@ def _fewer_places(located: Located, r: Ints, user: Ints, all_places: bool) -> tu
     return locations, number, count, notes
 
 
-def _notes(p: Preparation, seen: int, gone: int) -> list[str]:
+def _describe(p: Preparation, seen: int, gone: int) -> list[str]:
     """
     Say what a reader should know of the map, of gaps and of days dropped, where there is anything to know.
 
@@ -651,8 +640,8 @@ def _notes(p: Preparation, seen: int, gone: int) -> list[str]:
     if p.map == "auto" and p.slots_outside:
         notes.append(
             f"the map is where people are nearly all the time, about {p.map_km:.0f} km wide; "
-            f"{_share(p.slots_outside / seen)} of the slots, on {p.days_outside:,} days of {p.users_outside:,} people, "
-            "lie outside and were left out"
+            f"{_percent(p.slots_outside / seen)} of the slots, on {p.days_outside:,} days of {p.users_outside:,} "
+            "people, lie outside and were left out"
             + (f", and {gone:,} people with them" if gone else "")
             + '; `map="whole"` keeps them'
         )
@@ -666,7 +655,7 @@ def _notes(p: Preparation, seen: int, gone: int) -> list[str]:
     if p.max_gap_auto and p.slots_held:
         by_gap = ", ".join(f"{gap}: {people:,}" for gap, people in steps.items())
         notes.append(
-            f"gaps of up to {spoken_length(p.max_gap_minutes or 0)} are filled, the shortest that keeps enough people "
+            f"gaps of up to {length_text(p.max_gap_minutes or 0)} are filled, the shortest that keeps enough people "
             f"(people with a usable day: {by_gap}); `max_gap` sets another"
         )
     elif not p.max_gap_auto and p.users_usable < ENOUGH * max(steps.values(), default=0):
@@ -674,7 +663,7 @@ def _notes(p: Preparation, seen: int, gone: int) -> list[str]:
         notes.append(f"a longer `max_gap` keeps more people with a usable day: {by_gap}")
     if p.slots_held > MUCH * slots:
         notes.append(
-            f"{_share(p.slots_held / slots)} of the slots have no fix of their own: they were filled from the fixes "
+            f"{_percent(p.slots_held / slots)} of the slots have no fix of their own: they were filled from the fixes "
             "before or after, so how people move between fixes is not known"
         )
     if p.days_dropped > MANY * (p.days + p.days_dropped):
@@ -687,5 +676,5 @@ def _notes(p: Preparation, seen: int, gone: int) -> list[str]:
     return notes
 
 
-def _share(share: float) -> str:
+def _percent(share: float) -> str:
     return f"{share:.0%}" if share >= 0.1 else f"{share:.1%}"

@@ -48,11 +48,11 @@ from elsewhere.traces.columns import (
     normalize_name,
     seconds_each,
 )
-from elsewhere.traces.fixes import SECONDS_PER_DAY, Fixes, Preparation, Slots, spoken_length
+from elsewhere.traces.fixes import SECONDS_PER_DAY, Fixes, Preparation, Slots, length_text
 from elsewhere.traces.form import FileForm
 from elsewhere.traces.maps import Map
 from elsewhere.traces.model import Floats, Ints, Locations, Mask, clock_minutes, clock_text, to_xyz, zone_of
-from elsewhere.traces.places import as_keys, mean_points
+from elsewhere.traces.places import mean_points, point_keys
 from elsewhere.traces.sources import (
     TABLES,
     Parts,
@@ -511,7 +511,7 @@ def _gathered(
         locations, place = own_map.locations, own_map.place_of(*here)
     word, categories = joined.get("word", (np.empty(0, np.int32), ()))
     fixes = Fixes(
-        user=user,  # of 4 bytes: `cleaned` widens those of some users at a time
+        user=user,  # of 4 bytes: `clean_fixes` widens those of some users at a time
         labels=user_ids,
         wall=columns["wall"],
         utc=columns.get("utc", columns["wall"]) if plan.zone is not None or "utc" in plan.roles else None,
@@ -705,7 +705,7 @@ def read_slots(
     starts = _day_begun(wall, slot, width)
     row_key, date = _rows(user, slot, None if date is None else date[good], trace, starts)
     if date is None and trace is None and starts is None:
-        where = codes[good] if here is None else np.unique(as_keys(*here), return_inverse=True)[1]
+        where = codes[good] if here is None else np.unique(point_keys(*here), return_inverse=True)[1]
         row_key, more_notes = _days_in_order(user, slot, where)
         notes += more_notes
     locations, place = None, None
@@ -872,10 +872,10 @@ def _slot_width(slot: Ints, wall: Times | None, max_bad: float) -> tuple[int, li
     if wall is not None and np.mean(_begins(slot, wall, USUAL_WIDTH)[1] > 0.75 * USUAL_WIDTH) <= max_bad:
         return USUAL_WIDTH, []
     if n * whole == SECONDS_PER_DAY:
-        note = f"{n} slots, and no `step` given: read as a whole day of {n} slots of {spoken_length(whole / 60)}"
+        note = f"{n} slots, and no `step` given: read as a whole day of {n} slots of {length_text(whole / 60)}"
     else:
         hours = n * whole / 3600
-        note = f"{n} slots, and no `step` given: read as {hours:.3g} hours, in slots of {spoken_length(whole / 60)}"
+        note = f"{n} slots, and no `step` given: read as {hours:.3g} hours, in slots of {length_text(whole / 60)}"
     return whole, [] if n * USUAL_WIDTH == SECONDS_PER_DAY else [f"{note}; `step` sets another length"]
 
 
