@@ -259,38 +259,49 @@ def cost(found: Table, towns: list[str]) -> str:
 
 TEXT = """# What a theorem for the whole release costs
 
-Written by `make results` (`bench/certificate.py`) from [certificate.csv](certificate.csv): means over as many draws as
-its last column says, ± their standard deviation where there are several; on PF a draw is a split of its own (*:
-measured by an earlier version, for `private` before [decision 50](decisions/0050-parts-and-pools.md)). What is
-promised: [promise](promise.md). TP-TV: how far fakes are from held-out people at each slot, per 500 fakes, 0 nowhere, 1
-everywhere; top moves: how many of the 50 most frequent moves are among those of the fakes; A15: how well a classifier
-tells fakes from real people, .5 is not at all; A3, A10: how well an attack tells who was in the file
-([attacks](attacks.md)).
+A proof has a price: noise makes fakes less like people. This page measures it; [promise](promise.md) says what is
+proven. In short: with 10,000 people noise hardly matters down to eps 2, with 1,000 people it does at every eps. A
+classifier tells fakes of both presets from real days, with or without noise.
+
+| figure | meaning |
+| --- | --- |
+| TP-TV | share of 500 fakes that would have to move to be where held-out people are at that hour: 0 is best |
+| top moves | share of the 50 most frequent moves that are among the 50 most frequent of the fakes: 1 is best |
+| A15 | how well a classifier tells fakes from real people, an AUC: .5 is not at all, 1 is always |
+| A3, A10 | how well an attack tells who was in the file ([attacks](attacks.md)) |
+
+`make results` (`bench/certificate.py`) writes this page from [certificate.csv](certificate.csv). Figures are means over
+as many draws as its last column says, ± their standard deviation where there are several. On People Flow Tokyo each
+draw has a split of its own. A star marks figures of an earlier version, for `private` before
+[decision 50](decisions/0050-parts-and-pools.md).
 
 ## `deniable`: the noisy count of archetypes
 
-People Flow Tokyo: archetypes of 250 people, the count of 500 seeds, 250 held out; 2,000 fakes. Agreement gain: in how
-many more slots a fake and a seed of its archetype are in one class than a fake and any other seed. The seeds themselves
-have a TP-TV of {real}. The goals for eps0 .5 were a gain of .16 and .515 per 500. After learning, {rate} fakes are
-counted and drawn in a second by one core.
+People Flow Tokyo: archetypes are learnt from 250 people, 500 seeds are counted, 250 people are held out; 2,000 fakes.
+Agreement gain: the share of slots in which a fake and a seed of its archetype are in one class, minus that for other
+seeds. TP-TV is for all 2,000 fakes and per 500; the seeds themselves have {real} per 500. The goals for eps0 .5 were a
+gain of at least .16 and a TP-TV of at most .515 per 500. After learning, one core counts and draws {rate} fakes in a
+second.
 
 {deniable}
 
-Membership, on three random splits of all 1,000 people: A3, the advantage above chance, and A10, an AUC, of the seeds
-and of the *others* in the file: alternates of `product`, in `deniable` the people learnt from, whom no theorem covers.
+Membership, on three random splits of all 1,000 people. A3 is an advantage above chance (0 is guessing), A10 an AUC (.5
+is guessing). *Others* are the people in the file who are not seeds: in `product` the alternates, in `deniable` the
+model people, whom no theorem covers.
 
 {roles}
 
 ## `private` on People Flow Tokyo
 
-667 people learnt from, 333 held out, three random splits. Baselines have the same (eps, delta) for the same unit, a
-person. At eps 2 and 1 there are too few people: `private` refuses, and is measured all the same.
+The model is learnt from 667 people, 333 are held out; three random splits. The other tools have the same (eps, delta)
+for the same unit, a person. At eps 2 there are too few people: `private` would refuse, and was measured all the same.
 
 {pf}
 
 ## `private` in towns of 1,000 to 100,000 people
 
-A simulated town of 400 places and 72 slots a day; 1,000 more people are held out. By how much noise raises TP-TV:
+A simulated town of 400 places and 72 slots a day; 1,000 more people are held out. This table shows by how much noise
+raises TP-TV:
 
 {cost}
 

@@ -513,9 +513,9 @@ def lives(began: float) -> list[str]:
 # the six questions at the top of the page: in words, the measure, and whether a person reads it in per cent
 QUESTIONS = (
     ("fakes linked to the person they were made from, by the strongest attack (A5)", 3, True),
-    ("who was in the data, told from the fakes: hits minus false alarms, above chance (A3)", 1, True),
-    ("slots at which that person's place is found, beyond what other people's places tell (A6)", 5, True),
-    ("told from real days by a classifier, AUC: .5 is guessing, 1 is certainty (A15)", 6, False),
+    ("telling from the fakes who was in the data: hits minus false alarms, above chance (A3)", 1, True),
+    ("slots at which that person's place is found, beyond what other people's places reveal (A6)", 5, True),
+    ("a classifier tells fakes from real days, AUC: .5 is guessing, 1 is certainty (A15)", 6, False),
     ("share of fakes that would have to move to be where people are at that hour (TP-TV)", 9, False),
     ("class agreement with the own seed, minus that with other seeds: more is better (agreement gain)", 13, False),
 )
@@ -549,14 +549,15 @@ def opening(first: dict[str, Column], second: dict[str, Column]) -> list[str]:
     return [
         *lines,
         "",
-        f"500 people of Tokyo, one day each, and 250 others to compare with. {linked['SGLT, κ 50']} of the original "
-        f"tool's fakes are linked to the person they were made from, {linked['product']} of those of `product`, "
-        f"{linked['deniable']} of those of `deniable` (guessing: .2 %). From the fakes of `product` an attacker tells "
-        f"who was in the data {gain[0]} points better than by chance here, {gain[1]} points with the other hold-out "
-        "below; the goal is 2. Fakes are nearly where people are: the distance (TP-TV) of other real people is "
-        f"{apart['real seeds']}, that of `product` {apart['product']}, that of `deniable` {apart['deniable']}. A "
-        f"classifier still tells them from real days (AUC {told['product']} and {told['deniable']}). These figures "
-        "were measured on these data by these attacks; they promise nothing for others.",
+        "Fakes of 500 people of Tokyo, one day each, compared with 250 other people of the same file. The strongest "
+        f"attack links {linked['SGLT, κ 50']} of the original tool's fakes to the person they were made from, "
+        f"{linked['product']} of those of `product` and {linked['deniable']} of those of `deniable` (guessing: .2 %). "
+        f"From the fakes of `product` an attacker tells who was in the data {gain[0]} points better than by chance; "
+        f"with the hold-out people of the first table below it is {gain[1]} points (the goal is at most 2). Fakes "
+        f"are nearly where people are: TP-TV is {apart['product']} for `product` and {apart['deniable']} for "
+        f"`deniable`, where real people themselves have {apart['real seeds']}. A classifier still tells both from real "
+        f"days (AUC {told['product']} and {told['deniable']}). These figures hold for these data and these attacks; "
+        "they promise nothing for others.",
     ]
 
 
@@ -564,19 +565,21 @@ PAGE = """# Results
 
 {opening}
 
-Below: all figures. Written by `make results` (`bench/results.py`), {seconds:.0f} s; elsewhere {version}. Every figure
-is measured on that day, except the columns "as published". All presets with their defaults, {per_seed} fakes per seed.
-Smaller is better everywhere but in the last two lines; bold: the goal is reached. TP-TV is per dataset of 500 fakes, as
-the referee counts; over thousands of fakes at once it is smaller. Numbers such as A5 are explained under
-[attacks](attacks.md), words in the [glossary](glossary.md).
+All figures follow. `make results` (`bench/results.py`) wrote this page in {seconds:.0f} s with elsewhere {version}.
+Every figure is measured anew each time, except the columns "as published" and "product before". All presets have their
+defaults, with {per_seed} fakes per seed.
+Smaller is better everywhere but in the last two lines. Bold: the goal is reached. TP-TV is computed on datasets of 500
+fakes, as the published referee does; over thousands of fakes at once it is smaller. Numbers such as A5 are explained
+under [attacks](attacks.md), words in the [glossary](glossary.md).
 
 ## People Flow Tokyo, hold-out people 500-999
 
-Seeds: people 0-499; SGLT: the original tool's own output (par_l 1, ten fakes per seed). `paper` learns from the seeds;
-with κ 50 it has the setting of SGLT's first column. `product` learns from the seeds, and takes people 500-999 as its
-alternates: here, unlike in the second table, the control has met the differential test. Without a number of classes
-beside its name a column has κ "auto" (decision 25; 20 in `paper`). Goals came before figures; they are held against
-the figure itself, where the audit holds its bars against the upper end of the interval.
+Seeds are people 0-499. SGLT is the original tool; its columns are its own published output (par_l 1, ten fakes per
+seed). `paper` learns from the seeds; with κ 50 it has the setting of SGLT's first column. `product` learns from the
+seeds and takes people 500-999 as its alternates: so here, unlike in the second table, the hold-out people have taken
+part in the differential similarity test. Columns without a number of classes have κ "auto" (decision 25; 20 in
+`paper`). Goals were fixed before anything was measured. They are compared with the figure itself; the audit compares
+its bars with the upper end of the interval.
 
 {first}
 
@@ -584,14 +587,15 @@ the figure itself, where the audit holds its bars against the upper end of the i
 
 ## The same, hold-out people 750-999
 
-`deniable` learns from people 500-749, `product` takes them as alternates: the hold-out has met no part of any
-generator. Fewer hold-out people make every distance from them larger, for every column. Its fakes have no seed of
-their own: "the own seed" is one of the same archetype, drawn at random ([decision 26](decisions/0026-count.md)), so the
-white box cannot do better than name any of them. Agreement gain: share of slots at which fake and own seed are in one
-class of the generator's own, minus that with other seeds, a rare place of a seed standing for the place that replaces
-it. Real people of 500-749 themselves, taken for fakes, are told from this hold-out with an AUC of .75, those of 0-499
-with .61 ([decision 22](decisions/0022-rulers.md)): the file is ordered, and real people miss .60
-here too.
+`deniable` learns from people 500-749, and `product` takes them as alternates, so these hold-out people have met no part
+of any generator. They are fewer, which makes every distance from them larger, in every column.
+
+Fakes of `deniable` have no seed of their own. "The own seed" is one of the same archetype, drawn at random
+([decision 26](decisions/0026-count.md)), so the white box cannot do better than name any of them. Agreement gain uses
+the generator's own classes; a rare place of a seed counts as the place that replaces it.
+
+The file is ordered, so even real people are told from this hold-out: people 500-749 with an AUC of .75, people 0-499
+with .61 ([decision 22](decisions/0022-rulers.md)). Real people miss the goal of .60 here too.
 
 {second}
 
@@ -599,20 +603,23 @@ here too.
 
 ## People Flow Tokyo, three random splits
 
-714 people are given, 286 are held out from everything; mean over three splits, smallest and largest in brackets. Each
-split is the mean of three draws of fakes, and of two judges each (A15): a single figure scatters by some .02. The
-file is ordered, and random splits are not: real people are told from others with about .5. `others` are the people
-given who are nobody's seed: in the product alternates, who have not met the model; in `deniable` those it is learnt
-from. "Rare places merged": real people whose places that fewer than five of them visit are replaced by the nearest
-others, as every preset does before it learns: what is left of real people where nobody is shown alone. "Product
-before": frozen figures from before decision 24.
+714 people are given, 286 are held out from everything. Figures are means over three splits, with the smallest and the
+largest in brackets. Each split is the mean of three draws of fakes, and of two classifiers each (A15): a single figure
+scatters by some .02. Random splits are not ordered as the file is: real people are told from others with about .5.
+
+- `others` are the people given who are nobody's seed: in `product` the alternates, from whom the model is not learnt;
+  in `deniable` the people from whom it is learnt.
+- "Rare places merged" are real people whose rare places (fewer than five visitors) are replaced by the nearest other
+  ones, as every preset does before it learns. It shows how near fakes can come if no place belongs to few people.
+- "Product before" are old figures, from before decision 24.
 
 {splits}
 
 ## Lives over days
 
-Product, defaults. How far the mean over fake people is off that of real ones, or which share does not match, and beside
-it the same between two halves of the real people (for StudentLife the people given themselves: there are no others).
+`product` with its defaults. Each figure says how far the mean over fake people is from that over real people, or which
+share does not match. Beside it stands the same for two halves of the real people (for StudentLife, of the people given:
+there are no others).
 
 {lives}
 
