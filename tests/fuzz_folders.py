@@ -22,7 +22,7 @@ from elsewhere.run.presets import PRESETS, preset_of
 from elsewhere.run.publish import links_file, read_links
 from elsewhere.traces.maps import read_regions
 from elsewhere.traces.model import Locations
-from elsewhere.traces.write import keep_traces
+from elsewhere.traces.write import save_traces
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ def _held(write):
 def _prepared(source):
     def write(folder):
         told = []
-        keep_traces(ew.read_traces(source, report=told.append), told[0], folder)
+        save_traces(ew.read_traces(source, report=told.append), told[0], folder)
 
     return _held(write)
 

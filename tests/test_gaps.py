@@ -18,7 +18,7 @@ from elsewhere.traces.fixes import cut_at_gaps
 from elsewhere.traces.maps import A_TOWN, MOST_PEOPLE_IN, MOST_SLOTS_IN, REACH_KM, main_area, read_regions, towns
 from elsewhere.traces.model import EARTH_RADIUS_KM
 from elsewhere.traces.places import WITHIN_ONE_RADIUS, evidence_of, share_places, snap_to_anchors
-from elsewhere.traces.write import keep_traces
+from elsewhere.traces.write import save_traces
 
 NIGHT = np.datetime64("2013-04-15", "s")
 
@@ -617,7 +617,7 @@ def test_prepared_traces_read_back_to_the_last_bit(tmp_path, gaps):
     table = pd.concat([day(u, date=d).sample(50, random_state=i) for i, (u, d) in enumerate(
         [("10", "2013-04-15"), ("9", "2013-04-15"), ("9", "2013-10-27"), ("b=", "2013-04-16")])])  # fmt: skip
     traces, told = read(table, tz="Europe/Zurich", gaps=gaps, max_gap="20min")
-    keep_traces(traces, told, tmp_path)
+    save_traces(traces, told, tmp_path)
 
     for source in (tmp_path, tmp_path / "traces.csv", tmp_path / "traces.parquet"):
         again = ew.read_traces(source, cells=1, step="1h")
@@ -635,7 +635,7 @@ def test_prepared_traces_read_back_to_the_last_bit(tmp_path, gaps):
 def test_places_without_coordinates_are_kept_by_number(tmp_path):
     table = {"uid": ["a"] * 3 + ["b"] * 3, "slot": [0, 1, 2] * 2, "loc": [0, 1, -1, 4, 4, 4]}
     traces, told = read(table)
-    keep_traces(traces, told, tmp_path)
+    save_traces(traces, told, tmp_path)
     again = ew.read_traces(tmp_path)
 
     assert np.array_equal(again.r, traces.r)

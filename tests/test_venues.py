@@ -10,7 +10,7 @@ from makefiles import read_together
 
 import elsewhere as ew
 from elsewhere.traces.places import Words, majority_categories
-from elsewhere.traces.write import keep_traces
+from elsewhere.traces.write import save_traces
 
 
 def venues(people_of):
@@ -90,7 +90,7 @@ def test_prepared_places_keep_names_and_categories(tmp_path):
     frame = venues({"a,1": ["p", "q"], 'b"2': ["r"]})
     told = []
     traces = ew.read_traces(frame, report=told.append)
-    keep_traces(traces, told[0], tmp_path)
+    save_traces(traces, told[0], tmp_path)
     back = ew.read_traces(tmp_path)
     assert np.array_equal(back.r, traces.r)
     assert back.locations == traces.locations
@@ -99,7 +99,7 @@ def test_prepared_places_keep_names_and_categories(tmp_path):
     # grid cells have no names, and get none on the way
     cells = ew.read_traces(frame, columns={"place": None}, report=told.append)
     (tmp_path / "cells").mkdir()
-    keep_traces(cells, told[-1], tmp_path / "cells")
+    save_traces(cells, told[-1], tmp_path / "cells")
     assert ew.read_traces(tmp_path / "cells").locations.names is None
 
 

@@ -71,13 +71,13 @@ def prepare(
     from elsewhere.reports.preparation import preparation_page
     from elsewhere.traces.fixes import Preparation
     from elsewhere.traces.read import read_traces
-    from elsewhere.traces.write import keep_traces
+    from elsewhere.traces.write import save_traces
 
     reports: list[Preparation] = []
     with cluster_at(dask) as executor, stage("reading"):
         traces = read_traces(source, executor=executor, report=reports.append, **reading.keywords(PRESETS["product"]))
     with stage("writing"), whole_folder(out, force=force) as new:
-        files = keep_traces(traces, reports[0], new)
+        files = save_traces(traces, reports[0], new)
         write(new / "prepare.html", preparation_page(traces, reports[0]))
     figures = counts(reports[0])
     result: dict[str, Any] = {

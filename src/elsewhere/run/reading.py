@@ -284,9 +284,9 @@ def _read(
 ) -> "tuple[Traces, Preparation]":
     """Read by keywords of `read_traces`; with `coins` the deniable preset has the map of people who are no seeds."""
     from elsewhere.traces.read import read_traces
-    from elsewhere.traces.write import prepared_in
+    from elsewhere.traces.write import find_prepared
 
-    prepared = prepared_in(source) is not None
+    prepared = find_prepared(source) is not None
     if settings.name == "private" and prepared:
         raise InvalidParameter(
             'preset "private" needs a map that these people have not shaped, and this folder was prepared with its '

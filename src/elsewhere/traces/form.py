@@ -74,7 +74,7 @@ class FileForm:
         at = {role: names.index(name) for role, name in roles.items() if name in names}
         some = {role: [r[i] for r in records if r[i]] for role, i in at.items()}
         when = next((some[role] for role in ("arrived", "time", "utc", "local") if role in some), [])
-        where = "" if "geometry" not in roles else point_form(roles["geometry"], some.get("geometry", []))
+        where = "" if "geometry" not in roles else point_template(roles["geometry"], some.get("geometry", []))
         where = where.replace("lat", "x").replace("lon", "lat").replace("x", "lon") if turned else where
         delimiter = "," if dialect is None else " " if dialect.delimiter == BLANKS else dialect.delimiter
         return FileForm(
@@ -88,14 +88,16 @@ class FileForm:
         )
 
 
-def point_form(name: str, values: Sequence[str]) -> str:
+def point_template(name: str, values: Sequence[str]) -> str:
     """
     Return the template of positions in one column, "" where they are well-known text or of no form that is known.
 
     Examples
     --------
-    >>> point_form("where", ["46.5, 6.6"]), point_form("lonlat", ["6.6;46.5"]), point_form("line", ["[[6.6,46.5]]"])
-    ('{lat}, {lon}', '{lon};{lat}', '[[{lon}, {lat}]]')
+    >>> point_template("where", ["46.5, 6.6"]), point_template("lonlat", ["6.6;46.5"])
+    ('{lat}, {lon}', '{lon};{lat}')
+    >>> point_template("line", ["[[6.6,46.5]]"])
+    '[[{lon}, {lat}]]'
 
     """
     first = values[0] if values else ""
@@ -146,11 +148,13 @@ def pattern_of(values: Sequence[str], day_first: bool | None = None, date_format
     fitting = []
     for form in forms:
         # `all` stops at the first value that the form does not write as it stands
-        pairs = ((_moment(form, value), value) for value in sample)
-        if all(t and written(t.replace(tzinfo=None), form, t.utcoffset() or timedelta()) == text for t, text in pairs):
+        pairs = ((_parse_time(form, value), value) for value in sample)
+        if all(
+            t and format_time(t.replace(tzinfo=None), form, t.utcoffset() or timedelta()) == text for t, text in pairs
+        ):
             fitting.append(form)
-    if date_format is not None and None not in (times := [_moment(date_format, value) for value in sample]):
-        fitting = [form for form in fitting if [_moment(form, value) for value in sample] == times]
+    if date_format is not None and None not in (times := [_parse_time(date_format, value) for value in sample]):
+        fitting = [form for form in fitting if [_parse_time(form, value) for value in sample] == times]
     leads = {form: re.match("%-?[dm]", form) and form.replace("-", "")[:2] == "%d" for form in fitting}
     if {True, False} <= {*leads.values()}:  # 3 April or March 4
         fitting = [form for form in fitting if leads.get(form) is day_first]
@@ -164,11 +168,11 @@ def _marks(text: str) -> str:
 
 @cache
 def _marks_of(form: str) -> str:
-    return _marks(written(datetime.min, form))
+    return _marks(format_time(datetime.min, form))
 
 
-def _moment(form: str, value: str) -> datetime | None:
-    """Return the time that a pattern of `written` reads; None where it reads none."""
+def _parse_time(form: str, value: str) -> datetime | None:
+    """Return the time that a pattern of `format_time` reads; None where it reads none."""
     pattern = re.sub(r"%\df", "%f", form.replace("%-", "%")).replace("%hz", "%z").replace("%:z", "%z")
     try:
         return datetime.strptime(f"{value}00" if "%hz" in form else value, pattern)
@@ -176,7 +180,7 @@ def _moment(form: str, value: str) -> datetime | None:
         return None
 
 
-def written(moment: datetime, form: str, offset: timedelta = timedelta()) -> str:
+def format_time(moment: datetime, form: str, offset: timedelta = timedelta()) -> str:
     """Return a moment in a pattern: that of `strftime`, %-d without a leading zero, %3f milliseconds, %hz hours."""
     parts = {"d": moment.day, "m": moment.month, "H": moment.hour, "I": (moment.hour + 11) % 12 + 1}
     text = re.sub("%-([dmHI])", lambda one: str(parts[one[1]]), form)

@@ -40,7 +40,7 @@ from elsewhere.traces.model import (
 from elsewhere.traces.prepare import Settings, prepare_fixes, prepare_slots
 from elsewhere.traces.rows import SAME_PLACE_KM, Shape, long_table, read_fixes, read_slots, with_cells
 from elsewhere.traces.sources import Parts, Table, load_pipe, printable, read_labels, read_users
-from elsewhere.traces.write import prepared_in, refuse_pool
+from elsewhere.traces.write import find_prepared
 
 A_DAY = np.timedelta64(1, "D")
 OF_SETTINGS = ("gaps", "max_gap", "min_coverage", "map", "places", "grid_metres", "evidence")
@@ -204,8 +204,7 @@ def read_traces(
     Traces(1 users, 1 rows of 72 slots, 2 places)
 
     """
-    refuse_pool(source)
-    prepared = prepared_in(source)
+    prepared = find_prepared(source)
     if prepared is not None:
         # prepared before: everything is decided, and stays as it is
         source, step, tz, locations = prepared.path, prepared.step, prepared.tz, Map(prepared.locations)

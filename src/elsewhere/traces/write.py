@@ -32,7 +32,7 @@ from elsewhere.files import read_index, write_files
 from elsewhere.traces.clock import TIMES_AS, Times
 from elsewhere.traces.columns import AT_ITS_END, CELL, NUMBER, ROLES
 from elsewhere.traces.fixes import Preparation
-from elsewhere.traces.form import WKB, FileForm, offset_text, written
+from elsewhere.traces.form import WKB, FileForm, format_time, offset_text
 from elsewhere.traces.maps import name_beside
 from elsewhere.traces.model import MINUTES_PER_DAY, Floats, Ints, Locations, Traces, clock_minutes, zone_of
 from elsewhere.traces.sources import BLANKS
@@ -87,19 +87,19 @@ class Stamps:
                 np.stack([self.utc if self.times == "utc" else self.wall, self.utc]), axis=1, return_inverse=True
             )
             texts = [
-                "" if there is None or utc is None else written(there, pattern, there - utc)
+                "" if there is None or utc is None else format_time(there, pattern, there - utc)
                 for there, utc in moments.T.astype("datetime64[us]").tolist()
             ]
             return [texts[i] for i in of.ravel().tolist()]
         if self.times == "local":
-            return _stamps(self.wall, between=" ")
+            return _time_texts(self.wall, between=" ")
         if self.times == "clock":
-            return [stamp[11:] for stamp in _stamps(self.wall)]
+            return [stamp[11:] for stamp in _time_texts(self.wall)]
         if self.times == "utc":
-            return _stamps(self.utc, after="Z")
+            return _time_texts(self.utc, after="Z")
         if self.times == "offset":
             minutes = (self.wall - self.utc).astype("timedelta64[m]").astype(np.int64)
-            return [stamp + offset_text(m) for stamp, m in zip(_stamps(self.wall), minutes.tolist(), strict=True)]
+            return [stamp + offset_text(m) for stamp, m in zip(_time_texts(self.wall), minutes.tolist(), strict=True)]
         return [str(number) for number in self.numbers().tolist()]
 
     def numbers(self) -> Ints:
@@ -211,7 +211,11 @@ def write_traces(
     if columns is not None and not isinstance(columns, Mapping):
         raise InvalidParameter(f"`columns` must map roles to names of columns, got {type(columns).__name__}.")
     packed = path.suffix.lower() == ".gz"
-    kind = format or _told_by(path.with_suffix("") if packed else path)
+    name = (path.stem if packed else path.name).lower()
+    kind = format or next((each for each, endings in FORMATS.items() if name.endswith(endings)), None)
+    if kind is None:
+        kinds = ", ".join(FORMATS)
+        raise InvalidParameter(f"`format` must be one of {kinds}: the ending of {path.name!r} tells none.")
     require_choice("format", kind, tuple(FORMATS))
     require_choice("out_as", out_as, OUT_AS)
     require_choice("times", times, TIMES_AS)
@@ -219,25 +223,25 @@ def write_traces(
         raise InvalidParameter(f"`out_as` = {out_as!r} belongs to tables; {kind!r} is none.")
     if columns is not None and kind not in ("csv", "tsv", "parquet"):
         raise InvalidParameter(f"`columns` belong to tables; {kind!r} has none.")
-    names = _names(traces, ids)
+    names = _row_names(traces, ids)
     if kind == "sglt":
-        files = _sglt(traces, path, one_user_per_row=ids is not None)
+        files = _to_sglt(traces, path, one_user_per_row=ids is not None)
     elif kind in TRACKS:
         write: Callable[[Traces, list[str], Entries], str] = TRACKS[kind]
-        files = {path.name: write(traces, names, _entries(traces, names)).encode()}
+        files = {path.name: write(traces, names, _list_entries(traces, names)).encode()}
     else:
-        how = _checked_form(form, kind)
+        how = _read_form(form, kind)
         if how.wide and out_as == "slots" and len(how.wide) == traces.L and columns is not None:
-            table = _wide(traces, names, columns, how.wide)
+            table = _wide_table(traces, names, columns, how.wide)
         else:
             table = _table(traces, names, columns, out_as, times, how.point)
-        files = {path.name: _parquet(table, how) if kind == "parquet" else _csv(table, how)}
+        files = {path.name: _to_parquet(table, how) if kind == "parquet" else _to_csv(table, how)}
     if packed:
         files[path.name] = gzip.compress(files[path.name], mtime=0)
     write_files(path.parent, files)
 
 
-def _checked_form(form: Mapping[str, Any] | None, kind: str) -> FileForm:
+def _read_form(form: Mapping[str, Any] | None, kind: str) -> FileForm:
     try:
         parts: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in (form or {}).items()}
         how = FileForm(**parts)
@@ -247,27 +251,19 @@ def _checked_form(form: Mapping[str, Any] | None, kind: str) -> FileForm:
     return replace(how, delimiter="\t", comma=False) if kind == "tsv" else how
 
 
-def _wide(
+def _wide_table(
     traces: Traces, names: list[str], columns: Mapping[str, str], slots: tuple[str, ...]
 ) -> list[tuple[str, str, Any]]:
     """Return (role, name, values) of a table with a line for each row and a column for each slot; "" where missing."""
-    called = _called(traces)
-    called = np.append(called[:-1].astype(object), "")
+    place_names = np.append(_place_names(traces)[:-1].astype(object), "")
     whose = [(role, columns[role]) for role in ("user", "household", "date") if role in columns]
     ids = np.array(names, dtype=object)
     values = {"user": ids, "household": ids, "date": _dates(traces, names)}
     table = [(role, name, values[role]) for role, name in whose]
-    return table + [("place", name, called[traces.r[:, i]]) for i, name in enumerate(slots)]
+    return table + [("place", name, place_names[traces.r[:, i]]) for i, name in enumerate(slots)]
 
 
-def _told_by(path: Path) -> str:
-    for kind, endings in FORMATS.items():
-        if path.name.lower().endswith(endings):
-            return kind
-    raise InvalidParameter(f"`format` must be one of {', '.join(FORMATS)}: the ending of {path.name!r} tells none.")
-
-
-def _names(traces: Traces, ids: Sequence[Any] | None) -> list[str]:
+def _row_names(traces: Traces, ids: Sequence[Any] | None) -> list[str]:
     if ids is not None and len(ids) != len(traces):
         raise InvalidTraces(f"`ids` must hold one id per row: {len(traces)} rows, {len(ids)} ids.", code="E_SHAPE")
     names = [str(label) for label in (traces.users if ids is None else ids)]
@@ -291,16 +287,16 @@ def _dates(traces: Traces, names: list[str]) -> Times:
     return np.asarray(NO_DATE + _number_in_user(names) if traces.dates is None else traces.dates)
 
 
-def _entries(traces: Traces, names: list[str]) -> Entries:
+def _list_entries(traces: Traces, names: list[str]) -> Entries:
     N, L = traces.r.shape
     seconds = 60 * clock_minutes(traces.start) + 60 * traces.step_minutes * np.arange(L)
     offset = np.round(seconds * 1e6).astype("timedelta64[us]")
     wall = (_dates(traces, names).astype("datetime64[us]")[:, None] + offset).ravel()
     row, slot = np.divmod(np.arange(N * L), L)
-    return Entries(row, slot, traces.r.ravel().astype(np.int64), wall, _in_utc(wall, traces.tz))
+    return Entries(row, slot, traces.r.ravel().astype(np.int64), wall, _to_utc(wall, traces.tz))
 
 
-def _in_utc(wall: Times, tz: str, skipped: str = "NaT") -> Times:
+def _to_utc(wall: Times, tz: str, skipped: str = "NaT") -> Times:
     """Return the UTC times of a wall clock; of a doubled hour the first, of a skipped one what `skipped` says."""
     import pandas as pd
 
@@ -319,9 +315,9 @@ def _stays(traces: Traces, entries: Entries) -> Entries:
     first, last = (np.flatnonzero((side & (r >= 0)).ravel()) for side in (begins, ends))
     step = np.timedelta64(round(traces.step_minutes * 60e6), "us")
     departure = entries.wall[last] + step
-    arrived = _in_utc(entries.wall[first], traces.tz, "shift_forward")
+    arrived = _to_utc(entries.wall[first], traces.tz, "shift_forward")
     stays = replace(
-        entries.select(first), utc=arrived, left_wall=departure, left_utc=_in_utc(departure, traces.tz, "shift_forward")
+        entries.select(first), utc=arrived, left_wall=departure, left_utc=_to_utc(departure, traces.tz, "shift_forward")
     )
     return stays.select(np.asarray(stays.left_utc) > arrived)  # a stay in the hour that the clock skips is none
 
@@ -347,7 +343,9 @@ def _usual_columns(traces: Traces, names: list[str]) -> dict[str, str]:
     return columns | ({} if traces.locations.categories is None else {"category": "category"})
 
 
-def _columns(traces: Traces, names: list[str], requested: Mapping[str, str] | None, out_as: str) -> dict[str, str]:
+def _choose_columns(
+    traces: Traces, names: list[str], requested: Mapping[str, str] | None, out_as: str
+) -> dict[str, str]:
     """Return the columns to write: those asked for, as far as they fit slots, visits, events or trips."""
     if out_as == "trips":
         if requested is not None and "end_time" in requested:
@@ -398,10 +396,10 @@ def _table(
             f"`columns` must give the roles {', '.join(ROLES)}, or some of them, user always, a name each, no two "
             f"equal, got {dict(requested)!r}."
         )
-    columns = _columns(traces, names, requested, out_as)
+    columns = _choose_columns(traces, names, requested, out_as)
     if times == "clock" and not {"time", "date"} <= columns.keys():
         times = "local"  # a time of day alone is no time
-    entries = _entries(traces, names)
+    entries = _list_entries(traces, names)
     ends = entries
     if out_as == "trips":
         entries, ends = _moves(traces, entries)
@@ -416,13 +414,13 @@ def _table(
         (
             BASE.get(role, role),
             name,
-            _values(BASE.get(role, role), traces, names, ends if role in BASE else entries, times, point),
+            _column_values(BASE.get(role, role), traces, names, ends if role in BASE else entries, times, point),
         )
         for role, name in columns.items()
     ]
 
 
-def _values(role: str, traces: Traces, names: list[str], entries: Entries, times: str, point: str = "") -> Any:
+def _column_values(role: str, traces: Traces, names: list[str], entries: Entries, times: str, point: str = "") -> Any:
     if role in ("user", "household"):  # a fake is a household of one
         return np.array(names, dtype=object)[entries.row]
     if role == "accuracy":  # nobody has measured a fake
@@ -441,7 +439,7 @@ def _values(role: str, traces: Traces, names: list[str], entries: Entries, times
     if role in CELL:
         return _cells(traces)[entries.place, CELL.index(role)]
     if role == "place":
-        return _called(traces)[entries.place]
+        return _place_names(traces)[entries.place]
     if role == "category":
         return np.array([*(traces.locations.categories or [""] * traces.R), ""], dtype=object)[entries.place]
     if role == "slot":
@@ -453,7 +451,7 @@ def _values(role: str, traces: Traces, names: list[str], entries: Entries, times
     return Stamps(entries.wall, entries.utc, traces.tz, as_named.get(role, times))
 
 
-def _called(traces: Traces) -> Any:
+def _place_names(traces: Traces) -> Any:
     """Return what each place is called, -1 after the last: numbers where all names are."""
     names = traces.locations.names
     if names is None:
@@ -477,7 +475,7 @@ def _cells(traces: Traces) -> Ints:
     return np.append(np.rint(traces.locations.xy).astype(np.int64), [[-1, -1]], axis=0)
 
 
-def _stamps(time: Times, *, between: str = "T", after: str = "") -> list[str]:
+def _time_texts(time: Times, *, between: str = "T", after: str = "") -> list[str]:
     moments, of = np.unique(time, return_inverse=True)  # many lines have one
     whole = np.all(np.isnat(moments) | (moments == moments.astype("datetime64[s]")))
     text = np.datetime_as_string(moments, unit="s" if whole else "us").tolist()
@@ -485,10 +483,10 @@ def _stamps(time: Times, *, between: str = "T", after: str = "") -> list[str]:
     return [texts[i] for i in of.tolist()]
 
 
-def _csv(table: list[tuple[str, str, Any]], form: FileForm) -> bytes:
-    head = form.delimiter.join(_quoted(name, form.delimiter) for _, name, _ in table)
+def _to_csv(table: list[tuple[str, str, Any]], form: FileForm) -> bytes:
+    head = form.delimiter.join(_quote(name, form.delimiter) for _, name, _ in table)
     nothing = '""' if form.delimiter == BLANKS else ""  # between blanks, a value that is not there must be seen
-    columns = [[text or nothing for text in _text(role, values, form)] for role, _, values in table]
+    columns = [[text or nothing for text in _column_texts(role, values, form)] for role, _, values in table]
     lines = chain([head] * form.headed, map(form.delimiter.join, zip(*columns, strict=True)))
     parts = []
     while some := list(islice(lines, LINES)):
@@ -496,50 +494,47 @@ def _csv(table: list[tuple[str, str, Any]], form: FileForm) -> bytes:
     return b"".join(parts)
 
 
-def _quoted(text: str, delimiter: str) -> str:
+def _quote(text: str, delimiter: str) -> str:
     # `csv.writer` would let a lone carriage return through
     splits = any(mark in text for mark in (delimiter, '"', "\n", "\r"))
     return '"' + text.replace('"', '""') + '"' if splits else text
 
 
-def _text(role: str, values: Any, form: FileForm) -> list[str]:
+def _column_texts(role: str, values: Any, form: FileForm) -> list[str]:
     delimiter = form.delimiter
     # many lines have one value
     if isinstance(values, Stamps):
         times = values.text(form.time)
-        quoted_times = {text: _quoted(text, delimiter) for text in set(times)}
+        quoted_times = {text: _quote(text, delimiter) for text in set(times)}
         return [quoted_times[text] for text in times]
     if role == "date" and form.date:
         days = values.tolist()
-        dates = {day: written(datetime.combine(day, datetime.min.time()), form.date) for day in set(days)}
-        return [_quoted(dates[day], delimiter) for day in days]
+        dates = {day: format_time(datetime.combine(day, datetime.min.time()), form.date) for day in set(days)}
+        return [_quote(dates[day], delimiter) for day in days]
     if role in ("lat", "lon") and form.comma:
         return ["" if value != value else str(value).replace(".", ",") for value in values.tolist()]
-    items, quoted = values.tolist(), role in ("user", "household") or values.dtype == object
-    distinct = {value for value in items if value == value}
-    text_of = {value: _quoted(_harmless(value), delimiter) if quoted else str(value) for value in distinct}
+    items, labels = values.tolist(), role in ("user", "household") or values.dtype == object
+    text_of = {value: str(value) for value in items if value == value}
+    for value, text in text_of.items() if labels else ():
+        # a spreadsheet runs text that begins like this; a number it does not
+        runs = text.startswith(("=", "+", "-", "@", "\t", "\r")) and not re.fullmatch(NUMBER, text, re.ASCII)
+        text_of[value] = _quote(f"'{text}" if runs else text, delimiter)
     return ["" if value != value else text_of[value] for value in items]
 
 
-def _harmless(label: str) -> str:
-    # a spreadsheet runs text that begins like this; a number it does not
-    runs = label.startswith(("=", "+", "-", "@", "\t", "\r")) and not re.fullmatch(NUMBER, label, re.ASCII)
-    return f"'{label}" if runs else label
-
-
-def _parquet(table: list[tuple[str, str, Any]], form: FileForm) -> bytes:
+def _to_parquet(table: list[tuple[str, str, Any]], form: FileForm) -> bytes:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    def column(role: str, values: Any) -> Any:
+    kinds = {"date": pa.date32(), "lat": pa.float64(), "lon": pa.float64(), "accuracy": pa.float64()}
+    columns = []
+    for role, _, values in table:
         if isinstance(values, Stamps):
-            return values.arrow()
-        kinds = {"date": pa.date32(), "lat": pa.float64(), "lon": pa.float64(), "accuracy": pa.float64()}
+            columns.append(values.arrow())
+            continue
         small = values.dtype.kind == "i" and (len(values) == 0 or np.abs(values).max() < 2**31)
         usual = pa.string() if values.dtype == object else pa.int32() if small else pa.int64()
-        return pa.array(values, kinds.get(role, usual), from_pandas=True)
-
-    columns = [column(role, values) for role, _, values in table]
+        columns.append(pa.array(values, kinds.get(role, usual), from_pandas=True))
     names = [name if form.headed else (TRIPS | VISITS | SLOTS | FIXES).get(role, role) for role, name, _ in table]
     content = pa.table(columns, names=names)
     if form.point == WKB and "geometry" in (roles := [role for role, _, _ in table]):
@@ -554,12 +549,12 @@ def _parquet(table: list[tuple[str, str, Any]], form: FileForm) -> bytes:
     return bytes(sink.getvalue())
 
 
-def _sglt(traces: Traces, path: Path, *, one_user_per_row: bool) -> dict[str, bytes]:
+def _to_sglt(traces: Traces, path: Path, *, one_user_per_row: bool) -> dict[str, bytes]:
     """Return lines `user,time,location` of numbers from 1, without the missing, and the places beside, `x, y` in km."""
     if not one_user_per_row and traces.U < len(traces):
         raise OutputRefused("SGLT knows one trace per user; select one row of each, or give `ids`.")
     row, slot = np.nonzero(traces.r >= 0)
-    place, names = traces.r[row, slot], _called(traces)
+    place, names = traces.r[row, slot], _place_names(traces)
     if not traces.locations.has_coordinates and names.dtype != object:
         place = names[place]  # no file of places says what a number means: it is the input's
     lines = [f"{u},{t},{r}\n" for u, t, r in zip(row + 1, slot + 1, place + 1, strict=True)]
@@ -577,13 +572,13 @@ def _stretches(traces: Traces, entries: Entries) -> list[Ints]:
     return [np.flatnonzero(part) + row * traces.L for row, part in enumerate(known.reshape(-1, traces.L))]
 
 
-def _geojson(traces: Traces, names: list[str], entries: Entries) -> str:
+def _to_geojson(traces: Traces, names: list[str], entries: Entries) -> str:
     """Return GeoJSON (RFC 7946): a LineString per row (a Point for one slot), with the UTC time of each vertex."""
-    stamps = _stamps(entries.utc, after="Z")
+    stamps = _time_texts(entries.utc, after="Z")
     return _features(traces, names, entries, lambda i: [], lambda known: {"datetimes": [stamps[i] for i in known]})
 
 
-def _kepler(traces: Traces, names: list[str], entries: Entries) -> str:
+def _to_kepler(traces: Traces, names: list[str], entries: Entries) -> str:
     """Return trips of kepler.gl: the same lines with altitude 0 and the seconds since 1970 as fourth coordinate."""
     seconds = entries.utc.astype("datetime64[s]").astype(np.int64).tolist()
     return _features(traces, names, entries, lambda i: [0, seconds[i]], lambda known: {})
@@ -609,11 +604,11 @@ def _features(
     return json.dumps({"type": "FeatureCollection", "features": features}, separators=(",", ":"))
 
 
-def _gpx(traces: Traces, names: list[str], entries: Entries) -> str:
+def _to_gpx(traces: Traces, names: list[str], entries: Entries) -> str:
     """Return GPX 1.1: one track per row, a new segment after every gap, times in UTC."""
     lat, lon = _degrees(traces)
     at = [f'<trkpt lat="{y:.6f}" lon="{x:.6f}"><time>' for y, x in zip(lat.tolist(), lon.tolist(), strict=True)]
-    stamps = _stamps(entries.utc, after="Z")
+    stamps = _time_texts(entries.utc, after="Z")
     lines = ['<?xml version="1.0" encoding="UTF-8"?>']
     lines.append('<gpx version="1.1" creator="elsewhere" xmlns="http://www.topografix.com/GPX/1/1">')
     for name, stretch in zip(names, _stretches(traces, entries), strict=True):
@@ -625,7 +620,7 @@ def _gpx(traces: Traces, names: list[str], entries: Entries) -> str:
     return "\n".join([*lines, "</gpx>", ""])
 
 
-TRACKS = {"geojson": _geojson, "kepler": _kepler, "gpx": _gpx}
+TRACKS = {"geojson": _to_geojson, "kepler": _to_kepler, "gpx": _to_gpx}
 
 
 @dataclass(frozen=True)
@@ -639,7 +634,7 @@ class PreparedTraces:
     locations: Locations
 
 
-def keep_traces(traces: Traces, preparation: Preparation, folder: Path) -> list[str]:
+def save_traces(traces: Traces, preparation: Preparation, folder: Path) -> list[str]:
     """Write prepared traces into a folder; the names of the files. Evidence is not kept."""
     columns = {"user": "uid"}
     if traces.dates is not None:
@@ -655,7 +650,7 @@ def keep_traces(traces: Traces, preparation: Preparation, folder: Path) -> list[
         write_traces(by_number, folder / name, columns=columns)
     files = {}
     if traces.locations.has_coordinates or traces.locations.names or traces.locations.categories:
-        files["locations.csv"] = _places(traces.locations)
+        files["locations.csv"] = _places_csv(traces.locations)
         write_files(folder, files)
     names = [*TRACES, *files]
     index = {
@@ -672,7 +667,7 @@ def keep_traces(traces: Traces, preparation: Preparation, folder: Path) -> list[
     return [*names, INDEX]
 
 
-def _places(locations: Locations) -> bytes:
+def _places_csv(locations: Locations) -> bytes:
     """Return the places as CSV: positions to the last digit, names and categories, where there are any."""
     sides = {"lat": locations.lat, "lng": locations.lon}
     if locations.xy is not None:
@@ -688,7 +683,7 @@ def _places(locations: Locations) -> bytes:
 
 
 def _read_places(path: Path) -> Locations:
-    """Return what `_places` wrote."""
+    """Return what `_places_csv` wrote."""
     with path.open(newline="", encoding="utf-8") as file:
         head, *rows = csv.reader(file)
     columns = dict(zip(head, zip(*rows, strict=True), strict=True))
@@ -703,42 +698,42 @@ def _read_places(path: Path) -> Locations:
     )
 
 
-def prepared_in(source: Any) -> PreparedTraces | None:
-    """Return the prepared traces at a path, a folder of `prepare` or a file in it; None if it is something else."""
+def find_prepared(source: Any) -> PreparedTraces | None:
+    """
+    Return the prepared traces at a path, a folder of `prepare` or a file in it; None if it is something else.
+
+    A folder of fakes, which holds the same traces several times, is refused with the name of the file to read.
+    """
     if not isinstance(source, (str, PathLike)):
         return None
-    path, folder = Path(source), None
+    path, folder, index = Path(source), None, {}
     try:
         folder = path if path.is_dir() else path.parent if path.name in TRACES else None
-        if folder is None or not (folder / INDEX).is_file():
+        if folder is None:
             return None
-        index = read_index(folder / INDEX, LARGEST_INDEX)
+        if (folder / INDEX).is_file():
+            index = read_index(folder / INDEX, LARGEST_INDEX)
     except (OSError, ValueError):
+        if folder is None:
+            return None
         # of ours by all other signs: what it said about its files is lost, and nobody may guess it
-        if folder is not None and all((folder / name).exists() for name in TRACES):
+        if all((folder / name).exists() for name in TRACES):
             raise InvalidTraces(f"{INDEX} is damaged; prepare again.", code="E_CHANGED") from None
-        return None
-    if index.get("kind") != KIND:
-        return None
-    return _checked(folder, path.name if path.name in TRACES else TRACES[0], index)
-
-
-def refuse_pool(source: Any) -> None:
-    """Refuse a folder of fakes, which holds the same traces several times, with the name of the file to read."""
-    if not isinstance(source, (str, PathLike)):
-        return
+    if index.get("kind") == KIND:
+        return _check_prepared(folder, path.name if path.name in TRACES else TRACES[0], index)
     try:
-        manifest = Path(source).is_dir() and read_index(Path(source) / "manifest.json", LARGEST_INDEX)
+        manifest = read_index(path / "manifest.json", LARGEST_INDEX)
     except (OSError, ValueError):
-        return
-    if manifest and manifest.get("kind") == POOL:
-        name = "fakes.csv" if (Path(source) / "fakes.csv").is_file() else "pool.parquet"
+        return None
+    if manifest.get("kind") == POOL:
+        name = "fakes.csv" if (path / "fakes.csv").is_file() else "pool.parquet"
         raise InvalidTraces(
-            f"{Path(source).name} is a folder of fakes that `elsewhere` wrote; give {name} in it.", code="E_FORMAT"
+            f"{path.name} is a folder of fakes that `elsewhere` wrote; give {name} in it.", code="E_FORMAT"
         )
+    return None
 
 
-def _checked(folder: Path, name: str, index: dict[str, Any]) -> PreparedTraces:
+def _check_prepared(folder: Path, name: str, index: dict[str, Any]) -> PreparedTraces:
     try:
         if index["format"] != FORMAT:
             raise InvalidTraces(f"{INDEX} has another format than {FORMAT}, which this version reads.", code="E_FORMAT")
