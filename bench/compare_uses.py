@@ -22,9 +22,9 @@ from elsewhere.evaluation.uses import (
     Uses,
     _at_random_places,
     _in_random_order,
-    _weekend,
     judge_uses,
 )
+from elsewhere.traces.model import is_weekend
 
 DATA = Path(__file__).resolve().parents[1].parent / "shared" / "data"
 FLOWS = ("flows_quarters", "flows_neighbourhoods", "flows_places")
@@ -43,7 +43,7 @@ LOSES = {
 def crude(real: ew.Traces, rng: np.random.Generator) -> Iterator[tuple[str, ew.Traces]]:
     """Data that have lost some uses by the way they are made."""
     r, visited = real.r, np.unique(real.r[real.r >= 0])
-    days = Days(r, _weekend(real.dates), Plan.of(real))
+    days = Days(r, None if real.dates is None else is_weekend(real.dates), Plan.of(real))
     yield "uniform", real.with_places(rng.choice(visited, size=r.shape))
     yield "random places", real.with_places(_at_random_places(days, rng).r)
     yield "random order", real.with_places(_in_random_order(days, rng).r)

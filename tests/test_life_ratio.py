@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import elsewhere as ew
-from elsewhere.evaluation.lives import described
+from elsewhere.evaluation.lives import describe_lives
 from elsewhere.synthesis.walk._life_ratio_kernels import NAMES, TRAITS, traits_of_lives
 from elsewhere.synthesis.walk.life_ratio import LifeRatio
 from elsewhere.synthesis.walk.ratio import BINS
@@ -52,7 +52,7 @@ def test_no_trait_is_a_feature_of_the_judge():
     # what a generator is taught, it is no longer judged by
     town = ew.simulate_town(users=80, days=DAYS, locations=60, rng=np.random.default_rng(8)).traces
     ours = traits(town.r.reshape(80, DAYS, -1), np.ones((80, DAYS), bool), WEEKEND, town.locations.planar())
-    judged = described(town)[1]
+    judged = describe_lives(town)[1]
     with np.errstate(invalid="ignore"):
         alike = np.abs(np.corrcoef(ours.T, judged.T)[:TRAITS, TRAITS:])
 

@@ -48,7 +48,7 @@ def test_a_week_by_hand():
     rows = [[0, 1, 1, 0]] * 4 + [[0, 1, 1, 2]] + [[0, 0, 0, 0]] * 2
     dates = np.arange("2024-03-04", "2024-03-11", dtype="datetime64[D]")  # a Monday to a Sunday
     week = ew.Traces(rows, where, users=["a"] * 7, dates=dates, step_minutes=360)
-    measures, _ = lives.described(week)
+    measures, _ = lives.describe_lives(week)
     f = {name: values[0] for name, values in measures.items()}
 
     assert (f["places_after_1_days"], f["places_after_7_days"]) == (2, 3)
@@ -69,7 +69,7 @@ def test_one_day_per_person_tells_what_a_day_can():
     town = ew.simulate_town(users=80, locations=60, rng=np.random.default_rng(1)).traces
     plain = ew.Traces(town.r, town.locations)
     for days in (town, plain):
-        measures, table = lives.described(days)
+        measures, table = lives.describe_lives(days)
 
         assert np.isnan(measures["jaccard"]).all()
         assert np.isnan(measures["regularity"]).all()
@@ -83,7 +83,7 @@ def test_one_day_per_person_tells_what_a_day_can():
     assert found["home_share"].within
     assert len(found.growth["days"]) == 1
     assert found.week["kinds"] == 1  # all days of this town are weekdays
-    assert lives.no_lives(town, town) == (
+    assert lives.missing_days(town, town) == (
         "lives over several days are not compared: all real people have one day (10 must have more)."
     )
     with pytest.raises(ew.errors.NotEnoughUsers, match="all real people have one day"):
@@ -93,8 +93,8 @@ def test_one_day_per_person_tells_what_a_day_can():
 def test_order_of_rows_and_names_of_users_change_nothing():
     town = ew.simulate_town(users=12, locations=60, days=5, rng=np.random.default_rng(2)).traces
     shuffle = np.random.default_rng(3).permutation(len(town))
-    before, _ = lives.described(town)
-    after, _ = lives.described(town.select(shuffle))
+    before, _ = lives.describe_lives(town)
+    after, _ = lives.describe_lives(town.select(shuffle))
     who = [list(town.labels).index(label) for label in town.select(shuffle).labels]
 
     for name in lives.MEASURES:
@@ -202,7 +202,7 @@ def test_without_coordinates_no_length_is_measured_shown_or_counted():
     assert {m.id for m in found.measures} == {*lives.MEASURES, *lives.CURVES, *lives.OF_DAYS} - needing
     assert found.summary().startswith("in 12 of 12 measures of lives over days, fakes are")
     assert not any(" km" in line for line in found.in_words())
-    measures, table = lives.described(bare)
+    measures, table = lives.describe_lives(bare)
     assert all(np.isnan(measures[name]).all() for name in lengths)
     assert np.isfinite(table).all()
 

@@ -58,7 +58,7 @@ def evaluate(
     sources = read_real(real, reading, fakes)
     sources = with_fakes(sources, fakes, links)
     drift, sources = sources.further(test, "--test")
-    from elsewhere.evaluation.lives import judge_lives, no_lives
+    from elsewhere.evaluation.lives import judge_lives, missing_days
     from elsewhere.evaluation.publishing.scenario import evaluate_publishing
     from elsewhere.evaluation.uses import MOSTLY_FILLED, judge_uses
 
@@ -75,7 +75,7 @@ def evaluate(
         filled = sources.first.made.share_filled
         uses = judge_uses(sources.real, sources.fakes, filled=filled, rng=rng)
         assert sources.fakes is not None  # noqa: S101 - just read
-        why = no_lives(sources.real, sources.fakes)
+        why = missing_days(sources.real, sources.fakes)
         lives = None if why else judge_lives(sources.real, sources.fakes, rng=rng)
     share_copied = copies(sources)
     notes = [*sources.notes, *result.notes, *uses.notes, *([why] if lives is None else lives.notes)]

@@ -24,7 +24,7 @@ from elsewhere.checkpoint import Stages, at_once
 from elsewhere.errors import ClusterUnavailable, ElsewhereError, InvalidParameter
 from elsewhere.evaluation.attacks.audit import ALL, AuditResult, audit
 from elsewhere.evaluation.attacks.finding import LEARNT, NOT_RUN, WITHIN
-from elsewhere.evaluation.lives import LivesResult, judge_lives, no_lives
+from elsewhere.evaluation.lives import LivesResult, judge_lives, missing_days
 from elsewhere.evaluation.publishing.scenario import PublishingResult, evaluate_publishing
 from elsewhere.evaluation.uses import Uses, judge_uses
 from elsewhere.pool import Pool
@@ -265,7 +265,7 @@ def judge_run(
     if not np.any(fakes.seed >= 0):  # made of nobody in particular: everybody in the file is attacked
         seed_rows, owner = np.arange(len(traces)), None
     seeds, free = traces.select(seed_rows), np.setdiff1d(np.arange(traces.U), traces.user[seed_rows])
-    control, who = _control(traces, free, fakes, holdout)
+    control, who, others = _strangers(traces, free, fakes, holdout)
     release = Traces(
         fakes.r[rows],
         traces.locations,
@@ -277,7 +277,7 @@ def judge_run(
     )
     publishing, no_publishing = stages(
         "publishing",
-        lambda: _or_why_not(
+        lambda: _judge_or_note(
             "what the fakes keep",
             lambda: evaluate_publishing(seeds, control, release.r, seed_index=owner, periods=1, rng=of_publishing),
         ),
@@ -285,16 +285,19 @@ def judge_run(
     filled = fakes.frame.reading.get("share_filled", 0.0)
     uses, no_uses = stages(
         "uses",
-        lambda: _or_why_not(
+        lambda: _judge_or_note(
             "what the fakes are good for", lambda: judge_uses(traces, release, filled=filled, rng=of_uses)
         ),
     )
-    why_no_lives = no_lives(traces, release)
+    why_no_lives = missing_days(traces, release)
     lives = None if why_no_lives else stages("lives", lambda: judge_lives(traces, release, rng=of_lives))
-    sides = _Sides(seeds, control, _others(traces, free, fakes, holdout), release, owner, _followed(fakes, rows))
+    follows = np.ones(len(rows), dtype=bool)
+    if fakes.preset.name == "deniable" and len(fakes.verdicts):  # not the walks without a seed
+        follows = np.array([fakes.verdicts[i].archetype >= 0 for i in rows], dtype=bool)
+    sides = _Sides(seeds, control, others, release, owner, follows)
     findings, on_attacks = stages(
         "attacks",
-        lambda: _attacked(
+        lambda: _attack(
             sides,
             traces.of_users(np.unique(traces.user[seed_rows])),
             fakes,
@@ -313,7 +316,7 @@ def judge_run(
     return Judgement(uses, publishing, findings, facts, notes, lives)
 
 
-def _or_why_not(what: str, judge: Callable[[], Result]) -> tuple[Result | None, tuple[str, ...]]:
+def _judge_or_note(what: str, judge: Callable[[], Result]) -> tuple[Result | None, tuple[str, ...]]:
     """Return what a judge finds; None, and a note, where it refuses. A stage that cannot be kept is no such refusal."""
     try:
         return judge(), ()
@@ -321,44 +324,32 @@ def _or_why_not(what: str, judge: Callable[[], Result]) -> tuple[Result | None, 
         return None, (f"{what} could not be judged: {error.args[0]}",)
 
 
-def _control(traces: Traces, free: Ints, fakes: Fakes, holdout: Traces | None) -> tuple[Traces | None, str]:
+def _strangers(
+    traces: Traces, free: Ints, fakes: Fakes, holdout: Traces | None
+) -> tuple[Traces | None, str, dict[str, Traces | str]]:
     """
-    Return who stands in for strangers, of the `free` who are nobody's seed, and in which role they met the
-    generator.
+    Return the control, who they are in words, and the `free` (nobody's seed) by role, or why they cannot be attacked.
+
+    The control are the people set aside, by default the `free` themselves.
     """
+    role, met = {
+        "product": ("alternates", "the alternates of the differential test, who have not met the model"),
+        "deniable": (
+            "model people",
+            "the people the model was learnt from, who are nobody's seed: they HAVE met the model "
+            "(`holdout` sets others aside)",
+        ),
+    }.get(fakes.preset.name, ("others", "people who are nobody's seed"))
     if holdout is not None:
-        return holdout, f"control: {holdout.U} people set aside before anything was learnt."
+        who = f"control: {holdout.U} people set aside before anything was learnt."
+        few = f"they are {len(free)}, and fewer than {FEWEST_PEOPLE} tell nothing"
+        others: dict[str, Traces | str] = {role: few if len(free) < FEWEST_PEOPLE else traces.of_users(free)}
+        return holdout, who, others if len(free) else {}
     if len(free) == 0:
-        return (
-            None,
-            "no control: every person is behind the fakes (`holdout` sets people aside); what needs one is not run.",
-        )
-    role = {
-        "product": "the alternates of the differential test, who have not met the model",
-        "deniable": "the people the model was learnt from, who are nobody's seed: they HAVE met the model "
-        "(`holdout` sets others aside)",
-    }
-    who = role.get(fakes.preset.name, "people who are nobody's seed")
-    return traces.of_users(free), f"control: {len(free)} people, {who}."
-
-
-def _others(traces: Traces, free: Ints, fakes: Fakes, holdout: Traces | None) -> dict[str, Traces | str]:
-    """Return the `free` who are nobody's seed, by the name of their role; or why they cannot be attacked."""
-    if len(free) == 0:
-        return {}
-    role = {"product": "alternates", "deniable": "model people"}.get(fakes.preset.name, "others")
-    if holdout is None:
-        return {role: "they are the strangers of these attacks themselves (`holdout` sets others aside)"}
-    if len(free) < FEWEST_PEOPLE:
-        return {role: f"they are {len(free)}, and fewer than {FEWEST_PEOPLE} tell nothing"}
-    return {role: traces.of_users(free)}
-
-
-def _followed(fakes: Fakes, rows: Ints) -> NDArray[np.bool_]:
-    """Return which fakes follow somebody: in the deniable preset not those of the walk without a seed."""
-    if fakes.preset.name != "deniable" or len(fakes.verdicts) == 0:
-        return np.ones(len(rows), dtype=bool)
-    return np.array([fakes.verdicts[i].archetype >= 0 for i in rows], dtype=bool)
+        who = "no control: every person is behind the fakes (`holdout` sets people aside); what needs one is not run."
+        return None, who, {}
+    themselves = "they are the strangers of these attacks themselves (`holdout` sets others aside)"
+    return traces.of_users(free), f"control: {len(free)} people, {met}.", {role: themselves}
 
 
 @dataclass(frozen=True, eq=False)
@@ -422,7 +413,7 @@ class _Sides:
         ), stay
 
 
-def _attacked(
+def _attack(
     sides: _Sides,
     days: Traces,
     fakes: Fakes,
@@ -443,14 +434,17 @@ def _attacked(
         sides = replace(sides, control=None)
     if sides.seeds.U > MOST_PEOPLE:
         notes += (f"attacked: the fakes of {MOST_PEOPLE} people drawn at random.",)
-    whole, stay = sides.of_some_people(draw)
-    sides = whole
+    stay = np.arange(len(sides.published))
+    people = (sides.seeds, sides.control, *sides.others.values())
+    if any(isinstance(side, Traces) and side.U > MOST_PEOPLE for side in people):
+        sides, stay = sides.of_some_people(draw)
+    whole = sides
     if sides.owner is not None and len(sides.published) > max(MOST_DAYS, sides.published.U):
         each = max(1, MOST_DAYS // sides.published.U)
         sides, some = sides.of_some_days(each, draw)
         stay = stay[some]
         notes += (f"attacked: {each} days of each life, drawn at random; over all days: A13, A18, A20.",)
-    keywords = _held_to(fakes, options, anybody=sides.owner is None)
+    keywords = _audit_options(fakes, options, anybody=sides.owner is None)
     progress = keywords.pop("progress")
     seeds, control, release, owner = sides.seeds, sides.control, sides.published, sides.owner
     try:
@@ -462,7 +456,7 @@ def _attacked(
             some = np.flatnonzero(sides.follows)
             behind = everybody.owner[stay[some]]
             a8 = audit(everybody.seeds, None, release.r[some], behind, attacks=["A8"], rng=rng, **keywords)
-            findings = _with(findings, a8)
+            findings = _replace_findings(findings, a8)
         if len(release) < len(whole.published) and control is not None:
             over_days = audit(
                 whole.seeds,
@@ -474,11 +468,11 @@ def _attacked(
                 rng=rng,
                 **keywords,
             )
-            findings = _with(findings, over_days)
+            findings = _replace_findings(findings, over_days)
         if len(seeds) < len(days) and owner is not None:
             # who visits a place is counted over all days of all seed users, as before anything was learnt (E31)
             a13 = audit(days, control, whole.published, None, attacks=["A13"], roles=whole.others, rng=rng, **keywords)
-            findings = _with(findings, a13)
+            findings = _replace_findings(findings, a13)
     except ClusterUnavailable:  # which is no word on the fakes: the run stops, and goes on when it is there again
         raise
     except ElsewhereError as error:
@@ -486,7 +480,7 @@ def _attacked(
     return findings, notes
 
 
-def _held_to(fakes: Fakes, options: dict[str, Any], *, anybody: bool) -> dict[str, Any]:
+def _audit_options(fakes: Fakes, options: dict[str, Any], *, anybody: bool) -> dict[str, Any]:
     """Return the options of `audit` for fakes of this preset; `anybody` where they are made of nobody in particular."""
     settings, fit = fakes.preset, fakes.learnt
     of_this_run = options["holdout_met"]
@@ -505,7 +499,7 @@ def _held_to(fakes: Fakes, options: dict[str, Any], *, anybody: bool) -> dict[st
     return keywords
 
 
-def _with(other: AuditResult, exact: AuditResult) -> AuditResult:
+def _replace_findings(other: AuditResult, exact: AuditResult) -> AuditResult:
     """Return the audit with the findings of another in place of its own."""
     better = {f.id: f for f in exact.findings}
     return replace(other, findings=tuple(better.get(f.id, f) for f in other.findings))

@@ -25,7 +25,7 @@ from elsewhere.evaluation.attacks.finding import Rate, auc, plain
 from elsewhere.evaluation.attacks.inputs import on_one_map
 from elsewhere.evaluation.attacks.realism import CROSS, JOINT, best_of, scored, wider
 from elsewhere.evaluation.uses import MEASURES as USES
-from elsewhere.evaluation.uses import Days, Plan, largest_gap
+from elsewhere.evaluation.uses import Days, Plan, largest_gap, missing_input
 from elsewhere.pool import on_map_of
 from elsewhere.synthesis.walk.fit import hold_places
 from elsewhere.traces.model import Floats, Ints, Locations, Traces, is_weekend
@@ -101,17 +101,13 @@ def anchors(r: Ints, weekend: NDArray[np.bool_], minutes: Floats) -> tuple[int, 
     other one on weekdays between nine and five, else of all time; -1 where there is no other. The first of equals by
     number counts.
     """
-    night, office = (_between(minutes, ends) for ends in (NIGHT, OFFICE))
+    night, office = ((minutes >= a) & (minutes < b) for a, b in (NIGHT, OFFICE))
     home = _usual(r[:, night] if night.any() else r)
     for there in (r[~weekend][:, office], r):
         rest = there[there != home]
         if len(rest):
             return home, _usual(rest)
     return home, -1
-
-
-def _between(minutes: Floats, ends: tuple[int, int]) -> NDArray[np.bool_]:
-    return (minutes >= ends[0]) & (minutes < ends[1])
 
 
 def _usual(places: Ints) -> int:
@@ -148,7 +144,7 @@ def life_measures(
     next_to = [a for a, gap in enumerate(np.diff(day)) if gap == 1]
     alike = [len(places_of[a] & places_of[a + 1]) / len(places_of[a] | places_of[a + 1]) for a in next_to]
     often = np.array([sum(p in places for places in places_of) for p in place.tolist()])
-    night, office = (_between(minutes, ends) for ends in (NIGHT, OFFICE))
+    night, office = ((minutes >= a) & (minutes < b) for a, b in (NIGHT, OFFICE))
     workdays = r[~weekend]
     radius = trip_length = farthest = np.nan
     if locations.has_coordinates:
@@ -211,12 +207,12 @@ def _calendar(traces: Traces) -> tuple[list[Ints], Ints, NDArray[np.bool_]]:
     return days, ordinal, is_weekend(traces.dates)
 
 
-def described(traces: Traces) -> tuple[dict[str, Floats], Floats]:
+def describe_lives(traces: Traces) -> tuple[dict[str, Floats], Floats]:
     """Return every measure of every person, (U,) each; and (U, features) the description that lives are told by."""
     r, minutes = hold_places(traces.r), traces.minutes()
     days, ordinal, weekend = _calendar(traces)
     values, more = [], []
-    parts = [_between(minutes, ends) for ends in PARTS]
+    parts = [(minutes >= a) & (minutes < b) for a, b in PARTS]
     for rows in days:
         mine, off = r[rows], weekend[rows]
         values.append(life_measures(mine, ordinal[rows], off, minutes, traces.locations))
@@ -275,7 +271,7 @@ def by_hours(traces: Traces, kinds: int) -> Floats:
     return np.nan_to_num(week(traces, kinds).reshape(traces.U, -1), nan=-1.0)
 
 
-def _known_mean(values: Floats) -> Floats:
+def _mean_known(values: Floats) -> Floats:
     """Return the mean over the first axis of what is known, NaN where nobody knows."""
     known = ~np.isnan(values)
     number = known.sum(axis=0)
@@ -283,13 +279,13 @@ def _known_mean(values: Floats) -> Floats:
     return np.asarray(np.divide(total, number, out=np.full(np.shape(number), np.nan), where=number > 0))
 
 
-def off_by(value: ArrayLike, real: ArrayLike) -> Floats:
+def relative_error(value: ArrayLike, real: ArrayLike) -> Floats:
     """
     Return how far a figure is off the real one, as a share of it; 1 where the real one is 0 and it is not.
 
     Examples
     --------
-    >>> off_by([5.0, 0.0, 1.0], [4.0, 0.0, 0.0]).tolist()
+    >>> relative_error([5.0, 0.0, 1.0], [4.0, 0.0, 0.0]).tolist()
     [0.25, 0.0, 1.0]
 
     """
@@ -357,12 +353,11 @@ class Compared:
         off, halves = f"{100 * self.off:.0f} %", f"{100 * self.halves:.0f} %"
         if self.fakes is None or self.real is None:
             return f"{self.title}: {off} do not match; between two halves of the real people {halves}"
-        means = f"{self.shown(self.fakes)}, real people {self.shown(self.real)}"
-        return f"{self.title}: {means}; off by {off}, two halves of the real people by {halves}"
-
-    def shown(self, value: float) -> str:
-        """Return a mean in its unit."""
-        return f"{100 * value:.0f} %" if self.unit == "%" else f"{value:.{1 if value >= 1 else 2}f} {self.unit}"
+        fakes, real = (
+            f"{100 * v:.0f} %" if self.unit == "%" else f"{v:.{1 if v >= 1 else 2}f} {self.unit}"
+            for v in (self.fakes, self.real)
+        )
+        return f"{self.title}: {fakes}, real people {real}; off by {off}, two halves of the real people by {halves}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -446,7 +441,7 @@ class LivesResult:
         return [*(f"{m.word:<15}  {m.words}" for m in self.measures if m.first), self.summary()]
 
 
-def no_lives(real: Traces, fakes: Traces) -> str:
+def missing_days(real: Traces, fakes: Traces) -> str:
     """Return why lives cannot be compared, in a sentence; "" where enough people and fakes have several days."""
     for side, who in ((real, "real people"), (fakes, "fakes")):
         several = int(np.count_nonzero(np.bincount(side.user) > 1))
@@ -479,21 +474,17 @@ def judge_lives(real: Traces, fakes: Any, *, rng: np.random.Generator) -> LivesR
     (True, 60)
 
     """
-    fake_lives = _lives_of(fakes, real)
-    why = no_lives(real, fake_lives)
+    fake_lives = on_map_of(fakes, real)
+    if not isinstance(fake_lives, Traces):
+        r, life, days = (getattr(fake_lives, name, None) for name in ("r", "life", "days"))
+        fake_lives = Traces(fake_lives if r is None else r, real.locations, users=life, dates=days)
+        fake_lives = _on_clock_of(real, fake_lives)
+    why = missing_days(real, fake_lives)
     if why:
         raise NotEnoughUsers(why)
     people = rng.permutation(np.flatnonzero(np.bincount(real.user) > 1))
     half = len(people) // 2
     return compare_lives(real.of_users(people[:half]), real.of_users(people[half:]), fake_lives, rng=rng)
-
-
-def _lives_of(fakes: Any, real: Traces) -> Traces:
-    on_map = on_map_of(fakes, real)
-    if isinstance(on_map, Traces):
-        return on_map
-    r, life = getattr(on_map, "r", on_map), getattr(on_map, "life", None)
-    return _on_clock_of(real, Traces(r, real.locations, users=life, dates=getattr(on_map, "days", None)))
 
 
 def _on_clock_of(real: Traces, fakes: Traces) -> Traces:
@@ -531,28 +522,34 @@ def compare_lives(held: Traces, real: Traces, fakes: Traces, *, rng: np.random.G
             f"from {real.start}: they must be on one clock.",
             code="E_MISMATCH",
         )
-    sides, notes = _alike({name: _some(side, rng) for name, side in sides.items()})
-    descriptions = {name: described(side) for name, side in sides.items()}
+    sides = {
+        name: side if side.U <= MOST_PEOPLE else side.of_users(rng.permutation(side.U)[:MOST_PEOPLE])
+        for name, side in sides.items()
+    }
+    sides, notes = _equalise(sides)
+    descriptions = {name: describe_lives(side) for name, side in sides.items()}
     table = {name: features for name, (_, features) in descriptions.items()}
-    kinds = _kinds(list(sides.values()))
+    kinds = _kinds_of_day(list(sides.values()))
     hours = {name: by_hours(side, min(kinds, 2)) for name, side in sides.items()}
     lives = [_Lives.of(side, descriptions[name][0], kinds) for name, side in sides.items()]
     everybody, fake_lives = _Lives.joined(lives[0], lives[1]), lives[2]
-    figures, growths, weeks = _over_splits(everybody, fake_lives, rng)
+    figures, growths, weeks = _compare_splits(everybody, fake_lives, rng)
     measures = tuple(
-        _compared(name, everybody, fake_lives, figures[name]) for name in (*FIRST, *MEASURES) if name in figures
+        _compare(name, everybody, fake_lives, figures[name]) for name in (*FIRST, *MEASURES) if name in figures
     )
     return LivesResult(
         tuple({m.id: m for m in measures}.values()),
-        _told(table["held"], table["fakes"], rng),
-        _told(table["held"], table["real"], rng),
-        _told(hours["held"], hours["fakes"], rng),
-        _told(hours["held"], hours["real"], rng),
-        _curve({"days": np.arange(1, growths.shape[1] + 1)}, everybody.growth, fake_lives.growth, growths),
+        _tell_apart(table["held"], table["fakes"], rng),
+        _tell_apart(table["held"], table["real"], rng),
+        _tell_apart(hours["held"], hours["fakes"], rng),
+        _tell_apart(hours["held"], hours["real"], rng),
+        _mean_curves({"days": np.arange(1, growths.shape[1] + 1)}, everybody.growth, fake_lives.growth, growths),
         {
             "kinds": kinds,
             **{
-                place: _curve({"hour": np.arange(24 * kinds)}, everybody.week[:, i], fake_lives.week[:, i], weeks[:, i])
+                place: _mean_curves(
+                    {"hour": np.arange(24 * kinds)}, everybody.week[:, i], fake_lives.week[:, i], weeks[:, i]
+                )
                 for i, place in enumerate(("home", "main"))
             },
         },
@@ -567,11 +564,7 @@ def compare_lives(held: Traces, real: Traces, fakes: Traces, *, rng: np.random.G
     )
 
 
-def _some(side: Traces, rng: np.random.Generator) -> Traces:
-    return side if side.U <= MOST_PEOPLE else side.of_users(rng.permutation(side.U)[:MOST_PEOPLE])
-
-
-def _alike(sides: dict[str, Traces]) -> tuple[dict[str, Traces], tuple[str, ...]]:
+def _equalise(sides: dict[str, Traces]) -> tuple[dict[str, Traces], tuple[str, ...]]:
     """Return the lives with as many days on either side, and with dates only if all have them; what was done."""
     notes: tuple[str, ...] = ()
     if len({side.dates is None for side in sides.values()}) > 1:
@@ -598,7 +591,7 @@ def _undated(side: Traces) -> Traces:
     return _on_clock_of(side, Traces(ordered.r, ordered.locations, users=ordered.users))
 
 
-def _kinds(sides: list[Traces]) -> int:
+def _kinds_of_day(sides: list[Traces]) -> int:
     """
     Return how finely the week can be told: 7 days, 2 kinds of day, or 1, by the people who have each, on every
     side.
@@ -655,7 +648,7 @@ class _Lives:
         return Days(self.days.r[np.concatenate([self.rows[p] for p in people.tolist()])], None, plan)
 
 
-def _over_splits(real: _Lives, fakes: _Lives, rng: np.random.Generator) -> tuple[dict[str, Floats], Floats, Floats]:
+def _compare_splits(real: _Lives, fakes: _Lives, rng: np.random.Generator) -> tuple[dict[str, Floats], Floats, Floats]:
     """
     Return each measure's figures over the splits, and the curves of all halves, of places against days and of the week.
 
@@ -664,27 +657,33 @@ def _over_splits(real: _Lives, fakes: _Lives, rng: np.random.Generator) -> tuple
     U, n = len(real.rows), min(len(real.rows) // 2, len(fakes.rows))
     plan = real.days.plan
     uses = {
-        m.id: m for m in USES if m.id in OF_DAYS and not m.lacks(real.days, fakes.days, np.zeros(0, dtype=np.int64))
+        m.id: m
+        for m in USES
+        if m.id in OF_DAYS and not missing_input(m, real.days, fakes.days, np.zeros(0, dtype=np.int64))
     }
     of_people = [name for name, m in MEASURES.items() if m.unit != "km" or plan.locations.has_coordinates]
-    days = _days_shared(real.growth, fakes.growth)
+    # as many days as the curves of both sides reach with enough people
+    people = [(~np.isnan(side.growth)).sum(axis=0) >= min(FEWEST_PEOPLE, len(side.growth)) for side in (real, fakes)]
+    days = max(1, min(int(np.count_nonzero(enough)) for enough in people))
     figures: dict[str, list[list[float]]] = {name: [] for name in (*of_people, *CURVES, *uses)}
     growths, weeks = [], []
     for child in rng.spawn(SPLITS):
-        people = child.permutation(U)
-        a, b, f = people[:n], people[n : 2 * n], child.permutation(len(fakes.rows))[:n]
+        order = child.permutation(U)
+        a, b, f = order[:n], order[n : 2 * n], child.permutation(len(fakes.rows))[:n]
         for name in of_people:
             x, y, z = (side.measures[name][who] for side, who in ((real, a), (real, b), (fakes, f)))
-            mean = [float(_known_mean(v)) for v in (x, y, z)]
+            mean = [float(_mean_known(v)) for v in (x, y, z)]
             apart = [largest_gap(x[~np.isnan(x)], v[~np.isnan(v)]) for v in (z, y)]
-            figures[name].append([float(off_by(mean[2], mean[0])), float(off_by(mean[1], mean[0])), *apart])
-        curves = [_known_mean(side.growth[who][:, :days]) for side, who in ((real, a), (real, b), (fakes, f))]
-        hours = [_known_mean(side.week[who]) for side, who in ((real, a), (real, b), (fakes, f))]
+            figures[name].append(
+                [float(relative_error(mean[2], mean[0])), float(relative_error(mean[1], mean[0])), *apart]
+            )
+        curves = [_mean_known(side.growth[who][:, :days]) for side, who in ((real, a), (real, b), (fakes, f))]
+        hours = [_mean_known(side.week[who]) for side, who in ((real, a), (real, b), (fakes, f))]
         growths += curves[:2]
         weeks += hours[:2]
-        figures["growth"].append([float(_known_mean(off_by(curves[k], curves[0]))) for k in (2, 1)])
+        figures["growth"].append([float(_mean_known(relative_error(curves[k], curves[0]))) for k in (2, 1)])
         for i, name in enumerate(("week_home", "week_main")):
-            figures[name].append([float(_known_mean(np.abs(hours[k][i] - hours[0][i]))) for k in (2, 1)])
+            figures[name].append([float(_mean_known(np.abs(hours[k][i] - hours[0][i]))) for k in (2, 1)])
         if uses:
             half, other, sample = real.some(a, plan), real.some(b, plan), fakes.some(f, plan)
             for name, m in uses.items():
@@ -692,35 +691,27 @@ def _over_splits(real: _Lives, fakes: _Lives, rng: np.random.Generator) -> tuple
     return {name: np.array(values) for name, values in figures.items()}, np.array(growths), np.array(weeks)
 
 
-def _days_shared(real: Floats, fakes: Floats) -> int:
-    """Return how many days the curves of both sides reach with enough people."""
-    reach = [
-        int(np.count_nonzero((~np.isnan(side)).sum(axis=0) >= min(FEWEST_PEOPLE, len(side)))) for side in (real, fakes)
-    ]
-    return max(1, min(reach))
-
-
-def _compared(name: str, real: _Lives, fake_lives: _Lives, figures: Floats) -> Compared:
+def _compare(name: str, real: _Lives, fake_lives: _Lives, figures: Floats) -> Compared:
     measure = MEASURES.get(name) or CURVES.get(name) or OF_DAYS[name]
     means = [np.nan, np.nan]
     if name in MEASURES:
-        means = [float(_known_mean(side.measures[name])) for side in (fake_lives, real)]
+        means = [float(_mean_known(side.measures[name])) for side in (fake_lives, real)]
     fakes, people = (None if np.isnan(m) else m for m in means)
-    over = [None if np.isnan(v) else float(v) for v in _known_mean(figures)]
+    over = [None if np.isnan(v) else float(v) for v in _mean_known(figures)]
     off, halves, apart, apart_halves = over if len(over) == 4 else [*over, None, None]
     if off is None or halves is None:
         off = halves = apart = apart_halves = None
     return Compared(name, measure.title, measure.unit, name in FIRST, fakes, people, off, halves, apart, apart_halves)
 
 
-def _curve(along: dict[str, Ints], real: Floats, fakes: Floats, halves: Floats) -> dict[str, Any]:
+def _mean_curves(along: dict[str, Ints], real: Floats, fakes: Floats, halves: Floats) -> dict[str, Any]:
     """Return means over all people of either side, and the least and the most over halves of the real people."""
     n = halves.shape[1]
     low, high = (getattr(np, f"f{end}").reduce(halves, axis=0) for end in ("min", "max"))
-    return {**along, "fakes": _known_mean(fakes)[:n], "real": _known_mean(real)[:n], "low": low, "high": high}
+    return {**along, "fakes": _mean_known(fakes)[:n], "real": _mean_known(real)[:n], "low": low, "high": high}
 
 
-def _told(held: Floats, other: Floats, rng: np.random.Generator) -> Rate:
+def _tell_apart(held: Floats, other: Floats, rng: np.random.Generator) -> Rate:
     n, m = len(held), len(other)
     scores = scored(held, other, np.arange(n), np.arange(m), rng)
     return best_of([wider(auc(score[:n], score[n:], level=JOINT), CROSS) for score in scores.values()])

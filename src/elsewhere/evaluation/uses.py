@@ -178,8 +178,9 @@ def judge_uses(real: Traces | ArrayLike, fakes: Any, *, filled: float = 0.0, rng
             code="E_MISMATCH",
         )
     plan = Plan.of(train)
-    people = Days(train.r, _weekend(train.dates), plan)
-    fake = Days(sides["fakes"].r, _weekend(synthetic.dates if isinstance(synthetic, Traces) else None), plan)
+    dates = (train.dates, synthetic.dates if isinstance(synthetic, Traces) else None)
+    weekends = [None if d is None else is_weekend(np.asarray(d)) for d in dates]
+    people, fake = Days(train.r, weekends[0], plan), Days(sides["fakes"].r, weekends[1], plan)
     sizes = {
         "people": train.U,
         "days": len(train),
@@ -187,7 +188,8 @@ def judge_uses(real: Traces | ArrayLike, fakes: Any, *, filled: float = 0.0, rng
         "places": plan.R,
         "splits": SPLITS,
     }
-    lacking = {m.id: _too_few(train.U) or m.lacks(people, fake, train.user) for m in MEASURES}
+    few = f"Of {train.U} people no halves can be compared; {FEWEST_PEOPLE} are needed."
+    lacking = {m.id: few if train.U < FEWEST_PEOPLE else missing_input(m, people, fake, train.user) for m in MEASURES}
     distances: dict[str, list[list[float]]] = {m.id: [] for m in MEASURES if not lacking[m.id]}
     for child in rng.spawn(SPLITS if distances else 0):
         half, other, sample, mixed = _split(people, fake, train.user, train.U, child)
@@ -196,7 +198,7 @@ def judge_uses(real: Traces | ArrayLike, fakes: Any, *, filled: float = 0.0, rng
                 distances[m.id].append([m.d(half, days) for days in (sample, other, mixed, m.destroy(mixed, child))])
     return Uses(
         tuple(
-            _use(m, people, fake, distances[m.id], filled)
+            _judge_use(m, people, fake, distances[m.id], filled)
             if m.id in distances
             else Use(m.id, m.title, UNKNOWN, words=lacking[m.id])
             for m in MEASURES
@@ -351,6 +353,9 @@ class Plan:
     step_minutes: float
     top: int
     zones: tuple[Ints, ...] = field(repr=False)
+    block: Ints = field(repr=False)  # of each place; the place itself without coordinates
+    R: int
+    Z: int  # blocks
 
     @staticmethod
     def of(real: Traces) -> "Plan":
@@ -361,22 +366,9 @@ class Plan:
             xy = real.locations.planar()
             levels = tuple(zones(xy, visits.astype(np.float64), depth) for depth in DEPTHS)
         hour = (real.minutes() // 60).astype(np.int64)
-        return Plan(real.locations, hour, real.step_minutes, min(TOP, int(np.count_nonzero(visits)) // 2), levels)
-
-    @property
-    def R(self) -> int:
-        """Return the number of places."""
-        return len(self.locations)
-
-    @cached_property
-    def block(self) -> Ints:
-        """Return the block of each place; the place itself without coordinates."""
-        return self.zones[-1] if self.zones else np.arange(self.R)
-
-    @cached_property
-    def Z(self) -> int:
-        """Return the number of blocks."""
-        return int(self.block.max()) + 1
+        block = levels[-1] if levels else np.arange(real.R)
+        top = min(TOP, int(np.count_nonzero(visits)) // 2)
+        return Plan(real.locations, hour, real.step_minutes, top, levels, block, real.R, int(block.max()) + 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -458,10 +450,6 @@ def _split(people: Days, fakes: Days, user: Ints, U: int, rng: np.random.Generat
     return one, two, sample, noise
 
 
-def _weekend(dates: Any) -> NDArray[np.bool_] | None:
-    return None if dates is None else is_weekend(np.asarray(dates))
-
-
 def _at_random_places(days: Days, rng: np.random.Generator) -> Days:
     """Exchange the places of each day for random ones of those that are visited; moves and stays as they were."""
     places = np.flatnonzero(days.visits)
@@ -491,16 +479,15 @@ def _to_random_destinations(days: Days, rng: np.random.Generator) -> Days:
 
 @dataclass(frozen=True)
 class Measure:
-    """One use: its distance `d`, how to destroy what it asks for, what it lacks if anything, and words for d."""
+    """One use: its distance `d`, how to destroy what it asks for, inputs it needs (`missing_input`), words for d."""
 
     id: str
     title: str
     d: Callable[[Days, Days], float]
     destroy: Callable[[Days, np.random.Generator], Days]
-    lacks: Callable[[Days, Days, Ints], str]
+    needs: tuple[str, ...]
     words: str
     short: str
-    middle: Callable[[Days], str] | None = None
 
 
 def _flow_distance(level: int | None) -> Callable[[Days, Days], float]:
@@ -517,57 +504,39 @@ def _rhythm_distance(a: Days, b: Days) -> float:
     return unmatched(kind_a, kind_b, weight_a, weight_b)
 
 
-def _few_places(real: Days, fakes: Days, user: Ints) -> str:
-    return "" if real.plan.top > 1 else "The real people visit fewer than 4 places."
-
-
-def _one_hour(real: Days, fakes: Days, user: Ints) -> str:
-    return "" if len(np.unique(real.plan.hour)) > 1 else "All slots are in one hour of the day."
-
-
-def _no_trips(real: Days, fakes: Days, user: Ints) -> str:
-    return "" if len(real.trips[0]) else "None of the real people moves."
-
-
-def _no_map(real: Days, fakes: Days, user: Ints) -> str:
-    if not real.plan.zones:
+def missing_input(measure: Measure, real: Days, fakes: Days, user: Ints) -> str:
+    """Return which input a use lacks, in a sentence; "" if it has all. `user` is the number of each real day's user."""
+    plan, needs = real.plan, measure.needs
+    if "places" in needs and plan.top < 2:
+        return "The real people visit fewer than 4 places."
+    if "hours" in needs and len(np.unique(plan.hour)) < 2:
+        return "All slots are in one hour of the day."
+    if "map" in needs and not plan.zones:
         return "The places have no coordinates."
-    return _no_trips(real, fakes, user) if real.plan.zones[0].any() else "All real people are at one point."
+    if "map" in needs and not plan.zones[0].any():
+        return "All real people are at one point."
+    if "dates" in needs:
+        if real.weekend is None or fakes.weekend is None:
+            return f"The {'real days' if real.weekend is None else 'fakes'} carry no dates."
+        people = [len(np.unique(user[real.weekend == kind])) for kind in (False, True)]
+        if min(people) == 0:
+            return f"All real days are {'weekdays' if people[0] else 'weekend days'}."
+        if min(people) < FEWEST_PEOPLE:
+            kind = "weekday" if people[0] < people[1] else "weekend day"
+            return f"Fewer than {FEWEST_PEOPLE} real people have a {kind}."  # no number of few people in a report
+    if "trips" in needs and len(real.trips[0]) == 0:
+        return "None of the real people moves."
+    return ""
 
 
-def _no_weekends(real: Days, fakes: Days, user: Ints) -> str:
-    if real.weekend is None or fakes.weekend is None:
-        return f"The {'real days' if real.weekend is None else 'fakes'} carry no dates."
-    people = [len(np.unique(user[real.weekend == kind])) for kind in (False, True)]
-    if min(people) == 0:
-        return f"All real days are {'weekdays' if people[0] else 'weekend days'}."
-    if min(people) < FEWEST_PEOPLE:
-        kind = "weekday" if people[0] < people[1] else "weekend day"
-        return f"Fewer than {FEWEST_PEOPLE} real people have a {kind}."  # no number of few people in a report
-    return _no_trips(real, fakes, user)
-
-
-def _too_few(people: int) -> str:
-    return (
-        "" if people >= FEWEST_PEOPLE else f"Of {people} people no halves can be compared; {FEWEST_PEOPLE} are needed."
-    )
-
-
-def _middle_km(days: Days) -> str:
-    return f"{np.median(days.lengths):.1f} km" if len(days.lengths) else "nothing, for want of trips"
-
-
-def _middle_minutes(days: Days) -> str:
-    return f"{np.median(days.stays):.0f} minutes"
-
-
+MEDIANS = {"trips": ("lengths", ".1f", "km"), "dwell": ("stays", ".0f", "minutes")}  # sample, format, unit
 MEASURES = (
     Measure(
         "places",
         "Busiest places",
         lambda a, b: places_lost(a.visits, b.visits, a.plan.top),
         _at_random_places,
-        _few_places,
+        ("places",),
         "of the {} busiest places are kept",
         "of {} kept",
     ),
@@ -576,7 +545,7 @@ MEASURES = (
         "Where people are, by hour",
         lambda a, b: misplaced(a.by_hour, b.by_hour),
         _at_random_places,
-        _one_hour,
+        ("hours",),
         "of 100 people are in another {} than real people are at that hour",
         "of 100 people elsewhere",
     ),
@@ -585,20 +554,18 @@ MEASURES = (
         "Lengths of trips",
         lambda a, b: largest_gap(a.lengths, b.lengths),
         _at_random_places,
-        _no_map,
+        ("map", "trips"),
         "of 100 trips are too long or too short",
         "of 100 trips of the wrong length",
-        _middle_km,
     ),
     Measure(
         "dwell",
         "Lengths of stays",
         lambda a, b: largest_gap(a.stays, b.stays),
         _in_random_order,
-        _no_trips,
+        ("trips",),
         "of 100 stays are too long or too short",
         "of 100 stays of the wrong length",
-        _middle_minutes,
     ),
     *(
         Measure(
@@ -606,7 +573,7 @@ MEASURES = (
             f"Flows between {words}",
             _flow_distance(level),
             _to_random_destinations,
-            _no_trips if level is None else _no_map,
+            ("trips",) if level is None else ("map", "trips"),
             f"of 100 trips between {words} have no counterpart",
             "of 100 trips unmatched",
         )
@@ -621,14 +588,14 @@ MEASURES = (
         "Weekdays and weekends",
         _rhythm_distance,
         _on_random_days,
-        _no_weekends,
+        ("dates", "trips"),
         "of 100 trips are at another hour or on another kind of day",
         "of 100 trips at another hour or kind of day",
     ),
 )
 
 
-def _use(m: Measure, real: Days, fakes: Days, distances: list[list[float]], filled: float) -> Use:
+def _judge_use(m: Measure, real: Days, fakes: Days, distances: list[list[float]], filled: float) -> Use:
     """Return the verdict on the means over the splits, and its words."""
     values = np.array(distances)
     ours_mean, halves, same, chance = (float(v) for v in values.mean(axis=0))
@@ -641,8 +608,13 @@ def _use(m: Measure, real: Days, fakes: Days, distances: list[list[float]], fill
     )
     about = m.words.format(top if m.id == "places" else "part of the map" if real.plan.zones else "place")
     words = f"{ours} {about}; between two halves of the real people {theirs}, by chance {random}."
-    if m.middle is not None:
-        words = f"Half are longer than {m.middle(fakes)}, in the real data than {m.middle(real)}; {words}"
+    if m.id in MEDIANS:
+        sample, form, unit = MEDIANS[m.id]
+        medians = [
+            f"{np.median(x):{form}} {unit}" if len(x) else "nothing, for want of trips"
+            for x in (getattr(fakes, sample), getattr(real, sample))
+        ]
+        words = f"Half are longer than {medians[0]}, in the real data than {medians[1]}; {words}"
     if m.id == "dwell" and filled > MOSTLY_FILLED:
         remark = f"real stays as filled: {100 * filled:.0f} % of the slots had no fix"
         theirs, words = f"{theirs} ({remark})", f"{words} {remark[:1].upper()}{remark[1:]}."

@@ -48,11 +48,6 @@ class Company:
         nobody = np.full(lives.U, -1)
         return Company(hold_places(lives.r), days_of(lives), _weekend(lives), nobody if maker is None else maker)
 
-    @property
-    def longest(self) -> int:
-        """Return the number of days of the longest life."""
-        return max(map(len, self.rows))
-
     def beside(self, user: int, n: int, weekend: NDArray[np.bool_], persona: bool, rng: np.random.Generator) -> Ints:
         """
         Draw (days, n, L) decoys for the days of a user, none of which descends from her.
@@ -64,18 +59,18 @@ class Company:
         rows = np.empty((len(weekend), n), dtype=np.int64)
         if persona:
             for k, life in enumerate(rng.choice(strangers, n, replace=False).tolist()):
-                rows[:, k] = self._lived(self.rows[life], weekend, rng)
+                rows[:, k] = self._choose_days(self.rows[life], weekend, rng)
         else:
             for d, off in enumerate(weekend.tolist()):
                 for k, life in enumerate(rng.choice(strangers, n, replace=False).tolist()):
-                    rows[d, k] = rng.choice(self._alike(self.rows[life], off))
+                    rows[d, k] = rng.choice(self._same_kind(self.rows[life], off))
         return self.r[rows]
 
-    def _alike(self, rows: Ints, off: bool) -> Ints:
+    def _same_kind(self, rows: Ints, off: bool) -> Ints:
         same = rows[self.weekend[rows] == off]
         return same if len(same) else rows
 
-    def _lived(self, rows: Ints, weekend: NDArray[np.bool_], rng: np.random.Generator) -> Ints:
+    def _choose_days(self, rows: Ints, weekend: NDArray[np.bool_], rng: np.random.Generator) -> Ints:
         """
         Return the row for each day: days in a row with the same weekends if she has them, else of each kind in
         order.
@@ -87,7 +82,7 @@ class Company:
             return rows[start : start + D]
         out = np.empty(D, dtype=np.int64)
         for kind in (False, True):
-            mine, at = self._alike(rows, kind), np.flatnonzero(weekend == kind)
+            mine, at = self._same_kind(rows, kind), np.flatnonzero(weekend == kind)
             out[at] = mine[np.arange(len(at)) % len(mine)]
         return out
 
@@ -287,7 +282,7 @@ def over_days(
         attacks[decoys].setdefault(attack, {}).setdefault(place, {})[D] = rate
         record = best[decoys][place].get(D)
         best[decoys][place][D] = rate if record is None or rate.value > record.value else record
-    return OverDays(n, best, attacks, users, company.longest)
+    return OverDays(n, best, attacks, users, max(map(len, company.rows)))
 
 
 def _guesses(

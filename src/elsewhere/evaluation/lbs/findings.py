@@ -28,14 +28,11 @@ OF_OTHERS = "fakes of at least two seed users"
 
 def attack_A17(inputs: AttackInputs) -> Finding:
     """Run localization and tracking with 1, 5, 10 fakes sent along; the adversary knows how people move."""
-    numbers = _numbers(inputs)
-    if not numbers:
-        raise CannotRun(OF_OTHERS)
+    numbers, ours, strangers = _decoys(inputs)
     rng = inputs.rng("A17")
-    ours, strangers = _decoys(inputs)
-    result = _served(inputs.seed_days, inputs.stranger_days, ours, numbers, rng)
+    result = _run_scenario(inputs.seed_days, inputs.stranger_days, ours, numbers, rng)
     main = {n: _success(result, n, "aggregate") for n in numbers}
-    other = _served(inputs.stranger_days, inputs.seed_days, strangers, numbers, rng)
+    other = _run_scenario(inputs.stranger_days, inputs.seed_days, strangers, numbers, rng)
     control = {n: _success(other, n, "aggregate") for n in numbers}
     real = _real_decoys(inputs, numbers, rng)
     bars = {n: 1 - BAR * n / (n + 1) for n in numbers}
@@ -52,14 +49,10 @@ def attack_A17(inputs: AttackInputs) -> Finding:
         passed=verdict(main[n], bars[n], real.get(n)),
         reachable=real[n].high <= bars[n] if n in real else None,
         worst_decile=float(each[: -(-len(each) // 10)].mean()),
-        words=f"With {_fakes(n)} sent along, a service that knows how people move names {percent(main[n].value)} of "
-        f"the true places{beside}; a guess names {percent(1 / (n + 1))}.",
+        words=f"With {n} fake{'s' * (n > 1)} sent along, a service that knows how people move names "
+        f"{percent(main[n].value)} of the true places{beside}; a guess names {percent(1 / (n + 1))}.",
         details={"fakes": n, "by_fakes": main, "control_by_fakes": control, "real_decoys_by_fakes": real, "bars": bars},
     )
-
-
-def _fakes(n: int) -> str:
-    return "1 fake" if n == 1 else f"{n} fakes"
 
 
 def _real_decoys(inputs: AttackInputs, numbers: tuple[int, ...], rng: np.random.Generator) -> dict[int, Rate]:
@@ -71,20 +64,17 @@ def _real_decoys(inputs: AttackInputs, numbers: tuple[int, ...], rng: np.random.
     if not few or half.all():
         return {}
     half_of_people = inputs.stranger_days.of_users(np.flatnonzero(half == 0))
-    result = _served(inputs.seed_days, half_of_people, from_pool(decoys), few, rng)
+    result = _run_scenario(inputs.seed_days, half_of_people, from_pool(decoys), few, rng)
     return {n: _success(result, n, "aggregate") for n in few}
 
 
 def attack_A19(inputs: AttackInputs) -> Finding:
     """Run A17 with a service that holds the pool and strikes out every trace of it that fits; documented, no bar."""
-    numbers = _numbers(inputs)
-    if not numbers:
-        raise CannotRun(OF_OTHERS)
+    numbers, ours, strangers = _decoys(inputs)
     rng = inputs.rng("A19")
-    ours, strangers = _decoys(inputs)
     pool = inputs.fakes if inputs.pool is None else inputs.pool.r.astype(np.int64)
-    main = _served(inputs.seed_days, inputs.stranger_days, ours, numbers, rng, pool)
-    control = _served(inputs.stranger_days, inputs.seed_days, strangers, numbers, rng, pool)
+    main = _run_scenario(inputs.seed_days, inputs.stranger_days, ours, numbers, rng, pool)
+    control = _run_scenario(inputs.stranger_days, inputs.seed_days, strangers, numbers, rng, pool)
     n = numbers[-1]
     figure, other = (_success(result, n, "pool") for result in (main, control))
     # the same service, of the same people, without the pool: what it adds is what the pool tells
@@ -95,9 +85,9 @@ def attack_A19(inputs: AttackInputs) -> Finding:
         control_interval=other,
         baseline=1 / (n + 1),
         null=without,
-        words=f"A service that holds the pool names {percent(figure.value)} of the true places among {_fakes(n)}, "
-        f"without the pool {percent(without.value)} (of users of whom no fake was made: {percent(other.value)}): it "
-        "learns where anybody is who hides behind this pool, not whom the fakes were made of; decoys must be drawn "
+        words=f"A service that holds the pool names {percent(figure.value)} of the true places among {n} "
+        f"fake{'s' * (n > 1)}, without the pool {percent(without.value)} (of users of whom no fake was made: "
+        f"{percent(other.value)}): it learns where anybody is who hides behind this pool, not whom the fakes were made of; decoys must be drawn "
         "from fakes that the service cannot have, with a secret of the user.",
         details={"fakes": n, "by_fakes": {m: _success(main, m, "pool") for m in numbers}},
     )
@@ -128,7 +118,7 @@ def attack_A18(inputs: AttackInputs) -> Finding:
     main, result, bar = cases[n, place, days], by_number[n], 1 / (n + 1) + MARGIN
     strangers = over_days(inputs.stranger_days, Company.of(lives), n=n, rng=rng)
     control = None if strangers is None else strangers.found["persona"][place].get(days)
-    real = _among_people(inputs, n, place, days, rng)
+    real = _real_personas(inputs, n, place, days, rng)
     first = result.found["persona"][place].get(1)
     return Finding(
         "A18",
@@ -151,7 +141,7 @@ def attack_A18(inputs: AttackInputs) -> Finding:
     )
 
 
-def _among_people(inputs: AttackInputs, n: int, place: str, days: int, rng: np.random.Generator) -> Rate | None:
+def _real_personas(inputs: AttackInputs, n: int, place: str, days: int, rng: np.random.Generator) -> Rate | None:
     """Run A18 with real lives of hold-out people as decoys: what a persona can reach at best."""
     real = inputs.stranger_days
     if real.U < n or max(np.bincount(real.user)) < days:
@@ -160,18 +150,17 @@ def _among_people(inputs: AttackInputs, n: int, place: str, days: int, rng: np.r
     return None if result is None else result.found["persona"][place].get(days)
 
 
-def _decoys(inputs: AttackInputs) -> tuple[PoolGenerator, PoolGenerator]:
-    """Return the fakes for seed users, none of her own, and for hold-out users."""
-    return from_pool(inputs.fakes, inputs.main.user), from_pool(inputs.fakes, np.full(len(inputs.fakes), -1))
-
-
-def _numbers(inputs: AttackInputs) -> tuple[int, ...]:
-    """Return the numbers of fakes that every user can be given: as many as do not descend from her."""
+def _decoys(inputs: AttackInputs) -> tuple[tuple[int, ...], PoolGenerator, PoolGenerator]:
+    """Return how many fakes every user can be given; the fakes for seed users, none of her own; those for strangers."""
     most = len(inputs.fakes) - int(np.bincount(inputs.main.user).max())
-    return tuple(n for n in N_FAKES if n <= most)
+    numbers = tuple(n for n in N_FAKES if n <= most)
+    if not numbers:
+        raise CannotRun(OF_OTHERS)
+    of_nobody = np.full(len(inputs.fakes), -1)
+    return numbers, from_pool(inputs.fakes, inputs.main.user), from_pool(inputs.fakes, of_nobody)
 
 
-def _served(
+def _run_scenario(
     people: Traces,
     others: Traces,
     generator: Callable[..., Any],

@@ -8,6 +8,7 @@ result, and the scenario itself.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, TypedDict, Unpack
 
 import numpy as np
@@ -192,7 +193,7 @@ def overhead(log: Sightings, label: Ints | None) -> dict[str, float]:
     return means
 
 
-def named(
+def attack_all(
     log: Sightings,
     chains: Mapping[str, Chain],
     truth: Ints,
@@ -420,12 +421,14 @@ def evaluate_lbs(
     if options:
         names = ", ".join(LbsOptions.__annotations__)
         raise InvalidParameter(f"`{next(iter(options))}` is no option of `evaluate_lbs`; these are: {names}.")
-    stage = _stage(train, test, generators, classes, pool, n_fakes, beta, repeats, model, periods, locations, between)
+    stage = _check_inputs(
+        train, test, generators, classes, pool, n_fakes, beta, repeats, model, periods, locations, between
+    )
     if not isinstance(rng, np.random.Generator):
         raise InvalidParameter(f"`rng` must be a `numpy.random.Generator`, got {type(rng).__name__}.")
     *streams, last = rng.spawn(stage.test.U + 1)
     users = list(enumerate(streams))
-    results = map_over(_Playing(stage), users, executor=executor, progress=progress)
+    results = map_over(partial(_attack_user, stage), users, executor=executor, progress=progress)
     there = [a for i, a in enumerate(ADVERSARIES) if not all(np.isnan(e[:, :, i]).all() for e, _ in results)]
     keep = [ADVERSARIES.index(a) for a in there]
     return LbsResult(
@@ -469,7 +472,7 @@ class _Stage:
     notes: tuple[str, ...]
 
 
-def _stage(
+def _check_inputs(
     train: Any,
     test: Any,
     generators: Mapping[str, Generator],
@@ -484,8 +487,8 @@ def _stage(
     between: int,
 ) -> _Stage:
     require_between("beta", beta, 0, 1, open_low=True)
-    numbers = tuple(dict.fromkeys(require_whole("n_fakes", n, 1) for n in _items("n_fakes", n_fakes)))
-    times = tuple(require_whole("repeats", n, 1) for n in _items("repeats", repeats))
+    numbers = tuple(dict.fromkeys(require_whole("n_fakes", n, 1) for n in _as_list("n_fakes", n_fakes)))
+    times = tuple(require_whole("repeats", n, 1) for n in _as_list("repeats", repeats))
     if len(times) != 2 or not numbers:
         raise InvalidParameter("`repeats` must be two whole numbers, and `n_fakes` hold at least one.")
     require_whole("between", between, 1)
@@ -508,7 +511,7 @@ def _stage(
         raise InvalidParameter(
             f"`model` must be of these places and of {parts.T} periods, as `periods` says.", code="E_MISMATCH"
         )
-    number, labels = _numbers(people, truth, isinstance(train, Traces) and isinstance(test, Traces))
+    number, labels = _number_users(people, truth, isinstance(train, Traces) and isinstance(test, Traces))
     by_name: dict[str, Any] = {n: g.for_users(labels) if hasattr(g, "for_users") else g for n, g in generators.items()}
     label = None if classes is None else labels_of(classes, people.R)
     return _Stage(
@@ -529,14 +532,14 @@ def _stage(
     )
 
 
-def _items(name: str, values: Any) -> list[Any]:
+def _as_list(name: str, values: Any) -> list[Any]:
     try:
         return list(values)
     except TypeError:
         raise InvalidParameter(f"`{name}` must be whole numbers in a list, got {values!r}.") from None
 
 
-def _numbers(train: Traces, test: Traces, by_label: bool) -> tuple[Ints, tuple[Any, ...]]:
+def _number_users(train: Traces, test: Traces, by_label: bool) -> tuple[Ints, tuple[Any, ...]]:
     """
     Return the number of each test user among the users of `train`, strangers after them; and the labels so
     numbered.
@@ -551,21 +554,12 @@ def _numbers(train: Traces, test: Traces, by_label: bool) -> tuple[Ints, tuple[A
     return np.array([place[label] for label in test.labels]), (*train.labels, *strangers)
 
 
-@dataclass(frozen=True, eq=False)
-class _Playing:
-    """User after user on one stage."""
-
-    stage: _Stage = field(repr=False)
-
-    def __call__(self, task: tuple[int, np.random.Generator]) -> tuple[Floats, Floats]:
-        return _user(self.stage, *task)
-
-
-def _user(stage: _Stage, u: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+def _attack_user(stage: _Stage, task: tuple[int, np.random.Generator]) -> tuple[Floats, Floats]:
     """
     Return the error (generators, n_fakes, adversaries, attacks, where) and overhead of one user, means over all
     runs.
     """
+    u, rng = task
     selections, exposures = stage.repeats
     rows = np.flatnonzero(stage.test.user == u)
     # every generator faces the same truth and the same exposures
@@ -573,25 +567,34 @@ def _user(stage: _Stage, u: int, rng: np.random.Generator) -> tuple[Floats, Floa
     exposed = rng.random((selections, exposures, stage.test.L)) < stage.beta
     exposed &= truths[:, None, :] >= 0
     fakes = {
-        (g, m, a): _fakes(stage, name, int(stage.number[u]), n, rng)
+        (g, m, a): _draw_fakes(stage, name, int(stage.number[u]), n, rng)
         for g, name in enumerate(stage.generators)
         for m, n in enumerate(stage.n_fakes)
         for a in range(selections)
     }
-    chains = _chains(stage, u, np.unique(np.concatenate([truths.ravel(), *(f.ravel() for f in fakes.values())])))
+    places = np.unique(np.concatenate([truths.ravel(), *(f.ravel() for f in fakes.values())]))
+    places = places[places >= 0]
+    chains = {"aggregate": chain_of(stage.model, stage.tau, places, between=stage.between)}
+    if stage.number[u] < len(stage.profiles):
+        profile = stage.profiles[int(stage.number[u])]
+        model = aggregate([profile], stage.model.locations, epsilon=stage.model.epsilon)
+        chains["user"] = chain_of(model, stage.tau, places, between=stage.between)
     error = np.full((len(stage.generators), len(stage.n_fakes), len(ADVERSARIES), 2, 2, selections, exposures), np.nan)
     cost = np.full((*error.shape[:2], len(OVERHEADS), selections, exposures), np.nan)
     for (g, m, a), decoys in fakes.items():
         for b in range(exposures):
             log = Sightings.of(truths[a], decoys, exposed[a, b], rng)
             cost[g, m, :, a, b] = [overhead(log, stage.label)[name] for name in OVERHEADS]
-            chances = named(log, chains, truths[a], rng, pool=stage.pool, worth=stage.worth)
-            for name, chance in chances.items():
-                error[g, m, ADVERSARIES.index(name), :, :, a, b] = _missed(chance, exposed[a, b], truths[a] >= 0)
-    return _mean(error), _mean(cost)
+            chances = attack_all(log, chains, truths[a], rng, pool=stage.pool, worth=stage.worth)
+            for name, by_attack in chances.items():
+                # at exposed slots, and at all; NaN where nothing is exposed
+                missed = [[1 - chance[at].mean() if at.any() else np.nan for at in (exposed[a, b], truths[a] >= 0)]
+                          for chance in by_attack]  # fmt: skip
+                error[g, m, ADVERSARIES.index(name), :, :, a, b] = missed
+    return _mean_runs(error), _mean_runs(cost)
 
 
-def _fakes(stage: _Stage, name: str, user: int, n: int, rng: np.random.Generator) -> Ints:
+def _draw_fakes(stage: _Stage, name: str, user: int, n: int, rng: np.random.Generator) -> Ints:
     fakes = np.asarray(stage.generators[name](user, n, rng))
     if fakes.shape != (n, stage.test.L) or fakes.dtype.kind not in "iu":
         raise InvalidTraces(
@@ -603,22 +606,7 @@ def _fakes(stage: _Stage, name: str, user: int, n: int, rng: np.random.Generator
     return fakes.astype(np.int64)
 
 
-def _chains(stage: _Stage, u: int, places: Ints) -> dict[str, Chain]:
-    places = places[places >= 0]
-    chains = {"aggregate": chain_of(stage.model, stage.tau, places, between=stage.between)}
-    number = int(stage.number[u])
-    if number < len(stage.profiles):
-        model = aggregate([stage.profiles[number]], stage.model.locations, epsilon=stage.model.epsilon)
-        chains["user"] = chain_of(model, stage.tau, places, between=stage.between)
-    return chains
-
-
-def _missed(hit: tuple[Floats, Floats], exposed: Any, known: Any) -> Floats:
-    """Return (attacks, where) share of true places missed; NaN where nothing is exposed."""
-    return np.array([[1 - h[w].mean() if w.any() else np.nan for w in (exposed, known)] for h in hit])
-
-
-def _mean(runs: Floats) -> Floats:
+def _mean_runs(runs: Floats) -> Floats:
     """Return the mean over selections and exposures, NaN left out."""
     flat = runs.reshape(*runs.shape[:-2], -1)
     there = ~np.isnan(flat)

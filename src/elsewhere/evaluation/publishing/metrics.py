@@ -4,9 +4,8 @@ The figures of the publishing scenario: aggregates, visits, time allocation, hab
 Laws are compared by KL after the rule of E64, Jensen-Shannon, total variation and transport on a line.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -53,7 +52,7 @@ def js(real: ArrayLike, other: ArrayLike) -> float:
     0.693147
 
     """
-    p, q = _laws(real, other)
+    p, q = (x / x.sum() for x in _counts(real, other))
     middle = (p + q) / 2
     both = [np.divide(x, middle, out=np.ones_like(x), where=x > 0) for x in (p, q)]
     return max(0.0, float((p * np.log(both[0])).sum() + (q * np.log(both[1])).sum()) / 2)
@@ -69,7 +68,7 @@ def tv(real: ArrayLike, other: ArrayLike) -> float:
     0.5
 
     """
-    p, q = _laws(real, other)
+    p, q = (x / x.sum() for x in _counts(real, other))
     return float(np.abs(p - q).sum()) / 2
 
 
@@ -149,11 +148,6 @@ def _counts(real: ArrayLike, other: ArrayLike) -> tuple[Floats, Floats]:
     return p, q
 
 
-def _laws(real: ArrayLike, other: ArrayLike) -> tuple[Floats, Floats]:
-    p, q = _counts(real, other)
-    return p / p.sum(), q / q.sum()
-
-
 RANKS = 3
 RANDOM_DRAWS = 200
 
@@ -188,7 +182,8 @@ def allocation_kl(real: Floats, other: Floats, L: int, *, paired: bool = False) 
     if not paired:
         real, other = np.sort(real), np.sort(other)
         if len(real) != len(other):
-            other = np.interp(_levels(len(real)), _levels(len(other)), other)
+            levels, theirs = ((np.arange(n) + 0.5) / n for n in (len(real), len(other)))
+            other = np.interp(levels, theirs, other)
     # a rank that nobody has is no law: all shares are then equal, as everybody gets .1 of a slot
     real, other = (x if x.any() else np.ones(len(x)) for x in (real, other))
     return kl(real * L, other * L)
@@ -203,10 +198,6 @@ def random_allocation(real: Floats, L: int, rng: np.random.Generator, *, ordered
     """
     other = rng.random((RANDOM_DRAWS, len(real)))
     return np.array([allocation_kl(real, x, L, paired=not ordered) for x in other])
-
-
-def _levels(n: int) -> Floats:
-    return (np.arange(n) + 0.5) / n
 
 
 ROWS = 64  # of p_bar at a time
@@ -231,9 +222,15 @@ def moves_similarity(real: AggregateModel, other: AggregateModel, weight: Floats
     Both models carry the same kernel, so where neither has a move their rows are proportional: there the sum of minima
     is the smaller of the two remaining masses, and only places that somebody moved to are ever evaluated.
     """
-    total = 0.0
+    R, total = real.R, 0.0
+    # every place that either model has seen a move to, by origin
+    step = distinct(np.concatenate([m.key % (R * R) for m in (real, other)]))
+    start = np.searchsorted(step // R, np.arange(R + 1))
     for tau, tau_next in zip(*np.nonzero(weight.any(axis=2)), strict=True):
-        for r, there in _blocks(real, other, np.flatnonzero(weight[tau, tau_next])):
+        origins = np.flatnonzero(weight[tau, tau_next])
+        for i in range(0, len(origins), ROWS):
+            r = origins[i : i + ROWS]
+            there = np.unique(np.concatenate([step[start[o] : start[o + 1]] % R for o in r.tolist()]))
             a, b = (m.block(r, there, int(tau), int(tau_next)) for m in (real, other))
             remainder = np.minimum(1 - a.sum(axis=1), 1 - b.sum(axis=1))
             overlap = np.minimum(a, b).sum(axis=1) + np.maximum(0.0, remainder)
@@ -260,17 +257,6 @@ def move_weights(profiles: Profiles) -> Floats:
     leaving = moves.sum(axis=1, keepdims=True)
     stays = np.broadcast_to(np.eye(T)[:, :, None], moves.shape)
     return np.asarray(pi[:, None, :] * np.where(leaving > 0, moves / np.where(leaving > 0, leaving, 1), stays))
-
-
-def _blocks(real: AggregateModel, other: AggregateModel, rows: Ints) -> Iterator[tuple[Ints, Ints]]:
-    """Yield rows in blocks, each with every place that either model has seen a move to from them."""
-    R = real.R
-    step = distinct(np.concatenate([m.key % (R * R) for m in (real, other)]))
-    start = np.searchsorted(step // R, np.arange(R + 1))
-    for i in range(0, len(rows), ROWS):
-        block = rows[i : i + ROWS]
-        there = np.concatenate([step[start[r] : start[r + 1]] % R for r in block.tolist()])
-        yield block, np.unique(there)
 
 
 UNITS = {
@@ -470,24 +456,16 @@ def visit_figures(scene: Scene, chosen: list[Ints]) -> dict[str, Any]:
     """
     figures: dict[str, Any] = {}
     for name, n in (("all", scene.R), ("top", min(POPULAR, scene.R))):
-        real = _most_visited(scene, n, scene.real)
+        real = -np.sort(-scene.visits(scene.real))[:n]
         single = np.zeros(n)
         single[0] = real.sum()
         figures[name] = {
             "places": n,
-            **scene.figures(partial(_sorted_kl, scene, real), chosen),
+            **scene.figures(lambda r, real=real: kl(real, -np.sort(-scene.visits(r))[: len(real)]), chosen),  # type: ignore[misc]
             "uniform": kl(real, np.ones(n)),
             "single": kl(real, single),
         }
     return figures
-
-
-def _most_visited(scene: Scene, n: int, r: Places) -> Floats:
-    return -np.sort(-scene.visits(r))[:n]
-
-
-def _sorted_kl(scene: Scene, real: Floats, r: Places) -> float:
-    return kl(real, _most_visited(scene, len(real), r))
 
 
 def allocation_figures(scene: Scene, chosen: list[Ints], rng: np.random.Generator) -> dict[str, Any]:
@@ -532,37 +510,29 @@ def _distances(scene: Scene, real: Places) -> dict[str, tuple[str, Measure]]:
     """Return the unit and measure of each distance from `real`."""
     here, steps = scene.visits(real), Steps.of(real, scene.R)
     popular = np.argsort(-here, kind="stable")[: min(POPULAR, scene.R)]
-
-    def step(position: Floats | None, r: Places) -> float:
-        return step_distance(steps, Steps.of(r, scene.R), position)
-
-    def overlap(n: int, r: Places) -> float:
-        return top_overlap(here, scene.visits(r), n)
-
     measures: dict[str, tuple[str, Measure]] = {
         "visits_kl": ("KL, nats", lambda r: kl(here, scene.visits(r))),
-        "visits_kl_top": ("KL, nats", lambda r: _kl_at(here, scene.visits(r), popular)),
+        "visits_kl_top": ("KL, nats", lambda r: _kl_at(here[popular], scene.visits(r)[popular])),
         "visits_js": ("JS, nats", lambda r: js(here, scene.visits(r))),
         "visits_tv": ("TV", lambda r: tv(here, scene.visits(r))),
-        "time_of_day_tv": ("TV, mean over slots", lambda r: _by_instant(scene, real, r)),
-        "transition_tv": ("TV", partial(step, None)),
+        "time_of_day_tv": ("TV, mean over slots", lambda r: _slotwise_tv(scene, real, r)),
+        "transition_tv": ("TV", lambda r: step_distance(steps, Steps.of(r, scene.R))),
     }
     if scene.places.has_coordinates:
         east, north = scene.places.planar().T
-        measures["transition_emd_east"] = ("km", partial(step, east))
-        measures["transition_emd_north"] = ("km", partial(step, north))
-    for n in (10, POPULAR):
-        measures[f"top_{n}_overlap"] = ("share", partial(overlap, n))
+        measures["transition_emd_east"] = ("km", lambda r: step_distance(steps, Steps.of(r, scene.R), east))
+        measures["transition_emd_north"] = ("km", lambda r: step_distance(steps, Steps.of(r, scene.R), north))
+    measures["top_10_overlap"] = ("share", lambda r: top_overlap(here, scene.visits(r), 10))
+    measures["top_50_overlap"] = ("share", lambda r: top_overlap(here, scene.visits(r), POPULAR))
     return measures
 
 
-def _kl_at(real: Floats, other: Floats, places: Ints) -> float:
-    # a dataset that never visits these places is as far as one that visits each of them never: .1 everywhere
-    there = other[places]
-    return kl(real[places], there if there.any() else np.ones(len(places)))
+def _kl_at(real: Floats, other: Floats) -> float:
+    """Return the KL of counts at some places, which `other` may never visit: all of them then count alike."""
+    return kl(real, other if other.any() else np.ones(len(other)))
 
 
-def _by_instant(scene: Scene, real: Places, other: Places) -> float:
+def _slotwise_tv(scene: Scene, real: Places, other: Places) -> float:
     """Return the mean over slots of the total variation between the places of both at that slot."""
     each = []
     for t in range(real.shape[1]):
@@ -582,12 +552,12 @@ def habit_figures(scene: Scene) -> dict[str, Any]:
     result: dict[str, Any] = {}
     for name in samples["train"]:
         values = {side: each[name] for side, each in samples.items()}
-        result[name] = {"unit": UNITS[name], **{side: _summary(x) for side, x in values.items()}}
+        result[name] = {"unit": UNITS[name], **{side: _describe_sample(x) for side, x in values.items()}}
         result[name]["distance"] = {s: sample_emd(values["train"], x) for s, x in values.items() if s != "train"}
     return result
 
 
-def _summary(values: Floats) -> dict[str, float] | None:
+def _describe_sample(values: Floats) -> dict[str, float] | None:
     if len(values) == 0:
         return None
     low, middle, high = np.quantile(values, [0.25, 0.5, 0.75])
