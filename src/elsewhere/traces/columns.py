@@ -1,8 +1,8 @@
 """
-Tell what columns mean: which one is the user, the time, the place, by their names and by what they hold.
+Find what columns mean: which one is the user, the time, the place, by their names and by their values.
 
-Names are those of scikit-mobility and trackintel and their obvious synonyms, compared without case and
-punctuation, the first of a list winning.
+Known names are those of scikit-mobility and trackintel and their synonyms. They are compared without case and
+punctuation; where several columns have a known name, the first in the list of synonyms counts.
 """
 
 import re
@@ -17,7 +17,7 @@ import numpy as np
 from elsewhere.errors import InvalidParameter, InvalidTraces
 from elsewhere.traces.model import Floats, clock_minutes, zones_at
 
-FILE = "the file's name"  # the column that says so in every row
+FILE = "the file's name"  # name of a column that holds the user of the file in every row
 SYNONYMS = {
     "user": "uid userid user userindex personid person personno personnumber perno persno individualid individual "
     "agentid agent deviceid device "
@@ -69,7 +69,7 @@ SYNONYMS = {
     "category": "category venuecategory venuecategoryname categoryname poicategory placecategory poitype placetype "
     "type purpose activity amenity aktivitat aktivitaet actividad activite",
 }
-# arrivals and departures under names that mean other things too: both must be there, and hold times
+# arrivals and departures under ambiguous names: both columns must be there, and hold times
 SPANS = (
     "from to|von bis|start end|start stop|start ende|begin end|begin ende|beginn ende|anfang ende|startzeit endzeit|"
     "ankunft abfahrt|checkin checkout|checkintime checkouttime|timein timeout|debut fin|inicio fin|desde hasta|de a"
@@ -81,20 +81,20 @@ ONE_WORD = (
     re.compile(r"(?i)(pick|drop|tap)[ _-](up|off|in|out)"),
     re.compile(r"(?i)(?<![a-z])(t|x|y|lat|lon)(start|end)"),
 )
-BESIDE = frozenset(["station", "stop", "trip", "tpep", "lpep", "point", "centroid", "community"])
+FILLERS = frozenset(["station", "stop", "trip", "tpep", "lpep", "point", "centroid", "community"])
 AT_ITS_END = {"time": "end_time", "lat": "end_lat", "lon": "end_lon", "place": "end_place"}
-# how long a trip lasts, where no column tells when it ends; what its last letters say, in seconds
-LASTS = re.compile(r"(?:trip|ride)?(?:duration|dauer|duree|duracion)(?:in)?([a-z]*)")
+# names of columns that hold how long a trip lasts; the seconds of the unit at the end of such a name
+DURATION = re.compile(r"(?:trip|ride)?(?:duration|dauer|duree|duracion)(?:in)?([a-z]*)")
 UNITS = {"s": 1, "sec": 1, "secs": 1, "second": 1, "seconds": 1, "sekunden": 1, "ms": 0.001, "milliseconds": 0.001}
 UNITS |= {"min": 60, "mins": 60, "minute": 60, "minutes": 60, "minuten": 60, "h": 3600, "hours": 3600, "": 0}
 SHORT = 60  # a trip is longer than so many seconds: a lower median of lengths without a unit is one of minutes
-# people, and their vehicles, under names that mean other things too: where nothing else could tell who somebody is
-PEOPLE_ALONE = (
+# ambiguous names of people and vehicles, used where no other column could be the user
+WEAK_USER_NAMES = (
     "licenseplate licenceplate licenseplatenumber numberplate platenumber plateno plate kennzeichen kfzkennzeichen "
     "matricula placa immatriculation ident tagid assetid unitid unitno unitnumber"
 )
-# places under names that mean other things too: where nothing else tells where somebody is
-PLACES_ALONE = (
+# ambiguous names of places, used where no other column tells where somebody is
+WEAK_PLACE_NAMES = (
     "accesspoint accesspointid accesspointname ap apid apname door doorid gate gateid room roomid reader readerid area "
     "areaid district districtid stadtteil bezirk stopname stationname sitename zonename building buildingid beacon "
     "beaconid haltestelle detector detectorid sensorid camera cameraid checkpoint"
@@ -102,21 +102,21 @@ PLACES_ALONE = (
 # metres of a projection, by name or by size
 PROJECTED = frozenset(["easting", "northing", "eastings", "northings", "utmx", "utmy", "rechtswert", "hochwert"])
 LARGE = "numbers too large for degrees"
-INSTANTS = ("clock times", "dates with times", "times since 1970")  # kinds of columns that can tell when
-CELL = ("x", "y")  # whole numbers that count the cells of a grid, where a table calls them so, both of them
+INSTANTS = ("clock times", "dates with times", "times since 1970")  # kinds of columns that hold times
+CELL = ("x", "y")  # columns of whole numbers that number the cells of a grid
 ROLES = (*SYNONYMS, *CELL, *AT_ITS_END.values())
-KNOWN = {word for words in (*SYNONYMS.values(), PEOPLE_ALONE) for word in words.split()}
+KNOWN = {word for words in (*SYNONYMS.values(), WEAK_USER_NAMES) for word in words.split()}
 WHOSE = ("user", "household", "date", "trace")  # roles that tell whose day it is
-MOSTLY = 0.95  # share of the values of a column that tell what it holds
-A_FEW = 3  # values that a column of people has at least; fewer are a kind, such as in and out
+MOSTLY = 0.95  # share of the values of a column that must be of one kind
+A_FEW = 3  # different values of a column of people, at least; fewer are categories, such as in and out
 MOST_SHOWN = 40
 WIDE = "slot "  # and a number: the role of a column that is one slot of a day
 MOST_SLOTS = 1440  # of a day
-FEWEST_WIDE = 12  # columns that are believed to be the slots of a day
+FEWEST_WIDE = 12  # columns that can be the slots of a day, at least
 WHOLE_DAYS = (24, 48, 72, 96, 144, 288, 1440)  # numbers of slots that are a whole day
 TIME_ROLES, PLACE_ROLES = ("time", "utc", "local", "date", "arrived"), ("lat", "geometry", "place", "x")
 NAME = re.compile(r"(?=.{1,40}$)[^\W\d][\w .:/()#%°\-]*")
-COORDINATE = re.compile(r"\d\.\d\d")  # in a name: part of a row
+COORDINATE = re.compile(r"\d\.\d\d")  # a name with one is part of a row of data
 SEPARATED = re.compile(r"[,;|\t]")
 PAIR_OF_NUMBERS = r"^\s*[\[(]?\s*(?P<a>[+-]?\d{1,3}\.\d+)\s*(?:,|;|\s)\s*(?P<b>[+-]?\d{1,3}\.\d+)\s*[\])]?\s*$"
 NUMBER = r"^\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*$"  # as Arrow and `re` have it
@@ -125,7 +125,7 @@ COMMA_NUMBER = re.compile(r"\s*[+-]?\d+,\d+\s*", re.ASCII)
 NUMERIC = re.compile(f"{NUMBER}|{COMMA_NUMBER.pattern}", re.ASCII)  # with a point or a comma
 CLOCK = re.compile(r"\d{1,2}:\d\d(:\d\d([.,]\d+)?)?( ?[AaPp]\.?[Mm]\.?)?(Z|[+-]\d\d:?\d\d)?", re.ASCII)
 COMPACT = r"^([01]\d|2[0-3])[0-5]\d([0-5]\d)?$"  # 0740 and 074000
-TIMELY = re.compile(r"time|clock|zeit|hora|heure")  # in the name of a column that may hold such
+TIMELY = re.compile(r"time|clock|zeit|hora|heure")  # words in names of columns that may hold such times
 DATE = re.compile(
     r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.](\d{4}|\d\d)|\d{1,2}[ -][A-Za-z]{3,9}[ -]\d{4}", re.ASCII
 )
@@ -135,8 +135,8 @@ DATE_TIME = re.compile(
     re.ASCII,
 )
 TIME = re.compile(f"{DATE.pattern}|{CLOCK.pattern}|{DATE_TIME.pattern}", re.ASCII)  # a date, a clock time, or both
-# what a column holds, by most of its values: the first that fits
-HELD = (
+# kinds of columns, by most of their values: the first that fits counts
+KINDS = (
     ("0 or 1", re.compile(r"0|1|true|false|yes|no|t|f|y|n", re.IGNORECASE).fullmatch),
     ("numbers", NUMERIC.fullmatch),
     ("clock times", CLOCK.fullmatch),
@@ -150,11 +150,11 @@ NOTHING = ["", "NA", "N/A", "NULL", "null", "NaN", "nan", "None"]
 
 class Meaning(NamedTuple):
     """
-    What columns mean: role -> name, what was assumed to find that out, and the kind of values of each column.
+    What columns mean: role -> name, notes on what was assumed, and the kind of values of each column.
 
-    `varied` counts the different values of columns whose values recur, as people and places do, and are a few or more.
-    `sglt` says that these are the three columns of SGLT, counted from 1. `labels` is how messages call the columns: by
-    number where a name could be somebody's data. `wide` are the columns that were the slots of a day.
+    `varied` has the number of different values of columns that repeat their values, as columns of people and places do.
+    `sglt` says that these are the three columns of SGLT, counted from 1. `labels` are the names of columns in messages:
+    their number where the name could be somebody's data. `wide` are the columns that were the slots of a day.
     """
 
     roles: Mapping[str, str]
@@ -166,12 +166,12 @@ class Meaning(NamedTuple):
     wide: tuple[str, ...] = ()
 
 
-# names of columns, whether they stand in the file, and some rows -> what the columns mean
+# a function from names of columns, whether the file has a line of names, and some rows, to the meaning of the columns
 Roles = Callable[[Sequence[str], bool, Sequence[Sequence[str]]], Meaning]
 
 
 def normalize_name(name: str) -> str:
-    """Return a name without case, accents and punctuation."""
+    """Return a name in lower case, without accents and punctuation."""
     letters = name.casefold() if name.isascii() else unicodedata.normalize("NFKD", name.casefold())
     return re.sub(r"[^a-z0-9]", "", letters)
 
@@ -182,9 +182,7 @@ def is_known(name: str) -> bool:
 
 
 def check_columns(columns: Any) -> dict[str, str | None]:
-    """Return the caller's `columns` if they are role -> name (or None), else `InvalidParameter`."""
-    if columns is None:
-        return {}
+    """Return the caller's `columns` as role -> name (or None); refuse anything else with `InvalidParameter`."""
     try:
         requested = dict(columns)
         unknown = sorted(str(role) for role in set(requested) - set(ROLES))
@@ -209,8 +207,8 @@ def find_roles(
     """
     Return role -> name of its column, by the caller's `columns` first, then by synonyms.
 
-    `columns={"place": None}` leaves a role out. "#3" is the third column, and "file", for the user, the name of the
-    file; a column that is really called so goes first.
+    `columns={"place": None}` leaves a role out. "#3" is the third column, unless a column has that name; "file", for
+    the user, is the name of the file, unless a column has that name.
 
     Examples
     --------
@@ -221,19 +219,21 @@ def find_roles(
 
     """
     requested = {
-        role: name if name is None else _meant(role, name, names) for role, name in check_columns(columns).items()
+        role: None if name is None else _resolve_column(role, name, names) for role, name in (columns or {}).items()
     }
     absent = sorted(name for name in requested.values() if name is not None and name not in (FILE, *names))
     if absent:
-        message = f"there is no column {', '.join(map(repr, absent))}; {_seen(label_columns(names, records), {})}"
-        raise InvalidTraces(f"{source}: {message}; {_decoded(names)}".removesuffix("; ") + ".", code="E_COLUMN")
+        message = (
+            f"there is no column {', '.join(map(repr, absent))}; {_list_columns(label_columns(names, records), {})}"
+        )
+        raise InvalidTraces(f"{source}: {message}; {_hint_encoding(names)}".removesuffix("; ") + ".", code="E_COLUMN")
     if requested.get("time") is not None:
         requested = {"utc": None, "local": None, **requested}
     by_word: dict[str, str] = {}
     for name in names:
         by_word.setdefault(normalize_name(name), name)
-    # position.lat is lat, where no other column is; of several coordinates, those of an object that is called so; whose
-    # id an id is, its last word does not say
+    # position.lat counts as lat if no other column does. Of several such columns, lat.lat counts. An id does not count:
+    # it may be that of anything.
     inner = [(normalize_name(name.rpartition(".")[2]), name) for name in names if "." in name]
     for word, name in inner:
         if word != "id" and (sum(word == other for other, _ in inner) == 1 or normalize_name(name) == 2 * word):
@@ -246,18 +246,18 @@ def find_roles(
             roles[role] = column
     if "geometry" in roles and {"lat", "lon"} <= roles.keys():
         del roles["geometry"]
-    if "end_time" in roles and "category" not in requested:  # why somebody travels is no kind of place
+    if "end_time" in roles and "category" not in requested:  # the purpose of a trip is no kind of place
         roles.pop("category", None)
-    if roles.get("user", FILE) == FILE:  # a household is nobody
+    if roles.get("user", FILE) == FILE:  # a household is no person
         roles.pop("household", None)
-    return _visits_or_fixes(roles) if {"arrived", "left"} & roles.keys() else roles
+    return _settle_visits(roles) if {"arrived", "left"} & roles.keys() else roles
 
 
-def _visits_or_fixes(roles: dict[str, str]) -> dict[str, str]:
+def _settle_visits(roles: dict[str, str]) -> dict[str, str]:
     """
-    Return the same roles with `arrived` and `left` where they tell visits, or without: an arrival alone is a time.
+    Return the roles of visits where both `arrived` and `left` are there, else those of fixes: an arrival is a time.
 
-    A date stays beside them: they may be clock times.
+    Visits keep a date, because arrivals may be clock times.
     """
     when = {"time", "utc", "local"}
     if "left" in roles and "arrived" not in roles and "time" in roles:
@@ -269,7 +269,8 @@ def _visits_or_fixes(roles: dict[str, str]) -> dict[str, str]:
     return {role: name for role, name in roles.items() if role not in when}
 
 
-def _meant(role: str, name: str, names: Sequence[str]) -> str:
+def _resolve_column(role: str, name: str, names: Sequence[str]) -> str:
+    """Return the column that a caller's `name` means: a name, "#3" (the third column), or "file" for the user."""
     number = re.fullmatch(r"#(\d{1,6})", name)
     if name in names or (number is None and not (name == "file" and role == "user")):
         return name
@@ -282,148 +283,174 @@ def interpret_columns(
     names: Sequence[str],
     headed: bool,
     records: Sequence[Sequence[str]],
-    columns: Mapping[str, str | None] | None,
+    columns: Mapping[str, str | None],
 ) -> Meaning:
-    """Return what columns of traces mean, and which of them could be people or places, see `_told`."""
-    values = {name: [r[i] for r in records if r[i]] for i, name in enumerate(names)}
-    counts = {name: len({*column}) for name, column in values.items()}
-    varied = {name: n for name, n in counts.items() if A_FEW <= n < len(values[name]) / 2}
-    meaning = _told(names, headed, records, columns)._replace(varied=varied)
-    if headed and "user" not in (columns or ()) and normalize_name(meaning.roles.get("user", "id")) == "id":
-        meaning = _with_people_alone(meaning, names, values)
-    free = [name for name in names if name not in meaning.roles.values() and meaning.kinds.get(name) != "nothing"]
-    kinds = {meaning.kinds.get(name) for name in free}
-    alone = [name for name in free if name in varied and meaning.kinds.get(name) in ("words", "whole numbers")]
-    numeric = {"decimal numbers", "pairs of numbers", LARGE} & kinds
-    role, missing = "", missing_roles(meaning.roles)
-    if headed and missing == ["lat", "lon"] and len(alone) == 1 and not numeric and not columns:
-        role = "place"  # who, when, and one thing more that recurs
-    if headed and missing == ["time"] and not {*TIME_ROLES} & {*(columns or ())}:
-        # who, where, and one thing more that tells when
-        alone, role = [name for name in free if meaning.kinds.get(name) == "dates with times"], "time"
-        alone = alone if len(alone) == 1 and _tells_when(alone[0], meaning.roles["user"], names, records) else []
-    if role == "" or len(alone) != 1:
-        return meaning
-    note = f"column {dict(zip(names, meaning.labels, strict=True))[alone[0]]!r} was read as the {role} (`columns`)"
-    return meaning._replace(roles={**meaning.roles, role: alone[0]}, notes=(*meaning.notes, note))
-
-
-def _with_people_alone(meaning: Meaning, names: Sequence[str], values: Mapping[str, Sequence[str]]) -> Meaning:
     """
-    Return the same with one of PEOPLE_ALONE as the user, if nobody is, or an `id`.
+    Return what columns of traces mean: by the caller's `columns`, by their names, and by the values in some `records`.
 
-    An `id` that every row has of its own is nobody, and any other column that recurs could be somebody; numbers that
-    recur may be speeds, and do not count where the name has several values.
+    Without a line of names (`headed` is False), a column has a role only if its values leave no doubt. Every role that
+    values gave has a note.
+    """
+    values = {name: [record[i] for record in records] for i, name in enumerate(names)}
+    kinds = {name: find_kind(column) for name, column in values.items()} if records else {}
+    if "dates" in kinds.values():
+        kinds |= {name: "clock times" for name, column in values.items() if _are_compact_times(name, column)}
+    filled = {name: [value for value in column if value] for name, column in values.items()}
+    counts = {name: len({*column}) for name, column in filled.items()}
+    varied = {name: n for name, n in counts.items() if A_FEW <= n < len(filled[name]) / 2}
+    roles, labels = find_roles(names, columns, records=records), label_columns(names, records)
+    notes: tuple[str, ...] = ()
+    if "household" in roles:
+        home, person = (labels[list(names).index(roles[role])] for role in ("household", "user"))
+        notes = (f"people are numbered within their household: {home!r} and {person!r} together tell who it is",)
+    meaning = Meaning(roles, notes, kinds, labels=labels, varied=varied)
+    if not headed:
+        return _interpret_unnamed(meaning, names, records, columns)
+    meaning = _interpret_named(meaning, names, records, columns)
+    if "user" not in columns and normalize_name(meaning.roles.get("user", "id")) == "id":
+        meaning = _use_weak_user(meaning, names, filled)
+    if missing_roles(meaning.roles) in (["lat", "lon"], ["time"]):
+        meaning = _use_last_column(meaning, names, records, columns)
+    return meaning
+
+
+def _use_last_column(
+    meaning: Meaning,
+    names: Sequence[str],
+    records: Sequence[Sequence[str]],
+    columns: Mapping[str, str | None],
+) -> Meaning:
+    """Return the same with the place, or the time, in the only column without a role that could hold it."""
+    role = "time" if missing_roles(meaning.roles) == ["time"] else "place"
+    kinds = {name: meaning.kinds.get(name) for name in names if name not in meaning.roles.values()}
+    if role == "place":
+        numeric = {"decimal numbers", "pairs of numbers", LARGE} & {*kinds.values()}
+        candidates = [n for n, kind in kinds.items() if n in meaning.varied and kind in ("words", "whole numbers")]
+        if numeric or columns:
+            return meaning
+    else:
+        candidates = [name for name, kind in kinds.items() if kind == "dates with times"]
+        if {*TIME_ROLES} & {*columns} or not candidates:
+            return meaning
+        if not _differs_by_row(candidates[0], meaning.roles["user"], names, records):
+            return meaning
+    if len(candidates) != 1:
+        return meaning
+    return _add_role(meaning, names, role, candidates[0])
+
+
+def _add_role(meaning: Meaning, names: Sequence[str], role: str, name: str) -> Meaning:
+    """Return the same with one role more, and a note that says so."""
+    label = meaning.labels[list(names).index(name)]
+    note = f"column {label!r} was read as the {role} (`columns`)"
+    return meaning._replace(roles={**meaning.roles, role: name}, notes=(*meaning.notes, note))
+
+
+def _use_weak_user(meaning: Meaning, names: Sequence[str], values: Mapping[str, Sequence[str]]) -> Meaning:
+    """
+    Return the same with the only column of WEAK_USER_NAMES as the user, if there is no user, or every row its own id.
+
+    Nothing changes where another column could be the user: one of words that repeat, or of whole numbers that repeat if
+    the candidate has a single value (numbers that repeat may be speeds).
     """
     user = meaning.roles.get("user")
     own = user is not None and len({*values[user]}) == len(values[user])
     free = [name for name in names if name not in meaning.roles.values() and meaning.kinds.get(name) != "nothing"]
-    alone = [name for name in free if normalize_name(name) in PEOPLE_ALONE.split()]
-    if len(alone) != 1 or not (user is None or own):
+    candidates = [name for name in free if normalize_name(name) in WEAK_USER_NAMES.split()]
+    if len(candidates) != 1 or not (user is None or own):
         return meaning
-    others = ("words",) if len({*values[alone[0]]}) > 1 else ("words", "whole numbers")
-    if any(n in meaning.varied and meaning.kinds.get(n) in others for n in free if n != alone[0]):
+    others = ("words",) if len({*values[candidates[0]]}) > 1 else ("words", "whole numbers")
+    if any(n in meaning.varied and meaning.kinds.get(n) in others for n in free if n != candidates[0]):
         return meaning
-    note = f"column {dict(zip(names, meaning.labels, strict=True))[alone[0]]!r} was read as the user (`columns`)"
-    return meaning._replace(roles={**meaning.roles, "user": alone[0]}, notes=(*meaning.notes, note))
+    return _add_role(meaning, names, "user", candidates[0])
 
 
-def _tells_when(name: str, user: str, names: Sequence[str], records: Sequence[Sequence[str]]) -> bool:
-    """Tell whether a time mostly differs from row to row of a person, as that of a birth, or an account, does not."""
+def _differs_by_row(name: str, user: str, names: Sequence[str], records: Sequence[Sequence[str]]) -> bool:
+    """Tell whether a time mostly differs between rows of a person; a date of birth, for example, does not."""
     when, who = names.index(name), names.index(user) if user in names else None
     people = [None if who is None else r[who] for r in records]
     more = len({*zip(people, (r[when] for r in records), strict=True)}) - len({*people})
     return 2 * more > len(people) - len({*people})
 
 
-def _told(
+def _interpret_named(
+    meaning: Meaning,
     names: Sequence[str],
-    headed: bool,
     records: Sequence[Sequence[str]],
-    columns: Mapping[str, str | None] | None,
+    columns: Mapping[str, str | None],
 ) -> Meaning:
-    """
-    Return what columns of traces mean: by the caller's `columns`, by their names, and without names by what they hold.
-
-    Where names say nothing, `kinds` tell what each column holds, so that a message can. Without names, nothing is taken
-    that the values do not make certain, and all that is taken is said. Three columns of whole numbers are SGLT.
-    """
-    roles = find_roles(names, columns, records=records)
-    requested = check_columns(columns)
-    labels = label_columns(names, records)
-    label = dict(zip(names, labels, strict=True))
-    kinds = {name: find_kind([r[i] for r in records]) for i, name in enumerate(names)} if records else {}
-    if "dates" in kinds.values():
-        kinds |= {name: "clock times" for i, name in enumerate(names) if _are_compact(name, [r[i] for r in records])}
-    notes: list[str] = []
-    if "household" in roles:
-        home, person = label[roles["household"]], label[roles["user"]]
-        notes.append(f"people are numbered within their household: {home!r} and {person!r} together tell who it is")
+    """Return the meaning of columns with names: of trips, of days with a column per slot, of fixes, visits or slots."""
+    roles, kinds, label = dict(meaning.roles), meaning.kinds, dict(zip(names, meaning.labels, strict=True))
     by_word = {normalize_name(name): name for name in names}
-    if headed:
-        first, last = find_trip_ends(names)
-        own_choice = {*requested} - {*WHOSE, "accuracy"}
-        if first and last and not own_choice and (trip := find_trip_roles(names, roles, kinds)):
-            notes.append("each row is a trip: it was read as where and when it begins, and where and when it ends")
-            trip = _with_clocks(trip, kinds, requested, {}, label, notes)
-            return Meaning(trip, tuple(notes), kinds, labels=labels)
-        if {"lat", "lon"} <= first.keys() & last.keys():  # one end alone is no trip: nobody was there at that time
-            ends = {first["lat"], first["lon"], last["lat"], last["lon"]} - {*requested.values()}
-            roles = {role: name for role, name in roles.items() if name not in ends}
-        if len(names) >= FEWEST_WIDE and (slots := find_wide_slots(names, roles)):
-            note = f"each row is a day: {len(slots)} columns were read as its slots"
-            own_roles = {role: name for role, name in roles.items() if role in WHOSE}
-            return Meaning(
-                own_roles | {f"{WIDE}{i}": name for i, name in enumerate(slots)}, (*notes, note), kinds, labels=labels
-            )
-        if "slot" not in roles and sum(kind in (*INSTANTS, "dates") for kind in kinds.values()) > 1:
-            roles = _with_clocks(roles, kinds, requested, by_word, label, notes)
-        if "slot" not in roles and kinds.get(roles.get("time", "")) in ("whole numbers", "0 or 1"):
-            roles = _with_numbered_slots(roles, kinds, requested, by_word, names, records, notes)
-        if (
-            not {*PLACE_ROLES, "lon"} & roles.keys()
-            and set(CELL) <= by_word.keys()
-            and not set(requested) & set(PLACE_ROLES)
-        ):
-            x, y = (by_word[side] for side in CELL)
-            cells = {kinds.get(x), kinds.get(y)} == {"whole numbers"} and _are_cells(
-                [r[names.index(side)] for r in records for side in (x, y)]
-            )
-            roles |= {"x": x, "y": y} if cells else {"lat": y, "lon": x}
-            what = "numbers of cells of a grid, 1 km wide" if cells else "longitude and latitude"
-            notes.append(f"columns {x!r} and {y!r} were read as {what}")
-        alone = [by_word[word] for word in PLACES_ALONE.split() if word in by_word]
-        if alone and not {*PLACE_ROLES, "lon"} & {*roles, *requested}:
-            roles["place"] = alone[0]
-            notes.append(f"column {alone[0]!r} was read as the place (`columns`)")
-        if not {"lat", "geometry"} & roles.keys() and "geometry" not in requested:
-            pairs = [name for name, kind in kinds.items() if kind == "pairs of numbers"]
-            if len(pairs) == 1:
-                roles["geometry"] = pairs[0]
-                if roles.get("place") == pairs[0]:
-                    del roles["place"]
-                notes.append(f"column {label[pairs[0]]!r} was read as latitude and longitude")
-        if "category" in roles and _is_diary(roles, kinds, requested):
-            roles["place"] = roles.pop("category")
-            notes.append(f"no column of places: {label[roles['place']]!r} was read as the place")
-        return Meaning(roles, tuple(notes), kinds, labels=labels)
-    if len(names) == 3 and not requested and set(kinds.values()) <= {"whole numbers", "0 or 1"} and kinds:
-        return Meaning(dict(zip(("user", "slot", "place"), names, strict=True)), (), kinds, True, labels)
-    if not requested and (unnamed := _unnamed_slots(names, kinds)):
-        whose = {"user": names[0]} if len(unnamed) < len(names) else {}
-        note = f"each row is a day: {len(unnamed)} columns without names were read as its slots"
-        note += "" if whose else ", and each row as another person's"
-        return Meaning(whose | {f"{WIDE}{i}": name for i, name in enumerate(unnamed)}, (note,), kinds, labels=labels)
-    guesses = {
-        role: name for role, name in guess_roles(names, records, kinds, requested).items() if role not in requested
-    }
-    if guesses:
-        note = ", ".join(f"{role}={name}" for role, name in guesses.items())
-        notes.append(f"the first line holds no names: columns were read as {note} (`columns`)")
-    return Meaning({**guesses, **roles}, tuple(notes), kinds, labels=labels)
+    notes = list(meaning.notes)
+    # trips, and days with a column per slot
+    first, last = find_trip_ends(names)
+    own_choice = {*columns} - {*WHOSE, "accuracy"}
+    if first and last and not own_choice and (trip := find_trip_roles(names, roles, kinds)):
+        notes.append("each row is a trip: it was read as where and when it begins, and where and when it ends")
+        trip = _find_days_and_clocks(trip, kinds, columns, {}, label, notes)
+        return meaning._replace(roles=trip, notes=tuple(notes))
+    if {"lat", "lon"} <= first.keys() & last.keys():  # one end alone is no trip: nobody was there at that time
+        ends = {first["lat"], first["lon"], last["lat"], last["lon"]} - {*columns.values()}
+        roles = {role: name for role, name in roles.items() if name not in ends}
+    if len(names) >= FEWEST_WIDE and (slots := find_wide_slots(names, roles)):
+        notes.append(f"each row is a day: {len(slots)} columns were read as its slots")
+        own_roles = {role: name for role, name in roles.items() if role in WHOSE}
+        own_roles |= {f"{WIDE}{i}": name for i, name in enumerate(slots)}
+        return meaning._replace(roles=own_roles, notes=tuple(notes))
+    # when
+    if "slot" not in roles and sum(kind in (*INSTANTS, "dates") for kind in kinds.values()) > 1:
+        roles = _find_days_and_clocks(roles, kinds, columns, by_word, label, notes)
+    if "slot" not in roles and kinds.get(roles.get("time", "")) in ("whole numbers", "0 or 1"):
+        roles = _find_numbered_slots(roles, kinds, columns, by_word, names, records, notes)
+    # where
+    unplaced = not {*PLACE_ROLES, "lon"} & roles.keys()
+    if unplaced and {*CELL} <= by_word.keys() and not {*columns} & {*PLACE_ROLES}:
+        x, y = (by_word[side] for side in CELL)
+        values = [record[names.index(side)] for record in records for side in (x, y)]
+        cells = {kinds.get(x), kinds.get(y)} == {"whole numbers"} and _are_cells(values)
+        roles |= {"x": x, "y": y} if cells else {"lat": y, "lon": x}
+        what = "numbers of cells of a grid, 1 km wide" if cells else "longitude and latitude"
+        notes.append(f"columns {x!r} and {y!r} were read as {what}")
+    weak_places = [by_word[word] for word in WEAK_PLACE_NAMES.split() if word in by_word]
+    if weak_places and not {*PLACE_ROLES, "lon"} & {*roles, *columns}:
+        roles["place"] = weak_places[0]
+        notes.append(f"column {weak_places[0]!r} was read as the place (`columns`)")
+    pairs = [name for name, kind in kinds.items() if kind == "pairs of numbers"]
+    if len(pairs) == 1 and not {"lat", "geometry"} & roles.keys() and "geometry" not in columns:
+        roles = {role: name for role, name in roles.items() if (role, name) != ("place", pairs[0])}
+        roles["geometry"] = pairs[0]
+        notes.append(f"column {label[pairs[0]]!r} was read as latitude and longitude")
+    if "category" in roles and _is_diary(roles, kinds, columns):
+        roles["place"] = roles.pop("category")
+        notes.append(f"no column of places: {label[roles['place']]!r} was read as the place")
+    return meaning._replace(roles=roles, notes=tuple(notes))
 
 
-def _with_clocks(
+def _interpret_unnamed(
+    meaning: Meaning,
+    names: Sequence[str],
+    records: Sequence[Sequence[str]],
+    columns: Mapping[str, str | None],
+) -> Meaning:
+    """Return the meaning of columns without names, by what they hold; three columns of whole numbers are SGLT."""
+    kinds = meaning.kinds
+    if len(names) == 3 and not columns and {*kinds.values()} <= {"whole numbers", "0 or 1"} and kinds:
+        return meaning._replace(roles=dict(zip(("user", "slot", "place"), names, strict=True)), sglt=True)
+    if not columns and (slots := _find_unnamed_slots(names, kinds)):
+        user = {"user": names[0]} if len(slots) < len(names) else {}
+        note = f"each row is a day: {len(slots)} columns without names were read as its slots"
+        note += "" if user else ", and each row as another person's"
+        return meaning._replace(roles=user | {f"{WIDE}{i}": name for i, name in enumerate(slots)}, notes=(note,))
+    guesses = guess_roles(names, records, kinds, columns)
+    guesses = {role: name for role, name in guesses.items() if role not in columns}
+    listing = ", ".join(f"{role}={name}" for role, name in guesses.items())
+    note = f"the first line holds no names: columns were read as {listing} (`columns`)"
+    notes = (*meaning.notes, note) if guesses else meaning.notes
+    return meaning._replace(roles={**guesses, **meaning.roles}, notes=notes)
+
+
+def _find_days_and_clocks(
     roles: Mapping[str, str],
     kinds: Mapping[str, str],
     requested: Mapping[str, str | None],
@@ -431,7 +458,7 @@ def _with_clocks(
     labels: Mapping[str, str],
     notes: list[str],
 ) -> dict[str, str]:
-    """Return the roles, with arrivals and departures of other names (SPANS), and with days and clocks by content."""
+    """Return the roles with arrivals and departures under names of SPANS, and with dates and clock times by content."""
     roles = dict(roles)
     if not {"arrived", "left"} & {*roles, *requested}:
         for span in SPANS.split("|"):
@@ -461,7 +488,7 @@ def _with_clocks(
     return {role: name for role, name in roles.items() if name not in more.values()} | more
 
 
-def _with_numbered_slots(
+def _find_numbered_slots(
     roles: dict[str, str],
     kinds: Mapping[str, str],
     requested: Mapping[str, str | None],
@@ -470,30 +497,29 @@ def _with_numbered_slots(
     records: Sequence[Sequence[str]],
     notes: list[str],
 ) -> dict[str, str]:
-    """Return the roles with a slot for the time, where small whole numbers count it beside a column of day numbers."""
+    """Return the roles with the time as a slot, where it is a small whole number beside a column of day numbers."""
     count, day = roles.get("time"), roles.get("trace", by_word.get("d"))
     if count is None or day is None or {"time", "slot"} & requested.keys() or {"utc", "local", "date"} & roles.keys():
         return roles
     if kinds.get(day) not in ("whole numbers", "0 or 1"):
         return roles
     at = list(names).index(count)
-    if not all(0 <= _float(r[at]) < MOST_SLOTS for r in records if NUMERIC.fullmatch(r[at])):
+    if not all(0 <= _to_float(r[at]) < MOST_SLOTS for r in records if NUMERIC.fullmatch(r[at])):
         return roles
     notes.append(f"column {count!r} was read as the slot of the day, {day!r} as the number of the day (`columns`)")
     return {role: name for role, name in roles.items() if role != "time"} | {"slot": count, "trace": day}
 
 
 def _are_cells(values: Sequence[str]) -> bool:
-    """Tell whether whole numbers can count cells of 1 km: there are 40,000 around the Earth."""
-    return all(abs(_float(v)) <= 40_000 for v in values if NUMERIC.fullmatch(v))
+    """Tell whether whole numbers can number cells of 1 km: there are 40,000 around the Earth."""
+    return all(abs(_to_float(v)) <= 40_000 for v in values if NUMERIC.fullmatch(v))
 
 
 def find_wide_slots(names: Sequence[str], roles: Mapping[str, str]) -> list[str]:
     """
-    Return the columns that are the slots of a day, in order; empty where the table has one line per slot or time.
+    Return the columns that are the slots of a day, in order; none where the table has one line per slot or time.
 
-    They are called by whole numbers that follow each other, behind one word or none, or by clock times equally far
-    apart.
+    Their names are consecutive whole numbers, all after the same word or none, or clock times at equal distances.
 
     Examples
     --------
@@ -515,13 +541,13 @@ def find_wide_slots(names: Sequence[str], roles: Mapping[str, str]) -> list[str]
         slots = clocks
     elif not in_order or [number for number, _ in in_order] not in (list(range(most)), list(range(1, most + 1))):
         return []
-    # a column that tells when or where by its own name: one line per slot or time
+    # any other column of times or places means one line per slot or time
     others = {name for role, name in roles.items() if role not in ("accuracy", "category")} - whose - {*slots}
     return slots if len(slots) >= FEWEST_WIDE and not others else []
 
 
-def _unnamed_slots(names: Sequence[str], kinds: Mapping[str, str]) -> Sequence[str]:
-    """Return the columns without names that are the slots of a whole day: all alike, perhaps behind one of ids."""
+def _find_unnamed_slots(names: Sequence[str], kinds: Mapping[str, str]) -> Sequence[str]:
+    """Return the columns without names that are the slots of a whole day: all of one kind, perhaps after one of ids."""
     for slots in (names, names[1:]):
         held = {kinds.get(name) for name in slots}
         if len(slots) in WHOLE_DAYS and (held <= {"whole numbers", "0 or 1"} or held == {"words"}):
@@ -531,9 +557,10 @@ def _unnamed_slots(names: Sequence[str], kinds: Mapping[str, str]) -> Sequence[s
 
 def find_trip_roles(names: Sequence[str], roles: Mapping[str, str], kinds: Mapping[str, str] = {}) -> dict[str, str]:
     """
-    Return the roles of a table of trips, empty where it is none: both ends have a time, and a position or a place.
+    Return the roles of a table of trips: both ends have a time, and a position or a place; none for another table.
 
-    The time of the end may be how long the trip lasts (`seconds_each`); a date of an end is its time if it holds one.
+    A column of durations can stand for the time of the end (`find_duration_unit`); a column called date is the time of
+    an end if it holds times.
 
     Examples
     --------
@@ -549,7 +576,7 @@ def find_trip_roles(names: Sequence[str], roles: Mapping[str, str], kinds: Mappi
             end["time"] = roles[role]
         if "time" not in end and kinds.get(end.get("date", "")) == "dates with times":
             end["time"] = end["date"]
-    lasting = [name for name in names if seconds_each(name) is not None]
+    lasting = [name for name in names if find_duration_unit(name) is not None]
     if lasting and "time" in ends[0]:
         ends[1].setdefault("time", lasting[0])
     both = ends[0].keys() & ends[1].keys()
@@ -560,29 +587,29 @@ def find_trip_roles(names: Sequence[str], roles: Mapping[str, str], kinds: Mappi
     return {**others, **first, **{AT_ITS_END[role]: name for role, name in last.items()}}
 
 
-def seconds_each(name: str) -> float | None:
-    """Return the unit of a column of lengths of trips, 0 where its name has none; None where it holds no lengths."""
-    lasts = LASTS.fullmatch(normalize_name(name))
-    return None if lasts is None else UNITS.get(lasts[1])
+def find_duration_unit(name: str) -> float | None:
+    """Return the seconds of the unit of a column of durations, 0 where its name has no unit; None for other columns."""
+    match = DURATION.fullmatch(normalize_name(name))
+    return None if match is None else UNITS.get(match[1])
 
 
 def find_trip_ends(names: Sequence[str]) -> tuple[dict[str, str], dict[str, str]]:
-    """Return the columns that tell when and where a trip begins, and those that tell when and where it ends."""
+    """Return role -> column of the start of a trip, and of its end, by words in names such as pickup and dropoff."""
     ends: tuple[dict[str, str], dict[str, str]] = ({}, {})
     begins, finishes = {*BEGINS.split()}, {*FINISHES.split()}
     for name in names:
         one = ONE_WORD[1].sub(r"\1_\2", ONE_WORD[0].sub(r"\1\2", name))
         words = [word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+", one)]
-        # beside another word of an end, a stop is a place
+        # "stop" is the end of a trip, but a place where another word tells the end
         stop = "stop" in words and len({*words} & (begins | finishes)) > 1
         ends_of = [side_words - {"stop"} if stop else side_words for side_words in (begins, finishes)]
         sides = [side for side, side_words in enumerate(ends_of) if side_words & {*words}]
         if len(sides) != 1:
             continue
         rest = [word for word in words if word not in ends_of[sides[0]]]
-        stems = ("".join(rest), "".join(word for word in rest if word not in BESIDE))
+        stems = ("".join(rest), "".join(word for word in rest if word not in FILLERS))
         role = next((r for r in AT_ITS_END for word in stems if word in SYNONYMS[r].split()), None)
-        role = "time" if stems[0] == "at" else "place" if {*stems} & {*PLACES_ALONE.split(), "stop"} else role
+        role = "time" if stems[0] == "at" else "place" if {*stems} & {*WEAK_PLACE_NAMES.split(), "stop"} else role
         role = {"x": "lon", "y": "lat", "date": "date"}.get(stems[0], role)
         if role is not None:
             ends[sides[0]].setdefault(role, name)
@@ -590,7 +617,7 @@ def find_trip_ends(names: Sequence[str]) -> tuple[dict[str, str], dict[str, str]
 
 
 def _is_diary(roles: Mapping[str, str], kinds: Mapping[str, str], requested: Mapping[str, str | None]) -> bool:
-    """Tell whether what people do stands for where they are: who and when are known, and nothing is a coordinate."""
+    """Tell whether the category can be the place: user and time are known, and no column could be a coordinate."""
     where = {*PLACE_ROLES, "lon", "category"}
     free = [kind for name, kind in kinds.items() if name not in roles.values()]
     return (
@@ -603,28 +630,28 @@ def _is_diary(roles: Mapping[str, str], kinds: Mapping[str, str], requested: Map
 
 def label_columns(names: Sequence[str], records: Sequence[Sequence[str]] = ()) -> tuple[str, ...]:
     """
-    Return how messages call columns: by name, or by number where it is among the values or does not look like a name.
+    Return the names of columns for messages: their number where a name is among the values or looks like a value.
 
-    Where the line of names is missing, the first row stands for it, and that is somebody's data.
+    Where the line of names is missing, the first row was taken for it, and that is somebody's data.
     """
     labels = []
     for i, name in enumerate(names):
         word = (NAME.fullmatch(name) is not None and not COORDINATE.search(name)) or is_known(name)
-        valued = any(i < len(r) and name in SEPARATED.split(r[i]) for r in records)  # a row may have become one value
+        valued = any(i < len(r) and name in SEPARATED.split(r[i]) for r in records)  # a value may be a whole row
         labels.append(name if word and not valued else f"#{i + 1}")
-    # one name that is none: the line may be a row
+    # one name that looks like a value: the whole line may be a row
     numbers = tuple(f"#{i}" for i in range(1, len(names) + 1))
     odd = any(label == number for label, number in zip(labels, numbers, strict=True))
     return numbers if odd and not any(map(is_known, names)) else tuple(labels)
 
 
 def find_kind(values: Sequence[str]) -> str:
-    """Return what a column holds, by some of its values, in words."""
+    """Return the kind of some values of a column, in words."""
     filled = [v for v in values if v and v not in NOTHING]
     if not filled:
         return "nothing"
     most = MOSTLY * len(filled)
-    kind = next((kind for kind, fits in HELD if sum(map(bool, map(fits, filled))) >= most), "words")
+    kind = next((kind for kind, fits in KINDS if sum(map(bool, map(fits, filled))) >= most), "words")
     if kind != "numbers":
         return kind
     number = np.array([float(v.replace(",", ".")) for v in filled if NUMERIC.fullmatch(v)])
@@ -645,13 +672,15 @@ def guess_roles(
     requested: Mapping[str, str | None],
 ) -> dict[str, str]:
     """
-    Return the roles of columns without names, as far as what they hold makes them certain.
+    Return the roles of columns without names, as far as their values leave no doubt.
 
-    One column of times, or one of dates and one of clock times; two columns of degrees of at least three decimals, of
-    which one cannot be a latitude, or would put everybody into the sea; and as the user the first column, if its values
-    repeat, or the only one of words. If none is left that could be the user, it is the file. Where nothing is a
-    position and one column is left whose values repeat, it is the place; so is the only column beside the time, and the
-    file is the user.
+    - time: the only column of times, or one of dates and one of clock times;
+    - position: two columns of degrees with at least three decimals, of which one cannot be the latitude, or would put
+      everybody into the sea;
+    - user: the first column, if its values repeat, else the only one of words; where no column could be the user, the
+      file;
+    - place: where there is no position, the only column left whose values repeat. Beside a time alone it is the place
+      too, and the file is the user.
     """
     column = {name: [r[i] for r in records] for i, name in enumerate(names)}
     free = [name for name in names if name not in requested.values()]
@@ -669,8 +698,8 @@ def guess_roles(
     degrees = [name for name in of.get("decimal numbers", []) if _are_degrees(column[name])]
     where = None
     if len(degrees) == 2:
-        a, b = (np.array([_float(v) for v in column[name]]) for name in degrees)
-        first = lat_first(a, b)
+        a, b = (np.array([_to_float(v) for v in column[name]]) for name in degrees)
+        first = is_latitude_first(a, b)
         if first is not None:
             roles |= dict(zip(("lat", "lon") if first else ("lon", "lat"), degrees, strict=True))
             where = (a, b) if first else (b, a)
@@ -688,20 +717,21 @@ def guess_roles(
         roles["place"] = fixed[0]
     rest = [name for name in free if name not in roles.values()]
     if {"user", "time"} <= roles.keys() and len(rest) == 1 and rest[0] in repeats and not {*PLACE_ROLES} & roles.keys():
-        roles["place"] = rest[0]  # who, when, and one thing more that recurs, such as an antenna
+        roles["place"] = rest[0]  # such as an antenna
     if len(names) == 2 and not requested and "time" in roles and len(repeats) == 1:
-        roles |= {"user": FILE, "place": repeats[0]}  # when and where: nothing but the file is left to tell who
+        roles |= {"user": FILE, "place": repeats[0]}  # only a time and a place
     return roles
 
 
-def _are_compact(name: str, values: Sequence[str]) -> bool:
-    """Tell whether a column is called a time, and all it holds are clock times of four or of six digits."""
+def _are_compact_times(name: str, values: Sequence[str]) -> bool:
+    """Tell whether the name of a column says time, and all its values are clock times of four or of six digits."""
     widths = {len(v) for v in values if v}
     timely = TIMELY.search(normalize_name(name)) is not None
     return timely and len(widths) == 1 and all(re.match(COMPACT, v) for v in values if v)
 
 
-def _float(value: str) -> float:
+def _to_float(value: str) -> float:
+    """Return a number with a decimal point or comma; NaN for any other text."""
     return float(value.replace(",", ".")) if NUMERIC.fullmatch(value) else np.nan
 
 
@@ -709,28 +739,29 @@ def _are_degrees(values: Sequence[str]) -> bool:
     """Tell whether numbers are within 180 and have three decimals or more, as positions have."""
     filled = [v for v in values if NUMERIC.fullmatch(v)]
     fine = sum(len(re.split("[.,]", v)[-1]) >= 3 for v in filled if re.search("[.,]", v))
-    within = sum(abs(_float(v)) <= 180 for v in filled)
+    within = sum(abs(_to_float(v)) <= 180 for v in filled)
     return bool(filled) and fine > len(filled) / 2 and within >= MOSTLY * len(filled)
 
 
 def _repeats(values: Sequence[str]) -> bool:
+    """Tell whether values occur twice on average, or all are equal."""
     return len(set(values)) <= max(1, len(values) / 2)
 
 
 def _is_place(values: Sequence[str], where: tuple[Floats, Floats]) -> bool:
-    """Tell whether every value stands for one spot, and there are several."""
+    """Tell whether rows of one value have one position, and there are several values."""
     spots: dict[str, set[tuple[float, float]]] = {}
     for value, lat, lon in zip(values, *where, strict=True):
         spots.setdefault(value, set()).add((round(float(lat), 3), round(float(lon), 3)))
     return len(spots) > 1 and sum(len(s) for s in spots.values()) <= 1.05 * len(spots)
 
 
-def lat_first(a: Floats, b: Floats) -> bool | None:
-    """Tell whether of two columns of degrees the first is the latitude; None where that cannot be told."""
+def is_latitude_first(a: Floats, b: Floats) -> bool | None:
+    """Tell whether the first of two columns of degrees is the latitude; None where nothing tells."""
     high = [float(np.mean(np.abs(side[np.isfinite(side)]) > 90)) for side in (a, b)]
     if max(high) > 1 - MOSTLY:
         return None if min(high) > 1 - MOSTLY else high[0] < high[1]
-    # both could be: nobody lives at sea, or in the Antarctic
+    # both could be the latitude: the right order puts people on land, and not in Antarctica
     land = []
     for lat, lon in ((a, b), (b, a)):
         zones = zones_at(lat, lon)
@@ -740,7 +771,7 @@ def lat_first(a: Floats, b: Floats) -> bool | None:
 
 
 def missing_roles(roles: Mapping[str, str]) -> list[str]:
-    """Return the roles that traces need and have no column for; of a slot no time is needed."""
+    """Return the roles that traces need and that have no column; slots need no time."""
     missing = [] if "user" in roles else ["user"]
     missing += [] if {"slot", *TIME_ROLES} & roles.keys() else ["time"]
     if {"lat", "lon"} & roles.keys() and "geometry" not in roles:
@@ -749,14 +780,14 @@ def missing_roles(roles: Mapping[str, str]) -> list[str]:
 
 
 def describe_missing(missing: Sequence[str], names: Sequence[str], meaning: Meaning, headed: bool, files: bool) -> str:
-    """Return one sentence: which roles have no column, all columns that there are, and what to type."""
+    """Return one sentence: which roles have no column, which columns there are, and what to type."""
     free = [name for name in names if name not in meaning.roles.values()]
-    # one column of numbers alone is hardly half a position
+    # a single column of numbers is hardly half of a position
     lone = {"lat", "lon"} <= set(missing) and sum(meaning.kinds.get(n) == "decimal numbers" for n in free) == 1
 
-    plates = any(normalize_name(name) in PEOPLE_ALONE.split() for name in free)
+    plates = any(normalize_name(name) in WEAK_USER_NAMES.split() for name in free)
 
-    def likely(role: str) -> str:
+    def propose_column(role: str) -> str:
         kinds = {
             "user": ("words",) if plates else ("words", "whole numbers"),  # beside a plate, numbers may be speeds
             "time": ("dates with times", "times since 1970", "clock times", "dates"),
@@ -764,10 +795,10 @@ def describe_missing(missing: Sequence[str], names: Sequence[str], meaning: Mean
         column = None
         for kind in kinds:
             alike = [n for n in free if meaning.kinds.get(n) == kind]
-            if role == "user":  # what is merely left over may be anything
+            if role == "user":  # a column without repeated values may be anything
                 alike = [n for n in free if meaning.kinds.get(n) in kinds and n in meaning.varied]
             if alike:
-                # one of many would be a guess; of coordinates the first two are said in both orders
+                # one of several would be a guess; the first two numbers are proposed in both orders
                 column = alike[0] if len(alike) == 1 or role in ("lat", "lon") else None
                 break
         if role in ("lat", "lon") and lone:
@@ -782,10 +813,11 @@ def describe_missing(missing: Sequence[str], names: Sequence[str], meaning: Mean
 
     labels = dict(zip(names, meaning.labels or label_columns(names), strict=False))
     if missing == ["user"] and "end_time" in meaning.roles:
+        listing = _list_columns([labels.get(n, n) for n in names], {})
         return (
             "each row is a trip, and no column tells who made it; an id that every trip has of its own tells nobody's "
-            f"day, and without people nothing can be learnt; {_seen([labels.get(n, n) for n in names], {})}; if one is "
-            "the id of a person, a vehicle or a card, give `columns` user=NAME."
+            f"day, and without people nothing can be learnt; {listing}; if one is the id of a person, a vehicle or a "
+            "card, give `columns` user=NAME."
         )
     first, last = find_trip_ends(names)
     if "lat" in missing and {"lat", "lon"} <= first.keys() & last.keys():
@@ -793,14 +825,14 @@ def describe_missing(missing: Sequence[str], names: Sequence[str], meaning: Mean
         where += [f"{AT_ITS_END[role]}={labels.get(last[role], last[role])}" for role in ("lat", "lon")]
         when = [f"time={labels.get(meaning.roles.get('time', ''), first.get('time', 'NAME'))}", "end_time=NAME"]
         whose = ["user=NAME"] if "user" in missing else []
-        sight = _seen([labels.get(n, n) for n in names], {})
+        sight = _list_columns([labels.get(n, n) for n in names], {})
         absent = f"each row has two ends, and a trip needs an end time, or how long it lasts; {sight}"
-        return f"{absent}; give `columns` {_quoted(','.join([*whose, *when, *where]))}."
-    words = [likely(role) for role in missing]
-    example, projected = _quoted(",".join(words)), ""
+        return f"{absent}; give `columns` {_quote(','.join([*whose, *when, *where]))}."
+    words = [propose_column(role) for role in missing]
+    example, projected = _quote(",".join(words)), ""
     if {"lat", "lon"} <= set(missing):
         a, b = (word.partition("=")[2] for word in words[-2:])
-        example += f" (or {_quoted(f'lat={b},lon={a}')})" if a != "NAME" and b != "NAME" else ""
+        example += f" (or {_quote(f'lat={b},lon={a}')})" if a != "NAME" and b != "NAME" else ""
         metres = [n for n in free if meaning.kinds.get(n) == LARGE or normalize_name(n) in PROJECTED]
         if len(metres) > 1:
             which = ", ".join(repr(labels.get(n, n)) for n in metres)
@@ -814,22 +846,23 @@ def describe_missing(missing: Sequence[str], names: Sequence[str], meaning: Mean
         kind = meaning.roles.get("category", "")
         also += f", or place={labels.get(kind, kind) if meaning.varied.get(kind, 0) > A_FEW else 'NAME'}"
     no_names = "" if headed else "the first line holds data, no names; "
-    sight = _seen([labels.get(n, n) for n in names], {} if headed else meaning.kinds)
-    absent = f"{no_names}no column for {', '.join(missing)}; {sight}; {_decoded(names)}{projected}"
+    sight = _list_columns([labels.get(n, n) for n in names], {} if headed else meaning.kinds)
+    absent = f"{no_names}no column for {', '.join(missing)}; {sight}; {_hint_encoding(names)}{projected}"
     return f"{absent}give `columns` {example}{also}."
 
 
-def _quoted(words: str) -> str:
-    """Return words as a shell takes them for one."""
+def _quote(words: str) -> str:
+    """Return a text quoted for a shell, where it needs quotes."""
     return words if re.fullmatch(r"[\w=,#.:/%-]*", words) else shlex.quote(words)
 
 
-def _decoded(names: Sequence[str]) -> str:
-    """Return what to try where names of columns are no UTF-8."""
+def _hint_encoding(names: Sequence[str]) -> str:
+    """Return what to try where names of columns are no UTF-8, "" where they are."""
     return "some of these names are no UTF-8, try `encoding` cp1252; " if any("\ufffd" in n for n in names) else ""
 
 
-def _seen(names: Sequence[str], kinds: Mapping[str, str]) -> str:
+def _list_columns(names: Sequence[str], kinds: Mapping[str, str]) -> str:
+    """Return the columns in words, with their kinds; long runs of columns of one kind by the first and the last."""
     words: list[str] = []
     for kind, run in groupby((n for n in names if n != FILE), key=lambda n: kinds.get(n, "")):
         alike = list(run)

@@ -211,7 +211,8 @@ def read_traces(
         cells, columns = None, None
         options |= {"start": prepared.start, "gaps": "hold", "max_gap": 0, "min_coverage": 0.0, "map": "whole"}
         options |= {"regions": None, "box": None}
-    reading = _checked(options, tz, columns)
+    reading = _checked(options, tz)
+    requested = {} if columns is None else check_columns(columns)
     encoding, date_format, max_bad = reading["encoding"], reading["date_format"], reading["max_bad"]
     regions = None if reading["regions"] is None else read_regions(reading["regions"])
     of_settings = {name: reading[name] for name in OF_SETTINGS if name in reading}
@@ -222,7 +223,7 @@ def read_traces(
         source,
         container=format,
         encoding=encoding,
-        roles=lambda names, headed, records: interpret_columns(names, headed, records, columns),
+        roles=lambda names, headed, records: interpret_columns(names, headed, records, requested),
         plain_times=date_format is None,
         allow_truncated=reading["allow_truncated"],
         executor=executor,
@@ -253,7 +254,7 @@ def read_traces(
         tz,
         date_format,
         max_bad,
-        chosen=frozenset(columns or ()),
+        chosen=frozenset(requested),
         box=settings.box,
         lon360=reading["lon360"],
         # a day of grace: a wall clock may be ahead of UTC (B31)
@@ -287,7 +288,7 @@ def _prepared(
     return prepare_fixes(parts_left.pop(), settings, counts)
 
 
-def _checked(options: ReadingOptions, tz: str | None, columns: Any) -> dict[str, Any]:
+def _checked(options: ReadingOptions, tz: str | None) -> dict[str, Any]:
     """Return the further keywords with their defaults; what no input can make right is refused before one is read."""
     names = [*ReadingOptions.__annotations__, *inspect.signature(read_traces).parameters]
     for name in options:
@@ -300,7 +301,6 @@ def _checked(options: ReadingOptions, tz: str | None, columns: Any) -> dict[str,
     require_between("max_bad", reading["max_bad"], 0, 1)
     if tz is not None:
         zone_of(tz)
-    check_columns(columns)
     if reading["start"] is not None:
         clock_minutes(reading["start"])
     date_format = reading["date_format"]

@@ -43,10 +43,10 @@ from elsewhere.traces.columns import (
     WIDE,
     Meaning,
     describe_missing,
-    lat_first,
+    find_duration_unit,
+    is_latitude_first,
     missing_roles,
     normalize_name,
-    seconds_each,
 )
 from elsewhere.traces.fixes import SECONDS_PER_DAY, Fixes, Preparation, Slots, length_text
 from elsewhere.traces.form import FileForm
@@ -192,7 +192,7 @@ class Shape:
         for role, end in AT_ITS_END.items():
             if role not in columns:
                 columns.pop(end, None)  # a column of places that names none
-        if "end_time" in columns and seconds_each(columns["end_time"]) is not None:
+        if "end_time" in columns and find_duration_unit(columns["end_time"]) is not None:
             columns["end_time"] = next(n for n in ("end_time", "ended_at", "time of the end") if n not in names)
         if columns.get("user") == FILE:
             columns["user"] = next(n for n in ("user", "user of the file") if n not in names)
@@ -271,7 +271,7 @@ def _turns(lat: Floats, lon: Floats, limit: float) -> bool:
     both = number & (np.abs(lat) <= 90) & (np.abs(lon) <= 90)
     high = number & (np.abs(lat) > 90)
     return _exchanged(lat, lon, limit) and (
-        bool(high.sum() >= MOSTLY * number.sum()) or lat_first(lat[both], lon[both]) is False
+        bool(high.sum() >= MOSTLY * number.sum()) or is_latitude_first(lat[both], lon[both]) is False
     )
 
 
@@ -431,7 +431,7 @@ def _at_sea(shape: Shape, position: tuple[Floats, Floats] | None) -> list[str]:
     ships = normalize_name(shape.roles["user"]).startswith(SHIPS)
     if position is None or shape.box is not None or shape.turned or ships or {"lat", "lon"} <= shape.chosen:
         return []
-    if not np.isfinite(np.add(*position)).any() or lat_first(*position) is not False:
+    if not np.isfinite(np.add(*position)).any() or is_latitude_first(*position) is not False:
         return []
     what = "`columns` says which is which, lat=NAME,lon=NAME"
     return [AT_SEA.format(what if "lat" in shape.roles else f"exchange them there ({_order(shape)})")]
@@ -608,7 +608,7 @@ def with_cells(parts: Parts, roles: Mapping[str, str]) -> tuple[Parts, dict[str,
 def _lasting(shape: Shape) -> tuple[float, list[str]]:
     """Return the seconds of one unit of the lengths of trips, and a note; 0 where their ends have a time."""
     name = shape.roles["end_time"]
-    each = seconds_each(name)
+    each = find_duration_unit(name)
     if each is None:
         return 0.0, []
     usual = np.nan_to_num(np.nanmedian(np.append(read_numbers(shape.table, name), np.nan)))
