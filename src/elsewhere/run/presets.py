@@ -122,7 +122,7 @@ AS_IT_COMES = Reading()
 
 def _zone_of_map(locations: Any, regions: Any, encoding: str) -> str:
     """Return the zone in which the given map lies, not the people on it; UTC where the map does not tell."""
-    from elsewhere.traces.clock import zone_at
+    from elsewhere.traces.clock import find_zone
     from elsewhere.traces.maps import read_places, read_regions
 
     if regions is not None:
@@ -131,7 +131,7 @@ def _zone_of_map(locations: Any, regions: Any, encoding: str) -> str:
         places = read_places(locations, encoding=encoding).locations
     if places.lat is None or places.lon is None:
         return "UTC"
-    return zone_at(places.lat, places.lon)[0] or "UTC"
+    return find_zone(places.lat, places.lon)[0] or "UTC"
 
 
 def _columns(text: str) -> dict[str, str | None]:

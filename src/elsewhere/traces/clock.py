@@ -61,12 +61,12 @@ OFFSET = r"(?:[T ]\d\d|:\d\d(?:\.\d+)?)(?P<offset>Z|[+-]\d\d(?::?\d\d)?)$"
 SECONDS = r"\d:\d\d:\d\d"
 MIDNIGHT = r"([T ])24:00(:00(?:\.0+)?)?"
 LEAP_SECOND = r"(\d\d:\d\d):60"
-ROLES = ("arrived", "time", "utc", "local", "date")  # of which the first that there is tells the time
-LATER = "seconds after the time"  # a column that no file has
-DAY_OF_ARRIVAL = "the day of arrival"  # a column that no file has
+ROLES = ("arrived", "time", "utc", "local", "date")  # the first of these that has a column tells the time
+LATER = "seconds after the time"  # name of a column that is added to a table
+DAY_OF_ARRIVAL = "the day of arrival"  # name of a column that is added to a table
 EARLIEST, LATEST = np.datetime64("1900-01-01", "us"), np.datetime64("2200-01-01", "us")
-SAME_CLOCK = 0.99  # share of rows whose local time must be that of a zone for it to be theirs
-A_FEW_DAYS = 3  # that follow each other, where each could be a month
+SAME_CLOCK = 0.99  # share of rows whose local time must be that of a zone
+A_FEW_DAYS = 3  # consecutive numbers that are days rather than months, at least
 EXCEL, EXCEL_DAYS = np.datetime64("1899-12-30", "us"), (40_000, 60_000)  # day 0 of spreadsheets; from 2009 to 2064
 EPOCH_UNITS = (("s", 1e11), ("ms", 1e14), ("us", 1e17), ("ns", 1e20))
 
@@ -74,10 +74,10 @@ EPOCH_UNITS = (("s", 1e11), ("ms", 1e14), ("us", 1e17), ("ns", 1e20))
 @dataclass(frozen=True)
 class Form:
     """
-    How times are written: "iso", "epoch", or one of FORMS, and what their digits alone do not tell.
+    How times are written: "iso", "epoch", "excel", or one of FORMS.
 
-    `day_first` tells 3 April from March 4, None where nothing does; `assumed` says how, where no number above 12 tells
-    it. `unit` is that of an epoch, a power of 1000 a second.
+    `day_first` tells 3 April from March 4, None where the form has no such dates; `assumed` says why, where no number
+    above 12 tells it. `unit` is that of an epoch: 0 for seconds, 1 for milliseconds, and so on.
     """
 
     kind: str
@@ -89,10 +89,10 @@ class Form:
 @dataclass(frozen=True, eq=False)
 class Clock:
     """
-    A column of times: UTC instants if `aware`, else a wall clock; NaT where there is none.
+    A column of times: UTC instants if `aware`, else a wall clock; NaT where a row has none.
 
-    `zone` names the zone all of them were written in, None if there are several or none. `exact` is False if they were
-    written without seconds. `written` is one of `TIMES_AS`, by default told by the zone.
+    `zone` is the zone that all of them were written in, None if there are several or none. `exact` is False if they
+    were written without seconds. `written` is one of `TIMES_AS`, by default according to the zone.
     """
 
     time: Times
@@ -105,7 +105,7 @@ class Clock:
     def __post_init__(self) -> None:
         by_zone = "local" if not self.aware else "utc" if self.zone == "UTC" else "offset"
         object.__setattr__(self, "written", self.written or by_zone)
-        # calendars and zones end somewhere, and no trace is from there
+        # calendars and time zones are not defined for all years
         odd = (self.time < EARLIEST) | (self.time >= LATEST)
         object.__setattr__(self, "time", np.where(odd, np.datetime64("NaT", "us"), self.time))
 
@@ -114,10 +114,10 @@ def read_times(
     table: Table, name: str, *, date_format: str | None = None, date: str | None = None, form: Form | None = None
 ) -> Clock:
     """
-    Return a column of times: ISO 8601 and kin, with the year last, with names of months, epochs, or `date_format`.
+    Return a column of times: ISO 8601 and similar, with the year last, with names of months, epochs, or `date_format`.
 
-    `date` names a second column that holds the day, where `name` holds the time of day alone. Without a `form`, the
-    column itself tells it; where it cannot tell days from months, it is refused (B32).
+    `date` is the column of dates where `name` holds only the time of day. Without a `form`, the column itself tells it;
+    a column in which days cannot be told from months is refused (B32).
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -125,28 +125,28 @@ def read_times(
     column = table.column(name)
     kind = column.type
     if date is not None:
-        text = _day_and_time(table, date, name, date_format, form)
+        text = _join_day_and_time(table, date, name, date_format, form)
         form, date_format = Form("iso"), None
     elif pa.types.is_timestamp(kind) or pa.types.is_date(kind):
         zone = getattr(kind, "tz", None)
         values = column.cast(pa.timestamp("us"), safe=False).to_numpy(zero_copy_only=False)
-        return Clock(np.asarray(values, dtype="datetime64[us]"), zone is not None, zone and _canonical(zone))
+        return Clock(np.asarray(values, dtype="datetime64[us]"), zone is not None, zone and _canonical_zone(zone))
     elif pa.types.is_integer(kind) or pa.types.is_floating(kind):
         form = form or find_form([table], name)
         if form.kind in ("epoch", "excel"):
-            return _epoch(table, name, form)
+            return _read_numbered(table, name, form)
         text = column.cast(pa.int64(), safe=False).cast(pa.string())
     elif not is_text(kind):
         raise table.error(f"column {table.label(name)!r} holds no times.", "E_DATE")
     else:
         text = pc.utf8_trim_whitespace(column)
     if date_format is not None:
-        return _formatted(text, date_format)
+        return _parse_format(text, date_format)
     form = form or find_form([table], name)
     if form.kind in ("epoch", "excel"):
-        return _epoch(table, name, form)
+        return _read_numbered(table, name, form)
     if form.kind in FORMS:
-        text = _iso(text, form)
+        text = _to_iso(text, form)
     elif pc.any(pc.invert(pc.match_substring_regex(text, STRICT))).as_py():
         for pattern, plain in (
             (r"^(\d{4})[/.](\d\d?)[/.]", r"\1-\2-"),
@@ -159,11 +159,11 @@ def read_times(
             (r"(\.\d{6})\d+", r"\1"),
         ):
             text = pc.replace_substring_regex(text, pattern, plain)
-    text, next_day, repairs = _repaired(text)
+    text, next_day, repairs = _repair_times(text)
     good = pc.match_substring_regex(text, STRICT)
     aware = pc.and_(good, pc.match_substring_regex(text, OFFSET))
-    count, all_of_them = (pc.sum(mask).as_py() or 0 for mask in (aware, good))
-    if 0 < count < all_of_them:
+    count, readable = (pc.sum(mask).as_py() or 0 for mask in (aware, good))
+    if 0 < count < readable:
         row = int(np.flatnonzero(np.asarray(pc.xor(good, aware).fill_null(False)))[0])
         raise table.error(
             "a time without an offset among times with one; give all of them an offset, or none.", "E_TZ", row
@@ -174,7 +174,7 @@ def read_times(
         seconds = {offset_seconds(offset) for offset in offsets}
         zone = offset_zone(seconds.pop()) if len(seconds) == 1 else None
     exact = bool(pc.any(pc.match_substring_regex(text, SECONDS)).as_py())
-    time = _instants(pc.if_else(good, text, pa.scalar(None, text.type)), count > 0)
+    time = _parse_iso(pc.if_else(good, text, pa.scalar(None, text.type)), count > 0)
     if next_day is not None:
         time = np.where(next_day, time + np.timedelta64(1, "D"), time)
     return Clock(time, count > 0, zone, exact, repairs)
@@ -182,13 +182,13 @@ def read_times(
 
 def find_form(tables: Iterable[Table], name: str, date_format: str | None = None) -> Form:
     """
-    Tell how the times of a column are written, by all of its tables if one does not tell.
+    Find how the times of a column are written, by its first table, or by further ones if that leaves it open.
 
-    A date with the year last has its day first if any first number is above 12, its month first if any second one is;
-    where neither is, 03.04.2020 is 3 April, because no country writes the month first with points. Where one number is
-    always the same and the other runs over three or more that follow each other, these are the days: nobody's data are
-    of the fifth of every month. Any other such date, and one where both are about as often, is refused with both
-    readings (B32).
+    A date with the year last has its day first if first numbers are above 12, and its month first if second ones are.
+    If none is, 03.04.2020 is 3 April, because no country writes the month first with points; and where one number is
+    always the same and the other takes three or more consecutive values, these are the days, because no data are of the
+    fifth of every month only. Any other such column is refused with both readings, and so is one that has both first
+    and second numbers above 12 about as often (B32).
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -202,7 +202,7 @@ def find_form(tables: Iterable[Table], name: str, date_format: str | None = None
         if not is_text(column.type):
             if not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
                 raise table.error(f"column {table.label(name)!r} holds no times.", "E_DATE")
-            return _numbered(table, name)
+            return _find_number_form(table, name)
         text = pc.utf8_trim_whitespace(column)
         if table.comma:
             text = pc.replace_substring_regex(text, r"^(\d+),(\d+)$", r"\1.\2")
@@ -211,7 +211,7 @@ def find_form(tables: Iterable[Table], name: str, date_format: str | None = None
         if counts[kind] == 0:
             continue
         if kind == "epoch":
-            return _numbered(table, name)
+            return _find_number_form(table, name)
         if kind != "year last":
             return Form(kind)
         parts = pc.extract_regex(text, YEAR_LAST)
@@ -231,14 +231,14 @@ def find_form(tables: Iterable[Table], name: str, date_format: str | None = None
         if max(above) == 0 and len(month) == 1 and len(days) == max(days) - min(days) + 1 >= A_FEW_DAYS:
             first = "day" if days is values[0] else "month"
             return Form("year last", first == "day", assumed=f"with the {first} first: so they follow each other")
-    raise table.error(_both_readings(table.label(name), example), "E_DATE")
+    raise table.error(_describe_ambiguity(table.label(name), example), "E_DATE")
 
 
 _KINDS = {"iso": YEAR_FIRST, "digits": DIGITS, "epoch": NUMBER} | FORMS
 
 
-def _both_readings(name: str, parts: Any) -> str:
-    """Return what the ambiguity is and what to type, told by formats: no date of the file is shown."""
+def _describe_ambiguity(name: str, parts: Any) -> str:
+    """Return a message on ambiguous dates that says what to type; it has formats, and no date of the file."""
     import pyarrow.compute as pc
 
     def common(side: str) -> str:
@@ -255,8 +255,8 @@ def _both_readings(name: str, parts: Any) -> str:
     )
 
 
-def _iso(text: Any, form: Form) -> Any:
-    """Return times of one of FORMS, as ISO 8601; null where they are not."""
+def _to_iso(text: Any, form: Form) -> Any:
+    """Return times of one of FORMS as ISO 8601; null where a value has another form."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -289,14 +289,14 @@ def _iso(text: Any, form: Form) -> Any:
         )
         clock = pc.if_else(empty, "", clock)
     else:
-        clock = _twenty_four(part("clock"), part("half"))
+        clock = _to_24_hours(part("clock"), part("half"))
     zone = pc.replace_substring_regex(part("zone"), "^(z|UTC|GMT)$", "Z")
     tail = pc.if_else(pc.equal(clock, ""), "", pc.binary_join_element_wise("T", clock, zone, ""))
     return pc.binary_join_element_wise(date, tail, "")
 
 
-def _twenty_four(clock: Any, half: Any) -> Any:
-    """Return clock times with two digits for the hour, a point before decimals, and without AM and PM."""
+def _to_24_hours(clock: Any, half: Any) -> Any:
+    """Return clock times of 24 hours: two digits for the hour, a decimal point, and no AM and PM."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -316,8 +316,8 @@ def _twenty_four(clock: Any, half: Any) -> Any:
     return pc.if_else(there, pc.binary_join_element_wise(text, after, ""), clock)
 
 
-def _day_and_time(table: Table, date: str, name: str, date_format: str | None, form: Form | None) -> Any:
-    """Return days of one column and clock times of another, as ISO 8601; the form is that of the days."""
+def _join_day_and_time(table: Table, date: str, name: str, date_format: str | None, form: Form | None) -> Any:
+    """Return days of one column and clock times of another as ISO 8601; `form` is that of the days."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -330,16 +330,16 @@ def _day_and_time(table: Table, date: str, name: str, date_format: str | None, f
     text = pc.utf8_trim_whitespace(column.cast(pa.string()))
     text = pc.replace_substring_regex(text, r"^(\d\d)(\d\d)$", r"\1:\2")
     text = pc.replace_substring_regex(text, r"^(\d\d)(\d\d)(\d\d)$", r"\1:\2:\3")
-    # hours alone
+    # only hours
     text = pc.replace_substring_regex(text, r"^(\d{1,2})(\.0)?$", r"\1:00")
     parts = pc.extract_regex(text, OF_DAY)
-    clock = _twenty_four(pc.struct_field(parts, "clock"), pc.struct_field(parts, "half"))
+    clock = _to_24_hours(pc.struct_field(parts, "clock"), pc.struct_field(parts, "half"))
     zone = pc.replace_substring_regex(pc.struct_field(parts, "zone"), "^(z|UTC|GMT)$", "Z")
     return pc.binary_join_element_wise(days, "T", clock, zone, "")
 
 
-def _repaired(text: Any) -> tuple[Any, Mask | None, dict[str, int]]:
-    """Write 24:00 as 00:00 with a mark for the day after, second 60 as second 59 (B31), and how many there were."""
+def _repair_times(text: Any) -> tuple[Any, Mask | None, dict[str, int]]:
+    """Return times with 24:00 as 00:00 and second 60 as 59 (B31), which of them are on the next day, and the counts."""
     import pyarrow.compute as pc
 
     late, leap = pc.match_substring_regex(text, MIDNIGHT), pc.match_substring_regex(text, LEAP_SECOND)
@@ -353,7 +353,8 @@ def _repaired(text: Any) -> tuple[Any, Mask | None, dict[str, int]]:
     return text, mask, {what: n for what, n in counts.items() if n}
 
 
-def _instants(text: Any, aware: bool) -> Times:
+def _parse_iso(text: Any, aware: bool) -> Times:
+    """Return ISO 8601 texts as times, in UTC if they are `aware`; NaT for days that are in no calendar."""
     import pyarrow as pa
 
     try:
@@ -362,12 +363,13 @@ def _instants(text: Any, aware: bool) -> Times:
     except pa.ArrowException:
         import pandas as pd
 
-        # a day that is in no calendar: find which, slowly
+        # some day is in no calendar: pandas finds which, slowly
         each = pd.to_datetime(pd.Series(text.to_pylist(), dtype="str"), format="ISO8601", errors="coerce", utc=aware)
         return np.asarray(each.dt.tz_localize(None) if aware else each, dtype="datetime64[us]")
 
 
-def _formatted(text: Any, date_format: str) -> Clock:
+def _parse_format(text: Any, date_format: str) -> Clock:
+    """Return texts read by a format of `strptime`; NaT where they do not fit it."""
     import pandas as pd
 
     if not isinstance(date_format, str):
@@ -381,19 +383,19 @@ def _formatted(text: Any, date_format: str) -> Clock:
     return Clock(np.asarray(each.dt.tz_localize(None) if aware else each, dtype="datetime64[us]"), aware)
 
 
-def _numbered(table: Table, name: str) -> Form:
-    """Tell how numbers are times: as dates of digits alone, as days of a spreadsheet, or as times since 1970."""
+def _find_number_form(table: Table, name: str) -> Form:
+    """Find the form of times that are numbers: dates such as 20130415, days of a spreadsheet, or times since 1970."""
     values = read_numbers(table, name)
     finite = values[np.isfinite(values)]
     low, high = EXCEL_DAYS
     if len(finite) and np.mean((finite >= low) & (finite <= high)) > SAME_CLOCK and np.any(finite != np.floor(finite)):
         return Form("excel", assumed="as days since 1899-12-30, as spreadsheets count them")
-    unit = _unit(table, name, finite)
+    unit = _find_epoch_unit(table, name, finite)
     return Form("digits") if unit is None else Form("epoch", unit=unit)
 
 
-def _unit(table: Table, name: str, values: Floats) -> int | None:
-    """Return the unit of an epoch; None if these are dates of digits alone, such as 20130415."""
+def _find_epoch_unit(table: Table, name: str, values: Floats) -> int | None:
+    """Return the unit of times since 1970; None if these are dates such as 20130415."""
     size = np.abs(values)
     digits = np.char.mod("%d", size[:1000])
     if len(size) and np.mean([re.match(DIGITS, text) is not None for text in digits]) > 0.5:
@@ -410,10 +412,11 @@ def _unit(table: Table, name: str, values: Floats) -> int | None:
     return int(units[0])
 
 
-def _epoch(table: Table, name: str, form: Form) -> Clock:
+def _read_numbered(table: Table, name: str, form: Form) -> Clock:
+    """Return times that are days of a spreadsheet, or in units since 1970."""
     values = read_numbers(table, name)
     finite = np.isfinite(values)
-    if form.kind == "excel":  # to the second: five decimals of a day are no less
+    if form.kind == "excel":  # rounded to seconds, because five decimals of a day are about one
         seconds = np.round(np.where(finite & (np.abs(values) < EXCEL_DAYS[1]), values, np.nan) * 86400)
         days = np.where(np.isnan(seconds), np.iinfo(np.int64).min, np.nan_to_num(seconds) * 1e6)  # the least is NaT
         return Clock(EXCEL + days.astype(np.int64).astype("timedelta64[us]"), aware=False)
@@ -427,17 +430,18 @@ def _epoch(table: Table, name: str, form: Form) -> Clock:
     return Clock(time, aware=True, zone="UTC", written=style)
 
 
-def _canonical(zone: str) -> str:
+def _canonical_zone(zone: str) -> str:
+    """Return the name of a zone that Arrow has as an offset; any other name as it is."""
     return offset_zone(offset_seconds(zone)) if re.fullmatch(r"[+-]\d\d:\d\d", zone) else zone
 
 
 @dataclass(frozen=True, eq=False)
 class WallClock:
     """
-    The local wall clock of every row and its zone; `utc` is the same instant in UTC, None where it is not known.
+    The local wall clock of every row and its zone; `utc` is the same instant in UTC, None where that is not known.
 
-    Where local and UTC times stand side by side, `offsets` are the minutes between them, and `agree` of `known` rows
-    have the clock of the zone of the coordinates.
+    Where a table has a local and a UTC column, `offsets` are the minutes between them, and in `agree` of `known` rows
+    the local time is that of the zone of the coordinates.
     """
 
     wall: Times
@@ -455,10 +459,10 @@ class ClockPlan:
     """
     How the times of an input become its local clock, decided once for all of its tables.
 
-    `roles` are the columns that are read, `forms` how each is written. `zone` is the one that instants are shown in,
-    None where times carry no offset; `alone` tells that all times of the sample have its offset: where others turn up,
-    the plan was wrong. `named` is the zone of the coordinates, for times that name none. `times` is how they are
-    written, in the words of `write_traces`.
+    `roles` are the columns that are read, `forms` how each is written. `zone` is that of the local clock, None where
+    times carry no offset; `alone` says that all times of the sample have its offset, and that the plan is wrong if
+    others have another one. `named` is the zone of the coordinates, for times without an offset. `times` is how they
+    are written, in the words of `write_traces`. `local_beside_utc` says that both columns are read.
     """
 
     roles: Mapping[str, str]
@@ -470,10 +474,11 @@ class ClockPlan:
     named: str | None = None
     notes: tuple[str, ...] = ()
     times: str = "local"
+    local_beside_utc: bool = False
 
 
 class OtherOffsets(Exception):
-    """Times have several offsets from UTC, and the sample had one."""
+    """Times have several offsets from UTC, but the sample had only one."""
 
 
 def plan_clock(
@@ -487,15 +492,14 @@ def plan_clock(
     several: bool = False,
 ) -> ClockPlan:
     """
-    Tell how a table with columns `arrived`, `time`, `utc`, `local` or `date` tells its local clock.
+    Decide how columns `arrived`, `time`, `utc`, `local` or `date` become the local clock.
 
-    Without `tz` a column of local times is the clock as it stands; with `tz` a column of UTC times goes before it.
-    Times in UTC, or with several offsets, are shown in the zone of the coordinates `near` them, if it can be found;
-    times without an offset are the wall clock of that zone, as they stand. `tables` are gone through where the sample
-    leaves days and months open; `several` says that there are several offsets.
+    Without `tz`, a column of local times is the clock as it stands; with `tz`, a column of UTC times is preferred.
+    Times in UTC, or with several offsets, are converted to the zone of the coordinates `near`, if it can be found;
+    times without an offset are the wall clock of that zone. `tables` are read where the sample does not tell days from
+    months; `several` says that there are several offsets.
     """
-    both = "local" in roles and "utc" in roles and not {"time", "arrived"} & roles.keys()
-    if both:
+    if "local" in roles and "utc" in roles and not {"time", "arrived"} & roles.keys():
         by_clock = {"utc": roles["utc"]} if tz is not None else {"local": roles["local"], "utc": roles["utc"]}
     else:
         role = next(role for role in ROLES if role in roles)
@@ -519,7 +523,7 @@ def plan_clock(
                 )
     dated = [by_clock["date"]] if "date" in by_clock else list(by_clock.values())
     if "left" in by_clock and "date" not in by_clock and holds_time_of_day(sample, by_clock["left"]):
-        dated.remove(by_clock["left"])  # clock times on the days of arrivals that tell theirs
+        dated.remove(by_clock["left"])  # clock times, on the days of the arrivals
     forms = {column: find_form(chain([sample], tables), column, date_format) for column in dated}
     assumptions = tuple(
         f"dates of column {sample.label(column)!r} are read {form.assumed} (`date_format`)"
@@ -527,15 +531,14 @@ def plan_clock(
         if form.assumed
     )
     plan = ClockPlan(by_clock, forms, tz, date_format, notes=assumptions)
-    if "local" in by_clock and "utc" in by_clock:
-        named = None if near is None else zone_at(*near)[0]
-        return replace(plan, named=named, times=_written(plan, sample).written)
-    clock = _written(plan, sample)
+    clock = _read_planned(plan, sample)
     plan = replace(plan, times="clock" if "date" in by_clock and "time" in by_clock else clock.written)
+    if "local" in by_clock and "utc" in by_clock:
+        return replace(plan, named=None if near is None else find_zone(*near)[0], local_beside_utc=True)
     if not clock.aware:
         if tz is not None:
             return plan
-        zone_name = None if near is None else zone_at(*near)[0]
+        zone_name = None if near is None else find_zone(*near)[0]
         where = f"of {zone_name}, where the coordinates lie (`tz`)" if zone_name else "its zone is not named (`tz`)"
         note = f"times carry no offset; they are read as the local clock{' ' if zone_name else ', '}{where}"
         return replace(plan, named=zone_name, notes=(*plan.notes, note))
@@ -545,7 +548,7 @@ def plan_clock(
     if zone not in (None, "UTC"):
         return replace(plan, zone=zone, alone=True)
     phrase = "have several offsets" if zone is None else "are UTC"
-    zone_name, word = (None, "") if near is None else zone_at(*near)
+    zone_name, word = (None, "") if near is None else find_zone(*near)
     if zone_name:
         notes.append(f"times {phrase}; days and hours are those of {zone_name}, where the coordinates lie (`tz`)")
     elif zone is None:
@@ -555,21 +558,21 @@ def plan_clock(
     return replace(plan, zone=zone_name or "UTC", notes=(*plan.notes, *notes, *([word] if word else [])))
 
 
-def wall_clock(plan: ClockPlan, table: Table) -> WallClock:
-    """Return the local clock of a table, as planned: of local times beside UTC times, or of times in one column."""
-    if "local" in plan.roles and "utc" in plan.roles:
+def read_wall_clock(plan: ClockPlan, table: Table) -> WallClock:
+    """Return the local clock of a table by a plan: from a local and a UTC column, or from one column of times."""
+    if plan.local_beside_utc:
         utc, local = (
             read_times(table, plan.roles[role], date_format=plan.date_format, form=plan.forms[plan.roles[role]])
             for role in ("utc", "local")
         )
         wall = np.where(np.isnat(utc.time), utc.time, local.time)
-        seen = ~np.isnat(wall)
-        offsets = np.unique(np.round((wall - utc.time)[seen] / np.timedelta64(60, "s")).astype(np.int64))
-        agree = 0 if plan.named is None else int((_in_zone(utc.time[seen], plan.named) == wall[seen]).sum())
+        dated = ~np.isnat(wall)
+        offsets = np.unique(np.round((wall - utc.time)[dated] / np.timedelta64(60, "s")).astype(np.int64))
+        agree = 0 if plan.named is None else int((_to_zone(utc.time[dated], plan.named) == wall[dated]).sum())
         return WallClock(
-            wall, utc.time, "UTC", local.exact, local.fixed, frozenset(offsets.tolist()), agree, int(seen.sum())
+            wall, utc.time, "UTC", local.exact, local.fixed, frozenset(offsets.tolist()), agree, int(dated.sum())
         )
-    clock, tz = _written(plan, table), plan.tz
+    clock, tz = _read_planned(plan, table), plan.tz
     if clock.aware:
         if plan.zone is None:
             row = int(np.argmin(np.isnat(clock.time)))
@@ -578,7 +581,7 @@ def wall_clock(plan: ClockPlan, table: Table) -> WallClock:
             raise OtherOffsets
         if plan.zone == "UTC":
             return WallClock(clock.time, clock.time, "UTC", clock.exact, clock.fixed)
-        return WallClock(_in_zone(clock.time, plan.zone), clock.time, plan.zone, clock.exact, clock.fixed)
+        return WallClock(_to_zone(clock.time, plan.zone), clock.time, plan.zone, clock.exact, clock.fixed)
     if plan.zone is not None and not np.all(np.isnat(clock.time)):
         raise table.error(
             "a time without an offset among times with one; give all of them an offset, or none.",
@@ -605,10 +608,8 @@ def wall_clock(plan: ClockPlan, table: Table) -> WallClock:
     return WallClock(clock.time, None, tz, clock.exact, {**clock.fixed, **doubled})
 
 
-def zone_of_all(plan: ClockPlan, clocks: Sequence[WallClock]) -> tuple[str, tuple[str, ...]]:
-    """Return the zone of all tables, and a word where local times stand beside UTC times and it is none."""
-    if not ("local" in plan.roles and "utc" in plan.roles):
-        return clocks[-1].tz if clocks else "UTC", ()
+def find_common_zone(plan: ClockPlan, clocks: Sequence[WallClock]) -> tuple[str, tuple[str, ...]]:
+    """Return the zone of all tables with local and UTC times, and a note where none fits."""
     offsets = frozenset[int]().union(*(clock.offsets for clock in clocks))
     if len(offsets) == 1:
         return offset_zone(60 * next(iter(offsets))), ()
@@ -619,8 +620,8 @@ def zone_of_all(plan: ClockPlan, clocks: Sequence[WallClock]) -> tuple[str, tupl
     return "UTC", (note,)
 
 
-def departures(plan: ClockPlan, table: Table, arrived: WallClock) -> Times:
-    """Return a column of departures on the wall clock of the arrivals; the arrival itself where there is none."""
+def read_departures(plan: ClockPlan, table: Table, arrived: WallClock) -> Times:
+    """Return the departures on the wall clock of the arrivals; the arrival where a row has no departure."""
     name, date = plan.roles["left"], plan.roles.get("date")
     if date is None and name not in plan.forms:
         date = DAY_OF_ARRIVAL
@@ -632,26 +633,26 @@ def departures(plan: ClockPlan, table: Table, arrived: WallClock) -> Times:
         table, name, date_format=plan.date_format if date != DAY_OF_ARRIVAL else None, date=date, form=form
     )
     if date is not None:
-        # a clock time before that of the arrival is one of the next day; so is midnight after midnight
+        # a clock time before the arrival is on the next day; so is midnight after an arrival at midnight
         start = arrived.utc if clock.aware and arrived.utc is not None else arrived.wall
         midnight = (clock.time == start) & (start == start.astype("datetime64[D]"))
         later = (clock.time < start) | midnight
         clock = replace(clock, time=np.where(later, clock.time + np.timedelta64(1, "D"), clock.time))
-    wall = _in_zone(clock.time, arrived.tz) if clock.aware and arrived.tz != "UTC" else clock.time
+    wall = _to_zone(clock.time, arrived.tz) if clock.aware and arrived.tz != "UTC" else clock.time
     if clock.aware and arrived.utc is not None:
-        # left in an hour that the clock has twice: by its wall clock perhaps before the arrival
+        # in the hour that a clock shows twice, the wall clock of a departure may be before the arrival
         wall = np.where(clock.time >= arrived.utc, np.maximum(wall, arrived.wall), wall)
     return np.where(np.isnat(wall), arrived.wall, wall)
 
 
-def past_midnight(table: Table, first: str, last: str) -> Floats:
+def add_day_past_midnight(table: Table, first: str, last: str) -> Floats:
     """Return the seconds of a day where the clock time in column `last` is before that in `first`, and 0 elsewhere."""
     dated = replace(table, columns={**table.columns, DAY_OF_ARRIVAL: ["2001-01-01"] * table.rows})
     start, end = (read_times(dated, name, date=DAY_OF_ARRIVAL, form=Form("iso")).time for name in (first, last))
     return np.where(end < start, 86_400.0, 0.0)
 
 
-def until_clock(table: Table, first: str, last: str) -> Floats:
+def seconds_until_clock(table: Table, first: str, last: str) -> Floats:
     """Return the seconds from the times in column `first` until the clock next shows the time in column `last`."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -664,7 +665,8 @@ def until_clock(table: Table, first: str, last: str) -> Floats:
     return (end - start) / np.timedelta64(1, "s") % 86_400
 
 
-def _written(plan: ClockPlan, table: Table) -> Clock:
+def _read_planned(plan: ClockPlan, table: Table) -> Clock:
+    """Return the times of a table from the column that the plan chose, plus the seconds of a column LATER."""
     role = next(role for role in ROLES if role in plan.roles)
     date = plan.roles.get("date") if role in ("time", "arrived") else None
     form = plan.forms[date or plan.roles[role]]
@@ -678,7 +680,8 @@ def _written(plan: ClockPlan, table: Table) -> Clock:
     return replace(clock, aware=True, zone="UTC", written=clock.written if clock.written.startswith("unix") else "utc")
 
 
-def _in_zone(instant: Times, zone: str) -> Times:
+def _to_zone(instant: Times, zone: str) -> Times:
+    """Return UTC instants as the wall clock of a zone."""
     import pandas as pd
 
     local = pd.DatetimeIndex(instant).tz_localize("UTC").tz_convert(zone_of(zone)).tz_localize(None)
@@ -686,7 +689,7 @@ def _in_zone(instant: Times, zone: str) -> Times:
 
 
 def holds_time_of_day(table: Table, name: str) -> bool:
-    """Tell whether most values of a column are clock times, or hours alone."""
+    """Tell whether most values of a column are clock times, or hours."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -721,11 +724,11 @@ def offset_zone(seconds: int) -> str:
     return f"UTC{'+' if seconds > 0 else '-'}{hours:02}:{rest // 60:02}"
 
 
-def zone_at(lat: NDArray[np.float64], lon: NDArray[np.float64]) -> tuple[str | None, str]:
+def find_zone(lat: NDArray[np.float64], lon: NDArray[np.float64]) -> tuple[str | None, str]:
     """
-    Return the IANA zone in which most of the points lie, and a word on it; None where it cannot be found.
+    Return the IANA zone in which most of some points lie, and a note on it, "" if all lie there.
 
-    Looked up for some of the points, see `zones_at`.
+    The zone is None where it cannot be found.
     """
     names = zones_at(lat, lon)
     if names is None:

@@ -38,7 +38,7 @@ from elsewhere.traces.model import (
     zone_of,
 )
 from elsewhere.traces.prepare import Settings, prepare_fixes, prepare_slots
-from elsewhere.traces.rows import SAME_PLACE_KM, Shape, long_table, read_fixes, read_slots, with_cells
+from elsewhere.traces.rows import SAME_PLACE_KM, Shape, add_cells, read_fixes, read_slots, to_long_table
 from elsewhere.traces.sources import Parts, Table, load_pipe, printable, read_labels, read_users
 from elsewhere.traces.write import find_prepared
 
@@ -232,10 +232,10 @@ def read_traces(
     if people is not None and "user" in roles:
         parts = _of_people(parts, roles, people)
     if {*CELL} <= roles.keys():
-        parts, roles = with_cells(parts, roles)
+        parts, roles = add_cells(parts, roles)
     table = parts.sample
     if f"{WIDE}0" in roles:
-        table, roles, first, seconds = long_table(parts.join(unequal=True), roles)
+        table, roles, first, seconds = to_long_table(parts.join(unequal=True), roles)
         start = start or first
         if step == "auto" and seconds is not None:
             settings = replace(settings, step=seconds / 60)

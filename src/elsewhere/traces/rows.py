@@ -1,8 +1,8 @@
 """
 Turn tables whose columns have a meaning into `Fixes` (a user at a time) or `Slots` (a user in a numbered slot).
 
-Rows that cannot be read are dropped and counted by reason; more than `max_bad` of them refuse the file. Messages
-say how many, the first line and the code.
+Rows that cannot be read are dropped and counted by reason; a file with a larger share of them than `max_bad` is
+refused. Messages give their number, the first line and the code.
 """
 
 import unicodedata
@@ -22,15 +22,15 @@ from elsewhere.traces.clock import (
     OtherOffsets,
     Times,
     WallClock,
-    departures,
+    add_day_past_midnight,
+    find_common_zone,
+    find_zone,
     holds_time_of_day,
-    past_midnight,
     plan_clock,
+    read_departures,
     read_times,
-    until_clock,
-    wall_clock,
-    zone_at,
-    zone_of_all,
+    read_wall_clock,
+    seconds_until_clock,
 )
 from elsewhere.traces.columns import (
     AT_ITS_END,
@@ -80,25 +80,25 @@ REASONS = {
     "E_OUTSIDE": "lie outside the globe",
     "E_INDEX": "have no place",
 }
-SAME_PLACE_KM = 1.0  # a column of places whose fixes lie farther apart names something else
-PLAIN_NUMBERS = 10_000  # place numbers below this are kept as they are, however few of them occur
+SAME_PLACE_KM = 1.0  # a column whose values have fixes farther apart does not name places
+PLAIN_NUMBERS = 10_000  # place numbers below this are kept as they are, even if few of them occur
 USUAL_WIDTH = 1200  # seconds of a slot where nothing tells another length
-IN_CELL = "the cell of the grid"  # the column that names it in every row
-LINE = "user"  # the column that numbers the lines of a table without names
+IN_CELL = "the cell of the grid"  # name of the column of cells
+LINE = "user"  # name of the column of line numbers, where a table has no names
 LINE_SECONDS = 15  # between two points of a line, as in the taxis of Porto (ECML/PKDD 2015)
 AT_SEA = (
     "most positions lie at sea or in Antarctica, and with latitude and longitude exchanged nearly all would lie on "
     "land: if they are, {}; `box` says that they lie where they should"
 )
-SHIPS = ("mmsi", "imo", "vessel")  # with these begin names of columns of ships
-MANY = 10_000  # rows of which most must be good for the rest to be read
+SHIPS = ("mmsi", "imo", "vessel")  # how names of columns of ships begin
+MANY = 10_000  # rows after which an input with mostly bad rows is refused without reading on
 # Cyrillic and Greek letters that look like Latin ones
 _LATIN = str.maketrans("\u0430\u0435\u043e\u0440\u0441\u0445\u0443\u0456\u03bf\u03b1\u03bd\u03c1", "aeopcxyioavp")
 
 
 @dataclass
 class Tally:
-    """Rows of an input, those that are dropped by reason, and where the first of each stands."""
+    """Numbers of rows of an input, of dropped rows by reason (an error code), and the line of the first of each."""
 
     rows: int = 0
     kept: int = 0
@@ -107,7 +107,7 @@ class Tally:
     fault: InvalidTraces | None = None
 
     def keep(self, table: Table, faults: Mapping[str, Mask]) -> Mask:
-        """Return the rows of a table without a fault; all others are counted."""
+        """Return which rows of a table have no fault, and count the others by their first fault."""
         good = np.ones(table.rows, dtype=bool)
         self.rows += table.rows + table.unequal
         if table.unequal:
@@ -124,7 +124,7 @@ class Tally:
         return good
 
     def check(self, max_bad: float) -> None:
-        """Refuse an input of which more than the share `max_bad` of the rows is dropped, or all (B21)."""
+        """Refuse an input if more than the share `max_bad` of its rows is dropped, or all of them (B21)."""
         if sum(self.dropped.values()) <= max_bad * self.rows and self.kept:
             return
         code = max(self.dropped, key=lambda c: (self.dropped[c], c != "E_CSV"))
@@ -144,8 +144,9 @@ class Shape:
     """
     A table, what its columns mean, and how it is to be read.
 
-    `chosen` are the roles the caller named himself. `box` is the map, (south, west, north, east). Times from 2000 to
-    `latest` are believed; all of them if it is None.
+    `chosen` are the roles that the caller gave. `box` is the map, (south, west, north, east). Times from 2000 to
+    `latest` are accepted; all times if it is None. `turned` says that latitude and longitude are exchanged in a column
+    of positions.
     """
 
     table: Table
@@ -157,32 +158,38 @@ class Shape:
     box: tuple[float, float, float, float] | None = None
     lon360: bool = False
     latest: np.datetime64 | None = None
-    turned: bool = False  # a position in one column has its latitude where the longitude should be
+    turned: bool = False
 
-    def lacks(self, absent: list[str]) -> InvalidTraces:
-        """Return an error for a table that lacks roles: all that are missing, all columns, and what to type."""
+    def missing_error(self, absent: list[str]) -> InvalidTraces:
+        """Return an error for a table without columns for some roles: the roles, all columns, and what to type."""
         meaning = self.table.meaning or Meaning(self.roles)
         meaning, files = meaning._replace(roles=self.roles), self.table.format != "frame"
         return self.table.error(
             describe_missing(absent, self.table.names, meaning, self.table.headed, files), "E_COLUMN"
         )
 
-    def counted(
+    def report(
         self,
         tally: Tally,
         fixed: Mapping[str, int],
         tz: str,
         times: str,
         notes: list[str],
+        user_ids: tuple[str, ...],
         day_first: bool | None = None,
     ) -> Preparation:
-        """Return what is known before the traces are made; `times` is how they were written, for `write_traces`."""
+        """Return the report on what was read; `times` is how times were written, for `write_traces`."""
+        # ids that a reader would take for one another
+        plain_ids = {unicodedata.normalize("NFKC", name).strip().casefold().translate(_LATIN) for name in user_ids}
+        if alike := len(user_ids) - len(plain_ids):
+            note = f"{alike} user ids differ from another one only by blanks, case or look-alike letters"
+            notes = [*notes, note]
         extra = [
             self.table.label(name) for name in self.table.names if name not in self.roles.values() and name != FILE
         ]
         names = self.table.names or tuple(self.table.columns)
         role_of = {name: role for role, name in self.roles.items() if role != "accuracy" and name in self.table.columns}
-        # without names every column must be written again, or those after it would move
+        # a file without names can be written again only with all of its columns: others would take their place
         tabular = self.table.format in (*TABLES, "frame", "json") and (
             self.table.headed or (self.table.meaning is not None and not extra and FILE not in self.roles.values())
         )
@@ -191,7 +198,7 @@ class Shape:
             columns.pop("date", None)  # arrivals are written with their days
         for role, end in AT_ITS_END.items():
             if role not in columns:
-                columns.pop(end, None)  # a column of places that names none
+                columns.pop(end, None)  # the column of places was not used
         if "end_time" in columns and find_duration_unit(columns["end_time"]) is not None:
             columns["end_time"] = next(n for n in ("end_time", "ended_at", "time of the end") if n not in names)
         if columns.get("user") == FILE:
@@ -201,8 +208,8 @@ class Shape:
             notes = [
                 *notes,
                 f"{counted(len(extra), 'column')} {'was' if len(extra) == 1 else 'were'} not read: {listing}",
-            ]  # the output will not have them
-        # a name that could be somebody's data must not become one of the output
+            ]
+        # a name that could be somebody's data must not appear in the output
         named = tabular and not any(self.table.label(n) != n for n in role_of)
         return Preparation(
             name=self.table.name,
@@ -211,7 +218,6 @@ class Shape:
             fixed=fixed,
             tz=tz,
             times=times,
-            # only a table has columns that can be written again, in the order of the file
             columns=columns if named else {},
             form=asdict(FileForm.of(self.table, self.roles, day_first, self.date_format, self.turned)) if named else {},
             format=self.table.format,
@@ -219,24 +225,25 @@ class Shape:
         )
 
 
-def positions(shape: Shape, table: Table) -> tuple[Floats, Floats] | None:
-    """Return the latitude and longitude of every row, NaN where there is none; None where no column has them."""
+def read_positions(shape: Shape, table: Table) -> tuple[Floats, Floats] | None:
+    """Return latitude and longitude of every row, NaN where a row has none; None where no column has positions."""
     if {"lat", "lon"} <= shape.roles.keys():
         lat, lon = read_degrees(table, shape.roles["lat"]), read_degrees(table, shape.roles["lon"])
         return lat, np.where((lon > 180) & (lon <= 360), lon - 360, lon) if shape.lon360 else lon
-    there = read_points(table, shape.roles["geometry"]) if "geometry" in shape.roles else None
-    return there[::-1] if there is not None and shape.turned else there
+    if "geometry" not in shape.roles:
+        return None
+    lat, lon = read_points(table, shape.roles["geometry"])
+    return (lon, lat) if shape.turned else (lat, lon)
 
 
-def refuse_positions(shape: Shape, position: tuple[Floats, Floats] | None) -> None:
-    """Refuse columns of coordinates that are swapped, or no degrees."""
+def check_positions(shape: Shape, position: tuple[Floats, Floats] | None) -> None:
+    """Refuse columns of coordinates that are exchanged, or no degrees."""
     if position is None:
         return
     lat, lon = position
     number = np.isfinite(lat) & np.isfinite(lon)
     if not number.any():
         return
-    high, wide = number & (np.abs(lat) > 90), number & (np.abs(lon) > 180)
     limit, n = max(shape.max_bad, 0.01), int(number.sum())
     if np.all(np.abs(lat[number]) > 1000) or np.all(np.abs(lon[number]) > 1000):
         raise shape.table.error(
@@ -244,48 +251,40 @@ def refuse_positions(shape: Shape, position: tuple[Floats, Floats] | None) -> No
             "give the rows a column of places, and these with `locations` as lines `x, y` in km.",
             "E_SWAPPED",
         )
+    # degrees as small as these lie in the sea off Ghana; a box says that people are there
     small = max(np.abs(lat[number]).max(), np.abs(lon[number]).max()) < np.pi
-    # all of them in the sea off Ghana; a box says that they really are
     if small and shape.box is None and np.any((lat != 0) | (lon != 0)):
         raise shape.table.error("the coordinates are no degrees; radians? If they are, give `box`.", "E_SWAPPED")
-    if high.sum() > limit * n and _exchanged(lat, lon, limit):
+    if _are_exchanged(lat, lon, limit):
         raise shape.table.error(
             "the columns of latitude and longitude look swapped: `columns` says which is which, lat=LON,lon=LAT with "
             "the names that they have here.",
             "E_SWAPPED",
         )
-    if (wide & (lon > 0) & (lon <= 360)).sum() > limit * n >= high.sum():
+    if (number & (lon > 180) & (lon <= 360)).sum() > limit * n >= (number & (np.abs(lat) > 90)).sum():
         raise shape.table.error("longitudes run from 0 to 360: say `lon360`.", "E_OUTSIDE")
 
 
-def _exchanged(lat: Floats, lon: Floats, limit: float) -> bool:
-    """Tell whether some latitudes are none, and all but a few would be longitudes."""
+def _are_exchanged(lat: Floats, lon: Floats, limit: float) -> bool:
+    """Tell whether more than the share `limit` of latitudes are above 90, and nearly all points fit the other way."""
     number = np.isfinite(lat) & np.isfinite(lon)
-    turned, most = number & (np.abs(lon) <= 90) & (np.abs(lat) <= 180), (1 - limit) * number.sum()
-    return bool((number & (np.abs(lat) > 90)).sum() > limit * number.sum() and turned.sum() >= most)
+    fits = number & (np.abs(lon) <= 90) & (np.abs(lat) <= 180)
+    high = int((number & (np.abs(lat) > 90)).sum())
+    return bool(high > limit * number.sum() and fits.sum() >= (1 - limit) * number.sum())
 
 
-def _turns(lat: Floats, lon: Floats, limit: float) -> bool:
-    """Tell whether points are `_exchanged` in nearly all rows, or those that could be right lie in the sea."""
+def _is_pair_exchanged(lat: Floats, lon: Floats, limit: float) -> bool:
+    """Tell whether points in one column are exchanged: nearly all of them, or those that could be right lie at sea."""
+    if not _are_exchanged(lat, lon, limit):
+        return False
     number = np.isfinite(lat) & np.isfinite(lon)
-    both = number & (np.abs(lat) <= 90) & (np.abs(lon) <= 90)
     high = number & (np.abs(lat) > 90)
-    return _exchanged(lat, lon, limit) and (
-        bool(high.sum() >= MOSTLY * number.sum()) or is_latitude_first(lat[both], lon[both]) is False
-    )
+    possible = number & ~high & (np.abs(lon) <= 90)
+    return bool(high.sum() >= MOSTLY * number.sum()) or is_latitude_first(lat[possible], lon[possible]) is False
 
 
-def position_faults(position: tuple[Floats, Floats] | None) -> dict[str, Mask]:
-    """Return the rows whose coordinates are none, or off the globe."""
-    if position is None:
-        return {}
-    lat, lon = position
-    number = np.isfinite(lat) & np.isfinite(lon)
-    return {"E_NUMBER": ~number, "E_OUTSIDE": number & ((np.abs(lat) > 90) | (np.abs(lon) > 180))}
-
-
-def spread(place: Ints, n: int, position: tuple[Floats, Floats] | None) -> float:
-    """Return the share of rows that lie far from the mean of their place's rows; 0 without coordinates."""
+def _share_far_from_place(place: Ints, n: int, position: tuple[Floats, Floats] | None) -> float:
+    """Return the share of rows that lie far from the mean position of the rows of their place; 0 without positions."""
     if position is None:
         return 0.0
     lat, lon = position
@@ -308,67 +307,61 @@ def number_places(
     base: int = 0,
 ) -> tuple[Locations, Ints]:
     """
-    Return the places and the place number of every good row, -1 where it is marked as missing (no label, or "-1").
+    Return the places and the place number of every good row, -1 where the place is missing (no label, or "-1").
 
-    `good` tells which rows of the table these are, for messages; None where it is no longer known. Labels are ids or
-    numbers of the `own_map` places. Without any, places have the mean coordinates of their rows, the
-    order of their labels, and these as names; without coordinates whole numbers stay what they are.
+    `good` tells which rows of the table these are, for messages; None where it is no longer known. With `own_map`,
+    labels are ids or numbers of its places. Without it, places are in the order of their labels, with these as names,
+    and at the mean position of their rows; without positions, whole numbers stay as they are.
     """
     missing = names.index("-1") if "-1" in names else -1
     codes = np.where(codes == missing, -1, codes)
     places = np.unique(codes[codes >= 0])
     if len(places) == 0:
         raise shape.table.error("no row has a place.", "E_EMPTY")
-    whole = all(names[c].isascii() and names[c].removeprefix("-").isdigit() for c in places)
-    number = np.full(len(names) + 1, -1, dtype=np.int64)  # of each label; the last entry is that of -1
 
-    def refuse(label: int, what: str) -> Exception:
+    def error(label: int, what: str) -> Exception:
         row = None if good is None else int(np.flatnonzero(good)[np.argmax(codes == label)])
         return shape.table.error(what, "E_INDEX", row)
 
+    labels = [names[c] for c in places]
+    number = np.full(len(names) + 1, -1, dtype=np.int64)  # of each label; the last entry is that of -1
     if own_map is not None and own_map.number is not None and not base:
         for c in places:
             if names[c] not in own_map.number:
-                raise refuse(c, "a place that is not among the locations.")
+                raise error(c, "a place that is not among the locations.")
             number[c] = own_map.number[names[c]]
         return own_map.locations, number[codes]
+    number[places] = np.arange(len(places))
     if own_map is None and "x" in shape.roles:
-        number[places] = np.arange(len(places))
-        cells = [names[c] for c in places]
-        return Locations(xy=[[*map(float, cell.split(","))] for cell in cells], names=cells), number[codes]
+        return Locations(xy=[[*map(float, cell.split(","))] for cell in labels], names=labels), number[codes]
     if own_map is None and here is not None:
-        group = np.searchsorted(places, codes)
-        seen = codes >= 0
-        lat, lon = mean_points(here[0][seen], here[1][seen], group[seen], len(places))
-        number[places] = np.arange(len(places))
-        return Locations(lat, lon, names=[names[c] for c in places]), number[codes]
+        known = codes >= 0
+        lat, lon = mean_points(here[0][known], here[1][known], number[codes[known]], len(places))
+        return Locations(lat, lon, names=labels), number[codes]
+    whole = all(label.isascii() and label.removeprefix("-").isdigit() for label in labels)
+    values = [int(label) for label in labels] if whole else []
+    if own_map is None and (not whole or max(values) >= max(PLAIN_NUMBERS, 10 * len(places))):
+        return Locations(n=len(places), names=labels), number[codes]
     if not whole:
-        if own_map is not None:
-            raise refuse(int(places[0]), "a place that is no number; `locations` without ids are numbered from 0.")
-        number[places] = np.arange(len(places))
-        return Locations(n=len(places), names=[names[c] for c in places]), number[codes]
-    values = [int(names[c]) for c in places]
-    if own_map is None and max(values) >= max(PLAIN_NUMBERS, 10 * len(places)):
-        number[places] = np.arange(len(places))
-        return Locations(n=len(places), names=[names[c] for c in places]), number[codes]
+        raise error(int(places[0]), "a place that is no number; `locations` without ids are numbered from 0.")
     R = max(values) - base + 1 if own_map is None else len(own_map.locations)
     for c, value in zip(places, values, strict=True):
         if not base <= value < base + R:
             hint = "; are they counted from 1?" if not base and min(values) >= 1 and max(values) == R else ""
-            raise refuse(int(c), f"a place outside {base} .. {base + R - 1}{hint}.")
+            raise error(int(c), f"a place outside {base} .. {base + R - 1}{hint}.")
         number[c] = value - base
     if own_map is None:
         return Locations(n=R), number[codes]
-    # the caller's numbers are the caller's names
+    # numbers of the caller's places are their names
     where = own_map.locations if own_map.locations.names else own_map.locations.called(names=list(map(str, range(R))))
     return where, number[codes]
 
 
-def _joined_labels(codes: list[NDArray[Any]], names: list[tuple[str, ...]]) -> tuple[NDArray[Any], tuple[str, ...]]:
-    """Return the codes of all tables, each by its own labels, as codes by all labels in order, and these."""
+def _join_labels(codes: list[NDArray[Any]], names: list[tuple[str, ...]]) -> tuple[NDArray[Any], tuple[str, ...]]:
+    """Return the codes of all tables, which number the labels of each, as codes of all labels together, and these."""
     labels = sort_labels({name for some in names for name in some})
     number = {name: i for i, name in enumerate(labels)}
-    # codes below 0, of rows without a label, stay
+    # the codes -1 and -2, of rows without a label, stay
     tables = [np.array([*(number[n] for n in some), -2, -1], dtype=np.int32) for some in names]
     return np.concatenate([table[code] for table, code in zip(tables, codes, strict=True)]), tuple(labels)
 
@@ -377,24 +370,24 @@ def read_fixes(shape: Shape, parts: Parts, own_map: Map | None, *, accuracy: boo
     """
     Return the fixes, or visits, from columns user, time (or arrived and left), and lat and lon (or geometry, or place).
 
-    How times and places are read is decided on the sample of the input; of each of its tables only compact columns are
-    kept.
+    The sample of the input decides how times and places are read.
     """
     if absent := missing_roles(shape.roles):
-        raise shape.lacks(absent)
+        raise shape.missing_error(absent)
     notes: list[str] = []
     if "end_time" in shape.roles:
-        each, notes = _lasting(shape)
-        parts = _both_ends(parts, shape, each)
-    position = positions(shape, shape.table)
-    if position is not None and "geometry" in shape.roles and _turns(*position, max(shape.max_bad, 0.01)):
-        shape, position = replace(shape, turned=True), position[::-1]
-        notes.append(f"{_order(shape)}: only so are latitudes within 90 degrees")
-    refuse_positions(shape, position)
+        each, notes = _find_duration(shape)
+        parts = _add_trip_ends(parts, shape, each)
+    position = read_positions(shape, shape.table)
+    pair = position if "geometry" in shape.roles else None
+    if pair is not None and _is_pair_exchanged(*pair, max(shape.max_bad, 0.01)):
+        shape, position = replace(shape, turned=True), pair[::-1]
+        notes.append(f"{_describe_order(shape)}: only so are latitudes within 90 degrees")
+    check_positions(shape, position)
     named = "place" in shape.roles
     if named and own_map is None and "place" not in shape.chosen:
         place, place_names = read_labels(shape.table, shape.roles["place"])
-        if spread(place, len(place_names), position) > shape.max_bad:
+        if _share_far_from_place(place, len(place_names), position) > shape.max_bad:
             notes.append(
                 f"column {shape.table.label(shape.roles['place'])!r} was not read: its values do not name places"
             )
@@ -407,54 +400,54 @@ def read_fixes(shape: Shape, parts: Parts, own_map: Map | None, *, accuracy: boo
         plan = plan_clock(
             shape.table, shape.roles, shape.tz, shape.date_format, near, tables=parts.tables(), several=several
         )
-        if not shape.turned and position is not None and "geometry" in shape.roles and _is_turned(plan, *position):
-            shape, near = replace(shape, turned=True), position[::-1]
+        if pair is not None and not shape.turned and _fit_exchanged(plan, *pair):
+            shape, near = replace(shape, turned=True), pair[::-1]
             notes.append(
-                f"{_order(shape)}: only so do positions lie where clocks have the offset of the times (with `tz`, it "
-                "is read as it stands)"
+                f"{_describe_order(shape)}: only so do positions lie where clocks have the offset of the times (with "
+                "`tz`, it is read as it stands)"
             )
         try:
-            return _gathered(shape, parts, own_map, plan, named, accuracy, [*notes, *_at_sea(shape, position)])
+            return _gather_fixes(shape, parts, own_map, plan, named, accuracy, [*notes, *_note_at_sea(shape, position)])
         except OtherOffsets:
-            several = True  # the sample had one offset, and the input has others
+            several = True  # the input has other offsets than the sample
 
 
-def _order(shape: Shape) -> str:
-    """Return, in words, which of two numbers in one column is read as which."""
+def _describe_order(shape: Shape) -> str:
+    """Return a text that says whether latitude or longitude comes first in the column of positions."""
     name = shape.roles["geometry"]
     first = "longitude" if longitude_first(shape.table, name) != shape.turned else "latitude"
     return f"column {shape.table.label(name)!r} is read with the {first} first"
 
 
-def _at_sea(shape: Shape, position: tuple[Floats, Floats] | None) -> list[str]:
-    """Return a note where the sea is no place for these people, and nobody said which number is the latitude."""
+def _note_at_sea(shape: Shape, position: tuple[Floats, Floats] | None) -> list[str]:
+    """Return a note if positions lie at sea, and would be on land if exchanged, unless the caller gave their order."""
     ships = normalize_name(shape.roles["user"]).startswith(SHIPS)
     if position is None or shape.box is not None or shape.turned or ships or {"lat", "lon"} <= shape.chosen:
         return []
     if not np.isfinite(np.add(*position)).any() or is_latitude_first(*position) is not False:
         return []
     what = "`columns` says which is which, lat=NAME,lon=NAME"
-    return [AT_SEA.format(what if "lat" in shape.roles else f"exchange them there ({_order(shape)})")]
+    return [AT_SEA.format(what if "lat" in shape.roles else f"exchange them there ({_describe_order(shape)})")]
 
 
-def _is_turned(plan: ClockPlan, lat: Floats, lon: Floats) -> bool:
-    """Tell whether the offset of all times is none of where positions lie, and one of where they lie the other way."""
+def _fit_exchanged(plan: ClockPlan, lat: Floats, lon: Floats) -> bool:
+    """Tell whether the offset of all times fits the zone of the exchanged positions, and not that of the positions."""
     if not plan.alone or plan.zone is None:
         return False
     year = [datetime(2024, month, 1) for month in (1, 7)]
     own = zone_of(plan.zone).utcoffset(year[0])
 
     def fits(a: Floats, b: Floats) -> bool:
-        name = zone_at(a, b)[0]
+        name = find_zone(a, b)[0]
         return name is not None and own in [zone_of(name).utcoffset(day) for day in year]
 
     return fits(lon, lat) and not fits(lat, lon)
 
 
-def _gathered(
+def _gather_fixes(
     shape: Shape, parts: Parts, own_map: Map | None, plan: ClockPlan, named: bool, accuracy: bool, notes: list[str]
 ) -> tuple[Fixes, Preparation]:
-    """Return the good rows of all tables as fixes, times read as planned."""
+    """Return the good rows of all tables as fixes, with times read by `plan`, and the report."""
     tally = Tally()
     parts_of: dict[str, list[NDArray[Any]]] = {}
     names_of: dict[str, list[tuple[str, ...]]] = {}
@@ -465,9 +458,9 @@ def _gathered(
     n = 0
     for table in parts.tables():
         files.add(table.name)
-        clock = wall_clock(plan, table)
-        row, names, line = _good_rows(shape, table, clock, plan, tally, named=named, accuracy=accuracy)
-        if line:
+        clock = read_wall_clock(plan, table)
+        row, names, has_lines = _read_rows(shape, table, clock, plan, tally, named=named, accuracy=accuracy)
+        if has_lines:
             note = f"a line of points is read as a point every {LINE_SECONDS} s from its time on"
             table_notes.setdefault(note, set())
         n += len(row["user"])
@@ -477,7 +470,7 @@ def _gathered(
             names_of.setdefault(name, []).append(labels_here)
         check_memory(n, parts.name)
         if 2 * sum(tally.dropped.values()) > tally.rows > MANY:
-            tally.check(shape.max_bad)  # it will not get better
+            tally.check(shape.max_bad)
         clocks.append(replace(clock, wall=clock.wall[:0], utc=None))
         repairs.update(clock.fixed)
         repairs.update(table.fixed)
@@ -489,9 +482,9 @@ def _gathered(
         f"{note} ({len(having)} files)" if parts.notes and having else note for note, having in table_notes.items()
     ]
     all_notes += [*(shape.table.meaning.notes if shape.table.meaning is not None else ()), *plan.notes]
-    tz, zone_notes = zone_of_all(plan, clocks)
-    joined = {name: _joined_labels(parts_of.pop(name), names) for name, names in names_of.items()}
-    columns = {name: np.concatenate(parts_of.pop(name)) for name in list(parts_of)}  # pieces go once joined
+    tz, zone_notes = find_common_zone(plan, clocks) if plan.local_beside_utc else (clocks[-1].tz, ())
+    joined = {name: _join_labels(parts_of.pop(name), names) for name, names in names_of.items()}
+    columns = {name: np.concatenate(parts_of.pop(name)) for name in list(parts_of)}  # frees the parts
     user, user_ids = joined["user"]
     lat, lon = columns.get("lat"), columns.get("lon")
     here = None if lat is None or lon is None else (lat, lon)
@@ -500,9 +493,7 @@ def _gathered(
         column = shape.table.label(shape.roles["user"])
         notes.append(f"column {column!r} names one user in all files; if each is one person, give `columns` user=file")
     if here is not None and (polar := int((np.abs(here[0]) > 85).sum())):
-        notes.append(
-            f"{polar} rows lie within 5 degrees of a pole: are latitude and longitude swapped?"
-        )  # possible, and seldom meant (B25)
+        notes.append(f"{polar} rows lie within 5 degrees of a pole: are latitude and longitude swapped?")  # (B25)
     locations, place = None, None
     if named:
         codes, place_names = joined["place"]
@@ -529,10 +520,10 @@ def _gathered(
     if not named and "place" in shape.roles:
         shape = replace(shape, roles={role: n for role, n in shape.roles.items() if role not in ("place", "end_place")})
     day_first = next((form.day_first for form in plan.forms.values() if form.day_first is not None), None)
-    return fixes, shape.counted(tally, dict(repairs), tz, plan.times, [*notes, *_look_alikes(user_ids)], day_first)
+    return fixes, shape.report(tally, dict(repairs), tz, plan.times, notes, user_ids, day_first)
 
 
-def _good_rows(
+def _read_rows(
     shape: Shape,
     table: Table,
     clock: WallClock,
@@ -543,10 +534,10 @@ def _good_rows(
     accuracy: bool,
 ) -> tuple[dict[str, NDArray[Any]], dict[str, tuple[str, ...]], bool]:
     """
-    Return the columns of the rows of a table that can be read, the labels of their codes, and whether rows were lines.
+    Return the columns of the good rows of a table, the labels of their codes, and whether positions were lines.
 
-    Other rows are counted: those without a user, place or position, and those without a time, or with one that no trace
-    is from (B31).
+    Rows without a user, place or position are dropped and counted, and so are rows without a time, or with one before
+    2000 or in the future (B31).
     """
     roles = shape.roles
     user, users = read_users(table, roles)
@@ -556,15 +547,16 @@ def _good_rows(
     if clock.utc is not None and clock.utc is not clock.wall:
         row["utc"] = clock.utc
     if "left" in roles:
-        row["until"] = departures(plan, table, clock)
+        row["until"] = read_departures(plan, table, clock)
         odd |= row["until"] < clock.wall
     for when in ("wall", "until") if shape.latest is not None else ():
         if when in row:
             odd |= (row[when] < EARLIEST) | (row[when] > shape.latest)
     faults = {"E_ENCODING": spoilt, "E_USER": user < 0, "E_DATE": odd}
-    if (position := positions(shape, table)) is not None:
-        row["lat"], row["lon"] = position
-        faults |= position_faults(position)
+    if (position := read_positions(shape, table)) is not None:
+        lat, lon = row["lat"], row["lon"] = position
+        number = np.isfinite(lat) & np.isfinite(lon)
+        faults |= {"E_NUMBER": ~number, "E_OUTSIDE": number & ((np.abs(lat) > 90) | (np.abs(lon) > 180))}
     if named:
         place, names["place"] = read_labels(table, roles["place"])
         row["place"] = place.astype(np.int32)
@@ -575,18 +567,18 @@ def _good_rows(
     if accuracy and "accuracy" in roles:
         row["accuracy"] = read_numbers(table, roles["accuracy"])
     good = tally.keep(table, faults)
-    line = read_lines(table, roles["geometry"]) if "geometry" in roles and "left" not in roles else None
-    if line is not None:
-        lat, lon, count = line
-        return _along(row, (lon, lat, count) if shape.turned else line, good), names, True
+    polylines = read_lines(table, roles["geometry"]) if "geometry" in roles and "left" not in roles else None
+    if polylines is not None:
+        lat, lon, count = polylines
+        return _expand_lines(row, (lon, lat, count) if shape.turned else polylines, good), names, True
     return {name: values[good] for name, values in row.items()}, names, False
 
 
-def with_cells(parts: Parts, roles: Mapping[str, str]) -> tuple[Parts, dict[str, str]]:
-    """Return the tables with a column for the cell of a grid, "x,y", and the roles with it as the place."""
+def add_cells(parts: Parts, roles: Mapping[str, str]) -> tuple[Parts, dict[str, str]]:
+    """Return the tables with a column "x,y" that names the cell of a grid, and the roles with it as the place."""
     import pyarrow as pa
 
-    def named(table: Table) -> Table:
+    def add_column(table: Table) -> Table:
         x, y = (read_numbers(table, roles[side]) for side in CELL)
         whole = (x == np.floor(x)) & (y == np.floor(y)) & (np.maximum(np.abs(x), np.abs(y)) < 2**31)
         if 2 * np.count_nonzero(whole) < table.rows:
@@ -601,12 +593,12 @@ def with_cells(parts: Parts, roles: Mapping[str, str]) -> tuple[Parts, dict[str,
         return replace(table, columns={**table.columns, IN_CELL: pa.array(cells, pa.string())})
 
     tables = parts.tables
-    cells = replace(parts, sample=named(parts.sample), tables=lambda: map(named, tables()))
-    return cells, {**roles, "place": IN_CELL}
+    with_cells = replace(parts, sample=add_column(parts.sample), tables=lambda: map(add_column, tables()))
+    return with_cells, {**roles, "place": IN_CELL}
 
 
-def _lasting(shape: Shape) -> tuple[float, list[str]]:
-    """Return the seconds of one unit of the lengths of trips, and a note; 0 where their ends have a time."""
+def _find_duration(shape: Shape) -> tuple[float, list[str]]:
+    """Return the seconds of one unit of a column of durations, and a note; 0 where trips have a time of their end."""
     name = shape.roles["end_time"]
     each = find_duration_unit(name)
     if each is None:
@@ -618,12 +610,12 @@ def _lasting(shape: Shape) -> tuple[float, list[str]]:
     return each, [note]
 
 
-def _both_ends(trips: Parts, shape: Shape, each: float) -> Parts:
+def _add_trip_ends(trips: Parts, shape: Shape, each: float) -> Parts:
     """
-    Return the tables of trips, each twice: as it is, and with time and place of the end for those of the start.
+    Return the tables of trips, each twice: as it is, and with time and place of the end instead of those of the start.
 
-    Where the column of the end holds lengths in units of `each` seconds, the second has a column LATER for its time; so
-    it has where the end is a clock time: one before that of the start is on the next day.
+    The second has a column LATER, the seconds from the start to the end, where ends are durations in units of `each`
+    seconds, or clock times: a clock time before that of the start is on the next day.
     """
     roles = shape.roles
     clocks = [not each and holds_time_of_day(shape.table, roles[role]) for role in ("time", "end_time")]
@@ -640,16 +632,18 @@ def _both_ends(trips: Parts, shape: Shape, each: float) -> Parts:
             if each:
                 last[LATER] = read_numbers(table, roles["end_time"]) * each
             elif same_day:
-                last[LATER] = until_clock(table, roles["time"], roles["end_time"])
+                last[LATER] = seconds_until_clock(table, roles["time"], roles["end_time"])
             elif dateless:
-                last[LATER] = past_midnight(table, roles["time"], roles["end_time"])
+                last[LATER] = add_day_past_midnight(table, roles["time"], roles["end_time"])
             yield from (table, replace(table, columns={**table.columns, **last}, unequal=0, fixed={}))
 
     return replace(trips, tables=tables)
 
 
-def _along(row: dict[str, NDArray[Any]], line: tuple[Floats, Floats, Ints], good: Mask) -> dict[str, NDArray[Any]]:
-    """Return the good rows with one entry for each point of their lines, 15 seconds after each other."""
+def _expand_lines(
+    row: dict[str, NDArray[Any]], line: tuple[Floats, Floats, Ints], good: Mask
+) -> dict[str, NDArray[Any]]:
+    """Return the columns of the good rows with one entry for each point of their lines, 15 seconds apart."""
     lat, lon, count = line
     of = np.repeat(np.arange(len(count)), count)
     real = good[of] & (np.abs(lat) <= 90) & (np.abs(lon) <= 180)
@@ -667,26 +661,29 @@ def read_slots(
     """
     Return the slots from columns user, slot, and place (or lat and lon), with date or trace if there are any.
 
-    A slot lasts `width` seconds; None tells it by how many slots there are, see `_slot_width`. `base` is the number of
-    the first slot and of the first place: 0, or 1 in SGLT files.
+    A slot lasts `width` seconds; if that is None, the number of slots tells it (`_find_slot_width`). `base` is the
+    number of the first slot and of the first place: 0, or 1 in SGLT files.
     """
     if absent := missing_roles(shape.roles):
-        raise shape.lacks(absent)
+        raise shape.missing_error(absent)
     table, roles = shape.table, shape.roles
     user, names = read_users(table, roles)
     number = read_numbers(table, roles["slot"])
     whole = np.isfinite(number) & (number == np.floor(number)) & (np.abs(number) < 2**31)
     slot = np.where(whole, number, base).astype(np.int64) - base
     faults: dict[str, Mask] = {"E_ENCODING": user == -2, "E_USER": user < 0, "E_NUMBER": ~whole}
-    position = positions(shape, table)
+    position = read_positions(shape, table)
     codes, place_names = read_labels(table, roles["place"]) if "place" in roles else (np.zeros_like(user), ())
     faults["E_ENCODING"] |= codes == -2
     if "place" not in roles or own_map is None:
-        # a slot that is marked as missing needs no coordinates
-        refuse_positions(shape, position)
-        for code, fault in position_faults(position).items():
-            faults[code] = (fault & (codes >= 0)) | faults.get(code, np.False_)
-    clock, clock_notes = _clock_of_slots(shape)
+        check_positions(shape, position)
+        if position is not None:
+            # a slot that is marked as missing needs no coordinates
+            lat, lon = position
+            placed, finite = codes >= 0, np.isfinite(lat) & np.isfinite(lon)
+            faults["E_NUMBER"] |= placed & ~finite
+            faults["E_OUTSIDE"] = placed & finite & ((np.abs(lat) > 90) | (np.abs(lon) > 180))
+    clock, times_as = _read_slot_clock(shape)
     date = None
     if "date" in roles:
         date = read_times(table, roles["date"], date_format=shape.date_format).time.astype("datetime64[D]")
@@ -699,14 +696,14 @@ def read_slots(
         row = int(np.flatnonzero(good)[np.argmax(slot < 0)])
         raise table.error(f"a slot below {base}, the first.", "E_INDEX", row)
     wall = None if clock is None else clock.wall[good]
-    width, notes = (width, []) if width is not None else _slot_width(slot, wall, shape.max_bad)
+    width, notes = (width, []) if width is not None else _find_slot_width(slot, wall, shape.max_bad)
     trace = read_labels(table, roles["trace"])[0][good] if "trace" in roles else None
     here = None if position is None else (position[0][good], position[1][good])
-    starts = _day_begun(wall, slot, width)
-    row_key, date = _rows(user, slot, None if date is None else date[good], trace, starts)
+    starts = _find_first_days(wall, slot, width)
+    row_key, date = _separate_rows(user, slot, None if date is None else date[good], trace, starts)
     if date is None and trace is None and starts is None:
         where = codes[good] if here is None else np.unique(point_keys(*here), return_inverse=True)[1]
-        row_key, more_notes = _days_in_order(user, slot, where)
+        row_key, more_notes = _split_days(user, slot, where)
         notes += more_notes
     locations, place = None, None
     if "place" in roles:
@@ -720,7 +717,7 @@ def read_slots(
         labels=names,
         row=row_key,
         slot=slot,
-        start=start or _start(shape, slot, wall, width, base),
+        start=start or _find_start(shape, slot, wall, width, base),
         width=width,
         lat=None if here is None else here[0],
         lon=None if here is None else here[1],
@@ -732,16 +729,17 @@ def read_slots(
         words=categories,
     )
     repairs = {**table.fixed, **(clock.fixed if clock is not None else {})}
-    notes = [*table.notes, *(table.meaning.notes if table.meaning is not None else ()), *notes, *_look_alikes(names)]
-    return slots, shape.counted(tally, repairs, "UTC" if clock is None else clock.tz, clock_notes, notes)
+    notes = [*table.notes, *(table.meaning.notes if table.meaning is not None else ()), *notes]
+    return slots, shape.report(tally, repairs, "UTC" if clock is None else clock.tz, times_as, notes, names)
 
 
-def long_table(table: Table, roles: Mapping[str, str]) -> tuple[Table, dict[str, str], str | None, int | None]:
+def to_long_table(table: Table, roles: Mapping[str, str]) -> tuple[Table, dict[str, str], str | None, int | None]:
     """
-    Return a table with a column for each slot of a day as one with a line for each, its roles, and start and seconds.
+    Turn a table with a column per slot of the day into one with a line per slot.
 
-    A line is a row of the traces: where a user has several and they have no date, their number tells them apart. Start
-    and seconds of a slot are None where the names of the columns are no clock times.
+    Return that table, its roles, and the start and length in seconds of a slot, both None where the names of the
+    columns are no clock times. A line becomes a row of the traces: where a user has several lines without a date, their
+    number is the trace.
     """
     import pyarrow as pa
 
@@ -781,37 +779,37 @@ def long_table(table: Table, roles: Mapping[str, str]) -> tuple[Table, dict[str,
     return long, own_roles, clock_text(first), 60 * (second - first)
 
 
-def _clock_of_slots(shape: Shape) -> tuple[WallClock | None, str]:
-    """Return the times beside the slots, which tell slot 0, if any can be read, and how they are written."""
+def _read_slot_clock(shape: Shape) -> tuple[WallClock | None, str]:
+    """Return the times beside the slots, None if they cannot be read, and how they are written."""
     if not any(role in shape.roles for role in ("time", "utc", "local")):
         return None, "local"
     try:
         plan = plan_clock(shape.table, shape.roles, shape.tz, shape.date_format)
-        clock = wall_clock(plan, shape.table)
+        clock = read_wall_clock(plan, shape.table)
     except ElsewhereError:
         if shape.chosen & {"time", "utc", "local"}:
             raise
         return None, "local"
-    return replace(clock, tz=zone_of_all(plan, [clock])[0]), plan.times
+    return replace(clock, tz=find_common_zone(plan, [clock])[0]) if plan.local_beside_utc else clock, plan.times
 
 
-def _day_begun(wall: Times | None, slot: Ints, width: int) -> Times | None:
-    """Return the local date on which slot 0 of each entry's row was, by the time of the entry itself."""
+def _find_first_days(wall: Times | None, slot: Ints, width: int) -> Times | None:
+    """Return the local date of slot 0 of each entry's row, by the time of the entry; None if some have no time."""
     if wall is None or np.isnat(wall).any():
         return None
-    # half a slot of slack for a clock that runs early
+    # half a slot of tolerance for a clock that runs early
     start = wall - (slot * width - width // 2).astype("timedelta64[s]")
     return np.asarray(start, dtype="datetime64[D]")
 
 
-def _rows(
+def _separate_rows(
     user: Ints, slot: Ints, date: Times | None, trace: Ints | None, begun: Times | None
 ) -> tuple[Ints, Times | None]:
     """
-    Return what tells the rows of one user apart, and the date of each entry's row, None where it is not known of all.
+    Return a key that differs between the rows of a user, and the date of each entry's row, None where some have none.
 
-    Rows are told apart by `date`, else by `trace`, else, where a user has a slot twice, by the day their times tell. A
-    row may be put together of several days (as in PF Tokyo): then it has no date.
+    The key is the `date`, else the `trace`, else, where a user has a slot twice, the day of the entry's time (`begun`).
+    A row may be made of several days (as in PF Tokyo): then it has no date.
     """
     if date is not None:
         day = date.astype(np.int64)
@@ -826,13 +824,13 @@ def _rows(
     return key, begun if np.array_equal(begun, begun[first[group.ravel()]]) else None
 
 
-def _days_in_order(user: Ints, slot: Ints, where: Ints) -> tuple[Ints, list[str]]:
+def _split_days(user: Ints, slot: Ints, where: Ints) -> tuple[Ints, list[str]]:
     """
-    Return the day of each entry where nothing but the order of lines tells days apart, and a note if there are several.
+    Return the day of each entry by the order of lines, where nothing else tells it, and a note if there are several.
 
-    A day begins wherever a user's slots return to an earlier one, if that gives nobody more days than the own commonest
-    slot has lines, and days two slots or more on average: lines in another order are no days, and neither are lines
-    that all stand there twice.
+    A new day begins where a user's slots return to an earlier one. All entries stay one day if that would give a user
+    more days than the most frequent slot has lines, or days of less than two slots on average (the lines are in another
+    order), or if all days are equal (lines are repeated).
     """
     order = np.argsort(user, kind="stable")
     u, s, at = user[order], slot[order], where[order]
@@ -860,16 +858,16 @@ def _days_in_order(user: Ints, slot: Ints, where: Ints) -> tuple[Ints, list[str]
     ]
 
 
-def _slot_width(slot: Ints, wall: Times | None, max_bad: float) -> tuple[int, list[str]]:
+def _find_slot_width(slot: Ints, wall: Times | None, max_bad: float) -> tuple[int, list[str]]:
     """
-    Return the length of a slot in seconds where nobody gives it, and a note where it is not the usual 20 minutes a day.
+    Return the length of a slot in seconds where the caller gave none, and a note unless these are 72 of 20 minutes.
 
-    24, 48, 72, 96, 144, 288 or 1440 numbered slots are a whole day; any other number is of 20 minutes each. Times
-    beside the slots go first, where they advance by 20 minutes.
+    24, 48, 72, 96, 144, 288 or 1440 numbered slots are a whole day; with any other number a slot has 20 minutes. So it
+    has where times beside the slots advance by 20 minutes.
     """
     n = int(slot.max()) + 1
     whole = SECONDS_PER_DAY // n if n in WHOLE_DAYS else USUAL_WIDTH
-    if wall is not None and np.mean(_begins(slot, wall, USUAL_WIDTH)[1] > 0.75 * USUAL_WIDTH) <= max_bad:
+    if wall is not None and np.mean(_find_day_starts(slot, wall, USUAL_WIDTH)[1] > 0.75 * USUAL_WIDTH) <= max_bad:
         return USUAL_WIDTH, []
     if n * whole == SECONDS_PER_DAY:
         note = f"{n} slots, and no `step` given: read as a whole day of {n} slots of {length_text(whole / 60)}"
@@ -879,8 +877,8 @@ def _slot_width(slot: Ints, wall: Times | None, max_bad: float) -> tuple[int, li
     return whole, [] if n * USUAL_WIDTH == SECONDS_PER_DAY else [f"{note}; `step` sets another length"]
 
 
-def _begins(slot: Ints, wall: Times, width: int) -> tuple[Ints, Ints]:
-    """Return the second of the day at which slot 0 of each entry begins, and how far that is from the usual one."""
+def _find_day_starts(slot: Ints, wall: Times, width: int) -> tuple[Ints, Ints]:
+    """Return the second of the day at which slot 0 begins by each entry, and how far that is from the median."""
     of_day = (wall - wall.astype("datetime64[D]")).astype("timedelta64[s]").astype(np.int64)
     begins = (of_day - slot * width) % SECONDS_PER_DAY
     usual = int(np.median(begins))
@@ -888,13 +886,13 @@ def _begins(slot: Ints, wall: Times, width: int) -> tuple[Ints, Ints]:
     return begins, np.abs((begins - usual + half) % SECONDS_PER_DAY - half)
 
 
-def _start(shape: Shape, slot: Ints, wall: Times | None, width: int, base: int) -> str:
-    """Return the local time of the first slot that occurs: by times beside the slots, else slot 0 is midnight."""
+def _find_start(shape: Shape, slot: Ints, wall: Times | None, width: int, base: int) -> str:
+    """Return the local time of the first slot that occurs, by times beside the slots; without them 0 is midnight."""
     first = int(slot.min())
     second = first * width
     if wall is not None:
-        begins, away = _begins(slot, wall, width)
-        # within its slot a time is at most half a slot from the usual one, and a little for clocks that differ
+        begins, away = _find_day_starts(slot, wall, width)
+        # a time is at most half a slot from the median, and a little more where clocks differ
         if np.mean(away > 0.75 * width) > shape.max_bad:
             raise shape.table.error(
                 "times do not advance by `step` from slot to slot; give `step`, or leave the column of times out.",
@@ -909,10 +907,3 @@ def _start(shape: Shape, slot: Ints, wall: Times | None, width: int, base: int) 
         )
     minute = second % SECONDS_PER_DAY // 60
     return clock_text(minute)
-
-
-def _look_alikes(names: tuple[str, ...]) -> list[str]:
-    """Return a word on user ids that a reader would take for one."""
-    plain = {unicodedata.normalize("NFKC", name).strip().casefold().translate(_LATIN) for name in names}
-    alike = len(names) - len(plain)
-    return [f"{alike} user ids differ from another one only by blanks, case or look-alike letters"] if alike else []
