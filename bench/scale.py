@@ -164,7 +164,7 @@ def beside_others(places: int = 400, walks: int = 4096, seeds: int = 1024, peopl
 
     import elsewhere as ew
     from elsewhere.run.attempts import learn_days
-    from elsewhere.synthesis.walk.pairing import BETA, balanced, kernel, pair
+    from elsewhere.synthesis.walk.pairing import BETA, pair, pairing_kernel, sinkhorn_weights
 
     town = ew.simulate_town(users=people, locations=places, rng=np.random.default_rng(1)).traces
     rng = np.random.default_rng(2)
@@ -174,12 +174,12 @@ def beside_others(places: int = 400, walks: int = 4096, seeds: int = 1024, peopl
     skeleton = label[own].astype(np.int16)
 
     def paired() -> None:
-        K = kernel(skeleton, own, drawn, label, BETA, town.R, limit=np.zeros(seeds, dtype=np.int64))
-        V = balanced(K, goal(drawn, label))
+        K = pairing_kernel(skeleton, own, drawn, label, BETA, town.R, limit=np.zeros(seeds, dtype=np.int64))
+        V = sinkhorn_weights(K, goal(drawn, label))
         pair(K, V, drawn, lambda r, _: _Passed(len(r)), max_tries=3, rng=np.random.default_rng(3))
 
     def assigned() -> None:
-        K = kernel(skeleton, own, drawn, label, BETA, town.R, limit=np.zeros(seeds, dtype=np.int64))
+        K = pairing_kernel(skeleton, own, drawn, label, BETA, town.R, limit=np.zeros(seeds, dtype=np.int64))
         linear_sum_assignment(K, maximize=True)
 
     p, first = learnt.model.table(0, 0), learnt.model.first(0)
@@ -219,8 +219,8 @@ def hot_kernels(places: int = 4000, people: int = 2000) -> dict[str, dict[str, f
     """Hot kernels beside a loop that reads the same bytes once and adds them up: seconds of both."""
     import elsewhere as ew
     from elsewhere._jit import njit
-    from elsewhere.synthesis.walk._pairing_kernels import weigh
-    from elsewhere.synthesis.walk._stroll_kernels import stroll
+    from elsewhere.synthesis.walk._draw_kernels import draw_walks
+    from elsewhere.synthesis.walk._pairing_kernels import fill_kernel
     from elsewhere.synthesis.walk.fit import learn_habits
 
     @njit
@@ -247,7 +247,7 @@ def hot_kernels(places: int = 4000, people: int = 2000) -> dict[str, dict[str, f
     )
     n, L = 2000, town.L
     out, uniform = np.empty((n, L), dtype=np.int32), np.random.default_rng(3).random((n, 2 * L - 1))
-    stroll(walk, uniform, out)
+    draw_walks(walk, uniform, out)
     row, step, shape = walk.row, walk.step, walk.shape
     if len(walk.steps):  # a small map: every move reads the steps and shapes to all places
         P, steps = len(walk.places), walk.steps[np.ix_(walk.places, walk.places)]
@@ -257,7 +257,7 @@ def hot_kernels(places: int = 4000, people: int = 2000) -> dict[str, dict[str, f
     stream(np.zeros(8, dtype=np.uint64), 1)
     found = {
         "walk": {
-            "seconds": least(lambda: stroll(walk, uniform, out)),
+            "seconds": least(lambda: draw_walks(walk, uniform, out)),
             "stream": least(lambda: stream_rows(row, step, shape, here)),
         }
     }
@@ -265,10 +265,10 @@ def hot_kernels(places: int = 4000, people: int = 2000) -> dict[str, dict[str, f
     classes = np.random.default_rng(5).integers(0, 12, (L, 8192)).astype(np.int8)
     agreed, weights = np.empty(8192, dtype=np.uint8), np.empty((256, 8192), dtype=np.float32)
     slots = np.full(256, L)
-    weigh(skeleton, classes, slots, 25.0, agreed, weights)
+    fill_kernel(skeleton, classes, slots, 25.0, agreed, weights)
     words = np.ones(classes.nbytes // 8, dtype=np.uint64)
     found["agreements"] = {
-        "seconds": least(lambda: weigh(skeleton, classes, slots, 25.0, agreed, weights)),
+        "seconds": least(lambda: fill_kernel(skeleton, classes, slots, 25.0, agreed, weights)),
         "stream": least(lambda: stream(words, 256)),
     }
     return found

@@ -1383,7 +1383,7 @@ def life_habits(days, weekend, lengths, as_many, parts=4):
     return out
 
 
-def stroll(uniform, w, L):
+def draw_walk(uniform, w, L):
     """A trace of a walk from its definition: of each step first whether it is a move, then where it leads."""
     trace = []
     for t in range(L):

@@ -16,8 +16,8 @@ from elsewhere.privacy.deniable.archetypes import _counted, learn_archetypes
 from elsewhere.privacy.deniable.carried import OF_WALK, number_of_archetypes
 from elsewhere.run.model import FittedModel
 from elsewhere.run.presets import preset_of
-from elsewhere.synthesis.walk._walk_kernels import ALL_COLUMNS, LENGTHS, all_columns
-from elsewhere.synthesis.walk.fit import GRID, learn_habits, pooled_day_statistics
+from elsewhere.synthesis.walk._walk_kernels import ALL_COLUMNS, LENGTHS, columns_of_moves
+from elsewhere.synthesis.walk.fit import GRID, learn_habits, pool_day_statistics
 from elsewhere.synthesis.walk.habits import geometry, ground_of
 
 pytestmark = pytest.mark.usefixtures("few_draws")
@@ -123,7 +123,7 @@ class TestSums:
 
         cols = np.empty((len(moves), R, 8), dtype=np.int16)
         row, step = np.array([m[:2] for m in moves]).T.copy()
-        all_columns(r, row, step, R, ground_of(where), np.arange(R)[None], cols)
+        columns_of_moves(r, row, step, R, ground_of(where), np.arange(R)[None], cols)
         users = [{m[0] for m, c in zip(moves, cols, strict=True) if k in c[m[3]]} for k in range(ALL_COLUMNS)]
         thin = np.array([len(u) < m_min for u in users])
         assert (habits.destination[:ALL_COLUMNS][thin] == 0).all()
@@ -134,7 +134,7 @@ class TestSums:
         rng = lab(seed)
         r, L = rng.integers(3, size=(9, 5)), 5
         who, walks = rng.integers(6, size=9), rng.integers(2, size=(7, L))
-        out = pooled_day_statistics(r, who, walks, m_min)
+        out = pool_day_statistics(r, who, walks, m_min)
         statistics, of_walks = (
             [
                 (sum(a != b for a, b in itertools.pairwise(f)), len(set(f)), max(map(f.count, f)), int(f[0] == f[-1]))

@@ -15,7 +15,7 @@ from elsewhere.synthesis._streams_kernels import open_stream
 from elsewhere.synthesis.walk import _hours_kernels as hours
 from elsewhere.synthesis.walk import _lives_kernels as kernels
 from elsewhere.synthesis.walk import _teach_kernels as teach
-from elsewhere.synthesis.walk.lives import _clusters, _Days, _grid, _mixes, _types_and_kinds, learn_lives
+from elsewhere.synthesis.walk.lives import _cluster, _Days, _grid_of_places, _kind_mixes, _types_and_kinds, learn_lives
 from elsewhere.traces.model import Locations
 
 DAYS = 14
@@ -82,7 +82,7 @@ def test_diaries_are_those_of_the_twin(lives, role):
         kind = i % len(lives.law.start)
         random = np.random.Generator(np.random.Philox(key=KEY, counter=np.array([0, i, 0, 0], dtype=np.uint64))).random
         out, fresh, dwell = naive.diary(lives.law, kind, role, 20, 1.3, False, random)
-        n, new, last, lasted = kernels.diary(
+        n, new, last, lasted = kernels.draw_diary(
             lives.law, kind, role, 20, 1.3, False, open_stream(KEY, i, 0), roles, starts
         )
 
@@ -96,18 +96,18 @@ def test_own_hours_are_those_of_the_definition(seed, days, width):
     rng, L = np.random.default_rng(seed), 24
     part = np.arange(L) // 5
 
-    def diary():
+    def draw_diary():
         starts = np.append(0, np.sort(rng.choice(np.arange(1, L), rng.integers(0, 5), replace=False)))
         return rng.integers(0, 3, len(starts)), starts
 
     memory, cols = hours.new_hours(L), np.empty(hours.COLUMNS, dtype=np.int64)
     hours.remember_hours(memory, 0, L, 1, np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64))
-    hours.forget_hours(memory)
-    earlier = [diary() for _ in range(days)]
+    hours.clear_hours(memory)
+    earlier = [draw_diary() for _ in range(days)]
     for roles, starts in earlier:
         hours.remember_hours(memory, 1, L, len(roles), roles, starts)
         hours.remember_hours(memory, 0, L, 1, roles, starts)  # days of the other kind count apart
-    mine = diary()
+    mine = draw_diary()
     hours.hours_columns(memory, part, width, 1, L, len(mine[0]), *mine, cols)
     pairs = [list(zip(*(x.tolist() for x in day), strict=True)) for day in (mine, *earlier)]
 
@@ -142,7 +142,7 @@ def test_lives_are_those_of_the_twin(lives):
     home, main = rng.integers(0, 60, n), np.array([3, 3, -1, 40, 41, 42])
     main[main == home] = 7
     pace, out = rng.gamma(5, 0.2, n), np.empty((n, days, len(lives.law.clock)), dtype=np.int32)
-    kernels.live(lives.law, mix, home, main, pace, WEEKEND[:days], 4, KEY, 2, out)
+    kernels.draw_lives(lives.law, mix, home, main, pace, WEEKEND[:days], 4, KEY, 2, out)
     for i in range(n):
         counter = np.array([0, 2 + i, 0, 0], dtype=np.uint64)
         random = np.random.Generator(np.random.Philox(key=KEY, counter=counter)).random
@@ -168,12 +168,12 @@ def test_lives_stay_on_the_map_and_follow_the_rng_alone(lives, town):
 def test_places_on_the_way_are_found_by_squares(lives, seed, P, size):
     rng = np.random.default_rng(seed)
     xy, passed = rng.random((P, 2)) * size, np.flatnonzero(rng.random(P) < 0.7)
-    law = lives.law._replace(xy=xy, **_grid(xy, passed))
+    law = lives.law._replace(xy=xy, **_grid_of_places(xy, passed))
     among = np.empty(P, dtype=np.int64)
     for _ in range(5):
         a, b = rng.integers(P, size=2)
         longest = float(np.hypot(*(xy[a] - xy[b])) + rng.random() * 2)
-        found = among[: kernels.passed_between(law, a, b, longest, among)]
+        found = among[: kernels.places_on_the_way(law, a, b, longest, among)]
         expected = [x for x in passed.tolist() if kernels.on_the_way(xy, a, b, x, longest)]
         assert found.tolist() == expected
 
@@ -251,7 +251,7 @@ def test_kinds_of_day_are_of_one_type_and_rest_on_enough_people():
     types, kind = _types_and_kinds(days, rng)
     use = np.zeros((40, 2, kind.max() + 1))
     np.add.at(use, (who, weekend.astype(int), kind), 1)
-    mix, spread = _mixes(use, types, m_min)
+    mix, spread = _kind_mixes(use, types, m_min)
 
     assert len(set(zip(types[:40].tolist(), (np.arange(40) % 2).tolist(), strict=True))) == types.max() + 1 > 1
     for k in range(mix.shape[2]):
@@ -354,14 +354,16 @@ def test_any_calendar_gives_whole_lives(lives, seed, n, calendar):
 def test_clusters_of_few_people_join_another(m_min, labels):
     rows, who = np.array([[0.0], [0.1], [0.2], [9.0], [9.1]]), np.array([0, 1, 2, 3, 3])
 
-    assert len(np.unique(_clusters(rows, 2, who, m_min, np.random.default_rng(0)))) == labels
+    assert len(np.unique(_cluster(rows, 2, who, m_min, np.random.default_rng(0)))) == labels
 
 
 def test_diaries_are_chosen_among_many(lives):
     # a factor on what was hardly ever rehearsed must not decide which diary is taken
     for kind in range(len(lives.law.start)):
         told = np.empty((3000, 4), dtype=np.int64)
-        teach.rehearse(lives.law, kind, np.random.default_rng(1).choice(3, 3000, p=lives.law.start[kind]), KEY, told)
+        teach.draw_diary_columns(
+            lives.law, kind, np.random.default_rng(1).choice(3, 3000, p=lives.law.start[kind]), KEY, told
+        )
         weight = lives.law.like[kind, told].prod(axis=1)
         assert weight.sum() ** 2 / (weight**2).sum() > 0.05 * len(weight)
 
@@ -388,7 +390,7 @@ def test_how_people_differ_in_their_kinds_of_day_is_that_of_the_definition(numbe
     share = draws.dirichlet(np.full(5, [0.2, 1, 4, 20][number % 4]), 12)
     use = np.stack([[draws.multinomial(14, own), draws.multinomial(6, own)] for own in share]).astype(float)
     types = np.repeat([0, 1], 6)
-    mix, spread = _mixes(use, types, m_min=3)
+    mix, spread = _kind_mixes(use, types, m_min=3)
     grid = [1, 2, 3, 5, 8, 12, 20, 35, 60, 120, 300.0]
     for t in (0, 1):
         for off in (0, 1):

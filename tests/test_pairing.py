@@ -8,9 +8,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from elsewhere.synthesis.walk._pairing_kernels import rake, take
+from elsewhere.synthesis.walk._pairing_kernels import rake, take_walks
 from elsewhere.synthesis.walk._walk_kernels import day_statistics_of
-from elsewhere.synthesis.walk.pairing import MOST_URGED, Due, balanced, kernel, pair, raked, skeletons
+from elsewhere.synthesis.walk.pairing import (
+    MOST_URGED,
+    Due,
+    pair,
+    pairing_kernel,
+    rake_goal,
+    sinkhorn_weights,
+    skeletons,
+)
 
 
 def rng(number=1):
@@ -35,7 +43,7 @@ def test_weights_are_those_of_the_definition(world):
     found = skeletons(label[seeds], shift)
     assert found.tolist() == [naive.shifted_skeleton(c, s) for c, s in zip(label[seeds].tolist(), shift, strict=True)]
     for limit in (np.zeros(len(seeds), dtype=np.int64), np.arange(len(seeds))):
-        K = kernel(found, seeds, walks, label, 3.0, R, limit=limit)
+        K = pairing_kernel(found, seeds, walks, label, 3.0, R, limit=limit)
         expected = naive.pairing_weights(found.tolist(), seeds.tolist(), walks.tolist(), label, 3.0, limit.tolist())
         np.testing.assert_allclose(K, expected, rtol=1e-5)
 
@@ -44,7 +52,7 @@ def test_a_missing_slot_of_a_seed_asks_for_nothing():
     seeds, walks = np.array([[-1, 0]], dtype=np.int32), np.array([[1, 1], [2, 2], [0, 2]], dtype=np.int32)
     label = np.array([0, 0, 1])
     skeleton = skeletons(np.array([[-1, 0]]), np.array([0]))
-    K = kernel(skeleton, seeds, walks, label, 2.0, 3, limit=np.zeros(1, dtype=np.int64))
+    K = pairing_kernel(skeleton, seeds, walks, label, 2.0, 3, limit=np.zeros(1, dtype=np.int64))
     # agreement is counted over the one slot there is; places are shared whenever they are visited
     assert K[0].tolist() == pytest.approx([1.0, np.exp(-2.0), 0.0], rel=1e-6)
 
@@ -59,20 +67,22 @@ def test_every_day_of_a_life_is_shifted_by_itself():
 @settings(max_examples=40, deadline=None)
 def test_balance_is_that_of_the_definition(S, N, number):
     K = rng(number).random((S, N)).astype(np.float32) + 0.01
-    np.testing.assert_allclose(balanced(K, np.full(N, 1 / N), sweeps=5), naive.sinkhorn(K.tolist(), 5), rtol=1e-3)
+    np.testing.assert_allclose(
+        sinkhorn_weights(K, np.full(N, 1 / N), sweeps=5), naive.sinkhorn(K.tolist(), 5), rtol=1e-3
+    )
 
 
 def test_all_seeds_together_take_every_walk_equally_often():
     K = np.exp(3 * rng().random((40, 60))).astype(np.float32)
     even = np.full(60, 1 / 60)
-    P = K * balanced(K, even, sweeps=200)
+    P = K * sinkhorn_weights(K, even, sweeps=200)
     load = (P / P.sum(axis=1, keepdims=True)).sum(axis=0)
     np.testing.assert_allclose(load, 40 / 60, rtol=1e-3)
     free = K / K.sum(axis=1, keepdims=True)
     assert free.sum(axis=0).std() > 5 * load.std()
-    assert balanced(K, even, 0.0).tolist() == [1.0] * 60
+    assert sinkhorn_weights(K, even, 0.0).tolist() == [1.0] * 60
     some = rng(2).random(60) + 0.5
-    P = K * balanced(K, some / some.sum(), sweeps=400)
+    P = K * sinkhorn_weights(K, some / some.sum(), sweeps=400)
     load = (P / P.sum(axis=1, keepdims=True)).sum(axis=0)
     np.testing.assert_allclose(load, 40 * some / some.sum(), rtol=1e-3)
 
@@ -80,7 +90,7 @@ def test_all_seeds_together_take_every_walk_equally_often():
 def test_walks_that_nobody_may_take_leave_the_others_balanced():
     K = np.exp(2 * rng().random((20, 30))).astype(np.float32)
     K[:, :10] = 0.0
-    V = balanced(K, np.full(30, 1 / 30), sweeps=200)
+    V = sinkhorn_weights(K, np.full(30, 1 / 30), sweeps=200)
     P = K * V
     load = (P / P.sum(axis=1, keepdims=True)).sum(axis=0)
     assert V[:10].tolist() == [0.0] * 10
@@ -92,14 +102,14 @@ def test_walks_are_drawn_by_their_weights_and_never_twice():
     n = 20_000
     got, out = np.zeros(4), np.empty(1, dtype=np.int64)
     for u in rng().random(n):
-        take(weight, np.ones(4, np.float32), np.array([0]), np.array([u]), out)
+        take_walks(weight, np.ones(4, np.float32), np.array([0]), np.array([u]), out)
         got[out[0]] += 1
     share = np.array([1, 3, 0, 4]) / 8
     # five standard deviations of a binomial share: 1 in 1.7 million per walk
     assert np.all(np.abs(got / n - share) <= 5 * np.sqrt(share * (1 - share) / n) + 1e-12)
     both = np.repeat(weight, 4, axis=0)
     out = np.empty(4, dtype=np.int64)
-    take(both, np.ones(4, np.float32), np.arange(4), rng().random(4), out)
+    take_walks(both, np.ones(4, np.float32), np.arange(4), rng().random(4), out)
     assert sorted(out.tolist()) == [-1, 0, 1, 3]
 
 
@@ -109,7 +119,7 @@ def test_a_walk_is_the_one_at_its_point_of_the_sum(N):
     weight[rng(N).random(N) < 0.3] = 0.0
     for u in [0.0, np.nextafter(1.0, 0.0), *rng(1).random(200)]:
         out = np.empty(1, dtype=np.int64)
-        take(weight[None], V.copy(), np.array([0]), np.array([u]), out)
+        take_walks(weight[None], V.copy(), np.array([0]), np.array([u]), out)
         assert out[0] == naive.drawn_by((weight * V).tolist(), float(u))
 
 
@@ -169,7 +179,7 @@ def test_goals_are_raked_towards_what_people_do():
     home = walks[:, 0] == walks[:, -1]
     before, people[3] = home.mean(), [0.1, 0.9, 0, 0, 0, 0]
     share = np.tile([0.2, 0.8], (5, 1))  # of those in a class; of the walks 60 % are in class 0
-    goal = raked(walks, label, share, people, 10**9, np.ones(len(walks)))
+    goal = rake_goal(walks, label, share, people, 10**9, np.ones(len(walks)))
     assert goal.sum() == pytest.approx(1)
     assert before < 0.4
     assert goal[home].sum() == pytest.approx(0.9, abs=0.05)
@@ -195,7 +205,7 @@ def test_day_statistics_and_raking_are_those_of_the_definition(N, L, number):
 
 def test_a_test_that_allows_shared_places_masks_none():
     seeds = walks = np.array([[0, 0]], dtype=np.int32)
-    K = kernel(skeletons(np.array([[0, 0]]), np.array([0])), seeds, walks, np.array([0]), 2.0, 1)
+    K = pairing_kernel(skeletons(np.array([[0, 0]]), np.array([0])), seeds, walks, np.array([0]), 2.0, 1)
     assert K.tolist() == [[1.0]]
 
 
@@ -212,7 +222,7 @@ class TestDue:
         walks[0], walks[1] = 0, np.arange(L) % 2  # moves scatter
         goal, visits = draw.dirichlet(np.ones(N)), draw.dirichlet(np.ones(5))
         taken = draw.integers(0, N, 3)
-        found = Due.of(walks, goal, visits, 1.5).urge(walks, taken, 2)
+        found = Due.of(walks, goal, visits, 1.5).correction(walks, taken, 2)
         expected = naive.urged(walks.tolist(), goal.tolist(), visits.tolist(), 1.5, taken.tolist(), 2, MOST_URGED)
         np.testing.assert_allclose(found, expected, rtol=1e-4)
 
@@ -224,7 +234,7 @@ class TestDue:
             walks = np.where(stay, draw.integers(0, 20, (3000, 1)), draw.integers(0, 20, (3000, 24))).astype(np.int32)
             goal, visits = np.full(3000, 1 / 3000), np.linspace(1.2, 0.8, 20) / 20
             K = np.exp(2 * draw.random((200, 3000))).astype(np.float32)
-            V = balanced(K, goal)
+            V = sinkhorn_weights(K, goal)
             for steered in (True, False):
                 due = Due.of(walks, goal, visits, 10.0) if steered else None
                 found = pair(K, V, walks, everybody_passes, max_tries=3, rng=rng(number), due=due)
@@ -261,4 +271,4 @@ class TestDue:
     def test_nobody_who_moves_and_one_place_are_no_division_by_nothing(self):
         walks = np.zeros((9, 4), dtype=np.int32)
         due = Due.of(walks, np.full(9, 1 / 9), np.array([1.0]), 0.0)
-        assert due.urge(walks, np.arange(3), 16).tolist() == [1.0] * 9
+        assert due.correction(walks, np.arange(3), 16).tolist() == [1.0] * 9

@@ -638,7 +638,7 @@ def test_all_days_of_a_person_are_one_vector_gaps_or_not(days, gaps):
 
 def test_the_fit_does_not_run_away_where_sums_are_precise():
     from elsewhere.privacy.private.release import _parts
-    from elsewhere.synthesis.walk._stroll_kernels import stroll
+    from elsewhere.synthesis.walk._draw_kernels import draw_walks
 
     # matched at once to the precision of 3,000 people, these sums led to 1.5 moves a day in place of 8
     town = ew.simulate_town(users=4000, locations=400, rng=np.random.default_rng(17)).traces
@@ -649,7 +649,7 @@ def test_the_fit_does_not_run_away_where_sums_are_precise():
     sums = Sums.of(design, y, 1 / mu)
     tables = fit_walk(sums, Maps(sums, Smoother(design)), rng).tables
     walks = np.empty((2000, town.L), dtype=np.int32)
-    stroll(tables, rng.random((2000, 2 * town.L - 1)), walks)
+    draw_walks(tables, rng.random((2000, 2 * town.L - 1)), walks)
 
     moves, real = ((r[:, 1:] != r[:, :-1]).sum(axis=1).mean() for r in (walks, town.r))
     assert abs(moves - real) < 1.0

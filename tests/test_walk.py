@@ -11,20 +11,20 @@ from pieces import PLAIN
 
 import elsewhere as ew
 from elsewhere.synthesis.walk import fit, habits
-from elsewhere.synthesis.walk._stroll_kernels import draw_far, far_pull, stroll
+from elsewhere.synthesis.walk._draw_kernels import draw_far_place, draw_walks, far_pull
 from elsewhere.synthesis.walk._walk_kernels import (
     ALL_COLUMNS,
     ALL_MOVING,
     BLOCK,
     LEAST,
     SHAPES,
-    all_moving_columns,
+    columns_of_steps,
     length_of,
     logistic_loss,
     sector_of,
 )
 from elsewhere.synthesis.walk.fit import hold_places, learn_habits, learn_walk
-from elsewhere.synthesis.walk.habits import geometry, ground_of, slots, within_reach
+from elsewhere.synthesis.walk.habits import geometry, ground_of, parts_of_day, reach_mask
 
 
 def plain(walk):
@@ -57,9 +57,9 @@ class TestLaw:
         )
         uniform, drawn = rng.random((20, 27)), np.empty((20, 14), dtype=np.int32)
 
-        stroll(walk, uniform, drawn)
+        draw_walks(walk, uniform, drawn)
 
-        assert drawn.tolist() == [naive.stroll(row, plain(walk), 14) for row in uniform.tolist()]
+        assert drawn.tolist() == [naive.draw_walk(row, plain(walk), 14) for row in uniform.tolist()]
 
     @settings(max_examples=20)
     @given(st.integers(0, 2**31), st.sampled_from([0.1, 0.5]))
@@ -72,7 +72,7 @@ class TestLaw:
         ground = ground_of(ew.Locations(xy=grid))
         found = np.empty((4, 39, 7), dtype=np.int64)
 
-        all_moving_columns(r, ground, slots(40), found)
+        columns_of_steps(r, ground, parts_of_day(40), found)
 
         tables = ground.lengths.tolist(), ground.sectors.tolist()
         for row, columns in zip(r.tolist(), found.tolist(), strict=True):
@@ -90,9 +90,9 @@ class TestLaw:
         walk = walk._replace(steps=walk.steps * (rng.random((R, R)) < 0.2), leaving=np.full(R, 1.0))
         uniform, drawn = rng.random((100, 15)), np.empty((100, 8), dtype=np.int32)
 
-        stroll(walk, uniform, drawn)
+        draw_walks(walk, uniform, drawn)
 
-        assert drawn.tolist() == [naive.stroll(row, plain(walk), 8) for row in uniform.tolist()]
+        assert drawn.tolist() == [naive.draw_walk(row, plain(walk), 8) for row in uniform.tolist()]
 
     def test_learns_who_goes_straight_on(self):
         # a street of 12 places: everybody walks it end to end, one way or the other
@@ -114,7 +114,7 @@ class TestLaw:
         r = rng.integers(0, 20, (100, 12)) + 20 * (np.arange(100) % 2)[:, None]
         walk = learn_walk(r, ew.Locations(lat=lat, lon=lon), np.ones(40, dtype=bool), rng=rng)
         fakes = np.empty((5000, 12), dtype=np.int32)
-        stroll(walk, rng.random((5000, 23)), fakes)
+        draw_walks(walk, rng.random((5000, 23)), fakes)
         town = fakes >= 20
         assert 0.4 < town[:, 0].mean() < 0.6
         assert (town == town[:, :1]).all()
@@ -124,12 +124,12 @@ class TestLaw:
         where, r = ew.Locations(xy=np.column_stack([np.arange(9.0), np.zeros(9)])), [[0, 1], [3, 8], [8, 7]]
         learnt = learn_habits(r, where, np.ones(9, dtype=bool), rng=np.random.default_rng(0))
         assert learnt.reach == 5
-        near = within_reach(where, learnt.reach)
+        near = reach_mask(where, learnt.reach)
         away = np.abs(np.subtract.outer(np.arange(9), np.arange(9)))
 
         np.testing.assert_array_equal(near, np.where(away <= 6, 1.0, LEAST))
-        assert (within_reach(ew.Locations(n=4), 1.0) == 1).all()
-        assert (within_reach(ew.Locations(n=4), 0.0) == 1).all()
+        assert (reach_mask(ew.Locations(n=4), 1.0) == 1).all()
+        assert (reach_mask(ew.Locations(n=4), 0.0) == 1).all()
 
     def test_remembers_how_many_people_live_how(self):
         r = np.array([[0, 0, 1, 0], [2, 2, 2, 2], [-1, -1, -1, -1], [0, 1, 2, 1], [1, -1, 0, 0]])
@@ -228,7 +228,7 @@ class TestLargeMaps:
         few(monkeypatch, 4, 2)
         walk = learnt.tables(where, known)._replace(**change)
         drawn = np.empty((n, L), dtype=np.int32)
-        stroll(walk, rng.random((n, 2 * L - 1)), drawn)
+        draw_walks(walk, rng.random((n, 2 * L - 1)), drawn)
 
         traces, times = np.unique(drawn, axis=0, return_counts=True)
         law = [[naive.walk_step(trace[:t], whole, L)[trace[t]] for t in range(L)] for trace in traces.tolist()]
@@ -256,7 +256,7 @@ class TestLargeMaps:
         law[np.setdiff1d(np.arange(R), beyond[1:])] = 0
         passed, n = np.cumsum(walk.popular[walk.by_district]), 2_000 if PLAIN else 20_000
         for tries in (2000, 0):
-            got = [draw_far(walk, 0, factor, passed, seen, np.uint64(seed * 977), tries) for seed in range(n)]
+            got = [draw_far_place(walk, 0, factor, passed, seen, np.uint64(seed * 977), tries) for seed in range(n)]
             times, expected = np.bincount(got, minlength=R), n * law / law.sum()
             assert (times[expected == 0] == 0).all()
             some = expected > 0
@@ -330,7 +330,7 @@ def test_a_walk_of_the_product_keeps_to_ways_that_people_share():
 
     def on_shared_ways(tables):
         walks = np.empty((1000, people.L), dtype=np.int32)
-        stroll(tables, np.random.default_rng(4).random((1000, 2 * people.L - 1)), walks)
+        draw_walks(tables, np.random.default_rng(4).random((1000, 2 * people.L - 1)), walks)
         stays = [[a for a, _ in itertools.groupby(day)] for day in walks.tolist()]
         mine = [way for s in stays for way in zip(s[:-2], s[1:-1], s[2:], strict=True)]
         return np.mean([way in ways for way in mine])

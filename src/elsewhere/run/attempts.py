@@ -11,12 +11,12 @@ from elsewhere.privacy.rules import RULES, PrivacyTest, Verdicts
 from elsewhere.run.model import FittedModel
 from elsewhere.run.presets import Preset
 from elsewhere.synthesis.paper.attempt import OK, FakeMaker
-from elsewhere.synthesis.walk._stroll_kernels import stroll
+from elsewhere.synthesis.walk._draw_kernels import draw_walks
 from elsewhere.synthesis.walk._walk_kernels import Tables
-from elsewhere.synthesis.walk.fit import MOST_ROWS, hold_places, learn_habits, pooled_day_statistics
+from elsewhere.synthesis.walk.fit import MOST_ROWS, hold_places, learn_habits, pool_day_statistics
 from elsewhere.synthesis.walk.life_ratio import LifeRatio
 from elsewhere.synthesis.walk.lives import Lives, learn_lives
-from elsewhere.synthesis.walk.pairing import BETA, Due, balanced, kernel, pair, raked, skeletons
+from elsewhere.synthesis.walk.pairing import BETA, Due, pair, pairing_kernel, rake_goal, sinkhorn_weights, skeletons
 from elsewhere.synthesis.walk.ratio import Ratio, classifier_auc
 from elsewhere.synthesis.walk.ways import Ways
 from elsewhere.traces.model import Floats, Ints, People, Places, Traces
@@ -138,7 +138,7 @@ class WalkModel:
         """Draw `n` walks."""
         L = len(self.tables.slot)
         r = np.empty((n, L), dtype=np.int32)
-        stroll(self.tables, rng.random((n, 2 * L - 1)), r)
+        draw_walks(self.tables, rng.random((n, 2 * L - 1)), r)
         walks = self.places.astype(np.int32)[r]
         return walks if self.ways is None else self.ways.keep(walks)
 
@@ -188,11 +188,11 @@ class LifeModel:
 
 @dataclass(frozen=True, eq=False)
 class Goal:
-    """The share that each day of a pool is to have, so that the pool lives as people do (`Ratio`, `raked`)."""
+    """The share that each day of a pool is to have, so that the pool lives as people do (`Ratio`, `rake_goal`)."""
 
     ratio: Ratio = field(repr=False)
     share: Floats = field(repr=False)  # (L, C) of the people in each class at each slot
-    day_statistics: Floats = field(repr=False)  # (4, L + 1), see `raked`
+    day_statistics: Floats = field(repr=False)  # (4, L + 1), see `rake_goal`
     visits: Floats = field(repr=False)  # (R,) share of people's time at each place, of those that enough people share
     days: int  # of people, that taught it
 
@@ -204,7 +204,7 @@ class Goal:
     def __call__(self, walks: Places, label: NDArray[np.integer]) -> Floats:
         """Return the share (n,) of each of these days."""
         ln = self.ratio.ln(walks)
-        return raked(walks, label, self.share, self.day_statistics, self.days, np.exp(ln - ln.max()))
+        return rake_goal(walks, label, self.share, self.day_statistics, self.days, np.exp(ln - ln.max()))
 
 
 def learn_weeks(
@@ -249,7 +249,7 @@ def learn_days(people: Traces, learnt: FittedModel, rng: np.random.Generator) ->
     goal = Goal(
         Ratio.learn(days, user, walks[best], people.locations, m_min),
         share,
-        pooled_day_statistics(days, user, walks[best].astype(np.int64), m_min),
+        pool_day_statistics(days, user, walks[best].astype(np.int64), m_min),
         visits / max(1, visits.sum()),
         len(days),
     )
@@ -299,17 +299,17 @@ class Pairs:
         self, skeleton: NDArray[np.int16], own: Places, walks: Places, limit: Ints
     ) -> NDArray[np.float32]:
         """
-        Return the weight of each walk of one day for each seed (`kernel`).
+        Return the weight of each walk of one day for each seed (`pairing_kernel`).
 
         A walk shares at most `par_i` places with its seed; where fewer than `max_tries` walks do, at most `limit`.
         """
         strict = np.minimum(limit, self.settings.par_i)
-        K = kernel(skeleton, own, walks, self.label, BETA, len(self.label), limit=strict)
+        K = pairing_kernel(skeleton, own, walks, self.label, BETA, len(self.label), limit=strict)
         crossed = np.flatnonzero(limit > strict)
         crossed = crossed[np.count_nonzero(K[crossed], axis=1) < self.settings.max_tries]
         if len(crossed):
             near = skeleton[crossed], own[crossed]
-            K[crossed] = kernel(*near, walks, self.label, BETA, len(self.label), limit=limit[crossed])
+            K[crossed] = pairing_kernel(*near, walks, self.label, BETA, len(self.label), limit=limit[crossed])
         return K
 
     def __call__(self, block: Block) -> Made:
@@ -324,12 +324,12 @@ class Pairs:
         skeleton = skeletons(classes, rng.integers(-self.shift, self.shift + 1, len(units)), self.days)
         limit = block.seeds.limit if self.settings.intersection == "set" else None
         if limit is None or self.days > 1:
-            K = kernel(skeleton, own, walks, self.label, BETA, len(self.label), limit=limit)
+            K = pairing_kernel(skeleton, own, walks, self.label, BETA, len(self.label), limit=limit)
         else:
             K = self._kernel_of_a_day(skeleton, own, walks, limit)
         days = self.goal if isinstance(self.goal, Goal) else None
         share = self.goal.share(walks) if isinstance(self.goal, LifeRatio) else self.goal(walks, self.label)
-        V = balanced(K, share, self.settings.balance)
+        V = sinkhorn_weights(K, share, self.settings.balance)
         due = None if days is None else Due.of(walks, share, days.visits, days.moves)
         visible = np.repeat(block.shown, own.shape[1] // self.days, axis=1)
         pairs = pair(

@@ -24,7 +24,7 @@ from elsewhere.errors import InvalidParameter, InvalidTraces, require_whole
 from elsewhere.privacy.deniable._laws_kernels import log_sigma, sharing_loss
 from elsewhere.privacy.deniable.archetypes import Archetypes
 from elsewhere.scale import each_of, one_thread
-from elsewhere.synthesis.walk._stroll_kernels import stroll
+from elsewhere.synthesis.walk._draw_kernels import draw_walks
 from elsewhere.synthesis.walk._walk_kernels import Tables, day_statistics_of
 from elsewhere.synthesis.walk.ways import Ways
 from elsewhere.traces.model import Floats, Ints, Places
@@ -326,7 +326,7 @@ class _Drawing:
     def __call__(self, piece: tuple[int, np.random.Generator]) -> NDArray[np.int32]:
         size, rng = piece
         r = np.empty((size, len(self.walk.slot)), dtype=np.int32)
-        stroll(self.walk, rng.random((size, 2 * r.shape[1] - 1)), r)
+        draw_walks(self.walk, rng.random((size, 2 * r.shape[1] - 1)), r)
         return r
 
 

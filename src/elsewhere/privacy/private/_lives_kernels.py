@@ -120,7 +120,7 @@ def live(w, law, home, main, weekend, period, uniform, out, score):
     Draw lives `out` (n, D, L) of the walk `w` around a home and a main place each (-1: none).
 
     A day begins at home. Towards home, main place and places of earlier days, and
-    away from the first two, the `law` (LAW,) changes the walk's weights. `uniform` (n, D, 2 L - 1) as for `stroll`.
+    away from the first two, the `law` (LAW,) changes the walk's weights. `uniform` (n, D, 2 L - 1) as for `draw_walks`.
     `score` (n, D, MOVING + COLUMNS + LAW), or of no rows, gets the slopes of ln Pr{day}; it comes in as zeros.
     """
     n, D, L = out.shape

@@ -23,7 +23,7 @@ from elsewhere.privacy.private._lives_kernels import OWN as OWN_PLACES
 from elsewhere.privacy.private.lives import GUESS, Anchors, of_days
 from elsewhere.privacy.private.vectors import DECAY, MOST, MOST_HABITS, PAIRS, Design
 from elsewhere.scale import each_of, one_thread
-from elsewhere.synthesis.walk._stroll_kernels import stroll
+from elsewhere.synthesis.walk._draw_kernels import draw_walks
 from elsewhere.synthesis.walk._walk_kernels import COLUMNS, MOVING, Tables
 from elsewhere.traces.model import Floats, Ints, Places
 
@@ -191,7 +191,7 @@ class Model(NamedTuple):
         """Draw one life for every `design.days` of these days."""
         if self.anchors is None:
             r = np.empty((days, len(self.tables.slot)), dtype=np.int32)
-            stroll(self.tables, rng.random((days, 2 * r.shape[1] - 1)), r)
+            draw_walks(self.tables, rng.random((days, 2 * r.shape[1] - 1)), r)
             return Lives(r, np.arange(days + 1), np.zeros(days, dtype=bool))
         D = self.anchors.design.days
         lives = self.anchors.draw(self.tables, self.law, max(1, days // D), rng)
@@ -301,7 +301,7 @@ def _simulated(model: Model, design: Design, cells: Ints, rng: np.random.Generat
     """Return vectors of simulated walks or lives, their days, and the slopes of the means of `cells` in all weights."""
     if model.anchors is None:
         r = np.empty((WALKS, design.L), dtype=np.int32)
-        stroll(model.tables, rng.random((WALKS, 2 * design.L - 1)), r)
+        draw_walks(model.tables, rng.random((WALKS, 2 * design.L - 1)), r)
         walks = r.astype(np.int64)
         matrix = design.matrix(walks)
         score = np.zeros((WALKS // 2, MOVING + COLUMNS + LAW))  # half of them tell slopes well enough, and cost most

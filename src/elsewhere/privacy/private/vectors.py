@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from elsewhere.errors import InvalidParameter, require_whole
 from elsewhere.privacy.private._fit_kernels import DAY, all_steps, vectors
 from elsewhere.privacy.private._lives_kernels import HABITS, PARTS, habits
-from elsewhere.synthesis.walk._stroll_kernels import stroll
+from elsewhere.synthesis.walk._draw_kernels import draw_walks
 from elsewhere.synthesis.walk._walk_kernels import (
     ALL_COLUMNS,
     ALL_MOVING,
@@ -33,7 +33,7 @@ from elsewhere.synthesis.walk._walk_kernels import (
     VISITED,
     Tables,
 )
-from elsewhere.synthesis.walk.habits import geometry, slots
+from elsewhere.synthesis.walk.habits import geometry, parts_of_day
 from elsewhere.traces.model import Floats, Ints, Locations
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ class Design:
         """Return the rate of moves in each column, and the share of destinations in each, under the public guess."""
         walks = np.empty((GUESSED // self.L + 20, self.L), dtype=np.int32)
         rng = np.random.default_rng(0)  # a constant: the guess is the same for everybody
-        stroll(self.guess(), rng.random((len(walks), 2 * self.L - 1)), walks)
+        draw_walks(self.guess(), rng.random((len(walks), 2 * self.L - 1)), walks)
         tally = self.tally(walks)
         rate = (tally[:MOVING] + PACE) / (tally[MOVING : 2 * MOVING] + 1)
         destinations = tally[2 * MOVING :] + 0.5
@@ -133,7 +133,7 @@ class Design:
             factor=np.append(factor, np.ones(ALL_COLUMNS - COLUMNS)),
             moving=np.append(moving, np.zeros(ALL_MOVING - MOVING)),
             leaving=leaving,
-            slot=slots(self.L),
+            slot=parts_of_day(self.L),
             people=people,
             day_statistics=np.zeros((4, self.L + 1)),
         )
@@ -195,7 +195,7 @@ class Design:
             rows,
             self.R,
             self.period,
-            slots(self.L),
+            parts_of_day(self.L),
             self.lengths,
             self.sectors,
             self.rate,
@@ -219,8 +219,8 @@ class Design:
         less, again = np.zeros(MOVING), np.zeros(COLUMNS)
         whole, none = np.ones(MOVING), np.zeros(COLUMNS)
         rows = np.ascontiguousarray(walks, dtype=np.int64)
-        all_steps(rows, slots(self.L), self.lengths, self.sectors, np.zeros(MOVING), none, self.R, moving, to)
-        all_steps(rows, slots(self.L), self.lengths, self.sectors, whole, none, self.R, less, again)
+        all_steps(rows, parts_of_day(self.L), self.lengths, self.sectors, np.zeros(MOVING), none, self.R, moving, to)
+        all_steps(rows, parts_of_day(self.L), self.lengths, self.sectors, whole, none, self.R, less, again)
         return np.concatenate([moving, moving - less, to])
 
 

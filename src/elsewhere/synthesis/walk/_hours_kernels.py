@@ -47,7 +47,7 @@ def new_hours(L):
 
 
 @njit
-def forget_hours(hours):
+def clear_hours(hours):
     """Make the hours those of somebody new."""
     hours.days[:] = 0
     hours.role[:] = 0
@@ -93,7 +93,7 @@ def days_level(days):
 
 
 @njit
-def around(count, t, width, L):
+def count_around(count, t, width, L):
     """Return the days whose slot is at most `width` from t; L, without one, is near itself alone."""
     if t == L:
         return count[L]
@@ -117,8 +117,8 @@ def hours_columns(hours, part, width, off, L, n, roles, starts, cols):
     for p in range(PARTS):
         cols[p] = AGREE + (level * PARTS + p) * ALIKE + (ALIKE - 1) * same[p] // max(slots[p] * days, 1)
     away, arrived = (starts[1], starts[n - 1]) if n > 1 else (L, L)
-    cols[PARTS] = LEAVE + level * SHARES + share_level(around(hours.leave[off], away, width, L), days)
-    cols[PARTS + 1] = ARRIVE + level * SHARES + share_level(around(hours.arrive[off], arrived, width, L), days)
+    cols[PARTS] = LEAVE + level * SHARES + share_level(count_around(hours.leave[off], away, width, L), days)
+    cols[PARTS + 1] = ARRIVE + level * SHARES + share_level(count_around(hours.arrive[off], arrived, width, L), days)
     cols[PARTS + 2] = NUMBER + level * SHARES + share_level(hours.number[off, min(n, STAYS - 1)], days)
     at_home = 1 if roles[n - 1] == 0 else 0
     cols[PARTS + 3] = END + (2 * level + at_home) * SHARES + share_level(hours.end[off, 0], days)

@@ -13,7 +13,7 @@ from elsewhere.synthesis.walk._hours_kernels import (
     COLUMNS,
     PARTS,
     STAYS,
-    forget_hours,
+    clear_hours,
     hours_columns,
     new_hours,
     remember_hours,
@@ -96,7 +96,7 @@ class Memory(NamedTuple):
 
 
 @njit
-def far(xy, limits, a, b):
+def distance_bin(xy, limits, a, b):
     """Return the bin of the distance between two places."""
     dx, dy = xy[b, 0] - xy[a, 0], xy[b, 1] - xy[a, 1]
     d, j = dx * dx + dy * dy, 0
@@ -106,7 +106,7 @@ def far(xy, limits, a, b):
 
 
 @njit
-def seen(count):
+def times_level(count):
     """Return which of TIMES a count is."""
     level, power = 0, 1
     if count == 0:
@@ -118,13 +118,13 @@ def seen(count):
 
 
 @njit
-def travelled(count):
+def trips_level(count):
     """Return which of TRAVELLED a count is."""
     return count if count < 2 else 2 if count < 4 else 3 if count < 9 else 4
 
 
 @njit
-def find(keys, key):
+def table_row(keys, key):
     """Return the row of `key` in an open table, or the empty row where it belongs."""
     mask = len(keys) - 1
     at = np.int64((np.uint64(key) * _GOLDEN) >> _TWENTY) & mask
@@ -143,7 +143,7 @@ def table_size(keys):
 
 
 @njit
-def pick(weight, n, u):
+def draw_index(weight, n, u):
     """Draw a number 0 .. n - 1 by weights, -1 where all are 0."""
     total = 0.0
     for i in range(n):
@@ -161,7 +161,7 @@ def pick(weight, n, u):
 
 
 @njit
-def diary(w, kind, role, dwell, pace, first, stream, roles, starts):
+def draw_diary(w, kind, role, dwell, pace, first, stream, roles, starts):
     """
     Draw one day of roles into `roles`, `starts`; return (stays, whether the first is new, last role, its dwell).
 
@@ -215,7 +215,7 @@ def diary_columns(L, n, roles, starts, out):
 
 
 @njit
-def likeness(w, kind, n, roles, starts, which):
+def diary_weight(w, kind, n, roles, starts, which):
     """Return how usual a diary is for its kind of day; `which` (4,) is scratch."""
     diary_columns(len(w.clock), n, roles, starts, which)
     product = 1.0
@@ -239,7 +239,7 @@ def new_memory(P, days, L):
 
 
 @njit
-def forget(memory):
+def clear_memory(memory):
     """Make the memory that of somebody new."""
     for j in range(memory.size[0]):
         x = memory.own[j]
@@ -255,39 +255,39 @@ def forget(memory):
 
 
 @njit
-def measure(w, memory, h, m):
+def measure_distances(w, memory, h, m):
     """Fill in, once, how far every place sought is from home `h`, the main place `m`, or -1, and the own places."""
     if memory.size[3] > 0:
         return
     memory.size[3] = 1
     from_home, from_main = w.reach[HASTES], w.reach[HASTES + 1]
     for p in w.sought:
-        near = far(w.xy, w.limits, h, p)
-        also = far(w.xy, w.limits, m, p) if m >= 0 else near
+        near = distance_bin(w.xy, w.limits, h, p)
+        also = distance_bin(w.xy, w.limits, m, p) if m >= 0 else near
         memory.homeward[p] = from_home[near] * from_main[also]
         memory.near[p] = min(near, also)
     for j in range(memory.size[0]):
-        come_near(w, memory, memory.own[j])
+        update_nearest(w, memory, memory.own[j])
 
 
 @njit
-def come_near(w, memory, x):
+def update_nearest(w, memory, x):
     """Take the distances from an own place `x` into account."""
     for p in w.sought:
         if memory.near[p] > 0:
-            memory.near[p] = min(memory.near[p], far(w.xy, w.limits, x, p))
+            memory.near[p] = min(memory.near[p], distance_bin(w.xy, w.limits, x, p))
 
 
 @njit
-def recall(keys, counts, key):
+def count_of(keys, counts, key):
     """Return how often the person did this."""
-    return counts[find(keys, key)]
+    return counts[table_row(keys, key)]
 
 
 @njit
-def tally(keys, counts, size, key, add, value):
+def count_up(keys, counts, size, key, add, value):
     """Count one more, or write the `value`; a memory that is half full learns nothing new."""
-    at = find(keys, key)
+    at = table_row(keys, key)
     if keys[at] == -1:
         if size[2] >= len(keys) // 2:
             return
@@ -297,20 +297,20 @@ def tally(keys, counts, size, key, add, value):
 
 
 @njit
-def between(P, a, b):
+def pair_key(P, a, b):
     """Return a number of the pair, whichever way."""
     return min(a, b) * P + max(a, b)
 
 
 @njit
-def visit(w, memory, here, x, part, off, haste, context, day):
+def remember_visit(w, memory, here, x, part, off, haste, context, day):
     """Remember a visit at an other place."""
     P = len(memory.visited)
     if memory.visited[x] == 0:
         memory.own[memory.size[0]] = x
         memory.size[0] += 1
         if memory.size[3] > 0:
-            come_near(w, memory, x)
+            update_nearest(w, memory, x)
     memory.visited[x] += 1
     memory.size[1] += 1
     memory.at_part[x, part * 2 + off] += 1
@@ -318,7 +318,7 @@ def visit(w, memory, here, x, part, off, haste, context, day):
     memory.as_long[x, haste] += 1
     memory.in_context[context] += 1
     memory.last[x] = day
-    tally(memory.keys, memory.counts, memory.size, here * P + x, True, 0)
+    count_up(memory.keys, memory.counts, memory.size, here * P + x, True, 0)
 
 
 @njit
@@ -331,17 +331,17 @@ def cells_key(P, pair, cells):
 def remember_way(memory, a, b, way, cells):
     """Remember a trip from a to b through `cells` cells."""
     P = len(memory.visited)
-    pair, step = between(P, a, b), a
+    pair, step = pair_key(P, a, b), a
     keys, counts, size = memory.keys, memory.counts, memory.size
-    tally(keys, counts, size, cells_key(P, pair, cells), True, 0)
-    tally(keys, counts, size, 3 * P * P + pair, True, 0)
+    count_up(keys, counts, size, cells_key(P, pair, cells), True, 0)
+    count_up(keys, counts, size, 3 * P * P + pair, True, 0)
     for c in range(cells):
         x = way[c]
         memory.passed[x] += 1
-        tally(keys, counts, size, 4 * P * P + pair * P + x, True, 0)
-        tally(keys, counts, size, 2 * P * P + between(P, step, x), True, 0)
+        count_up(keys, counts, size, 4 * P * P + pair * P + x, True, 0)
+        count_up(keys, counts, size, 2 * P * P + pair_key(P, step, x), True, 0)
         step = x
-    tally(keys, counts, size, 2 * P * P + between(P, step, b), True, 0)
+    count_up(keys, counts, size, 2 * P * P + pair_key(P, step, b), True, 0)
     memory.passed[b] += 1
 
 
@@ -353,17 +353,17 @@ def explore_logit(e, owned, visits, alike, part, off, haste):
 
 
 @njit
-def own_columns(w, memory, here, before, onward, x, part, off, haste, context, day, cols):
+def own_place_columns(w, memory, here, before, onward, x, part, off, haste, context, day, cols):
     """Fill in the columns (OWN_COLUMNS,) of an own place x."""
-    cols[0] = OFTEN + seen(memory.visited[x])
-    cols[1] = NOW + seen(memory.at_part[x, part * 2 + off])
-    cols[2] = FROM_HERE + seen(recall(memory.keys, memory.counts, here * len(memory.visited) + x))
+    cols[0] = OFTEN + times_level(memory.visited[x])
+    cols[1] = NOW + times_level(memory.at_part[x, part * 2 + off])
+    cols[2] = FROM_HERE + times_level(count_of(memory.keys, memory.counts, here * len(memory.visited) + x))
     cols[3] = SINCE + min(day - memory.last[x], 2)
     cols[4] = BACK + (1 if x == before else 0)
-    cols[5] = BETWEEN + seen(memory.between[x, context])
-    cols[6] = AS_LONG + seen(memory.as_long[x, haste])
-    cols[7] = FAR + BINS * haste + far(w.xy, w.limits, here, x)
-    cols[8] = ONWARD + (far(w.xy, w.limits, onward, x) if onward >= 0 else BINS)
+    cols[5] = BETWEEN + times_level(memory.between[x, context])
+    cols[6] = AS_LONG + times_level(memory.as_long[x, haste])
+    cols[7] = FAR + BINS * haste + distance_bin(w.xy, w.limits, here, x)
+    cols[8] = ONWARD + (distance_bin(w.xy, w.limits, onward, x) if onward >= 0 else BINS)
 
 
 @njit
@@ -385,7 +385,7 @@ def on_the_way(xy, a, b, x, longest):
 
 
 @njit
-def passed_between(w, a, b, longest, among):
+def places_on_the_way(w, a, b, longest, among):
     """Write the places that people pass and a trip so long may lead through to `among`, in order; return how many."""
     side, columns, n = w.corner[2], w.columns, 0
     rows = (len(w.square) - 1) // columns
@@ -432,13 +432,13 @@ def pass_columns(xy, limits, passed, keys, counts, a, b, trips, step, share, x, 
         aside = abs(px * dy - py * dx) / square
         cols[0] = AHEAD + min(max(math.floor((ahead + 1.0) * 9.5), 0), 18)
         cols[1] = ASIDE + min(int(aside * 10.0), 8)
-    cols[2] = STEP + far(xy, limits, step, x)
-    cols[3], cols[4], cols[5], cols[6] = ROUTE + TRAVELLED * travelled(trips), OWN, OWN_IN, OWN_OUT
+    cols[2] = STEP + distance_bin(xy, limits, step, x)
+    cols[3], cols[4], cols[5], cols[6] = ROUTE + TRAVELLED * trips_level(trips), OWN, OWN_IN, OWN_OUT
     if passed[x] > 0:
-        cols[3] += travelled(recall(keys, counts, 4 * P * P + between(P, a, b) * P + x))
-        cols[4] = OWN + seen(passed[x])
-        cols[5] = OWN_IN + seen(recall(keys, counts, 2 * P * P + between(P, step, x)))
-        cols[6] = OWN_OUT + seen(recall(keys, counts, 2 * P * P + between(P, x, b)))
+        cols[3] += trips_level(count_of(keys, counts, 4 * P * P + pair_key(P, a, b) * P + x))
+        cols[4] = OWN + times_level(passed[x])
+        cols[5] = OWN_IN + times_level(count_of(keys, counts, 2 * P * P + pair_key(P, step, x)))
+        cols[6] = OWN_OUT + times_level(count_of(keys, counts, 2 * P * P + pair_key(P, x, b)))
 
 
 @njit
@@ -452,23 +452,25 @@ def draw_place(w, memory, h, m, now, before, after, haste, part, off, day, weigh
         for j in range(owned):
             weight[j] = 0.0
             if memory.own[j] != now:
-                own_columns(w, memory, now, before, onward, memory.own[j], part, off, haste, context, day, cols)
+                own_place_columns(w, memory, now, before, onward, memory.own[j], part, off, haste, context, day, cols)
                 weight[j] = 1.0
                 for k in range(OWN_COLUMNS):
                     weight[j] *= w.back[cols[k]]
-        j = pick(weight, owned, uniform(stream))
+        j = draw_index(weight, owned, uniform(stream))
         if j >= 0:
             return memory.own[j]
-    measure(w, memory, h, m)
+    measure_distances(w, memory, h, m)
     xy, limits, from_here, from_own, popular = w.xy, w.limits, w.reach[haste], w.reach[HASTES + 2], w.popular[part]
     to_next = w.reach[HASTES + 3]
     for j in range(len(w.sought)):
         x, weight[j] = w.sought[j], 0.0
         if popular[x] > 0.0 and memory.visited[x] == 0 and x != now and x != h and x != m:
-            weight[j] = popular[x] * memory.homeward[x] * from_own[memory.near[x]] * from_here[far(xy, limits, now, x)]
+            weight[j] = (
+                popular[x] * memory.homeward[x] * from_own[memory.near[x]] * from_here[distance_bin(xy, limits, now, x)]
+            )
             if onward >= 0:
-                weight[j] *= to_next[far(xy, limits, onward, x)]
-    j = pick(weight, len(w.sought), uniform(stream))
+                weight[j] *= to_next[distance_bin(xy, limits, onward, x)]
+    j = draw_index(weight, len(w.sought), uniform(stream))
     return w.sought[j] if j >= 0 else h
 
 
@@ -486,18 +488,18 @@ def draw_way(w, memory, h, m, a, b, slots, visit, among, weight, way, lengths, s
     Their time is taken from the `slots` of a stay, of which enough is left that, if it is a `visit`, it is no pass.
     """
     P = len(memory.visited)
-    pair, most = between(P, a, b), w.passes.shape[4] - 1
-    trips, cells = recall(memory.keys, memory.counts, 3 * P * P + pair), 0
+    pair, most = pair_key(P, a, b), w.passes.shape[4] - 1
+    trips, cells = count_of(memory.keys, memory.counts, 3 * P * P + pair), 0
     point = uniform(stream) * (trips + w.fresh) if trips > 0 else 0.0
     if point < trips:
-        point -= recall(memory.keys, memory.counts, cells_key(P, pair, 0))
+        point -= count_of(memory.keys, memory.counts, cells_key(P, pair, 0))
         while cells < most and point >= 0.0:
             cells += 1
-            point -= recall(memory.keys, memory.counts, cells_key(P, pair, cells))
+            point -= count_of(memory.keys, memory.counts, cells_key(P, pair, cells))
     else:
         u = uniform(stream)
-        straight = w.crowd[find(w.moves, a * P + b)]
-        ladder = w.passes[1 if visit else 0, far(w.xy, w.limits, a, b), straight, min(slots, TAILS) - 1]
+        straight = w.crowd[table_row(w.moves, a * P + b)]
+        ladder = w.passes[1 if visit else 0, distance_bin(w.xy, w.limits, a, b), straight, min(slots, TAILS) - 1]
         while cells < most and u >= ladder[cells]:
             cells += 1
     # a trip leaves time for the stay, and enough that it is no pass itself
@@ -506,7 +508,7 @@ def draw_way(w, memory, h, m, a, b, slots, visit, among, weight, way, lengths, s
     if cells == 0:
         return 0
     longest, n, cols = longest_way(w, a, b), 0, np.empty(7, dtype=np.int64)
-    n = passed_between(w, a, b, longest, among)
+    n = places_on_the_way(w, a, b, longest, among)
     kept = 0
     for j in range(n):
         if among[j] not in (a, b, h, m):
@@ -526,12 +528,12 @@ def draw_way(w, memory, h, m, a, b, slots, visit, among, weight, way, lengths, s
             weight[j] = 0.0
             if x != step:
                 pass_columns(xy, limits, memory.passed, keys, counts, a, b, trips, step, (c + 1) / (cells + 1), x, cols)
-                v = w.passed[x] * passing[CROWD_IN + w.crowd[find(w.moves, step * P + x)]]
-                v *= passing[crowd_out + w.crowd[find(w.moves, x * P + b)]]
+                v = w.passed[x] * passing[CROWD_IN + w.crowd[table_row(w.moves, step * P + x)]]
+                v *= passing[crowd_out + w.crowd[table_row(w.moves, x * P + b)]]
                 for k in range(7):
                     v *= passing[cols[k]]
                 weight[j] = v
-        j = pick(weight, n, uniform(stream))
+        j = draw_index(weight, n, uniform(stream))
         if j < 0:
             return c
         step = among[j]
@@ -540,7 +542,7 @@ def draw_way(w, memory, h, m, a, b, slots, visit, among, weight, way, lengths, s
 
 
 @njit
-def look_ahead(w, mix, weekend, out):
+def midnight_factors(w, mix, weekend, out):
     """
     Fill in (2, 3) how much more usual a role is at midnight before a weekday, or a weekend, than before all
     these days.
@@ -569,12 +571,12 @@ def draw_main_places(w, weight, reach, types, home, u, out):
         for x in range(len(law)):
             law[x] = 0.0
             if x != home[i] and weight[types[i], x] > 0.0:
-                law[x] = weight[types[i], x] * reach[types[i], far(w.xy, w.limits, home[i], x)]
-        out[i] = pick(law, len(law), u[i])
+                law[x] = weight[types[i], x] * reach[types[i], distance_bin(w.xy, w.limits, home[i], x)]
+        out[i] = draw_index(law, len(law), u[i])
 
 
 @njit
-def live(w, mix, home, main, pace, weekend, tries, key, number, out):
+def draw_lives(w, mix, home, main, pace, weekend, tries, key, number, out):
     """
     Draw lives `out` (n, D, L) of people with these anchors, paces and mixes (n, 2, K) of kinds of day.
 
@@ -591,27 +593,27 @@ def live(w, mix, home, main, pace, weekend, tries, key, number, out):
     for i in range(n):
         stream = open_stream(key, number + i, 0)
         h, m = home[i], main[i]
-        forget(memory)
-        forget_hours(hours)
-        look_ahead(w, mix[i], weekend, ahead)
+        clear_memory(memory)
+        clear_hours(hours)
+        midnight_factors(w, mix[i], weekend, ahead)
         now, before, role, dwell = h, -1, HOME, 4 * L
         for d in range(D):
             off = 1 if weekend[d] else 0
             for k in range(K):
                 shares[k] = mix[i, off, k] * w.start[k, role]
             tomorrow = 1 if weekend[min(d + 1, D - 1)] else 0
-            kind = max(pick(shares, K, uniform(stream)), 0)
+            kind = max(draw_index(shares, K, uniform(stream)), 0)
             for a in range(tries):
-                many, new, end_role, end_dwell = diary(
+                many, new, end_role, end_dwell = draw_diary(
                     w, kind, role, dwell, pace[i], d == 0, stream, roles[a], starts[a]
                 )
                 told[a, 0], told[a, 1], told[a, 2], told[a, 3] = many, 1 if new else 0, end_role, end_dwell
-                weight[a] = ahead[tomorrow, end_role] * likeness(w, kind, many, roles[a], starts[a], which)
+                weight[a] = ahead[tomorrow, end_role] * diary_weight(w, kind, many, roles[a], starts[a], which)
                 if hours.days[off] > 0:
                     hours_columns(hours, w.part, w.longest_pass, off, L, many, roles[a], starts[a], cols)
                     for k in range(COLUMNS):
                         weight[a] *= w.hours[cols[k]]
-            a = max(pick(weight, tries, uniform(stream)), 0)
+            a = max(draw_index(weight, tries, uniform(stream)), 0)
             stays, fresh, role, dwell = told[a]
             remember_hours(hours, off, L, stays, roles[a], starts[a])
             since = 0  # when somebody came to where they are
@@ -638,7 +640,7 @@ def live(w, mix, home, main, pace, weekend, tries, key, number, out):
                     visits = role_of(place, h, m) == OTHER and not open_end
                     cells = draw_way(w, memory, h, m, now, to, slots, visits, among, weight, way, lengths, stream)
                 if to != h and to != m:
-                    visit(w, memory, now, to, part, off, haste, role_of(now, h, m) * 4 + after, d)
+                    remember_visit(w, memory, now, to, part, off, haste, role_of(now, h, m) * 4 + after, d)
                 if now != to:
                     remember_way(memory, now, to, way, cells)
                 t = begin

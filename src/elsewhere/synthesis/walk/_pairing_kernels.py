@@ -9,7 +9,7 @@ from elsewhere.synthesis.walk._walk_kernels import BLOCK
 
 
 @njit
-def weigh(skeleton, classes, slots, beta, agreed, out):
+def fill_kernel(skeleton, classes, slots, beta, agreed, out):
     """
     Fill `out` (S, N) with exp(beta (a - most) / slots[s]): walk f agrees with seed s at a slots, the best at `most`.
 
@@ -59,7 +59,7 @@ def rake(value, goal, rounds, damped, most, w):
 
 
 @njit
-def spread_of_visits(walks, goal, out):
+def variance_of_visits(walks, goal, out):
     """Fill `out` (R,) with the variance of the slots that walks (N, L) spend at each place; `goal` (N,) sums to 1."""
     R = len(out)
     mean, slots = np.zeros(R), np.zeros(R, dtype=np.int64)
@@ -87,7 +87,7 @@ def sum_over_slots(walks, worth, out):
 
 
 @njit
-def visitors(r, R):
+def visitors_by_place(r, R):
     """
     Return the traces that visit a place, each once: numbers start[p] to start[p + 1] of the second; -1 is no
     place.
@@ -111,9 +111,9 @@ def visitors(r, R):
 
 
 @njit
-def keep_apart(seeds, walks, R, limit, out):
+def forbid_shared_places(seeds, walks, R, limit, out):
     """Set `out` (S, N) to 0 where seed s and walk f have more than `limit[s]` places in common."""
-    start, trace = visitors(walks, R)
+    start, trace = visitors_by_place(walks, R)
     shared, met, last = np.zeros(len(walks), dtype=np.int64), np.empty(len(walks), dtype=np.int64), np.full(R, -1)
     for s in range(len(seeds)):
         n = 0
@@ -135,7 +135,7 @@ def keep_apart(seeds, walks, R, limit, out):
 
 
 @njit
-def take(K, V, rows, uniform, out):
+def take_walks(K, V, rows, uniform, out):
     """
     Fill `out` with a walk for each of `rows` in turn, by weights K V (S, N), whose V becomes 0; -1 where none
     is left.

@@ -12,7 +12,7 @@ from elsewhere.synthesis._streams_kernels import open_stream, uniform
 from elsewhere.synthesis.walk._hours_kernels import (
     COLUMNS,
     PARTS,
-    forget_hours,
+    clear_hours,
     hours_columns,
     new_hours,
     remember_hours,
@@ -26,28 +26,28 @@ from elsewhere.synthesis.walk._lives_kernels import (
     HOME,
     OTHER,
     OWN_COLUMNS,
-    between,
     cells_key,
-    diary,
+    clear_memory,
+    count_of,
     diary_columns,
-    far,
-    find,
-    forget,
-    likeness,
+    diary_weight,
+    distance_bin,
+    draw_diary,
     longest_way,
-    look_ahead,
-    measure,
+    measure_distances,
+    midnight_factors,
     new_memory,
     next_anchor,
     on_the_way,
-    own_columns,
+    own_place_columns,
+    pair_key,
     pass_columns,
-    passed_between,
-    recall,
+    places_on_the_way,
+    remember_visit,
     remember_way,
+    table_row,
     table_size,
     trip_length,
-    visit,
 )
 
 
@@ -128,17 +128,17 @@ def choice_loss(theta, ridge, base, cols, first, chosen, slope):
 
 @njit
 def open_table(keys, values):
-    """Return an open table of these keys, all different, as `find` looks them up: its keys and its values."""
+    """Return an open table of these keys, all different, as `table_row` looks them up: its keys and its values."""
     size = table_size(len(keys))
     table, out = np.full(size, -1), np.zeros(size, dtype=np.int64)
     for i in range(len(keys)):
-        at = find(table, keys[i])
+        at = table_row(table, keys[i])
         table[at], out[at] = keys[i], values[i]
     return table, out
 
 
 @njit
-def all_columns(L, first, roles, starts, out):
+def columns_of_days(L, first, roles, starts, out):
     """Fill in `diary_columns` (N, 4) of days whose stays are first[d] .. first[d + 1] - 1."""
     for d in range(len(out)):
         a, b = first[d], first[d + 1]
@@ -146,13 +146,13 @@ def all_columns(L, first, roles, starts, out):
 
 
 @njit
-def rehearse(w, kind, role, key, out):
+def draw_diary_columns(w, kind, role, key, out):
     """Draw a diary from each `role` at midnight; their `diary_columns` (n, 4)."""
     L = len(w.clock)
     roles, starts = np.empty(L + 1, dtype=np.int64), np.empty(L + 1, dtype=np.int64)
     stream = open_stream(key, kind, 1)
     for i in range(len(role)):
-        n, _, _, _ = diary(w, kind, role[i], L // 4, 1.0, False, stream, roles, starts)
+        n, _, _, _ = draw_diary(w, kind, role[i], L // 4, 1.0, False, stream, roles, starts)
         diary_columns(L, n, roles, starts, out[i])
 
 
@@ -167,9 +167,9 @@ def crowd_level(people, m_min):
 
 
 @njit
-def others_level(moves, movers, mine, move, m_min):
+def crowd_without(moves, movers, mine, move, m_min):
     """Return which of CROWDS make a move, but for the person whose moves are `mine`."""
-    return crowd_level(movers[find(moves, move)] - (1 if mine[find(mine, move)] == move else 0), m_min)
+    return crowd_level(movers[table_row(moves, move)] - (1 if mine[table_row(mine, move)] == move else 0), m_min)
 
 
 class Choices(NamedTuple):
@@ -234,7 +234,7 @@ def close_choice(choices, chosen):
 
 
 @njit
-def replay_hours(w, s, kind, mix, first, midnight, dwell, known, tries, chance, key, candidates):
+def record_diary_choices(w, s, kind, mix, first, midnight, dwell, known, tries, chance, key, candidates):
     """
     Go through the days of people and return the choice of each diary among `tries` others that the law draws.
 
@@ -248,9 +248,9 @@ def replay_hours(w, s, kind, mix, first, midnight, dwell, known, tries, chance, 
     ahead = np.empty((2, 3))
     for i in range(len(s.rows) - 1):
         stream = open_stream(key, i, 3)
-        forget_hours(hours)
+        clear_hours(hours)
         begin, end = s.rows[i], s.rows[i + 1]
-        look_ahead(w, mix[i], s.weekend[begin:end], ahead)
+        midnight_factors(w, mix[i], s.weekend[begin:end], ahead)
         for row in range(begin, end):
             off = 1 if s.weekend[row] else 0
             a, b = first[row], first[row + 1]
@@ -261,10 +261,10 @@ def replay_hours(w, s, kind, mix, first, midnight, dwell, known, tries, chance, 
                         n = b - a
                         roles[:n], starts[:n] = s.role[a:b], s.start[a:b]
                     else:
-                        n, _, _, _ = diary(
+                        n, _, _, _ = draw_diary(
                             w, kind[row], midnight[row], dwell[row], 1.0, not known[row], stream, roles, starts
                         )
-                    base = ahead[tomorrow, roles[n - 1]] * likeness(w, kind[row], n, roles, starts, which)
+                    base = ahead[tomorrow, roles[n - 1]] * diary_weight(w, kind[row], n, roles, starts, which)
                     hours_columns(hours, w.part, w.longest_pass, off, L, n, roles, starts, cols)
                     add_candidate(choices, math.log(max(base, 1e-9)), cols, COLUMNS)
                 close_choice(choices, choices.first[choices.size[0]])
@@ -285,7 +285,7 @@ def cells_of(r, row, left, arrived, way, lengths):
 
 
 @njit
-def recognise(w, s, i, add, went, passes, mine, way, lengths):
+def mark_person(w, s, i, add, went, passes, mine, way, lengths):
     """Mark (or unmark) where person i goes, passes and moves, so that the tables can be read without this person."""
     P, part = len(passes), w.part
     for q in range(s.begin[i], s.begin[i + 1]):
@@ -301,11 +301,11 @@ def recognise(w, s, i, add, went, passes, mine, way, lengths):
         for t in range(1, s.r.shape[1]):
             if s.r[row, t] != s.r[row, t - 1]:
                 key = s.r[row, t - 1] * P + s.r[row, t]
-                mine[find(mine, key)] = key
+                mine[table_row(mine, key)] = key
 
 
 @njit
-def teach_new(w, memory, h, m, here, onward, x, haste, part, went, cumulative, n, stream, choices):
+def add_new_place_choice(w, memory, h, m, here, onward, x, haste, part, went, cumulative, n, stream, choices):
     """
     Add the choice of a new place x among n others that are drawn by popularity (McFadden 1978).
 
@@ -322,7 +322,7 @@ def teach_new(w, memory, h, m, here, onward, x, haste, part, went, cumulative, n
         x = nearest
     if x < 0:
         return
-    measure(w, memory, h, m)
+    measure_distances(w, memory, h, m)
     cols = np.empty(5, dtype=np.int64)
     total = cumulative[part, P - 1]
     for j in range(n + 1):
@@ -332,17 +332,17 @@ def teach_new(w, memory, h, m, here, onward, x, haste, part, went, cumulative, n
         if memory.visited[y] > 0 or y in (here, h, m) or popular[y] <= 0.0:
             continue
         others = max(popular[y] - went[y, part] - 0.1 * went[y, PARTS], 0.02)
-        cols[0] = haste * BINS + far(w.xy, w.limits, here, y)
-        cols[1] = HASTES * BINS + far(w.xy, w.limits, h, y)
-        cols[2] = (HASTES + 1) * BINS + far(w.xy, w.limits, m if m >= 0 else h, y)
+        cols[0] = haste * BINS + distance_bin(w.xy, w.limits, here, y)
+        cols[1] = HASTES * BINS + distance_bin(w.xy, w.limits, h, y)
+        cols[2] = (HASTES + 1) * BINS + distance_bin(w.xy, w.limits, m if m >= 0 else h, y)
         cols[3] = (HASTES + 2) * BINS + memory.near[y]
-        cols[4] = (HASTES + 3) * BINS + (far(w.xy, w.limits, onward, y) if onward >= 0 else BINS)
+        cols[4] = (HASTES + 3) * BINS + (distance_bin(w.xy, w.limits, onward, y) if onward >= 0 else BINS)
         add_candidate(choices, math.log(others / popular[y]), cols, 5)
     close_choice(choices, choices.first[choices.size[0]])
 
 
 @njit
-def teach_back(w, memory, here, before, onward, x, part, off, haste, context, day, choices):
+def add_own_place_choice(w, memory, here, before, onward, x, part, off, haste, context, day, choices):
     """Add the choice of an own place x among the own places."""
     cols, chosen = np.empty(OWN_COLUMNS, dtype=np.int64), -1
     for j in range(memory.size[0]):
@@ -350,34 +350,34 @@ def teach_back(w, memory, here, before, onward, x, part, off, haste, context, da
         if y != here:
             if y == x:
                 chosen = choices.size[1]
-            own_columns(w, memory, here, before, onward, y, part, off, haste, context, day, cols)
+            own_place_columns(w, memory, here, before, onward, y, part, off, haste, context, day, cols)
             add_candidate(choices, 0.0, cols, OWN_COLUMNS)
     close_choice(choices, chosen)
 
 
 @njit
-def teach_pass(w, memory, h, m, ends, cell, cells, x, passes, mine, moves, movers, m_min, among, choices):
+def add_pass_choice(w, memory, h, m, ends, cell, cells, x, passes, mine, moves, movers, m_min, among, choices):
     """Add the choice of x, a `cell` of so many, among those on the way; `ends` of the trip, and the cell before."""
     a, b, step = ends
     P, cols, chosen = len(passes), np.empty(9, dtype=np.int64), -1
     xy, limits, keys, counts = w.xy, w.limits, memory.keys, memory.counts
-    longest, trips = longest_way(w, a, b), recall(memory.keys, memory.counts, 3 * P * P + between(P, a, b))
+    longest, trips = longest_way(w, a, b), count_of(memory.keys, memory.counts, 3 * P * P + pair_key(P, a, b))
     share, crowd_out = (cell + 1) / (cells + 1), CROWD_OUT + (CROWDS if cell == cells - 1 else 0)
-    for j in range(passed_between(w, a, b, longest, among)):
+    for j in range(places_on_the_way(w, a, b, longest, among)):
         y = among[j]
         if y not in (a, b, h, m, step):
             if y == x:
                 chosen = choices.size[1]
             pass_columns(xy, limits, memory.passed, keys, counts, a, b, trips, step, share, y, cols)
             into, out = step * P + y, y * P + b
-            cols[7] = CROWD_IN + others_level(moves, movers, mine, into, m_min)
-            cols[8] = crowd_out + others_level(moves, movers, mine, out, m_min)
+            cols[7] = CROWD_IN + crowd_without(moves, movers, mine, into, m_min)
+            cols[8] = crowd_out + crowd_without(moves, movers, mine, out, m_min)
             add_candidate(choices, math.log(max(w.passed[y] - passes[y], 0.1)), cols, 9)
     close_choice(choices, chosen)
 
 
 @njit
-def replay(w, s, order, cumulative, n, chance, moves, movers, m_min, key, candidates):
+def record_choices(w, s, order, cumulative, n, chance, moves, movers, m_min, key, candidates):
     """
     Go through the lives of people in this `order` and return every choice as it stood when it was made.
 
@@ -398,8 +398,8 @@ def replay(w, s, order, cumulative, n, chance, moves, movers, m_min, key, candid
     for i in order:
         stream = open_stream(key, i, 2)
         h, m = s.home[i], s.main[i]
-        forget(memory)
-        recognise(w, s, i, 1, went, passes, mine, way, lengths)
+        clear_memory(memory)
+        mark_person(w, s, i, 1, went, passes, mine, way, lengths)
         for q in range(s.begin[i], s.begin[i + 1]):
             x, row = s.place[q], s.row[q]
             part, off, day = w.part[s.start[q]], 1 if s.weekend[row] else 0, s.day[row]
@@ -408,7 +408,7 @@ def replay(w, s, order, cumulative, n, chance, moves, movers, m_min, key, candid
             after = 3 if last else s.role[q + 1]
             if s.rank[q] == 0:  # over midnight: this was chosen on the day before, if anybody knows
                 if s.role[q] == OTHER and memory.visited[x] == 0:
-                    visit(w, memory, h, x, part, off, haste, HOME * 4 + after, day)
+                    remember_visit(w, memory, h, x, part, off, haste, HOME * 4 + after, day)
                 continue
             here, before = s.place[q - 1], s.place[q - 2] if s.rank[q] > 1 else -1
             if s.role[q] == OTHER:
@@ -420,24 +420,28 @@ def replay(w, s, order, cumulative, n, chance, moves, movers, m_min, key, candid
                 questions += 1
                 if memory.visited[x] == 0:
                     if uniform(stream) < chance[0] and has_room(new, n + 1):
-                        teach_new(w, memory, h, m, here, onward, x, haste, part, went, cumulative, n, stream, new)
+                        add_new_place_choice(
+                            w, memory, h, m, here, onward, x, haste, part, went, cumulative, n, stream, new
+                        )
                 elif x != here and uniform(stream) < chance[1] and has_room(back, memory.size[0]):
-                    teach_back(w, memory, here, before, onward, x, part, off, haste, context, day, back)
+                    add_own_place_choice(w, memory, here, before, onward, x, part, off, haste, context, day, back)
             many = cells_of(s.r, row, s.left[q], s.arrived[q], way, lengths)
-            pair, step = between(P, here, x), here
-            cells[q, 0], cells[q, 1] = many, others_level(moves, movers, mine, here * P + x, m_min)
-            cells[q, 2] = recall(memory.keys, memory.counts, 3 * P * P + pair)
-            cells[q, 3] = recall(memory.keys, memory.counts, cells_key(P, pair, many))
+            pair, step = pair_key(P, here, x), here
+            cells[q, 0], cells[q, 1] = many, crowd_without(moves, movers, mine, here * P + x, m_min)
+            cells[q, 2] = count_of(memory.keys, memory.counts, 3 * P * P + pair)
+            cells[q, 3] = count_of(memory.keys, memory.counts, cells_key(P, pair, many))
             longest = longest_way(w, here, x)
             for c in range(many):
                 y = way[c]
                 known = w.passed[y] > 0.0 and y not in (h, m, here, x, step) and on_the_way(w.xy, here, x, y, longest)
                 if known and uniform(stream) < chance[2] and has_room(through, P):
                     ends = here, x, step
-                    teach_pass(w, memory, h, m, ends, c, many, y, passes, mine, moves, movers, m_min, among, through)
+                    add_pass_choice(
+                        w, memory, h, m, ends, c, many, y, passes, mine, moves, movers, m_min, among, through
+                    )
                 step = y
             if s.role[q] == OTHER:
-                visit(w, memory, here, x, part, off, haste, s.role[q - 1] * 4 + after, day)
+                remember_visit(w, memory, here, x, part, off, haste, s.role[q - 1] * 4 + after, day)
             remember_way(memory, here, x, way, many)
-        recognise(w, s, i, 0, went, passes, mine, way, lengths)
+        mark_person(w, s, i, 0, went, passes, mine, way, lengths)
     return asked[:questions], said[:questions], new, back, through, cells

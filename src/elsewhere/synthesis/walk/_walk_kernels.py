@@ -261,15 +261,15 @@ def longer_memory(f, t, g):
         elif moves == EIGHT:
             origin = f[u - 1]
     course = sector_of(g, origin, f[t - 1])
-    return last, before, stay, course, steadiness(course, recent[: min(moves, EIGHT)])
+    return last, before, stay, course, steadiness_bin(course, recent[: min(moves, EIGHT)])
 
 
 @njit
-def steadiness(course, sectors):
+def steadiness_bin(course, sectors):
     """Return the bin of STEADY of the share of these sectors that are on course."""
     on = 0
     for s in sectors:
-        on += unsigned(turn_from(course, s)) <= 2
+        on += turn_size(turn_from(course, s)) <= 2
     return 0 if 2 * on < len(sectors) else 1 if 5 * on < 4 * len(sectors) else 2
 
 
@@ -280,7 +280,7 @@ def turn_from(before, after):
 
 
 @njit
-def unsigned(turn):
+def turn_size(turn):
     """Return sixteenths of a turn whichever way round, 0 .. 8; 9 for none."""
     return 9 if turn < 0 else min(turn, 16 - turn)
 
@@ -288,7 +288,7 @@ def unsigned(turn):
 @njit
 def bend_of(turn):
     """Return which of the BENDS the last turn is."""
-    return 0 if turn < 0 else 1 + min(unsigned(turn) // 2, 3)
+    return 0 if turn < 0 else 1 + min(turn_size(turn) // 2, 3)
 
 
 @njit
@@ -297,10 +297,10 @@ def further_columns(pattern, last, bent, sector, course, steady, b, s, out):
     far, turn = 1 if b >= LONG else 0, turn_from(sector, s)
     again = turn
     if turn >= 0:
-        again = unsigned(turn) if bent <= 0 else 16 - turn if bent > 8 and turn > 0 else turn
-    out[0] = PACED + ((pattern & 3) * 10 + unsigned(turn)) * 2 + far
+        again = turn_size(turn) if bent <= 0 else 16 - turn if bent > 8 and turn > 0 else turn
+    out[0] = PACED + ((pattern & 3) * 10 + turn_size(turn)) * 2 + far
     out[1] = ZIGZAG + (bend_of(bent) * 17 + again + 1) * 2 + far
-    out[2] = COURSE + (steady * 10 + unsigned(turn_from(course, s))) * 2 + far
+    out[2] = COURSE + (steady * 10 + turn_size(turn_from(course, s))) * 2 + far
     out[3] = SPEED + (last * 2 + 1 - (pattern & 1)) * LENGTHS + b
 
 
@@ -375,7 +375,7 @@ def columns(f, t, g, among, mark, out):
 
 
 @njit
-def all_moving_columns(r, g, slot, out):
+def columns_of_steps(r, g, slot, out):
     """Fill `out` (N, L - 1, 7): the weights of every step of the traces `r`."""
     spent = np.zeros(r.max() + 1 if r.size > 0 else 0, dtype=np.int64)
     for i in range(len(r)):
@@ -404,7 +404,7 @@ def most_elsewhere(places, spent, now):
 
 
 @njit
-def all_columns(r, row, step, R, g, among, out):
+def columns_of_moves(r, row, step, R, g, among, out):
     """
     Fill `out` (M, n, 8): the columns of the moves row[i], from slot step[i] to the next; `among` (M, n), or (1,
     n).

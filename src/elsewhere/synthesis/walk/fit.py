@@ -26,22 +26,22 @@ from numpy.typing import ArrayLike, NDArray
 
 from elsewhere.scale import one_thread
 from elsewhere.sorting import count_users
-from elsewhere.synthesis.walk._stroll_kernels import stroll
+from elsewhere.synthesis.walk._draw_kernels import draw_walks
 from elsewhere.synthesis.walk._walk_kernels import (
     ALL_COLUMNS,
     ALL_MOVING,
     LENGTHS,
     Ground,
     Tables,
-    all_columns,
-    all_moving_columns,
+    columns_of_moves,
+    columns_of_steps,
     day_statistics_of,
     destination_loss,
     lengths_of,
     logistic_loss,
     pulls_by_length,
 )
-from elsewhere.synthesis.walk.habits import FEW_PLACES, ONWARD, Habits, ground_of, slots, step_row
+from elsewhere.synthesis.walk.habits import FEW_PLACES, ONWARD, Habits, ground_of, parts_of_day, step_row
 from elsewhere.traces.model import Floats, Ints, Locations
 
 RIDGE, RIDGE_MOVING, RIDGE_PLACE = 1.0, 0.3, 4.0
@@ -86,7 +86,7 @@ def learn_habits(
     rows = np.sort(rng.permutation(N)[:MOST_ROWS]) if N > MOST_ROWS else np.arange(N)
     theta = _fit_destination(r, row, step, np.isin(row, rows), moves, m_min, rng)
     weights = _fit_moving(r[rows], who[rows], R, ground, m_min)
-    visits = np.bincount(r.ravel(), minlength=R) / r.size * _shared(r.ravel(), np.repeat(who, L), R, m_min)
+    visits = np.bincount(r.ravel(), minlength=R) / r.size * _enough_users(r.ravel(), np.repeat(who, L), R, m_min)
     pair, onward, onward_count = moves.onward()
     habits = Habits(
         move=moves.move,
@@ -97,24 +97,24 @@ def learn_habits(
         pair=pair,
         onward=onward,
         onward_count=onward_count,
-        first=_beginnings(r, who, R, m_min) + FIRST * visits,
+        first=_first_place_counts(r, who, R, m_min) + FIRST * visits,
         destination=theta,
         moving=weights[:ALL_MOVING],
         leaving=weights[ALL_MOVING:],
-        day_statistics=_day_statistics(r),
-        reach=_longest(locations, moves, m_min),
+        day_statistics=_day_statistic_shares(r),
+        reach=_longest_move(locations, moves, m_min),
         people=N,
     )
     if m_min == 1:
         return habits
     uniform = rng.random((WALKS, 2 * L - 1))
     walks = np.empty((WALKS, L), dtype=np.int32)
-    stroll(habits.tables(locations, known), uniform, walks)
-    pooled = pooled_day_statistics(r, who, walks.astype(np.int64), m_min)
+    draw_walks(habits.tables(locations, known), uniform, walks)
+    pooled = pool_day_statistics(r, who, walks.astype(np.int64), m_min)
     return replace(habits, day_statistics=pooled)
 
 
-def _shared(what: NDArray[np.integer], who: NDArray[np.integer], n: int, m_min: int) -> NDArray[np.bool_]:
+def _enough_users(what: NDArray[np.integer], who: NDArray[np.integer], n: int, m_min: int) -> NDArray[np.bool_]:
     """Tell (n,) which of the numbers 0 .. n - 1 at least `m_min` users have; with `m_min` = 1 all do."""
     if m_min == 1:
         return np.ones(n, dtype=bool)
@@ -122,13 +122,13 @@ def _shared(what: NDArray[np.integer], who: NDArray[np.integer], n: int, m_min: 
     return count_users(user, what, n) >= m_min
 
 
-def _shared_by(what: Ints, who: NDArray[np.integer], m_min: int) -> NDArray[np.bool_]:
+def _enough_users_of_entry(what: Ints, who: NDArray[np.integer], m_min: int) -> NDArray[np.bool_]:
     """Tell for each entry whether at least `m_min` users have what it has; of numbers that may be very large."""
     found, number = np.unique(what, return_inverse=True)
-    return np.asarray(_shared(number, who, len(found), m_min)[number])
+    return np.asarray(_enough_users(number, who, len(found), m_min)[number])
 
 
-def _beginnings(r: Ints, who: NDArray[np.integer], R: int, m_min: int) -> Floats:
+def _first_place_counts(r: Ints, who: NDArray[np.integer], R: int, m_min: int) -> Floats:
     """
     Return (R,) how many traces begin at each place.
 
@@ -139,7 +139,7 @@ def _beginnings(r: Ints, who: NDArray[np.integer], R: int, m_min: int) -> Floats
     w = 1
     while True:
         early = r[:, :w]
-        enough = open_ & _shared(early.ravel(), np.repeat(who, early.shape[1]), R, m_min)
+        enough = open_ & _enough_users(early.ravel(), np.repeat(who, early.shape[1]), R, m_min)
         out[enough] = np.bincount(early.ravel(), minlength=R)[enough] / early.shape[1]
         open_ &= ~enough
         if w >= L or not open_.any():
@@ -147,7 +147,7 @@ def _beginnings(r: Ints, who: NDArray[np.integer], R: int, m_min: int) -> Floats
         w *= 2
 
 
-def _longest(locations: Locations, moves: "_Moves", m_min: int) -> float:
+def _longest_move(locations: Locations, moves: "_Moves", m_min: int) -> float:
     """Return the longest move; with `m_min` above 1, of the user who comes so far down the list, on a coarse grid."""
     if len(moves.now) == 0:
         return 0.0
@@ -201,19 +201,19 @@ class _Moves:
         # the place before the present one: where the last move of the same trace came from
         self.before = np.where(moved, np.roll(self.now, 1), -1)
         both = self.now * R + self.to
-        self.kept = _shared_by(both, self.who, m_min)
+        self.kept = _enough_users_of_entry(both, self.who, m_min)
         lost = ~self.kept
         self.resting = np.zeros(len(user), dtype=bool)
-        self.resting[lost] = _shared(self.now[lost], self.who[lost], R, m_min)[self.now[lost]]
+        self.resting[lost] = _enough_users(self.now[lost], self.who[lost], R, m_min)[self.now[lost]]
         self.arriving = self.kept.copy()
-        self.arriving[lost] = _shared(self.to[lost], self.who[lost], R, m_min)[self.to[lost]]
+        self.arriving[lost] = _enough_users(self.to[lost], self.who[lost], R, m_min)[self.to[lost]]
         self.move, times = np.unique(both[self.kept], return_counts=True)
         self.count = times.astype(np.float64)
         self.rest = np.bincount(self.now[self.resting], minlength=R).astype(np.float64)
         self.arrivals: Floats = np.bincount(self.to[self.arriving], minlength=R).astype(np.float64) + 0.5
         self.kernel = self._kernel(m_min)
         key = np.where(self.before >= 0, self.before * R + self.now, -1)
-        key[~_shared_by((key + 1) * R + self.to, self.who, m_min)] = -1
+        key[~_enough_users_of_entry((key + 1) * R + self.to, self.who, m_min)] = -1
         self.order = np.argsort(key, kind="stable")
         self.key = key[self.order]
         self.of_user = np.searchsorted(user, np.arange(len(r) + 1))
@@ -222,13 +222,13 @@ class _Moves:
         """Return how much likelier a move of each length is than arrivals alone say."""
         bins = np.empty(len(self.now), dtype=np.int64)
         lengths_of(self.ground, self.now, self.to, bins)
-        seen = np.bincount(bins, minlength=LENGTHS) * _shared(bins, self.who, LENGTHS, m_min)
+        seen = np.bincount(bins, minlength=LENGTHS) * _enough_users(bins, self.who, LENGTHS, m_min)
         expected = np.zeros(LENGTHS)
         leaving = np.bincount(self.move // self.R, self.count, self.R) + self.rest
         pulls_by_length(self.ground, leaving, self.arrivals, expected)
         return np.asarray((seen + 0.1) / (expected + 1e-9))
 
-    def left_out(self, m: int) -> Floats:
+    def leave_one_out(self, m: int) -> Floats:
         """Return (R, 3) what move m's person could know from the others: ln step, ln arrivals, ln onward / step."""
         own = slice(self.of_user[self.user[m]], self.of_user[self.user[m] + 1])
         now, to = self.now[own], self.to[own]
@@ -273,13 +273,13 @@ def _fit_destination(
     if large:
         among = np.empty((len(some), n), dtype=np.int64)
     for i, m in enumerate(some.tolist()):
-        known = moves.left_out(m)
+        known = moves.leave_one_out(m)
         if large:
-            among[i], x[i, :, 3] = _others(known[:, 0], known[:, 1], int(moves.now[m]), int(moves.to[m]), rng)
+            among[i], x[i, :, 3] = _draw_others(known[:, 0], known[:, 1], int(moves.now[m]), int(moves.to[m]), rng)
             known = known[among[i]]
         x[i, :, :3] = known
     cols = np.empty((len(some), n, 8), dtype=np.int16)
-    all_columns(r, row[some], step[some], R, moves.ground, among, cols)
+    columns_of_moves(r, row[some], step[some], R, moves.ground, among, cols)
     centre = np.zeros(ALL_COLUMNS + x.shape[2])
     centre[ALL_COLUMNS] = 1.0
     centre[ALL_COLUMNS + 3 :] = 1.0
@@ -287,12 +287,14 @@ def _fit_destination(
         return centre[: ALL_COLUMNS + 3]
     chosen, now = (moves.to[some], moves.now[some]) if not large else (np.zeros(len(some), int), np.full(len(some), -1))
     did = cols[np.arange(len(some)), chosen]
-    thin = np.flatnonzero(~_shared(did.ravel(), np.repeat(moves.who[some], 8), ALL_COLUMNS, m_min))
+    thin = np.flatnonzero(~_enough_users(did.ravel(), np.repeat(moves.who[some], 8), ALL_COLUMNS, m_min))
     fixed = np.append(thin, np.arange(ALL_COLUMNS + 3, len(centre)))
-    return least(destination_loss, (centre, RIDGE, cols, x, now, chosen), centre, 50, fixed)[: ALL_COLUMNS + 3]
+    return minimise(destination_loss, (centre, RIDGE, cols, x, now, chosen), centre, 50, fixed)[: ALL_COLUMNS + 3]
 
 
-def _others(ln_step: Floats, ln_arrivals: Floats, now: int, to: int, rng: np.random.Generator) -> tuple[Ints, Floats]:
+def _draw_others(
+    ln_step: Floats, ln_arrivals: Floats, now: int, to: int, rng: np.random.Generator
+) -> tuple[Ints, Floats]:
     """Draw places (OTHERS + 1,) to compare a move with, the chosen one first; minus ln of the law they are drawn by."""
     law = np.zeros(len(ln_step))
     for ln_weight in (ln_step, ln_arrivals):
@@ -312,16 +314,16 @@ def _fit_moving(r: Ints, who: NDArray[np.integer], R: int, ground: Ground, m_min
     """
     N, L = r.shape
     moving = np.empty((N, L - 1, 7), dtype=np.int64)
-    all_moving_columns(r, ground, slots(L), moving)
+    columns_of_steps(r, ground, parts_of_day(L), moving)
     every = np.column_stack([moving.reshape(-1, 7), ALL_MOVING + r[:, :-1].ravel()])
     moved = (r[:, 1:] != r[:, :-1]).ravel()
-    thin = np.flatnonzero(~_shared(every.ravel(), np.repeat(who, (L - 1) * 8), ALL_MOVING + R, m_min))
+    thin = np.flatnonzero(~_enough_users(every.ravel(), np.repeat(who, (L - 1) * 8), ALL_MOVING + R, m_min))
     n = ALL_MOVING + R
     ridge = np.concatenate([np.full(ALL_MOVING, RIDGE_MOVING), np.full(R, RIDGE_PLACE)])
-    return least(logistic_loss, (ridge, every, moved), np.zeros(n), 200, thin)
+    return minimise(logistic_loss, (ridge, every, moved), np.zeros(n), 200, thin)
 
 
-def least(
+def minimise(
     loss: Callable[..., float], data: tuple[Any, ...], start: Floats, steps: int, fixed: Ints | slice = slice(0)
 ) -> Floats:
     """
@@ -333,16 +335,16 @@ def least(
 
     slope = np.empty_like(start)
 
-    def with_slope(at: Floats) -> tuple[float, Floats]:
+    def value_and_slope(at: Floats) -> tuple[float, Floats]:
         value = float(loss(at, *data, slope))
         slope[fixed] = 0.0
         return value, slope.copy()
 
     with one_thread():
-        return np.asarray(minimize(with_slope, start, jac=True, method="L-BFGS-B", options={"maxiter": steps}).x)
+        return np.asarray(minimize(value_and_slope, start, jac=True, method="L-BFGS-B", options={"maxiter": steps}).x)
 
 
-def _day_statistics(r: Ints) -> Floats:
+def _day_statistic_shares(r: Ints) -> Floats:
     """
     Return (4, L + 1) the share of the traces with so many moves, places, slots at their main place, ends at
     their start.
@@ -352,15 +354,14 @@ def _day_statistics(r: Ints) -> Floats:
     return np.stack([np.bincount(of, minlength=r.shape[1] + 1) for of in statistics.T]) / len(r)
 
 
-def pooled_day_statistics(r: Ints, who: NDArray[np.integer], walks: Ints, m_min: int) -> Floats:
+def pool_day_statistics(r: Ints, who: NDArray[np.integer], walks: Ints, m_min: int) -> Floats:
     """
-    Return `_day_statistics` of which nothing rests on fewer than `m_min` users: values of few are pooled with the next
-    ones.
+    Return `_day_statistic_shares` of people, with values of fewer than `m_min` users pooled with the next ones.
 
     Going up, numbers are put together until enough users are; what is left at the top goes to the last of these. Within
     a pool, values are shared out as among `walks`. Where few come home, or few do not, nobody does.
     """
-    walked = _day_statistics(walks)
+    walked = _day_statistic_shares(walks)
     (N, L), statistics = r.shape, np.empty((len(r), 4), dtype=np.int64)
     day_statistics_of(r, statistics)
     out = np.zeros((4, L + 1))

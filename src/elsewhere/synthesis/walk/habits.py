@@ -93,7 +93,7 @@ class Habits:
             "factor": np.exp(self.destination[:ALL_COLUMNS]),
             "moving": self.moving,
             "leaving": self.leaving,
-            "slot": slots(self.L),
+            "slot": parts_of_day(self.L),
             "people": self.people,
             "day_statistics": self.day_statistics,
         }
@@ -101,7 +101,7 @@ class Habits:
             return Tables(steps=np.zeros((0, 0)), **fields, **self._reach(ground, law, locations, known, power))
         steps = np.stack([self._row(ground, r) for r in range(R)])
         steps = np.exp(power[0] * np.log(steps) + power[1] * np.log(self.arrivals))
-        return Tables(steps=steps * within_reach(locations, self.reach), **fields)
+        return Tables(steps=steps * reach_mask(locations, self.reach), **fields)
 
     def _row(self, ground: Ground, r: int) -> Floats:
         """Return (R,) the smoothed shares of the moves out of r."""
@@ -127,7 +127,7 @@ class Habits:
     ) -> dict[str, Any]:
         """Return what is within reach of each known place of a large map, and the sums of all beyond it."""
         R, P, places = len(known), int(known.sum()), np.flatnonzero(known)
-        near = _nearest(locations, places, self.arrivals)
+        near = _nearest_places(locations, places, self.arrivals)
         start = np.searchsorted(self.move, np.arange(R + 1) * R)
         size = P * near.shape[1] + len(self.move)
         row, to, step = np.empty(P + 1, dtype=np.int64), np.empty(size, dtype=np.int32), np.empty(size)
@@ -194,7 +194,7 @@ def districts(xy: Floats) -> tuple[Ints, int]:
     return out, side * side
 
 
-def slots(L: int) -> Ints:
+def parts_of_day(L: int) -> Ints:
     """Return (L,) the part of the day of each slot."""
     return np.minimum(np.arange(L) * SLOTS // L, SLOTS - 1)
 
@@ -210,7 +210,7 @@ def step_row(r: int, count: Floats, rest: float, arrivals: Floats, kernel: Float
     return np.asarray((count + (PAIR + rest) * pull) / (count.sum() + rest + PAIR) + LEAST)
 
 
-def within_reach(locations: Locations, longest: float) -> Floats:
+def reach_mask(locations: Locations, longest: float) -> Floats:
     """Return (R, R) 1 for moves no longer than FAR times the longest that people make, next to nothing beyond."""
     R = len(locations)
     every = np.arange(R)
@@ -239,7 +239,7 @@ def chord(locations: Locations, km: float) -> float:
     return float(2 * EARTH_RADIUS_KM * np.sin(np.minimum(km / (2 * EARTH_RADIUS_KM), np.pi / 2)))
 
 
-def _nearest(locations: Locations, places: Ints, arrivals: Floats) -> NDArray[np.int32]:
+def _nearest_places(locations: Locations, places: Ints, arrivals: Floats) -> NDArray[np.int32]:
     """
     Return (R, at most NEAR) the known places nearest to each known one; without coordinates the most popular
     ones.
@@ -258,7 +258,7 @@ def _nearest(locations: Locations, places: Ints, arrivals: Floats) -> NDArray[np
     return out
 
 
-def unit_of(locations: Locations) -> float:
+def neighbour_distance(locations: Locations) -> float:
     """Return the usual distance between neighbours: the median over places of the distance to the nearest other one."""
     from scipy.spatial import cKDTree
 
@@ -281,7 +281,7 @@ def ground_of(locations: Locations) -> Ground:
     if locations.has_coordinates:
         given = locations.points()
         points[:, : given.shape[1]], xy = given, np.ascontiguousarray(locations.planar())
-    limits = np.array([chord(locations, edge * unit_of(locations)) ** 2 for edge in EDGES])
+    limits = np.array([chord(locations, edge * neighbour_distance(locations)) ** 2 for edge in EDGES])
     return Ground(none, none.copy(), points, xy, limits)
 
 
@@ -292,7 +292,7 @@ def geometry(locations: Locations) -> tuple[NDArray[np.int8], NDArray[np.int8]]:
     lengths = np.empty((R, R), dtype=np.int8)
     sectors = np.full((R, R), -1, dtype=np.int8)
     xy = locations.planar() if locations.has_coordinates else None
-    unit = unit_of(locations)
+    unit = neighbour_distance(locations)
     for r in range(R):
         lengths[r] = np.searchsorted(EDGES, locations.distance(np.full(R, r), every) / unit)
         if xy is not None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from elsewhere.synthesis.walk._life_ratio_kernels import traits_of_lives
-from elsewhere.synthesis.walk.ratio import fitted, ln_ratio
+from elsewhere.synthesis.walk.ratio import fit_ratio, ln_ratio
 from elsewhere.traces.model import Floats, Locations, Mask, Places
 
 MOST = 0.02  # of the drawn lives have the largest weight: none is wanted more than these
@@ -32,7 +32,7 @@ class LifeRatio:
         """Learn the ratio of lives `people` (U, days, L), on days that are `shown`, to `drawn` (n, days, L)."""
         xy = np.ascontiguousarray(locations.planar()) if locations.has_coordinates else np.zeros((len(locations), 2))
         of_people, of_drawn = (traits_of_lives(lives, shown, weekend, xy) for lives in (people, drawn))
-        return LifeRatio(xy, weekend, shown, *fitted(of_people, np.arange(len(people)), of_drawn, m_min))
+        return LifeRatio(xy, weekend, shown, *fit_ratio(of_people, np.arange(len(people)), of_drawn, m_min))
 
     def share(self, lives: Places) -> Floats:
         """Return (n,) the share that each of these lives (n, days x L) is to have."""

@@ -44,21 +44,21 @@ from elsewhere.synthesis.walk._lives_kernels import (
     SHARES,
     TAILS,
     Law,
+    draw_lives,
     draw_main_places,
-    live,
 )
 from elsewhere.synthesis.walk._teach_kernels import (
     Choices,
     Stays,
-    all_columns,
     choice_loss,
+    columns_of_days,
+    draw_diary_columns,
     find_stays,
     open_table,
-    rehearse,
-    replay,
-    replay_hours,
+    record_choices,
+    record_diary_choices,
 )
-from elsewhere.synthesis.walk.fit import least
+from elsewhere.synthesis.walk.fit import minimise
 from elsewhere.traces.model import Floats, Ints, Locations, Places
 
 NIGHT, OFFICE = (0, 360), (540, 1020)  # minutes of the day
@@ -88,7 +88,7 @@ class Lives:
     mix: Floats = field(repr=False)  # (types, 2, kinds) mean use of kinds on weekdays, at weekends
     spread: Floats = field(repr=False)  # (types, 2) concentration of people's own mixes about it
     stays: Floats = field(repr=False)  # (kinds,) mean number of stays beyond that of all weekdays, or weekends
-    bustle: float  # deviation between people: mixes are tilted by exp(bustle z stays), z standard normal
+    busyness: float  # deviation between people: mixes are tilted by exp(busyness z stays), z standard normal
     pace: float  # variance of how much more or less than others a person moves
     home: Floats = field(repr=False)
     main: Floats = field(repr=False)  # (types, P)
@@ -100,7 +100,7 @@ class Lives:
         types = rng.choice(len(self.type_share), n, p=self.type_share)
         shape = self.mix[types] * self.spread[types][:, :, None]
         mix = rng.standard_gamma(shape) + 1e-12 * (shape > 0)
-        mix *= np.exp(self.bustle * rng.standard_normal((n, 1, 1)) * self.stays)
+        mix *= np.exp(self.busyness * rng.standard_normal((n, 1, 1)) * self.stays)
         home = rng.choice(len(self.home), n, p=self.home / self.home.sum())
         main = np.empty(n, dtype=np.int64)
         draw_main_places(self.law, self.main, self.main_reach, types, home, rng.random(n), main)
@@ -108,7 +108,7 @@ class Lives:
         # then day by day
         out = np.empty((n, len(weekend), len(self.law.clock)), dtype=np.int32)
         key = rng.integers(0, 2**63, 2).astype(np.uint64)
-        live(self.law, mix, home, main, pace, np.asarray(weekend), TRIES, key, 0, out)
+        draw_lives(self.law, mix, home, main, pace, np.asarray(weekend), TRIES, key, 0, out)
         return out
 
 
@@ -164,10 +164,10 @@ def learn_lives(
     types, kind = _types_and_kinds(days, rng)
     use = np.zeros((days.people, 2, int(kind.max()) + 1))
     np.add.at(use, (days.who, days.weekend.astype(np.int64), kind), 1)
-    mix, spread = _mixes(use, types, m_min)
+    mix, spread = _kind_mixes(use, types, m_min)
 
     # what can be counted; factors that are learnt from choices are 1 (weights 0) so far
-    places, movers = _places(days)
+    places, movers = _place_tables(days)
     law = Law(
         part=days.part,
         clock=days.clock,
@@ -175,7 +175,7 @@ def learn_lives(
         longest_pass=days.longest_pass,
         xy=days.xy,
         limits=days.limits,
-        **_diaries(days, kind, mix.shape[2]),
+        **_diary_tables(days, kind, mix.shape[2]),
         **places,
         like=np.ones((mix.shape[2], LIKE)),
         hours=np.ones(HOURS),
@@ -189,12 +189,12 @@ def learn_lives(
     )
 
     # which diary, how people differ, where their anchors are, which other places and ways
-    law, pace = _usual_diaries(days, kind, law, mix[types], rng)
-    stays, bustle = _bustle(days, kind, types, mix, spread, rng)
-    home, main, main_reach = _anchors(days, types, len(mix), rng)
-    law = _choices(days, law, movers, rng)
+    law, pace = _diary_factors(days, kind, law, mix[types], rng)
+    stays, busyness = _busyness(days, kind, types, mix, spread, rng)
+    home, main, main_reach = _anchor_weights(days, types, len(mix), rng)
+    law = _place_choice_factors(days, law, movers, rng)
     share = np.bincount(types, minlength=len(mix)) / len(types)
-    return Lives(law, share, mix, spread, stays, bustle, pace, home, main, main_reach)
+    return Lives(law, share, mix, spread, stays, busyness, pace, home, main, main_reach)
 
 
 class _Days:
@@ -234,10 +234,10 @@ class _Days:
         # five, or at any time; -1 without
         night = (minutes >= NIGHT[0]) & (minutes < NIGHT[1])
         office = (minutes >= OFFICE[0]) & (minutes < OFFICE[1])
-        self.home = self._usual(r[:, night] if night.any() else r, who)
+        self.home = self._most_usual(r[:, night] if night.any() else r, who)
         elsewhere = np.where(r == self.home[who, None], -1, r)
-        main = self._usual(elsewhere[~weekend][:, office], who[~weekend])
-        self.main = np.where(main >= 0, main, self._usual(elsewhere, who))
+        main = self._most_usual(elsewhere[~weekend][:, office], who[~weekend])
+        self.main = np.where(main >= 0, main, self._most_usual(elsewhere, who))
 
         # stays, of each its day, place, person and role, whether it is the last of its day, and its number in it
         row, place, left, arrived = (np.empty(r.size, dtype=np.int64) for _ in range(4))
@@ -273,7 +273,7 @@ class _Days:
             self.lasted[i] = self.L - self.start[before] + since
             self.carried[i] = self.lasted[i] if r[i, 0] == r[i - 1, -1] else 0
 
-    def _usual(self, r: Ints, who: Ints) -> Ints:
+    def _most_usual(self, r: Ints, who: Ints) -> Ints:
         """Return (people,) the most usual place of each, -1 where there is none."""
         key = (who[:, None] * self.P + r)[r >= 0]
         cell, count = np.unique(key, return_counts=True)
@@ -314,7 +314,7 @@ def _types_and_kinds(days: _Days, rng: np.random.Generator) -> tuple[Ints, Ints]
         profile[:, off] = np.where(number[:, None] > 0, profile[:, off] / np.maximum(number, 1)[:, None], usual)
     profile[:, 1] *= 0.6
     n = int(np.clip(min(days.people // PEOPLE_PER_TYPE, days.N // DAYS_PER_TYPE), 1, MOST_TYPES))
-    types = _clusters(profile.reshape(days.people, -1), n, np.arange(days.people), days.m_min, rng)
+    types = _cluster(profile.reshape(days.people, -1), n, np.arange(days.people), days.m_min, rng)
 
     # cluster the days of each type; if too few of its people have such days, they are of the kinds of the type of which
     # most people have them
@@ -328,13 +328,13 @@ def _types_and_kinds(days: _Days, rng: np.random.Generator) -> tuple[Ints, Ints]
         mine = (of == t) & (off_day == off)
         if mine.any():
             n = max(1, int(mine.sum()) // DAYS_PER_KIND)
-            label = _clusters(table[mine], n, days.who[mine], days.m_min, rng)
+            label = _cluster(table[mine], n, days.who[mine], days.m_min, rng)
             kind[mine] = K + label
             K += int(label.max()) + 1
     return types, kind
 
 
-def _clusters(rows: Floats, k: int, who: Ints, m_min: int, rng: np.random.Generator) -> Ints:
+def _cluster(rows: Floats, k: int, who: Ints, m_min: int, rng: np.random.Generator) -> Ints:
     """Label rows by k-means; clusters of fewer than `m_min` people join the nearest of the others."""
     from sklearn.cluster import KMeans
 
@@ -350,7 +350,7 @@ def _clusters(rows: Floats, k: int, who: Ints, m_min: int, rng: np.random.Genera
     return np.asarray(far.argmin(axis=1)[label])
 
 
-def _mixes(use: Floats, types: Ints, m_min: int) -> tuple[Floats, Floats]:
+def _kind_mixes(use: Floats, types: Ints, m_min: int) -> tuple[Floats, Floats]:
     """Return the mean of how people of each type `use` (people, 2, kinds) kinds of day, and its concentration."""
     from scipy.special import gammaln
 
@@ -375,7 +375,7 @@ def _mixes(use: Floats, types: Ints, m_min: int) -> tuple[Floats, Floats]:
     return mix, spread
 
 
-def _bustle(
+def _busyness(
     days: _Days, kind: Ints, types: Ints, mix: Floats, spread: Floats, rng: np.random.Generator
 ) -> tuple[Floats, float]:
     """
@@ -399,18 +399,18 @@ def _bustle(
     grid = np.linspace(0, 1.5, 31)
     got = []
     for b in grid:
-        expected = _shares(gammas * np.exp(b * temper * z)) @ z
+        expected = _normalise(gammas * np.exp(b * temper * z)) @ z
         got.append(((1 - weekends[:, 0]) * expected[:, 0] + weekends[:, 0] * expected[:, 1]).var())
     return z, float(grid[int(np.argmin(np.abs(np.array(got) - variance)))])
 
 
-def _diaries(days: _Days, kind: Ints, K: int) -> dict[str, Any]:
+def _diary_tables(days: _Days, kind: Ints, K: int) -> dict[str, Any]:
     """
     Return the tables of a diary, of K kinds of day.
 
     These are start (K, 3), leave (K, 3, clock bins, DWELLS), rank (K, 3, RANKS), follows (K, 3, PARTS, 3) of a law.
     """
-    start = np.tile(_shares(np.bincount(days.midnight, minlength=3).astype(np.float64) + 0.3), (K, 1))
+    start = np.tile(_normalise(np.bincount(days.midnight, minlength=3).astype(np.float64) + 0.3), (K, 1))
     np.add.at(start, (kind, days.midnight), 1)
 
     # every slot of a stay after its first, and that of the departure: kind, role, hour, dwell, person, and whether so
@@ -430,7 +430,7 @@ def _diaries(days: _Days, kind: Ints, K: int) -> dict[str, Any]:
         days.dwell[np.minimum(np.append(dwell, days.lasted[known]), len(days.dwell) - 1)],
     )
     shape = (K, 3, int(days.clock.max()) + 1, DWELLS)
-    leave = _rates(cell, np.append(left, moved), np.append(days.of[stay], days.who[known]), shape, days.m_min)
+    leave = _leaving_rates(cell, np.append(left, moved), np.append(days.of[stay], days.who[known]), shape, days.m_min)
 
     # of stays by their number in the day, until as many leave as did: a rate of leaving is not a probability
     inside = tuple(c[: len(stay)] for c in cell)
@@ -446,17 +446,17 @@ def _diaries(days: _Days, kind: Ints, K: int) -> dict[str, Any]:
     on = np.flatnonzero(~days.last)
     np.add.at(follows, (kind[days.row[on]], days.role[on], days.part[days.end[on]], days.role[on + 1]), 1)
     np.add.at(follows, (kind[known], days.midnight[known], days.part[0], days.role[days.first[known]]), moved)
-    follows += _shares(follows.sum(axis=2, keepdims=True) + 0.002)
+    follows += _normalise(follows.sum(axis=2, keepdims=True) + 0.002)
     follows[:, HOME, :, HOME] = follows[:, MAIN, :, MAIN] = 0.0
     return {
-        "start": _shares(start),
+        "start": _normalise(start),
         "leave": leave,
         "rank": factor.reshape(K, 3, RANKS),
-        "follows": np.cumsum(_shares(follows), axis=-1),
+        "follows": np.cumsum(_normalise(follows), axis=-1),
     }
 
 
-def _rates(
+def _leaving_rates(
     cell: tuple[Ints, ...], left: NDArray[np.bool_], person: Ints, shape: tuple[int, int, int, int], m_min: int
 ) -> Floats:
     """
@@ -479,7 +479,7 @@ def _rates(
     return np.asarray(-np.log1p(-(leaving + 2 * np.clip(prior, 1e-5, 0.95)) / (here + 2)))
 
 
-def _usual_diaries(days: _Days, kind: Ints, law: Law, mix: Floats, rng: np.random.Generator) -> tuple[Law, float]:
+def _diary_factors(days: _Days, kind: Ints, law: Law, mix: Floats, rng: np.random.Generator) -> tuple[Law, float]:
     """
     Return the law with `like` and `hours`, the factors by which one of several diaries is taken, and the variance of
     pace.
@@ -490,7 +490,7 @@ def _usual_diaries(days: _Days, kind: Ints, law: Law, mix: Floats, rng: np.rando
     """
     # `like`: weights under which diaries that the law draws have the margins of people's, kind by kind (raking)
     K, columns = len(law.start), np.empty((days.N, 4), dtype=np.int64)
-    all_columns(days.L, days.first, days.role, days.start, columns)
+    columns_of_days(days.L, days.first, days.role, days.start, columns)
     real = np.zeros((K, LIKE))
     np.add.at(real, (kind[:, None], columns), 1)
     key = rng.integers(0, 2**63, 2).astype(np.uint64)
@@ -498,7 +498,7 @@ def _usual_diaries(days: _Days, kind: Ints, law: Law, mix: Floats, rng: np.rando
     margins = np.split(np.arange(LIKE), STAYS * 3 + SHARES * np.arange(3))
     sample = np.empty((REHEARSED, 4), dtype=np.int64)
     for k in range(K):
-        rehearse(law, k, rng.choice(3, REHEARSED, p=law.start[k]), key, sample)
+        draw_diary_columns(law, k, rng.choice(3, REHEARSED, p=law.start[k]), key, sample)
         known = np.bincount(sample.ravel(), minlength=LIKE) >= LIKE_SEEN  # other factors would run away
         for _ in range(RAKES):
             for j, margin in enumerate(margins):
@@ -511,7 +511,7 @@ def _usual_diaries(days: _Days, kind: Ints, law: Law, mix: Floats, rng: np.rando
 
     # the variance of paces: of people's numbers of moves, beyond what their kinds of day and chance explain
     number = np.minimum(np.diff(days.first), STAYS - 1)
-    share = _shares(real[:, : STAYS * 3].reshape(K, STAYS, 3).sum(axis=2))
+    share = _normalise(real[:, : STAYS * 3].reshape(K, STAYS, 3).sum(axis=2))
     mean = share @ np.arange(STAYS)
     variance = share @ np.arange(STAYS) ** 2 - mean**2
     moved, expected, chance = (np.bincount(days.who, x) for x in (number - 1.0, mean[kind] - 1, variance[kind]))
@@ -521,11 +521,11 @@ def _usual_diaries(days: _Days, kind: Ints, law: Law, mix: Floats, rng: np.rando
     law, some = law._replace(like=like), min(1.0, CANDIDATES / (days.N * (TRIES + 1)))
     key = rng.integers(0, 2**63, 2).astype(np.uint64)
     nights = days.midnight, days.lasted, days.next_day
-    choices = replay_hours(law, days.stays, kind, mix, days.first, *nights, TRIES, some, key, CANDIDATES)
-    return law._replace(hours=np.exp(_fit(choices, HOURS))), float(max(0.0, pace))
+    choices = record_diary_choices(law, days.stays, kind, mix, days.first, *nights, TRIES, some, key, CANDIDATES)
+    return law._replace(hours=np.exp(_fit_choices(choices, HOURS))), float(max(0.0, pace))
 
 
-def _anchors(days: _Days, types: Ints, n: int, rng: np.random.Generator) -> tuple[Floats, Floats, Floats]:
+def _anchor_weights(days: _Days, types: Ints, n: int, rng: np.random.Generator) -> tuple[Floats, Floats, Floats]:
     """Return the weights of homes (P,), of main places (types, P), and factors of their distance (types, BINS)."""
     home = np.bincount(days.home, minlength=days.P).astype(np.float64)
     been = count_users(days.who, days.r, days.P)
@@ -533,14 +533,14 @@ def _anchors(days: _Days, types: Ints, n: int, rng: np.random.Generator) -> tupl
     long = days.until - days.arrived >= min(6, days.L // 4)
     stayed = count_users(days.of[long], days.place[long], days.P)
     weight = np.where(stayed >= days.m_min, stayed, 0.5 * days.m_min) * (been >= days.m_min)
-    home = _pooled(home, weight, days.xy, days.m_min)
+    home = _pool_counts(home, weight, days.xy, days.m_min)
     if not home.any():  # no place is shared by so many: any place will do as well as another
         home = np.ones(days.P)
     some = days.main >= 0
     if not some.any():
         return home, np.zeros((n, days.P)), np.ones((n, BINS))
     count = np.bincount(days.main[some], minlength=days.P).astype(np.float64)
-    there = _pooled(count, weight, days.xy, days.m_min)
+    there = _pool_counts(count, weight, days.xy, days.m_min)
     main = np.empty((n, days.P))
     for t in range(n):
         mine = np.bincount(days.main[some & (types == t)], minlength=days.P).astype(np.float64)
@@ -557,11 +557,11 @@ def _anchors(days: _Days, types: Ints, n: int, rng: np.random.Generator) -> tupl
     cols = np.stack([bins, BINS + types[who][:, None] * BINS + bins], axis=2).reshape(-1, 2).astype(np.int16)
     first = np.arange(len(who) + 1) * days.P
     choices = Choices(base.ravel(), cols, first, first[:-1] + days.main[who], np.array([len(who), base.size]))
-    theta = _fit(choices, BINS * (n + 1), 0.5)
+    theta = _fit_choices(choices, BINS * (n + 1), 0.5)
     return home, main, np.exp(theta[:BINS] + theta[BINS:].reshape(n, BINS))
 
 
-def _pooled(count: Floats, weight: Floats, xy: Floats, m_min: int) -> Floats:
+def _pool_counts(count: Floats, weight: Floats, xy: Floats, m_min: int) -> Floats:
     """
     Return the counts of people per place, of which none is of fewer than `m_min`.
 
@@ -588,7 +588,7 @@ def _pooled(count: Floats, weight: Floats, xy: Floats, m_min: int) -> Floats:
     return np.asarray((out * (1 + left / total) if total > 0 else weight.copy()) + 1e-9 * (weight > 0))
 
 
-def _places(days: _Days) -> tuple[dict[str, Any], tuple[Ints, Ints]]:
+def _place_tables(days: _Days) -> tuple[dict[str, Any], tuple[Ints, Ints]]:
     """
     Return the tables of a law that say where people go and pass, and an open table of all moves and their people.
 
@@ -617,11 +617,11 @@ def _places(days: _Days) -> tuple[dict[str, Any], tuple[Ints, Ints]]:
     level = np.searchsorted(days.m_min * 2 ** np.arange(CROWDS - 1), movers[enough], side="right")
     shared, crowd = open_table(moves[enough], level)
     tables = {"popular": popular, "sought": np.flatnonzero(popular.any(axis=0)), "passed": passed, "detour": detour}
-    grid = _grid(days.xy, np.flatnonzero(passed > 0))
+    grid = _grid_of_places(days.xy, np.flatnonzero(passed > 0))
     return {**tables, **grid, "moves": shared, "crowd": crowd}, open_table(moves, movers)
 
 
-def _grid(xy: Floats, places: Ints) -> dict[str, Any]:
+def _grid_of_places(xy: Floats, places: Ints) -> dict[str, Any]:
     """
     Sort these places by squares of a grid, about as many as places: `corner`, `square`, `inside`, `columns` of
     a law.
@@ -641,14 +641,14 @@ def _grid(xy: Floats, places: Ints) -> dict[str, Any]:
     }
 
 
-def _choices(days: _Days, law: Law, movers: tuple[Ints, Ints], rng: np.random.Generator) -> Law:
+def _place_choice_factors(days: _Days, law: Law, movers: tuple[Ints, Ints], rng: np.random.Generator) -> Law:
     """
     Return the law with `explore`, `back`, `reach`, and `passing`, `passes`, `lengths`, `fresh`, learnt from
     choices.
     """
     visits, passes = int((days.role == OTHER).sum()), int((days.arrived > days.left).sum())
     expected = np.array([visits / 2 * OTHERS, visits * 15, passes * np.count_nonzero(law.passed) / 8])
-    asked, said, new, back, through, cells = replay(
+    asked, said, new, back, through, cells = record_choices(
         law,
         days.stays,
         rng.permutation(days.people),
@@ -664,12 +664,12 @@ def _choices(days: _Days, law: Law, movers: tuple[Ints, Ints], rng: np.random.Ge
     part, haste = asked[:, 4:5] == np.arange(PARTS), asked[:, 5:6] == np.arange(HASTES)
     x = np.column_stack([np.ones(len(asked)), np.log1p(asked[:, :3]), asked[:, 3], part, haste])
     law = law._replace(
-        explore=least(_logistic_loss, (x, said), np.zeros(EXPLORE), 40),
-        back=np.exp(_fit(back, OWN_PLACE)),
-        reach=np.exp(_fit(new, REACHES * BINS + 1)[:-1].reshape(-1, BINS)),
-        passing=np.exp(_fit(through, PASSING)),
+        explore=minimise(_logistic_loss, (x, said), np.zeros(EXPLORE), 40),
+        back=np.exp(_fit_choices(back, OWN_PLACE)),
+        reach=np.exp(_fit_choices(new, REACHES * BINS + 1)[:-1].reshape(-1, BINS)),
+        passing=np.exp(_fit_choices(through, PASSING)),
     )
-    return _trips(days, law, cells) if days.longest_pass else law
+    return _trip_tables(days, law, cells) if days.longest_pass else law
 
 
 def _logistic_loss(at: Floats, x: Floats, said: NDArray[np.bool_], slope: Floats) -> float:
@@ -679,9 +679,9 @@ def _logistic_loss(at: Floats, x: Floats, said: NDArray[np.bool_], slope: Floats
     return float(np.logaddexp(0, logit).sum() - logit[said].sum() + 0.5 * (at**2).sum())
 
 
-def _trips(days: _Days, law: Law, cells: Ints) -> Law:
+def _trip_tables(days: _Days, law: Law, cells: Ints) -> Law:
     """
-    Return the law with `passes`, `lengths` and `fresh`: how many cells, and for how long; `cells` as `replay`
+    Return the law with `passes`, `lengths` and `fresh`: how many cells, and for how long; `cells` as `record_choices`
     has them.
     """
     trip = np.flatnonzero(days.index > 0)
@@ -697,12 +697,12 @@ def _trips(days: _Days, law: Law, cells: Ints) -> Law:
     taken = ((days.role[visit] == OTHER) & (days.index[visit] > 0) & ~days.last[visit]).astype(np.int64)
     np.add.at(count, (taken, bins, straight, tail, number), 1)
     # where few teach, those with any time left, then those with any number of people who go straight, stand in
-    count += 2 * _shares(count.sum(axis=(2, 3), keepdims=True))
-    count += 2 * _shares(count.sum(axis=3, keepdims=True))
+    count += 2 * _normalise(count.sum(axis=(2, 3), keepdims=True))
+    count += 2 * _normalise(count.sum(axis=3, keepdims=True))
     for m in range(TAILS - 1):  # so many slots have no room for more
         count[0, :, :, m, m + 1 :] = 0
         count[1, :, :, m, max(m, 1) :] = 0
-    shares, again = _shares(count), trips > 0
+    shares, again = _normalise(count), trips > 0
     chance = shares[taken, bins, straight, tail, number][again]
     # Dirichlet-multinomial: of what was done between these places before, and what anybody would do
     like = [np.log((alike[again] + f * chance) / (trips[again] + f) + 1e-12).sum() for f in FRESH]
@@ -716,14 +716,14 @@ def _trips(days: _Days, law: Law, cells: Ints) -> Law:
     )
 
 
-def _fit(choices: Choices, n: int, ridge: float = 1.0) -> Floats:
+def _fit_choices(choices: Choices, n: int, ridge: float = 1.0) -> Floats:
     """Fit weights (n,) of softmax choices, see `choice_loss`."""
     many, candidates = choices.size.tolist()
     base, cols = choices.base[:candidates], choices.cols[:candidates]
     first, chosen = choices.first[: many + 1], choices.chosen[:many]
-    return least(choice_loss, (ridge, base, cols, first, chosen), np.zeros(n), 40)
+    return minimise(choice_loss, (ridge, base, cols, first, chosen), np.zeros(n), 40)
 
 
-def _shares(counts: Floats) -> Floats:
+def _normalise(counts: Floats) -> Floats:
     """Return the counts as shares of their sum over the last axis."""
     return np.asarray(counts / counts.sum(axis=-1, keepdims=True))

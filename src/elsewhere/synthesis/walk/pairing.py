@@ -26,12 +26,12 @@ from numpy.typing import NDArray
 
 from elsewhere.scale import one_thread
 from elsewhere.synthesis.walk._pairing_kernels import (
-    keep_apart,
+    fill_kernel,
+    forbid_shared_places,
     rake,
-    spread_of_visits,
     sum_over_slots,
-    take,
-    weigh,
+    take_walks,
+    variance_of_visits,
 )
 from elsewhere.synthesis.walk._walk_kernels import day_statistics_of
 from elsewhere.traces.model import Floats, Ints, Places
@@ -64,12 +64,12 @@ class Due(NamedTuple):
     def of(walks: Places, goal: Floats, visits: Floats, moves: float) -> "Due":
         """Return what is due of these walks: `visits` (R,), the share of people's time at each place, and `moves`."""
         spread, moved = np.empty(len(visits)), np.count_nonzero(walks[:, 1:] != walks[:, :-1], axis=1)
-        spread_of_visits(walks, goal, spread)
+        variance_of_visits(walks, goal, spread)
         spread += max(float(spread.sum()) / max(1, int(np.count_nonzero(spread > 1e-12))), 1e-9)
         scatter = float(goal @ (moved - goal @ moved) ** 2)
         return Due(goal, visits * walks.shape[1], spread, moved, moves, max(scatter, 1e-9))
 
-    def urge(self, walks: Places, taken: Ints, n: int) -> NDArray[np.float32]:
+    def correction(self, walks: Places, taken: Ints, n: int) -> NDArray[np.float32]:
         """
         Return (N,) how many times as much each walk is wanted among the next `n`, after those that are `taken`.
 
@@ -111,7 +111,7 @@ def skeletons(classes: NDArray[np.integer], shift: Ints, days: int = 1) -> NDArr
     return np.take_along_axis(classes.reshape(S * days, L), at, axis=1).reshape(S, days * L).astype(np.int16)
 
 
-def kernel(
+def pairing_kernel(
     skeleton: NDArray[np.int16],
     seeds: Places,
     walks: Places,
@@ -134,13 +134,13 @@ def kernel(
     out = np.empty((len(seeds), len(walks)), dtype=np.float32)
     slots = np.maximum(1, np.count_nonzero(seeds >= 0, axis=1))
     # beside the walk that agrees most: a row may be multiplied by anything, and float32 must hold it
-    weigh(skeleton.astype(kind), classes, slots, beta, agreed, out)
+    fill_kernel(skeleton.astype(kind), classes, slots, beta, agreed, out)
     if limit is not None:
-        keep_apart(seeds, walks, R, limit, out)
+        forbid_shared_places(seeds, walks, R, limit, out)
     return out
 
 
-def raked(
+def rake_goal(
     walks: Places, label: NDArray[np.integer], share: Floats, day_statistics: Floats, people: int, start: Floats
 ) -> Floats:
     """
@@ -167,7 +167,9 @@ def raked(
     return np.asarray(w / w.sum())
 
 
-def balanced(K: NDArray[np.float32], goal: Floats, balance: float = 1.0, sweeps: int = SWEEPS) -> NDArray[np.float32]:
+def sinkhorn_weights(
+    K: NDArray[np.float32], goal: Floats, balance: float = 1.0, sweeps: int = SWEEPS
+) -> NDArray[np.float32]:
     """
     Return V (N,), the weights of walks under which all seeds together take walk f in the share `goal[f]`.
 
@@ -176,7 +178,7 @@ def balanced(K: NDArray[np.float32], goal: Floats, balance: float = 1.0, sweeps:
     Examples
     --------
     >>> K = np.array([[1.0, 1.0], [9.0, 1.0]], dtype=np.float32)
-    >>> V = balanced(K, np.array([0.5, 0.5]), sweeps=60)
+    >>> V = sinkhorn_weights(K, np.array([0.5, 0.5]), sweeps=60)
     >>> np.round((K * V / (K * V).sum(axis=1, keepdims=True)).sum(axis=0), 3).tolist()
     [1.0, 1.0]
 
@@ -229,12 +231,12 @@ def pair(
     for _ in range(max_tries):
         pending = rng.permutation(pending)
         got, uniform = np.full(len(pending), -1, dtype=np.int64), rng.random(len(pending))
-        open_, taken = V.copy(), walk[walk >= 0]  # `take` closes the walks that it draws
+        open_, taken = V.copy(), walk[walk >= 0]  # `take_walks` closes the walks that it draws
         n = max(1, len(pending)) if due is None else max(LEAST_PIECE, -(-len(pending) // PIECES))
         for i in range(0, len(pending), n):
             piece, before = slice(i, i + n), np.append(taken, got[:i][got[:i] >= 0])
-            urged = open_ * due.urge(walks, before, n) if due is not None and len(before) else open_.copy()
-            take(K, urged, row[pending[piece]], uniform[piece], got[piece])
+            urged = open_ * due.correction(walks, before, n) if due is not None and len(before) else open_.copy()
+            take_walks(K, urged, row[pending[piece]], uniform[piece], got[piece])
             open_[got[piece][got[piece] >= 0]] = 0.0
         pending, got = pending[got >= 0], got[got >= 0]  # the others have no walk left
         if len(pending) == 0:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from elsewhere.sorting import count_users
 from elsewhere.synthesis.walk._ratio_kernels import TRAITS, traits_of
 from elsewhere.synthesis.walk._walk_kernels import logistic_loss
-from elsewhere.synthesis.walk.fit import least
+from elsewhere.synthesis.walk.fit import minimise
 from elsewhere.traces.model import Floats, Ints, Locations
 
 BINS = 10  # of each trait: own judge .626, with 6 bins .630-.637 (one split, docs/decisions/0052-ratio.md)
@@ -44,7 +44,7 @@ class Ratio:
         xy = np.ascontiguousarray(locations.planar()) if locations.has_coordinates else np.zeros((len(locations), 2))
         if people.shape[1] < 2:
             return Ratio(xy, np.zeros((TRAITS, BINS - 1)), np.zeros((TRAITS, BINS)))
-        return Ratio(xy, *fitted(_traits(people, xy), user, _traits(walks, xy), m_min))
+        return Ratio(xy, *fit_ratio(_traits(people, xy), user, _traits(walks, xy), m_min))
 
     def ln(self, walks: NDArray[np.integer]) -> Floats:
         """Return (N,) the ln of how much likelier each walk is among people, give or take a constant."""
@@ -53,7 +53,7 @@ class Ratio:
         return ln_ratio(_traits(walks, self.xy), self.ends, self.weight)
 
 
-def fitted(people: Floats, user: NDArray[np.integer], drawn: Floats, m_min: int) -> tuple[Floats, Floats]:
+def fit_ratio(people: Floats, user: NDArray[np.integer], drawn: Floats, m_min: int) -> tuple[Floats, Floats]:
     """
     Fit the weight of each trait of `people` (N, T), rows of these users, beside that of `drawn` (n, T).
 
@@ -62,20 +62,20 @@ def fitted(people: Floats, user: NDArray[np.integer], drawn: Floats, m_min: int)
     """
     ends = np.quantile(drawn, np.arange(1, BINS) / BINS, axis=0).T.copy()
     n = len(ends) * BINS
-    of_people = _columns(people, ends)
-    every = np.concatenate([of_people, _columns(drawn, ends)])
+    of_people = _weight_columns(people, ends)
+    every = np.concatenate([of_people, _weight_columns(drawn, ends)])
     every = np.column_stack([every, np.full(len(every), n)])
     real = np.arange(len(every)) < len(people)
     thin = np.flatnonzero(count_users(np.unique(user, return_inverse=True)[1], of_people, n) < m_min)
     ridge = np.full(n + 1, RIDGE)
     ridge[n] = 1e-3  # the constant, ln of people to walks, is fitted nearly freely, and `ln_ratio` leaves it out
-    weights = least(logistic_loss, (ridge, every, real), np.zeros(n + 1), 100, thin)
+    weights = minimise(logistic_loss, (ridge, every, real), np.zeros(n + 1), 100, thin)
     return ends, weights[:n].reshape(-1, BINS)
 
 
 def ln_ratio(traits: Floats, ends: Floats, weight: Floats) -> Floats:
     """Return (N,) the ln of how much likelier rows with these traits are among people, give or take a constant."""
-    return np.asarray(weight.ravel()[_columns(traits, ends)].sum(axis=1))
+    return np.asarray(weight.ravel()[_weight_columns(traits, ends)].sum(axis=1))
 
 
 def classifier_auc(
@@ -113,7 +113,7 @@ def _traits(r: NDArray[np.integer], xy: Floats) -> Floats:
     return out
 
 
-def _columns(traits: Floats, ends: Floats) -> Ints:
+def _weight_columns(traits: Floats, ends: Floats) -> Ints:
     """Return (N, T) the number of the weight of each trait; a day at the end of a bin is in the next."""
     bins = [np.searchsorted(end, trait, side="right") for end, trait in zip(ends, traits.T, strict=True)]
     return np.stack(bins, axis=1) + np.arange(len(ends)) * BINS

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elsewhere.errors import InvalidParameter
-from elsewhere.synthesis.walk._stroll_kernels import follow
+from elsewhere.synthesis.walk._draw_kernels import follow_ways
 from elsewhere.traces.model import Ints, Locations, Places
 
 MOST_PLACES = 4096  # the table of ways is as large as its square
@@ -68,7 +68,7 @@ class Ways:
     def keep(self, r: NDArray[np.integer]) -> Places:
         """Return the same walks (n, L) by allowed moves alone, over midnight too."""
         out = np.empty(r.shape, dtype=np.int32)
-        follow(np.ascontiguousarray(r, dtype=np.int32), self.at, self.onward, out)
+        follow_ways(np.ascontiguousarray(r, dtype=np.int32), self.at, self.onward, out)
         return np.asarray(self.places[out], dtype=np.int32)
 
     @property

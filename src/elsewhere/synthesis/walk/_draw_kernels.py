@@ -27,7 +27,7 @@ from elsewhere.synthesis.walk._walk_kernels import (
     most_elsewhere,
     moving_columns,
     sector_between,
-    steadiness,
+    steadiness_bin,
     turn_from,
     turn_of,
 )
@@ -38,7 +38,7 @@ _30, _27, _31, _11 = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(11)
 
 
 @njit
-def spot(to, first, end, place):
+def find_place(to, first, end, place):
     """Return where a place is in an ordered row of candidates, -1 where it is not."""
     low, high = first, end
     while low < high:
@@ -51,7 +51,7 @@ def spot(to, first, end, place):
 
 
 @njit
-def mix(state):
+def next_random(state):
     """Return the next state of a stream of random bits, and a number of [0, 1) (SplitMix64, Steele et al. 2014)."""
     state = state + _GOLDEN
     z = (state ^ (state >> _30)) * _MIX1
@@ -69,7 +69,7 @@ def far_pull(w, now, place, factor):
 
 
 @njit
-def draw_far(w, now, factor, passed, seen, bits, tries):
+def draw_far_place(w, now, factor, passed, seen, bits, tries):
     """
     Draw a place out of reach by its pull: a district and a place in it by popularity, accepted by what the move is
     like.
@@ -92,24 +92,24 @@ def draw_far(w, now, factor, passed, seen, bits, tries):
             whole += top[d] * (passed[end - 1] - (passed[first - 1] if first > 0 else 0.0))
         weight[d] = whole
     for _ in range(tries if whole > 0.0 else 0):
-        state, u = mix(state)
+        state, u = next_random(state)
         d = min(first_above(weight, u * whole), D - 1)
         first, end = w.begin[d], w.begin[d + 1]
         low = passed[first - 1] if first > 0 else 0.0
-        state, u = mix(state)
+        state, u = next_random(state)
         point = low + u * (passed[end - 1] - low)
         place = w.by_district[min(first + first_above(passed[first:end], point), end - 1)]
-        if place == now or seen[place] >= 0 or spot(w.to, w.row[now], w.row[now] + n, place) >= 0:
+        if place == now or seen[place] >= 0 or find_place(w.to, w.row[now], w.row[now] + n, place) >= 0:
             continue
-        state, u = mix(state)
+        state, u = next_random(state)
         if u * top[d] * w.popular[place] < far_pull(w, now, place, factor):
             return place
     total = 0.0
     for turn in range(2):
-        state, u = mix(state)
+        state, u = next_random(state)
         point = u * total
         for place in range(P):
-            if place != now and seen[place] < 0 and spot(w.to, w.row[now], w.row[now] + n, place) < 0:
+            if place != now and seen[place] < 0 and find_place(w.to, w.row[now], w.row[now] + n, place) < 0:
                 pull = far_pull(w, now, place, factor)
                 if turn == 0:
                     total += pull
@@ -131,7 +131,7 @@ class Directions(NamedTuple):
 
 
 @njit
-def directions(factor):
+def direction_factors(factor):
     """Return the factors of `Directions` by name, from those of the columns."""
     turn, drift = np.empty((2, 17, 34)), np.empty((17, 34))
     pace, bend, course = np.empty((4, 17, 34)), np.empty((17, 17, 34)), np.empty((STEADY, 17, 34))
@@ -153,7 +153,7 @@ def directions(factor):
 
 
 @njit
-def stroll(w, uniform, out):
+def draw_walks(w, uniform, out):
     """
     Draw traces `out` (n, L) of the walk.
 
@@ -186,7 +186,7 @@ def stroll(w, uniform, out):
         widest = max(widest, row[i + 1] - row[i])
     room = (widest + L + BLOCK - 1) // BLOCK
     pull, passed, seen = np.zeros(room * BLOCK), np.empty(room), np.full(P, -1)  # when a place was last visited
-    factor, which, tables = np.empty(SHAPES), np.empty(7, dtype=np.int64), directions(w.factor)
+    factor, which, tables = np.empty(SHAPES), np.empty(7, dtype=np.int64), direction_factors(w.factor)
     along, around = np.empty(LENGTHS), np.empty(34)  # factors of a move by its length, and by its direction
     f, left, headed = np.empty(L, dtype=np.int64), np.empty(L, dtype=np.int64), np.empty(L, dtype=np.int64)
     more, been, spent = np.empty(L, dtype=np.int64), np.empty(L, dtype=np.int64), np.zeros(P, dtype=np.int64)
@@ -213,7 +213,7 @@ def stroll(w, uniform, out):
                     course = int(shape[begun * P + now]) % 17 - 1
                 else:
                     drift, course = sector_between(w.xy, origin, now), sector_between(w.xy, begun, now)
-                steady = steadiness(course, headed[max(moves - EIGHT, 0) : moves])
+                steady = steadiness_bin(course, headed[max(moves - EIGHT, 0) : moves])
                 for b in range(LENGTHS):
                     speed = w.factor[SPEED + (last * 2 + 1 - (pattern & 1)) * LENGTHS + b]
                     along[b] = w.factor[(kind * 2 + still) * LENGTHS + b] * speed
@@ -239,7 +239,7 @@ def stroll(w, uniform, out):
                     place = been[k]
                     mark = mark_of(place, seen[place], t, f[0], previous, still)
                     ratio = w.factor[VISITED + mark] / w.factor[VISITED]
-                    j = place if everywhere else spot(to, begin, end, place)
+                    j = place if everywhere else find_place(to, begin, end, place)
                     if j >= 0:
                         pull[j] *= ratio
                     elif place != now:
@@ -255,7 +255,7 @@ def stroll(w, uniform, out):
                         for m in range(w.start[k], w.start[k + 1]):
                             place = at[w.onward[m]]
                             if place >= 0:
-                                j = place if everywhere else spot(to, begin, end, place)
+                                j = place if everywhere else find_place(to, begin, end, place)
                                 if j >= 0:
                                     pull[j] *= w.onward_factor[m]
                 blocks = (size + BLOCK - 1) // BLOCK
@@ -275,7 +275,7 @@ def stroll(w, uniform, out):
                 point, b = uniform[i, 2 * t] * (total + beyond), 0
                 if beyond > 0.0 and point >= total:
                     bits = np.uint64(uniform[i, 2 * t] * 9007199254740992.0)
-                    to_place = draw_far(w, now, factor, popular, seen, bits, PROPOSED)
+                    to_place = draw_far_place(w, now, factor, popular, seen, bits, PROPOSED)
                 else:
                     while b < blocks - 1 and point >= passed[b]:
                         b += 1
@@ -320,7 +320,7 @@ def stroll(w, uniform, out):
 
 
 @njit
-def follow(r, at, onward, out):
+def follow_ways(r, at, onward, out):
     """
     Fill `out` (n, L): walks that begin where those of `r` do and make for their places by allowed moves.
 
