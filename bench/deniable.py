@@ -17,7 +17,7 @@ import numpy as np
 from referee import tp_tv
 
 import elsewhere as ew
-from elsewhere.evaluation.attacks.candidates import shared_top
+from elsewhere.evaluation.attacks.candidates import chance_of_top
 from elsewhere.evaluation.judge import class_agreement
 from elsewhere.privacy.deniable.count import mixture, noisy_count
 from elsewhere.privacy.deniable.laws import pool_for
@@ -69,7 +69,7 @@ class Bench:
             [self.rng.choice(np.flatnonzero(self.codes == a) if (self.codes == a).any() else 500) for a in which]
         )
         agreement = class_agreement(r, self.shared.r, own, self.label)
-        white = shared_top(np.round(self.laws.log_prob(r, self.shared.r), 9), own)
+        white = chance_of_top(np.round(self.laws.log_prob(r, self.shared.r), 9), own)
         found = {
             "gain": agreement.gain,
             "top-1": white.mean(),

@@ -21,7 +21,7 @@ from referee import tp_tv
 
 import elsewhere as ew
 from elsewhere.evaluation.attacks.inputs import AttackInputs
-from elsewhere.evaluation.attacks.realism import Judge, Side, best, days_of, features
+from elsewhere.evaluation.attacks.realism import Judge, Side, best_of, day_features, features
 from elsewhere.privacy.private.fit import Maps, Smoother, Sums, draw_fakes, fit_walk
 from elsewhere.privacy.private.release import _parts
 from elsewhere.privacy.private.sums import SIGMA, from_generator, gaussian_mu, noise_of, noisy_sum
@@ -195,11 +195,15 @@ def figures(fakes: Any, people: ew.Traces, aside: ew.Traces, *, members: bool) -
     # A15 without telling real people from real people, which is half of its work and the same for all fakes
     inputs = AttackInputs.of(some, aside, fakes[:FAKES], None, parameters={}, rng=np.random.default_rng(1))
     judge, side = Judge(inputs, inputs.rng("A15")), Side(inputs.fakes, np.arange(len(inputs.fakes)))
+
+    def of_day(r: Any, given: AttackInputs, reference: Any) -> Any:
+        return day_features(r, given.locations, reference)
+
     found = {
         "TP-TV": float(np.mean([tp_tv(fakes[mine], aside.r) for mine in datasets])),
         "top moves": top_moves(fakes, aside),
-        "A15": best(judge.tell_apart(side, days_of)).value,
-        "A15 twelve": best(judge.tell_apart(side, features)).value,
+        "A15": best_of(t.rate for t in judge.tell_apart(side, of_day).values()).value,
+        "A15 twelve": best_of(t.rate for t in judge.tell_apart(side, features).values()).value,
     }
     if members:
         told = ew.audit(some, aside, fakes[:FAKES], None, attacks=["A10"], rng=np.random.default_rng(1))

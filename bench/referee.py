@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from elsewhere.errors import InvalidParameter, require_whole
-from elsewhere.evaluation.attacks.candidates import first_maximum
-from elsewhere.evaluation.attacks.inputs import Link, number_within, on_one_map, people_of, seed_rows
-from elsewhere.evaluation.attacks.membership import likelihood_ratio, together
+from elsewhere.evaluation.attacks.candidates import link_by_moves
+from elsewhere.evaluation.attacks.inputs import Link, join_people, number_within, on_one_map, people_of, seed_rows
+from elsewhere.evaluation.attacks.membership import likelihood_ratio
 from elsewhere.synthesis.walk.fit import hold_places
 from elsewhere.traces.model import Floats, Ints, Locations, Traces
 
@@ -85,7 +85,7 @@ def reidentification_rate(seeds: Table, fakes: Table, seed_index: ArrayLike) -> 
     sides = on_one_map({"seeds": seeds, "fakes": fakes})
     rows = seed_rows(seed_index, len(sides["fakes"]), len(sides["seeds"]))
     link = Link(hold_places(sides["fakes"].r), rows, people_of(sides["seeds"]))
-    return float(first_maximum(link, sides["seeds"].R)[0].mean())
+    return float(link_by_moves(link, sides["seeds"].R)[0].mean())
 
 
 def membership_rates(seeds: Table, holdout: Table, fakes: Table, seed_index: ArrayLike) -> Membership:
@@ -104,7 +104,7 @@ def membership_rates(seeds: Table, holdout: Table, fakes: Table, seed_index: Arr
     before = np.full(len(order), -1)
     before[order[1:][follows]] = order[:-1][follows]
     ratio = likelihood_ratio(
-        together(members, strangers),
+        join_people(members, strangers),
         hold_places(sides["fakes"].r),
         number_within(owner),
         sides["seeds"].R,

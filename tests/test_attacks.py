@@ -15,12 +15,13 @@ from referee import membership_rates, reidentification_rate, tm_emd, tp_tv
 
 import elsewhere as ew
 from elsewhere.evaluation.attacks import candidates, copies, linkage, membership, realism
-from elsewhere.evaluation.attacks.audit import ALL, ATTACKS, order_tells, scatter_tells
-from elsewhere.evaluation.attacks.candidates import first_maximum, shared_top
+from elsewhere.evaluation.attacks.audit import ALL, ATTACKS, order_information, variance_information
+from elsewhere.evaluation.attacks.candidates import chance_of_top, link_by_moves
 from elsewhere.evaluation.attacks.finding import Rate, auc, user_rate, verdict, wilson
 from elsewhere.evaluation.attacks.grams import BACKOFF, SMOOTH, Grams
-from elsewhere.evaluation.attacks.inputs import Link, People, free_walks
+from elsewhere.evaluation.attacks.inputs import Link, People, free_walks, join_people
 from elsewhere.run.presets import preset_of
+from elsewhere.sorting import count_users
 from elsewhere.synthesis.walk.fit import hold_places
 
 SERVICE = ("A17", "A18", "A19")  # have tests of their own
@@ -125,7 +126,7 @@ def test_ties_are_shared(scores, n):
     own = np.arange(len(scores)) % 4
     expected = [naive.among_the_best(row, i, n) for row, i in zip(scores, own, strict=True)]
 
-    assert_allclose(shared_top(np.array(scores, float), own, n), [float(x) for x in expected])
+    assert_allclose(chance_of_top(np.array(scores, float), own, n), [float(x) for x in expected])
 
 
 @given(links())
@@ -133,7 +134,7 @@ def test_reidentification_equals_its_slow_twin(case):
     link, R = case
     expected = [naive.reidentified(f, rows_of_users(link.people)) for f in link.fakes.tolist()]
 
-    assert (first_maximum(link, R)[0] == (np.array(expected) == link.user)).all()
+    assert (link_by_moves(link, R)[0] == (np.array(expected) == link.user)).all()
 
 
 @given(links())
@@ -205,8 +206,8 @@ def test_what_is_in_common_equals_its_slow_twin(case):
         others = [naive.in_common(fake, s) for s, u in zip(people, link.people.user, strict=True) if u != user]
         nearest.append(np.max(others, axis=0))
 
-    assert copies.common_with_owner(link, R).tolist() == [list(x) for x in own]
-    assert (copies.common_with_any(link.fakes, link.user, link.people, R) == np.array(nearest)).all()
+    assert copies.measure_overlap(link.fakes, link.people, R, owner=link.owner).tolist() == [list(x) for x in own]
+    assert (copies.measure_overlap(link.fakes, link.people, R, skip=link.user) == np.array(nearest)).all()
 
 
 @given(links())
@@ -226,8 +227,8 @@ def test_likelihood_ratio_equals_its_slow_twin(case):
 def test_background_equals_its_slow_twin(case, h):
     link, R = case
     L = link.fakes.shape[1]
-    known = candidates.knowledge(len(link.fakes), L, min(h, L), np.random.default_rng(5))
-    found = candidates.singled_out(link.fakes, known, link.people, R)
+    known = candidates.draw_slots(len(link.fakes), L, min(h, L), np.random.default_rng(5))
+    found = candidates.find_only_matches(link.fakes, known, link.people, R)
     for f, fake in enumerate(link.fakes.tolist()):
         for i, kind in enumerate(candidates.KINDS):
             for k, slots in enumerate(known[f].tolist()):
@@ -240,7 +241,7 @@ def test_two_rows_of_one_user_are_one_candidate():
     people = People(np.array([[0, 1], [0, 1], [2, 3]]), np.array([0, 0, 1]), 2)
     known = np.array([[[0, 1]]])
 
-    assert candidates.singled_out(np.array([[0, 1]]), known, people, 4)[0, :4, 0].tolist() == [0, 0, 0, 0]
+    assert candidates.find_only_matches(np.array([[0, 1]]), known, people, 4)[0, :4, 0].tolist() == [0, 0, 0, 0]
 
 
 @given(links())
@@ -327,7 +328,7 @@ def test_free_walks_avoid_rare_places_and_dead_ends():
     groups = [People(np.array([[0, 1], [0, 1], [2, 0]]), np.arange(3), 3)]
     walks = free_walks(groups, 200, R=3, m_min=2, rng=np.random.default_rng(1))
 
-    assert groups[0].visitors(3).tolist() == [3, 2, 1]
+    assert count_users(groups[0].user, groups[0].r, 3).tolist() == [3, 2, 1]
     assert set(walks.ravel()) <= {0, 1}
 
 
@@ -339,7 +340,7 @@ def test_order_and_number():
     rng = np.random.default_rng(4)
     seed = np.repeat(np.arange(50), 4)
 
-    assert order_tells(seed, rng)[2] < 0.01
+    assert order_information(seed, rng)[2] < 0.01
     # the days of a life stand together under one id, which tells nothing; seeds in order do
     town = ew.simulate_town(users=60, days=3, locations=60, rng=rng).traces
     seeds, lives, strangers = (town.of_users(range(20 * k, 20 * k + 20)) for k in range(3))
@@ -348,10 +349,10 @@ def test_order_and_number():
         owner = 3 * np.array([list(lives.labels).index(label) for label in order.users])
         found = ew.audit(seeds, strangers, order, owner, attacks=["A20"], pool=order, rng=rng)
         assert bool(found["A20"].learnt) is tells
-    assert order_tells(rng.permutation(seed), rng)[2] > 0.01
-    assert scatter_tells(np.full(20, 3), 3.0) == (0.0, 1.0)
-    assert scatter_tells(rng.multinomial(2000, np.full(200, 1 / 200)), 10.0)[1] > 1e-3
-    assert scatter_tells(np.repeat([1, 19], 100), 10.0)[1] < 1e-6
+    assert order_information(rng.permutation(seed), rng)[2] > 0.01
+    assert variance_information(np.full(20, 3), 3.0) == (0.0, 1.0)
+    assert variance_information(rng.multinomial(2000, np.full(200, 1 / 200)), 10.0)[1] > 1e-3
+    assert variance_information(np.repeat([1, 19], 100), 10.0)[1] < 1e-6
 
 
 # the tests of the tests: every control is flagged, every attack flags one
@@ -929,18 +930,21 @@ def test_features_by_hand():
     assert_allclose(found["night_cell"][0], math.log(1.5))
 
 
-def test_filters_throw_out_what_nobody_does():
+def test_filters_reject_what_nobody_does():
     rng = np.random.default_rng(1)
     where = ew.Locations(xy=np.column_stack([np.arange(20), np.zeros(20)]))
     real = ew.Traces(np.clip(people(60, rng, R=20, L=12), 0, 9), where)
     inputs = ew.evaluation.attacks.inputs.AttackInputs.of(real, real, real, None, rng=rng, parameters={"m_min": 1})
-    throw = realism.learn(inputs.seeds, inputs)
-    jump, known = np.tile([15, 3], (1, 6)), real.r[:1].astype(np.int64)
+    reference = Grams(inputs.seeds, inputs.R, inputs.hour)
+    jump, known = (
+        realism.reject_points(r, reference, 11.0, inputs)
+        for r in (np.tile([15, 3], (1, 6)), real.r[:1].astype(np.int64))
+    )
 
-    assert throw["too_fast"](jump)[0] == 1.0
-    assert throw["nobody_there"](jump)[0] >= 0.5
-    assert throw["unreachable"](jump)[0] == pytest.approx(5 / 11)  # from 15, where nobody is, nothing is known
-    assert throw["nobody_there"](known)[0] == throw["unreachable"](known)[0] == 0.0
+    assert jump["too_fast"][0] == 1.0
+    assert jump["nobody_there"][0] >= 0.5
+    assert jump["unreachable"][0] == pytest.approx(5 / 11)  # from 15, where nobody is, nothing is known
+    assert known["nobody_there"][0] == known["unreachable"][0] == known["too_fast"][0] == 0.0
 
 
 def test_referee_refuses_what_it_cannot_read():
@@ -956,7 +960,7 @@ def test_membership_rates_run_into_the_next_trace():
     # 0 1 | 1 0: the seam 1 -> 1 is a move of seed 1 alone, and counts for the second fake of seed 0
     seeds, holdout = [[0, 1, 0], [1, 1, 1]], [[2, 2, 2], [2, 0, 2]]
     fakes = np.array([[0, 1, 0], [0, 1, 0]])
-    people_ = membership.together(People(np.array(seeds), np.arange(2), 2), People(np.array(holdout), np.arange(2), 2))
+    people_ = join_people(People(np.array(seeds), np.arange(2), 2), People(np.array(holdout), np.arange(2), 2))
     apart = membership.likelihood_ratio(people_, fakes, np.arange(2), 3)
     joined = membership.likelihood_ratio(people_, fakes, np.arange(2), 3, joined=np.array([-1, 0]))
 

@@ -16,7 +16,7 @@ from referee import TOP, membership_rates, reidentification_rate, tm_emd, tp_tv
 
 import elsewhere as ew
 from elsewhere.evaluation.attacks.audit import ALL
-from elsewhere.evaluation.attacks.copies import common_with_owner
+from elsewhere.evaluation.attacks.copies import measure_overlap
 from elsewhere.evaluation.attacks.finding import user_rate
 from elsewhere.evaluation.attacks.inputs import Link, People
 from elsewhere.evaluation.attacks.linkage import class_aware, recover, semantic_rank, timing_top
@@ -151,7 +151,8 @@ def test_reconstruction_from_the_original_tool(link, kappa, n, exact, top5):
 
 @pytest.mark.parametrize(("kappa", "share"), [(50, 33), (100, 58), (150, 64), (200, 71)])
 def test_shared_places_of_the_original_tool(link, kappa, share):
-    common = common_with_owner(link(kappa), 400)
+    pairs = link(kappa)
+    common = measure_overlap(pairs.fakes, pairs.people, 400, owner=pairs.owner)
 
     assert 100 * (common[:, 1] > 0).mean() == pytest.approx(share, abs=0.6)
     assert common[:, 0].sum() == 0

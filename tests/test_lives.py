@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose
 
 import elsewhere as ew
 from elsewhere.evaluation import lives
-from elsewhere.evaluation.attacks.realism import spread
+from elsewhere.evaluation.attacks.realism import auc_deviation
 from elsewhere.evaluation.uses import judge_uses
 from elsewhere.reports.svg import ticks
 from elsewhere.reports.utility import in_short
@@ -110,10 +110,10 @@ def test_real_halves_are_alike_and_lives_without_a_home_are_told():
     patched = others.with_places(others.r[rows])
     found = lives.compare_lives(held, real, patched, rng=np.random.default_rng(1))
 
-    assert abs(found.told_real.value - 0.5) < 4 * spread(n, n)
+    assert abs(found.told_real.value - 0.5) < 4 * auc_deviation(n, n)
     assert found.told.value > 0.95
     assert found.told.low > found.told_real.high
-    assert abs(found.told_by_hours_real.value - 0.5) < 4 * spread(n, n)
+    assert abs(found.told_by_hours_real.value - 0.5) < 4 * auc_deviation(n, n)
     assert found.told_by_hours.low > found.told_by_hours_real.high
     for name in ("home_share", "jaccard", "regularity", "places_after_7_days", "growth", "week_home", "entropy"):
         assert found[name].halves < 0.1, name

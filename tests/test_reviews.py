@@ -55,7 +55,7 @@ def risk(main, control):
     return (high - low) / (1 - low), (least - most) / (1 - most)
 
 
-def singled_out(fakes, people, columns, rng, guesses=300):
+def find_only_matches(fakes, people, columns, rng, guesses=300):
     """How many predicates read off a fake (values of three columns, unique among the fakes) fit exactly one person."""
     hits = tried = 0
     for f in rng.permutation(len(fakes))[:guesses]:
@@ -90,7 +90,7 @@ def guesses(fakes, seeds, control):
     """(hits, tries) of the three attacks on the people behind the fakes, and on the control."""
     found = {
         "singling out": [
-            singled_out(fakes, p, 3, np.random.default_rng(3), 2000) for p in (seeds, control[: len(seeds)])
+            find_only_matches(fakes, p, 3, np.random.default_rng(3), 2000) for p in (seeds, control[: len(seeds)])
         ],
         "linkability": [linked(fakes, p) for p in (seeds, control)],
         "inference": [np.sum([inferred(fakes, p, s) for s in range(8)], axis=0) for p in (seeds, control)],

@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose
 
 import elsewhere as ew
 from elsewhere.evaluation.attacks.audit import EVERYBODY
-from elsewhere.evaluation.attacks.candidates import exchanged_share, named
+from elsewhere.evaluation.attacks.candidates import share_against_exchanges, share_explained_best
 from elsewhere.evaluation.attacks.inputs import People
 
 ATTACKS = ["A1", "A2", "A3", "A10", "A12", "A13"]
@@ -116,8 +116,8 @@ def test_whom_fakes_are_best_explained_by_equals_its_slow_twin(data):
     people = People(rows[:U], np.arange(U), U)
     slow = naive.best_explained(rows[U:].tolist(), [[row] for row in rows[:U].tolist()])
 
-    assert_allclose(named(rows[U:], people, R), slow, atol=1e-12)
-    assert named(rows[U:], people, R).sum() == pytest.approx(1)
+    assert_allclose(share_explained_best(rows[U:], people, R), slow, atol=1e-12)
+    assert share_explained_best(rows[U:], people, R).sum() == pytest.approx(1)
 
 
 def test_exchanges_have_the_law_of_shares_without_knowledge():
@@ -125,12 +125,12 @@ def test_exchanges_have_the_law_of_shares_without_knowledge():
     share = rng.dirichlet(np.full(60, 0.2))  # some people explain many fakes, whoever they are
     flagged = 0
     for _ in range(200):
-        rate, p = exchanged_share(share[rng.permutation(60)], 30, rng)
+        rate, p = share_against_exchanges(share[rng.permutation(60)], 30, rng)
         assert (rate.low > 0.5) == (p < 0.025) or abs(p - 0.025) < 0.02
         flagged += rate.low > 0.5
     # 2.5 % of 200 is 5; 5.2 standard deviations of 2.2 (alpha 1e-7)
     assert flagged <= 5 + 5.2 * 2.2
-    told, p = exchanged_share(np.repeat([2 / 60, 0.0], 30), 30, rng)
+    told, p = share_against_exchanges(np.repeat([2 / 60, 0.0], 30), 30, rng)
     assert told.value == 1
     assert told.low > 0.5
     assert p < 0.01

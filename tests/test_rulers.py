@@ -15,11 +15,11 @@ from numpy.testing import assert_allclose
 import elsewhere as ew
 from elsewhere.evaluation.attacks import linkage, membership, realism
 from elsewhere.evaluation.attacks._attacks_kernels import shifted_likelihoods
-from elsewhere.evaluation.attacks.candidates import Variant, fresh_flagged, link_finding
+from elsewhere.evaluation.attacks.candidates import Variant, flagged_by_chance, link_finding
 from elsewhere.evaluation.attacks.finding import WITHIN, Fresh, Rate, verdict, wilson
 from elsewhere.evaluation.attacks.grams import Grams
 from elsewhere.evaluation.attacks.inputs import Link, People
-from elsewhere.evaluation.attacks.realism import NAMES, day_features, flagged_groups
+from elsewhere.evaluation.attacks.realism import NAMES, day_features, flagged_share_of_groups
 
 PF = Path(__file__).resolve().parents[1].parent / "shared" / "data" / "pf_tokyo" / "pf_tokyo_traces.csv.gz"
 
@@ -44,7 +44,7 @@ def attacked(attack, seeds, holdout, fakes, owner=None, seed=1, **given):
 
 def tolerance(real, others):
     """4 standard deviations of a cross-validated AUC: both classifiers, both descriptions stay within (alpha 3e-4)."""
-    return 4 * realism.spread(real, others)
+    return 4 * realism.auc_deviation(real, others)
 
 
 def both_figures(finding):
@@ -111,9 +111,9 @@ def test_few_people_give_no_verdict():
     assert "No verdict" in finding.words
     # a low figure of few people is luck, not a pass; that of many is one
     half = Fresh(Rate(0.5, 0.4, 0.6), 0.9)
-    assert realism.judged(Rate(0.4, 0.3, 0.55), half, 40, 80) is None
-    assert realism.judged(Rate(0.4, 0.3, 0.55), half, 400, 800) is True
-    assert realism.judged(Rate(0.9, 0.8, 0.95), half, 40, 80) is False
+    assert realism.classifier_verdict(Rate(0.4, 0.3, 0.55), half, 40, 80) is None
+    assert realism.classifier_verdict(Rate(0.4, 0.3, 0.55), half, 400, 800) is True
+    assert realism.classifier_verdict(Rate(0.9, 0.8, 0.95), half, 40, 80) is False
 
 
 def test_days_of_one_person_stay_together():
@@ -252,11 +252,11 @@ def test_how_often_fresh_people_are_flagged(trials, candidates, bar):
     law = [math.comb(trials, k) * candidates**-k * (1 - 1 / candidates) ** (trials - k) for k in range(trials + 1)]
     slow = sum(p for k, p in enumerate(law) if wilson(k, trials).high > bar)
 
-    assert fresh_flagged([trials], candidates, bar) == pytest.approx(slow, abs=1e-9)
-    assert fresh_flagged([trials] * 3, candidates, bar) == pytest.approx(1 - (1 - slow) ** 3, abs=1e-9)
+    assert flagged_by_chance([trials], candidates, bar) == pytest.approx(slow, abs=1e-9)
+    assert flagged_by_chance([trials] * 3, candidates, bar) == pytest.approx(1 - (1 - slow) ** 3, abs=1e-9)
     # an attack on fewer fakes flags them by its own number
-    few = fresh_flagged([max(1, trials // 4)], candidates, bar)
-    both = fresh_flagged([trials, max(1, trials // 4)], candidates, bar)
+    few = flagged_by_chance([max(1, trials // 4)], candidates, bar)
+    both = flagged_by_chance([trials, max(1, trials // 4)], candidates, bar)
     assert both == pytest.approx(1 - (1 - slow) * (1 - few), abs=1e-9)
 
 
@@ -291,8 +291,8 @@ def test_groups_of_real_people_that_differ_are_flagged():
     rng = np.random.default_rng(1)
     alike, spread = np.zeros((1, 100)), rng.normal(0, 1, (1, 100))
 
-    assert flagged_groups(alike, 50, 50, 0.95, rng) == 0.0
-    assert flagged_groups(spread, 50, 50, 0.95, rng) > 0.9
+    assert flagged_share_of_groups(alike, 50, 50, 0.95, rng) == 0.0
+    assert flagged_share_of_groups(spread, 50, 50, 0.95, rng) > 0.9
 
 
 # A5

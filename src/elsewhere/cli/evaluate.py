@@ -109,12 +109,12 @@ def copies(sources: Sources) -> float:
     """
     import numpy as np
 
-    from elsewhere.evaluation.attacks.copies import verbatim
+    from elsewhere.evaluation.attacks.copies import equal_days
 
     assert sources.fakes is not None  # noqa: S101 - read before
     real, fakes = (np.asarray(t.r, dtype=np.int64) for t in (sources.real, sources.fakes))
     days = {row.tobytes() for row in real}
-    return 1.0 if all(row.tobytes() in days for row in fakes) else float(verbatim(fakes, real).mean())
+    return 1.0 if all(row.tobytes() in days for row in fakes) else float(equal_days(fakes, real).mean())
 
 
 def in_words(uses: Any) -> str:

@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 from elsewhere.errors import InvalidParameter, NotEnoughUsers
 from elsewhere.evaluation.attacks.finding import Rate, auc, plain
 from elsewhere.evaluation.attacks.inputs import on_one_map
-from elsewhere.evaluation.attacks.realism import CROSS, JOINT, best_of, scored, wider
+from elsewhere.evaluation.attacks.realism import CROSS, JOINT, best_of, score_by_classifiers, wider
 from elsewhere.evaluation.uses import MEASURES as USES
 from elsewhere.evaluation.uses import Days, Plan, largest_gap, missing_input
 from elsewhere.pool import on_map_of
@@ -713,5 +713,5 @@ def _mean_curves(along: dict[str, Ints], real: Floats, fakes: Floats, halves: Fl
 
 def _tell_apart(held: Floats, other: Floats, rng: np.random.Generator) -> Rate:
     n, m = len(held), len(other)
-    scores = scored(held, other, np.arange(n), np.arange(m), rng)
+    scores = score_by_classifiers(held, other, np.arange(n), np.arange(m), rng)
     return best_of([wider(auc(score[:n], score[n:], level=JOINT), CROSS) for score in scores.values()])

@@ -10,7 +10,7 @@ fails is named. Nothing here is a template: without an audit nothing may be said
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from elsewhere.evaluation.attacks.audit import ON_DECOYS, PROMISE, in_one_sentence, named
+from elsewhere.evaluation.attacks.audit import ON_DECOYS, PROMISE, id_with_role, in_one_sentence
 from elsewhere.evaluation.attacks.finding import FOR_REVIEW, LEARNT, NOTHING, UNCLEAR, WITHIN
 from elsewhere.evaluation.uses import GOOD_FOR, NOT_FOR, ROUGH_FOR
 from elsewhere.privacy.certificate import VACUOUS
@@ -100,7 +100,7 @@ def outcome_sign(name: str, finding: Plain) -> tuple[str, str, str]:
 
 def count_outcomes(audit: Plain) -> str:
     """Return how many attacks learnt something, in one sentence."""
-    words = in_one_sentence({named(name, f.get("role")): outcome(f) for name, f in findings(audit).items()})
+    words = in_one_sentence({id_with_role(name, f.get("role")): outcome(f) for name, f in findings(audit).items()})
     return words[:1].upper() + words[1:]
 
 

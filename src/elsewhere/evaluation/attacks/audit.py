@@ -1,25 +1,21 @@
 """
 The attack suite on any tool's fakes: every attack with its control, its baseline, its interval and its bar.
 
-A20: do number, order or tries of the fakes tell their seed? (E63)
+`ATTACKS` lists every attack with the inputs it needs, `REVIEWS` those that no program runs here (A11, A14, A21).
 
-The order judged is that of the pool where there is one, else that of the fakes as given, with the number per seed that
-such a list shows; fakes straight from `generate_fakes` are private and have no published order yet.
-
-The days of one fake life carry one id anyway: a life counts once, by its first row.
-
-Counts and tries that scatter no more than draws without regard to the seed say nothing; an order that a shuffle would
-not produce does. Information is in bits per fake (order) or per seed (counts, tries).
-
-A11, A14, A21: what stands in the table where no attack runs here.
-
-The suite: every attack of the table with what it needs.
+A20 stands here: does the number, the order or the attempts of the fakes reveal their seed? (E63) The order is that of
+the pool where there is one, else that of the fakes as given, and so is the number per seed; fakes straight from
+`generate_fakes` are private and have no published order yet. The days of one fake life carry one id anyway, so a life
+counts once, by its first row. Counts and attempts reveal something if they vary more between seeds than draws without
+regard to the seed do, an order if a shuffle would hardly produce it. Information is in bits per fake (order) or per
+seed (counts, attempts).
 """
 
 import math
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Executor
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple, TypedDict, Unpack
 
 import numpy as np
@@ -29,7 +25,7 @@ from elsewhere._version import __version__
 from elsewhere.errors import InvalidParameter, public, require_between, require_whole
 from elsewhere.evaluation.attacks.candidates import background, best_explained, reidentification
 from elsewhere.evaluation.attacks.certificates import behind, count_audit, sum_audit
-from elsewhere.evaluation.attacks.copies import copied_days, copies, copies_of_role, few_in_the_file, unique_places
+from elsewhere.evaluation.attacks.copies import copied_days, copies, copies_of_role, rare_places, rare_places_of_role
 from elsewhere.evaluation.attacks.finding import (
     FOR_REVIEW,
     LEARNT,
@@ -56,34 +52,36 @@ SHUFFLES = 400
 
 
 def entropy(counts: Ints) -> float:
-    """Return the entropy of a law, in bits."""
+    """Return the entropy of a distribution given by counts, in bits: -sum p log2 p."""
     p = counts[counts > 0] / counts.sum()
     return float(-(p * np.log2(p)).sum())
 
 
-def information(a: Ints, b: Ints) -> float:
-    """Return the mutual information of two whole numbers, in bits, as the sample has it."""
+def mutual_information(a: Ints, b: Ints) -> float:
+    """Return the mutual information of two lists of whole numbers, in bits, by their frequencies."""
     joint = np.zeros((int(a.max()) + 1, int(b.max()) + 1), dtype=np.int64)
     np.add.at(joint, (a, b), 1)
     return max(0.0, entropy(joint.sum(axis=1)) + entropy(joint.sum(axis=0)) - entropy(joint.ravel()))
 
 
-def order_tells(seed: Ints, rng: np.random.Generator) -> tuple[float, float, float]:
+def order_information(seed: Ints, rng: np.random.Generator) -> tuple[float, float, float]:
     """
-    Return the bits by which the place in the list tells the seed, beyond a shuffle; the shuffle's own; p of a
-    shuffle.
+    Return the bits that the position in the list reveals of the seed, beyond shuffled lists; the bits of these; and
+    the p-value of "the list is shuffled".
+
+    Two statistics are tried: the information between eighths of the list and eighths of the seeds, and the share of
+    neighbours in the list that have one seed.
     """
     n = len(seed)
     _, seed = np.unique(seed, return_inverse=True)
     part = np.arange(n) * min(PARTS, n) // n
 
-    def told(order: Ints) -> tuple[float, float]:
+    def measure(order: Ints) -> tuple[float, float]:
         group = order * min(PARTS, n) // (int(order.max()) + 1)
-        return information(part, group), float((order[1:] == order[:-1]).mean()) if n > 1 else 0.0
+        return mutual_information(part, group), float((order[1:] == order[:-1]).mean()) if n > 1 else 0.0
 
-    blocks, twins = told(seed)
-    by_chance = np.array([told(rng.permutation(seed)) for _ in range(SHUFFLES)])
-    # a list in order, or in which the fakes of one seed stand together
+    blocks, twins = measure(seed)
+    by_chance = np.array([measure(rng.permutation(seed)) for _ in range(SHUFFLES)])
     beyond = [(by_chance[:, i] >= value).sum() for i, value in enumerate((blocks, twins))]
     p = min(1.0, 2 * (1 + min(beyond)) / (SHUFFLES + 1)) if by_chance.std() > 0 else 1.0
     chance = float(by_chance[:, 0].mean())
@@ -91,8 +89,8 @@ def order_tells(seed: Ints, rng: np.random.Generator) -> tuple[float, float, flo
     return max(0.0, blocks - chance, together), chance, float(p)
 
 
-def scatter_tells(counts: Ints, expected_variance: float) -> tuple[float, float]:
-    """Return the bits by which counts tell the seed beyond chance, and p of scatter this large by chance alone."""
+def variance_information(counts: Ints, expected_variance: float) -> tuple[float, float]:
+    """Return the bits that counts per seed reveal beyond chance, and the p-value of so large a variance by chance."""
     from scipy.stats import chi2
 
     spread = float(counts.var())
@@ -104,31 +102,36 @@ def scatter_tells(counts: Ints, expected_variance: float) -> tuple[float, float]
 
 
 def side_channel(inputs: AttackInputs) -> Finding:
-    """Measure what number, order and tries of the fakes tell of the seed (A20)."""
+    """Measure what number, order and attempts of the fakes reveal of their seeds (A20)."""
     rng, owner = inputs.rng("A20"), inputs.main.owner
-    per_seed = np.bincount(owner[_first_days(inputs.life)], minlength=len(inputs.seeds.r))
+    published = owner[_first_rows(inputs.life)]
+    per_seed = np.bincount(published, minlength=len(inputs.seeds.r))
+    if inputs.pool is not None:  # in the order of the pool
+        fakes, rows = (np.ascontiguousarray(r.astype(np.int64)) for r in (inputs.fakes, inputs.pool.r))
+        seed_of = {row.tobytes(): int(seed) for row, seed in zip(fakes, owner, strict=True)}
+        published = np.array([seed_of.get(row.tobytes(), -1) for row in rows[_first_rows(inputs.pool.user)]])
     bits, p, chance = {}, {}, 0.0
     if inputs.listed or inputs.pool is not None:
-        bits["order"], chance, p["order"] = order_tells(_published(inputs, owner), rng)
+        bits["order"], chance, p["order"] = order_information(published, rng)
     if inputs.listed and inputs.pool is None:
         numbers = per_seed[per_seed > 0]
-        bits["count"], p["count"] = scatter_tells(numbers, float(numbers.mean()))
+        bits["count"], p["count"] = variance_information(numbers, float(numbers.mean()))
     if inputs.attempts is not None and len(inputs.attempts) == len(per_seed):
         used = per_seed > 0
         tries, passes = inputs.attempts[used], per_seed[used]
         rate = min(1.0, passes.sum() / max(1, tries.sum()))
         # tries for a given number of fakes at one acceptance for all: negative binomial
-        bits["tries"], p["tries"] = scatter_tells(tries, float(passes.mean() * (1 - rate) / rate**2))
+        bits["tries"], p["tries"] = variance_information(tries, float(passes.mean() * (1 - rate) / rate**2))
     leaks = {name: bits[name] for name in bits if p[name] <= CHANCE}
     main = max(leaks.values(), default=0.0)
     worst = max(leaks, key=lambda name: leaks[name], default="")
     if leaks:
         words = (
-            f"What tells the seeds of the fakes: {', '.join(leaks)} ({main:.2f} bits by {worst}). Shuffle them, make "
-            "as many of every seed, never export the tries."
+            f"The seeds of the fakes are revealed by: {', '.join(leaks)} ({main:.2f} bits by {worst}). Shuffle the "
+            "fakes, make as many of every seed, never export the tries."
         )
     elif bits:
-        words = f"The seeds of the fakes are not told, beyond chance, by: {', '.join(bits)}."
+        words = f"The seeds of the fakes are not revealed, beyond chance, by: {', '.join(bits)}."
     else:
         words = "These fakes are private and have no published order yet; give the pool to judge it."
     return Finding(
@@ -144,16 +147,7 @@ def side_channel(inputs: AttackInputs) -> Finding:
     )
 
 
-def _published(inputs: AttackInputs, owner: Ints) -> Ints:
-    """Return the seeds in the order in which the fakes are published: that of the pool where there is one."""
-    if inputs.pool is None:
-        return owner[_first_days(inputs.life)]
-    seed_of = {row.tobytes(): int(seed) for row, seed in zip(np.ascontiguousarray(inputs.fakes), owner, strict=True)}
-    rows = np.ascontiguousarray(inputs.pool.r.astype(np.int64))
-    return np.array([seed_of.get(row.tobytes(), -1) for row in rows[_first_days(inputs.pool.user)]], dtype=np.int64)
-
-
-def _first_days(life: Ints) -> Ints:
+def _first_rows(life: Ints) -> Ints:
     """Return the first row of each life, in the order of the rows."""
     return np.sort(np.unique(life, return_index=True)[1])
 
@@ -174,16 +168,12 @@ REVIEWS = {
 }
 
 
-def behind_decoys(attack: str) -> Callable[[AttackInputs], Finding]:
-    """Return an attack of the location-based service, loaded when it runs."""
+def attack_decoys(attack: str, inputs: AttackInputs) -> Finding:
+    """Run an attack of the location-based service, whose code is loaded when it runs."""
+    from elsewhere.evaluation.lbs import findings
 
-    def attempt(inputs: AttackInputs) -> Finding:
-        from elsewhere.evaluation.lbs import findings
-
-        finding: Finding = getattr(findings, f"attack_{attack}")(inputs)
-        return finding
-
-    return attempt
+    finding: Finding = getattr(findings, f"attack_{attack}")(inputs)
+    return finding
 
 
 class Attack(NamedTuple):
@@ -200,6 +190,7 @@ def noise_audit(inputs: AttackInputs) -> Finding:
 
 
 PAIRS = ("holdout", "seed_index")
+FIELDS = {"seed_index": "owner", "classes": "label"}  # of `AttackInputs`, where its name is another
 
 ATTACKS = {
     "A1": Attack("copies of the own seed, or of anybody", copies, PAIRS),
@@ -213,12 +204,12 @@ ATTACKS = {
     "A9": Attack("audit of the noise: releases of two neighbouring inputs", noise_audit, ("sampler",)),
     "A10": Attack("membership by densities and distances", density_membership, ("holdout",)),
     "A12": Attack("what a fake shows fits exactly one person", background, PAIRS),
-    "A13": Attack("places that few people visit", unique_places, ()),
+    "A13": Attack("places that few people visit", rare_places, ()),
     "A15": Attack("real people against fakes", real_or_fake, ("holdout",)),
     "A16": Attack("filters for impossible or unlikely points", filtering, ("holdout",)),
-    "A17": Attack("localization and tracking behind decoys", behind_decoys("A17"), PAIRS),
-    "A18": Attack("intersection over many days", behind_decoys("A18"), PAIRS),
-    "A19": Attack("the service holds the pool", behind_decoys("A19"), PAIRS),
+    "A17": Attack("localization and tracking behind decoys", partial(attack_decoys, "A17"), PAIRS),
+    "A18": Attack("intersection over many days", partial(attack_decoys, "A18"), PAIRS),
+    "A19": Attack("the service holds the pool", partial(attack_decoys, "A19"), PAIRS),
     "A20": Attack("what number, order and tries tell of the seed", side_channel, ("seed_index",)),
 }
 ALL = tuple(sorted({*ATTACKS, *REVIEWS}, key=lambda attack: int(attack[1:])))
@@ -229,15 +220,15 @@ EVERYBODY = {
     "A3": likelihood_membership,
     "A10": density_membership,
     "A12": background,
-    "A13": few_in_the_file,
+    "A13": rare_places_of_role,
 }
 SEEDS, NO_VERDICT = "seeds", "no verdict"
 WORST = (LEARNT, WITHIN, UNCLEAR, NOTHING)
 
 
-def run(attack: str, inputs: AttackInputs) -> Finding:
-    """Return the finding of one attack, of the worst role of several; what it needs where an input is missing."""
-    seeds = _run(attack, inputs)
+def run_attack(attack: str, inputs: AttackInputs) -> Finding:
+    """Return the finding of one attack: that of the worst role in the file, with the figures of all roles beside it."""
+    seeds = _attack_seeds(attack, inputs)
     if attack not in EVERYBODY or not inputs.roles:
         return seeds
     by_role: dict[str, Finding | str] = {SEEDS: seeds}
@@ -247,26 +238,23 @@ def run(attack: str, inputs: AttackInputs) -> Finding:
         except CannotRun as error:
             by_role[role] = f"it needs {error.args[0]}"
     ran = {role: f for role, f in by_role.items() if isinstance(f, Finding) and f.status == RUN}
-    worst = min(ran, key=lambda role: (WORST.index(ran[role].outcome), -_beyond_chance(ran[role])), default=SEEDS)
+    worst = min(ran, key=lambda role: (WORST.index(ran[role].outcome), -_excess_over_chance(ran[role])), default=SEEDS)
     head = ran.get(worst, seeds)
-    roles = {role: _of_role(f, SEEDS if role == SEEDS else inputs.roles[role]) for role, f in by_role.items()}
+    roles = {role: _role_figures(f, SEEDS if role == SEEDS else inputs.roles[role]) for role, f in by_role.items()}
     beside = f" (The worst of {len(ran)} roles: {worst}.)" if len(ran) > 1 else ""
     return replace(
         head, words=f"{head.words}{beside}", details={**seeds.details, **head.details, "role": worst, "roles": roles}
     )
 
 
-def _beyond_chance(f: Finding) -> float:
-    """
-    Return how far the figure is above strangers, or guessing, in halves of its interval; of equals the seeds
-    come first.
-    """
+def _excess_over_chance(f: Finding) -> float:
+    """Return by how many half intervals the figure exceeds that of strangers, or of guessing; at least 0."""
     chance = f.control if f.control is not None else f.baseline or 0.0
     half = 0.0 if f.interval is None else (f.interval.high - f.interval.low) / 2
     return max(0.0, (f.main or 0.0) - chance) / max(half, 1e-9)
 
 
-def _of_role(outcome: Finding | str, inputs: AttackInputs | str) -> dict[str, Any]:
+def _role_figures(outcome: Finding | str, inputs: AttackInputs | str) -> dict[str, Any]:
     """Return the figures of one role, or why there is no verdict."""
     if isinstance(outcome, str) or outcome.status != RUN:
         why = outcome if isinstance(outcome, str) else f"it needs {outcome.needs}"
@@ -276,27 +264,25 @@ def _of_role(outcome: Finding | str, inputs: AttackInputs | str) -> dict[str, An
     return {**people, **{name: outcome.to_dict()[name] for name in names}}
 
 
-def _run(attack: str, inputs: AttackInputs) -> Finding:
+def _attack_seeds(attack: str, inputs: AttackInputs) -> Finding:
+    """Return the finding of one attack on the seeds, or what it needs where an input is missing."""
     if attack in REVIEWS:
         title, words = REVIEWS[attack]
         return Finding(attack, title, status=REVIEW, words=words)
     title, attempt, needs = ATTACKS[attack]
-    absent = [f"`{name}`" for name in needs if name not in inputs.given]
-    if absent:
-        # a copy of somebody's day is one whoever it was made from
-        finding = copied_days(inputs) if attack == "A1" else None
-        if finding is not None:
-            return replace(finding, title=title)
-        return not_run(attack, title, " and ".join(absent))
+    absent = [f"`{name}`" for name in needs if getattr(inputs, FIELDS.get(name, name)) is None]
+    lacks = " and ".join(absent)
+    finding: Finding | None = None
     try:
-        return replace(attempt(inputs), title=title)
+        if not absent:
+            finding = attempt(inputs)
+        elif attack == "A1":  # a fake that equals a real day is a copy, whoever it was made from
+            finding = copied_days(inputs)
     except CannotRun as error:
-        return not_run(attack, title, str(error.args[0]))
-
-
-def not_run(attack: str, title: str, needs: str) -> Finding:
-    """Return the line of an attack that lacks an input."""
-    return Finding(attack, title, status=NOT_RUN, needs=needs, words=f"Not run: needs {needs}.")
+        lacks = str(error.args[0])
+    if finding is None:
+        return Finding(attack, title, status=NOT_RUN, needs=lacks, words=f"Not run: needs {lacks}.")
+    return replace(finding, title=title)
 
 
 @dataclass(frozen=True, eq=False)
@@ -344,7 +330,7 @@ class AuditResult:
         'of 2 attacks, 1 learnt something (A2); 1 was not run.'
 
         """
-        return in_one_sentence({named(f.id, f.details.get("role")): f.outcome for f in self.findings})
+        return in_one_sentence({id_with_role(f.id, f.details.get("role")): f.outcome for f in self.findings})
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers by attack: main, control, baseline, interval, bar, passed, ...; ready for JSON."""
@@ -377,8 +363,8 @@ PROMISE = {NOTHING: "the promise held", LEARNT: "the promise is broken"}
 ON_DECOYS = ("A15", "A16", "A17", "A18", "A19")  # whether fakes look real, or hide a user of a service
 
 
-def named(attack: str, role: Any = None) -> str:
-    """Return the id of an attack, and of whom it speaks where the worst role is not the seeds."""
+def id_with_role(attack: str, role: Any = None) -> str:
+    """Return the id of an attack, with the role of the people attacked where these are not the seeds."""
     return attack if role in (None, SEEDS) else f"{attack} of the {role}"
 
 
@@ -403,15 +389,16 @@ def in_one_sentence(outcomes: Mapping[str, str]) -> str:
         return f"{others} When the noise was tried out, {promise} (A9)."
     decoys = {name: word for name, word in outcomes.items() if name.split()[0] in ON_DECOYS}
     if not decoys or len(decoys) == len(outcomes):
-        return f"of {len(outcomes)} attack{'s' * (len(outcomes) != 1)}, {_counted(outcomes)}."
+        return f"of {len(outcomes)} attack{'s' * (len(outcomes) != 1)}, {_count_outcomes(outcomes)}."
     people = {name: word for name, word in outcomes.items() if name not in decoys}
     return (
-        f"of {len(people)} attack{'s' * (len(people) != 1)} on the people in the file, {_counted(people)}. Of "
-        f"{len(decoys)} on decoys, {_counted(decoys)}."
+        f"of {len(people)} attack{'s' * (len(people) != 1)} on the people in the file, {_count_outcomes(people)}. Of "
+        f"{len(decoys)} on decoys, {_count_outcomes(decoys)}."
     )
 
 
-def _counted(outcomes: Mapping[str, str]) -> str:
+def _count_outcomes(outcomes: Mapping[str, str]) -> str:
+    """Return how many attacks had each outcome, with the ids of those that learnt something or cannot tell."""
     ids: dict[str, list[str]] = {}
     for attack, outcome in outcomes.items():
         words = (LEARNT, WITHIN, NOTHING, UNCLEAR, FOR_REVIEW)
@@ -582,7 +569,7 @@ def audit(
         parameters=parameters,
         roles=roles,
     )
-    findings = map_over(_Attacking(inputs), ids, executor=executor, progress=progress)
+    findings = map_over(partial(run_attack, inputs=inputs), ids, executor=executor, progress=progress)
     sizes = {
         "seed_users": inputs.seeds.U,
         "holdout_users": 0 if inputs.holdout is None else inputs.holdout.U,
@@ -591,16 +578,6 @@ def audit(
         "places": inputs.R,
     }
     return AuditResult(tuple(findings), sizes, (*inputs.notes, f"elsewhere {__version__}"))
-
-
-@dataclass(frozen=True, eq=False)
-class _Attacking:
-    """Attack after attack on one inputs; none changes it."""
-
-    inputs: AttackInputs = field(repr=False)
-
-    def __call__(self, attack: str) -> Finding:
-        return run(attack, self.inputs)
 
 
 def _ids(attacks: str | Iterable[str]) -> tuple[str, ...]:

@@ -1,13 +1,11 @@
 """
-Attacks that rank candidates: A2, A12, and the way from scores of candidates to a finding.
+Attacks that rank candidates: A2 and A12, and `link_finding`, which turns success on each fake into a finding.
 
-From scores of candidates to a finding: ties shared; control and null generator by the same code.
-
-A2: which user's own moves make the fake most likely? MAP re-identification as the PPMTF referee computes it.
+A2: the own moves of which user make the fake most likely? MAP re-identification as the PPMTF referee computes it.
 
     argmax_u  sum_t ln p(u)_{f(t)}^{f(t+1)},   moves that u never made get probability 1e-8, the first maximum counts.
 
-A12: does what one learns from a fake fit exactly one seed user? Eight kinds of knowledge, two to four slots each.
+A12: does what is known from a fake fit exactly one seed user? Eight kinds of knowledge, of two to four slots each.
 
 location         the places, as often as known            sequence    the places in their order
 time             the places at their slots                unique      the set of places
@@ -36,7 +34,7 @@ from elsewhere.evaluation.attacks.finding import (
     verdict,
     wilson,
 )
-from elsewhere.evaluation.attacks.inputs import AttackInputs, Link, People, some_people
+from elsewhere.evaluation.attacks.inputs import AttackInputs, Link, People, join_people, sample_people
 from elsewhere.traces.model import Floats, Ints
 
 MOST_PLACES = 8192  # of a map: above, only places that are visited are numbered
@@ -46,13 +44,13 @@ DIGITS = 9  # sums of logarithms of the same factors in another order differ bey
 Scores = TypeVar("Scores", Floats, Ints)
 
 
-def shared_top(score: Floats | Ints, own: Ints, n: int = 1) -> Floats:
+def chance_of_top(score: Floats | Ints, own: Ints, n: int = 1) -> Floats:
     """
     Return the chance that the own candidate is among the n best of each row, ties broken at random: 1/j for one of j.
 
     Examples
     --------
-    >>> shared_top(np.array([[3.0, 3.0, 1.0], [2.0, 5.0, 2.0]]), np.array([0, 2])).tolist()
+    >>> chance_of_top(np.array([[3.0, 3.0, 1.0], [2.0, 5.0, 2.0]]), np.array([0, 2])).tolist()
     [0.5, 0.0]
 
     """
@@ -106,7 +104,7 @@ def compact_pairs(R: int, fakes: Ints, people: Ints) -> tuple[tuple[int, int], I
     return (n, m), mine, theirs
 
 
-def fresh_flagged(trials: Sequence[int], candidates: int, bar: float) -> float:
+def flagged_by_chance(trials: Sequence[int], candidates: int, bar: float) -> float:
     """
     Return the chance that the bar flags fresh real people in the place of the fakes, by any of several attacks on one
     question.
@@ -116,7 +114,7 @@ def fresh_flagged(trials: Sequence[int], candidates: int, bar: float) -> float:
 
     Examples
     --------
-    >>> round(fresh_flagged([280], 280, 0.01), 3), round(fresh_flagged([2800], 280, 0.01), 3)
+    >>> round(flagged_by_chance([280], 280, 0.01), 3), round(flagged_by_chance([2800], 280, 0.01), 3)
     (1.0, 0.014)
 
     """
@@ -167,24 +165,25 @@ def link_finding(
     rng, maker, chance = inputs.rng(attack), inputs.main.user, 1 / inputs.seeds.U
     questions = {"plain": question, **{name: variant.question for name, variant in (beside or {}).items()}}
 
-    def tried(link: Link) -> tuple[dict[str, tuple[Rate, float]], list[Floats]]:
+    by_link, further = [], []
+    for link in (inputs.main, inputs.control, inputs.null, inputs.fresh):
         # in the control a person may stand in for several users: the fakes' makers stay the unit
         success, *more = hits(link)
-        rates = {"plain": user_rate(success, maker, rng)}
+        by_name = {"plain": user_rate(success, maker, rng)}
         for name, (run, _, rows, _) in (beside or {}).items():
             some = Link(link.fakes[rows], link.owner[rows], link.people)
-            rates[name] = user_rate(run(some), maker[rows], rng)
-        return rates, more
-
-    (rates, more), *rest = (tried(link) for link in (inputs.main, inputs.control, inputs.null, inputs.fresh))
+            by_name[name] = user_rate(run(some), maker[rows], rng)
+        by_link.append(by_name)
+        further.append(more)
+    rates, *rest = by_link
     name = max(rates, key=lambda name: rates[name][0].value)
     main, worst = rates[name]
     trials = {"plain": len(maker), **{n: variant.trials or len(variant.rows) for n, variant in (beside or {}).items()}}
     as_many = [n for n in trials if trials[n] >= trials[name]]
-    control, null, real = (max((by_name[n][0] for n in as_many), key=lambda r: r.value) for by_name, _ in rest)
-    fresh = Fresh(real, fresh_flagged(list(trials.values()), inputs.seeds.U, bar))
+    control, null, real = (max((by_name[n][0] for n in as_many), key=lambda r: r.value) for by_name in rest)
+    fresh = Fresh(real, flagged_by_chance(list(trials.values()), inputs.seeds.U, bar))
     passed = verdict(main, bar, null, fresh)
-    others = {name: user_rate(share, maker, rng)[0] for name, share in zip(also, more, strict=True)}
+    others = {name: user_rate(share, maker, rng)[0] for name, share in zip(also, further[0], strict=True)}
     return Finding(
         attack,
         interval=main,
@@ -246,16 +245,16 @@ def move_scores(fakes: Ints, people: People, R: int) -> Iterator[tuple[Ints, Flo
         yield rows, score
 
 
-def first_maximum(link: Link, R: int) -> tuple[Floats, Floats]:
-    """Return the success of each fake: whether the first best user is its own, and the same with ties shared."""
+def link_by_moves(link: Link, R: int) -> tuple[Floats, Floats]:
+    """Return the success of A2 on each fake: whether the first best user is its own, and the same with ties shared."""
     first, shared = np.empty(len(link.fakes)), np.empty(len(link.fakes))
     for rows, score in move_scores(link.fakes, link.people, R):
         own = link.user[rows]
-        first[rows], shared[rows] = score.argmax(axis=1) == own, shared_top(score, own)
+        first[rows], shared[rows] = score.argmax(axis=1) == own, chance_of_top(score, own)
     return first, shared
 
 
-def named(fakes: Ints, people: People, R: int) -> Floats:
+def share_explained_best(fakes: Ints, people: People, R: int) -> Floats:
     """Return the (users,) share of the fakes that each user's moves explain best, ties shared."""
     share = np.zeros(people.U)
     for _, score in move_scores(fakes, people, R):
@@ -264,7 +263,7 @@ def named(fakes: Ints, people: People, R: int) -> Floats:
     return share / len(fakes)
 
 
-def exchanged_share(share: Floats, n: int, rng: np.random.Generator) -> tuple[Rate, float]:
+def share_against_exchanges(share: Floats, n: int, rng: np.random.Generator) -> tuple[Rate, float]:
     """
     Return the share of the fakes that the first n users explain best, of 2n; and how often an exchange of users has as
     much.
@@ -282,10 +281,10 @@ def exchanged_share(share: Floats, n: int, rng: np.random.Generator) -> tuple[Ra
 def best_explained(inputs: AttackInputs) -> Finding:
     """Run A2 on people of whom no fake was made: are fakes best explained by their moves, or as often by strangers'?"""
     rng, n = inputs.rng("A2"), min(inputs.seeds.U, inputs.strangers.U)
-    members, strangers = (some_people(group, n, rng) for group in (inputs.seeds, inputs.strangers))
-    both = People(np.concatenate([members.r, strangers.r]), np.concatenate([members.user, strangers.user + n]), 2 * n)
-    main, p = exchanged_share(named(inputs.fakes, both, inputs.R), n, rng)
-    free, _ = exchanged_share(named(inputs.null_walks(rng), both, inputs.R), n, rng)
+    members, strangers = (sample_people(group, n, rng) for group in (inputs.seeds, inputs.strangers))
+    both = join_people(members, strangers)
+    main, p = share_against_exchanges(share_explained_best(inputs.fakes, both, inputs.R), n, rng)
+    free, _ = share_against_exchanges(share_explained_best(inputs.null_walks(rng), both, inputs.R), n, rng)
     return Finding(
         "A2",
         interval=main,
@@ -307,7 +306,7 @@ def reidentification(inputs: AttackInputs) -> Finding:
     return link_finding(
         inputs,
         "A2",
-        lambda link: first_maximum(link, inputs.R),
+        lambda link: link_by_moves(link, inputs.R),
         bar=MAP_BAR,
         question=f"Whoever knows how each of the {inputs.seeds.U} people moves names the seed",
         also=("ties_shared",),
@@ -321,14 +320,14 @@ TOLERANCE = 0.05
 MOST_FAKES = 5000
 
 
-def knowledge(n: int, L: int, h: int, rng: np.random.Generator) -> Ints:
-    """Return (n, TRIES, h) random slots, different and rising."""
+def draw_slots(n: int, L: int, h: int, rng: np.random.Generator) -> Ints:
+    """Return `TRIES` random sets of h slots for each of n fakes, each in the order of time, (n, TRIES, h)."""
     order = rng.random((n, TRIES, L)).argpartition(min(h, L) - 1, axis=2)[:, :, :h]
     return np.sort(order, axis=2)
 
 
-def visits(r: Ints, R: int) -> Ints:
-    """Return the visits per place, (N, R)."""
+def count_visits(r: Ints, R: int) -> Ints:
+    """Return the visits of each trace to each place, (N, R)."""
     count = np.zeros((len(r), R), dtype=np.int64)
     np.add.at(count, (np.arange(len(r))[:, None], r), 1)
     return count
@@ -343,49 +342,52 @@ def home_and_work(count: Ints) -> Ints:
     return np.asarray(first * (count.shape[1] + 1) + second + 1)
 
 
-def singled_out(fakes: Ints, known: Ints, people: People, R: int) -> Ints:
-    """Return (F, 8, TRIES) the only user who fits, -1 where none or several do."""
+def find_only_matches(fakes: Ints, known: Ints, people: People, R: int) -> Ints:
+    """Return (F, 8, TRIES) the only user who fits what is known of a fake, -1 where none or several do."""
     V, (mine, rows) = compact(R, fakes, people.r)
     order = np.argsort(people.user, kind="stable")
     rows, user = rows[order], people.user[order]
-    theirs = visits(rows, V)
+    theirs = count_visits(rows, V)
     visitor, place = np.nonzero(theirs)
     by_place = np.argsort(place, kind="stable")
     start = np.searchsorted(place[by_place], np.arange(V + 1))
     out = np.full((len(fakes), len(KINDS), known.shape[1]), -1)
     for begin in range(0, len(fakes), 1024):
         part = slice(begin, begin + 1024)
-        count = visits(mine[part], V)
+        count = count_visits(mine[part], V)
         own_visits = np.take_along_axis(count, mine[part], axis=1)
         matches = np.empty((len(own_visits), len(KINDS) - 1, known.shape[1]), dtype=np.int64)
         single_matches(
             known[part], mine[part], own_visits, rows, user, theirs, start, visitor[by_place], TOLERANCE, matches
         )
         out[part, :-1] = matches
-        out[part, -1] = _only(home_and_work(count), home_and_work(theirs), user)[:, None]
+        out[part, -1] = _only_owner(home_and_work(count), home_and_work(theirs), user)[:, None]
     return out
 
 
-def _only(moves: Ints, has: Ints, user: Ints) -> Ints:
-    """Return the user of the only person that has each wanted number, -1 where none or several do."""
+def _only_owner(numbers: Ints, has: Ints, user: Ints) -> Ints:
+    """Return the only user who has each of these numbers, -1 where none or several do."""
     pairs = np.unique(np.column_stack([has, user]), axis=0)
-    numbers, first, times = np.unique(pairs[:, 0], return_index=True, return_counts=True)
-    at = np.searchsorted(numbers, moves).clip(max=len(numbers) - 1)
-    return np.where((numbers[at] == moves) & (times[at] == 1), pairs[first[at], 1], -1)
+    values, first, times = np.unique(pairs[:, 0], return_index=True, return_counts=True)
+    at = np.searchsorted(values, numbers).clip(max=len(values) - 1)
+    return np.where((values[at] == numbers) & (times[at] == 1), pairs[first[at], 1], -1)
 
 
 def background(inputs: AttackInputs) -> Finding:
-    """Count the fakes of which a detail fits exactly one person (A12)."""
+    """Measure how often what is known of a fake fits exactly one person (A12)."""
     rng = inputs.rng("A12")
     rows = np.sort(rng.permutation(len(inputs.fakes))[:MOST_FAKES])
     fakes = inputs.fakes[rows]
     if inputs.role:
         n = min(inputs.seeds.U, inputs.strangers.U)
-        people, strangers = (some_people(group, n, rng) for group in (inputs.seeds, inputs.strangers))
+        people, strangers = (sample_people(group, n, rng) for group in (inputs.seeds, inputs.strangers))
         maker, one = np.full(len(fakes), -2), f"one of {inputs.who}"
     else:
         strangers = inputs.control.people
-        people, maker, one = _as_many(inputs.seeds, strangers), inputs.units[rows], "one seed user"
+        # as many seed users as strangers at most
+        keep = np.flatnonzero(inputs.seeds.user < strangers.U)
+        people = People(inputs.seeds.r[keep], inputs.seeds.user[keep], min(inputs.seeds.U, strangers.U))
+        maker, one = inputs.units[rows], "one seed user"
     known_numbers = [h for h in KNOWN if h <= fakes.shape[1]]
     # one interval for all kinds together
     level = 1 - (1 - LEVEL) / (len(KINDS) * len(known_numbers))
@@ -393,14 +395,18 @@ def background(inputs: AttackInputs) -> Finding:
     shares: dict[str, list[float]] = {}
     own: dict[str, float] = {}
     for h in known_numbers:
-        facts = knowledge(len(fakes), fakes.shape[1], h, rng)
-        singled, control = (singled_out(fakes, facts, group, inputs.R) for group in (people, strangers))
+        slots = draw_slots(len(fakes), fakes.shape[1], h, rng)
+        matches, control = (find_only_matches(fakes, slots, group, inputs.R) for group in (people, strangers))
         for i, kind in enumerate(KINDS):
             name = f"{kind}_{h}"
-            mine, theirs = (_times(x[:, i], g.U) for x, g in ((singled, people), (control, strangers)))
+            # how often each user is the only one to fit, as a share times U: the mean over users is the share
+            mine, theirs = (
+                np.asarray(np.bincount(x[:, i][x[:, i] >= 0], minlength=g.U) * (g.U / x[:, i].size))
+                for x, g in ((matches, people), (control, strangers))
+            )
             gaps[name] = difference(mine, theirs, level=level)
             shares[name] = [float(mine.mean()), float(theirs.mean())]
-            own[name] = float((singled[:, i] == maker[:, None]).mean())
+            own[name] = float((matches[:, i] == maker[:, None]).mean())
     # the most informative kind: the largest difference in units of its own uncertainty
     worst = max(gaps, key=lambda name: gaps[name].value / max(gaps[name].high - gaps[name].low, 1e-12))
     (main, control_share), gap = shares[worst], gaps[worst]
@@ -417,19 +423,3 @@ def background(inputs: AttackInputs) -> Finding:
         f"in {percent(main)}, exactly one stranger in {percent(control_share)}.",
         details={"worst": worst, "difference": gap, "share": shares, "own_seed": own},
     )
-
-
-def _times(matches: Ints, U: int) -> Floats:
-    """
-    Return how often each user was the only one to fit, as a share of all knowledge times U: the mean is the
-    share.
-    """
-    return np.asarray(np.bincount(matches[matches >= 0], minlength=U) * (U / matches.size))
-
-
-def _as_many(people: People, others: People) -> People:
-    """Return these people, or as many of them as there are others."""
-    if people.U <= others.U:
-        return people
-    keep = np.flatnonzero(people.user < others.U)
-    return People(people.r[keep], people.user[keep], others.U)

@@ -1,14 +1,14 @@
 """
-Is a fake a copy, or somewhere only few people are? A1 and A13.
+Attacks that look for copies (A1) and for rare places (A13).
 
-A1: is a fake a copy, or nearly, of its own seed or of anybody's? Aligned slots, shared places, common runs.
+A1: is a fake a copy, or nearly, of the trace of its own seed or of anybody? Measured are slots at the same place,
+shared places, and the longest common run of places.
 
-A13: do the fakes visit places that too few people visit? (E31)
-
-Counted are seed users, as the suite says, and beside them the people the model was learnt from. In the deniable mode
-these are others, by whom alone a place comes into a fake. Where enough of them visit every place of the fakes, walks of
-the model without any seed may go to places of few seed users too, the more the longer they walk: the bar is then out of
-reach, and only more places than these would be a failure.
+A13: do the fakes visit places that too few people visit? (E31) Visitors are counted among the seed users, and besides
+among the people the model was learnt from. In the deniable mode these are other people, and a place comes into a fake
+by them alone. Where enough of them visit every place of the fakes, walks of the model without any seed may go to places
+of few seed users too, the more the longer they are: the bar is then out of reach, and only more places than these would
+be a failure.
 """
 
 from typing import Any, Literal, NamedTuple
@@ -18,7 +18,8 @@ import numpy as np
 from elsewhere.evaluation.attacks._attacks_kernels import closest, with_owner
 from elsewhere.evaluation.attacks.candidates import compact
 from elsewhere.evaluation.attacks.finding import Finding, Rate, difference, percent, user_rate, verdict, wilson
-from elsewhere.evaluation.attacks.inputs import AttackInputs, Link, People
+from elsewhere.evaluation.attacks.inputs import AttackInputs, People
+from elsewhere.sorting import count_users
 from elsewhere.traces.model import Ints
 
 MEASURES = ("aligned", "shared", "run")
@@ -26,33 +27,26 @@ KS_LEVEL = 0.01
 EXACT = 500  # people: of more the limit law is as good, and the exact one overflows
 
 
-def common_with_owner(link: Link, R: int) -> Ints:
-    """Return (F, 3): equal slots, shared places and longest common run of each fake and its owner."""
-    V, (fakes, people) = compact(R, link.fakes, link.people.r)
-    out = np.empty((len(fakes), 3), dtype=np.int64)
-    with_owner(fakes, link.owner, people, _places(people, V), _scratch(fakes), out)
-    return out
+def measure_overlap(
+    traces: Ints, people: People, R: int, *, owner: Ints | None = None, skip: Ints | None = None
+) -> Ints:
+    """
+    Return (F, 3) equal slots, shared places and longest common run of each trace and row `owner[i]` of the people.
 
-
-def common_with_any(traces: Ints, skip: Ints, people: People, R: int) -> Ints:
-    """Return (F, 3): the same, the most that each trace has in common with anybody but user `skip`."""
+    Without `owner`: the most that it has in common with anybody but user `skip[i]`, each of the three by itself.
+    """
     V, (fakes, rows) = compact(R, traces, people.r)
-    out = np.empty((len(fakes), 3), dtype=np.int64)
-    closest(fakes, skip, rows, people.user, _places(rows, V), _scratch(fakes), out)
+    visited = np.zeros((len(rows), V), dtype=np.bool_)
+    visited[np.arange(len(rows))[:, None], rows] = True
+    scratch, out = np.zeros(fakes.shape[1] + 1, dtype=np.int64), np.empty((len(fakes), 3), dtype=np.int64)
+    if owner is not None:
+        with_owner(fakes, owner, rows, visited, scratch, out)
+    else:
+        closest(fakes, np.full(len(fakes), -1) if skip is None else skip, rows, people.user, visited, scratch, out)
     return out
 
 
-def _places(people: Ints, V: int) -> Any:
-    visited = np.zeros((len(people), V), dtype=np.bool_)
-    visited[np.arange(len(people))[:, None], people] = True
-    return visited
-
-
-def _scratch(fakes: Ints) -> Ints:
-    return np.zeros(fakes.shape[1] + 1, dtype=np.int64)
-
-
-def verbatim(traces: Ints, people: Ints) -> Any:
+def equal_days(traces: Ints, people: Ints) -> Any:
     """Return which traces equal, slot by slot, somebody who moves."""
     moving = people[(people != people[:, :1]).any(axis=1)]
     days = {row.tobytes() for row in np.ascontiguousarray(moving)}
@@ -65,7 +59,7 @@ def copied_days(inputs: AttackInputs) -> Finding | None:
 
     None where there are no more of them than that: the other ways of copying need strangers and the seeds.
     """
-    copy = verbatim(inputs.fakes, inputs.seeds.r)
+    copy = equal_days(inputs.fakes, inputs.seeds.r)
     main = wilson(float(copy.sum()), len(copy))
     # the share of real days that somebody else has too, which a fake may meet by chance
     owners: dict[bytes, set[int]] = {}
@@ -91,7 +85,7 @@ def copied_days(inputs: AttackInputs) -> Finding | None:
     )
 
 
-def above(fakes: Ints, strangers: Ints) -> dict[str, float]:
+def ks_p_values(fakes: Ints, strangers: Ints) -> dict[str, float]:
     """
     Return the p-value of "fakes are not closer to the seeds than strangers are", one-sided Kolmogorov-Smirnov,
     per measure.
@@ -111,15 +105,15 @@ def copies_of_role(inputs: AttackInputs) -> Finding:
     do?
     """
     rng, R = inputs.rng("A1"), inputs.R
-    copied, chance = verbatim(inputs.fakes, inputs.seeds.r), verbatim(inputs.strangers.r, inputs.seeds.r)
+    copied, chance = equal_days(inputs.fakes, inputs.seeds.r), equal_days(inputs.strangers.r, inputs.seeds.r)
     main = user_rate(copied.astype(np.float64), inputs.units, rng)[0]
     control = user_rate(chance.astype(np.float64), inputs.strangers.user, rng)[0]
     walks = inputs.null_walks(rng)
-    free = user_rate(verbatim(walks, inputs.seeds.r).astype(np.float64), inputs.units, rng)[0]
-    one, stranger = _one_per_user(inputs.units, rng), _one_per_user(inputs.strangers.user, rng)
+    free = user_rate(equal_days(walks, inputs.seeds.r).astype(np.float64), inputs.units, rng)[0]
+    one, stranger = one_row_per_user(inputs.units, rng), one_row_per_user(inputs.strangers.user, rng)
     rows = [inputs.fakes[one], inputs.strangers.r[stranger], walks[one]]
-    near, far, free_near = (common_with_any(r, np.full(len(r), -1), inputs.seeds, R) for r in rows)
-    p, p_walks = above(near, far), above(near, free_near)
+    near, far, free_near = (measure_overlap(r, inputs.seeds, R) for r in rows)
+    p, p_walks = ks_p_values(near, far), ks_p_values(near, free_near)
     closer = [name for name in MEASURES if p[name] <= KS_LEVEL and p_walks[name] <= KS_LEVEL]
     words = (
         f"{percent(main.value)} of the fakes equal a day of {inputs.who}, slot by slot (of strangers' days: "
@@ -127,7 +121,7 @@ def copies_of_role(inputs: AttackInputs) -> Finding:
     )
     how, outcome = "whole day", Copying(main, control, free, main.low > control.value, words)
     if not outcome.shows and closer:
-        how, outcome = "anybody", _closer(closer[0], (near, rows[0]), (far, rows[1]), free_near)
+        how, outcome = "anybody", _overlap_with_nearest(closer[0], (near, rows[0]), (far, rows[1]), free_near)
     return Finding(
         "A1",
         interval=outcome.main,
@@ -159,7 +153,9 @@ def copies(inputs: AttackInputs) -> Finding:
     seed.
     """
     rng, link, R = inputs.rng("A1"), inputs.main, inputs.R
-    own, others, free = (common_with_owner(x, R) for x in (link, inputs.control, inputs.null))
+    own, others, free = (
+        measure_overlap(x.fakes, x.people, R, owner=x.owner) for x in (link, inputs.control, inputs.null)
+    )
 
     def rate(common: Ints, measure: int) -> Rate:
         return user_rate((common[:, measure] > 0).astype(np.float64), link.user, rng)[0]
@@ -167,8 +163,8 @@ def copies(inputs: AttackInputs) -> Finding:
     main, control, null = (rate(common, 1) for common in (own, others, free))
     worst = user_rate((own[:, 1] > 0).astype(np.float64), link.user, rng)[1]
     aligned, *by_chance = (rate(common, 0) for common in (own, others, free))
-    anybody = _anybody(inputs, rng)
-    copied, chance = verbatim(link.fakes, inputs.seeds.r), verbatim(inputs.strangers.r, inputs.seeds.r)
+    anybody = _compare_nearest(inputs, rng)
+    copied, chance = equal_days(link.fakes, inputs.seeds.r), equal_days(inputs.strangers.r, inputs.seeds.r)
     # the own seed: nothing in common; what strangers, or walks that know no seed, have in common too is no pass either
     clean = bool(main.value == 0)
     outcomes = {
@@ -191,7 +187,7 @@ def copies(inputs: AttackInputs) -> Finding:
         "whole day": Copying(
             user_rate(copied.astype(np.float64), link.user, rng)[0],
             wilson(float(chance.sum()), len(chance)),
-            user_rate(verbatim(inputs.null.fakes, inputs.seeds.r).astype(np.float64), link.user, rng)[0],
+            user_rate(equal_days(inputs.null.fakes, inputs.seeds.r).astype(np.float64), link.user, rng)[0],
             bool(copied.mean() > chance.mean()),
             f"{percent(float(copied.mean()))} of the fakes equal somebody's day, slot by slot (of strangers' days: "
             f"{percent(float(chance.mean()))})",
@@ -234,18 +230,18 @@ class Anybody(NamedTuple):
     details: dict[str, Any]
 
 
-def _anybody(inputs: AttackInputs, rng: np.random.Generator) -> Anybody:
+def _compare_nearest(inputs: AttackInputs, rng: np.random.Generator) -> Anybody:
     """Compare fakes, strangers and walks without a seed, each with the person nearest to them."""
     link, R = inputs.main, inputs.R
     # one fake per user, so that the two samples are of independent people
-    one = _one_per_user(link.user, rng)
-    near = common_with_any(link.fakes[one], link.user[one], inputs.seeds, R)
+    one = one_row_per_user(link.user, rng)
+    near = measure_overlap(link.fakes[one], inputs.seeds, R, skip=link.user[one])
     # strangers meet as many people as a fake does: all but one
-    stranger = _one_per_user(inputs.strangers.user, rng)
+    stranger = one_row_per_user(inputs.strangers.user, rng)
     left_out = rng.integers(inputs.seeds.U, size=len(stranger))
-    far = common_with_any(inputs.strangers.r[stranger], left_out, inputs.seeds, R)
-    walks = common_with_any(inputs.null.fakes[one], link.user[one], inputs.seeds, R)
-    p, p_walks = above(near, far), above(near, walks)
+    far = measure_overlap(inputs.strangers.r[stranger], inputs.seeds, R, skip=left_out)
+    walks = measure_overlap(inputs.null.fakes[one], inputs.seeds, R, skip=link.user[one])
+    p, p_walks = ks_p_values(near, far), ks_p_values(near, walks)
     # walks of popular places come close to people without knowing any: that alone is no finding
     closer = [name for name in MEASURES if p[name] <= KS_LEVEL and p_walks[name] <= KS_LEVEL]
     details = {
@@ -257,17 +253,17 @@ def _anybody(inputs: AttackInputs, rng: np.random.Generator) -> Anybody:
     }
     if not closer:
         return Anybody(None, details)
-    outcome = _closer(closer[0], (near, link.fakes[one]), (far, inputs.strangers.r[stranger]), walks)
+    outcome = _overlap_with_nearest(closer[0], (near, link.fakes[one]), (far, inputs.strangers.r[stranger]), walks)
     return Anybody(outcome, details)
 
 
-def _closer(name: str, fakes: tuple[Ints, Ints], strangers: tuple[Ints, Ints], walks: Ints) -> Copying:
+def _overlap_with_nearest(name: str, fakes: tuple[Ints, Ints], strangers: tuple[Ints, Ints], walks: Ints) -> Copying:
     """Return how much of a day fakes have in common with the person nearest to them, beside strangers."""
     i, L = MEASURES.index(name), fakes[1].shape[1]
     shared = name == "shared"
-    near, far = (common[:, i] / (_distinct(r) if shared else L) for common, r in (fakes, strangers))
+    near, far = (common[:, i] / (_count_places(r) if shared else L) for common, r in (fakes, strangers))
     gap, chance = difference(near, far), float(far.mean())
-    free = float(walks[:, i].mean() / (_distinct(fakes[1]).mean() if shared else L))
+    free = float(walks[:, i].mean() / (_count_places(fakes[1]).mean() if shared else L))
     main = Rate(*(min(1.0, max(0.0, chance + value)) for value in gap))
     what = {
         "aligned": "is at the same place in {0} of the slots",
@@ -279,20 +275,21 @@ def _closer(name: str, fakes: tuple[Ints, Ints], strangers: tuple[Ints, Ints], w
     return Copying(main, Rate(chance, chance, chance), Rate(free, free, free), True, words)
 
 
-def _distinct(r: Ints) -> Ints:
+def _count_places(r: Ints) -> Ints:
     ordered = np.sort(r, axis=1)
     return np.asarray(1 + np.count_nonzero(np.diff(ordered, axis=1), axis=1), dtype=np.int64)
 
 
-def _one_per_user(user: Ints, rng: np.random.Generator) -> Ints:
+def one_row_per_user(user: Ints, rng: np.random.Generator) -> Ints:
+    """Return a random row of each user, in the order of users."""
     order = rng.permutation(len(user))
     return np.asarray(order[np.unique(user[order], return_index=True)[1]])
 
 
-def unique_places(inputs: AttackInputs) -> Finding:
+def rare_places(inputs: AttackInputs) -> Finding:
     """Return which places of few people the fakes visit (A13)."""
     m_min = inputs.parameters["m_min"]
-    users = inputs.seeds.visitors(inputs.R)
+    users = count_users(inputs.seeds.user, inputs.seeds.r, inputs.R)
     places = np.unique(inputs.fakes)
     rare = places[users[places] < m_min]
     on_rare = np.isin(inputs.fakes, rare)
@@ -308,7 +305,7 @@ def unique_places(inputs: AttackInputs) -> Finding:
     if inputs.holdout is not None:
         lived = np.unique(inputs.holdout.r)
         baseline = float((users[lived] < m_min).sum())
-        control = float((inputs.holdout.visitors(inputs.R)[places] < m_min).sum())
+        control = float((count_users(inputs.holdout.user, inputs.holdout.r, inputs.R)[places] < m_min).sum())
     main = Rate(*[float(len(rare))] * 3)
     passed = False if in_model else verdict(main, 0.0, null)
     words = f"{len(rare)} places of the fakes have fewer than {m_min} seed users"
@@ -347,7 +344,7 @@ def unique_places(inputs: AttackInputs) -> Finding:
     )
 
 
-def few_in_the_file(inputs: AttackInputs) -> Finding:
+def rare_places_of_role(inputs: AttackInputs) -> Finding:
     """
     Run A13 on people of whom no fake was made: find places of the fakes where one of them, and few of the whole
     file, go.
@@ -355,7 +352,7 @@ def few_in_the_file(inputs: AttackInputs) -> Finding:
     m_min, places = inputs.parameters["m_min"], np.unique(inputs.fakes)
     assert inputs.file is not None  # noqa: S101 - inputs of a role
     rare = places[inputs.file[places] < m_min]
-    theirs, strangers = (group.visitors(inputs.R)[rare] > 0 for group in (inputs.seeds, inputs.strangers))
+    theirs, strangers = (count_users(g.user, g.r, inputs.R)[rare] > 0 for g in (inputs.seeds, inputs.strangers))
     mine = rare[theirs]
     affected = np.isin(inputs.fakes, mine).any(axis=1)
     words = f"{len(mine)} places of the fakes are visited by one of {inputs.who} and by fewer than {m_min} people of "

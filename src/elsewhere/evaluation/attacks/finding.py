@@ -25,6 +25,7 @@ from elsewhere.traces.model import Floats, Ints
 
 RESAMPLES = 1000
 LEVEL = 0.95
+NORMAL = NormalDist()
 
 
 class Rate(NamedTuple):
@@ -35,8 +36,9 @@ class Rate(NamedTuple):
     high: float
 
 
-def _z(level: float) -> float:
-    return NormalDist().inv_cdf(0.5 + level / 2)
+def two_sided(rate: Rate) -> Rate:
+    """Return an AUC turned so that it is at least one half: an attacker may know which side scores higher."""
+    return rate if rate.value >= 0.5 else Rate(1 - rate.value, 1 - rate.high, 1 - rate.low)
 
 
 def wilson(hits: float, trials: float) -> Rate:
@@ -51,7 +53,7 @@ def wilson(hits: float, trials: float) -> Rate:
     """
     if trials <= 0:
         return Rate(math.nan, 0.0, 1.0)
-    z, p = _z(LEVEL), hits / trials
+    z, p = NORMAL.inv_cdf(0.5 + LEVEL / 2), hits / trials
     middle = p + z * z / (2 * trials)
     half = z * math.sqrt(p * (1 - p) / trials + z * z / (4 * trials * trials))
     scale = 1 + z * z / trials
@@ -82,14 +84,13 @@ def by_user(values: Floats, user: Ints) -> Floats:
 
 def difference(a: Floats, b: Floats, *, level: float = LEVEL) -> Rate:
     """Return the mean of `a` minus mean of `b`, one value per user of either group, by the normal law."""
-    half = _z(level) * math.sqrt(_variance(a) / len(a) + _variance(b) / len(b))
-    value = float(a.mean() - b.mean())
+    value, half = float(a.mean() - b.mean()), NORMAL.inv_cdf(0.5 + level / 2) * _standard_error(a, b)
     return Rate(value, value - half, value + half)
 
 
-def paired(a: Floats, b: Floats) -> Rate:
+def paired_difference(a: Floats, b: Floats) -> Rate:
     """Return the mean of `a - b`, one pair per user, by the normal law."""
-    value, half = float((a - b).mean()), _z(LEVEL) * math.sqrt(_variance(a - b) / len(a))
+    value, half = float((a - b).mean()), NORMAL.inv_cdf(0.5 + LEVEL / 2) * _standard_error(a - b)
     return Rate(value, value - half, value + half)
 
 
@@ -108,30 +109,31 @@ def auc(
     those of `positive` that share a `positive_group` (the days of one person). A unit of slack, 1/(2 n) of either
     group, keeps a perfect separation from looking like certainty.
     """
-    above, below = _placement(positive, negative), 1 - _placement(negative, positive)
+    above, below = _share_below(positive, negative), 1 - _share_below(negative, positive)
     each = below if group is None else by_user(below, group)
     value = float(above.mean())
     above = above if positive_group is None else by_user(above, positive_group)
-    spread = math.sqrt(_variance(above) / len(above) + _variance(each) / len(each))
-    half = _z(level) * max(spread, 0.5 / min(len(above), len(each)))
+    spread = max(_standard_error(above, each), 0.5 / min(len(above), len(each)))
+    half = NORMAL.inv_cdf(0.5 + level / 2) * spread
     return Rate(value, max(0.0, value - half), min(1.0, value + half))
 
 
 def worst_auc(positive: Floats, negative: Floats, group: Ints) -> float:
     """Return the AUC of the tenth of the groups that are told apart best."""
-    each = np.sort(by_user(1 - _placement(negative, positive), group))[::-1]
+    each = np.sort(by_user(1 - _share_below(negative, positive), group))[::-1]
     return float(each[: math.ceil(len(each) / 10)].mean())
 
 
-def _placement(values: Floats, others: Floats) -> Floats:
-    # share of `others` below each value, ties counting half
+def _share_below(values: Floats, others: Floats) -> Floats:
+    """Return the share of `others` below each value, ties counting half."""
     rising = np.sort(others)
     left, right = np.searchsorted(rising, values, "left"), np.searchsorted(rising, values, "right")
     return np.asarray((left + right) / (2 * len(others)), dtype=np.float64)
 
 
-def _variance(values: Floats) -> float:
-    return float(values.var(ddof=1)) if len(values) > 1 else 0.25
+def _standard_error(*groups: Floats) -> float:
+    """Return the standard deviation of a sum or difference of the means of independent groups."""
+    return math.sqrt(sum((float(x.var(ddof=1)) if len(x) > 1 else 0.25) / len(x) for x in groups))
 
 
 class CannotRun(InvalidParameter):
@@ -263,14 +265,18 @@ class Finding:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers, the details beside the rest."""
+        rates = (self.interval, self.control_interval, self.null, self.fresh and self.fresh.rate)
+        interval, control_interval, null_interval, fresh_interval = (
+            None if rate is None else [float(rate.low), float(rate.high)] for rate in rates
+        )
         return {
             "title": self.title,
             "status": self.status,
             "main": plain(self.main),
             "control": plain(self.control),
             "baseline": plain(self.baseline),
-            "interval": ends(self.interval),
-            "control_interval": ends(self.control_interval),
+            "interval": interval,
+            "control_interval": control_interval,
             "risk": plain(self.risk),
             "bar": plain(self.bar),
             "passed": self.passed,
@@ -278,9 +284,9 @@ class Finding:
             "outcome": self.outcome,
             "reachable": self.reachable,
             "null": None if self.null is None else plain(self.null.value),
-            "null_interval": ends(self.null),
+            "null_interval": null_interval,
             "fresh": None if self.fresh is None else plain(self.fresh.rate.value),
-            "fresh_interval": None if self.fresh is None else ends(self.fresh.rate),
+            "fresh_interval": fresh_interval,
             "fresh_flagged": None if self.fresh is None else plain(self.fresh.flagged),
             "worst_decile": plain(self.worst_decile),
             "words": self.words,
@@ -289,15 +295,10 @@ class Finding:
         }
 
 
-def ends(rate: Rate | None) -> list[float] | None:
-    """Return the two ends of an interval."""
-    return None if rate is None else [float(rate.low), float(rate.high)]
-
-
 def plain(value: Any) -> Any:
     """Return the same value in the types of JSON; what is not a finite number is None."""
     if isinstance(value, Rate):
-        return {"value": plain(value.value), "interval": ends(value)}
+        return {"value": plain(value.value), "interval": [float(value.low), float(value.high)]}
     if isinstance(value, Mapping):
         return {str(name): plain(item) for name, item in value.items()}
     if isinstance(value, np.ndarray):

@@ -1,9 +1,10 @@
 """
-What every attack stands on: seed people, hold-out people, fakes, who made which, and the two comparisons of the suite.
+The inputs of every attack: seed people, hold-out people, fakes, the seed of each fake, and three comparisons.
 
-- the *control* gives every fake a hold-out person as its pretended owner, and runs the same attack;
-- the *null generator* walks freely over the moves of all people together, without any seed: whatever an attack reaches
-  on its traces is chance.
+- the *control* runs the same attack with a hold-out person in the place of each fake's seed;
+- the *null generator* draws walks over the moves of all people together, without any seed: whatever an attack reaches
+  on them is chance;
+- *fresh* real people, the hold-out, stand in the place of the fakes.
 """
 
 from collections.abc import Mapping
@@ -22,6 +23,9 @@ from elsewhere.sorting import count_users
 from elsewhere.synthesis.walk.fit import hold_places
 from elsewhere.traces.model import Floats, Ints, Locations, Traces
 
+# streams of random numbers: each attack has that of its number, and the comparisons have their own
+NULL, CONTROL, FRESH, STREAMS = 0, 22, 23, 24
+
 
 class People(NamedTuple):
     """Traces (N, L) without gaps, and the user 0 .. U-1 of each row."""
@@ -29,10 +33,6 @@ class People(NamedTuple):
     r: Ints
     user: Ints
     U: int
-
-    def visitors(self, R: int) -> Ints:
-        """Return how many users visit each of R places."""
-        return count_users(self.user, self.r, R)
 
 
 class Link(NamedTuple):
@@ -65,7 +65,9 @@ class AttackInputs:
     life: Ints
     dates: Mapping[str, Any] = field(repr=False)
     locations: Locations
+    R: int  # number of places
     minutes: Floats
+    hour: Ints = field(repr=False)  # (L,) the part of the day of each slot: clock hours, whatever the step
     step_minutes: float
     seeds_given: Any = field(repr=False)
     label: Ints | None
@@ -82,24 +84,6 @@ class AttackInputs:
     role: str = ""
     maker: Ints | None = None
     file: Ints | None = field(default=None, repr=False)
-
-    @property
-    def R(self) -> int:
-        """Return the number of places."""
-        return len(self.locations)
-
-    @property
-    def given(self) -> frozenset[str]:
-        """Return the names of the optional inputs that are there."""
-        inputs = {
-            "holdout": self.holdout,
-            "seed_index": self.owner,
-            "classes": self.label,
-            "sampler": self.sampler,
-            "generator": self.generator,
-            "attempts": self.attempts,
-        }
-        return frozenset(name for name, value in inputs.items() if value is not None)
 
     @cached_property
     def seed_days(self) -> Traces:
@@ -125,10 +109,7 @@ class AttackInputs:
 
     def rng(self, attack: str) -> np.random.Generator:
         """Return the stream of one attack, from its beginning: neither other attacks nor a first try change it."""
-        return self._stream(int(attack[1:]))
-
-    def _stream(self, number: int) -> np.random.Generator:
-        return deepcopy(self.streams[number])
+        return deepcopy(self.streams[int(attack[1:])])
 
     @property
     def who(self) -> str:
@@ -145,8 +126,8 @@ class AttackInputs:
             return self.maker
         return np.arange(len(self.fakes)) if self.owner is None else self.main.user
 
-    def attacked_as(self, role: str, people: People, file: Ints) -> "AttackInputs":
-        """Return the same with the people of another role in the file in the place of the seeds."""
+    def of_role(self, role: str, people: People, file: Ints) -> "AttackInputs":
+        """Return these inputs with the people of another role in the file in the place of the seeds."""
         return replace(
             self,
             seeds=people,
@@ -180,7 +161,7 @@ class AttackInputs:
         Link every fake with a hold-out person in the place of its maker, as many candidates where there are
         enough.
         """
-        rng, people, link = self._stream(22), self.strangers, self.main
+        rng, people, link = deepcopy(self.streams[CONTROL]), self.strangers, self.main
         users = rng.permutation(people.U)[: self.seeds.U]
         stand_in = users[np.arange(self.seeds.U) % len(users)]
         number = np.full(people.U, -1)
@@ -197,12 +178,12 @@ class AttackInputs:
     @cached_property
     def null(self) -> Link:
         """Link walks without a seed, as many as there are fakes, said to come from the same seeds."""
-        return Link(self.null_walks(self._stream(0)), self.main.owner, self.seeds)
+        return Link(self.null_walks(deepcopy(self.streams[NULL])), self.main.owner, self.seeds)
 
     @cached_property
     def fresh(self) -> Link:
         """Link days of hold-out people in the place of the fakes, said to come from the same seeds."""
-        rng, people, link = self._stream(23), self.strangers, self.main
+        rng, people, link = deepcopy(self.streams[FRESH]), self.strangers, self.main
         rounds = -(-len(link.fakes) // len(people.r))
         rows = np.concatenate([rng.permutation(len(people.r)) for _ in range(rounds)])[: len(link.fakes)]
         return Link(people.r[rows], link.owner, self.seeds)
@@ -223,11 +204,6 @@ class AttackInputs:
         if "sets" in self.parameters:
             return np.asarray(self.parameters["sets"])
         return np.zeros(len(self.fakes), dtype=np.int64) if self.owner is None else number_within(self.owner)
-
-    @cached_property
-    def hour(self) -> Ints:
-        """Return (L,) the part of the day of each slot: clock hours, whatever the step."""
-        return np.asarray(np.unique(self.minutes // 60, return_inverse=True)[1])
 
     @staticmethod
     def of(
@@ -281,7 +257,9 @@ class AttackInputs:
             life=np.asarray(tables["fakes"].user if life is None else np.unique(life, return_inverse=True)[1]),
             dates={name: tables[name].dates for name in ("seeds", "holdout", "fakes") if name in tables},
             locations=where,
+            R=len(where),
             minutes=clock.minutes(),
+            hour=np.asarray(np.unique(clock.minutes() // 60, return_inverse=True)[1]),
             step_minutes=clock.step_minutes,
             seeds_given=seeds if isinstance(seeds, Traces) else tables["seeds"].r,
             label=None if classes is None else labels_of(classes, len(where)),
@@ -293,18 +271,18 @@ class AttackInputs:
             listed=not hasattr(fakes, "seed"),
             model=model,
             parameters=parameters,
-            streams=tuple(rng.spawn(24)),
+            streams=tuple(rng.spawn(STREAMS)),
             notes=notes,
         )
         if not roles:
             return inputs
         people = {name: people_of(tables[f"roles[{name}]"]) for name in others}
-        file = np.sum([group.visitors(len(where)) for group in (inputs.seeds, *people.values())], axis=0)
+        file = np.sum([count_users(p.user, p.r, inputs.R) for p in (inputs.seeds, *people.values())], axis=0)
         alone = "no people set aside are left to be the strangers" if holdout is None else ""
         return replace(
             inputs,
             roles={
-                name: days if isinstance(days, str) else alone or inputs.attacked_as(name, people[name], file)
+                name: days if isinstance(days, str) else alone or inputs.of_role(name, people[name], file)
                 for name, days in roles.items()
             },
         )
@@ -319,7 +297,7 @@ def free_walks(groups: list[People], n: int, *, R: int, m_min: int, rng: np.rand
     """
     r = np.concatenate([g.r for g in groups])
     weight = np.concatenate([1 / np.bincount(g.user)[g.user] for g in groups])
-    known = np.min([g.visitors(R) for g in groups], axis=0) >= m_min
+    known = np.min([count_users(g.user, g.r, R) for g in groups], axis=0) >= m_min
     if not known.any():
         known[:] = True
     first = np.bincount(r[:, 0], weight, R) * known
@@ -347,14 +325,19 @@ def free_walks(groups: list[People], n: int, *, R: int, m_min: int, rng: np.rand
     return walks
 
 
-def some_people(people: People, n: int, rng: np.random.Generator) -> People:
-    """Return so many of these people, at random, numbered anew; all of them where they are no more."""
+def sample_people(people: People, n: int, rng: np.random.Generator) -> People:
+    """Return `n` of these people, drawn at random and numbered anew; all of them where there are no more than n."""
     if people.U <= n:
         return people
     number = np.full(people.U, -1)
     number[np.sort(rng.permutation(people.U)[:n])] = np.arange(n)
     rows = np.flatnonzero(number[people.user] >= 0)
     return People(people.r[rows], number[people.user[rows]], n)
+
+
+def join_people(a: People, b: People) -> People:
+    """Return the users of `a`, then those of `b`."""
+    return People(np.concatenate([a.r, b.r]), np.concatenate([a.user, b.user + a.U]), a.U + b.U)
 
 
 def number_within(owner: Ints) -> Ints:
@@ -373,7 +356,12 @@ def on_one_map(sides: Mapping[str, Any], locations: Locations | None = None) -> 
     if any(m != maps[0] for m in maps):
         raise InvalidTraces("seeds, hold-out, fakes and `locations` must be on one map.", code="E_MISMATCH")
     where = maps[0] if maps else Locations(n=_places_in(there))
-    tables = {name: _table(name, value, where) for name, value in there.items()}
+    tables: dict[str, Traces] = {}
+    for name, value in there.items():
+        try:
+            tables[name] = value if isinstance(value, Traces) else Traces(value, where)
+        except InvalidTraces as error:
+            raise InvalidTraces(error.args[0].replace("`r`", f"`{name}`"), code=error.code) from None
     lengths = sorted({t.L for t in tables.values()})
     if len(lengths) > 1:
         names = ", ".join(f"`{name}`" for name in there)
@@ -389,15 +377,6 @@ def _places_in(tables: Mapping[str, Any]) -> int:
         raise InvalidTraces(
             f"{names} must be `Traces` or tables of whole numbers of places.", code="E_NUMBER"
         ) from None
-
-
-def _table(name: str, value: Any, where: Locations) -> Traces:
-    if isinstance(value, Traces):
-        return value
-    try:
-        return Traces(value, where)
-    except InvalidTraces as error:
-        raise InvalidTraces(error.args[0].replace("`r`", f"`{name}`"), code=error.code) from None
 
 
 def people_of(traces: Traces) -> People:

@@ -35,12 +35,12 @@ from elsewhere.evaluation.attacks.candidates import (
     Variant,
     blocks,
     by_candidate,
+    chance_of_top,
     compact,
     compact_pairs,
     link_finding,
-    shared_top,
 )
-from elsewhere.evaluation.attacks.finding import Finding, Rate, by_user, paired, percent, user_rate, verdict
+from elsewhere.evaluation.attacks.finding import Finding, Rate, by_user, paired_difference, percent, user_rate, verdict
 from elsewhere.evaluation.attacks.inputs import AttackInputs, Link, People
 from elsewhere.traces.model import Floats, Ints
 
@@ -78,7 +78,7 @@ def timing_top(link: Link) -> tuple[Floats, Floats]:
     best, ten = np.empty(len(link.fakes)), np.empty(len(link.fakes))
     for rows in blocks(link):
         score = by_candidate(timing_score(link.fakes[rows], link.people.r), link.people)
-        best[rows], ten[rows] = (shared_top(score, link.user[rows], n) for n in (1, 10))
+        best[rows], ten[rows] = (chance_of_top(score, link.user[rows], n) for n in (1, 10))
     return best, ten
 
 
@@ -138,7 +138,7 @@ def class_aware(link: Link, R: int) -> tuple[Floats, Floats]:
     for user, mine in pairs.fakes_of.items():
         pairs.forget(user)
         score = by_candidate(pairs.score(pairs.fakes[mine], pairs.people), link.people)
-        best[mine], ten[mine] = (shared_top(score, np.full(len(mine), user), n) for n in (1, 10))
+        best[mine], ten[mine] = (chance_of_top(score, np.full(len(mine), user), n) for n in (1, 10))
         pairs.recall(user)
     return best, ten
 
@@ -160,7 +160,7 @@ def learnt_elsewhere(link: Link, R: int, known: Link) -> Floats:
     for rows in blocks(link):
         score = np.empty((len(rows), len(candidates)))
         likelihoods(mine[rows], candidates, log_count, log_leaving, score)
-        out[rows] = shared_top(by_candidate(score, link.people), link.user[rows])
+        out[rows] = chance_of_top(by_candidate(score, link.people), link.user[rows])
     return out
 
 
@@ -193,7 +193,7 @@ def semantic_rank(link: Link) -> Floats:
         score = np.zeros((len(rows), len(people)), dtype=np.int64)
         for i in range(min(fakes.shape[1], people.shape[1])):
             score += np.minimum(fakes[rows, i][:, None], people[:, i])
-        out[rows] = shared_top(by_candidate(score, link.people), link.user[rows])
+        out[rows] = chance_of_top(by_candidate(score, link.people), link.user[rows])
     return out
 
 
@@ -260,7 +260,7 @@ def same_class(link: Link, label: Ints, R: int, shift: int) -> Floats:
         n, k = len(own) - pairs[own[rows]], same.sum() - mine[own[rows]]
         shared, common = (k + 0.5) / (n + 1), (anybody + 0.5) / (len(own) * U + 1)
         bonus = np.where(met, np.log(shared / common)[:, None], np.log((1 - shared) / (1 - common))[:, None])
-        out[rows] = shared_top(np.round(score + bonus, DIGITS), own[rows])
+        out[rows] = chance_of_top(np.round(score + bonus, DIGITS), own[rows])
     return out
 
 
@@ -279,7 +279,7 @@ def same_day(link: Link, label: NDArray[np.integer], R: int, shift: int) -> Floa
         best = np.empty((len(rows), theirs.shape[1]), dtype=np.int64)
         shifted_agreements(label[link.fakes[rows]].astype(kind), theirs, shift, agreement, best)
         score = by_candidate(best, link.people)
-        out[rows] = shared_top(np.where(_met(link, rows, R), -1, score), link.user[rows])
+        out[rows] = chance_of_top(np.where(_met(link, rows, R), -1, score), link.user[rows])
     return out
 
 
@@ -330,7 +330,7 @@ def whole_life(
                 at = np.clip(np.arange(L) - early, 0, L - 1)
                 agree = ((theirs[:, :, at] == days) & (days >= 0)).sum(axis=(1, 2)) / n
                 score[able] = np.maximum(score[able], agree)
-        out[i] = shared_top(score[None, :], np.array([user]))[0]
+        out[i] = chance_of_top(score[None, :], np.array([user]))[0]
     return out
 
 
@@ -384,7 +384,7 @@ def white_box(inputs: AttackInputs, link: Link) -> Floats:
     out = np.empty(len(link.fakes))
     for rows in blocks(link):
         score = by_candidate(np.asarray(inputs.sampler.log_prob(link.fakes[rows], candidates)), link.people)
-        out[rows] = shared_top(score, link.user[rows])
+        out[rows] = chance_of_top(score, link.user[rows])
     return out
 
 
@@ -525,7 +525,9 @@ def avoided(link: Link, label: Ints, R: int, n: int) -> Recovered:
                 places = members[at[0]]
                 use = (own[places] + 0.01) / expected[places]
                 mine_here = np.flatnonzero(places == seed[t])
-                tops = [shared_top(-use[None, :], mine_here, best)[0] for best in (1, 5)] if len(mine_here) else [0, 0]
+                tops = (
+                    [chance_of_top(-use[None, :], mine_here, best)[0] for best in (1, 5)] if len(mine_here) else [0, 0]
+                )
                 success[at] = float(tops[0]), float(tops[1])
             exact[i] += success[at][0]
             top5[i] += success[at][1]
@@ -547,12 +549,12 @@ def _finding(inputs: AttackInputs, attack: str, run_attack: Callable[[Link, int]
     best_run = runs[best]
     worst = rates[best][1]
     user = link.people.user[best_run.row]
-    gain = paired(by_user(best_run.exact, user), by_user(best_run.prior, user))
+    gain = paired_difference(by_user(best_run.exact, user), by_user(best_run.prior, user))
     # what is judged is the gain over the prior, person by person: the interval is that of the gain
     prior = float(by_user(best_run.prior, user).mean())
     main = _above(prior, gain)
     null = run_attack(inputs.null, best)
-    null_gain = paired(by_user(null.exact, user), by_user(null.prior, user))
+    null_gain = paired_difference(by_user(null.exact, user), by_user(null.prior, user))
     strangers = run_attack(inputs.control, best)
     control, _ = user_rate(np.repeat(strangers.exact, L), np.repeat(strangers.row, L), rng)
     return Finding(

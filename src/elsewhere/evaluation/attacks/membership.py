@@ -22,9 +22,20 @@ import numpy as np
 from elsewhere.errors import InvalidParameter
 from elsewhere.evaluation.attacks._attacks_kernels import nearest
 from elsewhere.evaluation.attacks.candidates import UNSEEN, move_counts, moves_of_users
-from elsewhere.evaluation.attacks.finding import LEVEL, Finding, Rate, auc, by_user, percent, points, verdict, wilson
+from elsewhere.evaluation.attacks.finding import (
+    LEVEL,
+    Finding,
+    Rate,
+    auc,
+    by_user,
+    percent,
+    points,
+    two_sided,
+    verdict,
+    wilson,
+)
 from elsewhere.evaluation.attacks.grams import BACKOFF, Grams
-from elsewhere.evaluation.attacks.inputs import AttackInputs, People
+from elsewhere.evaluation.attacks.inputs import AttackInputs, People, join_people
 from elsewhere.synthesis.walk.fit import hold_places
 from elsewhere.traces.model import Floats, Ints, Traces
 
@@ -91,11 +102,6 @@ TPR_BAR, FPR = 0.02, 0.01
 THRESHOLDS, EXCHANGES = 400, 1000
 EXCHANGED = 22  # the stream of all exchanges, whoever asks
 NEIGHBOURS = 20
-
-
-def together(a: People, b: People) -> People:
-    """Return the users of `a`, then those of `b`."""
-    return People(np.concatenate([a.r, b.r]), np.concatenate([a.user, b.user + a.U]), a.U + b.U)
 
 
 def likelihood_ratio(people: People, fakes: Ints, dataset: Ints, R: int, *, joined: Ints | None = None) -> Floats:
@@ -169,7 +175,7 @@ def unlike_others(people: People, U: int, R: int, hour: Ints) -> tuple[Ints, Int
 
 def likelihood_membership(inputs: AttackInputs) -> Finding:
     """Tell members from strangers by a ratio of likelihoods (A3)."""
-    rng, people, U = inputs.rng("A3"), together(inputs.seeds, inputs.strangers), inputs.seeds.U
+    rng, people, U = inputs.rng("A3"), join_people(inputs.seeds, inputs.strangers), inputs.seeds.U
     ratio, free = (
         likelihood_ratio(people, fakes, inputs.dataset, inputs.R) for fakes in (inputs.fakes, inputs.null_walks(rng))
     )
@@ -226,10 +232,10 @@ def influence(real: Grams, fake: Grams) -> Floats:
     """
     steps, origins, size = real.steps, real.origins, len(real.steps.keys)
     user, at = steps.pair // size, steps.pair % size
-    counts = fake.steps.look(steps.keys[None, :])[0]
+    counts = fake.steps.look_up(steps.keys[None, :])[0]
     gain = counts[at] * np.log((steps.total[at] + BACKOFF) / (steps.total[at] - steps.own + BACKOFF))
     who, where = origins.pair // len(origins.keys), origins.pair % len(origins.keys)
-    departures = fake.origins.look(origins.keys[None, :])[0]
+    departures = fake.origins.look_up(origins.keys[None, :])[0]
     cost = departures[where] * np.log((origins.total[where] + BACKOFF) / (origins.total[where] - origins.own + BACKOFF))
     U = real.people.U
     return np.asarray(np.bincount(user, gain, U) - np.bincount(who, cost, U), dtype=np.float64)
@@ -274,7 +280,7 @@ def early_by_chance(score: dict[str, Floats], U: int) -> float:
 
 def density_membership(inputs: AttackInputs) -> Finding:
     """Tell members from strangers by densities and distances (A10)."""
-    rng, people, U = inputs.rng("A10"), together(inputs.seeds, inputs.strangers), inputs.seeds.U
+    rng, people, U = inputs.rng("A10"), join_people(inputs.seeds, inputs.strangers), inputs.seeds.U
     by_attack = scores(people, inputs.fakes, inputs.R, inputs.hour)
     free = scores(people, inputs.null_walks(rng), inputs.R, inputs.hour)
     if inputs.generator is not None:
@@ -283,8 +289,8 @@ def density_membership(inputs: AttackInputs) -> Finding:
     null_curves, null_early = judge(free, U)
     # the attacker may know the direction: below one half tells as much as above
     name = max(curves, key=lambda n: abs(curves[n].value - 0.5))
-    best = _upright(curves[name])
-    free_best = _upright(max(null_curves.values(), key=lambda rate: abs(rate.value - 0.5)))
+    best = two_sided(curves[name])
+    free_best = two_sided(max(null_curves.values(), key=lambda rate: abs(rate.value - 0.5)))
     tpr = max(early.values(), key=lambda rate: rate.value)
     null_tpr = max(null_early.values(), key=lambda rate: rate.value)
     by_chance = early_by_chance(by_attack, U)
@@ -294,7 +300,9 @@ def density_membership(inputs: AttackInputs) -> Finding:
     if closer and inputs.parameters["holdout_met"]:
         # what has learnt from the strangers alone is closer to them whoever the seeds are: here that is chance
         taught, _ = judge(scores(people, inputs.taught_walks(rng), inputs.R, inputs.hour), U)
-        chance = max([free_best, *(_upright(c) for c in taught.values() if c.value < 0.5)], key=lambda rate: rate.value)
+        chance = max(
+            [free_best, *(two_sided(c) for c in taught.values() if c.value < 0.5)], key=lambda rate: rate.value
+        )
         towards = [_includes_half(c, free_best) for c in curves.values() if c.value >= 0.5]
         includes = _worst([_includes_half(best, chance), *towards])
         beyond = (
@@ -313,7 +321,7 @@ def density_membership(inputs: AttackInputs) -> Finding:
         passed=False if early_passed is False else includes,
         leaks=True if found_early else None,
         reachable=chance.low <= 0.5,
-        worst_decile=_upright(auc(by_attack[name][members], by_attack[name][strangers])).value,
+        worst_decile=two_sided(auc(by_attack[name][members], by_attack[name][strangers])).value,
         words=f"The best of {len(curves)} attacks ({name.replace('_', ' ')}) tells {inputs.who} from "
         f"strangers with AUC {best.value:.3f}; on walks without any seed the best reaches {free_best.value:.3f}."
         # whoever the strangers are, to whom the fakes are closer has met the generator more
@@ -340,7 +348,3 @@ def _includes_half(best: Rate, chance: Rate) -> bool | None:
 
 def _worst(verdicts: list[bool | None]) -> bool | None:
     return False if False in verdicts else None if None in verdicts else True
-
-
-def _upright(rate: Rate) -> Rate:
-    return rate if rate.value >= 0.5 else Rate(1 - rate.value, 1 - rate.high, 1 - rate.low)

@@ -1,26 +1,20 @@
 """
-Are fakes told from real people? A15 and A16.
+Attacks that tell fakes from real people: A15 by a classifier, A16 by filters.
 
-What a day looks like, in some seventy numbers: stays, returns, hours, ways, and what other people do.
+A15: can a classifier tell fakes from hold-out people? It is given two descriptions of a day. The figure is that of
+`day_features`, some seventy numbers on stays, returns, hours, ways and what other people do. No generator may be fitted
+to these: it would no longer be judged by them. Beside it stand twelve plain features (`features`). Both sides are
+described alike: whatever compares with other people (popularity, steps seen, likelihood) is counted over the half of
+the hold-out people that is not judged, for a real day as for a fake one.
 
-This is the judge's own description. No generator may be taught it: what a generator is taught, it is no longer judged
-by. Numbers that compare with other people take a reference of people who are not described by it.
-
-A15: can a classifier tell fakes from real people? Hold-out people against fakes, by two descriptions of a day.
-
-What heads the finding is the judge's own description (`day_features`), which no generator is taught; beside it stand
-twelve plain features. Both sides are described alike: whatever compares with other people (popularity, steps
-seen, likelihood) is counted over a half of the hold-out people that is not judged, for a real day as for a fake one.
-
-A16: which points would a filter throw out? Steps nobody makes, speeds nobody reaches, places at hours nobody is there.
-
-Filters learn from one half of the hold-out people and judge the other half and the fakes, then the halves change
-places: fakes must be thrown out as rarely as real people whom the filters do not know. Where groups of real people as
-large as that of the fakes are flagged as well, there is no verdict.
+A16: which points would a filter reject? Steps that nobody makes, speeds that nobody reaches, places at hours at which
+nobody is there. Filters learn from one half of the hold-out people and judge the other half and the fakes, then the
+halves change places: fakes must be rejected as rarely as real people whom the filters do not know. Where groups of real
+people as large as that of the fakes are flagged as well, there is no verdict.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from statistics import NormalDist
 from typing import Any, NamedTuple
 
@@ -38,6 +32,7 @@ from elsewhere.evaluation.attacks.finding import (
     flagged_too,
     percent,
     points,
+    two_sided,
     verdict,
     worst_auc,
 )
@@ -80,8 +75,8 @@ class Stays(NamedTuple):
     length: Ints
 
 
-def stays_of(r: Ints) -> Stays:
-    """Return all stays, in order."""
+def find_stays(r: Ints) -> Stays:
+    """Return all stays, trace by trace in the order of time."""
     N, L = r.shape
     begins = np.ones((N, L), dtype=bool)
     begins[:, 1:] = r[:, 1:] != r[:, :-1]
@@ -103,17 +98,20 @@ def _extreme(values: Floats, row: Ints, N: int, kind: np.ufunc, empty: float) ->
 
 def day_features(r: Ints, locations: Locations, reference: Grams) -> Floats:
     """Return (N, len(NAMES)) the description of each trace, in the order of `NAMES`."""
-    stays = stays_of(r)
+    stays = find_stays(r)
+    # the place of the longest stay of each trace, the first of equals
+    order = np.lexsort((stays.first, -stays.length, stays.row))
+    top = stays.place[order][np.searchsorted(stays.row[order], np.arange(len(r)))]
     columns = {
-        **_stays(r, stays),
-        **_hours(r, stays),
-        **_ways(r, locations),
-        **_beside_others(r, stays, reference),
+        **_stay_features(r, stays),
+        **_hour_features(r, top),
+        **_way_features(r, top, locations),
+        **_reference_features(r, stays, top, reference),
     }
     return np.column_stack([columns[name] for name in NAMES]).astype(np.float64)
 
 
-def _stays(r: Ints, stays: Stays) -> dict[str, Floats]:
+def _stay_features(r: Ints, stays: Stays) -> dict[str, Floats]:
     """Return how long, how often again, after how long, and how the time is shared out."""
     N, L = r.shape
     row, place, first, length = stays
@@ -169,7 +167,7 @@ def _stays(r: Ints, stays: Stays) -> dict[str, Floats]:
     return out
 
 
-def _hours(r: Ints, stays: Stays) -> dict[str, Floats]:
+def _hour_features(r: Ints, top: Ints) -> dict[str, Floats]:
     """Describe when moves are made, how many places each part of the day sees, where the day begins and ends."""
     N, L = r.shape
     moved = r[:, 1:] != r[:, :-1]
@@ -185,7 +183,6 @@ def _hours(r: Ints, stays: Stays) -> dict[str, Floats]:
         out[f"places_in_part_{k + 1}"] = (places[:, 1:] != places[:, :-1]).sum(axis=1) + float(len(mine) > 0)
     middle = mean_of(when, row, N, empty=0.5)
     late = np.arange(L) >= L // 2
-    top = _top_place(stays, N)
     after = np.zeros((N, L), dtype=np.int64)  # moves in a row, up to this slot
     for t in range(1, L):
         after[:, t] = np.where(moved[:, t - 1], after[:, t - 1] + 1, 0)
@@ -208,13 +205,7 @@ def _hours(r: Ints, stays: Stays) -> dict[str, Floats]:
     return out
 
 
-def _top_place(stays: Stays, N: int) -> Ints:
-    """Return the place of each trace's longest stay, the first of equals."""
-    order = np.lexsort((stays.first, -stays.length, stays.row))
-    return np.asarray(stays.place[order][np.searchsorted(stays.row[order], np.arange(N))])
-
-
-def _ways(r: Ints, locations: Locations) -> dict[str, Floats]:
+def _way_features(r: Ints, top: Ints, locations: Locations) -> dict[str, Floats]:
     """
     Return lengths, turns and directness in km and radians; without coordinates every step to another place is 1
     long.
@@ -232,7 +223,6 @@ def _ways(r: Ints, locations: Locations) -> dict[str, Floats]:
     way = step.sum(axis=1)
     net, far = locations.distance(r[:, 0], r[:, -1]), locations.distance(np.broadcast_to(r[:, :1], r.shape), r)
     reach = far.max(axis=1)
-    top = _top_place(stays_of(r), N)
     zero = np.zeros(N)
     out: dict[str, Floats] = {
         "way": way,
@@ -270,7 +260,7 @@ def _ways(r: Ints, locations: Locations) -> dict[str, Floats]:
     return out
 
 
-def _beside_others(r: Ints, stays: Stays, reference: Grams) -> dict[str, Floats]:
+def _reference_features(r: Ints, stays: Stays, top: Ints, reference: Grams) -> dict[str, Floats]:
     """Return how usual moves, ways of two moves, hours and places are among the people of the reference."""
     N, _ = r.shape
     moved = r[:, 1:] != r[:, :-1]
@@ -282,36 +272,32 @@ def _beside_others(r: Ints, stays: Stays, reference: Grams) -> dict[str, Floats]
     at_hour = np.log(
         (there + 1) / (np.bincount(reference.hour)[reference.hour] * len(reference.people.r) + reference.R)
     )
-    first, second, third, of = _triples(stays)
+    ways, of = _way_keys(stays, reference.R)
     inner = np.zeros(len(stays.row), dtype=bool)
     inner[1:-1] = (stays.row[1:-1] == stays.row[:-2]) & (stays.row[1:-1] == stays.row[2:])
     passed = inner & (stays.length == 1)
     by_stay = visits[stays.row, stays.first]
-    of_reference = distinct(_key(*_triples(stays_of(reference.people.r))[:3], reference.R))
+    usual, _ = _way_keys(find_stays(reference.people.r), reference.R)
     return {
         "move_likelihood": mean_of(likely[moved], row, N),
         "move_likelihood_least": _extreme(likely[moved], row, N, np.minimum, 0.0),
         "stay_likelihood": mean_of(likely[~moved], still, N),
-        "moves_unseen": mean_of(reference.unseen(r)[moved], row, N),
-        "ways_unseen": mean_of(~np.isin(_key(first, second, third, reference.R), of_reference), of, N),
+        "moves_unseen": mean_of(reference.step_counts(r)[moved] == 0, row, N),
+        "ways_unseen": mean_of(~np.isin(ways, distinct(usual)), of, N),
         "hour_likelihood": at_hour.mean(axis=1),
         "hour_likelihood_least": at_hour.min(axis=1),
         "hours_unseen": (there == 0).mean(axis=1),
         "popularity_spread": visits.std(axis=1),
         "popularity_least": visits.min(axis=1),
-        "popularity_of_top": np.log(reference.popularity(_top_place(stays, N)[:, None])[:, 0]),
+        "popularity_of_top": np.log(reference.popularity(top[:, None])[:, 0]),
         "popularity_of_passed": mean_of(by_stay[passed], stays.row[passed], N),
     }
 
 
-def _triples(stays: Stays) -> tuple[Ints, Ints, Ints, Ints]:
-    """Return three stays in a row: their places, and the trace."""
-    mine = stays.row[2:] == stays.row[:-2]
-    return stays.place[:-2][mine], stays.place[1:-1][mine], stays.place[2:][mine], stays.row[2:][mine]
-
-
-def _key(a: Ints, b: Ints, c: Ints, R: int) -> Ints:
-    return (a * R + b) * R + c
+def _way_keys(stays: Stays, R: int) -> tuple[Ints, Ints]:
+    """Return one number for the places of every three stays in a row, and the trace of each."""
+    place, mine = stays.place, stays.row[2:] == stays.row[:-2]
+    return ((place[:-2] * R + place[1:-1]) * R + place[2:])[mine], stays.row[2:][mine]
 
 
 BAR = 0.60
@@ -337,7 +323,11 @@ FEATURES = (
 
 
 def features(r: Ints, inputs: AttackInputs, reference: Grams) -> Floats:
-    """Return (N, 12) the features of each trace, in the order of `FEATURES`."""
+    """
+    Return (N, 12) the features of each trace, in the order of `FEATURES`.
+
+    Radius of gyration in km and speed in km/h; without coordinates 0 and moves per hour.
+    """
     N, L = r.shape
     moved = r[:, 1:] != r[:, :-1]
     ordered = np.sort(r, axis=1)
@@ -349,14 +339,20 @@ def features(r: Ints, inputs: AttackInputs, reference: Grams) -> Floats:
     distinct = fresh.sum(axis=1)
     # a move leads back unless it discovers a place: all places but the first are discovered by a move
     returns = np.divide(moves - (distinct - 1), moves, out=np.zeros(N), where=moves > 0)
-    rare = reference.unseen(r) * moved
+    rare = (reference.step_counts(r) == 0) & moved
     night = inputs.minutes < 6 * 60 if np.any(inputs.minutes < 6 * 60) else np.arange(r.shape[1]) == 0
+    speed = inputs.locations.distance(r[:, :-1], r[:, 1:]).max(axis=1, initial=0.0) * 60 / inputs.step_minutes
+    radius = np.zeros(N)
+    if inputs.locations.has_coordinates:
+        xy = inputs.locations.planar()[r]
+        radius = np.sqrt(((xy - xy.mean(axis=1, keepdims=True)) ** 2).sum(axis=2).mean(axis=1))
     return np.column_stack(
         [
             moves,
             distinct,
             -(share * np.log(np.where(share > 0, share, 1))).sum(axis=1),
-            *_geometry(r, inputs),
+            radius,
+            speed,
             reference.log_chain(r),
             share.max(axis=1),
             returns,
@@ -368,21 +364,7 @@ def features(r: Ints, inputs: AttackInputs, reference: Grams) -> Floats:
     ).astype(np.float64)
 
 
-def _geometry(r: Ints, inputs: AttackInputs) -> tuple[Floats, Floats]:
-    """Return the radius of gyration (km) and highest speed (km/h); 0 and moves per hour without coordinates."""
-    speed = inputs.locations.distance(r[:, :-1], r[:, 1:]).max(axis=1, initial=0.0) * 60 / inputs.step_minutes
-    if not inputs.locations.has_coordinates:
-        return np.zeros(len(r)), speed
-    xy = inputs.locations.planar()[r]
-    return np.sqrt(((xy - xy.mean(axis=1, keepdims=True)) ** 2).sum(axis=2).mean(axis=1)), speed
-
-
 Describe = Callable[[Ints, AttackInputs, Grams], Floats]
-
-
-def days_of(r: Ints, inputs: AttackInputs, reference: Grams) -> Floats:
-    """Return the judge's own description of each trace."""
-    return day_features(r, inputs.locations, reference)
 
 
 class Side(NamedTuple):
@@ -418,19 +400,19 @@ class Judge:
             for others in reversed(rows)
         ]
 
-    def some(self, there: Side) -> Side:
+    def sample(self, there: Side) -> Side:
         """Return at most `MOST_DAYS` rows, at random."""
         rows = np.sort(self.rng.permutation(len(there.r))[:MOST_DAYS])
         return Side(there.r[rows], there.user[rows])
 
     def tell_apart(self, others: Side, describe: Describe) -> dict[str, Separation]:
         """Run both classifiers on hold-out people against the other side, by one description."""
-        others = self.some(others)
+        others = self.sample(others)
         scores: dict[str, list[Floats]] = {}
-        real = [self.some(side) for side in self.real]
+        real = [self.sample(side) for side in self.real]
         for mine, reference in zip(real, self.references, strict=True):
             x, y = (describe(there.r, self.inputs, reference) for there in (mine, others))
-            for name, score in scored(x, y, mine.user, others.user, self.rng).items():
+            for name, score in score_by_classifiers(x, y, mine.user, others.user, self.rng).items():
                 scores.setdefault(name, []).append(score)
         users, group = np.concatenate([side.user for side in real]), np.tile(others.user, len(real))
         by_classifier = {}
@@ -442,7 +424,7 @@ class Judge:
                 by_classifier[name] = Separation(wider(rate, CROSS), worst_auc(above, below, group))
         return by_classifier
 
-    def described(self, others: Side, describe: Describe) -> tuple[Floats, Floats]:
+    def describe_all(self, others: Side, describe: Describe) -> tuple[Floats, Floats]:
         """
         Return the features of all hold-out people, each by the half that is not theirs, and of others, by one
         half each.
@@ -460,7 +442,7 @@ def folds_of(user: Ints, folds: int, rng: np.random.Generator) -> Ints:
     return np.asarray((rng.permutation(int(number.max()) + 1) % folds)[number])
 
 
-def scored(x: Floats, y: Floats, known: Ints, group: Ints, rng: np.random.Generator) -> dict[str, Floats]:
+def score_by_classifiers(x: Floats, y: Floats, known: Ints, group: Ints, rng: np.random.Generator) -> dict[str, Floats]:
     """
     Return how real each row of `x` (real people) and `y` looks to two classifiers that have not seen it, as ranks of
     its fold.
@@ -505,34 +487,26 @@ def wider(rate: Rate, times: float) -> Rate:
     return Rate(rate.value, max(0.0, rate.value - half), min(1.0, rate.value + half))
 
 
-def best_of(rates: list[Rate]) -> Rate:
-    """Return the classifier that tells more; one half where there was too little to learn from."""
+def best_of(rates: Iterable[Rate]) -> Rate:
+    """Return the rate of the best classifier; one half where there was too little to learn from."""
     return max(rates, key=lambda rate: rate.value, default=Rate(0.5, 0.0, 1.0))
-
-
-def best(outcomes: dict[str, Separation]) -> Rate:
-    """Return the same, of what a judge has told."""
-    return best_of([outcome.rate for outcome in outcomes.values()])
 
 
 def single_features(real: Floats, fake: Floats, group: Ints) -> dict[str, Rate]:
     """Return the AUC of each feature alone, real people above fakes, whichever way round tells more."""
-    by_feature = {}
-    for i, name in enumerate(FEATURES):
-        rate = auc(real[:, i], fake[:, i], group)
-        by_feature[name] = rate if rate.value >= 0.5 else Rate(1 - rate.value, 1 - rate.high, 1 - rate.low)
-    return by_feature
+    return {name: two_sided(auc(real[:, i], fake[:, i], group)) for i, name in enumerate(FEATURES)}
 
 
-def spread(real: int, fakes: int) -> float:
+def auc_deviation(real: int, fakes: int) -> float:
     """Return the standard deviation of the cross-validated AUC of `real` people and `fakes` others of their kind."""
     return CROSS * math.sqrt((1 / real + 1 / fakes) / 12)
 
 
 def fresh_people(chance: Rate, real: int, fakes: int) -> Fresh:
     """
-    Return how often the bar flags fresh real people: their AUC is one half, give or take `spread`, unless they are
-    told.
+    Return how often the bar flags fresh real people, whose AUC is normal with the deviation `auc_deviation`.
+
+    Its mean is one half, or what was measured where that is clearly above one half.
 
     Examples
     --------
@@ -541,16 +515,16 @@ def fresh_people(chance: Rate, real: int, fakes: int) -> Fresh:
     [0.92, 0.69, 0.22]
 
     """
-    normal, each = NormalDist(), spread(real, fakes)
+    normal, each = NormalDist(), auc_deviation(real, fakes)
     middle = chance.value if chance.low > 0.5 else 0.5
     above = 1 - normal.cdf((BAR - middle) / each - normal.inv_cdf(0.5 + JOINT / 2))
     return Fresh(chance, 1 - (1 - above) ** CLASSIFIERS)
 
 
-def judged(main: Rate, fresh: Fresh, real: int, fakes: int) -> bool | None:
+def classifier_verdict(main: Rate, fresh: Fresh, real: int, fakes: int) -> bool | None:
     """Return the verdict; with people so few that real days would be told by luck, a low figure is no pass either."""
     if main.high <= BAR:
-        return True if NormalDist().inv_cdf(0.5 + JOINT / 2) * spread(real, fakes) <= BAR - 0.5 else None
+        return True if NormalDist().inv_cdf(0.5 + JOINT / 2) * auc_deviation(real, fakes) <= BAR - 0.5 else None
     return False if fresh.pass_it or main.low > fresh.rate.high else None
 
 
@@ -560,13 +534,19 @@ def real_or_fake(inputs: AttackInputs) -> Finding:
     maker = np.arange(len(inputs.fakes)) if inputs.owner is None else inputs.main.user
     # beside the fakes real people in their place: what remains is chance
     fakes, seeds = Side(inputs.fakes, maker), Side(inputs.seeds.r, inputs.seeds.user)
-    outcome, between = (judge.tell_apart(other, days_of) for other in (fakes, seeds))
-    twelve, twelve_between = (judge.tell_apart(other, features) for other in (fakes, seeds))
-    main, chance = best(outcome), best(between)
+    outcome, between = (
+        judge.tell_apart(other, lambda r, given, reference: day_features(r, given.locations, reference))
+        for other in (fakes, seeds)
+    )
+    plain, plain_between = (judge.tell_apart(other, features) for other in (fakes, seeds))
+    main, chance, twelve, twelve_control = (
+        best_of(told.rate for told in by_classifier.values())
+        for by_classifier in (outcome, between, plain, plain_between)
+    )
     people, makers = inputs.strangers.U, len(np.unique(maker))
     fresh = fresh_people(chance, people, makers)
-    passed = judged(main, fresh, people, makers)
-    real, fake = judge.described(fakes, features)
+    passed = classifier_verdict(main, fresh, people, makers)
+    real, fake = judge.describe_all(fakes, features)
     singles = single_features(real, fake, fakes.user)
     top = max(singles, key=lambda name: singles[name].value)
     few = f" No verdict: {people} hold-out people are too few." if passed is None and main.high <= BAR else ""
@@ -583,14 +563,14 @@ def real_or_fake(inputs: AttackInputs) -> Finding:
         worst_decile=max((t.worst for t in outcome.values()), default=None),
         words=f"A classifier that looks at {len(NAMES)} features of a day tells fakes from real people with AUC "
         f"{main.value:.3f}; real people from other real people with {chance.value:.3f}. By twelve features that a "
-        f"generator may be taught it is {best(twelve).value:.3f}. The most informative of them alone is "
+        f"generator may be taught it is {twelve.value:.3f}. The most informative of them alone is "
         f"{top.replace('_', ' ')} ({singles[top].value:.3f}).{few}"
         + ("" if few else flagged_too(passed, fresh, f"an AUC of {chance.value:.3f}")),
         details={
             "classifiers": {name: t.rate for name, t in outcome.items()},
-            "twelve": best(twelve),
-            "twelve_control": best(twelve_between),
-            "twelve_classifiers": {name: t.rate for name, t in twelve.items()},
+            "twelve": twelve,
+            "twelve_control": twelve_control,
+            "twelve_classifiers": {name: t.rate for name, t in plain.items()},
             "single": {name: rate.value for name, rate in singles.items()},
             "single_interval": singles,
             "mean_real": dict(zip(FEATURES, real.mean(axis=0).tolist(), strict=True)),
@@ -606,57 +586,51 @@ MISPLACED = 0.25  # a place used this much less than its due at an hour
 ENOUGH = 10  # visits before a place's hours are judged
 GROUPS = 200  # of real people, to see how often the bar flags them
 
-Filter = Callable[[Ints], Floats]
+
+def reject_points(r: Ints, reference: Grams, v_max: float | None, inputs: AttackInputs) -> dict[str, Floats]:
+    """
+    Return the share of points of each trace that each filter rejects, (N,) by filter.
+
+    Filters know the people of `reference`, and the highest speed `v_max` among them (a distance per step).
+    """
+    visits, at_hour = reference.places.look_up(r), reference.at_hour(r)
+    due = visits * (np.bincount(inputs.hour) / len(inputs.hour))[inputs.hour]
+    points_out = {
+        "unreachable": reference.step(r) < FLOOR,
+        "nobody_there": at_hour == 0,
+        "wrong_hour": (visits >= ENOUGH) & (at_hour < MISPLACED * due),
+    }
+    if v_max is not None:
+        points_out["too_fast"] = inputs.locations.distance(r[:, :-1], r[:, 1:]) > v_max
+    return {name: np.asarray(out.mean(axis=1)) for name, out in points_out.items()}
 
 
-def learn(people: People, inputs: AttackInputs) -> dict[str, Filter]:
-    """Return filters from these people: each gives the share of points of every trace that it throws out."""
-    grams = Grams(people, inputs.R, inputs.hour)
-    hours = np.bincount(inputs.hour) / len(inputs.hour)
-
-    def unreachable(r: Ints) -> Floats:
-        return np.asarray((grams.step(r) < FLOOR).mean(axis=1))
-
-    def nobody_there(r: Ints) -> Floats:
-        return np.asarray((grams.at_hour(r) == 0).mean(axis=1))
-
-    def wrong_hour(r: Ints) -> Floats:
-        visits = grams.places.look(r)
-        due = visits * hours[inputs.hour]
-        return np.asarray(((visits >= ENOUGH) & (grams.at_hour(r) < MISPLACED * due)).mean(axis=1))
-
-    filters: dict[str, Filter] = {"unreachable": unreachable, "nobody_there": nobody_there, "wrong_hour": wrong_hour}
-    if inputs.locations.has_coordinates:
-        v_max = np.quantile(inputs.locations.distance(people.r[:, :-1], people.r[:, 1:]), FASTEST)
-
-        def too_fast(r: Ints) -> Floats:
-            return np.asarray((inputs.locations.distance(r[:, :-1], r[:, 1:]) > v_max).mean(axis=1))
-
-        filters["too_fast"] = too_fast
-    return filters
-
-
-def rejected(inputs: AttackInputs, groups: dict[str, Ints], half: Ints) -> dict[str, dict[str, Floats]]:
-    """Return filter -> group -> share thrown out of each trace; hold-out people by the filters of the other half."""
+def reject_by_halves(inputs: AttackInputs, groups: dict[str, Ints], half: Ints) -> dict[str, dict[str, Floats]]:
+    """Return filter -> group -> share rejected of each trace; hold-out people by filters that know the other half."""
     people = inputs.strangers
     out: dict[str, dict[str, Floats]] = {}
     for side in (0, 1):
-        rows = np.flatnonzero(half[people.user] == side)
-        filters = learn(People(people.r[rows], people.user[rows], people.U), inputs)
-        other = np.flatnonzero(half[people.user] != side)
-        for name, throw in filters.items():
-            into = out.setdefault(name, {"holdout": np.zeros(len(people.r))})
-            into["holdout"][other] = throw(people.r[other])
-            for group, r in groups.items():
-                into[group] = into.get(group, np.zeros(len(r))) + throw(r) / 2
+        known, other = (np.flatnonzero((half[people.user] == side) == inside) for inside in (True, False))
+        reference = Grams(People(people.r[known], people.user[known], people.U), inputs.R, inputs.hour)
+        v_max = None
+        if inputs.locations.has_coordinates:
+            r = people.r[known]
+            v_max = float(np.quantile(inputs.locations.distance(r[:, :-1], r[:, 1:]), FASTEST))
+        for group, r in {"holdout": people.r[other], **groups}.items():
+            for name, share in reject_points(r, reference, v_max, inputs).items():
+                into = out.setdefault(name, {"holdout": np.zeros(len(people.r))})
+                if group == "holdout":
+                    into[group][other] = share
+                else:
+                    into[group] = into.get(group, np.zeros(len(r))) + share / 2
     return out
 
 
 def filtering(inputs: AttackInputs) -> Finding:
-    """Filter out points that are impossible or unlikely (A16)."""
+    """Compare how many points of fakes and of real people are impossible or unlikely (A16)."""
     rng, people = inputs.rng("A16"), inputs.strangers
     half = rng.permutation(people.U) % 2
-    shares = rejected(inputs, {"fakes": inputs.fakes, "seeds": inputs.seeds.r}, half)
+    shares = reject_by_halves(inputs, {"fakes": inputs.fakes, "seeds": inputs.seeds.r}, half)
     maker = np.arange(len(inputs.fakes)) if inputs.owner is None else inputs.main.user
     level = 1 - (1 - LEVEL) / len(shares)
     gaps: dict[str, Rate] = {}
@@ -671,7 +645,7 @@ def filtering(inputs: AttackInputs) -> Finding:
         rates[name] = {group: float(by_user(values, who[group]).mean()) for group, values in share.items()}
         persons.append(np.concatenate([real, seeds]))
     makers = min(len(np.unique(maker)), inputs.seeds.U)
-    false_alarms = flagged_groups(np.array(persons), people.U, makers, level, rng)
+    false_alarms = flagged_share_of_groups(np.array(persons), people.U, makers, level, rng)
     verdicts = {name: verdict(gap, FILTER_BAR, None, Fresh(chance[name], false_alarms)) for name, gap in gaps.items()}
     passed = False if False in verdicts.values() else None if None in verdicts.values() else True
     # the filter that decides the verdict is the one to speak of
@@ -690,18 +664,18 @@ def filtering(inputs: AttackInputs) -> Finding:
         passed=passed,
         reachable=fresh.pass_it,
         worst_decile=float(each[: -(-len(each) // 10)].mean()) - rates[worst]["holdout"],
-        words=f"The filter {worst.replace('_', ' ')!r} throws out {points(main.value)} more of the fakes than of real "
+        words=f"The filter {worst.replace('_', ' ')!r} rejects {points(main.value)} more of the fakes than of real "
         f"people ({percent(rates[worst]['fakes'])} against {percent(rates[worst]['holdout'])} of their slots)."
         + flagged_too(passed, fresh, points(control.value)),
         details={"worst": worst, "rates": rates, "difference": gaps},
     )
 
 
-def flagged_groups(share: Floats, known: int, size: int, level: float, rng: np.random.Generator) -> float:
+def flagged_share_of_groups(share: Floats, known: int, size: int, level: float, rng: np.random.Generator) -> float:
     """
     Return how often the bar flags a group of `size` real people, drawn at random, beside `known` others.
 
-    `share` (filters, people) is what each filter throws out of each real person.
+    `share` (filters, people) is what each filter rejects of each real person.
     """
     number = 0
     for _ in range(GROUPS):
