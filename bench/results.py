@@ -481,7 +481,7 @@ def lives(began: float) -> list[str]:
         results, gains = [], []
         for seed in seeds:
             made = ew.generate_fakes(given, rng=np.random.default_rng(seed), workers=2)
-            fakes = ew.publish(made, laboratory=True, rng=np.random.default_rng(2)).on(given.locations)
+            fakes = ew.publish(made, laboratory=True, rng=np.random.default_rng(2)).to_map(given.locations)
             results.append(judge_lives(held, fakes, rng=np.random.default_rng(3)))
             real = made.learnt.translate(given)
             agree = class_agreement(made.r, real.r, made.seed, made.learnt.classes.label)

@@ -82,7 +82,7 @@ def nearest(where, lat, lon):
 
 def simulated_errors(people, pool, *, decoys, users, rng):
     """The same error where nothing is sent: decoys drawn from the same pool by `evaluate_lbs`."""
-    rows = pool.on(people.locations).r
+    rows = pool.to_map(people.locations).r
 
     def generator(user, n, rng):
         return rows[rng.choice(len(rows), n, replace=False)]

@@ -244,4 +244,4 @@ def read_together(sources, **options):
         common_slots(traces[name], first.traces, name)
         first = first.on(traces[name].locations)
         notes += more
-    return {name: each.on(first.traces.locations) for name, each in traces.items()}, tuple(notes)
+    return {name: each.with_map(first.traces.locations) for name, each in traces.items()}, tuple(notes)

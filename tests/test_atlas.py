@@ -15,12 +15,12 @@ from elsewhere.reports import atlas, figures
 from elsewhere.reports.days import chart_hours, hours
 from elsewhere.reports.preparation import preparation_page
 from elsewhere.traces import ground
-from elsewhere.traces.ground import Box, clip_line, clip_ring, thinned, towns
+from elsewhere.traces.ground import Box, clip_line, clip_ring, find_towns, thin_points
 
 LOW, HIGH = np.array([-1.0, -2.0]), np.array([3.0, 2.0])
 inside_box = st.tuples(st.floats(-0.999, 2.999), st.floats(-1.999, 1.999))
 points = st.integers(3, 12).flatmap(lambda n: arrays(float, (n, 2), elements=st.floats(-6, 6, width=32)))
-installed = pytest.mark.skipif(not ground.there(), reason="the packages of the extra 'maps' are not installed")
+installed = pytest.mark.skipif(not ground.is_installed(), reason="the packages of the extra 'maps' are not installed")
 NYC = (40.75, -73.98)
 
 
@@ -80,7 +80,7 @@ def test_a_clipped_line_is_the_line_within_the_box(line, at, share):
 
 @given(points, st.floats(0.05, 3))
 def test_thinning_keeps_ends_and_loses_nothing_larger_than_the_grid(line, grid):
-    made = thinned(line, grid)
+    made = thin_points(line, grid)
 
     assert np.array_equal(made[[0, -1]], line[[0, -1]])
     assert all(min(np.hypot(*(made - p).T)) <= grid * np.sqrt(2) + 1e-9 for p in line)
@@ -118,10 +118,10 @@ def test_land_and_water_are_where_they_are(middle, km, land, water):
 
 @installed
 def test_names_are_of_the_box_the_largest_first():
-    found = towns(Box(-74.1, 40.6, -73.8, 40.9))
+    found = find_towns(Box(-74.1, 40.6, -73.8, 40.9))
     assert [t.name for t in found[:3]] == ["New York City", "Brooklyn", "Queens"]
     assert all(40.6 <= t.lat <= 40.9 and -74.1 <= t.lon <= -73.8 for t in found)
-    assert {"Nadi", "Apia"} <= {t.name for t in towns(Box(170, -20, 190, -10))}
+    assert {"Nadi", "Apia"} <= {t.name for t in find_towns(Box(170, -20, 190, -10))}
 
     made = atlas.map_of_visits(places(), np.ones(60), title="Visits")
     assert 'class="town"' in made

@@ -109,7 +109,7 @@ def test_one_can_step_through_the_days(browser, reports, edition):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_coasts_and_names_are_drawn_alike_on_every_map_and_nothing_is_fetched(browser, tmp_path, scheme):
-    if not ground.there():
+    if not ground.is_installed():
         pytest.skip("the packages of the extra 'maps' are not installed")
     rng = np.random.default_rng(3)
     where = ew.Locations(rng.uniform(40.58, 40.85, 40), rng.uniform(-74.06, -73.85, 40))

@@ -258,7 +258,7 @@ def test_synthesize_keeps_what_is_private_out_of_the_folder_to_publish(run, worl
     pool = ew.Pool.load(out)
     index = read_links(mine / "links.csv", pool.traces, real)
     assert len(set(index.tolist())) == len(pool)
-    assert np.all(pool.on(real.locations).r != real.r[index])
+    assert np.all(pool.to_map(real.locations).r != real.r[index])
     # a file of the fakes is as good as the folder
     words = ["evaluate", "--real", world / "real.csv", "--links", mine / "links.csv", "--json", "--fakes"]
     (tmp_path / "mail").mkdir()
@@ -291,7 +291,7 @@ def test_no_report_and_hold_out(run, world, tmp_path):
     assert sorted(p.name for p in (tmp_path / "out-private").iterdir()) == ["links.csv", "studio.npz"]
     real, pool = ew.read_traces(world / "real.csv"), ew.Pool.load(out)
     index = read_links(tmp_path / "out-private" / "links.csv", pool.traces, real)
-    assert np.all(pool.on(real.locations).r != real.r[index])
+    assert np.all(pool.to_map(real.locations).r != real.r[index])
     assert not (out / "report.html").exists()
     # a report on other fakes does not stay beside these; what is somebody's own does
     mine = tmp_path / "out-private"

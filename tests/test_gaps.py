@@ -15,7 +15,15 @@ import elsewhere as ew
 from elsewhere.reports.preparation import preparation_page
 from elsewhere.traces._traces_kernels import find_stays
 from elsewhere.traces.fixes import cut_at_gaps
-from elsewhere.traces.maps import A_TOWN, MOST_PEOPLE_IN, MOST_SLOTS_IN, REACH_KM, main_area, read_regions, towns
+from elsewhere.traces.maps import (
+    A_TOWN,
+    MOST_PEOPLE_IN,
+    MOST_SLOTS_IN,
+    REACH_KM,
+    find_main_area,
+    find_towns,
+    read_regions,
+)
 from elsewhere.traces.model import EARTH_RADIUS_KM
 from elsewhere.traces.places import WITHIN_ONE_RADIUS, evidence_of, share_places, snap_to_anchors
 from elsewhere.traces.write import save_traces
@@ -212,7 +220,7 @@ def crowd(people, where, seed=1, slots=40):
 
 def test_the_map_is_the_city_and_not_the_travels():
     user, slot, lat, lon = crowd(30, [(0.96, *CITY), (0.02, *ABROAD), (0.02, -33.9, 151.2)])
-    area = main_area(user, slot, lat, lon)
+    area = find_main_area(user, slot, lat, lon)
 
     home = np.abs(lat - CITY[0]) < 1
     assert np.array_equal(area.holds(lat, lon), home)
@@ -221,7 +229,7 @@ def test_the_map_is_the_city_and_not_the_travels():
     n = 200_000
     fast = (np.append(user, np.full(n, 30)), np.append(slot, np.arange(n) // 1200))
     far = (np.append(lat, np.full(n, 10.0)), np.append(lon, np.full(n, 10.0)))
-    assert not main_area(*fast, *far).holds(np.array([10.0]), np.array([10.0]))[0]
+    assert not find_main_area(*fast, *far).holds(np.array([10.0]), np.array([10.0]))[0]
 
 
 def test_nothing_is_cut_off_where_people_live():
@@ -232,12 +240,12 @@ def test_nothing_is_cut_off_where_people_live():
         [(1.0, 46.5, 6.6)],
         [(0.97, 46.5, 6.6), (0.03, 47.0, 6.9)],
     ):
-        area = main_area(*crowd(60, where))
+        area = find_main_area(*crowd(60, where))
         assert area is None or area.holds(*np.array([town[1:] for town in where]).T).all()
     # residents of a second city are people, travellers to a third are not
     user, slot, lat, lon = crowd(40, [(0.98, 46.5, 6.6), (0.02, *ABROAD)])
     lat, lon = np.where(user < 6, lat + 0.9, lat), np.where(user < 6, lon + 1.9, lon)
-    held = main_area(user, slot, lat, lon).holds(lat, lon)
+    held = find_main_area(user, slot, lat, lon).holds(lat, lon)
     assert held[(user < 6) & (lon > 0)].all()
     assert not held[lon < 0].any()
 
@@ -256,7 +264,7 @@ def test_the_towns_against_the_naive_twin_in_any_order(slots, luck):
     mixed = luck.sample(slots, len(slots))
     for some in (slots, mixed, mixed + slots):  # a fix more in a slot changes nothing
         user, slot, cell = (np.array(column, dtype=np.int64) for column in zip(*some, strict=True))
-        inside = towns(user, slot, np.searchsorted(visited, cell), x)
+        inside = find_towns(user, slot, np.searchsorted(visited, cell), x)
         assert [c for c, within in zip(visited, inside, strict=True) if within] == expected
 
 
@@ -264,7 +272,7 @@ def test_the_towns_against_the_naive_twin_in_any_order(slots, luck):
 def test_the_map_does_not_depend_on_the_order_of_fixes(seed):
     user, slot, lat, lon = crowd(20, [(0.7, *CITY), (0.2, 40.2, 117.4), (0.05, *ABROAD), (0.05, 31.2, 121.5)], seed)
     order = np.random.default_rng(seed).permutation(len(user))
-    one, other = main_area(user, slot, lat, lon), main_area(user[order], slot[order], lat[order], lon[order])
+    one, other = find_main_area(user, slot, lat, lon), find_main_area(user[order], slot[order], lat[order], lon[order])
 
     assert (one is None) == (other is None)
     assert one is None or np.array_equal(one.holds(lat, lon), other.holds(lat, lon))

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 import elsewhere as ew
 from elsewhere.cli import app
-from elsewhere.traces.ground import there
+from elsewhere.traces.ground import is_installed
 from elsewhere.traces.maps import read_grid
 
 CANARY = "CANARY-7f3a"
@@ -176,7 +176,7 @@ def test_prepare_does_not_overwrite(tmp_path):  # C8
     assert ew.read_traces(out).R == 2
 
 
-@pytest.mark.skipif(not there(), reason="names of towns are not installed (extra `maps`)")
+@pytest.mark.skipif(not is_installed(), reason="names of towns are not installed (extra `maps`)")
 @pytest.mark.parametrize(("text", "like"), [("nuremberg", "Nürnberg"), ("Zurich,100", "Zürich"), ("Paaris", "Paris")])
 def test_a_town_that_is_not_known_is_answered_with_those_like_it(text, like):
     with pytest.raises(ew.errors.InvalidParameter, match=f"did you mean {like}( or .*)?[?] Else give another"):

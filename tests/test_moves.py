@@ -245,7 +245,7 @@ class TestTables:
 
 def test_the_commands_take_the_same_table(run, tmp_path):
     town = ew.simulate_town(users=60, locations=40, rng=lab(3)).traces
-    named = ew.Traces(town.r, town.locations.called(names=[f"p{i}" for i in range(town.R)]), users=town.user)
+    named = ew.Traces(town.r, town.locations.relabel(names=[f"p{i}" for i in range(town.R)]), users=town.user)
     allowed = {(f"p{a}", f"p{b}") for a, b in neighbours(town.locations, 8)}
     ew.write_traces(named, tmp_path / "people.csv")
     pd.DataFrame(sorted(allowed), columns=["from", "to"]).to_csv(tmp_path / "moves.csv", index=False)

@@ -379,7 +379,7 @@ def test_five_thousand_fakes(browser, tmp_path):
 def test_the_coast_is_drawn_where_it_is_installed(browser, service):
     from elsewhere.traces import ground
 
-    if not ground.there():
+    if not ground.is_installed():
         pytest.skip("the packages of the extra 'maps' are not installed")
     url, token, _ = service
     with inside(browser, url, token) as visit:

@@ -50,7 +50,7 @@ class TestPublish:
         visited = np.unique(town.r)
         known[visited] = np.arange(len(visited)) >= 12
         kinds = ["Home" if not known[i] else "Shop" for i in range(town.R)]
-        where = fakes.frame.locations.called(categories=kinds)
+        where = fakes.frame.locations.relabel(categories=kinds)
         frame, read = replace(fakes.frame, known=known, locations=where, m_min=5), Preparation()
         made, told = with_withheld(replace(fakes, frame=frame, notes=()), read, town)
         assert made.notes[0].startswith(
@@ -71,7 +71,7 @@ class TestPublish:
     def test_categories_of_the_input_are_not_covered_by_a_theorem_and_not_published(self, fakes):
         R = len(fakes.frame.locations)
         for people, shown in ((np.full(R, 9), False), (None, True)):  # found in the rows, given with the map
-            where = fakes.frame.locations.called(categories=["Home"] * R, category_users=people)
+            where = fakes.frame.locations.relabel(categories=["Home"] * R, category_users=people)
             pool = ew.publish(
                 replace(
                     fakes,
@@ -92,13 +92,13 @@ class TestPublish:
     def test_one_fake_per_seed(self, fakes):
         pool = ew.publish(fakes)
         assert len(pool) == len(np.unique(fakes.seed))
-        published = {tuple(f) for f in pool.on(fakes.frame.locations).r.tolist()}
+        published = {tuple(f) for f in pool.to_map(fakes.frame.locations).r.tolist()}
         assert published <= {tuple(f) for f in fakes.r.tolist()}
 
     def test_the_map_shows_the_places_of_the_fakes_and_no_other(self, fakes):
         pool = ew.publish(fakes)
         shown, real = pool.traces.locations, fakes.frame.locations
-        visited = np.unique(pool.on(real).r)
+        visited = np.unique(pool.to_map(real).r)
         assert np.all(fakes.learnt.known[visited])
         assert sorted(zip(shown.lat, shown.lon, strict=True)) == sorted(
             zip(real.lat[visited], real.lon[visited], strict=True)
@@ -137,11 +137,11 @@ class TestPublish:
         frame = PublicMap(ew.Locations(n=9), np.ones(9, dtype=bool), None, 20, "00:00", "UTC")
         found, r = frame.published(np.array([[7, 2]]))
         assert (found.names, r.tolist()) == (("2", "7"), [[1, 0]])
-        assert ew.Pool(ew.Traces(r, found), {}).on(ew.Locations(n=9)).r.tolist() == [[7, 2]]
+        assert ew.Pool(ew.Traces(r, found), {}).to_map(ew.Locations(n=9)).r.tolist() == [[7, 2]]
 
     def test_a_pool_on_another_map_is_refused(self, fakes):
         with pytest.raises(ew.errors.InvalidTraces) as caught:
-            ew.publish(fakes).on(ew.Locations([46.0], [6.0]))
+            ew.publish(fakes).to_map(ew.Locations([46.0], [6.0]))
         assert caught.value.code == "E_MISMATCH"
 
     def test_private_fakes_survive_a_file(self, fakes, tmp_path):
@@ -229,7 +229,7 @@ class TestPublish:
         for i in range(200):
             run.published[:] = False
             pool = ew.publish(run, laboratory=True, rng=np.random.default_rng(i))
-            seeds = [row[tuple(f)] for f in pool.on(town.locations).r.tolist()]
+            seeds = [row[tuple(f)] for f in pool.to_map(town.locations).r.tolist()]
             correlation.append(stats.spearmanr(seeds, np.arange(len(seeds))).statistic)
         # the mean of 200 rank correlations of n items has standard deviation 1 / sqrt(200 (n - 1))
         bound = stats.norm.isf(5e-7) / np.sqrt(200 * (len(run) - 1))
@@ -241,7 +241,7 @@ class TestPublish:
         best = [loglik[run.seed == s].max() for s in np.unique(run.seed)]
         cold = ew.publish(run, choose="likelihood", temp=1e-6, laboratory=True, rng=np.random.default_rng(2))
         tau = run.learnt.tau(town)
-        drawn = np.maximum(run.learnt.model.loglik(cold.on(town.locations).r, tau), loglik.min())
+        drawn = np.maximum(run.learnt.model.loglik(cold.to_map(town.locations).r, tau), loglik.min())
         np.testing.assert_allclose(np.sort(drawn), np.sort(best))
 
     def test_fakes_are_chosen_as_the_preset_says_unless_somebody_says_otherwise(self, town):
@@ -283,7 +283,7 @@ class TestPublish:
         for i in range(600):
             run.published[:] = False
             pool = ew.publish(run, choose="likelihood", temp=np.inf, laboratory=True, rng=np.random.default_rng(i))
-            chosen += [where[tuple(f)] for f in pool.on(town.locations).r.tolist() if tuple(f) in where]
+            chosen += [where[tuple(f)] for f in pool.to_map(town.locations).r.tolist() if tuple(f) in where]
         assert stats.chisquare(np.bincount(chosen, minlength=3)).pvalue > 1e-6
 
     def test_a_date_that_one_user_has_is_never_shown(self, town):

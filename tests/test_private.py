@@ -50,7 +50,7 @@ from elsewhere.privacy.private.sums import (
 )
 from elsewhere.privacy.private.vectors import MOST, MOST_HABITS, SHARE_OF_HABITS, SHARES, Design
 from elsewhere.traces import maps
-from elsewhere.traces.ground import there, town_called
+from elsewhere.traces.ground import find_town, is_installed
 from elsewhere.traces.maps import read_grid
 
 ALPHA = 1e-6  # of a sampler's test to fail by chance
@@ -845,21 +845,21 @@ def test_a_grid_that_is_none_is_refused(text):
         read_grid(text)
 
 
-@pytest.mark.skipif(not there(), reason="names of towns are not installed (extra `maps`)")
+@pytest.mark.skipif(not is_installed(), reason="names of towns are not installed (extra `maps`)")
 class TestGridAboutATown:
     """A map that the name of a town alone decides: public, whatever the file holds."""
 
     @pytest.mark.parametrize(("text", "cells"), [("Tokyo", 400), (" tokyo ,100", 100), ("Suva,9", 9)])
     def test_it_is_forty_kilometres_about_the_largest_town_of_the_name(self, text, cells):
         grid, (south, west, north, east) = read_grid(text), read_grid(text).box
-        town = town_called(text.split(",")[0])
+        town = find_town(text.split(",")[0])
         assert len(grid) == cells
         assert grid.place_of(np.array([town.lat]), np.array([town.lon]))[0] >= 0
         np.testing.assert_allclose((north - south) * 111.195, 40, rtol=1e-3)
         np.testing.assert_allclose((east - west) % 360 * 111.195 * np.cos(np.radians(town.lat)), 40, rtol=1e-3)
 
     def test_of_several_towns_the_largest_is_meant(self):
-        assert town_called("london").population > 1_000_000
+        assert find_town("london").population > 1_000_000
 
     @pytest.mark.parametrize("text", ["Nowhere-on-Sea,400", "Tokyo,many", "Tokyo,0"])
     def test_others_are_refused(self, text):
@@ -868,7 +868,7 @@ class TestGridAboutATown:
 
 
 def test_towns_without_their_names_are_refused_with_the_way_out(monkeypatch):
-    monkeypatch.setattr(maps, "there", lambda: False)
+    monkeypatch.setattr(maps, "is_installed", lambda: False)
     with pytest.raises(ew.errors.InvalidParameter, match=r"elsewhere\[maps\]"):
         read_grid("Tokyo")
 

@@ -178,7 +178,7 @@ def lively(r):
 
 def regenerated(town, pool, rng):
     """Share of the published days that come out again with this generator."""
-    mine = lively(pool.on(town.locations).r)
+    mine = lively(pool.to_map(town.locations).r)
     return len(mine & lively(ew.generate_fakes(town, rng=rng, **PRODUCT).r)) / len(mine)
 
 

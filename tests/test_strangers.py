@@ -1539,7 +1539,7 @@ def test_between_blanks_a_value_that_is_not_there_is_written(tmp_path):
     assert made.form["delimiter"] == " "
     places = ew.Locations(lat=traces.locations.lat, lon=traces.locations.lon, categories=[""] * traces.R)
     form = {"columns": made.columns, "times": made.times, "form": made.form}
-    ew.write_traces(traces.on(places), tmp_path / "out.txt", format="csv", **form)
+    ew.write_traces(traces.with_map(places), tmp_path / "out.txt", format="csv", **form)
     assert '""' in (tmp_path / "out.txt").read_text()
     again, _ = read(tmp_path / "out.txt")
     assert np.array_equal(again.r, traces.r)

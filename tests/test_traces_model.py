@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import elsewhere as ew
 from elsewhere.sorting import distinct, distinct_visits
-from elsewhere.traces.model import Evidence, apart
+from elsewhere.traces.model import Evidence, describe_difference
 
 THREE = ew.Locations(n=3)
 LAT, LON = st.floats(-90, 90), st.floats(-180, 180)
@@ -380,7 +380,7 @@ def test_a_dated_row_is_at_most_a_day():
     ],
 )
 def test_how_two_maps_differ_is_told_in_counts(model, here, words):
-    assert apart(model, here) == words
+    assert describe_difference(model, here) == words
 
 
 @given(

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from elsewhere._version import __version__
 from elsewhere.errors import ElsewhereError, InvalidModel, InvalidTraces, OutputRefused, require_whole
 from elsewhere.files import check_folder, listed, read_index, read_listed, write_folder
-from elsewhere.traces.model import Locations, Traces, numbers_on
+from elsewhere.traces.model import Locations, Traces, match_places
 
 KIND, FORMAT = "elsewhere pool", 1
 LARGEST_FILE = 4 * 2**30
@@ -53,20 +53,20 @@ class Pool:
         order = order[np.argsort(t.user[order], kind="stable")]
         return np.split(order, np.flatnonzero(np.diff(t.user[order])) + 1)
 
-    def on(self, locations: Locations) -> Traces:
+    def to_map(self, locations: Locations) -> Traces:
         """
         Return the fakes on another map of the same places, such as that of the real traces.
 
         A pool numbers its own places anew; they are told by name or position, and refused where one is missing.
         """
-        number = numbers_on(self.traces.locations, locations)
+        number = match_places(self.traces.locations, locations)
         if number is None or np.any(number < 0):
             raise InvalidTraces(
                 "the pool visits places that this map does not have: give the map that its fakes were made on.",
                 code="E_MISMATCH",
             )
         r = np.where(self.traces.r >= 0, number[self.traces.r], -1)
-        return self.traces.on(locations, r)
+        return self.traces.with_map(locations, r)
 
     def draw(self, n: int, *, rng: np.random.Generator) -> Traces:
         """Draw `n` different fakes, uniformly."""
@@ -132,7 +132,7 @@ class Pool:
             raise InvalidModel("the pool's manifest and its files do not fit together.", code="E_POOL") from None
 
 
-def on_map_of(fakes: Any, *others: Any) -> Any:
+def put_on_map(fakes: Any, *others: Any) -> Any:
     """Return what a `Pool` holds on the first map among `others`; anything but a pool as it is."""
     if not isinstance(fakes, Pool):
         return fakes
@@ -142,7 +142,7 @@ def on_map_of(fakes: Any, *others: Any) -> Any:
         raise InvalidTraces(
             "a pool numbers its places anew: give the real traces as `Traces`, or their `locations`.", code="E_MISMATCH"
         )
-    return fakes.on(where)
+    return fakes.to_map(where)
 
 
 _FILES = ("pool.parquet", "places.parquet")

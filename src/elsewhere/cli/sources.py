@@ -166,8 +166,8 @@ class Sources:
         first = self.first.on(traces.locations)
         if first is self.first:
             return self
-        fakes = None if self.fakes is None else self.fakes.on(traces.locations)
-        return replace(self, first=first, real=self.real.on(traces.locations), fakes=fakes)
+        fakes = None if self.fakes is None else self.fakes.with_map(traces.locations)
+        return replace(self, first=first, real=self.real.with_map(traces.locations), fakes=fakes)
 
     def learnt(self, model: Path | None) -> "FittedModel | None":
         """Read the model in a folder of `fit`, refused where its map is another one."""

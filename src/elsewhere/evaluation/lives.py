@@ -26,7 +26,7 @@ from elsewhere.evaluation.attacks.inputs import on_one_map
 from elsewhere.evaluation.attacks.realism import CROSS, JOINT, best_of, score_by_classifiers, wider
 from elsewhere.evaluation.uses import MEASURES as USES
 from elsewhere.evaluation.uses import Days, Plan, largest_gap, missing_input
-from elsewhere.pool import on_map_of
+from elsewhere.pool import put_on_map
 from elsewhere.synthesis.walk.fit import hold_places
 from elsewhere.traces.model import Floats, Ints, Locations, Traces, is_weekend
 
@@ -474,7 +474,7 @@ def judge_lives(real: Traces, fakes: Any, *, rng: np.random.Generator) -> LivesR
     (True, 60)
 
     """
-    fake_lives = on_map_of(fakes, real)
+    fake_lives = put_on_map(fakes, real)
     if not isinstance(fake_lives, Traces):
         r, life, days = (getattr(fake_lives, name, None) for name in ("r", "life", "days"))
         fake_lives = Traces(fake_lives if r is None else r, real.locations, users=life, dates=days)

@@ -38,7 +38,7 @@ from numpy.typing import ArrayLike, NDArray
 from elsewhere.errors import InvalidParameter
 from elsewhere.evaluation.attacks.finding import plain
 from elsewhere.evaluation.attacks.inputs import on_one_map
-from elsewhere.pool import on_map_of
+from elsewhere.pool import put_on_map
 from elsewhere.traces.model import Floats, Ints, Locations, Places, Traces, is_weekend
 
 GOOD_FOR, ROUGH_FOR, NOT_FOR, UNKNOWN = "good", "rough", "not for this", "cannot say"
@@ -164,7 +164,7 @@ def judge_uses(real: Traces | ArrayLike, fakes: Any, *, filled: float = 0.0, rng
     """  # noqa: E501 (the table)
     if not isinstance(rng, np.random.Generator):
         raise InvalidParameter(f"`rng` must be a `numpy.random.Generator`, got {type(rng).__name__}.")
-    synthetic = on_map_of(fakes, real)
+    synthetic = put_on_map(fakes, real)
     synthetic = synthetic if isinstance(synthetic, Traces) else getattr(synthetic, "r", synthetic)
     sides = on_one_map({"real": real, "fakes": synthetic})
     train = sides["real"]

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from elsewhere.reports.markup import Child, Markup, number, percent, tag
 from elsewhere.reports.svg import SHAPES, figure, key, mark
-from elsewhere.traces.ground import HINT, SOURCES, Box, drawn_lines, there, towns
+from elsewhere.traces.ground import HINT, SOURCES, Box, clip_outlines, find_towns, is_installed
 from elsewhere.traces.model import EARTH_RADIUS_KM, Floats, Ints, Locations, Places, Traces
 
 MOST_PLACES = 2_000
@@ -89,10 +89,10 @@ class Sheet(NamedTuple):
 
     def lines(self) -> dict[str, list[Floats]]:
         """Return the rings of land, and rivers and borders within the map, in its units, by layer; {} off the globe."""
-        if self.middle is None or not there():
+        if self.middle is None or not is_installed():
             return {}
         size = np.array([self.width, self.height - STRIP])
-        return drawn_lines(self._box(), self.width * self.km, self._position, np.zeros(2), size)
+        return clip_outlines(self._box(), self.width * self.km, self._position, np.zeros(2), size)
 
     def ground(self) -> "Ground":
         """Draw land and water, borders and names of towns; nothing where the places are not on the globe."""
@@ -105,7 +105,7 @@ class Sheet(NamedTuple):
             way = "".join("M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in piece.tolist()) + end for piece in pieces)
             if way:
                 shapes.append(tag("path", d=way, class_=layer))
-        at = [(t.name, *self._position(np.array([t.lon, t.lat])).tolist()) for t in towns(self._box())]
+        at = [(t.name, *self._position(np.array([t.lon, t.lat])).tolist()) for t in find_towns(self._box())]
         names = [tag("text", n.name, x=n.x, y=n.y, text_anchor="middle", class_="town", style=f"font-size:{n.size:g}px")
                  for n in place_names(at, self.width, tall)]  # fmt: skip
         return Ground(tag("g", shapes), tag("g", names))
@@ -491,4 +491,4 @@ def atlas(fakes: Traces | None, real: Traces | None, label: Ints | None) -> list
 
 def sources(where: Locations) -> Markup | None:
     """Return where coasts and names come from, or how to get them; nothing for places that are not on the globe."""
-    return None if where.lat is None else tag("p", SOURCES if there() else HINT, class_="note")
+    return None if where.lat is None else tag("p", SOURCES if is_installed() else HINT, class_="note")

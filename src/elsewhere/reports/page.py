@@ -416,7 +416,7 @@ def _traces_to_show(fakes: Any, real: Any, classes: Any, shareable: bool) -> _Ma
         traces = Traces(fakes.r, f.locations, step_minutes=f.step_minutes, start=f.start, tz=f.tz)
     elif isinstance(fakes, Pool):
         # beside real traces on their map, else on its own
-        traces = fakes.traces if real is None else fakes.on(real.locations)
+        traces = fakes.traces if real is None else fakes.to_map(real.locations)
     elif isinstance(fakes, Traces):
         traces = fakes
     elif fakes is not None:

@@ -33,7 +33,7 @@ from elsewhere.semantics.classes import SemanticClasses, most_informative, seman
 from elsewhere.semantics.graph import LocationGraph, semantic_graph
 from elsewhere.synthesis.walk.ways import Ways
 from elsewhere.traces.maps import Moves, matrix_of, read_moves
-from elsewhere.traces.model import Evidence, Ints, Locations, Periods, Places, Traces, apart
+from elsewhere.traces.model import Evidence, Ints, Locations, Periods, Places, Traces, describe_difference
 
 
 def merge_rare(traces: Traces, m_min: int) -> tuple[Traces, Ints]:
@@ -84,7 +84,7 @@ def _replaced(traces: Traces, place: Ints) -> Traces:
         known = place[e.place] >= 0
         stands = place[e.place[known]].astype(np.int32)
         evidence = Evidence(e.row[known], e.slot[known], stands, e.weight[known])
-    return traces.on(traces.locations, r, evidence)
+    return traces.with_map(traces.locations, r, evidence)
 
 
 KIND, FORMAT = "elsewhere model", 1
@@ -296,9 +296,9 @@ def require_one_map(model: Locations, here: Locations) -> None:
     """Refuse a model of another map than that of the traces (B53), with what differs and what to do."""
     if model != here:
         raise InvalidParameter(
-            f"`model` must be on the map of the traces: {apart(model, here)}. Places found in some people's traces are "
-            "not those found in others': give the same `locations` (a file of places) or the same `regions` (polygons) "
-            "both where the model is learnt and here, or learn it from these people.",
+            f"`model` must be on the map of the traces: {describe_difference(model, here)}. Places found in some "
+            "people's traces are not those found in others': give the same `locations` (a file of places) or the same "
+            "`regions` (polygons) both where the model is learnt and here, or learn it from these people.",
             code="E_MISMATCH",
         )
 

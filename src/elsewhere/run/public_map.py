@@ -84,18 +84,18 @@ class PublicMap:
         names = None if ids is None else tuple(ids[i] for i in places)
         if names is None or not any(names):
             order = _by_position(where)
-            where = where.select(order).called(names=None)
+            where = where.select(order).relabel(names=None)
         else:
             distinct = names if all(names) else _with_areas(where, names)
             by_number = all(name.isascii() and name.isdigit() and str(int(name)) == name for name in distinct)
             keys = [int(name) for name in distinct] if by_number else list(distinct)
             order = np.array(sorted(range(len(places)), key=keys.__getitem__))
-            where = where.select(order).called(names=[distinct[i] for i in order])
+            where = where.select(order).relabel(names=[distinct[i] for i in order])
         if where.categories is not None:
             people = where.category_users
             enough = [people is None or people[i] >= self.m_min for i in range(len(where))]
             words = [word if tell else "" for word, tell in zip(where.categories, enough, strict=True)]
-            where = where.called(categories=words, category_users=None)
+            where = where.relabel(categories=words, category_users=None)
         number = np.empty(len(places), dtype=np.int64)
         number[order] = np.arange(len(places))
         return where, number[np.searchsorted(places, r)]

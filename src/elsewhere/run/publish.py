@@ -288,7 +288,7 @@ def check_forms(also: Sequence[str], out_as: str | None) -> None:
 
 def write_fakes(pool: Pool, out: Path, frame: PublicMap, also: Sequence[str], out_as: str | None = None) -> list[str]:
     """Write the fakes in the columns of the input, and in other forms; the names of the files, for `seal`."""
-    from elsewhere.traces.maps import name_beside
+    from elsewhere.traces.maps import places_file_name
     from elsewhere.traces.write import write_traces
 
     columns = frame.columns or None
@@ -303,7 +303,7 @@ def write_fakes(pool: Pool, out: Path, frame: PublicMap, also: Sequence[str], ou
         else:
             write_traces(pool.traces, out / name)
     if "sglt" in also and pool.traces.locations.has_coordinates:
-        names.append(name_beside(ALSO["sglt"]))
+        names.append(places_file_name(ALSO["sglt"]))
     return names
 
 
@@ -449,7 +449,7 @@ def publish_linked(
         ids[number] = bytes_of_ids[16 * number : 16 * number + 16].hex()
     frame = fakes.frame
     if _seeds_categories(fakes):
-        frame = replace(frame, locations=frame.locations.called(categories=None, category_users=None))
+        frame = replace(frame, locations=frame.locations.relabel(categories=None, category_users=None))
     locations, r = frame.published(fakes.r[rows])
     weekend = None if fakes.weekend is None else fakes.weekend[rows]
     # days of the calendar, whatever the seed's: a date must not name a day only one was there

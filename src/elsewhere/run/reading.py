@@ -181,7 +181,7 @@ def with_joined(traces: "Traces", cells: int | None = None) -> "Traces":
     place, user = distinct_visits(traces.user[whole], traces.r[whole])
     most = traces.R if cells is None else cells
     fewer, becomes = share_places(traces.locations, place, user, cells=most)
-    return traces.on(fewer, np.where(traces.r >= 0, becomes[traces.r], -1))
+    return traces.with_map(fewer, np.where(traces.r >= 0, becomes[traces.r], -1))
 
 
 def _people(settings: "Preset") -> int:
@@ -408,7 +408,7 @@ def read_apart(
         another map.
 
     """
-    from elsewhere.traces.maps import COARSE_METRES, FoundMap, parsed_box
+    from elsewhere.traces.maps import COARSE_METRES, FoundMap, parse_box
     from elsewhere.traces.read import read_traces
     from elsewhere.traces.sources import load_pipe
 
@@ -427,7 +427,7 @@ def read_apart(
         fewer.locations,
         (),
         reach=COARSE_METRES / 1000 if of_others.map == "auto" else math.inf,
-        box=None if options.get("box") is None else parsed_box(options["box"]),
+        box=None if options.get("box") is None else parse_box(options["box"]),
     )
     # what was decided for the others holds for everybody; with places given, positions are treated one person at a time
     traces = read_traces(

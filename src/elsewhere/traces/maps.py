@@ -31,14 +31,14 @@ from elsewhere.errors import (
 )
 from elsewhere.traces.columns import find_roles
 from elsewhere.traces.formats import open_table
-from elsewhere.traces.ground import there, town_called, towns_like
+from elsewhere.traces.ground import find_town, is_installed, similar_towns
 from elsewhere.traces.model import (
     EARTH_RADIUS_KM,
     Floats,
     Ints,
     Locations,
     Mask,
-    numbers_of,
+    match_names,
     to_lat_lon,
     to_xyz,
 )
@@ -69,7 +69,7 @@ BY_ID, BY_POINT = ("from", "to"), ("from_lat", "from_lon", "to_lat", "to_lon")
 CODE = "E_FEASIBLE"
 
 
-def parsed_box(box: Any) -> Box:
+def parse_box(box: Any) -> Box:
     """Return a box as four numbers: south, west, north, east in degrees."""
     try:
         south, west, north, east = (float(side) for side in box)
@@ -136,10 +136,10 @@ def read_places(source: Any, *, encoding: str = "utf-8") -> Map:
     if np.any(code < 0) or len(words) < table.rows:
         raise table.error(f"column {ids!r} must hold one id per place, no two equal.", "E_INDEX")
     names = [words[c] for c in code]
-    return Map(locations.called(names=names), {name: row for row, name in enumerate(names)})
+    return Map(locations.relabel(names=names), {name: row for row, name in enumerate(names)})
 
 
-def places_beside(source: Any, ids: tuple[str, ...] = (), encoding: str = "utf-8") -> tuple[Map, Path] | None:
+def find_places_beside(source: Any, ids: tuple[str, ...] = (), encoding: str = "utf-8") -> tuple[Map, Path] | None:
     """
     Return the places in a file beside a file of traces, and that file: a_locations.csv for a_traces.csv.gz.
 
@@ -149,7 +149,7 @@ def places_beside(source: Any, ids: tuple[str, ...] = (), encoding: str = "utf-8
         return None
     path = Path(source)
     folder = path if path.is_dir() else path.parent
-    names = [f"{name}{ending}" for name in dict.fromkeys((name_beside(source), "locations")) for ending in ENDINGS]
+    names = [f"{name}{ending}" for name in dict.fromkeys((places_file_name(source), "locations")) for ending in ENDINGS]
     beside = next((folder / name for name in names if (folder / name).is_file()), None)
     if beside is not None:
         return read_places(beside, encoding=encoding), beside
@@ -182,7 +182,7 @@ def _lists_places(path: Path, encoding: str) -> bool:
     return roles.get("user", "").strip().lower() == "id" and PLACE_FILE.search(path.stem) is not None
 
 
-def name_beside(path: str | PathLike[str]) -> str:
+def places_file_name(path: str | PathLike[str]) -> str:
     """Return the name, without ending, of the file of places: a_locations for a_traces.csv, else locations."""
     match = TRACE_FILE.fullmatch(Path(path).name)
     return f"{match['before'] if match else ''}locations"
@@ -214,7 +214,7 @@ class Regions:
             if len(near):
                 inside = np.zeros(len(near), dtype=bool)
                 for ring in rings:
-                    inside ^= _inside(turned[near], lat[near], ring)
+                    inside ^= _is_inside(turned[near], lat[near], ring)
                 place[near[inside]] = r
         return place
 
@@ -248,7 +248,7 @@ def read_regions(source: Any) -> Regions:
     if isinstance(source, Regions):
         return source
     name = Path(source).name if isinstance(source, (str, PathLike)) else "`regions`"
-    document = _loaded(source, name) if isinstance(source, (str, PathLike)) else source
+    document = _load_json(source, name) if isinstance(source, (str, PathLike)) else source
     outlines, names = [], []
     for number, geometry in enumerate(_geometries(document, name)):
         rings = _rings(geometry, f"{name}, feature {number}")
@@ -263,12 +263,12 @@ def read_regions(source: Any) -> Regions:
     return Regions(Locations(middle[:, 0], middle[:, 1], names=names), tuple(outlines))
 
 
-def _loaded(source: Any, name: str) -> Any:
+def _load_json(source: Any, name: str) -> Any:
     try:
         path = Path(source)
         if not path.is_file() or path.stat().st_size > LARGEST_FILE:
             raise InvalidTraces(f"{name} cannot be opened as a file of regions.", code="E_OPEN")
-        return json.loads(path.read_bytes().decode("utf-8-sig"), parse_constant=_no_constant)
+        return json.loads(path.read_bytes().decode("utf-8-sig"), parse_constant=_refuse_constant)
     except OSError:
         raise InvalidTraces(f"{name} cannot be opened as a file of regions.", code="E_OPEN") from None
     except (ValueError, RecursionError) as error:
@@ -277,7 +277,7 @@ def _loaded(source: Any, name: str) -> Any:
         raise InvalidTraces(f"{name} is not GeoJSON.", code="E_JSON") from None
 
 
-def _no_constant(_: str) -> float:
+def _refuse_constant(_: str) -> float:
     raise ValueError("NaN and infinity are no numbers in JSON")
 
 
@@ -315,7 +315,7 @@ def _rings(geometry: dict[str, Any], where: str) -> tuple[Floats, ...]:
                     raise ValueError
                 if np.any(np.abs(points[:, 1]) > 90) or np.any(np.abs(points[:, 0]) > 360):
                     raise InvalidTraces(f"{where}: a corner outside the globe.", code="E_OUTSIDE")
-                points = _unrolled(points)
+                points = _unroll_ring(points)
                 if outer is None:
                     outer = points
                 # a hole lies on the same turn as the ring around it
@@ -330,7 +330,7 @@ def _rings(geometry: dict[str, Any], where: str) -> tuple[Floats, ...]:
     return tuple(ring + [360 * np.round((first - ring[:, 0].mean()) / 360), 0] for ring in rings)
 
 
-def _unrolled(points: Floats) -> Floats:
+def _unroll_ring(points: Floats) -> Floats:
     """Return a closed ring whose longitudes do not jump; one that goes round a pole is closed over the pole."""
     if not np.array_equal(points[0], points[-1]):
         points = np.vstack([points, points[:1]])
@@ -343,7 +343,7 @@ def _unrolled(points: Floats) -> Floats:
     return points
 
 
-def _inside(x: Floats, y: Floats, ring: Floats) -> Any:
+def _is_inside(x: Floats, y: Floats, ring: Floats) -> Any:
     """Tell which points lie in a ring: a ray to the east crosses an odd number of its edges."""
     inside = np.zeros(len(x), dtype=bool)
     for (x0, y0), (x1, y1) in pairwise(ring):
@@ -447,14 +447,14 @@ def _around_town(name: str, cells: str) -> Lattice:
     """Return so many cells of the TOWN_KM x TOWN_KM about the centre of a town, which its name alone decides."""
     if not cells.strip().isdigit():
         raise InvalidParameter(f"`grid` must be a town and how many cells, got {cells.strip()!r} cells.")
-    if not there():
+    if not is_installed():
         raise InvalidParameter(
             f"`grid` = {name.strip()!r} needs the names of towns: pip install 'elsewhere[maps]', or give five numbers "
             "S,W,N,E,N."
         )
-    town = town_called(name)
+    town = find_town(name)
     if town is None:
-        like = towns_like(name)
+        like = similar_towns(name)
         meant = f"did you mean {' or '.join(like)}? Else give" if like else "give"
         raise InvalidParameter(
             f"`grid`: no town {name.strip()!r} is known; {meant} another one nearby, or five numbers S,W,N,E,N."
@@ -478,7 +478,7 @@ class Area(NamedTuple):
     km: float | None = None
 
 
-def area_of(
+def find_area(
     where: str,
     box: Box | None,
     regions: Regions | None,
@@ -498,13 +498,13 @@ def area_of(
     if box is not None:
         if position is None:
             raise InvalidParameter("`box` needs fixes with `lat` and `lon`.")
-        _refuse_another_box(box, position, name)
+        _check_box(box, position, name)
         return Area("box", lambda lat, lon: in_box(box, lat, lon))
-    main = None if where == "whole" or position is None else main_area(user, slot, *position)
+    main = None if where == "whole" or position is None else find_main_area(user, slot, *position)
     return main or Area("whole", lambda lat, lon: np.ones(len(lat), dtype=bool))
 
 
-def _refuse_another_box(box: Box, position: tuple[Floats, Floats], name: str) -> None:
+def _check_box(box: Box, position: tuple[Floats, Floats], name: str) -> None:
     lat, lon = position
     inside, turned = int(in_box(box, lat, lon).sum()), int(in_box(box, lon, lat).sum())
     if inside and inside >= turned:
@@ -517,18 +517,18 @@ def _refuse_another_box(box: Box, position: tuple[Floats, Floats], name: str) ->
     )
 
 
-def main_area(user: Ints, slot: Ints, lat: Floats, lon: Floats) -> Area | None:
+def find_main_area(user: Ints, slot: Ints, lat: Floats, lon: Floats) -> Area | None:
     """
     Find the part of the globe where people are nearly all the time; None where cutting the rest off gains nothing.
 
-    The map is the `towns` of a grid of 25 km. What is outside of them is cut off if the map is then less than a third
-    as wide. The order of fixes does not matter.
+    The map is the cells of 25 km that `find_towns` returns. The others are cut off if the map is then less than a
+    third as wide. The order of fixes does not matter.
     """
     cells, cell = np.unique(grid_cells(lat, lon, COARSE_METRES), return_inverse=True)
     if len(cells) < 2:
         return None
     x = to_xyz(*cell_centres(cells, COARSE_METRES))
-    inside = towns(user, slot, cell, x)
+    inside = find_towns(user, slot, cell, x)
     # twice the distance of the farthest point from the middle of a box around all, of the towns and of everything
     middles = ((points, (points.min(axis=0) + points.max(axis=0)) / 2) for points in (x[inside], x))
     narrow, wide = (float(2 * np.linalg.norm(points - middle, axis=1).max()) for points, middle in middles)
@@ -539,7 +539,7 @@ def main_area(user: Ints, slot: Ints, lat: Floats, lon: Floats) -> Area | None:
     return Area("auto", lambda lat, lon: np.isin(grid_cells(lat, lon, COARSE_METRES), held_cells), width)
 
 
-def towns(user: Ints, slot: Ints, cell: Ints, x: Floats) -> Mask:
+def find_towns(user: Ints, slot: Ints, cell: Ints, x: Floats) -> Mask:
     """
     Tell which cells, with centres `x` (n, 3) in km, are the towns where people are nearly all the time.
 
@@ -595,7 +595,7 @@ class Moves:
             return matrix_of(here, there, len(locations))
         assert self.ids is not None  # noqa: S101 - one of the two
         names = locations.names if locations.names is not None else [str(place) for place in range(len(locations))]
-        here, there = (numbers_of(side, names) for side in self.ids)
+        here, there = (match_names(side, names) for side in self.ids)
         known = (here >= 0) & (there >= 0)
         if not known.any():
             why = (

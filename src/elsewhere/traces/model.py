@@ -122,7 +122,7 @@ class Evidence:
             freeze(np.array(columns[3], dtype=np.float64)),
         )
 
-    def by_rows(self) -> "Evidence":
+    def sort_by_row(self) -> "Evidence":
         """Return the same entries in the order of rows."""
         if np.all(self.row[:-1] <= self.row[1:]):
             return self
@@ -236,13 +236,13 @@ class Locations:
         people = None if self.category_users is None else self.category_users[keep]
         return Locations(**(coordinates or {"n": len(keep)}), **words, category_users=people)
 
-    def and_also(self, more: "Locations") -> "Locations":
+    def append(self, more: "Locations") -> "Locations":
         """Return these places and then others of the same kind, with their names."""
         both: dict[str, Any] = {s: np.concatenate([values, getattr(more, s)]) for s, values in self.coordinates.items()}
         names = None if self.names is None or more.names is None else (*self.names, *more.names)
         return Locations(**(both or {"n": self.n + more.n}), names=names)
 
-    def called(self, **words: Any) -> "Locations":
+    def relabel(self, **words: Any) -> "Locations":
         """Return the same places with other `names`, `categories` or `category_users`."""
         own = {what: getattr(self, what) for what in ("names", "categories", "category_users")}
         coordinates: dict[str, Any] = {**self.coordinates}
@@ -310,7 +310,7 @@ class Locations:
         return digest.hexdigest()
 
 
-def apart(model: Locations, here: Locations) -> str:
+def describe_difference(model: Locations, here: Locations) -> str:
     """Say how the maps of a model and of traces differ, in counts: a coordinate can be somebody's home."""
     kinds = [
         "latitude and longitude" if each.lat is not None else "x and y" if each.xy is not None else "no coordinates"
@@ -321,19 +321,19 @@ def apart(model: Locations, here: Locations) -> str:
     text = f"the model has {len(model)} places, the traces have {len(here)}"
     if not model.has_coordinates:
         return text
-    both = len(set(_exact(model)) & set(_exact(here)))
+    both = len(set(_exact_positions(model)) & set(_exact_positions(here)))
     return f"{text}, and {both} of them are the same" + (
         ", in another order" if both == len(model) == len(here) else ""
     )
 
 
-def numbers_of(names: Iterable[str], ids: Sequence[str]) -> Ints:
+def match_names(names: Iterable[str], ids: Sequence[str]) -> Ints:
     """Return the number among `ids` of each of these names, -1 where there is none; "" names nothing."""
     number = {name: i for i, name in enumerate(ids) if name}
     return np.array([number.get(name, -1) for name in names], dtype=np.int64)
 
 
-def numbers_on(here: Locations, there: Locations) -> Ints | None:
+def match_places(here: Locations, there: Locations) -> Ints | None:
     """
     Return the number on the map `there` of each place of `here`, told by its name or its exact position.
 
@@ -341,25 +341,25 @@ def numbers_on(here: Locations, there: Locations) -> Ints | None:
 
     Examples
     --------
-    >>> numbers_on(Locations(n=2, names=["mill", "inn"]), Locations(n=3, names=["inn", "church", "mill"])).tolist()
+    >>> match_places(Locations(n=2, names=["mill", "inn"]), Locations(n=3, names=["inn", "church", "mill"])).tolist()
     [2, 0]
 
     """
     names, ids_there = here.ids(), there.ids()
     if names is not None and ids_there is not None and any(names):
-        by_name = numbers_of(names, ids_there)
+        by_name = match_names(names, ids_there)
         if not (here.has_coordinates and there.has_coordinates):
             return by_name
         # ids may be each file's own: the same ones must lie at the same positions
-        if np.all(by_name >= 0) and _exact(here) == _exact(there.select(by_name)):
+        if np.all(by_name >= 0) and _exact_positions(here) == _exact_positions(there.select(by_name)):
             return by_name
     if (here.lat is None) != (there.lat is None) or (here.xy is None) != (there.xy is None) or not here.has_coordinates:
         return None
-    at = {point: i for i, point in reversed(list(enumerate(_exact(there))))}
-    return np.array([at.get(point, -1) for point in _exact(here)], dtype=np.int64)
+    at = {point: i for i, point in reversed(list(enumerate(_exact_positions(there))))}
+    return np.array([at.get(point, -1) for point in _exact_positions(here)], dtype=np.int64)
 
 
-def _exact(locations: Locations) -> list[tuple[float, ...]]:
+def _exact_positions(locations: Locations) -> list[tuple[float, ...]]:
     """Return the coordinates of each place, as given."""
     return list(map(tuple, np.column_stack(list(locations.coordinates.values())).tolist()))
 
@@ -468,7 +468,7 @@ class Traces:
             raise InvalidTraces("`users` must name one user per row.", code="E_USER") from None
         if len(labels) != N:
             raise InvalidTraces(f"`users` must name one user per row: {N} rows, {len(labels)} names.", code="E_SHAPE")
-        user, unique = _number_users(labels)
+        user, unique = _number_labels(labels)
         try:
             days = None if dates is None else freeze(np.asarray(dates, dtype="datetime64[D]"))
         except (TypeError, ValueError):
@@ -484,7 +484,7 @@ class Traces:
                 f"{L} slots of {step_minutes:g} minutes are more than the day of their date.", code="E_SHAPE"
             )
         clock_minutes(start)
-        sparse = None if evidence is None else Evidence.of(evidence).by_rows()
+        sparse = None if evidence is None else Evidence.of(evidence).sort_by_row()
         if sparse is not None:
             sparse.check(N, L, len(locations))
         for name, value in (
@@ -561,7 +561,7 @@ class Traces:
 
     def select(self, rows: ArrayLike) -> "Traces":
         """Return the given rows (numbers or a mask), in the given order, as a new set."""
-        keep = _chosen("rows", rows, len(self), "E_INDEX")
+        keep = _check_numbers("rows", rows, len(self), "E_INDEX")
         if np.array_equal(keep, np.arange(len(self))):
             return self  # frozen: all rows in their order are the same set
         evidence = None
@@ -585,9 +585,9 @@ class Traces:
 
     def with_places(self, r: ArrayLike) -> "Traces":
         """Return the same users, days and clock with other places in each slot, without evidence."""
-        return self.on(self.locations, r)
+        return self.with_map(self.locations, r)
 
-    def on(self, locations: Locations, r: ArrayLike | None = None, evidence: Evidence | None = None) -> "Traces":
+    def with_map(self, locations: Locations, r: ArrayLike | None = None, evidence: Evidence | None = None) -> "Traces":
         """
         Return the same users, days and clock on another map.
 
@@ -609,11 +609,11 @@ class Traces:
     def of_users(self, users: ArrayLike) -> "Traces":
         """Return all rows of the users with these numbers (0 .. U-1), rows in their old order."""
         wanted = np.zeros(self.U, dtype=bool)
-        wanted[_chosen("users", users, self.U, "E_USER")] = True
+        wanted[_check_numbers("users", users, self.U, "E_USER")] = True
         return self.select(wanted[self.user])
 
 
-def _chosen(name: str, numbers: ArrayLike, size: int, code: str) -> Ints:
+def _check_numbers(name: str, numbers: ArrayLike, size: int, code: str) -> Ints:
     """Return the numbers in 0 .. size - 1, or a mask of that size, as numbers; at least one."""
     rows = np.asarray(numbers)
     if rows.dtype == bool and rows.shape == (size,):
@@ -625,7 +625,7 @@ def _chosen(name: str, numbers: ArrayLike, size: int, code: str) -> Ints:
     return rows.astype(np.int64)
 
 
-def _number_users(labels: Sequence[Any] | NDArray[Any]) -> tuple[Ints, tuple[Any, ...]]:
+def _number_labels(labels: Sequence[Any] | NDArray[Any]) -> tuple[Ints, tuple[Any, ...]]:
     # a dict compares labels exactly and keeps the order of first appearance
     number: dict[Any, int] = {}
     try:

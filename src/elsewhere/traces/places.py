@@ -358,7 +358,7 @@ def join_into_areas(locations: Locations, place: Ints, user: Ints, *, cells: int
         cells=max(cells - int(stays.sum()), cells // 4, 1),
     )
     becomes[rest] = int(stays.sum()) + into
-    both = areas if kept is None else kept.and_also(areas)
+    both = areas if kept is None else kept.append(areas)
     note = (
         f"of {len(locations)} places with an id {int(stays.sum())} are visited by enough people and stay as they are; "
         f"the others were joined with their neighbours, into {sum(not name for name in both.names or ())} areas "

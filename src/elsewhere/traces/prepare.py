@@ -37,7 +37,7 @@ from elsewhere.traces.fixes import (
     seconds_since_1970,
     split_visits,
 )
-from elsewhere.traces.maps import MAPS, Area, Box, Regions, area_of
+from elsewhere.traces.maps import MAPS, Area, Box, Regions, find_area
 from elsewhere.traces.model import Floats, Ints, Locations, Mask, Traces
 from elsewhere.traces.places import (
     MANY_ENOUGH,
@@ -118,8 +118,8 @@ class Settings:
         Days with a smaller share of known slots are dropped, and counted, as are days with fixes in one slot alone;
         with `gaps="drop"`, users. 0 keeps every day.
     map, box
-        "auto": the map is where people are nearly all the time, see `main_area`; "whole": everywhere anybody was. A
-        `box` (south, west, north, east) is the map. Slots outside are missing, never filled over, and counted.
+        "auto": the map is where people are nearly all the time, see `find_main_area`; "whole": everywhere anybody was.
+        A `box` (south, west, north, east) is the map. Slots outside are missing, never filled over, and counted.
     places
         Where the fixes do not name their places: "shared", grid cells, of which those that fewer than eight people
         visit join their neighbours, see `share_places`; who is near a spot where the same person stays is there, see
@@ -395,11 +395,11 @@ def _find_map(
         there, somewhere = np.maximum(entries.place, 0), entries.place >= 0
         lat, lon = (np.where(somewhere, np.asarray(side)[there], np.nan) for side in (locations.lat, locations.lon))
     if lat is None or lon is None:
-        return area_of(where, box, regions, entries.user, slot, None, name), none, none, []
+        return find_area(where, box, regions, entries.user, slot, None, name), none, none, []
     real = np.isfinite(lat) & np.isfinite(lon)
     zero = (lat == 0) & (lon == 0)
     located = real & ~zero if np.any(real & ~zero) else real
-    area = area_of(where, box, regions, entries.user[located], slot[located], (lat[located], lon[located]), name)
+    area = find_area(where, box, regions, entries.user[located], slot[located], (lat[located], lon[located]), name)
     off = none.copy()
     if area.by != "whole":
         off[real] = ~area.holds(lat[real], lon[real])
@@ -516,7 +516,7 @@ def _make_traces(
     r = number[r]
     if entries.word is not None:
         words = Words(entries.user, number[located.place], entries.word, entries.words)
-        locations = locations.called(**majority_categories(words, len(locations)))
+        locations = locations.relabel(**majority_categories(words, len(locations)))
         categories = [word for word in locations.categories or () if word]
         notes.append(
             f"{len(categories)} of {len(locations)} places have a category, that of most people there; "

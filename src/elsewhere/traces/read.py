@@ -24,7 +24,7 @@ from elsewhere.traces.clock import holds_time_of_day
 from elsewhere.traces.columns import CELL, WIDE, check_columns, interpret_columns
 from elsewhere.traces.fixes import SECONDS_PER_DAY, Fixes, Preparation
 from elsewhere.traces.formats import open_parts
-from elsewhere.traces.maps import Map, parsed_box, places_beside, read_places, read_regions
+from elsewhere.traces.maps import Map, find_places_beside, parse_box, read_places, read_regions
 from elsewhere.traces.model import (
     MINUTES_PER_DAY,
     Floats,
@@ -33,7 +33,7 @@ from elsewhere.traces.model import (
     Traces,
     clock_minutes,
     clock_text,
-    numbers_of,
+    match_names,
     to_xyz,
     zone_of,
 )
@@ -216,7 +216,7 @@ def read_traces(
     encoding, date_format, max_bad = reading["encoding"], reading["date_format"], reading["max_bad"]
     regions = None if reading["regions"] is None else read_regions(reading["regions"])
     of_settings = {name: reading[name] for name in OF_SETTINGS if name in reading}
-    box = None if reading["box"] is None else parsed_box(reading["box"])
+    box = None if reading["box"] is None else parse_box(reading["box"])
     settings = Settings(step=step, cells=cells, box=box, regions=regions, **of_settings)
     own_map = None if locations is None else read_places(locations, encoding=encoding)
     parts = open_parts(
@@ -242,7 +242,7 @@ def read_traces(
     notes: tuple[str, ...] = ()
     if own_map is None and "place" in roles:
         ids = () if "lat" in roles else read_labels(table, roles["place"])[1]
-        if (beside := places_beside(source, ids, encoding)) is not None:
+        if (beside := find_places_beside(source, ids, encoding)) is not None:
             own_map, notes = beside[0], (f"places are where {printable(beside[1].name)} says",)
     if own_map is not None:
         settings = replace(settings, map="whole")
@@ -263,7 +263,7 @@ def read_traces(
     traces, preparation = _prepared(shape, parts, own_map, settings, start, aligned=prepared is not None)
     if report is not None:
         report(replace(preparation, notes=(*preparation.notes, *notes)))
-    return traces if prepared is None else traces.on(prepared.locations)
+    return traces if prepared is None else traces.with_map(prepared.locations)
 
 
 def _prepared(
@@ -433,7 +433,9 @@ class First:
 
     def on(self, locations: Locations) -> "First":
         """Return the same on a larger map that begins with its own, as `further` may give."""
-        return self if same_map(locations, self.traces.locations) else replace(self, traces=self.traces.on(locations))
+        if same_map(locations, self.traces.locations):
+            return self
+        return replace(self, traces=self.traces.with_map(locations))
 
     def _finely(self, source: Any, what: str, **more: Any) -> tuple[Traces, Preparation, tuple[str, ...]]:
         """Read a source as the first was read, but merge no places; other columns than the first has are found."""
@@ -508,7 +510,7 @@ class First:
             return traces, (*notes, *more)
         first, becomes = cells
         if same_map(fine.locations, first.locations) and np.array_equal(fine.r, first.r):
-            return fine.on(on.locations, on.r), notes  # the same content: the same places
+            return fine.with_map(on.locations, on.r), notes  # the same content: the same places
         places = np.flatnonzero(becomes >= 0)
         near, km = first.locations.select(places).nearest(fine.locations.points())
         cell = places[near]
@@ -516,7 +518,7 @@ class First:
         visited_names = [
             name if at >= 0 else "" for name, at in zip(first.locations.names or (), becomes, strict=False)
         ]
-        by_name = numbers_of(fine.locations.names or [""] * fine.R, visited_names)
+        by_name = match_names(fine.locations.names or [""] * fine.R, visited_names)
         if not _same_names(fine.locations, first.locations, by_name):
             by_name[:] = -1
         cell, km = np.where(by_name >= 0, by_name, cell), np.where(by_name >= 0, 0.0, km)
@@ -569,9 +571,9 @@ def onto(
     if numbered and here.names is None and there.names is None and not here.has_coordinates:
         most = int(traces.r.max()) + 1
         if most <= len(there):
-            return traces.on(there), ()
+            return traces.with_map(there), ()
         if not there.has_coordinates:
-            return traces.on(Locations(n=most)), (_beyond(most - len(there), what),)
+            return traces.with_map(Locations(n=most)), (_beyond(most - len(there), what),)
     kinds = [_kind(each) for each in (here, there)]
     raise InvalidTraces(
         f"{what}: its places are {kinds[0]}, those of the real traces are {kinds[1]}, and nothing says which is which; "
@@ -594,7 +596,7 @@ def _by_name(traces: Traces, like: Traces, what: str) -> tuple[Traces, tuple[str
         return None
     own, others = (each.names or tuple(str(i) for i in range(len(each))) for each in (here, there))
     places = np.unique(traces.r[traces.r >= 0])
-    place = numbers_of(own, others)
+    place = match_names(own, others)
     common, new = places[place[places] >= 0], places[place[places] < 0]
     if len(common) == 0 or not _same_names(here, there, place):
         return None  # another set of names altogether
@@ -617,7 +619,7 @@ def _by_name(traces: Traces, like: Traces, what: str) -> tuple[Traces, tuple[str
         place[new] = len(there) + np.arange(len(new))
         where = Locations(n=len(there) + len(new), names=[*others, *(own[i] for i in new)])
         notes = (_beyond(len(new), what),)
-    return traces.on(where, np.where(traces.r >= 0, place[traces.r], -1)), notes
+    return traces.with_map(where, np.where(traces.r >= 0, place[traces.r], -1)), notes
 
 
 def _same_names(here: Locations, there: Locations, place: Ints) -> bool:
@@ -707,14 +709,14 @@ def _put(
         )
     r = np.where(known, place[traces.r], -1)
     if not far.any():
-        return traces.on(locations, r), ()
+        return traces.with_map(locations, r), ()
     if not cut:
         notes = (f"{what}: {share:.1%} of its points lie far from every place; each counts as the nearest.",)
-        return traces.on(locations, r), notes
+        return traces.with_map(locations, r), notes
     r[far] = -1
     there = np.flatnonzero((r >= 0).any(axis=1))
     note = f"{what}: {share:.1%} of its points lie outside the map of the real traces and are left out."
-    return traces.select(there).on(locations, r[there]), (note,)
+    return traces.select(there).with_map(locations, r[there]), (note,)
 
 
 def _far(locations: Locations) -> float:

@@ -353,7 +353,7 @@ def number_places(
     if own_map is None:
         return Locations(n=R), number[codes]
     # numbers of the caller's places are their names
-    where = own_map.locations if own_map.locations.names else own_map.locations.called(names=list(map(str, range(R))))
+    where = own_map.locations if own_map.locations.names else own_map.locations.relabel(names=list(map(str, range(R))))
     return where, number[codes]
 
 

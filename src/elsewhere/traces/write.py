@@ -33,7 +33,7 @@ from elsewhere.traces.clock import TIMES_AS, Times
 from elsewhere.traces.columns import AT_ITS_END, CELL, NUMBER, ROLES
 from elsewhere.traces.fixes import Preparation
 from elsewhere.traces.form import WKB, FileForm, format_time, offset_text
-from elsewhere.traces.maps import name_beside
+from elsewhere.traces.maps import places_file_name
 from elsewhere.traces.model import MINUTES_PER_DAY, Floats, Ints, Locations, Traces, clock_minutes, zone_of
 from elsewhere.traces.sources import BLANKS
 
@@ -562,7 +562,7 @@ def _to_sglt(traces: Traces, path: Path, *, one_user_per_row: bool) -> dict[str,
     if traces.locations.has_coordinates:
         ending = ".txt" if path.suffix.lower() in (".txt", ".gz") else ""
         places = "".join(f"{x}, {y}\n" for x, y in traces.locations.planar().tolist())
-        files = {f"{name_beside(path)}{ending}": places.encode(), **files}
+        files = {f"{places_file_name(path)}{ending}": places.encode(), **files}
     return files
 
 
@@ -645,7 +645,7 @@ def save_traces(traces: Traces, preparation: Preparation, folder: Path) -> list[
     if len(np.unique(several, axis=0)) < len(traces):
         columns["trace"] = "piece" if traces.dates is not None else "day"
     columns |= {"slot": "slot", "place": "location"}
-    by_number = traces.on(traces.locations.called(names=None))
+    by_number = traces.with_map(traces.locations.relabel(names=None))
     for name in TRACES:
         write_traces(by_number, folder / name, columns=columns)
     files = {}

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from elsewhere.errors import InvalidParameter, InvalidTraces, NotEnoughUsers
-from elsewhere.pool import on_map_of
+from elsewhere.pool import put_on_map
 from elsewhere.semantics.classes import labels_of
 from elsewhere.sorting import count_users
 from elsewhere.synthesis.walk.fit import hold_places
@@ -230,7 +230,7 @@ class AttackInputs:
             raise InvalidParameter(f"`locations` must be a `Locations`, got {type(locations).__name__}.")
         if pool is not None and not isinstance(getattr(pool, "traces", pool), Traces):
             raise InvalidParameter(f"`pool` must be a `Pool`, got {type(pool).__name__}.")
-        pool_on_map = on_map_of(pool, locations, seeds, holdout)
+        pool_on_map = put_on_map(pool, locations, seeds, holdout)
         table = fakes if isinstance(fakes, Traces) else getattr(fakes, "r", fakes)
         if seed_index is None:
             seed_index = getattr(fakes, "seed", None)

@@ -21,7 +21,7 @@ from elsewhere.errors import (
 )
 from elsewhere.evaluation.lbs.days import Company, over_days
 from elsewhere.evaluation.lbs.scenario import LbsResult, evaluate_lbs
-from elsewhere.pool import on_map_of
+from elsewhere.pool import put_on_map
 from elsewhere.profiles.aggregate import AggregateModel, aggregate
 from elsewhere.profiles.markov import MobilityProfile, Profiles, fit_profiles
 from elsewhere.run.fakes import Fakes, floored
@@ -162,7 +162,7 @@ def from_pool(
     Parameters
     ----------
     pool
-        What `generate_fakes` returns, `Traces`, or an (F, L) array of places; of a `Pool`, `pool.on(locations)`, on
+        What `generate_fakes` returns, `Traces`, or an (F, L) array of places; of a `Pool`, `pool.to_map(locations)`, on
         the map that the others use.
     users_of_fakes
         (F,) number of the user each fake descends from, -1 for nobody. What `generate_fakes` returns knows it by
@@ -296,7 +296,7 @@ def judge_service(
         raise InvalidTraces(
             f"{len(users)} users are in both the training and the testing traces, {FEWEST} are needed.", code="E_DAYS"
         )
-    fakes = on_map_of(fakes, train)
+    fakes = put_on_map(fakes, train)
     generators = five_generators(train, fakes, users_of_fakes, choose=choose)
     result = evaluate_lbs(
         train,

@@ -20,7 +20,7 @@ from elsewhere.evaluation.attacks.finding import plain
 from elsewhere.evaluation.attacks.inputs import on_one_map
 from elsewhere.evaluation.lbs._scenario_kernels import candidates, hits, localize, sightings, track, without_pool
 from elsewhere.evaluation.lbs.days import OverDays
-from elsewhere.pool import on_map_of
+from elsewhere.pool import put_on_map
 from elsewhere.profiles.aggregate import AggregateModel, aggregate
 from elsewhere.profiles.markov import Profiles, fit_profiles
 from elsewhere.scale import map_over
@@ -498,7 +498,7 @@ def _check_inputs(
         raise InvalidParameter(f"`model` must be an `AggregateModel`, got {type(model).__name__}.")
     where = locations if locations is not None or model is None else model.locations
     # the map of the fakes need not be the owner's: only the numbers of places are compared
-    pool_on_map = on_map_of(pool, where, train, test)
+    pool_on_map = put_on_map(pool, where, train, test)
     pool_rows = getattr(pool_on_map, "r", pool_on_map)
     sides = on_one_map({"train": train, "test": test, "pool": pool_rows}, where)
     people, truth = sides["train"], sides["test"]

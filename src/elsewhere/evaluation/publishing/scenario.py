@@ -27,7 +27,7 @@ from elsewhere.evaluation.publishing.metrics import (
     habit_figures,
     visit_figures,
 )
-from elsewhere.pool import on_map_of
+from elsewhere.pool import put_on_map
 from elsewhere.similarity._similarity_kernels import visit_similarity
 from elsewhere.similarity.columns import visits_of
 from elsewhere.similarity.pairwise import pairwise_semantic_similarity
@@ -258,7 +258,7 @@ def evaluate_publishing(
     draw = np.random.default_rng(0) if rng is None else rng
     if not isinstance(draw, np.random.Generator):
         raise InvalidParameter(f"`rng` must be a `numpy.random.Generator`, got {type(rng).__name__}.")
-    on_map = on_map_of(fakes, locations, train, test)
+    on_map = put_on_map(fakes, locations, train, test)
     table = on_map if isinstance(on_map, Traces) else getattr(on_map, "r", on_map)
     owner = getattr(fakes, "seed", None) if seed_index is None else seed_index
     sides = on_one_map({"train": train, "test": test, "fakes": table}, locations)
