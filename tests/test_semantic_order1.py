@@ -15,9 +15,9 @@ from elsewhere.similarity._similarity_kernels import (
     anneal,
     assignment,
     gilmore_lawler,
+    improve_by_swaps,
     mapped_value,
     swap_gain,
-    try_all,
 )
 
 unhurried = settings(deadline=None)  # the first call compiles
@@ -158,7 +158,7 @@ def tables(seed, R_u, R_v, T=1):
     (v, _), _ = fitted(walks(rng, R_v, 80), R, T)
     pairs = u.period_pairs()
     a, b = semantic.tables_of(u, pairs)[None], semantic.tables_of(v, pairs)[None]
-    return a, semantic._padded(b, len(a.k))
+    return a, semantic._pad(b, len(a.k))
 
 
 @pytest.mark.parametrize(("R_u", "R_v", "T"), [(8, 8, 1), (5, 11, 1), (11, 5, 1), (9, 7, 3)])
@@ -206,7 +206,7 @@ def test_all_mappings_are_tried():
     a, b = tables(7, 6, 6)
     n = b.leaving.shape[1]
 
-    found = try_all(a.touching, b.p, np.arange(n), np.inf)
+    found = improve_by_swaps(a.touching, b.p, np.arange(n), np.inf)
 
     every = [mapped_value(a, b, np.array(s)) for s in naive.itertools.permutations(range(n))]
     assert mapped_value(a, b, found) == pytest.approx(max(every), abs=1e-10)

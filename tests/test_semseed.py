@@ -14,7 +14,7 @@ from elsewhere.synthesis.paper.semseed import (
     Blur,
     ClassSets,
     SemanticSeed,
-    blurred_seed,
+    blur_seed,
     semantic_seed,
 )
 
@@ -140,9 +140,9 @@ def test_equals_the_definition_number_for_number(world, attempt):
 
     if expected is None:
         with pytest.raises(Unfakeable, match=f"slot {steps} of {len(seed)}"):
-            blurred_seed(places, classes, blur, open_stream(attempt))
+            blur_seed(places, classes, blur, open_stream(attempt))
     else:
-        semseed = blurred_seed(places, classes, blur, open_stream(attempt))
+        semseed = blur_seed(places, classes, blur, open_stream(attempt))
         assert expected == sets_of(semseed)
         assert steps == semseed.step.tolist()
 
@@ -152,7 +152,7 @@ def test_equals_the_definition_number_for_number(world, attempt):
 def test_no_set_is_empty_or_holds_what_was_removed(world, attempt):
     seed, label, nearness, _, blur = world
     try:
-        semseed = blurred_seed(
+        semseed = blur_seed(
             np.array(seed, dtype=np.int32), ClassSets.of(label, nearness=nearness), blur, open_stream(attempt)
         )
     except Unfakeable:
@@ -170,7 +170,7 @@ TWO = [0] * 12 + [1] * 12  # two classes of twelve: hardly ever emptied by sub-s
 
 def draws(seed, label, n, **parameters):
     blur, classes, places = Blur(**parameters), ClassSets.of(label), np.array(seed, dtype=np.int32)
-    return [blurred_seed(places, classes, blur, open_stream(i)) for i in range(n)]
+    return [blur_seed(places, classes, blur, open_stream(i)) for i in range(n)]
 
 
 def test_one_sub_sample_per_fake():
@@ -304,7 +304,7 @@ def test_c_min_places_outside_the_seed_before_sub_sampling():
         seed = rng.choice(np.flatnonzero(label >= 0), 6).astype(np.int32)
         outside = set(np.flatnonzero(label >= 0)) - set(seed)
         c_min = int(rng.integers(min(2, len(outside)), len(outside) + 1))
-        semseed = blurred_seed(seed, ClassSets.of(label), Blur(0.0, 0.0, 0.0, c_min=c_min), open_stream(case))
+        semseed = blur_seed(seed, ClassSets.of(label), Blur(0.0, 0.0, 0.0, c_min=c_min), open_stream(case))
         for t, places in enumerate(sets_of(semseed)):
             assert c_min == 1 or len(set(places) - set(seed)) >= c_min
             widened += not set(label[places]) <= {label[seed[t]]}

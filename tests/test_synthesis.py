@@ -17,7 +17,7 @@ from elsewhere.errors import ElsewhereError, InvalidParameter, NoFeasiblePath
 from elsewhere.synthesis.paper import _paper_kernels as _kernels
 from elsewhere.synthesis.paper import attempt, decode
 from elsewhere.synthesis.paper.attempt import Chain, FakeMaker
-from elsewhere.synthesis.paper.semseed import Blur, ClassSets, SemanticSeed, blurred_seed
+from elsewhere.synthesis.paper.semseed import Blur, ClassSets, SemanticSeed, blur_seed
 
 unhurried = settings(deadline=None)  # the first call compiles
 
@@ -310,7 +310,7 @@ def test_a_fake_is_in_its_semantic_seed_and_nowhere_else(world, sampler, number)
 
     stream = open_stream(number, 5)
     try:
-        sets = sets_of(blurred_seed(np.array(seed, dtype=np.int32), classes, blur, stream))
+        sets = sets_of(blur_seed(np.array(seed, dtype=np.int32), classes, blur, stream))
     except ew.errors.Unfakeable:
         assert made.status.tolist() == [attempt.UNFAKEABLE]
     else:

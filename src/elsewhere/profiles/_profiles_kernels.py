@@ -78,7 +78,7 @@ def fill_block(out, r, r_next, row, a, b, start, target, mass, points, sphere, o
 
 
 @njit
-def member(values, low, high, wanted):
+def find_sorted(values, low, high, wanted):
     """Return the position of `wanted` in the sorted `values[low:high]`, -1 if it is not there."""
     end = high
     while low < high:
@@ -94,7 +94,7 @@ def member(values, low, high, wanted):
 def keep_feasible(out, mass, r, r_next, open_start, open_target):
     """Set out[m] = mass[m] where the move r[m] -> r_next[m] is feasible, else 0 (E36)."""
     for m in range(len(mass)):
-        possible = member(open_target, open_start[r[m]], open_start[r[m] + 1], r_next[m]) >= 0
+        possible = find_sorted(open_target, open_start[r[m]], open_start[r[m] + 1], r_next[m]) >= 0
         out[m] = mass[m] if possible else 0.0
 
 
@@ -103,12 +103,12 @@ def fill_moves(out, r, r_next, row, a, b, start, target, mass, points, sphere, o
     """Set out[i] = the probability of the move r[i] -> r_next[i]; `row`, `a` and `b` are indexed by place."""
     for i in range(len(r)):
         here, there = r[i], r_next[i]
-        if len(open_start) > 0 and member(open_target, open_start[here], open_start[here + 1], there) < 0:
+        if len(open_start) > 0 and find_sorted(open_target, open_start[here], open_start[here + 1], there) < 0:
             out[i] = 0.0
             continue
         value = b[here] * nearness(points, sphere, here, there)
         if row[here] >= 0:
-            at = member(target, start[row[here]], start[row[here] + 1], there)
+            at = find_sorted(target, start[row[here]], start[row[here] + 1], there)
             if at >= 0:
                 value += a[here] * mass[at]
         out[i] = value
@@ -135,7 +135,7 @@ def advance(here, there, total, start, target, log_p):
 
 
 @njit
-def weigh(here, room, first, last, state, log_weight):
+def apply_evidence(here, room, first, last, state, log_weight):
     """Multiply by the weights of the evidence `first : last` on a slot; a state it does not name is impossible."""
     room[:] = -np.inf
     for at in range(first, last):
@@ -163,19 +163,19 @@ def draw_run(row, a, b, chain, log_first, pair, seen, state, log_weight, uniform
             for at in range(start[pair[t - 1], row[t - 1]], start[pair[t - 1], row[t - 1] + 1]):
                 alpha[t, target[at]] = log_p[at]
         if seen[t] < seen[t + 1]:
-            weigh(alpha[t], room, seen[t], seen[t + 1], state, log_weight)
+            apply_evidence(alpha[t], room, seen[t], seen[t + 1], state, log_weight)
     total = 0.0
     for t in range(b - 1, a - 1, -1):
         if t + 1 < L:
             for i in range(K):
                 if alpha[t, i] > -np.inf:
-                    at = member(target, start[pair[t], i], start[pair[t], i + 1], row[t + 1])
+                    at = find_sorted(target, start[pair[t], i], start[pair[t], i + 1], row[t + 1])
                     alpha[t, i] += log_p[at] if at >= 0 else -np.inf
         if t == b - 1:
             total = log_sum(alpha[t])
             if total == -np.inf or total < least:
                 return total
-        row[t] = drawn(alpha[t], uniform[t])
+        row[t] = draw_index(alpha[t], uniform[t])
     return total
 
 
@@ -225,7 +225,7 @@ def log_sum(x):
 
 
 @njit
-def drawn(log_weight, u):
+def draw_index(log_weight, u):
     """Return the entry that the uniform number `u` chooses with probability in proportion to exp(log_weight)."""
     total, chosen = log_sum(log_weight), -1
     for i in range(len(log_weight)):
@@ -238,7 +238,7 @@ def drawn(log_weight, u):
 
 
 @njit
-def tally(moves, visits, first, r, start, target, pair, tau):
+def count_chain(moves, visits, first, r, start, target, pair, tau):
     """Count moves (pair, move), visits (period, place) and first places of complete rows; the number of changes."""
     moves[:], visits[:], first[:] = 0.0, 0.0, 0.0
     changes = 0
@@ -248,6 +248,6 @@ def tally(moves, visits, first, r, start, target, pair, tau):
             visits[tau[t], r[row, t]] += 1.0
             if t > 0:
                 i, j = r[row, t - 1], r[row, t]
-                moves[pair[t - 1], member(target, start[i], start[i + 1], j)] += 1.0
+                moves[pair[t - 1], find_sorted(target, start[i], start[i + 1], j)] += 1.0
                 changes += i != j
     return changes

@@ -197,7 +197,7 @@ class Profiles(Sequence[MobilityProfile]):
             raise InvalidTraces("there must be at least one profile.", code="E_EMPTY")
         if not isinstance(profiles, Iterable) or any(not isinstance(u, MobilityProfile) for u in parts):
             raise InvalidParameter("`profiles` must hold `MobilityProfile` objects, as `fit_profiles` makes them.")
-        if not all(map(_fits, parts)):
+        if not all(map(_columns_fit, parts)):
             raise InvalidTraces(
                 "a profile must have visits (T, K), and one entry per move in each column.", code="E_SHAPE"
             )
@@ -231,7 +231,8 @@ class Profiles(Sequence[MobilityProfile]):
         return out
 
 
-def _fits(u: MobilityProfile) -> bool:
+def _columns_fit(u: MobilityProfile) -> bool:
+    """Tell whether the profile has visits (T, K), and one entry per move in each column."""
     columns = {len(u.count), len(u.tau), len(u.tau_next), len(u.origin), len(u.target)}
     return len(columns) == 1 and np.shape(u.visits) == (len(u.visits), len(u.support))
 
@@ -340,19 +341,19 @@ def count(r: Places, user: Ints, tau: Places, *, U: int, R: int, T: int) -> Prof
     place, when = r.astype(np.int64), tau.astype(np.int64)
     who = np.broadcast_to(user[:, None], (N, L))
     present = place >= 0
-    support_key, entry, run = _distinct((who * R + place)[present])
+    support_key, entry, run = _distinct_runs((who * R + place)[present])
     support_start = np.searchsorted(support_key // R, np.arange(U + 1))
     k = np.full((N, L), -1, dtype=np.int64)  # position of each place in its user's support
     k[present] = np.repeat(entry, run) - support_start[who[present]]
     K = int(k.max(initial=-1)) + 1
 
-    key, entry, run = _distinct(((who * T + when) * K + k)[present])
+    key, entry, run = _distinct_runs(((who * T + when) * K + k)[present])
     visit_count = np.bincount(entry, run).astype(np.int64)
     visitor, *visit = (digit.astype(np.int32) for digit in np.unravel_index(key, (U, T, K)))
 
     both = present[:, :-1] & present[:, 1:]
     key = (((who[:, 1:] * T + when[:, :-1]) * T + when[:, 1:]) * K + k[:, :-1]) * K + k[:, 1:]
-    key, entry, run = _distinct(key[both])
+    key, entry, run = _distinct_runs(key[both])
     move_count = np.bincount(entry, run).astype(np.int64)
     mover, *move = (digit.astype(np.int32) for digit in np.unravel_index(key, (U, T, T, K, K)))
     users = np.arange(U + 1)
@@ -386,7 +387,7 @@ def _join(parts: list[Profiles]) -> Profiles:
     return Profiles(**columns, R=parts[0].R, T=parts[0].T)
 
 
-def _distinct(key: Ints) -> tuple[Ints, Ints, Ints]:
+def _distinct_runs(key: Ints) -> tuple[Ints, Ints, Ints]:
     """Return the distinct keys in order; of each run of equal keys, since people stay, which it is of and how long."""
     starts = np.flatnonzero(np.diff(key, prepend=-1))  # no key is below 0
     distinct, entry = number_keys(key[starts])
@@ -445,12 +446,12 @@ def gibbs_profiles(
         raise InvalidParameter('`missing="gibbs"` draws: it needs `rng`, a numpy Generator.')
     require_whole("sweeps", sweeps, 4, 1_000_000)
     require_whole("burn_in", burn_in, 0, 1_000_000)
-    pairs, possible, latent = _pairs(tau, T)[0], _made(traces.r, traces.R), uncertain_slots(traces)
+    pairs, possible, latent = _period_pairs(tau, T)[0], _moves_made(traces.r, traces.R), uncertain_slots(traces)
     profiles, worst, slow = [], 1.0, 0
     for rows, stream in zip(_rows_of(traces), rng.spawn(traces.U), strict=True):
         n = (sweeps, burn_in) if latent[rows].any() else (1, 0)
-        means, moves = _sampled(traces, rows, latent[rows], possible, tau, T, *n, PRIOR, stream)
-        profiles.append(_profile(means, moves, pairs, T, traces.R))
+        means, moves = _sample_slots(traces, rows, latent[rows], possible, tau, T, *n, PRIOR, stream)
+        profiles.append(_profile_of_means(means, moves, pairs, T, traces.R))
         r_hat = split_r_hat(means.changes) if latent[rows].any() else 1.0
         worst, slow = max(worst, r_hat), slow + (r_hat > 1.1)
     return replace(Profiles.of(profiles), sampling=Sampling(sweeps, burn_in, int(latent.sum()), worst, slow))
@@ -476,7 +477,9 @@ def fill_slots(traces: Traces, *, periods: int | Sequence[float] | Periods = 1, 
     nobody = np.empty(0, dtype=np.int64)
     for rows, stream in zip(_rows_of(traces), rng.spawn(traces.U), strict=True):
         if latent[rows].any():
-            means, moves = _sampled(traces, rows, latent[rows], nobody, tau, clock.T, 1, FILLING - 1, PRIOR, stream)
+            means, moves = _sample_slots(
+                traces, rows, latent[rows], nobody, tau, clock.T, 1, FILLING - 1, PRIOR, stream
+            )
             r[rows] = moves.places[means.last]
     return traces.with_places(r)
 
@@ -495,13 +498,13 @@ def _rows_of(traces: Traces) -> list[Ints]:
     return np.split(order, np.cumsum(np.bincount(traces.user, minlength=traces.U))[:-1])
 
 
-def _pairs(tau: Places, T: int) -> tuple[Ints, Ints]:
+def _period_pairs(tau: Places, T: int) -> tuple[Ints, Ints]:
     """Return the pairs of periods that occur, and (L - 1,) which of them each step is."""
     pairs, pair = np.unique(tau[:-1].astype(np.int64) * T + tau[1:], return_inverse=True)
     return pairs, pair.astype(np.int64)
 
 
-def _sampled(
+def _sample_slots(
     traces: Traces,
     rows: Ints,
     hidden: NDArray[np.bool_],
@@ -514,13 +517,13 @@ def _sampled(
     rng: np.random.Generator,
 ) -> tuple[Means, Moves]:
     """Draw the `hidden` slots of a user's rows; `moves_made` by others are possible beside those among own places."""
-    r, evidence = traces.r[rows].astype(np.int64), _seen(traces.evidence, rows, traces.L)
-    moves = _feasible(np.unique(np.concatenate([r[~hidden], evidence.place])), moves_made, traces.R)
+    r, evidence = traces.r[rows].astype(np.int64), _evidence_on(traces.evidence, rows, traces.L)
+    moves = _feasible_among(np.unique(np.concatenate([r[~hidden], evidence.place])), moves_made, traces.R)
     if len(moves.places) == 0:
         raise InvalidTraces("a user has neither a known slot nor evidence on one.", code="E_EMPTY")
     r = np.searchsorted(moves.places, np.where(hidden, moves.places[0], r))
     evidence = evidence._replace(place=np.searchsorted(moves.places, evidence.place))
-    return sample_user(r, hidden, moves, evidence, tau, _pairs(tau, T)[1], T, sweeps, burn_in, prior, rng), moves
+    return sample_user(r, hidden, moves, evidence, tau, _period_pairs(tau, T)[1], T, sweeps, burn_in, prior, rng), moves
 
 
 def sample_user(
@@ -537,12 +540,12 @@ def sample_user(
     rng: np.random.Generator,
 ) -> Means:
     """Sweep over the missing slots of one user, all arrays by position in `moves.places`; averages after `burn_in`."""
-    from elsewhere.profiles._profiles_kernels import draw_missing, tally
+    from elsewhere.profiles._profiles_kernels import count_chain, draw_missing
 
     K, n_pairs = len(moves.places), int(pair.max()) + 1 if len(pair) else 0
     degree, pseudo = np.diff(moves.start), prior / K
     move_sums, visit_sums, first = np.zeros((n_pairs, len(moves.target))), np.zeros((T, K)), np.zeros(K)
-    _observed(move_sums, first, r, hidden, moves, pair)
+    _add_observed(move_sums, first, r, hidden, moves, pair)
     r = r.copy()
     sums = Means(np.zeros((T, K)), np.zeros_like(move_sums), np.zeros_like(move_sums), np.empty(sweeps), r)
     for sweep in range(-burn_in, sweeps):
@@ -552,7 +555,7 @@ def sample_user(
             chains = chain_of(moves, log_p, -np.inf), chain_of(moves, log_p, SMALLEST)
             if not draw_missing(r, hidden, *chains, log_first, pair, *seen, rng.random(r.shape)):
                 raise InvalidTraces("the evidence on some slot names no place that can be reached.", code="E_EVIDENCE")
-        changes = tally(move_sums, visit_sums, first, r, moves.start, moves.target, pair, tau)
+        changes = count_chain(move_sums, visit_sums, first, r, moves.start, moves.target, pair, tau)
         if sweep >= 0:
             leaving = np.add.reduceat(move_sums, moves.start[:-1], axis=1)
             rows = (move_sums + pseudo) / np.repeat(leaving + pseudo * degree, degree, axis=1)
@@ -601,13 +604,13 @@ def split_r_hat(values: Floats) -> float:
     return float(np.sqrt((n - 1) / n + between / (n * within)))
 
 
-def _made(r: Places, R: int) -> Ints:
+def _moves_made(r: Places, R: int) -> Ints:
     """Return every move that somebody is seen to make, as r R + r', sorted."""
     known = (r[:, :-1] >= 0) & (r[:, 1:] >= 0)
     return distinct(r[:, :-1][known].astype(np.int64) * R + r[:, 1:][known])
 
 
-def _feasible(visited: Ints, moves: Ints, R: int) -> Moves:
+def _feasible_among(visited: Ints, moves: Ints, R: int) -> Moves:
     from_visited = moves[np.isin(moves // R, visited)]
     places = np.union1d(visited, from_visited % R)
     inside = moves[np.isin(moves // R, places) & np.isin(moves % R, places)]
@@ -617,7 +620,7 @@ def _feasible(visited: Ints, moves: Ints, R: int) -> Moves:
     return Moves(places, start.astype(np.int64), np.searchsorted(places, keys % R).astype(np.int64))
 
 
-def _seen(evidence: Evidence | None, rows: Ints, L: int) -> Seen:
+def _evidence_on(evidence: Evidence | None, rows: Ints, L: int) -> Seen:
     if evidence is None:
         return Seen(np.zeros(len(rows) * L + 1, dtype=np.int64), np.empty(0, dtype=np.int64), np.empty(0))
     first, last = (np.searchsorted(evidence.row, rows, side=side) for side in ("left", "right"))  # in order of rows
@@ -632,7 +635,7 @@ def _seen(evidence: Evidence | None, rows: Ints, L: int) -> Seen:
     return Seen(start, key % R, np.log(weight))
 
 
-def _observed(moved: Floats, first: Floats, r: Ints, hidden: NDArray[np.bool_], moves: Moves, pair: Ints) -> None:
+def _add_observed(moved: Floats, first: Floats, r: Ints, hidden: NDArray[np.bool_], moves: Moves, pair: Ints) -> None:
     """Add the moves of which both ends are seen to `moved`, and the first places to `first`."""
     row, t = np.nonzero(~hidden[:, :-1] & ~hidden[:, 1:])
     K = len(moves.places)
@@ -641,7 +644,7 @@ def _observed(moved: Floats, first: Floats, r: Ints, hidden: NDArray[np.bool_], 
     np.add.at(first, r[~hidden[:, 0], 0], 1)
 
 
-def _profile(means: Means, moves: Moves, pairs: Ints, T: int, R: int) -> MobilityProfile:
+def _profile_of_means(means: Means, moves: Moves, pairs: Ints, T: int, R: int) -> MobilityProfile:
     """
     Return the means as counts: visits as they are; moves such that `p` is the mean of p, and departures their own mean.
 

@@ -28,8 +28,8 @@ from elsewhere.similarity._similarity_kernels import (
     assignment,
     best_start,
     gilmore_lawler,
+    improve_by_swaps,
     mapped_value,
-    try_all,
     visit_similarity,
 )
 from elsewhere.similarity.columns import (
@@ -44,7 +44,7 @@ from elsewhere.similarity.columns import (
 from elsewhere.traces.model import Floats, Ints, Places
 
 
-def by_rank(count: Counts) -> Ints:
+def rank_places(count: Counts) -> Ints:
     """Return the positions by falling count, ties in their old order: the canonical sorted order of E22."""
     return np.argsort(-count, kind="stable")
 
@@ -53,7 +53,7 @@ def rank_mapping(a: Counts, b: Counts) -> Ints:
     """Return sigma of the sorted matching of two vectors of counts, as positions; -1 beyond the shorter list."""
     n = min(np.count_nonzero(a), np.count_nonzero(b))
     sigma = np.full(len(a), -1)
-    sigma[by_rank(a)[:n]] = by_rank(b)[:n]
+    sigma[rank_places(a)[:n]] = rank_places(b)[:n]
     return sigma
 
 
@@ -159,18 +159,18 @@ def _touching(count: Floats, leaving: Floats) -> Touching:
     return Touching(start, pair, origin, target, count[pair, origin, target], leaving[pair, origin])
 
 
-def _padded(v: Table, n: int) -> Table:
+def _pad(v: Table, n: int) -> Table:
     """Return the moves among at least n places, the new ones never visited: V has the same maximum."""
     size = len(v.k)
     if size >= n:
         return v
 
-    def wide(array: Floats) -> Floats:
+    def widen(array: Floats) -> Floats:
         out = np.zeros((len(array),) + (n,) * (array.ndim - 1))
         out[(slice(None),) + (slice(size),) * (array.ndim - 1)] = array
         return out
 
-    return v._replace(counts=wide(v.counts), leaving=wide(v.leaving), p=wide(v.p), ranked=wide(v.ranked))
+    return v._replace(counts=widen(v.counts), leaving=widen(v.leaving), p=widen(v.p), ranked=widen(v.ranked))
 
 
 def best_mapping(
@@ -183,9 +183,9 @@ def best_mapping(
         sigma.append(places)
         if pair not in tables_v:
             continue
-        other = _padded(tables_v[pair], len(table.k))
+        other = _pad(tables_v[pair], len(table.k))
         zeroth = common_mapping(u, v)[1] if pair is None else rank_mapping(table.weight, other.weight)
-        gain, at_most, image = _search(table, other, [zeroth, _shared(u, v, table, other)], rng)
+        gain, at_most, image = _search(table, other, [zeroth, _shared_places(u, v, table, other)], rng)
         value += gain
         upper += at_most
         # places without a move in common fill up the permutation, they are no evidence (E22)
@@ -197,7 +197,7 @@ def best_mapping(
     return min(1.0, value / total), sigma, min(1.0, upper / total)
 
 
-def _shared(u: MobilityProfile, v: MobilityProfile, a: Table, b: Table) -> Ints:
+def _shared_places(u: MobilityProfile, v: MobilityProfile, a: Table, b: Table) -> Ints:
     """Return the identity on the places of both, -1 elsewhere."""
     sigma = np.full(len(a.k), -1)
     _, r, x = np.intersect1d(u.support[a.k], v.support[b.k], assume_unique=True, return_indices=True)
@@ -215,7 +215,7 @@ def _search(a: Table, b: Table, starts: list[Ints], rng: np.random.Generator) ->
     if bound - value > slack:
         gap = bound - value - slack / 2
         if len(best) <= ALL:
-            best = try_all(a.touching, b.p, best, gap)
+            best = improve_by_swaps(a.touching, b.p, best, gap)
             bound = value = float(mapped_value(a, b, best))
         else:
             uniform = rng.random((ROUNDS, STEPS, 3))

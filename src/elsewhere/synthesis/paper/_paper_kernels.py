@@ -17,7 +17,7 @@ from elsewhere.synthesis._streams_kernels import (
 
 
 @njit
-def _runs(seed, label):
+def _find_runs(seed, label):
     """
     Return the first slot of each maximal run of one class, closed by L; the class of each run; -1 where it is
     unknown.
@@ -61,7 +61,8 @@ def _copy(places, low, source, removed):
 
 
 @njit
-def _room(places, needed):
+def _grow(places, needed):
+    """Return `places`, in a larger array where it has fewer than `needed` entries."""
     if needed <= len(places):
         return places
     larger = np.empty(max(needed, 2 * len(places)), dtype=places.dtype)
@@ -72,6 +73,7 @@ def _room(places, needed):
 
 @njit
 def _members(classes, k):
+    """Return the places of class k."""
     return classes.member[classes.start[k] : classes.start[k + 1]]
 
 
@@ -118,10 +120,11 @@ def _subsample(places, par_c, fate, stream):
 
 
 @njit
-def _blurred(first, kind, classes, blur, visited, stream):
+def _blur_runs(first, kind, classes, blur, visited, stream):
     """
-    Return whole class (widened, E30) and sub-sampled class C' of each run: lists of arrays, and an index per
-    slot.
+    Return the whole class (widened, E30) and the sub-sampled class C' of each run.
+
+    Both are lists of arrays, each with the index (L,) of the list that a slot has.
     """
     L = first[-1]
     whole, kept = [classes.member[:0].copy()], [classes.member[:0].copy()]
@@ -149,7 +152,7 @@ def _blurred(first, kind, classes, blur, visited, stream):
 
 
 @njit
-def _reaches(source, longest, blur, stream):
+def _draw_reaches(source, longest, blur, stream):
     """Draw a reach G for each place, P(G >= d) = par_m^d, cut at the end of the adjacent run; none if redrawn (E42)."""
     reach = np.zeros(len(source), dtype=np.int64)
     for i in range(0 if blur.independent else len(source)):
@@ -161,19 +164,19 @@ def _reaches(source, longest, blur, stream):
 
 
 @njit
-def _boundaries(first, kept, in_kept, blur, stream):
+def _draw_boundary_reaches(first, kept, in_kept, blur, stream):
     """Draw the reaches of C' of run k into run k + 1 (item 2k) and of run k + 1 into run k (item 2k + 1)."""
     reach = [np.zeros(0, dtype=np.int64)]
     reach.pop()
     for k in range(len(first) - 2):
         t = first[k + 1]
-        reach.append(_reaches(kept[in_kept[t - 1]], first[k + 2] - t, blur, stream))
-        reach.append(_reaches(kept[in_kept[t]], t - first[k], blur, stream))
+        reach.append(_draw_reaches(kept[in_kept[t - 1]], first[k + 2] - t, blur, stream))
+        reach.append(_draw_reaches(kept[in_kept[t]], t - first[k], blur, stream))
     return reach
 
 
 @njit
-def _join(places, low, high, source, reach, d, blur, removed, stream):
+def _merge_places(places, low, high, source, reach, d, blur, removed, stream):
     """Merge into places[low:high] those of `source` that come as far as distance d; the new end."""
     power = blur.par_m**d
     for i in range(len(source)):
@@ -184,7 +187,7 @@ def _join(places, low, high, source, reach, d, blur, removed, stream):
 
 
 @njit
-def _ladder(places, low, c, whole, classes, c_min, removed):
+def _fall_back(places, low, c, whole, classes, c_min, removed):
     """Take steps 2 to 4 of E45 for a slot of class c without candidates: the new end, and the step or -1."""
     high = _copy(places, low, whole, removed)
     if high > low:
@@ -207,15 +210,15 @@ def semantic_seed(seed, classes, blur, stream):
     cannot be faked; there are no places then.
     """
     L = len(seed)
-    first, kind = _runs(seed, classes.label)
+    first, kind = _find_runs(seed, classes.label)
     visited = np.zeros(len(classes.label), dtype=np.bool_)
     for r in seed:
         if r >= 0:
             visited[r] = True
     offset, step = np.zeros(L + 1, dtype=np.int64), np.zeros(L, dtype=np.int8)
     places = np.empty(32 * L + len(classes.everywhere), dtype=classes.member.dtype)
-    whole, kept, in_whole, in_kept = _blurred(first, kind, classes, blur, visited, stream)
-    reach = _boundaries(first, kept, in_kept, blur, stream)
+    whole, kept, in_whole, in_kept = _blur_runs(first, kind, classes, blur, visited, stream)
+    reach = _draw_boundary_reaches(first, kept, in_kept, blur, stream)
     removed = np.zeros_like(visited)
     k = 0
     for t in range(L):
@@ -225,19 +228,19 @@ def semantic_seed(seed, classes, blur, stream):
         if gone:
             removed[seed[t]] = True
         low = offset[t]
-        places = _room(places, low + len(classes.everywhere))
+        places = _grow(places, low + len(classes.everywhere))
         own = _copy(places, low, kept[in_kept[t]], removed)
         high = own
         if k > 0:
             left = kept[in_kept[first[k] - 1]]
-            high = _join(places, low, high, left, reach[2 * k - 2], t - first[k] + 1, blur, removed, stream)
+            high = _merge_places(places, low, high, left, reach[2 * k - 2], t - first[k] + 1, blur, removed, stream)
         if k + 1 < len(kind):
             right = kept[in_kept[first[k + 1]]]
-            high = _join(places, low, high, right, reach[2 * k + 1], first[k + 1] - t, blur, removed, stream)
+            high = _merge_places(places, low, high, right, reach[2 * k + 1], first[k + 1] - t, blur, removed, stream)
         if high > low:
             step[t] = 0 if own > low else 1
         else:
-            high, step[t] = _ladder(places, low, kind[k], whole[in_whole[t]], classes, blur.c_min, removed)
+            high, step[t] = _fall_back(places, low, kind[k], whole[in_whole[t]], classes, blur.c_min, removed)
         if gone:
             removed[seed[t]] = False
         if step[t] < 0:
@@ -350,7 +353,7 @@ def viterbi_step(p, rows, cols, delta, par_v, in_logs, stream, out, back):
 
 
 @njit
-def follow(delta, back, offset, places, in_logs, fake):
+def trace_back(delta, back, offset, places, in_logs, fake):
     """Return the last maximum, without a draw, and the way back from it; False if every path has probability 0."""
     j = 0
     for i in range(len(delta)):
@@ -379,7 +382,7 @@ def viterbi(chain, offset, places, par_v, stream, fake):
             kept &= viterbi_step(p, rows, cols, delta[a:b], par_v, in_logs, numbers, delta[b:c], back[b:c])
         if kept:
             break
-    return follow(delta[offset[len(chain.pair)] :], back, offset, places, in_logs, fake)
+    return trace_back(delta[offset[len(chain.pair)] :], back, offset, places, in_logs, fake)
 
 
 @njit
@@ -443,7 +446,7 @@ def forward_step(p, rows, cols, alpha, in_logs, out):
 
 
 @njit
-def pick(weight, stream):
+def draw_index(weight, stream):
     """Draw an index, with probability in proportion to its weight: never one of weight 0, and -1 if all are."""
     total = 0.0
     for w in weight:
@@ -460,22 +463,22 @@ def pick(weight, stream):
 
 
 @njit
-def pick_end(alpha, in_logs, stream):
+def draw_last(alpha, in_logs, stream):
     """Draw a candidate of the last slot, by alpha_L; -1 if every path has probability 0."""
     if in_logs:
         weight = np.empty(len(alpha))
         from_logs(alpha, weight)
-        return pick(weight, stream)
-    return pick(alpha, stream)
+        return draw_index(weight, stream)
+    return draw_index(alpha, stream)
 
 
 @njit
-def pick_before(p, rows, col, alpha, in_logs, stream):
+def draw_before(p, rows, col, alpha, in_logs, stream):
     """Draw a candidate of slot t, given the place of slot t + 1: in proportion to alpha_t p."""
     weight = np.empty(len(rows))
     for i in range(len(rows)):
         weight[i] = alpha[i] + np.log(p[rows[i], col]) if in_logs else alpha[i] * p[rows[i], col]
-    return pick_end(weight, in_logs, stream)
+    return draw_last(weight, in_logs, stream)
 
 
 @njit
@@ -499,14 +502,14 @@ def forward(chain, offset, places, alpha):
 def backward(chain, offset, places, alpha, in_logs, stream, fake):
     """Draw a trace from the posterior, last slot first; False if every path has probability 0."""
     L = len(fake)
-    j = pick_end(alpha[offset[L - 1] : offset[L]], in_logs, stream)
+    j = draw_last(alpha[offset[L - 1] : offset[L]], in_logs, stream)
     if j < 0:
         return False
     fake[L - 1] = places[offset[L - 1] + j]
     for t in range(L - 2, -1, -1):
         a, b = offset[t], offset[t + 1]
         p = chain.table[chain.pair[t]]
-        i = pick_before(p, places[a:b], fake[t + 1], alpha[a:b], in_logs, stream)
+        i = draw_before(p, places[a:b], fake[t + 1], alpha[a:b], in_logs, stream)
         fake[t] = places[a + i]
     return True
 

@@ -18,7 +18,7 @@ from elsewhere.profiles.aggregate import AggregateModel
 from elsewhere.synthesis._streams_kernels import open_stream
 from elsewhere.synthesis.paper import _paper_kernels as _kernels
 from elsewhere.synthesis.paper import decode
-from elsewhere.synthesis.paper.semseed import Blur, ClassSets, Floats, Ints, Places, SemanticSeed, blurred_seed
+from elsewhere.synthesis.paper.semseed import Blur, ClassSets, Floats, Ints, Places, SemanticSeed, blur_seed
 
 SAMPLERS = ("viterbi", "ffbs")
 OK, NO_PATH, UNFAKEABLE = _kernels.OK, _kernels.NO_PATH, _kernels.UNFAKEABLE
@@ -149,7 +149,7 @@ class FakeMaker:
         out = Attempts(np.empty((B, L), np.int32), np.empty(B), np.empty(B, np.int8))
         if self.chain is None:
             for b in range(B):
-                self._in_parts(r[b], open_stream(self.key, attempt[b], row[b]), out, b)
+                self._attempt_in_parts(r[b], open_stream(self.key, attempt[b], row[b]), out, b)
         else:
             kernel = (self.classes, self.blur.numbers(), self.chain, self._par_v, self.key)
             _kernels.attempts(r, row, attempt, *kernel, *out)
@@ -179,15 +179,15 @@ class FakeMaker:
             table[i] = self.model.block(places, places, tau, tau_next)
         return Chain(self._first[places], table, pair.ravel())
 
-    def _in_parts(self, seed: Places, stream: NDArray[np.uint64], out: Attempts, b: int) -> None:
+    def _attempt_in_parts(self, seed: Places, stream: NDArray[np.uint64], out: Attempts, b: int) -> None:
         """Make the same attempt, number for number, with tables of its own candidates, or block by block."""
         out.r[b], out.loglik[b], out.status[b] = -1, -np.inf, UNFAKEABLE
         try:
-            semseed = blurred_seed(seed, self.classes, self.blur, stream)
+            semseed = blur_seed(seed, self.classes, self.blur, stream)
             candidates = np.unique(semseed.places)
             chain = self._chain(candidates)
             if chain is None:
-                out.r[b], out.loglik[b] = self._by_blocks(semseed, stream)
+                out.r[b], out.loglik[b] = self._decode_by_blocks(semseed, stream)
             else:
                 at, fake = np.searchsorted(candidates, semseed.places).astype(np.int32), np.empty_like(seed)
                 out.loglik[b] = _kernels.decode(chain, semseed.offset, at, self._par_v, stream, fake)
@@ -202,7 +202,7 @@ class FakeMaker:
             if error.code != "E_TOO_LARGE":
                 raise
 
-    def _by_blocks(self, semseed: SemanticSeed, stream: NDArray[np.uint64]) -> tuple[Places, float]:
+    def _decode_by_blocks(self, semseed: SemanticSeed, stream: NDArray[np.uint64]) -> tuple[Places, float]:
         blocks = _Blocks(self.model, self.tau, semseed)
         if self.sampler == "viterbi":
             return decode.decode(semseed, self._first, blocks, self._par_v, stream)

@@ -68,7 +68,7 @@ def viterbi(
 
     """
     require_par_v(par_v)
-    law = checked_chain(semseed, first, blocks)
+    law = check_chain(semseed, first, blocks)
     return decode(semseed, law, blocks, float(par_v), open_stream(stream_key(rng), 0, 0))
 
 
@@ -87,7 +87,7 @@ def decode(
         in_range, p_back = True, []
         for block, here, there in zip(blocks, sets[:-1], sets[1:], strict=True):
             rows, cols = position[here], position[there]
-            p = checked_block(block, len(rows), len(cols))
+            p = check_block(block, len(rows), len(cols))
             in_range &= _kernels.viterbi_step(
                 p, rows, cols, delta[here], par_v, in_logs, numbers, delta[there], back[there]
             )
@@ -95,7 +95,7 @@ def decode(
         if in_range:
             break
     at = np.empty(L, dtype=np.int32)
-    if not _kernels.follow(delta[sets[-1]], back, offset, position, in_logs, at):
+    if not _kernels.trace_back(delta[sets[-1]], back, offset, position, in_logs, at):
         raise no_path(L)
     r = semseed.places[offset[:-1] + at]
     steps = [p[j] for p, j in zip(p_back, at[1:], strict=True)]
@@ -107,7 +107,7 @@ def require_par_v(par_v: float) -> float:
     return require_between("par_v", par_v, 1, np.inf, open_high=True)
 
 
-def checked_chain(semseed: SemanticSeed, first: ArrayLike, blocks: Sequence[Floats]) -> Floats:
+def check_chain(semseed: SemanticSeed, first: ArrayLike, blocks: Sequence[Floats]) -> Floats:
     """Return `first` as an array that covers every candidate, with one block per step."""
     law = np.array(first, dtype=np.float64, ndmin=1)
     known = law.ndim == 1 and semseed.places.min() >= 0 and semseed.places.max() < len(law)
@@ -122,7 +122,7 @@ def checked_chain(semseed: SemanticSeed, first: ArrayLike, blocks: Sequence[Floa
     return law
 
 
-def checked_block(block: Floats, n: int, m: int) -> Floats:
+def check_block(block: Floats, n: int, m: int) -> Floats:
     """Return the block as the kernels read it: they trust its shape, and that no entry is negative or NaN."""
     p = np.ascontiguousarray(block, dtype=np.float64)
     if p.shape != (n, m) or not (p.min() >= 0 and p.max() < np.inf):
@@ -179,7 +179,7 @@ def ffbs(
     ([1, 1], 0.75)
 
     """
-    law = checked_chain(semseed, first, blocks)
+    law = check_chain(semseed, first, blocks)
     return sample(semseed, law, blocks, open_stream(stream_key(rng), 0, 0))
 
 
@@ -188,14 +188,14 @@ def sample(semseed: SemanticSeed, first: Floats, blocks: Sequence[Floats], strea
     L, offset = len(semseed), semseed.offset
     alpha, log_z, in_logs = forward(semseed, first, blocks)
     at = np.empty(L, dtype=np.int64)
-    at[-1] = _kernels.pick_end(alpha[offset[-2] :], in_logs, stream)
+    at[-1] = _kernels.draw_last(alpha[offset[-2] :], in_logs, stream)
     if at[-1] < 0:
         raise no_path(L)
     steps = np.empty(L - 1)
     for t in range(L - 2, -1, -1):
         p = np.ascontiguousarray(blocks[t], dtype=np.float64)
         rows = np.arange(len(p), dtype=np.int32)
-        at[t] = _kernels.pick_before(p, rows, at[t + 1], alpha[offset[t] : offset[t + 1]], in_logs, stream)
+        at[t] = _kernels.draw_before(p, rows, at[t + 1], alpha[offset[t] : offset[t + 1]], in_logs, stream)
         steps[t] = p[at[t], at[t + 1]]
     r = semseed.places[offset[:-1] + at]
     loglik = float(np.log(first[r[0]]) + np.log(steps).sum())
@@ -212,7 +212,7 @@ def forward(semseed: SemanticSeed, first: Floats, blocks: Sequence[Floats]) -> t
     for in_logs in (False, True):
         log_z = _kernels.forward_start(first, semseed[0], in_logs, alpha[sets[0]])
         for block, here, there in zip(blocks, sets[:-1], sets[1:], strict=True):
-            p = checked_block(block, here.stop - here.start, there.stop - there.start)
+            p = check_block(block, here.stop - here.start, there.stop - there.start)
             rows, cols = np.arange(p.shape[0], dtype=np.int32), np.arange(p.shape[1], dtype=np.int32)
             log_z += _kernels.forward_step(p, rows, cols, alpha[here], in_logs, alpha[there])
         if not np.isnan(log_z):

@@ -67,7 +67,7 @@ class ClassSets(NamedTuple):
         [0, 3, 1]
 
         """
-        labels = _labels(label)
+        labels = _check_labels(label)
         kappa = max(int(labels.max()) + 1, 0)
         known = labels >= 0
         if model_places is not None:
@@ -98,7 +98,7 @@ class ClassSets(NamedTuple):
         return len(self.start) - 1
 
 
-def _labels(label: Any) -> Places:
+def _check_labels(label: Any) -> Places:
     labels = np.asarray(label)
     if labels.ndim != 1 or labels.size == 0 or not np.issubdtype(labels.dtype, np.integer):
         raise InvalidTraces("`label` must be a vector of whole numbers, one class per place.", code="E_SHAPE")
@@ -260,10 +260,10 @@ def semantic_seed(
     """
     blur = Blur(par_c, par_m, par_l, c_min, subsample, merge)
     classes = ClassSets.of(label, nearness=nearness, model_places=model_places)
-    return blurred_seed(_seed(seed, len(classes.label)), classes, blur, open_stream(stream_key(rng), 0, 0))
+    return blur_seed(_check_seed(seed, len(classes.label)), classes, blur, open_stream(stream_key(rng), 0, 0))
 
 
-def blurred_seed(seed: Places, classes: ClassSets, blur: Blur, stream: NDArray[np.uint64]) -> SemanticSeed:
+def blur_seed(seed: Places, classes: ClassSets, blur: Blur, stream: NDArray[np.uint64]) -> SemanticSeed:
     """Do the same from checked parts, with an open stream."""
     offset, places, step = _kernels.semantic_seed(seed, classes, blur.numbers(), stream)
     if len(places) == 0:
@@ -275,7 +275,7 @@ def blurred_seed(seed: Places, classes: ClassSets, blur: Blur, stream: NDArray[n
     return SemanticSeed(offset, places, step)
 
 
-def _seed(seed: Any, R: int) -> Places:
+def _check_seed(seed: Any, R: int) -> Places:
     places = np.asarray(seed)
     if places.ndim != 1 or places.size == 0 or not np.issubdtype(places.dtype, np.integer):
         raise InvalidTraces("`seed` must be a vector of whole numbers, one place per slot.", code="E_SHAPE")
