@@ -36,6 +36,9 @@ settings.load_profile("house")
 # compiling makes many objects and few rings: looked for as often as Python does, rings cost an eighth of the time
 gc.set_threshold(50_000, 20, 100)
 
+# no test pulls the plug: waiting for the disk at each of some ten thousand files only takes time
+os.fsync = lambda file: None
+
 # typer builds all commands anew for each line that is typed, which takes longer than some of them run
 typer.main.get_command = functools.cache(typer.main.get_command)
 
