@@ -87,8 +87,8 @@ def attack_A19(inputs: AttackInputs) -> Finding:
         null=without,
         words=f"A service that holds the pool names {percent(figure.value)} of the true places among {n} "
         f"fake{'s' * (n > 1)}, without the pool {percent(without.value)} (of users of whom no fake was made: "
-        f"{percent(other.value)}): it learns where anybody is who hides behind this pool, not whom the fakes were made of; decoys must be drawn "
-        "from fakes that the service cannot have, with a secret of the user.",
+        f"{percent(other.value)}): it learns where anybody is who hides behind this pool, not whom the fakes were made "
+        "of; decoys must be drawn from fakes that the service cannot have, with a secret of the user.",
         details={"fakes": n, "by_fakes": {m: _success(main, m, "pool") for m in numbers}},
     )
 
