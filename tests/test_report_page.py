@@ -312,9 +312,9 @@ def test_verdicts_that_the_row_does_not_show_are_explained(tmp_path):
     said = {re.search(r"<b>(\w+)</b>", item)[1]: item.split("w.", 1)[1] for item in found}
 
     assert said["A5"] == ""
-    assert "The interval includes what chance, or a stranger, gives" in said["A12"]
-    assert "fakes made of nobody, are above the bar too" in said["A2"]
-    assert "are above the bar too; this figure is clearly above theirs" in said["A4"]
+    assert "The interval includes the figure of chance, or of strangers" in said["A12"]
+    assert "walks made without a seed, exceed the bar too" in said["A2"]
+    assert "exceed the bar too; this figure is clearly above theirs" in said["A4"]
     assert said["A1"] == ""
     assert "names the seed in 29.0 % (A5)" in html
 
@@ -327,7 +327,7 @@ def test_the_first_screen_says_what_for_and_whether_to_publish(tmp_path, whole):
     found = w["uses"].to_dict()
     n = [use["verdict"] for use in found.values() if isinstance(use, dict) and "verdict" in use]
 
-    assert "40 synthetic location traces, made to be used" in first
+    assert "40 synthetic location traces, to use in place of those of 40 real people" in first
     assert f"Good for {n.count('good') or 'none'} of 8 uses" in first
     assert found["places"]["figure"] + "; other real people: " + found["places"]["beside"] in first
     assert "O" + w["audit"].in_words()[1:] in first
@@ -593,7 +593,7 @@ class TestAdvice:
 
         because = advice(held, {"preset": "private", "certificate": sure}).because
         assert "Read what" not in because
-        assert "What is missing for those" in because
+        assert "what the attacks that were not run need" in because
         unclear = {name: {"status": "run", "passed": None, "main": 0.2} for name in WANTED}
         assert advice(unclear, {}).because.endswith("Read what these attacks found before you publish.")
 

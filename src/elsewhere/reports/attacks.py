@@ -31,12 +31,12 @@ QUESTIONS = {
     "A1": Question("Does a fake share a place with the person it was made from, or copy anybody's day?", "copying"),
     "A2": Question("Can somebody who knows how each person moves name the person behind a fake?", "naming by moves"),
     "A3": Question("Can one tell from the fakes who was in the data at all?", "who was in the data", "points"),
-    "A4": Question("Do the times at which a fake moves, without any place, name the person?", "the times of moves"),
-    "A5": Question("Can somebody who knows which places stand in for which name the person?", "the swapped places"),
-    "A6": Question("Can the real whereabouts be worked out from the fakes, moment by moment?", "real whereabouts"),
+    "A4": Question("Can the person behind a fake be named from the times of its moves alone?", "the times of moves"),
+    "A5": Question("Can somebody who knows which place replaces which name the person?", "the swapped places"),
+    "A6": Question("Can the real places of a person be worked out from the fakes, slot by slot?", "real whereabouts"),
     "A7": Question("Do the places that fakes avoid give the real ones away?", "avoided places"),
     "A8": Question("How many fakes have too few seeds behind them?", "too few behind a fake"),
-    "A9": Question("Does the noise keep its mathematical promise when it is tried out?", "the noise", "ε"),
+    "A9": Question("Does the noise keep its mathematical promise when it is tested?", "the noise", "ε"),
     "A10": Question("Can one tell who was in the data by how close fakes come to a person?", "closeness", "AUC"),
     "A11": Question("Do the usual attacks on tables (singling out, linking, inferring) work?", "attacks on tables"),
     "A12": Question("Does a detail seen in a fake fit exactly one real person?", "unique details"),
@@ -47,13 +47,13 @@ QUESTIONS = {
     "A17": Question("If fakes are sent along as decoys, does a service still find the true place?", "decoys"),
     "A18": Question("Does watching the decoys for many days give the home away?", "decoys over many days"),
     "A19": Question("If the service has all published fakes, does it see through the decoys?", "a known pool"),
-    "A20": Question("Do number, order or tries of the fakes tell about the person?", "number, order and tries", "bits"),
+    "A20": Question("Do number, order or attempts of the fakes reveal the person?", "number, order and tries", "bits"),
     "A21": Question("Can the fakes be made again by guessing the random numbers?", "guessed random numbers"),
 }
 UNITS = (
-    "%: share of cases, or of what could be reached. pts: percentage points more than chance, or than real people. "
+    "%: share of cases. pts: percentage points more than chance, or than real people. "
     "AUC: 0.5 is guessing, 1 is certain. Bits: information about the person, 0 is none. "
-    "ε: how much one person can change what is published; an auditor proves at least so much, and the bar is the claim."
+    "ε: how much one person can change what is published; the figure is a proven lower bound, the bar is the claim."
 )
 
 
@@ -150,15 +150,15 @@ def _attack_table(ran: dict[str, Plain], decile: bool) -> Markup:
         ]
     )
     caption = (
-        "Every attack against the people behind the fakes, in the same way against strangers, and by guessing. Of "
-        "several attacks on a question the figure is that of the strongest. The bar is held against the upper end of "
-        "the interval; where it is chance itself, or what a stranger shows, that must lie in the interval. "
-        "Learnt nothing measurable: the figure cannot be told from what the attack reaches where there is nothing to "
-        "learn; the interval may still reach above the bar."
+        "Every attack against the people behind the fakes, in the same way against strangers, and by guessing. Where "
+        "several attacks ask one question, the figure is that of the strongest. The upper end of the interval must not "
+        "exceed the bar; where the bar is chance, or what strangers show, it must lie in the interval. Learnt nothing "
+        "measurable: the figure cannot be distinguished from what the attack reaches where there is nothing to learn, "
+        "even if the interval reaches above the bar."
     )
     note = f"{UNITS} Worst tenth: the figure over the tenth of the people for whom it is worst."
     if not decile:
-        note = f"{UNITS} The worst tenth of the people is left out: it would be the figure of few people, or of nobody knows how many."  # noqa: E501
+        note = f"{UNITS} The worst tenth of the people is left out: it would be the figure of fewer than 5 people, or their number is not known."  # noqa: E501
     rows = [_attack_row(name, f, decile) for name, f in ran.items()]
     figures = table(head, rows, numbers=range(3, len(head)), caption=caption)
     return tag("div", legend, figures, tag("p", note, class_="note"), class_="audit")
@@ -235,8 +235,8 @@ def _role_table(ran: dict[str, Plain]) -> list[Child]:
     }
     caption = (
         "Everybody in the file: what each attack reached against the people of each role (strangers: the people set "
-        "aside). Of people of whom no fake was made A2 asks whose moves explain the fakes best, theirs or strangers', "
-        "and A13 counts places that few people of the whole file visit."
+        "aside). For people of whom no fake was made, A2 asks whether their moves or those of strangers explain the "
+        "fakes better, and A13 counts places that few people of the whole file visit."
     )
     return [
         tag("h3", "Everybody in the file"),
@@ -246,10 +246,10 @@ def _role_table(ran: dict[str, Plain]) -> list[Child]:
 
 
 KNOWLEDGE = {
-    "half_known": "half of the pairs",
+    "half_known": "half of the pairs of real and fake places",
     "with_classes": "only the classes",
     "with_classes_1h": "the classes, and that a fake may be an hour early or late",
-    "with_classes_2h": "the same of two hours",
+    "with_classes_2h": "the classes, and that a fake may be two hours early or late",
     "with_classes_day": "the classes, and that a whole day may be two hours early or late",
     "number_of_days": "only how many days people have",
     "whole_life": "the classes, and all days of a fake together",
@@ -260,21 +260,21 @@ KNOWLEDGE = {
 
 def _remarks(name: str, f: Plain) -> list[str]:
     """Say what attackers who know less or more reach (A5), and what a reader could mistake in an outcome."""
-    rates = [f"{words}: {percent(f[n].get('value'))}" for n, words in KNOWLEDGE.items() if isinstance(f.get(n), dict)]
-    remarks = [f" Knowing {'; '.join(rates)}."] if rates else []
+    rates = [f"{percent(f[n].get('value'))} ({words})" for n, words in KNOWLEDGE.items() if isinstance(f.get(n), dict)]
+    remarks = [f" Attackers with other knowledge reach {'; '.join(rates)}."] if rates else []
     bar, interval, main, words = f.get("bar"), f.get("interval") or [0.0, 0.0], f.get("main"), outcome(f)
     if bar is None:
         remarks.append(" There is no bar for this attack.")
     elif words == UNCLEAR:
         unreachable = f.get("reachable") is False
-        why = "real strangers, or fakes made of nobody, are above the bar too" if unreachable else "the sample does not decide"  # noqa: E501 # fmt: skip
-        remarks.append(f" It cannot be told: {why}.")
+        why = "real strangers, or walks made without a seed, exceed the bar too" if unreachable else "there are too few people to decide"  # noqa: E501 # fmt: skip
+        remarks.append(f" It cannot tell: {why}.")
     elif words == NOTHING and interval[1] > bar and name not in ("A1", "A8", "A9"):
-        remarks.append(" The interval includes what chance, or a stranger, gives.")
+        remarks.append(" The interval includes the figure of chance, or of strangers.")
     elif words == LEARNT and f.get("reachable") is False and main is not None and main > bar:
         null = f.get("null_interval") or [0.0, 1.0]
         above = "; this figure is clearly above theirs" if interval[0] > null[1] else ""
-        remarks.append(f" Real strangers, or fakes made of nobody, are above the bar too{above}.")
+        remarks.append(f" Real strangers, or walks made without a seed, exceed the bar too{above}.")
     return remarks
 
 
@@ -343,7 +343,8 @@ def _claim_no_shared_place(audit: Plain | None, run: Mapping[str, Any]) -> Claim
         return Claim(
             sentence,
             True,
-            "A1 found none; the test refuses a fake that shares one, unless nearly every stranger does (`par_i` = 0).",
+            "A1 found none; the privacy test rejects a fake that shares one, unless nearly every stranger does "
+            "(`par_i` = 0).",
         )
     return Claim(sentence, False, "A1 found none, but it is not known that the test enforces it (`par_i`).")
 
@@ -386,7 +387,7 @@ def _claim_seeds_behind(audit: Plain | None, run: Mapping[str, Any]) -> Claim | 
 
 
 def _claim_whole_table(audit: Plain | None) -> Claim:
-    sentence = "The table of attacks on this page: whole, with its controls and intervals, whatever was learnt."
+    sentence = "The table of attacks on this page, if it is given whole: with controls, intervals and what was learnt."
     by_id = findings(audit or {})
     absent = [name for name in QUESTIONS if name not in by_id]
     if not by_id:
@@ -408,7 +409,7 @@ def forbidden_claims(audit: Plain | None) -> list[str]:
     figures = {}
     for name, words in (
         ("A15", "a classifier reaches an AUC of"),
-        ("A5", "whoever knows which places stand in for which names the seed in"),
+        ("A5", "an attacker who knows which place replaces which names the seed in"),
     ):
         main = (_finding(audit, name) or {}).get("main")
         is_known = isinstance(main, (int, float))
@@ -425,7 +426,7 @@ def forbidden_claims(audit: Plain | None) -> list[str]:
     ]
 
 
-INSIDE = ("A5", "A6", "A7")  # attacks by whoever knows which places stand in for which
+INSIDE = ("A5", "A6", "A7")  # attacks by somebody who knows which place replaces which
 WANTED = ("A1", "A2", "A3", "A4", "A5", "A6", "A10", "A12", "A13")  # without these no advice is unreserved
 
 
@@ -464,8 +465,8 @@ def advice(audit: Plain | None, run: Mapping[str, Any], uses: Plain | None = Non
     if outside:
         whys = [f"Attacks from outside learnt more about real people than the bar allows: {_name_attacks(outside)}."]
         if inside:
-            whys.append(f"Whoever knows which places stand in for which learnt something too: {_name_attacks(inside)}.")
-        whys.append(f"Give the fakes only to whom you may show the real data{_safer(run)}.")
+            whys.append(f"Attackers who know which place replaces which learnt something too: {_name_attacks(inside)}.")
+        whys.append(f"Give the fakes only to people who may see the real data{_safer(run)}.")
         return Advice("no", "Do not publish openly", " ".join(whys))
     within, unclear = ([n for n, word in about.items() if word == kind] for kind in (WITHIN, UNCLEAR))
     not_run = [n for n in WANTED if about.get(n, "not run") == "not run"]
@@ -474,10 +475,10 @@ def advice(audit: Plain | None, run: Mapping[str, Any], uses: Plain | None = Non
         whys.append("These people are simulated: nothing of them is secret, and the run can be repeated.")
     if inside:
         whys.append(
-            f"Whoever knows which places stand in for which learnt something: {_name_attacks(inside)}. Keep the "
+            f"Attackers who know which place replaces which learnt something: {_name_attacks(inside)}. Keep the "
             "private folder and the model to yourself."
         )
-    lists = (("Learnt something, within the bar", within), ("Cannot be told", unclear), ("Not run", not_run))
+    lists = (("Learnt something, within the bar", within), ("Cannot tell", unclear), ("Not run", not_run))
     whys += [f"{what}: {_name_attacks(attacks)}." for what, attacks in lists if attacks]
     verdicts = {use.get("verdict") for use in (uses or {}).values() if isinstance(use, Mapping)}
     if NOT_FOR in verdicts and not {GOOD_FOR, ROUGH_FOR} & verdicts:
@@ -487,7 +488,7 @@ def advice(audit: Plain | None, run: Mapping[str, Any], uses: Plain | None = Non
         if inside or within or unclear:
             whys.append("Read what these attacks found before you publish.")
         if not_run:
-            whys.append("What is missing for those that were not run stands in the report.")
+            whys.append("The report says what the attacks that were not run need.")
         words = "Publish with care"
         if not inside and not not_run:
             words = "No attack learnt more about people than its bar allows: publish with care"
@@ -496,7 +497,7 @@ def advice(audit: Plain | None, run: Mapping[str, Any], uses: Plain | None = Non
         elif 2 * len(not_run) > len(WANTED):
             words = f"Cannot be advised: {len(not_run)} of {len(WANTED)} attacks on people were not run"
         return Advice("care", words, " ".join(whys))
-    whys.append("This is no proof: it holds for the attacks in the table, and for them alone.")
+    whys.append("This is no proof: it covers only the attacks in the table.")
     return Advice("yes", "Nothing measured here speaks against publishing", " ".join(whys))
 
 

@@ -59,12 +59,13 @@ from elsewhere.traces.model import Ints, Traces
 
 SIGNS = {GOOD_FOR: ("✓", "good"), ROUGH_FOR: ("≈", "rough"), NOT_FOR: ("✗", "bad"), UNKNOWN: ("?", "")}
 RULE = (
-    "The rule is the same for all uses and all data. The real people are split into halves, 20 times; one half is "
-    "compared with the other, with as many fakes, and with real days in which just this was destroyed (chance). "
-    "Good: at most 10 in 100 (one place of ten) worse than the other half of the people, at most a quarter of the way "
-    "to chance, and more matches than does not. Rough: at most 25 in 100 worse, nearer to real people than to chance, "
-    "and at least a quarter matches. Not for this: further off. Where people differ so much that the other half is no "
-    "nearer than chance, half of the way from the real days themselves to chance takes its place."
+    "All uses and all data are judged by one rule. The real people are split at random into two halves, 20 times. One "
+    "half is compared with the other half, with as many fakes, and with real days in which just what the use needs "
+    "was destroyed (chance). Good: at most 10 in 100 (one place of ten) worse than the other half, at most a quarter "
+    "of the way from the other half to chance, and at most half does not match. Rough: at most 25 in 100 worse, "
+    "nearer to the other half than to chance, and at least a quarter matches. Not for this: everything else. Where "
+    "people differ so much that the other half is beyond the middle between “same people” and chance, this middle "
+    "takes its place."
 )
 
 
@@ -118,8 +119,9 @@ def _contents(inputs: Results, fakes: Traces | None) -> str:
     sentence = f"{number(n)} synthetic location traces" if n else "Synthetic location traces"
     if fakes is not None and fakes.U < len(fakes):
         sentence = f"{number(fakes.U)} people who do not exist, and their {number(len(fakes))} synthetic days"
-    sentence += ", made to be used in place of real ones"
-    sentence += f" of {number(people)} people" if people else ""
+    sentence += (
+        f", to use in place of those of {number(people)} real people" if people else ", to use in place of real ones"
+    )
     sentence += f" ({number(days)} days)" if days and days != people else ""
     return sentence + (f", at {number(places)} places." if places else ".")
 
@@ -138,7 +140,7 @@ def _list_uses(uses: Plain) -> Markup:
         figure, beside = use.get("figure"), use.get("beside")
         sentence = f"{figure}; other real people: {beside}" if figure else str(use.get("words", ""))
         items.append([_use_badge(use), tag("div", tag("b", use.get("title", m.title)), tag("small", sentence))])
-    note = "Other real people: the same figure between two halves of the real people."
+    note = "“Other real people” is the same figure when one half of the real people is compared with the other."
     return tag("div", listing(items, class_="uses"), tag("p", note, class_="note"))
 
 
@@ -154,10 +156,10 @@ def tabulate_uses(uses: Plain) -> Markup:
         rows.append([use.get("title", m.title), _use_badge(use), *cells])
         if use.get("words"):
             sentences.append([tag("b", use.get("title", m.title)), ": ", use["words"]])
-    head = ["Use", "Word", "Fakes", "Other half of the people", "Same people", "Chance"]
+    head = ["Use", "Verdict", "Fakes", "Other half of the people", "Same people", "Chance"]
     caption = (
-        "What does not match, of 100 busiest places, people, trips or stays. Means over the splits; ± is the standard "
-        "deviation. Same people: real days again, nothing can be closer."
+        "How many of 100 busiest places, people, trips or stays do not match: means over the splits, ± is the standard "
+        "deviation. Same people: other days of the same real people; nothing can be closer."
     )
     return tag(
         "div",
@@ -224,11 +226,10 @@ def acceptance(run: Mapping[str, Any]) -> Markup | None:
             rows.append(Bar(RULES.get(name, str(name).replace("_", " ")), 100 * n / attempts, "real", None, f"{n:,}"))
     return bars(
         rows,
-        unit=f"share of {attempts:,} tries, %",
+        unit=f"share of {attempts:,} attempts, %",
         title="Acceptance by rule",
         top=100,
-        caption="A try can break several rules. How many pass says how well the filter works, not how private the "
-        "fakes are.",
+        caption="An attempt can break several rules. How many pass describes the filter, not how private fakes are.",
     )
 
 
@@ -244,8 +245,8 @@ def making(run: Mapping[str, Any], *, shareable: bool) -> Markup:
         own, others, gain = (100 * agreement[name] for name in ("own", "others", "gain"))
         seed = "a seed of its archetype" if agreement["compared_with"] == "archetype" else "its seed"
         words = (
-            f"Meaning kept: at {own:.0f} % of the slots a fake is at a place of the class that {seed} is at then, with "
-            f"other seeds it agrees at {others:.0f} %. The agreement gain is {gain:.0f} points."
+            f"Class agreement: at {own:.0f} % of the slots a fake and {seed} are at places of the same semantic class, "
+            f"a fake and other seeds at {others:.0f} %. The agreement gain is {gain:.0f} points."
         )
         parts.append(tag("p", words))
     certificate = facts.get("certificate")
@@ -287,9 +288,10 @@ def categories(run: Mapping[str, Any]) -> Markup | None:
     more = agreement["ami"] > agreement["chance_high"]
     than_near = agreement.get("geography") is None or agreement["ami"] > agreement["geography"]
     verdict = (
-        "They tell something of them" + ("." if than_near else ", but no more than where the places lie.")
+        "They agree with the categories more than by chance"
+        + ("." if than_near else ", but no more than groups of neighbouring places do.")
         if more
-        else "They tell nothing of them that chance would not."
+        else "They agree with the categories no more than by chance."
     )
     return tag(
         "div",
@@ -510,9 +512,9 @@ def _audits(audits: dict[str, Plain], shareable: bool) -> list[Child]:
     if not audits:
         return [tag("p", "No audit was run: nothing is known about what an attacker learns. Run `elsewhere audit`.")]
     parts: list[Child] = [
-        tag("p", "Each line is an attack that was really carried out: against the people behind the fakes, in the same "
-            "way against strangers, who are behind none of them, and by guessing. Who the strangers are, and whether "
-            "the generator has met them, stands in the notes at the end.")
+        tag("p", "Each line is an attack that was carried out: against the people behind the fakes, in the same way "
+            "against strangers (people of whom no fake was made), and by guessing. The notes at the end say who the "
+            "strangers are and whether the generator has met them.")
     ]  # fmt: skip
     if len(audits) > 1:
         parts.append(_side_by_side(audits))
@@ -552,7 +554,7 @@ def _claims(audits: dict[str, Plain], run: dict[str, Any]) -> list[Child]:
     lacking = [[c.sentence, tag("small", f" Not met: {c.because}")] for c in list_of_claims if not c.met]
     none = tag("p", "Nothing about privacy: no condition is met by this output.")
     return [
-        tag("p", "A sentence is allowed only if its condition was met by this very output."),
+        tag("p", "A sentence may be used only if this output meets its condition."),
         note,
         tag(
             "div",

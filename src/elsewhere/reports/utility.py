@@ -44,7 +44,7 @@ def utility(result: Plain, *, shareable: bool) -> Markup:
     intro = (
         f"{real} real traces; {n_fakes} fakes in {datasets} dataset{'s' * several} of {size}; {places} places, "
         f"{slots} slots a trace.{over} "
-        "“Testing” is other real data: nobody can expect a fake to be closer than that."
+        "“Testing” is other real data: fakes cannot be expected to be closer than that."
     )
     parts: list[Child] = [tag("p", intro)]
     if not sizes.get("test"):
@@ -164,7 +164,7 @@ def _similarity(result: Plain) -> Markup:
         ("semantic", "Same way of life as its own seed", "semantic similarity (0 none, 1 full)",
          "Fake against the trace it was made from: should be high."),
         ("differential", "Its seed against everybody else", "difference of semantic similarity",
-         "How much more, or less, a fake resembles its seed than another person: small hides the seed."),
+         "Semantic similarity of a fake to its seed minus that to another person: a small difference hides the seed."),
     ):  # fmt: skip
         figure = histograms.get(name)
         if isinstance(figure, dict) and len(edges) == len(figure.get("histogram") or []) + 1:
@@ -247,7 +247,7 @@ def _beyond(result: Plain) -> Markup:
         )
     return tag(
         "div",
-        tag("h3", "What the paper leaves out"),
+        tag("h3", "Measures that are not in the paper"),
         table(
             ["Measure", "Unit", "Real itself", "Testing", "Fakes", "Real, from testing", "Fakes, from testing"],
             rows,
@@ -262,12 +262,13 @@ DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 KINDS = {7: DAYS, 2: ("weekday", "weekend"), 1: ("day",)}
 PLACES = {"home": "At home", "main": "At the main place beside home"}
 RULE = (
-    "Real people are split into halves, 20 times. “Off by” is how far fakes are from one half: of measures of a person "
-    "the difference of the means, as a share of the real one; of the others what does not match, of 100. The same "
-    "between the two halves stands beside it. As other people: fakes are off by at most 10 points more than that. This "
-    "does not say what they are good for: where halves hardly match, fakes that match as little are as other people. A "
-    "mean hangs on its largest values: that of moves may be off where most trips have the right length. "
-    "“People”: the share of people who have another value than real people, and of the other half."
+    "The real people are split into halves, 20 times. “Off by” is how far fakes are from one half: for a measure of a "
+    "person the difference of the means, as a share of the real mean; for the others the share that does not match. "
+    "Beside it stands the same figure between the two halves. As other people: fakes are off by at most 10 points "
+    "more than that. This does not say what they are good for: where the halves hardly match, fakes that match as "
+    "little are as other people too. A mean depends on its largest values: the mean length of moves can be off "
+    "although most trips have the right length. “People”: the share of people whose value differs, for fakes and for "
+    "the other half."
 )
 
 
@@ -320,7 +321,7 @@ def _measures(measures: Sequence[Plain], caption: str) -> Markup:
         off = [percent(m.get(name), 0) for name in ("off", "halves")]
         apart = [percent(m.get(name), 0) for name in ("people_off", "people_halves")]
         rows.append([m.get("title", ""), word, *means, *off, " / ".join(apart) if apart[0] != "–" else "–"])
-    head = ["Measure", "Word", "Fakes", "Real people", "Fakes are off by", "Two halves of the people", "People"]
+    head = ["Measure", "Verdict", "Fakes", "Real people", "Fakes are off by", "Two halves of the people", "People"]
     return table(head, rows, numbers=range(2, 7), caption=caption)
 
 
