@@ -159,7 +159,7 @@ def tabulate_uses(uses: Plain) -> Markup:
     head = ["Use", "Verdict", "Fakes", "Other half of the people", "Same people", "Chance"]
     caption = (
         "How many of 100 busiest places, people, trips or stays do not match: means over the splits, ± is the standard "
-        "deviation. Same people: other days of the same real people; nothing can be closer."
+        "deviation. Same people: days of all real people, this half among them; nothing can be closer."
     )
     return tag(
         "div",
