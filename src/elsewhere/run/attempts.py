@@ -120,7 +120,7 @@ class WalkModel:
 
     @staticmethod
     def of(people: Traces, learnt: FittedModel, rng: np.random.Generator) -> "WalkModel":
-        """Learn the walk of these people, who on a large map visit known places only; it visits no others."""
+        """Learn the walk of these people; on a large map they, and the walk, visit known places only."""
         known = learnt.known
         places = np.flatnonzero(known) if people.R > MOST_PLACES else np.arange(people.R)
         locations = people.locations if len(places) == people.R else people.locations.select(places)
@@ -154,7 +154,7 @@ class LifeModel:
 
     @staticmethod
     def of(people: Traces, weekend: NDArray[np.bool_], learnt: FittedModel, rng: np.random.Generator) -> "LifeModel":
-        """Learn the lives of these people, whose rare places are replaced; every day of theirs is somewhere."""
+        """Learn the lives of these people, whose rare places are replaced; no row of theirs is without a place."""
         places = np.unique(people.r[people.r >= 0]).astype(np.int64)
         calendar = People.of(people, m_min=learnt.preset.m_min)
         day = calendar.day if people.dates is None else people.dates.astype(np.int64)
@@ -210,7 +210,7 @@ class Goal:
 def learn_weeks(
     people: Traces, weekend: NDArray[np.bool_], learnt: FittedModel, rng: np.random.Generator
 ) -> tuple[LifeModel, LifeRatio]:
-    """Learn lives over the days of a calendar, of who has several, and how much likelier each is among people."""
+    """Return the law of lives over the days of a calendar, from people with several days, and its ratio to people."""
     people, m_min = learnt.translate(people), learnt.preset.m_min
     people = people.select((np.bincount(people.user)[people.user] > 1) & (people.r >= 0).any(axis=1))
     law = LifeModel.of(people, weekend, learnt, rng)

@@ -1,7 +1,7 @@
 """
 How much likelier a life over days is among people than among drawn lives: a density ratio, as `ratio` has it of days.
 
-Its traits need no other people, and none of them is a feature of the judge of lives (a test compares them).
+The traits of a life depend on no other life, and none is a feature of the judge of lives (a test compares them).
 """
 
 from dataclasses import dataclass, field

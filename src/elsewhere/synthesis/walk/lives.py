@@ -1,18 +1,19 @@
 """
 The law of lives over days: people with a home, a main place, kinds of day, and places they come back to.
 
-A person is drawn first: a type (people whose days are alike in the mean, hour by hour), a mix of its kinds of day for
-weekdays and one for weekends from the Dirichlet law of the type, a pace, a home, a main place. Then, day by day,
+A person is drawn first: a type (people with similar mean days, hour by hour), the shares of its kinds of day, for
+weekdays and for weekends, from the Dirichlet law of the type, a pace, a home, a main place. Then, day by day:
 
-- a kind of day, by the person's mix;
-- a diary of roles (home, main place, another): how likely it is to leave by kind, role, hour and dwell, and the next
-  role; it says when somebody arrives elsewhere, and when they leave for home. Of several diaries one is taken by how
-  usual it is for its kind, its last role for tomorrow, and how like the earlier days of this person it is;
-- which other place: somewhere new (by popularity at this part of the day and the distances from here, home, main place
-  and the nearest own place) or back to an own one (by own visits, at this part of the day, from here, between these
-  roles, and distance); the less time there is, the nearer;
-- cells that the trip passes through, by how far along and aside of the way they lie, how many people make these moves,
-  and the routes and moves of this person.
+- a kind of day, by the person's shares;
+- a diary of roles (home, main place, another place): the rate of leaving depends on kind, role, hour and dwell, the
+  next role on kind, role and part of the day. A diary says when the person arrives elsewhere, and when they leave for
+  home. One of several diaries is taken, by how usual it is for its kind, by its last role for the next day, and by how
+  similar it is to the earlier days of this person;
+- each other place: a new one (by popularity at this part of the day and by the distances from here, home, main place
+  and the nearest own place) or an own one again (by own visits, at this part of the day, from here, between these
+  roles, and by distance). The shorter the stay, the nearer the place;
+- the cells that a trip passes through: by how far along the way and aside of it they lie, how many people make these
+  moves, and this person's earlier routes and moves.
 
 Everything learnt is a sum over people, and no place, kind of day or type of person rests on fewer than `m_min` of them.
 """
@@ -136,17 +137,17 @@ def learn_lives(
     locations
         The places; without coordinates all distances are alike.
     m_min
-        People on whom every place, kind and type rests.
+        Every place, kind of day and type of person is of at least so many people.
     rng
-        Starts of the clusterings, and which choices teach where there are very many.
+        Starts the clusterings, and draws the choices that are learnt from where there are very many.
 
     """
-    # of very many days, those of some people
+    # at most MOST_DAYS days, those of some people drawn at random, in order of person and day
     _, user = np.unique(user, return_inverse=True)
     users = rng.permutation(int(user.max()) + 1)
     days_of = np.bincount(user)
-    taught = users[: max(1, int(np.searchsorted(np.cumsum(days_of[users]), MOST_DAYS, side="right")))]
-    rows = np.flatnonzero(np.isin(user, taught))
+    chosen = users[: max(1, int(np.searchsorted(np.cumsum(days_of[users]), MOST_DAYS, side="right")))]
+    rows = np.flatnonzero(np.isin(user, chosen))
     rows = rows[np.lexsort((day[rows], user[rows]))]
     _, who = np.unique(user[rows], return_inverse=True)
     days = _Days(
@@ -274,7 +275,7 @@ class _Days:
             self.carried[i] = self.lasted[i] if r[i, 0] == r[i - 1, -1] else 0
 
     def _most_usual(self, r: Ints, who: Ints) -> Ints:
-        """Return (people,) the most usual place of each, -1 where there is none."""
+        """Return (people,) the place with most slots of each person, the first of equals; -1 where there is none."""
         key = (who[:, None] * self.P + r)[r >= 0]
         cell, count = np.unique(key, return_counts=True)
         out = np.full(self.people, -1, dtype=np.int64)
@@ -335,7 +336,7 @@ def _types_and_kinds(days: _Days, rng: np.random.Generator) -> tuple[Ints, Ints]
 
 
 def _cluster(rows: Floats, k: int, who: Ints, m_min: int, rng: np.random.Generator) -> Ints:
-    """Label rows by k-means; clusters of fewer than `m_min` people join the nearest of the others."""
+    """Label rows by k-means; a cluster of fewer than `m_min` people is merged with the nearest larger one."""
     from sklearn.cluster import KMeans
 
     k = max(1, min(k, len(np.unique(rows, axis=0))))
@@ -351,7 +352,12 @@ def _cluster(rows: Floats, k: int, who: Ints, m_min: int, rng: np.random.Generat
 
 
 def _kind_mixes(use: Floats, types: Ints, m_min: int) -> tuple[Floats, Floats]:
-    """Return the mean of how people of each type `use` (people, 2, kinds) kinds of day, and its concentration."""
+    """
+    Return the Dirichlet law of the kinds of day of each type: mean shares (types, 2, kinds), concentrations (types, 2).
+
+    `use` (people, 2, kinds) counts the days of each kind, weekdays and weekends apart. The concentration is the one of
+    a grid with the largest Dirichlet-multinomial likelihood.
+    """
     from scipy.special import gammaln
 
     T, K = int(types.max()) + 1, use.shape[2]
@@ -379,8 +385,10 @@ def _busyness(
     days: _Days, kind: Ints, types: Ints, mix: Floats, spread: Floats, rng: np.random.Generator
 ) -> tuple[Floats, float]:
     """
-    Return the mean number of stays (kinds,) beyond the usual, and how far people differ in choosing busy kinds
-    of day.
+    Return the mean stays (kinds,) of a kind of day beyond the mean of all days, and the deviation between people.
+
+    Shares of kinds are tilted by exp(b z stays), z standard normal for each person. b is the one of a grid with which
+    simulated people differ in their mean stays as real people do, beyond what chance explains.
     """
     count = np.diff(days.first).astype(np.float64)
     off = days.weekend.astype(np.int64)
@@ -462,7 +470,7 @@ def _leaving_rates(
     """
     Return the rates of leaving by `cell` (kind, role, hour, dwell) of each slot, from whether the person has `left`.
 
-    Hours of a kind in a role that fewer than `m_min` people had are told by everybody's.
+    Where fewer than `m_min` people were in a role at an hour of a kind of day, everybody's rates stand in.
     """
     here, leaving = np.zeros(shape), np.zeros(shape)
     np.add.at(here, cell, 1)
@@ -563,10 +571,10 @@ def _anchor_weights(days: _Days, types: Ints, n: int, rng: np.random.Generator) 
 
 def _pool_counts(count: Floats, weight: Floats, xy: Floats, m_min: int) -> Floats:
     """
-    Return the counts of people per place, of which none is of fewer than `m_min`.
+    Return the counts of people per place, with counts below `m_min` pooled over quarters of the map.
 
-    Smaller ones are summed over quarters of the map, halved as long as either half has so many people, and shared out
-    within a quarter by `weight`, 0 where nobody may be.
+    A quarter is halved as long as both halves have at least `m_min` people. Its sum is shared out among its places by
+    `weight`, which is 0 where nobody may be.
     """
     out = np.where((count >= m_min) & (weight > 0), count, 0.0)
     few = np.where(out > 0, 0.0, count)
@@ -622,10 +630,7 @@ def _place_tables(days: _Days) -> tuple[dict[str, Any], tuple[Ints, Ints]]:
 
 
 def _grid_of_places(xy: Floats, places: Ints) -> dict[str, Any]:
-    """
-    Sort these places by squares of a grid, about as many as places: `corner`, `square`, `inside`, `columns` of
-    a law.
-    """
+    """Return `corner`, `square`, `inside` and `columns` of a law: these places by squares of a grid, one to a place."""
     corner = xy.min(axis=0)
     width, height = np.ptp(xy, axis=0)
     side = max(np.sqrt(width * height / max(len(places), 1)), max(width, height) / max(len(places), 1), 1e-9)
@@ -643,8 +648,9 @@ def _grid_of_places(xy: Floats, places: Ints) -> dict[str, Any]:
 
 def _place_choice_factors(days: _Days, law: Law, movers: tuple[Ints, Ints], rng: np.random.Generator) -> Law:
     """
-    Return the law with `explore`, `back`, `reach`, and `passing`, `passes`, `lengths`, `fresh`, learnt from
-    choices.
+    Return the law with the factors that are learnt from people's choices, and with the tables of trips.
+
+    These are `explore`, `back` and `reach` of other places, `passing`, `passes`, `lengths` and `fresh` of trips.
     """
     visits, passes = int((days.role == OTHER).sum()), int((days.arrived > days.left).sum())
     expected = np.array([visits / 2 * OTHERS, visits * 15, passes * np.count_nonzero(law.passed) / 8])

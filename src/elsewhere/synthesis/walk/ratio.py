@@ -1,12 +1,12 @@
 """
 How much likelier a day is among people than among walks: a density ratio.
 
-A walk is right step by step; what its steps add up to is not quite what people's do. A classifier that tells people
-from walks by traits of whole days gives the ratio of their densities (Sugiyama, Suzuki, Kanamori 2012), and walks are
-taken by it. It is logistic, in which tenth of the walks a day has each trait: no weight rests on fewer than `m_min`
-people, and where tenths end is told by walks alone. None of the traits is a feature of the own judge
-of realism (a test compares them); radius of gyration, entropy and returns are three of the twelve features of the
-other judge (docs/decisions/0052-ratio.md).
+Walks have the right law step by step, but their whole days differ from people's. A classifier between people and
+walks by traits of whole days gives the ratio of their densities (Sugiyama, Suzuki, Kanamori 2012), and walks are
+chosen by it. It is a logistic regression on tenths: for each trait, the tenth of the walks that a day falls into. No
+weight rests on fewer than `m_min` people, and walks alone set the bounds of the tenths. None of the traits is a feature
+of our own judge of realism (a test compares them); radius of gyration, entropy and returns are three of the twelve
+features of the other judge (docs/decisions/0052-ratio.md).
 """
 
 from dataclasses import dataclass, field
