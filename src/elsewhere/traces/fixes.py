@@ -144,7 +144,7 @@ class Coverage:
     kept: NDArray[Any] = field(repr=False)
 
     def by_user(self) -> Floats:
-        """Return share of known slots over all days of each user on which there was a fix."""
+        """Return the mean share of known slots of each user over the days with a fix."""
         days = np.maximum(1, np.bincount(self.user, minlength=len(self.labels)))
         return np.asarray(np.bincount(self.user, self.known, len(self.labels)) / days)
 
@@ -423,7 +423,7 @@ def _find_second_passing(slot: Ints, offset: NDArray[np.timedelta64]) -> Mask:
 
 
 def group_pairs(major: Ints, minor: Ints) -> tuple[int, Ints, Ints]:
-    """Return distinct pairs in sorted order: how many, the first entry of each, and the pair of each entry."""
+    """Return the number of distinct pairs, the first entry of each in sorted order, and the pair of each entry."""
     low, span = int(minor.min()), int(np.ptp(minor)) + 1
     pairs, first, group = np.unique(major * span + (minor - low), return_index=True, return_inverse=True)
     return len(pairs), first, group
@@ -431,9 +431,9 @@ def group_pairs(major: Ints, minor: Ints) -> tuple[int, Ints, Ints]:
 
 def find_jumps(fixes: Fixes) -> tuple[Mask, int]:
     """
-    Tell which fixes stay if single impossible ones go, and how many impossible steps remain (B36).
+    Return which fixes stay when single impossible ones are dropped, and how many impossible steps remain (B36).
 
-    A fix goes if the way to it and the way from it are both faster than any airliner, and the way past it is not.
+    A fix is dropped if the steps to it and from it are both faster than any airliner, and the step past it is not.
     Fixes must be sorted by user and time; those at 0, 0 are no positions, and not judged.
     """
     stay = np.ones(len(fixes), dtype=bool)
@@ -512,7 +512,7 @@ class EmptySlots(NamedTuple):
 
 
 def find_empty_runs(taken: Mask, rows: Ints, user: Ints, second: Ints, width: int) -> Runs:
-    """Find the slots that are not `taken` (N, L); row i is (user, day) `rows[i]`, fixes are `user` at `second`."""
+    """Return the runs of slots not `taken` (N, L); row i is (user, day) `rows[i]`, fix j `user[j]` at `second[j]`."""
     begins, ends = ~taken, ~taken
     begins[:, 1:] &= taken[:, :-1]
     ends[:, :-1] &= taken[:, 1:]
@@ -668,7 +668,7 @@ def fill_gaps(
     name: str,
 ) -> Filling:
     """
-    Decide which empty slots of N rows of L (`shape`) are filled, by which fix, and, without `longest`, up to which gap.
+    Return which empty slots of N rows of L (`shape`) are filled, and by which fix; without `longest`, choose the gap.
 
     Entry i is in slot `slot[i]` of all N * L, at `second[i]`, stands for `weight[i]` fixes, and belongs to the rows of
     `owner[i]`; row j is day `rows[j, 1]` of owner `rows[j, 0]`, a day of `user[j]`.

@@ -268,7 +268,7 @@ class Locations:
         return self.nearest(to_xyz(lat, lon))[0]
 
     def ids(self) -> tuple[str, ...] | None:
-        """Return what tells a place in another file: its name; its number where it has no position either; or None."""
+        """Return the ids of places: their names; without names and positions their numbers; else None."""
         if self.names is not None:
             return self.names
         return None if self.has_coordinates else tuple(map(str, range(self.n)))
@@ -614,7 +614,7 @@ class Traces:
 
 
 def _check_numbers(name: str, numbers: ArrayLike, size: int, code: str) -> Ints:
-    """Return the numbers in 0 .. size - 1, or a mask of that size, as numbers; at least one."""
+    """Return numbers in 0 .. size - 1, given as such or as a mask of that size; refuse others, and none at all."""
     rows = np.asarray(numbers)
     if rows.dtype == bool and rows.shape == (size,):
         rows = np.flatnonzero(rows)
@@ -688,8 +688,8 @@ class People:
     The calendar begins on a Monday, and only the kind of a day counts: a person's first day is the first of its kind,
     weekday or weekend, every further day the next of its kind after it. So what a person's days show of when they were
     is their order and their kinds. Where nobody has two days the calendar is one day long, and has no kind; without
-    dates every day counts as a weekday. A kind that fewer than `m_min` people have would name them: their days count as
-    of the other kind.
+    dates every day counts as a weekday. A kind that fewer than `m_min` people have would identify them: these days
+    count as the other kind.
 
     Examples
     --------
@@ -750,11 +750,11 @@ class People:
 
     def draw_days(self, rng: np.random.Generator, m_min: int) -> Mask:
         """
-        Return days (people, days) for each person: those of somebody, drawn without replacement.
+        Return the days (people, days) of each person permuted at random among people.
 
-        They are drawn among people who have nearly only weekdays, nearly only weekends, or both; fewer than `m_min`
-        of a sort are drawn with the last, and everybody together where these are few. Days that fewer than `m_min`
-        of a sort have would name them: see `shared_days`.
+        People with nearly only weekdays, with nearly only weekends, and with both are permuted apart. A group of fewer
+        than `m_min` people joins the last; where that is too small as well, everybody is one group. Days that fewer
+        than `m_min` people of a group have would identify them: see `shared_days`.
         """
         has = self.rows >= 0
         off = (has & self.weekend).sum(axis=1) / has.sum(axis=1)
@@ -785,11 +785,11 @@ class People:
 
 def shared_days(has: Mask, weekend: Mask, m_min: int) -> Mask:
     """
-    Return on which days (people, days) somebody is to be seen, so that at least `m_min` people are on the same ones.
+    Return the days (people, days) on which people are visible, such that at least `m_min` people share each pattern.
 
-    Days that so many people have stay. The others' are those of groups of at least `m_min` people with about as many
-    days: the first days of the calendar, as many of each kind as the median of the group. Fewer others than that are
-    seen on the days, of those that stay, which are nearest to theirs in number.
+    A pattern of days that `m_min` people have stays. The other people are put into groups of at least `m_min` with
+    about as many days, who get the first days of the calendar, as many of each kind as the median of the group. If
+    there are fewer than `m_min` of them, they get the pattern that stays and is nearest to theirs in number of days.
 
     Examples
     --------
@@ -817,7 +817,7 @@ def shared_days(has: Mask, weekend: Mask, m_min: int) -> Mask:
 
 
 def _groups_alike(people: Ints, length: Ints, m_min: int) -> list[Ints]:
-    """Return people in groups of at least `m_min` if there are so many, those of one length together."""
+    """Return groups of at least `m_min` people, if there are so many; people with equally many days stay together."""
     groups: list[Ints] = []
     few = people[:0]
     for days in np.unique(length)[::-1]:

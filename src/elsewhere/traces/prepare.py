@@ -168,7 +168,7 @@ class Settings:
             raise InvalidParameter('`evidence` belongs to whole days; use another policy than `gaps="split"`.')
 
     def choose_places(self, entries: Fixes | Slots) -> str:
-        """Return how places are made: as `places` says, or few points that are places already by "points" or "grid"."""
+        """Return how places are made: as `places` says; of few points as "points", if people share them, or "grid"."""
         if self.places != "shared" or self.cells is None or not has_few_points(entries, self.cells):
             return self.places
         return "points" if are_places(entries) else "grid"
@@ -205,7 +205,7 @@ def prepare_fixes(fixes: Fixes, settings: Settings, so_far: Preparation) -> tupl
     short = 0
     if fixes.until is not None:
         fixes, short = split_visits(fixes, width, name)
-    places = settings.choose_places(fixes)
+    places = settings.places if fixes.place is not None else settings.choose_places(fixes)
     raw = evidence or settings.regions is not None or places == "stays" or fixes.word is not None
     jitter = places == "shared" and fixes.place is None and not evidence
     fixes, repairs, jumps, fast, calm = clean_fixes(
@@ -294,7 +294,7 @@ def prepare_slots(
         )
     slot = row * L + slots.slot - lowest
     area, off, nowhere, notes = _find_map(slots, slot, "whole" if named else settings.map, settings, name)
-    places = settings.choose_places(slots)
+    places = settings.places if named else settings.choose_places(slots)
     if places == "shared" and not named:
         slots, calm = _snap_slots(slots, row, width)
         if calm >= WORTH_SAYING:
@@ -367,7 +367,7 @@ def _add_counts(
     area: Area,
     notes: list[str],
 ) -> Preparation:
-    """Return what the reader has counted, and what became of it on the way to places and filled slots."""
+    """Return the counts of the reader with those of places and filled slots added."""
     return replace(
         so_far,
         dropped={reason: n for reason, n in {**so_far.dropped, **dropped}.items() if n},
@@ -387,7 +387,7 @@ def _add_counts(
 def _find_map(
     entries: Fixes | Slots, slot: Ints, where: str, settings: Settings, name: str
 ) -> tuple[Area, Mask, Mask, list[str]]:
-    """Return the map, which entries are off it, which are at 0, 0 for want of a position (B20), and notes."""
+    """Return the map; which entries are outside; which are at 0, 0 because they have no position (B20); notes."""
     box, regions, none = settings.box, settings.regions, np.zeros(len(entries), dtype=bool)
     lat, lon = entries.lat, entries.lon
     locations = entries.locations
@@ -506,7 +506,7 @@ def _make_traces(
     settings: Settings,
     so_far: Preparation,
 ) -> tuple[Traces, Preparation]:
-    """Drop thin days or users and unvisited places that are not given, merge places, and count everything."""
+    """Return the traces, without days or users of low coverage, on the places that remain, and all counts."""
     enough, so_far = _choose_days(fill, observed, entries, user, dates, width, settings, so_far)
     slots = int(observed.sum() + fill.outside.sum())
     users_outside = len(np.setdiff1d(user[fill.outside.any(axis=1)], user[(fill.r >= 0).any(axis=1)]))
@@ -569,7 +569,7 @@ def _choose_days(
     settings: Settings,
     so_far: Preparation,
 ) -> tuple[Mask, Preparation]:
-    """Return which days have enough known slots, and the counts of those that have not; refused where none has."""
+    """Return which days have enough known slots, and the counts of the others; refuse an input without such a day."""
     gaps, min_coverage, outside, known = settings.gaps, settings.min_coverage, fill.outside, fill.r >= 0
     coverage = Coverage(user, entries.labels, dates, known.mean(axis=1), observed.mean(axis=1), known[:, 0])
     share = coverage.by_user()[user] if gaps == "drop" else coverage.known
@@ -632,7 +632,7 @@ def _reduce_places(located: Located, r: Ints, user: Ints, all_places: bool) -> t
 
 def _describe(p: Preparation, seen: int, gone: int) -> list[str]:
     """
-    Say what a reader should know of the map, of gaps and of days dropped, where there is anything to know.
+    Return notes on the map, on gaps and on days that were dropped, where there is anything to say.
 
     `seen` slots have a fix, on the map or not; `gone` users have none on it.
     """

@@ -242,6 +242,7 @@ def write_traces(
 
 
 def _read_form(form: Mapping[str, Any] | None, kind: str) -> FileForm:
+    """Return the form that a caller gives as a mapping, with tabs for "tsv"."""
     try:
         parts: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in (form or {}).items()}
         how = FileForm(**parts)
@@ -264,6 +265,7 @@ def _wide_table(
 
 
 def _row_names(traces: Traces, ids: Sequence[Any] | None) -> list[str]:
+    """Return the id of each row as text: that of its user, or the one given."""
     if ids is not None and len(ids) != len(traces):
         raise InvalidTraces(f"`ids` must hold one id per row: {len(traces)} rows, {len(ids)} ids.", code="E_SHAPE")
     names = [str(label) for label in (traces.users if ids is None else ids)]
@@ -284,6 +286,7 @@ def _number_in_user(names: list[str]) -> Ints:
 
 
 def _dates(traces: Traces, names: list[str]) -> Times:
+    """Return the date of each row; without dates, days from `NO_DATE` on for each user."""
     return np.asarray(NO_DATE + _number_in_user(names) if traces.dates is None else traces.dates)
 
 
@@ -293,11 +296,12 @@ def _list_entries(traces: Traces, names: list[str]) -> Entries:
     offset = np.round(seconds * 1e6).astype("timedelta64[us]")
     wall = (_dates(traces, names).astype("datetime64[us]")[:, None] + offset).ravel()
     row, slot = np.divmod(np.arange(N * L), L)
-    return Entries(row, slot, traces.r.ravel().astype(np.int64), wall, _to_utc(wall, traces.tz))
+    utc = wall if traces.tz == "UTC" else _to_utc(wall, traces.tz)
+    return Entries(row, slot, traces.r.ravel().astype(np.int64), wall, utc)
 
 
 def _to_utc(wall: Times, tz: str, skipped: str = "NaT") -> Times:
-    """Return the UTC times of a wall clock; of a doubled hour the first, of a skipped one what `skipped` says."""
+    """Return wall-clock times in UTC: the first of an hour that occurs twice; `skipped` is for those that do not."""
     import pandas as pd
 
     if tz == "UTC":
@@ -333,6 +337,7 @@ def _moves(traces: Traces, entries: Entries) -> tuple[Entries, Entries]:
 
 
 def _usual_columns(traces: Traces, names: list[str]) -> dict[str, str]:
+    """Return the columns of a table where the caller names none: fixes of whole days, else slots."""
     whole_days = traces.start == "00:00" and traces.step_minutes * traces.L == MINUTES_PER_DAY
     if traces.locations.lat is not None and whole_days:
         columns = FIXES
@@ -421,6 +426,7 @@ def _table(
 
 
 def _column_values(role: str, traces: Traces, names: list[str], entries: Entries, times: str, point: str = "") -> Any:
+    """Return the values of a column, one per entry."""
     if role in ("user", "household"):  # a fake is a household of one
         return np.array(names, dtype=object)[entries.row]
     if role == "accuracy":  # nobody has measured a fake
@@ -452,7 +458,7 @@ def _column_values(role: str, traces: Traces, names: list[str], entries: Entries
 
 
 def _place_names(traces: Traces) -> Any:
-    """Return what each place is called, -1 after the last: numbers where all names are."""
+    """Return the name of each place, and -1 after the last; whole numbers where all names are."""
     names = traces.locations.names
     if names is None:
         return np.append(np.arange(traces.R), -1)
@@ -462,6 +468,7 @@ def _place_names(traces: Traces) -> Any:
 
 
 def _degrees(traces: Traces) -> tuple[Floats, Floats]:
+    """Return the latitude and the longitude of each place, the longitude in [-180, 180]."""
     if traces.locations.lat is None or traces.locations.lon is None:
         raise InvalidParameter("these places have no latitude and longitude: write them as slots, or as SGLT.")
     lon = traces.locations.lon
@@ -484,6 +491,7 @@ def _time_texts(time: Times, *, between: str = "T", after: str = "") -> list[str
 
 
 def _to_csv(table: list[tuple[str, str, Any]], form: FileForm) -> bytes:
+    """Return a table of (role, name, values) as text with delimiters."""
     head = form.delimiter.join(_quote(name, form.delimiter) for _, name, _ in table)
     nothing = '""' if form.delimiter == BLANKS else ""  # between blanks, a value that is not there must be seen
     columns = [[text or nothing for text in _column_texts(role, values, form)] for role, _, values in table]
@@ -501,6 +509,7 @@ def _quote(text: str, delimiter: str) -> str:
 
 
 def _column_texts(role: str, values: Any, form: FileForm) -> list[str]:
+    """Return the values of a column as they stand in a text file."""
     delimiter = form.delimiter
     # many lines have one value
     if isinstance(values, Stamps):
@@ -523,6 +532,7 @@ def _column_texts(role: str, values: Any, form: FileForm) -> list[str]:
 
 
 def _to_parquet(table: list[tuple[str, str, Any]], form: FileForm) -> bytes:
+    """Return a table of (role, name, values) as a Parquet file, positions in WKB as GeoParquet."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
