@@ -32,7 +32,7 @@ def recorded(source: Path | list[int]) -> dict:
     """When a job, of a file or of a town of some size, was told of which stage; and of which size it was."""
     import elsewhere as ew
     from elsewhere.run import synthesize
-    from elsewhere.run.time_left import TimeLeft, usual
+    from elsewhere.run.time_left import TimeLeft, expected_seconds
 
     told, sizes = [], {}
 
@@ -43,9 +43,9 @@ def recorded(source: Path | list[int]) -> dict:
 
     def kept(days, slots, people, places, **more):
         sizes.update(days=days, slots=slots, people=people, places=places, **more)
-        return usual(days, slots, people, places, **more)
+        return expected_seconds(days, slots, people, places, **more)
 
-    synthesize.TimeLeft, synthesize.usual = Kept, kept
+    synthesize.TimeLeft, synthesize.expected_seconds = Kept, kept
     with tempfile.TemporaryDirectory() as folder:
         path, options = source, {}
         if not isinstance(source, Path):
@@ -54,7 +54,7 @@ def recorded(source: Path | list[int]) -> dict:
             rng = np.random.default_rng(1)
             ew.write_traces(ew.simulate_town(users=people, locations=places, days=days, rng=rng).traces, path)
         start, wall = time.process_time(), time.perf_counter()
-        ew.synthesize(path, Path(folder) / "out", workers=1, **options)
+        ew.synthesize(path, Path(folder) / "out", workers=1, progress=lambda *_: None, **options)
         ends = time.process_time() - start, time.perf_counter() - wall
     name = source.name if isinstance(source, Path) else "{:,} x {:,} x {}, report {}".format(*source)
     return {"job": name, "sizes": sizes, "told": told, "ends": ends}
@@ -62,13 +62,13 @@ def recorded(source: Path | list[int]) -> dict:
 
 def shown(record: dict, clock: int) -> Iterator[tuple[float, float | None, tuple[float, float] | None]]:
     """Yield (second, what is said to be left, between which bounds) after a minute, and at some moments of the job."""
-    from elsewhere.run.time_left import LEARN, TimeLeft, usual
+    from elsewhere.run.time_left import LEARN, TimeLeft, expected_seconds
 
     times = [0.0, 0.0]
     now = 0.0
     left = TimeLeft(lambda: now, lambda: times[0])
     told, sizes, end = list(record["told"]), record["sizes"], record["ends"][clock]
-    expected = usual(**sizes)
+    expected = expected_seconds(**sizes)
     for moment in sorted({FIRST_MINUTE, *(share * end for share in MOMENTS)}):
         if moment >= end:
             return

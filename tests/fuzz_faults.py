@@ -125,14 +125,14 @@ def outputs():
 
     def kept(folder, number):
         """The stages of a job that goes on: one is there already, the other is made."""
-        stages = Checkpoint.opened(folder, "0" * 64)
+        stages = Checkpoint.open(folder, "0" * 64)
         try:
             stages.keep("reading", towns[number])
         finally:
             stages.close()
 
     def stages(folder):
-        checkpoint = Checkpoint.opened(folder, "0" * 64)
+        checkpoint = Checkpoint.open(folder, "0" * 64)
         try:
             return checkpoint("reading", list).r.tobytes()
         finally:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import elsewhere as ew
 from elsewhere.privacy.deniable.release import COINS, THE_MAP
-from elsewhere.run.reading import coin, read_apart
+from elsewhere.run.reading import read_apart, toss_coin
 
 KEY = b"a key of 32 bytes, of the system"
 HOURS = np.arange(24)
@@ -37,22 +37,22 @@ def apart(people, **options):
 
 
 def of_others(people, traces):
-    others = [i for i, label in enumerate(traces.labels) if not coin(KEY, label)]
+    others = [i for i, label in enumerate(traces.labels) if not toss_coin(KEY, label)]
     return traces.of_users(others)
 
 
 def test_coins_are_fair_independent_of_each_other_and_the_same_every_time():
-    thrown = np.array([[coin(bytes([k]) * 32, f"person {i}") for i in range(400)] for k in range(25)])
+    thrown = np.array([[toss_coin(bytes([k]) * 32, f"person {i}") for i in range(400)] for k in range(25)])
 
     # 10,000 coins: six standard errors of the share, and of the share in which two neighbours agree
     assert abs(thrown.mean() - 0.5) < 6 * 0.005
     assert abs((thrown[:, 1:] == thrown[:, :-1]).mean() - 0.5) < 6 * 0.005
-    assert coin(KEY, "ann") == coin(KEY, "ann")
+    assert toss_coin(KEY, "ann") == toss_coin(KEY, "ann")
 
 
 def test_people_who_are_not_asked_for_are_as_if_they_were_not_there():
     people = town_of(30)
-    some = {who: path for who, path in people.items() if not coin(KEY, who)}
+    some = {who: path for who, path in people.items() if not toss_coin(KEY, who)}
     one = ew.read_traces(table_of(people), people=lambda who: who in some, max_gap="6h")
     two = ew.read_traces(table_of(some), max_gap="6h")
 
@@ -81,7 +81,7 @@ def test_nobody_asked_for_is_refused():
 def test_what_seeds_do_changes_neither_map_nor_clock_nor_the_traces_of_others(draw, how):
     rng, people = np.random.default_rng(draw), town_of(40)
     before, told = apart(people)
-    seeds = [who for who in people if coin(KEY, who)]
+    seeds = [who for who in people if toss_coin(KEY, who)]
     assert told.seeds == frozenset(seeds)
 
     changed = dict(people)

@@ -317,13 +317,13 @@ def test_pools_of_walks_are_the_same_in_one_process_in_threads_and_on_workers_on
         made_of.clear()
 
         def counted(work, items, **executor):
-            for number, found in enumerate(scale.each_of(work, items, **executor)):
+            for number, found in enumerate(scale.iterate_over(work, items, **executor)):
                 made_of.append(type(work).__name__)
                 if killed is not None and number == 0:
                     killed.kill()
                 yield found
 
-        monkeypatch.setattr(f"{home}.each_of", counted)
+        monkeypatch.setattr(f"{home}.iterate_over", counted)
         return ew.generate_fakes(town, preset=preset, **given, **where, rng=np.random.default_rng(7)).r.tobytes()
 
     alone = drawn()

@@ -185,7 +185,7 @@ def test_a_new_folder_that_another_run_removes_is_made_again(tmp_path, monkeypat
     def swept(**where):
         made.append(make(**where))
         if len(made) == 1:  # another run begins before this one holds its folder
-            with pytest.warns(UserWarning, match="left unfinished"):
+            with pytest.warns(UserWarning, match="left incomplete"):
                 clean_up(folder)
         return made[-1]
 
@@ -262,7 +262,7 @@ def no_space(*given, **_named):
     raise ew.errors.OutputRefused("no space left on device.")
 
 
-@pytest.mark.filterwarnings("ignore:.* classes instead of", "ignore:going on with")
+@pytest.mark.filterwarnings("ignore:.* classes instead of", "ignore:resuming the stopped run")
 @pytest.mark.parametrize(
     ("stage", "how", "status", "code"),
     [
@@ -310,7 +310,7 @@ def test_whatever_stops_synthesize_it_goes_on_and_nothing_else_is_left(
     assert stat.S_IMODE(links.stat().st_mode) == 0o600
 
 
-@pytest.mark.filterwarnings("ignore:.* classes instead of", "ignore:going on with")
+@pytest.mark.filterwarnings("ignore:.* classes instead of", "ignore:resuming the stopped run")
 def test_with_force_the_old_folders_stay_until_the_new_ones_are_complete(run, people, tmp_path, monkeypatch):
     words = ["synthesize", people, "-o", tmp_path / "fakes", *SMALL, "--no-report"]
     assert run(*words)[0] == 0
@@ -378,7 +378,7 @@ def signalled(people, tmp_path_factory):
 
 
 @posix
-@pytest.mark.filterwarnings("always:removed .* killed", "always:going on with")
+@pytest.mark.filterwarnings("always:removed .* killed", "always:resuming the stopped run")
 @pytest.mark.parametrize(("how", "status"), [("SIGINT", 130), ("SIGTERM", 143), ("SIGKILL", -9)])
 def test_a_signal_while_the_fakes_are_judged(people, signalled, how, status, capsys):
     assert signalled[1][how] == status
@@ -388,7 +388,7 @@ def test_a_signal_while_the_fakes_are_judged(people, signalled, how, status, cap
         assert left == {"fakes-unfinished"}
         name = "Ctrl-C" if how == "SIGINT" else how
         err = (signalled[0] / f"{how}.err").read_text()
-        assert err.splitlines()[-1].startswith(f"E_INTERRUPTED: stopped by {name}. What is done is kept in ")
+        assert err.splitlines()[-1].startswith(f"E_INTERRUPTED: stopped by {name}. Finished stages are kept in ")
         assert json.loads((signalled[0] / f"{how}.out").read_text())["error"]["exit_status"] == status
         return
     hidden = {name for name in left if name.startswith(".fakes")}
@@ -398,8 +398,8 @@ def test_a_signal_while_the_fakes_are_judged(people, signalled, how, status, cap
         app(["synthesize", str(people), "-o", str(here / "fakes"), *SMALL, "--no-report"])
     said = capsys.readouterr().err
     assert not stopped.value.code, said
-    assert all(f"removed {here / name}, which a run that was killed" in said for name in hidden)
-    assert "going on with the run that was stopped" in said
+    assert all(f"removed {here / name}, left incomplete by a run" in said for name in hidden)
+    assert "resuming the stopped run" in said
     assert {p.name for p in here.iterdir()} == {"fakes", "fakes-private"}
 
 

@@ -13,7 +13,7 @@ import elsewhere as ew
 from elsewhere.run.attempts import LifeModel, WalkModel, learn_days
 from elsewhere.run.model import FittedModel
 from elsewhere.run.presets import PRESETS, GeneratingOptions, Preset, PresetOptions, WholeJobOptions, preset_of
-from elsewhere.run.roles import evenly, split_users
+from elsewhere.run.roles import model_days, split_users
 
 # explicit `kappa` with `c_min` 5 on a small town mostly leaves fewer classes, and says so
 pytestmark = [pytest.mark.filterwarnings("ignore:.* classes instead of"), pytest.mark.usefixtures("few_draws")]
@@ -283,10 +283,10 @@ class TestPaper:
 
         places = len(np.unique(town.r))
         assert (auto.kappa, places >= 100) == (20, True)
-        assert classes(auto) == ["20 semantic classes, as many as in the paper; `kappa` asks for another number (E29)."]
+        assert classes(auto) == ["20 semantic classes, as many as in the paper; `kappa` sets another number (E29)."]
         assert fewer.kappa <= places // 10
         assert classes(fewer) == [
-            f"{fewer.kappa} semantic classes, not the 20 of the paper: {places} visited places leave no more (E29)."
+            f"{fewer.kappa} semantic classes, not the 20 of the paper: {places} visited places allow no more (E29)."
         ]
         # a number that was asked for, and classes by roles, are no news
         assert classes(paper) == classes(product) == []
@@ -503,7 +503,7 @@ class TestDeniable:
                 assert np.bincount(roles.model.user).max() == 1
                 # and no note says that days serve the model which do not
                 assert any("299 further days of the seed users are no seeds" in note for note in roles.notes)
-                assert "learnt from at most 1 day of each user, the median." in roles.notes
+                assert "the model is learnt from at most 1 day of each user, the median." in roles.notes
         # the paper is reproduced as it is
         for kept in (others, None):
             roles = split_users(town.select(rows), PRESETS["paper"], kept, lab())
@@ -514,10 +514,15 @@ class TestDeniable:
         days = [town.user == u for u in range(40)]
         # half of the people have one day, the others two, one of them three: the median is 1.5
         rows = np.concatenate([np.flatnonzero(mine)[: 1 if u % 2 else 2 + (u == 0)] for u, mine in enumerate(days)])
-        drawn = [evenly(town.select(rows), np.arange(40), lab(draw))[0] for draw in range(12)]
+        drawn = [model_days(town.select(rows), np.arange(40), preset_of("product"), lab(draw))[0] for draw in range(12)]
         assert all(np.bincount(people.user).tolist() == [2, 1] * 20 for people in drawn)
         # a mean would be drawn up by one person of many days
-        assert np.bincount(evenly(town.select([*rows, *[0] * 500]), np.arange(40), lab())[0].user).max() == 2
+        assert (
+            np.bincount(
+                model_days(town.select([*rows, *[0] * 500]), np.arange(40), preset_of("product"), lab())[0].user
+            ).max()
+            == 2
+        )
         assert len({people.r[:2].tobytes() for people in drawn}) == 3  # the pairs of three days
 
     def test_seeds_that_the_model_has_met_are_refused_whatever_is_asserted(self):
@@ -554,7 +559,7 @@ class TestDeniable:
         several = ew.Traces(np.concatenate([lonely, town.r[:90]]), places, users=[*town.users, *town.users[:90]])
         given = {"preset": "deniable", "kappa": 6, "m_min": 20, "n": 50}
         one, other = (ew.generate_fakes(people, rng=lab(), **given) for people in (plain, several))
-        even = "learnt from at most 1 day of each user, the median."  # of people who are no seeds
+        even = "the model is learnt from at most 1 day of each user, the median."  # of people who are no seeds
         assert [note for note in one.notes if note != even] == [note for note in other.notes if note != even]
         assert not re.search(r"\b([67]\d|8\d|9\d|160)\b", " ".join(one.notes))
 
@@ -645,7 +650,7 @@ def test_a_dozen_doors_give_fakes_no_nearer_to_their_seeds_than_strangers_are(da
     )
     fakes = ew.generate_fakes(log, rng=lab(14))
     assert fakes.people >= 0.9 * len(np.unique(log.user[fakes.seed_rows]))
-    assert any("a dozen places are the whole map" in note for note in fakes.notes)
+    assert any("as on a map of a dozen places" in note for note in fakes.notes)
     seeds = np.unique(log.user[fakes.seed_rows])
     others = r[np.setdiff1d(np.arange(people), seeds)].reshape(-1, 24 * days).tolist()
     for life in range(fakes.people):
@@ -665,7 +670,7 @@ def test_taxis_that_cross_everybodys_way_have_fakes():
     cabs = ew.Traces(r, grid)
     fakes = ew.generate_fakes(cabs, kappa=3, rng=lab(12))
     assert fakes.people >= 0.9 * len(fakes.seed_rows)
-    assert any("as taxis do" in note for note in fakes.notes)
+    assert any("as with a taxi" in note for note in fakes.notes)
     others = cabs.r[np.setdiff1d(np.arange(120), fakes.seed_rows)].tolist()
     for fake, seed in zip(fakes.r.tolist(), cabs.r[fakes.seed].tolist(), strict=True):
         (most,) = naive.least_shared([seed], others, 0.05)

@@ -110,7 +110,7 @@ def test_the_private_preset_refuses_moves_of_its_people_before_anything_is_read(
         lambda: ew.generate_fakes(many, preset="private", feasible="data", eps=10.0),
         lambda: ew.synthesize("nowhere.csv", tmp_path / "out", preset="private", feasible="data", grid="1,1,2,2,9"),
     ):
-        with pytest.raises(ew.errors.InvalidParameter, match="must not be found in the file") as refused:
+        with pytest.raises(ew.errors.InvalidParameter, match="must not be learnt from the file") as refused:
             call()
         assert refused.value.code == "E_MAP"
 
@@ -168,7 +168,7 @@ def test_a_given_model_brings_its_moves_and_a_table_replaces_them(town, tmp_path
 
     assert made_by(ew.generate_fakes(town, **run)) <= one
     assert made_by(ew.generate_fakes(town, feasible=table[2], **run)) <= two
-    with pytest.raises(ew.errors.InvalidParameter, match="found in the people a model is learnt from") as refused:
+    with pytest.raises(ew.errors.InvalidParameter, match="from the people a model is learnt from") as refused:
         ew.generate_fakes(town, feasible="data", **run)
     assert refused.value.code == "E_FEASIBLE"
 

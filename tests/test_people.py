@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import elsewhere as ew
 from elsewhere.privacy.rules import PrivacyTest
-from elsewhere.run.generate import _beyond
+from elsewhere.run.generate import _note_limits
 from elsewhere.run.presets import RELAXED, preset_of
 from elsewhere.run.public_map import PublicMap, weekdays
 from elsewhere.run.publish import links_file, publish_linked, read_links
@@ -182,11 +182,12 @@ def test_fakes_beyond_a_limit_are_counted_once_each_and_few_of_them_not_in_publi
     lives, preset = np.repeat(np.arange(20), 2), preset_of("product", par_i=1, par_s=0.3)
     sim, shared = np.where(lives < 7, 0.4, 0.3), np.where((lives > 4) & (lives < 9), 2, 1)
     of_days = SimpleNamespace(sim=sim, shared=shared)
-    crossed, alike = _beyond(of_days, lives, preset, several=False)
+    learnt = SimpleNamespace(preset=preset, classes=SimpleNamespace(kappa=5))
+    crossed, alike = _note_limits(of_days, lives, learnt, several=False)
     assert crossed.startswith("fewer than 5 of 20 fakes share more places with their seed than `par_i` = 1,")
     assert alike.startswith("7 of 20 fakes are more similar to their seed than `par_s` = 0.3,")
-    assert _beyond(of_days, lives, preset, several=True) == [alike]
-    assert _beyond(SimpleNamespace(sim=sim / 2, shared=shared - 1), lives, preset, several=False) == []
+    assert _note_limits(of_days, lives, learnt, several=True) == [alike]
+    assert _note_limits(SimpleNamespace(sim=sim / 2, shared=shared - 1), lives, learnt, several=False) == []
 
 
 def test_which_limits_rise_is_written_down():

@@ -24,11 +24,14 @@ from hypothesis import strategies as st
 
 import elsewhere as ew
 from elsewhere import checkpoint as kept
-from elsewhere.checkpoint import Checkpoint, at_once, derived, digest, going_on, read_value
+from elsewhere.checkpoint import Checkpoint, at_once, derive_bytes, hash_value, read_value, resume
 
 pytestmark = [
     pytest.mark.filterwarnings(
-        "ignore:.* classes instead of", "ignore:`m_min` = 1", "ignore:.*alternates are seeds", "always:going on with"
+        "ignore:.* classes instead of",
+        "ignore:`m_min` = 1",
+        "ignore:.*alternates are seeds",
+        "always:resuming the stopped run",
     ),
     pytest.mark.usefixtures("few_draws"),
 ]
@@ -138,7 +141,7 @@ def test_whatever_stops_it_the_same_call_goes_on_to_the_same_bytes(town, tmp_pat
         ):
             home = importlib.import_module(f"elsewhere.{home}") if isinstance(home, str) else home
             patch.setattr(home, work, forbidden)
-        with pytest.warns(UserWarning, match="going on with the run that was stopped.*kept .*attacks.*model"):
+        with pytest.warns(UserWarning, match="resuming the stopped run.*already done: .*attacks.*model"):
             again = run("stopped")
     assert holds(tmp_path / "stopped") == holds(tmp_path / "whole")
     assert again.to_dict() == whole.to_dict()
@@ -194,7 +197,7 @@ def test_no_noise_is_drawn_twice_for_one_release(tmp_path, monkeypatch, how):
     folder, spent = tmp_path / "out-unfinished", frozenset({stage})
 
     def go_on():
-        with going_on(folder, KEY, spent) as stages:
+        with resume(folder, KEY, spent) as stages:
             return run(stages).r.tobytes()
 
     # stopped before the noise is on disk: nothing was made of it
@@ -224,7 +227,7 @@ def test_no_noise_is_drawn_twice_for_one_release(tmp_path, monkeypatch, how):
                 go_on()
         assert drawn == [1, 1]
         assert (folder / f"{stage}.part").exists()
-    assert "costs nobody more" in stopped.value.__notes__[-1]
+    assert "costs no further privacy" in stopped.value.__notes__[-1]
     shutil.copytree(folder, tmp_path / "copy")
     first = go_on()
     assert drawn == [1, 1]
@@ -255,18 +258,18 @@ def test_another_job_is_not_taken_for_it(town, tmp_path):
     assert "out-unfinished/reading.part" in before
     for changed in ({"k": 4}, {"holdout": 0.1}, {"kappa": 7}, {"step": "30min"}, {"per_seed": 2}):
         with pytest.raises(
-            ew.errors.OutputRefused, match=r"this is another.*remove the folder, or pass `force=True`"
+            ew.errors.OutputRefused, match=r"of another job.*remove the folder, or pass `force=True`"
         ) as other:
             ew.synthesize(mine, tmp_path / "out", **{**SMALL, **changed}, report=False)
         assert other.value.code == "E_UNFINISHED"
     text = mine.read_text()
     mine.write_text(text + text.splitlines()[-1] + "\n")
-    with pytest.raises(ew.errors.OutputRefused, match="the input has changed"):
+    with pytest.raises(ew.errors.OutputRefused, match="the input, an option"):
         ew.synthesize(mine, tmp_path / "out", **SMALL, report=False)
     mine.write_text(text)
     with pytest.MonkeyPatch.context() as patch:  # the package was updated meanwhile, with or without a new version
         patch.setattr("elsewhere.scale._code", lambda: "another")
-        with pytest.raises(ew.errors.OutputRefused, match="or the version"):
+        with pytest.raises(ew.errors.OutputRefused, match="the version is not the same"):
             ew.synthesize(mine, tmp_path / "out", **SMALL, report=False)
     assert holds(tmp_path) == before
     # with `force` it is given up
@@ -277,13 +280,13 @@ def test_another_job_is_not_taken_for_it(town, tmp_path):
 
 def test_noise_given_up_with_another_job_is_warned_of(tmp_path):
     folder = tmp_path / "x-unfinished"
-    for stage, said in (("count", ["if anything of it was seen, its eps and delta add"]), ("model", [])):
-        checkpoint = Checkpoint.opened(folder, KEY)
+    for stage, said in (("count", ["if anybody saw any of its results, its eps and delta add"]), ("model", [])):
+        checkpoint = Checkpoint.open(folder, KEY)
         checkpoint(stage, lambda: 1)
         checkpoint.close()
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            with going_on(folder, "1" * 64, frozenset({"count", "sums"}), force=True):
+            with resume(folder, "1" * 64, frozenset({"count", "sums"}), force=True):
                 pass
         assert [word in str(w.message) for w, word in zip(caught, said, strict=True)] == [True] * len(said)
         assert not list(tmp_path.iterdir())
@@ -297,23 +300,23 @@ def test_a_folder_that_cannot_be_removed_is_named(tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(shutil, "rmtree", refuse)
         said = r"left cannot be removed \(Permission denied\): it holds real traces"
-        with pytest.warns(UserWarning, match=said), going_on(folder, KEY, frozenset()) as stages:
+        with pytest.warns(UserWarning, match=said), resume(folder, KEY, frozenset()) as stages:
             stages("model", lambda: 1)
     for path in tmp_path.iterdir():
         shutil.rmtree(path)
-    Checkpoint.opened(folder, KEY).close()
+    Checkpoint.open(folder, KEY).close()
     with monkeypatch.context() as patch:
         patch.setattr(Path, "rename", refuse)
         # it does not try for ever
         with pytest.raises(ew.errors.OutputRefused, match="Permission denied"):
-            Checkpoint.opened(folder, "1" * 64, force=True)
+            Checkpoint.open(folder, "1" * 64, force=True)
 
 
 def test_the_same_content_is_the_same_job_wherever_it_comes_from(town, tmp_path):
     preset = importlib.import_module("elsewhere.run.presets").PRESETS["product"]
 
     def key(source, settings=preset, entropy=None, kappa="auto", **options):
-        return JOB.key_of(source, settings, JOB._Options.of(options), entropy, kappa=kappa)
+        return JOB.job_key(source, JOB._check_options(options, settings), entropy, kappa=kappa)
 
     copy = tmp_path / town.name
     shutil.copy(town, copy)
@@ -360,7 +363,7 @@ def test_a_second_process_is_refused(town, tmp_path, run):
     assert other.stdout.readline() == "held\n"
     status, said, err = run("synthesize", town, "-o", out, *TYPED)
     assert (status, said) == (2, "")
-    assert err.startswith("E_BUSY: another process is at work here")
+    assert err.startswith("E_BUSY: another process is running this job")
     assert holds(tmp_path) == before
     other.communicate("\n", timeout=60)
 
@@ -396,7 +399,7 @@ def test_a_full_disk_leaves_what_was_there_and_what_is_done(town, tmp_path, monk
         assert (status, said, line.split(":")[0]) == (2, "", "E_OUTPUT"), err
         assert "No space left on device" in line
         assert now == before, room
-        assert ("goes on from there" in line) == spare.exists()
+        assert ("resumes" in line) == spare.exists()
     assert codes[:2] == [2, 2]
     assert codes[-1] == 0
     assert now == {name: whole[name] for name in whole}
@@ -410,12 +413,12 @@ def test_ctrl_c_says_what_to_type_and_that_does_it(town, tmp_path, monkeypatch, 
         status, said, err = run(*words)
     line = err.splitlines()[-1]
     assert (status, said) == (130, "")
-    assert line.startswith("E_INTERRUPTED: stopped by Ctrl-C. What is done is kept in ")
+    assert line.startswith("E_INTERRUPTED: stopped by Ctrl-C. Finished stages are kept in ")
     typed = shlex.split(line.split("`")[1])
     assert typed == ["elsewhere", *map(str, words)]
     status, said, err = run(*typed[1:])
     assert status == 0, err
-    assert "going on with the run that was stopped" in err
+    assert "resuming the stopped run" in err
     assert len(ew.Pool.load(tmp_path / "out")) > 0
     assert sorted(p.name for p in tmp_path.iterdir()) == ["out", "out-private"]
 
@@ -453,7 +456,7 @@ def test_a_folder_of_somebody_elses_and_a_damaged_one_are_refused(town, tmp_path
     spare.mkdir()
     (spare / "mine.txt").write_text("mine")
     for force in (False, True):
-        with pytest.raises(ew.errors.OutputRefused, match="something else than a run that was stopped"):
+        with pytest.raises(ew.errors.OutputRefused, match="files that are not of a stopped run"):
             ew.synthesize(town, tmp_path / "out", **SMALL, force=force)
     assert holds(tmp_path) == {"out-unfinished/mine.txt": b"mine"}
     shutil.rmtree(spare)
@@ -462,7 +465,7 @@ def test_a_folder_of_somebody_elses_and_a_damaged_one_are_refused(town, tmp_path
     data = part.read_bytes()
     for damaged in (data[:-1], data[:40], b"", data[:100] + bytes([data[100] ^ 1]) + data[101:]):
         part.write_bytes(damaged)
-        with pytest.raises(ew.errors.OutputRefused, match=r"reading.part is damaged.*Remove .*-unfinished") as refused:
+        with pytest.raises(ew.errors.OutputRefused, match=r"reading.part is damaged.*remove .*-unfinished") as refused:
             ew.synthesize(town, tmp_path / "out", **SMALL)
         assert refused.value.code == "E_UNFINISHED"
     part.write_bytes(data)
@@ -505,9 +508,9 @@ def grown(inner):
 @given(st.recursive(plain, grown, max_leaves=12))
 def test_values_come_back_as_they_were(tmp_path_factory, value):
     folder = tmp_path_factory.mktemp("kept")
-    with going_on(folder / "x-unfinished", KEY, frozenset()) as stages:
+    with resume(folder / "x-unfinished", KEY, frozenset()) as stages:
         assert stages("value", lambda: value) == value
-    assert digest(value) == digest(value)
+    assert hash_value(value) == hash_value(value)
 
 
 @pytest.mark.parametrize(
@@ -526,7 +529,7 @@ def test_values_come_back_as_they_were(tmp_path_factory, value):
     ids=str,
 )
 def test_arrays_come_back_to_the_last_bit(tmp_path, array):
-    checkpoint = Checkpoint.opened(tmp_path / "x", KEY)
+    checkpoint = Checkpoint.open(tmp_path / "x", KEY)
     back = checkpoint("array", lambda: array)
     assert type(back) is type(array)
     assert (back.dtype, back.shape) == (array.dtype, array.shape)
@@ -542,7 +545,7 @@ def test_arrays_come_back_to_the_last_bit(tmp_path, array):
 def test_what_is_one_thing_stays_one_thing_and_what_cannot_be_kept_is_refused(tmp_path):
     from scipy.sparse import csr_array
 
-    checkpoint = Checkpoint.opened(tmp_path / "x", KEY)
+    checkpoint = Checkpoint.open(tmp_path / "x", KEY)
     shared = np.arange(5)
     one, two = checkpoint("shared", lambda: (shared, Thing(shared)))
     assert one is two.a
@@ -563,7 +566,7 @@ def test_what_is_one_thing_stays_one_thing_and_what_cannot_be_kept_is_refused(tm
     # a part of one job, or of one stage, is none of another
     shutil.copy(tmp_path / "x" / "shared.part", tmp_path / "x" / "other.part")
     checkpoint.close()
-    checkpoint = Checkpoint.opened(tmp_path / "x", KEY)
+    checkpoint = Checkpoint.open(tmp_path / "x", KEY)
     with pytest.raises(ew.errors.OutputRefused, match="damaged"):
         checkpoint("other", forbidden)
     checkpoint.remove()
@@ -571,7 +574,7 @@ def test_what_is_one_thing_stays_one_thing_and_what_cannot_be_kept_is_refused(tm
 
 def test_uses_of_a_secret_tell_nothing_of_each_other():
     secret = bytes(32)
-    drawn = {derived(secret, use, 32) for use in ("a", "b", "")} | {derived(b"other", "a", 32)}
+    drawn = {derive_bytes(secret, use, 32) for use in ("a", "b", "")} | {derive_bytes(b"other", "a", 32)}
     assert len(drawn) == 4
-    assert derived(secret, "a", 64)[:32] == derived(secret, "a", 32)
+    assert derive_bytes(secret, "a", 64)[:32] == derive_bytes(secret, "a", 32)
     assert at_once("x", lambda: 5) == 5

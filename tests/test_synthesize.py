@@ -172,7 +172,7 @@ def test_folders_that_hold_something_are_refused_before_any_work(town, tmp_path)
     for name, taken in (("one", "one"), ("two", "two-private"), ("three", "three-unfinished")):
         (tmp_path / taken).mkdir()
         (tmp_path / taken / "mine.txt").write_text("mine")
-        with pytest.raises(ew.errors.OutputRefused, match="something else" if name == "three" else "force=True"):
+        with pytest.raises(ew.errors.OutputRefused, match="files that are not of" if name == "three" else "force=True"):
             ew.synthesize(town, tmp_path / name)
     with pytest.raises(ew.errors.InvalidParameter, match="`private` must not be inside"):
         ew.synthesize("nothing.csv", tmp_path / "four", private=tmp_path / "four" / "mine")

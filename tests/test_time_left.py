@@ -18,7 +18,7 @@ from elsewhere.run.time_left import (
     UNEQUAL,
     TimeLeft,
     attacks,
-    usual,
+    expected_seconds,
 )
 
 EXPECTED = {"a": 30.0, "b": 40.0, "c": 20.0}
@@ -236,7 +236,7 @@ def test_what_is_kept_from_a_run_that_was_stopped_tells_no_speed(clock):
 def expected(*sizes, **options):
     """Return the seconds of each stage, those of its pieces added up."""
     left = TimeLeft()
-    left.expect(usual(*sizes, **options))
+    left.expect(expected_seconds(*sizes, **options))
     return left.expected
 
 
@@ -272,7 +272,7 @@ def test_every_attack_of_a_report_has_its_seconds():
     assert [ALL[i] for i in range(len(ALL)) if attacks(5000, 30, 5000, 300)[i] < few[i]] == ["A17", "A19"]
     assert len(lives) == len(ALL) + 1  # and once more over all days
     assert attacks(2800, 72, 400, 300)[ALL.index("A18")] > attacks(2400, 72, 400, 300)[ALL.index("A18")] + 3
-    assert usual(5000, 72, 5000, 300, per_seed=1, report=True)["attacking the fakes"] == few
+    assert expected_seconds(5000, 72, 5000, 300, per_seed=1, report=True)["attacking the fakes"] == few
     assert [ALL[i] for i in range(len(ALL)) if large[i] > few[i]] == ["A5", "A6"]
     assert sum(few) < sum(lives) < 3 * sum(few)
     assert (time_left.ATTACKED, time_left.DAYS_ATTACKED) == (judge.MOST_PEOPLE, judge.MOST_DAYS)

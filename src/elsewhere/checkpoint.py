@@ -1,12 +1,12 @@
 """
-What a run that was stopped goes on from: a private folder with its secret and the results of its finished stages.
+Keep the results of finished stages in a private folder, so that a stopped run can resume.
 
-`Checkpoint` is the one way in which a stage is kept: `checkpoint(name, make)` is what `make` returned, now or in the
-run that was stopped. A result is on disk before anything is made of it, and what goes on is always read back from
-there, so a run that was stopped ends with the bytes of one that was not, and noise that was drawn is never drawn again.
+`Checkpoint` keeps stages: `checkpoint(name, make)` returns what `make` returned, now or in the stopped run. A result is
+on disk before it is used, and is always read back from there. So a resumed run ends with the same bytes as a run that
+was never stopped, and noise that was drawn is never drawn again.
 
-A file holds numbers, texts, arrays and objects of this package, written by their fields, and a checksum: no pickle. All
-of it is private (0600), since it holds real traces; the folder goes when the run has ended well.
+A file holds numbers, texts, arrays and objects of this package (written field by field) and a checksum; there is no
+pickle. All files are private (0600), because they hold real traces. The folder is removed when the run has succeeded.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -33,11 +33,11 @@ from elsewhere.errors import AGAIN, ClusterUnavailable, ElsewhereError, OutputRe
 from elsewhere.files import (
     HALF,
     PARTIAL,
-    as_refusal,
     clean_up,
     lock_folder,
     make_folder,
     read_index,
+    refuse_os_errors,
     whole_file,
     write_files,
 )
@@ -48,71 +48,68 @@ SUM = 32  # bytes of a sha256
 NO_WORK = {"secret", "written"}  # stages that nobody waits for
 
 
-class Stages(Protocol):
-    """How stages are run: `stage(name, make)` returns what `make` returns, made now or kept from before."""
+@dataclasses.dataclass(eq=False)
+class Stages:
+    """
+    Run the stages of a job and keep nothing: `stages(name, make)` returns what `make` returns.
+
+    `began(name)` is called before a stage is run. `finished` are the names of the stages whose results are kept.
+    """
+
+    began: Callable[[str], None] | None = None
+    finished: set[str] = dataclasses.field(default_factory=set)
 
     def __call__(self, name: str, make: Callable[[], T], /) -> T:
         """Return the result of a stage."""
-        ...
+        if self.began is not None:
+            self.began(name)
+        return make()
 
 
-def at_once(_name: str, make: Callable[[], T], /) -> T:
-    """Run a stage, and keep nothing."""
-    return make()
+at_once = Stages()
 
 
-def _quietly(_name: str, /) -> None:
-    """Tell nobody that a stage has begun."""
-
-
-def kept(stages: Stages, name: str) -> bool:
-    """Tell whether the result of a stage is kept from before."""
-    return isinstance(stages, Checkpoint) and name in stages.finished
-
-
-def derived(secret: bytes, use: str, size: int = 16) -> bytes:
+def derive_bytes(secret: bytes, use: str, size: int = 16) -> bytes:
     """
-    Return bytes for one use of a secret: nobody who knows those of one use can tell those of another.
+    Return bytes for one use of a secret; the bytes of one use reveal nothing about those of another.
 
     Examples
     --------
-    >>> derived(b"a", "dates") == derived(b"a", "dates"), derived(b"a", "dates") == derived(b"a", "ids")
+    >>> dates, ids = derive_bytes(b"a", "dates"), derive_bytes(b"a", "ids")
+    >>> dates == derive_bytes(b"a", "dates"), dates == ids
     (True, False)
 
     """
     return hashlib.shake_256(b"%d:%s%s" % (len(secret), secret, use.encode())).digest(size)
 
 
-def generator(secret: bytes, use: str) -> np.random.Generator:
-    """Return the generator of one use of a secret."""
-    return np.random.default_rng(int.from_bytes(derived(secret, use), "little"))
+def derive_rng(secret: bytes, use: str) -> np.random.Generator:
+    """Return the random generator of one use of a secret."""
+    return np.random.default_rng(int.from_bytes(derive_bytes(secret, use), "little"))
 
 
-@dataclasses.dataclass(eq=False)
-class Checkpoint:
+@dataclasses.dataclass(eq=False, kw_only=True)
+class Checkpoint(Stages):
     """
-    The kept stages of one job, in a folder that no other process has; see `opened`.
+    Run the stages of one job and keep their results in a folder that this process has locked; see `open`.
 
-    `finished` are the stages that are kept, `began(name)` is called before a stage is run. `lock` holds the folder,
-    where there are locks.
+    `key` is a hash of everything that decides the results. `lock` is None on systems without locks.
     """
 
     folder: Path
     key: str
     lock: int | None
-    finished: set[str]
-    began: Callable[[str], None] = _quietly
 
     @staticmethod
-    def opened(folder: Path, key: str, *, force: bool = False, spent: frozenset[str] = frozenset()) -> "Checkpoint":
+    def open(folder: Path, key: str, *, force: bool = False, spent: frozenset[str] = frozenset()) -> "Checkpoint":
         """
-        Open the folder of the job with this `key`, which says what it is made of; it is made where there is none.
+        Open the folder of the job with this `key`, or create it.
 
-        Refused where another process has it, where it holds something else, and without `force` where it holds another
-        job; with `force` that is removed, with a warning if one of the stages `spent` goes with it.
+        Refused if another process has locked it, if it holds something else, and without `force` if it holds another
+        job. With `force` that job is removed, with a warning if one of its stages named in `spent` is lost.
         """
         folder = folder.resolve()
-        with as_refusal(folder):
+        with refuse_os_errors(folder):
             clean_up(folder)
             while True:
                 make_folder(folder)
@@ -120,40 +117,41 @@ class Checkpoint:
                     lock = lock_folder(folder)
                 except BlockingIOError:
                     raise OutputRefused(
-                        f"another process is at work here, and has {folder}: wait for its end, or choose another "
-                        "folder.",
+                        f"another process is running this job and has locked {folder}: wait until it ends, or choose "
+                        "another folder.",
                         code="E_BUSY",
                     ) from None
                 except FileNotFoundError:
-                    continue  # a run that has just ended has removed it
+                    continue  # removed by a run that has just ended
                 finished = {path.name.removesuffix(PART) for path in folder.glob(f"*{PART}")}
-                checkpoint = Checkpoint(folder, key, lock, finished)
+                checkpoint = Checkpoint(folder=folder, key=key, lock=lock, finished=finished)
                 try:
-                    if (there := checkpoint._job(force)) is None:
+                    if (key_there := checkpoint._read_key(force)) is None:
                         write_files(folder, {JOB: json.dumps({"kind": KIND, "key": key}).encode()})
                 except BaseException:
                     checkpoint.close()
                     with contextlib.suppress(OSError):
                         folder.rmdir()  # an empty one
                     raise
-                if there in (None, key):
+                if key_there in (None, key):
                     return checkpoint
                 checkpoint.remove()
                 if finished & spent:
                     warnings.warn(
-                        f"gave up the run that was stopped in {folder}, and noise that it had drawn: if anything of it "
-                        "was seen, its eps and delta add to those of this run.",
+                        f"removed the stopped run in {folder} and the noise that it had drawn: if anybody saw any of "
+                        "its results, its eps and delta add to those of this run.",
                         stacklevel=5,
                     )
 
     def __call__(self, name: str, make: Callable[[], T], /) -> T:
         """
-        Return the result of a stage: that of the run that was stopped, else what `make` returns, once it is kept.
+        Return the result of a stage: the one that is kept, else what `make` returns, after it was kept.
 
-        It is read from its file either way; refused if the file is damaged.
+        It is read from its file in both cases; refused if the file is damaged.
         """
         if name not in self.finished:
-            self.began(name)
+            if self.began is not None:
+                self.began(name)
             self.keep(name, make())
         path = self.folder / f"{name}{PART}"
         try:
@@ -161,26 +159,40 @@ class Checkpoint:
                 return read_value(file, f"{self.key} {name}")  # type: ignore[no-any-return]
         except (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError, struct.error):
             raise OutputRefused(
-                f"{path} is damaged: this run cannot go on. Remove {self.folder} to begin anew.", code="E_UNFINISHED"
+                f"{path} is damaged, so this run cannot resume: remove {self.folder} to start again.",
+                code="E_UNFINISHED",
             ) from None
 
     def keep(self, name: str, value: Any) -> None:
-        """Keep the result of a stage."""
-        with as_refusal(self.folder), whole_file(self.folder / f"{name}{PART}") as file:
-            write_value(file, value, f"{self.key} {name}")
+        """
+        Write the result of a stage to its file; `TypeError` if it cannot be written as plain values and arrays.
+
+        The file holds a sha256, the tree of plain values as JSON with its length, and the arrays of the tree. The hash
+        is of job, stage and all that follows, so that a file is valid for its own job and stage alone.
+        """
+        arrays: list[np.ndarray[Any, Any]] = []
+        tree = json.dumps(_encode(value, arrays, {})).encode()
+        with refuse_os_errors(self.folder), whole_file(self.folder / f"{name}{PART}") as file:
+            file.write(bytes(SUM) + struct.pack("<Q", len(tree)) + tree)
+            for array in arrays:
+                np.lib.format.write_array(file, array, allow_pickle=False)
+            file.seek(SUM)
+            checksum = hashlib.file_digest(file, partial(hashlib.sha256, f"{self.key} {name}".encode())).digest()
+            file.seek(0)
+            file.write(checksum)
         self.finished.add(name)
 
     def close(self) -> None:
-        """Let go of the folder, which stays."""
+        """Unlock the folder and leave it in place."""
         if self.lock is not None:
             os.close(self.lock)
         self.lock = None
 
     def remove(self) -> None:
         """
-        Remove the folder: at one stroke, so that no part of it is ever taken for the whole.
+        Remove the folder; it is renamed first, so that a part of it is never taken for the whole.
 
-        `OSError` where the system refuses it, or leaves a part of it: the error names what is left.
+        `OSError` if the system refuses this or leaves a part of it; the error names what is left.
         """
         aside = self.folder.with_name(f".{self.folder.name}{PARTIAL}{secrets.token_hex(4)}")
         try:
@@ -189,8 +201,8 @@ class Checkpoint:
         finally:
             self.close()
 
-    def _job(self, force: bool) -> str | None:
-        """Return the key of the job in the folder, None where it is empty; refused where it is not this one's."""
+    def _read_key(self, force: bool) -> str | None:
+        """Return the key of the job in the folder, None if it is empty; refuse another job's unless `force` is set."""
         files = list(self.folder.iterdir())
         for path in [path for path in files if path.name.endswith(HALF)]:
             path.unlink()  # of a process that was killed
@@ -203,71 +215,53 @@ class Checkpoint:
             index = {}
         if index.get("kind") != KIND or any(path.name != JOB and path.suffix != PART for path in files):
             raise OutputRefused(
-                f"{self.folder} holds something else than a run that was stopped: move it away, or choose another "
-                "output."
+                f"{self.folder} holds files that are not of a stopped run: move them away, or choose another output."
             )
         if index.get("key") != self.key and not force:
             raise OutputRefused(
-                f"{self.folder} holds a run that was stopped, and this is another: the input has changed, an option "
-                "that makes fakes, or the version. The command of that run goes on with it; to give it up, remove the "
-                "folder, or pass `force=True`.",
+                f"{self.folder} holds a stopped run of another job: the input, an option that decides the fakes or the "
+                "version is not the same. The command of that run resumes it; to give it up, remove the folder, or "
+                "pass `force=True`.",
                 code="E_UNFINISHED",
             )
         return str(index.get("key"))
 
 
-def digest(value: Any) -> str:
-    """Return the sha256 of a value's tree and arrays; `TypeError` if it has none."""
+def hash_value(value: Any) -> str:
+    """Return the sha256 of plain values, arrays and objects of this package; `TypeError` for anything else."""
     arrays: list[np.ndarray[Any, Any]] = []
-    total = hashlib.sha256(json.dumps(_node(value, arrays, {})).encode())
+    total = hashlib.sha256(json.dumps(_encode(value, arrays, {})).encode())
     sink: Any = SimpleNamespace(write=total.update)
     for array in arrays:
         np.lib.format.write_array(sink, array, allow_pickle=False)
     return total.hexdigest()
 
 
-def file_digest(path: Path) -> str:
+def hash_file(path: Path) -> str:
     """Return the sha256 of a file, or of all files below a folder with their names."""
     if not path.is_dir():
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     names = sorted(p for p in path.rglob("*") if p.is_file())
-    return digest([[p.relative_to(path).as_posix(), file_digest(p)] for p in names])
-
-
-def write_value(file: io.BufferedRandom, value: Any, seal: str) -> None:
-    """
-    Write a value: the sha256 of the seal and all that follows, a tree of plain values as JSON, the arrays of the tree.
-
-    `TypeError` for what has no such form.
-    """
-    arrays: list[np.ndarray[Any, Any]] = []
-    tree = json.dumps(_node(value, arrays, {})).encode()
-    file.write(bytes(SUM) + struct.pack("<Q", len(tree)) + tree)
-    for array in arrays:
-        np.lib.format.write_array(file, array, allow_pickle=False)
-    file.seek(SUM)
-    total = hashlib.file_digest(file, partial(hashlib.sha256, seal.encode()))
-    file.seek(0)
-    file.write(total.digest())
+    return hash_value([[p.relative_to(path).as_posix(), hash_file(p)] for p in names])
 
 
 def read_value(file: io.BufferedReader, seal: str) -> Any:
-    """Return what `write_value` wrote under this seal; `ValueError` if it is anything else."""
+    """Return the value that `Checkpoint.keep` wrote; `seal` is its job and stage, `ValueError` if it is another's."""
     checksum = file.read(SUM)
     if hashlib.file_digest(file, partial(hashlib.sha256, seal.encode())).digest() != checksum:
         raise ValueError("another checksum")
     file.seek(SUM)
     (length,) = struct.unpack("<Q", file.read(8))
-    return _value(json.loads(file.read(length)), file, [])
+    return _decode(json.loads(file.read(length)), file, [])
 
 
-def _node(value: Any, arrays: list[np.ndarray[Any, Any]], held: dict[int, tuple[int, Any]]) -> Any:
+def _encode(value: Any, arrays: list[np.ndarray[Any, Any]], held: dict[int, tuple[int, Any]]) -> Any:
     """
-    Return a value as a node of a tree for JSON: plain, or [word, what the word needs, nodes of its parts].
+    Return a value as a node of a JSON tree: a plain value, or [kind, details of the kind, nodes of its parts].
 
-    Arrays are put aside, in the order of their nodes. What occurs twice is written once: `held` has the number of what
-    is written already, by its id, and the value itself, so that no other value gets this id.
+    Arrays are appended to `arrays`, in the order of their nodes. An object that occurs twice is written once: `held`
+    maps the id of each object written so far to its number and the object itself, so that its id is not used again.
     """
     kind = type(value)
     if value is None or kind in (bool, int, float, str):
@@ -299,7 +293,7 @@ def _node(value: Any, arrays: list[np.ndarray[Any, Any]], held: dict[int, tuple[
     elif isinstance(value, Path):
         word, more = "path", str(value)
     elif kind.__module__.partition(".")[0] == "pandas" and hasattr(value, "to_dict"):
-        # only to tell a table of a caller from another: it is never read back
+        # for hashes alone, to recognise a caller's table: it is never read back
         columns = [value] if not hasattr(value, "columns") else [value[name] for name in value.columns]
         cells = [np.asarray(c if c.dtype.kind in "biufmM" else c.astype(str).astype(object)) for c in columns]
         index = np.asarray(value.index.astype(str)).astype(object)
@@ -316,13 +310,13 @@ def _node(value: Any, arrays: list[np.ndarray[Any, Any]], held: dict[int, tuple[
         parts = value if isinstance(value, tuple) else [getattr(value, f.name) for f in dataclasses.fields(value)]
     else:
         raise TypeError(f"a {kind.__module__}.{kind.__qualname__} cannot be kept")
-    nodes = [_node(part, arrays, held) for part in parts]
+    nodes = [_encode(part, arrays, held) for part in parts]
     held[id(value)] = len(held), value  # numbered as it is read: after its parts
     return [word, more, nodes]
 
 
-def _value(node: Any, file: io.BufferedReader, held: list[Any]) -> Any:
-    """Return the value of a node of `_node`; its arrays come next in the file, `held` are the values read before it."""
+def _decode(node: Any, file: io.BufferedReader, held: list[Any]) -> Any:
+    """Return the value of a node of `_encode`; its arrays are next in the file, `held` are the values read so far."""
     if not isinstance(node, list):
         return node
     word, more, nodes = node
@@ -336,7 +330,7 @@ def _value(node: Any, file: io.BufferedReader, held: list[Any]) -> Any:
         return held[more]
 
     value: Any
-    parts = [_value(part, file, held) for part in nodes]
+    parts = [_decode(part, file, held) for part in nodes]
     if word == "array":
         value = np.lib.format.read_array(file, allow_pickle=False)
     elif word == "objects":
@@ -356,7 +350,7 @@ def _value(node: Any, file: io.BufferedReader, held: list[Any]) -> Any:
         name, shape = more
         rows = (sparse.csr_array if name.endswith("_array") else sparse.csr_matrix)(tuple(parts), shape)
         value = rows.asformat(name.split("_")[0])
-    elif not more.startswith("elsewhere."):  # what a file names is not run
+    elif not more.startswith("elsewhere."):  # a file cannot name code of others to be run
         raise ValueError("a class of another package")
     else:
         kind = pkgutil.resolve_name(more)
@@ -371,36 +365,32 @@ def _value(node: Any, file: io.BufferedReader, held: list[Any]) -> Any:
 
 
 @contextlib.contextmanager
-def going_on(
+def resume(
     folder: Path,
     key: str | None,
     spent: frozenset[str],
     *,
     force: bool = False,
-    began: Callable[[str], None] = _quietly,
+    began: Callable[[str], None] | None = None,
 ) -> Iterator[Stages]:
     """
-    Yield the stages of the job with this `key`, kept in a folder that goes when the job has ended; without key, none.
+    Yield the stages of the job with this `key`, kept in a folder until the job has ended; without a key none are kept.
 
-    `began(name)` is called before a stage is run, not for one that is kept.
+    `began(name)` is called before a stage is run, and not for one that is kept.
 
-    A job ends well, or is refused for a reason that it would meet again. Whatever else stops it leaves the folder, and
-    the error says so; also a refusal after one of the stages `spent`, whose noise must not be drawn a second time.
+    The folder is removed when the job succeeds or is refused for a reason that would occur again. It stays, and the
+    error says so, when anything else stops the job, and when the job is refused after one of the stages in `spent`,
+    whose noise must not be drawn a second time.
     """
     if key is None:
-
-        def made(name: str, make: Callable[[], T], /) -> T:
-            began(name)
-            return make()
-
-        yield made
+        yield Stages(began)
         return
-    checkpoint = Checkpoint.opened(folder, key, force=force, spent=spent)
+    checkpoint = Checkpoint.open(folder, key, force=force, spent=spent)
     checkpoint.began = began
     if done := checkpoint.finished - NO_WORK:
         parts = Counter(name.partition("-")[0].replace("_", " ") for name in done)  # some stages have many parts
         listing = ", ".join(f"{name} ({n})" if " " in name else name for name, n in sorted(parts.items()))
-        warnings.warn(f"going on with the run that was stopped, in {checkpoint.folder}: kept {listing}.", stacklevel=4)
+        warnings.warn(f"resuming the stopped run in {checkpoint.folder}; already done: {listing}.", stacklevel=4)
     ended = True
     try:
         yield checkpoint
@@ -409,12 +399,12 @@ def going_on(
         if refused and checkpoint.finished & spent:
             ended = False
             error.add_note(
-                f"The noise that was drawn is kept in {checkpoint.folder}: {AGAIN} tells the same, and costs "
-                "nobody more. To draw again is another release, at its price: remove the folder first."
+                f"The noise that was drawn is kept in {checkpoint.folder}: {AGAIN} gives the same answer and costs no "
+                "further privacy. To draw new noise is another release, with its own eps: remove the folder first."
             )
         elif not refused and checkpoint.finished - NO_WORK:
             ended = False
-            error.add_note(f"What is done is kept in {checkpoint.folder}, for you alone: {AGAIN} goes on from there.")
+            error.add_note(f"Finished stages are kept in {checkpoint.folder}, readable by you alone: {AGAIN} resumes.")
         raise
     finally:
         try:
@@ -423,7 +413,7 @@ def going_on(
         except OSError as error:
             warnings.warn(
                 f"{error.filename or checkpoint.folder} cannot be removed ({error.strerror}): it holds real traces, "
-                "for you alone; remove it yourself.",
+                "readable by you alone; remove it yourself.",
                 stacklevel=4,
             )
         checkpoint.close()

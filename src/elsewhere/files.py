@@ -1,11 +1,10 @@
 """
-Output folders that are never overwritten by accident and appear whole or not at all, and files written likewise.
+Write folders and files that appear complete or not at all, and are never overwritten by accident.
 
-A file gets a temporary name in its own folder, is flushed to disk and then renamed (C1), so no reader meets half of
-it and the old one survives a full disk (C6). A folder of several files is written under a hidden name beside its place,
-`.NAME.partial-...`, and renamed when it is complete: see `whole_folders`. Results are private until published: files
-0600, folders 0700 (F48). What is read back is a regular file of bounded size, or refused: a pipe would block, a device
-never end (B1, B52).
+A file is written under a temporary name in its own folder, flushed to disk and then renamed (C1), so no reader sees
+half of it and the old file survives a full disk (C6). A folder is written under a hidden name, `.NAME.partial-...`, and
+renamed when it is complete: see `whole_folders`. Results are private until published: files 0600, folders 0700 (F48).
+Only regular files of bounded size are read back: a pipe would block, and a device would never end (B1, B52).
 """
 
 import contextlib
@@ -38,10 +37,10 @@ Outdated = Callable[[Path], Collection[str]]  # the files in a folder that its n
 
 def check_folder(folder: Path, *, force: bool = False) -> None:
     """
-    Refuse, before any work is done, a folder that results could not or should not go to; leave nothing behind.
+    Refuse, before any work is done, a folder that cannot or should not hold results.
 
-    A folder that holds anything is refused without `force` (C8); so is a file, or a place where nothing can be
-    written (B54): a folder is made there for a moment, because permissions do not tell of full or read-only disks.
+    Refused are a folder that is not empty (unless `force` is set, C8), a file, and a place where nothing can be written
+    (B54). The last is tested by making a folder there for a moment, because permissions do not reveal a full disk.
     """
     try:
         clean_up(folder.resolve())
@@ -55,7 +54,7 @@ def check_folder(folder: Path, *, force: bool = False) -> None:
             raise OutputRefused(f"{folder} cannot be written: {nearest} is a file.")
         # under a name that `clean_up` knows
         trial = Path(tempfile.mkdtemp(prefix=f".{folder.resolve().name}{PARTIAL}", dir=nearest))
-        with contextlib.suppress(FileNotFoundError):  # another process that cleans up may have taken it away
+        with contextlib.suppress(FileNotFoundError):  # another process may have cleaned it up
             trial.rmdir()
     except PermissionError:
         raise OutputRefused(f"{folder} cannot be written: no permission in {nearest}.") from None
@@ -65,7 +64,7 @@ def check_folder(folder: Path, *, force: bool = False) -> None:
 
 @contextlib.contextmanager
 def whole_folder(folder: Path, *, force: bool = False, outdated: Outdated | None = None) -> Iterator[Path]:
-    """Yield an empty folder that takes the place of `folder` when the block has ended well; see `whole_folders`."""
+    """Yield an empty folder that becomes `folder` when the block has succeeded; see `whole_folders`."""
     with whole_folders((folder,), force=force, outdated=outdated) as (new,):
         yield new
 
@@ -75,25 +74,26 @@ def whole_folders(
     folders: Sequence[Path], *, force: bool = False, outdated: Outdated | None = None
 ) -> Iterator[tuple[Path, ...]]:
     """
-    Yield an empty private folder for each of `folders`; when the block ends well they take their places, in order.
+    Yield an empty private folder for each of `folders`, which they become, in order, when the block has succeeded.
 
-    If the block raises, whatever it is, nothing has changed. A folder that is there already (it must be empty, or
-    `force` be given) stays as it is until its new files are complete; they are then moved in, the index last, over
-    files of the same names; files that `outdated` names go, all others stay. Of a process that is killed a hidden
-    folder stays behind, which the next call removes; one that was about to be moved in, it moves in.
+    If the block raises anything, nothing changes. An existing folder (it must be empty, or `force` set) is unchanged
+    until its new files are complete. They are then moved into it, the index last, and replace files of the same names;
+    files that `outdated` names are removed, all others stay. A process that is killed leaves a hidden folder behind:
+    the next call removes it if it is incomplete, and moves its files into place if it is complete.
     """
     stages: list[_Stage] = []
     try:
         for folder in folders:
-            with as_refusal(folder):
-                stages.append(_Stage.of(folder.resolve()))
+            with refuse_os_errors(folder):
+                stages.append(_Stage.begin(folder.resolve()))
         yield tuple(stage.new for stage in stages)
         for stage in stages:
-            with as_refusal(stage.folder):
-                stage.complete(force, outdated)
-        # from here on nothing needs room on the disk
+            if stage.folder.exists():
+                with refuse_os_errors(stage.folder):
+                    stage.complete(force, outdated)
+        # from here on no space on the disk is needed
         for stage in stages:
-            with as_refusal(stage.folder):
+            with refuse_os_errors(stage.folder):
                 if stage.ready is None:
                     stage.new.rename(stage.folder)
                     _sync(stage.folder.parent)
@@ -113,42 +113,41 @@ def whole_folders(
 
 @dataclass
 class _Stage:
-    """One folder on its way: `new` is written, then moved to where `folder` is to be."""
+    """A folder that is being written: `new` is its hidden name, `folder` its final one."""
 
     folder: Path
     new: Path
-    above: list[Path]  # folders that were made to hold it
+    above: list[Path]  # parent folders that were made for it
     lock: int | None
     ready: Path | None = None
-    moving: bool = False  # into a folder that is there
+    moving: bool = False  # into an existing folder
 
     @staticmethod
-    def of(folder: Path) -> "_Stage":
+    def begin(folder: Path) -> "_Stage":
+        """Make and lock the hidden folder."""
         above = make_folder(folder.parent)
         clean_up(folder)
-        # a folder that is there may be mounted, or somebody's working directory: it is filled, never renamed
+        # an existing folder may be mounted, or a working directory: files are moved into it, it is never replaced
         where = folder if folder.is_dir() else folder.parent
         while True:
             new = Path(tempfile.mkdtemp(prefix=f".{folder.name}{PARTIAL}", dir=where))
-            # before it is held, another run may take it for one that was left behind, and remove it
+            # until it is locked, another run may take it for a folder left behind and remove it
             with contextlib.suppress(BlockingIOError, FileNotFoundError):
                 return _Stage(folder, new, above, lock_folder(new))
 
     def complete(self, force: bool, outdated: Outdated | None) -> None:
-        """Make the new files ready to be put in their place, whatever happens from then on."""
-        if not self.folder.exists():
-            return
+        """Mark the new files as ready to be moved into the existing folder, whatever happens from then on."""
         if not force and _contents(self.folder):
-            raise OutputRefused(f"{self.folder} is no longer empty: something else was written there meanwhile.")
+            raise OutputRefused(f"{self.folder} is no longer empty: another program has written into it meanwhile.")
         obsolete = [] if outdated is None else sorted(outdated(self.folder))
         write_files(self.new, {OUTDATED: json.dumps(obsolete).encode()})
-        # under this name it is complete: whoever finds it can finish
+        # a folder of this name is complete: any later run can finish the move
         ready = self.new.with_name(self.new.name.replace(PARTIAL, READY))
         self.new.rename(ready)
         self.ready = ready
 
     def take_back(self, begun: bool) -> None:
-        """Leave everything as it was; but where files have `begun` to move in, what is complete is moved in."""
+        """Undo everything; but where the move of files has `begun`, finish it."""
         if self.ready is not None:
             with contextlib.suppress(OSError):
                 if begun:
@@ -165,48 +164,49 @@ class _Stage:
 
 
 def clean_up(folder: Path) -> None:
-    """Remove, with a warning, what killed processes left unfinished of `folder`; finish what they left complete."""
-    words = (f".{folder.name}{PARTIAL}", f".{folder.name}{READY}")
+    """Remove, with a warning, what killed processes left incomplete of `folder`; move what they left complete."""
+    prefixes = (f".{folder.name}{PARTIAL}", f".{folder.name}{READY}")
     above = next((at for at in folder.parents if at.is_dir()), folder)
-    for path in [p for at in (above, folder) if at.is_dir() for p in at.iterdir() if p.name.startswith(words)]:
+    for path in [p for at in (above, folder) if at.is_dir() for p in at.iterdir() if p.name.startswith(prefixes)]:
         if path.is_symlink() or not path.is_dir():
             continue
         try:
             lock = lock_folder(path)
         except (BlockingIOError, FileNotFoundError):
-            continue  # its process lives, or has just ended
+            continue  # its process is running, or has just ended
         if lock is None:
-            warnings.warn(f"{path} is not finished; remove it, unless the run that writes it goes on.", stacklevel=2)
+            warnings.warn(f"{path} is incomplete; remove it, unless a run is still writing it.", stacklevel=2)
             continue
         try:
-            if path.name.startswith(words[0]):
+            if path.name.startswith(prefixes[0]):
                 shutil.rmtree(path, ignore_errors=True)
-                warnings.warn(f"removed {path}, which a run that was killed has left unfinished.", stacklevel=2)
+                warnings.warn(f"removed {path}, left incomplete by a run that was killed.", stacklevel=2)
             else:
                 _move_in(path, folder)
                 warnings.warn(
-                    f"an earlier run was killed while it wrote into {folder}: that is finished.", stacklevel=2
+                    f"an earlier run was killed while it wrote into {folder}: its files are now all there.",
+                    stacklevel=2,
                 )
         finally:
             os.close(lock)
 
 
 def _contents(folder: Path) -> list[Path]:
-    """Return what a folder holds, but for what is on its way there."""
+    """Return what a folder holds, without the hidden folders from which files will be moved into it."""
     name = folder.resolve().name
-    on_its_way = (f".{name}{PARTIAL}", f".{name}{READY}")
-    return [path for path in folder.iterdir() if not path.name.startswith(on_its_way)]
+    hidden = (f".{name}{PARTIAL}", f".{name}{READY}")
+    return [path for path in folder.iterdir() if not path.name.startswith(hidden)]
 
 
 def _move_in(ready: Path, folder: Path) -> None:
-    """Move complete files into a folder that is there; it can be interrupted and begun again at any point."""
+    """Move complete files into an existing folder; this may be interrupted and repeated at any point."""
     if not ready.exists():
         return
     if (ready / OUTDATED).exists():
         for name in json.loads((ready / OUTDATED).read_bytes()):
             if not (ready / name).exists():
                 (folder / name).unlink(missing_ok=True)
-    # an index (.json) names the other files with their sha256: with the old one beside new files, nobody reads them
+    # an index (.json) names the other files with their sha256: new files beside the old index are refused by readers
     for path in sorted(ready.iterdir(), key=lambda p: (p.suffix == ".json", p.name)):
         if path.name != OUTDATED:
             path.replace(folder / path.name)
@@ -216,10 +216,10 @@ def _move_in(ready: Path, folder: Path) -> None:
 
 def lock_folder(folder: Path) -> int | None:
     """
-    Hold a folder until this process ends, however it ends; `BlockingIOError` if another one does.
+    Lock a folder until this process ends; `BlockingIOError` if another process has locked it.
 
-    `FileNotFoundError` if it is gone, or was until now held by one that has removed it. None where there are no locks
-    (Windows, some network disks).
+    `FileNotFoundError` if it does not exist, or its holder has just removed it. None on systems without locks (Windows,
+    some network disks).
     """
     handle = None
     try:
@@ -239,8 +239,8 @@ def lock_folder(folder: Path) -> int | None:
 
 
 @contextlib.contextmanager
-def as_refusal(folder: Path) -> Iterator[None]:
-    """Turn errors of the operating system in the block into a refusal that names the folder (C6)."""
+def refuse_os_errors(folder: Path) -> Iterator[None]:
+    """Turn an `OSError` in the block into an `OutputRefused` that names the folder (C6)."""
     try:
         yield
     except OSError as error:
@@ -250,14 +250,14 @@ def as_refusal(folder: Path) -> Iterator[None]:
 def write_folder(
     folder: Path, files: dict[str, bytes], *, force: bool = False, outdated: Outdated | None = None
 ) -> None:
-    """Write a folder that holds `files` (name -> content): all of them or none, see `whole_folders`."""
+    """Write a folder that holds `files` (name -> content), all of them or none: see `whole_folders`."""
     with whole_folder(folder, force=force, outdated=outdated) as new:
         write_files(new, files)
 
 
 def write_files(folder: Path, files: dict[str, bytes]) -> None:
-    """Write `files` (name -> content) into `folder`, which is made if need be, one after the other, each whole."""
-    with as_refusal(folder):
+    """Write `files` (name -> content) into `folder`, one after the other, each completely; make it if needed."""
+    with refuse_os_errors(folder):
         make_folder(folder)
         for name, content in files.items():
             with whole_file(folder / name) as file:
@@ -265,7 +265,7 @@ def write_files(folder: Path, files: dict[str, bytes]) -> None:
 
 
 def make_folder(folder: Path) -> list[Path]:
-    """Make a folder and those above it, each for its owner alone; return the new ones, outermost first."""
+    """Make a folder and its parents, private (0700); return the new ones, outermost first."""
     # `parents=True` would make the folders above with the permissions of the umask
     new_folders = list(reversed([p for p in (folder, *folder.parents) if not p.exists()]))
     for parent in new_folders:
@@ -274,10 +274,10 @@ def make_folder(folder: Path) -> list[Path]:
 
 
 def read_regular(path: Path, largest: int) -> bytes:
-    """Return the bytes of a regular file of at most so many; `OSError` for anything else."""
+    """Return the bytes of a regular file of at most `largest` bytes; `OSError` for anything else."""
     about = path.stat()
     if not stat.S_ISREG(about.st_mode) or about.st_size > largest:
-        raise OSError(f"{path.name} is no regular file, or too large")
+        raise OSError(f"{path.name} is not a regular file, or too large")
     return path.read_bytes()
 
 
@@ -288,13 +288,13 @@ def read_index(path: Path, largest: int = 1 << 24) -> dict[str, Any]:
     except RecursionError:
         raise ValueError(f"{path.name} is nested too deep") from None
     if not isinstance(index, dict):
-        raise ValueError(f"{path.name} is no JSON object")
+        raise ValueError(f"{path.name} is not a JSON object")
     return index
 
 
 def read_listed(folder: Path, name: str, index: Mapping[str, Any], largest: int) -> bytes:
     """
-    Return the bytes of a file that an index lists with its sha256, and nothing else.
+    Return the bytes of a file that an index lists with its sha256.
 
     `OSError` if it cannot be read, `ValueError` if it is a link or another file than the index names, `KeyError` or
     `TypeError` if the index lists none.
@@ -308,13 +308,8 @@ def read_listed(folder: Path, name: str, index: Mapping[str, Any], largest: int)
     return data
 
 
-def listed(files: Mapping[str, bytes]) -> dict[str, str]:
-    """Return the sha256 of each file, as an index lists them."""
-    return {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
-
-
-def arrays_file(arrays: Mapping[str, Any]) -> bytes:
-    """Return arrays as an npz file: the same bytes of the same arrays."""
+def pack_arrays(arrays: Mapping[str, Any]) -> bytes:
+    """Return the bytes of an npz file of these arrays; equal arrays give equal bytes."""
     import numpy as np
 
     sink = io.BytesIO()
@@ -327,7 +322,7 @@ def arrays_file(arrays: Mapping[str, Any]) -> bytes:
 
 
 def read_arrays(data: bytes, largest: int) -> dict[str, Any]:
-    """Return the arrays of an npz file; `ValueError` if it is none, or would unpack to more than so many bytes."""
+    """Return the arrays of an npz file; `ValueError` if it is none, or would unpack to more than `largest` bytes."""
     import numpy as np
 
     try:
@@ -336,14 +331,14 @@ def read_arrays(data: bytes, largest: int) -> dict[str, Any]:
                 raise ValueError("its arrays are too large")
         with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
             return dict(arrays)
-    # `RuntimeError`: among others `NotImplementedError`, of a later version of the format
+    # `RuntimeError` includes `NotImplementedError`, of a later version of the format
     except (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, KeyError, TypeError) as error:
         raise ValueError("it cannot be read as arrays") from error
 
 
 @contextlib.contextmanager
 def whole_file(path: Path) -> Iterator[io.BufferedRandom]:
-    """Yield a file for its owner alone that takes its name when the block has ended well (C1)."""
+    """Yield a private temporary file that is renamed to `path` when the block has succeeded (C1)."""
     handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=HALF, dir=path.parent)
     try:
         with os.fdopen(handle, "w+b") as file:
@@ -358,7 +353,7 @@ def whole_file(path: Path) -> Iterator[io.BufferedRandom]:
 
 
 def _sync(folder: Path) -> None:
-    """Flush the names in a folder to disk: on POSIX a new name is there only once the folder is."""
+    """Flush a folder to disk: on POSIX a new file name is safe only after its folder is flushed."""
     if hasattr(os, "O_DIRECTORY"):
         handle = os.open(folder, os.O_DIRECTORY)
         try:
@@ -373,8 +368,8 @@ PAGE_TYPES = {
     ".js": "text/javascript",
     ".svg": "image/svg+xml",
 }
-# of every answer of a server of pages: nothing is stored, no page of others shows or reads ours, and ours loads
-# nothing but its own files
+# headers of every answer of a page server: nothing is stored, no other site can show or read our page, and our page
+# loads its own files only
 PAGE_HEADERS = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
@@ -389,7 +384,7 @@ PAGE_HEADERS = {
 
 
 def page_files(names: Iterable[str]) -> dict[str, tuple[bytes, str]]:
-    """Return files of the folder page/, by name: content and media type."""
+    """Return content and media type of files in the folder page/, by name."""
     from importlib import resources
 
     folder = resources.files("elsewhere") / "page"

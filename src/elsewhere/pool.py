@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from elsewhere._version import __version__
 from elsewhere.errors import ElsewhereError, InvalidModel, InvalidTraces, OutputRefused, require_whole
-from elsewhere.files import check_folder, listed, read_index, read_listed, write_folder
+from elsewhere.files import check_folder, read_index, read_listed, write_folder
 from elsewhere.traces.model import Locations, Traces, match_places
 
 KIND, FORMAT = "elsewhere pool", 1
@@ -110,7 +110,7 @@ class Pool:
             "dates": None if t.dates is None else np.datetime_as_string(t.dates).tolist(),
             "certificate": self.provenance.get("certificate"),
             "provenance": {name: value for name, value in self.provenance.items() if name != "certificate"},
-            "files": listed(content) | dict(beside or {}),
+            "files": {name: hashlib.sha256(data).hexdigest() for name, data in content.items()} | dict(beside or {}),
         }
         return {**content, "manifest.json": (json.dumps(manifest, indent=1) + "\n").encode()}
 

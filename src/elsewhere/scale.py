@@ -1,11 +1,11 @@
 """
-Map over work: in this process by default, on any `concurrent.futures.Executor` when given one.
+Apply a function to many items: in this process by default, or on a `concurrent.futures.Executor`.
 
-The caller owns the executor. Results come back in the order of the items, so they depend on neither the
-number of workers nor the order in which they finish.
+The caller owns the executor. Results come back in the order of the items, so they depend on neither the number of
+workers nor the order in which they finish.
 
-`Cluster` is such an executor over the workers of a Dask scheduler. What these and the scheduler hold is sealed: bytes
-whose text, in a log or on a dashboard, is a constant. A piece that fails says so to its caller, and to nobody else.
+`Cluster` is an executor over the workers of a Dask scheduler. Scheduler and workers hold sealed bytes, which appear in
+logs and on dashboards as a constant text. An error in a piece of work is reported to the caller alone.
 """
 
 import hashlib
@@ -13,8 +13,8 @@ import sys
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager, suppress
+from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
+from contextlib import AbstractContextManager, suppress
 from functools import cache, lru_cache, partial
 from importlib.metadata import PackageNotFoundError, version
 from itertools import islice
@@ -23,8 +23,8 @@ from time import monotonic, sleep
 from typing import Any, TypeVar
 
 from elsewhere._version import __version__
-from elsewhere.checkpoint import Stages, at_once, kept
-from elsewhere.errors import ClusterUnavailable, InvalidParameter, MissingExtra, require_whole
+from elsewhere.checkpoint import Stages, at_once
+from elsewhere.errors import ClusterUnavailable, InvalidParameter, MissingExtra
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -42,83 +42,70 @@ def map_over(
     """
     Return `[work(item) for item in items]`, on `executor` if there is one.
 
-    `work` must not change what it holds: a piece whose worker ended is done again, perhaps where it was begun.
-    `progress(done, total)` is called in this process after every item. With `stages` every result is kept as it comes,
-    under `name` and its number, and of a run that was stopped only what is missing is done.
+    `work` must not change its own state: an item whose worker has ended is computed again, perhaps from the start.
+    `progress(done, total)` is called in this process after every item. With `stages` every result is kept as it
+    arrives, under `name` and its number, and a resumed run computes only the missing ones.
     """
-    left = [item for i, item in enumerate(items) if not kept(stages, f"{name}-{i}")]
-    answers = each_of(work, left, executor=executor)
+    missing = [item for i, item in enumerate(items) if f"{name}-{i}" not in stages.finished]
+    answers = iterate_over(work, missing, executor=executor)
     results: list[Result] = []
     for i in range(len(items)):
         results.append(stages(f"{name}-{i}", lambda: next(answers)))
         if progress is not None:
             progress(len(results), len(items))
-    next(answers, None)  # which lets go of what it holds
+    next(answers, None)  # ends the generator, which closes what it has open
     return results
 
 
-def each_of(
+def iterate_over(
     work: Callable[[Item], Result], items: Iterable[Item], *, executor: Executor | None = None
 ) -> Iterator[Result]:
-    """Yield what `map_over` returns one by one, so that not all need be held."""
+    """Yield the results of `map_over` one by one, so that they need not all be in memory."""
     if executor is None:
         return map(work, items)
     if not isinstance(executor, Executor):
         raise InvalidParameter(f"`executor` must be a concurrent.futures.Executor, got {type(executor).__name__}.")
-    return _in_one_thread_each(executor.map(work, items))
+    return _compute_in_one_thread(executor.map(work, items))
 
 
 def one_thread() -> AbstractContextManager[Any]:
-    """Return a context in which libraries compute in one thread: sums in one order on every machine (R5)."""
-    limited: AbstractContextManager[Any] = _libraries(len(sys.modules)).limit(limits=1)
+    """Return a context in which libraries compute in one thread, so that sums are the same on every machine (R5)."""
+    limited: AbstractContextManager[Any] = _thread_pools(len(sys.modules)).limit(limits=1)
     return limited
 
 
 @lru_cache(maxsize=1)
-def _libraries(modules: int) -> Any:
-    """Return the libraries that know threads: looked for, which takes milliseconds, where modules have been loaded."""
+def _thread_pools(_modules: int) -> Any:
+    """Return the thread pools of all loaded libraries; searched again, in milliseconds, after a module was loaded."""
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()
 
 
-def _in_one_thread_each(results: Iterator[Result]) -> Iterator[Result]:
-    """Yield the results; sums of matrices are made in one order whatever the number of threads is meanwhile (R5)."""
+def _compute_in_one_thread(results: Iterator[Result]) -> Iterator[Result]:
+    """Yield the results, each computed in one thread, so that sums do not depend on the number of threads (R5)."""
     with one_thread():
         try:
             yield from results
         except BrokenExecutor:
             raise ClusterUnavailable(
-                "a process of `executor` has ended in the middle of its work, most likely for want of memory: make it "
-                "anew, with fewer workers, and run the same again.",
+                "a process of `executor` ended during its work, most likely because memory was short: create the "
+                "executor again with fewer workers, and repeat the call.",
                 code="E_CLUSTER_MEMORY",
             ) from None
 
 
-@contextmanager
-def workers_or(executor: Executor | None, workers: int | None) -> Iterator[Executor | None]:
-    """
-    Yield the caller's executor; else a pool of `workers` threads for the duration (kernels release the GIL);
-    else None.
-    """
-    if executor is not None or workers is None or require_whole("workers", workers, 1) == 1:
-        yield executor
-    else:
-        with ThreadPoolExecutor(workers) as pool:
-            yield pool
-
-
 CONNECT = 30.0  # seconds in which a scheduler must answer, and the first worker be there
-CLOSE = 5.0  # seconds in which a connection that failed must be gone
-ALONE = 60.0  # seconds that are waited for a worker once there is none
-LOOK = 5.0  # seconds after which a wait looks whether anybody is still there
-LOSSES = 3  # times that everything on its way may be lost without a result in between
-AHEAD = 4  # pieces on their way for each thread of the cluster
+CLOSE = 5.0  # seconds in which a failed connection must be closed
+ALONE = 60.0  # seconds to wait for a worker when there is none
+LOOK = 5.0  # seconds between two looks whether workers are still there
+LOSSES = 3  # times that all submitted pieces may be lost without a result in between
+AHEAD = 4  # pieces submitted for each thread of the cluster
 ALIKE = ("numpy", "numba", "scipy", "scikit-learn", "pandas", "pyarrow")  # what the bytes of a result depend on
 
 
 class Sealed:
-    """Any object as bytes, which neither text nor log of it shows."""
+    """An object as bytes, of which no log shows the content."""
 
     __slots__ = ("_bytes", "_object")
 
@@ -139,7 +126,7 @@ class Sealed:
 
         return cloudpickle.loads(self._bytes)
 
-    def kept(self) -> Any:
+    def open_once(self) -> Any:
         """Return the object, the same every time: what all pieces share is unpacked once on a worker."""
         if self._object is None:
             self._object = (self.open(),)
@@ -156,22 +143,22 @@ class Sealed:
 
 
 def carry_out(work: Sealed, item: Sealed) -> Sealed:
-    """Do a piece of work on a worker: the result, or what went wrong, which only the caller is to read."""
+    """Do a piece of work on a worker; return the result or the error, sealed for the caller alone."""
     from threadpoolctl import threadpool_limits
 
     try:
-        expected, do = work.kept()
+        expected, do = work.open_once()
         if expected != versions():
             raise ClusterUnavailable(
                 _differ("a worker that came later", versions(), expected), code="E_CLUSTER_VERSION"
             )
-        threadpool_limits(1)  # for good: the process is a worker's
+        threadpool_limits(1)  # for ever: the process belongs to a worker
         return Sealed.of((do(item.open()), None))
     except Exception as error:  # it is raised again where the work was asked for
-        return _failed(error)
+        return _seal_error(error)
 
 
-def _failed(error: Exception) -> Sealed:
+def _seal_error(error: Exception) -> Sealed:
     try:
         error_sealed = Sealed.of((None, error.with_traceback(None)))
         error_sealed.open()
@@ -207,21 +194,22 @@ def versions() -> dict[str, str]:
 def _differ(who: str, theirs: dict[str, str], ours: dict[str, str]) -> str:
     other = [name for name in ours if theirs.get(name) != ours[name]]
     parts = ", ".join(f"{name} {theirs.get(name, 'none')} (not {ours[name]})" for name in other)
-    return f"{who} has {parts}: install the versions of the machine that you run on, on scheduler and workers too."
+    return f"{who} has {parts}: install the same versions on this machine, the scheduler and all workers."
 
 
 class Cluster(Executor):
     """
     Do work on the workers of a Dask scheduler: an `executor` for any function that takes one.
 
-    Results are those of one process, byte by byte. A worker that ends costs the pieces that it was at. The data of a
-    run go to scheduler and workers as arguments; task names hold the name of a function and a random number.
+    Results are equal to those of one process, byte by byte. When a worker ends, its unfinished pieces are done again by
+    others. The data of a run are sent to scheduler and workers as arguments; a task name is the name of a function and
+    a random number.
 
     Parameters
     ----------
     address
-        Of the scheduler: "tls://host:8786", or "tcp://host:8786" on one machine or a network of your own. Certificates
-        are those of Dask's configuration (`distributed.comm.tls`).
+        Of the scheduler: "tls://host:8786", or "tcp://host:8786" on one machine or a private network. Certificates are
+        those of Dask's configuration (`distributed.comm.tls`).
 
     Examples
     --------
@@ -233,7 +221,7 @@ class Cluster(Executor):
 
     def __init__(self, address: str) -> None:
         self.address = address
-        self._client = _connected(address)
+        self._client = _connect(address)
         try:
             self._check()
         except BaseException:
@@ -256,17 +244,17 @@ class Cluster(Executor):
         self, fn: Callable[..., Any], *iterables: Iterable[Any], timeout: float | None = None, chunksize: int = 1
     ) -> Iterator[Any]:
         """
-        Return `fn` of every item, one by one, in order; a few pieces for each thread are on their way at a time.
+        Yield `fn(item)` for every item, in order; a few items per thread are submitted at a time.
 
-        `fn` is sent to every worker once, however many items there are; `timeout` and `chunksize` are not looked at.
+        `fn` is sent to every worker once, however many items there are; `timeout` and `chunksize` are ignored.
         """
         work = Sealed.of((versions(), fn if len(iterables) == 1 else _Spread(fn)))
         items = iterables[0] if len(iterables) == 1 else zip(*iterables, strict=False)
-        return self._in_order(_plain(fn), work, iter(items))
+        return self._run_in_order(_task_name(fn), work, iter(items))
 
-    def _in_order(self, name: str, work: Sealed, items: Iterator[Any]) -> Iterator[Any]:
+    def _run_in_order(self, name: str, work: Sealed, items: Iterator[Any]) -> Iterator[Any]:
         most = AHEAD * max(1, self._ask(lambda: sum(self._client.nthreads().values())))
-        shared, losses = self._shared(work), 0
+        shared, losses = self._share(work), 0
         waiting: deque[tuple[Sealed, Any]] = deque()
         try:
             while True:
@@ -278,12 +266,12 @@ class Cluster(Executor):
                 try:
                     answer = self._result(waiting[0][1])
                 except CancelledError:
-                    # its workers are gone, and with them what the work holds; what is done stays done
+                    # the workers are gone, and with them what was sent to them; finished pieces stay finished
                     losses += 1
                     if losses > LOSSES:
-                        raise self._lost("what was sent to its workers was lost again and again") from None
+                        raise self._lost("work that was sent to its workers was lost several times") from None
                     self._wait_for_scheduler()
-                    shared = self._shared(work)
+                    shared = self._share(work)
                     failures = ("cancelled", "lost", "error")
                     waiting = deque(
                         (item, self._begin(name, shared, item) if begun.status in failures else begun)
@@ -297,7 +285,7 @@ class Cluster(Executor):
                     raise error
                 yield result
         finally:
-            self._forget([begun for _, begun in waiting])
+            self._cancel([begun for _, begun in waiting])
 
     def _begin(self, name: str, shared: Any, item: Sealed) -> Any:
         from uuid import uuid4
@@ -305,8 +293,8 @@ class Cluster(Executor):
         key = f"{name}-{uuid4().hex}"
         return self._ask(lambda: self._client.submit(carry_out, shared, item, key=key, pure=False))
 
-    def _shared(self, work: Sealed) -> Any:
-        """Send to all workers what every piece needs."""
+    def _share(self, work: Sealed) -> Any:
+        """Send what every piece needs to all workers."""
         from distributed import TimeoutError as TooLate
 
         try:
@@ -317,7 +305,7 @@ class Cluster(Executor):
             raise self._lost("it does not answer") from None
 
     def _result(self, begun: Any) -> Sealed:
-        """Wait for a piece; refused when nobody is left who could do it."""
+        """Wait for the result of a piece; refused when there has been no worker for a while."""
         from distributed import KilledWorker
         from distributed import TimeoutError as TooLate
 
@@ -332,8 +320,8 @@ class Cluster(Executor):
                     raise self._no_workers() from None
             except KilledWorker:
                 raise ClusterUnavailable(
-                    "a piece of work ended every worker that took it, most likely for want of memory: give each worker "
-                    "more (`dask worker --memory-limit`), or run with fewer threads on each.",
+                    "a piece of work stopped every worker that took it, most likely because memory was short: give "
+                    "each worker more (`dask worker --memory-limit`), or fewer threads.",
                     code="E_CLUSTER_MEMORY",
                 ) from None
             except (CancelledError, OSError):
@@ -360,8 +348,8 @@ class Cluster(Executor):
 
     def _lost(self, why: str) -> ClusterUnavailable:
         return ClusterUnavailable(
-            f"the Dask scheduler at {self.address} cannot be used any more: {why}. Nothing was published; look at its "
-            "log, start it again, and run the same again.",
+            f"the Dask scheduler at {self.address} can no longer be used: {why}. Nothing was published; look at its "
+            "log, start it again, and repeat the command.",
             code="E_CLUSTER_LOST",
         )
 
@@ -372,7 +360,7 @@ class Cluster(Executor):
         )
 
     def _check(self) -> None:
-        """Refuse a cluster without workers, or with other versions than here."""
+        """Refuse a cluster that has no workers, or other versions than this machine."""
         from distributed import TimeoutError as TooLate
 
         try:
@@ -393,13 +381,13 @@ class Cluster(Executor):
             if found != versions():
                 raise ClusterUnavailable(_differ(who, found, versions()), code="E_CLUSTER_VERSION")
 
-    def _forget(self, begun: list[Any]) -> None:
-        """Give up pieces that nobody waits for any more."""
+    def _cancel(self, begun: list[Any]) -> None:
+        """Cancel pieces whose results nobody waits for."""
         if begun and self._client.status == "running":
             self._client.cancel(begun, force=True)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Say good-bye to the cluster, which goes on without us."""
+        """Disconnect from the cluster, which keeps running."""
         _close(self._client, LOOK)
 
 
@@ -413,15 +401,15 @@ class _Spread:
         return self.function(*arguments)
 
 
-def _plain(work: Any) -> str:
-    """Return the name of a function or of its class, which says nothing of what it is called with."""
+def _task_name(work: Any) -> str:
+    """Return the name of a function or of its class, without its arguments, which may be private."""
     while isinstance(work, partial | _Spread):
         work = work.func if isinstance(work, partial) else work.function
     name = getattr(work, "__name__", type(work).__name__)
     return "".join(c for c in name if c.isalnum() or c == "_").strip("_") or "work"
 
 
-def _connected(address: str) -> Any:
+def _connect(address: str) -> Any:
     try:
         from distributed import Client as DaskClient
     except ImportError:
@@ -436,7 +424,7 @@ def _connected(address: str) -> Any:
             warnings.simplefilter("ignore")  # versions are compared, and refused, below
             client.__init__(address, timeout=CONNECT, set_as_default=False)
     except (OSError, ValueError, TypeError, RuntimeError) as error:
-        _close(client, CLOSE)  # else Dask closes it when Python ends: a minute, and a traceback
+        _close(client, CLOSE)  # otherwise Dask closes it when Python ends, with a minute's wait and a traceback
         if isinstance(error, TypeError):  # of Dask, where a tls:// address has no certificates
             what = "set the certificates of distributed.comm.tls in Dask's configuration (docs/scale.md)"
         raise ClusterUnavailable(f"no Dask scheduler answers at {address}: {what}.", code="E_CLUSTER") from None
@@ -444,7 +432,7 @@ def _connected(address: str) -> Any:
 
 
 def _close(client: Any, timeout: float) -> None:
-    """Close a client for good: as garbage it would close again, maybe while another one starts, and both would wait."""
+    """Close a client once: the garbage collector would close it again, and could block another one that starts."""
     with suppress(Exception):
         client.close(timeout=timeout)
     client.status = "closed"

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from elsewhere.cli.output import bar
-from elsewhere.errors import InvalidParameter, require_choice, require_whole
+from elsewhere.errors import ElsewhereError, InvalidParameter, require_choice, require_whole
 from elsewhere.run.presets import BY_COORDINATES, CHOICES, MISSING, Reading
-from elsewhere.run.reading import advised
+from elsewhere.run.reading import add_advice
 
 if TYPE_CHECKING:
     import numpy as np
@@ -459,7 +459,8 @@ def parameters_of(words: list[str] | None, **options: Any) -> dict[str, Any]:
         if name in values and values[name] != by_option[name]:
             option = f"-{name}" if len(name) == 1 else f"--{name}"
             raise InvalidParameter(f"{option} {by_option[name]} and --set {name}={values[name]} differ; leave one out.")
-    return check_names({**values, **by_option})
+    check_names(values | by_option)
+    return values | by_option
 
 
 def make_fakes(
@@ -478,20 +479,25 @@ def make_fakes(
     people = traces
     if model is not None:
         people, keywords = _roles(traces, making.preset, model)
-    with advised(traces, making.check()), bar("making fakes") as progress:
-        fakes = generate_fakes(
-            people,
-            preset=making.check(),
-            per_seed=per_seed,
-            n=making.number,
-            kappa=kappa_of(making.kappa),
-            feasible=making.feasible,
-            rng=making.rng(),
-            executor=executor,
-            workers=workers,
-            progress=progress,
-            **keywords,
-        )
+    settings = making.check()
+    try:
+        with bar("making fakes") as progress:
+            fakes = generate_fakes(
+                people,
+                preset=settings,
+                per_seed=per_seed,
+                n=making.number,
+                kappa=kappa_of(making.kappa),
+                feasible=making.feasible,
+                rng=making.rng(),
+                executor=executor,
+                workers=workers,
+                progress=progress,
+                **keywords,
+            )
+    except ElsewhereError as error:
+        add_advice(error, traces, settings)
+        raise
     if model is not None and making.preset == "deniable":
         fakes = _compared(fakes)
     return fakes if people is traces else _in_file(fakes, people, traces)

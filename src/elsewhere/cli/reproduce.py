@@ -278,14 +278,14 @@ def _decoys(
 
     if sources is None or fakes is None:
         from elsewhere.run.generate import generate_fakes
-        from elsewhere.run.reading import whole_rows
+        from elsewhere.run.reading import usable_days
 
         if links is not None:
             raise InvalidParameter("`--links` needs `--fakes`.")
         fit = None if sources is None else sources.learnt(model)
         with bar("making fakes") as progress:
             generated = generate_fakes(
-                whole_rows(train), preset=preset_of(preset), per_seed=per_seed, model=fit, rng=rng, progress=progress
+                usable_days(train), preset=preset_of(preset), per_seed=per_seed, model=fit, rng=rng, progress=progress
             )
         assert generated.learnt is not None  # noqa: S101 - fresh fakes know it
         return generated, None, generated.learnt.classes, generated.notes

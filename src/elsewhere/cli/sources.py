@@ -187,7 +187,7 @@ class Sources:
 
 def read_real(path: Path, reading: Reading, *made: Path | None) -> Sources:
     """Read the real traces, which make the map, as the input of the fakes or the model in `made` was read, if known."""
-    from elsewhere.run.reading import with_joined
+    from elsewhere.run.reading import join_neighbours
     from elsewhere.traces.read import First
 
     facts = next((facts_of for each in made if each is not None and (facts_of := made_by(each))), {})
@@ -197,7 +197,7 @@ def read_real(path: Path, reading: Reading, *made: Path | None) -> Sources:
     with stage("reading --real"):
         first = First.read(path, **as_made.keywords(PRESETS["product"]))
         if facts.get("joined_for_fakes") and first.traces.locations.has_coordinates:
-            coarser = with_joined(first.traces)
+            coarser = join_neighbours(first.traces)
             first = replace(first, traces=coarser, made=replace(first.made, places=coarser.R))
     return Sources(first, first.traces, notes=(*repairs(counts(first.made)), *first.made.notes, *notes))
 
@@ -223,11 +223,11 @@ def _file(sources: Sources, path: Path) -> Sources:
     """Read fakes of a file; of one that a pool lists and that shows less than whole days, as events do, the pool."""
     import numpy as np
 
-    from elsewhere.checkpoint import file_digest
+    from elsewhere.checkpoint import hash_file
 
     fakes, notes = sources.first.further(path, "--fakes")
     files = {} if path.is_dir() else manifest_of(path.parent).get("files", {})
-    if path.name in files and file_digest(path) == files[path.name]:
+    if path.name in files and hash_file(path) == files[path.name]:
         pool = _pool(sources, path.parent)
         if not np.array_equal(_there(pool.fakes).r, fakes.r):
             note = f"--fakes: {path.name} does not tell the whole days; the pool beside it does, and is compared."

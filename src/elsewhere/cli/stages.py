@@ -39,14 +39,14 @@ from elsewhere.run.finish import (
     LINKS,
     REPORT,
     counts,
+    describe_usable_days,
     earlier_results,
     keep_links,
     opening,
     private_folder,
     repairs,
     summary,
-    usable_days,
-    warn_of_strangers,
+    warn_of_other_files,
 )
 from elsewhere.run.presets import AS_IT_COMES, PRESETS, Reading
 from elsewhere.run.reading import read_whole
@@ -103,7 +103,7 @@ def _tables(read: dict[str, Any]) -> list[Any]:
         f"{read[name] / slots:.1%} {word}"
         for name, word in (("slots_observed", "observed"), ("slots_held", "filled"), ("slots_missing", "missing"))
     )
-    usable = f"usable: {read['users_usable']:,} people have a day that is known from end to end; {usable_days(read)}"
+    usable = f"usable: {read['users_usable']:,} people have a usable day; {describe_usable_days(read)}"
     places = f"places: {read['places']:,}"
     if read["places"] < read["places_found"]:
         places += f", joined from the {read['places_found']:,} that were found"
@@ -251,7 +251,7 @@ def publish(
         files = seal(pool, new, write_fakes(pool, new, fake_set.frame, also or [], out_as))
         # the budget is spent before anything leaves: a second run after a crash can only publish less
         fake_set.save(fakes, force=True)
-    warn_of_strangers(out, (*FORMS, REPORT), files)
+    warn_of_other_files(out, (*FORMS, REPORT), files)
     notes = [
         *notes,
         *([] if private_files else ["no links.csv: the folder of these fakes does not say who was made from whom."]),

@@ -32,7 +32,7 @@ from elsewhere.cli.options import (
 )
 from elsewhere.cli.output import bars, closing, say, stage, tables
 from elsewhere.errors import counted
-from elsewhere.run.finish import counts, opening, usable_days
+from elsewhere.run.finish import counts, describe_usable_days, opening
 from elsewhere.run.presets import AS_IT_COMES, PRESETS, PROVEN, PUBLIC_GAP, Reading
 
 
@@ -160,7 +160,7 @@ def plan(
     Example: elsewhere plan traces.csv --eps 2
     """
     from elsewhere.run.plan import plan as planned
-    from elsewhere.run.reading import longer_gap, people_by_a_public_gap, whole_rows
+    from elsewhere.run.reading import longer_gap, people_with_public_gap, usable_days
     from elsewhere.traces.fixes import Preparation
     from elsewhere.traces.read import read_traces
 
@@ -169,9 +169,9 @@ def plan(
     reports: list[Preparation] = []
     with stage("reading"):
         traces = read_traces(source, report=reports.append, **reading.keywords(PRESETS["product"]))
-    people = whole_rows(traces).U
+    people = usable_days(traces).U
     # presets with a theorem fill gaps by a public rule: they may find other people with a usable day
-    proven = people_by_a_public_gap(reports[0], people)
+    proven = people_with_public_gap(reports[0], people)
     usable = dict.fromkeys(PRESETS, people) | dict.fromkeys(PROVEN, proven)
     plans = [next(each for each in planned(n, **keywords) if each.preset == name) for name, n in usable.items()]
     table = Table("preset", "protects", "eps", "AUC at most", "fakes", "people needed", box=SIMPLE_HEAD)
@@ -205,4 +205,4 @@ def plan(
         lines.append(f"to make them: {words} --preset {'|'.join(enough)}")
     if plans[-1].enough and not (reading.grid or reading.locations or reading.regions):
         lines.append("private takes no map found in these people: add --grid S,W,N,E,N, --locations or --regions")
-    say(record, [*opening(figures), there, usable_days(figures), table, *lines], as_json=as_json)
+    say(record, [*opening(figures), there, describe_usable_days(figures), table, *lines], as_json=as_json)

@@ -29,7 +29,7 @@ from elsewhere.evaluation.publishing.scenario import PublishingResult, evaluate_
 from elsewhere.evaluation.uses import Uses, judge_uses
 from elsewhere.pool import Pool
 from elsewhere.run.fakes import Fakes
-from elsewhere.run.roles import some_days
+from elsewhere.run.roles import draw_days
 from elsewhere.traces.model import Floats, Ints, Locations, Traces
 
 Result = TypeVar("Result")
@@ -394,14 +394,14 @@ class _Sides:
     def of_some_days(self, each: int, draw: np.random.Generator) -> tuple["_Sides", Ints]:
         """Return the same with at most `each` days of each life, and the fakes that stay, by their numbers."""
         assert self.owner is not None  # noqa: S101 - fakes made of nobody have no days that they were made from
-        stay = some_days(self.published, np.arange(len(self.published)), each, draw)
+        stay = draw_days(self.published, np.arange(len(self.published)), each, draw)
         # the candidates are the days that these fakes were made from
         mine, owner = np.unique(self.owner[stay], return_inverse=True)
 
         def some(people: Any) -> Any:
             if not isinstance(people, Traces):
                 return people
-            return people.select(some_days(people, np.arange(len(people)), each, draw))
+            return people.select(draw_days(people, np.arange(len(people)), each, draw))
 
         return _Sides(
             self.seeds.select(mine),

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elsewhere.errors import InvalidModel, OutputRefused
-from elsewhere.files import PAGE_HEADERS, arrays_file, page_files, read_arrays, read_index, read_regular
+from elsewhere.files import PAGE_HEADERS, pack_arrays, page_files, read_arrays, read_index, read_regular
 from elsewhere.pool import Pool
 from elsewhere.privacy.rules import RULES, Verdicts
 from elsewhere.reports.attacks import advice, count_outcomes, format_figure, format_main, outcome_sign, question
@@ -65,7 +65,7 @@ def studio_file(traces: Traces, fakes: Fakes, pool: Pool, rows: Ints) -> bytes:
         about |= {"quantile": fakes.verdicts.quantile, "not_run": list(fakes.verdicts.not_run)}
     about |= {"parameters": dict(fakes.preset.parameters()), "tally": dict(fakes.tally)}
     arrays["about"] = np.frombuffer(json.dumps(about).encode(), dtype=np.uint8)
-    return arrays_file(arrays)
+    return pack_arrays(arrays)
 
 
 def read_studio_file(path: Path) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:

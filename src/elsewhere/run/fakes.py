@@ -1,5 +1,6 @@
 """`Fakes`, what a preset has made, with the seed of each: for the owner alone; and the folder they are kept in."""
 
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from elsewhere._version import __version__
 from elsewhere.errors import InvalidModel
-from elsewhere.files import arrays_file, check_folder, listed, read_arrays, read_index, read_listed, write_folder
+from elsewhere.files import check_folder, pack_arrays, read_arrays, read_index, read_listed, write_folder
 from elsewhere.privacy.certificate import Certificate
 from elsewhere.run.model import FittedModel
 from elsewhere.run.presets import PROVEN, Preset
@@ -163,7 +164,7 @@ class Fakes:
             "category_users": f.locations.category_users,
         }
         arrays |= {name: a for name, a in more.items() if a is not None}
-        content = arrays_file(arrays)
+        content = pack_arrays(arrays)
         index = {
             "kind": KIND,
             "format": FORMAT,
@@ -180,7 +181,7 @@ class Fakes:
             "laboratory": self.laboratory,
             "notes": list(self.notes),
             "certificate": self.certificate.to_dict(),
-            "files": listed({"fakes.npz": content}),
+            "files": {"fakes.npz": hashlib.sha256(content).hexdigest()},
         }
         files = {"fakes.npz": content, "fakes.json": json.dumps(index, indent=1).encode()}
         write_folder(Path(folder), files, force=force)

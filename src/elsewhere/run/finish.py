@@ -36,7 +36,7 @@ def opening(read: dict[str, Any]) -> list[str]:
     return [f"{content}; dropped {', '.join(counted(*each) for each in losses)}", *repairs(read), *read["notes"]]
 
 
-def usable_days(read: Mapping[str, Any]) -> str:
+def describe_usable_days(read: Mapping[str, Any]) -> str:
     """Say how many days are known from end to end: no other can be used."""
     days, usable = read["days"] + read["days_dropped"], read["days_usable"]
     left_out = ": the others have gaps and will be left out" if usable < days else ""
@@ -165,11 +165,11 @@ def earlier_results(folder: Path) -> set[str]:
     return names
 
 
-def warn_of_strangers(folder: Path, ours: Iterable[str], files: Iterable[str]) -> None:
-    """Say which files have our names and are not of this run: they may be somebody's own, and stay."""
-    for name in sorted(set(ours) - set(files)):
+def warn_of_other_files(folder: Path, names: Iterable[str], files: Iterable[str]) -> None:
+    """Warn of files with `names` that we use, which this run has not written (`files`): they are left unchanged."""
+    for name in sorted(set(names) - set(files)):
         if (folder / name).exists():
-            warnings.warn(f"{folder / name} is not of this run, and was left as it is.", stacklevel=2)
+            warnings.warn(f"{folder / name} is not of this run, and was left unchanged.", stacklevel=2)
 
 
 def write_reports(

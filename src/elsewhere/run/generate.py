@@ -1,5 +1,5 @@
 """
-The stairs: `GenerateFake` of fig:alg on one screen.
+Make fakes: `GenerateFake` of fig:alg.
 
 Learn model and classes. Then, by preset: blur each seed into its semantic seed, decode a fake from it and keep what
 passes the privacy test (`paper`); draw walks, pair them with the seeds and keep what passes (`product`); draw walks by
@@ -8,7 +8,8 @@ a noisy count of the seeds' archetypes (`deniable`); or learn from noisy sums ov
 
 import warnings
 from collections.abc import Callable
-from concurrent.futures import Executor
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal, NamedTuple, Unpack
@@ -25,11 +26,11 @@ from elsewhere.privacy.rules import RULES, PrivacyTest, Verdicts
 from elsewhere.profiles.aggregate import AggregateModel, feasible_moves
 from elsewhere.run.attempts import Attempts, Block, Goal, LifeModel, Made, Pairs, WalkModel, learn_days, learn_weeks
 from elsewhere.run.fakes import Fakes
-from elsewhere.run.model import FittedModel, allowed_moves, carrying, is_data, learn, require_one_map
+from elsewhere.run.model import FittedModel, allowed_moves, carrying, explain_other_map, is_data, learn
 from elsewhere.run.presets import PROVEN, Decoding, GeneratingOptions, Kappa, Preset, PresetName, preset_of
 from elsewhere.run.public_map import WEEKS, PublicMap, weekdays
-from elsewhere.run.roles import Roles, in_public, split_users
-from elsewhere.scale import map_over, workers_or
+from elsewhere.run.roles import Roles, public_count, split_users
+from elsewhere.scale import map_over
 from elsewhere.semantics.classes import PAPERS, SemanticClasses
 from elsewhere.synthesis.paper.attempt import FakeMaker
 from elsewhere.synthesis.paper.semseed import Blur, ClassSets
@@ -39,14 +40,14 @@ from elsewhere.traces.model import Ints, People, Traces, is_weekend
 
 Progress = Callable[[int, int], None]
 CROSSED = (
-    "{} of {} fakes share more places with their seed than `par_i` = {}, since it crosses the ways of nearly all "
-    "strangers, as taxis do: at most as many as the twentieth of the strangers who share least. A `par_i` of your own "
-    "is kept."
+    "{} of {} fakes share more places with their seed than `par_i` = {}, because nearly all other people share as many "
+    "with it, as with a taxi's. The limit of such a seed is what the 5 % of other people who share least have in "
+    "common with it; a `par_i` that you give is not relaxed."
 )
 ALIKE = (
-    "{} of {} fakes are more similar to their seed than `par_s` = {:g}, since nearly all strangers are, as where a "
-    "dozen places are the whole map: no more than the twentieth of the strangers who are least so. A `par_s` of your "
-    "own is kept."
+    "{} of {} fakes are more similar to their seed than `par_s` = {:g}, because nearly all other people are, as on a "
+    "map of a dozen places. The limit of such a seed is the similarity of the 5 % of other people who are least "
+    "similar to it; a `par_s` that you give is not relaxed."
 )
 
 
@@ -112,7 +113,7 @@ def generate_fakes(
     """
     return fakes_of(
         traces,
-        _entropy(rng),
+        _draw_entropy(rng),
         laboratory=rng is not None,
         preset=preset,
         per_seed=per_seed,
@@ -129,7 +130,7 @@ def generate_fakes(
 
 @dataclass(frozen=True, eq=False)
 class Job:
-    """What every step below is handed: people, parameters, the secret that decides all draws, where work is done."""
+    """What all steps share: people, parameters, the secret of all draws, and where work is done."""
 
     traces: Traces
     settings: Preset
@@ -143,7 +144,7 @@ class Job:
     progress: Progress | None
 
     def rng(self, *key: int) -> np.random.Generator:
-        """Return the generator of one use of the secret."""
+        """Return the random generator of one use of the secret."""
         return np.random.default_rng(np.random.SeedSequence(self.entropy, spawn_key=key))
 
 
@@ -162,10 +163,10 @@ def fakes_of(
     **options: Any,
 ) -> Fakes:
     """
-    Make the fakes of `generate_fakes` from 128 secret bits, which somebody knows in a `laboratory` run.
+    Make the fakes of `generate_fakes` from 128 secret bits; in a `laboratory` run they are known to somebody.
 
-    Nothing else decides them but the noise of a theorem, so that a run which was stopped ends as if it had not been:
-    what is learnt, what is drawn with noise and every block of fakes are `stages`.
+    The fakes depend on nothing else but the noise of a theorem, so that a resumed run gives the same fakes: the model,
+    the noise and every block of fakes are `stages`.
     """
     names = ("classes", "model", "alternates", "seeds", "n", "feasible", "disjoint")
     classes, model, alternates, seeds, n, feasible, disjoint = (options.pop(name, None) for name in names)
@@ -188,21 +189,23 @@ def fakes_of(
             'preset "private" learns from noisy sums over everybody alone: leave out `model`, `classes`, '
             "`alternates` and `seeds`."
         )
-    with workers_or(executor, workers) as where:
+    # kernels release the GIL, so threads are enough
+    own_threads = executor is None and workers is not None and require_whole("workers", workers, 1) > 1
+    with ThreadPoolExecutor(workers) if own_threads else nullcontext(executor) as where:
         job = Job(traces, settings, per_seed, n, feasible, entropy, laboratory, stages, where, progress)
         if settings.name == "private":
-            return _private(job)
+            return _make_private(job)
         draw = job.rng(0)
         given = isinstance(model, FittedModel) or (model is not None and classes is not None)
         roles = split_users(traces, settings, alternates, draw, learnt=given, seeds=seeds)
         learnt = stages("model", lambda: _learn(job, roles, kappa, classes, model, bool(disjoint), draw))
-        notes = () if learnt.model.feasible is None else _on_moves(learnt, feasible)
-        if kappa == "auto" and classes is None and not isinstance(model, FittedModel):
-            notes += _papers_number(learnt)
+        notes = () if learnt.model.feasible is None else _note_moves(learnt, feasible)
+        if settings.method == "kmeans" and kappa == "auto" and classes is None and not isinstance(model, FittedModel):
+            notes += (_note_kappa(learnt.classes),)
         roles = replace(roles, notes=(*roles.notes, *notes))
         if settings.name != "deniable":
-            return _tested(job, roles, learnt)
-        fakes = _deniable(job, roles, learnt, given)
+            return _make_tested(job, roles, learnt)
+        fakes = _make_deniable(job, roles, learnt, given)
     if progress is not None:
         progress(len(fakes), len(fakes))
     if seeds is None or laboratory:
@@ -217,7 +220,7 @@ class Drawn(NamedTuple):
     archetype: int
 
 
-def _deniable(job: Job, roles: Roles, learnt: FittedModel, given: bool) -> Fakes:
+def _make_deniable(job: Job, roles: Roles, learnt: FittedModel, given: bool) -> Fakes:
     """Make fakes by a noisy count of the seeds' archetypes (theorem 1)."""
     traces, settings = job.traces, job.settings
     release = release_fakes(
@@ -258,10 +261,11 @@ def _deniable(job: Job, roles: Roles, learnt: FittedModel, given: bool) -> Fakes
     )
 
 
-def _private(job: Job) -> Fakes:
+def _make_private(job: Job) -> Fakes:
     """Make fakes by noisy sums over everybody (theorem 2)."""
     traces, settings = job.traces, job.settings
-    require_given(job.feasible)
+    if is_data(job.feasible):
+        refuse_found_moves()
     ways = None
     if isinstance(traces, Traces) and (moves := allowed_moves(job.feasible, traces.locations)) is not None:
         ways = Ways.of(feasible_moves(moves, traces.R), np.ones(traces.R, dtype=bool), traces.locations)
@@ -290,7 +294,7 @@ def _private(job: Job) -> Fakes:
         frame=PublicMap(
             traces.locations,
             np.ones(traces.R, dtype=bool),
-            WEEKS if lives else None,  # which days people have data on is theirs
+            WEEKS if lives else None,  # the dates on which people have data are private
             traces.step_minutes,
             traces.start,
             traces.tz,
@@ -304,37 +308,41 @@ def _private(job: Job) -> Fakes:
         sampler=release.mechanism,
         weekend=release.weekend if lives else None,
         life=np.arange(number) // settings.days,
-        day=_on_a_calendar(release.weekend.reshape(-1, settings.days)) if lives else None,
+        day=_assign_days(release.weekend.reshape(-1, settings.days)) if lives else None,
         certificate=release.certificate,
     )
 
 
-def _on_a_calendar(weekend: NDArray[np.bool_]) -> Ints:
-    """Return the day of each row in a calendar of weeks that begins on a Monday, of lives (n, days) of these kinds."""
+def _assign_days(weekend: NDArray[np.bool_]) -> Ints:
+    """Return the day of each row, 0 a Monday, of lives (n, days) whose days are at a `weekend` or not."""
     out = np.empty(weekend.shape, dtype=np.int64)
     kinds, of = np.unique(weekend, axis=0, return_inverse=True)
     for i, kind in enumerate(kinds):
-        # only kinds count: on which weekday a life begins is drawn when it is published (`PublicMap.weeks`)
+        # any weekday of the right kind: the first weekday of a life is drawn when it is published (`PublicMap.weeks`)
         out[of.ravel() == i] = weekdays(kind, np.random.default_rng(0))
     return out.ravel()
 
 
-def _tested(job: Job, roles: Roles, learnt: FittedModel) -> Fakes:
+def _make_tested(job: Job, roles: Roles, learnt: FittedModel) -> Fakes:
     """Make fakes that pass the privacy test: walks paired with seeds (`product`), or decoded from them (`paper`)."""
     settings = job.settings
     if (learnt.place < 0).any():
-        roles = _with_known_places(roles, learnt)
+        roles = _drop_unknown_places(roles, learnt)
     seeds = learnt.translate(roles.seeds)
     # a person with all their days is one seed; where the paper is reproduced, every trace is
     people = People.of(seeds, m_min=settings.m_min, alone=settings.name == "paper")
-    test = _test(learnt, roles, seeds, people, settings)
+    test = _prepare_test(learnt, roles, seeds, people, settings)
     work: Pairs | Attempts
     if settings.name == "product":
-        work = _pairs(job, learnt, roles, people, test)
+        work = _prepare_pairing(job, learnt, roles, people, test)
     else:
-        work = Attempts(_maker(job, learnt, seeds), test, seeds, settings.max_tries)
-    days = _days_shown(job, people)
-    # fakes of one number at a time: more of them per seed leave the first ones as they are
+        work = Attempts(_prepare_decoding(job, learnt, seeds), test, seeds, settings.max_tries)
+    # (per_seed, people, days): on which days each fake is somewhere. They are those of some person, since the number of
+    # a seed's own days would tell which fake is whose, and which fakes are of one seed
+    days = np.ones((job.per_seed, len(people), 1), dtype=bool)
+    if people.days > 1:
+        days = np.stack([people.draw_days(job.rng(6, number), settings.m_min) for number in range(job.per_seed)])
+    # one number of fake after the other: asking for more fakes per seed does not change the first ones
     pieces = [
         np.column_stack([rows, np.full(len(rows), number)])
         for number in range(job.per_seed)
@@ -348,10 +356,10 @@ def _tested(job: Job, roles: Roles, learnt: FittedModel) -> Fakes:
     blocks = map_over(
         work, items, executor=job.executor, progress=job.progress, stages=job.stages, name="blocks_of_fakes"
     )
-    return _gathered(job, roles, learnt, people, days, pieces, blocks)
+    return _gather(job, roles, learnt, people, days, pieces, blocks)
 
 
-def _gathered(
+def _gather(
     job: Job,
     roles: Roles,
     learnt: FittedModel,
@@ -369,8 +377,8 @@ def _gathered(
     if len(unit) == 0:
         if learnt.model.feasible is not None and tally["not_made"] == tally["tested"]:
             raise NoFeasiblePath(
-                f"no fake of {len(units)} could be made by the moves that `feasible` allows: none of {tally['tested']} "
-                "attempts found a way through places of the seed's classes; allow more moves."
+                f"no fake of {len(units)} could be made with the moves that `feasible` allows: none of "
+                f"{tally['tested']} attempts found a path through places of the seed's classes; allow more moves."
             )
         rules = ", ".join(f"{name} {tally[name]}" for name in RULES if tally[name])
         raise NothingPassed(
@@ -392,7 +400,6 @@ def _gathered(
     weekend = None
     if traces.dates is not None:  # by the calendar of lives, or by the day of the seed
         weekend = people.weekend[day] if people.days > 1 else is_weekend(traces.dates)[seed]
-    beyond = _beyond(verdicts, lives, settings, several=people.days > 1)
     return Fakes(
         r=fakes,
         seed=seed,
@@ -407,7 +414,7 @@ def _gathered(
         preset=settings,
         kappa=learnt.classes.kappa,
         laboratory=job.laboratory,
-        notes=(*roles.notes, *([ONE_CLASS] * (learnt.classes.kappa < 2)), *beyond),
+        notes=(*roles.notes, *_note_limits(verdicts, lives, learnt, several=people.days > 1)),
         seed_rows=roles.seed_rows,
         weekend=weekend,
         life=lives,
@@ -416,13 +423,15 @@ def _gathered(
     )
 
 
-def _beyond(verdicts: Verdicts, lives: Ints, settings: Preset, *, several: bool) -> list[str]:
-    """Return a note for each limit that was relaxed, with the number of fakes that exceed it; of places, on one day."""
-    fakes = len(np.unique(lives))
+def _note_limits(verdicts: Verdicts, lives: Ints, learnt: FittedModel, *, several: bool) -> list[str]:
+    """Return notes on a single class of places, and on limits that were relaxed: how many fakes exceed each."""
+    settings, fakes = learnt.preset, len(np.unique(lives))
+    notes = [ONE_CLASS] * (learnt.classes.kappa < 2)
+    # shared places are counted on fakes of one day alone
     shared = 0 if several or settings.intersection != "set" else len(np.unique(lives[verdicts.shared > settings.par_i]))
     alike = len(np.unique(lives[verdicts.sim > settings.par_s]))
-    notes = [CROSSED.format(in_public(shared), fakes, settings.par_i)] * (shared > 0)
-    return notes + [ALIKE.format(in_public(alike), fakes, settings.par_s)] * (alike > 0)
+    notes += [CROSSED.format(public_count(shared), fakes, settings.par_i)] * (shared > 0)
+    return notes + [ALIKE.format(public_count(alike), fakes, settings.par_s)] * (alike > 0)
 
 
 GIVEN_MOVES = (
@@ -430,44 +439,42 @@ GIVEN_MOVES = (
 )
 
 
-def require_given(feasible: Any) -> None:
-    """Refuse moves that would be found in the people whom the private preset protects."""
-    if is_data(feasible):
-        raise InvalidParameter(
-            'preset "private" protects everybody in the file, so allowed moves must not be found in the file: give '
-            "`feasible` as a table that was made without these people, such as a road network.",
-            code="E_MAP",
-        )
+def refuse_found_moves() -> None:
+    """Refuse moves that would be learnt from the people whom the private preset protects."""
+    raise InvalidParameter(
+        'preset "private" protects everybody in the file, so allowed moves must not be learnt from the file: give '
+        "`feasible` as a table that was made without these people, such as a road network.",
+        code="E_MAP",
+    )
 
 
-def _on_moves(learnt: FittedModel, feasible: Any) -> tuple[str, ...]:
-    """Return a note on the moves that are allowed."""
+def _note_moves(learnt: FittedModel, feasible: Any) -> tuple[str, ...]:
+    """Return a note on the allowed moves."""
+    sentence = GIVEN_MOVES
     if feasible is None or is_data(feasible):
         sentence = (
             "a fake makes no move, from the place of one slot to that of the next, which the model does not allow."
         )
-    else:
-        sentence = GIVEN_MOVES
     ways = None if learnt.preset.name == "paper" else learnt.ways
     apart = " Allowed moves do not lead from every place to every other: walks end where no way goes on."
     return (sentence + apart,) if ways is not None and not ways.connected else (sentence,)
 
 
-def _papers_number(learnt: FittedModel) -> tuple[str, ...]:
-    """Return a note on how many classes there are, beside the paper's, where places are classified as there (E29)."""
-    if learnt.preset.method != "kmeans":
-        return ()
-    kappa, places = learnt.classes.kappa, int((learnt.classes.label >= 0).sum())
+def _note_kappa(classes: SemanticClasses) -> str:
+    """Return a note on the number of classes beside that of the paper (E29)."""
+    kappa, places = classes.kappa, int((classes.label >= 0).sum())
     if kappa == PAPERS:
-        return (f"{PAPERS} semantic classes, as many as in the paper; `kappa` asks for another number (E29).",)
-    return (f"{kappa} semantic classes, not the {PAPERS} of the paper: {places} visited places leave no more (E29).",)
+        return f"{PAPERS} semantic classes, as many as in the paper; `kappa` sets another number (E29)."
+    return f"{kappa} semantic classes, not the {PAPERS} of the paper: {places} visited places allow no more (E29)."
 
 
-ONE_CLASS = "all places are in one class: fakes keep nothing of what their seeds' places mean; give more people."
+ONE_CLASS = (
+    "all places are in one class, so fakes keep nothing of the meaning of their seeds' places: give more people."
+)
 
 
-def _entropy(rng: np.random.Generator | None) -> int:
-    """Return 128 bits: of the operating system, or of the caller's generator in a laboratory run."""
+def _draw_entropy(rng: np.random.Generator | None) -> int:
+    """Return 128 bits of the operating system, or of the caller's generator in a laboratory run."""
     if rng is None:
         secret = np.random.SeedSequence().entropy
         assert isinstance(secret, int)  # noqa: S101 - what numpy draws from the operating system
@@ -490,7 +497,7 @@ def _learn(
     settings, feasible = job.settings, job.feasible
     if settings.name == "deniable" and (model is not None or classes is not None) and not disjoint:
         raise InvalidParameter(
-            "the deniable preset must not have met its seeds: pass `disjoint=True` if `model` and `classes` were "
+            "the deniable preset must not learn from its seeds: pass `disjoint=True` if `model` and `classes` were "
             "learnt from users who are no seeds, or leave them out.",
             code="E_DISJOINT",
         )
@@ -508,8 +515,8 @@ def _learn(
     if isinstance(model, FittedModel):
         if model.preset.m_min < settings.m_min:
             raise InvalidParameter(
-                f"`model` was learnt with `m_min` = {model.preset.m_min}: what it knows may rest on fewer than `m_min` "
-                f"= {settings.m_min} people; learn it again with `m_min={settings.m_min}`.",
+                f"`model` was learnt with `m_min` = {model.preset.m_min}, so a place or move in it may be of fewer "
+                f"than {settings.m_min} people: learn it again with `m_min={settings.m_min}`.",
                 code="E_MISMATCH",
             )
         # archetypes speak of the classes they were learnt with
@@ -521,15 +528,15 @@ def _learn(
         assert roles.model is not None  # noqa: S101 - None only where both are given
         learnt = learn(roles.model, settings, kappa=kappa, feasible=feasible, carry=False, rng=rng)
         learnt = replace(learnt, model=model or learnt.model, classes=own_classes or learnt.classes)
-        require_one_map(learnt.model.locations, roles.seeds.locations)
         if settings.name == "deniable":
             learnt = carrying(learnt, roles.model, rng)
-    require_one_map(learnt.model.locations, roles.seeds.locations)
+    if learnt.model.locations != roles.seeds.locations:
+        raise explain_other_map(learnt.model.locations, roles.seeds.locations)
     if model is not None and feasible is not None:
         if is_data(feasible):
             raise InvalidParameter(
-                '`feasible="data"` is found in the people a model is learnt from: give it where that is done, or a '
-                "table of allowed moves here.",
+                '`feasible="data"` takes moves from the people a model is learnt from: give it when the model is '
+                "learnt, or give a table of allowed moves here.",
                 code="E_FEASIBLE",
             )
         moves = allowed_moves(feasible, roles.seeds.locations)
@@ -542,8 +549,8 @@ def _learn(
     return learnt
 
 
-def _with_known_places(roles: Roles, learnt: FittedModel) -> Roles:
-    """Return the roles without rows that visit nothing but rare places of a map without coordinates (E31)."""
+def _drop_unknown_places(roles: Roles, learnt: FittedModel) -> Roles:
+    """Return the roles without rows that visit rare places only, of a map without coordinates (E31)."""
     shown = np.any(learnt.place[roles.seeds.r] >= 0, axis=1)
     alternates = roles.alternates
     if isinstance(alternates, Traces):
@@ -552,8 +559,8 @@ def _with_known_places(roles: Roles, learnt: FittedModel) -> Roles:
         return replace(roles, alternates=alternates)
     if not shown.any():
         raise InvalidTraces("no seed visits a place that enough users share; lower `m_min`.", code="E_SUPPRESSED")
-    left_out = in_public(int((~shown).sum()))
-    note = f"{left_out} seeds visit only places that fewer than `m_min` users share, and were left out."
+    left_out = public_count(int((~shown).sum()))
+    note = f"{left_out} seeds were left out: they visit only places that fewer than `m_min` users share."
     return replace(
         roles,
         seeds=roles.seeds.select(shown),
@@ -563,7 +570,8 @@ def _with_known_places(roles: Roles, learnt: FittedModel) -> Roles:
     )
 
 
-def _maker(job: Job, learnt: FittedModel, seeds: Traces) -> FakeMaker:
+def _prepare_decoding(job: Job, learnt: FittedModel, seeds: Traces) -> FakeMaker:
+    """Return what makes a fake of its seed as the paper does: blurring, and a decoder."""
     how = job.settings.generator
     assert isinstance(how, Decoding)  # noqa: S101 - the preset of the paper
     blur = Blur(
@@ -580,8 +588,8 @@ def _maker(job: Job, learnt: FittedModel, seeds: Traces) -> FakeMaker:
     return FakeMaker(learnt.model, sets, learnt.tau(seeds), blur, how.sampler, key, how.par_v)
 
 
-def _pairs(job: Job, learnt: FittedModel, roles: Roles, people: People, test: PrivacyTest) -> Pairs:
-    """Return walks, or lives over days, of the people the model was learnt from, to pair with the seeds of a block."""
+def _prepare_pairing(job: Job, learnt: FittedModel, roles: Roles, people: People, test: PrivacyTest) -> Pairs:
+    """Learn the walk model, of single days or of lives over days; return what pairs its walks with seeds."""
     rng = job.rng(4)
     walk: WalkModel | LifeModel
     goal: Goal | LifeRatio
@@ -595,18 +603,8 @@ def _pairs(job: Job, learnt: FittedModel, roles: Roles, people: People, test: Pr
     return Pairs(walk, goal, learnt.classes.label, nobody, job.settings, shift, people.days, job.entropy)
 
 
-def _days_shown(job: Job, people: People) -> NDArray[np.bool_]:
-    """
-    Return (per_seed, people, days) on which days each fake is somewhere: those of somebody.
-
-    The number of a seed's own days would tell who is who, and fakes of one seed.
-    """
-    if people.days == 1:
-        return np.ones((job.per_seed, len(people), 1), dtype=bool)
-    return np.stack([people.draw_days(job.rng(6, number), job.settings.m_min) for number in range(job.per_seed)])
-
-
-def _test(learnt: FittedModel, roles: Roles, seeds: Traces, people: People, settings: Preset) -> PrivacyTest:
+def _prepare_test(learnt: FittedModel, roles: Roles, seeds: Traces, people: People, settings: Preset) -> PrivacyTest:
+    """Return the privacy test of these seeds against the alternates."""
     alternates = roles.alternates if isinstance(roles.alternates, str | None) else learnt.translate(roles.alternates)
     if settings.k == 1 and settings.against == "own":
         alternates = None

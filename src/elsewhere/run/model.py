@@ -9,6 +9,7 @@ and the file with its sha256. Both hold sums over users that at least `m_min` of
 from all, never a user.
 """
 
+import hashlib
 import json
 import warnings
 from collections.abc import Mapping
@@ -22,7 +23,7 @@ from numpy.typing import NDArray
 
 from elsewhere._version import __version__
 from elsewhere.errors import InvalidModel, InvalidParameter, InvalidTraces, public, require_whole
-from elsewhere.files import arrays_file, check_folder, listed, read_arrays, read_index, read_listed, write_folder
+from elsewhere.files import check_folder, pack_arrays, read_arrays, read_index, read_listed, write_folder
 from elsewhere.privacy.deniable.carried import Carried
 from elsewhere.privacy.deniable.carried import carry as carry_of
 from elsewhere.profiles.aggregate import AggregateModel, aggregate
@@ -144,7 +145,8 @@ class FittedModel:
         On a map without coordinates nothing stands for a place that the model's people never visit: such slots become
         missing, and rows without any other are left out.
         """
-        require_one_map(self.model.locations, traces.locations)
+        if self.model.locations != traces.locations:
+            raise explain_other_map(self.model.locations, traces.locations)
         if np.array_equal(self.place, np.arange(len(self.place))):
             return traces
         return _replaced(traces, self.place)
@@ -166,7 +168,7 @@ class FittedModel:
         if self.carried is not None:
             parts, carried = self.carried.to_arrays()
             arrays |= {f"carried.{name}": array for name, array in parts.items()}
-        content = arrays_file(arrays)
+        content = pack_arrays(arrays)
         index = {
             "kind": KIND,
             "format": FORMAT,
@@ -176,7 +178,7 @@ class FittedModel:
             "numbers": numbers,
             "carried": carried,
             "arrays": {name: {"dtype": a.dtype.str, "shape": list(a.shape)} for name, a in arrays.items()},
-            "files": listed({"model.npz": content}),
+            "files": {"model.npz": hashlib.sha256(content).hexdigest()},
         }
         return {"model.npz": content, "model.json": (json.dumps(index, indent=1) + "\n").encode()}
 
@@ -292,15 +294,14 @@ def _moves_made(people: Traces, m_min: int) -> Any:
     return matrix_of(move // people.R, move % people.R, people.R)
 
 
-def require_one_map(model: Locations, here: Locations) -> None:
-    """Refuse a model of another map than that of the traces (B53), with what differs and what to do."""
-    if model != here:
-        raise InvalidParameter(
-            f"`model` must be on the map of the traces: {describe_difference(model, here)}. Places found in some "
-            "people's traces are not those found in others': give the same `locations` (a file of places) or the same "
-            "`regions` (polygons) both where the model is learnt and here, or learn it from these people.",
-            code="E_MISMATCH",
-        )
+def explain_other_map(model: Locations, here: Locations) -> InvalidParameter:
+    """Return the error for a model of another map than that of the traces (B53): what differs, and what to do."""
+    return InvalidParameter(
+        f"`model` must be on the map of the traces: {describe_difference(model, here)}. The places of a map found in "
+        "one group of people differ from those found in another: give the same `locations` (a file of places) or the "
+        "same `regions` (polygons) when the model is learnt and here, or learn the model from these people.",
+        code="E_MISMATCH",
+    )
 
 
 def carrying(learnt: FittedModel, people: Traces, rng: np.random.Generator) -> FittedModel:

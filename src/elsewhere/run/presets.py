@@ -253,6 +253,7 @@ class NoisySums(_Part):
 
 
 _PARTS = (Learning, Decoding, Pairing, Rules, NoisyCount, NoisySums)
+PARAMETERS = tuple(dict.fromkeys(parameter.name for part in _PARTS for parameter in fields(part)))
 NOT_ASKED = {"m_min": 1, "c_min": 1, "k": 0}  # of a preset without such a parameter: so many people or places do
 
 
@@ -443,8 +444,8 @@ class WholeJobOptions(PresetOptions, total=False):
     allow_truncated: bool
 
 
-def check_names(parameters: dict[str, Any], beside: Sequence[str] = ()) -> dict[str, Any]:
-    """Return `parameters` if each is one of some preset, else raise `InvalidParameter`; `beside` are others."""
+def check_names(parameters: Mapping[str, Any], beside: Sequence[str] = ()) -> None:
+    """Refuse names that are no parameter of any preset; `beside` are the caller's other keywords, to suggest from."""
     if wrong := [f"`{name}`" for name in ("order", "mapping") if name in parameters]:
         raise InvalidParameter(
             f"{' and '.join(wrong)} would decide the classes of places alone: the privacy test compares visits, period "
@@ -452,17 +453,15 @@ def check_names(parameters: dict[str, Any], beside: Sequence[str] = ()) -> dict[
             '`classes`: `semantic_clustering(semantic_graph(profiles, order=1), method="kmeans")` (E21).',
             code="E_NOT_READ",
         )
-    names = list(dict.fromkeys(parameter.name for part in _PARTS for parameter in fields(part)))
     wrong = []
-    for name in (name for name in parameters if name not in names):
-        near = get_close_matches(name, [*beside, *names], n=1)
+    for name in (name for name in parameters if name not in PARAMETERS):
+        near = get_close_matches(name, [*beside, *PARAMETERS], n=1)
         wrong.append(f"`{name}`" + (f" (perhaps `{near[0]}`)" if near else ""))
     if wrong:
         others = f" Others here: {', '.join(beside)}." if beside else ""
         raise InvalidParameter(
-            f"{', '.join(wrong)} is no parameter of a preset; these are: {', '.join(names)}.{others}"
+            f"{', '.join(wrong)} is no parameter of a preset; these are: {', '.join(PARAMETERS)}.{others}"
         )
-    return parameters
 
 
 def preset_of(preset: str | Preset, **parameters: Any) -> Preset:

@@ -22,7 +22,7 @@ from typing import Any, Literal
 import numpy as np
 
 from elsewhere._version import __version__
-from elsewhere.checkpoint import derived, file_digest, generator
+from elsewhere.checkpoint import derive_bytes, derive_rng, hash_file
 from elsewhere.errors import (
     InvalidParameter,
     InvalidTraces,
@@ -350,7 +350,7 @@ def seal(pool: Pool, out: Path, names: list[str]) -> list[str]:
     """Write the pool with a manifest that lists the files `names` beside it, last; return the names of all files."""
     from elsewhere.files import write_files
 
-    beside = {name: file_digest(out / name) for name in names}
+    beside = {name: hash_file(out / name) for name in names}
     write_files(out, pool.files(beside))
     now, folder = time.time_ns(), [*names, "pool.parquet", "places.parquet", "manifest.json"]
     for name in folder:
@@ -430,7 +430,7 @@ def publish_linked(
             code="E_LABORATORY",
         )
     secret = secret or (secrets.token_bytes(32) if rng is None else rng.bytes(32))
-    draw = generator(secret, "choice")
+    draw = derive_rng(secret, "choice")
     if fakes.covered:
         rows = np.arange(len(fakes))
         if fakes.published.any():
@@ -444,7 +444,7 @@ def publish_linked(
     life = fakes.life[rows]
     ids = np.empty(fakes.people, dtype=object)
     # ids are public: from them nobody finds the other draws, or the order of the seeds
-    bytes_of_ids = derived(secret, "ids", 16 * fakes.people)
+    bytes_of_ids = derive_bytes(secret, "ids", 16 * fakes.people)
     for number in dict.fromkeys(life.tolist()):
         ids[number] = bytes_of_ids[16 * number : 16 * number + 16].hex()
     frame = fakes.frame

@@ -1,20 +1,20 @@
 """
-How an input is read for the whole job: the options, the days without a gap, and what became of the rest.
+Read the input of the whole job: the days without a gap, and what was dropped.
 
-Where there are too few people for any fake, errors carry advice: what there is, what it takes, what each way costs.
+Where there are too few people, errors carry advice: what the file has, what the preset needs, what each remedy costs.
 
-The deniable preset must not look at seeds before it has places and a clock: `read_apart` decides by a coin for each id
-who is a seed, before anything is read; it reads the people who are no seeds, who give places, clock and how gaps are
-filled; then everybody, on what those gave.
+The deniable preset must not look at seeds before it has places and a clock. `read_apart` therefore decides by a coin
+for each user id who is a seed. It reads the others first, who determine places, clock and how gaps are filled, and then
+everybody on that map.
 """
 
 import hmac
 import math
 import secrets
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
-from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from elsewhere.errors import ElsewhereError, InvalidParameter, InvalidTraces, NotEnoughUsers, counted
@@ -25,65 +25,60 @@ if TYPE_CHECKING:
     from elsewhere.traces.fixes import Preparation
     from elsewhere.traces.model import Ints, Traces
 
-# the faults that come of too few people, or of too few places that enough of them share
+# codes of errors that are due to too few people, or too few places that enough of them share
 SMALL = ("E_TOO_FEW", "E_SUPPRESSED", "E_TOO_FEW_PLACES", "E_NOTHING_PASSED")
-FEWEST = 4  # places: with fewer there is nowhere to be elsewhere
-COARSER = (200, 100, 50, 25, 12)  # numbers of cells that are tried out
-NOT_FOUND = ("given", "regions")  # ways to places that are not found in the fixes
+FEWEST = 4  # places: with fewer a fake could not be elsewhere
+COARSER = (200, 100, 50, 25, 12)  # numbers of cells that are tried
+NOT_FOUND = ("given", "regions")  # values of `places_by` for places that were not found in the fixes
 
 
-@contextmanager
-def advised(traces: "Traces", settings: "Preset", read: "Preparation | None" = None) -> Iterator[None]:
+def add_advice(error: ElsewhereError, traces: "Traces", settings: "Preset", read: "Preparation | None" = None) -> None:
     """
-    Add to an error that comes of too few people or shared places what the owner of `traces` can do.
+    Add to an error that is due to too few people or shared places what the owner of `traces` can do.
 
-    Where it is known how they were `read`, the people without a usable day are counted too.
+    With `read`, which says how they were read, people without a usable day are counted too.
     """
-    try:
-        yield
-    except ElsewhereError as error:
-        if error.code in SMALL:
-            error.add_note(advice(traces, settings, read))
-        elif error.code == "E_EPS" and read is not None:  # the same words whoever is in the file
-            error.add_note(
-                f"Only people with a usable day count, with gaps of up to {PUBLIC_GAP} filled unless `max_gap` gives "
-                "another length; `elsewhere plan` says how many each length leaves."
-            )
-        raise
+    if error.code in SMALL:
+        error.add_note(_advice(traces, settings, read))
+    elif error.code == "E_EPS" and read is not None:  # the same words for any file
+        error.add_note(
+            f"Only people with a usable day count; gaps of up to {PUBLIC_GAP} are filled unless `max_gap` gives "
+            "another length. `elsewhere plan` says how many people remain for each length."
+        )
 
 
-def advice(traces: "Traces", settings: "Preset", read: "Preparation | None" = None) -> str:
+def _advice(traces: "Traces", settings: "Preset", read: "Preparation | None" = None) -> str:
     """
-    Return in one paragraph what there is, what the presets need, and which ways are left, with numbers.
+    Return a paragraph on what the file has, what the presets need and what can be done, with numbers.
 
-    Only some people are learnt from, so a place needs more visitors than `m_min`: see `_shared`.
+    Only some people are learnt from, so a place needs more visitors than `m_min`: see `_count_shared`.
     """
     from elsewhere.run.presets import PRESETS
     from elsewhere.run.roles import USUAL_USERS, least_users
 
     visitors, least = traces.visitors(), least_users(settings)
-    places = _shared(visitors, traces.U, settings)
+    places = _count_shared(visitors, traces.U, settings)
     there = (
-        f"Here {'is' if traces.U == 1 else 'are'} {counted(traces.U, 'person', 'people')} with a usable day "
-        f"({len(traces) / traces.U:.1f} days each) and about {counted(places, 'place')} that enough of those visit who "
-        f"are learnt from (`m_min` = {settings.m_min})."
+        f"The input has {counted(traces.U, 'person', 'people')} with a usable day ({len(traces) / traces.U:.1f} days "
+        f"each) and about {counted(places, 'place')} visited by enough of the people who are learnt from (`m_min` = "
+        f"{settings.m_min})."
     )
-    others = [f'"{name}" {_people(preset)}' for name, preset in PRESETS.items() if name != settings.name]
+    others = [f'"{name}" {_people_needed(preset)}' for name, preset in PRESETS.items() if name != settings.name]
     needs = (
         f'Preset "{settings.name}" needs at least {least:,} people (`k` = {settings.k}, `m_min` = {settings.m_min}) '
         f"and {max(2, settings.c_min):,} such places, {max(4, 2 * settings.c_min):,} for two classes of places "
         f"(`c_min` = {settings.c_min}); of people, {', '.join(others[:-1])} and {others[-1]}."
     )
     if settings.name == "product":
-        needs += f" About {USUAL_USERS} people usually share as many places."
+        needs += f" About {USUAL_USERS} people usually share that many places."
     ways = []
     everybody = 0 if read is None else read.users + read.users_dropped
     if read is not None and read.users_usable < least <= everybody:
-        # where coins were thrown, gaps are counted of those alone who are no seeds: about half
+        # where coins were tossed, gaps are counted only of people who are no seeds: about half
         gap = longer_gap(read, least if read.seeds is None else math.ceil(least / 2))
         more = "" if gap is None else f"`max_gap={gap}`, which keeps "
         blocked = ", and ".join(read.in_the_way())
-        ways.append(f"{more}more of the {everybody:,} people in the file; in the way: {blocked}")
+        ways.append(f"{more}more of the {everybody:,} people in the file; they lack a usable day because: {blocked}")
     if traces.U < least:
         ways.append(
             f"at least {least - traces.U:,} more people, your own or another owner's, in one file (more days of the "
@@ -94,22 +89,22 @@ def advice(traces: "Traces", settings: "Preset", read: "Preparation | None" = No
             "more people, your own or another owner's, in one file; more days of the same people help too, because "
             "they then share more places"
         )
-    ways += _smaller(traces, visitors, settings)
+    ways += _advise_smaller_k(traces, visitors, settings)
     if places < 2 * settings.c_min:
-        ways += _coarser(traces, settings)
+        ways += _advise_larger_places(traces, settings)
     if settings.name == "deniable":
-        ways.append('`preset="product"`: fewer people, but tests instead of a proof')
+        ways.append('`preset="product"`, which needs fewer people but has tests instead of a proof')
     if settings.name != "paper":
         ways.append(
-            'decoys alone: `preset="paper"` makes fakes of 2 people and more, to hide your own queries to a service '
-            "among them (`elsewhere lbs` measures how well), never to publish"
+            'decoys only: `preset="paper"` makes fakes of 2 or more people, among which you can hide your own queries '
+            "to a service (`elsewhere lbs` measures how well); never publish them"
         )
     listing = "; ".join(f"({i}) {way}" for i, way in enumerate(ways, start=1))
     return f"{there} {needs} What you can do: {listing}."
 
 
-def _smaller(traces: "Traces", visitors: "Ints", settings: "Preset") -> list[str]:
-    """Return the smallest step down in k and `m_min` that leaves enough people and places, with what it costs."""
+def _advise_smaller_k(traces: "Traces", visitors: "Ints", settings: "Preset") -> list[str]:
+    """Return the smallest decrease of k and `m_min` for which people and places suffice, with what it costs."""
     from elsewhere.run.roles import least_users
 
     if settings.name != "product":
@@ -117,7 +112,7 @@ def _smaller(traces: "Traces", visitors: "Ints", settings: "Preset") -> list[str
     for m in (settings.m_min, 3, 2):
         for k in (settings.k, 7, 5, 3):
             weaker = settings.changed(k=k, m_min=m)
-            shared_places = _shared(visitors, traces.U, weaker)
+            shared_places = _count_shared(visitors, traces.U, weaker)
             if k > settings.k or m > settings.m_min or weaker == settings:
                 continue
             if traces.U < least_users(weaker) or shared_places < FEWEST:
@@ -125,39 +120,39 @@ def _smaller(traces: "Traces", visitors: "Ints", settings: "Preset") -> list[str
             c = min(settings.c_min, shared_places // 2)
             ways = [f"`k={k}`"] * (k < settings.k) + [f"`m_min={m}`"] * (m < settings.m_min)
             ways += [f"`c_min={c}`"] * (c < settings.c_min)
-            costs = [f"each fake then stands for {k} people at least, not {settings.k}"] * (k < settings.k)
-            costs += [f"a place in the fakes may be that of {m} people alone"] * (m < settings.m_min)
-            return [f"{' '.join(ways)} makes it {shared_places:,} places; {' and '.join(costs) or 'classes are small'}"]
+            costs = [f"a fake is then plausible for at least {k} people, not {settings.k}"] * (k < settings.k)
+            costs += [f"a place in the fakes may be visited by {m} people only"] * (m < settings.m_min)
+            return [f"{' '.join(ways)} gives {shared_places:,} places; {' and '.join(costs) or 'classes are small'}"]
     return []
 
 
-def _coarser(traces: "Traces", settings: "Preset") -> list[str]:
-    """Return larger places, which more people share, with the number of them."""
+def _advise_larger_places(traces: "Traces", settings: "Preset") -> list[str]:
+    """Return how to have larger places, which more people share, and how many there would be."""
     if traces.locations.has_coordinates:
         for cells in (n for n in COARSER if n < traces.R):
-            shared_places = _shared(with_joined(traces, cells).visitors(), traces.U, settings)
+            shared_places = _count_shared(join_neighbours(traces, cells).visitors(), traces.U, settings)
             if shared_places >= settings.c_min:
                 return [
                     f"larger places, `cells={cells}`: about {shared_places:,} of them would be shared by enough people"
                 ]
     elif traces.locations.names is not None:
-        return ["larger places: a column of districts or of kinds of place, given by `columns` as place"]
+        return ["larger places: name a column of districts or kinds of place as place in `columns`"]
     return []
 
 
 def join_places(traces: "Traces", settings: "Preset") -> "tuple[Traces, list[str]]":
     """
-    Join neighbouring places where too few are shared for two classes, and say so; the traces as they are if it is vain.
+    Join neighbouring places if too few are shared for two classes; return the traces, and a note if that helped.
 
-    Places with ids of the input are left alone: an id stands for one place.
+    Places with ids of the input are not joined: an id stands for one place.
     """
     if settings.name == "paper" or not traces.locations.has_coordinates or traces.locations.names is not None:
         return traces, []
-    before, least = _shared(traces.visitors(), traces.U, settings), 2 * max(settings.c_min, 2)
+    before, least = _count_shared(traces.visitors(), traces.U, settings), 2 * max(settings.c_min, 2)
     if before >= least or traces.R < 2:
         return traces, []
-    coarser = with_joined(traces)
-    after = _shared(coarser.visitors(), traces.U, settings)
+    coarser = join_neighbours(traces)
+    after = _count_shared(coarser.visitors(), traces.U, settings)
     if after <= before or coarser.R < 2:
         return traces, []
     return coarser, [
@@ -166,11 +161,11 @@ def join_places(traces: "Traces", settings: "Preset") -> "tuple[Traces, list[str
     ]
 
 
-def with_joined(traces: "Traces", cells: int | None = None) -> "Traces":
+def join_neighbours(traces: "Traces", cells: int | None = None) -> "Traces":
     """
-    Return the same days at places that several people share, at most `cells` of them.
+    Return the same days with neighbouring places joined until several people share each, at most `cells` of them.
 
-    Who shares a place is told by the days without a gap, of which fakes are made.
+    Only days without a gap are counted, because fakes are made of them.
     """
     import numpy as np
 
@@ -184,8 +179,8 @@ def with_joined(traces: "Traces", cells: int | None = None) -> "Traces":
     return traces.with_map(fewer, np.where(traces.r >= 0, becomes[traces.r], -1))
 
 
-def _people(settings: "Preset") -> int:
-    """Return how many people it takes."""
+def _people_needed(settings: "Preset") -> int:
+    """Return how many people a preset needs."""
     from elsewhere.run.roles import least_users
 
     if settings.name != "private":
@@ -195,11 +190,8 @@ def _people(settings: "Preset") -> int:
     return people_needed(settings.eps, settings.delta)
 
 
-def _shared(visitors: "Ints", people: int, settings: "Preset") -> int:
-    """
-    Return how many places will be shared by `m_min` of those who are learnt from, who are drawn at random: on
-    average.
-    """
+def _count_shared(visitors: "Ints", people: int, settings: "Preset") -> int:
+    """Return how many places `m_min` of the people who are learnt from, a random sample, share on average."""
     from elsewhere.run.roles import SEED_SHARE
 
     sample = {
@@ -209,13 +201,13 @@ def _shared(visitors: "Ints", people: int, settings: "Preset") -> int:
     return 0 if sample < 1 else int((visitors >= math.ceil(settings.m_min * people / sample)).sum())
 
 
-def people_by_a_public_gap(read: "Preparation", people: int) -> int:
-    """Return how many people presets with a theorem would find, which fill gaps by `PUBLIC_GAP`; `people` if given."""
+def people_with_public_gap(read: "Preparation", people: int) -> int:
+    """Return how many people have a usable day when gaps up to `PUBLIC_GAP` are filled; `people` if a gap was given."""
     return read.people_by_gap.get(PUBLIC_GAP, people) if read.max_gap_auto else people
 
 
 def longer_gap(read: "Preparation", needed: int) -> str | None:
-    """Return the shortest longest gap beyond `PUBLIC_GAP` that keeps so many people; None where there is none."""
+    """Return the smallest `max_gap` above `PUBLIC_GAP` for which `needed` people have a usable day, or None."""
     gaps = list(read.people_by_gap)
     beyond = gaps[gaps.index(PUBLIC_GAP) + 1 :] if PUBLIC_GAP in gaps else []
     return next((gap for gap in beyond if read.people_by_gap[gap] >= needed), None)
@@ -232,47 +224,79 @@ def read_whole(
     missing: str = "drop",
 ) -> "tuple[Traces, Preparation]":
     """
-    Return the days without a gap of an input, and what became of it; refused where they are of too few people.
+    Return the usable days of an input, and what became of the input; refused if they are of too few people.
 
-    `least` people are needed, by default those that the preset needs. Places that too few people share are joined,
-    unless they were asked for. How a folder says (`facts`) that its input was read is done again, see
-    `Reading.as_made`. The deniable preset finds its map in people who are no seeds; `coins` are 32 bytes that decide
-    who is one, by default of the operating system. With `missing` "gibbs" no day is left out for a gap: slots that are
-    not known, and those of which the accuracy of a fix leaves several places, are drawn from the person's own chain, by
-    `coins` too, and gaps up to an hour are filled before.
+    A usable day is one without a gap. `least` people are needed, by default as many as the preset needs. Places that
+    too few people share are joined, unless `reading` says what the places are. `facts` are those of a folder whose
+    input is to be read in the same way, see `Reading.as_made`. The deniable preset finds its map in people who are no
+    seeds; `coins` are 32 bytes that decide who is a seed, by default of the operating system.
+
+    With `missing` "gibbs" days with gaps are usable too: gaps of up to an hour are filled; other missing slots, and
+    those for which the accuracy of a fix leaves several places, are drawn from the person's own chain, by `coins` too.
     """
-    from elsewhere.checkpoint import generator
-    from elsewhere.profiles.markov import fill_slots, uncertain_slots
+    from elsewhere.run.roles import least_users
 
     coins = secrets.token_bytes(32) if coins is None else coins
-
-    def usable(traces: "Traces") -> "Traces":
-        if missing == "drop":
-            return whole_rows(traces)
-        periods = 1 if settings.learning is None else settings.learning.periods
-        return fill_slots(traces, periods=periods, rng=generator(coins, "missing"))
-
+    periods = 1 if settings.learning is None else settings.learning.periods
+    select = partial(usable_days, missing=missing, periods=periods, coins=coins)
     by_default = (reading.cells, reading.places) == (Reading.cells, Reading.places)
     joins = by_default and reading.locations is None and reading.regions is None and reading.grid is None
-    join = (lambda others: join_places(usable(others), settings)[0]) if joins else None
+    join = (lambda others: join_places(select(others), settings)[0]) if joins else None
     keywords = {**(reading if facts is None else reading.as_made(facts)).keywords(settings), "executor": executor}
     if missing == "gibbs":
         keywords |= {"evidence": True} | ({"max_gap": DRAWN_GAP} if reading.max_gap == "auto" else {})
     traces, read = _read(source, settings, keywords, coins if facts is None else None, join)
     if missing == "gibbs":
-        uncertain = uncertain_slots(traces)
-        extent = (
-            f"{int(uncertain.sum()):,} of {uncertain.size:,} slots, on {int(uncertain.any(axis=1).sum()):,} of "
-            f"{len(traces):,} days, were drawn by Gibbs sampling, each from its person's own days"
-        )
-        read = replace(read, users_usable=traces.U, missing=missing, notes=(*read.notes, extent))
-    whole = _of_enough(usable, traces, read, settings, least)
-    notes = _without_a_day(whole, traces, read)
+        read = replace(read, users_usable=traces.U, missing=missing, notes=(*read.notes, _note_drawn_slots(traces)))
+    if least is None:
+        # a preset with a theorem must not be refused here for the number of people: the split decides that
+        least = 1 if settings.name in PROVEN else least_users(settings)
+    if read.users_usable == 0:
+        raise InvalidTraces(_explain_too_few(read, settings, least), code="E_GAPS")
+    whole = select(traces)
+    _require_enough(whole, read, settings, least)
+    notes = _note_losses(whole, traces, read)
     if joins and read.seeds is None:
-        whole, on_joined = join_places(whole, settings)
-        read = replace(read, places=whole.R, joined_for_fakes=bool(on_joined))
-        notes += on_joined
+        whole, joined_note = join_places(whole, settings)
+        read = replace(read, places=whole.R, joined_for_fakes=bool(joined_note))
+        notes += joined_note
     return whole, replace(read, notes=(*read.notes, *notes))
+
+
+def usable_days(
+    traces: "Traces", *, missing: str = "drop", periods: "int | tuple[float, ...]" = 1, coins: bytes = b""
+) -> "Traces":
+    """
+    Return the days that can be seeds: those without a gap; refused if there is none.
+
+    With `missing` "gibbs" these are all days, with missing slots drawn by `coins` from chains of so many `periods`.
+    """
+    import numpy as np
+
+    if missing == "gibbs":
+        from elsewhere.checkpoint import derive_rng
+        from elsewhere.profiles.markov import fill_slots
+
+        return fill_slots(traces, periods=periods, rng=derive_rng(coins, "missing"))
+    whole = np.all(traces.r >= 0, axis=1)
+    if not whole.any():
+        raise InvalidTraces(
+            f"none of {len(traces)} days of {traces.U} users is complete, and only complete days can be seeds; a "
+            "longer `max_gap` or `step` fills more.",
+            code="E_GAPS",
+        )
+    return traces if whole.all() else traces.select(whole)
+
+
+def _note_drawn_slots(traces: "Traces") -> str:
+    """Return a note on how many slots are drawn by Gibbs sampling."""
+    from elsewhere.profiles.markov import uncertain_slots
+
+    uncertain = uncertain_slots(traces)
+    return (
+        f"{int(uncertain.sum()):,} of {uncertain.size:,} slots, on {int(uncertain.any(axis=1).sum()):,} of "
+        f"{len(traces):,} days, were drawn by Gibbs sampling, each from its person's own days"
+    )
 
 
 def _read(
@@ -282,15 +306,15 @@ def _read(
     coins: bytes | None,
     join: "Callable[[Traces], Traces] | None",
 ) -> "tuple[Traces, Preparation]":
-    """Read by keywords of `read_traces`; with `coins` the deniable preset has the map of people who are no seeds."""
+    """Read the traces; with `coins` the deniable preset finds its map in people who are no seeds (`read_apart`)."""
     from elsewhere.traces.read import read_traces
     from elsewhere.traces.write import find_prepared
 
     prepared = find_prepared(source) is not None
     if settings.name == "private" and prepared:
         raise InvalidParameter(
-            'preset "private" needs a map that these people have not shaped, and this folder was prepared with its '
-            "own: give the file it was made from, with `grid`, `locations` or `regions`.",
+            'preset "private" needs a map that does not depend on these people, and this folder was prepared with a '
+            "map found in them: give the file it was made from, with `grid`, `locations` or `regions`.",
             code="E_MAP",
         )
     reports: list[Preparation] = []
@@ -300,40 +324,33 @@ def _read(
         traces = read_traces(source, report=reports.append, **keywords)
     if settings.name == "private" and reports[0].by == "slots":
         raise InvalidParameter(
-            'preset "private" protects everybody in the file, and these are numbered slots: how many a day has, and '
-            "which, would be read off the people. Give a file with a column of times; or choose the slots yourself, "
-            "make `Traces` of them, and call `generate_fakes`.",
+            'preset "private" protects everybody in the file, and this file has numbered slots: how many a day has, '
+            "and which, would be learnt from the people. Give a file with a column of times; or choose the slots "
+            "yourself, make `Traces` of them, and call `generate_fakes`.",
             code="E_SLOTS",
         )
     return traces, reports[0]
 
 
-def _of_enough(
-    usable: "Callable[[Traces], Traces]", traces: "Traces", read: "Preparation", settings: "Preset", least: int | None
-) -> "Traces":
-    """Return the usable days; refused where they are of fewer people than `least`, or all at one place."""
-    from elsewhere.run.roles import least_users
-
-    if least is None:
-        # where a theorem covers the fakes, how many people there are is no reason to refuse before the split says so
-        least = 1 if settings.name in PROVEN else least_users(settings)
-    if read.users_usable == 0:
-        raise InvalidTraces(_too_few(read, settings, least), code="E_GAPS")
-    whole = usable(traces)
-    with advised(whole, settings):
-        if read.users_usable < min(least, read.users + read.users_dropped):  # of people all usable it is not said
-            raise NotEnoughUsers(_too_few(read, settings, least))
-        if read.places_found > 1 and (whole.r == whole.r[0, 0]).all():
-            raise InvalidTraces(
-                "no place is shared by enough people: joined until enough share them, all places are one; give more "
-                "people, or say with `places` or `locations` what the places are.",
-                code="E_SUPPRESSED",
-            )
-    return whole
+def _require_enough(whole: "Traces", read: "Preparation", settings: "Preset", least: int) -> None:
+    """Refuse usable days of fewer people than `least`, and days that are all at one place."""
+    error: ElsewhereError | None = None
+    # if all people have a usable day, the split gives the better message
+    if read.users_usable < min(least, read.users + read.users_dropped):
+        error = NotEnoughUsers(_explain_too_few(read, settings, least))
+    elif read.places_found > 1 and (whole.r == whole.r[0, 0]).all():
+        error = InvalidTraces(
+            "no place is shared by enough people: joined until enough people share them, all places become one; give "
+            "more people, or say with `places` or `locations` what the places are.",
+            code="E_SUPPRESSED",
+        )
+    if error is not None:
+        add_advice(error, whole, settings)
+        raise error
 
 
-def _too_few(read: "Preparation", settings: "Preset", least: int) -> str:
-    """Return all that stands in the way of making fakes, with numbers, in one message."""
+def _explain_too_few(read: "Preparation", settings: "Preset", least: int) -> str:
+    """Return how many people have a usable day, how many are needed, and why the others have none."""
     people, days = read.users + read.users_dropped, read.days + read.days_dropped
     usable = f"{read.users_usable:,} of {people:,} people have a usable day, one known from end to end"
     wish = f" (`k` = {settings.k})" if settings.k else ""
@@ -341,11 +358,11 @@ def _too_few(read: "Preparation", settings: "Preset", least: int) -> str:
     return f"{usable}, and {need}; in the way, of {days:,} days: {'; '.join(read.in_the_way())}."
 
 
-def _without_a_day(whole: "Traces", traces: "Traces", read: "Preparation") -> list[str]:
-    """Return how many people have a day that can be used, and why the others have none; how many days are left out."""
+def _note_losses(whole: "Traces", traces: "Traces", read: "Preparation") -> list[str]:
+    """Return how many people have a usable day, and why the others have none; how many days are left out."""
     people, notes = read.users + read.users_dropped, []
     if whole.U < people:
-        why = "; ".join(read.in_the_way(by_gap=False))  # the notes of the reading have them
+        why = "; ".join(read.in_the_way(by_gap=False))  # the notes of the reading give them by gap
         notes.append(f"{whole.U:,} of {people:,} people have a usable day, one known from end to end: {why}")
     if len(whole) < len(traces):
         days, gaps = len(traces) + read.days_dropped, len(traces) - len(whole)
@@ -354,27 +371,13 @@ def _without_a_day(whole: "Traces", traces: "Traces", read: "Preparation") -> li
     return notes
 
 
-def whole_rows(traces: "Traces") -> "Traces":
-    """Return the rows without a gap, which alone can be seeds."""
-    import numpy as np
-
-    whole = np.all(traces.r >= 0, axis=1)
-    if not whole.any():
-        raise InvalidTraces(
-            f"none of {len(traces)} days of {traces.U} users is complete, and only whole days can be seeds; a longer "
-            "`max_gap` or `step` fills more.",
-            code="E_GAPS",
-        )
-    return traces if whole.all() else traces.select(whole)
-
-
-def coin(key: bytes, label: str) -> bool:
+def toss_coin(key: bytes, label: str) -> bool:
     """
-    Return the coin of a person: as good as a fair one for whoever does not know the key, and the same every time.
+    Return the coin of a person: the same every time, and fair to anybody who does not know the key.
 
     Examples
     --------
-    >>> [coin(b"a key of 32 bytes, of the system", person) for person in ("ann", "bob", "cid")]
+    >>> [toss_coin(b"a key of 32 bytes, of the system", person) for person in ("ann", "bob", "cid")]
     [False, False, True]
 
     """
@@ -390,22 +393,21 @@ def read_apart(
     **options: Any,
 ) -> "Traces":
     """
-    Return the traces of an input on a map that was found in those whose `coin` is not a seed's.
+    Return the traces of an input on a map that was found in the people who are no seeds, by `toss_coin`.
 
-    The `Preparation` that `report` is called with names the seeds (`seeds`); None where there was no map to find, or
-    where slots are numbered, so that everybody decides how many there are: then it is read as `read_traces` does.
+    `report` is called with a `Preparation` that names the seeds (`seeds`). They are None where the map is given, or
+    slots are numbered, so that everybody decides how many there are: the input is then read by `read_traces`.
 
     Parameters
     ----------
     source, options
         As for `read_traces`.
     key
-        32 bytes of the operating system, to be forgotten.
+        32 bytes of the operating system, not to be kept.
     report
         As for `read_traces`.
     join
-        What is to be done to the map before others are read on it, from traces of people who are no seeds to traces on
-        another map.
+        Called with the traces of people who are no seeds; returns them on the map on which everybody is read.
 
     """
     from elsewhere.traces.maps import COARSE_METRES, FoundMap, parse_box
@@ -417,7 +419,7 @@ def read_apart(
     if options.get("regions") is not None or options.get("locations") is not None:
         return read_traces(source, report=report, **options)
     others = read_traces(
-        source, people=lambda label: not coin(key, label), report=reports.append, **{**options, "evidence": False}
+        source, people=lambda label: not toss_coin(key, label), report=reports.append, **{**options, "evidence": False}
     )
     of_others = reports[0]
     if of_others.places_by in NOT_FOUND or of_others.by == "slots":
@@ -429,7 +431,7 @@ def read_apart(
         reach=COARSE_METRES / 1000 if of_others.map == "auto" else math.inf,
         box=None if options.get("box") is None else parse_box(options["box"]),
     )
-    # what was decided for the others holds for everybody; with places given, positions are treated one person at a time
+    # decisions of the first reading hold for everybody; on a given map each person's positions are read by themselves
     traces = read_traces(
         source,
         report=reports.append,
@@ -447,7 +449,7 @@ def read_apart(
         reports[1],
         **{name: getattr(of_others, name) for name in alike},
         joined_for_fakes=fewer is not others,
-        seeds=frozenset(str(label) for label in traces.labels if coin(key, str(label))),
+        seeds=frozenset(str(label) for label in traces.labels if toss_coin(key, str(label))),
         notes=(*reports[1].notes, "the map was found in people who are no seeds"),
     )
     if report is not None:

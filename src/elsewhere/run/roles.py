@@ -119,7 +119,7 @@ def split_users(
     if not isinstance(traces, Traces):
         raise InvalidParameter(f"`traces` must be a `Traces`, got {type(traces).__name__}.")
     if settings.name == "deniable":
-        return _deniable(traces, alternates, rng, 0 if learnt else MODEL_USERS, seeds)
+        return _split_by_coin(traces, settings, alternates, rng, 0 if learnt else MODEL_USERS, seeds)
     if seeds is not None:
         raise InvalidParameter(f'`seeds` are for preset "deniable"; "{settings.name}" chooses its own.')
     whole = np.all(traces.r >= 0, axis=1)
@@ -156,7 +156,7 @@ def split_users(
             f"{len(people)} users are seeds, {n_alternates} are alternates of the differential test, chosen at random.",
         )
     rows = _seed_rows(traces, people, settings, rng)
-    model, even = _learnt_from(traces, people, settings, rng)
+    model, even = model_days(traces, people, settings, rng)
     left_out = int(np.isin(traces.user, people).sum()) - len(rows)
     days = _days_note(traces, rows, left_out) if left_out else ()
     return Roles(traces.select(rows), rows, others, model, (*notes, *days, *even))
@@ -186,21 +186,21 @@ def _with_gaps(
     assert roles.model is not None  # noqa: S101 - None in the deniable preset alone
     apart = {} if not isinstance(roles.alternates, Traces) else set(roles.alternates.labels)
     others = np.flatnonzero([label not in apart for label in traces.labels])
-    model, even = _learnt_from(traces, others, settings, rng)
-    note = f"{in_public(len(traces) - len(rows))} rows with missing slots are learnt from, and are no seeds."
+    model, even = model_days(traces, others, settings, rng)
+    note = f"{public_count(len(traces) - len(rows))} rows with missing slots are learnt from, but are no seeds."
     return replace(roles, seed_rows=rows[roles.seed_rows], model=model, notes=(*roles.notes, note, *even))
 
 
-FEWEST = 5  # what is counted of fewer is for the owner alone
+FEWEST = 5  # a smaller count is shown to the owner alone
 
 
-def in_public(count: int) -> str:
+def public_count(count: int) -> str:
     """
-    Return a count for a note, which is published: of fewer than FEWEST it says no more.
+    Return a count for a published note; below FEWEST the number is not shown.
 
     Examples
     --------
-    >>> in_public(1), in_public(30)
+    >>> public_count(1), public_count(30)
     ('fewer than 5', '30')
 
     """
@@ -225,12 +225,12 @@ def _seed_rows(traces: Traces, users: Ints, settings: Preset, rng: np.random.Gen
     days_of = np.bincount(traces.user[days])
     several = int((days_of > 1).sum())
     if several < max(2, settings.m_min) or 2 * several < int((days_of > 0).sum()):
-        return some_days(traces, rows, 1, rng)
+        return draw_days(traces, rows, 1, rng)
     return _first_of_each(traces, days, MOST_DAYS)
 
 
-def some_days(traces: Traces, rows: Ints, most: int, rng: np.random.Generator) -> Ints:
-    """Return at most so many of these rows of each user, drawn at random, in their order."""
+def draw_days(traces: Traces, rows: Ints, most: int, rng: np.random.Generator) -> Ints:
+    """Return at most `most` of these rows of each user, drawn at random, in their order."""
     order = rng.permutation(rows)
     return _first_of_each(traces, order[np.argsort(traces.user[order], kind="stable")], most)
 
@@ -241,27 +241,24 @@ def _first_of_each(traces: Traces, order: Ints, most: int) -> Ints:
     return np.sort(order[rank < most])
 
 
-def _learnt_from(
+def model_days(
     traces: Traces, users: Ints, settings: Preset, rng: np.random.Generator
 ) -> tuple[Traces, tuple[str, ...]]:
-    """Return the days of these users that serve the model: all of them where the paper is reproduced, else `evenly`."""
-    return (traces.of_users(users), ()) if settings.name == "paper" else evenly(traces, users, rng)
-
-
-def evenly(traces: Traces, users: Ints, rng: np.random.Generator) -> tuple[Traces, tuple[str, ...]]:
     """
-    Return the days of these users that a model is learnt from: of nobody more than of the median user.
+    Return the days of these users that a model is learnt from, and a note: of nobody more than of the median user.
 
     A user counts once everywhere (E61), but moves, paces and groups are learnt from days: one person with a thousand
-    of them would be whom everybody's fakes are like.
+    days would dominate all fakes. Where the paper is reproduced, all days are taken.
     """
+    if settings.name == "paper":
+        return traces.of_users(users), ()
     rows = np.flatnonzero(np.isin(traces.user, users))
     days = np.bincount(traces.user[rows], minlength=traces.U)[users]
     most = int(np.ceil(np.median(days)))
     if days.max() <= most:
         return traces.select(rows), ()
-    note = f"learnt from at most {most} {'day' if most == 1 else 'days'} of each user, the median."
-    return traces.select(some_days(traces, rows, most, rng)), (note,)
+    note = f"the model is learnt from at most {most} {'day' if most == 1 else 'days'} of each user, the median."
+    return traces.select(draw_days(traces, rows, most, rng)), (note,)
 
 
 def _days_note(traces: Traces, rows: Ints, left_out: int) -> tuple[str, ...]:
@@ -276,8 +273,9 @@ def _days_note(traces: Traces, rows: Ints, left_out: int) -> tuple[str, ...]:
     )
 
 
-def _deniable(
+def _split_by_coin(
     traces: Traces,
+    settings: Preset,
     alternates: Traces | None,
     rng: np.random.Generator,
     model_users: int,
@@ -307,7 +305,7 @@ def _deniable(
             f"the deniable preset learns from half of the people, each by a coin, and needs at least {model_users} of "
             f"them; it has {len(others)}. Give {ENOUGH_USERS} people or more, or a model learnt from others."
         )
-    model, even = evenly(traces, others, rng)
+    model, even = model_days(traces, others, settings, rng)
     if len(np.unique(model.r[model.r >= 0])) < 2:
         raise InvalidTraces(
             "all people who are learnt from stay at 1 place all day, and at least 2 are needed; give more people.",

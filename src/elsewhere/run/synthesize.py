@@ -1,10 +1,10 @@
 """
-The whole job: from a file of real traces to a pool of fakes, two reports and what only the owner may see.
+Do the whole job: from a file of real traces to a pool of fakes, two reports and the private files of the owner.
 
-A job that was stopped goes on when it is called again with the same key: a hash of all that decides its fakes, which is
-the content of every file, every parameter, the secret of a laboratory run, the versions of this package and of those it
-computes with. How many processes work, in which forms the fakes are written and whether they are judged is no part of
-it: a job that was stopped may end without its judge.
+A stopped job resumes when it is called again with the same key: a hash of all that decides its fakes, which are the
+content of every input file, every parameter, the secret of a laboratory run, and the versions of this package and its
+libraries. The number of workers, the output formats and whether the fakes are judged are not part of the key: a stopped
+job may be resumed without its reports.
 """
 
 import json
@@ -20,8 +20,9 @@ from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
-from elsewhere.checkpoint import Checkpoint, Stages, derived, digest, file_digest, generator, going_on, kept
+from elsewhere.checkpoint import Checkpoint, Stages, derive_bytes, derive_rng, hash_file, hash_value, resume
 from elsewhere.errors import (
+    ElsewhereError,
     InvalidParameter,
     InvalidTraces,
     PublicationRefused,
@@ -46,14 +47,24 @@ from elsewhere.run.finish import (
     private_folder,
     summary,
     verdicts,
-    warn_of_strangers,
+    warn_of_other_files,
     write_links,
     write_reports,
 )
-from elsewhere.run.generate import fakes_of, require_given
+from elsewhere.run.generate import fakes_of, refuse_found_moves
 from elsewhere.run.model import is_data
 from elsewhere.run.plan import plan, planned_private
-from elsewhere.run.presets import MISSING, Kappa, Preset, PresetName, Reading, WholeJobOptions, check_names, preset_of
+from elsewhere.run.presets import (
+    MISSING,
+    PARAMETERS,
+    Kappa,
+    Preset,
+    PresetName,
+    Reading,
+    WholeJobOptions,
+    check_names,
+    preset_of,
+)
 from elsewhere.run.publish import (
     FORMS,
     as_read,
@@ -64,8 +75,8 @@ from elsewhere.run.publish import (
     with_withheld,
     write_fakes,
 )
-from elsewhere.run.reading import advised, people_by_a_public_gap, read_whole
-from elsewhere.run.time_left import ATTACK, JUDGE, LEARN, MAKE, PUBLISH, WRITE, TimeLeft, usual
+from elsewhere.run.reading import add_advice, people_with_public_gap, read_whole
+from elsewhere.run.time_left import ATTACK, JUDGE, LEARN, MAKE, PUBLISH, WRITE, TimeLeft, expected_seconds
 from elsewhere.scale import versions
 from elsewhere.semantics.classes import require_kappa
 from elsewhere.traces.fixes import Preparation
@@ -74,9 +85,9 @@ from elsewhere.traces.model import Traces
 from elsewhere.traces.sources import Source, load_pipe
 
 Progress = Callable[[str, int, int, TimeLeft], None]
-TO_CHOOSE = 10  # fakes for each that is published where they are chosen by likelihood: the paper has 500 for 50
-SECRET, READ, WRITTEN = "secret", "reading", "written"  # what is kept of a job that was stopped
-SPENT = frozenset({COUNT, SUMS})  # noise that a theorem counts on: drawn once
+TO_CHOOSE = 10  # fakes made for each published one where they are chosen by likelihood: the paper makes 500 for 50
+SECRET, READ, WRITTEN = "secret", "reading", "written"  # names of kept stages
+SPENT = frozenset({COUNT, SUMS})  # stages that draw the noise of a theorem, which must be drawn once
 STAGES = (READ, LEARN, MAKE, JUDGE, ATTACK, WRITE)
 
 
@@ -85,8 +96,9 @@ class Result:
     """
     What `synthesize` has made and written.
 
-    `fakes` know their seeds, and with `judgement` (None without `report`) and the folder `private` are for the owner
-    alone; `pool` and the folder `out` may leave the house. `files` and `private_files` are what was written into each.
+    `fakes`, which hold their seeds, `judgement` (None without `report`) and the folder `private` are for the owner
+    alone; `pool` and the folder `out` may be published. `files` and `private_files` are the names of the files in `out`
+    and in `private`.
     """
 
     fakes: Fakes
@@ -100,18 +112,18 @@ class Result:
 
     @property
     def certificate(self) -> Certificate:
-        """Return what is proven of the whole release."""
+        """Return the certificate: what is proven about the whole release."""
         return self.fakes.certificate
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Return what should be known about the fakes."""
+        """Return what a reader should know about the fakes."""
         return tuple(self.facts["notes"])
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers and words for JSON, as `elsewhere synthesize --json` prints them."""
         facts = {**self.facts, "files": self.files, "private_files": self.private_files}
-        return dict(json.loads(json.dumps(facts, allow_nan=False)))  # lists for tuples, and the caller's own
+        return dict(json.loads(json.dumps(facts, allow_nan=False)))  # a copy, with lists instead of tuples
 
 
 @public
@@ -134,18 +146,18 @@ def synthesize(
     """
     Do the whole job: read real traces, learn, make fakes, test them, publish, evaluate, attack, report.
 
-    The folder `out` is for publishing: the fakes in the columns of the input, the pool, a manifest, and a report of
-    aggregates and fakes only. What only the owner may see goes into another folder: who was made from whom, the owner's
-    report, the judgement. Both appear when they are complete, or not at all. Whatever stops the job, what is done is
-    kept in a private folder OUT-unfinished: the same call goes on from there, and ends with the bytes of a job that was
-    not stopped. A table that is no data frame cannot be told from another: such a job begins anew.
+    The folder `out` is for publishing: the fakes in the columns of the input, the pool, a manifest, and a report that
+    shows aggregates and fakes only. What only the owner may see goes into another folder: which fake was made from
+    whom, the owner's report, the judgement. Both folders appear when they are complete, or not at all. If the job is
+    stopped, its finished stages stay in a private folder OUT-unfinished: the same call resumes, and ends with the same
+    bytes as a job that was not stopped. Only an input that can be hashed (a file, a folder or a data frame) resumes.
 
     Parameters
     ----------
     source
         As for `read_traces`: a path, "-" for standard input, or a table.
     out
-        Folder for what may be published; refused if it holds anything, unless `force` is given.
+        Folder for what may be published; refused if it is not empty, unless `force` is set.
     preset
         "paper", "product", "deniable" or "private"; every parameter of a preset can be given by keyword.
     kappa, workers
@@ -155,26 +167,25 @@ def synthesize(
     private
         Folder for what only the owner may see; by default OUT-private.
     holdout
-        Share of the people who are set aside, before anything is learnt, as control of the attacks; at most half.
+        Share of the people set aside before anything is learnt, as control group of the attacks; at most .5.
     force
-        Write into folders that hold something; files of the same names are replaced, and those of an earlier run go.
+        Write into folders that are not empty: files of the same names are replaced, files of an earlier run removed.
     laboratory
-        Write a run with a given `rng` all the same; it stays stamped.
+        Write the result of a run with a given `rng`, marked as a laboratory result.
     progress
-        Called as `progress(stage, done, total, left)`, with a `total` of 0 where a stage is not counted; `left()` is
-        about how many seconds are still to come, at any time until the next call, None before the input is read, and
-        `left.range()` between which they are in nine of ten cases.
+        Called as `progress(stage, done, total, left)`; `total` is 0 where a stage is not counted. `left()` estimates
+        the seconds that remain, None before the input is read; `left.range()` gives a 90 % interval.
     rng
-        Makes a laboratory run: repeatable, and refused without `laboratory=True`, but for the preset of the paper.
+        Makes a laboratory run, which can be repeated; refused without `laboratory=True`, except in the paper preset.
     **options
         `per_seed`, `n`, `feasible`: as for `generate_fakes`. `missing`: "drop" leaves out days with a gap, "gibbs"
-        draws what is not known from the person's own days (E4). `executor`, such as a `Cluster`: where the files of a
-        folder are read, walks drawn, paired and tested, and attacks run. `choose`: "uniform", or "likelihood" for the
-        likelier of ten times as many fakes (E62), the default of the paper preset. `also`: further forms, "gpx",
-        "geojson", "kepler" or "sglt", or several of them. `out_as`: lines of the fakes, "slots", "visits", "events" or
-        "trips"; by default visits or trips where the input has them, else slots. `reading`: a `Reading`, how the input
-        is read; its fields, those of `read_traces` and `grid`, may be given by themselves too. And any parameter that
-        the preset reads: `k`, `eps`, `m_min` ...
+        draws missing slots from the person's own days (E4). `executor`, such as a `Cluster`: runs the reading of
+        folders, the drawing, pairing and testing of walks, and the attacks. `choose`: "uniform", or "likelihood" to
+        publish the likelier of ten times as many fakes (E62), the default of the paper preset. `also`: further
+        formats, "gpx", "geojson", "kepler" or "sglt", or several of them. `out_as`: what a line of fakes.csv is,
+        "slots", "visits", "events" or "trips"; by default visits or trips where the input has them, else slots.
+        `reading`: a `Reading`, how the input is read; its fields, those of `read_traces` and `grid`, may also be given
+        by themselves. And any parameter of the preset: `k`, `eps`, `m_min` ...
 
     Examples
     --------
@@ -188,42 +199,45 @@ def synthesize(
     ('fakes.csv', 'fakes.parquet', 'pool.parquet', 'places.parquet', 'manifest.json')
 
     """
-    # what is asked for: what cannot be is refused before a large input is read
-    out, extras = Path(out), _Options.of(dict(options))
-    settings = preset_of(preset, **extras.parameters)
-    _check(settings, extras, kappa, workers, holdout, rng, laboratory)
-    per_seed = extras.per_seed * (TO_CHOOSE if settings.parameters().get("choose") == "likelihood" else 1)
-    of_laboratory = None if rng is None else rng.bytes(32)
-    owner_folder, stages_folder = _folders(out, private, force)
-    # work that others do takes no processor here
-    time_left = TimeLeft(processor=process_time if extras.executor is None else None)
+    # refuse wrong parameters and folders before a large input is read
+    out, given = Path(out), _check_options(options, preset, kappa, workers, holdout, rng, laboratory)
+    settings = given.preset
+    per_seed = given.per_seed * (TO_CHOOSE if settings.parameters().get("choose") == "likelihood" else 1)
+    laboratory_secret = None if rng is None else rng.bytes(32)
+    owner_folder, stages_folder = _check_folders(out, private, force)
+    # other machines' work takes no processor time of this process
+    clock = process_time if given.executor is None else None
+    time_left = None if progress is None else TimeLeft(processor=clock)
 
     def tell(stage: str, done: int, total: int) -> None:
-        time_left.at(stage, done, total)
-        if progress is not None:
+        if progress is not None and time_left is not None:
+            time_left.at(stage, done, total)
             progress(stage, done, total, time_left)
 
     tell(READ, 0, 0)
-    source = load_pipe(source, allow_truncated=extras.reading.allow_truncated)
-    key = key_of(source, settings, extras, of_laboratory, kappa=kappa, holdout=holdout)
-    with going_on(stages_folder, key, SPENT, force=force, began=time_left.at) as stages:
-        force = force or (kept(stages, WRITTEN) and _in_place(stages, (owner_folder, out)))
+    source = load_pipe(source, allow_truncated=given.reading.allow_truncated)
+    key = job_key(source, given, laboratory_secret, kappa=kappa, holdout=holdout)
+    began = None if time_left is None else time_left.at
+    with resume(stages_folder, key, SPENT, force=force, began=began) as stages:
+        force = force or (WRITTEN in stages.finished and _holds_own_files(stages, (owner_folder, out)))
         for folder in (out, owner_folder):
             check_folder(folder, force=force)
-        secret = of_laboratory or stages(SECRET, lambda: secrets.token_bytes(32))
+        secret = laboratory_secret or stages(SECRET, lambda: secrets.token_bytes(32))
 
         # read
-        reader = partial(read_whole, coins=derived(secret, "coins", 32), executor=extras.executor)
-        traces, read = stages(READ, lambda: reader(source, extras.reading, settings, missing=extras.missing))
-        aside = None
+        reader = partial(read_whole, coins=derive_bytes(secret, "coins", 32), executor=given.executor)
+        traces, read = stages(READ, lambda: reader(source, given.reading, settings, missing=given.missing))
+        control = None
         if holdout > 0:
-            traces, aside = _aside(traces, holdout, generator(secret, "aside"))
-        sizes = len(traces), traces.L, traces.U, int(np.count_nonzero(traces.visitors() >= settings.m_min))
-        time_left.expect(usual(*sizes, per_seed=per_seed, report=report, product=settings.name == "product"))
+            traces, control = _set_aside(traces, holdout, derive_rng(secret, "aside"))
+        if time_left is not None:
+            sizes = len(traces), traces.L, traces.U, int(np.count_nonzero(traces.visitors() >= settings.m_min))
+            product = settings.name == "product"
+            time_left.expect(expected_seconds(*sizes, per_seed=per_seed, report=report, product=product))
 
         # learn, make fakes, test them
         tell(LEARN, 0, 0)
-        with advised(traces, settings, read):
+        try:
             fakes = fakes_of(
                 traces,
                 int.from_bytes(secret[:16], "little"),  # as `generate_fakes` does in a laboratory run
@@ -231,50 +245,56 @@ def synthesize(
                 stages=stages,
                 preset=settings,
                 per_seed=per_seed,
-                n=extras.n,
+                n=given.n,
                 kappa=kappa,
-                feasible=extras.moves,
-                executor=extras.executor,
+                feasible=given.feasible,
+                executor=given.executor,
                 workers=workers,
                 progress=lambda done, total: tell(MAKE, done, total),
                 seeds=read.seeds,
             )
+        except ElsewhereError as error:
+            add_advice(error, traces, settings, read)
+            raise
 
         # publish, evaluate, attack, report
-        time_left.at(PUBLISH)
-        fakes, read = with_withheld(as_read(fakes, read), read, traces)
+        if began is not None:
+            began(PUBLISH)
+        fakes = as_read(fakes, read)
+        if not fakes.frame.known.all():
+            fakes, read = with_withheld(fakes, read, traces)
         with whole_folders((owner_folder, out), force=force, outdated=earlier_results) as drafts:
-            result = _published(
-                traces, fakes, read, aside, extras, drafts, secret=secret, stages=stages, report=report, tell=tell
+            result = _publish(
+                traces, fakes, read, control, given, drafts, secret=secret, stages=stages, report=report, tell=tell
             )
-    warn_of_strangers(out, (*FORMS, REPORT), result.files)
-    warn_of_strangers(owner_folder, PRIVATE, result.private_files)
+    if force:
+        warn_of_other_files(out, (*FORMS, REPORT), result.files)
+        warn_of_other_files(owner_folder, PRIVATE, result.private_files)
     return replace(result, out=out, private=owner_folder)
 
 
-def _folders(out: Path, private: str | Path | None, force: bool) -> tuple[Path, Path]:
-    """Return the private folder, and that of what is done until the job has ended; refused before any work."""
+def _check_folders(out: Path, private: str | Path | None, force: bool) -> tuple[Path, Path]:
+    """Return the private folder and the folder of kept stages; refuse those that cannot be used."""
     owner_folder = private_folder(out, None if private is None else Path(private), force=True)
     # beside the private folder, because it is private
     stages_folder = owner_folder.absolute().with_name(f"{out.absolute().name}-unfinished")
     if stages_folder.resolve() == owner_folder.resolve():
         raise InvalidParameter(
-            f"`private` must not be {stages_folder.name}, which is where a run keeps what is done: choose another "
-            "name.",
+            f"`private` must not be {stages_folder.name}, where a run keeps its finished stages: choose another name.",
             code="E_OUTPUT",
         )
     clean_up(stages_folder)
-    resumes = stages_folder.exists()  # what the folders hold may be its own
+    resumes = stages_folder.exists()  # the files in the folders may be its own
     for folder in (out, owner_folder):
         check_folder(folder, force=force or resumes)
     return owner_folder, stages_folder
 
 
-def _published(
+def _publish(
     traces: Traces,
     fakes: Fakes,
     read: Preparation,
-    aside: Traces | None,
+    control: Traces | None,
     options: "_Options",
     drafts: tuple[Path, ...],
     *,
@@ -283,10 +303,10 @@ def _published(
     report: bool,
     tell: Callable[[str, int, int], None],
 ) -> Result:
-    """Publish fakes; with `report` judge what leaves the house, and `tell` of it. `drafts`: owner's folder, `out`."""
+    """Write fakes, links and pool into `drafts` (the owner's folder, `out`); with `report` judge them and report."""
     private, out = drafts
     pool, rows = publish_linked(
-        fakes, per_seed=options.per_seed, laboratory=fakes.laboratory, secret=derived(secret, "pool", 32)
+        fakes, per_seed=options.per_seed, laboratory=fakes.laboratory, secret=derive_bytes(secret, "pool", 32)
     )
     facts = summary(fakes, traces)
     links = write_links(traces, fakes, pool, rows, private)
@@ -294,7 +314,7 @@ def _published(
     pool, notes = on_output(pool, fakes.frame, options.also, options.out_as)
     facts["notes"] += notes
     facts["read"] = counts(read)
-    judgement, people = None, people_by_a_public_gap(read, traces.U)
+    judgement, people = None, people_with_public_gap(read, traces.U)
     if report:
         tell(JUDGE, 0, 0)
         judgement = judge_run(
@@ -302,10 +322,10 @@ def _published(
             fakes,
             pool,
             rows,
-            holdout=aside,
+            holdout=control,
             executor=options.executor,
             progress=lambda done, total: tell(ATTACK, done, total),
-            rng=generator(secret, "judge"),
+            rng=derive_rng(secret, "judge"),
             stages=stages,
         )
         proven = [each.preset for each in plan(people) if each.enough and each.certificate.eps is not None]
@@ -317,94 +337,97 @@ def _published(
     if fakes.preset.name == "product":
         facts["private"] = planned_private(people).to_dict()
     files = seal(pool, out, files)
-    if isinstance(stages, Checkpoint):  # what will be in the folders; anew where it goes on, maybe with other forms
-        stages.keep(WRITTEN, [{path.name: file_digest(path) for path in folder.iterdir()} for folder in drafts])
+    if isinstance(stages, Checkpoint):  # replaced when the job resumes, which may write other formats
+        stages.keep(WRITTEN, [{path.name: hash_file(path) for path in folder.iterdir()} for folder in drafts])
     return Result(fakes, pool, judgement, out, private, tuple(files), tuple(links), facts)
 
 
 class _Options(NamedTuple):
-    """The further keywords of `synthesize`, checked: forms of the output, the reading, and parameters of the preset."""
+    """The preset and the further keywords of `synthesize`, checked."""
 
+    preset: Preset
     also: tuple[str, ...]
     out_as: str | None
     per_seed: int
     n: int | None
-    feasible: Any  # as given
-    moves: Any  # the same, read where it is a file
+    feasible: Any  # a file of moves is read
     missing: str
     executor: Executor | None
     reading: Reading
-    parameters: dict[str, Any]
-
-    @staticmethod
-    def of(options: dict[str, Any]) -> "_Options":
-        default = {"also": (), "out_as": None, "per_seed": 1, "n": None, "feasible": None, "missing": "drop"}
-        values = {name: options.pop(name, value) for name, value in (default | {"executor": None}).items()}
-        values["also"] = (values["also"],) if isinstance(values["also"], str) else tuple(values["also"])
-        if values["also"] or values["out_as"] is not None:
-            check_forms(values["also"], values["out_as"])
-        require_choice("missing", values["missing"], MISSING)
-        reading, names = options.pop("reading", Reading()), {field.name for field in fields(Reading)}
-        if not isinstance(reading, Reading):
-            raise InvalidParameter(f"`reading` must be a `Reading`, got {type(reading).__name__}.")
-        reading = replace(reading, **{name: value for name, value in options.items() if name in names})
-        moves = values["feasible"]
-        if moves is not None and not (is_data(moves) or hasattr(moves, "shape")):
-            moves = read_moves(moves, encoding=reading.encoding)
-        others = {name: value for name, value in options.items() if name not in names}
-        parameters = check_names(others, sorted(names | values.keys()))
-        return _Options(**values, moves=moves, reading=reading, parameters=parameters)
 
 
-def _check(
-    settings: Preset,
-    options: _Options,
-    kappa: Kappa,
-    workers: int,
-    holdout: float,
-    rng: np.random.Generator | None,
-    laboratory: bool,
-) -> None:
-    """Refuse what cannot be, before a large input is read."""
-    if settings.name == "private":
-        require_given(options.feasible)
-    require_whole("per_seed", options.per_seed, 1)
+def _check_options(
+    options: Mapping[str, Any],
+    preset: PresetName | Preset,
+    kappa: Kappa = "auto",
+    workers: int = 1,
+    holdout: float = 0.0,
+    rng: np.random.Generator | None = None,
+    laboratory: bool = False,
+) -> _Options:
+    """Return the options of `synthesize` with their defaults; refuse wrong ones before a large input is read."""
+    default: dict[str, Any] = {"also": (), "out_as": None, "per_seed": 1, "n": None, "feasible": None}
+    default |= {"missing": "drop", "executor": None, "reading": Reading()}
+    values = default | {name: value for name, value in options.items() if name in default}
+    of_reading = {field.name for field in fields(Reading)}
+    parameters = {name: value for name, value in options.items() if name not in of_reading | default.keys()}
+    if not parameters.keys() <= set(PARAMETERS):
+        check_names(parameters, sorted(of_reading | default.keys()))
+    settings = preset_of(preset, **parameters)
+
+    # output and reading
+    values["also"] = (values["also"],) if isinstance(values["also"], str) else tuple(values["also"])
+    if values["also"] or values["out_as"] is not None:
+        check_forms(values["also"], values["out_as"])
+    require_choice("missing", values["missing"], MISSING)
+    if not isinstance(values["reading"], Reading):
+        raise InvalidParameter(f"`reading` must be a `Reading`, got {type(values['reading']).__name__}.")
+    values["reading"] = replace(values["reading"], **{name: options[name] for name in options if name in of_reading})
+    if values["feasible"] is not None and not hasattr(values["feasible"], "shape"):
+        if not is_data(values["feasible"]):
+            values["feasible"] = read_moves(values["feasible"], encoding=values["reading"].encoding)
+        elif settings.name == "private":
+            refuse_found_moves()
+
+    # numbers
+    require_whole("per_seed", values["per_seed"], 1)
     require_whole("workers", workers, 1)
-    if options.n is not None:
-        require_whole("n", options.n, 1)
+    if values["n"] is not None:
+        require_whole("n", values["n"], 1)
     require_kappa(kappa)
     require_between("holdout", holdout, 0, 0.5)
     if rng is not None and not isinstance(rng, np.random.Generator):
         raise InvalidParameter(f"`rng` must be a numpy.random.Generator, got {type(rng).__name__}.")
     if rng is not None and settings.name != "paper" and not laboratory:
         raise PublicationRefused(
-            "`rng` makes a run that whoever knows it can repeat: it is refused for publishing; leave it out, or add "
-            "`laboratory=True` for a laboratory result.",
+            "`rng` makes a run that anybody who knows it can repeat, so its result must not be published: leave it "
+            "out, or add `laboratory=True` for a laboratory result.",
             code="E_LABORATORY",
         )
+    return _Options(settings, **values)
 
 
-def _aside(traces: Traces, share: float, rng: np.random.Generator) -> tuple[Traces, Traces | None]:
-    """Return the people to make fakes of, and those set aside as control before anything is learnt."""
-    # a coin for each person: who is set aside depends on nobody else
+def _set_aside(traces: Traces, share: float, rng: np.random.Generator) -> tuple[Traces, Traces | None]:
+    """Return the people to make fakes of, and the control group, drawn before anything is learnt."""
+    # one draw per person: who is set aside depends on nobody else
     aside = rng.random(traces.U) < share
     if not aside.any() or aside.all():
         return traces, None
     return traces.of_users(np.flatnonzero(~aside)), traces.of_users(np.flatnonzero(aside))
 
 
-def key_of(source: Any, settings: Preset, options: _Options, entropy: bytes | None, **parameters: Any) -> str | None:
-    """Return the key of a job, None where its input cannot be told from another; `entropy` is a laboratory's secret."""
-    reading, moves = dict(vars(options.reading)), options.feasible
+def job_key(source: Any, options: _Options, secret: bytes | None, **parameters: Any) -> str | None:
+    """Return the key of a job, None if its input cannot be hashed; `secret` is that of a laboratory run."""
+    reading, feasible = dict(vars(options.reading)), options.feasible
     try:
-        return digest(
+        return hash_value(
             {
                 "versions": versions(),
-                "source": _content(source),
-                "reading": reading | {name: _content(reading[name]) for name in ("locations", "regions")},
-                "preset": settings,
-                "feasible": moves if is_data(moves) else _content(moves),
-                "given": None if entropy is None else derived(entropy, "key"),
+                "source": _hashable(source),
+                "reading": reading | {name: _hashable(reading[name]) for name in ("locations", "regions")},
+                "preset": options.preset,
+                "feasible": feasible if isinstance(feasible, str) else _hashable(feasible),
+                "given": None if secret is None else derive_bytes(secret, "key"),
                 "per_seed": options.per_seed,
                 "n": options.n,
                 "missing": options.missing,
@@ -415,22 +438,22 @@ def key_of(source: Any, settings: Preset, options: _Options, entropy: bytes | No
         return None
 
 
-def _content(source: Any) -> Any:
-    """Return what stands for an input: hash and name, which may be a user's, of a file or folder; else itself."""
+def _hashable(source: Any) -> Any:
+    """Return name and hash of a file or folder (the name may be a user's); a table of another library for pandas."""
     if isinstance(source, Source):
         return [source.user, source.raw]
     if isinstance(source, (str, os.PathLike)):
         try:
-            return [Path(source).absolute().name, file_digest(Path(source))]
+            return [Path(source).absolute().name, hash_file(Path(source))]
         except OSError as error:
             raise InvalidTraces("an input cannot be read.", code="E_OPEN") from error
     return source.to_pandas() if hasattr(source, "to_pandas") else source
 
 
-def _in_place(stages: Stages, folders: Sequence[Path]) -> bool:
-    """Return whether what the folders hold was put there by the run that was stopped, and by nobody else."""
+def _holds_own_files(stages: Stages, folders: Sequence[Path]) -> bool:
+    """Return whether every file in the folders was written by the stopped run."""
     return all(
-        path.is_file() and files.get(path.name) == file_digest(path)
+        path.is_file() and files.get(path.name) == hash_file(path)
         for folder, files in zip(folders, stages(WRITTEN, list[dict[str, str]]), strict=True)
         if folder.exists()
         for path in folder.iterdir()

@@ -50,7 +50,7 @@ NEAR = 1.5
 Seconds = float | tuple[float, ...]  # of a stage, or of each of its pieces, in order
 
 
-def usual(
+def expected_seconds(
     days: int, slots: int, people: int, places: int, *, per_seed: int, report: bool, product: bool = True
 ) -> dict[str, Seconds]:
     """
@@ -61,7 +61,7 @@ def usual(
 
     Examples
     --------
-    >>> [(stage, round(s)) for stage, s in usual(5000, 72, 5000, 400, per_seed=1, report=False).items()]
+    >>> [(stage, round(s)) for stage, s in expected_seconds(5000, 72, 5000, 400, per_seed=1, report=False).items()]
     [('model', 4), ('walk', 6), ('making fakes', 1), ('writing the fakes', 0)]
 
     """

@@ -39,7 +39,7 @@ from numpy.typing import NDArray
 
 from elsewhere.errors import InvalidParameter, require_choice, require_whole
 from elsewhere.profiles.markov import MobilityProfile, Profiles
-from elsewhere.scale import each_of
+from elsewhere.scale import iterate_over
 from elsewhere.sorting import number_keys
 from elsewhere.traces.model import Floats, Ints, Places
 
@@ -624,7 +624,7 @@ def _pair_loop(
         place, shifts = _draw_shifts(U, n_shifts, rng if rng is not None else np.random.default_rng(0))
     work = _Matching(profiles, order, mapping, first_new, place, entropy)
     pieces = [(int(s), range(i, min(i + PIECE, U))) for s in shifts for i in range(0, U, PIECE)]
-    parts = each_of(work, pieces, executor=executor)
+    parts = iterate_over(work, pieces, executor=executor)
     edges, squares = np.empty(0, dtype=EDGE), np.empty(0, dtype=EDGE)
     for _ in shifts:
         one = _sum_edges(np.concatenate([next(parts) for _ in range(0, U, PIECE)]))

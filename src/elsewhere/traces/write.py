@@ -26,7 +26,7 @@ from xml.sax.saxutils import escape
 
 import numpy as np
 
-from elsewhere.checkpoint import file_digest
+from elsewhere.checkpoint import hash_file
 from elsewhere.errors import InvalidParameter, InvalidTraces, OutputRefused, require_choice
 from elsewhere.files import read_index, write_files
 from elsewhere.traces.clock import TIMES_AS, Times
@@ -671,7 +671,7 @@ def save_traces(traces: Traces, preparation: Preparation, folder: Path) -> list[
         "tz": traces.tz,
         "places": traces.R,
         "prepared": preparation.to_dict(),
-        "files": {name: file_digest(folder / name) for name in names},
+        "files": {name: hash_file(folder / name) for name in names},
     }
     write_files(folder, {INDEX: (json.dumps(index, indent=1, allow_nan=False) + "\n").encode()})
     return [*names, INDEX]
@@ -749,7 +749,7 @@ def _check_prepared(folder: Path, name: str, index: dict[str, Any]) -> PreparedT
             raise InvalidTraces(f"{INDEX} has another format than {FORMAT}, which this version reads.", code="E_FORMAT")
         names = [name, *(["locations.csv"] if "locations.csv" in index["files"] else [])]
         for each in names:
-            if file_digest(folder / each) != index["files"][each]:
+            if hash_file(folder / each) != index["files"][each]:
                 raise InvalidTraces(f"{each} is not the file that {INDEX} names; prepare it again.", code="E_CHANGED")
         locations = _read_places(folder / "locations.csv") if len(names) > 1 else Locations(n=index["places"])
         len(locations)  # a damaged index may name more than can be counted

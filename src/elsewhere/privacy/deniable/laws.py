@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from elsewhere.errors import InvalidParameter, InvalidTraces, require_whole
 from elsewhere.privacy.deniable._laws_kernels import log_sigma, sharing_loss
 from elsewhere.privacy.deniable.archetypes import Archetypes
-from elsewhere.scale import each_of, one_thread
+from elsewhere.scale import iterate_over, one_thread
 from elsewhere.synthesis.walk._draw_kernels import draw_walks
 from elsewhere.synthesis.walk._walk_kernels import Tables, day_statistics_of
 from elsewhere.synthesis.walk.ways import Ways
@@ -312,7 +312,7 @@ def _drawn(walk: Tables, size: int, rng: np.random.Generator, executor: Executor
     r = np.empty((size, len(walk.slot)), dtype=np.int32)
     starts = range(0, size, BLOCK)
     pieces = [(min(BLOCK, size - a), stream) for a, stream in zip(starts, rng.spawn(len(starts)), strict=True)]
-    for a, part in zip(starts, each_of(_Drawing(walk), pieces, executor=executor), strict=True):
+    for a, part in zip(starts, iterate_over(_Drawing(walk), pieces, executor=executor), strict=True):
         r[a : a + BLOCK] = part
     return r
 

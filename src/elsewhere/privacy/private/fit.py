@@ -22,7 +22,7 @@ from elsewhere.privacy.private._lives_kernels import LAW, SEVERAL
 from elsewhere.privacy.private._lives_kernels import OWN as OWN_PLACES
 from elsewhere.privacy.private.lives import GUESS, Anchors, of_days
 from elsewhere.privacy.private.vectors import DECAY, MOST, MOST_HABITS, PAIRS, Design
-from elsewhere.scale import each_of, one_thread
+from elsewhere.scale import iterate_over, one_thread
 from elsewhere.synthesis.walk._draw_kernels import draw_walks
 from elsewhere.synthesis.walk._walk_kernels import COLUMNS, MOVING, Tables
 from elsewhere.traces.model import Floats, Ints, Places
@@ -445,7 +445,7 @@ def draw_fakes(
     (stream,) = rng.spawn(1)
     first, weight = pool_of(stream)
     each = max(1, min(_worth(weight), len(weight) // MOST_OF), len(weight) // LEAST_OF)
-    pools = chain([(first, weight)], each_of(pool_of, rng.spawn(-(-n // each) - 1), executor=executor))
+    pools = chain([(first, weight)], iterate_over(pool_of, rng.spawn(-(-n // each) - 1), executor=executor))
     batches: list[tuple[Places, NDArray[np.bool_]]] = []
     rows: set[bytes] = set()
     alike = 0

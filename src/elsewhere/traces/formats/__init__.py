@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from elsewhere.errors import InvalidParameter, InvalidTraces, counted, require_choice
-from elsewhere.scale import each_of
+from elsewhere.scale import iterate_over
 from elsewhere.traces.columns import FILE, Meaning, Roles
 from elsewhere.traces.formats.documents import (
     read_geojson,
@@ -320,7 +320,7 @@ def _tables_by_file(sources: list[Source], reader: _FileReader, executor: Execut
         groups[-1].append(source)
     for first in range(0, len(groups), BATCH):
         batch = groups[first : first + BATCH]
-        results = each_of(reader, [group for group in batch if _is_small(group)], executor=executor)
+        results = iterate_over(reader, [group for group in batch if _is_small(group)], executor=executor)
         for group in batch:
             try:
                 yield from map(iter, next(results)) if _is_small(group) else map(reader.read, group)
