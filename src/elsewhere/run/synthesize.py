@@ -76,7 +76,7 @@ from elsewhere.run.publish import (
     write_fakes,
 )
 from elsewhere.run.reading import add_advice, people_with_public_gap, read_whole
-from elsewhere.run.time_left import ATTACK, JUDGE, LEARN, MAKE, PUBLISH, WRITE, TimeLeft, expected_seconds
+from elsewhere.run.time_left import ATTACK, JUDGE, LEARN, MAKE, PUBLISH, WRITE, Seconds, TimeLeft, expected_seconds
 from elsewhere.scale import versions
 from elsewhere.semantics.classes import require_kappa
 from elsewhere.traces.fixes import Preparation
@@ -205,9 +205,8 @@ def synthesize(
     per_seed = given.per_seed * (TO_CHOOSE if settings.parameters().get("choose") == "likelihood" else 1)
     laboratory_secret = None if rng is None else rng.bytes(32)
     owner_folder, stages_folder = _check_folders(out, private, force)
-    # other machines' work takes no processor time of this process
-    clock = process_time if given.executor is None else None
-    time_left = None if progress is None else TimeLeft(processor=clock)
+    # an executor's work takes no processor time of this process
+    time_left = TimeLeft(processor=process_time if given.executor is None else None) if progress is not None else None
 
     def tell(stage: str, done: int, total: int) -> None:
         if progress is not None and time_left is not None:
@@ -231,9 +230,7 @@ def synthesize(
         if holdout > 0:
             traces, control = _set_aside(traces, holdout, derive_rng(secret, "aside"))
         if time_left is not None:
-            sizes = len(traces), traces.L, traces.U, int(np.count_nonzero(traces.visitors() >= settings.m_min))
-            product = settings.name == "product"
-            time_left.expect(expected_seconds(*sizes, per_seed=per_seed, report=report, product=product))
+            time_left.expect(_expected_seconds(traces, settings, per_seed, report))
 
         # learn, make fakes, test them
         tell(LEARN, 0, 0)
@@ -260,13 +257,8 @@ def synthesize(
         # publish, evaluate, attack, report
         if began is not None:
             began(PUBLISH)
-        fakes = as_read(fakes, read)
-        if not fakes.frame.known.all():
-            fakes, read = with_withheld(fakes, read, traces)
         with whole_folders((owner_folder, out), force=force, outdated=earlier_results) as drafts:
-            result = _publish(
-                traces, fakes, read, control, given, drafts, secret=secret, stages=stages, report=report, tell=tell
-            )
+            result = _publish(traces, fakes, read, control, given, drafts, secret, stages, report, tell)
     if force:
         warn_of_other_files(out, (*FORMS, REPORT), result.files)
         warn_of_other_files(owner_folder, PRIVATE, result.private_files)
@@ -290,6 +282,12 @@ def _check_folders(out: Path, private: str | Path | None, force: bool) -> tuple[
     return owner_folder, stages_folder
 
 
+def _expected_seconds(traces: Traces, settings: Preset, per_seed: int, report: bool) -> dict[str, Seconds]:
+    """Return the seconds that each stage takes for these people on an average machine."""
+    places, product = int(np.count_nonzero(traces.visitors() >= settings.m_min)), settings.name == "product"
+    return expected_seconds(len(traces), traces.L, traces.U, places, per_seed=per_seed, report=report, product=product)
+
+
 def _publish(
     traces: Traces,
     fakes: Fakes,
@@ -297,7 +295,6 @@ def _publish(
     control: Traces | None,
     options: "_Options",
     drafts: tuple[Path, ...],
-    *,
     secret: bytes,
     stages: Stages,
     report: bool,
@@ -305,6 +302,9 @@ def _publish(
 ) -> Result:
     """Write fakes, links and pool into `drafts` (the owner's folder, `out`); with `report` judge them and report."""
     private, out = drafts
+    fakes = as_read(fakes, read)
+    if not fakes.frame.known.all():
+        fakes, read = with_withheld(fakes, read, traces)
     pool, rows = publish_linked(
         fakes, per_seed=options.per_seed, laboratory=fakes.laboratory, secret=derive_bytes(secret, "pool", 32)
     )
