@@ -15,7 +15,7 @@ from elsewhere.evaluation import lives
 from elsewhere.evaluation.attacks.realism import auc_deviation
 from elsewhere.evaluation.uses import judge_uses
 from elsewhere.reports.svg import ticks
-from elsewhere.reports.utility import in_short
+from elsewhere.reports.utility import summarise_lives
 
 
 @st.composite
@@ -235,7 +235,7 @@ def test_people_who_share_no_place_are_no_word_for_fakes_that_share_none_either(
     assert "flows_places" in [m.id for m in far]
     assert "home_share" not in [m.id for m in far]
     assert "off by more than half, and other real people hardly less, in flows between" in found.summary()
-    short = in_short(found.to_dict())
+    short = summarise_lives(found.to_dict())
     assert f"; in {len(far)} of these they are off by more than half, and other real people hardly less." in short
 
 

@@ -502,7 +502,7 @@ def test_with_a_secret_and_a_folder_nothing_is_written(tmp_path, monkeypatch):
 
 
 def test_processes_that_begin_at_once_agree_on_the_secret(tmp_path):
-    code = "import sys, pathlib, elsewhere.lbs as lbs; print(lbs._kept_secret(pathlib.Path(sys.argv[1])))"
+    code = "import sys, pathlib, elsewhere.lbs as lbs; print(lbs._device_secret(pathlib.Path(sys.argv[1])))"
     runs = [
         subprocess.Popen([sys.executable, "-c", code, tmp_path], stdout=subprocess.PIPE, text=True) for _ in range(4)
     ]

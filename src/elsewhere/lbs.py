@@ -105,7 +105,7 @@ class Wallet:
         t = pool.traces
         if t.locations.lat is None or t.locations.lon is None:
             raise InvalidParameter("the places of this pool have no latitude and longitude.", code="E_MAP")
-        self._secret = _as_secret(secret)
+        self._secret = _check_secret(secret)
         self.decimals = require_whole("decimals", decimals, 0, 8)
         self.wait = require_between("wait", wait, 0, 3600, open_low=True)
         self.pause = require_between("pause", pause, 0, 60)
@@ -121,7 +121,7 @@ class Wallet:
             for rows in pool.lives()
         ]
         # whose rank among all lives only the secret tells: the first n are the n personas, whatever n
-        self._personas = sorted(lives, key=lambda life: self._drawn("persona", life.id))
+        self._personas = sorted(lives, key=lambda life: self._keyed_hash("persona", life.id))
 
     def __repr__(self) -> str:
         # which of the lives are the user's is the secret
@@ -163,21 +163,21 @@ class Wallet:
 
         """
         folder = Path(keep) if keep is not None else _state_folder()
-        mine = _as_secret(secret) if secret is not None else None
+        mine = _check_secret(secret) if secret is not None else None
         if isinstance(source, Pool):
             pool = source
         elif str(source).startswith(("http://", "https://")):
-            pool = _kept_bucket(str(source), token, folder)
+            pool = _device_bucket(str(source), token, folder)
         else:
             pool = Pool.load(Path(source))
         if mine is None:
-            mine = _kept_secret(folder)
+            mine = _device_secret(folder)
         return Wallet(pool, secret=mine, decimals=decimals, wait=wait, pause=pause)
 
     def positions(self, when: datetime | None = None, *, decoys: int = 5) -> list[tuple[float, float]]:
         """Return where the first `decoys` personas are at a time, as (latitude, longitude)."""
-        moment = self._moment(when)
-        return [self._at(life, moment) for life in self._chosen(decoys)]
+        moment = self._local_time(when)
+        return [self._position(life, moment) for life in self._first_personas(decoys)]
 
     def ask(
         self,
@@ -210,7 +210,7 @@ class Wallet:
         """
         if not callable(fn):
             raise InvalidParameter(f"`fn` must be a function of latitude and longitude, got {type(fn).__name__}.")
-        truth = self._rounded(*_degrees(lat, lon))
+        truth = self._round_position(*_degrees(lat, lon))
         queries = [(truth, True), *((place, False) for place in self.positions(when, decoys=decoys))]
         secrets.SystemRandom().shuffle(queries)
         pending = [_Query(fn, place) for place, _ in queries]
@@ -270,7 +270,7 @@ class Wallet:
 
         class Hidden(HTTPAdapter):
             def send(self, request: Any, *place: Any, **options: Any) -> Any:
-                _only_reading(request.method)
+                _require_reading(request.method)
 
                 def fn(url: str) -> Any:
                     query = request.copy()
@@ -302,7 +302,7 @@ class Wallet:
                 self.inner = library.HTTPTransport() if inner is None else inner
 
             def handle_request(self, request: Any) -> Any:
-                _only_reading(request.method)
+                _require_reading(request.method)
 
                 def fn(url: str) -> Any:
                     query = library.Request(
@@ -324,13 +324,13 @@ class Wallet:
         self, fn: Callable[[str], Answer], url: str, when: datetime | None = None, *, decoys: int = 5
     ) -> Answer:
         """Ask as `ask` does, where the position is in the query of an address: `fn` is called with each address."""
-        lat, lon, rebuilt = position_in(url)
+        lat, lon, rebuild = position_in(url)
         d = self.decimals
-        return self.ask(lambda y, x: fn(rebuilt(f"{y:.{d}f}", f"{x:.{d}f}")), lat, lon, when, decoys=decoys)
+        return self.ask(lambda y, x: fn(rebuild(f"{y:.{d}f}", f"{x:.{d}f}")), lat, lon, when, decoys=decoys)
 
     # where a persona is
 
-    def _chosen(self, decoys: int) -> list[Life]:
+    def _first_personas(self, decoys: int) -> list[Life]:
         require_whole("decoys", decoys, 1, MOST_DECOYS)
         if decoys > len(self._personas):
             raise NotEnoughUsers(
@@ -338,7 +338,7 @@ class Wallet:
             )
         return self._personas[:decoys]
 
-    def _moment(self, when: Any) -> datetime:
+    def _local_time(self, when: Any) -> datetime:
         if when is None:
             return datetime.now(self.zone)
         time = when.astype("datetime64[us]").item() if isinstance(when, np.datetime64) else when
@@ -349,7 +349,7 @@ class Wallet:
             )
         return time.replace(tzinfo=self.zone) if time.tzinfo is None else time.astimezone(self.zone)
 
-    def _at(self, life: Life, moment: datetime) -> tuple[float, float]:
+    def _position(self, life: Life, moment: datetime) -> tuple[float, float]:
         today = moment.date()
         minute = 60 * moment.hour + moment.minute + moment.second / 60 - self.start
         if minute < 0:  # the day of a trace begins at its first slot
@@ -359,12 +359,12 @@ class Wallet:
             over = minute - self.L * self.step
             later = over > (MINUTES_PER_DAY - self.L * self.step) / 2
             slot, today = (0, today + timedelta(days=1)) if later else (self.L - 1, today)
-        r = self._day(life, today).r
+        r = self._day_of(life, today).r
         there = np.flatnonzero(r >= 0)
         place = int(r[there[np.argmin(np.abs(there - slot))]])
         return self._spot(life, place)
 
-    def _day(self, life: Life, today: date) -> Day:
+    def _day_of(self, life: Life, today: date) -> Day:
         """
         Return what a persona lives on a date.
 
@@ -375,11 +375,11 @@ class Wallet:
         number = today.toordinal()
         first = life.days[0].date
         if first is None:
-            return life.days[(number + self._number("week", life.id)) % len(life.days)]
+            return life.days[(number + self._keyed_number("week", life.id)) % len(life.days)]
         by_date = self._calendar[life.id]
         weeks = ((life.days[-1].date or first) - first).days // 7 + 1
         whole = max(1, weeks - 1 if len(by_date) < 7 * weeks else weeks)
-        shift = self._number("week", life.id) % whole
+        shift = self._keyed_number("week", life.id) % whole
         target = first + timedelta(days=(number - first.toordinal() + 7 * shift) % (7 * whole))
         if target in by_date:
             return by_date[target]
@@ -403,23 +403,23 @@ class Wallet:
 
         People are never at the very middle of a cell, and a service that knows the map would look for who is.
         """
-        random = self._drawn("spot", life.id, str(place))
+        random = self._keyed_hash("spot", life.id, str(place))
         angle, radius = (int.from_bytes(random[i : i + 8], "big") / 2**64 for i in (0, 8))
         metres = float(self._reach[place]) * math.sqrt(radius)
         lat = float(self._lat[place]) + metres * math.sin(2 * math.pi * angle) / METRES_PER_DEGREE
         widest = max(0.01, math.cos(math.radians(lat)))
         lon = float(self._lon[place]) + metres * math.cos(2 * math.pi * angle) / (METRES_PER_DEGREE * widest)
-        return self._rounded(min(90.0, max(-90.0, lat)), lon)
+        return self._round_position(min(90.0, max(-90.0, lat)), lon)
 
-    def _rounded(self, lat: float, lon: float) -> tuple[float, float]:
+    def _round_position(self, lat: float, lon: float) -> tuple[float, float]:
         east = round((lon + 180) % 360 - 180, self.decimals)
         return round(lat, self.decimals) + 0.0, (-180.0 if east == 180 else east) + 0.0
 
-    def _drawn(self, *words: str) -> bytes:
+    def _keyed_hash(self, *words: str) -> bytes:
         return hmac.digest(self._secret, "\0".join(words).encode(), "sha256")
 
-    def _number(self, *words: str) -> int:
-        return int.from_bytes(self._drawn(*words)[:8], "big")
+    def _keyed_number(self, *words: str) -> int:
+        return int.from_bytes(self._keyed_hash(*words)[:8], "big")
 
 
 class _Query:
@@ -510,8 +510,8 @@ def position_in(url: str) -> tuple[float, float, Callable[[str, str], str]]:
 
     Examples
     --------
-    >>> lat, lon, rebuilt = position_in("https://service.example/reverse?lat=60.17&lon=24.9&zoom=18")
-    >>> lat, lon, rebuilt("1.0000", "2.0000")
+    >>> lat, lon, rebuild = position_in("https://service.example/reverse?lat=60.17&lon=24.9&zoom=18")
+    >>> lat, lon, rebuild("1.0000", "2.0000")
     (60.17, 24.9, 'https://service.example/reverse?lat=1.0000&lon=2.0000&zoom=18')
 
     """
@@ -519,7 +519,7 @@ def position_in(url: str) -> tuple[float, float, Callable[[str, str], str]]:
     fields = parse_qsl(parts.query, keep_blank_values=True)
     names = [name.lower() for name, _ in fields]
 
-    def rebuilt(changed: Mapping[int, str]) -> str:
+    def rebuild(changed: Mapping[int, str]) -> str:
         query = [(name, changed.get(i, value)) for i, (name, value) in enumerate(fields)]
         return urlunsplit(parts._replace(query=urlencode(query, quote_via=quote, safe=",")))
 
@@ -529,13 +529,13 @@ def position_in(url: str) -> tuple[float, float, Callable[[str, str], str]]:
             i, j = names.index(north), names.index(east)
             with contextlib.suppress(ValueError):
                 lat, lon = float(fields[i][1]), float(fields[j][1])
-                positions.append((lat, lon, lambda y, x, i=i, j=j: rebuilt({i: y, j: x})))  # type: ignore[misc]
+                positions.append((lat, lon, lambda y, x, i=i, j=j: rebuild({i: y, j: x})))  # type: ignore[misc]
     for i, name in enumerate(names):
         halves = fields[i][1].split(",")
         if name in TOGETHER and len(halves) == 2:
             with contextlib.suppress(ValueError):
                 lat, lon = float(halves[0]), float(halves[1])
-                positions.append((lat, lon, lambda y, x, i=i: rebuilt({i: f"{y},{x}"})))  # type: ignore[misc]
+                positions.append((lat, lon, lambda y, x, i=i: rebuild({i: f"{y},{x}"})))  # type: ignore[misc]
     if len(positions) != 1:
         raise InvalidParameter(
             f"the request holds {len(positions) or 'no'} position{'s' * (len(positions) != 1)} that can be hidden, so "
@@ -546,7 +546,7 @@ def position_in(url: str) -> tuple[float, float, Callable[[str, str], str]]:
     return positions[0]
 
 
-def _only_reading(method: str) -> None:
+def _require_reading(method: str) -> None:
     if method.upper() not in ("GET", "HEAD"):
         raise InvalidParameter(
             f"only GET and HEAD can be sent along with decoys, got {method!r}: others change something at the service.",
@@ -557,7 +557,7 @@ def _only_reading(method: str) -> None:
 # what is kept on the device
 
 
-def _as_secret(secret: bytes | str) -> bytes:
+def _check_secret(secret: bytes | str) -> bytes:
     if not isinstance(secret, bytes | str):
         raise InvalidParameter(f"`secret` must be bytes or text, got {type(secret).__name__}.")
     mine = secret.encode() if isinstance(secret, str) else secret
@@ -571,7 +571,7 @@ def _state_folder() -> Path:
     return (Path(state) if state else Path.home() / ".local" / "state") / "elsewhere"
 
 
-def _kept_secret(folder: Path) -> bytes:
+def _device_secret(folder: Path) -> bytes:
     """Return the secret of this device, drawn by the operating system the first time."""
     path = folder / "secret"
     if not path.exists():
@@ -595,9 +595,9 @@ def _kept_secret(folder: Path) -> bytes:
     return content
 
 
-def _kept_bucket(url: str, token: str | None, folder: Path) -> Pool:
+def _device_bucket(url: str, token: str | None, folder: Path) -> Pool:
     """Return the bucket of this device, fetched and kept the first time, later read from its file."""
-    base = _checked_address(url)
+    base = _check_address(url)
     name = f"bucket-{hashlib.sha256(base.encode()).hexdigest()[:16]}.json"
     path = folder / name
     if path.exists():
@@ -613,7 +613,7 @@ def _kept_bucket(url: str, token: str | None, folder: Path) -> Pool:
     return pool
 
 
-def _checked_address(url: str) -> str:
+def _check_address(url: str) -> str:
     parts = urlsplit(url)
     try:
         host, _ = parts.hostname or "", parts.port

@@ -50,7 +50,7 @@ def png(figure: "Figure") -> bytes:
     return buffer.getvalue()
 
 
-def finish(axes: "Axes", x: str, y: str, title: str | None = None) -> None:
+def label_axes(axes: "Axes", x: str, y: str, title: str | None = None) -> None:
     """Label the axes, with their units."""
     axes.set_xlabel(x, fontsize=9)
     axes.set_ylabel(y, fontsize=9)
@@ -122,31 +122,31 @@ def pair_similarity(profiles: Sequence[MobilityProfile]) -> PairSimilarity:
 LINES = {"river": ("#a9c9de", 0.8, "-"), "province": ("#8d8471", 0.5, ":"), "border": ("#8d8471", 0.9, "--")}
 
 
-def _under(axes: "Axes", sheet: Sheet) -> Floats:
+def _draw_ground(axes: "Axes", sheet: Sheet) -> Floats:
     """Draw what lies under the map, zoom to it, and give the places in kilometres about its middle."""
     from matplotlib.patches import PathPatch
     from matplotlib.path import Path
 
     half = np.array([sheet.width, sheet.height - STRIP]) / 2
 
-    def placed(units: Floats) -> Floats:
+    def kilometres(units: Floats) -> Floats:
         return np.asarray((units - half) * (sheet.km, -sheet.km))
 
     layers = sheet.lines()
     if layers:
         axes.set_facecolor("#d3e4ef")
-    rings = [Path(placed(np.vstack([ring, ring[:1]])), closed=True) for ring in layers.pop("land", [])]
+    rings = [Path(kilometres(np.vstack([ring, ring[:1]])), closed=True) for ring in layers.pop("land", [])]
     if rings:
         axes.add_patch(PathPatch(Path.make_compound_path(*rings), facecolor="#f3f0e8", linewidth=0, zorder=0))
     for layer, pieces in layers.items():
         colour, width, dash = LINES[layer]
         for piece in pieces:
-            axes.plot(*placed(piece).T, color=colour, linewidth=width, linestyle=dash, zorder=0.5)
+            axes.plot(*kilometres(piece).T, color=colour, linewidth=width, linestyle=dash, zorder=0.5)
     wide, tall = half * sheet.km
     axes.set_xlim(-wide, wide)
     axes.set_ylim(-tall, tall)
     axes.set_aspect("equal")
-    return placed(np.column_stack([sheet.x, sheet.y]))
+    return kilometres(np.column_stack([sheet.x, sheet.y]))
 
 
 def visited_places(locations: Locations, visits: ArrayLike) -> "Figure":
@@ -155,11 +155,11 @@ def visited_places(locations: Locations, visits: ArrayLike) -> "Figure":
     figure = new_figure(4.2, 4.0)
     axes = figure.subplots()
     there = count > 0
-    where = _under(axes, Sheet.of(locations, there, count))
+    where = _draw_ground(axes, Sheet.of(locations, there, count))
     axes.scatter(
         where[there, 0], where[there, 1], s=120 * count[there] / count.max() + 1, color=BLUE, alpha=0.55, linewidths=0
     )
-    finish(axes, "east (km)", "north (km)", f"area: visits, at most {count.max():,.0f}")
+    label_axes(axes, "east (km)", "north (km)", f"area: visits, at most {count.max():,.0f}")
     return figure
 
 
@@ -168,14 +168,14 @@ def places_by_class(locations: Locations, label: ArrayLike) -> "Figure":
     classes = np.asarray(getattr(label, "label", label))
     figure = new_figure(5.2, 4.0)
     axes = figure.subplots()
-    where = _under(axes, Sheet.of(locations, classes >= 0))
+    where = _draw_ground(axes, Sheet.of(locations, classes >= 0))
     for c in np.unique(classes[classes >= 0]).tolist():
         marker = MARKERS[(c + c // len(COLOURS)) % len(MARKERS)]
         here = where[classes == c]
         axes.scatter(
             here[:, 0], here[:, 1], s=14, color=COLOURS[c % len(COLOURS)], marker=marker, linewidths=0, label=f"{c + 1}"
         )
-    finish(axes, "east (km)", "north (km)")
+    label_axes(axes, "east (km)", "north (km)")
     figure.legend(title="class", loc="outside right center", fontsize=8, ncols=1 + int(classes.max()) // 16)
     return figure
 
@@ -252,7 +252,7 @@ def visiting_divergence(result: Any) -> "Figure":
     figure = new_figure(7.2, 2.9)
     for axes, name in zip(figure.subplots(1, 2), ("all", "top"), strict=True):
         _bars(axes, figures[name])
-        finish(axes, "dataset", "KL from real (nats)", f"{name}: {figures[name]['places']} places")
+        label_axes(axes, "dataset", "KL from real (nats)", f"{name}: {figures[name]['places']} places")
     return figure
 
 
@@ -262,7 +262,7 @@ def time_allocation(result: Any) -> "Figure":
     figure = new_figure(7.6, 2.9)
     for axes, (rank, title) in zip(figure.subplots(1, 3), zip("123", ("1st", "2nd", "3rd"), strict=True), strict=True):
         _bars(axes, figures[rank])
-        finish(axes, "dataset", "KL from real (nats)", f"{title} place")
+        label_axes(axes, "dataset", "KL from real (nats)", f"{title} place")
     return figure
 
 
@@ -272,7 +272,7 @@ def _histogram(axes: "Axes", edges: Sequence[float], figures: Plain, colour: str
              color=colour, edgecolor="white")  # fmt: skip
     axes.axvline(figures["mean"], color="black", linewidth=1, linestyle="--")
     axes.set_xlim(0, 1)
-    finish(axes, x, "share of pairs (%)", f"mean {figures['mean']:.2f} (dashed)")
+    label_axes(axes, x, "share of pairs (%)", f"mean {figures['mean']:.2f} (dashed)")
 
 
 def _seed_histogram(result: Any, name: str) -> tuple[list[float], Plain]:
@@ -315,7 +315,7 @@ def similarity_qq(result: Any) -> "Figure":
     axes.set_xlim(0, 1)
     axes.set_ylim(0, 1)
     correlation = "" if qq["correlation"] is None else f"correlation {qq['correlation']:.4f}"
-    finish(axes, "among real traces, sim_S", "among fakes, sim_S", correlation)
+    label_axes(axes, "among real traces, sim_S", "among fakes, sim_S", correlation)
     return figure
 
 
@@ -339,7 +339,7 @@ def location_privacy(result: Any) -> "Figure":
                               markersize=5, linewidth=1, linestyle=("-", "--", "-.", ":")[i % 4],
                               label=name if cost == "diversity" else None)  # fmt: skip
         axes.set_ylim(0, 1.02)
-        finish(axes, x, "true places missed (share)", "a" if cost == "diversity" else "b")
+        label_axes(axes, x, "true places missed (share)", "a" if cost == "diversity" else "b")
     figure.legend(loc="outside lower center", ncols=3, fontsize=8)
     return figure
 

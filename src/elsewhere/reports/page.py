@@ -52,7 +52,7 @@ from elsewhere.reports.markup import (
 )
 from elsewhere.reports.results import Plain, Results, findings
 from elsewhere.reports.svg import Bar, bars
-from elsewhere.reports.utility import in_short, lives, service, utility
+from elsewhere.reports.utility import show_lives, show_publishing, show_service, summarise_lives
 from elsewhere.run.fakes import Fakes
 from elsewhere.semantics.classes import labels_of
 from elsewhere.traces.model import Ints, Traces
@@ -103,7 +103,7 @@ def headline(results: Results, fakes: Traces | None, run: Mapping[str, Any], *, 
     good_for = ", ".join([f"Good for {n[GOOD_FOR] or 'none'} of {len(verdicts)} uses", *phrases])
     parts.append(tag("p", tag("b", good_for, ". ", recommendation.words, "."), class_="lead"))
     lives = next(iter(results.lives.values()), None)
-    over_days = None if lives is None else tag("p", tag("a", in_short(lives), href="#lives"))
+    over_days = None if lives is None else tag("p", tag("a", summarise_lives(lives), href="#lives"))
     good = tag("div", tag("h2", "What are they good for?", class_="first"), _list_uses(uses), over_days)
     return tag("div", parts, tag("div", good, tag("div", publishing), class_="two"))
 
@@ -465,7 +465,7 @@ def _sections(results: Results, maps: _Maps | None, run: dict[str, Any], shareab
     if results.uses:
         parts.append(section("What the data are good for", _each(results.uses, tabulate_uses), anchor="uses"))
     if results.lives:
-        parts.append(section("Lives over days", _each(results.lives, lives), anchor="lives"))
+        parts.append(section("Lives over days", _each(results.lives, show_lives), anchor="lives"))
     parts += [
         section("Attacks", _audits(results.audits, shareable), anchor="attacks"),
         section("What may be said", _claims(results.audits, run), anchor="claims"),
@@ -474,7 +474,7 @@ def _sections(results: Results, maps: _Maps | None, run: dict[str, Any], shareab
         parts.append(
             section(
                 "Usefulness by the paper's measures",
-                _each(results.publishing, lambda r: utility(r, shareable=shareable)),
+                _each(results.publishing, lambda r: show_publishing(r, shareable=shareable)),
                 anchor="utility",
             )
         )
@@ -482,7 +482,7 @@ def _sections(results: Results, maps: _Maps | None, run: dict[str, Any], shareab
         parts.append(
             section(
                 "Decoys for a location-based service",
-                _each(results.lbs, lambda r: service(r, shareable=shareable)),
+                _each(results.lbs, lambda r: show_service(r, shareable=shareable)),
                 anchor="service",
             )
         )

@@ -138,16 +138,21 @@ def preparation_page(traces: Traces, prepared: Preparation) -> Markup:
     True
 
     """
-    sections = [_read(prepared), _days(prepared), _places(traces, prepared), _settings(prepared)]
+    sections = [
+        _read_section(prepared),
+        _days_section(prepared),
+        _places_section(traces, prepared),
+        _settings_section(prepared),
+    ]
     lead = [
         tag("p", tag("span", "Private: names real people and their days", class_="edition private")),
-        tag("p", _in_a_sentence(prepared), class_="lead"),
+        tag("p", _summary(prepared), class_="lead"),
         tag("div", [_tile(*each) for each in _tiles(prepared)], class_="tiles"),
     ]
     return page("How the input was understood", sections, lead=lead)
 
 
-def _many(count: int, word: str) -> str:
+def _count(count: int, word: str) -> str:
     return f"{count:,} {word}" + ("" if count == 1 else "s")
 
 
@@ -155,10 +160,10 @@ def _slots(p: Preparation) -> int:
     return max(1, p.slots_observed + p.slots_held + p.slots_missing)
 
 
-def _in_a_sentence(p: Preparation) -> str:
+def _summary(p: Preparation) -> str:
     return (
-        f"{_many(p.rows, 'row')} became {_many(p.days, 'day')} of {_many(p.users, 'user')} at "
-        f"{_many(p.places, 'place')}; {percent((p.slots_observed + p.slots_held) / _slots(p))} of all slots are known."
+        f"{_count(p.rows, 'row')} became {_count(p.days, 'day')} of {_count(p.users, 'user')} at "
+        f"{_count(p.places, 'place')}; {percent((p.slots_observed + p.slots_held) / _slots(p))} of all slots are known."
     )
 
 
@@ -180,7 +185,7 @@ def _tile(value: str, what: str) -> Markup:
     return tag("div", tag("strong", value), tag("br"), tag("span", what), class_="tile")
 
 
-def _read(p: Preparation) -> Section:
+def _read_section(p: Preparation) -> Section:
     rows: list[list[Child]] = [["rows in the input", number(p.rows), ""]]
     rows += [["dropped", number(n), REASONS.get(why, why)] for why, n in p.dropped.items()]
     rows += [["repaired", number(n), REASONS.get(why, why)] for why, n in p.fixed.items()]
@@ -192,17 +197,17 @@ def _read(p: Preparation) -> Section:
     )
     rows += [
         ["days dropped", number(p.days_dropped), f"{thin}, or fixes in one slot alone ({p.days_single:,} days)"],
-        ["days that lead outside the map", number(p.days_outside), f"of {_many(p.users_outside, 'user')}; not usable"],
+        ["days that lead outside the map", number(p.days_outside), f"of {_count(p.users_outside, 'user')}; not usable"],
         ["users dropped", number(p.users_dropped), "no day is left"],
     ]
     counts_table = table(["what", "how many", "why"], rows, caption="Rows, days and users", numbers=[1])
     return section("Read, dropped, repaired", counts_table, listing(p.notes) if p.notes else None)
 
 
-def _days(p: Preparation) -> Section:
+def _days_section(p: Preparation) -> Section:
     c = p.coverage
     tenths = [
-        Bar(f"{10 * i} to {10 * (i + 1)} %", float(n), "fake", shown=_many(n, "user"))
+        Bar(f"{10 * i} to {10 * (i + 1)} %", float(n), "fake", shown=_count(n, "user"))
         for i, n in enumerate(p.users_by_coverage)
     ]
     parts: list[Child] = []
@@ -210,10 +215,10 @@ def _days(p: Preparation) -> Section:
         parts += [_coverage_picture(c, c.date), _calendar(c, c.date)]
     parts.append(bars(tenths, unit="users", title="Users by share of their slots that are known"))
     charts = tag("div", parts, class_="charts")
-    return section("Days and gaps", _ladder(p), charts, _lost_users(c) if c is not None else None)
+    return section("Days and gaps", _gap_table(p), charts, _dropped_users(c) if c is not None else None)
 
 
-def _ladder(p: Preparation) -> Child:
+def _gap_table(p: Preparation) -> Child:
     """Return how many people each longest gap would keep, with the one that was taken."""
     if not p.people_by_gap or p.max_gap_minutes is None:
         return None
@@ -273,7 +278,7 @@ def _calendar(c: Coverage, date: Times) -> Markup:
     )
 
 
-def _lost_users(c: Coverage) -> Child:
+def _dropped_users(c: Coverage) -> Child:
     kept = np.bincount(c.user, c.kept, len(c.labels)) > 0
     users = [u for u in np.unique(c.user) if not kept[u]]
     if not users:
@@ -290,9 +295,9 @@ def _lost_users(c: Coverage) -> Child:
     return table(head, rows, caption=f"Users who were dropped{more}", numbers=[1, 2, 3])
 
 
-def _places(traces: Traces, p: Preparation) -> Section:
+def _places_section(traces: Traces, p: Preparation) -> Section:
     visits = np.bincount(traces.r[traces.r >= 0], minlength=traces.R)
-    rare = f"{p.places_rare:,} of {_many(p.places, 'place')} are visited by fewer than five users; before anything is "
+    rare = f"{p.places_rare:,} of {_count(p.places, 'place')} are visited by fewer than five users; before anything is "
     rare += "learnt they are merged into the nearest place that more people share."
     here, maps = traces.locations, [map_of_visits(traces.locations, visits, title="Where the slots are", unit="slots")]
     if here.has_coordinates:
@@ -303,7 +308,7 @@ def _places(traces: Traces, p: Preparation) -> Section:
     return section("Places", sources(here), tag("div", maps, class_="charts wide"), tag("p", rare))
 
 
-def _settings(p: Preparation) -> Section:
+def _settings_section(p: Preparation) -> Section:
     longest = "–" if p.max_gap_minutes is None else length_text(p.max_gap_minutes)
     gaps = GAPS.get(p.gaps, "").format(max_gap=longest, min_coverage=percent(p.min_coverage, 0))
     if not p.max_gap_minutes:

@@ -106,7 +106,7 @@ class Run:
             raise InvalidModel("the private folder is that of another run than this pool.", code="E_MISMATCH")
 
     @cached_property
-    def told(self) -> bytes:
+    def page_data(self) -> bytes:
         """Return all of it as JSON, for the page."""
         t, lives = self.pool.traces, self.pool.lives()
         values = {
@@ -222,7 +222,7 @@ class _Answer(BaseHTTPRequestHandler):
             if not hmac.compare_digest(header.encode(), f"Bearer {self.server.token}".encode()):
                 self._refuse(401, "this tab was not opened by `elsewhere studio`.")
                 return
-            self._send(200, "application/json", self.server.run.told)
+            self._send(200, "application/json", self.server.run.page_data)
             return
         name = "studio.html" if self.path == "/" else self.path.removeprefix("/page/")
         if name not in self.server.files:

@@ -29,7 +29,7 @@ NAMES = {
 BETTER = {"top_10_overlap": "more is better", "top_50_overlap": "more is better", "visits_entropy": "nearer to real is better"}  # noqa: E501 # fmt: skip
 
 
-def utility(result: Plain, *, shareable: bool) -> Markup:
+def show_publishing(result: Plain, *, shareable: bool) -> Markup:
     """Return all tables and figures of one publishing result."""
     sizes = result.get("sizes") or {}
     # however many days there are, a mean over few people would be somebody's own
@@ -49,13 +49,13 @@ def utility(result: Plain, *, shareable: bool) -> Markup:
     parts: list[Child] = [tag("p", intro)]
     if not sizes.get("test"):
         parts.append(tag("p", "No second real dataset was given, so the column “testing” is empty.", class_="note"))
-    parts += [_aggregates(result), _visits(result), _allocation(result)]
+    parts += [_aggregates(result), _popularity(result), _allocation(result)]
     if few:
         parts.append(tag("p", "Fewer than 5 real people: histograms and habits would show single people and are left "
                          "out.", class_="note"))  # fmt: skip
     else:
         parts += [_similarity(result), _habits(result)]
-    parts.append(_beyond(result))
+    parts.append(_further_measures(result))
     notes = [str(n) for n in result.get("notes") or ()]
     if notes:
         parts.append(tag("p", "Notes: " + " ".join(n[:1].upper() + n[1:] for n in notes), class_="note"))
@@ -108,7 +108,7 @@ def _aggregates(result: Plain) -> Markup:
     )
 
 
-def _visits(result: Plain) -> Markup:
+def _popularity(result: Plain) -> Markup:
     figures = result.get("visits") or {}
     charts = []
     for name, title in (("all", "All places"), ("top", "50 most popular places")):
@@ -227,7 +227,7 @@ def _habits(result: Plain) -> Markup:
     )
 
 
-def _beyond(result: Plain) -> Markup:
+def _further_measures(result: Plain) -> Markup:
     rows = []
     for name, measure in (result.get("beyond") or {}).items():
         if not isinstance(measure, dict):
@@ -272,7 +272,7 @@ RULE = (
 )
 
 
-def in_short(result: Plain) -> str:
+def summarise_lives(result: Plain) -> str:
     """Return in how many of the measures that people ask first fakes are as other people, in a few words."""
     measures = (result.get("measures") or {}).values()
     judged = [m for m in measures if m.get("first") and m.get("within") is not None]
@@ -284,7 +284,7 @@ def in_short(result: Plain) -> str:
     )
 
 
-def lives(result: Plain) -> Markup:
+def show_lives(result: Plain) -> Markup:
     """Return table and pictures of one comparison of lives."""
     sizes = result.get("sizes") or {}
     people, days, fakes, fake_days = (number(sizes.get(name)) for name in ("people", "days", "fakes", "fake_days"))
@@ -390,7 +390,7 @@ INKS = ("fake", "real", "test", "purple", "gold", "base")
 DASHES = ("", "6 3", "2 3", "8 3 2 3", "4 4", "1 3")
 
 
-def service(result: Plain, *, shareable: bool) -> Markup:
+def show_service(result: Plain, *, shareable: bool) -> Markup:
     """
     Return pictures and the table of one result of the service scenario; of few people none in the shareable
     edition.
@@ -409,7 +409,7 @@ def service(result: Plain, *, shareable: bool) -> Markup:
     parts: list[Child] = [tag("p", intro)]
     charts = []
     for cost, x in (("diversity", "different places per request"), ("semantic", "different classes per request")):
-        series = [_series(i, name, by_n, cost) for i, (name, by_n) in enumerate(_ours_first(generators))]
+        series = [_series(i, name, by_n, cost) for i, (name, by_n) in enumerate(_order_generators(generators))]
         series = [s for s in series if s.x]
         if series:
             charts.append(
@@ -426,7 +426,7 @@ def service(result: Plain, *, shareable: bool) -> Markup:
     return tag("div", parts)
 
 
-def _ours_first(generators: Plain) -> list[tuple[str, Plain]]:
+def _order_generators(generators: Plain) -> list[tuple[str, Plain]]:
     """Return the names in the given order, but ours first, so that it keeps its colour."""
     return sorted(generators.items(), key=lambda item: item[0].lower() not in ("ours", "elsewhere", "fakes"))
 
@@ -462,7 +462,7 @@ def _generators(generators: Plain) -> Markup:
         a for a in KNOWLEDGE if any(_tracking(t.get("error"), a) for g in generators.values() for t in g.values())
     ]
     rows: list[list[Child]] = []
-    for name, by_n in _ours_first(generators):
+    for name, by_n in _order_generators(generators):
         for n, figures in by_n.items():
             row: list[Child] = [name, n, number((figures.get("diversity") or {}).get("median"), 1)]
             row.append(number((figures.get("semantic") or {}).get("median"), 1))

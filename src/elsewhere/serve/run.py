@@ -84,7 +84,7 @@ def serve(
         Called once, with the address and, at the first start, the owner's token.
 
     """
-    with _stoppable() as stopped:
+    with _catch_signals() as stopped:
         try:
             import uvicorn  # noqa: F401 - so that its absence is said before anything is opened
 
@@ -198,7 +198,7 @@ def check_host(host: str, cert: Path | None, key: Path | None) -> bool:
 
 
 @contextmanager
-def _stoppable() -> Iterator[list[int]]:
+def _catch_signals() -> Iterator[list[int]]:
     """
     Stop at SIGTERM, SIGINT and SIGHUP, also where a library that is just being loaded swallows the interruption.
 
