@@ -240,7 +240,7 @@ def read_together(sources, **options):
     first = First.read(source, **options)
     traces, notes = {name: first.traces}, [f"{name}: {note}" for note in first.made.notes]
     for name, source in others:
-        traces[name], more = first.further(source, name)
+        traces[name], more = first.read_further(source, name)
         common_slots(traces[name], first.traces, name)
         first = first.on(traces[name].locations)
         notes += more

@@ -14,7 +14,7 @@ import pytest
 
 import elsewhere as ew
 from elsewhere.traces.formats import open_table, recognise
-from elsewhere.traces.formats.documents import e7, point
+from elsewhere.traces.formats.documents import parse_e7, parse_point
 
 NO_USER = {"geolife", "gpx", "records", "records in ms", "android", "ios", "semantic history", "rec"}
 NAMES = {
@@ -273,12 +273,12 @@ def test_time_as_fourth_coordinate_is_a_trip(tmp_path, expected, kind, per_secon
 
 
 def test_numbers_of_google():
-    assert e7(465190000, 90) == 46.519
-    assert e7(-735000000, 180) == -73.5
-    assert e7(2**32 - 735000000, 180) == -73.5
-    assert point("43.77°, 9.07°") == point("geo:43.77,9.07") == (43.77, 9.07)
-    assert np.isnan(point("43.77")[0])
-    assert np.isnan(point({"latLng": 1})[0])
+    assert parse_e7(465190000, 90) == 46.519
+    assert parse_e7(-735000000, 180) == -73.5
+    assert parse_e7(2**32 - 735000000, 180) == -73.5
+    assert parse_point("43.77°, 9.07°") == parse_point("geo:43.77,9.07") == (43.77, 9.07)
+    assert np.isnan(parse_point("43.77")[0])
+    assert np.isnan(parse_point({"latLng": 1})[0])
 
 
 BOMB = '<!DOCTYPE gpx [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;">]><gpx><trk><name>&b;</name></trk></gpx>'

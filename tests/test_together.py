@@ -12,7 +12,7 @@ from makefiles import read_together
 
 import elsewhere as ew
 from elsewhere.cli import app
-from elsewhere.traces.read import First, common_slots, cropped
+from elsewhere.traces.read import First, common_slots, crop
 
 EPOCH = datetime(1970, 1, 1)
 HEAD = "uid,datetime,lat,lng\n"
@@ -201,7 +201,7 @@ def test_fakes_of_other_slots_say_what_to_type(tmp_path):
     waking = ew.Traces(np.zeros((2, 51), dtype=int), real.locations, start="06:00")
     slots = common_slots(waking, real, "--fakes")
     assert slots == (slice(0, 51), slice(18, 69))
-    part = cropped(real, slots[1])
+    part = crop(real, slots[1])
     assert (part.start, part.L) == ("06:00", 51)
     assert np.array_equal(part.r, real.r[(real.r[:, 18:69] >= 0).any(axis=1), 18:69])
 

@@ -145,17 +145,17 @@ class Sources:
         """Read another file of real traces on the same map, and return the notes with it."""
         if path is None:
             return None, self
-        from elsewhere.traces.read import common_slots, cropped
+        from elsewhere.traces.read import common_slots, crop
 
         with stage(f"reading {option}"):
-            traces, notes = self.first.further(path, option)
+            traces, notes = self.first.read_further(path, option)
         slots, same = common_slots(traces, self.real, option)
         if same != slice(0, self.real.L):
             raise InvalidParameter(
                 f"`{option}` has no trace at some times of day that the real traces and the fakes have.",
                 code="E_SHAPE",
             )
-        sources, traces = self.on(traces), cropped(traces, slots)
+        sources, traces = self.on(traces), crop(traces, slots)
         if self.whole:
             traces, losses = _whole_days(traces)
             notes += tuple(f"{option}: {n:,} days with gaps are left out, as those of --real are." for n in losses)
@@ -225,7 +225,7 @@ def _file(sources: Sources, path: Path) -> Sources:
 
     from elsewhere.checkpoint import hash_file
 
-    fakes, notes = sources.first.further(path, "--fakes")
+    fakes, notes = sources.first.read_further(path, "--fakes")
     files = {} if path.is_dir() else manifest_of(path.parent).get("files", {})
     if path.name in files and hash_file(path) == files[path.name]:
         pool = _pool(sources, path.parent)
@@ -248,12 +248,12 @@ def _like_fakes(sources: Sources) -> Sources:
     """
     import numpy as np
 
-    from elsewhere.traces.read import common_slots, cropped
+    from elsewhere.traces.read import common_slots, crop
 
     fakes, real, notes = _there(sources.fakes), sources.real, []
     slots, same = common_slots(fakes, real, "--fakes")
     if same != slice(0, real.L) or slots != slice(0, fakes.L):
-        fakes, real = cropped(fakes, slots), cropped(real, same)
+        fakes, real = crop(fakes, slots), crop(real, same)
         notes.append(
             f"compared: the {real.L} slots of the day, from {real.start}, that both the real days and the fakes have."
         )
@@ -289,11 +289,11 @@ def _pool(sources: Sources, folder: Path) -> Sources:
     import numpy as np
 
     from elsewhere.pool import Pool
-    from elsewhere.traces.read import onto
+    from elsewhere.traces.read import put_on_map
 
     pool = Pool.load(folder)
     traces = pool.traces.select(np.argsort(pool.traces.users.astype(str), kind="stable"))
-    fakes, notes = onto(traces, sources.real, "--fakes")
+    fakes, notes = put_on_map(traces, sources.real, "--fakes")
     deniable = pool.provenance.get("preset") in PROVEN
     notes = (*sources.notes, *notes, *([UNCOVERED] if deniable else []))
     return replace(sources.on(fakes), fakes=fakes, published=True, deniable=deniable, notes=notes)

@@ -1,11 +1,11 @@
 """
-Read traces: tables, tracks, exports of phones and frames, told apart by what they hold; and several onto one map.
+Read traces from tables, tracks, exports of phones and frames of any known format; and several sources on one map.
 
 Fakes are compared with real traces slot by slot, on one map and one clock. The first source makes the map. A place of
-another source is found on it by its name, where both have names; by its number, where both number their places alike;
-else by its coordinates: it is where the nearest point of the first source went. So a file that is compared with itself,
-or with some of its own rows, falls on the same places, merged cells or not. What cannot be brought together is refused,
-with what to type.
+another source is matched by its name, where both have names; by its number, where both number their places alike; else
+by its coordinates: it becomes the place of the nearest point of the first source. So a file that is compared with
+itself, or with some of its own rows, gets the same places, whether cells were merged or not. Sources that cannot be
+matched are refused with a message that says what to type.
 """
 
 import inspect
@@ -44,7 +44,7 @@ from elsewhere.traces.write import find_prepared
 
 A_DAY = np.timedelta64(1, "D")
 OF_SETTINGS = ("gaps", "max_gap", "min_coverage", "map", "places", "grid_metres", "evidence")
-# of the options that are no `Settings`
+# default values of the options that are no fields of `Settings`
 DEFAULTS = {
     "start": None,
     "regions": None,
@@ -58,11 +58,11 @@ DEFAULTS = {
 }
 MOST_ASTRAY = 0.05  # share of slots that may lie far from every place
 MOST_OUTSIDE = 0.5  # the same where the map was cut to where people are
-FAR = 3.0  # times the distance between neighbouring places (95 % of them are nearer)
+FAR = 3.0  # a point is far at so many times the distance between neighbouring places (its 95 % quantile)
 ON_PLACE_KM = 0.001  # coordinates of a place, written with six decimals
-NEAREST_KM = 0.25  # what is nearer than this is never far
+NEAREST_KM = 0.25  # a point that is nearer than this is never far
 NO_ZONE, IN_UTC = "times carry no offset", "times are UTC"  # how notes of a reading begin
-OF_ONE_FILE = ("columns", "format", "date_format")  # say how one file is written; another file may be written otherwise
+OF_ONE_FILE = ("columns", "format", "date_format")  # options that may fit one file and not another
 
 
 class ReadingOptions(TypedDict, total=False):
@@ -206,12 +206,12 @@ def read_traces(
     """
     prepared = find_prepared(source)
     if prepared is not None:
-        # prepared before: everything is decided, and stays as it is
+        # the folder was prepared before, and is read back as it is
         source, step, tz, locations = prepared.path, prepared.step, prepared.tz, Map(prepared.locations)
         cells, columns = None, None
         options |= {"start": prepared.start, "gaps": "hold", "max_gap": 0, "min_coverage": 0.0, "map": "whole"}
         options |= {"regions": None, "box": None}
-    reading = _checked(options, tz)
+    reading = _check_options(options, tz)
     requested = {} if columns is None else check_columns(columns)
     encoding, date_format, max_bad = reading["encoding"], reading["date_format"], reading["max_bad"]
     regions = None if reading["regions"] is None else read_regions(reading["regions"])
@@ -228,9 +228,14 @@ def read_traces(
         allow_truncated=reading["allow_truncated"],
         executor=executor,
     )
-    roles, start = _roles(parts.sample, format), reading["start"]
+    table, start = parts.sample, reading["start"]
+    if format == "sglt" and (table.headed or len(table.names) != 3):
+        raise table.error("SGLT traces are lines `user,time,location` of whole numbers, without names.", "E_COLUMN")
+    roles = {} if table.meaning is None else dict(table.meaning.roles)
+    if {"arrived", "date"} <= roles.keys() and not holds_time_of_day(table, roles["arrived"]):
+        del roles["date"]  # arrivals that have dates of their own
     if people is not None and "user" in roles:
-        parts = _of_people(parts, roles, people)
+        parts = _select_people(parts, roles, people)
     if {*CELL} <= roles.keys():
         parts, roles = add_cells(parts, roles)
     table = parts.sample
@@ -257,39 +262,39 @@ def read_traces(
         chosen=frozenset(requested),
         box=settings.box,
         lon360=reading["lon360"],
-        # a day of grace: a wall clock may be ahead of UTC (B31)
+        # a day more, because a wall clock may be ahead of UTC (B31)
         latest=None if reading["any_date"] else np.datetime64(datetime.now(UTC).replace(tzinfo=None), "us") + A_DAY,
     )
-    traces, preparation = _prepared(shape, parts, own_map, settings, start, aligned=prepared is not None)
+    traces, preparation = _prepare(shape, parts, own_map, settings, start, aligned=prepared is not None)
     if report is not None:
         report(replace(preparation, notes=(*preparation.notes, *notes)))
     return traces if prepared is None else traces.with_map(prepared.locations)
 
 
-def _prepared(
+def _prepare(
     shape: Shape, parts: Parts, own_map: Map | None, settings: Settings, start: str | None, *, aligned: bool
 ) -> tuple[Traces, Preparation]:
-    """Return the traces of an input of slots or of fixes, and what became of it."""
+    """Return the traces of an input of slots or of fixes, and the report."""
     if "slot" in shape.roles:
         base = 1 if shape.table.format == "sglt" else 0
         width = None if settings.step == "auto" else settings.width
         slots, counts = read_slots(shape, own_map, width, start, base=base)
         return prepare_slots(slots, settings, replace(counts, by="slots"), aligned=aligned)
-    # the sample has told what there is: all that can be refused is, before the input is read
+    # refused before the whole input is read
     settings = replace(settings, step="20min") if settings.step == "auto" else settings
     if SECONDS_PER_DAY % settings.width:
         raise InvalidParameter(f"`step` must divide the day into equal slots, got {settings.step!r}.")
     fixes, counts = read_fixes(shape, parts, own_map, accuracy=settings.evidence)
-    counts = replace(counts, notes=(*counts.notes, *_pace(fixes, settings.width)))
+    counts = replace(counts, notes=(*counts.notes, *_note_interval(fixes, settings.width)))
     if own_map is not None:
         settings = replace(settings, cells=None)
     parts_left = [fixes]
-    del fixes  # so that they can go as soon as they are reduced
+    del fixes  # so that their memory is free as soon as they are reduced
     return prepare_fixes(parts_left.pop(), settings, counts)
 
 
-def _checked(options: ReadingOptions, tz: str | None) -> dict[str, Any]:
-    """Return the further keywords with their defaults; what no input can make right is refused before one is read."""
+def _check_options(options: ReadingOptions, tz: str | None) -> dict[str, Any]:
+    """Return the further keywords with their defaults; refuse values that are wrong whatever the input holds."""
     names = [*ReadingOptions.__annotations__, *inspect.signature(read_traces).parameters]
     for name in options:
         if name not in names:
@@ -313,20 +318,20 @@ def _checked(options: ReadingOptions, tz: str | None) -> dict[str, Any]:
     return reading
 
 
-def _of_people(parts: Parts, roles: Mapping[str, str], people: Callable[[str], bool]) -> Parts:
-    """Return the rows of some people alone, in the sample too: nothing is decided by rows of others."""
+def _select_people(parts: Parts, roles: Mapping[str, str], people: Callable[[str], bool]) -> Parts:
+    """Return only the rows of some people, in the sample too, so that rows of others decide nothing."""
 
-    def chosen(table: Table) -> Table:
+    def select(table: Table) -> Table:
         code, names = read_users(table, roles)
         rows = np.flatnonzero(np.array([*(bool(people(name)) for name in names), False, False])[code])
         columns = {name: table.column(name, encoded=True).take(rows) for name in table.columns}
         return replace(table, columns=columns, rows=len(rows), unequal=0, fixed={}, origin=rows)
 
     def tables() -> Iterator[Table]:
-        return (table for table in map(chosen, parts.tables()) if table.rows)
+        return (table for table in map(select, parts.tables()) if table.rows)
 
-    # a sample of a large input may hold few people, and none of these
-    sample = chosen(parts.sample)
+    # the sample of a large input may have no row of these people
+    sample = select(parts.sample)
     if not sample.rows:
         sample = next(tables(), sample)
     if not sample.rows:
@@ -334,19 +339,8 @@ def _of_people(parts: Parts, roles: Mapping[str, str], people: Callable[[str], b
     return replace(parts, sample=sample, tables=tables)
 
 
-def _roles(table: Table, requested: str) -> dict[str, str]:
-    """Return what the columns mean; of SGLT, three columns of whole numbers without names, that is known."""
-    meaning = table.meaning
-    if requested == "sglt" and (table.headed or len(table.names) != 3):
-        raise table.error("SGLT traces are lines `user,time,location` of whole numbers, without names.", "E_COLUMN")
-    roles = dict(meaning.roles) if meaning is not None else {}
-    if {"arrived", "date"} <= roles.keys() and not holds_time_of_day(table, roles["arrived"]):
-        del roles["date"]  # arrivals that tell their day themselves
-    return roles
-
-
-def _pace(fixes: Fixes, width: int) -> list[str]:
-    """Return a word where fixes come much faster or slower than slots: the median interval of some users."""
+def _note_interval(fixes: Fixes, width: int) -> list[str]:
+    """Return a note if the median interval between fixes of some users is much shorter or longer than a slot."""
     if len(fixes) < 2 or fixes.until is not None:
         return []
     some = np.isin(fixes.user, np.linspace(0, len(fixes.labels) - 1, min(20, len(fixes.labels))).astype(np.int64))
@@ -371,7 +365,7 @@ def _pace(fixes: Fixes, width: int) -> list[str]:
 
 @dataclass(frozen=True, eq=False)
 class Nearest(Map):
-    """Places for points that were written with the coordinates of places; `off` counts those that were not."""
+    """Places for points that have the coordinates of places; `off` counts the points that have not."""
 
     off: list[int] = field(default_factory=list)
 
@@ -384,7 +378,7 @@ class Nearest(Map):
 
 @dataclass(frozen=True, eq=False)
 class First:
-    """The source that makes the map: its traces, what became of it, and how it was read."""
+    """The source that makes the map: its traces, the report on its reading, and the keywords it was read with."""
 
     source: Any = field(repr=False)
     traces: Traces
@@ -397,49 +391,49 @@ class First:
         source = load_pipe(source, allow_truncated=bool(keywords.get("allow_truncated")))  # perhaps read twice
         return First(source, *_read(source, keywords), keywords)
 
-    def further(self, source: Any, what: str = "the traces") -> tuple[Traces, tuple[str, ...]]:
+    def read_further(self, source: Any, what: str = "the traces") -> tuple[Traces, tuple[str, ...]]:
         """
-        Return another source on the map of the first, and what a reader should know; `what` is its name in messages.
+        Return another source on the map of the first, and notes; `what` is the name of that source in messages.
 
-        The map is that of the first source, or a larger one that begins with it where places have no coordinates and
-        the other source visits further ones: `Traces.on` puts the first on it.
+        The map is that of the first source. Where places have no coordinates and the other source visits further ones,
+        it is a larger map that begins with the places of the first: `on` puts the first source on it.
         """
         source = load_pipe(source, allow_truncated=bool(self.keywords.get("allow_truncated")))
         on = self.traces
-        nameless = on.tz == "UTC" and _says(self.made, NO_ZONE)
-        fine, report, notes = self._finely(source, what)
+        nameless = on.tz == "UTC" and _has_note(self.made, NO_ZONE)
+        fine, report, notes = self._read_unmerged(source, what)
         if report.tz != on.tz and self.keywords.get("tz") is None and not nameless:
-            fine, report, notes = self._finely(source, what, tz=on.tz)
-        if nameless and _says(report, IN_UTC) and report.tz == "UTC":
+            fine, report, notes = self._read_unmerged(source, what, tz=on.tz)
+        if nameless and _has_note(report, IN_UTC) and report.tz == "UTC":
             notes += (
                 f"{what}: its times are UTC, those of the real traces name no zone; give `tz` if they are local.",
             )
-        if same_map(fine.locations, on.locations):
+        if is_same_map(fine.locations, on.locations):
             return fine, notes
         if fine.locations.lat is not None and not on.locations.has_coordinates:
-            fine = self._without_coordinates(source) or fine
+            fine = self._read_place_ids(source) or fine
         if fine.locations.lat is None or on.locations.lat is None:
-            placed_traces, more = onto(fine, on, what, numbered=self.made.grid_metres is None)
+            placed_traces, more = put_on_map(fine, on, what, numbered=self.made.grid_metres is None)
             return placed_traces, (*notes, *more)
         merged = self.made.places < self.made.places_found
         if (merged or self.made.places_by in ("stays", "points")) and report.places_found <= on.R:
-            traces = self._on_places(source)
+            traces = self._read_on_places(source)
             if traces is not None:
                 return traces, notes
         if merged:
-            return self._where_it_went(fine, what, notes)
-        placed_traces, more = onto(fine, on, what, cut=self._cut)
+            return self._follow_merged_cells(fine, what, notes)
+        placed_traces, more = put_on_map(fine, on, what, cut=self._is_map_cut)
         return placed_traces, (*notes, *more)
 
     def on(self, locations: Locations) -> "First":
-        """Return the same on a larger map that begins with its own, as `further` may give."""
-        if same_map(locations, self.traces.locations):
+        """Return the same on a larger map that begins with its own, such as `read_further` returns."""
+        if is_same_map(locations, self.traces.locations):
             return self
         return replace(self, traces=self.traces.with_map(locations))
 
-    def _finely(self, source: Any, what: str, **more: Any) -> tuple[Traces, Preparation, tuple[str, ...]]:
-        """Read a source as the first was read, but merge no places; other columns than the first has are found."""
-        options = {**self.keywords, **self._settled(), "cells": None, **more}
+    def _read_unmerged(self, source: Any, what: str, **more: Any) -> tuple[Traces, Preparation, tuple[str, ...]]:
+        """Read a source as the first was read, but merge no places; options that fit only the first are left out."""
+        options = {**self.keywords, **self._first_settings(), "cells": None, **more}
         try:
             return *_read(source, options), ()
         except InvalidTraces as error:
@@ -453,8 +447,8 @@ class First:
         names = " and ".join(f"`{name}`" for name in own)
         return *outcome, (f"{what}: read without {names}, which does not fit it.",)
 
-    def _settled(self) -> dict[str, Any]:
-        """Return what the first reading has found out for itself, so that another one does the same."""
+    def _first_settings(self) -> dict[str, Any]:
+        """Return the settings that the first reading chose by itself, so that another reading uses them too."""
         settings: dict[str, Any] = {}
         if self.keywords.get("step", "auto") == "auto" and self.made.step_minutes is not None:
             settings["step"] = self.made.step_minutes
@@ -464,18 +458,18 @@ class First:
             settings["max_gap"] = self.made.max_gap_minutes
         return settings
 
-    def _without_coordinates(self, source: Any) -> Traces | None:
-        """Return the source with its places as names or numbers, as the first has them; None where it has neither."""
+    def _read_place_ids(self, source: Any) -> Traces | None:
+        """Return the source with its places as names or numbers, as the first has them; None if it has neither."""
         bare = {**(self.keywords.get("columns") or {}), "lat": None, "lon": None, "geometry": None}
         try:
-            return _read(source, {**self.keywords, **self._settled(), "cells": None, "columns": bare})[0]
+            return _read(source, {**self.keywords, **self._first_settings(), "cells": None, "columns": bare})[0]
         except InvalidTraces:
             return None
 
-    def _on_places(self, source: Any) -> Traces | None:
-        """Return the source where its points have the coordinates of the places, as our own fakes do; else None."""
+    def _read_on_places(self, source: Any) -> Traces | None:
+        """Return the source if its points have the coordinates of places, as fakes of this package do; else None."""
         map_ = Nearest(self.traces.locations)
-        options = {**self.keywords, **self._settled(), "cells": None, "locations": map_}
+        options = {**self.keywords, **self._first_settings(), "cells": None, "locations": map_}
         options["columns"] = {**(self.keywords.get("columns") or {}), "place": None}
         try:
             traces, _ = _read(source, options)
@@ -484,13 +478,13 @@ class First:
         return traces if map_.off and not any(map_.off) else None
 
     @property
-    def _cut(self) -> bool:
+    def _is_map_cut(self) -> bool:
         return getattr(self.made, "map", "whole") == "auto"
 
     @cached_property
     def _cells(self) -> tuple[Traces, Ints] | None:
         """Return the first source before its places were merged, and the place that each cell became."""
-        fine, _ = _read(self.source, {**self.keywords, **self._settled(), "cells": None})
+        fine, _ = _read(self.source, {**self.keywords, **self._first_settings(), "cells": None})
         if fine.r.shape != self.traces.r.shape or not np.array_equal(fine.r >= 0, self.traces.r >= 0):
             return None
         known = fine.r >= 0
@@ -498,83 +492,85 @@ class First:
             fine.r[known].astype(np.int64) * self.traces.R + self.traces.r[known], return_counts=True
         )
         becomes = np.full(fine.R, -1, dtype=np.int64)
-        order = np.argsort(count, kind="stable")  # the place of most of its slots comes last, and stays
+        order = np.argsort(count, kind="stable")  # the last assignment counts: the place of most slots of a cell
         becomes[pair[order] // self.traces.R] = pair[order] % self.traces.R
         return fine, becomes
 
-    def _where_it_went(self, fine: Traces, what: str, notes: tuple[str, ...]) -> tuple[Traces, tuple[str, ...]]:
-        """Return each cell at the place that the nearest cell of the first source became."""
+    def _follow_merged_cells(self, fine: Traces, what: str, notes: tuple[str, ...]) -> tuple[Traces, tuple[str, ...]]:
+        """Return the traces with each cell at the place that the nearest cell of the first source was merged into."""
         on, cells = self.traces, self._cells
         if cells is None:
-            traces, more = onto(fine, on, what, cut=self._cut)
+            traces, more = put_on_map(fine, on, what, cut=self._is_map_cut)
             return traces, (*notes, *more)
         first, becomes = cells
-        if same_map(fine.locations, first.locations) and np.array_equal(fine.r, first.r):
+        if is_same_map(fine.locations, first.locations) and np.array_equal(fine.r, first.r):
             return fine.with_map(on.locations, on.r), notes  # the same content: the same places
         places = np.flatnonzero(becomes >= 0)
         near, km = first.locations.select(places).nearest(fine.locations.points())
         cell = places[near]
-        # a name says which place it is even where its coordinates were measured otherwise
+        # equal names are the same place even where coordinates differ
         visited_names = [
             name if at >= 0 else "" for name, at in zip(first.locations.names or (), becomes, strict=False)
         ]
         by_name = match_names(fine.locations.names or [""] * fine.R, visited_names)
-        if not _same_names(fine.locations, first.locations, by_name):
+        if not _names_agree(fine.locations, first.locations, by_name):
             by_name[:] = -1
         cell, km = np.where(by_name >= 0, by_name, cell), np.where(by_name >= 0, 0.0, km)
-        traces, more = _put(fine, on.locations, becomes[cell], km, what, cut=self._cut)
+        traces, more = _move_places(fine, on.locations, becomes[cell], km, what, cut=self._is_map_cut)
         return traces, (*notes, *more)
 
 
-def _says(report: Preparation, what: str) -> bool:
+def _has_note(report: Preparation, what: str) -> bool:
+    """Tell whether a report has a note that begins so."""
     return any(note.startswith(what) for note in report.notes)
 
 
 def _read(source: Any, keywords: Mapping[str, Any]) -> tuple[Traces, Preparation]:
+    """Return the traces of a source, and the report on its reading."""
     reports: list[Preparation] = []
     traces = read_traces(source, report=reports.append, **keywords)
     return traces, reports[0]
 
 
-def same_map(here: Locations, there: Locations) -> bool:
+def is_same_map(here: Locations, there: Locations) -> bool:
     """Tell whether two maps have the same places in the same order, under the same names."""
     return here == there and (here.names or ()) == (there.names or ())
 
 
-def onto(
+def put_on_map(
     traces: Traces, like: Traces, what: str = "the traces", *, numbered: bool = True, cut: bool = False
 ) -> tuple[Traces, tuple[str, ...]]:
     """
-    Return the same traces on the map of `like`, and what a reader should know.
+    Return the same traces on the map of `like`, and notes.
 
-    Places with names go to the place of that name. Places with coordinates go to the nearest place of that map; more
-    than 5 % of the slots far from every place (three times the usual distance between neighbours) are another region,
-    and refused. Plain numbers stay what they are, where the numbers of `like` are those of its own source (`numbered`);
-    names and numbers that `like` does not have are added to its map (see `Traces.on`). `cut` says that the map leaves
-    out where people seldom are: slots far from it are missing then.
+    Places with names become the place of that name. Places with coordinates become the nearest place of that map; if
+    more than 5 % of the slots are far from every place (three times the usual distance between neighbours), the traces
+    are of another region and refused. Plain numbers stay, if the numbers of `like` are those of its source
+    (`numbered`). Names and numbers that `like` does not have are added to its map (see `Traces.with_map`). `cut` says
+    that the map covers only where people usually are: slots far from it become missing.
 
     Examples
     --------
     >>> town = Traces([[0, 1]], Locations(xy=[[0, 0], [3, 0]]))
     >>> fake = Traces([[1, 0]], Locations(xy=[[3, 0.1], [0, 0]]))
-    >>> onto(fake, town)[0].r.tolist()
+    >>> put_on_map(fake, town)[0].r.tolist()
     [[0, 1]]
 
     """
     here, there = traces.locations, like.locations
-    if same_map(here, there):
+    if is_same_map(here, there):
         return traces, ()
-    if by_name := _by_name(traces, like, what):
+    if by_name := _match_names(traces, like, what):
         return by_name
     if (here.lat is not None and there.lat is not None) or (here.xy is not None and there.xy is not None):
-        return _put(traces, there, *there.nearest(here.points()), what, cut=cut)
+        return _move_places(traces, there, *there.nearest(here.points()), what, cut=cut)
     if numbered and here.names is None and there.names is None and not here.has_coordinates:
         most = int(traces.r.max()) + 1
         if most <= len(there):
             return traces.with_map(there), ()
         if not there.has_coordinates:
-            return traces.with_map(Locations(n=most)), (_beyond(most - len(there), what),)
-    kinds = [_kind(each) for each in (here, there)]
+            return traces.with_map(Locations(n=most)), (_note_new_places(most - len(there), what),)
+    kinds = [_describe_places(each) for each in (here, there)]
     raise InvalidTraces(
         f"{what}: its places are {kinds[0]}, those of the real traces are {kinds[1]}, and nothing says which is which; "
         "give the places of both with `locations`, a table of id, lat and lon.",
@@ -582,14 +578,15 @@ def onto(
     )
 
 
-def _kind(locations: Locations) -> str:
+def _describe_places(locations: Locations) -> str:
+    """Return in words how places are identified."""
     if locations.has_coordinates:
         return "coordinates" if locations.names is None else "names with coordinates"
     return f"{len(locations)} numbers" if locations.names is None else "names"
 
 
-def _by_name(traces: Traces, like: Traces, what: str) -> tuple[Traces, tuple[str, ...]] | None:
-    """Translate by the names of places, where both have names (or one has, and the other bare numbers)."""
+def _match_names(traces: Traces, like: Traces, what: str) -> tuple[Traces, tuple[str, ...]] | None:
+    """Return the traces with places matched by name, if both have names (or one has, and one plain numbers)."""
     here, there = traces.locations, like.locations
     sides = [(each.names, each.has_coordinates) for each in (here, there)]
     if all(names is None for names, _ in sides) or any(names is None and located for names, located in sides):
@@ -598,12 +595,12 @@ def _by_name(traces: Traces, like: Traces, what: str) -> tuple[Traces, tuple[str
     places = np.unique(traces.r[traces.r >= 0])
     place = match_names(own, others)
     common, new = places[place[places] >= 0], places[place[places] < 0]
-    if len(common) == 0 or not _same_names(here, there, place):
+    if len(common) == 0 or not _names_agree(here, there, place):
         return None  # another set of names altogether
     if here.has_coordinates and there.has_coordinates:
         apart = np.linalg.norm(here.points()[common] - there.points()[place[common]], axis=1)
-        if np.median(apart) > _far(there):
-            return None  # ids are each file's own here: the same ones lie elsewhere
+        if np.median(apart) > _find_far_km(there):
+            return None  # equal ids are different places in the two files
     notes: tuple[str, ...] = ()
     where = there
     if len(new) and there.has_coordinates:
@@ -618,12 +615,12 @@ def _by_name(traces: Traces, like: Traces, what: str) -> tuple[Traces, tuple[str
     elif len(new):
         place[new] = len(there) + np.arange(len(new))
         where = Locations(n=len(there) + len(new), names=[*others, *(own[i] for i in new)])
-        notes = (_beyond(len(new), what),)
+        notes = (_note_new_places(len(new), what),)
     return traces.with_map(where, np.where(traces.r >= 0, place[traces.r], -1)), notes
 
 
-def _same_names(here: Locations, there: Locations, place: Ints) -> bool:
-    """Tell whether names mean the same places in both, as far as coordinates tell: ids are often each file's own."""
+def _names_agree(here: Locations, there: Locations, place: Ints) -> bool:
+    """Tell whether equal names have equal positions in both; True without coordinates."""
     both = np.flatnonzero(place >= 0)
     if len(both) == 0 or here.lat is None or there.lat is None:
         return True
@@ -631,7 +628,8 @@ def _same_names(here: Locations, there: Locations, place: Ints) -> bool:
     return bool((apart > SAME_PLACE_KM).mean() <= MOST_ASTRAY)
 
 
-def _beyond(places: int, what: str) -> str:
+def _note_new_places(places: int, what: str) -> str:
+    """Return a note on places that the first source does not have."""
     return f"{what}: {counted(places, 'place')} that no real day visits."
 
 
@@ -639,7 +637,7 @@ def common_slots(traces: Traces, like: Traces, what: str) -> tuple[slice, slice]
     """
     Return the slots of `traces` and those of `like` that are the same times of the day.
 
-    Refused, with what to type, where the lengths of slots differ or seem to.
+    Refuse traces with slots of another length, or probably of another length.
 
     Examples
     --------
@@ -661,7 +659,7 @@ def common_slots(traces: Traces, like: Traces, what: str) -> tuple[slice, slice]
         raise InvalidTraces(f"{text}: no slot of one is a slot of the other.", code="E_SHAPE")
     shorter = min(traces.L, like.L)
     low, high = max(0, int(ahead)), min(like.L, int(ahead) + traces.L)
-    # a file of numbered slots does not tell how long they are: half as many are rather slots of twice the length
+    # numbered slots do not tell their length: half as many slots are probably twice as long
     if high - low < shorter or 2 * shorter <= max(traces.L, like.L):
         length = MINUTES_PER_DAY / traces.L
         hint = f"; if its slots are {length:g} minutes long, give `step` {length:g}min" if length == int(length) else ""
@@ -669,8 +667,8 @@ def common_slots(traces: Traces, like: Traces, what: str) -> tuple[slice, slice]
     return slice(low - int(ahead), high - int(ahead)), slice(low, high)
 
 
-def cropped(traces: Traces, slots: slice) -> Traces:
-    """Return these slots of all rows; rows without any known slot among them are left out."""
+def crop(traces: Traces, slots: slice) -> Traces:
+    """Return only these slots of all rows, without the rows that have no known slot among them."""
     if slots == slice(0, traces.L):
         return traces
     r = traces.r[:, slots]
@@ -689,16 +687,16 @@ def cropped(traces: Traces, slots: slice) -> Traces:
     )
 
 
-def _put(
+def _move_places(
     traces: Traces, locations: Locations, place: Ints, km: Floats, what: str, *, cut: bool
 ) -> tuple[Traces, tuple[str, ...]]:
     """
-    Put each place of the traces at the given one, `km` away; a note where some are far, refused where too many are.
+    Return the traces with each place replaced by another one, `km` away, and a note if some are far.
 
-    What is far counts as the nearest place; on a map that was `cut` to where people are, it is outside and missing, as
-    such slots of the first source are.
+    Refuse traces with too many slots that are far. Other such slots stay at the nearest place; on a map that was `cut`
+    to where people are, they become missing, as such slots of the first source are.
     """
-    known, limit = traces.r >= 0, _far(locations)
+    known, limit = traces.r >= 0, _find_far_km(locations)
     far = known & (km[traces.r] > limit)
     share = float(far.sum() / known.sum())
     if share > (MOST_OUTSIDE if cut else MOST_ASTRAY):
@@ -719,7 +717,8 @@ def _put(
     return traces.select(there).with_map(locations, r[there]), (note,)
 
 
-def _far(locations: Locations) -> float:
+def _find_far_km(locations: Locations) -> float:
+    """Return the distance from which on a point is far from every place."""
     from scipy.spatial import cKDTree
 
     if len(locations) == 1:

@@ -255,6 +255,8 @@ def check_positions(shape: Shape, position: tuple[Floats, Floats] | None) -> Non
     small = max(np.abs(lat[number]).max(), np.abs(lon[number]).max()) < np.pi
     if small and shape.box is None and np.any((lat != 0) | (lon != 0)):
         raise shape.table.error("the coordinates are no degrees; radians? If they are, give `box`.", "E_SWAPPED")
+    if np.all(np.abs(lat[number]) <= 90) and np.all(np.abs(lon[number]) <= 180):
+        return
     if _are_exchanged(lat, lon, limit):
         raise shape.table.error(
             "the columns of latitude and longitude look swapped: `columns` says which is which, lat=LON,lon=LAT with "
@@ -476,7 +478,8 @@ def _gather_fixes(
         repairs.update(table.fixed)
         for note in table.notes:
             table_notes.setdefault(note, set()).add(table.name)
-    tally.check(shape.max_bad)
+    if tally.dropped:
+        tally.check(shape.max_bad)
     all_notes = list(parts.notes)
     all_notes += [
         f"{note} ({len(having)} files)" if parts.notes and having else note for note, having in table_notes.items()
@@ -690,7 +693,8 @@ def read_slots(
         faults["E_DATE"] = np.isnat(date)
     tally = Tally()
     good = tally.keep(table, faults)
-    tally.check(shape.max_bad)
+    if tally.dropped:
+        tally.check(shape.max_bad)
     user, slot = user[good], slot[good]
     if slot.min() < 0:
         row = int(np.flatnonzero(good)[np.argmax(slot < 0)])

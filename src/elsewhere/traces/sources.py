@@ -507,8 +507,8 @@ def join_tables(tables: list[Table], name: str, notes: Sequence[str] = ()) -> Ta
     )
 
 
-def check_names(names: Sequence[str], name: str) -> None:
-    """Refuse two columns of one name."""
+def refuse_equal_names(names: Sequence[str], name: str) -> None:
+    """Refuse columns of which two have one name."""
     # the message does not show the name: where the line of names is missing, it is somebody's data
     for number, column in enumerate(names):
         if column in names[:number]:

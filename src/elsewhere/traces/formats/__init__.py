@@ -34,13 +34,13 @@ from elsewhere.traces.sources import (
     Parts,
     Source,
     Table,
-    check_names,
     drop_half_character,
     first_records,
     has_positions,
     join_tables,
     open_folder,
     open_source,
+    refuse_equal_names,
 )
 
 PLT = re.compile(rb"\s*geolife trajectory", re.IGNORECASE)
@@ -406,7 +406,8 @@ def _read_frame(source: Any, options: FileOptions) -> Table:
             ) from None
         names, rows = converted.column_names, converted.num_rows
         columns = dict(zip(names, converted.columns, strict=True))
-    check_names(names, name)
+    if len({*names}) < len(names):
+        refuse_equal_names(names, name)
     if rows == 0:
         raise InvalidTraces(f"{name} holds no rows.", code="E_EMPTY")
     table = Table(name, columns, rows, names=tuple(names))

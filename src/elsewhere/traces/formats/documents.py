@@ -1,7 +1,7 @@
 """
-Read documents, which stand in memory as a whole: JSON records, GeoJSON, exports of phones, GPX, spreadsheets.
+Read documents, which are in memory as a whole: JSON records, GeoJSON, exports of phones, GPX, spreadsheets.
 
-A document that is damaged or cut is refused by code and line. JSON comes one parsed entry at a time. Records are an
+A document that is damaged or cut off is refused with code and line. JSON is parsed one entry at a time. Records are an
 array of objects, or one object per line, whose keys are the names of columns; an object within an object gives columns
 such as position.lat. GeoJSON has points with a user and a time among their properties, and lines with a time per
 vertex: in `datetimes` (OGC Moving Features), `times`, `coordTimes` or `coordinateProperties.times`; Moving Features
@@ -46,51 +46,52 @@ BLANK = re.compile(r"[ \t\r\n]*")
 # half a string, number or word at the end of a text
 HALF = re.compile(r'"(?:[^"\\]|\\.)*\\?|,|\\u?[0-9A-Fa-f]{0,4}|[\w+.-]{0,30}', re.DOTALL | re.ASCII)
 
-# a value of its own in the first line, and another in the second
+# one value in the first line, and another in the second
 LINES = re.compile(rb"\s*\{[^\n]*\}[ \t\r]*\n\s*\{")
 
 STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
 
 
-def items(source: Source, options: FileOptions, names: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:
+def read_items(source: Source, options: FileOptions, names: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:
     """
     Yield (name of the array, entry) of a JSON document, in order.
 
-    An array at the top has the name "". Of an object at the top, the entries of the arrays called `names` come one by
-    one and every other value as a whole. Several values one after the other (one per line) are entries of "". Of a
-    document that is cut off, `options` may allow the entries before the cut.
+    An array at the top has the name "", and so have several values one after the other (one per line). Of an object at
+    the top, the entries of the arrays called `names` come one by one, and every other value as a whole. `options` may
+    allow a document that is cut off: then the entries before the cut are read.
     """
     content = as_utf8(source, options.encoding)
     if options.cut and LINES.match(content):
         content, options = drop_last_line(content), replace(options, cut=False)
     text = content.decode()
-    at = _skip(text, 0)
+    at = _skip_blanks(text, 0)
     try:
         if text[at : at + 1] == "[":
-            yield from (("", item) for item in _entries(text, at)[0])
+            yield from (("", item) for item in _read_array(text, at, _Stop()))
             return
         if text[at : at + 1] == "{" and names and not _is_lines(text, at):
-            yield from _members(text, at, names)
+            yield from _read_members(text, at, names)
             return
         while at < len(text):
             item, at = _DECODER.raw_decode(text, at)
             yield "", item
-            at = _skip(text, at)
+            at = _skip_blanks(text, at)
     except (ValueError, RecursionError) as error:
         if isinstance(error, InvalidTraces):
             raise
-        if options.cut and _stops(text, error):
+        if options.cut and _is_cut(text, error):
             return
-        raise _damaged(source.name, text, error) from None
+        raise _damage_error(source.name, text, error) from None
 
 
-def _skip(text: str, at: int) -> int:
+def _skip_blanks(text: str, at: int) -> int:
+    """Return the position of the next character that is no blank."""
     match = BLANK.match(text, at)
     return match.end() if match else at
 
 
 def _is_lines(text: str, at: int) -> bool:
-    """Tell whether the first line is an object of its own, and another one follows."""
+    """Tell whether the first line is a complete object, and another one follows."""
     end = text.find("\n", at)
     if end < 0:
         return False
@@ -98,68 +99,65 @@ def _is_lines(text: str, at: int) -> bool:
         _, stop = _DECODER.raw_decode(text[at:end].rstrip())
     except (ValueError, RecursionError):
         return False
-    return stop > 0 and text[_skip(text, end) :][:1] == "{"
+    return stop > 0 and text[_skip_blanks(text, end) :][:1] == "{"
 
 
-def _members(text: str, at: int, names: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
-    at = _skip(text, at + 1)
+def _read_members(text: str, at: int, names: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
+    """Yield (name, value) of the object at `at`; of arrays called `names`, each entry with the name of its array."""
+    at = _skip_blanks(text, at + 1)
     while text[at : at + 1] != "}":
         key = STRING.match(text, at)
         if key is None:
             raise json.JSONDecodeError("", text, at)
         name = json.loads(key[0])
-        at = _skip(text, key.end())
+        at = _skip_blanks(text, key.end())
         if text[at : at + 1] != ":":
             raise json.JSONDecodeError("", text, at)
-        at = _skip(text, at + 1)
+        at = _skip_blanks(text, at + 1)
         if name in names and text[at : at + 1] == "[":
             stop = _Stop()
-            yield from ((name, item) for item in _walk(text, at, stop))
+            yield from ((name, item) for item in _read_array(text, at, stop))
             at = stop.at
         else:
             value, at = _DECODER.raw_decode(text, at)
             yield name, value
-        at = _skip(text, at)
+        at = _skip_blanks(text, at)
         if text[at : at + 1] == ",":
-            at = _skip(text, at + 1)
+            at = _skip_blanks(text, at + 1)
         elif text[at : at + 1] != "}":
             raise json.JSONDecodeError("", text, at)
 
 
 class _Stop:
-    """Where a walk over an array ended."""
+    """The position after an array that was read."""
 
     at = 0
 
 
-def _entries(text: str, at: int) -> tuple[Iterator[Any], _Stop]:
-    stop = _Stop()
-    return _walk(text, at, stop), stop
-
-
-def _walk(text: str, at: int, stop: _Stop) -> Iterator[Any]:
-    at = _skip(text, at + 1)
+def _read_array(text: str, at: int, stop: _Stop) -> Iterator[Any]:
+    """Yield the entries of the array at `at`, then set `stop.at` to the position after it."""
+    at = _skip_blanks(text, at + 1)
     while text[at : at + 1] != "]":
         item, at = _DECODER.raw_decode(text, at)
         yield item
-        at = _skip(text, at)
+        at = _skip_blanks(text, at)
         if text[at : at + 1] == ",":
-            at = _skip(text, at + 1)
+            at = _skip_blanks(text, at + 1)
         elif text[at : at + 1] != "]":
             raise json.JSONDecodeError("", text, at)
     stop.at = at + 1
 
 
 def _number(text: str) -> int | str:
-    # a number of a million digits is no coordinate and no time, and takes for ever to read; it may be an id
+    """Return a whole number, as text if it is very long: it may be an id, and conversion would take very long."""
     return int(text) if len(text) <= 25 else text
 
 
 _DECODER = json.JSONDecoder(parse_int=_number)
 
 
-def _damaged(name: str, text: str, error: Exception) -> InvalidTraces:
-    # a document that stops too early is found out at its end
+def _damage_error(name: str, text: str, error: Exception) -> InvalidTraces:
+    """Return the error for a document that is cut off, if its end is missing, else for one that is damaged."""
     whole = text.rstrip()
     if getattr(error, "pos", 0) >= len(whole) or not whole.endswith(("}", "]")):
         return InvalidTraces(f"{name} is cut off: its last bracket is missing.", code="E_TRUNCATED")
@@ -168,17 +166,17 @@ def _damaged(name: str, text: str, error: Exception) -> InvalidTraces:
     return InvalidTraces(f"{where}: damaged JSON.", code="E_JSON")
 
 
-def _stops(text: str, error: Exception) -> bool:
-    """Tell whether nothing but half a value follows: damage in the middle of a document is no cut."""
+def _is_cut(text: str, error: Exception) -> bool:
+    """Tell whether only half a value follows the error; damage in the middle of a document is no cut."""
     if not isinstance(error, json.JSONDecodeError):
         return False
     return HALF.fullmatch(text[error.pos :].rstrip()) is not None
 
 
 def number_of(value: Any) -> float:
-    """Return a JSON number, or text that is one, as float; NaN for anything else."""
+    """Return a JSON number, or a text that holds a number, as float; NaN for anything else."""
     if isinstance(value, str) and not A_NUMBER.fullmatch(value):
-        return math.nan  # float() would take "1_000" and the digits of any script (B22)
+        return math.nan  # float() accepts "1_000" and the digits of any script (B22)
     try:
         return float(value) if isinstance(value, (int, float, str)) and not isinstance(value, bool) else math.nan
     except (ValueError, OverflowError):
@@ -196,11 +194,11 @@ def part_of(value: Any, *keys: str) -> Any:
 
 MOST_COLUMNS = 200
 
-DEEPEST = 4  # objects within objects that are looked into
+DEEPEST = 4  # levels of objects within objects that are read
 
 
 class Columns:
-    """Columns of text that grow by records with whatever keys; a missing value is empty."""
+    """Columns of text that grow by records with any keys; a missing value is empty."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -208,8 +206,8 @@ class Columns:
         self.values: dict[str, list[str]] = {}
 
     def add(self, record: dict[str, Any], number: int = 1) -> None:
-        """Add one record, `number` times; only plain values count."""
-        for key, value in _flat(record):
+        """Add one record `number` times; only plain values are kept."""
+        for key, value in _flatten(record):
             plain = text_of(value)
             if plain is not None:
                 column = self.values.get(key)
@@ -222,7 +220,7 @@ class Columns:
         self.rows += number
 
     def arrays(self) -> dict[str, Any]:
-        """Return all of them as Arrow arrays of one length."""
+        """Return all columns as Arrow arrays of one length."""
         import pyarrow as pa
 
         for column in self.values.values():
@@ -233,20 +231,20 @@ class Columns:
             raise InvalidTraces(f"{self.name}: half a character in a text.", code="E_ENCODING") from None
 
 
-def _flat(record: dict[str, Any], depth: int = DEEPEST) -> Iterator[tuple[str, Any]]:
-    """Return keys and values, those of inner objects as outer.inner; a point of GeoJSON as text, longitude first."""
+def _flatten(record: dict[str, Any], depth: int = DEEPEST) -> Iterator[tuple[str, Any]]:
+    """Yield keys and values, keys of inner objects as outer.inner, and a point of GeoJSON as text, longitude first."""
     point = record.get("coordinates")
     for key, value in record.items():
         if key == "coordinates" and record.get("type") == "Point" and isinstance(point, list) and len(point) >= 2:
             yield key, f"POINT ({text_of(point[0])} {text_of(point[1])})"
         elif isinstance(value, dict) and depth:
-            yield from ((f"{key}.{inner}", each) for inner, each in _flat(value, depth - 1))
+            yield from ((f"{key}.{inner}", each) for inner, each in _flatten(value, depth - 1))
         else:
             yield key, value
 
 
 def text_of(value: Any) -> str | None:
-    """Return a plain JSON value as text, so that no id loses a digit; None for what is no plain value."""
+    """Return a plain JSON value as text, so that no id loses a digit; None for any other value."""
     if isinstance(value, bool) or value is None or isinstance(value, (dict, list)):
         return None
     return value if isinstance(value, str) else repr(value)
@@ -258,32 +256,33 @@ NO_SHAPE = (
 )
 
 
-def _track_in(record: dict[str, Any]) -> str | None:
-    """Return the key of the list of positions that a record holds, as one of a person may; None without."""
+def _find_track(record: dict[str, Any]) -> str | None:
+    """Return the key of the list of positions in the record of a person; None if it has no such list."""
     for key, value in record.items():
         if isinstance(value, list) and value and all(isinstance(each, dict) for each in value):
-            inside = find_roles([name for name, _ in _flat(value[0])], None)
+            inside = find_roles([name for name, _ in _flatten(value[0])], None)
             if {"lat", "lon"} <= inside.keys() and not missing_roles({"user": key, **inside}):
                 return key
     return None
 
 
 def _is_position(value: Any) -> bool:
-    return isinstance(value, dict) and "lat" in find_roles([name for name, _ in _flat(value)], None)
+    """Tell whether a value is an object with a latitude."""
+    return isinstance(value, dict) and "lat" in find_roles([name for name, _ in _flatten(value)], None)
 
 
 def read_records(source: Source, options: FileOptions) -> Table:
-    """Return the objects of an array, or of lines, as rows; of one that holds a list of positions, these."""
+    """Return the objects of an array, or of lines, as rows; the positions of an object that holds a list of them."""
     columns = Columns(source.name)
-    for name, found in items(source, options, ("data", "records")):
-        objects = found if isinstance(found, list) and name not in ("", "data", "records") else [found]
+    for name, value in read_items(source, options, ("data", "records")):
+        objects = value if isinstance(value, list) and name not in ("", "data", "records") else [value]
         for item in objects:
             if not isinstance(item, dict):
                 if name in ("", "data", "records"):
                     raise InvalidTraces(f"{source.name}: {NO_SHAPE}", code="E_FORMAT")
                 continue
-            inner = _track_in(item)
-            # beside positions one by one, those of the whole record tell nothing
+            inner = _find_track(item)
+            # a position of the whole record is left out where it has a list of positions
             outer = {} if inner is None else {k: v for k, v in item.items() if k != inner and not _is_position(v)}
             for each in [item] if inner is None else item[inner]:
                 columns.add(item if inner is None else {**outer, inner: each})
@@ -299,21 +298,21 @@ LINE_TYPES = ("LineString", "MultiPoint", "MovingPoint")
 
 
 def read_geojson(source: Source, options: FileOptions) -> Table:
-    """Return a row per point, with its time and the plain properties of its feature; the user may be the file's."""
+    """Return a row per point with its time and the plain properties of its feature; without a user, the file is one."""
     import pyarrow as pa
 
     columns, skipped, kinds = Columns(source.name), 0, set()
     loose: dict[str, Any] = {}
-    for name, item in items(source, options, ("features",)):
+    for name, item in read_items(source, options, ("features",)):
         if name in ("features", "") and isinstance(item, dict):
-            for feature in _features(item):
-                kind = _add(columns, feature)
+            for feature in _list_features(item):
+                kind = _add_feature(columns, feature)
                 skipped += not kind
                 kinds |= {kind} - {""}
         else:
             loose[name] = item
     if loose.get("type") in ("Feature", "MovingFeature", *LINE_TYPES, "Point") and not columns.rows:
-        kind = _add(columns, loose)
+        kind = _add_feature(columns, loose)
         skipped += not kind
         kinds |= {kind} - {""}
     arrays = columns.arrays()
@@ -324,7 +323,8 @@ def read_geojson(source: Source, options: FileOptions) -> Table:
     return Table(source.name, arrays, columns.rows, format=form, names=tuple(arrays), notes=notes)
 
 
-def _features(item: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def _list_features(item: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the features of a collection, or the feature itself."""
     members = item.get("features")
     if item.get("type") == "FeatureCollection" and isinstance(members, list):
         yield from (member for member in members if isinstance(member, dict))
@@ -332,24 +332,25 @@ def _features(item: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield item
 
 
-def _add(columns: Columns, feature: dict[str, Any]) -> str:
-    """Add the points of a feature with their times; whether it was a "trip" of kepler.gl, "other", or had none ("")."""
+def _add_feature(columns: Columns, feature: dict[str, Any]) -> str:
+    """Add the points of a feature with their times, and return "trip" (of kepler.gl), "other", or "" if it has none."""
     properties = feature.get("properties")
     properties = properties if isinstance(properties, dict) else {}
     geometry = feature.get("temporalGeometry", feature.get("geometry", feature))
     kind = part_of(geometry, "type")
     if kind == "Point":
-        at = _position(part_of(geometry, "coordinates"))
+        at = _read_position(part_of(geometry, "coordinates"))
         if at is None:
             return ""
-        fourth = _fourth([part_of(geometry, "coordinates")])
+        fourth = _fourth_coordinates([part_of(geometry, "coordinates")])
         instant = {"datetime": fourth[0]} if fourth else {}
-        if _one_time(properties):
-            instant = {"datetime": properties["datetimes"][0]}
+        times = properties.get("datetimes")
+        if isinstance(times, list) and len(times) == 1:
+            instant = {"datetime": times[0]}
         columns.add({**properties, **instant, **at})
         return "trip" if fourth else "other"
     lines = part_of(geometry, "coordinates")
-    times = _times(geometry, properties)
+    times = _find_times(geometry, properties)
     if kind == "MultiLineString" and isinstance(lines, list):
         lines = [point for line in lines if isinstance(line, list) for point in line]
         if times and isinstance(times[0], list):
@@ -357,23 +358,18 @@ def _add(columns: Columns, feature: dict[str, Any]) -> str:
     elif kind not in LINE_TYPES:
         return ""
     trip = times is None
-    times = _fourth(lines) if trip else times
+    times = _fourth_coordinates(lines) if trip else times
     if not isinstance(lines, list) or not isinstance(times, list) or len(lines) != len(times) or not lines:
         return ""
     plain = {key: value for key, value in properties.items() if not isinstance(value, (list, dict))}
     for point, time in zip(lines, times, strict=True):
-        at = _position(point)
+        at = _read_position(point)
         columns.add({**plain, "datetime": time, **(at or {"lat": "", "lon": ""})})
     return "trip" if trip else "other"
 
 
-def _one_time(properties: dict[str, Any]) -> bool:
-    times = properties.get("datetimes")
-    return isinstance(times, list) and len(times) == 1
-
-
-def _fourth(points: Any) -> list[Any] | None:
-    """Return the fourth coordinates of points if all have one: seconds or milliseconds since 1970."""
+def _fourth_coordinates(points: Any) -> list[Any] | None:
+    """Return the fourth coordinates of points if all are seconds or milliseconds since 1970, else None."""
     if not isinstance(points, list) or not all(isinstance(point, list) and len(point) > 3 for point in points):
         return None
     times = [point[3] for point in points]
@@ -381,7 +377,8 @@ def _fourth(points: Any) -> list[Any] | None:
     return times if since_1970 else None
 
 
-def _times(geometry: Any, properties: dict[str, Any]) -> Any:
+def _find_times(geometry: Any, properties: dict[str, Any]) -> Any:
+    """Return the list of times of a geometry, or of its properties; None if they have none."""
     for holder in (geometry, properties):
         for path in TIMES:
             times = part_of(holder, *path)
@@ -390,7 +387,8 @@ def _times(geometry: Any, properties: dict[str, Any]) -> Any:
     return None
 
 
-def _position(coordinates: Any) -> dict[str, float] | None:
+def _read_position(coordinates: Any) -> dict[str, float] | None:
+    """Return latitude and longitude of a point of GeoJSON; None if it is none."""
     if not isinstance(coordinates, list) or len(coordinates) < 2:
         return None
     return {"lat": number_of(coordinates[1]), "lon": number_of(coordinates[0])}
@@ -405,9 +403,9 @@ MICROSECOND = timedelta(microseconds=1)
 
 def instant_of(value: Any) -> tuple[int, int | None]:
     """
-    Return microseconds since 1970 and seconds east of Greenwich, of an ISO time with an offset or epoch milliseconds.
+    Return (microseconds since 1970, offset from UTC in seconds) of an ISO time or of milliseconds since 1970.
 
-    A time without an offset is taken as UTC: the formats that use this write none.
+    A time without an offset is read as UTC, with None as offset.
     """
     if isinstance(value, str) and not value.isdigit():
         try:
@@ -436,7 +434,7 @@ class Track:
         self.skipped: dict[str, int] = {}
 
     def add(self, time: int, offset: int | None, lat: float, lon: float, rank: int = 0) -> None:
-        """Add one position; of several at one instant the one of lowest `rank` counts."""
+        """Add one position; of several at one instant, the one with the lowest `rank` counts."""
         self.time.append(time)
         self.lat.append(lat)
         self.lon.append(lon)
@@ -445,7 +443,7 @@ class Track:
             self.offsets.add(offset)
 
     def skip(self, what: str) -> None:
-        """Count something that is no position."""
+        """Count an entry that was not read, by a text that says why."""
         self.skipped[what] = self.skipped.get(what, 0) + 1
 
     def table(self, source: Source, kind: str) -> Table:
@@ -455,7 +453,7 @@ class Track:
         time = np.frombuffer(self.time, dtype=np.int64) if len(self.time) else np.empty(0, dtype=np.int64)
         lat, lon = (np.array(side, dtype=np.float64) for side in (self.lat, self.lon))
         order = np.lexsort((np.arange(len(time)), np.array(self.rank, dtype=np.int8), time))
-        # one document tells one instant in several of its lists: the finest of them counts
+        # several lists of a document may have the same instant: the most exact of them counts
         again = np.zeros(len(time), dtype=bool)
         again[1:] = (np.diff(time[order]) == 0) & (time[order][1:] != UNKNOWN)
         again[1:] &= np.array(self.rank, dtype=np.int8)[order][1:] > np.array(self.rank, dtype=np.int8)[order][:-1]
@@ -483,50 +481,50 @@ STAY_EVERY = 600_000_000  # µs between the fixes that stand for a visit: it las
 
 LONGEST_VISIT = 31 * 86_400_000_000
 
-# of several entries at one instant the finer one counts
+# of several entries at one instant, that of the lowest rank counts
 RAW, PATH, VISIT, ENDS = range(4)
 
 
 def read_google(source: Source, options: FileOptions) -> Table:
     """Return the positions of one person: raw fixes, points of paths, visits, and the two ends of a journey."""
     track = Track()
-    for name, item in items(source, options, ARRAYS):
+    for name, item in read_items(source, options, ARRAYS):
         if name == "locations":
-            _record(track, item)
+            _add_record(track, item)
         elif name == "rawSignals":
-            _signal(track, part_of(item, "position"))
+            _add_signal(track, part_of(item, "position"))
         elif name == "timelineObjects":
-            _timeline_object(track, item)
+            _add_timeline_object(track, item)
         elif name in ("semanticSegments", "") and isinstance(item, dict):
-            _segment(track, item)
+            _add_segment(track, item)
     return track.table(source, "google")
 
 
-def _record(track: Track, item: Any) -> None:
-    lat, lon = e7(part_of(item, "latitudeE7"), 90), e7(part_of(item, "longitudeE7"), 180)
+def _add_record(track: Track, item: Any) -> None:
+    lat, lon = parse_e7(part_of(item, "latitudeE7"), 90), parse_e7(part_of(item, "longitudeE7"), 180)
     if math.isnan(lat) or math.isnan(lon):
         track.skip("records without a position were not read")
         return
     stamp = item.get("timestamp", item.get("timestampMs"))
-    # Z here says how it is stored, not where it was
+    # "Z" is how the time is stored, not the zone of the place
     track.add(instant_of(stamp)[0], None, lat, lon, RAW)
 
 
-def _signal(track: Track, position: Any) -> None:
+def _add_signal(track: Track, position: Any) -> None:
     if isinstance(position, dict):
-        lat, lon = point(position.get("LatLng", position.get("latLng")))
+        lat, lon = parse_point(position.get("LatLng", position.get("latLng")))
         if math.isnan(lat):
             track.skip("records without a position were not read")
         else:
             track.add(*instant_of(position.get("timestamp")), lat, lon, RAW)
 
 
-def _segment(track: Track, item: dict[str, Any]) -> None:
+def _add_segment(track: Track, item: dict[str, Any]) -> None:
     begin, offset = instant_of(item.get("startTime"))
     end, end_offset = instant_of(item.get("endTime"))
     path = item.get("timelinePath")
     for step in path if isinstance(path, list) else ():
-        lat, lon = point(part_of(step, "point"))
+        lat, lon = parse_point(part_of(step, "point"))
         time, its = instant_of(part_of(step, "time"))
         minutes = number_of(part_of(step, "durationMinutesOffsetFromStartTime"))
         if time == UNKNOWN and begin != UNKNOWN and 0 <= minutes < 1e6:
@@ -534,65 +532,60 @@ def _segment(track: Track, item: dict[str, Any]) -> None:
         track.add(time, its, lat, lon, PATH)
     place = part_of(item, "visit", "topCandidate", "placeLocation")
     if place is not None:
-        _stay(track, begin, end, offset, point(part_of(place, "latLng") or place))
+        _add_stay(track, begin, end, offset, parse_point(part_of(place, "latLng") or place))
     activity = item.get("activity")
     if isinstance(activity, dict):
         for side, time, its in (("start", begin, offset), ("end", end, end_offset)):
             where = activity.get(side)
-            lat, lon = point(part_of(where, "latLng") or where)
+            lat, lon = parse_point(part_of(where, "latLng") or where)
             if not math.isnan(lat):
                 track.add(time, its, lat, lon, ENDS)
 
 
-def _timeline_object(track: Track, item: Any) -> None:
+def _add_timeline_object(track: Track, item: Any) -> None:
     visit, segment = part_of(item, "placeVisit"), part_of(item, "activitySegment")
     if isinstance(visit, dict):
-        (begin, offset), (end, _) = _duration(visit)
-        _stay(track, begin, end, offset, _e7_point(visit.get("location")))
+        (begin, offset), (end, _) = _read_duration(visit)
+        _add_stay(track, begin, end, offset, _parse_e7_point(visit.get("location")))
     if isinstance(segment, dict):
         path = part_of(segment, "simplifiedRawPath", "points")
         for step in path if isinstance(path, list) else ():
-            time, offset = _stamp(step, "timestamp")
-            track.add(time, offset, e7(part_of(step, "latE7"), 90), e7(part_of(step, "lngE7"), 180), PATH)
-        for side, (time, offset) in zip(("startLocation", "endLocation"), _duration(segment), strict=True):
-            lat, lon = _e7_point(segment.get(side))
+            time, offset = _read_stamp(step, "timestamp")
+            track.add(time, offset, parse_e7(part_of(step, "latE7"), 90), parse_e7(part_of(step, "lngE7"), 180), PATH)
+        for side, (time, offset) in zip(("startLocation", "endLocation"), _read_duration(segment), strict=True):
+            lat, lon = _parse_e7_point(segment.get(side))
             if not math.isnan(lat):
                 track.add(time, offset, lat, lon, ENDS)
 
 
-def _duration(item: dict[str, Any]) -> tuple[tuple[int, int | None], tuple[int, int | None]]:
-    return _stamp(item.get("duration"), "startTimestamp"), _stamp(item.get("duration"), "endTimestamp")
+def _read_duration(item: dict[str, Any]) -> tuple[tuple[int, int | None], tuple[int, int | None]]:
+    return _read_stamp(item.get("duration"), "startTimestamp"), _read_stamp(item.get("duration"), "endTimestamp")
 
 
-def _stamp(item: Any, key: str) -> tuple[int, int | None]:
+def _read_stamp(item: Any, key: str) -> tuple[int, int | None]:
     time, _ = instant_of(part_of(item, key) or part_of(item, f"{key}Ms"))
     return time, None
 
 
-def _stay(track: Track, begin: int, end: int, offset: int | None, where: tuple[float, float]) -> None:
+def _add_stay(track: Track, begin: int, end: int, offset: int | None, where: tuple[float, float]) -> None:
     if UNKNOWN in (begin, end) or not 0 <= end - begin <= LONGEST_VISIT or math.isnan(where[0]):
         track.skip("visits without a place or a plausible duration were not read")
         return
-    for time in _moments(begin, end):
+    for time in (*range(begin, end, STAY_EVERY), end):
         track.add(time, offset, *where, VISIT)
 
 
-def _moments(begin: int, end: int) -> Iterator[int]:
-    yield from range(begin, end, STAY_EVERY)
-    yield end
+def _parse_e7_point(location: Any) -> tuple[float, float]:
+    return parse_e7(part_of(location, "latitudeE7"), 90), parse_e7(part_of(location, "longitudeE7"), 180)
 
 
-def _e7_point(location: Any) -> tuple[float, float]:
-    return e7(part_of(location, "latitudeE7"), 90), e7(part_of(location, "longitudeE7"), 180)
-
-
-def e7(value: Any, limit: float) -> float:
+def parse_e7(value: Any, limit: float) -> float:
     """
-    Return degrees from ten-millionths; some exports wrap negative ones around 2^32.
+    Return degrees from ten-millionths of a degree; some exports add 2^32 to negative ones.
 
     Examples
     --------
-    >>> e7(465190000, 90), e7(3572967296, 180)
+    >>> parse_e7(465190000, 90), parse_e7(3572967296, 180)
     (46.519, -72.2)
 
     """
@@ -602,7 +595,7 @@ def e7(value: Any, limit: float) -> float:
     return number / 1e7
 
 
-def point(text: Any) -> tuple[float, float]:
+def parse_point(text: Any) -> tuple[float, float]:
     """Return latitude and longitude of "43.77°, 9.07°" or "geo:43.77,9.07"; NaN where it is neither."""
     match = POINT.fullmatch(text) if isinstance(text, str) else None
     lat, lon = (number_of(match[1]), number_of(match[2])) if match else (math.nan, math.nan)
@@ -621,16 +614,15 @@ def read_owntracks(source: Source, options: FileOptions) -> Table:
     """
     Return the locations of a file.
 
-    The user is the one of `topic` (owntracks/USER/DEVICE), else `username`, else the subfolder that the file is in (as
-    the recorder keeps them), else `tid`, of which two letters are left of a name, else the file: the first of them that
-    every location has.
+    The user is the first of these that every location has: USER of `topic` (owntracks/USER/DEVICE), `username`, the
+    subfolder that the file is in (the recorder makes one per user), `tid` (two letters of a name), the file.
     """
     import pyarrow as pa
 
     time, lat, lon = array("d"), array("d"), array("d")
     ids: dict[str, list[str]] = {key: [] for key in USERS}
     others = 0
-    for item in _locations(source, options):
+    for item in _read_locations(source, options):
         if item is None:
             others += 1
             continue
@@ -638,7 +630,7 @@ def read_owntracks(source: Source, options: FileOptions) -> Table:
         lat.append(number_of(item.get("lat")))
         lon.append(number_of(item.get("lon")))
         for key in USERS:
-            ids[key].append(_user(key, item.get(key)))
+            ids[key].append(_find_user(key, item.get(key)))
     if source.in_subfolder:
         del ids["tid"]
     users = next((each for each in ids.values() if all(each)), None)
@@ -652,13 +644,13 @@ def read_owntracks(source: Source, options: FileOptions) -> Table:
     return Table(source.name, columns, len(time), format="owntracks", names=tuple(columns), notes=notes)
 
 
-def _locations(source: Source, options: FileOptions) -> Iterator[dict[str, Any] | None]:
+def _read_locations(source: Source, options: FileOptions) -> Iterator[dict[str, Any] | None]:
     content = as_utf8(source, options.encoding)
     if content.lstrip()[:1] not in (b"{", b"["):
         if options.cut:
             content, options = drop_last_line(content), replace(options, cut=False)
         content = REC.sub(b"", OTHER_REC.sub(b"{}", content))
-    for _, item in items(
+    for _, item in read_items(
         replace(source, raw=content, size=len(content), packed=False, encoding=""),
         replace(options, encoding="utf-8"),
         ("data", "locations"),
@@ -667,7 +659,7 @@ def _locations(source: Source, options: FileOptions) -> Iterator[dict[str, Any] 
             yield item if item.get("_type", "location") == "location" and "lat" in item and "tst" in item else None
 
 
-def _user(key: str, value: Any) -> str:
+def _find_user(key: str, value: Any) -> str:
     if not isinstance(value, str):
         return ""
     parts = value.split("/")
@@ -684,7 +676,7 @@ class _Refused(Exception):
 
 
 class _Tracks:
-    """What the parser meets: positions, their times, the name of their track."""
+    """Handlers of the XML parser, which collect positions, their times and the names of their tracks."""
 
     def __init__(self) -> None:
         self.columns: dict[str, list[str]] = {"lat": [], "lon": [], "time": [], "name": []}
@@ -742,9 +734,9 @@ def _refuse(*_: Any) -> None:
 
 def read_gpx(source: Source, options: FileOptions) -> Table:
     """
-    Return the points of all tracks of a file. The user is the file, or the name of the track in files of our own.
+    Return the points of all tracks of a file. The user is the file; in files of this package, the name of the track.
 
-    Column `name` is the name of the track, for those who keep several people in one file.
+    Column `name` is the name of the track, for files that hold several people.
     """
     import pyarrow as pa
 
@@ -780,18 +772,18 @@ def read_gpx(source: Source, options: FileOptions) -> Table:
 
 MOST_UNPACKED = 2 << 30  # of all members of the archive that a workbook is (B10)
 
-MOST_TIMES = 200  # that a workbook may be larger unpacked than packed
+MOST_TIMES = 200  # unpacked size of a workbook divided by its packed size, at most
 
 
 def read_workbook(source: Source, options: FileOptions) -> Table:
-    """Return the rows of the first sheet with at least two of them; dates and times as what they are."""
+    """Return the rows of the first sheet with at least two rows, with dates and times in ISO 8601."""
     try:
         import python_calamine as calamine
     except ImportError:
         raise MissingExtra(
             f'{source.name} is a spreadsheet: install "elsewhere[excel]" to read it, or save it as CSV.'
         ) from None
-    _refuse_bomb(source)
+    _check_unpacked_size(source)
     try:
         book = calamine.CalamineWorkbook.from_filelike(io.BytesIO(source.content))
         rows: list[list[Any]] = []
@@ -804,7 +796,7 @@ def read_workbook(source: Source, options: FileOptions) -> Table:
         locked = ", or locked by a password" if isinstance(error, calamine.PasswordError) else ""
         raise InvalidTraces(f"{source.name} is a damaged spreadsheet{locked}.", code="E_EXCEL") from None
     text = io.StringIO(newline="")
-    csv.writer(text, lineterminator="\n").writerows([_text(cell) for cell in row] for row in rows)
+    csv.writer(text, lineterminator="\n").writerows([_format_cell(cell) for cell in row] for row in rows)
     content = text.getvalue().encode()
     plain = replace(source, raw=content, size=len(content), path=None, packed=False, cut=False, encoding="")
     table = join_tables(list(read_text(plain, replace(options, encoding="utf-8", sample=False))), source.name)
@@ -813,7 +805,8 @@ def read_workbook(source: Source, options: FileOptions) -> Table:
     return replace(table, format="excel", notes=(*table.notes, *notes))
 
 
-def _refuse_bomb(source: Source) -> None:
+def _check_unpacked_size(source: Source) -> None:
+    """Refuse a workbook that is damaged or unpacks to too many bytes."""
     content = source.content
     if not content.startswith(b"PK"):
         return
@@ -826,8 +819,8 @@ def _refuse_bomb(source: Source) -> None:
         raise InvalidTraces(f"{source.name} unpacks to {size / 2**30:.1f} GiB.", code="E_TOO_LARGE")
 
 
-def _text(cell: Any) -> str:
-    """Return a cell as a CSV file would have it; whole numbers, which a sheet stores as decimals, without a point."""
+def _format_cell(cell: Any) -> str:
+    """Return a cell as the text of a CSV file; whole numbers, which a sheet stores as decimals, without a point."""
     if isinstance(cell, bool):
         return str(cell).upper()
     if isinstance(cell, float):

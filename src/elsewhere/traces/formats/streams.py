@@ -35,12 +35,12 @@ from elsewhere.traces.sources import (
     FileOptions,
     Source,
     Table,
-    check_names,
     drop_half_character,
     first_records,
     has_positions,
     parse_records,
     read_numbers,
+    refuse_equal_names,
 )
 
 DELIMITERS = (",", ";", "\t", "|", BLANKS)
@@ -207,7 +207,8 @@ def find_dialect(content: bytes, name: str) -> Dialect:
             records = records[1:]
             notes.append("the line below the names was not read: it holds no data")
     names = [n if n and headed else f"#{i}" for i, n in enumerate(names, 1)]
-    check_names(names, name)
+    if len({*names}) < len(names):
+        refuse_equal_names(names, name)
     rows = tuple(tuple(f.strip() for f in r) for r in records if len(r) == width)
     commas = sum("," in f and COMMA_NUMBER.fullmatch(f) is not None for r in rows for f in r)
     comma = commas > sum("." in f and A_NUMBER.fullmatch(f) is not None for r in rows for f in r)
@@ -565,7 +566,8 @@ def read_parquet(source: Source, options: FileOptions) -> Iterator[Table]:
         texts = [field.name for field in schema if pa.types.is_string(field.type) or pa.types.is_binary(field.type)]
         file = pq.ParquetFile(at, read_dictionary=texts)
         names = schema.names
-        check_names(names, name)
+        if len({*names}) < len(names):
+            refuse_equal_names(names, name)
         meaning = None if roles is None else roles(names, True, _first_rows(file, name))
         names_read = None if meaning is None else list(dict.fromkeys(n for n in meaning.roles.values() if n in names))
         groups = list(range(file.num_row_groups))
