@@ -149,7 +149,7 @@ def test_move_timing_equals_its_slow_twin(case):
 @settings(max_examples=40)
 def test_class_aware_equals_its_slow_twin(case):
     link, R = case
-    best, ten = linkage.class_aware(link, R)
+    best, ten = linkage.link_by_pairs(link, R)
     arguments = link.fakes.tolist(), link.owner.tolist(), link.people.r.tolist(), link.people.user.tolist(), R
     for i, own in enumerate(link.user):
         score = np.round(naive.class_aware_scores(i, *arguments), 9)
@@ -166,8 +166,8 @@ def test_forgetting_a_user_is_undone_exactly(case):
     pairs = linkage.CoOccurrence(link, R)
     before = pairs.log_count.copy(), pairs.log_leaving.copy()
     for user in pairs.fakes_of:
-        pairs.forget(user)
-        pairs.recall(user)
+        pairs.add(user, -1.0)
+        pairs.add(user, 1.0)
 
     assert (pairs.log_count == before[0]).all()
     assert (pairs.log_leaving == before[1]).all()
@@ -177,7 +177,7 @@ def test_forgetting_a_user_is_undone_exactly(case):
 @settings(max_examples=40)
 def test_reconstruction_equals_its_slow_twin(case, n):
     link, R = case
-    found = linkage.recover(link, R, n)
+    found = linkage.reconstruct_seeds(link, R, n)
     arguments = link.fakes.tolist(), link.owner.tolist(), link.people.r.tolist(), link.people.user.tolist(), R
 
     assert found.row.tolist() == np.flatnonzero(np.bincount(link.owner, minlength=1) >= n).tolist()
@@ -191,7 +191,7 @@ def test_avoidance_by_hand():
     # class {0, 1, 2}; the seed lives at 0, its fakes at 1 and 2, other fakes everywhere: 0 is what they avoid
     people = People(np.array([[0, 0], [3, 3]]), np.array([0, 1]), 2)
     fakes = np.array([[1, 2], [2, 1], [0, 1], [2, 0]])
-    found = linkage.avoided(Link(fakes, np.array([0, 0, 1, 1]), people), np.array([0, 0, 0, 1]), 4, 2)
+    found = linkage.find_avoided_places(Link(fakes, np.array([0, 0, 1, 1]), people), np.array([0, 0, 0, 1]), 4, 2)
 
     assert found.exact.tolist() == [1.0, 0.0]
 
@@ -641,9 +641,9 @@ def test_classes_alone_name_the_seed():
     partner = r ^ 1  # the other place of the class
     link = Link(partner, np.arange(20), People(r, np.arange(20), 20))
 
-    assert linkage.same_class(link, np.arange(12) // 2, 12, 0).mean() == 1.0
+    assert linkage.link_by_classes(link, np.arange(12) // 2, 12, 0).mean() == 1.0
     # without classes there is only what is avoided: here nothing that would tell
-    assert linkage.same_class(link, np.full(12, -1), 12, 0).mean() < 0.3
+    assert linkage.link_by_classes(link, np.full(12, -1), 12, 0).mean() < 0.3
 
 
 def test_the_laws_of_archetypes_serve_as_white_box():

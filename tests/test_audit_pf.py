@@ -19,7 +19,7 @@ from elsewhere.evaluation.attacks.audit import ALL
 from elsewhere.evaluation.attacks.copies import measure_overlap
 from elsewhere.evaluation.attacks.finding import user_rate
 from elsewhere.evaluation.attacks.inputs import Link, People
-from elsewhere.evaluation.attacks.linkage import class_aware, recover, semantic_rank, timing_top
+from elsewhere.evaluation.attacks.linkage import link_by_pairs, link_by_similarity, link_by_timing, reconstruct_seeds
 
 DATA = Path(__file__).resolve().parents[1].parent / "shared" / "data" / "pf_tokyo"
 FILES = (
@@ -127,12 +127,12 @@ def test_the_original_tool_is_flagged(audited):
 )
 def test_linkage_of_the_original_tool(link, kappa, sim_s, timing, timing10, aware, aware10):
     case = link(kappa)
-    first, ten = timing_top(case)
-    best, best10 = class_aware(case, 400)
+    first, ten = link_by_timing(case)
+    best, best10 = link_by_pairs(case, 400)
 
     assert 100 * first.mean() == pytest.approx(timing, abs=0.06)
     assert 100 * ten.mean() == pytest.approx(timing10, abs=0.06)
-    assert 100 * semantic_rank(case).mean() == pytest.approx(sim_s, abs=0.06)
+    assert 100 * link_by_similarity(case).mean() == pytest.approx(sim_s, abs=0.06)
     assert near(best, aware)
     assert near(best10, aware10)
 
@@ -142,7 +142,7 @@ def test_linkage_of_the_original_tool(link, kappa, sim_s, timing, timing10, awar
     [(50, 1, 18.3, 58.7), (50, 3, 34.6, 73.7), (50, 10, 49.7, 81.0), (100, 1, 40.3, 77.0), (100, 10, 59.8, 86.6)],
 )
 def test_reconstruction_from_the_original_tool(link, kappa, n, exact, top5):
-    found = recover(link(kappa), 400, n)
+    found = reconstruct_seeds(link(kappa), 400, n)
 
     assert 100 * found.exact.mean() == pytest.approx(exact, abs=0.06)
     assert 100 * found.top5.mean() == pytest.approx(top5, abs=0.06)

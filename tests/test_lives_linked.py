@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 import elsewhere as ew
-from elsewhere.evaluation.attacks.linkage import as_many_days, rows_by_day, whole_life
+from elsewhere.evaluation.attacks.linkage import link_by_number_of_days, link_by_whole_life, rows_by_day
 
 
 @settings(max_examples=60, deadline=None)
@@ -25,9 +25,9 @@ def test_whole_lives_equal_their_slow_twin(data):
     label = np.array([0, 1, 1, -1])
     by_hand = [[tables[i][rows].tolist() for rows in side] for i, side in enumerate((lives, people))]
 
-    found = whole_life(tables[0], lives, tables[1], people, own, label, range(-1, 2))
+    found = link_by_whole_life(tables[0], lives, tables[1], people, own, label, range(-1, 2))
     assert_allclose(found, naive.whole_life(*by_hand, own.tolist(), label.tolist(), 1))
-    assert_allclose(as_many_days(lives, people, own), naive.as_many_days(*by_hand, own.tolist()))
+    assert_allclose(link_by_number_of_days(lives, people, own), naive.as_many_days(*by_hand, own.tolist()))
 
 
 def test_rows_are_in_the_order_of_their_dates():

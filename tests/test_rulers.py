@@ -355,8 +355,10 @@ def test_avoiding_the_own_seed_gives_it_away():
     fakes = np.array([rng.choice(np.setdiff1d(np.arange(30), s), 20) for s in seeds])
     link = Link(fakes, np.arange(60), People(seeds, np.arange(60), 60))
 
-    assert linkage.same_class(link, np.zeros(30, dtype=np.int64), 30, 0).mean() > 0.3
-    assert (linkage.meets(fakes, seeds, 30) == [[bool(set(f) & set(s)) for s in seeds] for f in fakes]).all()
+    assert linkage.link_by_classes(link, np.zeros(30, dtype=np.int64), 30, 0).mean() > 0.3
+    assert (
+        linkage.share_a_place(fakes, link.people, 30) == [[bool(set(f) & set(s)) for s in seeds] for f in fakes]
+    ).all()
 
 
 def test_an_attack_on_few_fakes_does_not_hide_what_one_on_all_of_them_finds():
@@ -389,7 +391,7 @@ def test_whole_days_early_or_late_are_compared_as_defined(number, shift):
     for i, fake in enumerate(fakes.tolist()):
         score = [naive.whole_day_score(fake, seed, label.tolist(), shift) for seed in seeds.tolist()]
         expected.append((score[i] == max(score)) / score.count(max(score)))
-    assert_allclose(linkage.same_day(link, label, 12, shift), expected)
+    assert_allclose(linkage.link_by_shifted_day(link, label, 12, shift), expected)
 
 
 class TestFewFalseAlarms:

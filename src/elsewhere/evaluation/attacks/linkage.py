@@ -1,19 +1,18 @@
 """
-Which seed lies behind the fake, and where was it? A4 to A7.
+Linkage attacks (A4, A5): which seed was the fake made from? Reconstruction (A6, A7): where was that seed?
 
-A4 and A5: which seed lies behind the fake?
+A4 looks only at the times at which the fake moves.
 
-A4 looks only at *when* the fake moves. A5 knows which places stand in for which: from all other users' pairs,
+A5 also knows which place of a fake replaces which place of a seed. From the pairs of all other users it takes
 
-    score(s) = sum_t ln M[s(t), f(t)],   M = (co-occurrences of seed place and fake place + .02), rows normalised,
+    score(s) = sum_t ln M[s(t), f(t)],   M = (co-occurrences of seed place and fake place + .02), rows normalised.
 
-or from the classes, the generator or its exact law, where they are given; of fakes that live for days also from all
-days together, and from their number. The strongest of them is the figure.
+Other attackers hold the classes, the generator or its exact law, where these are given; of fakes over several days,
+also all days together, or their number alone. The figure is that of the strongest attacker.
 
-A6 and A7: where was the seed at each slot? From n fakes of it, without naming it.
-
-A6 takes argmax_r of ln prior(r) + sum over the fakes of ln M[r, f(t)], prior and M from the other users. A7 looks for
-what the fakes avoid: among the places of the class they use most at t, the one they use least against expectation.
+A6 and A7 find the place of the seed at each slot from n of its fakes, without naming it. A6 takes the argmax over r of
+ln prior(r) + sum over the fakes of ln M[r, f(t)], prior and M from the other users. A7 takes what the fakes avoid:
+among the places of the class that they use most at t, the one that they use least relative to its expectation.
 """
 
 from collections.abc import Callable, Iterable
@@ -73,8 +72,8 @@ def timing_score(fakes: Ints, people: Ints) -> Floats:
     return np.asarray(20 * near - 60 * (moves - near) - (moves + m_s.sum(axis=1) - 2 * equal))
 
 
-def timing_top(link: Link) -> tuple[Floats, Floats]:
-    """Return the success of the move-timing attack on each fake: first, and among the first ten."""
+def link_by_timing(link: Link) -> tuple[Floats, Floats]:
+    """Return the success of A4 on each fake: that its seed comes first, and that it is among the first ten."""
     best, ten = np.empty(len(link.fakes)), np.empty(len(link.fakes))
     for rows in blocks(link):
         score = by_candidate(timing_score(link.fakes[rows], link.people.r), link.people)
@@ -87,7 +86,7 @@ def move_timing(inputs: AttackInputs) -> Finding:
     return link_finding(
         inputs,
         "A4",
-        timing_top,
+        link_by_timing,
         bar=TIMING_BAR,
         question=f"The times at which a fake moves, and no place, name its seed among {inputs.seeds.U} people",
         also=("top10",),
@@ -98,7 +97,7 @@ class CoOccurrence:
     """
     How often a fake is at x while its seed is at r, over all pairs of a link, one user forgotten at a time.
 
-    Tables are (places of people, places of fakes) in use; `forget` and `recall` change them in place, exactly.
+    Tables are (places of people, places of fakes) in use; `add` changes them in place, exactly.
     """
 
     def __init__(self, link: Link, R: int) -> None:
@@ -114,15 +113,11 @@ class CoOccurrence:
         makers, start = np.unique(link.user[order], return_index=True)
         self.fakes_of = dict(zip(makers.tolist(), np.split(order, start[1:]), strict=True))
 
-    def forget(self, user: int, sign: float = -1.0) -> None:
-        """Take the pairs of one user out; sign +1 puts them back."""
+    def add(self, user: int, sign: float) -> None:
+        """Add the pairs of one user to the tables (sign +1), or take them out (-1)."""
         mine = self.fakes_of[user]
         tables = self.count, self.leaving, self.log_count, self.log_leaving
         forget(*tables, FLOOR, self.width, self.people, self.fakes[mine], self.link.owner[mine], sign)
-
-    def recall(self, user: int) -> None:
-        """Put them back."""
-        self.forget(user, 1.0)
 
     def score(self, fakes: Ints, people: Ints) -> Floats:
         """Return sum_t ln M[s(t), f(t)] with the present tables; rows of the renumbered `self.fakes`, `self.people`."""
@@ -131,20 +126,20 @@ class CoOccurrence:
         return out
 
 
-def class_aware(link: Link, R: int) -> tuple[Floats, Floats]:
-    """Return the success of A5 on each fake, M from all other users' pairs: first, and among the first ten."""
+def link_by_pairs(link: Link, R: int) -> tuple[Floats, Floats]:
+    """Return the success of A5 on each fake, M from all other users' pairs: seed first, and among the first ten."""
     pairs = CoOccurrence(link, R)
     best, ten = np.empty(len(link.fakes)), np.empty(len(link.fakes))
     for user, mine in pairs.fakes_of.items():
-        pairs.forget(user)
+        pairs.add(user, -1.0)
         score = by_candidate(pairs.score(pairs.fakes[mine], pairs.people), link.people)
         best[mine], ten[mine] = (chance_of_top(score, np.full(len(mine), user), n) for n in (1, 10))
-        pairs.recall(user)
+        pairs.add(user, 1.0)
     return best, ten
 
 
-def learnt_elsewhere(link: Link, R: int, known: Link) -> Floats:
-    """Return the success of A5 on each fake, M from the pairs of other people altogether: the grey box."""
+def link_by_known_pairs(link: Link, R: int, known: Link) -> Floats:
+    """Return the success of A5 on each fake, M from the pairs `known`, of other people (grey box)."""
     both = Link(
         np.concatenate([known.fakes, link.fakes]),
         np.concatenate([known.owner, link.owner + len(known.people.r)]),
@@ -164,20 +159,20 @@ def learnt_elsewhere(link: Link, R: int, known: Link) -> Floats:
     return out
 
 
-def from_half(link: Link, R: int, order: Ints) -> Floats:
-    """Return the success of A5 where the attacker knows the pairs of half of the users, and attacks the other half."""
+def link_by_half_of_pairs(link: Link, R: int, order: Ints) -> Floats:
+    """Return the success of A5 on each fake, M from the pairs of the half of the users that its seed is not in."""
     half = np.argsort(np.argsort(order[: link.people.U])) < link.people.U // 2
     out = np.empty(len(link.fakes))
     for part in (half, ~half):
         mine, theirs = np.flatnonzero(~part[link.user]), np.flatnonzero(part[link.user])
         if len(mine):
             rest = Link(link.fakes[theirs], link.owner[theirs], link.people)
-            out[mine] = learnt_elsewhere(Link(link.fakes[mine], link.owner[mine], link.people), R, rest)
+            out[mine] = link_by_known_pairs(Link(link.fakes[mine], link.owner[mine], link.people), R, rest)
     return out
 
 
 def sorted_visits(r: Ints) -> Ints:
-    """Return the visit counts of each trace, falling: all that sim_S of order 0 looks at (E20, E21)."""
+    """Return the visit counts of each trace, the largest first: all that sim_S of order 0 depends on (E20, E21)."""
     ordered = np.sort(r, axis=1)
     number = np.cumsum(np.diff(ordered, axis=1, prepend=ordered[:, :1] - 1) != 0, axis=1) - 1
     count = np.zeros((len(r), int(number.max()) + 1), dtype=np.int64)
@@ -185,8 +180,8 @@ def sorted_visits(r: Ints) -> Ints:
     return -np.sort(-count, axis=1)
 
 
-def semantic_rank(link: Link) -> Floats:
-    """Return the success of ranking the candidates by sim_S (E55)."""
+def link_by_similarity(link: Link) -> Floats:
+    """Return the success on each fake of ranking the candidates by sim_S (E55)."""
     fakes, people = sorted_visits(link.fakes), sorted_visits(link.people.r)
     out = np.empty(len(link.fakes))
     for rows in blocks(link):
@@ -198,7 +193,7 @@ def semantic_rank(link: Link) -> Floats:
 
 
 def class_runs(r: Ints, label: Ints) -> tuple[Ints, Ints, Ints]:
-    """Return the first slots (N, L) and classes (N, L) of the runs of one class, and how many there are, (N,)."""
+    """Return the runs of one class of each trace: first slots (N, L), classes (N, L), and the number of runs (N,)."""
     kind = label[r]
     begins = np.ones(kind.shape, dtype=bool)
     begins[:, 1:] = kind[:, 1:] != kind[:, :-1]
@@ -209,10 +204,11 @@ def class_runs(r: Ints, label: Ints) -> tuple[Ints, Ints, Ints]:
     return first, of, begins.sum(axis=1)
 
 
-def odds_of_classes(fakes: Ints, label: Ints) -> Floats:
+def class_odds(fakes: Ints, label: Ints) -> Floats:
     """
-    Return (K + 1, R) how much likelier a fake is at each place where its seed is in class c than anywhere; last
-    row: 1.
+    Return (K + 1, R) Pr{fake at r | seed in class c} / Pr{fake at r}; the last row, for an unknown class, is 1.
+
+    A fake is in the class of its seed but for the share `STRAY` of the slots.
     """
     visits = np.bincount(fakes.ravel(), minlength=len(label)) + 1.0
     K = int(label.max()) + 1
@@ -224,34 +220,33 @@ def odds_of_classes(fakes: Ints, label: Ints) -> Floats:
     return odds
 
 
-def meets(fakes: Ints, people: Ints, R: int) -> NDArray[np.bool_]:
-    """Return whether a fake goes to any place of a person, (F, N)."""
-    V, (mine, theirs) = compact(R, fakes, people)
-    visited = np.zeros((len(people), V), dtype=np.float32)
-    visited[np.arange(len(people))[:, None], theirs] = 1
-    out = np.zeros((len(fakes), len(people)), dtype=bool)
+def share_a_place(fakes: Ints, people: People, R: int) -> NDArray[np.bool_]:
+    """Return whether each fake goes to any place of each user, (F, U)."""
+    V, (mine, theirs) = compact(R, fakes, people.r)
+    visited = np.zeros((people.U, V), dtype=np.float32)
+    visited[people.user[:, None], theirs] = 1
+    out = np.zeros((len(fakes), people.U), dtype=bool)
     for t in range(fakes.shape[1]):
         out |= visited[:, mine[:, t]].T > 0
     return out
 
 
-def same_class(link: Link, label: Ints, R: int, shift: int) -> Floats:
+def link_by_classes(link: Link, label: Ints, R: int, shift: int) -> Floats:
     """
-    Return the success of an attacker who holds the classes, and knows how early or late a fake may be: by the
-    likelihood.
+    Return the success on each fake of an attacker who holds the classes and ranks the candidates by likelihood.
 
-    A fake is in the class of its seed but for a few strays; it changes class when its seed does, or up to `shift`
-    slots earlier or later. Whether fakes avoid the places of their seeds, the attacker learns from all other users'
-    pairs.
+    A fake is in the class of its seed but for a few slots; it changes class when its seed does, or up to `shift` slots
+    earlier or later. How often fakes share a place with their seeds, the attacker learns from all other users' pairs.
     """
     shift = min(shift, link.fakes.shape[1] - 1)
-    runs, gain = class_runs(link.people.r, label), odds_of_classes(link.fakes, label)
+    runs, gain = class_runs(link.people.r, label), class_odds(link.fakes, label)
     out, own = np.empty(len(link.fakes)), link.user
     U, before = link.people.U, []
     for rows in blocks(link):
         score = np.empty((len(rows), len(link.people.r)))
         shifted_likelihoods(link.fakes[rows], *runs, shift, gain, score)
-        before.append((rows, by_candidate(score, link.people), _met(link, rows, R)))
+        met = share_a_place(link.fakes[rows], link.people, R)
+        before.append((rows, by_candidate(score, link.people), met))
     # pairs of other users: how often do seed and fake have a place in common, how often do strangers
     same = np.concatenate([met[np.arange(len(rows)), own[rows]] for rows, _, met in before])
     anybody = sum(float(met.sum()) for _, _, met in before)
@@ -264,12 +259,12 @@ def same_class(link: Link, label: Ints, R: int, shift: int) -> Floats:
     return out
 
 
-def same_day(link: Link, label: NDArray[np.integer], R: int, shift: int) -> Floats:
+def link_by_shifted_day(link: Link, label: NDArray[np.integer], R: int, shift: int) -> Floats:
     """
-    Return the success of an attacker who holds the classes and tries whole days up to `shift` slots early or late;
-    strangers share no place.
+    Return the success on each fake of an attacker who holds the classes and shifts whole days by up to `shift` slots.
 
-    The score of a candidate is the largest number of slots at which both are in one class, over all shifts.
+    The score of a candidate is the largest number of slots at which both are in one class, over all shifts; whoever
+    shares a place with the fake comes last, since fakes avoid the places of their seeds.
     """
     # the smaller the numbers, the more of them are compared at once
     kind, count = np.min_scalar_type(-1 - int(label.max(initial=0))), np.min_scalar_type(link.fakes.shape[1])
@@ -278,14 +273,9 @@ def same_day(link: Link, label: NDArray[np.integer], R: int, shift: int) -> Floa
     for rows in blocks(link):
         best = np.empty((len(rows), theirs.shape[1]), dtype=np.int64)
         shifted_agreements(label[link.fakes[rows]].astype(kind), theirs, shift, agreement, best)
-        score = by_candidate(best, link.people)
-        out[rows] = chance_of_top(np.where(_met(link, rows, R), -1, score), link.user[rows])
+        score = np.where(share_a_place(link.fakes[rows], link.people, R), -1, by_candidate(best, link.people))
+        out[rows] = chance_of_top(score, link.user[rows])
     return out
-
-
-def _met(link: Link, rows: Ints, R: int) -> NDArray[np.bool_]:
-    """Return whether fakes go to any place of each user, (rows, U)."""
-    return by_candidate(meets(link.fakes[rows], link.people.r, R).astype(np.int64), link.people) > 0
 
 
 def rows_by_day(number: Ints, dates: Any = None) -> list[Ints]:
@@ -295,10 +285,11 @@ def rows_by_day(number: Ints, dates: Any = None) -> list[Ints]:
     return np.split(order, np.searchsorted(number[order], np.arange(1, int(number.max()) + 1)))
 
 
-def as_many_days(lives: list[Ints], people: list[Ints], own: Ints) -> Floats:
+def link_by_number_of_days(lives: list[Ints], people: list[Ints], own: Ints) -> Floats:
     """
-    Return (lives,) the success of an attacker who knows only how many days each fake and each user has, `own`
-    being the right user.
+    Return (lives,) the success of an attacker who knows only how many days each fake and each user has.
+
+    `lives` and `people` are the rows of each, `own` the user behind each life.
     """
     number = np.array([len(rows) for rows in people])
     days = np.array([len(rows) for rows in lives])
@@ -306,15 +297,14 @@ def as_many_days(lives: list[Ints], people: list[Ints], own: Ints) -> Floats:
     return np.where(number[own] == days, 1 / np.maximum(1, alike), 0.0)
 
 
-def whole_life(
+def link_by_whole_life(
     fakes: Ints, lives: list[Ints], r: Ints, people: list[Ints], own: Ints, label: Ints, shifts: Iterable[int]
 ) -> Floats:
     """
-    Return (lives,) the success of an attacker who holds the classes and adds up all days of a fake, the first with the
-    first and so on.
+    Return (lives,) the success of an attacker who holds the classes and compares day by day, all days of a life.
 
-    The score of a user is the largest share of slots at which both are in one class, over all shifts of whole days and
-    over as many days as both have: a fake need not have as many as its seed.
+    The score of a user is the largest share of slots at which both are in one class, over all shifts of whole days. It
+    is taken over as many days as both have: a fake need not have as many as its seed.
     """
     kind, mine = label[r], label[fakes]
     number = np.array([len(rows) for rows in people])
@@ -334,11 +324,9 @@ def whole_life(
     return out
 
 
-def _over_lives(inputs: AttackInputs, shift: int, among: str, rng: np.random.Generator) -> dict[str, Variant]:
-    """Attack by all days of a fake together, where fakes have several: on some lives, all of their days."""
+def _attacks_on_lives(inputs: AttackInputs, shift: int, among: str, rng: np.random.Generator) -> dict[str, Variant]:
+    """Return attacks that use all days of a fake together; they are tried on some lives, with all of their days."""
     sizes = np.bincount(inputs.life)
-    if sizes.max() < 2:
-        return {}
     step = max(1, shift // 6)
     shifts = range(-shift, shift + 1, step)
     work = len(inputs.seeds.r) * inputs.fakes.shape[1] * len(shifts)
@@ -349,19 +337,17 @@ def _over_lives(inputs: AttackInputs, shift: int, among: str, rng: np.random.Gen
     lives = rows_by_day(life, None if when is None else when[rows])
     first = np.array([mine[0] for mine in lives])
 
-    def each(run: Callable[[Link, list[Ints], Ints], Floats]) -> Callable[[Link], Floats]:
-        def hits(link: Link) -> Floats:
-            dates = inputs.dates.get("seeds") if link.people is inputs.seeds else None
-            own = link.user[first]
-            # walks and fresh people know no seed: how many days their lives have is that of another
-            own = own if np.array_equal(link.fakes, inputs.fakes[rows]) else np.roll(own, 1)
-            return run(link, rows_by_day(link.people.user, dates), own)[life]
-
-        return hits
+    def days_and_owner(link: Link) -> tuple[list[Ints], Ints]:
+        """Return the rows of each person by date, and the user behind each life."""
+        dates = inputs.dates.get("seeds") if link.people is inputs.seeds else None
+        own = link.user[first]
+        # walks and fresh people know no seed: how many days their lives have is that of another
+        own = own if np.array_equal(link.fakes, inputs.fakes[rows]) else np.roll(own, 1)
+        return rows_by_day(link.people.user, dates), own
 
     variants = {
         "number_of_days": Variant(
-            each(lambda _, people, own: as_many_days(lives, people, own)),
+            lambda link: link_by_number_of_days(lives, *days_and_owner(link))[life],
             f"Whoever knows how many days people have {among}",
             rows,
             len(lives),
@@ -370,7 +356,9 @@ def _over_lives(inputs: AttackInputs, shift: int, among: str, rng: np.random.Gen
     if inputs.label is not None:
         label = inputs.label
         variants["whole_life"] = Variant(
-            each(lambda link, people, own: whole_life(link.fakes, lives, link.people.r, people, own, label, shifts)),
+            lambda link: link_by_whole_life(
+                link.fakes, lives, link.people.r, *days_and_owner(link), label=label, shifts=shifts
+            )[life],
             f"Whoever holds the classes of the places and adds up all days of a fake {among}",
             rows,
             len(lives),
@@ -401,34 +389,35 @@ def class_linkage(inputs: AttackInputs) -> Finding:
     halves = rng.permutation(max(inputs.seeds.U, inputs.strangers.U))
     beside = {
         "half_known": Variant(
-            lambda link: from_half(link, R, halves),
+            lambda link: link_by_half_of_pairs(link, R, halves),
             f"Whoever knows the pairs of seed and fake of half of the users {among}",
             some,
         ),
-        "rank_by_sim_s": Variant(semantic_rank, f"Whoever compares how a fake shares out its time {among}", some),
+        "rank_by_sim_s": Variant(link_by_similarity, f"Whoever compares how a fake shares out its time {among}", some),
     }
     if label is not None:
         for name, (hours, late) in SHIFTS.items():
             shift = int(hours * 60 / inputs.step_minutes + 0.5)
             beside[name] = Variant(
-                lambda link, shift=shift: same_class(link, label, R, shift),  # type: ignore[misc]
+                lambda link, shift=shift: link_by_classes(link, label, R, shift),  # type: ignore[misc]
                 f"Whoever holds the classes of the places{late} {among}",
                 some,
             )
         whole = int(120 / inputs.step_minutes + 0.5)
         beside["with_classes_day"] = Variant(
-            lambda link: same_day(link, label, R, whole),
+            lambda link: link_by_shifted_day(link, label, R, whole),
             f"Whoever holds the classes of the places, and knows that a day may be two hours early or late, {among}",
             np.sort(many),
         )
-    beside |= _over_lives(inputs, int(120 / inputs.step_minutes + 0.5), among, rng)
+    if np.bincount(inputs.life).max() > 1:
+        beside |= _attacks_on_lives(inputs, int(120 / inputs.step_minutes + 0.5), among, rng)
     if inputs.generator is not None:
         from elsewhere.evaluation.attacks.membership import make_fakes
 
         # the attacker makes fakes of hold-out people and learns M from them
         strangers = Link(*make_fakes(inputs, inputs.strangers, rng), inputs.strangers)
         beside["grey_box"] = Variant(
-            lambda link: learnt_elsewhere(link, R, strangers),
+            lambda link: link_by_known_pairs(link, R, strangers),
             f"Whoever holds the generator and people of his own {among}",
             some,
         )
@@ -437,7 +426,7 @@ def class_linkage(inputs: AttackInputs) -> Finding:
     finding = link_finding(
         inputs,
         "A5",
-        lambda link: class_aware(link, R),
+        lambda link: link_by_pairs(link, R),
         bar=NAMED,
         question=f"Whoever knows all other users' pairs of seed and fake {among}",
         also=("top10",),
@@ -464,14 +453,15 @@ class Recovered(NamedTuple):
 
 
 def _fakes_of_rows(link: Link, n: int) -> dict[int, Ints]:
+    """Return the first n fakes of every seed row that has so many."""
     order = np.argsort(link.owner, kind="stable")
     rows, start = np.unique(link.owner[order], return_index=True)
     parts = np.split(order, start[1:])
     return {int(row): mine[:n] for row, mine in zip(rows, parts, strict=True) if len(mine) >= n}
 
 
-def recover(link: Link, R: int, n: int) -> Recovered:
-    """Run A6 on every seed that has n fakes: its first n."""
+def reconstruct_seeds(link: Link, R: int, n: int) -> Recovered:
+    """Reconstruct every seed that has n fakes from the first n of them (A6)."""
     pairs = CoOccurrence(link, R)
     V, L = len(pairs.leaving), link.fakes.shape[1]
     visits = np.bincount(pairs.people.ravel(), minlength=V).astype(np.float64)
@@ -485,19 +475,19 @@ def recover(link: Link, R: int, n: int) -> Recovered:
         others = visits - np.bincount(pairs.people[rows_of_user[user]].ravel(), minlength=V)
         with np.errstate(divide="ignore"):
             prior = np.log(others)
-        pairs.forget(user)
+        pairs.add(user, -1.0)
         tables = pairs.log_count, pairs.log_leaving
         reconstruct(pairs.fakes[mine], pairs.people[row], prior, *tables, above, tied)
         success[i, :2] = [np.clip((best - above) / tied, 0, 1).mean() for best in (1, 5)]
         reconstruct(nothing, pairs.people[row], prior, *tables, above, tied)
         success[i, 2] = np.clip((1 - above) / tied, 0, 1).mean()
-        pairs.recall(user)
+        pairs.add(user, 1.0)
     return Recovered(np.fromiter(groups, dtype=np.int64, count=len(groups)), *success.T)
 
 
-def avoided(link: Link, label: Ints, R: int, n: int) -> Recovered:
+def find_avoided_places(link: Link, label: Ints, R: int, n: int) -> Recovered:
     """
-    Run A7 on every seed that has n fakes: the place least used over the n fakes, in the class most used at t.
+    Find, for every seed that has n fakes, the place that these use least in the class that they use most at t (A7).
 
     The expectation of a place within its class is its share of all fakes at that class, over other users' fakes.
     """
@@ -534,7 +524,10 @@ def avoided(link: Link, label: Ints, R: int, n: int) -> Recovered:
     return Recovered(np.fromiter(groups, dtype=np.int64, count=len(groups)), exact / L, top5 / L, prior / L)
 
 
-def _finding(inputs: AttackInputs, attack: str, run_attack: Callable[[Link, int], Recovered], how: str) -> Finding:
+def reconstruction_finding(
+    inputs: AttackInputs, attack: str, run_attack: Callable[[Link, int], Recovered], how: str
+) -> Finding:
+    """Return the finding of an attack that names the place of the seed at each slot, from the best number of fakes."""
     rng, link, L = inputs.rng(attack), inputs.main, inputs.fakes.shape[1]
     most = int(np.bincount(link.owner).max())
     counts = [n for n in FAKES if n <= most]
@@ -552,9 +545,9 @@ def _finding(inputs: AttackInputs, attack: str, run_attack: Callable[[Link, int]
     gain = paired_difference(by_user(best_run.exact, user), by_user(best_run.prior, user))
     # what is judged is the gain over the prior, person by person: the interval is that of the gain
     prior = float(by_user(best_run.prior, user).mean())
-    main = _above(prior, gain)
     null = run_attack(inputs.null, best)
     null_gain = paired_difference(by_user(null.exact, user), by_user(null.prior, user))
+    main, null_rate = (Rate(*(min(1.0, max(0.0, prior + x)) for x in gained)) for gained in (gain, null_gain))
     strangers = run_attack(inputs.control, best)
     control, _ = user_rate(np.repeat(strangers.exact, L), np.repeat(strangers.row, L), rng)
     return Finding(
@@ -562,7 +555,7 @@ def _finding(inputs: AttackInputs, attack: str, run_attack: Callable[[Link, int]
         interval=main,
         control_interval=control,
         baseline=prior,
-        null=_above(prior, null_gain),
+        null=null_rate,
         bar=prior + ABOVE_PRIOR,
         passed=verdict(gain, ABOVE_PRIOR, null_gain),
         reachable=null_gain.high <= ABOVE_PRIOR,
@@ -578,28 +571,24 @@ def _finding(inputs: AttackInputs, attack: str, run_attack: Callable[[Link, int]
     )
 
 
-def _above(prior: float, gain: Rate) -> Rate:
-    return Rate(*(min(1.0, max(0.0, prior + value)) for value in gain))
-
-
 def reconstruction(inputs: AttackInputs) -> Finding:
-    """Work out the seed's place, slot by slot, from its fakes (A6)."""
-    return _finding(
+    """Find the place of the seed at each slot from its fakes (A6)."""
+    return reconstruction_finding(
         inputs,
         "A6",
-        lambda link, n: recover(link, inputs.R, n),
+        lambda link, n: reconstruct_seeds(link, inputs.R, n),
         "Whoever knows all other users' pairs",
     )
 
 
 def avoidance(inputs: AttackInputs) -> Finding:
-    """Name the seed by the places that its fakes avoid (A7)."""
+    """Find the place of the seed at each slot by what its fakes avoid (A7)."""
     label = inputs.label
     if label is None:
         raise ValueError("`classes` are checked before an attack runs")
-    return _finding(
+    return reconstruction_finding(
         inputs,
         "A7",
-        lambda link, n: avoided(link, label, inputs.R, n),
+        lambda link, n: find_avoided_places(link, label, inputs.R, n),
         "Looking for what the fakes avoid",
     )
