@@ -524,7 +524,7 @@ def test_rare_places_are_counted_in_seed_users_and_judged_where_the_bar_can_be_r
     ],
 )
 def test_densities_are_judged_where_walks_without_a_seed_pass(main, chance, judged):
-    assert membership._includes_half(main, chance) is judged
+    assert membership.auc_verdict(main, chance) is judged
 
 
 def test_closeness_to_people_whom_the_generator_has_learnt_from_is_no_finding(world):

@@ -200,7 +200,7 @@ def test_seeds_published_as_they_are_are_found(members, strangers):
     # 1 % is less than A3 can see at this size, and it says so; A1 looks for nothing else
     told = attacked("A3", seeds, holdout, few)
     assert 0.01 < told.details["detectable"]
-    assert "goes unseen" in told.words
+    assert "would miss a gain below" in told.words
     assert attacked("A1", seeds, holdout, few, np.arange(members)).passed is False
 
 
@@ -224,7 +224,7 @@ def test_two_audits_of_the_same_fakes_agree_in_whatever_order_people_come():
     (gain, by_chance), (again, as_before) = (membership.advantage(r, U) for r in (ratio, ratio[:, mixed]))
     assert gain == pytest.approx(again, abs=1e-12)
     assert by_chance == pytest.approx(as_before, abs=1e-12)
-    early = [membership.early_by_chance({"a": r[0], "b": r[1]}, U) for r in (ratio, ratio[:, mixed])]
+    early = [membership.tpr_by_chance({"a": r[0], "b": r[1]}, U) for r in (ratio, ratio[:, mixed])]
     assert early[0] == early[1]
     seeds, holdout = rng.integers(9, size=(2, 40, 12))
     a3 = [
@@ -237,7 +237,9 @@ def test_two_audits_of_the_same_fakes_agree_in_whatever_order_people_come():
 def test_exchanges_are_level_whatever_the_numbers():
     rng = np.random.default_rng(5)
     for U, n in ((140, 60), (40, 160)):
-        p = [membership.above_chance(*membership.advantage(rng.normal(size=(1, U + n)), U))[1] for _ in range(25)]
+        p = [
+            membership.gain_over_exchanges(*membership.advantage(rng.normal(size=(1, U + n)), U))[1] for _ in range(25)
+        ]
 
         # uniform on (0, 1]: mean .5, deviation .29 / sqrt 25 = .058; 4 of them
         assert abs(np.mean(p) - 0.5) < 0.23
@@ -405,7 +407,7 @@ class TestFewFalseAlarms:
         return {name: rng.normal(size=U + strangers) for name in "abcde"}
 
     def best(self, score, U=1400):
-        _, early = membership.judge(score, U)
+        _, early = membership.auc_and_tpr(score, U)
         return max(rate.value for rate in early.values())
 
     def test_scores_that_tell_nothing_are_seldom_beyond_chance(self):
@@ -413,7 +415,7 @@ class TestFewFalseAlarms:
         beyond = 0
         for _ in range(60):
             score = self.noise(rng)
-            beyond += self.best(score) > membership.early_by_chance(score, 1400)
+            beyond += self.best(score) > membership.tpr_by_chance(score, 1400)
         # binomial of 60 and .025 (+ that of 200 exchanges): more than 6 once in 300
         assert beyond <= 6
 
@@ -421,11 +423,11 @@ class TestFewFalseAlarms:
         rng = np.random.default_rng(2)
         score = self.noise(rng)
         score["c"][:84] += 6.0  # 6 % of the members
-        assert self.best(score) >= 0.06 > membership.early_by_chance(score, 1400)
+        assert self.best(score) >= 0.06 > membership.tpr_by_chance(score, 1400)
 
     def test_the_threshold_is_the_higher_quantile(self):
         rng = np.random.default_rng(3)
         for n in (1, 2, 100, 101, 599, 600):
             members, strangers = rng.integers(0, 40, 300).astype(float), rng.integers(0, 40, n).astype(float)
             expected = (members > np.quantile(strangers, 0.99, method="higher")).sum()
-            assert membership._beyond_nearly_all(members, strangers) == expected
+            assert membership.count_true_positives(members, strangers) == expected

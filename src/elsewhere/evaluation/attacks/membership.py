@@ -1,17 +1,14 @@
 """
-Was this person among the seeds? A3 and A10, and shadow runs of the generator.
-
-Shadow runs of the generator itself, for whoever can call it: slow, so only where a `generator` is given.
-
-A generator is a callable `(traces, rng) -> fakes`: fakes as a plain (F, L) array of row i // (F / N) each, as a pair
-(fakes, seed rows), or anything with `.r` and `.seed`. Every run takes a random half of all people as its seeds; after
-the runs each person has suspicions with and without having been a seed, and is judged by their ratio.
-
-A3 and A10: was this person among those the fakes were made from? Seed users against hold-out users.
+Membership inference (A3, A10): was this person among those the fakes were made from? Seed users against hold-out.
 
 A3 is the likelihood ratio of the PPMTF referee, reset at the boundaries of traces, its advantage calibrated by
 exchanging members and strangers at random. A10 takes densities and distances: DOMIAS, GenLRA, DCR and DPI on n-grams
 of traces. Everybody is judged by all other people, so that members and strangers are treated alike.
+
+Where a `generator` is given, A10 also makes shadow runs of it, which are slow. A generator is a callable
+`(traces, rng) -> fakes`: fakes as a plain (F, L) array, fake i of row i // (F / N), as a pair (fakes, seed rows), or
+anything with `.r` and `.seed`. Every run takes a random half of all people as its seeds; after the runs each person has
+scores with and without having been a seed, and is judged by the ratio of their likelihoods.
 """
 
 import math
@@ -65,10 +62,7 @@ def make_fakes(inputs: AttackInputs, people: People, rng: np.random.Generator) -
 def shadow_scores(
     inputs: AttackInputs, people: People, by_attack: dict[str, Floats], rng: np.random.Generator
 ) -> dict[str, Floats]:
-    """
-    Return ln of the ratio "was a seed" to "was not", per attack and user, from Gaussian fits over the shadow
-    runs.
-    """
+    """Return ln of the ratio "was a seed" to "was not", by attack and user, from Gaussian fits over the shadow runs."""
     runs = inputs.parameters["shadows"]
     inside = np.zeros((runs, people.U), dtype=bool)
     shadow = {name: np.zeros((runs, people.U)) for name in by_attack}
@@ -79,12 +73,14 @@ def shadow_scores(
         _, number = np.unique(people.user[rows], return_inverse=True)
         group = People(people.r[rows], number, int(number.max()) + 1)
         fakes, _ = make_fakes(inputs, group, rng)
-        for name, score in scores(people, fakes, inputs.R, inputs.hour).items():
+        for name, score in membership_scores(people, fakes, inputs.R, inputs.hour).items():
             shadow[name][run] = score
-    return {f"shadow_{name}": _ratio(by_attack[name], shadow[name], inside) for name in by_attack}
+    return {f"shadow_{name}": _log_ratio(by_attack[name], shadow[name], inside) for name in by_attack}
 
 
-def _ratio(score: Floats, shadow: Floats, inside: Any) -> Floats:
+def _log_ratio(score: Floats, shadow: Floats, inside: Any) -> Floats:
+    """Return ln Pr{score | seed} / Pr{score | no seed} of each user, both laws normal, fitted to the shadow runs."""
+
     def law(where: Any) -> tuple[Floats, Floats]:
         weight = where / np.maximum(where.sum(axis=0), 1)
         mean = (weight * shadow).sum(axis=0)
@@ -158,15 +154,15 @@ def advantage(ratio: Floats, U: int) -> tuple[float, Floats]:
     return float(gain[0]), gain[1:]
 
 
-def above_chance(figure: float, by_chance: Floats) -> tuple[Rate, float]:
-    """Return what is found above the mean of all exchanges, its interval, and the chance that one reaches as much."""
+def gain_over_exchanges(figure: float, by_chance: Floats) -> tuple[Rate, float]:
+    """Return the figure minus the mean of all exchanges, with its interval, and the share of these that reach it."""
     low, high = np.quantile(by_chance, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     value = figure - float(by_chance.mean())
     p = (1 + int((by_chance >= figure - 1e-12).sum())) / (1 + len(by_chance))
     return Rate(value, min(value, figure - float(high)), max(value, figure - float(low))), p
 
 
-def unlike_others(people: People, U: int, R: int, hour: Ints) -> tuple[Ints, Ints]:
+def least_typical_users(people: People, U: int, R: int, hour: Ints) -> tuple[Ints, Ints]:
     """Return the tenth of the seed users, and of the hold-out users, whose traces the other people explain worst."""
     likely = by_user(Grams(people, R, hour).log_chain(people.r, people.user), people.user)
     members, strangers = np.argsort(likely[:U]), np.argsort(likely[U:])
@@ -180,10 +176,10 @@ def likelihood_membership(inputs: AttackInputs) -> Finding:
         likelihood_ratio(people, fakes, inputs.dataset, inputs.R) for fakes in (inputs.fakes, inputs.null_walks(rng))
     )
     gain, by_chance = advantage(ratio, U)
-    (main, p), (control, _) = above_chance(gain, by_chance), above_chance(*advantage(free, U))
+    (main, p), (control, _) = gain_over_exchanges(gain, by_chance), gain_over_exchanges(*advantage(free, U))
     unseen = float(np.quantile(by_chance, (1 + LEVEL) / 2) - by_chance.mean())
-    few, strangers = unlike_others(people, U, inputs.R, inputs.hour)
-    outliers, _ = above_chance(*advantage(ratio[:, np.concatenate([few, strangers])], len(few)))
+    few, strangers = least_typical_users(people, U, inputs.R, inputs.hour)
+    outliers, _ = gain_over_exchanges(*advantage(ratio[:, np.concatenate([few, strangers])], len(few)))
     return Finding(
         "A3",
         interval=main,
@@ -197,14 +193,14 @@ def likelihood_membership(inputs: AttackInputs) -> Finding:
         worst_decile=outliers.value,
         words=f"Telling {inputs.who} from strangers gains {points(main.value)} over people and "
         f"strangers exchanged at random (true minus false alarms: {percent(gain)} against "
-        f"{percent(float(by_chance.mean()))}; as much in {percent(p)} of the exchanges). With so many people less than "
-        f"{points(unseen)} goes unseen.",
+        f"{percent(float(by_chance.mean()))}; as much in {percent(p)} of the exchanges). With so many people "
+        f"this audit would miss a gain below {points(unseen)}.",
         details={"advantage": gain, "null_advantage": float(by_chance.mean()), "p": p, "detectable": unseen},
     )
 
 
-def scores(people: People, fakes: Ints, R: int, hour: Ints) -> dict[str, Floats]:
-    """Return the suspicion of every user, one array per attack; larger means "was among the makers"."""
+def membership_scores(people: People, fakes: Ints, R: int, hour: Ints) -> dict[str, Floats]:
+    """Return a score of every user by attack; larger means "a fake was made of this user"."""
     real = Grams(people, R, hour)
     fake = Grams(People(fakes, np.arange(len(fakes)), len(fakes)), R, hour)
     skip = people.user
@@ -226,10 +222,7 @@ def scores(people: People, fakes: Ints, R: int, hour: Ints) -> dict[str, Floats]
 
 
 def influence(real: Grams, fake: Grams) -> Floats:
-    """
-    Return by how much the steps of each user make the fakes likelier, when added to those of all other people,
-    (U,).
-    """
+    """Return ln Pr{fakes} with the steps of each user minus without them, under the chain of everybody, (U,)."""
     steps, origins, size = real.steps, real.origins, len(real.steps.keys)
     user, at = steps.pair // size, steps.pair % size
     counts = fake.steps.look_up(steps.keys[None, :])[0]
@@ -241,30 +234,29 @@ def influence(real: Grams, fake: Grams) -> Floats:
     return np.asarray(np.bincount(user, gain, U) - np.bincount(who, cost, U), dtype=np.float64)
 
 
-def judge(by_attack: dict[str, Floats], U: int) -> tuple[dict[str, Rate], dict[str, Rate]]:
-    """
-    Return for each attack its AUC with an interval that holds for all attacks together, and TPR at 1 % false
-    alarms.
-    """
+def auc_and_tpr(by_attack: dict[str, Floats], U: int) -> tuple[dict[str, Rate], dict[str, Rate]]:
+    """Return by attack the AUC, with intervals that hold for all together, and the true positives at 1 % false ones."""
     level = 1 - (1 - LEVEL) / len(by_attack)
     curves, early = {}, {}
     for name, score in by_attack.items():
         members, strangers = score[:U], score[U:]
         curves[name] = auc(members, strangers, level=level)
-        early[name] = wilson(float(_beyond_nearly_all(members, strangers)), U)
+        early[name] = wilson(float(count_true_positives(members, strangers)), U)
     return curves, early
 
 
-def _beyond_nearly_all(members: Floats, strangers: Floats) -> int:
+def count_true_positives(members: Floats, strangers: Floats) -> int:
     """Count the members above the score that a share FPR of the strangers exceeds."""
     # the value that `np.quantile` gives by its method "higher"
     at = math.ceil((len(strangers) - 1) * (1 - FPR) - 1e-9)
     return int((members > np.partition(strangers, at)[at]).sum())
 
 
-def early_by_chance(score: dict[str, Floats], U: int) -> float:
+def tpr_by_chance(score: dict[str, Floats], U: int) -> float:
     """
-    Return what the best attack finds by chance at FPR false alarms: the 97.5 % quantile over random exchanges.
+    Return the true positive rate that the best attack reaches by chance at FPR false alarms.
+
+    It is the 97.5 % quantile over random exchanges of members and strangers.
 
     Members and strangers change places: the score that one stranger in a hundred exceeds rests on few strangers, and
     the best of several attacks is taken. The exchanges are always the same, as in `advantage`.
@@ -274,42 +266,42 @@ def early_by_chance(score: dict[str, Floats], U: int) -> float:
     best = np.empty(EXCHANGES)
     for i in range(EXCHANGES):
         mixed = rng.permutation(table, axis=1)
-        best[i] = max(_beyond_nearly_all(row[:U], row[U:]) for row in mixed) / U
+        best[i] = max(count_true_positives(row[:U], row[U:]) for row in mixed) / U
     return float(np.quantile(best, (1 + LEVEL) / 2))
 
 
 def density_membership(inputs: AttackInputs) -> Finding:
     """Tell members from strangers by densities and distances (A10)."""
     rng, people, U = inputs.rng("A10"), join_people(inputs.seeds, inputs.strangers), inputs.seeds.U
-    by_attack = scores(people, inputs.fakes, inputs.R, inputs.hour)
-    free = scores(people, inputs.null_walks(rng), inputs.R, inputs.hour)
+    by_attack = membership_scores(people, inputs.fakes, inputs.R, inputs.hour)
+    free = membership_scores(people, inputs.null_walks(rng), inputs.R, inputs.hour)
     if inputs.generator is not None:
         by_attack |= shadow_scores(inputs, people, by_attack, rng)
-    curves, early = judge(by_attack, U)
-    null_curves, null_early = judge(free, U)
+    curves, early = auc_and_tpr(by_attack, U)
+    null_curves, null_early = auc_and_tpr(free, U)
     # the attacker may know the direction: below one half tells as much as above
     name = max(curves, key=lambda n: abs(curves[n].value - 0.5))
     best = two_sided(curves[name])
     free_best = two_sided(max(null_curves.values(), key=lambda rate: abs(rate.value - 0.5)))
     tpr = max(early.values(), key=lambda rate: rate.value)
     null_tpr = max(null_early.values(), key=lambda rate: rate.value)
-    by_chance = early_by_chance(by_attack, U)
+    by_chance = tpr_by_chance(by_attack, U)
     early_passed = True if tpr.value <= by_chance else verdict(tpr, TPR_BAR, null_tpr)
-    includes, chance, beyond = _includes_half(best, free_best), free_best, ""
+    includes, chance, beyond = auc_verdict(best, free_best), free_best, ""
     closer = curves[name].value < 0.5
     if closer and inputs.parameters["holdout_met"]:
         # what has learnt from the strangers alone is closer to them whoever the seeds are: here that is chance
-        taught, _ = judge(scores(people, inputs.taught_walks(rng), inputs.R, inputs.hour), U)
+        taught, _ = auc_and_tpr(membership_scores(people, inputs.taught_walks(rng), inputs.R, inputs.hour), U)
         chance = max(
             [free_best, *(two_sided(c) for c in taught.values() if c.value < 0.5)], key=lambda rate: rate.value
         )
-        towards = [_includes_half(c, free_best) for c in curves.values() if c.value >= 0.5]
-        includes = _worst([_includes_half(best, chance), *towards])
+        towards = [auc_verdict(c, free_best) for c in curves.values() if c.value >= 0.5]
+        includes = _worst_verdict([auc_verdict(best, chance), *towards])
         beyond = (
             ", whom the model was learnt from; walks of them alone, or of everybody, without any seed, reach "
             f"{chance.value:.3f}"
         )
-    members, strangers = unlike_others(people, U, inputs.R, inputs.hour)
+    members, strangers = least_typical_users(people, U, inputs.R, inputs.hour)
     found_early = early_passed is False and tpr.low > null_tpr.high
     return Finding(
         "A10",
@@ -327,9 +319,10 @@ def density_membership(inputs: AttackInputs) -> Finding:
         # whoever the strangers are, to whom the fakes are closer has met the generator more
         + (f" The fakes are closer to the strangers{beyond}." if closer else "")
         + (
-            f" At 1 % false alarms it finds {percent(tpr.value)} of the people, more than the bar."
+            f" At 1 % false alarms it recognises {percent(tpr.value)} of the people, more than the bar."
             if found_early
-            else f" At 1 % false alarms less than {percent(max(by_chance, TPR_BAR))} of the people go unseen."
+            else f" At 1 % false alarms this audit would miss an attack that recognises less than "
+            f"{percent(max(by_chance, TPR_BAR))} of the people."
         ),
         details={
             "auc": curves,
@@ -339,12 +332,13 @@ def density_membership(inputs: AttackInputs) -> Finding:
     )
 
 
-def _includes_half(best: Rate, chance: Rate) -> bool | None:
+def auc_verdict(best: Rate, chance: Rate) -> bool | None:
     """Return whether A10 keeps its bar, one half within the interval; None where chance fails it too."""
     if best.low <= 0.5:
         return True
     return False if chance.low <= 0.5 or best.low > chance.high else None
 
 
-def _worst(verdicts: list[bool | None]) -> bool | None:
+def _worst_verdict(verdicts: list[bool | None]) -> bool | None:
+    """Return False if any verdict is, else None if any is, else True."""
     return False if False in verdicts else None if None in verdicts else True
