@@ -563,7 +563,7 @@ def test_closeness_to_strangers_hides_no_closeness_to_the_seeds(world, monkeypat
         {"dcr": Rate(0.28, 0.22, 0.33)},
     )
     answers = iter([(curve, few) for curve in curves])
-    monkeypatch.setattr(membership, "judge", lambda *_: next(answers))
+    monkeypatch.setattr(membership, "auc_and_tpr", lambda *_: next(answers))
     found = ew.audit(
         world["seeds"],
         world["holdout"],

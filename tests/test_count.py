@@ -13,7 +13,7 @@ from scipy.stats import norm
 
 import elsewhere as ew
 from elsewhere.errors import NotEnoughUsers
-from elsewhere.evaluation.attacks.certificates import Neighbours, found_without_noise
+from elsewhere.evaluation.attacks.certificates import Neighbours, eps_without_noise
 from elsewhere.privacy.deniable import laws as made
 from elsewhere.privacy.deniable.count import discrete_laplace, laboratory, margin, mixture, noisy_count, number_of_fakes
 from elsewhere.run.model import FittedModel
@@ -179,8 +179,8 @@ class TestAudit:
         assert proven.eps.low > 0.5
 
     def test_a_count_without_noise_would_be_found_out_by_so_many_runs(self):
-        assert found_without_noise(2000) > 4
-        assert found_without_noise(8) < 0.5
+        assert eps_without_noise(2000) > 4
+        assert eps_without_noise(8) < 0.5
 
     @pytest.mark.soak
     def test_a_hundred_thousand_releases(self):

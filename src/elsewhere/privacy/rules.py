@@ -3,13 +3,14 @@ The paper's PrivacyTest (fig:alg, sec:privacy-test): three rules, two more on re
 
 A fake f of seed s is rejected by
 
-- "similarity"    if sim_G(f, s) > par_s; with several periods the larger of the two directions (E12, E13, E51);
-                  for people with all their days, where nearly all strangers exceed it: than the twentieth least so;
+- "similarity"    if sim_G(f, s) > par_s; with several periods the larger of the two directions (E12, E13, E51). For
+                  people with all their days the limit is what one stranger in twenty stays below, if that is larger;
 - "intersection"  if the two have more than par_i places in common (E41, E50);
 - "differential"  unless |sim_S(s, f) - sim_S(s', f)| < par_d for traces s' of k-1 distinct alternate users, who are
                   nobody's seed (E52, E53);
-- "others"        with `against="all"`: if f is closer to some other seed than strangers mostly are (E15);
-- "min_sim"       with `min_sim`: if sim_S(s, f) < min_sim, that is, if f tells nothing of its seed's life (E56).
+- "others"        with `against="all"`: if f is more similar to another seed than 95 % of the strangers are to their
+                  most similar seed (E15);
+- "min_sim"       with `min_sim`: if sim_S(s, f) < min_sim, that is, if f is useless as a fake of its seed (E56).
 
 What the test is not: "differential" bounds a difference. It shows neither that s' could have produced f, nor that s
 is not the most similar of all (E54, E55). At order 0 with one period sim_G = 0 exactly if no place is shared, so
@@ -125,7 +126,7 @@ class Verdicts(Sequence[Verdict]):
 
     @property
     def close_to_others(self) -> NDArray[np.bool_]:
-        """Return which fakes are closer to a seed other than their own than strangers mostly are, (F,)."""
+        """Return which fakes the rule "others" rejected: too similar to a seed other than their own, (F,)."""
         return np.asarray(self.rejected & RULES["others"] > 0)
 
     def counts(self) -> dict[str, int]:
@@ -175,10 +176,11 @@ class Verdicts(Sequence[Verdict]):
 
 STRANGERS_BELOW = 0.95  # the quantile of E15
 EXACT = 2**53  # whole numbers below it are exact in float64
-# shares of the strangers. Over days a fake may share as many places with its seed as half of them share at most;
+# quantiles over strangers, for limits that are relaxed. Over several days a fake may share as many places with its seed
+# as the median stranger does
 HALF = 0.5
-# on one day as many as the twentieth who share least, so only where nearly every stranger crosses the seed's way, as
-# taxis do; and it may be as similar to its seed as the twentieth who are least similar, if that is more than `par_s`
+# on one day only as many as the 5 % quantile, which is above 0 only where nearly every stranger shares places with the
+# seed, as taxis do; and it may be as similar to its seed as the 5 % quantile of similarity, if that exceeds `par_s`
 FEW = 0.05
 MOST_ALIKE = 0.9  # above it people do nearly the same all day, and a fake of one would be a copy of all (B38)
 STRANGERS_ASKED = 500  # for that, at most
@@ -230,9 +232,9 @@ class PrivacyTest:
 
         With `people`, those of `seeds`, a seed, an alternate and a fake is a person with all their days. Two people who
         live in one town for weeks share some places: with "par_i" in `relaxed` a fake may share as many with its seed
-        as half of the alternates do at most, on a single day as the twentieth who share least, if that is more than
-        `par_i`. With "par_s" in it, it may be as similar to its seed as the twentieth of the alternates who are least
-        so, if that is more than `par_s`, as where a dozen doors are the whole map. Other limits stay as given.
+        as the median alternate does, on a single day as the 5 % quantile of the alternates, if that is more than
+        `par_i`. With "par_s" in `relaxed` it may be as similar to its seed as the 5 % quantile of the alternates, if
+        that is more than `par_s`, as on a map of a dozen places. Other limits stay as given.
 
         `alternates="all"` takes the other users of `seeds` themselves, as the paper's experiments do, with a warning
         (E53). `count_all` counts every alternate; by default counting stops at the k-1st.
@@ -282,7 +284,7 @@ class PrivacyTest:
         return PrivacyTest(prepared, tuple(name for name, is_off in off.items() if is_off))
 
     def block(self, first: int, last: int) -> Seeds:
-        """Return the seeds from `first` up to, and without, `last`: what a piece of work carries."""
+        """Return seeds `first` .. `last` - 1 with their counts and limits, to be tested in one piece of work."""
         r, limit, par_s, c, near = self.prepared.seeds
         T, rows = c.n.shape[1], slice(first, last)
         start = c.start[first * T : last * T + 1]
@@ -300,7 +302,7 @@ class PrivacyTest:
         return Seeds(r[rows], limit[rows], par_s[rows], part, near[rows])
 
     def of(self, seeds: Seeds) -> "PrivacyTest":
-        """Return the test of these seeds, numbered from 0; the others stay those whom no fake may be close to."""
+        """Return the test of these seeds, numbered from 0; the rule "others" still compares with all seeds."""
         return replace(self, prepared=self.prepared._replace(seeds=seeds))
 
     def __call__(self, fakes: ArrayLike | Traces, seed: ArrayLike) -> Verdicts:

@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike
 from elsewhere._version import __version__
 from elsewhere.errors import InvalidParameter, public, require_between, require_whole
 from elsewhere.evaluation.attacks.candidates import background, best_explained, reidentification
-from elsewhere.evaluation.attacks.certificates import behind, count_audit, sum_audit
+from elsewhere.evaluation.attacks.certificates import count_audit, seeds_behind, sum_audit
 from elsewhere.evaluation.attacks.copies import copied_days, copies, copies_of_role, rare_places, rare_places_of_role
 from elsewhere.evaluation.attacks.finding import (
     FOR_REVIEW,
@@ -200,7 +200,7 @@ ATTACKS = {
     "A5": Attack("linkage by which places stand in for which", class_linkage, PAIRS),
     "A6": Attack("reconstruction of the seed, slot by slot", reconstruction, PAIRS),
     "A7": Attack("what the fakes of a seed avoid", avoidance, (*PAIRS, "classes")),
-    "A8": Attack("how many seeds stand behind a fake", behind, ("seed_index", "sampler")),
+    "A8": Attack("how many seeds stand behind a fake", seeds_behind, ("seed_index", "sampler")),
     "A9": Attack("audit of the noise: releases of two neighbouring inputs", noise_audit, ("sampler",)),
     "A10": Attack("membership by densities and distances", density_membership, ("holdout",)),
     "A12": Attack("what a fake shows fits exactly one person", background, PAIRS),

@@ -28,7 +28,7 @@ from elsewhere.evaluation.attacks.finding import (
     Fresh,
     Rate,
     difference,
-    flagged_too,
+    no_verdict_words,
     percent,
     user_rate,
     verdict,
@@ -193,11 +193,11 @@ def link_finding(
         fresh=fresh,
         bar=bar,
         passed=passed,
-        reachable=null.high <= bar and fresh.pass_it,
+        reachable=null.high <= bar and fresh.usable,
         worst_decile=worst,
         words=f"{questions[name]} in {percent(main.value)} of the fakes; a stranger in the place of the seed is named "
         f"in {percent(control.value)}, a guess names {percent(chance)}."
-        + flagged_too(passed, fresh, percent(real.value)),
+        + no_verdict_words(passed, fresh, percent(real.value)),
         details={**others, **{name: rate for name, (rate, _) in rates.items()}, "strongest": name},
     )
 

@@ -1,10 +1,10 @@
 """
-What certificates say, tested: A8 and A9.
+Tests of what certificates say: A8 (seeds behind each fake) and A9 (audit of the noise).
 
 A9, the noisy count of `deniable`: does it keep the eps it claims? Two sets of seeds that differ by one user, thousands
 of releases. The auditor knows everything: both sets, the archetypes, the newcomer, and he sees the noisy counts
 themselves, of which all that is published is made, and the number of fakes. The newcomer is the first of an archetype
-that is empty without him: there a count without noise, or with noise on occupied archetypes only, gives him away. On
+that is empty without him: there a count without noise, or with noise on occupied archetypes only, reveals him. On
 one half of the releases the auditor chooses the event that tells the two sets apart best, on the other half he bounds
 its two probabilities (Clopper-Pearson). Whatever lower bound of eps comes out must lie below the claim; counts that
 keep no promise are to be found out (tests/test_count.py).
@@ -82,10 +82,7 @@ def eps_of_event(event: Event, smaller: Ints, larger: Ints, *, delta: float, lev
 
 
 def choose_event(smaller: Ints, larger: Ints, *, delta: float, level: float = LEVEL) -> Event:
-    """
-    Choose, among single outcomes, "at most" and "at least", either way, the event with the highest lower bound
-    of eps.
-    """
+    """Return the event with the highest lower bound of eps: a single outcome, "at most" or "at least", either way."""
     values = np.unique(np.concatenate([smaller, larger]))
     counts = [np.searchsorted(values, x) for x in (smaller, larger)]
     single = [np.bincount(c, minlength=len(values)).astype(np.float64) for c in counts]
@@ -108,8 +105,9 @@ def choose_event(smaller: Ints, larger: Ints, *, delta: float, level: float = LE
 
 def eps_lower_bound(smaller: Ints, larger: Ints, *, delta: float, level: float = LEVEL) -> tuple[Rate, Event]:
     """
-    Return a lower bound of eps from the outcomes of runs on two neighbours: event chosen on one half, judged on
-    the other.
+    Return a lower bound of eps from outcomes of runs on two neighbouring inputs, and the event that proves it.
+
+    The event is chosen on one half of the outcomes and judged on the other half.
     """
     require_between("level", level, 0, 1, open_low=True, open_high=True)
     require_between("delta", delta, 0, 1)
@@ -194,7 +192,7 @@ class Proven(NamedTuple):
         )
 
 
-def found_without_noise(runs: int, *, delta: float = 0.0) -> float:
+def eps_without_noise(runs: int, *, delta: float = 0.0) -> float:
     """Return the eps that as many releases without noise would prove: one set always counts 0, the other always 1."""
     counts = np.zeros(runs, dtype=np.int64), np.ones(runs, dtype=np.int64)
     return eps_lower_bound(*counts, delta=delta, level=1 - (1 - LEVEL) / 2)[0].low
@@ -206,7 +204,7 @@ def count_audit(inputs: AttackInputs) -> Finding:
     if not hasattr(sampler, "codes") or not hasattr(sampler, "A"):
         raise CannotRun("a `sampler` of this package, with the archetypes of its seeds")
     claim, runs = p["eps0"], p["count_runs"]
-    without = found_without_noise(runs)
+    without = eps_without_noise(runs)
     if without <= claim:
         raise CannotRun(f"more `count_runs` than {runs}: a count without noise would not be found out either")
     codes = sampler.codes(inputs.seeds_given, inputs.seeds.user)
@@ -261,7 +259,7 @@ class SumNeighbours:
         bound, chance = (
             max(
                 eps_lower_bound(*pair, delta=self.delta, level=both)[0],
-                as_gaussian(*pair, delta=self.delta, level=both),
+                gaussian_eps(*pair, delta=self.delta, level=both),
                 key=lambda rate: rate.low,
             )
             for pair in ((smaller, larger), (smaller[0::2], smaller[1::2]))
@@ -269,7 +267,7 @@ class SumNeighbours:
         return Proven(bound, "sums", chance.low)
 
 
-def as_gaussian(smaller: Ints, larger: Ints, *, delta: float, level: float) -> Rate:
+def gaussian_eps(smaller: Ints, larger: Ints, *, delta: float, level: float) -> Rate:
     """Return the eps at `delta` of the mu that these outcomes prove, by the event that parts them at their middle."""
     from statistics import NormalDist
 
@@ -292,7 +290,7 @@ def as_gaussian(smaller: Ints, larger: Ints, *, delta: float, level: float) -> R
 def sum_audit(inputs: AttackInputs, mechanism: Mechanism) -> Finding:
     """Audit the noisy sums on releases of two neighbouring inputs (A9)."""
     runs, rng, claim = inputs.parameters["count_runs"], inputs.rng("A9"), mechanism.eps
-    without = found_without_noise(runs, delta=mechanism.delta)
+    without = eps_without_noise(runs, delta=mechanism.delta)
     if without <= claim:
         raise CannotRun(f"more `count_runs` than {runs}: sums without noise would not be found out either")
     pair = SumNeighbours.of(mechanism, rng)
@@ -308,8 +306,8 @@ def sum_audit(inputs: AttackInputs, mechanism: Mechanism) -> Finding:
 SAME = 1e-9  # nats by which two computations of one probability may differ
 
 
-def members(inputs: AttackInputs) -> Ints:
-    """Return the number of seed users with the same Pr{f|s} as the fake's own, it included; 0 where that is 0."""
+def count_equal_seeds(inputs: AttackInputs) -> Ints:
+    """Return for each fake how many seed users have the Pr{f|s} of its own seed, that one included; 0 where it is 0."""
     link = inputs.main
     count = np.zeros(len(link.fakes), dtype=np.int64)
     order = np.argsort(link.people.user, kind="stable")
@@ -324,12 +322,12 @@ def members(inputs: AttackInputs) -> Ints:
     return count
 
 
-def behind(inputs: AttackInputs) -> Finding:
+def seeds_behind(inputs: AttackInputs) -> Finding:
     """Count the seeds that could stand behind each fake (A8)."""
     rng, k, user = inputs.rng("A8"), inputs.parameters["k"], inputs.main.user
     if k is None:
         raise CannotRun("`k`, the number of seeds that should stand behind every fake")
-    count = members(inputs)
+    count = count_equal_seeds(inputs)
     few = (count < k).astype(np.float64)
     main, worst = user_rate(few, user, rng)
     return Finding(

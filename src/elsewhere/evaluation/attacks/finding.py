@@ -1,9 +1,9 @@
 """
 What one attack found: main, control, baseline, interval, bar, verdict, and a sentence in plain words.
 
-The bar is held against the upper end of the interval. A bar is used only where people pass it who have nothing to hide:
-walks without any seed, and fresh real people in the place of the fakes. Where they would be flagged as well at this
-size, there is no verdict, unless the figure is clearly above theirs.
+The bar is compared with the upper end of the interval. It is used only where walks without any seed, and fresh real
+people in the place of the fakes, pass it: neither can reveal a seed. Where they would be flagged as well at this size,
+there is no verdict, unless the figure is clearly above theirs.
 
 Intervals of the suite: 95 % unless said, users as the unit of sampling.
 
@@ -148,13 +148,13 @@ SELDOM = 0.05  # share of groups of fresh real people that a usable bar may flag
 
 
 class Fresh(NamedTuple):
-    """Fresh real people in the place of the fakes: what they reach, and the share of such groups the bar would flag."""
+    """Figure of fresh real people in the place of the fakes, and the share of such groups that the bar would flag."""
 
     rate: Rate
     flagged: float
 
     @property
-    def pass_it(self) -> bool:
+    def usable(self) -> bool:
         """Tell whether the bar can be used at this size."""
         return self.flagged <= SELDOM
 
@@ -226,7 +226,7 @@ class Finding:
 
     @property
     def risk(self) -> float | None:
-        """Return (main - control) / (1 - control): how much of what strangers do not already suffer is added."""
+        """Return (main - control) / (1 - control): the added risk, as a share of what strangers do not already bear."""
         if self.main is None or self.control is None or self.control >= 1:
             return None
         return (self.main - self.control) / (1 - self.control)
@@ -255,10 +255,7 @@ class Finding:
 
     @property
     def outcome(self) -> str:
-        """
-        Return the verdict in words that nobody can take for the other side's: what the attack learnt, or why it
-        is open.
-        """
+        """Return in words what the attack learnt, or why that is open."""
         if self.status != RUN:
             return NOT_RUN if self.status == NOT_RUN else FOR_REVIEW
         return {True: WITHIN if self.passed else LEARNT, False: NOTHING, None: UNCLEAR}[self.learnt]
@@ -321,13 +318,13 @@ def verdict(main: Rate, bar: float, null: Rate | None, fresh: Fresh | None = Non
     if main.high <= bar:
         return True
     chance = [rate.high for rate in (null, fresh and fresh.rate) if rate is not None]
-    usable = (null is None or null.high <= bar) and (fresh is None or fresh.pass_it)
+    usable = (null is None or null.high <= bar) and (fresh is None or fresh.usable)
     return False if usable or main.low > max(chance) else None
 
 
-def flagged_too(passed: bool | None, fresh: Fresh, figure: str) -> str:
+def no_verdict_words(passed: bool | None, fresh: Fresh, figure: str) -> str:
     """Return what to add to the words of a finding whose bar flags fresh real people; else nothing."""
-    if passed is not None or fresh.pass_it:
+    if passed is not None or fresh.usable:
         return ""
     return (
         f" No verdict: fresh real people in the place of the fakes reach {figure}, and would exceed the bar as well at "

@@ -29,7 +29,7 @@ from elsewhere.evaluation.attacks.finding import (
     auc,
     by_user,
     difference,
-    flagged_too,
+    no_verdict_words,
     percent,
     points,
     two_sided,
@@ -525,7 +525,7 @@ def classifier_verdict(main: Rate, fresh: Fresh, real: int, fakes: int) -> bool 
     """Return the verdict; with people so few that real days would be told by luck, a low figure is no pass either."""
     if main.high <= BAR:
         return True if NormalDist().inv_cdf(0.5 + JOINT / 2) * auc_deviation(real, fakes) <= BAR - 0.5 else None
-    return False if fresh.pass_it or main.low > fresh.rate.high else None
+    return False if fresh.usable or main.low > fresh.rate.high else None
 
 
 def real_or_fake(inputs: AttackInputs) -> Finding:
@@ -559,13 +559,13 @@ def real_or_fake(inputs: AttackInputs) -> Finding:
         fresh=fresh,
         bar=BAR,
         passed=passed,
-        reachable=fresh.pass_it,
+        reachable=fresh.usable,
         worst_decile=max((t.worst for t in outcome.values()), default=None),
         words=f"A classifier that looks at {len(NAMES)} features of a day tells fakes from real people with AUC "
         f"{main.value:.3f}; real people from other real people with {chance.value:.3f}. By twelve features that a "
         f"generator may be taught it is {twelve.value:.3f}. The most informative of them alone is "
         f"{top.replace('_', ' ')} ({singles[top].value:.3f}).{few}"
-        + ("" if few else flagged_too(passed, fresh, f"an AUC of {chance.value:.3f}")),
+        + ("" if few else no_verdict_words(passed, fresh, f"an AUC of {chance.value:.3f}")),
         details={
             "classifiers": {name: t.rate for name, t in outcome.items()},
             "twelve": twelve,
@@ -662,11 +662,11 @@ def filtering(inputs: AttackInputs) -> Finding:
         fresh=fresh,
         bar=FILTER_BAR,
         passed=passed,
-        reachable=fresh.pass_it,
+        reachable=fresh.usable,
         worst_decile=float(each[: -(-len(each) // 10)].mean()) - rates[worst]["holdout"],
         words=f"The filter {worst.replace('_', ' ')!r} rejects {points(main.value)} more of the fakes than of real "
         f"people ({percent(rates[worst]['fakes'])} against {percent(rates[worst]['holdout'])} of their slots)."
-        + flagged_too(passed, fresh, points(control.value)),
+        + no_verdict_words(passed, fresh, points(control.value)),
         details={"worst": worst, "rates": rates, "difference": gaps},
     )
 
