@@ -461,7 +461,7 @@ def _fakes_of_rows(link: Link, n: int) -> dict[int, Ints]:
 
 
 def reconstruct_seeds(link: Link, R: int, n: int) -> Recovered:
-    """Reconstruct every seed that has n fakes from the first n of them (A6)."""
+    """Find the places of every seed that has n fakes, from the first n of them (A6)."""
     pairs = CoOccurrence(link, R)
     V, L = len(pairs.leaving), link.fakes.shape[1]
     visits = np.bincount(pairs.people.ravel(), minlength=V).astype(np.float64)
