@@ -21,7 +21,7 @@ from elsewhere.evaluation.attacks.candidates import chance_of_top
 from elsewhere.evaluation.judge import class_agreement
 from elsewhere.privacy.deniable.count import mixture, noisy_count
 from elsewhere.privacy.deniable.laws import pool_for
-from elsewhere.run.model import FittedModel, carrying
+from elsewhere.run.model import FittedModel, add_archetypes
 from elsewhere.run.presets import preset_of
 
 DATA = Path(__file__).resolve().parents[1].parent / "shared" / "data" / "pf_tokyo"
@@ -45,7 +45,7 @@ class Bench:
         """Learn so many archetypes, and their laws."""
         start = time.process_time()
         settings = preset_of("deniable", archetypes=archetypes)
-        self.learnt = carrying(
+        self.learnt = add_archetypes(
             FittedModel(self.learnt.model, self.learnt.classes, settings, self.learnt.place), self.model, self.rng
         )
         self.laws = self.learnt.carried.laws(

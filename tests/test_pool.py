@@ -18,7 +18,7 @@ from elsewhere.run.fakes import floored
 from elsewhere.run.model import FittedModel
 from elsewhere.run.presets import PRESETS, preset_of
 from elsewhere.run.public_map import PublicMap, calendar, is_weekend
-from elsewhere.run.publish import _provenance, as_read, on_output, publish_linked, with_withheld
+from elsewhere.run.publish import _provenance, describe_output, note_rare_places, publish_linked, remember_input
 from elsewhere.traces.fixes import Preparation
 
 pytestmark = [pytest.mark.filterwarnings("ignore:.* classes instead of"), pytest.mark.usefixtures("few_draws")]
@@ -52,7 +52,7 @@ class TestPublish:
         kinds = ["Home" if not known[i] else "Shop" for i in range(town.R)]
         where = fakes.frame.locations.relabel(categories=kinds)
         frame, read = replace(fakes.frame, known=known, locations=where, m_min=5), Preparation()
-        made, told = with_withheld(replace(fakes, frame=frame, notes=()), read, town)
+        made, told = note_rare_places(replace(fakes, frame=frame, notes=()), read, town)
         assert made.notes[0].startswith(
             f"12 of {len(visited)} places, mostly 'Home', are in no fake: fewer than 5 of the people"
         )
@@ -61,11 +61,11 @@ class TestPublish:
         few = known.copy()
         few[visited[2:]] = True
         for odd in ({"preset": PRESETS["deniable"]}, {"frame": replace(frame, known=few)}):
-            made, told = with_withheld(replace(fakes, **{"frame": frame, "notes": (), **odd}), read, town)
+            made, told = note_rare_places(replace(fakes, **{"frame": frame, "notes": (), **odd}), read, town)
             assert not made.notes
             assert "are in no fake" in told.notes[0]
         # a category is named only where enough people are behind it
-        made, told = with_withheld(replace(fakes, frame=frame, notes=()), read, town.of_users([0]))
+        made, told = note_rare_places(replace(fakes, frame=frame, notes=()), read, town.of_users([0]))
         assert not any("Home" in note for note in (*made.notes, *told.notes))
 
     def test_categories_of_the_input_are_not_covered_by_a_theorem_and_not_published(self, fakes):
@@ -85,7 +85,7 @@ class TestPublish:
 
     def test_what_the_output_lacks_is_in_the_manifest_too(self, fakes):
         pool = ew.publish(replace(fakes, frame=replace(fakes.frame, dates=None)))
-        told, notes = on_output(pool, fakes.frame, ["gpx"])
+        told, notes = describe_output(pool, fakes.frame, ["gpx"])
         assert any("2001-01-01" in note for note in told.provenance["notes"])
         assert notes == [note for note in told.provenance["notes"] if "2001-01-01" in note]
 
@@ -183,7 +183,7 @@ class TestPublish:
             map="auto",
             map_km=63.7,
         )
-        read = as_read(fakes, told)
+        read = remember_input(fakes, told)
         read.save(tmp_path)
         pool = ew.publish(ew.Fakes.load(tmp_path))
         reading = pool.provenance["reading"]

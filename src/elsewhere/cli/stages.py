@@ -184,7 +184,7 @@ def generate(
     check_folder(out, force=force)
     settings = making.check(per_seed, workers)
     told_by = None if model is None else made_by(model)
-    from elsewhere.run.publish import as_read, with_withheld
+    from elsewhere.run.publish import note_rare_places, remember_input
 
     with cluster_at(dask) as executor:
         with stage("reading"):
@@ -192,8 +192,8 @@ def generate(
             traces, read = read_whole(
                 source, reading, settings, fewest, told_by, making.coins(), executor, making.missing
             )
-        fakes = as_read(make_fakes(traces, making, per_seed, workers, executor, model, read.seeds), read)
-    fakes, read = with_withheld(fakes, read, traces)
+        fakes = remember_input(make_fakes(traces, making, per_seed, workers, executor, model, read.seeds), read)
+    fakes, read = note_rare_places(fakes, read, traces)
     with whole_folder(out, force=force) as new:
         fakes.save(new)
         keep_links(traces, fakes, new)
@@ -235,7 +235,15 @@ def publish(
     check_folder(out, force=force)
     mine = private_folder(out, private, force=force)
     from elsewhere.run.fakes import Fakes
-    from elsewhere.run.publish import FORMS, check_forms, on_output, publish_linked, published_links, seal, write_fakes
+    from elsewhere.run.publish import (
+        FORMS,
+        check_forms,
+        describe_output,
+        publish_linked,
+        published_links,
+        seal,
+        write_fakes,
+    )
 
     check_forms(also or (), out_as)
     fake_set, links = Fakes.load(fakes), fakes / LINKS
@@ -247,7 +255,7 @@ def publish(
         new = folders[-1]
         if private_files:
             write_files(folders[0], private_files)
-        pool, notes = on_output(pool, fake_set.frame, also or [], out_as)
+        pool, notes = describe_output(pool, fake_set.frame, also or [], out_as)
         files = seal(pool, new, write_fakes(pool, new, fake_set.frame, also or [], out_as))
         # the budget is spent before anything leaves: a second run after a crash can only publish less
         fake_set.save(fakes, force=True)

@@ -26,7 +26,7 @@ from elsewhere.privacy.rules import RULES, PrivacyTest, Verdicts
 from elsewhere.profiles.aggregate import AggregateModel, feasible_moves
 from elsewhere.run.attempts import Attempts, Block, Goal, LifeModel, Made, Pairs, WalkModel, learn_days, learn_weeks
 from elsewhere.run.fakes import Fakes
-from elsewhere.run.model import FittedModel, allowed_moves, carrying, explain_other_map, is_data, learn
+from elsewhere.run.model import FittedModel, add_archetypes, allowed_moves, explain_other_map, is_data, learn
 from elsewhere.run.presets import PROVEN, Decoding, GeneratingOptions, Kappa, Preset, PresetName, preset_of
 from elsewhere.run.public_map import WEEKS, PublicMap, weekdays
 from elsewhere.run.roles import Roles, public_count, split_users
@@ -529,7 +529,7 @@ def _learn(
         learnt = learn(roles.model, settings, kappa=kappa, feasible=feasible, carry=False, rng=rng)
         learnt = replace(learnt, model=model or learnt.model, classes=own_classes or learnt.classes)
         if settings.name == "deniable":
-            learnt = carrying(learnt, roles.model, rng)
+            learnt = add_archetypes(learnt, roles.model, rng)
     if learnt.model.locations != roles.seeds.locations:
         raise explain_other_map(learnt.model.locations, roles.seeds.locations)
     if model is not None and feasible is not None:

@@ -261,7 +261,7 @@ def learn(
     graph = semantic_graph(finer)
     classes = _classes(graph, kappa, settings, people, rng)
     learnt = FittedModel(model, classes, settings, place, Contributors.of(traces))
-    return carrying(learnt, traces, rng) if carry and settings.name == "deniable" else learnt
+    return add_archetypes(learnt, traces, rng) if carry and settings.name == "deniable" else learnt
 
 
 def is_data(feasible: Any) -> bool:
@@ -304,7 +304,7 @@ def explain_other_map(model: Locations, here: Locations) -> InvalidParameter:
     )
 
 
-def carrying(learnt: FittedModel, people: Traces, rng: np.random.Generator) -> FittedModel:
+def add_archetypes(learnt: FittedModel, people: Traces, rng: np.random.Generator) -> FittedModel:
     """Return the same with archetypes and walk of these people, which the deniable preset makes its fakes of."""
     settings = learnt.preset
     carried = carry_of(

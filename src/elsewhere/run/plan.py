@@ -75,7 +75,7 @@ def plan(
         Planned("paper", people >= least[0], least[0], Certificate.none(), paper),
         Planned("product", people >= least[1], least[1], Certificate.none(), product),
         _deniable(people, eps0, k),
-        planned_private(people, eps, delta),
+        plan_private(people, eps, delta),
     )
 
 
@@ -101,7 +101,7 @@ def _deniable(people: int, eps0: float, k: int | None) -> Planned:
     return Planned("deniable", people >= least, least, deniable.certificate_of(eps0, k, given=False), words)
 
 
-def planned_private(people: int, eps: float = 4.0, delta: float = 1e-6) -> Planned:
+def plan_private(people: int, eps: float = 4.0, delta: float = 1e-6) -> Planned:
     """Return what the private preset would promise so many people; where they are few, with which eps it would run."""
     mu = gaussian_mu(eps, delta)
     least, good = private.people_needed(eps, delta), math.ceil(GOOD / mu)

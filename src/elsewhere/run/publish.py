@@ -208,7 +208,7 @@ LINES = ("slots", "visits", "events", "trips")
 FORMS = ("fakes.csv", "fakes.parquet", *ALSO.values(), "fakes.locations")  # beside the pool
 
 
-def as_read(fakes: Fakes, read: Preparation) -> Fakes:
+def remember_input(fakes: Fakes, read: Preparation) -> Fakes:
     """Return the same fakes, which remember the columns and the format of the input: they are published as it is."""
     # a column that was read as two things is written as one: where that is not the user, the usual ones are written, as
     # of SGLT, which has a file of its own
@@ -238,7 +238,7 @@ def _on_this_map(fakes: Fakes, read: Preparation) -> Fakes:
 MUCH = 0.2  # of people's time at places that no fake shows: said with what it costs
 
 
-def with_withheld(fakes: Fakes, read: Preparation, traces: Traces) -> tuple[Fakes, Preparation]:
+def note_rare_places(fakes: Fakes, read: Preparation, traces: Traces) -> tuple[Fakes, Preparation]:
     """
     Return the same, with a note on the places that are in no fake because too few people share them, and on the
     category of most of them, where enough people and places are behind it.
@@ -312,7 +312,9 @@ def _lines(frame: PublicMap) -> str:
     return "trips" if "end_time" in frame.columns else "visits" if "left" in frame.columns else "slots"
 
 
-def on_output(pool: Pool, frame: PublicMap, also: Sequence[str], out_as: str | None = None) -> tuple[Pool, list[str]]:
+def describe_output(
+    pool: Pool, frame: PublicMap, also: Sequence[str], out_as: str | None = None
+) -> tuple[Pool, list[str]]:
     """Return the pool with words on what dates of fakes mean, and on fakes without a line among events; the words."""
     notes = [note for note in pool.provenance["notes"] if note.startswith(("dates: ", "categories of places"))]
     # every form that is no table has times, but SGLT

@@ -53,7 +53,7 @@ from elsewhere.run.finish import (
 )
 from elsewhere.run.generate import fakes_of, refuse_found_moves
 from elsewhere.run.model import is_data
-from elsewhere.run.plan import plan, planned_private
+from elsewhere.run.plan import plan, plan_private
 from elsewhere.run.presets import (
     MISSING,
     PARAMETERS,
@@ -67,12 +67,12 @@ from elsewhere.run.presets import (
 )
 from elsewhere.run.publish import (
     FORMS,
-    as_read,
     check_forms,
-    on_output,
+    describe_output,
+    note_rare_places,
     publish_linked,
+    remember_input,
     seal,
-    with_withheld,
     write_fakes,
 )
 from elsewhere.run.reading import add_advice, people_with_public_gap, read_whole
@@ -302,16 +302,16 @@ def _publish(
 ) -> Result:
     """Write fakes, links and pool into `drafts` (the owner's folder, `out`); with `report` judge them and report."""
     private, out = drafts
-    fakes = as_read(fakes, read)
+    fakes = remember_input(fakes, read)
     if not fakes.frame.known.all():
-        fakes, read = with_withheld(fakes, read, traces)
+        fakes, read = note_rare_places(fakes, read, traces)
     pool, rows = publish_linked(
         fakes, per_seed=options.per_seed, laboratory=fakes.laboratory, secret=derive_bytes(secret, "pool", 32)
     )
     facts = summary(fakes, traces)
     links = write_links(traces, fakes, pool, rows, private)
     files = write_fakes(pool, out, fakes.frame, options.also, options.out_as)
-    pool, notes = on_output(pool, fakes.frame, options.also, options.out_as)
+    pool, notes = describe_output(pool, fakes.frame, options.also, options.out_as)
     facts["notes"] += notes
     facts["read"] = counts(read)
     judgement, people = None, people_with_public_gap(read, traces.U)
@@ -335,7 +335,7 @@ def _publish(
         files, links = files + public_files, links + more
         facts |= verdicts(judgement)
     if fakes.preset.name == "product":
-        facts["private"] = planned_private(people).to_dict()
+        facts["private"] = plan_private(people).to_dict()
     files = seal(pool, out, files)
     if isinstance(stages, Checkpoint):  # replaced when the job resumes, which may write other formats
         stages.keep(WRITTEN, [{path.name: hash_file(path) for path in folder.iterdir()} for folder in drafts])
