@@ -270,7 +270,7 @@ def _attack_seeds(attack: str, inputs: AttackInputs) -> Finding:
         title, words = REVIEWS[attack]
         return Finding(attack, title, status=REVIEW, words=words)
     title, attempt, needs = ATTACKS[attack]
-    absent = [f"`{name}`" for name in needs if getattr(inputs, FIELDS.get(name, name)) is None]
+    absent = [f"`{name}`" for name in needs if getattr(inputs, FIELDS.get(name, name), None) is None]
     lacks = " and ".join(absent)
     finding: Finding | None = None
     try:
