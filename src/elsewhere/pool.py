@@ -81,6 +81,9 @@ class Pool:
 
     def files(self, beside: Mapping[str, str] | None = None) -> dict[str, bytes]:
         """Return the files of the pool, name -> content, the manifest last; it lists files `beside` too."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
         t, locations = self.traces, self.traces.locations
         fakes = {
             "id": np.repeat(t.users, t.L),
@@ -95,7 +98,11 @@ class Pool:
         for name, what in WORDS.items():
             if getattr(locations, what) is not None:
                 places[name] = np.array(getattr(locations, what), dtype=object)
-        content = {"pool.parquet": _parquet(fakes), "places.parquet": _parquet(places)}
+        content = {}
+        for name, columns in zip(_FILES, (fakes, places), strict=True):
+            sink = io.BytesIO()
+            pq.write_table(pa.table(columns), sink, compression="zstd")
+            content[name] = sink.getvalue()
         manifest = {
             "kind": KIND,
             "format": FORMAT,
@@ -234,12 +241,3 @@ def _read(data: bytes, rows: int) -> dict[str, NDArray[Any]]:
     except (pa.ArrowException, OSError):
         raise InvalidModel("a table of the pool is not Parquet.", code="E_POOL") from None
     return {name: table.column(name).to_numpy() for name in table.column_names}
-
-
-def _parquet(columns: Mapping[str, Any]) -> bytes:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    sink = io.BytesIO()
-    pq.write_table(pa.table(dict(columns)), sink, compression="zstd")
-    return sink.getvalue()

@@ -444,16 +444,13 @@ def find_jumps(fixes: Fixes) -> tuple[Mask, int]:
         return stay, 0
     x, user = to_xyz(fixes.lat[some], fixes.lon[some]), fixes.user[some]
     seconds = seconds_since_1970(fixes.wall if fixes.utc is None else fixes.utc)[some]
-
-    def impossible(a: Ints, b: Ints) -> Mask:
-        way = np.sqrt(((x[a] - x[b]) ** 2).sum(axis=1))
-        fast = way * 3600 > FASTEST_KMH * np.abs(seconds[b] - seconds[a])
-        return np.asarray((user[a] == user[b]) & (way > LEAST_JUMP_KM) & fast)
-
-    here = np.arange(len(some) - 1)
-    jump = impossible(here, here + 1)
-    middle = np.flatnonzero(jump[:-1] & jump[1:]) + 1
-    alone = middle[~impossible(middle - 1, middle + 1)] if len(middle) else middle
+    impossible = []
+    for ahead in (1, 2):  # the step from each fix to the next, and to the one past it
+        way = np.sqrt(((x[:-ahead] - x[ahead:]) ** 2).sum(axis=1))
+        fast = way * 3600 > FASTEST_KMH * np.abs(seconds[ahead:] - seconds[:-ahead])
+        impossible.append((user[:-ahead] == user[ahead:]) & (way > LEAST_JUMP_KM) & fast)
+    jump, past = impossible
+    alone = np.flatnonzero(jump[:-1] & jump[1:] & ~past) + 1
     # of two neighbours that look like it only the first is taken: the second is judged by what is left
     alone = alone[np.insert(np.diff(alone) > 1, 0, True)] if len(alone) else alone
     stay[some[alone]] = False

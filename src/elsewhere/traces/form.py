@@ -29,6 +29,7 @@ CLOCKS = ("%H:%M:%S", "%H:%M", "%I:%M:%S %p", "%I:%M %p", "%I:%M%p", "%H%M%S", "
 WHOLE_STAMPS = ("%a %b %d %H:%M:%S %z %Y", "%a, %d %b %Y %H:%M:%S %z", "%Y%m%d%H%M%S")
 ZONE = re.compile(r"(?<=\d)( ?Z| UTC| GMT|[+-]\d\d(:?\d\d)?)$")
 FRACTION = re.compile(r"(?<=:\d\d)\.(\d{1,6})")
+NO_MARK = re.compile(r"[\w.]")  # numbers and words, between which patterns have marks
 POINT = re.compile(
     r"((?:SRID=\d{1,6};)?(?:POINT ?)?[\[(]?\s*)[+-]?\d+\.?\d*(\s*[,;]\s*|\s+)[+-]?\d+\.?\d*(\s*[\])]?)", re.IGNORECASE
 )
@@ -143,7 +144,7 @@ def pattern_of(values: Sequence[str], day_first: bool | None = None, date_format
     clocks = [clock.replace("%S", f"%S{part}") for clock in clocks]
     forms = [d + between + c + ending for d, between, c in product(days, (" ", "T", ", "), clocks)]
     forms = [*own, *WHOLE_STAMPS, *days, *clocks, *forms]
-    marks = _marks(sample[0])
+    marks = NO_MARK.sub("", sample[0].replace("+", "-"))
     forms = [form for form in dict.fromkeys(forms) if _marks_of(form) == marks]
     fitting = []
     for form in forms:
@@ -161,14 +162,10 @@ def pattern_of(values: Sequence[str], day_first: bool | None = None, date_format
     return fitting[0] if fitting else ""
 
 
-def _marks(text: str) -> str:
-    """Return what is between numbers and words: most patterns differ in it, and `strptime` is slow on new ones."""
-    return re.sub(r"[\w.]", "", text.replace("+", "-"))
-
-
 @cache
 def _marks_of(form: str) -> str:
-    return _marks(format_time(datetime.min, form))
+    """Return what is between numbers and words: most patterns differ in it, and `strptime` is slow on new ones."""
+    return NO_MARK.sub("", format_time(datetime.min, form).replace("+", "-"))
 
 
 def _parse_time(form: str, value: str) -> datetime | None:

@@ -26,7 +26,6 @@ from elsewhere.errors import (
     InvalidParameter,
     InvalidTraces,
     require_between,
-    require_choice,
     require_whole,
 )
 from elsewhere.traces.columns import find_roles
@@ -478,33 +477,8 @@ class Area(NamedTuple):
     km: float | None = None
 
 
-def find_area(
-    where: str,
-    box: Box | None,
-    regions: Regions | None,
-    user: Ints,
-    slot: Ints,
-    position: tuple[Floats, Floats] | None,
-    name: str,
-) -> Area:
-    """Find the map of fixes of `user` in `slot` (any number that tells slots apart) at `position`."""
-    require_choice("map", where, MAPS)
-    if regions is not None:
-        if position is None:
-            raise InvalidParameter("`regions` need fixes with `lat` and `lon`.")
-        if not np.any(regions.place_of(*position) >= 0):
-            raise InvalidTraces(f"{name or 'the input'}: no row lies in any of the regions.", code="E_OUTSIDE")
-        return Area("regions", lambda lat, lon: regions.place_of(lat, lon) >= 0)
-    if box is not None:
-        if position is None:
-            raise InvalidParameter("`box` needs fixes with `lat` and `lon`.")
-        _check_box(box, position, name)
-        return Area("box", lambda lat, lon: in_box(box, lat, lon))
-    main = None if where == "whole" or position is None else find_main_area(user, slot, *position)
-    return main or Area("whole", lambda lat, lon: np.ones(len(lat), dtype=bool))
-
-
-def _check_box(box: Box, position: tuple[Floats, Floats], name: str) -> None:
+def check_box(box: Box, position: tuple[Floats, Floats], name: str) -> None:
+    """Refuse a box that holds no point, or fewer than with latitude and longitude exchanged."""
     lat, lon = position
     inside, turned = int(in_box(box, lat, lon).sum()), int(in_box(box, lon, lat).sum())
     if inside and inside >= turned:
@@ -525,9 +499,10 @@ def find_main_area(user: Ints, slot: Ints, lat: Floats, lon: Floats) -> Area | N
     third as wide. The order of fixes does not matter.
     """
     cells, cell = np.unique(grid_cells(lat, lon, COARSE_METRES), return_inverse=True)
-    if len(cells) < 2:
-        return None
     x = to_xyz(*cell_centres(cells, COARSE_METRES))
+    # a map is at least as wide as a cell: cells this near to each other could not be cut to a third of their width
+    if np.linalg.norm(np.ptp(x, axis=0)) < SMALLER * COARSE_METRES / 1000:
+        return None
     inside = find_towns(user, slot, cell, x)
     # twice the distance of the farthest point from the middle of a box around all, of the towns and of everything
     middles = ((points, (points.min(axis=0) + points.max(axis=0)) / 2) for points in (x[inside], x))

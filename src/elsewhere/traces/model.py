@@ -706,6 +706,7 @@ class People:
     rows: Ints
     weekend: Mask  # (days,)
     day: Ints = field(repr=False)  # (rows of the traces,) day of the calendar of each
+    days: int  # of the calendar
 
     @staticmethod
     def of(traces: Traces, *, m_min: int = 1, alone: bool = False) -> "People":
@@ -714,7 +715,7 @@ class People:
             user = np.arange(len(traces)) if alone else traces.user
             rows = np.empty((len(traces), 1), dtype=np.int64)
             rows[user, 0] = np.arange(len(traces))
-            return People(rows, np.zeros(1, dtype=bool), np.zeros(len(traces), dtype=np.int64))
+            return People(rows, np.zeros(1, dtype=bool), np.zeros(len(traces), dtype=np.int64), 1)
         dated = traces.dates is not None
         when = traces.dates.astype(np.int64) if traces.dates is not None else np.zeros(len(traces), dtype=np.int64)
         off = is_weekend(traces.dates) if traces.dates is not None else np.zeros(len(traces), dtype=bool)
@@ -730,18 +731,14 @@ class People:
             while dated and (last % 7 >= 5) != off[row]:
                 last += 1
             day[row] = last
-        rows = np.full((traces.U, int(day.max()) + 1), -1, dtype=np.int64)
+        days = int(day.max()) + 1
+        rows = np.full((traces.U, days), -1, dtype=np.int64)
         rows[traces.user, day] = np.arange(len(traces))
-        weekend = np.arange(rows.shape[1]) % 7 >= 5 if dated else np.zeros(rows.shape[1], dtype=bool)
-        return People(rows, weekend, day)
+        weekend = np.arange(days) % 7 >= 5 if dated else np.zeros(days, dtype=bool)
+        return People(rows, weekend, day, days)
 
     def __len__(self) -> int:
         return len(self.rows)
-
-    @property
-    def days(self) -> int:
-        """Return the number of days in the calendar."""
-        return int(self.rows.shape[1])
 
     def places(self, r: NDArray[np.integer]) -> Places:
         """Return the places (people, days x L) of each person over the calendar, -1 on days they do not have."""

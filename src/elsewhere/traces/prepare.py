@@ -37,7 +37,7 @@ from elsewhere.traces.fixes import (
     seconds_since_1970,
     split_visits,
 )
-from elsewhere.traces.maps import MAPS, Area, Box, Regions, find_area
+from elsewhere.traces.maps import MAPS, Area, Box, Regions, check_box, find_main_area, in_box
 from elsewhere.traces.model import Floats, Ints, Locations, Mask, Traces
 from elsewhere.traces.places import (
     MANY_ENOUGH,
@@ -394,12 +394,26 @@ def _find_map(
     if lat is None and entries.place is not None and locations is not None and locations.lat is not None:
         there, somewhere = np.maximum(entries.place, 0), entries.place >= 0
         lat, lon = (np.where(somewhere, np.asarray(side)[there], np.nan) for side in (locations.lat, locations.lon))
+    whole = Area("whole", lambda lat, lon: np.ones(len(lat), dtype=bool))
     if lat is None or lon is None:
-        return find_area(where, box, regions, entries.user, slot, None, name), none, none, []
+        if regions is not None or box is not None:
+            what = "`box` needs" if regions is None else "`regions` need"
+            raise InvalidParameter(f"{what} fixes with `lat` and `lon`.")
+        return whole, none, none, []
     real = np.isfinite(lat) & np.isfinite(lon)
     zero = (lat == 0) & (lon == 0)
     located = real & ~zero if np.any(real & ~zero) else real
-    area = find_area(where, box, regions, entries.user[located], slot[located], (lat[located], lon[located]), name)
+    north, east = lat[located], lon[located]
+    area = whole
+    if regions is not None:
+        if not np.any(regions.place_of(north, east) >= 0):
+            raise InvalidTraces(f"{name or 'the input'}: no row lies in any of the regions.", code="E_OUTSIDE")
+        area = Area("regions", lambda lat, lon: regions.place_of(lat, lon) >= 0)
+    elif box is not None:
+        check_box(box, (north, east), name)
+        area = Area("box", lambda lat, lon: in_box(box, lat, lon))
+    elif where == "auto":
+        area = find_main_area(entries.user[located], slot[located], north, east) or whole
     off = none.copy()
     if area.by != "whole":
         off[real] = ~area.holds(lat[real], lon[real])
@@ -408,7 +422,7 @@ def _find_map(
     here = bool(area.holds(np.zeros(1), np.zeros(1))[0])
     if here and where == "auto" and area.by == "whole":
         # nobody else is anywhere near
-        here = bool(np.any((np.abs(lat[located]) < NEAR_ZERO) & (np.abs(lon[located]) < NEAR_ZERO)))
+        here = bool(np.any((np.abs(north) < NEAR_ZERO) & (np.abs(east) < NEAR_ZERO)))
     note = f"{int(zero.sum())} rows lie at 0, 0, mostly a sign of no position; a `box` drops them"
     return area, off, zero & (not here), [note] if here else []
 

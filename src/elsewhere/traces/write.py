@@ -18,7 +18,7 @@ import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from itertools import chain, islice
+from itertools import islice
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -121,7 +121,7 @@ class Stamps:
 @dataclass(frozen=True, eq=False)
 class Entries:
     """
-    Entries of traces: row, slot, place (-1 missing), local wall clock, UTC (NaT where the clock skips it).
+    Entries of traces: row, slot, place (-1 missing), date of the row, wall clock, UTC (NaT where the clock skips it).
 
     Where they are stays, these are those of the arrival, and `left_wall` and `left_utc` those of the departure.
     """
@@ -129,6 +129,7 @@ class Entries:
     row: Ints
     slot: Ints
     place: Ints
+    date: Times
     wall: Times
     utc: Times
     left_wall: Times | None = None
@@ -223,14 +224,26 @@ def write_traces(
         raise InvalidParameter(f"`out_as` = {out_as!r} belongs to tables; {kind!r} is none.")
     if columns is not None and kind not in ("csv", "tsv", "parquet"):
         raise InvalidParameter(f"`columns` belong to tables; {kind!r} has none.")
-    names = _row_names(traces, ids)
+    if ids is not None and len(ids) != len(traces):
+        raise InvalidTraces(f"`ids` must hold one id per row: {len(traces)} rows, {len(ids)} ids.", code="E_SHAPE")
+    names = [str(label) for label in (traces.users if ids is None else ids)]
+    try:
+        "".join(names).encode()
+    except UnicodeEncodeError:
+        raise InvalidTraces("a user id holds half a character (a lone surrogate).", code="E_USER") from None
     if kind == "sglt":
         files = _to_sglt(traces, path, one_user_per_row=ids is not None)
     elif kind in TRACKS:
         write: Callable[[Traces, list[str], Entries], str] = TRACKS[kind]
         files = {path.name: write(traces, names, _list_entries(traces, names)).encode()}
     else:
-        how = _read_form(form, kind)
+        try:
+            parts: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in (form or {}).items()}
+            how = FileForm(**parts)
+        except TypeError:
+            fields = ", ".join(FileForm.__dataclass_fields__)
+            raise InvalidParameter(f"`form` must map some of {fields}, got {form!r}.") from None
+        how = replace(how, delimiter="\t", comma=False) if kind == "tsv" else how
         if how.wide and out_as == "slots" and len(how.wide) == traces.L and columns is not None:
             table = _wide_table(traces, names, columns, how.wide)
         else:
@@ -241,17 +254,6 @@ def write_traces(
     write_files(path.parent, files)
 
 
-def _read_form(form: Mapping[str, Any] | None, kind: str) -> FileForm:
-    """Return the form that a caller gives as a mapping, with tabs for "tsv"."""
-    try:
-        parts: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in (form or {}).items()}
-        how = FileForm(**parts)
-    except TypeError:
-        names = ", ".join(FileForm.__dataclass_fields__)
-        raise InvalidParameter(f"`form` must map some of {names}, got {form!r}.") from None
-    return replace(how, delimiter="\t", comma=False) if kind == "tsv" else how
-
-
 def _wide_table(
     traces: Traces, names: list[str], columns: Mapping[str, str], slots: tuple[str, ...]
 ) -> list[tuple[str, str, Any]]:
@@ -259,21 +261,9 @@ def _wide_table(
     place_names = np.append(_place_names(traces)[:-1].astype(object), "")
     whose = [(role, columns[role]) for role in ("user", "household", "date") if role in columns]
     ids = np.array(names, dtype=object)
-    values = {"user": ids, "household": ids, "date": _dates(traces, names)}
+    values = {"user": ids, "household": ids, "date": _list_entries(traces, names).date[:: traces.L]}
     table = [(role, name, values[role]) for role, name in whose]
     return table + [("place", name, place_names[traces.r[:, i]]) for i, name in enumerate(slots)]
-
-
-def _row_names(traces: Traces, ids: Sequence[Any] | None) -> list[str]:
-    """Return the id of each row as text: that of its user, or the one given."""
-    if ids is not None and len(ids) != len(traces):
-        raise InvalidTraces(f"`ids` must hold one id per row: {len(traces)} rows, {len(ids)} ids.", code="E_SHAPE")
-    names = [str(label) for label in (traces.users if ids is None else ids)]
-    try:
-        "".join(names).encode()
-    except UnicodeEncodeError:
-        raise InvalidTraces("a user id holds half a character (a lone surrogate).", code="E_USER") from None
-    return names
 
 
 def _number_in_user(names: list[str]) -> Ints:
@@ -285,19 +275,16 @@ def _number_in_user(names: list[str]) -> Ints:
     return number
 
 
-def _dates(traces: Traces, names: list[str]) -> Times:
-    """Return the date of each row; without dates, days from `NO_DATE` on for each user."""
-    return np.asarray(NO_DATE + _number_in_user(names) if traces.dates is None else traces.dates)
-
-
 def _list_entries(traces: Traces, names: list[str]) -> Entries:
+    """Return an entry for every slot; traces without dates have days from `NO_DATE` on for each user."""
     N, L = traces.r.shape
     seconds = 60 * clock_minutes(traces.start) + 60 * traces.step_minutes * np.arange(L)
     offset = np.round(seconds * 1e6).astype("timedelta64[us]")
-    wall = (_dates(traces, names).astype("datetime64[us]")[:, None] + offset).ravel()
+    dates = np.asarray(NO_DATE + _number_in_user(names) if traces.dates is None else traces.dates)
+    wall = (dates.astype("datetime64[us]")[:, None] + offset).ravel()
     row, slot = np.divmod(np.arange(N * L), L)
     utc = wall if traces.tz == "UTC" else _to_utc(wall, traces.tz)
-    return Entries(row, slot, traces.r.ravel().astype(np.int64), wall, utc)
+    return Entries(row, slot, traces.r.ravel().astype(np.int64), dates[row], wall, utc)
 
 
 def _to_utc(wall: Times, tz: str, skipped: str = "NaT") -> Times:
@@ -432,7 +419,7 @@ def _column_values(role: str, traces: Traces, names: list[str], entries: Entries
     if role == "accuracy":  # nobody has measured a fake
         return np.full(len(entries.row), np.nan)
     if role == "date":
-        return _dates(traces, names)[entries.row]
+        return entries.date
     if role == "trace":
         return _number_in_user(names)[entries.row]
     if role in ("lat", "lon", "geometry"):
@@ -492,34 +479,30 @@ def _time_texts(time: Times, *, between: str = "T", after: str = "") -> list[str
 
 def _to_csv(table: list[tuple[str, str, Any]], form: FileForm) -> bytes:
     """Return a table of (role, name, values) as text with delimiters."""
-    head = form.delimiter.join(_quote(name, form.delimiter) for _, name, _ in table)
     nothing = '""' if form.delimiter == BLANKS else ""  # between blanks, a value that is not there must be seen
-    columns = [[text or nothing for text in _column_texts(role, values, form)] for role, _, values in table]
-    lines = chain([head] * form.headed, map(form.delimiter.join, zip(*columns, strict=True)))
+    # `csv.writer` would let a lone carriage return through
+    special = re.compile(rf'["\n\r{re.escape(form.delimiter)}]')
+    columns = []
+    for role, name, values in table:
+        texts = [*[name] * form.headed, *_column_texts(role, values, form)]
+        # many lines have one value
+        fields = {t: '"' + t.replace('"', '""') + '"' if special.search(t) else t or nothing for t in {*texts}}
+        columns.append([fields[text] for text in texts])
+    lines = map(form.delimiter.join, zip(*columns, strict=True))
     parts = []
     while some := list(islice(lines, LINES)):
         parts.append("\n".join([*some, ""]).encode())
     return b"".join(parts)
 
 
-def _quote(text: str, delimiter: str) -> str:
-    # `csv.writer` would let a lone carriage return through
-    splits = any(mark in text for mark in (delimiter, '"', "\n", "\r"))
-    return '"' + text.replace('"', '""') + '"' if splits else text
-
-
 def _column_texts(role: str, values: Any, form: FileForm) -> list[str]:
-    """Return the values of a column as they stand in a text file."""
-    delimiter = form.delimiter
-    # many lines have one value
+    """Return the values of a column as they stand in a text file, without quotes."""
     if isinstance(values, Stamps):
-        times = values.text(form.time)
-        quoted_times = {text: _quote(text, delimiter) for text in set(times)}
-        return [quoted_times[text] for text in times]
+        return values.text(form.time)
     if role == "date" and form.date:
         days = values.tolist()
         dates = {day: format_time(datetime.combine(day, datetime.min.time()), form.date) for day in set(days)}
-        return [_quote(dates[day], delimiter) for day in days]
+        return [dates[day] for day in days]
     if role in ("lat", "lon") and form.comma:
         return ["" if value != value else str(value).replace(".", ",") for value in values.tolist()]
     items, labels = values.tolist(), role in ("user", "household") or values.dtype == object
@@ -527,7 +510,7 @@ def _column_texts(role: str, values: Any, form: FileForm) -> list[str]:
     for value, text in text_of.items() if labels else ():
         # a spreadsheet runs text that begins like this; a number it does not
         runs = text.startswith(("=", "+", "-", "@", "\t", "\r")) and not re.fullmatch(NUMBER, text, re.ASCII)
-        text_of[value] = _quote(f"'{text}" if runs else text, delimiter)
+        text_of[value] = f"'{text}" if runs else text
     return ["" if value != value else text_of[value] for value in items]
 
 

@@ -170,10 +170,11 @@ def find_dialect(content: bytes, name: str) -> Dialect:
     if at == len(lines):
         raise InvalidTraces(f"{name} holds comments and nothing else.", code="E_EMPTY")
     notes = []
-    if delimiter is None and (title := _count_title_lines(lines, at)):
-        notes.append(f"before the names of columns, a title was not read: {counted(title, 'line')}")
-        at += title
-    delimiter = delimiter or _find_delimiter(lines[at])
+    if delimiter is None:
+        title, delimiter = _find_head(lines, at)
+        if title:
+            notes.append(f"before the names of columns, a title was not read: {counted(title, 'line')}")
+            at += title
     tabs = {line.count("\t") for line in lines[at : at + SAMPLED] if line.strip()}
     if delimiter == BLANKS and len(tabs) == 1 and min(tabs) >= 2:
         delimiter = "\t"  # as many tabs in every line: blanks are within fields
@@ -218,11 +219,23 @@ def find_dialect(content: bytes, name: str) -> Dialect:
     return Dialect(delimiter, tuple(names), headed, skip, line, comma, rows, tuple(notes))
 
 
-def _count_title_lines(lines: Sequence[str], at: int) -> int:
-    """Return the number of lines before the line of names: the one with known names and as many fields as the rows."""
+def _find_head(lines: Sequence[str], at: int) -> tuple[int, str]:
+    """
+    Return the number of lines from `at` to the line of names, and its delimiter.
+
+    That line has known names and as many fields as the rows; where there is none, it is the first. Its delimiter gives
+    most numbers and times, then most fields; blanks where no other is there.
+    """
+    delimiters = []
     for i in range(at, min(at + MOST_TITLE, len(lines))):
-        delimiter = _find_delimiter(lines[i])
-        names = split_line(lines[i], delimiter)
+        inside = [d for d in DELIMITERS[:-1] if d in lines[i]]
+        fields_by = {d: split_line(lines[i], d) for d in (*inside, BLANKS)}
+        worth = {d: (_count_values(fields), len(fields)) for d, fields in fields_by.items()}
+        best = max(inside, key=worth.__getitem__, default=BLANKS)
+        # blanks stand within names and times too: they are the delimiter only if they give more values
+        delimiter = BLANKS if inside and worth[BLANKS][0] > max(1, worth[best][0]) else best
+        delimiters.append(delimiter)
+        names = fields_by[delimiter]
         if i > at and (sum(map(is_known, names)) < 2 or _is_data(names)):
             continue
         below = [split_line(line, delimiter) for line in lines[i + 1 : i + 40] if line.strip()][:3]
@@ -232,8 +245,8 @@ def _count_title_lines(lines: Sequence[str], at: int) -> int:
         )
         fits = [width <= len(fields) <= width + 1 or n == width for fields, n in zip(below, widths, strict=True)]
         if width > 1 and fits and all(fits):
-            return i - at
-    return 0
+            return i - at, delimiter
+    return 0, delimiters[0]
 
 
 def _count_values(record: Sequence[str]) -> int:
@@ -251,16 +264,6 @@ def _is_data(fields: Sequence[str]) -> bool:
     if decimals >= 2 or any(DATE_TIME.fullmatch(f.strip()) for f in fields):
         return True
     return _count_values(fields) > 0 and not any(is_known(f) for f in fields)
-
-
-def _find_delimiter(line: str) -> str:
-    """Return the delimiter that gives most numbers and times, then most fields; blanks where no other is there."""
-    inside = [d for d in DELIMITERS[:-1] if d in line]
-    fields = {d: split_line(line, d) for d in (*inside, BLANKS)}
-    worth = {d: (_count_values(parts), len(parts)) for d, parts in fields.items()}
-    best = max(inside, key=lambda d: worth[d], default=BLANKS)
-    # blanks stand within names and times too: they are the delimiter only if they give more values
-    return BLANKS if inside and worth[BLANKS][0] > max(1, worth[best][0]) else best
 
 
 def split_line(line: str, delimiter: str) -> list[str]:
