@@ -58,6 +58,7 @@ WHEN = ("time", "utc", "local", "date", "arrived", "left", "slot", "trace", "acc
 NO_DATE = np.datetime64("2001-01-01", "D")  # a Monday: traces that know no date start on it
 LINES = 1 << 16  # of a table that are made into text at once
 WHOLE = re.compile(r"0|-?[1-9]\d{0,17}", re.ASCII)
+FORMULA = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet runs text that begins like this; a number it does not
 NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 KIND, POOL = "elsewhere prepared traces", "elsewhere pool"
 FORMAT = 1
@@ -484,8 +485,18 @@ def _to_csv(table: list[tuple[str, str, Any]], form: FileForm) -> bytes:
     special = re.compile(rf'["\n\r{re.escape(form.delimiter)}]')
     columns = []
     for role, name, values in table:
-        texts = [*[name] * form.headed, *_column_texts(role, values, form)]
-        # many lines have one value
+        times = isinstance(values, Stamps)
+        items = values.text(form.time) if times else values.tolist()
+        labels = role in ("user", "household") or (not times and values.dtype == object)
+        text_of = {value: "" if value != value else str(value) for value in {*items}}  # many lines have one value
+        for value, text in text_of.items():
+            if role == "date" and form.date:
+                text_of[value] = format_time(datetime.combine(value, datetime.min.time()), form.date)
+            elif role in ("lat", "lon") and form.comma:
+                text_of[value] = text.replace(".", ",")
+            elif labels and text.startswith(FORMULA) and not re.fullmatch(NUMBER, text, re.ASCII):
+                text_of[value] = f"'{text}"
+        texts = [*[name] * form.headed, *(text_of[value] for value in items)]
         fields = {t: '"' + t.replace('"', '""') + '"' if special.search(t) else t or nothing for t in {*texts}}
         columns.append([fields[text] for text in texts])
     lines = map(form.delimiter.join, zip(*columns, strict=True))
@@ -493,25 +504,6 @@ def _to_csv(table: list[tuple[str, str, Any]], form: FileForm) -> bytes:
     while some := list(islice(lines, LINES)):
         parts.append("\n".join([*some, ""]).encode())
     return b"".join(parts)
-
-
-def _column_texts(role: str, values: Any, form: FileForm) -> list[str]:
-    """Return the values of a column as they stand in a text file, without quotes."""
-    if isinstance(values, Stamps):
-        return values.text(form.time)
-    if role == "date" and form.date:
-        days = values.tolist()
-        dates = {day: format_time(datetime.combine(day, datetime.min.time()), form.date) for day in set(days)}
-        return [dates[day] for day in days]
-    if role in ("lat", "lon") and form.comma:
-        return ["" if value != value else str(value).replace(".", ",") for value in values.tolist()]
-    items, labels = values.tolist(), role in ("user", "household") or values.dtype == object
-    text_of = {value: str(value) for value in items if value == value}
-    for value, text in text_of.items() if labels else ():
-        # a spreadsheet runs text that begins like this; a number it does not
-        runs = text.startswith(("=", "+", "-", "@", "\t", "\r")) and not re.fullmatch(NUMBER, text, re.ASCII)
-        text_of[value] = f"'{text}" if runs else text
-    return ["" if value != value else text_of[value] for value in items]
 
 
 def _to_parquet(table: list[tuple[str, str, Any]], form: FileForm) -> bytes:
