@@ -3,6 +3,22 @@ Turn real location traces into fake ones that live like people, elsewhere, and p
 
 The front door: what most programs need, loaded when it is first used, so that `import elsewhere` costs next to nothing.
 Types of results, errors and what experts need are in their modules: docs/library.md names them.
+
+The rooms, in the order of a run; each imports only those before it (docs/architecture.md):
+
+    traces      reads files into slots and places, and writes them
+    profiles    a Markov chain for each person, and their mean
+    similarity  how alike two people live
+    semantics   which places mean the same to different people
+    synthesis   fake traces: the paper's, or walks with memory
+    privacy     which fakes may leave: the paper's test, and two theorems
+    run         the whole job, from a file to two folders
+    evaluation  attacks on fakes, and what they are good for
+    reports     figures and pages
+    cli         one command per library call
+
+`pool`, `serve` and `lbs` are the public side: they hand out published fakes and have never seen a real trace. Under all
+rooms are `errors`, `files`, `checkpoint`, `scale` and `sorting`.
 """
 
 from importlib import import_module

@@ -1,1 +1,1 @@
-"""ROOM 7: judging fakes, ours or any other tool's."""
+"""Judge fakes, ours or any other tool's: attacks, usefulness, lives over days, the tables of the paper."""

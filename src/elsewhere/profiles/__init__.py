@@ -1,1 +1,1 @@
-"""ROOM 2: the mobility profile <p(u), pi(u)> of each user, and the aggregate model of all."""
+"""The mobility profile <p(u), pi(u)> of each user (`markov`), and the aggregate model of all (`aggregate`)."""

@@ -1,1 +1,1 @@
-"""ROOM 3: how alike two people live: in the same places (sim_G), or in the same way (sim_S)."""
+"""How alike two people live: in the same places (sim_G, `geographic`), or in the same way (sim_S, `semantic`)."""
