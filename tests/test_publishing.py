@@ -167,15 +167,22 @@ def test_time_allocation_equals_its_slow_twin(t, rank):
     assert uniform == pytest.approx(math.log(len(a)) - metrics.entropy(smooth), abs=1e-12)
 
 
-def test_random_lies_above_uniform_by_one_minus_ln_2():
+def test_random_shares_are_sorted_as_fakes_are():  # E70
     rng = np.random.default_rng(5)
-    real = np.full(30, 0.5)
-    found = metrics.random_allocation(real, 72, rng)
-    # sum_i p_i (-ln x_i) + ln mean(x): one value has standard deviation about .18 at 30 users
+    real = np.arange(1, 31) / 40  # from little to much time, so that sorting matters
+    uniform = metrics.allocation_kl(real, np.full(30, 1 / 3), 72)
+    # KL - uniform = sum_i p_i (-ln x_i) + ln mean(x), of mean ln .5 - var(x) / (2 mean(x)^2 n) nearly
+    mean = math.log(0.5) - 1 / (6 * 30)
+    # the k-th smallest of n uniform numbers has E(-ln x) = 1/k + ... + 1/n
+    by_rank = [sum(1 / i for i in range(k, 31)) for k in range(1, 31)]
+    expected = float(real @ by_rank) / real.sum() + mean
+    # one value has standard deviation about .18 at 30 users
     tolerance = 4.9 * 0.18 / math.sqrt(metrics.RANDOM_DRAWS)
 
-    assert found.mean() == pytest.approx(1 - math.log(2), abs=tolerance)
-    assert metrics.random_allocation(real, 72, rng, ordered=True).mean() == pytest.approx(found.mean(), abs=0.1)
+    assert metrics.random_allocation(real, 72, rng).mean() - uniform == pytest.approx(expected, abs=tolerance)
+    assert expected < 1 - math.log(2) - 2 * tolerance
+    unsorted = metrics.random_allocation(real, 72, rng, paired=True)
+    assert unsorted.mean() - uniform == pytest.approx(1 - math.log(2), abs=tolerance)
 
 
 def test_other_numbers_of_traces_are_read_at_quantiles():
@@ -351,7 +358,7 @@ def test_one_dataset_has_no_spread(tmp_path):
     for result, signs in ((one, False), (two, True)):
         ew.report(result, tmp_path / "report.html")
         page = (tmp_path / "report.html").read_text()
-        assert ("±" in page.split("What the paper leaves out")[1].split("</table>")[0]) is signs
+        assert ("±" in page.split("Measures that are not in the paper")[1].split("</table>")[0]) is signs
         assert ("Figures are means over the datasets" in page) is signs
         assert ("in 1 dataset of 10" in page) is not signs
 

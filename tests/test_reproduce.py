@@ -130,8 +130,8 @@ ALLOCATION = {
         "fakes": {"mean": 0.01 * j, "median": 0.011 * j, "std": 0.001 * j},
         "paired": {"mean": 0.5 * j, "median": 0.4, "std": 0.3},
         "uniform": 0.1 * j,
-        "random": {"mean": 0.6 + j, "median": 0.5, "std": 0.2},
-        "random_sorted": {"mean": 0.2 * j, "median": 0.15, "std": 0.1},
+        "random": {"mean": 0.2 * j, "median": 0.15, "std": 0.1},
+        "random_unsorted": {"mean": 0.6 + j, "median": 0.5, "std": 0.2},
     }
     for j in (1, 2, 3)
 }
@@ -236,7 +236,7 @@ def curve(name, m, value):
         *(
             ({"allocation": changed(ALLOCATION, j, *path, to=0.01 * int(j) - 1e-4)}, "tbl:timealloc-kl", f"rank {j}", 1)
             for j in "123"
-            for path in (("uniform",), ("random_sorted", "mean"))
+            for path in (("uniform",), ("random", "mean"))
         ),
         (
             {"allocation": {j: {**ALLOCATION[j], "testing": 0.009 * int(j)} for j in "123"}},

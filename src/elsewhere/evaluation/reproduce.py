@@ -236,8 +236,7 @@ def _numbers(train: Traces, fakes: Fakes, first_two: float, publishing: Publishi
     for name, figure in groups.items():
         figures |= {f"{name} fakes": figure["fakes"]["mean"], f"{name} std": figure["fakes"]["std"]}
         for baseline in ("testing", "uniform", "single", "random"):
-            # Random is sorted over people as the fakes are (E70)
-            value = figure.get("random_sorted" if baseline == "random" else baseline)
+            value = figure.get(baseline)
             figures[f"{name} {baseline}"] = value["mean"] if isinstance(value, dict) else value
     return figures
 
@@ -345,7 +344,7 @@ def _table_statements(publishing: PublishingResult) -> list[Row]:
             )
         )
     for rank, figure in publishing.allocation.items():
-        fakes, others = figure["fakes"]["mean"], (figure["uniform"], figure["random_sorted"]["mean"])
+        fakes, others = figure["fakes"]["mean"], (figure["uniform"], figure["random"]["mean"])
         rows.append(
             _holds(
                 "tbl:timealloc-kl",

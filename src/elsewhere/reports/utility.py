@@ -138,11 +138,11 @@ def _allocation(result: Plain) -> Markup:
         if isinstance(figures.get(j), dict)
     ]
     rows = [
-        [words, spread(figures[j].get("paired")), spread(figures[j].get("random_sorted"))]
+        [words, spread(figures[j].get("paired")), spread(figures[j].get("random_unsorted"))]
         for j, words in names.items()
         if isinstance(figures.get(j), dict) and figures[j].get("paired") is not None
     ]
-    more = table(["", "Fakes, each against its own seed", "Random, sorted"], rows, numbers=(1, 2),
+    more = table(["", "Fakes, each against its own seed", "Random shares, not sorted"], rows, numbers=(1, 2),
                  caption="Further readings of the same figure (KL, nats); ± is the standard deviation over "
                  "datasets, of random shares over draws.") if rows else None  # fmt: skip
     return tag(
