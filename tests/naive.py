@@ -75,15 +75,13 @@ def profile(rows, tau, T):
                 moves[step] = moves.get(step, 0) + 1
     n, departures = sum(visits.values()), sum(moves.values())
     lived = {t: sum(c for (s, _), c in visits.items() if s == t) for t in range(T)}
-    left, left_for = {}, {}
+    left_for = {}
     for (t, s, a, _), c in moves.items():
-        left[t, a] = left.get((t, a), 0) + c
         left_for[t, s, a] = left_for.get((t, s, a), 0) + c
     return {
         "pi": {key: c / n for key, c in visits.items()},
         "pi_tau": {(t, a): c / lived[t] for (t, a), c in visits.items()},
         "p": {(t, s, a, b): c / left_for[t, s, a] for (t, s, a, b), c in moves.items()},
-        "p_tau": {(t, s, a): c / left[t, a] for (t, s, a), c in left_for.items()},
         "alpha": {key: c / departures for key, c in left_for.items()},
     }
 
@@ -470,7 +468,7 @@ def paths(sets, first, p):
 
 
 def randomised_viterbi(sets, first, p, x_first, x):
-    """Section 10.3 with every number given: x_first[r] at the first instant, x[t, r, r'] on every edge."""
+    """Randomised Viterbi (E46) with every number given: x_first[r] in the first slot, x[t, r, r'] on every edge."""
     best = {r: (first[r] * x_first[r], (r,)) for r in sets[0]}
     for t in range(len(sets) - 1):
         step = {}

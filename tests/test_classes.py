@@ -19,7 +19,7 @@ import elsewhere as ew
 from elsewhere.profiles.markov import count
 from elsewhere.run.model import merge_rare
 from elsewhere.semantics import classes as room
-from elsewhere.semantics.graph import RANKS
+from elsewhere.semantics.graph import ROLE_RANKS
 
 DATA = Path(__file__).resolve().parents[1].parent / "shared" / "data"
 
@@ -55,7 +55,7 @@ def agreement(classes, truth):
 @given(strategies.traces(max_users=4, max_places=6, days=2), st.sampled_from([1, 2, 3]))
 def test_roles_count_people_by_rank(traces, T):
     tau = ew.Periods.of(T).of_minute(traces.minutes())
-    expected = naive.roles(traces.r.tolist(), traces.user.tolist(), tau.tolist(), traces.R, T, RANKS)
+    expected = naive.roles(traces.r.tolist(), traces.user.tolist(), tau.tolist(), traces.R, T, ROLE_RANKS)
 
     found = ew.semantic_graph(ew.fit_profiles(traces, periods=T)).roles
 
@@ -231,7 +231,7 @@ def test_score_of_a_halving_is_that_of_the_definition(traces, T, kappa):
     sides = []
     for users in (np.flatnonzero(half), np.flatnonzero(~half)):
         some = traces.of_users(users)
-        sides.append(naive.roles(some.r.tolist(), some.user.tolist(), tau, traces.R, T, RANKS))
+        sides.append(naive.roles(some.r.tolist(), some.user.tolist(), tau, traces.R, T, ROLE_RANKS))
 
     views = room._views(graph_of(traces, T=T), half)
 

@@ -14,7 +14,7 @@ import elsewhere as ew
 from elsewhere.profiles._profiles_kernels import draw_missing
 from elsewhere.profiles.markov import (
     SMALLEST,
-    Moves,
+    FeasibleMoves,
     Seen,
     chain_of,
     fill_slots,
@@ -27,7 +27,7 @@ CHAINS, Z = 100, 4.9  # independent runs; two-sided normal quantile of 1e-6 (R8)
 
 
 def all_moves(K):
-    return Moves(np.arange(K), np.arange(0, K * K + 1, K), np.tile(np.arange(K), K))
+    return FeasibleMoves(np.arange(K), np.arange(0, K * K + 1, K), np.tile(np.arange(K), K))
 
 
 def no_evidence(rows, L):

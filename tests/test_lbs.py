@@ -22,7 +22,7 @@ from elsewhere.evaluation.lbs.days import Company, likeness, over_days, portrait
 from elsewhere.evaluation.lbs.findings import attack_A17, attack_A18, attack_A19
 from elsewhere.evaluation.lbs.generators import aggregate_iid, from_pool, uniform_iid, walk_on_aggregate, walk_on_user
 from elsewhere.evaluation.lbs.scenario import (
-    Chain,
+    HiddenChain,
     Sightings,
     attack,
     chain_of,
@@ -124,7 +124,7 @@ def test_the_service_sees_sets_and_strikes_out_the_pool(data):
     assert sets_of(log.without(np.array(pool))) == naive.struck_out(sent, pool)
     # the hidden candidates, by an attack whose answers are forced: every place explains everything alike
     chain = chain_of(flat_model(R), np.zeros(L, dtype=np.int32), np.arange(R))
-    chain = Chain(
+    chain = HiddenChain(
         chain.place, chain.first, chain.p, chain.log_p, chain.pair, np.array(sorted(between), dtype=np.uint32)
     )
     if all(hidden):

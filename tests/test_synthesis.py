@@ -33,7 +33,7 @@ def blocks_of(sets, p):
 
 
 def viterbi_of(sets, first, p, par_v=1.0, number=0):
-    found = decode.decode(
+    found = decode.viterbi_by_blocks(
         SemanticSeed.of(sets), np.array(first, float), blocks_of(sets, p), float(par_v), open_stream(number)
     )
     return tuple(found.r.tolist()), found.loglik

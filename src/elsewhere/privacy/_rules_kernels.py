@@ -251,8 +251,8 @@ def geographic(u: Counted, i: int, v: Counted, j: int, tally: Places) -> float:
 
 
 @njit
-def semantic(u: Counted, i: int, v: Counted, j: int) -> float:
-    """Return N M sim_S(u_i, v_j), per period by sorted matching, weights of u (E20, E23, E26)."""
+def semantic_numerator(u: Counted, i: int, v: Counted, j: int) -> float:
+    """Return X = N M sim_S(u_i, v_j), per period by sorted matching, weights of u (E20, E23, E26)."""
     T = u.n.shape[1]
     X = 0.0
     for tau in range(T):
@@ -342,7 +342,7 @@ def count_alternates(
         if user in (last, own):
             continue
         N_a = alternates.N[a]
-        if abs(X * N_a - semantic(alternates, a, fake, 0) * N) / (N * N_a * M) < par_d:
+        if abs(X * N_a - semantic_numerator(alternates, a, fake, 0) * N) / (N * N_a * M) < par_d:
             count, last = count + 1, user
             if count == stop:
                 break
@@ -456,7 +456,7 @@ def verdict_one(
     if (aligned if rules.aligned else shared) > prepared.seeds.limit[seed]:  # E50
         rejected |= INTERSECTION
 
-    X, N = semantic(seeds, seed, f, 0), seeds.N[seed]
+    X, N = semantic_numerator(seeds, seed, f, 0), seeds.N[seed]
     sim_s = X / (N * max(f.M[0], 1))
     alternates = 0
     if rules.k > 1:

@@ -3,14 +3,17 @@ The paper's PrivacyTest (fig:alg, sec:privacy-test): three rules, two more on re
 
 A fake f of seed s is rejected by
 
-- "similarity"    if sim_G(f, s) > par_s; with several periods the larger of the two directions (E12, E13, E51). For
-                  people with all their days the limit is what one stranger in twenty stays below, if that is larger;
+- "similarity"    if sim_G(f, s) > par_s; with several periods the larger of the two directions (E12, E13, E51);
 - "intersection"  if the two have more than par_i places in common (E41, E50);
 - "differential"  unless |sim_S(s, f) - sim_S(s', f)| < par_d for traces s' of k-1 distinct alternate users, who are
                   nobody's seed (E52, E53);
 - "others"        with `against="all"`: if f is more similar to another seed than 95 % of the strangers are to their
                   most similar seed (E15);
 - "min_sim"       with `min_sim`: if sim_S(s, f) < min_sim, that is, if f is useless as a fake of its seed (E56).
+
+Limits named in `relaxed`, as `product` does, are raised to what strangers have with the seed, where that is more: par_s
+to the 5 % quantile of their similarities, par_i to the 5 % quantile of the numbers of places that they share with it,
+over several days to the median (E50, E51).
 
 What the test is not: "differential" bounds a difference. It shows neither that s' could have produced f, nor that s
 is not the most similar of all (E54, E55). At order 0 with one period sim_G = 0 exactly if no place is shared, so

@@ -101,19 +101,13 @@ class MobilityProfile:
         leaving = table.sum(axis=1, keepdims=True)
         return np.asarray(np.divide(table, leaving, out=np.zeros(table.shape), where=leaving > 0))
 
-    def p_tau(self, tau: int = 0, tau_next: int = 0) -> Floats:
-        """Return p_{r,tau}^{tau'}, the share of departures from (r, tau) whose next slot lies in tau', (K,) (E7)."""
-        here = self.tau == tau
-        leaving = np.bincount(self.origin[here], self.count[here], self.K)
-        chosen = here & (self.tau_next == tau_next)
-        into = np.bincount(self.origin[chosen], self.count[chosen], self.K)
-        return np.asarray(np.divide(into, leaving, out=np.zeros(self.K), where=leaving > 0))
-
     def alpha(self, tau: int = 0, tau_next: int = 0) -> Floats:
         """
-        Return pi^{r,tau} p_{r,tau}^{tau'}, the share of all departures that leave r in tau for tau', (K,).
+        Return the share of all departures that leave r in tau for a slot in tau', (K,).
 
-        Sums to 1 over places and period pairs (E3); 0 everywhere if the user never moves to a next slot.
+        It stands for the weight pi^{r,tau} p_{r,tau}^{tau'} of eq:as1 and eq:hs1. pi counts slots, the last one of a
+        trace too, which nobody leaves; shares of departures sum to 1 over all places and pairs of periods (E3, E7).
+        0 everywhere if the user never moves to a next slot.
         """
         total = self.count.sum()
         leaving = self.moves(tau, tau_next).sum(axis=1)
@@ -399,7 +393,7 @@ FILLING = 60  # sweeps before slots are filled
 PRIOR = 0.01  # of all pseudo-counts of a row together, if every place can be reached from it (E4)
 
 
-class Moves(NamedTuple):
+class FeasibleMoves(NamedTuple):
     """The places a user may be at, (K,), and the feasible moves between them by position: sorted targets per origin."""
 
     places: Ints
@@ -515,7 +509,7 @@ def _sample_slots(
     burn_in: int,
     prior: float,
     rng: np.random.Generator,
-) -> tuple[Means, Moves]:
+) -> tuple[Means, FeasibleMoves]:
     """Draw the `hidden` slots of a user's rows; `moves_made` by others are possible beside those among own places."""
     r, evidence = traces.r[rows].astype(np.int64), _evidence_on(traces.evidence, rows, traces.L)
     moves = _feasible_among(np.unique(np.concatenate([r[~hidden], evidence.place])), moves_made, traces.R)
@@ -529,7 +523,7 @@ def _sample_slots(
 def sample_user(
     r: Ints,
     hidden: NDArray[np.bool_],
-    moves: Moves,
+    moves: FeasibleMoves,
     seen: Seen,
     tau: Places,
     pair: Ints,
@@ -565,7 +559,7 @@ def sample_user(
     return Means(sums.visits / sweeps, sums.moves / sweeps, sums.p / sweeps, sums.changes, r)
 
 
-def chain_of(moves: Moves, log_p: Floats, least: float) -> tuple[Ints, Ints, Floats]:
+def chain_of(moves: FeasibleMoves, log_p: Floats, least: float) -> tuple[Ints, Ints, Floats]:
     """Return the moves of each pair of periods whose `log_p` (pairs, moves) is above `least`: start, target, log_p."""
     kept = log_p > least
     before = np.concatenate([[0], np.cumsum(kept.ravel())])
@@ -610,14 +604,14 @@ def _moves_made(r: Places, R: int) -> Ints:
     return distinct(r[:, :-1][known].astype(np.int64) * R + r[:, 1:][known])
 
 
-def _feasible_among(visited: Ints, moves: Ints, R: int) -> Moves:
+def _feasible_among(visited: Ints, moves: Ints, R: int) -> FeasibleMoves:
     from_visited = moves[np.isin(moves // R, visited)]
     places = np.union1d(visited, from_visited % R)
     inside = moves[np.isin(moves // R, places) & np.isin(moves % R, places)]
     among = (visited[:, None] * R + visited).ravel()
     keys = np.unique(np.concatenate([inside, among, places * (R + 1)]))
     start = np.searchsorted(keys // R, np.append(places, R))
-    return Moves(places, start.astype(np.int64), np.searchsorted(places, keys % R).astype(np.int64))
+    return FeasibleMoves(places, start.astype(np.int64), np.searchsorted(places, keys % R).astype(np.int64))
 
 
 def _evidence_on(evidence: Evidence | None, rows: Ints, L: int) -> Seen:
@@ -635,7 +629,9 @@ def _evidence_on(evidence: Evidence | None, rows: Ints, L: int) -> Seen:
     return Seen(start, key % R, np.log(weight))
 
 
-def _add_observed(moved: Floats, first: Floats, r: Ints, hidden: NDArray[np.bool_], moves: Moves, pair: Ints) -> None:
+def _add_observed(
+    moved: Floats, first: Floats, r: Ints, hidden: NDArray[np.bool_], moves: FeasibleMoves, pair: Ints
+) -> None:
     """Add the moves of which both ends are seen to `moved`, and the first places to `first`."""
     row, t = np.nonzero(~hidden[:, :-1] & ~hidden[:, 1:])
     K = len(moves.places)
@@ -644,7 +640,7 @@ def _add_observed(moved: Floats, first: Floats, r: Ints, hidden: NDArray[np.bool
     np.add.at(first, r[~hidden[:, 0], 0], 1)
 
 
-def _profile_of_means(means: Means, moves: Moves, pairs: Ints, T: int, R: int) -> MobilityProfile:
+def _profile_of_means(means: Means, moves: FeasibleMoves, pairs: Ints, T: int, R: int) -> MobilityProfile:
     """
     Return the means as counts: visits as they are; moves such that `p` is the mean of p, and departures their own mean.
 

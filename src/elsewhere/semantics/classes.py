@@ -2,8 +2,9 @@
 Semantic classes C: places that mean the same to different people (`SemanticClustering` of fig:alg; E28-E30).
 
 k-means on one row per place, scaled to length 1 so that a place counts by what it is, not by how often it is visited
-(E27). The row is either the place's roles (the default) or its row of w_G (the paper's). Both are k-means by cosine.
-Roles are counts; their square roots make the cosine of two places the overlap of what they are to people (the
+(E27). The row is either the place's roles (the default) or its row of w_G (the paper's). Both are k-means by Euclidean
+distance, which for rows of length 1 orders pairs of places as their cosine does. Roles are counts; their square roots
+make the cosine of two places the overlap of what they are to people (the
 Bhattacharyya coefficient). docs/decisions/0001-classes.md holds the figures behind the default.
 
 Where classes are not clear-cut, k-means finds other ones from every start, equally good by its own measure. What they

@@ -43,7 +43,7 @@ from elsewhere.scale import iterate_over
 from elsewhere.sorting import number_keys
 from elsewhere.traces.model import Floats, Ints, Places
 
-RANKS = 12  # a role tells the first 11 ranks apart and counts all others as one
+ROLE_RANKS = 12  # a role tells the first 11 ranks apart and counts all others as one
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,9 +126,9 @@ def held_ranks(profiles: Profiles) -> HeldRanks:
     for T, whole_day in clocks:
         visits = rank_visits(profiles, whole_day=whole_day)
         entry = visits.covering
-        column = before + visits.tau[entry] * RANKS + np.minimum(visits.covered, RANKS - 1)
+        column = before + visits.tau[entry] * ROLE_RANKS + np.minimum(visits.covered, ROLE_RANKS - 1)
         parts.append((visits.user[entry], visits.place[entry], column, 1 / visits.size[entry]))
-        before += T * RANKS
+        before += T * ROLE_RANKS
     return HeldRanks(*map(np.concatenate, zip(*parts, strict=True)))
 
 
@@ -219,9 +219,8 @@ class LocationGraph:
     """
     w_G: how often, and between how similar people, two places stand for each other.
 
-    `w[r, r']` is the sum over ordered pairs of users u != v of s_uv times the weight with which sigma_u^v sends r
-    to r',
-    symmetrised (E18, E27); self-loops are 0. Places nobody visits have no edge (`visited` is False).
+    `w[r, r']` is the sum over ordered pairs of users u != v of s_uv times the weight with which sigma_u^v sends r to
+    r', symmetrised (E18, E27); self-loops are 0. Places nobody visits have no edge (`visited` is False).
 
     `roles[r]` counts the people for whom r is the i-th most visited place, of the whole day and of each period. These
     are the ranks that sigma matches: w_G without the weights s_uv is the product of the roles of the periods.
@@ -503,8 +502,8 @@ def _order_zero(profiles: Profiles, *, few: int) -> LocationGraph:
     return LocationGraph(
         R=profiles.R, T=profiles.T, order=0, mapping="per-period", n_users=len(profiles),
         visitors=np.bincount(profiles.support, minlength=profiles.R).astype(np.int64),
-        # columns of a role: RANKS for the whole day and, if there are several, for each period
-        roles=ranks.table(profiles.R, RANKS * (1 + profiles.T if profiles.T > 1 else 1)),
+        # columns of a role: ROLE_RANKS for the whole day and, if there are several, for each period
+        roles=ranks.table(profiles.R, ROLE_RANKS * (1 + profiles.T if profiles.T > 1 else 1)),
         held_ranks=ranks if len(profiles) <= MOST_HELD else _draw_users(ranks, len(profiles)),
         _sums={} if visits is None else _sums_by_rank(visits),
         _edges=None if visits is None else _self_pairs(visits), _profiles=profiles if visits is None else None,

@@ -16,7 +16,7 @@ from elsewhere._jit import njit
 @njit
 def sorted_overlap(a: Any, b: Any, a_total: Any, b_total: Any) -> Any:
     """
-    Return a B max_sigma sum_r min(a_r / A, b_sigma(r) / B) for counts sorted downwards (E20): whole if the counts are.
+    Return A B max_sigma sum_r min(a_r / A, b_sigma(r) / B) for counts sorted downwards (E20): whole if the counts are.
 
     min is supermodular, so matching rank with rank is optimal.
     """
@@ -33,7 +33,7 @@ def sorted_overlap(a: Any, b: Any, a_total: Any, b_total: Any) -> Any:
 
 @njit
 def shared_overlap(a_key: Any, a: Any, b_key: Any, b: Any, a_total: Any, b_total: Any) -> Any:
-    """Return a B sum_r min(a_r / A, b_r / B) over the keys r that both have; keys rise (E9, E13)."""
+    """Return A B sum_r min(a_r / A, b_r / B) over the keys r that both have; keys rise (E9, E13)."""
     overlap = a_total * b_total * 0
     i, j = 0, 0
     while i < len(a) and j < len(b):
@@ -54,7 +54,7 @@ def visit_similarity(left: Any, right: Any, first: int, by_place: bool, out: Any
     Compute the similarity of order 0 for users `first`, `first + 1`, ... of `left` (rows of `out`) against all of
     `right`; both are `Visits`.
 
-    sum_tau w_tau(u) overlap_tau, in each period by place (E13) or rank with rank (E16).
+    sum_tau w_tau(u) times the overlap of both in tau, by place (E13) or rank with rank (E20); see `Visits`.
     """
     T = left.lived.shape[1]
     for row in range(out.shape[0]):

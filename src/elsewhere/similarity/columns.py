@@ -53,11 +53,12 @@ class Visits(NamedTuple):
     Entries `start[u T + tau] : start[u T + tau + 1]` of `place` and `counts` are those of u in tau; `lived (U, T)`
     counts u's slots in each period, `total (U,)` all of them. The similarity of u to v is
 
-        sum_tau overlap_tau times[v, tau] / over[v, tau] / (total[u] denominator[v]),
+        sum_tau y_tau times[v, tau] / over[v, tau] / (total[u] denominator[v]),
 
-    with overlap_tau as `sorted_overlap` counts it. Over a common denominator of v's periods (`over` = 1) all but the
-    last quotient is exact, so a value on a threshold stays on it (R6); where that denominator is too large, or counts
-    are not whole, each period is divided by itself.
+    with y_tau = lived[u, tau] lived[v, tau] times the overlap of both in tau, as `sorted_overlap` and `shared_overlap`
+    count it. Over a common denominator of v's periods (`over` = 1) all but the last quotient is exact, so a value on a
+    threshold stays on it (R6); where that denominator is too large, or counts are not whole, each period is divided by
+    itself.
     """
 
     start: Ints

@@ -10,9 +10,6 @@ together, maximise
 
 a quadratic assignment problem. An assignment on the Gilmore-Lawler matrix bounds it from above; Metropolis steps with
 cooling look for a mapping that comes close. Everything is counted in departures of u, and divided by their number last.
-
-Beyond docs/readings.md: up to 7 places all mappings are tried, which proves the optimum; and the identity on
-shared places is a third start, so that sim_S is never below sim_G.
 """
 
 from collections.abc import Sequence

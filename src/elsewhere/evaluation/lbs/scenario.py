@@ -32,7 +32,7 @@ HOURLY = 10.0  # visits that the whole day is worth beside those of one hour
 
 
 @dataclass(frozen=True, eq=False)
-class Chain:
+class HiddenChain:
     """
     A chain over some places: `place (C,)` sorted, logarithms and laws over them.
 
@@ -62,7 +62,7 @@ def popular(law: Floats, most: int = BETWEEN) -> Ints:
     return np.sort(best[law[best] > 0])
 
 
-def chain_of(model: AggregateModel, tau: Places, places: Ints, *, between: int = BETWEEN) -> Chain:
+def chain_of(model: AggregateModel, tau: Places, places: Ints, *, between: int = BETWEEN) -> HiddenChain:
     """
     Return <p_bar, pi_bar> over these `places` and the most visited ones.
 
@@ -76,7 +76,7 @@ def chain_of(model: AggregateModel, tau: Places, places: Ints, *, between: int =
     first = ((start + model.epsilon / model.R) / (1 + model.epsilon))[place]
     p = np.stack([model.block(place, place, *step) for step in pairs])
     with np.errstate(divide="ignore"):
-        return Chain(place, np.log(first), p, np.log(p), pair, np.searchsorted(place, common).astype(np.uint32))
+        return HiddenChain(place, np.log(first), p, np.log(p), pair, np.searchsorted(place, common).astype(np.uint32))
 
 
 def class_hours(r: Places, label: Ints, hour: Ints) -> Floats:
@@ -141,7 +141,7 @@ class Sightings:
 
 
 def attack(
-    log: Sightings, chain: Chain, truth: Ints, rng: np.random.Generator, worth: Floats | None = None
+    log: Sightings, chain: HiddenChain, truth: Ints, rng: np.random.Generator, worth: Floats | None = None
 ) -> tuple[Floats, Floats]:
     """
     Return the chance that the adversary names the true place at each slot: by localization, and by tracking.
@@ -195,7 +195,7 @@ def overhead(log: Sightings, label: Ints | None) -> dict[str, float]:
 
 def attack_all(
     log: Sightings,
-    chains: Mapping[str, Chain],
+    chains: Mapping[str, HiddenChain],
     truth: Ints,
     rng: np.random.Generator,
     *,

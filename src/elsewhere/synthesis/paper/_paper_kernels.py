@@ -226,6 +226,7 @@ def semantic_seed(seed, classes, blur, stream):
             k += 1
         gone = uniform(stream) < blur.par_l and seed[t] >= 0
         if gone:
+            # nothing brings a marked place back, merging neither: the same as to remove it last (E40)
             removed[seed[t]] = True
         low = offset[t]
         places = _grow(places, low + len(classes.everywhere))
@@ -304,7 +305,8 @@ def _scores(p, rows, cols, delta, in_logs, score, top):
 @njit
 def _draw_best(score, top, par_v, stream, best, back):
     """
-    Fill in the largest x X of each column, and its row.
+    Write the largest product x X of each column into `best` and its row into `back`: x the entries of `score`, X one
+    uniform number in [1, par_v] for each.
 
     X >= 1, so the winner scores at least `top`, the largest x. A predecessor draws its X only if par_v could still lift
     it to that, or to the best score drawn so far; the first of equal scores wins.
@@ -368,7 +370,11 @@ def trace_back(delta, back, offset, places, in_logs, fake):
 
 @njit
 def viterbi(chain, offset, places, par_v, stream, fake):
-    """Run the randomised Viterbi algorithm over candidate sets: fill `fake`, return False if no path is feasible."""
+    """
+    Run the randomised Viterbi algorithm over candidate sets: fill `fake`, return False if no path is feasible.
+
+    `decode.viterbi_by_blocks` is the same loop for maps on which the tables of `chain` would be too large.
+    """
     delta = np.empty(len(places))
     back = np.zeros(len(places), dtype=np.int64)
     for in_logs in (False, True):

@@ -34,7 +34,7 @@ class Chain(NamedTuple):
     pair: Ints
 
 
-class Attempts(NamedTuple):
+class AttemptBatch(NamedTuple):
     """
     What came of a batch of attempts.
 
@@ -125,7 +125,7 @@ class FakeMaker:
                 code="E_MISMATCH",
             )
 
-    def attempt(self, seeds: ArrayLike, *, rows: ArrayLike, tries: ArrayLike) -> Attempts:
+    def attempt(self, seeds: ArrayLike, *, rows: ArrayLike, tries: ArrayLike) -> AttemptBatch:
         """
         Make one attempt per row of `seeds`.
 
@@ -146,7 +146,7 @@ class FakeMaker:
             raise InvalidTraces(f"`seeds` must hold places in 0 .. {self.model.R - 1}, or -1.", code="E_INDEX")
         B, L = r.shape
         row, attempt = (np.array(np.broadcast_to(n, B), dtype=np.uint64) for n in (rows, tries))
-        out = Attempts(np.empty((B, L), np.int32), np.empty(B), np.empty(B, np.int8))
+        out = AttemptBatch(np.empty((B, L), np.int32), np.empty(B), np.empty(B, np.int8))
         if self.chain is None:
             for b in range(B):
                 self._attempt_in_parts(r[b], open_stream(self.key, attempt[b], row[b]), out, b)
@@ -179,7 +179,7 @@ class FakeMaker:
             table[i] = self.model.block(places, places, tau, tau_next)
         return Chain(self._first[places], table, pair.ravel())
 
-    def _attempt_in_parts(self, seed: Places, stream: NDArray[np.uint64], out: Attempts, b: int) -> None:
+    def _attempt_in_parts(self, seed: Places, stream: NDArray[np.uint64], out: AttemptBatch, b: int) -> None:
         """Make the same attempt, number for number, with tables of its own candidates, or block by block."""
         out.r[b], out.loglik[b], out.status[b] = -1, -np.inf, UNFAKEABLE
         try:
@@ -205,6 +205,6 @@ class FakeMaker:
     def _decode_by_blocks(self, semseed: SemanticSeed, stream: NDArray[np.uint64]) -> tuple[Places, float]:
         blocks = _Blocks(self.model, self.tau, semseed)
         if self.sampler == "viterbi":
-            return decode.decode(semseed, self._first, blocks, self._par_v, stream)
+            return decode.viterbi_by_blocks(semseed, self._first, blocks, self._par_v, stream)
         r, loglik, _ = decode.sample(semseed, self._first, blocks, stream)
         return r, loglik

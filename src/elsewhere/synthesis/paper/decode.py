@@ -5,14 +5,19 @@ Randomised Viterbi: the paper's decoder, the most probable trace through candida
 
     delta_1(r) = pi_bar(r) X,   delta_{t+1}(r') = max_r delta_t(r) p_bar(r, r') X,   X ~ Uniform[1, par_v]
 
-with one X per candidate of the first slot and one per edge (t, r, r') (E46). All is kept in
-logarithms: a path of probability 0 is `NoFeasiblePath`, never a place (E33).
+with one X per candidate of the first slot and one per edge (t, r, r') (E46). delta is scaled in every step; where
+floats lose their range all the same, the path is computed again in logarithms, with the same numbers. A path of
+probability 0 is `NoFeasiblePath`, never a place (E33).
 
 Posterior sampling: a trace drawn from Pr{trace | candidate sets} by forward filter, backward sample (E49).
 
     alpha_1(r) = pi_bar(r),   alpha_{t+1}(r') = sum_r alpha_t(r) p_bar(r, r'),   Z = sum_r alpha_L(r)
 
 over the candidates of each slot, and backwards r_L ~ alpha_L, r_t ~ alpha_t(r) p_bar(r, r_{t+1}).
+
+Both loops over slots exist twice. Here p_bar is read block by block: `attempt.py` does so on maps whose tables would be
+too large, and so does whoever calls `viterbi` or `ffbs` with candidate sets of their own. On all other maps `viterbi`
+and `ffbs` of `_paper_kernels.py` run, on tables of p_bar. The steps within a loop are the same kernels.
 """
 
 from collections.abc import Sequence
@@ -69,13 +74,13 @@ def viterbi(
     """
     require_par_v(par_v)
     law = check_chain(semseed, first, blocks)
-    return decode(semseed, law, blocks, float(par_v), open_stream(stream_key(rng), 0, 0))
+    return viterbi_by_blocks(semseed, law, blocks, float(par_v), open_stream(stream_key(rng), 0, 0))
 
 
-def decode(
+def viterbi_by_blocks(
     semseed: SemanticSeed, first: Floats, blocks: Sequence[Floats], par_v: float, stream: NDArray[np.uint64]
 ) -> Decoded:
-    """Do the same from checked parts, with an open stream."""
+    """Do the same from checked parts, with an open stream: the loop of the kernel `viterbi`, without its tables."""
     L, offset = len(semseed), semseed.offset
     position = (np.arange(offset[-1]) - np.repeat(offset[:-1], np.diff(offset))).astype(np.int32)
     sets = [slice(a, b) for a, b in pairwise(offset)]
