@@ -193,7 +193,7 @@ class TestPublish:
         counted = {"people_by_gap", "share_filled"}
         assert counted <= set(reading)
         private = replace(read, preset=PRESETS["deniable"])
-        assert not counted & set(_provenance(private, private.preset, 1, reproducible=False)["reading"])
+        assert not counted & set(_provenance(private, (), private.preset, 1, reproducible=False)["reading"])
         index = json.loads((tmp_path / "fakes.json").read_text())
         (tmp_path / "fakes.json").write_text(json.dumps({**index, "input": {"reading": 3}}))
         with pytest.raises(ew.errors.InvalidModel, match="E_FAKES"):

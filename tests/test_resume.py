@@ -3,6 +3,7 @@
 import errno
 import hashlib
 import importlib
+import io
 import json
 import os
 import shlex
@@ -24,7 +25,7 @@ from hypothesis import strategies as st
 
 import elsewhere as ew
 from elsewhere import checkpoint as kept
-from elsewhere.checkpoint import Checkpoint, at_once, derive_bytes, hash_value, read_value, resume
+from elsewhere.checkpoint import Checkpoint, _decode, at_once, derive_bytes, hash_value, resume
 
 pytestmark = [
     pytest.mark.filterwarnings(
@@ -468,6 +469,8 @@ def test_a_folder_of_somebody_elses_and_a_damaged_one_are_refused(town, tmp_path
         with pytest.raises(ew.errors.OutputRefused, match=r"reading.part is damaged.*remove .*-unfinished") as refused:
             ew.synthesize(town, tmp_path / "out", **SMALL)
         assert refused.value.code == "E_UNFINISHED"
+        assert not hasattr(refused.value, "__notes__")  # it must not say that the same call resumes
+        assert part.read_bytes() == damaged
     part.write_bytes(data)
     ew.synthesize(town, tmp_path / "out", **SMALL, report=False)
     assert not spare.exists()
@@ -560,9 +563,13 @@ def test_what_is_one_thing_stays_one_thing_and_what_cannot_be_kept_is_refused(tm
     for name, nodes, said in (("os:system", [], "another package"), ("elsewhere.checkpoint:Thing", [1], "shorter")):
         tree = json.dumps(["object", name, nodes]).encode()
         content = struct.pack("<Q", len(tree)) + tree
-        (tmp_path / "trap").write_bytes(hashlib.sha256(b"seal" + content).digest() + content)
-        with (tmp_path / "trap").open("rb") as file, pytest.raises(ValueError, match=said):
-            read_value(file, "seal")
+        checksum = hashlib.sha256(f"{KEY} trap".encode() + content).digest()
+        (tmp_path / "x" / "trap.part").write_bytes(checksum + content)
+        checkpoint.finished.add("trap")
+        with pytest.raises(ew.errors.OutputRefused, match="damaged"):
+            checkpoint("trap", dict)
+        with io.BytesIO() as file, pytest.raises(ValueError, match=said):
+            _decode(json.loads(tree), file, [])
     # a part of one job, or of one stage, is none of another
     shutil.copy(tmp_path / "x" / "shared.part", tmp_path / "x" / "other.part")
     checkpoint.close()

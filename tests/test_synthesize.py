@@ -118,6 +118,7 @@ def test_a_table_is_as_good_as_a_file_and_without_a_report_nobody_judges(town, t
     assert (tmp_path / "out" / "fakes.csv").read_text().splitlines()[0] == town.read_text().splitlines()[0]
     # what was told is the caller's own
     told = made.to_dict()
+    assert told["private"]["enough"] is False
     told["notes"].append("mine")
     told["read"]["users"] = -1
     assert made.to_dict()["read"]["users"] == 60

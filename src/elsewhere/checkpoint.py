@@ -45,6 +45,7 @@ from elsewhere.files import (
 T = TypeVar("T")
 JOB, PART, KIND = "job.json", ".part", "elsewhere unfinished run"
 SUM = 32  # bytes of a sha256
+DAMAGED = "E_UNFINISHED"  # code of a stage whose file is damaged
 NO_WORK = {"secret", "written"}  # stages that nobody waits for
 
 
@@ -156,11 +157,16 @@ class Checkpoint(Stages):
         path = self.folder / f"{name}{PART}"
         try:
             with path.open("rb") as file:
-                return read_value(file, f"{self.key} {name}")  # type: ignore[no-any-return]
+                checksum = file.read(SUM)
+                job_and_stage = partial(hashlib.sha256, f"{self.key} {name}".encode())
+                if hashlib.file_digest(file, job_and_stage).digest() != checksum:
+                    raise ValueError("another checksum")
+                file.seek(SUM)
+                (length,) = struct.unpack("<Q", file.read(8))
+                return _decode(json.loads(file.read(length)), file, [])  # type: ignore[no-any-return]
         except (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError, struct.error):
             raise OutputRefused(
-                f"{path} is damaged, so this run cannot resume: remove {self.folder} to start again.",
-                code="E_UNFINISHED",
+                f"{path} is damaged, so this run cannot resume: remove {self.folder} to start again.", code=DAMAGED
             ) from None
 
     def keep(self, name: str, value: Any) -> None:
@@ -244,16 +250,6 @@ def hash_file(path: Path) -> str:
             return hashlib.file_digest(file, "sha256").hexdigest()
     names = sorted(p for p in path.rglob("*") if p.is_file())
     return hash_value([[p.relative_to(path).as_posix(), hash_file(p)] for p in names])
-
-
-def read_value(file: io.BufferedReader, seal: str) -> Any:
-    """Return the value that `Checkpoint.keep` wrote; `seal` is its job and stage, `ValueError` if it is another's."""
-    checksum = file.read(SUM)
-    if hashlib.file_digest(file, partial(hashlib.sha256, seal.encode())).digest() != checksum:
-        raise ValueError("another checksum")
-    file.seek(SUM)
-    (length,) = struct.unpack("<Q", file.read(8))
-    return _decode(json.loads(file.read(length)), file, [])
 
 
 def _encode(value: Any, arrays: list[np.ndarray[Any, Any]], held: dict[int, tuple[int, Any]]) -> Any:
@@ -404,7 +400,9 @@ def resume(
             )
         elif not refused and checkpoint.finished - NO_WORK:
             ended = False
-            error.add_note(f"Finished stages are kept in {checkpoint.folder}, readable by you alone: {AGAIN} resumes.")
+            if not (isinstance(error, OutputRefused) and error.code == DAMAGED):  # which says itself what to do
+                kept = f"Finished stages are kept in {checkpoint.folder}, readable by you alone"
+                error.add_note(f"{kept}: {AGAIN} resumes.")
         raise
     finally:
         try:

@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
 from contextlib import AbstractContextManager, suppress
-from functools import cache, lru_cache, partial
+from functools import cache, partial
 from importlib.metadata import PackageNotFoundError, version
 from itertools import islice
 from pathlib import Path
@@ -68,18 +68,20 @@ def iterate_over(
     return _compute_in_one_thread(executor.map(work, items))
 
 
+_thread_pools: dict[int, Any] = {}  # of all loaded libraries, by the number of modules when they were searched
+
+
 def one_thread() -> AbstractContextManager[Any]:
     """Return a context in which libraries compute in one thread, so that sums are the same on every machine (R5)."""
-    limited: AbstractContextManager[Any] = _thread_pools(len(sys.modules)).limit(limits=1)
-    return limited
-
-
-@lru_cache(maxsize=1)
-def _thread_pools(_modules: int) -> Any:
-    """Return the thread pools of all loaded libraries; searched again, in milliseconds, after a module was loaded."""
     from threadpoolctl import ThreadpoolController
 
-    return ThreadpoolController()
+    loaded = len(sys.modules)
+    pools = _thread_pools.get(loaded)
+    if pools is None:  # searched again, in milliseconds, after a module was loaded
+        _thread_pools.clear()
+        pools = _thread_pools[loaded] = ThreadpoolController()
+    limited: AbstractContextManager[Any] = pools.limit(limits=1)
+    return limited
 
 
 def _compute_in_one_thread(results: Iterator[Result]) -> Iterator[Result]:

@@ -171,7 +171,8 @@ def plan(
         traces = read_traces(source, report=reports.append, **reading.keywords(PRESETS["product"]))
     people = usable_days(traces).U
     # presets with a theorem fill gaps by a public rule: they may find other people with a usable day
-    proven = people_with_public_gap(reports[0], people)
+    figures = counts(reports[0])
+    proven = people_with_public_gap(figures, people)
     usable = dict.fromkeys(PRESETS, people) | dict.fromkeys(PROVEN, proven)
     plans = [next(each for each in planned(n, **keywords) if each.preset == name) for name, n in usable.items()]
     table = Table("preset", "protects", "eps", "AUC at most", "fakes", "people needed", box=SIMPLE_HEAD)
@@ -180,7 +181,6 @@ def plan(
         promise = ("-", "-") if c.eps is None else (f"{c.eps:g}", f"{c.auc:.3f}")
         fakes = "one a seed" if c.eps is None else c.fakes_covered
         table.add_row(each.preset, c.protects, *promise, fakes, f"{each.people_needed:,}")
-    figures = counts(reports[0])
     record = {
         "command": "plan",
         "people": people,

@@ -209,6 +209,7 @@ class Certificate:
         return cls(**{**fields, "conditions": tuple(tuple(condition) for condition in fields["conditions"])})
 
 
+NOTHING_PROVEN = Certificate.none()
 ENTROPY = "noise comes from the operating system, draws from generators that it seeds, and nobody keeps them"
 
 

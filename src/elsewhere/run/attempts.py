@@ -288,12 +288,8 @@ class Pairs:
     settings: Preset = field(repr=False)
     shift: int
     days: int
+    size: int  # how many fakes are paired at once
     entropy: int = field(repr=False)  # a secret (R3)
-
-    @property
-    def size(self) -> int:
-        """Return how many fakes are paired at once."""
-        return max(LEAST_BLOCK, BLOCK // self.days)
 
     def _kernel_of_a_day(
         self, skeleton: NDArray[np.int16], own: Places, walks: Places, limit: Ints

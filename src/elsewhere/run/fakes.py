@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from elsewhere._version import __version__
 from elsewhere.errors import InvalidModel
 from elsewhere.files import check_folder, pack_arrays, read_arrays, read_index, read_listed, write_folder
-from elsewhere.privacy.certificate import Certificate
+from elsewhere.privacy.certificate import NOTHING_PROVEN, Certificate
 from elsewhere.run.model import FittedModel
 from elsewhere.run.presets import PROVEN, Preset
 from elsewhere.run.public_map import PublicMap
@@ -27,6 +27,9 @@ LARGEST = 2**32  # bytes of all arrays
 class Fakes:
     """
     The accepted fakes of a run (private side).
+
+    `people` is the number of fake people. `covered` tells whether the preset has a theorem for the whole release: all
+    fakes are then published, once. Both follow from the parameters.
 
     Parameters
     ----------
@@ -102,8 +105,10 @@ class Fakes:
     life: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64), repr=False)
     person: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64), repr=False)
     day: Ints | None = field(default=None, repr=False)
-    certificate: Certificate = field(default_factory=Certificate.none, repr=False)
+    certificate: Certificate = field(default=NOTHING_PROVEN, repr=False)
     rejected: Sequence[Any] = field(default=(), repr=False)
+    covered: bool = field(init=False)
+    people: int = field(init=False)
 
     def __post_init__(self) -> None:
         if len(self.life) != len(self.r):
@@ -112,6 +117,8 @@ class Fakes:
             object.__setattr__(self, "person", self.seed)
         if len(self.published) != len(self.r):
             object.__setattr__(self, "published", np.zeros(len(self.r), dtype=bool))
+        object.__setattr__(self, "covered", self.preset.name in PROVEN)
+        object.__setattr__(self, "people", int(self.life.max(initial=-1)) + 1)
 
     def __len__(self) -> int:
         return len(self.r)
@@ -119,11 +126,6 @@ class Fakes:
     def __repr__(self) -> str:
         days = "" if self.day is None else f", {len(self)} days"
         return f"Fakes({self.people} fakes{days}, preset {self.preset.name!r})"
-
-    @property
-    def people(self) -> int:
-        """Return the number of fake people."""
-        return int(self.life.max(initial=-1)) + 1
 
     @property
     def days(self) -> NDArray[np.datetime64] | None:
@@ -137,11 +139,6 @@ class Fakes:
     def acceptance(self) -> float:
         """Return the share of the attempts that passed."""
         return self.tally["passed"] / max(1, self.tally["tested"])
-
-    @property
-    def covered(self) -> bool:
-        """Tell whether the preset has a theorem for the whole release: all fakes are then published, once."""
-        return self.preset.name in PROVEN
 
     def save(self, folder: str | Path, *, force: bool = False) -> None:
         """
@@ -201,19 +198,16 @@ class Fakes:
             where["category_users"] = arrays.get("category_users")
             dates = arrays["dates"].astype("datetime64[D]") if "dates" in arrays else None
             preset = Preset.of_file(index["preset"])
+            frame = PublicMap(
+                Locations(**where), arrays["known"], dates, **index["clock"], **index["input"], **index["calendar"]
+            )
+            frame.check_words()
             return Fakes(
                 **{name: arrays[name] for name in ("r", "seed", "loglik", "attempts", "published")},
                 verdicts=(),
                 tally=index["tally"],
                 seeds=None,
-                frame=PublicMap(
-                    Locations(**where),
-                    arrays["known"],
-                    dates,
-                    **index["clock"],
-                    **index["input"],
-                    **index["calendar"],
-                ),
+                frame=frame,
                 learnt=None,
                 preset=preset,
                 kappa=index["kappa"],

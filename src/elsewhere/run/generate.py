@@ -24,7 +24,19 @@ from elsewhere.privacy.deniable.release import COINS, release_fakes
 from elsewhere.privacy.private.release import release_private
 from elsewhere.privacy.rules import RULES, PrivacyTest, Verdicts
 from elsewhere.profiles.aggregate import AggregateModel, feasible_moves
-from elsewhere.run.attempts import Attempts, Block, Goal, LifeModel, Made, Pairs, WalkModel, learn_days, learn_weeks
+from elsewhere.run.attempts import (
+    BLOCK,
+    LEAST_BLOCK,
+    Attempts,
+    Block,
+    Goal,
+    LifeModel,
+    Made,
+    Pairs,
+    WalkModel,
+    learn_days,
+    learn_weeks,
+)
 from elsewhere.run.fakes import Fakes
 from elsewhere.run.model import FittedModel, add_archetypes, allowed_moves, explain_other_map, is_data, learn
 from elsewhere.run.presets import PROVEN, Decoding, GeneratingOptions, Kappa, Preset, PresetName, preset_of
@@ -331,7 +343,21 @@ def _make_tested(job: Job, roles: Roles, learnt: FittedModel) -> Fakes:
     seeds = learnt.translate(roles.seeds)
     # a person with all their days is one seed; where the paper is reproduced, every trace is
     people = People.of(seeds, m_min=settings.m_min, alone=settings.name == "paper")
-    test = _prepare_test(learnt, roles, seeds, people, settings)
+    alternates = roles.alternates if isinstance(roles.alternates, str | None) else learnt.translate(roles.alternates)
+    test = PrivacyTest.prepare(
+        seeds,
+        None if settings.k == 1 and settings.against == "own" else alternates,
+        par_s=settings.par_s,
+        par_i=settings.par_i,
+        par_d=settings.par_d,
+        k=settings.k,
+        periods=settings.periods,
+        against=settings.against,
+        intersection=settings.intersection,
+        min_sim=settings.min_sim,
+        people=people if settings.name == "product" else None,
+        relaxed=settings.relaxed if settings.name == "product" else (),
+    )
     work: Pairs | Attempts
     if settings.name == "product":
         work = _prepare_pairing(job, learnt, roles, people, test)
@@ -600,25 +626,5 @@ def _prepare_pairing(job: Job, learnt: FittedModel, roles: Roles, people: People
         walk, goal = job.stages("walk", partial(learn_days, others, learnt, rng))
     shift = int(job.settings.shift / roles.seeds.step_minutes + 0.5)
     nobody = test.of(test.block(0, 0))  # each block brings its own seeds
-    return Pairs(walk, goal, learnt.classes.label, nobody, job.settings, shift, people.days, job.entropy)
-
-
-def _prepare_test(learnt: FittedModel, roles: Roles, seeds: Traces, people: People, settings: Preset) -> PrivacyTest:
-    """Return the privacy test of these seeds against the alternates."""
-    alternates = roles.alternates if isinstance(roles.alternates, str | None) else learnt.translate(roles.alternates)
-    if settings.k == 1 and settings.against == "own":
-        alternates = None
-    return PrivacyTest.prepare(
-        seeds,
-        alternates,
-        par_s=settings.par_s,
-        par_i=settings.par_i,
-        par_d=settings.par_d,
-        k=settings.k,
-        periods=settings.periods,
-        against=settings.against,
-        intersection=settings.intersection,
-        min_sim=settings.min_sim,
-        people=people if settings.name == "product" else None,
-        relaxed=settings.relaxed if settings.name == "product" else (),
-    )
+    size = max(LEAST_BLOCK, BLOCK // people.days)
+    return Pairs(walk, goal, learnt.classes.label, nobody, job.settings, shift, people.days, size, job.entropy)

@@ -46,7 +46,8 @@ class PublicMap:
     m_min: int = 1
     reading: Mapping[str, Any] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
+    def check_words(self) -> None:
+        """Refuse, with `ValueError`, what a file says of its input and `write_traces` cannot write."""
         names = list(self.columns.values())
         if not all(isinstance(word, str) for word in (self.format, *names)) or self.times not in TIMES_AS:
             raise ValueError("columns, format and times must be words")
@@ -62,7 +63,7 @@ class PublicMap:
         dates, weekend = (None, None) if people is None else calendar(people, m_min)
         return PublicMap(
             traces.locations,
-            learnt.known,
+            learnt.model.visitors >= m_min,
             dates,
             traces.step_minutes,
             traces.start,

@@ -295,7 +295,8 @@ def write_fakes(pool: Pool, out: Path, frame: PublicMap, also: Sequence[str], ou
     if frame.format in ALSO:
         also = sorted({*also, frame.format})
     names = ["fakes.csv", "fakes.parquet", *(ALSO[form] for form in also)]
-    lines = out_as or _lines(frame)
+    # by default the lines of the input
+    lines = out_as or ("trips" if "end_time" in frame.columns else "visits" if "left" in frame.columns else "slots")
     for name in names:
         if name in ("fakes.csv", "fakes.parquet"):
             form = frame.form if columns else None
@@ -305,11 +306,6 @@ def write_fakes(pool: Pool, out: Path, frame: PublicMap, also: Sequence[str], ou
     if "sglt" in also and pool.traces.locations.has_coordinates:
         names.append(places_file_name(ALSO["sglt"]))
     return names
-
-
-def _lines(frame: PublicMap) -> str:
-    """Return the lines that fakes have unless others are asked for: those of the input."""
-    return "trips" if "end_time" in frame.columns else "visits" if "left" in frame.columns else "slots"
 
 
 def describe_output(
@@ -328,7 +324,8 @@ def describe_output(
         elif dated:
             why = "no span of days is shared by enough people, or the model was learnt beforehand"
         notes.append(f"{why}: the fakes are dated 2001-01-01, a Monday, and no analysis by weekday or date holds.")
-    if (lines := out_as or _lines(frame)) in ("events", "trips"):
+    lines = "trips" if out_as is None and "end_time" in frame.columns else out_as
+    if lines in ("events", "trips"):
         still = int(np.all(pool.traces.r == pool.traces.r[:, :1], axis=1).sum())
         words = {"events": "they arrive nowhere, and have no event", "trips": "they have no trip"}[lines]
         notes += [f"on {still} days a fake stays at one place: {words}."] * (still > 0)
@@ -449,8 +446,10 @@ def publish_linked(
     bytes_of_ids = derive_bytes(secret, "ids", 16 * fakes.people)
     for number in dict.fromkeys(life.tolist()):
         ids[number] = bytes_of_ids[16 * number : 16 * number + 16].hex()
-    frame = fakes.frame
-    if _seeds_categories(fakes):
+    frame, notes = fakes.frame, list(fakes.notes)
+    if fakes.covered and frame.locations.category_users is not None:
+        # found in the rows of the input, those of seeds too
+        notes.append(NO_CATEGORIES)
         frame = replace(frame, locations=frame.locations.relabel(categories=None, category_users=None))
     locations, r = frame.published(fakes.r[rows])
     weekend = None if fakes.weekend is None else fakes.weekend[rows]
@@ -466,7 +465,7 @@ def publish_linked(
         tz=frame.tz,
     )
     fakes.published[given_out] = True
-    pool = Pool(traces, _provenance(fakes, settings, per_seed, fakes.laboratory or rng is not None))
+    pool = Pool(traces, _provenance(fakes, notes, settings, per_seed, fakes.laboratory or rng is not None))
     return pool, np.asarray(rows)
 
 
@@ -497,25 +496,19 @@ def _within_budget(fakes: Fakes, per_seed: int, choose: str, temp: float, rng: n
     return np.flatnonzero(taken[fakes.life])
 
 
-def _seeds_categories(fakes: Fakes) -> bool:
-    """Return whether some categories are not covered by the theorem: found in the rows of the input, seeds' too."""
-    return fakes.covered and fakes.frame.locations.category_users is not None
-
-
-def _on_dates(fakes: Fakes) -> list[str]:
+def _provenance(
+    fakes: Fakes, notes: Sequence[str], settings: Preset, per_seed: int, reproducible: bool
+) -> dict[str, Any]:
+    """Return what the manifest says of a pool: how it was made, what is proven, and notes, with one on its dates."""
+    # counts over people are not covered by a theorem that protects these people
+    private = ("people_by_gap", "share_filled", "map_km") if fakes.covered else ()
+    on_dates = fakes.frame.on_dates(of_seeds=fakes.weekend is not None, weeks=fakes.day is not None)
     if fakes.preset.name == "private" and fakes.day is not None:
-        return [
+        on_dates = (
             f"dates: every fake person lives {fakes.preset.days} days on end in weeks of 2001, whatever the dates of "
             "the people. Weekday against weekend, and one day after the other: hold. Single weekdays and single dates: "
             "mean nothing; public holidays count as the weekday they fall on."
-        ]
-    sentence = fakes.frame.on_dates(of_seeds=fakes.weekend is not None, weeks=fakes.day is not None)
-    return [sentence] if sentence else []
-
-
-def _provenance(fakes: Fakes, settings: Preset, per_seed: int, reproducible: bool) -> dict[str, Any]:
-    # counts over people are not covered by a theorem that protects these people
-    private = ("people_by_gap", "share_filled", "map_km") if fakes.covered else ()
+        )
     return {
         "elsewhere": __version__,
         "preset": settings.name,
@@ -524,6 +517,6 @@ def _provenance(fakes: Fakes, settings: Preset, per_seed: int, reproducible: boo
         "kappa": fakes.kappa,
         "reproducible": reproducible,
         "per_seed": None if fakes.covered else per_seed,
-        "notes": [*fakes.notes, *[NO_CATEGORIES] * _seeds_categories(fakes), *_on_dates(fakes)],
+        "notes": [*notes, *([on_dates] if on_dates else [])],
         "certificate": (fakes.certificate.in_laboratory() if reproducible else fakes.certificate).to_dict(),
     }

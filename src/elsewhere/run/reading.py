@@ -201,9 +201,13 @@ def _count_shared(visitors: "Ints", people: int, settings: "Preset") -> int:
     return 0 if sample < 1 else int((visitors >= math.ceil(settings.m_min * people / sample)).sum())
 
 
-def people_with_public_gap(read: "Preparation", people: int) -> int:
-    """Return how many people have a usable day when gaps up to `PUBLIC_GAP` are filled; `people` if a gap was given."""
-    return read.people_by_gap.get(PUBLIC_GAP, people) if read.max_gap_auto else people
+def people_with_public_gap(read: Mapping[str, Any], people: int) -> int:
+    """
+    Return how many people have a usable day when gaps up to `PUBLIC_GAP` are filled; `people` if a gap was given.
+
+    `read` are the fields of a `Preparation`.
+    """
+    return int(read["people_by_gap"].get(PUBLIC_GAP, people)) if read["max_gap_auto"] else people
 
 
 def longer_gap(read: "Preparation", needed: int) -> str | None:
@@ -254,7 +258,19 @@ def read_whole(
     if read.users_usable == 0:
         raise InvalidTraces(_explain_too_few(read, settings, least), code="E_GAPS")
     whole = select(traces)
-    _require_enough(whole, read, settings, least)
+    error: ElsewhereError | None = None
+    # if all people have a usable day, the split gives the better message
+    if read.users_usable < min(least, read.users + read.users_dropped):
+        error = NotEnoughUsers(_explain_too_few(read, settings, least))
+    elif read.places_found > 1 and (whole.r == whole.r[0, 0]).all():
+        error = InvalidTraces(
+            "no place is shared by enough people: joined until enough people share them, all places become one; give "
+            "more people, or say with `places` or `locations` what the places are.",
+            code="E_SUPPRESSED",
+        )
+    if error is not None:
+        add_advice(error, whole, settings)
+        raise error
     notes = _note_losses(whole, traces, read)
     if joins and read.seeds is None:
         whole, joined_note = join_places(whole, settings)
@@ -330,23 +346,6 @@ def _read(
             code="E_SLOTS",
         )
     return traces, reports[0]
-
-
-def _require_enough(whole: "Traces", read: "Preparation", settings: "Preset", least: int) -> None:
-    """Refuse usable days of fewer people than `least`, and days that are all at one place."""
-    error: ElsewhereError | None = None
-    # if all people have a usable day, the split gives the better message
-    if read.users_usable < min(least, read.users + read.users_dropped):
-        error = NotEnoughUsers(_explain_too_few(read, settings, least))
-    elif read.places_found > 1 and (whole.r == whole.r[0, 0]).all():
-        error = InvalidTraces(
-            "no place is shared by enough people: joined until enough people share them, all places become one; give "
-            "more people, or say with `places` or `locations` what the places are.",
-            code="E_SUPPRESSED",
-        )
-    if error is not None:
-        add_advice(error, whole, settings)
-        raise error
 
 
 def _explain_too_few(read: "Preparation", settings: "Preset", least: int) -> str:

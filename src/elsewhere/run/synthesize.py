@@ -121,8 +121,15 @@ class Result:
         return tuple(self.facts["notes"])
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain numbers and words for JSON, as `elsewhere synthesize --json` prints them."""
-        facts = {**self.facts, "files": self.files, "private_files": self.private_files}
+        """
+        Return plain numbers and words for JSON, as `elsewhere synthesize --json` prints them.
+
+        Of the product, which no theorem covers, `private` says what the private preset would have promised.
+        """
+        facts = dict(self.facts)
+        if facts["preset"] == "product":
+            facts["private"] = plan_private(people_with_public_gap(facts["read"], facts["users"])).to_dict()
+        facts |= {"files": self.files, "private_files": self.private_files}
         return dict(json.loads(json.dumps(facts, allow_nan=False)))  # a copy, with lists instead of tuples
 
 
@@ -314,7 +321,7 @@ def _publish(
     pool, notes = describe_output(pool, fakes.frame, options.also, options.out_as)
     facts["notes"] += notes
     facts["read"] = counts(read)
-    judgement, people = None, people_with_public_gap(read, traces.U)
+    judgement = None
     if report:
         tell(JUDGE, 0, 0)
         judgement = judge_run(
@@ -328,14 +335,13 @@ def _publish(
             rng=derive_rng(secret, "judge"),
             stages=stages,
         )
-        proven = [each.preset for each in plan(people) if each.enough and each.certificate.eps is not None]
+        plans = plan(people_with_public_gap(facts["read"], traces.U))
+        proven = [each.preset for each in plans if each.enough and each.certificate.eps is not None]
         judgement = replace(judgement, run={**judgement.run, "presets_with_a_theorem": proven})
         tell(WRITE, 0, 0)
         public_files, more = write_reports(judgement, traces, fakes, pool, out, private, opening(facts["read"]))
         files, links = files + public_files, links + more
         facts |= verdicts(judgement)
-    if fakes.preset.name == "product":
-        facts["private"] = plan_private(people).to_dict()
     files = seal(pool, out, files)
     if isinstance(stages, Checkpoint):  # replaced when the job resumes, which may write other formats
         stages.keep(WRITTEN, [{path.name: hash_file(path) for path in folder.iterdir()} for folder in drafts])
