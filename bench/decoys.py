@@ -26,7 +26,7 @@ from elsewhere.evaluation.lbs.days import likeness, portrait, recurring
 from elsewhere.evaluation.lives import anchors
 from elsewhere.lbs import Wallet
 from elsewhere.pool import Pool
-from elsewhere.run.publish import publish_linked
+from elsewhere.run.publish import publish_with_rows
 
 DAYS, ASKS = 28, 6
 # how often people ask, by hour
@@ -37,7 +37,7 @@ def make(people, rng):
     """A town, its published pool, and the number of the person behind each life of the pool."""
     town = ew.simulate_town(users=people, days=DAYS, locations=150, rng=rng).traces
     fakes = ew.generate_fakes(town, rng=rng, workers=1)
-    pool, rows = publish_linked(fakes, laboratory=True, rng=rng)
+    pool, rows = publish_with_rows(fakes, laboratory=True, rng=rng)
     maker = town.user[fakes.seed[rows]]
     return town, pool, np.array([maker[life[0]] for life in pool.lives()])
 

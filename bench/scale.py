@@ -23,13 +23,13 @@ import numpy as np
 
 # what is timed, by stage: the function of a module that the whole job calls
 STAGES = {
-    "reading": ["run.synthesize:read_whole"],
+    "reading": ["run.synthesize:read_usable_days"],
     "learning": ["run.model:fit_profiles", "run.model:aggregate", "run.model:semantic_graph"],
     "classes": ["run.model:_classes"],
     "law of days": ["run.generate:_pairs"],
     "tests ready": ["run.generate:_test"],
     "fakes": ["run.generate:map_over"],
-    "publishing": ["run.synthesize:publish_linked", "run.synthesize:write_fakes"],
+    "publishing": ["run.synthesize:publish_with_rows", "run.synthesize:write_fakes"],
     "evaluation": [
         "evaluation.judge:evaluate_publishing",
         "evaluation.judge:judge_uses",

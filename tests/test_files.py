@@ -239,7 +239,7 @@ def run(capsys, monkeypatch, made):
         made.published[:] = False
         return made
 
-    monkeypatch.setattr(SYNTHESIZE, "fakes_of", make_fakes)
+    monkeypatch.setattr(SYNTHESIZE, "make_fakes", make_fakes)
 
     def command(*words):
         with pytest.raises(SystemExit) as stopped:
@@ -271,7 +271,7 @@ def no_space(*given, **_named):
         ("judge_run", stop, 130, "E_INTERRUPTED: stopped by Ctrl-C. "),
         ("judge_run", fault, 70, "E_INTERNAL: RuntimeError at "),
         ("write_reports", no_space, 2, "E_OUTPUT: no space left on device. "),
-        ("seal", stop, 130, "E_INTERRUPTED: stopped by Ctrl-C. "),
+        ("write_pool", stop, 130, "E_INTERRUPTED: stopped by Ctrl-C. "),
     ],
 )
 def test_whatever_stops_synthesize_it_goes_on_and_nothing_else_is_left(
@@ -282,7 +282,7 @@ def test_whatever_stops_synthesize_it_goes_on_and_nothing_else_is_left(
     with monkeypatch.context() as broken:
         broken.setattr(SYNTHESIZE, "judge_run", lambda *_given, **_named: Judgement(None, None, None, {}))
         broken.setattr(SYNTHESIZE, stage, how)
-        got, said, err = run(*words, *(["--no-report"] if stage == "seal" else []))
+        got, said, err = run(*words, *(["--no-report"] if stage == "write_pool" else []))
     line = err.splitlines()[-1]
     assert (got, said) == (status, "")
     assert line.startswith(code)
@@ -293,7 +293,7 @@ def test_whatever_stops_synthesize_it_goes_on_and_nothing_else_is_left(
     # what the message says to type goes on; how it is judged is not tried here
     typed = shlex.split(line.split("`")[1])
     assert typed[:4] == ["elsewhere", *map(str, words[:3])]
-    assert run(*typed[1:], *([] if stage == "seal" else ["--no-report"]))[0] == 0
+    assert run(*typed[1:], *([] if stage == "write_pool" else ["--no-report"]))[0] == 0
     assert len(ew.Pool.load(out)) == len(np.unique(made.seed))
     assert not spare.exists()
     # with the links: with other seeds more fakes share a place than with their own
@@ -321,7 +321,7 @@ def test_with_force_the_old_folders_stay_until_the_new_ones_are_complete(run, pe
         "fakes-private/studio.npz",
     }
     with monkeypatch.context() as broken:
-        broken.setattr(SYNTHESIZE, "seal", stop)
+        broken.setattr(SYNTHESIZE, "write_pool", stop)
         assert run(*words, "--force")[0] == 130
     kept = {name: content for name, content in holds(tmp_path).items() if "unfinished" not in name}
     assert kept == before
@@ -439,7 +439,7 @@ def test_publish_spends_the_budget_only_with_the_pool(run, made, tmp_path, monke
     made.published[:] = False
     made.save(tmp_path / "made")
     with monkeypatch.context() as broken:
-        broken.setattr(PUBLISH, "seal", stop)
+        broken.setattr(PUBLISH, "write_pool", stop)
         assert run("publish", tmp_path / "made", "-o", tmp_path / "out")[0] == 130
     assert {p.name for p in tmp_path.iterdir()} == {"made"}
     assert not ew.Fakes.load(tmp_path / "made").published.any()

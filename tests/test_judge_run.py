@@ -17,8 +17,8 @@ from elsewhere.evaluation.uses import judge_uses
 from elsewhere.privacy.deniable.release import certificate_of
 from elsewhere.reports.attacks import claims
 from elsewhere.reports.page import making
-from elsewhere.run.finish import verdicts
-from elsewhere.run.publish import publish_linked
+from elsewhere.run.finish import judgement_facts
+from elsewhere.run.publish import publish_with_rows
 
 pytestmark = [pytest.mark.filterwarnings("ignore:.* classes instead of"), pytest.mark.usefixtures("few_draws")]
 
@@ -30,7 +30,7 @@ def made():
     fakes = ew.generate_fakes(
         town, preset="deniable", kappa=6, k=2, eps0=2.0, m_min=8, n=80, rng=np.random.default_rng(1)
     )
-    pool, rows = publish_linked(fakes, laboratory=True, rng=np.random.default_rng(2))
+    pool, rows = publish_with_rows(fakes, laboratory=True, rng=np.random.default_rng(2))
     return town, fakes, pool, rows
 
 
@@ -141,7 +141,7 @@ def test_a_place_is_rare_by_all_days_of_the_seed_users(monkeypatch):
     # few people have several days, so fakes live one, and one day of each person is the seed
     town = whole.select(np.flatnonzero((whole.user < 28) | (np.arange(len(whole)) % 4 == 0)))
     fakes = ew.generate_fakes(town, kappa=4, m_min=4, k=3, c_min=2, class_draws=1, rng=np.random.default_rng(2))
-    pool, rows = publish_linked(fakes, laboratory=True, rng=np.random.default_rng(2))
+    pool, rows = publish_with_rows(fakes, laboratory=True, rng=np.random.default_rng(2))
     quick = judge.audit
     monkeypatch.setattr(judge, "audit", lambda *a, **given: quick(*a, **{"attacks": ["A13"], **given}))
     found = judge.judge_run(town, fakes, pool, rows, rng=np.random.default_rng(3))
@@ -178,7 +178,7 @@ def test_the_uses_are_those_of_the_published_pool(made, judged, monkeypatch):
 def test_the_lives_are_those_of_the_published_pool(monkeypatch):
     town = ew.simulate_town(users=60, days=4, locations=60, rng=np.random.default_rng(3)).traces
     fakes = ew.generate_fakes(town, kappa=4, m_min=4, k=3, c_min=2, class_draws=1, rng=np.random.default_rng(1))
-    pool, rows = publish_linked(fakes, laboratory=True, rng=np.random.default_rng(2))
+    pool, rows = publish_with_rows(fakes, laboratory=True, rng=np.random.default_rng(2))
     whole = judge.audit
     monkeypatch.setattr(judge, "audit", lambda *a, **given: whole(*a, **{**given, "attacks": ["A1"]}))
     found = judge.judge_run(town, fakes, pool, rows, rng=np.random.default_rng(3))
@@ -198,7 +198,7 @@ def test_the_lives_are_those_of_the_published_pool(monkeypatch):
     assert single.lives is None
     assert single.to_dict()["lives"] is None
     assert "all fakes have one day" in " ".join(closing(single))
-    assert found.to_dict()["lives"] == verdicts(found)["lives"]
+    assert found.to_dict()["lives"] == judgement_facts(found)["lives"]
     assert found.lives.summary() in " ".join(closing(found))
     assert found.lives in found.results
 
@@ -208,7 +208,7 @@ def test_everybody_in_the_file_is_attacked_where_people_are_set_aside(made, pres
     town, fakes, pool, rows = made
     if preset == "product":
         fakes = ew.generate_fakes(town, kappa=6, m_min=4, k=3, c_min=2, class_draws=1, rng=np.random.default_rng(1))
-        pool, rows = publish_linked(fakes, laboratory=True, rng=np.random.default_rng(2))
+        pool, rows = publish_with_rows(fakes, laboratory=True, rng=np.random.default_rng(2))
     whole = judge.audit
     monkeypatch.setattr(judge, "audit", lambda *a, **given: whole(*a, **{"attacks": ["A3", "A13"], **given}))
     aside = ew.simulate_town(users=30, locations=60, rng=np.random.default_rng(7)).traces
@@ -233,7 +233,7 @@ def test_everybody_in_the_file_is_attacked_where_people_are_set_aside(made, pres
 def test_of_long_lives_some_days_are_attacked_and_the_notes_say_so(monkeypatch):
     town = ew.simulate_town(users=80, days=8, locations=60, rng=np.random.default_rng(3)).traces
     fakes = ew.generate_fakes(town, kappa=4, m_min=4, k=3, c_min=2, class_draws=1, rng=np.random.default_rng(1))
-    pool, rows = publish_linked(fakes, laboratory=True, rng=np.random.default_rng(2))
+    pool, rows = publish_with_rows(fakes, laboratory=True, rng=np.random.default_rng(2))
     asked, whole = [], judge.audit
 
     def spy(seeds, control, published, owner, **given):
@@ -261,7 +261,7 @@ def test_the_last_lines_say_what_for_and_whether_to_publish(judged):
     assert lines[-3] == found.audit.in_words()
     assert lines[-2].startswith("Do not publish: this is a laboratory run. ")
     assert not any(word in " ".join(lines) for word in ("passed", "failed", "flagged"))
-    told = verdicts(found)
+    told = judgement_facts(found)
     assert told["uses"] == found.uses.to_dict()
     assert told["publish"]["level"] == "no"
 

@@ -58,10 +58,10 @@ def test_days_with_gaps_become_fakes(preset, files, tmp_path):
 
 def test_what_is_drawn_is_where_the_person_was(files):
     from elsewhere.run.presets import PRESETS
-    from elsewhere.run.reading import read_whole
+    from elsewhere.run.reading import read_usable_days
 
     reading = ew.Reading(tz="Europe/Paris", places="grid", max_gap="0min", min_coverage=0.2)
-    whole, read = read_whole(files / "some.csv", reading, PRESETS["product"], coins=b"2" * 32, missing="gibbs")
+    whole, read = read_usable_days(files / "some.csv", reading, PRESETS["product"], coins=b"2" * 32, missing="gibbs")
     known = ew.read_traces(files / "some.csv", **reading.keywords(PRESETS["product"]))
 
     assert (known.r < 0).mean() > 0.2
@@ -84,10 +84,10 @@ def test_an_uncertain_fix_is_drawn_by_its_weights(tmp_path):
             rows.append((f"p{person}", time, 46.0, 6.0 + 0.0013 * where, near))
     pd.DataFrame(rows, columns=["user", "time", "lat", "lon", "accuracy"]).to_csv(tmp_path / "a.csv", index=False)
     from elsewhere.run.presets import PRESETS
-    from elsewhere.run.reading import read_whole
+    from elsewhere.run.reading import read_usable_days
 
     reading = ew.Reading(tz="Europe/Paris", places="grid", cells=2)
-    whole, _ = read_whole(tmp_path / "a.csv", reading, PRESETS["paper"], coins=b"2" * 32, missing="gibbs")
+    whole, _ = read_usable_days(tmp_path / "a.csv", reading, PRESETS["paper"], coins=b"2" * 32, missing="gibbs")
     # what the person does says that they were not away for a slot, and that fix cannot tell; the sharp one at 50 can
     assert np.mean(whole.r[:, 40] == whole.r[:, 39]) > 0.7
     assert (whole.r[:, 50] != whole.r[:, 49]).all()
@@ -124,7 +124,7 @@ def test_a_word_that_is_none_of_the_two_is_refused(tmp_path, run):
 
 def test_positions_that_jitter_are_calmed_where_no_fix_has_an_accuracy(tmp_path):
     from elsewhere.run.presets import PRESETS
-    from elsewhere.run.reading import read_whole
+    from elsewhere.run.reading import read_usable_days
 
     rng, rows = np.random.default_rng(4), []
     works = rng.normal(0, 0.02, (6, 2))
@@ -136,7 +136,7 @@ def test_positions_that_jitter_are_calmed_where_no_fix_has_an_accuracy(tmp_path)
             rows.append((f"p{person}", time, 46 + lat, 6 + lon))
     pd.DataFrame(rows, columns=["user", "time", "lat", "lon"]).to_csv(tmp_path / "a.csv", index=False)
     drop, gibbs = (
-        read_whole(tmp_path / "a.csv", ew.Reading(), PRESETS["product"], coins=b"2" * 32, missing=missing)
+        read_usable_days(tmp_path / "a.csv", ew.Reading(), PRESETS["product"], coins=b"2" * 32, missing=missing)
         for missing in ("drop", "gibbs")
     )
 

@@ -13,7 +13,7 @@ from elsewhere.privacy.rules import PrivacyTest
 from elsewhere.run.generate import _note_limits
 from elsewhere.run.presets import RELAXED, preset_of
 from elsewhere.run.public_map import PublicMap, weekdays
-from elsewhere.run.publish import links_file, publish_linked, read_links
+from elsewhere.run.publish import links_file, publish_with_rows, read_links
 from elsewhere.traces.model import People, is_weekend, shared_days
 
 pytestmark = pytest.mark.usefixtures("few_draws")
@@ -270,7 +270,7 @@ def test_a_pool_keeps_lives_together_and_tells_nothing_of_the_seeds_dates(town, 
         town.r, town.locations, users=town.user, dates=town.dates + 3 * (town.user % 2) * 7, step_minutes=20
     )
     made = ew.generate_fakes(later, rng=rng(2), **SMALL)
-    pool, rows = publish_linked(made, laboratory=True, rng=rng(4))
+    pool, rows = publish_with_rows(made, laboratory=True, rng=rng(4))
     assert pool.traces.U == made.people
     for user in range(pool.traces.U):
         mine = np.flatnonzero(pool.traces.user == user)
@@ -293,7 +293,7 @@ def test_a_pool_keeps_lives_together_and_tells_nothing_of_the_seeds_dates(town, 
 
 def test_a_budget_is_of_lives(fakes):
     fakes.published[:] = False
-    pool, rows = publish_linked(fakes, per_seed=1, laboratory=True, rng=rng(4))
+    pool, rows = publish_with_rows(fakes, per_seed=1, laboratory=True, rng=rng(4))
     lives, days = np.unique(fakes.life[rows], return_counts=True)
     assert days.tolist() == [8] * len(lives)
     assert len(lives) == fakes.people // 2
@@ -303,7 +303,7 @@ def test_a_budget_is_of_lives(fakes):
 
 def test_links_name_every_day(town, fakes, tmp_path):
     fakes.published[:] = False
-    pool, rows = publish_linked(fakes, per_seed=2, laboratory=True, rng=rng(4))
+    pool, rows = publish_with_rows(fakes, per_seed=2, laboratory=True, rng=rng(4))
     (tmp_path / "links.csv").write_bytes(links_file(pool.traces, town, fakes.seed[rows]))
     found = read_links(tmp_path / "links.csv", pool.traces, town)
     assert np.array_equal(found, fakes.seed[rows])

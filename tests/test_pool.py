@@ -14,11 +14,11 @@ from scipy import stats
 
 import elsewhere as ew
 from elsewhere.files import write_files
-from elsewhere.run.fakes import floored
+from elsewhere.run.fakes import finite_loglik
 from elsewhere.run.model import FittedModel
 from elsewhere.run.presets import PRESETS, preset_of
 from elsewhere.run.public_map import PublicMap, calendar, is_weekend
-from elsewhere.run.publish import _provenance, describe_output, note_rare_places, publish_linked, remember_input
+from elsewhere.run.publish import _provenance, describe_output, note_rare_places, publish_with_rows, remember_input
 from elsewhere.traces.fixes import Preparation
 
 pytestmark = [pytest.mark.filterwarnings("ignore:.* classes instead of"), pytest.mark.usefixtures("few_draws")]
@@ -237,7 +237,9 @@ class TestPublish:
 
     def test_choice_by_likelihood(self, town):
         run = made(town, rng=np.random.default_rng(1), per_seed=4)
-        loglik = floored(run.loglik)  # a day that the model holds impossible counts as the least likely of the others
+        loglik = finite_loglik(
+            run.loglik
+        )  # a day that the model holds impossible counts as the least likely of the others
         best = [loglik[run.seed == s].max() for s in np.unique(run.seed)]
         cold = ew.publish(run, choose="likelihood", temp=1e-6, laboratory=True, rng=np.random.default_rng(2))
         tau = run.learnt.tau(town)
@@ -246,11 +248,11 @@ class TestPublish:
 
     def test_fakes_are_chosen_as_the_preset_says_unless_somebody_says_otherwise(self, town):
         run = made(town, rng=np.random.default_rng(1), per_seed=4, choose="likelihood", temp=1e-6)
-        loglik = floored(run.loglik)
+        loglik = finite_loglik(run.loglik)
         best = np.sort([loglik[run.seed == s].max() for s in np.unique(run.seed)])
         for said, chosen in (({}, True), ({"choose": "uniform"}, False)):
             run.published[:] = False
-            pool, rows = publish_linked(run, laboratory=True, rng=np.random.default_rng(2), **said)
+            pool, rows = publish_with_rows(run, laboratory=True, rng=np.random.default_rng(2), **said)
             assert np.allclose(np.sort(loglik[rows]), best) == chosen
             assert pool.provenance["parameters"]["choose"] == ("likelihood" if chosen else "uniform")
 
@@ -268,7 +270,7 @@ class TestPublish:
         for i in range(40):
             run.published[:] = False
             given = {"choose": "likelihood", "temp": 10, "laboratory": True}
-            _, rows = publish_linked(run, rng=np.random.default_rng(i), **given)
+            _, rows = publish_with_rows(run, rng=np.random.default_rng(i), **given)
             chosen += [np.isin(rows, first + kind).sum() for kind in range(3)]
         # weights 1/e, 1/e and 1; more than 800 draws, a share of .58 scatters by less than .018
         share = chosen / chosen.sum()
@@ -333,7 +335,7 @@ class TestPublish:
     def test_a_fake_has_its_seeds_kind_of_day(self, town):
         month = self.month(town)
         fakes = made(month, per_seed=1)
-        pool, rows = publish_linked(fakes)
+        pool, rows = publish_with_rows(fakes)
         seeds = is_weekend(month.dates)[fakes.seed[rows]]
         assert 0 < seeds.mean() < 1
         assert np.array_equal(is_weekend(pool.traces.dates), seeds)
@@ -346,7 +348,7 @@ class TestPublish:
         month = self.month(town)
         fakes = made(month, per_seed=1)
         fakes.save(tmp_path / "private")
-        pool, rows = publish_linked(ew.Fakes.load(tmp_path / "private"))
+        pool, rows = publish_with_rows(ew.Fakes.load(tmp_path / "private"))
         assert np.array_equal(is_weekend(pool.traces.dates), is_weekend(month.dates)[fakes.seed[rows]])
 
     def test_a_kind_of_day_that_few_people_have_is_not_told(self, town):

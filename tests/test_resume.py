@@ -110,14 +110,14 @@ def test_whatever_stops_it_the_same_call_goes_on_to_the_same_bytes(town, tmp_pat
         rng = np.random.default_rng(7)
         return ew.synthesize(town, tmp_path / folder / "out", **PRESETS[name], rng=rng, laboratory=True)
 
-    spare, seal = tmp_path / "stopped" / "out-unfinished", JOB.seal
+    spare, write_pool = tmp_path / "stopped" / "out-unfinished", JOB.write_pool
 
     def sealed(*given, **named):  # what is there when a run is stopped here
         shutil.copytree(tmp_path / "whole" / spare.name, spare)
-        return seal(*given, **named)
+        return write_pool(*given, **named)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(JOB, "seal", sealed)
+        patch.setattr(JOB, "write_pool", sealed)
         whole = run("whole")
     assert stat.S_IMODE(spare.stat().st_mode) == 0o700
     assert all(stat.S_IMODE(p.stat().st_mode) == 0o600 for p in spare.iterdir())
@@ -134,7 +134,7 @@ def test_whatever_stops_it_the_same_call_goes_on_to_the_same_bytes(town, tmp_pat
     )
     with pytest.MonkeyPatch.context() as patch:
         for home, work in (
-            (JOB, "read_whole"),
+            (JOB, "read_usable_days"),
             ("run.generate", "learn"),
             ("privacy.deniable.release", "noisy_count"),
             ("evaluation.judge", "audit"),
@@ -175,7 +175,7 @@ def test_no_noise_is_drawn_twice_for_one_release(tmp_path, monkeypatch, how):
     town = ew.simulate_town(users=120, locations=25, rng=np.random.default_rng(4)).traces
     town = ew.Traces(town.r[:, ::6], town.locations, step_minutes=120)
     release = importlib.import_module(f"elsewhere.privacy.{how}.release")
-    fakes_of = importlib.import_module("elsewhere.run.generate").fakes_of
+    make_fakes = importlib.import_module("elsewhere.run.generate").make_fakes
     noise, stage, later = {
         "private": ("noisy_sum", "sums", "fit_walk"),
         "deniable": ("noisy_count", "count", "number_of_fakes"),
@@ -193,7 +193,7 @@ def test_no_noise_is_drawn_twice_for_one_release(tmp_path, monkeypatch, how):
     monkeypatch.setattr(release, noise, counted)
 
     def run(stages):
-        return fakes_of(town, 5, laboratory=False, stages=stages, preset=how, **given)
+        return make_fakes(town, 5, laboratory=False, stages=stages, preset=how, **given)
 
     folder, spent = tmp_path / "out-unfinished", frozenset({stage})
 
@@ -246,7 +246,7 @@ def test_no_noise_is_drawn_twice_for_one_release(tmp_path, monkeypatch, how):
 
 def stopped_job(town, out, **given):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(JOB, "fakes_of", stop)
+        patch.setattr(JOB, "make_fakes", stop)
         with pytest.raises(KeyboardInterrupt):
             ew.synthesize(town, out, **{**SMALL, **given})
 
@@ -410,7 +410,7 @@ def test_a_full_disk_leaves_what_was_there_and_what_is_done(town, tmp_path, monk
 def test_ctrl_c_says_what_to_type_and_that_does_it(town, tmp_path, monkeypatch, run):
     words = ["synthesize", town, "-o", tmp_path / "out", *TYPED, "--no-report"]
     with monkeypatch.context() as patch:
-        patch.setattr(JOB, "publish_linked", stop)
+        patch.setattr(JOB, "publish_with_rows", stop)
         status, said, err = run(*words)
     line = err.splitlines()[-1]
     assert (status, said) == (130, "")
@@ -426,7 +426,7 @@ def test_ctrl_c_says_what_to_type_and_that_does_it(town, tmp_path, monkeypatch, 
 
 def test_the_seed_of_a_laboratory_run_is_not_repeated_in_a_message(town, tmp_path, monkeypatch, run):
     words = ["synthesize", town, "-o", tmp_path / "out", *TYPED, "--seed", "90210", "--i-know"]
-    monkeypatch.setattr(JOB, "publish_linked", stop)
+    monkeypatch.setattr(JOB, "publish_with_rows", stop)
     status, _, err = run(*words)
     assert status == 130
     assert "90210" not in err
@@ -437,7 +437,7 @@ def test_a_refusal_and_a_run_that_had_hardly_begun_leave_nothing(town, tmp_path,
     with pytest.raises(ew.errors.NotEnoughUsers):
         ew.synthesize(town, tmp_path / "out", **{**SMALL, "k": 1000})
     with monkeypatch.context() as patch:
-        patch.setattr(JOB, "read_whole", stop)
+        patch.setattr(JOB, "read_usable_days", stop)
         with pytest.raises(KeyboardInterrupt) as stopped:
             ew.synthesize(town, tmp_path / "out", **SMALL)
     assert getattr(stopped.value, "__notes__", []) == []

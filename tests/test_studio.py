@@ -27,7 +27,7 @@ from elsewhere.privacy.rules import RULES
 from elsewhere.reports import studio
 from elsewhere.reports.studio import Run, Studio, read_studio_file, studio_file
 from elsewhere.run.finish import JUDGEMENT, PRIVATE, STUDIO, earlier_results, write_links
-from elsewhere.run.publish import publish_linked
+from elsewhere.run.publish import publish_with_rows
 
 
 def made(preset="product", days=1, **more):
@@ -37,7 +37,7 @@ def made(preset="product", days=1, **more):
     town = ew.Traces(town.r, town.locations, users=names, dates=town.dates, step_minutes=town.step_minutes)
     options = {"kappa": 6, "m_min": 2, "c_min": 1, "class_draws": 1, "k": 4, "rng": np.random.default_rng(2)} | more
     fakes = ew.generate_fakes(town, preset=preset, **options)
-    return town, fakes, *publish_linked(fakes, laboratory=True, rng=np.random.default_rng(3))
+    return town, fakes, *publish_with_rows(fakes, laboratory=True, rng=np.random.default_rng(3))
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from elsewhere.cli.output import bar, closing, say, stage, tables
 from elsewhere.cli.reproduce import check_out, compare
 from elsewhere.errors import require_whole
 from elsewhere.files import whole_folders, write_files, write_folder
-from elsewhere.run.finish import earlier_results, private_folder, summary, verdicts, write_links, write_reports
+from elsewhere.run.finish import earlier_results, judgement_facts, private_folder, summary, write_links, write_reports
 
 FEWEST = 50  # people in a town whose places enough of them share
 
@@ -40,7 +40,7 @@ def demo(
     from elsewhere.evaluation.judge import judge_run
     from elsewhere.profiles.markov import fit_profiles
     from elsewhere.run.generate import generate_fakes
-    from elsewhere.run.publish import publish_linked, seal, write_fakes
+    from elsewhere.run.publish import publish_with_rows, write_fakes, write_pool
     from elsewhere.traces.town import simulate_town
 
     with stage("simulating a town"):
@@ -58,7 +58,7 @@ def demo(
     figures = summary(fakes, traces)
     lines += tables(figures)
     if out is not None:
-        pool, rows = publish_linked(fakes, laboratory=True, rng=np.random.default_rng([seed, 2]))
+        pool, rows = publish_with_rows(fakes, laboratory=True, rng=np.random.default_rng([seed, 2]))
         pool = replace(pool, provenance={**pool.provenance, "simulated": True})
         assert mine is not None  # noqa: S101 - there is a folder for fakes
         with whole_folders((mine, out), force=force, outdated=earlier_results) as (private, new):
@@ -72,8 +72,8 @@ def demo(
                     public_files, more = write_reports(judgement, traces, fakes, pool, new, private)
                 files, links = files + public_files, links + more
                 lines += closing(judgement)
-                figures |= verdicts(judgement)
-            files = seal(pool, new, files)
+                figures |= judgement_facts(judgement)
+            files = write_pool(pool, new, files)
         lines.append(f"wrote {', '.join(links)} into {mine}: on real data, for you alone")
         lines.append(f"wrote {', '.join(files)} into {out}: a laboratory pool, of simulated people")
     say({**result, "fakes": figures}, lines, as_json=as_json)

@@ -23,7 +23,7 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 
 from elsewhere.errors import AGAIN
-from elsewhere.run.finish import verdicts
+from elsewhere.run.finish import judgement_facts
 
 if TYPE_CHECKING:
     from elsewhere.evaluation.judge import Judgement
@@ -245,7 +245,7 @@ def tables(facts: dict[str, Any]) -> list[Any]:
 
 def closing(judgement: "Judgement") -> list[str]:
     """Return the last lines of a run: what each attack learnt, what the fakes are good for, whether to publish them."""
-    advice = verdicts(judgement)["publish"]
+    advice = judgement_facts(judgement)["publish"]
     lines = judgement.in_words()
     if judgement.uses is not None:
         lines += ["", "what the fakes are good for:", *(f"  {line}" for line in judgement.uses.in_words())]

@@ -29,7 +29,7 @@ from elsewhere.cli.output import bar, can_draw_blocks, number, say, stage
 from elsewhere.cli.sources import Links, Model, Sources, read_real, with_fakes
 from elsewhere.errors import InvalidParameter, require_between, require_choice, require_whole
 from elsewhere.files import check_folder, write_folder
-from elsewhere.run.finish import counts, opening
+from elsewhere.run.finish import describe_reading, reading_facts
 from elsewhere.run.presets import AS_IT_COMES, PRESETS, Reading, preset_of
 
 if TYPE_CHECKING:
@@ -87,7 +87,9 @@ def similarity(
         sample = rng.choice(traces.U, require_whole("--users", users, 2, traces.U), replace=False)
         traces = traces.of_users(sample)
     profiles = fit_profiles(traces, periods=periods, missing=missing, rng=rng)
-    result, lines, pictures = compare(traces, profiles, {"command": "similarity", "read": counts(reports[0])}, out)
+    result, lines, pictures = compare(
+        traces, profiles, {"command": "similarity", "read": reading_facts(reports[0])}, out
+    )
     if out is not None:
         write_folder(out, pictures, force=force)
     say(result, lines, as_json=as_json)
@@ -120,7 +122,7 @@ def compare(
         files["histograms.png"] = png(similarity_histograms(pairs.geographic, pairs.semantic))
         files["similarity.json"] = json.dumps(result, indent=2, allow_nan=False).encode()
     lines = [f"wrote {out / name}" for name in files if out is not None]
-    return result, [*(opening(result["read"]) if "read" in result else []), *_tables(result), *lines], files
+    return result, [*(describe_reading(result["read"]) if "read" in result else []), *_tables(result), *lines], files
 
 
 def _tables(result: dict[str, Any]) -> list[Table]:

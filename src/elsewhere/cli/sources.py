@@ -11,7 +11,7 @@ import typer
 from elsewhere.cli.options import MODEL, typed
 from elsewhere.cli.output import stage
 from elsewhere.errors import InvalidParameter
-from elsewhere.run.finish import counts, repairs
+from elsewhere.run.finish import reading_facts, repairs
 from elsewhere.run.presets import PRESETS, PROVEN, Reading
 
 if TYPE_CHECKING:
@@ -191,7 +191,7 @@ def read_real(path: Path, reading: Reading, *made: Path | None) -> Sources:
     from elsewhere.traces.read import First
 
     facts = next((facts_of for each in made if each is not None and (facts_of := made_by(each))), {})
-    as_made = reading.as_made(facts)
+    as_made = reading.completed_from(facts)
     words = [word for word in typed(as_made) if word not in (*typed(reading), "--places shared", "--step 20min")]
     notes = [f"{' '.join(words)}: as the fakes or the model were made."] if words else []
     with stage("reading --real"):
@@ -199,7 +199,7 @@ def read_real(path: Path, reading: Reading, *made: Path | None) -> Sources:
         if facts.get("joined_for_fakes") and first.traces.locations.has_coordinates:
             coarser = join_neighbours(first.traces)
             first = replace(first, traces=coarser, made=replace(first.made, places=coarser.R))
-    return Sources(first, first.traces, notes=(*repairs(counts(first.made)), *first.made.notes, *notes))
+    return Sources(first, first.traces, notes=(*repairs(reading_facts(first.made)), *first.made.notes, *notes))
 
 
 def with_fakes(sources: Sources, path: Path, links: str | None) -> Sources:

@@ -38,18 +38,18 @@ from elsewhere.files import check_folder, whole_folder, whole_folders, write_fil
 from elsewhere.run.finish import (
     LINKS,
     REPORT,
-    counts,
+    describe_reading,
     describe_usable_days,
     earlier_results,
     keep_links,
-    opening,
     private_folder,
+    reading_facts,
     repairs,
     summary,
     warn_of_other_files,
 )
 from elsewhere.run.presets import AS_IT_COMES, PRESETS, Reading
-from elsewhere.run.reading import read_whole
+from elsewhere.run.reading import read_usable_days
 
 
 @reads
@@ -79,7 +79,7 @@ def prepare(
     with stage("writing"), whole_folder(out, force=force) as new:
         files = save_traces(traces, reports[0], new)
         write(new / "prepare.html", preparation_page(traces, reports[0]))
-    figures = counts(reports[0])
+    figures = reading_facts(reports[0])
     result: dict[str, Any] = {
         "command": "prepare",
         "version": __version__,
@@ -137,7 +137,7 @@ def fit(
 
     with cluster_at(dask) as executor:
         with stage("reading"):
-            traces, read = read_whole(
+            traces, read = read_usable_days(
                 source, reading, settings, coins=making.coins(), missing=making.missing, executor=executor
             )
         rng = making.rng() or np.random.default_rng(np.random.SeedSequence())
@@ -157,8 +157,8 @@ def fit(
     if trained.carried is not None:
         result["archetypes"] = len(trained.carried.archetypes.share)
     line = ", ".join(f"{name} {value}" for name, value in result.items())
-    figures = counts(read)
-    say({**result, "read": figures}, [*opening(figures), line, f"wrote {out}"], as_json=as_json)
+    figures = reading_facts(read)
+    say({**result, "read": figures}, [*describe_reading(figures), line, f"wrote {out}"], as_json=as_json)
 
 
 @reads
@@ -189,7 +189,7 @@ def generate(
     with cluster_at(dask) as executor:
         with stage("reading"):
             fewest = None if model is None else 1
-            traces, read = read_whole(
+            traces, read = read_usable_days(
                 source, reading, settings, fewest, told_by, making.coins(), executor, making.missing
             )
         fakes = remember_input(make_fakes(traces, making, per_seed, workers, executor, model, read.seeds), read)
@@ -197,11 +197,11 @@ def generate(
     with whole_folder(out, force=force) as new:
         fakes.save(new)
         keep_links(traces, fakes, new)
-    figures = summary(fakes, traces) | {"read": counts(read)}
+    figures = summary(fakes, traces) | {"read": reading_facts(read)}
     say(
         figures,
         [
-            *opening(figures["read"]),
+            *describe_reading(figures["read"]),
             *tables(figures),
             f"wrote {out}: private, it knows the seeds; `publish` is the door",
         ],
@@ -239,15 +239,15 @@ def publish(
         FORMS,
         check_forms,
         describe_output,
-        publish_linked,
+        publish_with_rows,
         published_links,
-        seal,
         write_fakes,
+        write_pool,
     )
 
     check_forms(also or (), out_as)
     fake_set, links = Fakes.load(fakes), fakes / LINKS
-    pool, rows = publish_linked(fake_set, per_seed=per_seed, choose=choose, temp=temp, laboratory=i_know)
+    pool, rows = publish_with_rows(fake_set, per_seed=per_seed, choose=choose, temp=temp, laboratory=i_know)
     private_files = (
         {LINKS: published_links(links.read_bytes(), rows, pool.traces, len(fake_set))} if links.exists() else {}
     )
@@ -256,7 +256,7 @@ def publish(
         if private_files:
             write_files(folders[0], private_files)
         pool, notes = describe_output(pool, fake_set.frame, also or [], out_as)
-        files = seal(pool, new, write_fakes(pool, new, fake_set.frame, also or [], out_as))
+        files = write_pool(pool, new, write_fakes(pool, new, fake_set.frame, also or [], out_as))
         # the budget is spent before anything leaves: a second run after a crash can only publish less
         fake_set.save(fakes, force=True)
     warn_of_other_files(out, (*FORMS, REPORT), files)

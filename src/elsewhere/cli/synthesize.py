@@ -32,7 +32,7 @@ from elsewhere.cli.options import (
 )
 from elsewhere.cli.output import bars, closing, say, stage, tables
 from elsewhere.errors import counted
-from elsewhere.run.finish import counts, describe_usable_days, opening
+from elsewhere.run.finish import describe_reading, describe_usable_days, reading_facts
 from elsewhere.run.presets import AS_IT_COMES, PRESETS, PROVEN, PUBLIC_GAP, Reading
 
 
@@ -100,7 +100,7 @@ def synthesize(
             reading=reading,
         )
     facts = result.to_dict()
-    lines = [*opening(facts["read"]), *tables(facts)]
+    lines = [*describe_reading(facts["read"]), *tables(facts)]
     lines += [] if result.judgement is None else closing(result.judgement)
     lines += [
         *(
@@ -171,7 +171,7 @@ def plan(
         traces = read_traces(source, report=reports.append, **reading.keywords(PRESETS["product"]))
     people = usable_days(traces).U
     # presets with a theorem fill gaps by a public rule: they may find other people with a usable day
-    figures = counts(reports[0])
+    figures = reading_facts(reports[0])
     proven = people_with_public_gap(figures, people)
     usable = dict.fromkeys(PRESETS, people) | dict.fromkeys(PROVEN, proven)
     plans = [next(each for each in planned(n, **keywords) if each.preset == name) for name, n in usable.items()]
@@ -205,4 +205,4 @@ def plan(
         lines.append(f"to make them: {words} --preset {'|'.join(enough)}")
     if plans[-1].enough and not (reading.grid or reading.locations or reading.regions):
         lines.append("private takes no map found in these people: add --grid S,W,N,E,N, --locations or --regions")
-    say(record, [*opening(figures), there, describe_usable_days(figures), table, *lines], as_json=as_json)
+    say(record, [*describe_reading(figures), there, describe_usable_days(figures), table, *lines], as_json=as_json)

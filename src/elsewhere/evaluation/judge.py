@@ -246,7 +246,7 @@ def judge_run(
     traces
         The real traces that `generate_fakes` was given.
     fakes, pool, rows
-        What it made, what of it is published, and the number in `fakes` of each published fake (`publish_linked`).
+        What it made, what of it is published, and the number in `fakes` of each published fake (`publish_with_rows`).
     holdout
         People who were set aside before anything was learnt; by default those who are nobody's seed.
     executor

@@ -230,7 +230,7 @@ class Fakes:
             raise InvalidModel(f"the fakes in {folder} are damaged.", code="E_FAKES") from None
 
 
-def floored(loglik: Floats) -> Floats:
+def finite_loglik(loglik: Floats) -> Floats:
     """
     Return likelihoods to choose by: days that the model holds impossible count as the least likely of the others.
 
@@ -239,7 +239,7 @@ def floored(loglik: Floats) -> Floats:
 
     Examples
     --------
-    >>> floored(np.array([-3.0, -np.inf, -7.0])).tolist(), floored(np.array([-np.inf])).tolist()
+    >>> finite_loglik(np.array([-3.0, -np.inf, -7.0])).tolist(), finite_loglik(np.array([-np.inf])).tolist()
     ([-3.0, -7.0, -7.0], [0.0])
 
     """

@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from elsewhere.traces.model import Ints, Traces
 
 
-def counts(read: "Preparation") -> dict[str, Any]:
+def reading_facts(read: "Preparation") -> dict[str, Any]:
     """Return what became of an input, without its name: a result may travel further than the file."""
     return {field: value for field, value in read.to_dict().items() if field != "name"}
 
 
-def opening(read: dict[str, Any]) -> list[str]:
-    """Return the `counts` in words: what was read, dropped and repaired, and what should be known about it."""
+def describe_reading(read: dict[str, Any]) -> list[str]:
+    """Return the `reading_facts` in words: what was read, dropped and repaired, and what should be known about it."""
     content = f"read {counted(read['rows'], 'row')}: {counted(read['users'], 'user')}, {counted(read['days'], 'day')}"
     content += f"; {read['users_usable']:,} of {read['users'] + read['users_dropped']:,} people have a usable day"
     losses = (sum(read["dropped"].values()), "row"), (read["days_dropped"], "day"), (read["users_dropped"], "user")
@@ -87,7 +87,7 @@ def summary(fakes: "Fakes", traces: "Traces") -> dict[str, Any]:
     return figures
 
 
-def verdicts(judgement: "Judgement") -> dict[str, Any]:
+def judgement_facts(judgement: "Judgement") -> dict[str, Any]:
     """Return what the judges say, for --json: `uses`, `lives`, `publish` (level, words, because), `judgement`."""
     from elsewhere.reports.attacks import advice
 

@@ -123,7 +123,7 @@ def generate_fakes(
     True
 
     """
-    return fakes_of(
+    return make_fakes(
         traces,
         _draw_entropy(rng),
         laboratory=rng is not None,
@@ -160,7 +160,7 @@ class Job:
         return np.random.default_rng(np.random.SeedSequence(self.entropy, spawn_key=key))
 
 
-def fakes_of(
+def make_fakes(
     traces: Traces,
     entropy: int,
     *,

@@ -103,8 +103,8 @@ class Reading:
                 code="E_MAP",
             )
 
-    def as_made(self, facts: Mapping[str, Any]) -> "Reading":
-        """Return the same, with what was not given as a folder tells that its input was read, see `made_by`."""
+    def completed_from(self, facts: Mapping[str, Any]) -> "Reading":
+        """Return the same; what was not given is as it was when the input of a folder was read, see `made_by`."""
         options: dict[str, Any] = {}
         if facts.get("step_minutes") is not None:
             options["step"] = f"{facts['step_minutes']:g}min"

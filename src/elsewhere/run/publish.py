@@ -32,7 +32,7 @@ from elsewhere.errors import (
     require_whole,
 )
 from elsewhere.pool import Pool
-from elsewhere.run.fakes import Fakes, floored
+from elsewhere.run.fakes import Fakes, finite_loglik
 from elsewhere.run.presets import Preset
 from elsewhere.run.public_map import PublicMap
 from elsewhere.run.roles import FEWEST
@@ -287,7 +287,7 @@ def check_forms(also: Sequence[str], out_as: str | None) -> None:
 
 
 def write_fakes(pool: Pool, out: Path, frame: PublicMap, also: Sequence[str], out_as: str | None = None) -> list[str]:
-    """Write the fakes in the columns of the input, and in other forms; the names of the files, for `seal`."""
+    """Write the fakes in the columns of the input, and in other forms; the names of the files, for `write_pool`."""
     from elsewhere.traces.maps import places_file_name
     from elsewhere.traces.write import write_traces
 
@@ -345,7 +345,7 @@ def describe_output(
     return replace(pool, provenance={**pool.provenance, "notes": more}), notes
 
 
-def seal(pool: Pool, out: Path, names: list[str]) -> list[str]:
+def write_pool(pool: Pool, out: Path, names: list[str]) -> list[str]:
     """Write the pool with a manifest that lists the files `names` beside it, last; return the names of all files."""
     from elsewhere.files import write_files
 
@@ -398,10 +398,10 @@ def publish(
     True
 
     """
-    return publish_linked(fakes, per_seed=per_seed, choose=choose, temp=temp, laboratory=laboratory, rng=rng)[0]
+    return publish_with_rows(fakes, per_seed=per_seed, choose=choose, temp=temp, laboratory=laboratory, rng=rng)[0]
 
 
-def publish_linked(
+def publish_with_rows(
     fakes: Fakes,
     *,
     per_seed: int = 1,
@@ -435,7 +435,7 @@ def publish_linked(
         if fakes.published.any():
             raise PublicationRefused("these fakes are published already.", code="E_BUDGET")
     else:
-        rows = _within_budget(fakes, per_seed, settings.choose, settings.temp, draw)
+        rows = _draw_within_budget(fakes, per_seed, settings.choose, settings.temp, draw)
     given_out = rows
     # people in random order, each with their days one after the other
     place = draw.permutation(fakes.people)[fakes.life[rows]]
@@ -469,7 +469,7 @@ def publish_linked(
     return pool, np.asarray(rows)
 
 
-def _within_budget(fakes: Fakes, per_seed: int, choose: str, temp: float, rng: np.random.Generator) -> Ints:
+def _draw_within_budget(fakes: Fakes, per_seed: int, choose: str, temp: float, rng: np.random.Generator) -> Ints:
     """Return the rows of fake people to publish, so many of each seed as its budget has left."""
     n = fakes.people
     first = np.searchsorted(fakes.life, np.arange(n))
@@ -486,7 +486,7 @@ def _within_budget(fakes: Fakes, per_seed: int, choose: str, temp: float, rng: n
     # Gumbel keys: the largest n of a seed are a draw without replacement with these weights
     weight = np.zeros(len(fresh))
     if choose == "likelihood":
-        mean = np.bincount(fakes.life, floored(fakes.loglik), n) / np.bincount(fakes.life, minlength=n)
+        mean = np.bincount(fakes.life, finite_loglik(fakes.loglik), n) / np.bincount(fakes.life, minlength=n)
         weight = mean[fresh] / fakes.r.shape[1] / temp
     key = weight + rng.gumbel(size=len(fresh))
     order = fresh[np.lexsort((-key, seed[fresh]))]

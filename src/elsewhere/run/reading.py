@@ -217,7 +217,7 @@ def longer_gap(read: "Preparation", needed: int) -> str | None:
     return next((gap for gap in beyond if read.people_by_gap[gap] >= needed), None)
 
 
-def read_whole(
+def read_usable_days(
     source: Any,
     reading: Reading,
     settings: "Preset",
@@ -232,8 +232,8 @@ def read_whole(
 
     A usable day is one without a gap. `least` people are needed, by default as many as the preset needs. Places that
     too few people share are joined, unless `reading` says what the places are. `facts` are those of a folder whose
-    input is to be read in the same way, see `Reading.as_made`. The deniable preset finds its map in people who are no
-    seeds; `coins` are 32 bytes that decide who is a seed, by default of the operating system.
+    input is to be read in the same way, see `Reading.completed_from`. The deniable preset finds its map in people who
+    are no seeds; `coins` are 32 bytes that decide who is a seed, by default of the operating system.
 
     With `missing` "gibbs" days with gaps are usable too: gaps of up to an hour are filled; other missing slots, and
     those for which the accuracy of a fix leaves several places, are drawn from the person's own chain, by `coins` too.
@@ -246,7 +246,8 @@ def read_whole(
     by_default = (reading.cells, reading.places) == (Reading.cells, Reading.places)
     joins = by_default and reading.locations is None and reading.regions is None and reading.grid is None
     join = (lambda others: join_places(select(others), settings)[0]) if joins else None
-    keywords = {**(reading if facts is None else reading.as_made(facts)).keywords(settings), "executor": executor}
+    as_before = reading if facts is None else reading.completed_from(facts)
+    keywords = {**as_before.keywords(settings), "executor": executor}
     if missing == "gibbs":
         keywords |= {"evidence": True} | ({"max_gap": DRAWN_GAP} if reading.max_gap == "auto" else {})
     traces, read = _read(source, settings, keywords, coins if facts is None else None, join)

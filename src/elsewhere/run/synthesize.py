@@ -41,17 +41,17 @@ from elsewhere.run.fakes import Fakes
 from elsewhere.run.finish import (
     PRIVATE,
     REPORT,
-    counts,
+    describe_reading,
     earlier_results,
-    opening,
+    judgement_facts,
     private_folder,
+    reading_facts,
     summary,
-    verdicts,
     warn_of_other_files,
     write_links,
     write_reports,
 )
-from elsewhere.run.generate import fakes_of, refuse_found_moves
+from elsewhere.run.generate import make_fakes, refuse_found_moves
 from elsewhere.run.model import is_data
 from elsewhere.run.plan import plan, plan_private
 from elsewhere.run.presets import (
@@ -70,12 +70,12 @@ from elsewhere.run.publish import (
     check_forms,
     describe_output,
     note_rare_places,
-    publish_linked,
+    publish_with_rows,
     remember_input,
-    seal,
     write_fakes,
+    write_pool,
 )
-from elsewhere.run.reading import add_advice, people_with_public_gap, read_whole
+from elsewhere.run.reading import add_advice, people_with_public_gap, read_usable_days
 from elsewhere.run.time_left import ATTACK, JUDGE, LEARN, MAKE, PUBLISH, WRITE, Seconds, TimeLeft, expected_seconds
 from elsewhere.scale import versions
 from elsewhere.semantics.classes import require_kappa
@@ -231,7 +231,7 @@ def synthesize(
         secret = laboratory_secret or stages(SECRET, lambda: secrets.token_bytes(32))
 
         # read
-        reader = partial(read_whole, coins=derive_bytes(secret, "coins", 32), executor=given.executor)
+        reader = partial(read_usable_days, coins=derive_bytes(secret, "coins", 32), executor=given.executor)
         traces, read = stages(READ, lambda: reader(source, given.reading, settings, missing=given.missing))
         control = None
         if holdout > 0:
@@ -242,7 +242,7 @@ def synthesize(
         # learn, make fakes, test them
         tell(LEARN, 0, 0)
         try:
-            fakes = fakes_of(
+            fakes = make_fakes(
                 traces,
                 int.from_bytes(secret[:16], "little"),  # as `generate_fakes` does in a laboratory run
                 laboratory=rng is not None,
@@ -312,7 +312,7 @@ def _publish(
     fakes = remember_input(fakes, read)
     if not fakes.frame.known.all():
         fakes, read = note_rare_places(fakes, read, traces)
-    pool, rows = publish_linked(
+    pool, rows = publish_with_rows(
         fakes, per_seed=options.per_seed, laboratory=fakes.laboratory, secret=derive_bytes(secret, "pool", 32)
     )
     facts = summary(fakes, traces)
@@ -320,7 +320,7 @@ def _publish(
     files = write_fakes(pool, out, fakes.frame, options.also, options.out_as)
     pool, notes = describe_output(pool, fakes.frame, options.also, options.out_as)
     facts["notes"] += notes
-    facts["read"] = counts(read)
+    facts["read"] = reading_facts(read)
     judgement = None
     if report:
         tell(JUDGE, 0, 0)
@@ -339,10 +339,12 @@ def _publish(
         proven = [each.preset for each in plans if each.enough and each.certificate.eps is not None]
         judgement = replace(judgement, run={**judgement.run, "presets_with_a_theorem": proven})
         tell(WRITE, 0, 0)
-        public_files, more = write_reports(judgement, traces, fakes, pool, out, private, opening(facts["read"]))
+        public_files, more = write_reports(
+            judgement, traces, fakes, pool, out, private, describe_reading(facts["read"])
+        )
         files, links = files + public_files, links + more
-        facts |= verdicts(judgement)
-    files = seal(pool, out, files)
+        facts |= judgement_facts(judgement)
+    files = write_pool(pool, out, files)
     if isinstance(stages, Checkpoint):  # replaced when the job resumes, which may write other formats
         stages.keep(WRITTEN, [{path.name: hash_file(path) for path in folder.iterdir()} for folder in drafts])
     return Result(fakes, pool, judgement, out, private, tuple(files), tuple(links), facts)

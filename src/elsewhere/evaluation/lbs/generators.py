@@ -24,7 +24,7 @@ from elsewhere.evaluation.lbs.scenario import LbsResult, evaluate_lbs
 from elsewhere.pool import put_on_map
 from elsewhere.profiles.aggregate import AggregateModel, aggregate
 from elsewhere.profiles.markov import MobilityProfile, Profiles, fit_profiles
-from elsewhere.run.fakes import Fakes, floored
+from elsewhere.run.fakes import Fakes, finite_loglik
 from elsewhere.traces.model import Floats, Ints, Places, Traces
 
 Generator = Callable[[int, int, np.random.Generator], Any]
@@ -204,7 +204,7 @@ def from_pool(
     if choose == "likelihood":
         if not isinstance(pool, Fakes):
             raise InvalidParameter('`choose` = "likelihood" needs what `generate_fakes` returns: a pool has none.')
-        weight = floored(pool.loglik) / r.shape[1] / temp
+        weight = finite_loglik(pool.loglik) / r.shape[1] / temp
     return PoolGenerator(r, maker, labels, weight)
 
 
