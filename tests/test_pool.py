@@ -237,9 +237,8 @@ class TestPublish:
 
     def test_choice_by_likelihood(self, town):
         run = made(town, rng=np.random.default_rng(1), per_seed=4)
-        loglik = finite_loglik(
-            run.loglik
-        )  # a day that the model holds impossible counts as the least likely of the others
+        # a day that the model holds impossible counts as the least likely of the others
+        loglik = finite_loglik(run.loglik)
         best = [loglik[run.seed == s].max() for s in np.unique(run.seed)]
         cold = ew.publish(run, choose="likelihood", temp=1e-6, laboratory=True, rng=np.random.default_rng(2))
         tau = run.learnt.tau(town)
