@@ -24,7 +24,7 @@ def demo(
     as_json: Json = False,
 ) -> None:
     """
-    Simulate a town, compare the days of its people, make fakes of them, and attack these.
+    See what it does, without any data: simulate a town, make fakes of its people, and attack the fakes.
 
     No input and no network. With -o: histograms.png, similarity.json, and in DIR and DIR-private what `synthesize`
     writes, report.html among it.

@@ -114,7 +114,12 @@ def front(
     context: typer.Context,
     version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
 ) -> None:
-    """Turn real location traces into fake ones that live like people, elsewhere, and point at no one."""
+    """
+    Turn real location traces into fake ones that live like people, elsewhere, and point at no one.
+
+    Try it without data: elsewhere demo. With a file of positions: elsewhere plan FILE, then elsewhere synthesize FILE
+    -o DIR. A person of whom a fake is made is its seed; a preset is a way of making fakes, with its own promise.
+    """
     if version:
         typer.echo(f"elsewhere {__version__}")
         raise typer.Exit

@@ -41,7 +41,7 @@ def evaluate(
     reading: Reading = AS_IT_COMES,
 ) -> None:
     """
-    Measure what fakes keep of real traces: the tables and figures of the paper's publishing scenario, and further ones.
+    Measure how useful fakes are: what they keep of real traces, in tables and figures of the paper and others.
 
     Real traces make the map; fakes with coordinates are put on it, fakes with numbers of places must number the same
     places. Where people and fakes have several days each (rows of one id), their lives are compared too. With -o:
@@ -197,7 +197,7 @@ def audit(
     reading: Reading = AS_IT_COMES,
 ) -> None:
     """
-    Attack fakes as an adversary would; say what each attack reached, beside what it reaches without any seed.
+    Attack fakes as an adversary would, and compare what each attack finds with what it finds without any seed.
 
     --links says who was made from whom. Without --holdout, the people of --real of whom no fake was made are the
     control; with it they are attacked too, and the figure is that of the worst role. With -o: audit.json and

@@ -46,11 +46,13 @@ Source = Annotated[
 Seed = Annotated[
     int, typer.Option("--seed", metavar="N", help="Same number, same result; a laboratory run, never for publishing.")
 ]
-PerSeed = Annotated[int, typer.Option("--per-seed", metavar="N", help="Fakes per seed.")]
+PerSeed = Annotated[int, typer.Option("--per-seed", metavar="N", help="Fakes made of each seed.")]
 IKnow = Annotated[
     bool,
     typer.Option(
-        "--i-know", help="Write a laboratory run as if it were published; it stays stamped.", rich_help_panel=EXPERT
+        "--i-know",
+        help="Write a run with --seed as if it were published; it stays marked as a laboratory run.",
+        rich_help_panel=EXPERT,
     ),
 ]
 Formats = Annotated[
@@ -80,11 +82,15 @@ Draws = Annotated[
 
 # the options of `Reading`, which every command that reads real traces has
 READING: dict[str, Any] = {
-    "cells": Annotated[int, typer.Option("--cells", metavar="N", help="Places made of coordinates.")],
-    "step": Annotated[str, typer.Option("--step", help="Length of a slot; auto: 20min, or as numbered slots tell.")],
-    "tz": Annotated[str | None, typer.Option("--tz", metavar="ZONE", help="IANA time zone of the data.")],
+    "cells": Annotated[int, typer.Option("--cells", metavar="N", help="Most places that coordinates are made into.")],
+    "step": Annotated[
+        str, typer.Option("--step", help="Length of a slot, into which days are cut; auto: 20min, or as in the input.")
+    ],
+    "tz": Annotated[
+        str | None, typer.Option("--tz", metavar="ZONE", help="Time zone of the data, such as Europe/Zurich.")
+    ],
     "locations": Annotated[
-        Path | None, typer.Option("--locations", metavar="FILE", help="Places that the place numbers point into.")
+        Path | None, typer.Option("--locations", metavar="FILE", help="File of the places, with ids and positions.")
     ],
     "columns": Annotated[
         str | None,
@@ -98,13 +104,16 @@ READING: dict[str, Any] = {
         str, typer.Option("--format", metavar="auto|csv|gpx|...", help="Refuse an input that is anything else.")
     ],
     "date_format": Annotated[
-        str | None, typer.Option("--date-format", metavar="FORMAT", help='As for strptime: "%d.%m.%Y %H:%M".')
+        str | None,
+        typer.Option("--date-format", metavar="FORMAT", help='How dates are written, such as "%d.%m.%Y %H:%M".'),
     ],
-    "encoding": Annotated[str, typer.Option("--encoding", help="Of a text file.")],
+    "encoding": Annotated[str, typer.Option("--encoding", help="Encoding of a text file.")],
     "max_bad": Annotated[
         float,
         typer.Option(
-            "--max-bad", metavar="SHARE", help="Unreadable, short or long rows that may be dropped and counted."
+            "--max-bad",
+            metavar="SHARE",
+            help="Share of unreadable, short or long rows that may be dropped and counted.",
         ),
     ],
     "start": Annotated[
@@ -123,8 +132,8 @@ READING: dict[str, Any] = {
         typer.Option(
             "--max-gap",
             metavar="TIME|auto",
-            help="Longest gap that is filled, such as 1h; auto: the shortest of 1, 3, 6, 12, 24 h that keeps enough "
-            "people.",
+            help="Longest time without a position that is filled, such as 1h; auto: the shortest of 1, 3, 6, 12, 24 h "
+            "that keeps enough people.",
         ),
     ],
     "min_coverage": Annotated[

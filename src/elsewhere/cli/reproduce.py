@@ -180,7 +180,7 @@ def lbs(
     reading: Reading = AS_IT_COMES,
 ) -> None:
     """
-    Hide a user among decoys: what a service still finds out, with four simple generators and with fakes.
+    Measure how well a person hides among decoys from a service: with fakes, and with four simple generators.
 
     A user's decoys never descend from that user's own trace. Where users have 7 days or more, a service that watches
     for as long looks for home and main place behind decoys that are the same every day, and behind fresh ones. With

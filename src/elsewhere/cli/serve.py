@@ -44,7 +44,7 @@ def serve(
     as_json: Json = False,
 ) -> None:
     """
-    Serve a pool of fakes: devices fetch buckets of whole lives, and send them along as decoys (see `elsewhere.lbs`).
+    Serve a pool of fakes to devices, which fetch whole lives and send them along as decoys (see `elsewhere.lbs`).
 
     The owner's token is printed once, at the first start; with it, devices are let in by POST /v1/devices. What is
     given to one device is given to no other. Nothing is logged. Ctrl-C stops it.

@@ -62,7 +62,7 @@ def prepare(
     reading: Reading = AS_IT_COMES,
 ) -> None:
     """
-    Cut raw fixes into slots and places, and show how the input was understood: prepare.html.
+    Read a file of positions, cut days into slots and the map into places, and show how it was understood: prepare.html.
 
     Everything in DIR is about real people and stays with their owner. DIR is an INPUT for all other commands.
     """
@@ -122,7 +122,7 @@ def fit(
     making: Making = BY_DEFAULT,
     reading: Reading = AS_IT_COMES,
 ) -> None:
-    """Learn model and classes from real traces, without making a fake: model.npz and model.json."""
+    """Learn from real traces how people live, without making a fake: model.npz and model.json, for `generate`."""
     check_folder(out, force=force)
     settings = making.check()
     if settings.name == "private":
@@ -180,7 +180,7 @@ def generate(
     making: Making = BY_DEFAULT,
     reading: Reading = AS_IT_COMES,
 ) -> None:
-    """Make fakes of real traces and keep them with the numbers of their seeds, in a private folder."""
+    """Make fakes and keep them, with who was made from whom, in a private folder; `publish` is the next step."""
     check_folder(out, force=force)
     settings = making.check(per_seed, workers)
     told_by = None if model is None else made_by(model)
@@ -227,7 +227,7 @@ def publish(
     as_json: Json = False,
 ) -> None:
     """
-    Publish fakes: without seeds, order, likelihoods or entropy, and within the budget of each seed.
+    Take fakes that `generate` made, and write those to be published, without anything that tells their seeds.
 
     They are written in the columns of the file that `generate` read, as `synthesize` does; who was made from whom goes
     into DIR-private, as links.csv.

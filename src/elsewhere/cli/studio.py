@@ -23,7 +23,7 @@ def studio(
     as_json: Json = False,
 ) -> None:
     """
-    Look at a run in a browser: classes on the map, fakes beside their skeletons, thresholds, the audit.
+    Look at a finished run in a browser: kinds of places on the map, fakes, the privacy tests, the attacks.
 
     For its owner: it reads the private folder too. It listens on this machine only, and its address is good for one
     tab. Nothing leaves the machine, nothing is logged. Ctrl-C stops it.

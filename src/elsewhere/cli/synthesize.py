@@ -54,7 +54,7 @@ def synthesize(
         typer.Option(
             "--holdout",
             metavar="SHARE",
-            help="Of the people, set aside as control of the attacks.",
+            help="Share of the people of whom no fake is made, to compare the attacks with; at most .5.",
             rich_help_panel=PRIVACY,
         ),
     ] = 0.0,
@@ -64,12 +64,13 @@ def synthesize(
     reading: Reading = AS_IT_COMES,
 ) -> None:
     """
-    Do the whole job: read real traces, learn, generate fakes, test them, publish, evaluate, attack, report.
+    Do the whole job: read a file of real traces, make fakes, test and attack them, and write fakes and reports.
 
     DIR is for publishing: fakes.csv and fakes.parquet in the columns of the input, the pool (pool.parquet,
     places.parquet), manifest.json and report.html, which shows aggregates and fakes only. What only you may see goes
-    into DIR-private: links.csv (who was made from whom), the owner's report.html and judgement.json. Both appear when
-    they are complete. If the run is stopped, the same command goes on: what is done is kept in DIR-unfinished, private.
+    into DIR-private: links.csv (who was made from whom), your own report.html and judgement.json. Both folders appear
+    when they are complete. If the run is stopped, the same command resumes it: what is done is kept in DIR-unfinished,
+    which is private.
 
     Example: elsewhere synthesize traces.csv -o out/fakes
     """
@@ -146,16 +147,21 @@ def _too_few(each: Any, people: int, gap: str | None) -> str:
 def plan(
     source: Source,
     eps0: Eps0 = 0.5,
-    eps: Annotated[float, typer.Option("--eps", metavar="X", help="Of the private preset.")] = 4.0,
-    delta: Annotated[float, typer.Option("--delta", metavar="X", help="Of the private preset.")] = 1e-6,
+    eps: Annotated[
+        float, typer.Option("--eps", metavar="X", help="Private preset: odds about anybody change by at most e^X.")
+    ] = 4.0,
+    delta: Annotated[
+        float, typer.Option("--delta", metavar="X", help="Private preset: except with this probability.")
+    ] = 1e-6,
     k: K = None,
     as_json: Json = False,
     reading: Reading = AS_IT_COMES,
 ) -> None:
     """
-    Say what each preset would promise with these people, and about how useful its fakes would be.
+    Say which presets your file has enough people for, what each would promise them, and how useful its fakes would be.
 
-    Nothing of the input is used but the number of people with a usable day, so planning costs nobody any privacy.
+    Nothing of the input is used but the number of people with a usable day, one known from end to end: planning costs
+    nobody any privacy.
 
     Example: elsewhere plan traces.csv --eps 2
     """
