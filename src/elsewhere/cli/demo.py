@@ -24,7 +24,7 @@ def demo(
     as_json: Json = False,
 ) -> None:
     """
-    See what it does, without any data: simulate a town, make fakes of its people, and attack the fakes.
+    Show what it does, without any data: simulate a town, make fakes of its people, and attack the fakes.
 
     No input and no network. With -o: histograms.png, similarity.json, and in DIR and DIR-private what `synthesize`
     writes, report.html among it.
