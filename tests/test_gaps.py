@@ -681,7 +681,7 @@ def test_foursquare_says_who_cannot_be_used_and_why():
 
     assert told.users + told.users_dropped == 1083
     assert sum(told.users_by_coverage) == 1083
-    assert (told.coverage.by_user() < 0.1).sum() == told.users_by_coverage[0]
+    assert (told.coverage.by_user < 0.1).sum() == told.users_by_coverage[0]
     # check-ins are hours apart: filling an hour knows a whole day of nobody, filling twelve of nearly all
     assert (told.max_gap_auto, told.max_gap_minutes, told.users_usable) == (True, 720, 1052)
     assert dict(told.people_by_gap) == {"1h": 0, "3h": 1, "6h": 125, "12h": 1052, "24h": 1082}

@@ -235,7 +235,7 @@ def _gap_table(p: Preparation) -> Child:
 
 def _coverage_picture(c: Coverage, date: Times) -> Markup:
     """Draw one line per user, one square per day: the darker the more is known; a frame where the day was dropped."""
-    share = c.by_user()
+    share = c.by_user
     users = [u for u in np.argsort(-share, kind="stable") if np.any(c.user == u)][:MOST_USERS]
     line = {int(u): i for i, u in enumerate(users)}
     days = np.unique(date)[:MOST_DAYS]
@@ -283,7 +283,7 @@ def _dropped_users(c: Coverage) -> Child:
     users = [u for u in np.unique(c.user) if not kept[u]]
     if not users:
         return tag("p", "No user was dropped.", class_="note")
-    share, days = c.by_user(), np.bincount(c.user, minlength=len(c.labels))
+    share, days = c.by_user, np.bincount(c.user, minlength=len(c.labels))
     best = np.zeros(len(c.labels))
     np.maximum.at(best, c.user, c.known)
     rows = [

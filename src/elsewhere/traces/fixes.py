@@ -133,7 +133,8 @@ class Coverage:
     How much of every day of every user is known: for the owner of the data alone.
 
     Day i, of user `labels[user[i]]` on `date[i]`, has the share `known[i]` of its slots known, `observed[i]` by a fix
-    in the slot itself; `kept[i]` tells whether it became part of the traces.
+    in the slot itself; `kept[i]` tells whether it became part of the traces. `by_user` is the mean share of known slots
+    of each user over the days with a fix.
     """
 
     user: Ints
@@ -142,11 +143,7 @@ class Coverage:
     known: Floats = field(repr=False)
     observed: Floats = field(repr=False)
     kept: NDArray[Any] = field(repr=False)
-
-    def by_user(self) -> Floats:
-        """Return the mean share of known slots of each user over the days with a fix."""
-        days = np.maximum(1, np.bincount(self.user, minlength=len(self.labels)))
-        return np.asarray(np.bincount(self.user, self.known, len(self.labels)) / days)
+    by_user: Floats = field(repr=False)
 
 
 @dataclass(frozen=True)

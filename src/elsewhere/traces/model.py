@@ -188,14 +188,32 @@ class Locations:
         categories: Sequence[str] | None = None,
         category_users: ArrayLike | None = None,
     ) -> None:
-        arguments = [name for name, v in (("lat", lat), ("lon", lon), ("xy", xy), ("n", n)) if v is not None]
-        if arguments not in (["lat", "lon"], ["xy"], ["n"]):
+        arguments = {name: v for name, v in (("lat", lat), ("lon", lon), ("xy", xy), ("n", n)) if v is not None}
+        if list(arguments) not in (["lat", "lon"], ["xy"], ["n"]):
             got = ", ".join(arguments) or "nothing"
             raise InvalidParameter(f"`Locations` takes `lat` and `lon`, or `xy`, or `n`, got {got}.")
         coordinates: dict[str, Floats] = {}
-        if n is None:
-            coordinates = _check_coordinates(xy=xy) if xy is not None else _check_coordinates(lat=lat, lon=lon)
-        size = require_whole("n", n, 1) if n is not None else len(next(iter(coordinates.values())))
+        for name, side in arguments.items() if n is None else ():
+            try:
+                coordinates[name] = freeze(np.asarray(side, dtype=np.float64))
+            except (TypeError, ValueError):
+                raise InvalidTraces(f"`{name}` must hold numbers.", code="E_NUMBER") from None
+            if not np.all(np.isfinite(coordinates[name])):
+                raise InvalidTraces(f"`{name}` must be finite: it holds NaN or infinity.", code="E_NUMBER")
+        shapes = [array.shape for array in coordinates.values()]
+        if xy is not None and (len(shapes[0]) != 2 or shapes[0][1] != 2):
+            raise InvalidTraces(f"`xy` must have shape (R, 2), got {shapes[0]}.", code="E_SHAPE")
+        if lat is not None:
+            if len(shapes[0]) != 1 or shapes[0] != shapes[1]:
+                raise InvalidTraces(
+                    f"`lat` and `lon` must be vectors of one length, got shapes {shapes[0]} and {shapes[1]}.",
+                    code="E_SHAPE",
+                )
+            if np.any(np.abs(coordinates["lat"]) > 90) or np.any(np.abs(coordinates["lon"]) > 360):
+                raise InvalidTraces("`lat` must be in [-90, 90] and `lon` in [-360, 360] degrees.", code="E_OUTSIDE")
+        if n is None and shapes[0][0] == 0:
+            raise InvalidTraces("there must be at least one location.", code="E_EMPTY")
+        size = require_whole("n", n, 1) if n is not None else shapes[0][0]
         for name, value in (
             {"n": size, "coordinates": coordinates, "has_coordinates": n is None} | coordinates
         ).items():
@@ -362,34 +380,6 @@ def match_places(here: Locations, there: Locations) -> Ints | None:
 def _exact_positions(locations: Locations) -> list[tuple[float, ...]]:
     """Return the coordinates of each place, as given."""
     return list(map(tuple, np.column_stack(list(locations.coordinates.values())).tolist()))
-
-
-def _check_coordinates(**given: ArrayLike | None) -> dict[str, Floats]:
-    """Return the coordinates of places, `xy` or `lat` and `lon`, as frozen arrays; at least one place."""
-    arrays: dict[str, Floats] = {}
-    for name, values in given.items():
-        try:
-            arrays[name] = freeze(np.asarray(values, dtype=np.float64))
-        except (TypeError, ValueError):
-            raise InvalidTraces(f"`{name}` must hold numbers.", code="E_NUMBER") from None
-        if not np.all(np.isfinite(arrays[name])):
-            raise InvalidTraces(f"`{name}` must be finite: it holds NaN or infinity.", code="E_NUMBER")
-    if "xy" in arrays:
-        shape = arrays["xy"].shape
-        if len(shape) != 2 or shape[1] != 2:
-            raise InvalidTraces(f"`xy` must have shape (R, 2), got {shape}.", code="E_SHAPE")
-    else:
-        lat, lon = arrays["lat"], arrays["lon"]
-        if lat.ndim != 1 or lat.shape != lon.shape:
-            raise InvalidTraces(
-                f"`lat` and `lon` must be vectors of one length, got shapes {lat.shape} and {lon.shape}.",
-                code="E_SHAPE",
-            )
-        if np.any(np.abs(lat) > 90) or np.any(np.abs(lon) > 360):
-            raise InvalidTraces("`lat` must be in [-90, 90] and `lon` in [-360, 360] degrees.", code="E_OUTSIDE")
-    if any(len(array) == 0 for array in arrays.values()):
-        raise InvalidTraces("there must be at least one location.", code="E_EMPTY")
-    return arrays
 
 
 def clock_minutes(start: str) -> int:

@@ -585,12 +585,13 @@ def _choose_days(
 ) -> tuple[Mask, Preparation]:
     """Return which days have enough known slots, and the counts of the others; refuse an input without such a day."""
     gaps, min_coverage, outside, known = settings.gaps, settings.min_coverage, fill.outside, fill.r >= 0
-    coverage = Coverage(user, entries.labels, dates, known.mean(axis=1), observed.mean(axis=1), known[:, 0])
-    share = coverage.by_user()[user] if gaps == "drop" else coverage.known
+    of_day, U = known.mean(axis=1), len(entries.labels)
+    by_user = np.bincount(user, of_day, U) / np.maximum(1, np.bincount(user, minlength=U))
+    share = by_user[user] if gaps == "drop" else of_day
     single = observed.sum(axis=1) < fill.least_observed
     enough = known.any(axis=1) & (share >= min_coverage) & ~single
     away = outside.any(axis=1)
-    tenth = np.minimum(9, (coverage.by_user()[np.unique(user)] * 10).astype(np.int64))
+    tenth = np.minimum(9, (by_user[np.unique(user)] * 10).astype(np.int64))
     so_far = replace(
         so_far,
         users_dropped=len(np.unique(user)),
@@ -604,7 +605,7 @@ def _choose_days(
         min_coverage=min_coverage,
         step_minutes=width / 60,
         tz=entries.tz,
-        coverage=replace(coverage, kept=enough),
+        coverage=Coverage(user, entries.labels, dates, of_day, observed.mean(axis=1), enough, by_user),
     )
     if not enough.any():
         who = f"{len(np.unique(user))} users" if gaps == "drop" else f"{len(known)} days"
