@@ -11,9 +11,9 @@ A fake f of seed s is rejected by
                   most similar seed (E15);
 - "min_sim"       with `min_sim`: if sim_S(s, f) < min_sim, that is, if f is useless as a fake of its seed (E56).
 
-Limits named in `relaxed`, as `product` does, are raised to what strangers have with the seed, where that is more: par_s
-to the 5 % quantile of their similarities, par_i to the 5 % quantile of the numbers of places that they share with it,
-over several days to the median (E50, E51).
+For people with all their days, limits named in `relaxed` are raised to what strangers have with the seed, where that is
+more: par_s to the 5 % quantile of their similarities, par_i to the 5 % quantile of the numbers of places that they
+share with it, over several days to the median (E50, E51). The preset `product` names those that were not given.
 
 What the test is not: "differential" bounds a difference. It shows neither that s' could have produced f, nor that s
 is not the most similar of all (E54, E55). At order 0 with one period sim_G = 0 exactly if no place is shared, so

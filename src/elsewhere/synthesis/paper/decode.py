@@ -15,9 +15,9 @@ Posterior sampling: a trace drawn from Pr{trace | candidate sets} by forward fil
 
 over the candidates of each slot, and backwards r_L ~ alpha_L, r_t ~ alpha_t(r) p_bar(r, r_{t+1}).
 
-Both loops over slots exist twice. Here p_bar is read block by block: `attempt.py` does so on maps whose tables would be
-too large, and so does whoever calls `viterbi` or `ffbs` with candidate sets of their own. On all other maps `viterbi`
-and `ffbs` of `_paper_kernels.py` run, on tables of p_bar. The steps within a loop are the same kernels.
+Both loops over slots exist twice. Here p_bar is read block by block: by `attempt.py` where a table of p_bar between all
+candidates of a seed would be too large, and by whoever calls `viterbi` or `ffbs`. Everywhere else the kernels `viterbi`
+and `ffbs` of `_paper_kernels.py` run, on tables of p_bar. The steps within both loops are the same kernels.
 """
 
 from collections.abc import Sequence
