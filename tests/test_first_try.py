@@ -697,12 +697,12 @@ def test_few_people_are_told_all_in_one_message_and_what_it_says_works(run, tmp_
     assert (status, said) in ((2, ""), (3, ""))
     assert list(tmp_path.glob("fakes*")) == []
     line = next(line for line in err.splitlines() if not line.startswith("warning"))
-    assert f"Here are {people} people with a usable day (1.0 days each)" in line
+    assert f"The input has {people} people with a usable day (1.0 days each)" in line
     # nine others for each fake, and five people to learn from, who share a place
     assert 'Preset "product" needs at least 14 people' in line
     assert '"paper" 2, "deniable" 60 and "private"' in line
     assert ("at least 2 more people" in line) is (people == 12)
-    smaller = re.search(r"(-k \d.*?) makes it (\d+) places", line)
+    smaller = re.search(r"(-k \d.*?) gives (\d+) places", line)
     if smaller:
         status, said, err = run(*words, *shlex.split(smaller[1]), "--json")
         assert status == 0, err
@@ -719,7 +719,7 @@ def test_few_people_for_the_deniable_preset(run, tmp_path):
     assert (status, err.split(":")[0]) == (2, "E_TOO_FEW")
     assert 'Preset "deniable" needs at least 60 people' in err
     assert "at least 40 more people" in err
-    assert "--preset product: fewer people" in err
+    assert "--preset product, which needs fewer people" in err
 
 
 def test_places_that_few_people_share_are_joined_aloud(run, tmp_path):

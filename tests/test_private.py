@@ -993,9 +993,9 @@ def test_plan_and_refusal_count_the_same_people_and_offer_the_gap_that_keeps_the
     assert (
         "deniable: refuses: it needs 60 people; with a usable day there are 16. With --max-gap 12h there would" in said
     )
-    assert "Here are 16 people with a usable day" in refused
+    assert "The input has 16 people with a usable day" in refused
     assert "--max-gap 12h, which keeps more of the 95 people" in refused
-    assert "gaps of up to 6h filled unless --max-gap gives another length" in small
+    assert "gaps of up to 6h are filled unless --max-gap gives another length" in small
     wide = run("plan", path, "--max-gap", "12h", "--json")[1]
     assert json.loads(wide)["presets"]["deniable"]["enough"]
     assert json.loads(wide)["people_by_a_public_gap"] == 95
