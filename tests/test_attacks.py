@@ -19,7 +19,16 @@ from elsewhere.evaluation.attacks.audit import ALL, ATTACKS, order_information, 
 from elsewhere.evaluation.attacks.candidates import chance_of_top, link_by_moves
 from elsewhere.evaluation.attacks.finding import Rate, auc, user_rate, verdict, wilson
 from elsewhere.evaluation.attacks.grams import BACKOFF, SMOOTH, Grams
-from elsewhere.evaluation.attacks.inputs import Link, People, free_walks, join_people
+from elsewhere.evaluation.attacks.inputs import (
+    CONTROL,
+    FRESH,
+    NULL,
+    AttackInputs,
+    Link,
+    People,
+    free_walks,
+    join_people,
+)
 from elsewhere.run.presets import preset_of
 from elsewhere.sorting import count_users
 from elsewhere.synthesis.walk.fit import hold_places
@@ -330,6 +339,21 @@ def test_free_walks_avoid_rare_places_and_dead_ends():
 
     assert count_users(groups[0].user, groups[0].r, 3).tolist() == [3, 2, 1]
     assert set(walks.ravel()) <= {0, 1}
+
+
+def test_no_attack_shares_random_numbers_with_another_a_comparison_or_a_role():
+    days, last = np.zeros((2, 2), dtype=int), int(ALL[-1][1:])
+    roles = {"others": days, "more": days}
+    inputs = AttackInputs.of(days, days, days, [0, 1], rng=np.random.default_rng(1), parameters={}, roles=roles)
+    all_inputs = [inputs, *inputs.roles.values()]
+    later = [f"A{last + 1}", f"A{last + 2}"]  # attacks that somebody will add
+    first = [each.rng(attack).random() for each in all_inputs for attack in (*ALL, *later)]
+    first += [each.streams[number].random() for each in all_inputs for number in (NULL, CONTROL, FRESH)]
+
+    assert len(set(first)) == len(first) == 3 * (len(ALL) + 2 + 3)
+    # and those of before have the streams that they always had
+    before = np.random.default_rng(1).spawn(24)
+    assert [inputs.rng(f"A{i}").random() for i in range(1, 22)] == [before[i].random() for i in range(1, 22)]
 
 
 def test_missing_slots_are_filled():
@@ -911,9 +935,7 @@ def test_attacks_on_a_large_map_number_the_places_that_are_visited(small, monkey
 def test_features_by_hand():
     where = ew.Locations(xy=[[0, 0], [0, 3], [0, 4]])
     seeds = ew.Traces([[0, 0, 1, 0], [0, 1, 2, 2]], where, start="22:00", step_minutes=60)
-    inputs = ew.evaluation.attacks.inputs.AttackInputs.of(
-        seeds, seeds, seeds, [0, 1], rng=np.random.default_rng(1), parameters={"m_min": 1}
-    )
+    inputs = AttackInputs.of(seeds, seeds, seeds, [0, 1], rng=np.random.default_rng(1), parameters={"m_min": 1})
     reference = Grams(inputs.seeds, 3, inputs.hour)
     found = dict(zip(realism.FEATURES, realism.features(inputs.fakes, inputs, reference).T.tolist(), strict=True))
 
@@ -934,7 +956,7 @@ def test_filters_reject_what_nobody_does():
     rng = np.random.default_rng(1)
     where = ew.Locations(xy=np.column_stack([np.arange(20), np.zeros(20)]))
     real = ew.Traces(np.clip(people(60, rng, R=20, L=12), 0, 9), where)
-    inputs = ew.evaluation.attacks.inputs.AttackInputs.of(real, real, real, None, rng=rng, parameters={"m_min": 1})
+    inputs = AttackInputs.of(real, real, real, None, rng=rng, parameters={"m_min": 1})
     reference = Grams(inputs.seeds, inputs.R, inputs.hour)
     jump, known = (
         realism.reject_points(r, reference, 11.0, inputs)

@@ -367,10 +367,10 @@ def test_one_attack_shows_one_number(tmp_path):
         ({"A3": (False, 0.2)}, {}, "no", "who was in the data (A3)"),
         ({"A3": (True, 0.0), "A5": (False, 0.2)}, {}, "care", "the swapped places (A5)"),
         ({"A3": (True, 0.0)}, {}, "care", "Not run: copying (A1)"),
-        ({f"A{i}": (True, 0.0) for i in range(1, 15)}, {}, "yes", "no proof"),
-        ({f"A{i}": (True, 0.0) for i in range(1, 15)} | {"A15": (False, 0.9)}, {}, "yes", "no proof"),
-        ({f"A{i}": (True, 0.0) for i in range(1, 15)} | {"A4": (None, 0.1)}, {}, "care", "the times of moves (A4)"),
-        ({f"A{i}": (True, 0.0) for i in range(1, 15)}, {"reproducible": True}, "no", "random number"),
+        (dict.fromkeys(WANTED, (True, 0.0)), {}, "yes", "no proof"),
+        (dict.fromkeys(WANTED, (True, 0.0)) | {"A15": (False, 0.9)}, {}, "yes", "no proof"),
+        (dict.fromkeys(WANTED, (True, 0.0)) | {"A4": (None, 0.1)}, {}, "care", "the times of moves (A4)"),
+        (dict.fromkeys(WANTED, (True, 0.0)), {"reproducible": True}, "no", "random number"),
         ({}, {}, "no", "No attack was run"),
     ],
 )
@@ -385,7 +385,8 @@ def test_advice_follows_what_was_learnt_about_people(audit, run, level, words):
 
 def test_few_attacks_are_no_advice_unless_a_theorem_covers_everybody():
     audit = {"A3": {"status": "run", "passed": True, "main": 0.0, "bar": 0.01}}
-    assert advice(audit, {}).words == "Cannot be advised: 8 of 9 attacks on people were not run"
+    n = len(WANTED)
+    assert advice(audit, {}).words == f"Cannot be advised: {n - 1} of {n} attacks on people were not run"
     proven = {"certificate": {"protects": "everybody", "eps": 4.0, "conditions": [("a map", "met")], "words": ["x"]}}
     assert advice(audit, proven).words == "A theorem covers everybody in the file: publish with care"
     broken = {"certificate": {**proven["certificate"], "conditions": [("a map", "not met")]}}
@@ -399,7 +400,7 @@ def test_without_links_a_copied_day_is_no_shared_place():
 
 
 def test_fakes_that_are_good_for_nothing_are_not_worth_publishing():
-    audit = {f"A{i}": {"status": "run", "passed": True, "main": 0.0, "bar": 0.01} for i in range(1, 15)}
+    audit = {name: {"status": "run", "passed": True, "main": 0.0, "bar": 0.01} for name in WANTED}
     bad = {"a": {"verdict": "not for this"}, "b": {"verdict": "cannot say"}, "sizes": {"people": 9}}
     assert advice(audit, {}, bad)[:2] == ("no", "Publishing makes little sense")
     for other in ("good", "rough"):

@@ -399,11 +399,19 @@ def _claim_whole_table(audit: Plain | None) -> Claim:
     return Claim(sentence, True, f"all {len(by_id)} attacks are listed{more}.")
 
 
+# what advice and claims make of an attack: WANTED, without them no advice is unreserved; INSIDE, the attacker knows which
+# place replaces which (if these alone learnt something, the advice is "care", not "no"); AGAINST_ANONYMITY, it tells who
+# was in the data, whose fake it is, or where that person was
+WANTED = ("A1", "A2", "A3", "A4", "A5", "A6", "A10", "A12", "A13")
+INSIDE = ("A5", "A6", "A7")
+AGAINST_ANONYMITY = ("A3", "A4", "A5", "A6", "A7", "A10")
+
+
 def forbidden_claims(audit: Plain | None) -> list[str]:
     """Return what may not be said about any output, with the figure of this one beside it where there is one."""
     learnt = [
         name
-        for name in ("A3", "A4", "A5", "A6", "A7", "A10")
+        for name in AGAINST_ANONYMITY
         if (finding := _finding(audit, name)) is not None and outcome(finding) in (LEARNT, WITHIN)
     ]
     figures = {}
@@ -424,10 +432,6 @@ def forbidden_claims(audit: Plain | None) -> list[str]:
         "surviving an attack.",
         "That a certificate for the seeds protects the people whom the model was learnt from.",
     ]
-
-
-INSIDE = ("A5", "A6", "A7")  # attacks by somebody who knows which place replaces which
-WANTED = ("A1", "A2", "A3", "A4", "A5", "A6", "A10", "A12", "A13")  # without these no advice is unreserved
 
 
 class Advice(NamedTuple):

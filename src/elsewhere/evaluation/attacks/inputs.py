@@ -23,8 +23,10 @@ from elsewhere.sorting import count_users
 from elsewhere.synthesis.walk.fit import hold_places
 from elsewhere.traces.model import Floats, Ints, Locations, Traces
 
-# streams of random numbers: each attack has that of its number, and the comparisons have their own
+# streams of random numbers: attacks up to A21 have those of their numbers, the comparisons have their own, and attacks
+# after A21 those behind all these: children of the stream of A21, so that adding an attack changes no other stream
 NULL, CONTROL, FRESH, STREAMS = 0, 22, 23, 24
+LATER = 40  # streams of attacks after A21
 
 
 class People(NamedTuple):
@@ -109,7 +111,8 @@ class AttackInputs:
 
     def rng(self, attack: str) -> np.random.Generator:
         """Return the stream of one attack, from its beginning: neither other attacks nor a first try change it."""
-        return deepcopy(self.streams[int(attack[1:])])
+        number = int(attack[1:])
+        return deepcopy(self.streams[number if number < CONTROL else number + STREAMS - CONTROL])
 
     @property
     def who(self) -> str:
@@ -248,7 +251,7 @@ class AttackInputs:
         gaps = sum(int(np.count_nonzero(t.r < 0)) for t in tables.values())
         notes = (f"{gaps} missing slots were filled with the last known place.",) if gaps else ()
         owner = None if seed_index is None else seed_rows(seed_index, len(tables["fakes"]), len(tables["seeds"]))
-        life = getattr(fakes, "life", None)
+        life, streams = getattr(fakes, "life", None), rng.spawn(STREAMS)
         inputs = AttackInputs(
             seeds=people_of(tables["seeds"]),
             holdout=people_of(tables["holdout"]) if holdout is not None else None,
@@ -271,7 +274,7 @@ class AttackInputs:
             listed=not hasattr(fakes, "seed"),
             model=model,
             parameters=parameters,
-            streams=tuple(rng.spawn(STREAMS)),
+            streams=(*streams, *streams[CONTROL - 1].spawn(LATER)),
             notes=notes,
         )
         if not roles:
