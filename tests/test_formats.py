@@ -3,9 +3,12 @@
 import gzip
 import io
 import json
+import re
 import subprocess
 import sys
+import textwrap
 from datetime import timedelta
+from pathlib import Path
 
 import makefiles
 import numpy as np
@@ -13,7 +16,9 @@ import pyarrow as pa
 import pytest
 
 import elsewhere as ew
-from elsewhere.traces.formats import open_table, recognise
+from elsewhere.run.publish import ALSO, NOT_WRITTEN, TEXTS
+from elsewhere.traces import formats
+from elsewhere.traces.formats import CONTAINERS, documents, open_table, recognise
 from elsewhere.traces.formats.documents import parse_e7, parse_point
 
 NO_USER = {"geolife", "gpx", "records", "records in ms", "android", "ios", "semantic history", "rec"}
@@ -64,12 +69,24 @@ def test_each_format_by_content_alone(tmp_path, expected, kind):
     assert recognise(content, "x") == NAMES[kind]
     for path in (odd_name, packed):
         traces, counted = read(path)
+        # positions first: where they are wrong, so are the numbers of places, which tell less
+        np.testing.assert_allclose(traces.locations.lat, expected.locations.lat, atol=2e-3)
+        np.testing.assert_allclose(traces.locations.lon, expected.locations.lon, atol=2e-3)
         assert np.array_equal(traces.r, expected.r)
-        assert np.allclose(traces.locations.lat, expected.locations.lat, atol=2e-3)
         assert traces.labels == (USER.get(kind, "ann"),)
         assert traces.dates.astype(str).tolist() == ["2013-04-15"]
         assert sum(counted.dropped.values()) == 0
         assert ew.read_traces(path, format=NAMES[kind], tz="UTC").labels == traces.labels
+
+
+def test_every_format_is_made_here_named_by_read_traces_and_written_or_not():
+    formats = set(CONTAINERS) - {"auto"}
+    written = {*TEXTS, "json", *ALSO}
+
+    assert formats - set(NAMES.values()) == {"parquet", "excel", "sglt"}  # no texts, or no fixes: tests of their own
+    assert [name for name in formats if f'"{name}"' not in ew.read_traces.__doc__] == []
+    assert written & NOT_WRITTEN.keys() == set()
+    assert written | NOT_WRITTEN.keys() == formats | {"kepler"}
 
 
 @pytest.mark.parametrize("kind", makefiles.EVERY)
@@ -153,6 +170,35 @@ def test_a_row_of_a_folder_is_named_by_file_and_line(tmp_path):
     put(tmp_path / "all" / "2.csv", makefiles.csv(makefiles.fixes()).replace("46.5191", "x"))
     with pytest.raises(ew.errors.InvalidTraces, match=r"all, file 2 of 2, line 2:"):
         ew.read_traces(tmp_path / "all")
+
+
+@pytest.mark.parametrize(
+    ("kind", "old", "new", "said"),
+    [
+        (
+            "csv",
+            "46.5191",
+            "x",
+            "line 2: 48 of 72 rows have numbers that cannot be read (positions are decimal degrees",
+        ),
+        (
+            "json rows",
+            "46.5191",
+            "46 31",
+            "record 1 of those read: 48 of 72 rows have numbers that cannot be read (pos",
+        ),
+        # the first message is no location, and is not counted
+        ("owntracks", "46.5191", '"x"', "record 1 of those read: 48 of 72 rows have numbers that cannot be read, this"),
+        ("gpx", "46.5375", "x", "record 25 of those read: 24 of 72 rows have numbers that cannot be read, this"),
+    ],
+)
+def test_a_bad_row_is_named_as_its_reader_counts_and_only_tables_are_told_of_degrees(tmp_path, kind, old, new, said):
+    content = makefiles.EVERY[kind](makefiles.fixes()).replace(old, json.dumps(new) if kind == "json rows" else new)
+    with pytest.raises(ew.errors.InvalidTraces) as caught:
+        ew.read_traces(put(tmp_path / "ann", content))
+
+    assert said in str(caught.value)
+    assert caught.value.code == "E_NUMBER"
 
 
 def test_standard_input(tmp_path, monkeypatch, expected):
@@ -317,25 +363,72 @@ def test_damaged_documents_are_refused_by_code(tmp_path, case):
 FEW_RECORDS = {"geojson of lines", "moving features", "android", "ios", "semantic history"}  # a cut leaves none, or all
 
 
-@pytest.mark.parametrize("packed", [False, True], ids=["plain", "gzip"])
+def cuts_in_last_record(kind):
+    """The file of a kind, and every position at which a cut leaves less than the record of its last fix."""
+    points = makefiles.fixes(days=2)
+    whole, shorter = (makefiles.EVERY[kind](each).encode() for each in (points, points[:-1]))
+    size = len(whole) - len(shorter)
+    start = next((i for i, (a, b) in enumerate(zip(whole, shorter, strict=False)) if a != b), len(shorter))
+    between = b'<{[," \t\r\n'  # what stands before a record, or between two
+    while whole[start - 1] == whole[start + size - 1] and whole[start - 1] in between:
+        start -= 1
+    record = whole[start : start + size]
+    # JSON and XML may be cut at any mark, fields of a line where one of them ends
+    fields = [mark for mark in (b"\t", b",", b";", b"|", b" ") if mark in record]
+    marks = b'<>{}[]=:,"\t' if re.search(rb"[<{]", record) else fields[0]
+    begin = len(record) - len(record.lstrip(between)) + 1
+    return whole, [start + i for i in range(begin, size) if record[i] in marks]
+
+
 @pytest.mark.parametrize("kind", [kind for kind in makefiles.EVERY if kind not in FEW_RECORDS])
-def test_what_is_cut_off_is_read_up_to_the_cut_where_that_is_allowed(tmp_path, kind, packed):
+def test_what_is_cut_off_is_read_up_to_the_cut_where_that_is_allowed(tmp_path, kind):
+    content, cuts = cuts_in_last_record(kind)
+    rows = open_table(put(tmp_path / "ann", content)).rows
+
+    assert len(cuts) >= 2
+    for at in cuts:
+        path = put(tmp_path / "ann", content[:at])
+        with pytest.raises(ew.errors.InvalidTraces) as caught:
+            open_table(path)
+        table = open_table(path, allow_truncated=True)
+
+        assert (caught.value.code, table.rows) == ("E_TRUNCATED", rows - 1), content[at - 40 : at]
+        assert any("cut off" in note for note in table.notes)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in makefiles.EVERY if kind not in FEW_RECORDS])
+def test_what_is_cut_off_in_its_gzip_is_read_up_to_the_cut_where_that_is_allowed(tmp_path, kind):
     content = makefiles.EVERY[kind](makefiles.fixes(days=2)).encode()
-    whole = open_table(put(tmp_path / "ann", content)).rows
-    mark = {"csv": b",", "geolife": b",", "foursquare": b"\t"}.get(kind, b":")
-    if packed:
-        short = gzip.compress(content)
-        short = short[: len(short) * 4 // 5]
-    else:
-        short = content[: content.rindex(mark, 0, len(content) * 4 // 5)]
-    path = put(tmp_path / "ann", short)
+    whole, packed = open_table(put(tmp_path / "ann", content)).rows, gzip.compress(content)
+    path = put(tmp_path / "ann", packed[: len(packed) * 4 // 5])
     with pytest.raises(ew.errors.InvalidTraces) as caught:
         open_table(path)
     table = open_table(path, allow_truncated=True)
 
-    assert caught.value.code == ("E_COMPRESSION" if packed else "E_TRUNCATED")
+    assert caught.value.code == "E_COMPRESSION"
     assert 0.5 * whole < table.rows < whole
     assert any("cut off" in note for note in table.notes)
+
+
+def test_the_reader_of_the_recipe_reads_and_refuses(tmp_path, expected, monkeypatch):
+    recipe = (Path(__file__).parents[1] / "CONTRIBUTING.md").read_text()
+    (example,) = re.findall(r"^ *```python\n(.*?)^ *```", recipe, re.MULTILINE | re.DOTALL)
+    names = dict(vars(documents))
+    exec(compile(textwrap.dedent(example), "CONTRIBUTING.md", "exec"), names)  # noqa: S102
+    monkeypatch.setitem(formats.DOCUMENTS, "logger", names["read_logger"])
+    monkeypatch.setattr(formats, "recognise", lambda *_: "logger")
+    lines = [f"{makefiles.iso(t)} {lat} {lon}\n" for t, lat, lon in makefiles.fixes()]
+    whole = "".join(["#LOG 1\n", *lines[:9], "!battery low\n", *lines[9:]])
+    traces, counted = read(put(tmp_path / "ann", whole + "!off\n"))
+
+    assert np.array_equal(traces.r, expected.r)
+    assert "2 remarks were not read" in counted.notes
+    assert open_table(put(tmp_path / "ann", whole.rstrip())).rows == 72
+    for at in [i for i in range(len(whole) - len(lines[-1]), len(whole)) if whole[i] == " "]:
+        with pytest.raises(ew.errors.InvalidTraces, match=r"line 74: the last line is cut off") as caught:
+            open_table(put(tmp_path / "ann", whole[:at]))
+        assert caught.value.code == "E_TRUNCATED"
+        assert open_table(tmp_path / "ann", allow_truncated=True).rows == 71
 
 
 @pytest.mark.parametrize("kind", ["json rows", "json lines", "gpx", "owntracks", "rec"])

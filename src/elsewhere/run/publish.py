@@ -203,7 +203,8 @@ def _table(table: Table) -> dict[str, list[Link]]:
 
 ALSO = {"gpx": "fakes.gpx", "geojson": "fakes.geojson", "kepler": "fakes.kepler.geojson", "sglt": "fakes.trace"}
 TEXTS = ("csv", "parquet", "excel")
-DOCUMENTS = {"google": "Google", "owntracks": "OwnTracks", "geolife": "GeoLife", "foursquare": "Foursquare"}
+# formats that are read and never written, by the name that a note gives them
+NOT_WRITTEN = {"google": "Google", "owntracks": "OwnTracks", "geolife": "GeoLife", "foursquare": "Foursquare"}
 LINES = ("slots", "visits", "events", "trips")
 FORMS = ("fakes.csv", "fakes.parquet", *ALSO.values(), "fakes.locations")  # beside the pool
 
@@ -338,8 +339,8 @@ def describe_output(
         notes.append(
             "form: the columns of the input cannot be written as they stand: fakes.csv has columns of its own."
         )
-    elif not frame.columns and frame.format in DOCUMENTS:
-        notes.append(f"form: fakes.csv is a table; files of {DOCUMENTS[frame.format]} are read, and not written.")
+    elif not frame.columns and frame.format in NOT_WRITTEN:
+        notes.append(f"form: fakes.csv is a table; files of {NOT_WRITTEN[frame.format]} are read, and not written.")
     known_notes = pool.provenance["notes"]
     more = [*known_notes, *(note for note in notes if note not in known_notes)]
     return replace(pool, provenance={**pool.provenance, "notes": more}), notes

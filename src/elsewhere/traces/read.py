@@ -142,8 +142,8 @@ def read_traces(
     source
         A path (of a file or a folder), "-" for standard input, or a pandas, polars or Arrow table.
     format
-        "auto", or "csv", "parquet", "sglt", "json", "gpx", "geojson", "geolife", "google", "owntracks", "foursquare"
-        to refuse anything else.
+        "auto", or "csv", "parquet", "excel", "sglt", "json", "gpx", "geojson", "geolife", "google", "owntracks",
+        "foursquare" to refuse anything else.
     step
         Length of a slot. "auto" is 20 minutes; numbered slots of which there are 24, 48, 72, 96, 144, 288 or 1440 are a
         whole day.

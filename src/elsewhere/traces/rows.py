@@ -70,16 +70,18 @@ from elsewhere.traces.sources import (
 )
 
 EARLIEST = np.datetime64("2000-01-01", "us")
+TABULAR = (*TABLES, "frame", "json")  # formats whose columns and values are read as they stand
 REASONS = {
     "E_CSV": "have more or fewer fields than the first line",
     "E_ENCODING": "have an id with characters that are no UTF-8 (`encoding`, perhaps cp1252)",
     "E_USER": "have no user id",
     "E_DATE": "have no readable time (`date_format`), one before 2000 or in the future (`any_date`), or leave before "
     "they arrive",
-    "E_NUMBER": "have numbers that cannot be read (positions are decimal degrees, such as 51.507)",
+    "E_NUMBER": "have numbers that cannot be read",
     "E_OUTSIDE": "lie outside the globe",
     "E_INDEX": "have no place",
 }
+IN_DEGREES = " (positions are decimal degrees, such as 51.507)"  # of tables: readers of other formats convert
 SAME_PLACE_KM = 1.0  # a column whose values have fixes farther apart does not name places
 PLAIN_NUMBERS = 10_000  # place numbers below this are kept as they are, even if few of them occur
 USUAL_WIDTH = 1200  # seconds of a slot where nothing tells another length
@@ -105,11 +107,13 @@ class Tally:
     dropped: dict[str, int] = field(default_factory=dict)
     first: dict[str, str] = field(default_factory=dict)
     fault: InvalidTraces | None = None
+    tabular: bool = False
 
     def keep(self, table: Table, faults: Mapping[str, Mask]) -> Mask:
         """Return which rows of a table have no fault, and count the others by their first fault."""
         good = np.ones(table.rows, dtype=bool)
         self.rows += table.rows + table.unequal
+        self.tabular = table.format in TABULAR
         if table.unequal:
             self.dropped["E_CSV"] = self.dropped.get("E_CSV", 0) + table.unequal
             self.fault = self.fault or table.fault or next((f.fault for f in table.files if f.fault), None)
@@ -133,9 +137,9 @@ class Tally:
             raise InvalidTraces(
                 f"{self.fault.args[0]} {self.dropped[code]} of {self.rows} lines are so; {most}.", code=self.fault.code
             )
+        why = REASONS[code] + (IN_DEGREES if code == "E_NUMBER" and self.tabular else "")
         raise InvalidTraces(
-            f"{self.first[code]}: {self.dropped[code]} of {self.rows} rows {REASONS[code]}, this is the first; {most}.",
-            code=code,
+            f"{self.first[code]}: {self.dropped[code]} of {self.rows} rows {why}, this is the first; {most}.", code=code
         )
 
 
@@ -190,7 +194,7 @@ class Shape:
         names = self.table.names or tuple(self.table.columns)
         role_of = {name: role for role, name in self.roles.items() if role != "accuracy" and name in self.table.columns}
         # a file without names can be written again only with all of its columns: others would take their place
-        tabular = self.table.format in (*TABLES, "frame", "json") and (
+        tabular = self.table.format in TABULAR and (
             self.table.headed or (self.table.meaning is not None and not extra and FILE not in self.roles.values())
         )
         columns = {role_of[n]: n for n in names if n in role_of}

@@ -386,7 +386,11 @@ class Table:
                 return part.position(row)
             row -= part.rows
         if self.text is None:
-            return f"{self.name}, {'row' if self.format in ('frame', 'parquet') else 'record'} {self.before + row + 1}"
+            row += self.before + 1
+            # a reader of documents skips what is no fix, and does not count it
+            return f"{self.name}, " + (
+                f"row {row}" if self.format in ("frame", "parquet") else f"record {row} of those read"
+            )
         if self.dialect is not None:
             for line, record in parse_records(self.text.decode(), self.dialect.delimiter, self.dialect.quotes):
                 # lines of another width are no rows

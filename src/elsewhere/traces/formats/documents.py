@@ -434,7 +434,13 @@ class Track:
         self.skipped: dict[str, int] = {}
 
     def add(self, time: int, offset: int | None, lat: float, lon: float, rank: int = 0) -> None:
-        """Add one position; of several at one instant, the one with the lowest `rank` counts."""
+        """
+        Add one position, at `time` in microseconds since 1970 in UTC, or UNKNOWN; NaN is a latitude or longitude that
+        cannot be read.
+
+        `offset` is the one that the time was written with, in seconds; None where the file stores times in UTC, without
+        any. Of several positions at one instant, the one with the lowest `rank` counts.
+        """
         self.time.append(time)
         self.lat.append(lat)
         self.lon.append(lon)
