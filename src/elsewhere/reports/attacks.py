@@ -399,9 +399,9 @@ def _claim_whole_table(audit: Plain | None) -> Claim:
     return Claim(sentence, True, f"all {len(by_id)} attacks are listed{more}.")
 
 
-# what advice and claims make of an attack: WANTED, without them no advice is unreserved; INSIDE, the attacker knows which
-# place replaces which (if these alone learnt something, the advice is "care", not "no"); AGAINST_ANONYMITY, it tells who
-# was in the data, whose fake it is, or where that person was
+# what advice and claims make of an attack: WANTED, without them no advice is unreserved; INSIDE, the attacker knows
+# which place replaces which (if these alone learnt something, the advice is "care", not "no"); AGAINST_ANONYMITY, it
+# tells who was in the data, whose fake it is, or where that person was
 WANTED = ("A1", "A2", "A3", "A4", "A5", "A6", "A10", "A12", "A13")
 INSIDE = ("A5", "A6", "A7")
 AGAINST_ANONYMITY = ("A3", "A4", "A5", "A6", "A7", "A10")
