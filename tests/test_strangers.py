@@ -467,7 +467,7 @@ def test_a_spreadsheet(tmp_path, expected):
     assert traces.r.tolist() == expected.r.tolist()
     assert traces.dates.astype(str).tolist() == ["2013-04-15"]
     assert counted.format == "excel"
-    assert "sheet 2 was read, the 1 others were not" in counted.notes
+    assert "sheet 2 was read, the other one was not" in counted.notes
     for user in ("ann", "bob"):
         put(tmp_path / "all" / f"{user}.xlsx", workbook([row[1:] for row in ROWS]))
     assert read(tmp_path / "all", tz="UTC")[0].labels == ("ann", "bob")
@@ -1429,7 +1429,7 @@ def test_a_web_page_beside_tracks_is_passed_over(tmp_path, expected):
     put(tmp_path / "all" / "a.csv", HEAD + lines(ISO))
     traces, counted = read(tmp_path / "all", tz="UTC")
     assert traces.r.tolist() == expected.r.tolist()
-    assert "not read, being of another format: 1 file of the folder" in counted.notes
+    assert "not read, being of another format: 1 file of the folder (index.html)" in counted.notes
 
 
 def test_all_parameters_out_of_range_are_said_at_once():
@@ -1669,3 +1669,165 @@ def test_a_column_that_names_no_places_is_not_written(tmp_path):
     _, told = read(put(tmp_path / "a.csv", head + rows))
     assert any("'start_zone' was not read" in note for note in told.notes)
     assert not {"place", "end_place"} & told.columns.keys()
+
+
+ACCESS = "".join(f"u{i % 3},2024-03-04 {i // 3:02d}:{i % 3:02d}:00,{{}}{i // 3 % 5}\n" for i in range(72))
+WHERE = {3: 46.53, 0: 46.50, 4: 46.54, 1: 46.51, 2: 46.52}  # the table is not sorted
+
+
+def table_of_places(name, mark="", places=WHERE):
+    return f"building,{name},latitude,longitude\n" + "".join(f"9,{mark}{k},{lat},6.6\n" for k, lat in places.items())
+
+
+@pytest.mark.parametrize("mark", ["", "AP-"])
+@pytest.mark.parametrize(("name", "noted"), [("ap_no", True), ("kode", True), ("id", False), ("site_id", False)])
+def test_places_are_where_the_column_of_their_ids_says(tmp_path, name, noted, mark):
+    # the column has the name that it has in the traces, a known one, or the same values
+    path = put(tmp_path / "log.csv", "uid,time,ap_no\n" + ACCESS.format(*[mark] * 72))
+    table = put(tmp_path / "there" / "aps.csv", table_of_places(name, mark))
+    traces, told = read(path, locations=table, columns={"place": "ap_no"})
+
+    at = traces.locations.lat[traces.r[0]]
+    assert at[::3].tolist() == pytest.approx([WHERE[hour % 5] for hour in range(24)])
+    assert (f"column {name!r} of aps.csv was read as the id of places" in told.notes) == noted
+
+
+def test_rows_of_a_table_without_ids_are_numbered_and_it_is_said(tmp_path):
+    path = put(tmp_path / "log.csv", "uid,time,ap_no\n" + ACCESS.replace("{}", ""))
+    table = put(
+        tmp_path / "aps.txt",
+        "".join(f"{lat},{6.6}\n" for lat in ("latitude", *WHERE.values())).replace(
+            "latitude,6.6", "latitude,longitude"
+        ),
+    )
+    traces, told = read(path, locations=table, columns={"place": "ap_no"})
+    assert traces.locations.lat.tolist() == list(WHERE.values())
+    assert "aps.txt has no column of ids: its rows are numbered from 0" in told.notes
+    put(path, "uid,time,ap_no\n" + ACCESS.replace("{}", "AP-"))
+    code, message = refused(path, locations=table, columns={"place": "ap_no"})
+    assert code == "E_INDEX"
+    assert "call it 'ap_no' as here, or id, loc, location," in message
+    assert "AP-" not in message
+
+
+def test_places_that_the_table_has_not_are_counted(tmp_path):
+    path = put(tmp_path / "log.csv", "uid,time,ap_no\n" + ACCESS.replace("{}", "AP-"))
+    few = {k: WHERE[k] for k in (3, 0, 1)}
+    table = put(tmp_path / "there" / "aps.csv", table_of_places("ap", "AP-", few))
+    code, message = refused(path, locations=table, columns={"place": "ap_no"})
+    assert code == "E_INDEX"
+    assert "2 of 5 places, in 27 of 72 rows, are not among the locations; add them" in message
+
+
+@pytest.mark.parametrize(("name", "mark"), [("ap_name", "AP-"), ("kode", "AP-"), ("ap_name", "")])
+def test_a_folder_of_a_log_and_its_access_points(tmp_path, name, mark):
+    put(tmp_path / "wifi" / "log.csv", "client_mac,time,ap_name\n" + ACCESS.replace("{}", mark))
+    put(tmp_path / "wifi" / "points.csv", table_of_places(name, mark))
+    put(tmp_path / "wifi" / "notes.csv", "what,who\nnothing,nobody\n")
+    traces, told = read(tmp_path / "wifi")
+    assert sorted(traces.locations.lat) == sorted(WHERE.values())
+    assert "places are where points.csv says" in told.notes
+    assert "not read, being of another format: 1 file of the folder (notes.csv)" in told.notes
+
+
+def test_names_of_files_that_are_people_are_not_said(tmp_path):
+    for user in ("ann", "bob"):
+        put(tmp_path / "all" / f"{user}.csv", "time,lat,lon\n" + lines("{t:%Y-%m-%d %H:%M:%S},{lat},{lon}\n"))
+    put(tmp_path / "all" / "cleo.csv", "what,who\nnothing,nobody\n")
+    assert "not read, being of another format: 1 file of the folder" in read(tmp_path / "all")[1].notes
+
+
+@pytest.mark.parametrize("columns", [{"utc": "timestamp"}, {"utc": "timestamp", "user": "tag"}, None])
+def test_utc_means_utc_and_so_does_movebank(tmp_path, columns):
+    head = "timestamp,location-long,location-lat,individual-local-identifier,tag\n"
+    path = put(tmp_path / "a.csv", head + lines("{t:%Y-%m-%d %H:%M:%S}.000,{lon},{lat},{user},t\n"))
+    traces, told = read(path, columns=columns)
+    offsets = put(tmp_path / "b.csv", HEAD + lines("{user},{t:%Y-%m-%dT%H:%M:%S}Z,{lat},{lon}\n"))
+    assert traces.r.tolist() == read(offsets)[0].r.tolist()
+    assert any("times are UTC" in note for note in told.notes)
+    assert any("those of Movebank" in note for note in told.notes) == (columns is None)
+    local, told = read(path, columns={"time": "timestamp"})
+    assert any("times carry no offset" in note for note in told.notes)
+    assert local.r.tolist() != traces.r.tolist()
+
+
+def test_bad_rows_of_all_kinds_are_counted_with_a_share_that_passes(tmp_path):
+    good = lines(ISO).splitlines(keepends=True)
+    bad = [good[3].replace("46.", "x"), good[4].replace("46.", "x"), good[5].replace("2013", "1913"), "ann,1\n"]
+    path = put(tmp_path / "a.csv", HEAD + "".join([*good[:9], *bad, *good[9:]]))
+    code, message = refused(path, max_bad=0.02)
+    rows = len(good) + 4
+    assert code == "E_NUMBER"
+    assert f"2 of {rows} rows have numbers that cannot be read" in message
+    assert "; 1 have no readable time" in message
+    assert "; 1 have more or fewer fields than the first line" in message
+    assert f"; together 4 rows, {4 / rows:.2%}, and at most 2.00%" in message
+    share = re.search(r"with ([.\d]+) they would be", message)
+    assert read(path, max_bad=float(share[1]))[1].rows == rows
+
+
+def test_too_few_people_name_their_column_and_another_one(tmp_path):
+    rows = "".join(
+        f"G {v};{d:02d}.04.2024;{h:02d}:00:00;47,0{(v + h) % 5};15,4;Driver {v % 4}\n"
+        for v in range(40)
+        for d in (8, 9)
+        for h in range(24)
+    )
+    path = put(tmp_path / "a.csv", "Kennzeichen;Datum;Uhrzeit;Breitengrad;L\u00e4ngengrad;Fahrer\n" + rows)
+    with pytest.raises(ew.ElsewhereError) as caught:
+        ew.synthesize(path, out=tmp_path / "out")
+    told = " ".join(caught.value.__notes__)
+    assert caught.value.code == "E_TOO_FEW"
+    assert "People are the values of column 'Fahrer', 4; column 'Kennzeichen' has 40: if these are people, give" in told
+    assert "`columns` user=Kennzeichen." in told
+    assert "Driver" not in told
+
+
+def test_a_travel_survey_beside_its_zones(tmp_path):
+    trips = "".join(
+        f"{50 + i},{p},{k},20231011,{at:02d}14,{at:02d}34,{101 + (i + k) % 3},{101 + (i + k + 1) % 3},work\n"
+        for i in range(4)
+        for p in (1, 2)
+        for k, at in enumerate((8, 12, 17))
+    )
+    put(
+        tmp_path / "survey" / "trips.csv",
+        "HHID,PERSID,TRIPNO,TRAVDATE,DEPTIME,ARRTIME,ORIGZONE,DESTZONE,PURPOSE\n" + trips,
+    )
+    put(tmp_path / "survey" / "zones.csv", "zone,name,lat,lon\n101,A,46.5,6.6\n102,B,46.6,6.6\n103,C,46.7,6.6\n")
+    traces, told = read(tmp_path / "survey", max_gap="24h")
+    assert (traces.U, traces.R, traces.tz) == (8, 3, "Europe/Zurich")
+    assert "places are where zones.csv says" in told.notes
+    # columns of one file of the folder need not be in the other; a message names the file
+    columns = {"user": "PERSID", "date": "TRAVDATE", "time": "DEPTIME", "end_time": "ARRTIME", "place": "ORIGZONE"}
+    columns["end_place"] = "DESTZONE"
+    assert np.array_equal(read(tmp_path / "survey", max_gap="24h", columns=columns)[0].r, traces.r)
+    code, message = refused(tmp_path / "survey", columns={**columns, "user": "PERSON"})
+    assert code == "E_COLUMN"
+    assert message.endswith("'PURPOSE'.")
+    assert "survey, file 1 of 2: there is no column 'PERSON'; columns seen: 'HHID'" in message
+    assert "trips.csv: there is no column" in refused(tmp_path / "survey" / "trips.csv", columns={"user": "x"})[1]
+
+
+def test_tables_of_different_kinds_in_a_folder_are_named(tmp_path):
+    put(tmp_path / "all" / "a.csv", HEAD + lines(ISO))
+    put(tmp_path / "all" / "b.csv", "Nutzer;Zeit;Breite;Laenge\n" + lines(ISO).replace(",", ";"))
+    code, message = refused(tmp_path / "all")
+    assert code == "E_COLUMN"
+    assert "all, file 1 of 2, and file 2 of 2: tables of different kinds" in message
+
+
+def test_a_script_is_of_no_known_format(tmp_path):
+    path = put(
+        tmp_path / "a.py",
+        "import csv, json, os\nfrom os import path\n\n\ndef run(a, b):\n    return a\n\n\nrun(1, 2)\n",
+    )
+    code, message = refused(path)
+    assert code == "E_CSV"
+    assert "a.py is of no known format" in message
+
+
+def test_steps_and_boxes_come_with_an_example(tmp_path):
+    path = put(tmp_path / "a.csv", HEAD + lines(ISO))
+    assert "such as 5min, 20min or 1h, got '7min'" in refused(path, step="7min")[1]
+    assert "such as 48.8,2.2,48.9,2.5" in refused(path, box=(48, 2))[1]

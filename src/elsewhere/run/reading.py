@@ -39,12 +39,23 @@ def add_advice(error: ElsewhereError, traces: "Traces", settings: "Preset", read
     With `read`, which says how they were read, people without a usable day are counted too.
     """
     if error.code in SMALL:
+        if read is not None:
+            _add_people(error, read)
         error.add_note(_advice(traces, settings, read))
     elif error.code == "E_EPS" and read is not None:  # the same words for any file
         error.add_note(
             f"Only people with a usable day count; gaps of up to {PUBLIC_GAP} are filled unless `max_gap` gives "
             "another length. `elsewhere plan` says how many people remain for each length."
         )
+
+
+def _add_people(error: ElsewhereError, read: "Preparation") -> None:
+    """Add to an error which column was read as people, where `read` says so."""
+    from elsewhere.traces.read import PEOPLE
+
+    for note in read.notes:
+        if note.startswith(PEOPLE):
+            error.add_note(f"{note.capitalize()[0]}{note[1:]}.")
 
 
 def _advice(traces: "Traces", settings: "Preset", read: "Preparation | None" = None) -> str:
@@ -239,6 +250,7 @@ def read_usable_days(
     those for which the accuracy of a fix leaves several places, are drawn from the person's own chain, by `coins` too.
     """
     from elsewhere.run.roles import least_users
+    from elsewhere.traces.read import describe_people
 
     coins = secrets.token_bytes(32) if coins is None else coins
     periods = 1 if settings.learning is None else settings.learning.periods
@@ -259,6 +271,8 @@ def read_usable_days(
     if read.users_usable == 0:
         raise InvalidTraces(_explain_too_few(read, settings, least), code="E_GAPS")
     whole = select(traces)
+    if whole.U < least_users(settings) and settings.name not in PROVEN and "user" in read.columns:
+        read = replace(read, notes=(*read.notes, describe_people(source, read.columns["user"], reading.encoding)))
     error: ElsewhereError | None = None
     # if all people have a usable day, the split gives the better message
     if read.users_usable < min(least, read.users + read.users_dropped):
@@ -270,6 +284,7 @@ def read_usable_days(
             code="E_SUPPRESSED",
         )
     if error is not None:
+        _add_people(error, read)
         add_advice(error, whole, settings)
         raise error
     notes = _note_losses(whole, traces, read)

@@ -19,8 +19,8 @@ from elsewhere.traces.model import Floats, clock_minutes, zones_at
 
 FILE = "the file's name"  # name of a column that holds the user of the file in every row
 SYNONYMS = {
-    "user": "uid userid user userindex personid person personno personnumber perno persno individualid individual "
-    "agentid agent deviceid device "
+    "user": "uid userid user userindex personid person personno personnumber perno persno persid perid "
+    "individualid individual agentid agent deviceid device "
     "participantid participant subjectid subject respondentid respondent memberid member customerid customer clientid "
     "client subscriberid subscriber msisdn imsi imei callerid caller callingnumber calling phoneid phonenumber phone "
     "mobileid accountid account cardid card cardnumber cardno badgeid badge badgenumber employeeid employee "
@@ -64,7 +64,7 @@ SYNONYMS = {
     "left": "left leftat leavingdatetime leavingtime departed departedat departure departuretime departuredatetime "
     "finishedat endedat endtime enddatetime endtimestamp stoptime exitdate exittime exitdatetime",
     "place": "loc location locationid place placeid cell cellid poi poiid poiindex venue venueid antennaid antenna "
-    "btsid bts towerid tower celltower celltoweroid siteid site zoneid zone stationid station stopid stopcode "
+    "btsid bts towerid tower celltower celltoweroid siteid site zoneid zone taz stationid station stopid stopcode "
     "geohash h3 cgi ecgi ort standort lugar lieu",
     "category": "category venuecategory venuecategoryname categoryname poicategory placecategory poitype placetype "
     "type purpose activity amenity aktivitat aktivitaet actividad activite",
@@ -79,7 +79,7 @@ BEGINS = "start started origin orig o from pickup pu departure dep depart source
 FINISHES = "end ended stop destination dest d to dropoff do arrival arr arrive target exit alighting tapout"
 ONE_WORD = (
     re.compile(r"(?i)(pick|drop|tap)[ _-](up|off|in|out)"),
-    re.compile(r"(?i)(?<![a-z])(t|x|y|lat|lon)(start|end)"),
+    re.compile(r"(?i)(?<![a-z])((t|x|y|lat|lon)(?=start|end)|(orig|dest)(?=zone|taz)|(dep|arr)(?=time))"),
 )
 FILLERS = frozenset(["station", "stop", "trip", "tpep", "lpep", "point", "centroid", "community"])
 AT_ITS_END = {"time": "end_time", "lat": "end_lat", "lon": "end_lon", "place": "end_place"}
@@ -88,6 +88,7 @@ DURATION = re.compile(r"(?:trip|ride)?(?:duration|dauer|duree|duracion)(?:in)?([
 UNITS = {"s": 1, "sec": 1, "secs": 1, "second": 1, "seconds": 1, "sekunden": 1, "ms": 0.001, "milliseconds": 0.001}
 UNITS |= {"min": 60, "mins": 60, "minute": 60, "minutes": 60, "minuten": 60, "h": 3600, "hours": 3600, "": 0}
 SHORT = 60  # a trip is longer than so many seconds: a lower median of lengths without a unit is one of minutes
+MOVEBANK = {"timestamp", "locationlong", "locationlat", "individuallocalidentifier"}  # its times are UTC
 # ambiguous names of people and vehicles, used where no other column could be the user
 WEAK_USER_NAMES = (
     "licenseplate licenceplate licenseplatenumber numberplate platenumber plateno plate kennzeichen kfzkennzeichen "
@@ -166,6 +167,10 @@ class Meaning(NamedTuple):
     wide: tuple[str, ...] = ()
 
 
+class AbsentColumn(InvalidTraces):
+    """A table has not the columns that a caller names; what opened the table adds its name."""
+
+
 # a function from names of columns, whether the file has a line of names, and some rows, to the meaning of the columns
 Roles = Callable[[Sequence[str], bool, Sequence[Sequence[str]]], Meaning]
 
@@ -179,6 +184,11 @@ def normalize_name(name: str) -> str:
 def is_known(name: str) -> bool:
     """Tell whether a column of this name has a role."""
     return normalize_name(name) in KNOWN
+
+
+def names_people(name: str) -> bool:
+    """Tell whether a column of this name can hold people or vehicles; a mere id may be that of a row."""
+    return normalize_name(name) in {*SYNONYMS["user"].split(), *WEAK_USER_NAMES.split()} - {"id"}
 
 
 def check_columns(columns: Any) -> dict[str, str | None]:
@@ -201,7 +211,6 @@ def check_columns(columns: Any) -> dict[str, str | None]:
 def find_roles(
     names: Sequence[str],
     columns: Mapping[str, str | None] | None,
-    source: str = "the input",
     records: Sequence[Sequence[str]] = (),
 ) -> dict[str, str]:
     """
@@ -226,9 +235,11 @@ def find_roles(
         message = (
             f"there is no column {', '.join(map(repr, absent))}; {_list_columns(label_columns(names, records), {})}"
         )
-        raise InvalidTraces(f"{source}: {message}; {_hint_encoding(names)}".removesuffix("; ") + ".", code="E_COLUMN")
+        raise AbsentColumn(f"{message}; {_hint_encoding(names)}".removesuffix("; ") + ".", code="E_COLUMN")
     if requested.get("time") is not None:
         requested = {"utc": None, "local": None, **requested}
+    elif requested.get("utc") is not None or requested.get("local") is not None:
+        requested = {"time": None, **requested}
     by_word: dict[str, str] = {}
     for name in names:
         by_word.setdefault(normalize_name(name), name)
@@ -399,6 +410,9 @@ def _interpret_named(
         own_roles |= {f"{WIDE}{i}": name for i, name in enumerate(slots)}
         return meaning._replace(roles=own_roles, notes=tuple(notes))
     # when
+    if by_word.keys() >= MOVEBANK and roles.get("time") == by_word["timestamp"] and "time" not in columns:
+        roles["utc"] = roles.pop("time")
+        notes.append(f"columns are those of Movebank, whose times are UTC (if not: `columns` time={roles['utc']})")
     if "slot" not in roles and sum(kind in (*INSTANTS, "dates") for kind in kinds.values()) > 1:
         roles = _find_days_and_clocks(roles, kinds, columns, by_word, label, notes)
     if "slot" not in roles and kinds.get(roles.get("time", "")) in ("whole numbers", "0 or 1"):
@@ -598,7 +612,7 @@ def find_trip_ends(names: Sequence[str]) -> tuple[dict[str, str], dict[str, str]
     ends: tuple[dict[str, str], dict[str, str]] = ({}, {})
     begins, finishes = {*BEGINS.split()}, {*FINISHES.split()}
     for name in names:
-        one = ONE_WORD[1].sub(r"\1_\2", ONE_WORD[0].sub(r"\1\2", name))
+        one = ONE_WORD[1].sub(r"\1_", ONE_WORD[0].sub(r"\1\2", name))
         words = [word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+", one)]
         # "stop" is the end of a trip, but a place where another word tells the end
         stop = "stop" in words and len({*words} & (begins | finishes)) > 1
@@ -827,12 +841,12 @@ def describe_missing(missing: Sequence[str], names: Sequence[str], meaning: Mean
         whose = ["user=NAME"] if "user" in missing else []
         sight = _list_columns([labels.get(n, n) for n in names], {})
         absent = f"each row has two ends, and a trip needs an end time, or how long it lasts; {sight}"
-        return f"{absent}; give `columns` {_quote(','.join([*whose, *when, *where]))}."
+        return f"{absent}; give `columns` {quote_columns(','.join([*whose, *when, *where]))}."
     words = [propose_column(role) for role in missing]
-    example, projected = _quote(",".join(words)), ""
+    example, projected = quote_columns(",".join(words)), ""
     if {"lat", "lon"} <= set(missing):
         a, b = (word.partition("=")[2] for word in words[-2:])
-        example += f" (or {_quote(f'lat={b},lon={a}')})" if a != "NAME" and b != "NAME" else ""
+        example += f" (or {quote_columns(f'lat={b},lon={a}')})" if a != "NAME" and b != "NAME" else ""
         metres = [n for n in free if meaning.kinds.get(n) == LARGE or normalize_name(n) in PROJECTED]
         if len(metres) > 1:
             which = ", ".join(repr(labels.get(n, n)) for n in metres)
@@ -851,7 +865,7 @@ def describe_missing(missing: Sequence[str], names: Sequence[str], meaning: Mean
     return f"{absent}give `columns` {example}{also}."
 
 
-def _quote(words: str) -> str:
+def quote_columns(words: str) -> str:
     """Return a text quoted for a shell, where it needs quotes."""
     return words if re.fullmatch(r"[\w=,#.:/%-]*", words) else shlex.quote(words)
 

@@ -11,7 +11,7 @@ What lies outside the map is known to be somewhere else: no place can say it, an
 import json
 import re
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice, pairwise
 from os import PathLike
@@ -28,7 +28,7 @@ from elsewhere.errors import (
     require_between,
     require_whole,
 )
-from elsewhere.traces.columns import find_roles
+from elsewhere.traces.columns import find_roles, normalize_name
 from elsewhere.traces.formats import open_table
 from elsewhere.traces.ground import find_town, is_installed, similar_towns
 from elsewhere.traces.model import (
@@ -42,7 +42,7 @@ from elsewhere.traces.model import (
     to_xyz,
 )
 from elsewhere.traces.places import cell_centres, grid_cells
-from elsewhere.traces.sources import read_labels, read_numbers
+from elsewhere.traces.sources import Table, read_labels, read_numbers
 
 Box = tuple[float, float, float, float]
 TRACE_FILE = re.compile(r"(?P<before>.*?)(input[._])?traces?(\.[a-z]+)*", re.IGNORECASE)
@@ -73,7 +73,9 @@ def parse_box(box: Any) -> Box:
     try:
         south, west, north, east = (float(side) for side in box)
     except (TypeError, ValueError):
-        raise InvalidParameter("`box` must be (south, west, north, east) in degrees.") from None
+        raise InvalidParameter(
+            "`box` must be four numbers, south, west, north and east in degrees, such as 48.8,2.2,48.9,2.5."
+        ) from None
     for name, side, limit in (("south", south, 90), ("north", north, 90), ("west", west, 180), ("east", east, 180)):
         require_between(f"box: {name}", side, -limit, limit)
     if south >= north:
@@ -94,18 +96,19 @@ class Map:
 
     locations: Locations
     number: dict[str, int] | None = None
+    notes: tuple[str, ...] = ()
 
     def place_of(self, lat: Floats, lon: Floats) -> Ints:
         """Return the place of each point: the nearest."""
         return self.locations.place_of(lat, lon)
 
 
-def read_places(source: Any, *, encoding: str = "utf-8") -> Map:
+def read_places(source: Any, *, encoding: str = "utf-8", column: str = "", ids: Sequence[str] = ()) -> Map:
     """
     Return the places that a caller gives.
 
     These are a `Locations`, a table with `lat` and `lon` (or `x` and `y` in km) and perhaps an id column, or lines
-    "x, y" in km (SGLT).
+    "x, y" in km (SGLT). `column` is the name of the column of places in the traces, `ids` are values of it.
     """
     if isinstance(source, Map):
         return source
@@ -113,7 +116,7 @@ def read_places(source: Any, *, encoding: str = "utf-8") -> Map:
         place_names = source.names
         return Map(source, None if place_names is None else {name: i for i, name in enumerate(place_names) if name})
     table = open_table(source, encoding=encoding)
-    roles = find_roles(table.names or tuple(table.columns), None, table.name) if table.headed else {}
+    roles = find_roles(table.names or tuple(table.columns), None) if table.headed else {}
     plain = {name.strip().lower(): name for name in table.columns}
     if {"lat", "lon"} <= roles.keys():
         names = [roles["lat"], roles["lon"]]
@@ -128,21 +131,46 @@ def read_places(source: Any, *, encoding: str = "utf-8") -> Map:
     if bad.any():
         raise table.error("a coordinate that is no number.", "E_NUMBER", int(np.argmax(bad)))
     locations = Locations(pair[:, 0], pair[:, 1]) if "lat" in roles else Locations(xy=pair)
-    ids = roles.get("place") or roles.get("user")
-    if ids is None:
-        return Map(locations)
-    code, words = read_labels(table, ids)
+    own = _find_id_column(table, roles, [name for name in table.columns if name not in names], column, ids)
+    if own is None:
+        return Map(locations, notes=(f"{table.name} has no column of ids: its rows are numbered from 0",))
+    code, words = read_labels(table, own)
     if np.any(code < 0) or len(words) < table.rows:
-        raise table.error(f"column {ids!r} must hold one id per place, no two equal.", "E_INDEX")
+        raise table.error(f"column {own!r} must hold one id per place, no two equal.", "E_INDEX")
     names = [words[c] for c in code]
-    return Map(locations.relabel(names=names), {name: row for row, name in enumerate(names)})
+    usual = own in (roles.get("place"), roles.get("user"))
+    notes = () if usual else (f"column {table.label(own)!r} of {table.name} was read as the id of places",)
+    return Map(locations.relabel(names=names), {name: row for row, name in enumerate(names)}, notes)
 
 
-def find_places_beside(source: Any, ids: tuple[str, ...] = (), encoding: str = "utf-8") -> tuple[Map, Path] | None:
+def _find_id_column(
+    table: Table, roles: Mapping[str, str], names: Sequence[str], column: str, ids: Sequence[str]
+) -> str | None:
+    """
+    Return the column of a table of places that has their ids, None where no column has them.
+
+    That is the one called as the column of places in the traces, else one with a known name; if that holds none of
+    these `ids`, the one with the most of them, if these are more than half and no value occurs twice.
+    """
+    same = next((name for name in names if table.headed and normalize_name(name) == normalize_name(column)), None)
+    usual = same or roles.get("place") or roles.get("user")
+    wanted = {*ids} - {"-1"}
+    if same is not None or not wanted or (usual is not None and wanted & {*read_labels(table, usual)[1]}):
+        return usual
+    labels = {name: read_labels(table, name)[1] for name in names}
+    held = {name: len(wanted & {*words}) for name, words in labels.items() if len(words) == table.rows}
+    most = max(held, key=lambda name: held[name], default=None)
+    return most if most is not None and 2 * held[most] > len(wanted) else usual
+
+
+def find_places_beside(
+    source: Any, column: str, ids: tuple[str, ...] = (), encoding: str = "utf-8"
+) -> tuple[Map, Path] | None:
     """
     Return the places in a file beside a file of traces, and that file: a_locations.csv for a_traces.csv.gz.
 
-    So is another table there, if it lists places (`_lists_places`) and has a position for every one of these `ids`.
+    So is another table there, if it lists places (`_lists_places`) and has a position for every one of these `ids`,
+    the values of the traces' `column` of places.
     """
     if not isinstance(source, (str, PathLike)):
         return None
@@ -151,34 +179,37 @@ def find_places_beside(source: Any, ids: tuple[str, ...] = (), encoding: str = "
     names = [f"{name}{ending}" for name in dict.fromkeys((places_file_name(source), "locations")) for ending in ENDINGS]
     beside = next((folder / name for name in names if (folder / name).is_file()), None)
     if beside is not None:
-        return read_places(beside, encoding=encoding), beside
+        return read_places(beside, encoding=encoding, column=column, ids=ids), beside
     there = folder.rglob("*") if path.is_dir() else folder.iterdir()
     others = sorted(each for each in islice(there, MOST_FILES) if each.is_file() and each != path) if ids else []
     for other in others if len(others) <= MOST_BESIDE else []:
         tabular = other.name.lower().endswith(ENDINGS[1:]) and not other.name.startswith((".", "_"))
         if tabular and other.stat().st_size <= LARGEST_BESIDE:
             try:
-                candidate = read_places(other, encoding=encoding)
+                candidate = read_places(other, encoding=encoding, column=column, ids=ids)
             except ElsewhereError:
                 continue  # another kind of table
-            if candidate.number is not None and {*ids} <= candidate.number.keys() and _lists_places(other, encoding):
+            held = candidate.number is not None and {*ids} - {"-1"} <= candidate.number.keys()
+            if held and _lists_places(other, encoding, column, ids):
                 return candidate, other
     return None
 
 
-def _lists_places(path: Path, encoding: str) -> bool:
+def _lists_places(path: Path, encoding: str, column: str, ids: tuple[str, ...]) -> bool:
     """
-    Return whether a table says that it is one of places, not of people and their homes.
+    Return whether a table that has all `ids` is one of places, not of people and their homes.
 
-    Either its id column does (`site_id`), or that is a mere `id` and the file is called so (towers.csv).
+    Its id column says so (`site_id`, or as in the traces), or is a mere `id` and the file is called so (towers.csv), or
+    has ids that are no numbers, which could be anybody's.
     """
     table = open_table(path, encoding=encoding)
-    roles = find_roles(table.names, None, table.name) if table.headed and table.names else {}
+    roles = find_roles(table.names, None) if table.headed and table.names else {}
     if roles.keys() & {"time", "utc", "local", "date", "slot", "arrived"}:
         return False
-    if "place" in roles:
-        return "user" not in roles or roles["user"].strip().lower() == "id"
-    return roles.get("user", "").strip().lower() == "id" and PLACE_FILE.search(path.stem) is not None
+    user = roles.get("user", "").strip().lower()
+    if "place" in roles or column in table.names or not all(map(str.isdigit, ids)):
+        return user in ("", "id", column.lower())
+    return user == "id" and PLACE_FILE.search(path.stem) is not None
 
 
 def places_file_name(path: str | PathLike[str]) -> str:

@@ -9,19 +9,21 @@ matched are refused with a message that says what to type.
 """
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
 from functools import cached_property
+from os import PathLike
+from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
 import numpy as np
 
 from elsewhere.errors import InvalidParameter, InvalidTraces, counted, public, require_between
 from elsewhere.traces.clock import holds_time_of_day
-from elsewhere.traces.columns import CELL, WIDE, check_columns, interpret_columns
+from elsewhere.traces.columns import CELL, WIDE, Meaning, check_columns, interpret_columns, names_people, quote_columns
 from elsewhere.traces.fixes import SECONDS_PER_DAY, Fixes, Preparation
 from elsewhere.traces.formats import open_parts
 from elsewhere.traces.maps import Map, find_places_beside, parse_box, read_places, read_regions
@@ -61,6 +63,7 @@ MOST_OUTSIDE = 0.5  # the same where the map was cut to where people are
 FAR = 3.0  # a point is far at so many times the distance between neighbouring places (its 95 % quantile)
 ON_PLACE_KM = 0.001  # coordinates of a place, written with six decimals
 NEAREST_KM = 0.25  # a point that is nearer than this is never far
+PEOPLE = "people are the values of column"  # how a note begins
 NO_ZONE, IN_UTC = "times carry no offset", "times are UTC"  # how notes of a reading begin
 OF_ONE_FILE = ("columns", "format", "date_format")  # options that may fit one file and not another
 
@@ -218,7 +221,6 @@ def read_traces(
     of_settings = {name: reading[name] for name in OF_SETTINGS if name in reading}
     box = None if reading["box"] is None else parse_box(reading["box"])
     settings = Settings(step=step, cells=cells, box=box, regions=regions, **of_settings)
-    own_map = None if locations is None else read_places(locations, encoding=encoding)
     parts = open_parts(
         source,
         container=format,
@@ -244,13 +246,19 @@ def read_traces(
         start = start or first
         if step == "auto" and seconds is not None:
             settings = replace(settings, step=seconds / 60)
-    notes: tuple[str, ...] = ()
-    if own_map is None and "place" in roles:
-        ids = () if "lat" in roles else read_labels(table, roles["place"])[1]
-        if (beside := find_places_beside(source, ids, encoding)) is not None:
-            own_map, notes = beside[0], (f"places are where {printable(beside[1].name)} says",)
+    own_map, notes = None, []
+    place = roles.get("place", "")
+    if locations is not None:
+        ids = read_labels(table, place)[1] if place else ()
+        own_map = read_places(locations, encoding=encoding, column=place, ids=ids)
+    elif place:
+        ids = () if "lat" in roles else read_labels(table, place)[1]
+        if (beside := find_places_beside(source, place, ids, encoding)) is not None:
+            own_map, notes = beside[0], [f"places are where {printable(beside[1].name)} says"]
+            parts.tables_of_places.add(beside[1])
     if own_map is not None:
         settings = replace(settings, map="whole")
+        notes += own_map.notes if place and table.format != "sglt" else ()
     if "slot" in roles and table is parts.sample:
         table = parts.join(unequal=True)
     shape = Shape(
@@ -283,7 +291,9 @@ def _prepare(
     # refused before the whole input is read
     settings = replace(settings, step="20min") if settings.step == "auto" else settings
     if SECONDS_PER_DAY % settings.width:
-        raise InvalidParameter(f"`step` must divide the day into equal slots, got {settings.step!r}.")
+        raise InvalidParameter(
+            f"`step` must divide the day into equal slots, such as 5min, 20min or 1h, got {settings.step!r}."
+        )
     fixes, counts = read_fixes(shape, parts, own_map, accuracy=settings.evidence)
     counts = replace(counts, notes=(*counts.notes, *_note_interval(fixes, settings.width)))
     if own_map is not None:
@@ -316,6 +326,26 @@ def _check_options(options: ReadingOptions, tz: str | None) -> dict[str, Any]:
             if isinstance(error, TypeError) or "directive" in str(error) or "stray" in str(error):
                 raise InvalidParameter(f"`date_format` must be as for strptime, got {date_format!r}.") from None
     return reading
+
+
+def describe_people(source: Any, taken: str, encoding: str = "utf-8") -> str:
+    """Return which column was read as people, and which others of a file could be, with the numbers of values."""
+    if isinstance(source, (str, PathLike)) and not Path(source).is_file():
+        return f"{PEOPLE} {taken!r}"
+    held: dict[str, set[str]] = {taken: set()}
+
+    def roles(names: Sequence[str], *_: Any) -> Meaning:
+        return Meaning({name: name for name in names if name == taken or names_people(name)})
+
+    for table in open_parts(source, encoding=encoding, roles=roles).tables():
+        for name in table.meaning.roles if table.meaning is not None else ():
+            held.setdefault(name, set()).update(read_labels(table, name)[1])
+    others = [
+        f"column {name!r} has {len(values):,}: if these are people, give `columns` {quote_columns(f'user={name}')}"
+        for name, values in held.items()
+        if len(values) > len(held[taken])
+    ]
+    return "; ".join([f"{PEOPLE} {taken!r}, {len(held[taken]):,}", *others])
 
 
 def _select_people(parts: Parts, roles: Mapping[str, str], people: Callable[[str], bool]) -> Parts:

@@ -5,6 +5,7 @@ Rows that cannot be read are dropped and counted by reason; a file with a larger
 refused. Messages give their number, the first line and the code.
 """
 
+import math
 import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -38,6 +39,7 @@ from elsewhere.traces.columns import (
     FILE,
     MOSTLY,
     SHORT,
+    SYNONYMS,
     WHOLE_DAYS,
     WHOSE,
     WIDE,
@@ -131,8 +133,14 @@ class Tally:
         """Refuse an input if more than the share `max_bad` of its rows is dropped, or all of them (B21)."""
         if sum(self.dropped.values()) <= max_bad * self.rows and self.kept:
             return
-        code = max(self.dropped, key=lambda c: (self.dropped[c], c != "E_CSV"))
+        kinds = sorted(self.dropped, key=lambda c: (-self.dropped[c], c == "E_CSV"))
+        code, share = kinds[0], sum(self.dropped.values()) / self.rows
         most = f"at most {max_bad:.2%} of all rows may be dropped (`max_bad`)"
+        if len(kinds) > 1:
+            others = [f"{self.dropped[c]} {REASONS[c]}" for c in kinds[1:]]
+            most = f"{'; '.join(others)}; together {sum(self.dropped.values())} rows, {share:.2%}, and {most}"
+        if share < 0.5:
+            most += f"; with {math.ceil(100 * share) / 100:g} they would be"
         if code == "E_CSV" and self.fault is not None:
             raise InvalidTraces(
                 f"{self.fault.args[0]} {self.dropped[code]} of {self.rows} lines are so; {most}.", code=self.fault.code
@@ -332,9 +340,15 @@ def number_places(
     labels = [names[c] for c in places]
     number = np.full(len(names) + 1, -1, dtype=np.int64)  # of each label; the last entry is that of -1
     if own_map is not None and own_map.number is not None and not base:
+        unknown = [int(c) for c in places if names[c] not in own_map.number]
+        if unknown:
+            rows = int(np.isin(codes, unknown).sum())
+            raise error(
+                unknown[0],
+                f"{len(unknown)} of {counted(len(places), 'place')}, in {rows:,} of {len(codes):,} rows, are not "
+                "among the locations; add them to the table of `locations`, or leave these rows out.",
+            )
         for c in places:
-            if names[c] not in own_map.number:
-                raise error(c, "a place that is not among the locations.")
             number[c] = own_map.number[names[c]]
         return own_map.locations, number[codes]
     number[places] = np.arange(len(places))
@@ -349,7 +363,11 @@ def number_places(
     if own_map is None and (not whole or max(values) >= max(PLAIN_NUMBERS, 10 * len(places))):
         return Locations(n=len(places), names=labels), number[codes]
     if not whole:
-        raise error(int(places[0]), "a place that is no number; `locations` without ids are numbered from 0.")
+        raise error(
+            int(places[0]),
+            "its places are no numbers, and the table of `locations` has no column that holds them: call it "
+            f"{shape.table.label(shape.roles['place'])!r} as here, or id, {', '.join(SYNONYMS['place'].split()[:14])}.",
+        )
     R = max(values) - base + 1 if own_map is None else len(own_map.locations)
     for c, value in zip(places, values, strict=True):
         if not base <= value < base + R:

@@ -445,13 +445,14 @@ class Parts:
     An input as tables one after the other.
 
     Decisions that hold for all tables are made on `sample`, which is the whole of a small input. `tables` starts a new
-    pass over the input; `notes` is complete after a pass.
+    pass over the input; `notes` is complete after a pass. `tables_of_places` are files of a folder that a caller uses.
     """
 
     name: str
     sample: Table
     tables: Callable[[], Iterator[Table]] = field(repr=False)
     notes: list[str] = field(default_factory=list)
+    tables_of_places: set[Path] = field(default_factory=set)
 
     def join(self, *, unequal: bool = False) -> Table:
         """Return all tables as one; lines with more or fewer fields than the first are refused unless allowed (B8)."""

@@ -10,14 +10,14 @@ new format needs its reader in one of these two files, a pattern in `recognise`,
 import codecs
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from elsewhere.errors import InvalidParameter, InvalidTraces, counted, require_choice
 from elsewhere.scale import iterate_over
-from elsewhere.traces.columns import FILE, Meaning, Roles
+from elsewhere.traces.columns import FILE, AbsentColumn, Meaning, Roles, missing_roles
 from elsewhere.traces.formats.documents import (
     read_geojson,
     read_google,
@@ -40,6 +40,7 @@ from elsewhere.traces.sources import (
     join_tables,
     open_folder,
     open_source,
+    printable,
     refuse_equal_names,
 )
 
@@ -209,12 +210,15 @@ def _read_tables(kind: str, source: Source, options: FileOptions, like: Any = No
         tables = iter([_read_document(kind, source.load(), options)])
     else:
         tables = read_text(source, options, like) if kind == "csv" else STREAMS[kind](source, options)
-    for table in tables:
-        if table.meaning is None and options.roles is not None:
-            table = _interpret(table, options.roles)
-        if table.meaning is not None and table.meaning.roles.get("user") == FILE:
-            table = _add_user(table, source.user)
-        yield table
+    try:
+        for table in tables:
+            if table.meaning is None and options.roles is not None:
+                table = _interpret(table, options.roles)
+            if table.meaning is not None and table.meaning.roles.get("user") == FILE:
+                table = _add_user(table, source.user)
+            yield table
+    except AbsentColumn as error:
+        raise InvalidTraces(f"{source.name}: {error.args[0]}", code=error.code) from None
 
 
 def _read_document(kind: str, source: Source, options: FileOptions) -> Table:
@@ -266,6 +270,16 @@ def _open_files(source: str | os.PathLike[str], options: FileOptions, executor: 
     # of two formats with as many files, plain text loses: notes and labels lie beside tracks
     kind = max(counts, key=lambda k: (counts[k], k not in ("csv", "sglt")))
     own = [s for s, its in zip(sources, kinds, strict=True) if its == kind]
+    requested = options.roles
+
+    def roles(names: Sequence[str], headed: bool, records: Sequence[Sequence[str]]) -> Meaning:
+        """Return no roles for a table without the columns that the caller names: it lies beside one that has them."""
+        try:
+            return Meaning({}) if requested is None else requested(names, headed, records)
+        except AbsentColumn:
+            return Meaning({})
+
+    options = options if requested is None else replace(options, roles=roles)
     few = own if len(own) <= FEW else [own[i * (len(own) - 1) // (FEW - 1)] for i in range(FEW)]
     samples, like = [], None
     for one in few:
@@ -275,8 +289,9 @@ def _open_files(source: str | os.PathLike[str], options: FileOptions, executor: 
             like = samples[0].dialect, samples[0].meaning or Meaning({})
     if not samples:
         # no table can be used: the error will be about the longest
-        samples = [t for one in few for t in _read_file(kind, one, replace(options, sample=True))]
+        samples = [t for one in few for t in _read_file(kind, one, replace(options, sample=True, roles=requested))]
         samples = sorted(samples, key=lambda t: -t.rows)[:1]
+        name = samples[0].name if samples else name
     if not samples:
         raise InvalidTraces(f"{name}: no file of the folder holds a row.", code="E_EMPTY")
     first = samples[0]
@@ -287,9 +302,23 @@ def _open_files(source: str | os.PathLike[str], options: FileOptions, executor: 
             alike = [t.dialect for t in samples if t.dialect is not None and t.dialect.names == names]
             meaning = options.roles(names, False, [r for dialect in alike for r in dialect.records])
         like = (first.dialect, meaning)
-    notes: list[str] = []
+    sample = join_tables(samples, name)
+    if (
+        first.meaning
+        and sample.meaning
+        and not missing_roles(first.meaning.roles)
+        and missing_roles(sample.meaning.roles)
+    ):
+        needed = {*first.meaning.roles.values()} - {*sample.meaning.roles.values()}
+        other = next(t for t in samples if not needed <= {*t.names})
+        raise InvalidTraces(
+            f"{first.name}, and {other.name.rpartition(', ')[2]}: tables of different kinds, which have no columns for "
+            f"{', '.join(missing_roles(sample.meaning.roles))} in common; give one file, or a folder of one kind.",
+            code="E_COLUMN",
+        )
+    parts = Parts(name, sample, lambda: iter(()))
     reader = _FileReader(kind, options, like)
-    return Parts(name, join_tables(samples, name), lambda: _read_files(sources, own, reader, executor, notes), notes)
+    return replace(parts, tables=lambda: _read_files(sources, own, reader, executor, parts))
 
 
 @dataclass(frozen=True, eq=False)
@@ -338,15 +367,17 @@ def _is_small(group: list[Source]) -> bool:
 
 
 def _read_files(
-    sources: list[Source], chosen: list[Source], reader: _FileReader, executor: Executor | None, notes: list[str]
+    sources: list[Source], chosen: list[Source], reader: _FileReader, executor: Executor | None, parts: Parts
 ) -> Iterator[Table]:
     """
-    Yield the tables of the `chosen` files of a folder, and write into `notes` how many of its files were read.
+    Yield the tables of the `chosen` files of a folder, and write into the notes of `parts` how many files were read.
 
-    Files without rows, and files without positions, are left out and counted.
+    Files without rows, and files without positions, are left out and counted; the latter are named, unless the names of
+    files are those of people.
     """
-    read = empty = others = 0
-    for tables in _tables_by_file(chosen, reader, executor):
+    read = empty = 0
+    others = [source for source in sources if source not in chosen]
+    for source, tables in zip(chosen, _tables_by_file(chosen, reader, executor), strict=True):
         rows, odd = 0, False
         for table in tables:
             if not has_positions(table.meaning) and len(chosen) > 1:
@@ -354,11 +385,18 @@ def _read_files(
                 break
             rows += table.rows + table.unequal
             yield table
-        read, empty, others = read + (rows > 0), empty + (rows == 0 and not odd), others + odd
-    others += len(sources) - len(chosen)
-    notes[:] = [f"{counted(read, 'file')} {'was' if read == 1 else 'were'} read"]
-    notes += [f"not read, being of another format: {counted(others, 'file')} of the folder"] if others else []
-    notes += [f"without rows: {counted(empty, 'file')} of the folder"] if empty else []
+        read, empty = read + (rows > 0), empty + (rows == 0 and not odd)
+        others += [source] if odd else []
+    others = [source for source in others if source.path not in parts.tables_of_places]
+    meaning = parts.sample.meaning if reader.kind in (*TABLES, "json") else None
+    by_column = meaning is not None and meaning.roles.get("user", FILE) != FILE
+    names = [printable(source.path.name) for source in others if source.path is not None and by_column]
+    listing = f" ({', '.join(names[:3])}{' ...' if len(names) > 3 else ''})" if names else ""
+    notes = [f"{counted(read, 'file')} {'was' if read == 1 else 'were'} read"]
+    notes += (
+        [f"not read, being of another format: {counted(len(others), 'file')} of the folder{listing}"] if others else []
+    )
+    parts.notes[:] = [*notes, *([f"without rows: {counted(empty, 'file')} of the folder"] if empty else [])]
 
 
 def _read_file(kind: str, source: Source, options: FileOptions, like: Any = None) -> Iterator[Table]:

@@ -807,7 +807,8 @@ def read_workbook(source: Source, options: FileOptions) -> Table:
     plain = replace(source, raw=content, size=len(content), path=None, packed=False, cut=False, encoding="")
     table = join_tables(list(read_text(plain, replace(options, encoding="utf-8", sample=False))), source.name)
     others = len(book.sheet_names) - 1
-    notes = (f"sheet {read + 1} was read, the {others} others were not",) if others else ()
+    rest = "the other one was not" if others == 1 else f"the {others} others were not"
+    notes = (f"sheet {read + 1} was read, {rest}",) if others else ()
     return replace(table, format="excel", notes=(*table.notes, *notes))
 
 

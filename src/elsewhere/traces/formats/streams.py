@@ -525,7 +525,12 @@ def _refuse_long_fields(content: bytes, name: str) -> None:
 def _bad_line_error(body: bytes, name: str, dialect: Dialect, skip: int, before: int, cut: bool) -> InvalidTraces:
     width, line = len(dialect.names), 0
     wider = 0
-    for line, record in parse_records(body.decode(), dialect.delimiter, dialect.quotes):
+    records = list(parse_records(body.decode(), dialect.delimiter, dialect.quotes))
+    if cut and len(records) > 2 and 2 * sum(len(record) == width for _, record in records) < len(records):
+        return InvalidTraces(
+            f"{name} is of no known format: most of its lines have more or fewer fields than the first.", code="E_CSV"
+        )
+    for line, record in records:
         if line <= skip or cut or len(record) == width:
             continue
         if any("\n" in part or "\r" in part for part in record):
