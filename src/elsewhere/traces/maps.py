@@ -152,7 +152,8 @@ def _find_id_column(
     That is the one called as the column of places in the traces, else one with a known name; if that holds none of
     these `ids`, the one with the most of them, if these are more than half and no value occurs twice.
     """
-    same = next((name for name in names if table.headed and normalize_name(name) == normalize_name(column)), None)
+    word = normalize_name(column)
+    same = next((n for n in names if n == column or (table.headed and word and normalize_name(n) == word)), None)
     usual = same or roles.get("place") or roles.get("user")
     wanted = {*ids} - {"-1"}
     if same is not None or not wanted or (usual is not None and wanted & {*read_labels(table, usual)[1]}):

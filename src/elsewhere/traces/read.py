@@ -246,19 +246,9 @@ def read_traces(
         start = start or first
         if step == "auto" and seconds is not None:
             settings = replace(settings, step=seconds / 60)
-    own_map, notes = None, []
-    place = roles.get("place", "")
-    if locations is not None:
-        ids = read_labels(table, place)[1] if place else ()
-        own_map = read_places(locations, encoding=encoding, column=place, ids=ids)
-    elif place:
-        ids = () if "lat" in roles else read_labels(table, place)[1]
-        if (beside := find_places_beside(source, place, ids, encoding)) is not None:
-            own_map, notes = beside[0], [f"places are where {printable(beside[1].name)} says"]
-            parts.tables_of_places.add(beside[1])
+    own_map, notes = _find_map(source, locations, parts, table, roles.get("place"), "lat" in roles, encoding)
     if own_map is not None:
         settings = replace(settings, map="whole")
-        notes += own_map.notes if place and table.format != "sglt" else ()
     if "slot" in roles and table is parts.sample:
         table = parts.join(unequal=True)
     shape = Shape(
@@ -277,6 +267,22 @@ def read_traces(
     if report is not None:
         report(replace(preparation, notes=(*preparation.notes, *notes)))
     return traces if prepared is None else traces.with_map(prepared.locations)
+
+
+def _find_map(
+    source: Any, locations: Any, parts: Parts, table: Table, place: str | None, located: bool, encoding: str
+) -> tuple[Map | None, list[str]]:
+    """Return the places of the caller, or of a table beside the source if it has a column of places; and notes."""
+    ids = () if place is None or (located and locations is None) else read_labels(table, place)[1]
+    notes: list[str] = []
+    if locations is not None:
+        own_map = read_places(locations, encoding=encoding, column=place or "", ids=ids)
+    elif place is not None and (beside := find_places_beside(source, place, ids, encoding)) is not None:
+        own_map, notes = beside[0], [f"places are where {printable(beside[1].name)} says"]
+        parts.tables_of_places.add(beside[1])
+    else:
+        return None, []
+    return own_map, [*notes, *(own_map.notes if place is not None and table.format != "sglt" else ())]
 
 
 def _prepare(

@@ -303,17 +303,12 @@ def _open_files(source: str | os.PathLike[str], options: FileOptions, executor: 
             meaning = options.roles(names, False, [r for dialect in alike for r in dialect.records])
         like = (first.dialect, meaning)
     sample = join_tables(samples, name)
-    if (
-        first.meaning
-        and sample.meaning
-        and not missing_roles(first.meaning.roles)
-        and missing_roles(sample.meaning.roles)
-    ):
-        needed = {*first.meaning.roles.values()} - {*sample.meaning.roles.values()}
-        other = next(t for t in samples if not needed <= {*t.names})
+    absent = [] if sample.meaning is None else missing_roles(sample.meaning.roles)
+    if absent and first.meaning is not None and not missing_roles(first.meaning.roles):
+        other = next(t for t in samples if not {*first.meaning.roles.values()} <= {*t.names})
         raise InvalidTraces(
             f"{first.name}, and {other.name.rpartition(', ')[2]}: tables of different kinds, which have no columns for "
-            f"{', '.join(missing_roles(sample.meaning.roles))} in common; give one file, or a folder of one kind.",
+            f"{', '.join(absent)} in common; give one file, or a folder of one kind.",
             code="E_COLUMN",
         )
     parts = Parts(name, sample, lambda: iter(()))
@@ -376,7 +371,8 @@ def _read_files(
     files are those of people.
     """
     read = empty = 0
-    others = [source for source in sources if source not in chosen]
+    own = {*map(id, chosen)}
+    others = [source for source in sources if id(source) not in own]
     for source, tables in zip(chosen, _tables_by_file(chosen, reader, executor), strict=True):
         rows, odd = 0, False
         for table in tables:
@@ -392,11 +388,9 @@ def _read_files(
     by_column = meaning is not None and meaning.roles.get("user", FILE) != FILE
     names = [printable(source.path.name) for source in others if source.path is not None and by_column]
     listing = f" ({', '.join(names[:3])}{' ...' if len(names) > 3 else ''})" if names else ""
-    notes = [f"{counted(read, 'file')} {'was' if read == 1 else 'were'} read"]
-    notes += (
-        [f"not read, being of another format: {counted(len(others), 'file')} of the folder{listing}"] if others else []
-    )
-    parts.notes[:] = [*notes, *([f"without rows: {counted(empty, 'file')} of the folder"] if empty else [])]
+    passed = f"not read, being of another format: {counted(len(others), 'file')} of the folder{listing}"
+    parts.notes[:] = [f"{counted(read, 'file')} {'was' if read == 1 else 'were'} read", *([passed] if others else [])]
+    parts.notes.extend([f"without rows: {counted(empty, 'file')} of the folder"] if empty else [])
 
 
 def _read_file(kind: str, source: Source, options: FileOptions, like: Any = None) -> Iterator[Table]:
