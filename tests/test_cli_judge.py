@@ -479,7 +479,7 @@ def test_the_table_of_attacks_cuts_no_word(width):
     assert left_out == [] or width < 76
     said = " ".join(said.split())
     counts = [len(set(ATTACKS) - set(ON_DECOYS)), len(ON_DECOYS)]
-    assert [int(n) for n in re.findall(r"(\d+) cannot tell: strangers may exceed the bar too", said)] == counts
+    assert [int(n) for n in re.findall(r"(\d+) are above their bar, but not clearly above chance", said)] == counts
 
 
 def test_the_last_sentence_of_an_audit_counts_every_attack_once():
@@ -489,14 +489,16 @@ def test_the_last_sentence_of_an_audit_counts_every_attack_once():
         Finding("A5", main=0.3, interval=above, baseline=0.1, bar=0.5, passed=True),
         Finding("A4", main=0.02, interval=below, baseline=0.01, bar=0.05, passed=True),
         Finding("A6", main=0.02, interval=Rate(0.02, 0.0, 0.3), baseline=0.01, bar=0.05, passed=None),
+        Finding("A3", interval=Rate(0.12, -0.04, 0.24), baseline=0.0, bar=0.02, passed=True, leaks=False),
         Finding("A8", status="not run", needs="`sampler`"),
         Finding("A21", status="review"),
     )
     result = AuditResult(findings, dict.fromkeys(("fakes", "seed_users", "holdout_users", "places", "slots"), 9))
 
     assert result.in_words() == (
-        "of 6 attacks, 2 learnt something (A2; within its bar: A5); 1 learnt nothing measurable; 1 cannot tell: "
-        "strangers may exceed the bar too (A6); 1 was not run; 1 is for people to review."
+        "of 7 attacks, 2 learnt something (A2; within its bar: A5); 1 learnt nothing measurable; 1 is above its bar, "
+        "but not clearly above chance (A3); for 1 there are too few people to say whether the bar is kept (A6); 1 was "
+        "not run; 1 is for people to review."
     )
     said = [line for line in audit_tables(result, 80) if isinstance(line, str)]
     assert said[-1] == result.in_words()

@@ -11,9 +11,10 @@ from reports_made import CANARY, HOSTILE, INSTANTS, LONELY, PLACES, world
 
 import elsewhere as ew
 from elsewhere.evaluation.attacks.audit import ALL
+from elsewhere.evaluation.attacks.finding import Finding, Rate
 from elsewhere.evaluation.lbs.generators import uniform_iid
 from elsewhere.privacy.certificate import Certificate
-from elsewhere.reports.attacks import QUESTIONS, WANTED, advice, audit_table, claims, forbidden_claims
+from elsewhere.reports.attacks import QUESTIONS, WANTED, advice, audit_table, claims, forbidden_claims, outcome_sign
 from elsewhere.reports.markup import data, number, page, percent, section, tag
 from elsewhere.reports.preparation import calendar
 from elsewhere.reports.svg import Bar, Series, bars, plot, ticks
@@ -86,7 +87,8 @@ def test_everything_is_there_in_order(tmp_path, whole):
         "How it was made",
     ]
     for phrase in (
-        "40 synthetic location traces",
+        "40 people who do not exist, with one synthetic day each",
+        "which only --preset deniable has",
         "Shareable edition",
         "Not run, and what it needs",
         "Q-Q of semantic similarity",
@@ -296,6 +298,7 @@ def test_verdicts_that_the_row_does_not_show_are_explained(tmp_path):
     audit = {
         "A5": {**row, "main": 0.29, "interval": [0.2, 0.4], "passed": False, "reachable": True},
         "A12": {**row, "main": 0.12, "interval": [0.03, 0.2], "passed": True},
+        "A3": {**row, "main": 0.08, "interval": [0.0, 0.2], "passed": True},
         "A2": {**row, "interval": [0.0, 0.2], "passed": None, "reachable": False},
         "A4": {
             **row,
@@ -312,8 +315,9 @@ def test_verdicts_that_the_row_does_not_show_are_explained(tmp_path):
     said = {re.search(r"<b>(\w+)</b>", item)[1]: item.split("w.", 1)[1] for item in found}
 
     assert said["A5"] == ""
-    assert "The interval includes the figure of chance, or of strangers" in said["A12"]
-    assert "walks made without a seed, exceed the bar too" in said["A2"]
+    assert "above the bar, but not clearly above chance" in said["A12"]
+    assert "The interval includes the figure of chance, or of strangers" in said["A3"]
+    assert "too few people to say that it is below" in said["A2"]
     assert "exceed the bar too; this figure is clearly above theirs" in said["A4"]
     assert said["A1"] == ""
     assert "names the seed in 29.0 % (A5)" in html
@@ -327,7 +331,7 @@ def test_the_first_screen_says_what_for_and_whether_to_publish(tmp_path, whole):
     found = w["uses"].to_dict()
     n = [use["verdict"] for use in found.values() if isinstance(use, dict) and "verdict" in use]
 
-    assert "40 synthetic location traces, to use in place of those of 40 real people" in first
+    assert "40 people who do not exist, with one synthetic day each, to use in place of 40 real people" in first
     assert f"Good for {n.count('good') or 'none'} of 8 uses" in first
     assert found["places"]["figure"] + "; other real people: " + found["places"]["beside"] in first
     assert "O" + w["audit"].in_words()[1:] in first
@@ -381,6 +385,40 @@ def test_advice_follows_what_was_learnt_about_people(audit, run, level, words):
     said = advice(told, run)
 
     assert (said.level, words in said.because) == (level, True)
+
+
+def test_the_headline_claims_no_more_than_the_table():
+    """A figure above its bar is neither green nor "learnt nothing", though chance may reach as much (A1, A3, A12)."""
+    nothing = {name: Finding(name, main=0.0, bar=0.01, passed=True) for name in WANTED}
+    above = {
+        "A1": Finding("A1", interval=Rate(0.09, 0.06, 0.13), control=0.25, bar=0.0, leaks=False),
+        "A3": Finding("A3", interval=Rate(0.12, -0.04, 0.24), control=-0.1, bar=0.02, passed=True, leaks=False),
+        "A12": Finding("A12", interval=Rate(0.12, 0.02, 0.22), control=0.09, baseline=0.09, bar=0.09, passed=True),
+    }
+    audit = {name: f.to_dict() for name, f in {**nothing, **above}.items()}
+
+    for name, f in above.items():
+        assert (f.learnt, f.outcome) == (None, "above its bar, not clearly above chance")
+        assert outcome_sign(name, audit[name])[::2] == ("≈", "rough")
+        assert outcome_sign(name, {**audit[name], "outcome": None}) == outcome_sign(name, audit[name])
+    said = advice(audit, {})
+    assert said[:2] == ("care", "3 attacks are above their bar, though not clearly above chance: publish with care")
+    assert "Above the bar, but not clearly above chance: copying (A1), who was in the data (A3)" in said.because
+    table = str(audit_table(audit, shareable=False))
+    assert table.count("strangers reach as much or more") == 1
+    assert table.count("not clearly above chance: there are too few people to decide") == 2
+    below = Finding("A2", interval=Rate(0.0, 0.0, 0.014), control=0.05, baseline=0.01, bar=0.011)
+    assert below.outcome == "cannot tell"
+    unclear = {**{name: f.to_dict() for name, f in nothing.items()}, "A2": below.to_dict()}
+    assert advice(unclear, {}).words == "For 1 of 9 attacks there are too few people to tell: publish with care"
+    assert advice({name: f.to_dict() for name, f in nothing.items()}, {}).level == "yes"
+
+
+def test_without_a_bar_no_outcome_is_red():
+    """A19 is documented: the service learns much from the pool, and nothing says how much would be too much."""
+    f = Finding("A19", interval=Rate(0.77, 0.7, 0.8), control=0.89, baseline=0.09, null=Rate(0.1, 0.0, 0.2)).to_dict()
+    assert outcome_sign("A19", f) == ("•", "learnt something; there is no bar", "")
+    assert outcome_sign("A3", {**f, "bar": 0.02, "passed": False})[0] == "✗"
 
 
 def test_few_attacks_are_no_advice_unless_a_theorem_covers_everybody():

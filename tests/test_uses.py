@@ -173,11 +173,10 @@ def test_the_sentence_has_the_figure_of_the_verdict(week):
     found = judge_uses(week, week, rng=np.random.default_rng(1))
     lines = found.in_words()
     assert len(lines) == 8
-    kept, beside = (f"{10 * (1 - d):.1f}".removesuffix(".0") for d in (found["places"].fakes, found["places"].halves))
-    assert (
-        lines[0] == f"good          Busiest places: {kept} of 10 kept; between two halves of the real people {beside}"
-    )
-    assert found["places"].words.startswith(f"{kept} of the 10 busiest places are kept; between two halves of ")
+    missing, beside = (f"{10 * d:.1f}".removesuffix(".0") for d in (found["places"].fakes, found["places"].halves))
+    said = f"Busiest places: {missing} of 10 missing; between two halves of the real people {beside}"
+    assert lines[0] == f"good          {said}"
+    assert found["places"].words.startswith(f"{missing} of the 10 busiest places are missing; between two halves of ")
     assert found["dwell"].figure == f"{100 * found['dwell'].fakes:.0f} of 100 stays of the wrong length"
     told = json.loads(json.dumps(found.to_dict(), allow_nan=False))
     assert told["dwell"]["verdict"] == "good"
@@ -216,3 +215,17 @@ def test_other_real_people_of_pf_are_good_where_nothing_was_chosen():
     found = words(real, r[500:])
     assert found.pop("weekdays") == "cannot say"
     assert set(found.values()) == {"good"}
+
+
+def test_a_few_very_long_trips_are_told_though_the_shares_of_all_lengths_are_alike():
+    """Fakes that jump to another city now and then: 2 of 100 trips of the wrong length, and a mean that is far off."""
+    places = ew.Locations(xy=[[float(i), 0.0] for i in range(20)] + [[400.0 + i, 0.0] for i in range(20)])
+    real = np.random.default_rng(1).integers(20, size=(60, 24))
+    fakes = real.copy()
+    fakes[:12, 12] = 30
+    town = ew.Traces(real, places)
+
+    jumps = judge_uses(town, fakes, rng=np.random.default_rng(2))["trips"]
+    assert jumps.verdict == "good"
+    assert "The mean is far off: " in jumps.words
+    assert "far off" not in judge_uses(town, real, rng=np.random.default_rng(2))["trips"].words

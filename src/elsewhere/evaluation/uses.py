@@ -45,6 +45,7 @@ GOOD_FOR, ROUGH_FOR, NOT_FOR, UNKNOWN = "good", "rough", "not for this", "cannot
 GOOD, ROUGH = 0.10, 0.25  # largest excess over real people, as a share of places, people or trips
 GOOD_WAY, ROUGH_WAY = 0.25, 0.5  # the same, as a share of the way from real people to chance
 MOST_GOOD, MOST_ROUGH = 0.5, 0.75  # largest distance, whatever real people give
+FAR_OFF = 1.5  # ratio of two means that a reader should know of
 MOSTLY_FILLED = 0.5  # of the real slots: real stays are then what the filling made of them
 NOISE = 0.02  # excess that nobody would notice
 SPLITS = 20  # of the real people into halves
@@ -537,8 +538,8 @@ MEASURES = (
         lambda a, b: places_lost(a.visits, b.visits, a.plan.top),
         _at_random_places,
         ("places",),
-        "of the {} busiest places are kept",
-        "of {} kept",
+        "of the {} busiest places are missing",
+        "of {} missing",
     ),
     Measure(
         "hours",
@@ -602,10 +603,8 @@ def _judge_use(m: Measure, real: Days, fakes: Days, distances: list[list[float]]
     word = verdict(ours_mean, halves, same, chance, float((values[:, 3] - values[:, 2]).std(ddof=1)))
     spread = float(values[:, 1].std(ddof=1))
     top = real.plan.top
-    of, offset, sign = (top, 1.0, -1) if m.id == "places" else (100, 0.0, 1)  # what is kept, or what does not match
-    ours, theirs, random = (
-        f"{of * (offset + sign * d):.{int(of < 100)}f}".removesuffix(".0") for d in (ours_mean, halves, chance)
-    )
+    of = top if m.id == "places" else 100
+    ours, theirs, random = (f"{of * d:.{int(of < 100)}f}".removesuffix(".0") for d in (ours_mean, halves, chance))
     about = m.words.format(top if m.id == "places" else "part of the map" if real.plan.zones else "place")
     words = f"{ours} {about}; between two halves of the real people {theirs}, by chance {random}."
     if m.id in MEDIANS:
@@ -615,6 +614,9 @@ def _judge_use(m: Measure, real: Days, fakes: Days, distances: list[list[float]]
             for x in (getattr(fakes, sample), getattr(real, sample))
         ]
         words = f"Half are longer than {medians[0]}, in the real data than {medians[1]}; {words}"
+        means = [float(x.mean()) if len(x) else 0.0 for x in (getattr(fakes, sample), getattr(real, sample))]
+        if max(means) > FAR_OFF * min(means):  # a few very long ones: the shares of all lengths do not show them
+            words += f" The mean is far off: {means[0]:{form}} {unit}, in the real data {means[1]:{form}} {unit}."
     if m.id == "dwell" and filled > MOSTLY_FILLED:
         remark = f"real stays as filled: {100 * filled:.0f} % of the slots had no fix"
         theirs, words = f"{theirs} ({remark})", f"{words} {remark[:1].upper()}{remark[1:]}."

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from elsewhere.evaluation.attacks.audit import ON_DECOYS, PROMISE, id_with_role, in_one_sentence
-from elsewhere.evaluation.attacks.finding import FOR_REVIEW, LEARNT, NOTHING, UNCLEAR, WITHIN
+from elsewhere.evaluation.attacks.finding import ABOVE, FOR_REVIEW, LEARNT, NOTHING, UNCLEAR, WITHIN
 from elsewhere.evaluation.uses import GOOD_FOR, NOT_FOR, ROUGH_FOR
 from elsewhere.privacy.certificate import VACUOUS
 from elsewhere.reports.markup import Child, Markup, badge, listing, number, percent, table, tag
@@ -85,16 +85,26 @@ def outcome(finding: Plain) -> str:
     """Return what an attack learnt, in the words of `Finding.outcome`; from its bar where the finding is not ours."""
     if finding.get("status") != "run":
         return "not run" if finding.get("status") == "not run" else FOR_REVIEW
-    word = {True: NOTHING, False: LEARNT}.get(finding.get("passed"), UNCLEAR)  # type: ignore[arg-type]
-    return str(finding.get("outcome") or word)
+    if finding.get("outcome"):
+        return str(finding["outcome"])
+    main, bar, passed = (finding.get(name) for name in ("main", "bar", "passed"))
+    if passed is not False and main is not None and bar is not None and main > bar:
+        return ABOVE
+    return LEARNT if passed is False else NOTHING if passed else UNCLEAR
 
 
 def outcome_sign(name: str, finding: Plain) -> tuple[str, str, str]:
     """Return sign, words and kind of what an attack learnt: a colour is never alone."""
     words = outcome(finding)
-    sign, kind = {LEARNT: ("✗", "bad"), WITHIN: ("•", ""), NOTHING: ("✓", "good"), UNCLEAR: ("?", "")}.get(
-        words, ("–", "")
-    )
+    if words == LEARNT and finding.get("bar") is None and finding.get("passed") is None:
+        return "•", f"{words}; there is no bar", ""  # documented only (A19): nothing says how much would be too much
+    sign, kind = {
+        LEARNT: ("✗", "bad"),
+        WITHIN: ("•", ""),
+        ABOVE: ("≈", "rough"),
+        NOTHING: ("✓", "good"),
+        UNCLEAR: ("?", ""),
+    }.get(words, ("–", ""))
     return sign, PROMISE.get(words, words) if name == "A9" else words, kind
 
 
@@ -116,7 +126,7 @@ def audit_table(audit: Plain, *, shareable: bool) -> Markup:
     parts: list[Child] = []
     if ran:
         parts += [_attack_table(ran, decile), *_role_table(ran), tag("h3", "What each attack found")]
-        order = [LEARNT, WITHIN, UNCLEAR, NOTHING]
+        order = [LEARNT, WITHIN, ABOVE, UNCLEAR, NOTHING]
         items = [
             [badge(*outcome_sign(n, f)), " ", tag("b", n), " ", f.get("words", ""), *_remarks(n, f)]
             for n, f in sorted(ran.items(), key=lambda item: order.index(outcome(item[1])))
@@ -125,8 +135,7 @@ def audit_table(audit: Plain, *, shareable: bool) -> Markup:
     not_run = [(name, f) for name, f in by_id.items() if f.get("status") == "not run"]
     if not_run:
         parts.append(tag("h3", "Not run, and what it needs"))
-        needs = {n: str(f.get("needs") or "an input that was not given").replace("`", "") for n, f in not_run}
-        items = [[tag("b", n), " ", question(n, f).words, " Needs ", needs[n].rstrip("."), "."] for n, f in not_run]
+        items = [[tag("b", n), " ", question(n, f).words, f" Needs {_needs(f)}."] for n, f in not_run]
         parts.append(listing(items))
     reviews = [(name, f) for name, f in by_id.items() if f.get("status") == "review"]
     if reviews:
@@ -136,6 +145,22 @@ def audit_table(audit: Plain, *, shareable: bool) -> Markup:
     if absent:
         parts.append(tag("p", f"Not part of this audit: {', '.join(absent)}.", class_="note"))
     return tag("div", parts)
+
+
+INPUTS = {  # of an audit, in words
+    "`seed_index`": "to know who was made from whom",
+    "`holdout`": "real people of whom no fake was made",
+    "`classes`": "the classes of the places",
+    "`sampler`": "the model's probabilities, which only --preset deniable has",
+}
+
+
+def _needs(finding: Plain) -> str:
+    """Return what an attack that was not run needs, in words."""
+    needs = str(finding.get("needs") or "an input that was not given").rstrip(".")
+    for name, words in INPUTS.items():
+        needs = needs.replace(name, words)
+    return needs.replace("`", "")
 
 
 def _attack_table(ran: dict[str, Plain], decile: bool) -> Markup:
@@ -152,9 +177,11 @@ def _attack_table(ran: dict[str, Plain], decile: bool) -> Markup:
     caption = (
         "Every attack against the people behind the fakes, in the same way against strangers, and by guessing. Where "
         "several attacks ask one question, the figure is that of the strongest. The upper end of the interval must not "
-        "exceed the bar; where the bar is chance, or what strangers show, it must lie in the interval. Learnt nothing "
-        "measurable: the figure cannot be distinguished from what the attack reaches where there is nothing to learn, "
-        "even if the interval reaches above the bar."
+        "exceed the bar; where the bar is chance, or what strangers show, it must lie in the interval. Chance is what "
+        "the attack reaches where there is nothing to learn. Learnt nothing measurable: the figure is not above the "
+        "bar, and cannot be distinguished from chance, even if the interval reaches above the bar. Above its bar, not "
+        "clearly above chance: the figure is above the bar, but chance reaches as much, or there are too few people to "
+        "decide."
     )
     note = f"{UNITS} Worst tenth: the figure over the tenth of the people for whom it is worst."
     if not decile:
@@ -266,9 +293,12 @@ def _remarks(name: str, f: Plain) -> list[str]:
     if bar is None:
         remarks.append(" There is no bar for this attack.")
     elif words == UNCLEAR:
-        unreachable = f.get("reachable") is False
-        why = "real strangers, or walks made without a seed, exceed the bar too" if unreachable else "there are too few people to decide"  # noqa: E501 # fmt: skip
-        remarks.append(f" It cannot tell: {why}.")
+        remarks.append(" The figure is not above the bar, but there are too few people to say that it is below.")
+    elif words == ABOVE:
+        control = f.get("control")
+        reached = control is not None and main is not None and control >= main
+        why = "strangers reach as much or more" if reached else "there are too few people to decide"
+        remarks.append(f" The figure is above the bar, but not clearly above chance: {why}.")
     elif words == NOTHING and interval[1] > bar and name not in ("A1", "A8", "A9"):
         remarks.append(" The interval includes the figure of chance, or of strangers.")
     elif words == LEARNT and f.get("reachable") is False and main is not None and main > bar:
@@ -447,7 +477,8 @@ def advice(audit: Plain | None, run: Mapping[str, Any], uses: Plain | None = Non
     Return what the attacks mean for publishing; nothing is advised that no attack has looked at.
 
     "no" where an attack from outside learnt more about people than its bar allows; "care" where only attacks with
-    inside knowledge did, or others learnt something within their bar, cannot tell or were not run; otherwise "yes".
+    inside knowledge did, or others learnt something within their bar, are above it without being clearly above chance,
+    cannot tell or were not run; otherwise "yes".
     Where `uses` say that the fakes are good for nothing, publishing makes little sense, however private they are.
 
     Examples
@@ -472,7 +503,7 @@ def advice(audit: Plain | None, run: Mapping[str, Any], uses: Plain | None = Non
             whys.append(f"Attackers who know which place replaces which learnt something too: {_name_attacks(inside)}.")
         whys.append(f"Give the fakes only to people who may see the real data{_safer(run)}.")
         return Advice("no", "Do not publish openly", " ".join(whys))
-    within, unclear = ([n for n, word in about.items() if word == kind] for kind in (WITHIN, UNCLEAR))
+    within, above, unclear = ([n for n, word in about.items() if word == kind] for kind in (WITHIN, ABOVE, UNCLEAR))
     not_run = [n for n in WANTED if about.get(n, "not run") == "not run"]
     whys = []
     if run.get("simulated"):
@@ -482,19 +513,29 @@ def advice(audit: Plain | None, run: Mapping[str, Any], uses: Plain | None = Non
             f"Attackers who know which place replaces which learnt something: {_name_attacks(inside)}. Keep the "
             "private folder and the model to yourself."
         )
-    lists = (("Learnt something, within the bar", within), ("Cannot tell", unclear), ("Not run", not_run))
+    lists = (
+        ("Learnt something, within the bar", within),
+        ("Above the bar, but not clearly above chance", above),
+        ("Too few people to say whether the bar is kept", unclear),
+        ("Not run", not_run),
+    )
     whys += [f"{what}: {_name_attacks(attacks)}." for what, attacks in lists if attacks]
     verdicts = {use.get("verdict") for use in (uses or {}).values() if isinstance(use, Mapping)}
     if NOT_FOR in verdicts and not {GOOD_FOR, ROUGH_FOR} & verdicts:
         why = "The fakes are good for none of the uses that were judged, not even roughly: nobody could work with them."
         return Advice("no", "Publishing makes little sense", " ".join([why, *whys]))
     if whys[bool(run.get("simulated")) :]:
-        if inside or within or unclear:
+        if inside or within or above or unclear:
             whys.append("Read what these attacks found before you publish.")
         if not_run:
             whys.append("The report says what the attacks that were not run need.")
         words = "Publish with care"
-        if not inside and not not_run:
+        if not inside and not not_run and above:
+            are = "1 attack is above its" if len(above) == 1 else f"{len(above)} attacks are above their"
+            words = f"{are} bar, though not clearly above chance: publish with care"
+        elif not inside and not not_run and unclear:
+            words = f"For {len(unclear)} of {len(about)} attacks there are too few people to tell: publish with care"
+        elif not inside and not not_run:
             words = "No attack learnt more about people than its bar allows: publish with care"
         elif _covers_everybody(audit, run):
             words = "A theorem covers everybody in the file: publish with care"

@@ -116,13 +116,14 @@ def _contents(inputs: Results, fakes: Traces | None) -> str:
     n = sizes.get("fakes") if fakes is None else len(fakes)
     people, days, places = (sizes.get(name) for name in ("people", "days", "places"))
     people = sizes.get("seed_users", sizes.get("users")) if people is None else people
-    sentence = f"{number(n)} synthetic location traces" if n else "Synthetic location traces"
-    if fakes is not None and fakes.U < len(fakes):
-        sentence = f"{number(fakes.U)} people who do not exist, and their {number(len(fakes))} synthetic days"
-    sentence += (
-        f", to use in place of those of {number(people)} real people" if people else ", to use in place of real ones"
-    )
-    sentence += f" ({number(days)} days)" if days and days != people else ""
+    sentence = f"{number(n)} synthetic days" if n else "Synthetic days"
+    if fakes is not None:
+        lived = (
+            f"and their {number(len(fakes))} synthetic days" if fakes.U < len(fakes) else "with one synthetic day each"
+        )
+        sentence = f"{number(fakes.U)} people who do not exist, {lived}"
+    sentence += f", to use in place of {number(people)} real people" if people else ", to use in place of real ones"
+    sentence += f" and their {number(days)} days" if people and days else ""
     return sentence + (f", at {number(places)} places." if places else ".")
 
 
@@ -415,7 +416,9 @@ def _traces_to_show(fakes: Any, real: Any, classes: Any, shareable: bool) -> _Ma
         if fakes.seeds is not None and (fakes.seed >= 0).all():
             real, seed = fakes.seeds, np.asarray(fakes.seed)
         f = fakes.frame
-        traces = Traces(fakes.r, f.locations, step_minutes=f.step_minutes, start=f.start, tz=f.tz)
+        traces = Traces(
+            fakes.r, f.locations, users=fakes.life.tolist(), step_minutes=f.step_minutes, start=f.start, tz=f.tz
+        )
     elif isinstance(fakes, Pool):
         # beside real traces on their map, else on its own
         traces = fakes.traces if real is None else fakes.to_map(real.locations)

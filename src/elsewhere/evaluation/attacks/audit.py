@@ -27,6 +27,7 @@ from elsewhere.evaluation.attacks.candidates import background, best_explained, 
 from elsewhere.evaluation.attacks.certificates import count_audit, seeds_behind, sum_audit
 from elsewhere.evaluation.attacks.copies import copied_days, copies, copies_of_role, rare_places, rare_places_of_role
 from elsewhere.evaluation.attacks.finding import (
+    ABOVE,
     FOR_REVIEW,
     LEARNT,
     NOT_RUN,
@@ -223,7 +224,7 @@ EVERYBODY = {
     "A13": rare_places_of_role,
 }
 SEEDS, NO_VERDICT = "seeds", "no verdict"
-WORST = (LEARNT, WITHIN, UNCLEAR, NOTHING)
+WORST = (LEARNT, WITHIN, ABOVE, UNCLEAR, NOTHING)
 
 
 def run_attack(attack: str, inputs: AttackInputs) -> Finding:
@@ -401,7 +402,7 @@ def _count_outcomes(outcomes: Mapping[str, str]) -> str:
     """Return how many attacks had each outcome, with the ids of those that learnt something or cannot tell."""
     ids: dict[str, list[str]] = {}
     for attack, outcome in outcomes.items():
-        words = (LEARNT, WITHIN, NOTHING, UNCLEAR, FOR_REVIEW)
+        words = (*WORST, FOR_REVIEW)
         ids.setdefault(outcome if outcome in words else NOT_RUN, []).append(attack)
     more, within = ids.get(LEARNT, []), ids.get(WITHIN, [])
     winners, ran = more + within, len(outcomes) - sum(len(ids.get(word, [])) for word in (NOT_RUN, FOR_REVIEW))
@@ -409,11 +410,18 @@ def _count_outcomes(outcomes: Mapping[str, str]) -> str:
     parts = [f"{len(winners)} learnt something ({'; '.join(which)})"]
     if not winners:
         none = "none" if 2 * ran > len(outcomes) else f"only {ran} ran, and none of them"
-        parts = [f"{none} learnt anything measurable"] if ran else []
+        surely = "learnt anything measurable" if len(ids.get(NOTHING, [])) == ran else "surely learnt anything"
+        parts = [f"{none} {surely}"] if ran else []
     elif NOTHING in ids:
         parts.append(f"{len(ids[NOTHING])} learnt nothing measurable")
+    if ABOVE in ids:
+        n, which_ids = len(ids[ABOVE]), ", ".join(ids[ABOVE])
+        parts.append(
+            f"{n} {'is above its' if n == 1 else 'are above their'} bar, but not clearly above chance ({which_ids})"
+        )
     if UNCLEAR in ids:
-        parts.append(f"{len(ids[UNCLEAR])} cannot tell: strangers may exceed the bar too ({', '.join(ids[UNCLEAR])})")
+        n, which_ids = len(ids[UNCLEAR]), ", ".join(ids[UNCLEAR])
+        parts.append(f"for {n} there are too few people to say whether the bar is kept ({which_ids})")
     if NOT_RUN in ids:
         n = len(ids[NOT_RUN])
         parts.append(f"{n} {'was' if n == 1 else 'were'} not run")

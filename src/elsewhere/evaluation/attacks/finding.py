@@ -143,6 +143,7 @@ class CannotRun(InvalidParameter):
 RUN, NOT_RUN, REVIEW = "run", "not run", "review"
 LEARNT, NOTHING, UNCLEAR = "learnt something", "learnt nothing measurable", "cannot tell"
 WITHIN = "learnt something, within its bar"
+ABOVE = "above its bar, not clearly above chance"
 FOR_REVIEW = "for people to review"  # no program runs it
 SELDOM = 0.05  # share of groups of fresh real people that a usable bar may flag
 
@@ -237,13 +238,13 @@ class Finding:
         Return whether the attack learnt anything from the fakes, which is not whether it stays below its bar.
 
         True where the interval lies above all that the attack reaches with nothing to learn from: guessing, walks made
-        without any seed, fresh real people. False where it does not and the bar is kept; None where the sample cannot
-        tell, or the attack did not run.
+        without any seed, fresh real people. False where it does not, the bar is kept and the figure itself is not above
+        it; None where the sample cannot tell, or the attack did not run.
         """
         if self.status != RUN or self.main is None:
             return None
         if self.leaks is not None:
-            return self.leaks
+            return None if self.above and not self.leaks else self.leaks
         if self.interval is None:
             return None if self.passed is None else not self.passed
         others = (self.null, None if self.fresh is None else self.fresh.rate)
@@ -251,14 +252,20 @@ class Finding:
         chance += [] if self.baseline is None else [self.baseline]
         if self.interval.low > max(chance, default=math.inf):
             return True
-        return False if self.passed or self.bar is None else None
+        return False if (self.passed or self.bar is None) and not self.above else None
+
+    @property
+    def above(self) -> bool:
+        """Tell whether the figure itself, whatever its interval, is above the bar."""
+        return self.bar is not None and self.main is not None and self.main > self.bar
 
     @property
     def outcome(self) -> str:
         """Return in words what the attack learnt, or why that is open."""
         if self.status != RUN:
             return NOT_RUN if self.status == NOT_RUN else FOR_REVIEW
-        return {True: WITHIN if self.passed else LEARNT, False: NOTHING, None: UNCLEAR}[self.learnt]
+        open_words = ABOVE if self.above else UNCLEAR
+        return {True: WITHIN if self.passed else LEARNT, False: NOTHING, None: open_words}[self.learnt]
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers, the details beside the rest."""
