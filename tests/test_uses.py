@@ -220,7 +220,8 @@ def test_other_real_people_of_pf_are_good_where_nothing_was_chosen():
 def test_a_few_very_long_trips_are_told_though_the_shares_of_all_lengths_are_alike():
     """Fakes that jump to another city now and then: 2 of 100 trips of the wrong length, and a mean that is far off."""
     places = ew.Locations(xy=[[float(i), 0.0] for i in range(20)] + [[400.0 + i, 0.0] for i in range(20)])
-    real = np.random.default_rng(1).integers(20, size=(60, 24))
+    steps = np.random.default_rng(1).choice([-1, 1], size=(60, 24))
+    real = np.abs(np.cumsum(steps, axis=1)) % 20
     fakes = real.copy()
     fakes[:12, 12] = 30
     town = ew.Traces(real, places)
