@@ -540,19 +540,20 @@ def test_audit_needs_nothing_but_real_and_fakes(run, world):
     assert [line.split()[3] for line in missing] == ["--links", "--holdout", "--model", "the"]
     others = len(set(ATTACKS) - set(ON_DECOYS) - {"A13"})
     counts = f"{others} were not run; {len(REVIEWS)} are for people to review. Of {len(ON_DECOYS)} on decoys, "
-    assert counts in said[-1]
-    assert said[-1].endswith(f"; {len(ON_DECOYS) - 2} were not run.")
+    assert counts in said[-2]
+    assert said[-2].endswith(f"; {len(ON_DECOYS) - 2} were not run.")
+    assert said[-1].startswith("Do not publish openly. ")
     # fakes that carry the ids of real people: the option is named
     same = run("audit", "--real", world / "real.csv", "--fakes", world / "second.csv", "--attacks", "A13")[1]
     assert "add --links same" in same
 
 
-def test_audit_of_real_days_says_first_and_last_that_nobody_is_protected(run, world, tmp_path):
+def test_audit_of_real_days_says_first_that_nobody_is_protected_and_last_not_to_publish(run, world, tmp_path):
     real = world / "real.csv"
     said = run("audit", "--real", real, "--fakes", real)[1].splitlines()
     assert "nobody is protected" in said[0]
-    assert "nobody is protected" in said[-1]
-    assert "1 learnt something (A1" in said[-1] or "learnt something (A1, " in said[-1]
+    assert said[-1].startswith("Do not publish openly. ")
+    assert "1 learnt something (A1" in said[-2] or "learnt something (A1, " in said[-2]
 
     # one day of five among the fakes is real
     lines, made = (p.read_text().splitlines(keepends=True) for p in (real, world / "fakes.csv"))

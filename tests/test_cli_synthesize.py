@@ -516,8 +516,13 @@ def test_tracks_come_out_as_tracks(run, tmp_path):
     map_of = ew.Locations(46.5 + km[:, 1] / 111, 6.5 + km[:, 0] / 76)
     people = tmp_path / "people.gpx"
     ew.write_traces(ew.Traces(town.r, map_of, users=town.users, dates=town.dates, tz="UTC"), people)
-    status, _, said = run("synthesize", people, "-o", tmp_path / "out", *SMALL, "--tz", "UTC", "--no-report")
+    status, shown, said = run("synthesize", people, "-o", tmp_path / "out", *SMALL, "--tz", "UTC", "--no-report")
     assert status == 0, said
+    # the last line says that nothing is known yet, and what to type
+    last = shown.splitlines()[-1]
+    links = tmp_path / "out-private" / "links.csv"
+    assert last.startswith("nothing was attacked: ")
+    assert last.endswith(f"elsewhere audit --real {people} --fakes {tmp_path / 'out'} --links {links}")
 
     fakes = ew.read_traces(tmp_path / "out" / "fakes.gpx", tz="UTC")
     assert len(fakes) == len(ew.Pool.load(tmp_path / "out"))

@@ -1,6 +1,7 @@
 """Allowed moves (E36): how a table of them is read, and that no fake of any preset makes another."""
 
 import json
+from dataclasses import replace
 from itertools import pairwise
 
 import naive
@@ -11,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import elsewhere as ew
-from elsewhere.run.model import FittedModel
+from elsewhere.run.finish import summary
+from elsewhere.run.model import FittedModel, note_areas
 from elsewhere.run.presets import preset_of
 from elsewhere.synthesis.walk.ways import Ways
 from elsewhere.traces.maps import read_moves
@@ -264,3 +266,43 @@ def test_the_commands_take_the_same_table(run, tmp_path):
     status, _, err = run("synthesize", "nowhere.csv", "-o", tmp_path / "no", "--feasible", tmp_path / "none.csv")
     assert status == 2
     assert "none.csv" in err  # before anything else is read
+
+
+def test_fakes_that_hardly_move_are_told_with_both_figures():
+    town = ew.simulate_town(users=60, locations=40, rng=np.random.default_rng(3)).traces
+    fakes = ew.generate_fakes(town, rng=np.random.default_rng(4), **ASKED["product"])
+    assert not any("less than half as often" in note for note in summary(fakes, town)["notes"])
+    still = replace(fakes, r=np.repeat(fakes.r[:, :1], town.L, axis=1))
+    real = np.count_nonzero(np.diff(town.r, axis=1), axis=1).mean()
+    said = summary(still, town)["notes"][-1]
+    assert said.startswith(f"fakes move 0.0 times a day, people {round(real, 2):.1f}: less than half as often.")
+
+
+def test_no_fake_jumps_between_two_cities_within_a_slot():
+    """Two towns 400 km apart; some people go from one to the other by way of places that nobody shares."""
+    rng = np.random.default_rng(1)
+    homes = np.column_stack([45.75 + 0.01 * rng.random(20), 4.85 + 0.01 * rng.random(20)])
+    far = homes + [3.1, -2.5]
+    way = np.linspace(homes[0], far[0], 12)[1:-1]
+    points = np.vstack([homes, far, way])
+    r = rng.integers(20, size=(80, 24))
+    r[40:] += 20
+    r[:6, 6:18] = np.concatenate([np.arange(40, 50), [20, 20]])  # six travel, slowly
+    r[:6, 18:] = 20
+    town = ew.Traces(r, ew.Locations(lat=points[:, 0], lon=points[:, 1]), step_minutes=60)
+
+    learnt = ew.learn(town, "product", kappa=4, rng=np.random.default_rng(2))
+    start, target = learnt.model.feasible
+    here = np.repeat(np.arange(50), np.diff(start))
+    assert town.locations.distance(here, target).max() <= 50
+    assert ew.learn(town, "paper", kappa=4, rng=np.random.default_rng(2)).model.feasible is None
+    assert "2 areas up to 39" in note_areas(town, 5)[0]
+    assert "(46 and 34 people)" in note_areas(town, 5)[0]
+    # one city, or no positions on the earth: all moves, and no note
+    one = town.of_users(np.arange(40, 80))
+    assert ew.learn(one, "product", kappa=4, rng=np.random.default_rng(2)).model.feasible is None
+    assert note_areas(one, 5) == ()
+    assert note_areas(ew.Traces(r, ew.Locations(n=50)), 5) == ()
+    # as far as enough people go in one slot, fakes may go
+    r[:6, 6:18] = 20
+    assert ew.learn(town.with_map(town.locations, r), "product", kappa=4, rng=rng).model.feasible is None

@@ -54,7 +54,7 @@ class TestPublish:
         frame, read = replace(fakes.frame, known=known, locations=where, m_min=5), Preparation()
         made, told = note_rare_places(replace(fakes, frame=frame, notes=()), read, town)
         assert made.notes[0].startswith(
-            f"12 of {len(visited)} places, mostly 'Home', are in no fake: fewer than 5 of the people"
+            f"12 of {len(visited)} places, mostly 'Home', are in no fake: fewer than 5 people go there"
         )
         assert told == read
         # where a theorem covers the fakes, or where few places are counted: the owner's notes alone
@@ -193,7 +193,7 @@ class TestPublish:
         counted = {"people_by_gap", "share_filled"}
         assert counted <= set(reading)
         private = replace(read, preset=PRESETS["deniable"])
-        assert not counted & set(_provenance(private, (), private.preset, 1, reproducible=False)["reading"])
+        assert not counted & set(_provenance(private, None, (), private.preset, 1, reproducible=False)["reading"])
         index = json.loads((tmp_path / "fakes.json").read_text())
         (tmp_path / "fakes.json").write_text(json.dumps({**index, "input": {"reading": 3}}))
         with pytest.raises(ew.errors.InvalidModel, match="E_FAKES"):
@@ -378,6 +378,10 @@ class TestPublish:
         assert len(set(frame(range(1, 11), None).dated(kinds, 100, rng).tolist())) > 5
         assert "no analysis" in frame(range(1, 11), None).on_dates(of_seeds=True)
         assert "no analysis" in both.on_dates(of_seeds=False)
+        # lives longer than the calendar: the note gives the days on which they are
+        days = both.weeks(np.arange(14), np.zeros(14, dtype=int), rng)
+        span = f"from {days.min()} to {days.max()} (days that enough people have: 2024-03-01 to 2024-03-10)"
+        assert span in both.on_dates(of_seeds=True, of_weeks=days)
 
     def test_parameters_are_checked(self, fakes):
         for wrong in ({"per_seed": 0}, {"choose": "best"}, {"temp": 0.0}):

@@ -17,6 +17,7 @@ from elsewhere.run.presets import AS_IT_COMES, Reading
 if TYPE_CHECKING:
     import numpy as np
 
+    from elsewhere.reports.attacks import Advice
     from elsewhere.traces.model import Ints, Traces
 
 THEMSELVES = "these fakes are days of the real traces: every figure is as good as it can be, and nobody is protected."
@@ -249,6 +250,7 @@ def audit(
         result, more = with_halves(result, seeds, sources.fakes, ids, rng)
         notes += more
     findings = result.to_dict()
+    publish = _advice_on(findings, sources)
     told_first = on_copies(result, everybody=copies(sources) == 1)
     verdict = " ".join([*told_first, result.in_words()])
     record = {
@@ -256,18 +258,26 @@ def audit(
         "attacks": findings,
         "flagged": list(result.flagged),
         "in_words": verdict,
+        "publish": publish._asdict(),
         "sizes": result.sizes,
         "notes": [*sources.notes, *notes, *result.notes],
     }
-    lines = [*audit_tables(result)[:-1], verdict]
+    lines = [*audit_tables(result), f"{publish.words}. {publish.because}"]
     lines[1:1] = [note for note in record["notes"] if not note.startswith("elsewhere ")]
     if out is not None:
-        lines[-1:-1] = write_results(out, "audit.json", record, [result], sources)
+        lines[-2:-2] = write_results(out, "audit.json", record, [result], sources)
     say(record, [*told_first, *lines], as_json=judging.as_json)
 
 
+def _advice_on(findings: dict[str, Any], sources: Sources) -> "Advice":
+    """Return whether to publish the fakes, by what the attacks found."""
+    from elsewhere.reports.attacks import advice
+
+    return advice(findings, {} if sources.private is None else {"preset": sources.private.preset.name})
+
+
 def on_copies(result: Any, *, everybody: bool) -> list[str]:
-    """Return a warning of fakes that equal real days beyond chance, as A1 has it, to be shown first and last; or []."""
+    """Return a warning of fakes that equal real days beyond chance, as A1 has it, to be shown first; or []."""
     if everybody:
         return ["all of these fakes are days of the real traces: nobody is protected."]
     copied = [f for f in result.findings if f.id == "A1" and f.learnt and f.details.get("how") == "whole day"]

@@ -23,7 +23,7 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 
 from elsewhere.errors import AGAIN
-from elsewhere.run.finish import judgement_facts
+from elsewhere.run.finish import NOT_ATTACKED, judgement_facts
 
 if TYPE_CHECKING:
     from elsewhere.evaluation.judge import Judgement
@@ -223,11 +223,11 @@ def tables(facts: dict[str, Any]) -> list[Any]:
             f"users with a usable day; {facts['kappa']} {'class' if facts['kappa'] == 1 else 'classes'} of places"
         ]
     if "attempts" in facts:
-        rules = Table("rule", "rejected", "share", box=SIMPLE_HEAD)
+        from elsewhere.reports.page import RULES
+
+        rules = Table("rule (a candidate can break several)", "rejected", "share", box=SIMPLE_HEAD)
         for name, number in facts["rejected_by"].items():
-            rules.add_row(
-                name.replace("not_made", "nothing to try"), f"{number:,}", f"{number / facts['attempts']:.1%}"
-            )
+            rules.add_row(RULES.get(name, name), f"{number:,}", f"{number / facts['attempts']:.1%}")
         rules.add_row("passed all", f"{facts['passed']:,}", f"{facts['passed'] / facts['attempts']:.1%}")
         lines.append(rules)
         if facts["k"] > 1:
@@ -238,9 +238,7 @@ def tables(facts: dict[str, Any]) -> list[Any]:
     life = Table("per trace", "real", "fakes", box=SIMPLE_HEAD)
     for name in ("moves", "places"):
         life.add_row(name, *(f"{facts['per_trace'][who][name]:.1f}" for who in ("real", "fakes")))
-    real, fake = (facts["per_trace"][who]["moves"] for who in ("real", "fakes"))
-    slow = ["fakes move less than half as often as people: try a larger --kappa"]
-    return [*lines, life, *(slow if fake < real / 2 else []), *facts["notes"]]
+    return [*lines, life, *(note for note in facts["notes"] if note != NOT_ATTACKED)]
 
 
 def closing(judgement: "Judgement") -> list[str]:

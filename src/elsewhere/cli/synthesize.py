@@ -32,7 +32,7 @@ from elsewhere.cli.options import (
 )
 from elsewhere.cli.output import bars, closing, say, stage, tables
 from elsewhere.errors import counted
-from elsewhere.run.finish import describe_reading, describe_usable_days, reading_facts
+from elsewhere.run.finish import LINKS, describe_reading, describe_usable_days, reading_facts
 from elsewhere.run.presets import AS_IT_COMES, PRESETS, PROVEN, PUBLIC_GAP, Reading
 
 
@@ -112,23 +112,16 @@ def synthesize(
         f"wrote {len(result.files)} files into {out}",
     ]
     if "private" in facts:
-        lines.append(f"no theorem covers these fakes; {_would(facts)}")
-    say(facts, lines, as_json=as_json)
-
-
-def _would(plan: dict[str, Any]) -> str:
-    """Return what the private preset would have promised."""
-    private, certificate = plan["private"], plan["private"]["certificate"]
-    if not private["enough"]:
-        return (
-            f"--preset private at eps = {certificate['eps']:g} {private['useful']} People count who have a usable day "
-            f"with gaps of up to {PUBLIC_GAP} filled."
+        lines.append(f"no theorem covers these fakes; elsewhere plan {source} says what presets with one would promise")
+    if result.judgement is not None:
+        lines.append(f"{facts['publish']['words']}.")
+    else:
+        links = f" --links {result.private / LINKS}" if LINKS in result.private_files else ""
+        lines.append(
+            "nothing was attacked: whether these fakes reveal anything about anybody is not known. To attack them: "
+            f"elsewhere audit --real {source} --fakes {out}{links}"
         )
-    return (
-        "--preset private would promise: odds about anybody change by at most a factor "
-        f"e^{certificate['eps']:g}, an attack's AUC is at most "
-        f"{certificate['auc']:.2f}; {private['useful']}"
-    )
+    say(facts, lines, as_json=as_json)
 
 
 def _too_few(each: Any, people: int, gap: str | None) -> str:

@@ -77,6 +77,14 @@ def summary(fakes: "Fakes", traces: "Traces") -> dict[str, Any]:
         "per_trace": per_trace,
         "notes": list(fakes.notes),
     }
+    real, fake = (per_trace[whose]["moves"] for whose in ("real", "fakes"))
+    if fake < real / 2:
+        allowed = fakes.learnt is not None and fakes.learnt.model.feasible is not None
+        way = "allow more moves (`feasible`)" if allowed else "try a larger `kappa`"
+        figures["notes"].append(
+            f"fakes move {fake:.1f} times a day, people {real:.1f}: less than half as often. Do not use them for "
+            f"trips, or {way}."
+        )
     figures["certificate"] = fakes.certificate.to_dict()
     if fakes.covered:
         idle = ("kappa", "seeds") if fakes.preset.name == "private" else ()
@@ -100,6 +108,9 @@ def judgement_facts(judgement: "Judgement") -> dict[str, Any]:
     }
 
 
+NOT_ATTACKED = (
+    "nothing was attacked: whether these fakes reveal anything about anybody is not known until `elsewhere audit` runs."
+)
 REPORT, LINKS, JUDGEMENT, STUDIO = "report.html", "links.csv", "judgement.json", "studio.npz"
 PRIVATE = (LINKS, STUDIO, JUDGEMENT, REPORT)
 

@@ -38,7 +38,15 @@ from elsewhere.run.attempts import (
     learn_weeks,
 )
 from elsewhere.run.fakes import Fakes
-from elsewhere.run.model import FittedModel, add_archetypes, allowed_moves, explain_other_map, is_data, learn
+from elsewhere.run.model import (
+    FittedModel,
+    add_archetypes,
+    allowed_moves,
+    explain_other_map,
+    is_data,
+    learn,
+    note_areas,
+)
 from elsewhere.run.presets import PROVEN, Decoding, GeneratingOptions, Kappa, Preset, PresetName, preset_of
 from elsewhere.run.public_map import WEEKS, PublicMap, weekdays
 from elsewhere.run.roles import Roles, public_count, split_users
@@ -212,6 +220,7 @@ def make_fakes(
         roles = split_users(traces, settings, alternates, draw, learnt=given, seeds=seeds)
         learnt = stages("model", lambda: _learn(job, roles, kappa, classes, model, bool(disjoint), draw))
         notes = () if learnt.model.feasible is None else _note_moves(learnt, feasible)
+        notes += () if roles.model is None else note_areas(roles.model, settings.m_min)
         if settings.method == "kmeans" and kappa == "auto" and classes is None and not isinstance(model, FittedModel):
             notes += (_note_kappa(learnt.classes),)
         roles = replace(roles, notes=(*roles.notes, *notes))

@@ -32,7 +32,7 @@ from elsewhere.run.presets import Kappa, LearningOptions, Preset, PresetName, pr
 from elsewhere.run.roles import Contributors
 from elsewhere.semantics.classes import SemanticClasses, most_informative, semantic_clustering
 from elsewhere.semantics.graph import LocationGraph, semantic_graph
-from elsewhere.synthesis.walk.ways import Ways
+from elsewhere.synthesis.walk.ways import MOST_PLACES, Ways
 from elsewhere.traces.maps import Moves, matrix_of, read_moves
 from elsewhere.traces.model import Evidence, Ints, Locations, Periods, Places, Traces, describe_difference
 
@@ -247,6 +247,8 @@ def learn(
     if feasible is not None:
         made = is_data(feasible)
         moves = _moves_made(people, settings.m_min) if made else allowed_moves(feasible, traces.locations)
+    elif settings.name != "paper":
+        moves = _moves_within_reach(traces, settings.m_min)
     model = aggregate(
         profiles,
         traces.locations,
@@ -292,6 +294,63 @@ def _moves_made(people: Traces, m_min: int) -> Any:
             code="E_FEASIBLE",
         )
     return matrix_of(move // people.R, move % people.R, people.R)
+
+
+WIDER_THAN_A_CITY, ALWAYS_IN_REACH = 100.0, 50.0  # kilometres
+SOMEWHAT_FARTHER = 1.25
+
+
+def _moves_within_reach(traces: Traces, m_min: int) -> Any:
+    """
+    Return the moves up to a quarter longer than the longest that `m_min` people make in one slot, and up to 50 km.
+
+    None, all moves, where no two shared places are more than 100 km apart: fakes of one city are as they were. On a map
+    of several cities walks would else go from one to another within a slot, since rare places on the way are merged.
+    """
+    known = np.flatnonzero(traces.visitors() >= m_min)
+    if traces.locations.lat is None or not 1 < len(known) <= MOST_PLACES:
+        return None
+    here, there = (known[each.ravel()] for each in np.indices((len(known), len(known))))
+    length = traces.locations.distance(here, there)
+    if length.max() <= WIDER_THAN_A_CITY:
+        return None
+    row, slot = np.nonzero((traces.r[:, :-1] >= 0) & (traces.r[:, 1:] >= 0) & (traces.r[:, :-1] != traces.r[:, 1:]))
+    longest = np.zeros(traces.U)
+    np.maximum.at(longest, traces.user[row], traces.locations.distance(traces.r[row, slot], traces.r[row, slot + 1]))
+    near = length <= max(SOMEWHAT_FARTHER * np.sort(longest)[-min(m_min, traces.U)], ALWAYS_IN_REACH)
+    if near.all() or not (near & (here != there)).any():
+        return None
+    return matrix_of(here[near], there[near], traces.R)
+
+
+def note_areas(people: Traces, m_min: int) -> tuple[str, ...]:
+    """Return a note where people live in areas far from each other, each of `m_min` people at least; else nothing."""
+    if people.locations.lat is None:
+        return ()
+    from scipy.sparse.csgraph import connected_components
+    from scipy.spatial import cKDTree
+
+    # the place where each person is most of the time
+    known = people.r >= 0
+    key, slots = np.unique((people.user[:, None] * people.R + people.r)[known], return_counts=True)
+    order = np.lexsort((slots, key // people.R))
+    main = key[order][np.flatnonzero(np.diff(key[order] // people.R, append=-1))] % people.R
+    xy = people.locations.planar()[main]
+    tree = cKDTree(xy)
+    area = connected_components(tree.sparse_distance_matrix(tree, ALWAYS_IN_REACH), directed=False)[1]
+    number = np.bincount(area)
+    large = np.argsort(-number, kind="stable")[: np.count_nonzero(number >= m_min)]
+    if len(large) < 2:
+        return ()
+    centre = [np.median(xy[area == each], axis=0) for each in large]
+    apart = max(float(np.hypot(*(a - b))) for a in centre for b in centre)
+    if apart <= WIDER_THAN_A_CITY:
+        return ()
+    each = ", ".join(f"{number[i]:,}" for i in large[:-1]) + f" and {number[large[-1]]:,}"
+    return (
+        f"people live in {len(large)} areas up to {apart:.0f} km apart ({each} people): more fakes than people may go "
+        "from one to another. To make fakes of one area alone, read it by itself (`box`).",
+    )
 
 
 def explain_other_map(model: Locations, here: Locations) -> InvalidParameter:

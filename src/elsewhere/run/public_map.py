@@ -152,15 +152,16 @@ class PublicMap:
             start[i] = rng.choice(whole or fitting)
         return np.asarray((start[of] + day).astype("datetime64[D]"))
 
-    def on_dates(self, *, of_seeds: bool, weeks: bool = False) -> str:
-        """Say what the dates of fakes mean, and which analyses by weekday hold."""
+    def on_dates(self, *, of_seeds: bool, of_weeks: Days | None = None) -> str:
+        """Say what the dates of fakes mean, and which analyses by weekday hold; `of_weeks`: those that `weeks` drew."""
         if self.dates is None:
             return ""
         first, last = self.dates[0], self.dates[-1]
-        if weeks:
+        if of_weeks is not None:
             return (
-                f"dates: every fake person lives their days in weeks drawn at random from about {first} to {last}; how "
-                f"many, and which are weekends, is as for groups of {self.m_min} or more seeds. Weekday against "
+                "dates: every fake person lives their days in weeks drawn at random, all together from "
+                f"{of_weeks.min()} to {of_weeks.max()} (days that enough people have: {first} to {last}); how many, "
+                f"and which are weekends, is as for groups of {self.m_min} or more seeds. Weekday against "
                 "weekend, and one day after the other: hold. Single weekdays and single dates: mean nothing; public "
                 "holidays count as the weekday they fall on."
             )

@@ -34,7 +34,7 @@ from elsewhere.errors import (
 from elsewhere.pool import Pool
 from elsewhere.run.fakes import Fakes, finite_loglik
 from elsewhere.run.presets import Preset
-from elsewhere.run.public_map import PublicMap
+from elsewhere.run.public_map import Days, PublicMap
 from elsewhere.run.roles import FEWEST
 from elsewhere.traces.fixes import Preparation, length_text
 from elsewhere.traces.formats import open_table
@@ -266,7 +266,7 @@ def note_rare_places(fakes: Fakes, read: Preparation, traces: Traces) -> tuple[F
     lost = float(np.mean(~frame.known[place]))
     note = (
         f"{len(rare):,} of {len(places):,} places{mostly} {'is' if len(rare) == 1 else 'are'} in no fake: fewer "
-        f"than {frame.m_min} of the people whom the model was learnt from go there (`m_min`)."
+        f"than {frame.m_min} people go there (`m_min`)."
     )
     if lost > MUCH:
         instead = "at the nearest shared place" if frame.locations.has_coordinates else "somewhere else"
@@ -466,7 +466,7 @@ def publish_with_rows(
         tz=frame.tz,
     )
     fakes.published[given_out] = True
-    pool = Pool(traces, _provenance(fakes, notes, settings, per_seed, fakes.laboratory or rng is not None))
+    pool = Pool(traces, _provenance(fakes, dates, notes, settings, per_seed, fakes.laboratory or rng is not None))
     return pool, np.asarray(rows)
 
 
@@ -498,12 +498,12 @@ def _draw_within_budget(fakes: Fakes, per_seed: int, choose: str, temp: float, r
 
 
 def _provenance(
-    fakes: Fakes, notes: Sequence[str], settings: Preset, per_seed: int, reproducible: bool
+    fakes: Fakes, dates: Days | None, notes: Sequence[str], settings: Preset, per_seed: int, reproducible: bool
 ) -> dict[str, Any]:
     """Return what the manifest says of a pool: how it was made, what is proven, and notes, with one on its dates."""
     # counts over people are not covered by a theorem that protects these people
     private = ("people_by_gap", "share_filled", "map_km") if fakes.covered else ()
-    on_dates = fakes.frame.on_dates(of_seeds=fakes.weekend is not None, weeks=fakes.day is not None)
+    on_dates = fakes.frame.on_dates(of_seeds=fakes.weekend is not None, of_weeks=None if fakes.day is None else dates)
     if fakes.preset.name == "private" and fakes.day is not None:
         on_dates = (
             f"dates: every fake person lives {fakes.preset.days} days on end in weeks of 2001, whatever the dates of "

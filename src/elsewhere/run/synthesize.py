@@ -39,6 +39,7 @@ from elsewhere.privacy.deniable.release import COUNT
 from elsewhere.privacy.private.release import SUMS
 from elsewhere.run.fakes import Fakes
 from elsewhere.run.finish import (
+    NOT_ATTACKED,
     PRIVATE,
     REPORT,
     describe_reading,
@@ -344,6 +345,8 @@ def _publish(
         )
         files, links = files + public_files, links + more
         facts |= judgement_facts(judgement)
+    else:
+        facts["notes"].append(NOT_ATTACKED)
     files = write_pool(pool, out, files)
     if isinstance(stages, Checkpoint):  # replaced when the job resumes, which may write other formats
         stages.keep(WRITTEN, [{path.name: hash_file(path) for path in folder.iterdir()} for folder in drafts])
