@@ -210,7 +210,7 @@ def test_no_id_place_or_secret_is_in_logs_task_names_or_pages(people, on_workers
 
     assert re.search(r"Pairs-[0-9a-f]{32}", shown)  # what was asked for is there, by the name of its code
     assert re.search(r"run_attack-[0-9a-f]{32}", shown)
-    assert re.search(r"_FileReader-[0-9a-f]{32}", shown)
+    assert re.search(r"FileReader-[0-9a-f]{32}", shown)
     entropy = str(int.from_bytes(np.random.default_rng(7).bytes(16), "little"))
     places = {f"{x:.4f}" for x in np.concatenate([traces.locations.lat, traces.locations.lon])}
     for secret in [*ids, *(i.removeprefix("person-") for i in ids), entropy, *places]:
