@@ -4,8 +4,8 @@ Follow the fixes of a small file from CSV to fakes.csv and report: functions and
     python bench/walk_of_a_fix.py [SRC]
 
 SRC is the `src` folder of another version to compare with. Only functions of the package count, each once, however
-often it is called; compiled kernels count by the Python function that calls them. Rooms are entered from `run`: what
-another room calls of a room's functions is listed; types of data, such as `Traces`, belong to everybody.
+often it is called; compiled kernels are told apart. Rooms are entered from `run`: what another room calls of a room's
+functions is listed; types of data, such as `Traces`, belong to everybody.
 """
 
 import json
@@ -54,7 +54,8 @@ with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
     ew.synthesize(f"{folder}/people.csv", f"{folder}/out", **run)
     sys.setprofile(None)
 seen = {(c.co_filename, c.co_qualname) for c in codes if c.co_filename.startswith(house) and c.co_name[0] != "<"}
-print(json.dumps({"functions": len(seen), "files": len({f for f, _ in seen}), "traces": built[0],
+kernels = sum(f.endswith("_kernels.py") for f, _ in seen)
+print(json.dumps({"functions": len(seen), "kernels": kernels, "files": len({f for f, _ in seen}), "traces": built[0],
                   "entries": sorted(entries)}))
 """
 
@@ -77,5 +78,6 @@ if __name__ == "__main__":
         print(f"{name}: {len(files)} files, {lines:,} lines")
         for what, report in (("CSV to fakes.csv", False), ("and both reports", True)):
             n = walk(src, report)
-            print(f"  {what}: {n['functions']} functions in {n['files']} files; {n['traces']} times `Traces`")
+            of = f"{n['functions']} functions ({n['kernels']} compiled)"
+            print(f"  {what}: {of} in {n['files']} files; {n['traces']} times `Traces`")
             print(f"    rooms entered past `run`: {'; '.join(n['entries']) or 'none'}", flush=True)
