@@ -1781,6 +1781,9 @@ def test_too_few_people_name_their_column_and_another_one(tmp_path):
     assert "People are the values of column 'Fahrer', 4; column 'Kennzeichen' has 40: if these are people, give" in told
     assert "`columns` user=Kennzeichen." in told
     assert "Driver" not in told
+    with pytest.raises(ew.ElsewhereError) as caught:  # the file's name is no column
+        ew.synthesize(path, out=tmp_path / "out", columns={"user": "file"})
+    assert "People are" not in " ".join(caught.value.__notes__)
 
 
 def test_a_travel_survey_beside_its_zones(tmp_path):

@@ -55,7 +55,7 @@ def _add_people(error: ElsewhereError, read: "Preparation") -> None:
 
     for note in read.notes:
         if note.startswith(PEOPLE):
-            error.add_note(f"{note.capitalize()[0]}{note[1:]}.")
+            error.add_note(f"{note[0].upper()}{note[1:]}.")
 
 
 def _advice(traces: "Traces", settings: "Preset", read: "Preparation | None" = None) -> str:
@@ -271,8 +271,10 @@ def read_usable_days(
     if read.users_usable == 0:
         raise InvalidTraces(_explain_too_few(read, settings, least), code="E_GAPS")
     whole = select(traces)
-    if whole.U < least_users(settings) and settings.name not in PROVEN and "user" in read.columns:
-        read = replace(read, notes=(*read.notes, describe_people(source, read.columns["user"], reading.encoding)))
+    column = None if "household" in read.columns else read.columns.get("user")
+    if column is not None and whole.U < least_users(settings) and settings.name not in PROVEN:
+        people = describe_people(source, column, reading.encoding)
+        read = replace(read, notes=(*read.notes, people)) if people else read
     error: ElsewhereError | None = None
     # if all people have a usable day, the split gives the better message
     if read.users_usable < min(least, read.users + read.users_dropped):

@@ -158,10 +158,15 @@ def _find_id_column(
     wanted = {*ids} - {"-1"}
     if same is not None or not wanted or (usual is not None and wanted & {*read_labels(table, usual)[1]}):
         return usual
-    labels = {name: read_labels(table, name)[1] for name in names}
-    held = {name: len(wanted & {*words}) for name, words in labels.items() if len(words) == table.rows}
-    most = max(held, key=lambda name: held[name], default=None)
-    return most if most is not None and 2 * held[most] > len(wanted) else usual
+    most, best = len(wanted) / 2, usual
+    for name in names:
+        try:
+            words = read_labels(table, name)[1]
+        except InvalidTraces:
+            continue  # values that can be no ids
+        if len(words) == table.rows and len(wanted & {*words}) > most:
+            most, best = len(wanted & {*words}), name
+    return best
 
 
 def find_places_beside(

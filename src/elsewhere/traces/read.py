@@ -335,9 +335,9 @@ def _check_options(options: ReadingOptions, tz: str | None) -> dict[str, Any]:
 
 
 def describe_people(source: Any, taken: str, encoding: str = "utf-8") -> str:
-    """Return which column was read as people, and which others of a file could be, with the numbers of values."""
+    """Return which column of a file was read as people, and which others could be, with numbers of values; or ""."""
     if isinstance(source, (str, PathLike)) and not Path(source).is_file():
-        return f"{PEOPLE} {taken!r}"
+        return ""
     held: dict[str, set[str]] = {taken: set()}
 
     def roles(names: Sequence[str], *_: Any) -> Meaning:
@@ -351,7 +351,7 @@ def describe_people(source: Any, taken: str, encoding: str = "utf-8") -> str:
         for name, values in held.items()
         if len(values) > len(held[taken])
     ]
-    return "; ".join([f"{PEOPLE} {taken!r}, {len(held[taken]):,}", *others])
+    return "; ".join([f"{PEOPLE} {taken!r}, {len(held[taken]):,}", *others]) if held[taken] else ""
 
 
 def _select_people(parts: Parts, roles: Mapping[str, str], people: Callable[[str], bool]) -> Parts:

@@ -524,13 +524,9 @@ def _refuse_long_fields(content: bytes, name: str) -> None:
 
 def _bad_line_error(body: bytes, name: str, dialect: Dialect, skip: int, before: int, cut: bool) -> InvalidTraces:
     width, line = len(dialect.names), 0
-    wider = 0
-    records = list(parse_records(body.decode(), dialect.delimiter, dialect.quotes))
-    if cut and len(records) > 2 and 2 * sum(len(record) == width for _, record in records) < len(records):
-        return InvalidTraces(
-            f"{name} is of no known format: most of its lines have more or fewer fields than the first.", code="E_CSV"
-        )
-    for line, record in records:
+    wider = lines = whole = 0
+    for line, record in parse_records(body.decode(), dialect.delimiter, dialect.quotes):
+        lines, whole = lines + 1, whole + (len(record) == width)
         if line <= skip or cut or len(record) == width:
             continue
         if any("\n" in part or "\r" in part for part in record):
@@ -539,6 +535,10 @@ def _bad_line_error(body: bytes, name: str, dialect: Dialect, skip: int, before:
         hint = "; do its numbers have decimal commas?" if dialect.delimiter == "," and wider > width else ""
         return InvalidTraces(
             f"{name}, line {before + line}: {wider} fields where the first line has {width}{hint}.", code="E_CSV"
+        )
+    if cut and 2 * whole < lines > 2:
+        return InvalidTraces(
+            f"{name} is of no known format: most of its lines have more or fewer fields than the first.", code="E_CSV"
         )
     if cut:
         return InvalidTraces(f"{name}, line {before + line}: the last line is cut off.", code="E_TRUNCATED")
