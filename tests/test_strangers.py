@@ -1692,6 +1692,14 @@ def test_places_are_where_the_column_of_their_ids_says(tmp_path, name, noted, ma
     assert (f"column {name!r} of aps.csv was read as the id of places" in told.notes) == noted
 
 
+def test_the_name_that_the_traces_use_goes_before_an_id(tmp_path):
+    path = put(tmp_path / "log.csv", "uid,time,ap_no\n" + ACCESS.replace("{}", ""))
+    rows = "".join(f"{i},{k},{lat},6.6\n" for i, (k, lat) in enumerate(WHERE.items()))
+    table = put(tmp_path / "there" / "aps.csv", f"id,AP_No,latitude,longitude\n{rows}")
+    traces, _ = read(path, locations=table, columns={"place": "ap_no"})
+    assert traces.locations.lat[traces.r[0]][::3].tolist() == pytest.approx([WHERE[hour % 5] for hour in range(24)])
+
+
 def test_rows_of_a_table_without_ids_are_numbered_and_it_is_said(tmp_path):
     path = put(tmp_path / "log.csv", "uid,time,ap_no\n" + ACCESS.replace("{}", ""))
     table = put(
