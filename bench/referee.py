@@ -14,8 +14,7 @@ from elsewhere.errors import InvalidParameter, require_whole
 from elsewhere.evaluation.attacks.candidates import link_by_moves
 from elsewhere.evaluation.attacks.inputs import Link, join_people, number_within, on_one_map, people_of, seed_rows
 from elsewhere.evaluation.attacks.membership import likelihood_ratio
-from elsewhere.synthesis.walk.fit import hold_places
-from elsewhere.traces.model import Floats, Ints, Locations, Traces
+from elsewhere.traces.model import Floats, Ints, Locations, Traces, hold_places
 
 TOP = 50
 THRESHOLDS = 1000

@@ -3,6 +3,7 @@
 import json
 import math
 import re
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 
 import naive
@@ -15,7 +16,7 @@ from referee import membership_rates, reidentification_rate, tm_emd, tp_tv
 
 import elsewhere as ew
 from elsewhere.evaluation.attacks import candidates, copies, linkage, membership, realism
-from elsewhere.evaluation.attacks.audit import ALL, ATTACKS, order_information, variance_information
+from elsewhere.evaluation.attacks.audit import ALL, ATTACKS, FIELDS, order_information, variance_information
 from elsewhere.evaluation.attacks.candidates import chance_of_top, link_by_moves
 from elsewhere.evaluation.attacks.finding import Rate, auc, user_rate, verdict, wilson
 from elsewhere.evaluation.attacks.grams import BACKOFF, SMOOTH, Grams
@@ -29,9 +30,10 @@ from elsewhere.evaluation.attacks.inputs import (
     free_walks,
     join_people,
 )
+from elsewhere.evaluation.lbs.generators import uniform_iid
 from elsewhere.run.presets import preset_of
 from elsewhere.sorting import count_users
-from elsewhere.synthesis.walk.fit import hold_places
+from elsewhere.traces.model import hold_places
 
 SERVICE = ("A17", "A18", "A19")  # have tests of their own
 RUN = tuple(a for a in ATTACKS if a not in SERVICE)
@@ -354,6 +356,43 @@ def test_no_attack_shares_random_numbers_with_another_a_comparison_or_a_role():
     # and those of before have the streams that they always had
     before = np.random.default_rng(1).spawn(24)
     assert [inputs.rng(f"A{i}").random() for i in range(1, 22)] == [before[i].random() for i in range(1, 22)]
+
+
+class Logging(ThreadPoolExecutor):
+    """An executor of a caller who logs what is called."""
+
+    log: tuple[str, ...] = ()
+
+    def map(self, fn, *iterables, **options):
+        self.log += (repr(fn), str(fn))
+        return super().map(fn, *iterables, **options)
+
+
+def test_a_log_of_an_executor_shows_no_place_and_no_user():
+    rng = np.random.default_rng(5)
+    places, names = rng.integers(70_001, 79_999, (4, 6)), [f"person-{i}" for i in range(4)]
+    days = ew.Traces(places, ew.Locations(n=80_000), users=names)
+    with Logging(2) as executor:
+        ew.audit(days, days, days, [0, 1, 2, 3], attacks=("A13",), rng=rng, executor=executor)
+        generators = {"uniform": uniform_iid(80_000, 6)}
+        ew.evaluate_lbs(days, days, generators, n_fakes=[1], repeats=(1, 1), rng=rng, executor=executor)
+        for order in (0, 1):
+            ew.pairwise_semantic_similarity(ew.fit_profiles(days), order=order, executor=executor)
+    assert len(executor.log) == 8
+    for text in executor.log:
+        assert not re.search(r"person|7\d{4}|array", text)
+
+
+def test_what_is_bound_into_work_is_shown_by_its_size():
+    rng = np.random.default_rng(5)
+    days = ew.Traces(rng.integers(70_001, 79_999, (4, 6)), ew.Locations(n=80_000))
+    inputs = AttackInputs.of(days, days, days, [0, 1, 2, 3], rng=rng, parameters={})
+    assert repr(inputs) == "AttackInputs(4 people, 4 fakes)"
+
+
+def test_every_need_of_an_attack_is_an_input():
+    needs = {FIELDS.get(name, name) for attack in ATTACKS.values() for name in attack.needs}
+    assert needs <= set(AttackInputs.__dataclass_fields__)
 
 
 def test_missing_slots_are_filled():
@@ -959,7 +998,7 @@ def test_filters_reject_what_nobody_does():
     inputs = AttackInputs.of(real, real, real, None, rng=rng, parameters={"m_min": 1})
     reference = Grams(inputs.seeds, inputs.R, inputs.hour)
     jump, known = (
-        realism.reject_points(r, reference, 11.0, inputs)
+        realism.rejected_shares(r, reference, 11.0, inputs)
         for r in (np.tile([15, 3], (1, 6)), real.r[:1].astype(np.int64))
     )
 

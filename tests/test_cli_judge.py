@@ -20,7 +20,7 @@ from elsewhere.evaluation.attacks.finding import Finding, Rate
 from elsewhere.reports.attacks import QUESTIONS
 from elsewhere.run.finish import earlier_results
 from elsewhere.run.publish import links_file, read_links
-from elsewhere.traces.read import put_on_map
+from elsewhere.traces.read import match_map
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.* classes instead of", "ignore:`m_min` = 1", "ignore:`alternates="),
@@ -418,17 +418,17 @@ def test_coordinates_go_where_the_real_ones_went(tmp_path):
 
 def test_places_without_coordinates_keep_their_numbers_or_names():
     town = ew.Traces([[0, 1, 2]], ew.Locations(n=3))
-    assert put_on_map(ew.Traces([[2, 1, 0]], ew.Locations(n=9)), town)[0].r.tolist() == [[2, 1, 0]]
-    found, notes = put_on_map(ew.Traces([[2, 1, 5]], ew.Locations(n=6)), town)
+    assert match_map(ew.Traces([[2, 1, 0]], ew.Locations(n=9)), town)[0].r.tolist() == [[2, 1, 0]]
+    found, notes = match_map(ew.Traces([[2, 1, 5]], ew.Locations(n=6)), town)
     assert (found.R, found.r.tolist()) == (6, [[2, 1, 5]])
     assert "3 places that no real day visits" in notes[0]
     named = ew.Traces([[0, 1, 2]], ew.Locations(n=3, names=["home", "work", "bar"]))
     other = ew.Traces([[0, 2, 1]], ew.Locations(n=3, names=["bar", "gym", "home"]))
-    found, notes = put_on_map(other, named)
+    found, notes = match_map(other, named)
     assert (found.r.tolist(), found.locations.names) == ([[2, 0, 3]], ("home", "work", "bar", "gym"))
     assert "1 place that no real day visits" in notes[0]
     with pytest.raises(ew.errors.InvalidTraces, match="`locations`"):  # numbers that may mean anything
-        put_on_map(ew.Traces([[0, 1, 1]], ew.Locations(n=4)), town, numbered=False)
+        match_map(ew.Traces([[0, 1, 1]], ew.Locations(n=4)), town, numbered=False)
 
 
 def test_links_choose_the_day_of_the_seed(tmp_path):

@@ -21,8 +21,8 @@ from elsewhere.traces.maps import (
     MOST_SLOTS_IN,
     REACH_KM,
     find_main_area,
-    find_towns,
     read_regions,
+    town_cells,
 )
 from elsewhere.traces.model import EARTH_RADIUS_KM
 from elsewhere.traces.places import WITHIN_ONE_RADIUS, evidence_of, share_places, snap_to_anchors
@@ -264,7 +264,7 @@ def test_the_towns_against_the_naive_twin_in_any_order(slots, luck):
     mixed = luck.sample(slots, len(slots))
     for some in (slots, mixed, mixed + slots):  # a fix more in a slot changes nothing
         user, slot, cell = (np.array(column, dtype=np.int64) for column in zip(*some, strict=True))
-        inside = find_towns(user, slot, np.searchsorted(visited, cell), x)
+        inside = town_cells(user, slot, np.searchsorted(visited, cell), x)
         assert [c for c, within in zip(visited, inside, strict=True) if within] == expected
 
 

@@ -56,6 +56,14 @@ def test_days_with_gaps_become_fakes(preset, files, tmp_path):
     assert manifest["provenance"]["reading"]["missing"] == "gibbs"
 
 
+@pytest.mark.parametrize("coins", [{}, {"coins": b""}])
+def test_slots_are_not_drawn_without_a_secret(coins):
+    from elsewhere.run.reading import usable_days
+
+    with pytest.raises(ew.errors.InvalidParameter, match="`coins`"):
+        usable_days(ew.Traces([[0, -1, 1]], ew.Locations(n=2)), missing="gibbs", **coins)
+
+
 def test_what_is_drawn_is_where_the_person_was(files):
     from elsewhere.run.presets import PRESETS
     from elsewhere.run.reading import read_usable_days

@@ -133,6 +133,13 @@ class TestPublish:
         whole, _ = frame.published(np.array([[1, 0]]))
         assert whole.names == ("9", "10")  # whole numbers are in the order of numbers
 
+    @pytest.mark.parametrize(
+        "words", [{"columns": {"user": 3}}, {"columns": {"place": "a"}}, {"times": "noon"}, {"form": 1}, {"reading": 1}]
+    )
+    def test_a_map_that_cannot_be_written_is_not_made(self, words):
+        with pytest.raises(ValueError, match=r"must be|no columns"):
+            PublicMap(ew.Locations(n=9), np.ones(9, dtype=bool), None, 20, "00:00", "UTC", **words)
+
     def test_places_without_names_and_positions_keep_their_numbers(self):
         frame = PublicMap(ew.Locations(n=9), np.ones(9, dtype=bool), None, 20, "00:00", "UTC")
         found, r = frame.published(np.array([[7, 2]]))

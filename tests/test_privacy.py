@@ -713,6 +713,15 @@ class TestBadInput:
             test(fakes, seed)
         assert caught.value.code == code
 
+    @pytest.mark.parametrize(
+        ("name", "fakes", "seed"), [("fakes", [[0, 1, 1], [0]], [0, 0]), ("seed", [[0, 1, 1]], [[0], [0, 0]])]
+    )
+    def test_ragged_rows_are_named(self, name, fakes, seed):
+        test = PrivacyTest.prepare(ew.Traces([[0, 1, 1]], ew.Locations(n=9)), None, k=1)
+        with pytest.raises(ew.errors.InvalidTraces, match=f"`{name}` must") as caught:
+            test(fakes, seed)
+        assert caught.value.code == "E_SHAPE"
+
     def test_prepared_with_something_else(self):
         with pytest.raises(ew.errors.InvalidParameter, match="`seeds` must be a `Traces`"):
             PrivacyTest.prepare([[0, 1]], None)

@@ -14,8 +14,8 @@ from elsewhere.similarity import semantic
 from elsewhere.similarity._similarity_kernels import (
     anneal,
     assignment,
+    best_of_all_mappings,
     gilmore_lawler,
-    improve_by_swaps,
     mapped_value,
     swap_gain,
 )
@@ -206,7 +206,7 @@ def test_all_mappings_are_tried():
     a, b = tables(7, 6, 6)
     n = b.leaving.shape[1]
 
-    found = improve_by_swaps(a.touching, b.p, np.arange(n), np.inf)
+    found = best_of_all_mappings(a.touching, b.p, np.arange(n), np.inf)
 
     every = [mapped_value(a, b, np.array(s)) for s in naive.itertools.permutations(range(n))]
     assert mapped_value(a, b, found) == pytest.approx(max(every), abs=1e-10)

@@ -23,8 +23,9 @@ from elsewhere.synthesis.walk._walk_kernels import (
     logistic_loss,
     sector_of,
 )
-from elsewhere.synthesis.walk.fit import hold_places, learn_habits, learn_walk
+from elsewhere.synthesis.walk.fit import learn_habits, learn_walk
 from elsewhere.synthesis.walk.habits import geometry, ground_of, parts_of_day, reach_mask
+from elsewhere.traces.model import hold_places
 
 
 def plain(walk):

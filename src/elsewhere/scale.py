@@ -65,7 +65,7 @@ def iterate_over(
         return map(work, items)
     if not isinstance(executor, Executor):
         raise InvalidParameter(f"`executor` must be a concurrent.futures.Executor, got {type(executor).__name__}.")
-    return _compute_in_one_thread(executor.map(work, items))
+    return _compute_in_one_thread(executor.map(_Unseen(work), items))
 
 
 _thread_pools: dict[int, Any] = {}  # of all loaded libraries, by the number of modules when they were searched
@@ -393,6 +393,19 @@ class Cluster(Executor):
         _close(self._client, LOOK)
 
 
+class _Unseen:
+    """Work for an executor, of which no log shows the data bound into it."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+
+    def __call__(self, item: Any) -> Any:
+        return self.function(item)
+
+    def __repr__(self) -> str:
+        return f"work({_task_name(self.function)})"
+
+
 class _Spread:
     """A function of several arguments as one of their tuple."""
 
@@ -405,7 +418,7 @@ class _Spread:
 
 def _task_name(work: Any) -> str:
     """Return the name of a function or of its class, without its arguments, which may be private."""
-    while isinstance(work, partial | _Spread):
+    while isinstance(work, partial | _Spread | _Unseen):
         work = work.func if isinstance(work, partial) else work.function
     name = getattr(work, "__name__", type(work).__name__)
     return "".join(c for c in name if c.isalnum() or c == "_").strip("_") or "work"

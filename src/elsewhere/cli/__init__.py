@@ -1,5 +1,5 @@
 """
-ROOM 9: the command line, one command per library call.
+The command line, one command per library call.
 
 A command is a plain function: options from `options`, heavy imports inside it, errors left to the `door`, its name in
 `COMMANDS`. Importing this room must stay cheap: `elsewhere --help` loads neither numpy nor numba.

@@ -289,11 +289,11 @@ def _pool(sources: Sources, folder: Path) -> Sources:
     import numpy as np
 
     from elsewhere.pool import Pool
-    from elsewhere.traces.read import put_on_map
+    from elsewhere.traces.read import match_map
 
     pool = Pool.load(folder)
     traces = pool.traces.select(np.argsort(pool.traces.users.astype(str), kind="stable"))
-    fakes, notes = put_on_map(traces, sources.real, "--fakes")
+    fakes, notes = match_map(traces, sources.real, "--fakes")
     deniable = pool.provenance.get("preset") in PROVEN
     notes = (*sources.notes, *notes, *([UNCOVERED] if deniable else []))
     return replace(sources.on(fakes), fakes=fakes, published=True, deniable=deniable, notes=notes)

@@ -27,8 +27,7 @@ from elsewhere.evaluation.attacks.realism import CROSS, JOINT, best_of, score_by
 from elsewhere.evaluation.uses import MEASURES as USES
 from elsewhere.evaluation.uses import Days, Plan, largest_gap, missing_input
 from elsewhere.pool import put_on_map
-from elsewhere.synthesis.walk.fit import hold_places
-from elsewhere.traces.model import Floats, Ints, Locations, Traces, is_weekend
+from elsewhere.traces.model import Floats, Ints, Locations, Traces, hold_places, is_weekend
 
 NIGHT, OFFICE = (0, 360), (540, 1020)  # minutes of the day: midnight to six, nine to five
 GROWTH = (1, 2, 3, 7, 14, 28)

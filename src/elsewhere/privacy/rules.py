@@ -277,7 +277,15 @@ class PrivacyTest:
             limit = np.maximum(limit, places if "par_i" in relaxed and intersection == "set" else 0)
             most = np.maximum(most, similarity if "par_s" in relaxed else 0.0)
         stop = available if count_all else k - 1
-        rules = Rules(float(par_d), int(k), float(min_sim or 0), intersection == "aligned", np.inf, stop, exact_below)
+        rules = Rules(
+            par_d=float(par_d),
+            k=int(k),
+            min_sim=float(min_sim or 0),
+            aligned=intersection == "aligned",
+            quantile=np.inf,
+            stop=stop,
+            exact_below=exact_below,
+        )
         everybody = counts if against == "all" else _kernels.empty_counts(0, 0, of_day.T)
         visitors = _kernels.list_visitors(everybody, R if against == "all" else 0)
         prepared = Prepared(rules, clock, Seeds(r, limit, most, counts, near), strangers, visitors, R)
@@ -311,10 +319,11 @@ class PrivacyTest:
     def __call__(self, fakes: ArrayLike | Traces, seed: ArrayLike) -> Verdicts:
         """Return the verdicts on the fakes (F, L), fake i made from row `seed[i]` of the seeds."""
         p, own = self.prepared, self.prepared.seeds.r
+        rows = fakes.r if isinstance(fakes, Traces) else _table("fakes", fakes)
         try:
-            rows, numbers = np.asarray(fakes.r if isinstance(fakes, Traces) else fakes), np.asarray(seed)
+            numbers = np.asarray(seed)
         except ValueError:
-            raise InvalidTraces("`fakes` must be a table: all rows of one length.", code="E_SHAPE") from None
+            raise InvalidTraces("`seed` must hold one row number per fake.", code="E_SHAPE") from None
         if rows.ndim != 2 or rows.shape[1] != own.shape[1] or numbers.shape != rows.shape[:1]:
             raise InvalidTraces(
                 f"`fakes` must have shape (F, {own.shape[1]}) and `seed` (F,), got {rows.shape} and {numbers.shape}.",

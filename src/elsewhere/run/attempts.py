@@ -13,13 +13,13 @@ from elsewhere.run.presets import Preset
 from elsewhere.synthesis.paper.attempt import OK, FakeMaker
 from elsewhere.synthesis.walk._draw_kernels import draw_walks
 from elsewhere.synthesis.walk._walk_kernels import Tables
-from elsewhere.synthesis.walk.fit import MOST_ROWS, hold_places, learn_habits, pool_day_statistics
+from elsewhere.synthesis.walk.fit import MOST_ROWS, learn_habits, pool_day_statistics
 from elsewhere.synthesis.walk.life_ratio import LifeRatio
 from elsewhere.synthesis.walk.lives import Lives, learn_lives
 from elsewhere.synthesis.walk.pairing import BETA, Due, pair, pairing_kernel, rake_goal, sinkhorn_weights, skeletons
 from elsewhere.synthesis.walk.ratio import Ratio, classifier_auc
 from elsewhere.synthesis.walk.ways import Ways
-from elsewhere.traces.model import Floats, Ints, People, Places, Traces
+from elsewhere.traces.model import Floats, Ints, People, Places, Traces, hold_places
 
 CHUNK = 256  # fakes per piece of work
 WIDEST = 32  # tries of one fake at a time

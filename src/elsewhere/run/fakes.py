@@ -201,7 +201,6 @@ class Fakes:
             frame = PublicMap(
                 Locations(**where), arrays["known"], dates, **index["clock"], **index["input"], **index["calendar"]
             )
-            frame.check_words()
             return Fakes(
                 **{name: arrays[name] for name in ("r", "seed", "loglik", "attempts", "published")},
                 verdicts=(),

@@ -42,10 +42,10 @@ from elsewhere.run.model import (
     FittedModel,
     add_archetypes,
     allowed_moves,
-    explain_other_map,
     is_data,
     learn,
     note_areas,
+    other_map_error,
 )
 from elsewhere.run.presets import PROVEN, Decoding, GeneratingOptions, Kappa, Preset, PresetName, preset_of
 from elsewhere.run.public_map import WEEKS, PublicMap, weekdays
@@ -566,7 +566,7 @@ def _learn(
         if settings.name == "deniable":
             learnt = add_archetypes(learnt, roles.model, rng)
     if learnt.model.locations != roles.seeds.locations:
-        raise explain_other_map(learnt.model.locations, roles.seeds.locations)
+        raise other_map_error(learnt.model.locations, roles.seeds.locations)
     if model is not None and feasible is not None:
         if is_data(feasible):
             raise InvalidParameter(

@@ -146,7 +146,7 @@ class FittedModel:
         missing, and rows without any other are left out.
         """
         if self.model.locations != traces.locations:
-            raise explain_other_map(self.model.locations, traces.locations)
+            raise other_map_error(self.model.locations, traces.locations)
         if np.array_equal(self.place, np.arange(len(self.place))):
             return traces
         return _replaced(traces, self.place)
@@ -353,7 +353,7 @@ def note_areas(people: Traces, m_min: int) -> tuple[str, ...]:
     )
 
 
-def explain_other_map(model: Locations, here: Locations) -> InvalidParameter:
+def other_map_error(model: Locations, here: Locations) -> InvalidParameter:
     """Return the error for a model of another map than that of the traces (B53): what differs, and what to do."""
     return InvalidParameter(
         f"`model` must be on the map of the traces: {describe_difference(model, here)}. The places of a map found in "

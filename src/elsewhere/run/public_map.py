@@ -46,8 +46,8 @@ class PublicMap:
     m_min: int = 1
     reading: Mapping[str, Any] = field(default_factory=dict)
 
-    def check_words(self) -> None:
-        """Refuse, with `ValueError`, what a file says of its input and `write_traces` cannot write."""
+    def __post_init__(self) -> None:
+        # what a file says of its input must be what `write_traces` can write
         names = list(self.columns.values())
         if not all(isinstance(word, str) for word in (self.format, *names)) or self.times not in TIMES_AS:
             raise ValueError("columns, format and times must be words")

@@ -296,8 +296,7 @@ def write_fakes(pool: Pool, out: Path, frame: PublicMap, also: Sequence[str], ou
     if frame.format in ALSO:
         also = sorted({*also, frame.format})
     names = ["fakes.csv", "fakes.parquet", *(ALSO[form] for form in also)]
-    # by default the lines of the input
-    lines = out_as or ("trips" if "end_time" in frame.columns else "visits" if "left" in frame.columns else "slots")
+    lines = out_as or _lines(frame)
     for name in names:
         if name in ("fakes.csv", "fakes.parquet"):
             form = frame.form if columns else None
@@ -307,6 +306,11 @@ def write_fakes(pool: Pool, out: Path, frame: PublicMap, also: Sequence[str], ou
     if "sglt" in also and pool.traces.locations.has_coordinates:
         names.append(places_file_name(ALSO["sglt"]))
     return names
+
+
+def _lines(frame: PublicMap) -> str:
+    """Return the lines that fakes have unless others are asked for: those of the input."""
+    return "trips" if "end_time" in frame.columns else "visits" if "left" in frame.columns else "slots"
 
 
 def describe_output(
@@ -325,8 +329,7 @@ def describe_output(
         elif dated:
             why = "no span of days is shared by enough people, or the model was learnt beforehand"
         notes.append(f"{why}: the fakes are dated 2001-01-01, a Monday, and no analysis by weekday or date holds.")
-    lines = "trips" if out_as is None and "end_time" in frame.columns else out_as
-    if lines in ("events", "trips"):
+    if (lines := out_as or _lines(frame)) in ("events", "trips"):
         still = int(np.all(pool.traces.r == pool.traces.r[:, :1], axis=1).sum())
         words = {"events": "they arrive nowhere, and have no event", "trips": "they have no trip"}[lines]
         notes += [f"on {still} days a fake stays at one place: {words}."] * (still > 0)

@@ -298,12 +298,13 @@ def read_usable_days(
 
 
 def usable_days(
-    traces: "Traces", *, missing: str = "drop", periods: "int | tuple[float, ...]" = 1, coins: bytes = b""
+    traces: "Traces", *, missing: str = "drop", periods: "int | tuple[float, ...]" = 1, coins: bytes | None = None
 ) -> "Traces":
     """
     Return the days that can be seeds: those without a gap; refused if there is none.
 
     With `missing` "gibbs" these are all days, with missing slots drawn by `coins` from chains of so many `periods`.
+    `coins` must be given then, and be secret: whoever knows them can draw the same.
     """
     import numpy as np
 
@@ -311,6 +312,8 @@ def usable_days(
         from elsewhere.checkpoint import derive_rng
         from elsewhere.profiles.markov import fill_slots
 
+        if not coins:
+            raise InvalidParameter('`missing` = "gibbs" needs `coins`, secret bytes that draw the missing slots.')
         return fill_slots(traces, periods=periods, rng=derive_rng(coins, "missing"))
     whole = np.all(traces.r >= 0, axis=1)
     if not whole.any():

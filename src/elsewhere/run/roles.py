@@ -226,14 +226,17 @@ def _seed_rows(traces: Traces, users: Ints, settings: Preset, rng: np.random.Gen
     several = int((days_of > 1).sum())
     if several < max(2, settings.m_min) or 2 * several < int((days_of > 0).sum()):
         return draw_days(traces, rows, 1, rng)
-    number = np.arange(len(days)) - np.searchsorted(traces.user[days], traces.user[days])  # of a user's days
-    return np.sort(days[number < MOST_DAYS])
+    return _first_of_each(traces, days, MOST_DAYS)
 
 
 def draw_days(traces: Traces, rows: Ints, most: int, rng: np.random.Generator) -> Ints:
     """Return at most `most` of these rows of each user, drawn at random, in their order."""
     order = rng.permutation(rows)
-    order = order[np.argsort(traces.user[order], kind="stable")]
+    return _first_of_each(traces, order[np.argsort(traces.user[order], kind="stable")], most)
+
+
+def _first_of_each(traces: Traces, order: Ints, most: int) -> Ints:
+    """Return the first `most` rows of each user, sorted, of rows in the order of users."""
     number = np.arange(len(order)) - np.searchsorted(traces.user[order], traces.user[order])  # of a user's rows
     return np.sort(order[number < most])
 

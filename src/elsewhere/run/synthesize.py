@@ -234,9 +234,7 @@ def synthesize(
         # read
         reader = partial(read_usable_days, coins=derive_bytes(secret, "coins", 32), executor=given.executor)
         traces, read = stages(READ, lambda: reader(source, given.reading, settings, missing=given.missing))
-        control = None
-        if holdout > 0:
-            traces, control = _set_aside(traces, holdout, derive_rng(secret, "aside"))
+        traces, control = _set_aside(traces, holdout, derive_rng(secret, "aside")) if holdout > 0 else (traces, None)
         if time_left is not None:
             time_left.expect(_expected_seconds(traces, settings, per_seed, report))
 
@@ -266,7 +264,9 @@ def synthesize(
         if began is not None:
             began(PUBLISH)
         with whole_folders((owner_folder, out), force=force, outdated=earlier_results) as drafts:
-            result = _publish(traces, fakes, read, control, given, drafts, secret, stages, report, tell)
+            result = _publish(
+                traces, fakes, read, control, given, drafts, secret=secret, stages=stages, report=report, tell=tell
+            )
     if force:
         warn_of_other_files(out, (*FORMS, REPORT), result.files)
         warn_of_other_files(owner_folder, PRIVATE, result.private_files)
@@ -303,6 +303,7 @@ def _publish(
     control: Traces | None,
     options: "_Options",
     drafts: tuple[Path, ...],
+    *,
     secret: bytes,
     stages: Stages,
     report: bool,

@@ -34,10 +34,10 @@ LEAST = 4  # classes, where the places allow it
 TO_A_CLASS = 5  # places
 ENOUGH = 0.9  # share of the largest score with which the smaller number is as good
 HALVINGS = 10  # of the people, on a map of at most 1,000 places; at least 3 on larger ones
-PLACES_LOOKED_AT = 10_000  # in all draw_halves together; of a larger map a third of it in each, drawn from its places
+PLACES_LOOKED_AT = 10_000  # in all halvings together; of a larger map a third of it in each, drawn from its places
 TEACHING = 5_000  # places, drawn from more, that k-means learns its centres from; all others join the nearest
 FALLING = 3  # numbers in a row without ENOUGH of the largest score, after which no larger one is tried
-ABOVE_CHANCE = 2.0  # standard deviations over the draw_halves
+ABOVE_CHANCE = 2.0  # standard deviations over the halvings
 
 
 @dataclass(frozen=True, eq=False)

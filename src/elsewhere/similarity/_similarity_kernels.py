@@ -234,7 +234,7 @@ def swap_gain(moves: Any, p: Any, sigma: Any, i: int, j: int) -> Any:
 
 
 @njit
-def improve_by_swaps(moves: Any, p: Any, start: Any, missing: float) -> Any:
+def best_of_all_mappings(moves: Any, p: Any, start: Any, missing: float) -> Any:
     """
     Find the best of all n! mappings, each one swap away from the one before (Heap's algorithm); n at most 7 or so.
 

@@ -23,9 +23,9 @@ from elsewhere.profiles.markov import Counts, MobilityProfile, Profiles
 from elsewhere.similarity._similarity_kernels import (
     anneal,
     assignment,
+    best_of_all_mappings,
     best_start,
     gilmore_lawler,
-    improve_by_swaps,
     mapped_value,
     visit_similarity,
 )
@@ -212,7 +212,7 @@ def _search(a: Table, b: Table, starts: list[Ints], rng: np.random.Generator) ->
     if bound - value > slack:
         gap = bound - value - slack / 2
         if len(best) <= ALL:
-            best = improve_by_swaps(a.touching, b.p, best, gap)
+            best = best_of_all_mappings(a.touching, b.p, best, gap)
             bound = value = float(mapped_value(a, b, best))
         else:
             uniform = rng.random((ROUNDS, STEPS, 3))

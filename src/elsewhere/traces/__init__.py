@@ -1,5 +1,5 @@
 """
-ROOM 1: read, prepare and write traces; a town in which they are simulated.
+Read, prepare and write traces; a town in which they are simulated.
 
 An input walks one way: `sources` (bytes and columns), by the readers of its `formats` -> `columns` (what they mean),
 `clock` (when) and `rows` (who and where) -> `fixes`, cleaned, on the map (`maps`) at their `places`, gaps filled ->

@@ -532,7 +532,7 @@ def find_main_area(user: Ints, slot: Ints, lat: Floats, lon: Floats) -> Area | N
     """
     Find the part of the globe where people are nearly all the time; None where cutting the rest off gains nothing.
 
-    The map is the cells of 25 km that `find_towns` returns. The others are cut off if the map is then less than a
+    The map is the cells of 25 km that `town_cells` returns. The others are cut off if the map is then less than a
     third as wide. The order of fixes does not matter.
     """
     cells, cell = np.unique(grid_cells(lat, lon, COARSE_METRES), return_inverse=True)
@@ -540,7 +540,7 @@ def find_main_area(user: Ints, slot: Ints, lat: Floats, lon: Floats) -> Area | N
     # a map is at least as wide as a cell: cells this near to each other could not be cut to a third of their width
     if np.linalg.norm(np.ptp(x, axis=0)) < SMALLER * COARSE_METRES / 1000:
         return None
-    inside = find_towns(user, slot, cell, x)
+    inside = town_cells(user, slot, cell, x)
     # twice the distance of the farthest point from the middle of a box around all, of the towns and of everything
     middles = ((points, (points.min(axis=0) + points.max(axis=0)) / 2) for points in (x[inside], x))
     narrow, wide = (float(2 * np.linalg.norm(points - middle, axis=1).max()) for points, middle in middles)
@@ -551,7 +551,7 @@ def find_main_area(user: Ints, slot: Ints, lat: Floats, lon: Floats) -> Area | N
     return Area("auto", lambda lat, lon: np.isin(grid_cells(lat, lon, COARSE_METRES), held_cells), width)
 
 
-def find_towns(user: Ints, slot: Ints, cell: Ints, x: Floats) -> Mask:
+def town_cells(user: Ints, slot: Ints, cell: Ints, x: Floats) -> Mask:
     """
     Tell which cells, with centres `x` (n, 3) in km, are the towns where people are nearly all the time.
 

@@ -142,7 +142,7 @@ EARTH_RADIUS_KM = 6371.0088
 
 
 def to_xyz(lat: Floats, lon: Floats, radius: float = EARTH_RADIUS_KM) -> Floats:
-    """Return the points of the globe as (n, 3) kilometres from its centre."""
+    """Return the points of a globe as (n, 3) from its centre, in the unit of `radius`: kilometres by default."""
     north, east = np.radians(lat), np.radians(lon)
     return radius * np.column_stack([np.cos(north) * np.cos(east), np.cos(north) * np.sin(east), np.sin(north)])
 
@@ -174,7 +174,6 @@ class Locations:
     names: tuple[str, ...] | None = field(default=None, repr=False)
     categories: tuple[str, ...] | None = field(default=None, repr=False)
     category_users: Ints | None = field(default=None, repr=False)
-    coordinates: dict[str, Floats] = field(default_factory=dict, repr=False)  # those that are given, by name
     has_coordinates: bool = field(default=False, repr=False)  # whether distances mean kilometres
 
     def __init__(
@@ -214,9 +213,7 @@ class Locations:
         if n is None and shapes[0][0] == 0:
             raise InvalidTraces("there must be at least one location.", code="E_EMPTY")
         size = require_whole("n", n, 1) if n is not None else shapes[0][0]
-        for name, value in (
-            {"n": size, "coordinates": coordinates, "has_coordinates": n is None} | coordinates
-        ).items():
+        for name, value in ({"n": size, "has_coordinates": n is None} | coordinates).items():
             object.__setattr__(self, name, value)
 
         # names and categories, one per place
@@ -244,6 +241,12 @@ class Locations:
     def __hash__(self) -> int:
         return hash(self.fingerprint())
 
+    @property
+    def coordinates(self) -> dict[str, Floats]:
+        """Return the coordinates that are given, by name; none where only the number of places is."""
+        sides = {"lat": self.lat, "lon": self.lon, "xy": self.xy}
+        return {name: side for name, side in sides.items() if side is not None}
+
     def select(self, places: ArrayLike) -> "Locations":
         """Return the places with these numbers, in that order, with their names and categories."""
         keep = np.asarray(places, dtype=np.int64)
@@ -263,11 +266,11 @@ class Locations:
     def relabel(self, **words: Any) -> "Locations":
         """Return the same places with other `names`, `categories` or `category_users`."""
         own = {what: getattr(self, what) for what in ("names", "categories", "category_users")}
-        coordinates: dict[str, Any] = {**self.coordinates}
+        coordinates: dict[str, Any] = dict(self.coordinates)
         return Locations(**(coordinates or {"n": self.n}), **{**own, **words})
 
     def points(self, radius: float = EARTH_RADIUS_KM) -> Floats:
-        """Return the coordinates in kilometres: `xy`, or (R, 3) from the centre of a globe of this radius."""
+        """Return `xy` in kilometres, whatever the radius, or (R, 3) from the centre of a globe of this radius."""
         if self.lat is not None and self.lon is not None:
             return to_xyz(self.lat, self.lon, radius)
         return self.planar()
@@ -663,6 +666,21 @@ def zones_at(lat: NDArray[np.float64], lon: NDArray[np.float64]) -> list[str] | 
     sample = valid[np.linspace(0, len(valid) - 1, min(ASKED, len(valid))).astype(np.int64)] if len(valid) else valid
     zones = [get_tz(float(lon[i]), float(lat[i])) or "" for i in sample]
     return ["" if zone.startswith("Etc/") else zone for zone in zones]
+
+
+def hold_places(r: ArrayLike) -> Ints:
+    """
+    Return the rows with every missing slot (-1) at the last known place, or at the first one before it is known.
+
+    Rows without any place stay as they are.
+    """
+    places = np.asarray(r, dtype=np.int64)
+    if places.min(initial=0) >= 0:
+        return places
+    known = places >= 0
+    last = np.maximum.accumulate(np.where(known, np.arange(places.shape[1]), -1), axis=1)
+    last = np.where(last < 0, known.argmax(axis=1)[:, None], last)
+    return np.take_along_axis(places, last, axis=1)
 
 
 def is_weekend(dates: DAYS) -> Mask:

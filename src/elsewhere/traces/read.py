@@ -449,7 +449,7 @@ class First:
         if fine.locations.lat is not None and not on.locations.has_coordinates:
             fine = self._read_place_ids(source) or fine
         if fine.locations.lat is None or on.locations.lat is None:
-            placed_traces, more = put_on_map(fine, on, what, numbered=self.made.grid_metres is None)
+            placed_traces, more = match_map(fine, on, what, numbered=self.made.grid_metres is None)
             return placed_traces, (*notes, *more)
         merged = self.made.places < self.made.places_found
         if (merged or self.made.places_by in ("stays", "points")) and report.places_found <= on.R:
@@ -458,7 +458,7 @@ class First:
                 return traces, notes
         if merged:
             return self._follow_merged_cells(fine, what, notes)
-        placed_traces, more = put_on_map(fine, on, what, cut=self._is_map_cut)
+        placed_traces, more = match_map(fine, on, what, cut=self._is_map_cut)
         return placed_traces, (*notes, *more)
 
     def on(self, locations: Locations) -> "First":
@@ -536,7 +536,7 @@ class First:
         """Return the traces with each cell at the place that the nearest cell of the first source was merged into."""
         on, cells = self.traces, self._cells
         if cells is None:
-            traces, more = put_on_map(fine, on, what, cut=self._is_map_cut)
+            traces, more = match_map(fine, on, what, cut=self._is_map_cut)
             return traces, (*notes, *more)
         first, becomes = cells
         if is_same_map(fine.locations, first.locations) and np.array_equal(fine.r, first.r):
@@ -573,7 +573,7 @@ def is_same_map(here: Locations, there: Locations) -> bool:
     return here == there and (here.names or ()) == (there.names or ())
 
 
-def put_on_map(
+def match_map(
     traces: Traces, like: Traces, what: str = "the traces", *, numbered: bool = True, cut: bool = False
 ) -> tuple[Traces, tuple[str, ...]]:
     """
@@ -589,7 +589,7 @@ def put_on_map(
     --------
     >>> town = Traces([[0, 1]], Locations(xy=[[0, 0], [3, 0]]))
     >>> fake = Traces([[1, 0]], Locations(xy=[[3, 0.1], [0, 0]]))
-    >>> put_on_map(fake, town)[0].r.tolist()
+    >>> match_map(fake, town)[0].r.tolist()
     [[0, 1]]
 
     """

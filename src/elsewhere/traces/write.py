@@ -262,7 +262,7 @@ def _wide_table(
     place_names = np.append(_place_names(traces)[:-1].astype(object), "")
     whose = [(role, columns[role]) for role in ("user", "household", "date") if role in columns]
     ids = np.array(names, dtype=object)
-    values = {"user": ids, "household": ids, "date": _list_entries(traces, names).date[:: traces.L]}
+    values = {"user": ids, "household": ids, "date": _dates(traces, names)}
     table = [(role, name, values[role]) for role, name in whose]
     return table + [("place", name, place_names[traces.r[:, i]]) for i, name in enumerate(slots)]
 
@@ -276,12 +276,17 @@ def _number_in_user(names: list[str]) -> Ints:
     return number
 
 
+def _dates(traces: Traces, names: list[str]) -> Times:
+    """Return the date of each row; without dates, days from `NO_DATE` on for each user."""
+    return np.asarray(NO_DATE + _number_in_user(names) if traces.dates is None else traces.dates)
+
+
 def _list_entries(traces: Traces, names: list[str]) -> Entries:
-    """Return an entry for every slot; traces without dates have days from `NO_DATE` on for each user."""
+    """Return an entry for every slot."""
     N, L = traces.r.shape
     seconds = 60 * clock_minutes(traces.start) + 60 * traces.step_minutes * np.arange(L)
     offset = np.round(seconds * 1e6).astype("timedelta64[us]")
-    dates = np.asarray(NO_DATE + _number_in_user(names) if traces.dates is None else traces.dates)
+    dates = _dates(traces, names)
     wall = (dates.astype("datetime64[us]")[:, None] + offset).ravel()
     row, slot = np.divmod(np.arange(N * L), L)
     utc = wall if traces.tz == "UTC" else _to_utc(wall, traces.tz)

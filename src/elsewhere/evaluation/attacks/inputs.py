@@ -20,8 +20,7 @@ from elsewhere.errors import InvalidParameter, InvalidTraces, NotEnoughUsers
 from elsewhere.pool import put_on_map
 from elsewhere.semantics.classes import labels_of
 from elsewhere.sorting import count_users
-from elsewhere.synthesis.walk.fit import hold_places
-from elsewhere.traces.model import Floats, Ints, Locations, Traces
+from elsewhere.traces.model import Floats, Ints, Locations, Traces, hold_places
 
 # streams of random numbers: attacks up to A21 have those of their numbers, the comparisons have their own, and attacks
 # after A21 those behind all these: children of the stream of A21, so that adding an attack changes no other stream
@@ -50,7 +49,7 @@ class Link(NamedTuple):
         return self.people.user[self.owner]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class AttackInputs:
     """
     The inputs of an audit, checked; `of` makes one.
@@ -65,13 +64,13 @@ class AttackInputs:
     fakes: Ints
     owner: Ints | None
     life: Ints
-    dates: Mapping[str, Any] = field(repr=False)
+    dates: Mapping[str, Any]
     locations: Locations
     R: int  # number of places
     minutes: Floats
-    hour: Ints = field(repr=False)  # (L,) the part of the day of each slot: clock hours, whatever the step
+    hour: Ints  # (L,) the part of the day of each slot: clock hours, whatever the step
     step_minutes: float
-    seeds_given: Any = field(repr=False)
+    seeds_given: Any
     label: Ints | None
     sampler: Any
     generator: Any
@@ -80,12 +79,16 @@ class AttackInputs:
     listed: bool
     model: Any
     parameters: Mapping[str, Any]
-    streams: tuple[np.random.Generator, ...] = field(repr=False)
+    streams: tuple[np.random.Generator, ...]
     notes: tuple[str, ...]
-    roles: Mapping[str, "AttackInputs | str"] = field(default_factory=dict, repr=False)
+    roles: Mapping[str, "AttackInputs | str"] = field(default_factory=dict)
     role: str = ""
     maker: Ints | None = None
-    file: Ints | None = field(default=None, repr=False)
+    file: Ints | None = None
+
+    def __repr__(self) -> str:
+        # an executor may log its work: sizes only
+        return f"AttackInputs({self.seeds.U} people, {len(self.fakes)} fakes)"
 
     @cached_property
     def seed_days(self) -> Traces:

@@ -33,8 +33,7 @@ from elsewhere.evaluation.attacks.finding import (
 )
 from elsewhere.evaluation.attacks.grams import BACKOFF, Grams
 from elsewhere.evaluation.attacks.inputs import AttackInputs, People, join_people
-from elsewhere.synthesis.walk.fit import hold_places
-from elsewhere.traces.model import Floats, Ints, Traces
+from elsewhere.traces.model import Floats, Ints, Traces, hold_places
 
 
 def make_fakes(inputs: AttackInputs, people: People, rng: np.random.Generator) -> tuple[Ints, Ints]:

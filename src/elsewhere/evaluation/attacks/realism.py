@@ -587,7 +587,7 @@ ENOUGH = 10  # visits before a place's hours are judged
 GROUPS = 200  # of real people, to see how often the bar flags them
 
 
-def reject_points(r: Ints, reference: Grams, v_max: float | None, inputs: AttackInputs) -> dict[str, Floats]:
+def rejected_shares(r: Ints, reference: Grams, v_max: float | None, inputs: AttackInputs) -> dict[str, Floats]:
     """
     Return the share of points of each trace that each filter rejects, (N,) by filter.
 
@@ -605,7 +605,9 @@ def reject_points(r: Ints, reference: Grams, v_max: float | None, inputs: Attack
     return {name: np.asarray(out.mean(axis=1)) for name, out in points_out.items()}
 
 
-def reject_by_halves(inputs: AttackInputs, groups: dict[str, Ints], half: Ints) -> dict[str, dict[str, Floats]]:
+def rejected_shares_by_halves(
+    inputs: AttackInputs, groups: dict[str, Ints], half: Ints
+) -> dict[str, dict[str, Floats]]:
     """Return filter -> group -> share rejected of each trace; hold-out people by filters that know the other half."""
     people = inputs.strangers
     out: dict[str, dict[str, Floats]] = {}
@@ -617,7 +619,7 @@ def reject_by_halves(inputs: AttackInputs, groups: dict[str, Ints], half: Ints) 
             r = people.r[known]
             v_max = float(np.quantile(inputs.locations.distance(r[:, :-1], r[:, 1:]), FASTEST))
         for group, r in {"holdout": people.r[other], **groups}.items():
-            for name, share in reject_points(r, reference, v_max, inputs).items():
+            for name, share in rejected_shares(r, reference, v_max, inputs).items():
                 into = out.setdefault(name, {"holdout": np.zeros(len(people.r))})
                 if group == "holdout":
                     into[group][other] = share
@@ -630,7 +632,7 @@ def filtering(inputs: AttackInputs) -> Finding:
     """Compare how many points of fakes and of real people are impossible or unlikely (A16)."""
     rng, people = inputs.rng("A16"), inputs.strangers
     half = rng.permutation(people.U) % 2
-    shares = reject_by_halves(inputs, {"fakes": inputs.fakes, "seeds": inputs.seeds.r}, half)
+    shares = rejected_shares_by_halves(inputs, {"fakes": inputs.fakes, "seeds": inputs.seeds.r}, half)
     maker = np.arange(len(inputs.fakes)) if inputs.owner is None else inputs.main.user
     level = 1 - (1 - LEVEL) / len(shares)
     gaps: dict[str, Rate] = {}

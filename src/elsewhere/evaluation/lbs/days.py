@@ -22,8 +22,7 @@ from numpy.typing import NDArray
 
 from elsewhere.evaluation.attacks.finding import Rate, user_rate
 from elsewhere.evaluation.lives import NIGHT, OFFICE, anchors, days_of
-from elsewhere.synthesis.walk.fit import hold_places
-from elsewhere.traces.model import Floats, Ints, Traces, is_weekend
+from elsewhere.traces.model import Floats, Ints, Traces, hold_places, is_weekend
 
 DAYS = (1, 7, 28)
 PLACES = ("home", "main")

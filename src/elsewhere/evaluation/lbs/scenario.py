@@ -452,7 +452,7 @@ def evaluate_lbs(
     )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class _Stage:
     """The inputs, checked."""
 
@@ -470,6 +470,10 @@ class _Stage:
     worth: Floats | None
     pool: Ints | None
     notes: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        # an executor may log its work: sizes only
+        return f"_Stage({self.test.U} people, {len(self.generators)} generators)"
 
 
 def _check_inputs(

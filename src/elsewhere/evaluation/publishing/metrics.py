@@ -523,7 +523,7 @@ def _distances(scene: Scene, real: Places) -> dict[str, tuple[str, Measure]]:
         measures["transition_emd_east"] = ("km", lambda r: step_distance(steps, Steps.of(r, scene.R), east))
         measures["transition_emd_north"] = ("km", lambda r: step_distance(steps, Steps.of(r, scene.R), north))
     measures["top_10_overlap"] = ("share", lambda r: top_overlap(here, scene.visits(r), 10))
-    measures["top_50_overlap"] = ("share", lambda r: top_overlap(here, scene.visits(r), POPULAR))
+    measures[f"top_{POPULAR}_overlap"] = ("share", lambda r: top_overlap(here, scene.visits(r), POPULAR))
     return measures
 
 

@@ -31,9 +31,8 @@ from elsewhere.privacy.private.sums import (
     on_grid,
 )
 from elsewhere.privacy.private.vectors import PIECE, Design, mean_of
-from elsewhere.synthesis.walk.fit import hold_places
 from elsewhere.synthesis.walk.ways import Ways
-from elsewhere.traces.model import Ints, Places, Traces, is_weekend
+from elsewhere.traces.model import Ints, Places, Traces, hold_places, is_weekend
 
 # people x mu below which the fakes are hardly better than a uniform map (docs/decisions/0028-private.md)
 ENOUGH = 500.0

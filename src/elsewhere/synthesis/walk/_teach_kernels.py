@@ -127,7 +127,7 @@ def choice_loss(theta, ridge, base, cols, first, chosen, slope):
 
 
 @njit
-def open_table(keys, values):
+def make_hash_table(keys, values):
     """Return an open table of these keys, all different, as `table_row` looks them up: its keys and its values."""
     size = table_size(len(keys))
     table, out = np.full(size, -1), np.zeros(size, dtype=np.int64)

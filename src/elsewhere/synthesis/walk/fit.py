@@ -22,7 +22,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from elsewhere.scale import one_thread
 from elsewhere.sorting import count_users
@@ -42,7 +42,7 @@ from elsewhere.synthesis.walk._walk_kernels import (
     pulls_by_length,
 )
 from elsewhere.synthesis.walk.habits import FEW_PLACES, ONWARD, Habits, ground_of, parts_of_day, step_row
-from elsewhere.traces.model import Floats, Ints, Locations
+from elsewhere.traces.model import Floats, Ints, Locations, hold_places
 
 RIDGE, RIDGE_MOVING, RIDGE_PLACE = 1.0, 0.3, 4.0
 FIRST = 5.0  # visits of the smoothing of the first place
@@ -159,21 +159,6 @@ def _longest_move(locations: Locations, moves: "_Moves", m_min: int) -> float:
     np.maximum.at(longest, user, far)
     found = np.sort(longest)[-min(m_min, len(longest))]
     return float(GRID ** np.ceil(np.log(found) / np.log(GRID))) if found > 0 else 0.0
-
-
-def hold_places(r: ArrayLike) -> Ints:
-    """
-    Return the rows with every missing slot (-1) at the last known place, or at the first one before it is known.
-
-    Rows without any place stay as they are.
-    """
-    places = np.asarray(r, dtype=np.int64)
-    if places.min(initial=0) >= 0:
-        return places
-    known = places >= 0
-    last = np.maximum.accumulate(np.where(known, np.arange(places.shape[1]), -1), axis=1)
-    last = np.where(last < 0, known.argmax(axis=1)[:, None], last)
-    return np.take_along_axis(places, last, axis=1)
 
 
 class _Moves:

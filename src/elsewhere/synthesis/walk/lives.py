@@ -55,7 +55,7 @@ from elsewhere.synthesis.walk._teach_kernels import (
     columns_of_days,
     draw_diary_columns,
     find_stays,
-    open_table,
+    make_hash_table,
     record_choices,
     record_diary_choices,
 )
@@ -623,10 +623,10 @@ def _place_tables(days: _Days) -> tuple[dict[str, Any], tuple[Ints, Ints]]:
     moves, movers = np.unique(distinct_visits(days.who[row], move)[0], return_counts=True)
     enough = movers >= days.m_min
     level = np.searchsorted(days.m_min * 2 ** np.arange(CROWDS - 1), movers[enough], side="right")
-    shared, crowd = open_table(moves[enough], level)
+    shared, crowd = make_hash_table(moves[enough], level)
     tables = {"popular": popular, "sought": np.flatnonzero(popular.any(axis=0)), "passed": passed, "detour": detour}
     grid = _grid_of_places(days.xy, np.flatnonzero(passed > 0))
-    return {**tables, **grid, "moves": shared, "crowd": crowd}, open_table(moves, movers)
+    return {**tables, **grid, "moves": shared, "crowd": crowd}, make_hash_table(moves, movers)
 
 
 def _grid_of_places(xy: Floats, places: Ints) -> dict[str, Any]:
