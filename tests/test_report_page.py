@@ -414,6 +414,16 @@ def test_the_headline_claims_no_more_than_the_table():
     assert advice({name: f.to_dict() for name, f in nothing.items()}, {}).level == "yes"
 
 
+def test_an_auc_is_above_guessing_only_with_its_interval():
+    near, far = (
+        Finding("A10", interval=Rate(0.55, low, 0.6), baseline=0.5, bar=0.5, passed=True, leaks=False)
+        for low in (0.48, 0.52)
+    )
+
+    assert (near.above, near.learnt) == (False, False)
+    assert (far.above, far.learnt) == (True, None)
+
+
 def test_without_a_bar_no_outcome_is_red():
     """A19 is documented: the service learns much from the pool, and nothing says how much would be too much."""
     f = Finding("A19", interval=Rate(0.77, 0.7, 0.8), control=0.89, baseline=0.09, null=Rate(0.1, 0.0, 0.2)).to_dict()

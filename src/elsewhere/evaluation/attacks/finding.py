@@ -256,8 +256,12 @@ class Finding:
 
     @property
     def above(self) -> bool:
-        """Tell whether the figure itself, whatever its interval, is above the bar."""
-        return self.bar is not None and self.main is not None and self.main > self.bar
+        """Tell whether the figure is above the bar; of an AUC whose bar is guessing (A10), whether its interval is."""
+        if self.bar is None or self.main is None:
+            return False
+        if self.interval is not None and self.bar == self.baseline == 0.5:
+            return self.interval.low > self.bar
+        return self.main > self.bar
 
     @property
     def outcome(self) -> str:
