@@ -761,3 +761,26 @@ def test_the_same_bytes_whatever_the_locale(tmp_path):
         assert {folder.stat().st_mode & 0o777 for folder in (out, out.parent, out.parent.parent)} == {0o700}
 
     assert outputs[0] == outputs[1]
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_other_rights_are_no_other_file(tmp_path, packed):
+    path, content = tmp_path / "a.csv", b"uid,slot,loc\na,0,1\n"
+    path.write_bytes(gzip.compress(content) if packed else content)
+    source = sources.open_source(path)
+    path.chmod(0o600)
+    os.link(path, tmp_path / "b.csv")
+    assert path.stat().st_ctime_ns != source.about.st_ctime_ns
+    assert source.content == content
+
+
+def test_other_bytes_under_the_old_time_are_refused(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_bytes(b"uid,slot,loc\na,0,1\n")
+    source = sources.open_source(path)
+    blocks = source.blocks()
+    next(blocks)
+    path.write_bytes(b"uid,slot,loc\na,0,2\n")
+    os.utime(path, ns=(source.about.st_atime_ns, source.about.st_mtime_ns))
+    with pytest.raises(ew.errors.InvalidTraces, match="changed while it was read"):
+        next(blocks)

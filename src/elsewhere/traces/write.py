@@ -492,6 +492,8 @@ def _to_csv(table: list[tuple[str, str, Any]], form: FileForm) -> bytes:
     for role, name, values in table:
         times = isinstance(values, Stamps)
         items = values.text(form.time) if times else values.tolist()
+        if not times and values.dtype.kind == "f":
+            items = [np.nan if value != value else value for value in items]  # each NaN would be a key of its own
         labels = role in ("user", "household") or (not times and values.dtype == object)
         text_of = {value: "" if value != value else str(value) for value in {*items}}  # many lines have one value
         for value, text in text_of.items():

@@ -630,7 +630,7 @@ def _place_tables(days: _Days) -> tuple[dict[str, Any], tuple[Ints, Ints]]:
 
 
 def _grid_of_places(xy: Floats, places: Ints) -> dict[str, Any]:
-    """Return `corner`, `square`, `inside` and `columns` of a law: these places by squares of a grid, one to a place."""
+    """Return `corner`, `square`, `inside`, `columns`: these places by squares of a grid, about one in each."""
     corner = xy.min(axis=0)
     width, height = np.ptp(xy, axis=0)
     side = max(np.sqrt(width * height / max(len(places), 1)), max(width, height) / max(len(places), 1), 1e-9)
