@@ -405,3 +405,10 @@ def test_the_page_of_costs_follows_from_its_table():
         assert table.value(town, "private", "2", "TP-TV") is None or f">{int(town):,}<" in picture
     for name in (">500 real people<", ">no noise<", ">eps 1<", ">eps 2<", ">eps 4<", ">eps 8<"):
         assert name in picture
+
+
+def test_no_file_has_marks_of_a_merge():
+    text = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "src").rglob("*.py"), *ROOT.glob("tests/*.py")]
+    marked = [path.name for path in text if re.search(r"^(<{7}|>{7}) ", path.read_text(), re.MULTILINE)]
+
+    assert marked == []

@@ -310,6 +310,8 @@ def _moves_within_reach(traces: Traces, m_min: int) -> Any:
     known = np.flatnonzero(traces.visitors() >= m_min)
     if traces.locations.lat is None or not 1 < len(known) <= MOST_PLACES:
         return None
+    if np.hypot(*np.ptp(traces.locations.planar()[known], axis=0)) <= WIDER_THAN_A_CITY:
+        return None  # without all pairs of places
     here, there = (known[each.ravel()] for each in np.indices((len(known), len(known))))
     length = traces.locations.distance(here, there)
     if length.max() <= WIDER_THAN_A_CITY:
@@ -336,8 +338,10 @@ def note_areas(people: Traces, m_min: int) -> tuple[str, ...]:
     order = np.lexsort((slots, key // people.R))
     main = key[order][np.flatnonzero(np.diff(key[order] // people.R, append=-1))] % people.R
     xy = people.locations.planar()[main]
-    tree = cKDTree(xy)
-    area = connected_components(tree.sparse_distance_matrix(tree, ALWAYS_IN_REACH), directed=False)[1]
+    # areas of cells of 10 km: there are few, however many people live in one
+    cells, cell = np.unique(np.floor(xy / 10), axis=0, return_inverse=True)
+    tree = cKDTree(10 * cells)
+    area = connected_components(tree.sparse_distance_matrix(tree, ALWAYS_IN_REACH), directed=False)[1][cell.ravel()]
     number = np.bincount(area)
     large = np.argsort(-number, kind="stable")[: np.count_nonzero(number >= m_min)]
     if len(large) < 2:
