@@ -18,7 +18,7 @@ from sklearn.cluster import KMeans, SpectralClustering
 from sklearn.metrics import adjusted_mutual_info_score
 
 import elsewhere as ew
-from elsewhere.profiles.markov import count
+from elsewhere.paper.profiles import count
 
 DATA = Path(__file__).resolve().parents[1].parent / "shared" / "data"
 STARTS = 5

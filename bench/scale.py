@@ -27,7 +27,9 @@ STAGES = {
     "learning": ["run.model:fit_profiles", "run.model:aggregate", "run.model:semantic_graph"],
     "classes": ["run.model:_classes"],
     "law of days": ["run.generate:_prepare_pairing"],
-    "tests ready": [f"privacy.rules:{name}" for name in ("_count_visits", "_sort_by_top_share", "_relaxed_thresholds")],
+    "tests ready": [
+        f"paper.privacy_test:{name}" for name in ("_count_visits", "_sort_by_top_share", "_relaxed_thresholds")
+    ],
     "fakes": ["run.generate:map_over"],
     "publishing": ["run.synthesize:publish_with_rows", "run.synthesize:write_fakes"],
     "evaluation": [

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import elsewhere as ew
-from elsewhere.profiles.markov import Profiles
+from elsewhere.paper.profiles import Profiles
 
 
 def seconds(profiles):

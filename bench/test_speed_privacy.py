@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import elsewhere as ew
-from elsewhere.privacy.rules import PrivacyTest
+from elsewhere.paper.privacy_test import PrivacyTest
 
 R, L, SEEDS, ALTERNATES, FAKES = 400, 72, 500, 200, 5_000
 

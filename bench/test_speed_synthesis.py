@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import elsewhere as ew
-from elsewhere.synthesis.paper.attempt import OK, FakeMaker
-from elsewhere.synthesis.paper.semseed import Blur, ClassSets, semantic_seed
+from elsewhere.paper.generate_fake import OK, FakeMaker
+from elsewhere.paper.semseed import Blur, ClassSets, semantic_seed
 
 R, L, KAPPA, SEEDS, PER_SEED = 400, 72, 20, 200, 5
 TARGET_MS, ORIGINAL_TOOL_S = 1.25, 25.0

@@ -38,25 +38,25 @@ GROUPS = {
 
 # types of results, and what experts need: not at the front door
 MODULES = {
-    "AggregateModel": "profiles.aggregate",
+    "AggregateModel": "paper.aggregate",
     "AuditResult": "evaluation.attacks.audit",
     "Certificate": "privacy.certificate",
     "LbsResult": "evaluation.lbs.scenario",
     "FittedModel": "run.model",
     "LivesResult": "evaluation.lives",
-    "LocationGraph": "semantics.graph",
-    "MobilityProfile": "profiles.markov",
-    "Profiles": "profiles.markov",
+    "LocationGraph": "paper.graph",
+    "MobilityProfile": "paper.profiles",
+    "Profiles": "paper.profiles",
     "PublishingResult": "evaluation.publishing.scenario",
     "Result": "run.synthesize",
-    "SemanticMatch": "similarity.semantic",
+    "SemanticMatch": "paper.semantic_similarity",
     "Town": "traces.town",
     "Uses": "evaluation.uses",
-    "Verdict": "privacy.rules",
+    "Verdict": "paper.privacy_test",
     "judge_lives": "evaluation.lives",
     "judge_uses": "evaluation.uses",
-    "pairwise_geographic_similarity": "similarity.pairwise",
-    "scaled_distance": "similarity.geographic",
+    "pairwise_geographic_similarity": "paper.pairwise",
+    "scaled_distance": "paper.geographic_similarity",
 }
 NAMES = {name: getattr(ew, name) for name in ew.__all__ if name not in ("__version__", "errors", "ElsewhereError")} | {
     name: getattr(import_module(f"elsewhere.{module}"), name) for name, module in MODULES.items()

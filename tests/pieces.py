@@ -103,8 +103,8 @@ FEW_DRAWS = {
     "run.attempts.COMPARED_DAYS": 1024,
     "run.attempts.LIVES_OF_A_DAY": 1024,
     "run.attempts.WALKS": 2048,
-    "semantics.classes.HALVINGS": 3,
-    "semantics.classes.STARTS": 3,
+    "paper.semantic_clustering.HALVINGS": 3,
+    "paper.semantic_clustering.STARTS": 3,
     "synthesis.walk.fit.WALKS": 500,
 }
 # how long the walk of the private preset is fitted, and its pool

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import elsewhere as ew
-from elsewhere.profiles.aggregate import AggregateModel
-from elsewhere.profiles.markov import MobilityProfile
+from elsewhere.paper.aggregate import AggregateModel
+from elsewhere.paper.profiles import MobilityProfile
 
 DATA = Path(__file__).resolve().parents[1].parent / "shared" / "data" / "pf_tokyo"
 PERIODS = st.sampled_from([1, 2, 4])

@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 
 import elsewhere as ew
-from elsewhere.profiles.aggregate import AggregateModel
+from elsewhere.paper.aggregate import AggregateModel
 
 
 def trace(*places):

@@ -155,7 +155,7 @@ class TestPresets:
         assert fakes.learnt.classes is classes
 
     def test_order_1_makes_other_classes_from_the_graph_of_the_slow_twin(self, few_draws, monkeypatch):
-        monkeypatch.setattr("elsewhere.semantics.classes.STARTS", few_draws["semantics.classes.STARTS"])
+        monkeypatch.setattr("elsewhere.paper.semantic_clustering.STARTS", few_draws["paper.semantic_clustering.STARTS"])
         # everybody stays at one place for a while and goes to and fro between two others: some stay longer, some less
         days = [
             [place + 3 * i for place in ([0] * stay + [1, 2] * 6)[:12]] for i, stay in enumerate((4, 4, 4, 7, 7, 7))

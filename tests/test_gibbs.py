@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from strategies import traces as small_traces
 
 import elsewhere as ew
-from elsewhere.profiles._profiles_kernels import draw_missing
-from elsewhere.profiles.markov import (
+from elsewhere.paper._profile_kernels import draw_missing
+from elsewhere.paper.profiles import (
     SMALLEST,
     FeasibleMoves,
     Seen,

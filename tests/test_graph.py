@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import elsewhere as ew
-from elsewhere.profiles.markov import Profiles
-from elsewhere.semantics import graph as graph_module
-from elsewhere.semantics.graph import _order_zero
+from elsewhere.paper import graph as graph_module
+from elsewhere.paper.graph import _order_zero
+from elsewhere.paper.profiles import Profiles
 
 
 def naive_graph(traces, T):
@@ -123,7 +123,7 @@ def test_sums_between_classes_need_no_table_of_places(few, mapping, traces, T):
     expected = naive.edges_between(label.tolist(), graph.w_visited.tolist())
     for places in (0, 4096):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("elsewhere.semantics.graph.MOST_IN_TABLE", places)
+            patch.setattr("elsewhere.paper.graph.MOST_IN_TABLE", places)
             np.testing.assert_allclose(graph.between(label), expected, atol=1e-9)
             visited = np.flatnonzero(graph.visited)
             np.testing.assert_array_equal(graph.between(label[::-1], visited[::-1]), graph.between(label))

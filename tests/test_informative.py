@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 import elsewhere as ew
+from elsewhere.paper import semantic_clustering as classes
+from elsewhere.paper.semantic_clustering import most_informative, neighbour_agreement
 from elsewhere.run import model as learning
 from elsewhere.run.presets import preset_of
-from elsewhere.semantics import classes
-from elsewhere.semantics.classes import most_informative, neighbour_agreement
 
 
 def lab(number=0):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import elsewhere as ew
-from elsewhere.semantics import graph
+from elsewhere.paper import graph
 from elsewhere.synthesis.walk import fit, habits
 
 

@@ -252,7 +252,7 @@ class TestDue:
         walks = np.repeat(np.array([[0, 0], [1, 1]], dtype=np.int32), 60, axis=0)
         next_passes = [False] * 20 + [True] * 200
 
-        def test(r, seeds):
+        def verdicts(r, seeds):
             passed = np.array([next_passes.pop(0) if place == 0 else True for place in r[:, 0]])
             return SimpleNamespace(passed=passed, close_to_others=~passed)
 
@@ -261,7 +261,7 @@ class TestDue:
             np.ones((40, 120), dtype=np.float32),
             np.ones(120, dtype=np.float32),
             walks,
-            test,
+            verdicts,
             max_tries=30,
             rng=rng(),
             due=due,

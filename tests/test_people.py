@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import elsewhere as ew
-from elsewhere.privacy.rules import PrivacyTest
+from elsewhere.paper.privacy_test import PrivacyTest
 from elsewhere.run.generate import _note_limits
 from elsewhere.run.presets import RELAXED, preset_of
 from elsewhere.run.public_map import PublicMap, weekdays

@@ -13,8 +13,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import elsewhere as ew
-from elsewhere.privacy import _rules_kernels as _kernels
-from elsewhere.privacy.rules import PrivacyTest, Verdict, check_alternates
+from elsewhere.paper import _privacy_test_kernels as _kernels
+from elsewhere.paper.privacy_test import PrivacyTest, Verdict, check_alternates
 
 PF = Path(__file__).resolve().parents[1].parent / "shared" / "data" / "pf_tokyo"
 unhurried = settings(deadline=None)  # the first call compiles

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import elsewhere as ew
-from elsewhere.profiles import markov
-from elsewhere.profiles.markov import Profiles
+from elsewhere.paper import profiles as markov
+from elsewhere.paper.profiles import Profiles
 
 PERIODS = st.sampled_from([1, 2, 4])
 

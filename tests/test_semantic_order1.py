@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import elsewhere as ew
-from elsewhere.similarity import semantic
-from elsewhere.similarity._similarity_kernels import (
+from elsewhere.paper import semantic_similarity as semantic
+from elsewhere.paper._similarity_kernels import (
     anneal,
     assignment,
     best_of_all_mappings,

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elsewhere.errors import ElsewhereError, InvalidParameter, Unfakeable
-from elsewhere.synthesis import _streams_kernels as _kernels
-from elsewhere.synthesis.paper.semseed import (
+from elsewhere.paper import _streams_kernels as _kernels
+from elsewhere.paper.semseed import (
     Blur,
     ClassSets,
     SemanticSeed,

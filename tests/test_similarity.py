@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
 
 import elsewhere as ew
-from elsewhere.profiles.markov import MobilityProfile
-from elsewhere.similarity import semantic
-from elsewhere.similarity._similarity_kernels import assignment, shared_overlap, sorted_overlap
-from elsewhere.similarity.geographic import scaled_distance
-from elsewhere.similarity.pairwise import pairwise_geographic_similarity
+from elsewhere.paper import semantic_similarity as semantic
+from elsewhere.paper._similarity_kernels import assignment, shared_overlap, sorted_overlap
+from elsewhere.paper.geographic_similarity import scaled_distance
+from elsewhere.paper.pairwise import pairwise_geographic_similarity
+from elsewhere.paper.profiles import MobilityProfile
 
 PERIODS = st.sampled_from([1, 2, 3])
 MAPPING = st.sampled_from(["per-period", "common"])

@@ -22,8 +22,8 @@ from reports_made import world
 
 import elsewhere as ew
 from elsewhere.errors import ElsewhereError
+from elsewhere.paper.privacy_test import RULES
 from elsewhere.pool import Pool
-from elsewhere.privacy.rules import RULES
 from elsewhere.reports import studio
 from elsewhere.reports.studio import Run, Studio, read_studio_file, studio_file
 from elsewhere.run.finish import JUDGEMENT, PRIVATE, STUDIO, earlier_results, write_links

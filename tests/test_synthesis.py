@@ -14,10 +14,11 @@ from test_semseed import KEY, TWO, numpy_stream, open_stream, sets_of, within_wi
 
 import elsewhere as ew
 from elsewhere.errors import ElsewhereError, InvalidParameter, NoFeasiblePath
-from elsewhere.synthesis.paper import _paper_kernels as _kernels
-from elsewhere.synthesis.paper import attempt, decode
-from elsewhere.synthesis.paper.attempt import Chain, FakeMaker
-from elsewhere.synthesis.paper.semseed import Blur, ClassSets, SemanticSeed, blur_seed
+from elsewhere.paper import _generate_kernels as _kernels
+from elsewhere.paper import decode
+from elsewhere.paper import generate_fake as attempt
+from elsewhere.paper.generate_fake import Chain, FakeMaker
+from elsewhere.paper.semseed import Blur, ClassSets, SemanticSeed, blur_seed
 
 unhurried = settings(deadline=None)  # the first call compiles
 
@@ -373,7 +374,7 @@ def test_without_the_whole_table_the_same_fakes(town, sampler, largest, monkeypa
 
 def test_what_the_model_cannot_compute_at_a_time_is_not_made(town, monkeypatch):
     monkeypatch.setattr(attempt, "LARGEST_TABLE", 0)
-    monkeypatch.setattr("elsewhere.profiles.aggregate.LARGEST_ANSWER", 3)
+    monkeypatch.setattr("elsewhere.paper.aggregate.LARGEST_ANSWER", 3)
     made = maker(town, "viterbi").attempt(town[0].r[:2], rows=[0, 1], tries=0)
 
     assert made.status.tolist() == [attempt.UNFAKEABLE] * 2

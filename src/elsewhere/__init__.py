@@ -7,11 +7,9 @@ Types of results, errors and what experts need are in their modules: docs/librar
 The rooms, in the order of a run; each imports only those before it (docs/architecture.md):
 
     traces      reads files into slots and places, and writes them
-    profiles    a Markov chain for each person, and their mean
-    similarity  how alike two people live
-    semantics   which places mean the same to different people
-    synthesis   fake traces: the paper's, or walks with memory
-    privacy     which fakes may leave: the paper's test, and two theorems
+    paper       the paper: profiles, similarities, classes of places, the privacy test, its fakes
+    synthesis   fakes by walks with memory
+    privacy     certificates
     run         the whole job, from a file to two folders
     evaluation  attacks on fakes, and what they are good for
     reports     figures and pages
@@ -36,26 +34,26 @@ _HOME = {
     "Pool": "pool",
     "Preset": "run.presets",
     "Reading": "run.presets",
-    "SemanticClasses": "semantics.classes",
+    "SemanticClasses": "paper.semantic_clustering",
     "Traces": "traces.model",
-    "aggregate": "profiles.aggregate",
+    "aggregate": "paper.aggregate",
     "audit": "evaluation.attacks.audit",
     "evaluate_lbs": "evaluation.lbs.scenario",
     "evaluate_publishing": "evaluation.publishing.scenario",
-    "fit_profiles": "profiles.markov",
+    "fit_profiles": "paper.profiles",
     "generate_fakes": "run.generate",
-    "geographic_similarity": "similarity.geographic",
+    "geographic_similarity": "paper.geographic_similarity",
     "learn": "run.model",
-    "mallows_distance": "similarity.geographic",
-    "pairwise_semantic_similarity": "similarity.pairwise",
+    "mallows_distance": "paper.geographic_similarity",
+    "pairwise_semantic_similarity": "paper.pairwise",
     "plan": "run.plan",
-    "privacy_test": "privacy.rules",
+    "privacy_test": "paper.privacy_test",
     "publish": "run.publish",
     "read_traces": "traces.read",
     "report": "reports.page",
-    "semantic_clustering": "semantics.classes",
-    "semantic_graph": "semantics.graph",
-    "semantic_similarity": "similarity.semantic",
+    "semantic_clustering": "paper.semantic_clustering",
+    "semantic_graph": "paper.graph",
+    "semantic_similarity": "paper.semantic_similarity",
     "simulate_town": "traces.town",
     "synthesize": "run.synthesize",
     "write_traces": "traces.write",

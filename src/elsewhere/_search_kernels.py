@@ -45,3 +45,16 @@ def first_above(values: Any, x: float) -> int:
         else:
             high = middle
     return low
+
+
+@njit
+def find_sorted(values: Any, low: int, high: int, wanted: Any) -> int:
+    """Return the position of `wanted` in the sorted `values[low:high]`, -1 if it is not there."""
+    end = high
+    while low < high:
+        middle = (low + high) // 2
+        if values[middle] < wanted:
+            low = middle + 1
+        else:
+            high = middle
+    return low if low < end and values[low] == wanted else -1

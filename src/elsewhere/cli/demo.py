@@ -38,7 +38,7 @@ def demo(
     import numpy as np
 
     from elsewhere.evaluation.judge import judge_run
-    from elsewhere.profiles.markov import fit_profiles
+    from elsewhere.paper.profiles import fit_profiles
     from elsewhere.run.generate import generate_fakes
     from elsewhere.run.publish import publish_with_rows, write_fakes, write_pool
     from elsewhere.traces.town import simulate_town

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from elsewhere.evaluation.reproduce import Reproduction
-    from elsewhere.profiles.markov import Profiles
+    from elsewhere.paper.profiles import Profiles
     from elsewhere.traces.fixes import Preparation
     from elsewhere.traces.model import Traces
 
@@ -75,7 +75,7 @@ def similarity(
     check_out(out, force)
     import numpy as np
 
-    from elsewhere.profiles.markov import fit_profiles
+    from elsewhere.paper.profiles import fit_profiles
     from elsewhere.traces.read import read_traces
 
     rng = np.random.default_rng(require_whole("--seed", seed, 0))

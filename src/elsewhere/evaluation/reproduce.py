@@ -19,11 +19,11 @@ from elsewhere.evaluation.attacks.finding import plain
 from elsewhere.evaluation.lbs.generators import OURS, USER, judge_service, two_days
 from elsewhere.evaluation.lbs.scenario import LbsResult
 from elsewhere.evaluation.publishing.scenario import PublishingResult, evaluate_publishing
-from elsewhere.profiles.markov import fit_profiles
+from elsewhere.paper.pairwise import pairwise_geographic_similarity, pairwise_semantic_similarity
+from elsewhere.paper.profiles import fit_profiles
 from elsewhere.run.fakes import Fakes
 from elsewhere.run.generate import generate_fakes
 from elsewhere.run.presets import Kappa
-from elsewhere.similarity.pairwise import pairwise_geographic_similarity, pairwise_semantic_similarity
 from elsewhere.traces.model import Floats, Traces
 
 

@@ -21,6 +21,7 @@ import numpy as np
 from elsewhere._version import __version__
 from elsewhere.errors import InvalidParameter, require_choice
 from elsewhere.evaluation.uses import GOOD_FOR, MEASURES, NOT_FOR, ROUGH_FOR, UNKNOWN
+from elsewhere.paper.semantic_clustering import labels_of
 from elsewhere.pool import Pool
 from elsewhere.reports.atlas import atlas
 from elsewhere.reports.attacks import (
@@ -54,7 +55,6 @@ from elsewhere.reports.results import Plain, Results, findings
 from elsewhere.reports.svg import Bar, bars
 from elsewhere.reports.utility import show_lives, show_publishing, show_service, summarise_lives
 from elsewhere.run.fakes import Fakes
-from elsewhere.semantics.classes import labels_of
 from elsewhere.traces.model import Ints, Traces
 
 SIGNS = {GOOD_FOR: ("✓", "good"), ROUGH_FOR: ("≈", "rough"), NOT_FOR: ("✗", "bad"), UNKNOWN: ("?", "")}

@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 
 from elsewhere.errors import InvalidModel, OutputRefused
 from elsewhere.files import PAGE_HEADERS, pack_arrays, page_files, read_arrays, read_index, read_regular
+from elsewhere.paper.privacy_test import RULES, Verdicts
 from elsewhere.pool import Pool
-from elsewhere.privacy.rules import RULES, Verdicts
 from elsewhere.reports.attacks import advice, count_outcomes, format_figure, format_main, outcome_sign, question
 from elsewhere.reports.results import findings
 from elsewhere.run.fakes import Fakes

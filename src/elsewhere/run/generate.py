@@ -19,11 +19,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from elsewhere.checkpoint import Stages, at_once
 from elsewhere.errors import InvalidParameter, InvalidTraces, NoFeasiblePath, NothingPassed, public, require_whole
+from elsewhere.paper.aggregate import AggregateModel, feasible_moves
+from elsewhere.paper.generate_fake import FakeMaker
+from elsewhere.paper.privacy_test import RULES, PrivacyTest, Verdicts
+from elsewhere.paper.semantic_clustering import PAPERS, SemanticClasses
+from elsewhere.paper.semseed import Blur, ClassSets
 from elsewhere.privacy.deniable.count import MOST
 from elsewhere.privacy.deniable.release import COINS, release_fakes
 from elsewhere.privacy.private.release import release_private
-from elsewhere.privacy.rules import RULES, PrivacyTest, Verdicts
-from elsewhere.profiles.aggregate import AggregateModel, feasible_moves
 from elsewhere.run.attempts import (
     BLOCK,
     LEAST_BLOCK,
@@ -51,9 +54,6 @@ from elsewhere.run.presets import PROVEN, Decoding, GeneratingOptions, Kappa, Pr
 from elsewhere.run.public_map import WEEKS, PublicMap, weekdays
 from elsewhere.run.roles import Roles, public_count, split_users
 from elsewhere.scale import map_over
-from elsewhere.semantics.classes import PAPERS, SemanticClasses
-from elsewhere.synthesis.paper.attempt import FakeMaker
-from elsewhere.synthesis.paper.semseed import Blur, ClassSets
 from elsewhere.synthesis.walk.life_ratio import LifeRatio
 from elsewhere.synthesis.walk.ways import Ways
 from elsewhere.traces.model import Ints, People, Traces, is_weekend

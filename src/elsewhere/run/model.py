@@ -24,14 +24,14 @@ from numpy.typing import NDArray
 from elsewhere._version import __version__
 from elsewhere.errors import InvalidModel, InvalidParameter, InvalidTraces, public, require_whole
 from elsewhere.files import check_folder, pack_arrays, read_arrays, read_index, read_listed, write_folder
+from elsewhere.paper.aggregate import AggregateModel, aggregate
+from elsewhere.paper.graph import LocationGraph, semantic_graph
+from elsewhere.paper.profiles import fit_profiles
+from elsewhere.paper.semantic_clustering import SemanticClasses, most_informative, semantic_clustering
 from elsewhere.privacy.deniable.carried import Carried
 from elsewhere.privacy.deniable.carried import carry as carry_of
-from elsewhere.profiles.aggregate import AggregateModel, aggregate
-from elsewhere.profiles.markov import fit_profiles
 from elsewhere.run.presets import Kappa, LearningOptions, Preset, PresetName, preset_of
 from elsewhere.run.roles import Contributors
-from elsewhere.semantics.classes import SemanticClasses, most_informative, semantic_clustering
-from elsewhere.semantics.graph import LocationGraph, semantic_graph
 from elsewhere.synthesis.walk.ways import MOST_PLACES, Ways
 from elsewhere.traces.maps import Moves, matrix_of, read_moves
 from elsewhere.traces.model import Evidence, Ints, Locations, Periods, Places, Traces, describe_difference

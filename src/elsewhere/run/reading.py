@@ -310,7 +310,7 @@ def usable_days(
 
     if missing == "gibbs":
         from elsewhere.checkpoint import derive_rng
-        from elsewhere.profiles.markov import fill_slots
+        from elsewhere.paper.profiles import fill_slots
 
         if not coins:
             raise InvalidParameter('`missing` = "gibbs" needs `coins`, secret bytes that draw the missing slots.')
@@ -327,7 +327,7 @@ def usable_days(
 
 def _note_drawn_slots(traces: "Traces") -> str:
     """Return a note on how many slots are drawn by Gibbs sampling."""
-    from elsewhere.profiles.markov import uncertain_slots
+    from elsewhere.paper.profiles import uncertain_slots
 
     uncertain = uncertain_slots(traces)
     return (

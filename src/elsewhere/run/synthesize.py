@@ -33,6 +33,7 @@ from elsewhere.errors import (
 )
 from elsewhere.evaluation.judge import Judgement, judge_run
 from elsewhere.files import check_folder, clean_up, whole_folders
+from elsewhere.paper.semantic_clustering import require_kappa
 from elsewhere.pool import Pool
 from elsewhere.privacy.certificate import Certificate
 from elsewhere.privacy.deniable.release import COUNT
@@ -79,7 +80,6 @@ from elsewhere.run.publish import (
 from elsewhere.run.reading import add_advice, people_with_public_gap, read_usable_days
 from elsewhere.run.time_left import ATTACK, JUDGE, LEARN, MAKE, PUBLISH, WRITE, Seconds, TimeLeft, expected_seconds
 from elsewhere.scale import versions
-from elsewhere.semantics.classes import require_kappa
 from elsewhere.traces.fixes import Preparation
 from elsewhere.traces.maps import read_moves
 from elsewhere.traces.model import Traces

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from elsewhere.errors import InvalidParameter, InvalidTraces, NotEnoughUsers
+from elsewhere.paper.semantic_clustering import labels_of
 from elsewhere.pool import put_on_map
-from elsewhere.semantics.classes import labels_of
 from elsewhere.sorting import count_users
 from elsewhere.traces.model import Floats, Ints, Locations, Traces, hold_places
 

@@ -21,9 +21,9 @@ from elsewhere.errors import (
 )
 from elsewhere.evaluation.lbs.days import Company, over_days
 from elsewhere.evaluation.lbs.scenario import LbsResult, evaluate_lbs
+from elsewhere.paper.aggregate import AggregateModel, aggregate
+from elsewhere.paper.profiles import MobilityProfile, Profiles, fit_profiles
 from elsewhere.pool import put_on_map
-from elsewhere.profiles.aggregate import AggregateModel, aggregate
-from elsewhere.profiles.markov import MobilityProfile, Profiles, fit_profiles
 from elsewhere.run.fakes import Fakes, finite_loglik
 from elsewhere.traces.model import Floats, Ints, Places, Traces
 

@@ -20,11 +20,11 @@ from elsewhere.evaluation.attacks.finding import plain
 from elsewhere.evaluation.attacks.inputs import on_one_map
 from elsewhere.evaluation.lbs._scenario_kernels import candidates, hits, localize, sightings, track, without_pool
 from elsewhere.evaluation.lbs.days import OverDays
+from elsewhere.paper.aggregate import AggregateModel, aggregate
+from elsewhere.paper.profiles import Profiles, fit_profiles
+from elsewhere.paper.semantic_clustering import labels_of
 from elsewhere.pool import put_on_map
-from elsewhere.profiles.aggregate import AggregateModel, aggregate
-from elsewhere.profiles.markov import Profiles, fit_profiles
 from elsewhere.scale import map_over
-from elsewhere.semantics.classes import labels_of
 from elsewhere.traces.model import Floats, Ints, Locations, Periods, Places, Traces
 
 BETWEEN = 64  # most visited places that are hidden candidates while nothing is sent

@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike
 
 from elsewhere.errors import InvalidParameter
 from elsewhere.evaluation.attacks.inputs import number_within
-from elsewhere.profiles.aggregate import AggregateModel, aggregate
-from elsewhere.profiles.markov import Profiles, count
+from elsewhere.paper.aggregate import AggregateModel, aggregate
+from elsewhere.paper.profiles import Profiles, count
 from elsewhere.sorting import distinct
 from elsewhere.traces.model import Floats, Ints, Locations, Places
 

@@ -27,10 +27,10 @@ from elsewhere.evaluation.publishing.metrics import (
     habit_figures,
     visit_figures,
 )
+from elsewhere.paper._similarity_kernels import visit_similarity
+from elsewhere.paper.columns import visits_of
+from elsewhere.paper.pairwise import pairwise_semantic_similarity
 from elsewhere.pool import put_on_map
-from elsewhere.similarity._similarity_kernels import visit_similarity
-from elsewhere.similarity.columns import visits_of
-from elsewhere.similarity.pairwise import pairwise_semantic_similarity
 from elsewhere.traces.model import Floats, Ints, Locations, Periods, Places, Traces
 
 MOST_PAIRS = 5_000_000  # of a seed and a fake

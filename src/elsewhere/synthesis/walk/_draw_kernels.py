@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elsewhere._jit import njit
-from elsewhere._search_kernels import first_above, first_not_below
+from elsewhere._search_kernels import find_sorted, first_above, first_not_below
 from elsewhere.synthesis.walk._walk_kernels import (
     BLOCK,
     DRIFT,
@@ -35,19 +35,6 @@ from elsewhere.synthesis.walk._walk_kernels import (
 PROPOSED = 2000  # far places that are drawn before all of them are looked through
 _GOLDEN, _MIX1, _MIX2 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _30, _27, _31, _11 = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(11)
-
-
-@njit
-def find_place(to, first, end, place):
-    """Return where a place is in an ordered row of candidates, -1 where it is not."""
-    low, high = first, end
-    while low < high:
-        middle = (low + high) // 2
-        if to[middle] < place:
-            low = middle + 1
-        else:
-            high = middle
-    return low - first if low < end and to[low] == place else -1
 
 
 @njit
@@ -99,7 +86,7 @@ def draw_far_place(w, now, factor, passed, seen, bits, tries):
         state, u = next_random(state)
         point = low + u * (passed[end - 1] - low)
         place = w.by_district[min(first + first_above(passed[first:end], point), end - 1)]
-        if place == now or seen[place] >= 0 or find_place(w.to, w.row[now], w.row[now] + n, place) >= 0:
+        if place == now or seen[place] >= 0 or find_sorted(w.to, w.row[now], w.row[now] + n, place) >= 0:
             continue
         state, u = next_random(state)
         if u * top[d] * w.popular[place] < far_pull(w, now, place, factor):
@@ -109,7 +96,7 @@ def draw_far_place(w, now, factor, passed, seen, bits, tries):
         state, u = next_random(state)
         point = u * total
         for place in range(P):
-            if place != now and seen[place] < 0 and find_place(w.to, w.row[now], w.row[now] + n, place) < 0:
+            if place != now and seen[place] < 0 and find_sorted(w.to, w.row[now], w.row[now] + n, place) < 0:
                 pull = far_pull(w, now, place, factor)
                 if turn == 0:
                     total += pull
@@ -239,7 +226,7 @@ def draw_walks(w, uniform, out):
                     place = been[k]
                     mark = mark_of(place, seen[place], t, f[0], previous, still)
                     ratio = w.factor[VISITED + mark] / w.factor[VISITED]
-                    j = place if everywhere else find_place(to, begin, end, place)
+                    j = place if everywhere else find_sorted(to[begin:end], 0, end - begin, place)
                     if j >= 0:
                         pull[j] *= ratio
                     elif place != now:
@@ -255,7 +242,7 @@ def draw_walks(w, uniform, out):
                         for m in range(w.start[k], w.start[k + 1]):
                             place = at[w.onward[m]]
                             if place >= 0:
-                                j = place if everywhere else find_place(to, begin, end, place)
+                                j = place if everywhere else find_sorted(to[begin:end], 0, end - begin, place)
                                 if j >= 0:
                                     pull[j] *= w.onward_factor[m]
                 blocks = (size + BLOCK - 1) // BLOCK

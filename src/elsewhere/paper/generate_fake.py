@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from elsewhere.errors import InvalidParameter, InvalidTraces, NoFeasiblePath, Unfakeable, require_choice
-from elsewhere.profiles.aggregate import AggregateModel
-from elsewhere.synthesis._streams_kernels import open_stream
-from elsewhere.synthesis.paper import _paper_kernels as _kernels
-from elsewhere.synthesis.paper import decode
-from elsewhere.synthesis.paper.semseed import Blur, ClassSets, Floats, Ints, Places, SemanticSeed, blur_seed
+from elsewhere.paper import _generate_kernels as _kernels
+from elsewhere.paper import decode
+from elsewhere.paper._streams_kernels import open_stream
+from elsewhere.paper.aggregate import AggregateModel
+from elsewhere.paper.semseed import Blur, ClassSets, Floats, Ints, Places, SemanticSeed, blur_seed
 
 SAMPLERS = ("viterbi", "ffbs")
 OK, NO_PATH, UNFAKEABLE = _kernels.OK, _kernels.NO_PATH, _kernels.UNFAKEABLE

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from elsewhere.errors import InvalidParameter
-from elsewhere.profiles.markov import MobilityProfile, Profiles
-from elsewhere.similarity._similarity_kernels import move_similarity, visit_similarity
-from elsewhere.similarity.columns import check_departures, check_order, check_pair, moves_of, visits_of
+from elsewhere.paper._similarity_kernels import move_similarity, visit_similarity
+from elsewhere.paper.columns import check_departures, check_order, check_pair, moves_of, visits_of
+from elsewhere.paper.profiles import MobilityProfile, Profiles
 from elsewhere.traces.model import Floats, Locations
 
 SUM_TOLERANCE = 1e-6

@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from elsewhere.errors import InvalidParameter, InvalidTraces, require_choice, require_whole
+from elsewhere.paper.graph import LocationGraph
 from elsewhere.scale import one_thread
-from elsewhere.semantics.graph import LocationGraph
 from elsewhere.traces.model import Floats, Ints
 
 METHODS = ("roles", "kmeans")

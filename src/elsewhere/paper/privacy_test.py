@@ -39,8 +39,8 @@ from elsewhere.errors import (
     require_choice,
     require_whole,
 )
-from elsewhere.privacy import _rules_kernels as _kernels
-from elsewhere.privacy._rules_kernels import Clock, Counted, Prepared, Rules, Seeds
+from elsewhere.paper import _privacy_test_kernels as _kernels
+from elsewhere.paper._privacy_test_kernels import Clock, Counted, Prepared, Rules, Seeds
 from elsewhere.traces.model import (
     MINUTES_PER_DAY,
     Floats,
@@ -202,7 +202,7 @@ class PrivacyTest:
     Examples
     --------
     >>> import elsewhere as ew
-    >>> from elsewhere.privacy.rules import PrivacyTest
+    >>> from elsewhere.paper.privacy_test import PrivacyTest
     >>> people = ew.Traces([[0, 0, 1], [2, 3, 3]], ew.Locations(n=6), users=["seed", "alternate"])
     >>> test = PrivacyTest.prepare(people.select([0]), people.select([1]))
     >>> test([[4, 4, 5], [1, 4, 4]], seed=[0, 0]).passed.tolist()

@@ -23,8 +23,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from elsewhere.errors import InvalidModel, InvalidParameter, InvalidTraces, require_between, require_whole
-from elsewhere.profiles._profiles_kernels import fill_block, fill_moves, keep_feasible, nearness_sums
-from elsewhere.profiles.markov import MobilityProfile, Profiles
+from elsewhere.paper._profile_kernels import fill_block, fill_moves, keep_feasible, nearness_sums
+from elsewhere.paper.profiles import MobilityProfile, Profiles
 from elsewhere.sorting import number_keys
 from elsewhere.traces.model import Floats, Ints, Locations, Places
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from elsewhere.errors import InvalidParameter, InvalidTraces
-from elsewhere.profiles.markov import Counts, MobilityProfile, Profiles, check_comparable
+from elsewhere.paper.profiles import Counts, MobilityProfile, Profiles, check_comparable
 from elsewhere.traces.model import Floats, Ints
 
 ORDERS = (0, 1)

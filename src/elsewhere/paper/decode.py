@@ -28,9 +28,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from elsewhere.errors import InvalidParameter, NoFeasiblePath, require_between
-from elsewhere.synthesis._streams_kernels import open_stream
-from elsewhere.synthesis.paper import _paper_kernels as _kernels
-from elsewhere.synthesis.paper.semseed import Floats, Places, SemanticSeed, stream_key
+from elsewhere.paper import _generate_kernels as _kernels
+from elsewhere.paper._streams_kernels import open_stream
+from elsewhere.paper.semseed import Floats, Places, SemanticSeed, stream_key
 
 
 class Decoded(NamedTuple):

@@ -534,7 +534,7 @@ def sample_user(
     rng: np.random.Generator,
 ) -> Means:
     """Sweep over the missing slots of one user, all arrays by position in `moves.places`; averages after `burn_in`."""
-    from elsewhere.profiles._profiles_kernels import count_chain, draw_missing
+    from elsewhere.paper._profile_kernels import count_chain, draw_missing
 
     K, n_pairs = len(moves.places), int(pair.max()) + 1 if len(pair) else 0
     degree, pseudo = np.diff(moves.start), prior / K

@@ -19,8 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from elsewhere.errors import require_choice
-from elsewhere.profiles.markov import Counts, MobilityProfile, Profiles
-from elsewhere.similarity._similarity_kernels import (
+from elsewhere.paper._similarity_kernels import (
     anneal,
     assignment,
     best_of_all_mappings,
@@ -29,7 +28,7 @@ from elsewhere.similarity._similarity_kernels import (
     mapped_value,
     visit_similarity,
 )
-from elsewhere.similarity.columns import (
+from elsewhere.paper.columns import (
     MAPPINGS,
     check_departures,
     check_order,
@@ -38,6 +37,7 @@ from elsewhere.similarity.columns import (
     period_scale,
     visits_of,
 )
+from elsewhere.paper.profiles import Counts, MobilityProfile, Profiles
 from elsewhere.traces.model import Floats, Ints, Places
 
 

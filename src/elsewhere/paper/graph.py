@@ -38,7 +38,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elsewhere.errors import InvalidParameter, require_choice, require_whole
-from elsewhere.profiles.markov import MobilityProfile, Profiles
+from elsewhere.paper.profiles import MobilityProfile, Profiles
 from elsewhere.scale import iterate_over
 from elsewhere.sorting import number_keys
 from elsewhere.traces.model import Floats, Ints, Places
@@ -663,7 +663,7 @@ class _Matching:
     entropy: int | None = field(repr=False)
 
     def __call__(self, piece: tuple[int, range]) -> NDArray[Any]:
-        from elsewhere.similarity.semantic import semantic_similarity
+        from elsewhere.paper.semantic_similarity import semantic_similarity
 
         shift, some = piece
         edges = [np.empty(0, dtype=EDGE)]

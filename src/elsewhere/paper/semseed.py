@@ -19,8 +19,8 @@ from elsewhere.errors import (
     require_choice,
     require_whole,
 )
-from elsewhere.synthesis._streams_kernels import open_stream
-from elsewhere.synthesis.paper import _paper_kernels as _kernels
+from elsewhere.paper import _generate_kernels as _kernels
+from elsewhere.paper._streams_kernels import open_stream
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

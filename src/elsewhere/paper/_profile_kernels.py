@@ -10,6 +10,7 @@ import math
 import numpy as np
 
 from elsewhere._jit import njit
+from elsewhere._search_kernels import find_sorted
 from elsewhere.traces.model import EARTH_RADIUS_KM
 
 
@@ -75,19 +76,6 @@ def fill_block(out, r, r_next, row, a, b, start, target, mass, points, sphere, o
         if len(open_start) > 0:
             for at in range(open_start[r[i]], open_start[r[i] + 1]):
                 opened[open_target[at]] = False
-
-
-@njit
-def find_sorted(values, low, high, wanted):
-    """Return the position of `wanted` in the sorted `values[low:high]`, -1 if it is not there."""
-    end = high
-    while low < high:
-        middle = (low + high) // 2
-        if values[middle] < wanted:
-            low = middle + 1
-        else:
-            high = middle
-    return low if low < end and values[low] == wanted else -1
 
 
 @njit

@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from elsewhere._jit import njit
-from elsewhere.synthesis._streams_kernels import (
+from elsewhere.paper._streams_kernels import (
     open_stream,
     uniform,
 )

@@ -8,10 +8,8 @@ from itertools import pairwise
 import numpy as np
 
 from elsewhere.errors import require_choice
-from elsewhere.profiles.markov import MobilityProfile, Profiles
-from elsewhere.scale import map_over
-from elsewhere.similarity._similarity_kernels import visit_similarity
-from elsewhere.similarity.columns import (
+from elsewhere.paper._similarity_kernels import visit_similarity
+from elsewhere.paper.columns import (
     MAPPINGS,
     Visits,
     check_departures,
@@ -19,7 +17,9 @@ from elsewhere.similarity.columns import (
     check_rng,
     visits_of,
 )
-from elsewhere.similarity.semantic import best_mapping, common_mapping, tables_of
+from elsewhere.paper.profiles import MobilityProfile, Profiles
+from elsewhere.paper.semantic_similarity import best_mapping, common_mapping, tables_of
+from elsewhere.scale import map_over
 from elsewhere.traces.model import Floats
 
 BLOCKS = 64  # units of work for an executor: more than any machine has cores, few enough to cost nothing

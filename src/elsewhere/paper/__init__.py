@@ -1,0 +1,1 @@
+"""The paper: SemanticSimilarity, SemanticClustering, PrivacyTest, GenerateFake, and the profiles under them."""

@@ -1,1 +1,0 @@
-"""Which places mean the same to different people: the location graph w_G (`graph`) and its classes C (`classes`)."""

@@ -1,1 +1,0 @@
-"""The paper's generator: semantic seed, decoder, attempts at a fake."""
