@@ -135,7 +135,7 @@ def judge_usefulness(seeds: Visits, strangers: Visits | None, fakes: Visits, *, 
 
     """
     if not isinstance(rng, np.random.Generator):
-        raise InvalidParameter("`rng` must be a numpy.random.Generator.", parameter="rng")
+        raise InvalidParameter("`rng` must be a numpy.random.Generator.")
     if strangers is None or strangers.U < FEWEST_STRANGERS:
         n = 0 if strangers is None else strangers.U
         few = f"Only {n} people were left of whom no fake was made; {FEWEST_STRANGERS} are needed to compare with."
