@@ -95,7 +95,7 @@ def test_the_help_shows_its_panels(run):
     places = [text.index(f"─ {panel} ─") for panel in ("Options", *PANELS)]
 
     assert places == sorted(places)
-    assert text.index("--preset") < places[1] < text.index("--max-bad") < text.index("--kappa") < text.index("--eps0")
+    assert text.index("--preset") < places[1] < text.index("--max-bad") < text.index("--kappa") < text.index("--delta")
 
 
 def test_the_help_says_which_preset_to_take_and_says_what_the_plan_does(run):
@@ -194,7 +194,7 @@ def test_errors_become_one_line_and_a_status(run, error, status, line):
         ("publish", "raise `per_seed` of `generate_fakes`", "raise --per-seed of `generate_fakes`"),
         ("synthesize", "no place is visited by `m_min` = 5 users", "no place is visited by --set m_min = 5 users"),
         ("synthesize", '`kappa` with `preset="paper"`', "--kappa with --preset paper"),
-        ("synthesize", "for `k` = 50, `eps0` = 1, `par_d` = 4", "for -k = 50, --eps0 = 1, --set par_d = 4"),
+        ("synthesize", "for `k` = 50, `eps` = 1, `par_d` = 4", "for -k = 50, --eps = 1, --set par_d = 4"),
         (
             "prepare",
             'not utf-8 text; give `encoding`, `tz`, `gaps="split"`',
@@ -206,7 +206,7 @@ def test_errors_become_one_line_and_a_status(run, error, status, line):
             "needs `seed_index`, `holdout`, `classes`, `sampler`",
             "needs --links, --holdout, --model, `sampler`",
         ),
-        ("plan", "for `k` = 50, `eps0` = 1", "for -k = 50, --eps0 = 1"),
+        ("plan", "for `eps` = 1", "for --eps = 1"),
         (
             "reproduce",
             "`seed` must be one trace, `users` plain labels",
