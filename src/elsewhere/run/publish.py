@@ -27,15 +27,14 @@ from elsewhere.errors import (
     InvalidParameter,
     InvalidTraces,
     PublicationRefused,
-    public,
     require_choice,
     require_whole,
 )
 from elsewhere.pool import Pool
 from elsewhere.run.fakes import Fakes, finite_loglik
-from elsewhere.run.presets import Preset
 from elsewhere.run.public_map import Days, PublicMap
 from elsewhere.run.roles import FEWEST
+from elsewhere.settings import Preset
 from elsewhere.traces.fixes import Preparation, length_text
 from elsewhere.traces.formats import open_table
 from elsewhere.traces.model import Ints, Traces
@@ -345,7 +344,6 @@ def write_pool(pool: Pool, out: Path, names: list[str]) -> list[str]:
     return folder
 
 
-@public
 def publish(
     fakes: Fakes,
     *,

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from elsewhere.errors import InvalidModel, InvalidParameter, InvalidTraces, NotEnoughAlternates
 from elsewhere.files import read_index
-from elsewhere.run.presets import Preset
+from elsewhere.settings import Preset
 from elsewhere.traces.model import Ints, Traces
 
 FILE = "contributors.json"
@@ -86,7 +86,7 @@ def least_users(settings: Preset) -> int:
 
     Examples
     --------
-    >>> from elsewhere.run.presets import PRESETS
+    >>> from elsewhere.settings import PRESETS
     >>> [least_users(preset) for preset in PRESETS.values()]
     [2, 14, 2]
 

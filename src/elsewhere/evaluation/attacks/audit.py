@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from elsewhere._version import __version__
-from elsewhere.errors import InvalidParameter, public, require_whole
+from elsewhere.errors import InvalidParameter, require_whole
 from elsewhere.evaluation.attacks.candidates import background, best_explained, reidentification
 from elsewhere.evaluation.attacks.certificates import noise_audit
 from elsewhere.evaluation.attacks.copies import copied_days, copies, copies_of_role, rare_places, rare_places_of_role
@@ -462,7 +462,6 @@ class AuditOptions(TypedDict, total=False):
     progress: Callable[[int, int], None] | None
 
 
-@public
 def audit(
     seeds: Traces | ArrayLike,
     holdout: Traces | ArrayLike | None,
