@@ -10,11 +10,13 @@ import sys
 import threading
 import warnings
 from dataclasses import fields
+from io import StringIO
 from pathlib import Path
 
 import numpy as np
 import pytest
 import typer
+from rich.console import Console
 from typer.main import get_command
 from typer.testing import CliRunner
 
@@ -24,7 +26,6 @@ from elsewhere.cli.door import WHICH, Door, front, options_of
 from elsewhere.cli.options import PANELS, typed
 from elsewhere.cli.output import speak_of, spoken
 from elsewhere.run.presets import Reading
-from elsewhere.run.time_left import TimeLeft
 
 DEMO = ["demo", "--users", "12", "--seed", "3"]
 ROOT = Path(__file__).resolve().parents[1]
@@ -474,25 +475,30 @@ def test_people_are_apart_and_alike_as_the_docs_show(run, people):
 
 
 def test_progress_is_a_line_now_and_then_where_nobody_watches(capsys, monkeypatch):
-    class Left(TimeLeft):
-        asked = threading.Event()
-
-        def in_words(self):
-            self.asked.set()
-            return super().in_words()
-
-    left = Left(lambda: 0.0)
-    left.expect({"making fakes": 10.0})
     with output.bars(["reading", "making fakes"]) as progress:
-        progress("making fakes", 1, 4, left)
+        progress("making fakes", 1, 4)
     assert capsys.readouterr() == ("", "")  # a run of seconds says nothing
+    told, echo = threading.Event(), output.typer.echo
+    monkeypatch.setattr(output.typer, "echo", lambda *words, **named: echo(*words, **named) or told.set())
     monkeypatch.setattr(output, "QUIET", 0.01)
     with output.bars(["reading", "making fakes"]) as progress:
-        progress("making fakes", 2, 4, left)
-        assert left.asked.wait(60)
+        progress("making fakes", 2, 4)
+        assert told.wait(60)
 
     out, err = capsys.readouterr()
-    assert (out, {*err.splitlines()}) == ("", {"2 of 2: making fakes 2/4, about 1 min left"})
+    assert (out, {*err.splitlines()}) == ("", {"2 of 2: making fakes 2/4"})
+
+
+def test_on_a_terminal_progress_counts_stages_and_estimates_within_one(monkeypatch):
+    screen = StringIO()
+    monkeypatch.setattr(output, "Console", lambda **_: Console(file=screen, force_terminal=True, width=100))
+    with output.bars(["reading", "making fakes"]) as progress:
+        progress("reading", 0, 0)
+        for done in range(4):
+            progress("making fakes", done, 4)
+
+    assert "2 of 2: making fakes 3/4" in screen.getvalue()
+    assert "0:00:00" in screen.getvalue()  # so long, and so much longer
 
 
 def test_how_an_input_is_read_can_be_typed_again():

@@ -244,7 +244,7 @@ def test_synthesize_keeps_what_is_private_out_of_the_folder_to_publish(run, worl
 
     assert status == 0
     assert set(told["files"]) == {p.name for p in out.iterdir()}
-    kept = {"links.csv", "studio.npz", "judgement.json", "report.html"}
+    kept = {"links.csv", "judgement.json", "report.html"}
     assert set(told["private_files"]) == {p.name for p in mine.iterdir()} == kept
     public = b"".join(p.read_bytes() for p in out.iterdir())
     assert b"CANARY" not in public
@@ -288,7 +288,7 @@ def test_no_report_and_hold_out(run, world, tmp_path):
     out = tmp_path / "out"
     assert run("synthesize", world / "real.csv", "-o", out, *SMALL, "--no-report")[0] == 0
     # without the links nobody could ever audit these fakes
-    assert sorted(p.name for p in (tmp_path / "out-private").iterdir()) == ["links.csv", "studio.npz"]
+    assert sorted(p.name for p in (tmp_path / "out-private").iterdir()) == ["links.csv"]
     real, pool = ew.read_traces(world / "real.csv"), ew.Pool.load(out)
     index = read_links(tmp_path / "out-private" / "links.csv", pool.traces, real)
     assert np.all(pool.to_map(real.locations).r != real.r[index])
@@ -300,7 +300,7 @@ def test_no_report_and_hold_out(run, world, tmp_path):
     assert {"judgement.json", "report.html"} <= earlier_results(mine)
     (mine / "judgement.json").write_text("my own")
     assert run("synthesize", world / "real.csv", "-o", out, *SMALL, "--no-report", "--force")[0] == 0
-    assert sorted(p.name for p in mine.iterdir()) == ["judgement.json", "links.csv", "studio.npz"]
+    assert sorted(p.name for p in mine.iterdir()) == ["judgement.json", "links.csv"]
     status, _, err = run("synthesize", world / "real.csv", "-o", tmp_path / "a", "--private", tmp_path / "a" / "b")
     assert (status, err[:8]) == (2, "E_OUTPUT")
     assert not (tmp_path / "a").exists()

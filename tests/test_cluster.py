@@ -272,7 +272,7 @@ def test_a_worker_killed_in_the_middle_changes_nothing_that_is_published(people,
     started, cluster = dask
     at_work = []
 
-    def kill(stage, done, total, left):
+    def kill(stage, done, total):
         if stage == "attacking the fakes" and done == 2:
             busy = {name for name, keys in cluster._client.processing().items() if keys}
             pids = cluster._client.run(os.getpid)

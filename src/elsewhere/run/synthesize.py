@@ -15,7 +15,6 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from time import process_time
 from typing import Any
 
 import numpy as np
@@ -60,7 +59,6 @@ from elsewhere.run.publish import (
     write_pool,
 )
 from elsewhere.run.reading import add_advice, people_with_public_gap, read_usable_days
-from elsewhere.run.time_left import ATTACK, JUDGE, LEARN, MAKE, PUBLISH, WRITE, Seconds, TimeLeft, expected_seconds
 from elsewhere.scale import versions
 from elsewhere.settings import PARAMETERS, Job, Preset, PresetName, Reading, preset_of, unknown_parameter
 from elsewhere.traces.fixes import Preparation
@@ -68,10 +66,12 @@ from elsewhere.traces.maps import read_moves
 from elsewhere.traces.model import Traces
 from elsewhere.traces.sources import Source, load_pipe
 
-Progress = Callable[[str, int, int, TimeLeft], None]
+Progress = Callable[[str, int, int], None]
 TO_CHOOSE = 10  # fakes made for each published one where they are chosen by likelihood: the paper makes 500 for 50
 SECRET, READ, WRITTEN = "secret", "reading", "written"  # names of kept stages
 SPENT = frozenset({SUMS})  # stages that draw the noise of a theorem, which must be drawn once
+LEARN, MAKE, JUDGE = "learning", "making fakes", "judging the fakes"
+ATTACK, WRITE = "attacking the fakes", "writing the reports"
 STAGES = (READ, LEARN, MAKE, JUDGE, ATTACK, WRITE)
 
 
@@ -153,8 +153,7 @@ def synthesize(
     executor
         Such as a `Cluster`: runs the reading of folders, the drawing, pairing and testing of walks, and the attacks.
     progress
-        Called as `progress(stage, done, total, left)`; `total` is 0 where a stage is not counted. `left()` estimates
-        the seconds that remain, None before the input is read; `left.range()` gives a 90 % interval.
+        Called as `progress(stage, done, total)`; `total` is 0 where a stage is not counted.
     rng
         Makes a laboratory run, which can be repeated; refused without `laboratory=True`, except in the paper preset.
     **options
@@ -181,19 +180,11 @@ def synthesize(
     per_seed = job.per_seed * (TO_CHOOSE if settings.parameters().get("choose") == "likelihood" else 1)
     laboratory_secret = None if rng is None else rng.bytes(32)
     owner_folder, stages_folder = _check_folders(out, job.private, force)
-    # an executor's work takes no processor time of this process
-    time_left = TimeLeft(processor=process_time if executor is None else None) if progress is not None else None
-
-    def tell(stage: str, done: int, total: int) -> None:
-        if progress is not None and time_left is not None:
-            time_left.at(stage, done, total)
-            progress(stage, done, total, time_left)
-
+    tell: Progress = progress or (lambda stage, done, total: None)
     tell(READ, 0, 0)
     source = load_pipe(source, allow_truncated=reading.allow_truncated)
     key = job_key(source, job, settings, reading, laboratory_secret)
-    began = None if time_left is None else time_left.at
-    with resume(stages_folder, key, SPENT, force=force, began=began) as stages:
+    with resume(stages_folder, key, SPENT, force=force) as stages:
         force = force or (WRITTEN in stages.finished and _holds_own_files(stages, (owner_folder, out)))
         for folder in (out, owner_folder):
             check_folder(folder, force=force)
@@ -202,11 +193,7 @@ def synthesize(
         # read
         reader = partial(read_usable_days, secret=derive_bytes(secret, "coins", 32), executor=executor)
         traces, read = stages(READ, lambda: reader(source, reading, settings, missing=job.missing))
-        traces, control = (
-            _set_aside(traces, job.holdout, derive_rng(secret, "aside")) if job.holdout else (traces, None)
-        )
-        if time_left is not None:
-            time_left.expect(_expected_seconds(traces, settings, per_seed, job.report))
+        traces, control = _set_aside(traces, job.holdout, derive_rng(secret, "aside"))
 
         # learn, make fakes, test them
         tell(LEARN, 0, 0)
@@ -230,8 +217,6 @@ def synthesize(
             raise
 
         # publish, evaluate, attack, report
-        if began is not None:
-            began(PUBLISH)
         with whole_folders((owner_folder, out), force=force, outdated=earlier_results) as drafts:
             result = _publish(
                 traces, fakes, read, control, job, drafts, secret=secret, stages=stages, executor=executor, tell=tell
@@ -259,12 +244,6 @@ def _check_folders(out: Path, private: Path | None, force: bool) -> tuple[Path, 
     return owner_folder, stages_folder
 
 
-def _expected_seconds(traces: Traces, settings: Preset, per_seed: int, report: bool) -> dict[str, Seconds]:
-    """Return the seconds that each stage takes for these people on an average machine."""
-    places, product = int(np.count_nonzero(traces.visitors() >= settings.m_min)), settings.name == "product"
-    return expected_seconds(len(traces), traces.L, traces.U, places, per_seed=per_seed, report=report, product=product)
-
-
 def _publish(
     traces: Traces,
     fakes: Fakes,
@@ -276,7 +255,7 @@ def _publish(
     secret: bytes,
     stages: Stages,
     executor: Executor | None,
-    tell: Callable[[str, int, int], None],
+    tell: Progress,
 ) -> Result:
     """Write fakes, links and pool into `drafts` (the owner's folder, `out`); judge them and report."""
     private, out = drafts
