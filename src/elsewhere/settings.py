@@ -149,8 +149,8 @@ def allowed(field: FieldInfo) -> str:
     if (words := option_of(field).values) is not None:
         return words
     limits = [part for part in _metadata(field) if isinstance(part, (Ge, Gt, Le, Lt))]
-    kinds = [kind for kind in _kinds(field.annotation) if kind is not NoneType]  # None is what is left out
-    return ", or ".join(_kind(kind, limits) for kind in kinds)
+    # None is what is left out
+    return ", or ".join(_kind(kind, limits) for kind in kinds(field.annotation) if kind is not NoneType)
 
 
 def _kind(kind: Any, limits: Sequence[Any]) -> str:
@@ -178,13 +178,13 @@ def _kind(kind: Any, limits: Sequence[Any]) -> str:
     return names.get(kind, getattr(kind, "__name__", str(kind)))
 
 
-def _kinds(annotation: Any) -> Iterator[Any]:
+def kinds(annotation: Any) -> Iterator[Any]:
     """Yield the types of a union, without what is annotated to them."""
     if get_origin(annotation) is Annotated:
-        yield from _kinds(get_args(annotation)[0])
+        yield from kinds(get_args(annotation)[0])
     elif get_origin(annotation) in (Union, UnionType):
         for each in get_args(annotation):
-            yield from _kinds(each)
+            yield from kinds(each)
     else:
         yield annotation
 
@@ -278,10 +278,18 @@ links_option = partial(
 k_option = partial(
     keeps, help="People for whom a fake is plausible: its seed and alternates (E52).", metavar="N", flags=("-k",), ge=1
 )
-eps_option = partial(keeps, help="Private preset: odds about anybody change by at most e^X.", metavar="X", gt=0, le=10)
-delta_option = partial(keeps, help="Private preset: except with this probability.", metavar="X", gt=0, le=0.01)
+eps_option = partial(
+    keeps, help="Private preset: odds about anybody change by at most e^X; by default 4.", metavar="X", gt=0, le=10
+)
+delta_option = partial(
+    keeps, help="Private preset: except with this probability; by default 1e-6.", metavar="X", gt=0, le=0.01
+)
 days_option = partial(
-    option, help="Private preset: days that every fake lives, whatever people have.", metavar="N", ge=1, le=60
+    option,
+    help="Private preset: days that every fake lives, whatever people have; by default 1.",
+    metavar="N",
+    ge=1,
+    le=60,
 )
 choose_option = partial(
     experts,
@@ -461,7 +469,7 @@ class Preset(Settings):
             self._require(name)
         values: dict[str, Any] = {n: None if text.lower() == "none" else text for n, text in texts.items()}
         for name, text in values.items():
-            has_tuple = any(get_origin(kind) is tuple for kind in _kinds(type(self).model_fields[name].annotation))
+            has_tuple = any(get_origin(kind) is tuple for kind in kinds(type(self).model_fields[name].annotation))
             if has_tuple and text is not None and not text.isdigit():
                 values[name] = tuple(word for word in re.split(r"[\s,()\[\]]+", text) if word)
         return self.of_texts({**dict(self), **self._with_limits(values)})
