@@ -2,13 +2,13 @@
 What a theorem for the whole release costs: docs/certificate.md and its picture, from docs/certificate.csv.
 
     python bench/certificate.py                          measure everything (an hour or two), write table, page, picture
-    python bench/certificate.py measure pf deniable      measure these parts anew; others stay as they are in the table
+    python bench/certificate.py measure pf roles         measure these parts anew; others stay as they are in the table
     python bench/certificate.py measure 1000 100000      towns of so many people
     python bench/certificate.py measure pf --eps 8 4 --only private    some lines of a part
     python bench/certificate.py write                    page and picture of what the table holds
 
-Parts: `deniable` (People Flow Tokyo, the noisy count), `roles` (membership of everybody in the file), `pf` (PF under
-`private` and three baselines at equal eps), and towns by their number of people. A mean over three draws each, with the
+Parts: `roles` (membership of everybody in the file under `product`), `pf` (People Flow Tokyo under `private` and three
+baselines at equal eps), and towns by their number of people. A mean over three draws each, with the
 deviation beside it. Needs `elsewhere[plot]` and ../shared/data.
 """
 
@@ -29,7 +29,7 @@ HOME = Path(__file__).parents[1] / "docs"
 TABLE, PICTURE, PAGE = HOME / "certificate.csv", HOME / "people-eps.svg", HOME / "certificate.md"
 COLUMNS = ("part", "who", "eps", "figure", "mean", "sd", "draws")
 TOWNS = ("1000", "10000", "100000")
-PARTS = ("deniable", "roles", "pf", *TOWNS)
+PARTS = ("roles", "pf", *TOWNS)
 EPS = (0.0, 8.0, 4.0, 2.0, 1.0)  # 0: the same design without noise
 DRAWS = 3
 BASELINES = ("AdaTrace-like", "chain, kinder", "chain")
@@ -79,39 +79,19 @@ def measure_private(part: str, given: argparse.Namespace) -> Iterable[list[Row]]
             yield lines
 
 
-def measure_deniable(part: str, _: argparse.Namespace) -> Iterable[list[Row]]:
-    """Yield the noisy count on PF: by number of archetypes and eps0, three draws of classes, archetypes and pool."""
-    from deniable import Bench, tp_tv
-
-    benches = [Bench(draw + 1) for draw in range(DRAWS)]
-    yield rows_of(part, "real", "real", [{"per 500": tp_tv(benches[0].seeds.r, benches[0].holdout.r)}])
-    for number in (None, 6):
-        for bench in benches:
-            bench.told(number)
-        for eps0 in (0.1, 0.5, 1.0):
-            attacks = ("A15",) if eps0 == 0.5 else ()
-            yield rows_of(
-                part,
-                f"{benches[0].laws.A} archetypes",
-                named(eps0),
-                [b.figures(eps0, attacks=attacks) for b in benches],
-            )
-
-
 def measure_roles(part: str, _: argparse.Namespace) -> Iterable[list[Row]]:
     """Yield A3 and A10 of every role in the file, over three random splits of PF."""
     from results import SPLITS, Tokyo, split
 
     tokyo = Tokyo()
-    for preset in ("product", "deniable"):
-        found = [split(tokyo, number, preset) for number in SPLITS]
-        kept = [{name: float(v) for name, v in f.items() if name[:2] == "A3" or name[:3] == "A10"} for f in found]  # type: ignore[arg-type]
-        yield rows_of(part, preset, "-", kept)
+    found = [split(tokyo, number, "product") for number in SPLITS]
+    kept = [{name: float(v) for name, v in f.items() if name[:2] == "A3" or name[:3] == "A10"} for f in found]  # type: ignore[arg-type]
+    yield rows_of(part, "product", "-", kept)
 
 
 def measure(parts: list[str], given: argparse.Namespace) -> None:
     """Measure parts anew; the table is written after every line, and other lines stay."""
-    makers = {"deniable": measure_deniable, "roles": measure_roles}
+    makers = {"roles": measure_roles}
     order = {part: i for i, part in enumerate(PARTS)}
     warnings.simplefilter("ignore")
     began = time.monotonic()
@@ -197,29 +177,14 @@ def beside(found: Table, part: str, figures: Iterable[str]) -> str:
 def page() -> str:
     """Return docs/certificate.md."""
     found = Table()
-    kinds = list(dict.fromkeys(r["who"] for r in read() if r["part"] == "deniable" and r["who"] != "real"))
-    count = [
-        [kind, eps0, *(found.shown("deniable", kind, eps0, f, spread=True) for f in ("kept", "TP-TV", "per 500")),
-         *(found.shown("deniable", kind, eps0, f) for f in ("top-1", "A15"))]
-        for kind in kinds for eps0 in ("0.1", "0.5", "1")
-    ]  # fmt: skip
-    rate = found.value("deniable", kinds[0], "0.5", "per s") if kinds else None
-    roles = [
-        [f"`{preset}`", *(found.shown("roles", preset, "-", f"{a}, {who}", spread=True) for a in ("A3", "A10")
-                          for who in ("seeds", "others"))]
-        for preset in ("product", "deniable")
-    ]  # fmt: skip
+    names = [f"{attack}, {who}" for attack in ("A3", "A10") for who in ("seeds", "others")]
+    roles = [["`product`", *(found.shown("roles", "product", "-", name, spread=True) for name in names)]]
     towns = found.towns()
     sections = [
         f"## {int(town):,} people\n\n{beside(found, town, ('TP-TV', 'top moves', 'A15'))}{spent(found, town)}"
         for town in towns
     ]
     return TEXT.format(
-        deniable=lined(
-            ("archetypes", "eps0", "agreement gain", "TP-TV", "per 500", "white box names the seed", "A15"), count
-        ),
-        real=found.shown("deniable", "real", "real", "per 500"),
-        rate="-" if rate is None else f"{round(rate, -4):,.0f}",
         roles=lined(("", "A3 seeds", "A3 others", "A10 seeds", "A10 others"), roles),
         pf=beside(found, "pf", ("TP-TV", "top moves", "A15", "A15 twelve", "A10")),
         towns="\n\n".join(sections),
@@ -261,7 +226,7 @@ TEXT = """# What a theorem for the whole release costs
 
 A proof has a price: noise makes fakes less like people. This page measures it; [promise](promise.md) says what is
 proven. In short: with 10,000 people noise hardly matters down to eps 2, with 1,000 people it does at every eps. A
-classifier tells fakes of both presets from real days, with or without noise.
+classifier tells its fakes from real days, with or without noise.
 
 | figure | meaning |
 | --- | --- |
@@ -275,19 +240,10 @@ as many draws as its last column says, ± their standard deviation where there a
 draw has a split of its own. A star marks figures of an earlier version, for `private` before
 [decision 50](decisions/0050-parts-and-pools.md).
 
-## `deniable`: the noisy count of archetypes
-
-People Flow Tokyo: archetypes are learnt from 250 people, 500 seeds are counted, 250 people are held out; 2,000 fakes.
-Agreement gain: the share of slots in which a fake and a seed of its archetype are in one class, minus that for other
-seeds. TP-TV is for all 2,000 fakes and per 500; the seeds themselves have {real} per 500. The goals for eps0 .5 were a
-gain of at least .16 and a TP-TV of at most .515 per 500. After learning, one core counts and draws {rate} fakes in a
-second.
-
-{deniable}
+## Without a theorem
 
 Membership, on three random splits of all 1,000 people. A3 is an advantage above chance (0 is guessing), A10 an AUC (.5
-is guessing). *Others* are the people in the file who are not seeds: in `product` the alternates, in `deniable` the
-model people, whom no theorem covers.
+is guessing). *Others* are the people in the file who are not seeds, the alternates of `product`.
 
 {roles}
 

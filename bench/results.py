@@ -24,7 +24,7 @@ import numpy as np
 from referee import TOP, tm_emd, tp_tv
 
 import elsewhere as ew
-from elsewhere.evaluation.judge import WhiteBox, class_agreement
+from elsewhere.evaluation.judge import class_agreement
 from elsewhere.evaluation.lbs.generators import OURS, judge_service, two_days
 from elsewhere.evaluation.lives import judge_lives
 from elsewhere.reports.figures import location_privacy, png
@@ -171,28 +171,6 @@ def ours(
     )
 
 
-def deniable(tokyo: Tokyo, holdout: ew.Traces, per_seed: int, kappa: int | str = "auto") -> Column:
-    """The deniable preset: model learnt from people 500-749, noisy count of people 0-499."""
-    learnt = ew.learn(tokyo.of(500, 749), "deniable", kappa=kappa, rng=np.random.default_rng(8))
-    made = ew.generate_fakes(
-        tokyo.of(0, 499),
-        preset="deniable",
-        model=learnt,
-        disjoint=True,
-        n=500 * per_seed,
-        rng=np.random.default_rng(9),
-    )
-    return measured(
-        tokyo,
-        holdout,
-        made.r,
-        made.seed,
-        place=learnt.place,
-        classes=learnt.classes,
-        sampler=WhiteBox(made.sampler, learnt.place),
-    )
-
-
 def real(tokyo: Tokyo, holdout: ew.Traces) -> Column:
     """The seeds themselves as a reference of utility and realism; other attacks would be their own positive control."""
     seeds = tokyo.of(0, 499)
@@ -230,8 +208,6 @@ def columns(tokyo: Tokyo, per_seed: int) -> dict[int, dict[str, Callable[[], Col
         "paper": lambda: ours(tokyo, near, None, "paper", per_seed),
         "product": lambda: ours(tokyo, near, tokyo.of(500, 749), "product", per_seed),
         "product, κ 20": lambda: ours(tokyo, near, tokyo.of(500, 749), "product", per_seed, 20),
-        "deniable": lambda: deniable(tokyo, near, per_seed),
-        "deniable, κ 20": lambda: deniable(tokyo, near, per_seed, 20),
         "real seeds": lambda: real(tokyo, near),
     }
     return {1: first, 2: second}
@@ -281,25 +257,6 @@ def in_words(found: dict[str, Column], name: str, rivals: Iterable[str]) -> list
         lost = f"; it loses on {'; '.join(worse)}" if worse else ""
         lines.append(f"- `{name}` against {rival}: as good or better on {better} of {len(both)} figures{lost}.")
     return lines
-
-
-def bounds(found: dict[str, Column], name: str) -> str:
-    """Whether a deniable column keeps within the bounds that were set for it before it was measured."""
-    mine = found[name]
-    # measure, bound, whether more is better
-    wanted = (
-        ("agreement gain", 0.16, True),
-        ("A6 seed's place at a slot, above prior", 0.05, False),
-        ("TP-TV", 0.515, False),
-        ("A15 told from real, AUC", 0.60, False),
-    )
-    told = []
-    for measure, bound, more in wanted:
-        value = mine[measure]
-        assert value is not None
-        good = value >= bound if more else value <= bound
-        told.append(f"{measure} {shown(value, 3)} ({'kept' if good else 'missed'}: {'≥' if more else '≤'} {bound:.3g})")
-    return f"- Bounds of `{name}`: {'; '.join(told)}."
 
 
 def service() -> tuple[list[str], bytes]:
@@ -429,7 +386,6 @@ def splits(tokyo: Tokyo, began: float) -> list[str]:
         "paper": ("paper", "auto"),
         "product, κ 5": ("product", 5),
         "product": ("product", "auto"),
-        "deniable": ("deniable", "auto"),
         MERGED: (MERGED, "auto"),
         REAL: (REAL, "auto"),
     }
@@ -523,7 +479,6 @@ SIDES = {
     "SGLT, κ 50": "original tool",
     "paper": "`paper`",
     "product": "`product`",
-    "deniable": "`deniable`",
     "real seeds": "real people",
 }
 
@@ -542,22 +497,21 @@ def opening(first: dict[str, Column], second: dict[str, Column]) -> list[str]:
         assert value is not None
         return value
 
-    linked = {side: f"{100 * figure(second[side], 3):.0f} %" for side in ("SGLT, κ 50", "product", "deniable")}
-    told = {side: shown(figure(second[side], 6), 2) for side in ("product", "deniable")}
-    apart = {side: shown(figure(second[side], 9), 3) for side in ("product", "deniable", "real seeds")}
+    linked = {side: f"{100 * figure(second[side], 3):.0f} %" for side in ("SGLT, κ 50", "product")}
+    told = shown(figure(second["product"], 6), 2)
+    apart = {side: shown(figure(second[side], 9), 3) for side in ("product", "real seeds")}
     gain = [f"{100 * figure(table['product'], 1):.1f}" for table in (second, first)]
     return [
         *lines,
         "",
         "Fakes of 500 people of Tokyo, one day each, compared with 250 other people of the same file. The strongest "
         f"attack links {linked['SGLT, κ 50']} of the original tool's fakes to the person they were made from, "
-        f"{linked['product']} of those of `product` and {linked['deniable']} of those of `deniable` (guessing: .2 %). "
+        f"and {linked['product']} of those of `product` (guessing: .2 %). "
         f"From the fakes of `product` an attacker tells who was in the data {gain[0]} points better than by chance; "
         f"with the hold-out people of the first table below it is {gain[1]} points (the goal is at most 2). Fakes "
-        f"are nearly where people are: TP-TV is {apart['product']} for `product` and {apart['deniable']} for "
-        f"`deniable`, where real people themselves have {apart['real seeds']}. A classifier still tells both from real "
-        f"days (AUC {told['product']} and {told['deniable']}). These figures hold for these data and these attacks; "
-        "they promise nothing for others.",
+        f"are nearly where people are: TP-TV is {apart['product']}, where real people themselves have "
+        f"{apart['real seeds']}. A classifier still tells them from real days (AUC {told}). These figures hold for "
+        "these data and these attacks; they promise nothing for others.",
     ]
 
 
@@ -587,12 +541,10 @@ its bars with the upper end of the interval.
 
 ## The same, hold-out people 750-999
 
-`deniable` learns from people 500-749, and `product` takes them as alternates, so these hold-out people have met no part
+`product` takes people 500-749 as alternates, so these hold-out people have met no part
 of any generator. They are fewer, which makes every distance from them larger, in every column.
 
-Fakes of `deniable` have no seed of their own. "The own seed" is one of the same archetype, drawn at random
-([decision 26](decisions/0026-count.md)), so the white box cannot do better than name any of them. Agreement gain uses
-the generator's own classes; a rare place of a seed counts as the place that replaces it.
+Agreement gain uses the generator's own classes; a rare place of a seed counts as the place that replaces it.
 
 The file is ordered, so even real people are told from this hold-out: people 500-749 with an AUC of .75, people 0-499
 with .61 ([decision 22](decisions/0022-rulers.md)). Real people miss the goal of .60 here too.
@@ -607,8 +559,7 @@ with .61 ([decision 22](decisions/0022-rulers.md)). Real people miss the goal of
 largest in brackets. Each split is the mean of three draws of fakes, and of two classifiers each (A15): a single figure
 scatters by some .02. Random splits are not ordered as the file is: real people are told from others with about .5.
 
-- `others` are the people given who are nobody's seed: in `product` the alternates, from whom the model is not learnt;
-  in `deniable` the people from whom it is learnt.
+- `others` are the people given who are nobody's seed: in `product` the alternates, from whom the model is not learnt.
 - "Rare places merged" are real people whose rare places (fewer than five visitors) are replaced by the nearest other
   ones, as every preset does before it learns. It shows how near fakes can come if no place belongs to few people.
 - "Product before" are old figures, from before decision 24.
@@ -671,10 +622,7 @@ def main() -> None:
         for name in ("paper", "paper, κ 50", "product", "product, κ 5", "product, κ 20")
         for w in in_words(first, name, ("SGLT, κ 50", "PPMTF, as published"))
     ]
-    second_words = [
-        w for name in ("product", "deniable", "deniable, κ 20") for w in in_words(second, name, ("SGLT, κ 50",))
-    ]
-    second_words += [bounds(second, name) for name in ("deniable", "deniable, κ 20")]
+    second_words = in_words(second, "product", ("SGLT, κ 50",))
     (ROOT / "docs" / "privacy-overhead.png").write_bytes(picture)
     page = PAGE.format(
         seconds=time.monotonic() - began,

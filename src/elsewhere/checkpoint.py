@@ -29,7 +29,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from elsewhere.errors import AGAIN, ClusterUnavailable, ElsewhereError, OutputRefused
+from elsewhere import settings
+from elsewhere.errors import ClusterUnavailable, ElsewhereError, OutputRefused
 from elsewhere.files import (
     HALF,
     PARTIAL,
@@ -41,6 +42,7 @@ from elsewhere.files import (
     whole_file,
     write_files,
 )
+from elsewhere.settings import Settings
 
 T = TypeVar("T")
 JOB, PART, KIND = "job.json", ".part", "elsewhere unfinished run"
@@ -54,16 +56,13 @@ class Stages:
     """
     Run the stages of a job and keep nothing: `stages(name, make)` returns what `make` returns.
 
-    `began(name)` is called before a stage is run. `finished` are the names of the stages whose results are kept.
+    `finished` are the names of the stages whose results are kept.
     """
 
-    began: Callable[[str], None] | None = None
     finished: set[str] = dataclasses.field(default_factory=set)
 
     def __call__(self, name: str, make: Callable[[], T], /) -> T:
         """Return the result of a stage."""
-        if self.began is not None:
-            self.began(name)
         return make()
 
 
@@ -151,8 +150,6 @@ class Checkpoint(Stages):
         It is read from its file in both cases; refused if the file is damaged.
         """
         if name not in self.finished:
-            if self.began is not None:
-                self.began(name)
             self.keep(name, make())
         path = self.folder / f"{name}{PART}"
         try:
@@ -304,6 +301,8 @@ def _encode(value: Any, arrays: list[np.ndarray[Any, Any]], held: dict[int, tupl
     elif kind.__module__.startswith("elsewhere.") and (isinstance(value, tuple) or dataclasses.is_dataclass(value)):
         word, more = "object", f"{kind.__module__}:{kind.__qualname__}"
         parts = value if isinstance(value, tuple) else [getattr(value, f.name) for f in dataclasses.fields(value)]
+    elif isinstance(value, Settings):
+        word, more, parts = "settings", kind.__name__, [dict(value)]
     else:
         raise TypeError(f"a {kind.__module__}.{kind.__qualname__} cannot be kept")
     nodes = [_encode(part, arrays, held) for part in parts]
@@ -346,6 +345,8 @@ def _decode(node: Any, file: io.BufferedReader, held: list[Any]) -> Any:
         name, shape = more
         rows = (sparse.csr_array if name.endswith("_array") else sparse.csr_matrix)(tuple(parts), shape)
         value = rows.asformat(name.split("_")[0])
+    elif word == "settings":
+        value = getattr(settings, more)(**parts[0])
     elif not more.startswith("elsewhere."):  # a file cannot name code of others to be run
         raise ValueError("a class of another package")
     else:
@@ -367,22 +368,18 @@ def resume(
     spent: frozenset[str],
     *,
     force: bool = False,
-    began: Callable[[str], None] | None = None,
 ) -> Iterator[Stages]:
     """
     Yield the stages of the job with this `key`, kept in a folder until the job has ended; without a key none are kept.
-
-    `began(name)` is called before a stage is run, and not for one that is kept.
 
     The folder is removed when the job succeeds or is refused for a reason that would occur again. It stays, and the
     error says so, when anything else stops the job, and when the job is refused after one of the stages in `spent`,
     whose noise must not be drawn a second time.
     """
     if key is None:
-        yield Stages(began)
+        yield Stages()
         return
     checkpoint = Checkpoint.open(folder, key, force=force, spent=spent)
-    checkpoint.began = began
     if done := checkpoint.finished - NO_WORK:
         parts = Counter(name.partition("-")[0].replace("_", " ") for name in done)  # some stages have many parts
         listing = ", ".join(f"{name} ({n})" if " " in name else name for name, n in sorted(parts.items()))
@@ -395,14 +392,14 @@ def resume(
         if refused and checkpoint.finished & spent:
             ended = False
             error.add_note(
-                f"The noise that was drawn is kept in {checkpoint.folder}: {AGAIN} gives the same answer and costs no "
-                "further privacy. To draw new noise is another release, with its own eps: remove the folder first."
+                f"The noise that was drawn is kept in {checkpoint.folder}: the same call gives the same answer and "
+                "costs no further privacy. To draw new noise is another release, with its own eps: remove the folder first."
             )
         elif not refused and checkpoint.finished - NO_WORK:
             ended = False
             if not (isinstance(error, OutputRefused) and error.code == DAMAGED):  # which says itself what to do
                 kept = f"Finished stages are kept in {checkpoint.folder}, readable by you alone"
-                error.add_note(f"{kept}: {AGAIN} resumes.")
+                error.add_note(f"{kept}: the same call resumes.")
         raise
     finally:
         try:

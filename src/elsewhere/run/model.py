@@ -1,6 +1,5 @@
 """
-What is learnt from people before any fake is made: the aggregate model, the semantic classes, the clock; and, for the
-deniable preset, archetypes and walk of its people.
+What is learnt from people before any fake is made: the aggregate model, the semantic classes, the clock.
 
 Rare places are merged away first: nothing shown later rests on fewer than `m_min` people (E31).
 
@@ -16,25 +15,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from elsewhere._version import __version__
-from elsewhere.errors import InvalidModel, InvalidParameter, InvalidTraces, public, require_whole
+from elsewhere.errors import InvalidModel, InvalidParameter, InvalidTraces, require_whole
 from elsewhere.files import check_folder, pack_arrays, read_arrays, read_index, read_listed, write_folder
 from elsewhere.paper.aggregate import AggregateModel, aggregate
 from elsewhere.paper.graph import LocationGraph, semantic_graph
 from elsewhere.paper.profiles import fit_profiles
 from elsewhere.paper.semantic_clustering import SemanticClasses, most_informative, semantic_clustering
-from elsewhere.privacy.deniable.carried import Carried
-from elsewhere.privacy.deniable.carried import carry as carry_of
-from elsewhere.run.presets import Kappa, LearningOptions, Preset, PresetName, preset_of
-from elsewhere.run.roles import Contributors
+from elsewhere.settings import Fitting, Kappa, Preset, PresetName, preset_of
 from elsewhere.synthesis.walk.ways import MOST_PLACES, Ways
 from elsewhere.traces.maps import Moves, matrix_of, read_moves
-from elsewhere.traces.model import Evidence, Ints, Locations, Periods, Places, Traces, describe_difference
+from elsewhere.traces.model import Evidence, Ints, Locations, Periods, Traces, describe_difference
 
 
 def merge_rare(traces: Traces, m_min: int) -> tuple[Traces, Ints]:
@@ -98,16 +94,12 @@ class FittedModel:
     Model, classes and clock, learnt under one preset.
 
     `place[r]` is the place that stands for r after rare places were merged away, -1 where none does (E31).
-    `carried` is what the deniable preset needs; None in other presets.
-    `contributors` tells who must not be a seed; it is no part of the model file.
     """
 
     model: AggregateModel
     classes: SemanticClasses
     preset: Preset
     place: Ints = field(repr=False)
-    contributors: Contributors | None = field(default=None, repr=False)
-    carried: Carried | None = field(default=None, repr=False)
 
     def tau(self, traces: Traces) -> Ints:
         """Return the period of each slot of these traces; a model of one period serves any clock."""
@@ -132,11 +124,6 @@ class FittedModel:
     def known(self) -> NDArray[np.bool_]:
         """Tell (R,) which places enough users share to stand in a fake or on a published map (E31)."""
         return np.asarray(self.model.visitors >= self.preset.m_min)
-
-    def classes_of(self, r: Places) -> Ints:
-        """Return the class of each slot of these days, of the place that stands for it; -1 where it is not known."""
-        place = np.where(r >= 0, self.place[r], -1)
-        return np.where(place >= 0, self.classes.label[place], -1)
 
     def translate(self, traces: Traces) -> Traces:
         """
@@ -164,10 +151,6 @@ class FittedModel:
         arrays |= {"label": self.classes.label, "place": self.place}
         if self.classes.nearness is not None:
             arrays["nearness"] = self.classes.nearness
-        carried = None
-        if self.carried is not None:
-            parts, carried = self.carried.to_arrays()
-            arrays |= {f"carried.{name}": array for name, array in parts.items()}
         content = pack_arrays(arrays)
         index = {
             "kind": KIND,
@@ -176,7 +159,6 @@ class FittedModel:
             "geometry": self.model.locations.fingerprint(),
             "preset": self.preset.to_file(),
             "numbers": numbers,
-            "carried": carried,
             "arrays": {name: {"dtype": a.dtype.str, "shape": list(a.shape)} for name, a in arrays.items()},
             "files": {"model.npz": hashlib.sha256(content).hexdigest()},
         }
@@ -193,9 +175,6 @@ class FittedModel:
             preset = Preset.of_file(index["preset"])
             classes = SemanticClasses(arrays["label"], nearness=arrays.get("nearness"))
             place = arrays["place"]
-            carried = None
-            if (parts := index["carried"]) is not None:
-                carried = Carried.from_arrays(_under("carried.", arrays), parts, R=model.R, kappa=classes.kappa)
         except InvalidModel:
             raise
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
@@ -204,28 +183,24 @@ class FittedModel:
             raise InvalidModel("the model's map is not the one its index names.")
         if len(classes.label) != model.R or place.shape != (model.R,) or place.min() < -1 or place.max() >= model.R:
             raise InvalidModel("the model's classes and places do not fit its map.")
-        return FittedModel(model, classes, preset, place, carried=carried)
+        return FittedModel(model, classes, preset, place)
 
 
-@public
 def learn(
     traces: Traces,
     preset: PresetName | Preset = "product",
     *,
     kappa: Kappa = "auto",
     feasible: Any = None,
-    carry: bool = True,
     rng: np.random.Generator | None = None,
-    **options: Unpack[LearningOptions],
+    **options: Any,
 ) -> FittedModel:
     """
     Learn model and classes of these people (`SemanticClustering`, first lines of `GenerateFake`, fig:alg).
 
-    Places with fewer than `m_min` visitors are merged away first, so nothing learnt rests on fewer people (E31). In the
-    deniable preset it carries archetypes and walk too, by which fakes are made without these people's traces; `carry`
-    False leaves them out, which is faster. `feasible` forbids moves, as for `generate_fakes`. `options` are parameters
-    of the preset by which people are learnt from, such as `m_min`; without `rng` the operating system's entropy is
-    asked.
+    Places with fewer than `m_min` visitors are merged away first, so nothing learnt rests on fewer people (E31).
+    `feasible` forbids moves, as for `generate_fakes`. `options` are parameters of the preset by which people are learnt
+    from, such as `m_min`; without `rng` the operating system's entropy is asked.
 
     Examples
     --------
@@ -236,9 +211,10 @@ def learn(
 
     """
     settings = preset_of(preset, **options)
+    Fitting(kappa=kappa)
     if not isinstance(traces, Traces):
         raise InvalidParameter(f"`traces` must be a `Traces`, got {type(traces).__name__}.")
-    if settings.learning is None:
+    if settings.name == "private":
         raise InvalidParameter(f'preset "{settings.name}" learns and draws in one step: call `generate_fakes`.')
     rng = rng if rng is not None else np.random.default_rng(np.random.SeedSequence())
     people, place = merge_rare(traces, settings.m_min)
@@ -262,8 +238,7 @@ def learn(
     finer = fit_profiles(people, periods=settings.class_periods or settings.periods, missing="skip")
     graph = semantic_graph(finer)
     classes = _classes(graph, kappa, settings, people, rng)
-    learnt = FittedModel(model, classes, settings, place, Contributors.of(traces))
-    return add_archetypes(learnt, traces, rng) if carry and settings.name == "deniable" else learnt
+    return FittedModel(model, classes, settings, place)
 
 
 def is_data(feasible: Any) -> bool:
@@ -365,22 +340,6 @@ def other_map_error(model: Locations, here: Locations) -> InvalidParameter:
         "same `regions` (polygons) when the model is learnt and here, or learn the model from these people.",
         code="E_MISMATCH",
     )
-
-
-def add_archetypes(learnt: FittedModel, people: Traces, rng: np.random.Generator) -> FittedModel:
-    """Return the same with archetypes and walk of these people, which the deniable preset makes its fakes of."""
-    settings = learnt.preset
-    carried = carry_of(
-        people,
-        learnt.translate(people),
-        learnt.classes.label,
-        learnt.known,
-        archetypes=settings.archetypes,
-        eps0=settings.eps0,
-        m_min=settings.m_min,
-        rng=rng,
-    )
-    return replace(learnt, carried=carried)
 
 
 def _classes(

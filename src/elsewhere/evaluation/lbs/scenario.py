@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from elsewhere._version import __version__
-from elsewhere.errors import InvalidParameter, InvalidTraces, public, require_between, require_whole
+from elsewhere.errors import InvalidParameter, InvalidTraces, require_between, require_whole
 from elsewhere.evaluation.attacks.finding import plain
 from elsewhere.evaluation.attacks.inputs import on_one_map
 from elsewhere.evaluation.lbs._scenario_kernels import candidates, hits, localize, sightings, track, without_pool
@@ -349,7 +349,6 @@ class LbsOptions(TypedDict, total=False):
     between: int
 
 
-@public
 def evaluate_lbs(
     train: Traces | ArrayLike,
     test: Traces | ArrayLike,
