@@ -881,21 +881,15 @@ def to_local(utc: Ints, zone: str) -> Ints:
     """Return the local seconds of UTC seconds in a zone; MISSING stays."""
     import pandas as pd
 
-    there = utc != MISSING
-    if not there.any():
-        return utc
-    # offsets change by the hour at most: look them up once for each quarter of an hour that occurs
-    quarter, low = utc[there] // 900, int(utc[there].min() // 900)
-    span = int(quarter.max()) - low + 1
-    used = np.zeros(span, dtype=bool)
-    used[quarter - low] = True
-    hours = (np.flatnonzero(used) + low) * 900
-    stamps = pd.DatetimeIndex(hours.astype("datetime64[s]")).tz_localize("UTC")
-    local = np.asarray(stamps.tz_convert(zone_of(zone)).tz_localize(None)).astype("datetime64[s]").astype(np.int64)
-    shift = np.zeros(span, dtype=np.int64)
-    shift[hours // 900 - low] = local - hours
     result = utc.copy()
-    result[there] += shift[quarter - low]
+    for at in range(0, len(utc), 1 << 21):
+        part = result[at : at + (1 << 21)]
+        there = part != MISSING
+        # offsets change at quarters of an hour: look each quarter up once
+        quarters, place = np.unique(part[there] // 900, return_inverse=True)
+        stamps = pd.DatetimeIndex((quarters * 900).astype("datetime64[s]")).tz_localize("UTC")
+        local = np.asarray(stamps.tz_convert(zone_of(zone)).tz_localize(None)).astype("datetime64[s]").astype(np.int64)
+        part[there] += (local - quarters * 900)[place]
     return result
 
 

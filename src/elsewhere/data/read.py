@@ -5,6 +5,7 @@ Everything that is left out is counted in `Preparation` and said; nothing that a
 a trace. A second source is read on the map of the first by `read_visits(b, locations=first.locations)`.
 """
 
+import os
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -17,14 +18,19 @@ from numpy.typing import NDArray
 from elsewhere.data.columns import (
     MISSING,
     NO_DAY,
+    TIMES,
+    WORDS,
     Columns,
     Labels,
     TimeForm,
+    as_text,
     find_columns,
     find_form,
+    find_kind,
     find_zone,
     is_latitude_first,
     normalize,
+    read_clock,
     read_lines,
     read_numbers,
     read_points,
@@ -34,19 +40,86 @@ from elsewhere.data.columns import (
     to_local,
     to_local_by_place,
 )
-from elsewhere.data.formats import FILE, Table, open_tables
-from elsewhere.data.visits import DAY, UNITS, Floats, Form, Ints, Locations, Mask, Preparation, Records, zone_of
-from elsewhere.errors import InvalidParameter, InvalidTraces, counted, require_choice
+from elsewhere.data.formats import FILE, Table, list_files, open_tables
+from elsewhere.data.places import make_visits
+from elsewhere.data.stays import NEW_DAY, PAUSE, clean, find_stays, split_vehicles
+from elsewhere.data.visits import DAY, UNITS, Floats, Form, Ints, Locations, Mask, Preparation, Records, Visits, zone_of
+from elsewhere.errors import InvalidParameter, InvalidTraces, counted, require_between, require_choice
 
 MOST_UNREADABLE = 0.05  # share of times or positions that cannot be read, above which a source is refused
 ONE_ZONE = 0.98  # share of the points in one zone, above which its clock is everybody's
 DAY_STEPS = (24, 48, 72, 96, 144, 288, 1440)  # slots that are a whole day
 SPARSE = 1_800  # seconds between two records of somebody, in the median, above which positions are events, no fixes
-ROAMING = 25  # square kilometres that a vehicle is seen in on a day, in the median; people are seen in fewer
-SHIFT_GAP = 4 * 3600  # seconds without a record that end the shift of a vehicle
-DAY_STARTS = 4 * 3600  # seconds after midnight at which the day of a vehicle begins
 LINE_INTERVAL = 15  # seconds between two points of a line, as in the taxi data of Porto
 Progress = Callable[[str, float], None]
+
+
+def read_visits(
+    source: Any,
+    *,
+    columns: Any = None,
+    tz: str | None = None,
+    places: str = "auto",
+    locations: Any = None,
+    date_format: str | None = None,
+    encoding: str | None = None,
+    unit: str | None = None,
+    interval: float = LINE_INTERVAL,
+    cells: int | None = None,
+    rng: np.random.Generator | None = None,
+    progress: Progress | None = None,
+) -> Visits:
+    """
+    Return the visits of a source: what was observed, where and when, by the local clock; nothing is filled in.
+
+    Parameters
+    ----------
+    source
+        A path, a folder, "-" (standard input), or a table of pandas, polars or Arrow. Read are CSV and kin, Parquet,
+        Feather, JSON, GeoJSON, GPX, GeoLife, Google's Timeline, Foursquare's check-ins, SGLT and workbooks.
+    columns
+        Which column is what, where names and values do not tell: {"user": "id", "time": "#4"} or "user=id,time=#4".
+    tz
+        The zone of the local clock; by default that of the positions.
+    places
+        How places are made of positions: see `elsewhere.data.places.make_visits`.
+    locations
+        The places that the ids of the source refer to: a table of towers, venues or stations, polygons of zones
+        (GeoJSON), or the `locations` of other visits, so that both are on one map.
+    date_format
+        How dates are written, as in `strptime`, where they could be read in two ways.
+    encoding
+        That of a text that is not UTF-8.
+    unit
+        Who a user is: "person", "trip" or "vehicle-day"; by default the file tells.
+    interval
+        Seconds between two points of a line of points.
+    cells
+        How many places there may be.
+    rng
+        Where the noise of the public map comes from; by default the operating system's entropy.
+    progress
+        Called with the name of a step and the number of records.
+
+    """
+    records, preparation, own_map = read_records(
+        source, columns=columns, tz=tz, locations=locations, date_format=date_format, encoding=encoding, unit=unit,
+        interval=interval, progress=progress,
+    )  # fmt: skip
+    say = progress or (lambda step, records: None)
+    say("cleaning", len(records))
+    records, preparation = clean(records, preparation)
+    records = find_stays(records)
+    if unit is None:
+        vehicles = split_vehicles(records)
+        if vehicles is not records:
+            note = (
+                f"{counted(len(records.users), 'vehicle')} that are out all day: each shift stands for itself (`unit`)"
+            )
+            preparation = replace(preparation, notes=(*preparation.notes, note))
+        records = vehicles
+    say("placing", len(records))
+    return make_visits(records, preparation, places=places, locations=own_map, cells=cells, rng=rng)
 
 
 def read_records(
@@ -54,30 +127,153 @@ def read_records(
     *,
     columns: Any = None,
     tz: str | None = None,
+    locations: Any = None,
     date_format: str | None = None,
     encoding: str | None = None,
     unit: str | None = None,
     interval: float = LINE_INTERVAL,
-    located: Any = None,
     progress: Progress | None = None,
-) -> tuple[Records, Preparation, Table | None]:
-    """
-    Return the records of a source, what became of its rows, and the table of places beside it in a folder, if any.
-
-    `located` is the map or table of places that the ids of the source refer to; see `read_visits` for the others.
-    """
+) -> tuple[Records, Preparation, Locations | None]:
+    """Return the records of a source, what became of its rows, and the map that is given or lies beside it."""
     if tz is not None:
         zone_of(tz)
     if unit is not None:
         require_choice("unit", unit, UNITS)
-    table, beside = _choose_table(open_tables(source, encoding=encoding), columns, located is not None)
-    meaning = find_columns(table, columns, located=located is not None or beside is not None)
+    require_between("interval", interval, 0, DAY, open_low=True)
+    table, beside = _choose_table(open_tables(source, encoding=encoding), columns, locations is not None)
+    given = beside if locations is None else locations
+    own_map = given if given is None or isinstance(given, Locations) else PlaceTable(given)
+    meaning = find_columns(table, columns, located=own_map is not None)
     reader = _Reader(table, meaning, date_format, interval)
     for batch in table.batches(sorted(set(meaning.roles.values()))):
         reader.add(batch)
         if progress is not None:
             progress("reading", reader.rows)
-    return *reader.finish(tz, unit, located), beside
+    records, preparation = reader.finish(tz, unit, own_map)
+    if isinstance(own_map, PlaceTable):
+        records, own_map = own_map.join(records)
+    return records, preparation, own_map
+
+
+class PlaceTable:
+    """A table of places: ids, positions or polygons, and kinds; which column has the ids, the records tell."""
+
+    def __init__(self, source: Any) -> None:
+        self.shapes: list[Any] = []
+        if isinstance(source, (str, os.PathLike)) and self._read_polygons(source):
+            return
+        table = source if isinstance(source, Table) else open_tables(source, name="`locations`")[0]
+        names = [name for name in table.names if name != FILE]
+        batches = list(table.batches(names))
+        self.columns = {n: [v for b in batches for v in as_text(b.column(n)).to_pylist()] for n in names}
+        values = {name: sample_text(table.sample.column(name)) for name in names}
+        kinds = {name: find_kind(each) for name, each in values.items()}
+        words = {normalize(name): name for name in reversed(names)}
+        where = [next((words[w] for w in WORDS[axis].split() if w in words), None) for axis in ("lat", "lon")]
+        if None in where:
+            numbers = [n for n in names if kinds[n] == "decimal"]
+            order = None
+            if len(numbers) == 2:
+                order = is_latitude_first(*(read_numbers(table.sample.column(n))[0] for n in numbers))
+            where = list(numbers if order else numbers[::-1]) if len(numbers) == 2 else [None, None]
+            self.planar = order is None
+        else:
+            self.planar = False
+        if None in where:
+            raise InvalidTraces(
+                f"`locations`: no columns of latitude and longitude; its columns are {', '.join(table.labels[n] for n in names)}; "
+                "call them lat and lon.",
+                code="E_COLUMNS",
+            )
+        columns = [c for b in batches for c in (b,)]
+        self.lat, self.lon = (
+            np.concatenate([read_numbers(c.column(axis).combine_chunks())[0] for c in columns]) for axis in where
+        )
+        self.kind = next((self.columns[words[w]] for w in WORDS["kind"].split() if w in words), None)
+        self.ids = [name for name in names if name not in where]
+
+    def _read_polygons(self, source: Any) -> bool:
+        """Read zones from polygons of GeoJSON; tell whether the source has any."""
+        import json
+
+        pieces = list_files(source)
+        if len(pieces) != 1:
+            return False
+        with pieces[0].open() as stream:
+            if stream.read(1).strip() not in (b"{", b""):
+                return False
+            stream.seek(0)
+            try:
+                features = json.loads(stream.read().decode("utf-8-sig"))["features"]
+                kinds = {feature["geometry"]["type"] for feature in features if feature.get("geometry")}
+            except (ValueError, KeyError, TypeError, AttributeError):
+                return False
+        if not kinds or not kinds <= {"Polygon", "MultiPolygon"}:
+            return False
+        import shapely
+        from shapely.geometry import shape
+
+        try:
+            self.shapes = [shapely.make_valid(shape(f["geometry"])) for f in features]
+        except (ValueError, TypeError, AttributeError, IndexError, shapely.errors.ShapelyError):
+            raise InvalidTraces("`locations` holds a polygon that is damaged.", code="E_FORMAT") from None
+        plain = [f.get("properties") or {} for f in features]
+        keys = list(dict.fromkeys(key for each in plain for key in each))
+        self.columns = {key: [None if each.get(key) is None else str(each[key]) for each in plain] for key in keys}
+        middle = [polygon.representative_point() for polygon in self.shapes]
+        self.lat, self.lon = np.array([p.y for p in middle]), np.array([p.x for p in middle])
+        self.kind, self.planar = None, False
+        self.ids = keys
+        return True
+
+    def join(self, records: Records) -> tuple[Records, Locations]:
+        """Return the records and the map, joined by the column of ids that the records name most places of."""
+        good = np.isfinite(self.lat) & np.isfinite(self.lon)
+        named = set(records.places)
+        shared = {name: len(named & set(self.columns[name])) for name in self.ids}
+        best = max(shared, key=lambda name: shared[name], default=None)
+        whole = [n for n in self.ids if None not in self.columns[n] and len(set(self.columns[n])) == len(good)]
+        if best is None or (shared[best] == 0 and named):
+            first = 0 if "0" in named else 1
+            numbers = [str(i + first) for i in range(len(good))]
+            if named and not named <= set(numbers):
+                raise InvalidTraces(
+                    "`locations`: no column has the ids of the places that the source names.", code="E_MISMATCH"
+                )
+            ids: list[Any] = numbers
+        elif not named:
+            ids = self.columns[whole[0]] if whole else [str(i) for i in range(1, len(good) + 1)]
+        else:
+            ids = self.columns[best]
+        seen: set[str] = set()
+        keep = [i for i in np.flatnonzero(good) if ids[i] is not None and not (ids[i] in seen or seen.add(ids[i]))]  # type: ignore[func-returns-value]
+        kind = None if self.kind is None else [self.kind[i] for i in keep]
+        where = (
+            {"xy": np.column_stack([self.lat, self.lon])[keep]}
+            if self.planar
+            else {"lat": self.lat[keep], "lon": self.lon[keep]}
+        )
+        own_map = Locations(**where, ids=[ids[i] for i in keep], kind=kind)
+        if self.shapes and records.lat is not None and records.lon is not None:
+            records = self._find_zones(records, own_map, keep)
+        if records.place is not None and records.lat is None:
+            known = np.array([*(name in seen for name in records.places), False])
+            share = float(known[records.place].mean())
+            if share < 0.5:
+                raise InvalidTraces(
+                    f"`locations` has the places of only {share:.0%} of the records.", code="E_MISMATCH"
+                )
+        return records, own_map
+
+    def _find_zones(self, records: Records, own_map: Locations, keep: list[Any]) -> Records:
+        """Return the records with the zone that each position lies in."""
+        import shapely
+
+        tree = shapely.STRtree([self.shapes[i] for i in keep])
+        zone = np.full(len(records), -1, dtype=np.int32)
+        point, inside = tree.query(shapely.points(records.lon, records.lat), predicate="within")
+        zone[point] = inside
+        return replace(records, place=zone, places=own_map.ids, lat=None, lon=None)
 
 
 def _choose_table(tables: list[Table], columns: Any, located: bool) -> tuple[Table, Table | None]:
@@ -105,12 +301,30 @@ def _choose_table(tables: list[Table], columns: Any, located: bool) -> tuple[Tab
 
 def is_table_of_places(table: Table) -> bool:
     """Tell whether a table has ids and positions of places, and no times."""
-    from elsewhere.data.columns import TIMES, find_kind
-
     kinds = {name: find_kind(sample_text(table.sample.column(name))) for name in table.names if name != FILE}
     words = {normalize(name) for name in kinds}
     where = words & {"lat", "latitude", "y"} and words & {"lon", "lng", "long", "longitude", "x"}
     return bool(where) and not any(kind in TIMES for kind in kinds.values())
+
+
+class _Buffer:
+    """An array that grows in place, so that no column is held twice."""
+
+    def __init__(self, dtype: Any) -> None:
+        self.values, self.size = np.empty(1 << 16, dtype=dtype), 0
+
+    def add(self, values: NDArray[Any]) -> None:
+        """Add values at the end."""
+        need = self.size + len(values)
+        if need > len(self.values):
+            self.values.resize(max(need, len(self.values) * 5 // 4), refcheck=False)
+        self.values[self.size : need] = values
+        self.size = need
+
+    def finish(self) -> NDArray[Any]:
+        """Return all values."""
+        self.values.resize(self.size, refcheck=False)
+        return self.values
 
 
 class _Reader:
@@ -122,7 +336,7 @@ class _Reader:
         self.counts: Counter[str] = Counter()
         self.notes = [*table.notes, *meaning.notes]
         self.labels = {role: Labels() for role in ("user", "place", "kind", "trip")}
-        self.parts: dict[str, list[NDArray[Any]]] = {}
+        self.store: dict[str, _Buffer] = {}
         self.forms = {
             role: self._form(role, date_format)
             for role in ("time", "utc", "local", "date", "end", "end_date")
@@ -147,7 +361,7 @@ class _Reader:
         if pa.types.is_timestamp(column.type) or pa.types.is_date(column.type):
             return TimeForm("typed", aware=getattr(column.type, "tz", None) is not None)
         values = sample_text(column)
-        if date_format is not None and not (role == "time" and find_kind_of(values) == "clock"):
+        if date_format is not None and not (role == "time" and find_kind(values) == "clock"):
             return TimeForm("format", date_format, aware="%z" in date_format)
         if not values:
             raise InvalidTraces(f"{self.table.name}: column {label} is empty.", code="E_DATE")
@@ -194,8 +408,6 @@ class _Reader:
         if "user" in roles:
             whose = column("user")
             if "household" in roles:
-                from elsewhere.data.columns import as_text
-
                 whose = pc.binary_join_element_wise(as_text(column("household")), as_text(whose), "-")
             out["user"] = self.labels["user"].codes(whose)
         for role in ("place", "kind", "trip"):
@@ -205,8 +417,6 @@ class _Reader:
             out["end_place"] = self.labels["place"].codes(column("end_place"))
         self._add_times(column, rows, out)
         if self.cells:
-            from elsewhere.data.columns import as_text
-
             for side, target in (("", "place"), ("end_", "end_place")):
                 if f"{side}lat" in roles:
                     cell = pc.binary_join_element_wise(
@@ -223,8 +433,6 @@ class _Reader:
                 out[f"{side}lat"], out[f"{side}lon"] = (a, b) if self.lat_first else (b, a)
         for role in ("accuracy", "duration", "occupied", "offset", "slot", "day"):
             if role in roles:
-                from elsewhere.data.columns import as_text, read_clock
-
                 if role == "duration" and self.meaning.kinds[roles[role]] == "clock":
                     seconds = read_clock(as_text(column(role)))
                     out[role] = np.where(seconds == MISSING, np.nan, seconds)
@@ -236,7 +444,7 @@ class _Reader:
         if "points" in roles:
             self._expand_lines(column("points"), rows, out)
         for role, values in out.items():
-            self.parts.setdefault(role, []).append(values)
+            self.store.setdefault(role, _Buffer(values.dtype)).add(values)
         self.rows += rows
 
     def _add_times(self, column: Callable[[str], Any], rows: int, out: dict[str, NDArray[Any]]) -> None:
@@ -289,21 +497,16 @@ class _Reader:
         out["line"] = (at + self.rows).astype(np.int32)
         out["lat"], out["lon"] = (a, b) if self.lat_first else (b, a)
 
-    def take(self, role: str) -> NDArray[Any] | None:
-        """Return a whole column and forget its parts."""
-        parts = self.parts.pop(role, None)
-        return None if parts is None else np.concatenate(parts) if len(parts) > 1 else parts[0]
-
     # --- the whole table ----------------------------------------------------------------------------------------------
 
     def finish(self, tz: str | None, unit: str | None, located: Any) -> tuple[Records, Preparation]:
         """Return the records of all batches, checked and by the local clock."""
         table, roles = self.table, self.roles
         self.counts += table.counts
-        if self.rows == 0 or not self.parts:
+        if self.rows == 0 or not self.store:
             raise InvalidTraces(f"{table.name} holds no rows that can be read.", code="E_EMPTY")
-        columns = {role: self.take(role) for role in list(self.parts)}
-        n = len(columns["start"])  # type: ignore[arg-type]
+        columns: dict[str, Any] = {role: self.store.pop(role).finish() for role in list(self.store)}
+        n = len(columns["start"])
         unread = self.counts["times that cannot be read"]
         if unread > MOST_UNREADABLE * n:
             label = table.labels.get(roles.get("time", roles.get("utc", roles.get("local", ""))), "")
@@ -367,48 +570,39 @@ class _Reader:
         lat, lon = columns.get(f"{side}lat"), columns.get(f"{side}lon")
         if lat is None or lon is None:
             return
-        there = np.isfinite(lat) & np.isfinite(lon)
-        if not there.any():
-            if f"{side}place" not in columns:
-                raise InvalidTraces(f"{self.table.name}: no row has a position that can be read.", code="E_NUMBER")
-            return
-        y, x = np.abs(lat[there]), np.abs(lon[there])
-        labels = [self.table.labels.get(self.roles.get(f"{side}{axis}", ""), axis) for axis in ("lat", "lon")]
+        some = slice(None, None, max(1, len(lat) // 500_000))
+        there = np.isfinite(lat[some]) & np.isfinite(lon[some])
+        y, x = lat[some][there], lon[some][there]
         name, said = self.table.name, {"lat", "lon", "point"} & self.meaning.requested
-        if np.mean((y > 1_000) | (x > 1_000)) > 0.5:
+        if len(y) == 0:
+            if f"{side}place" in columns:
+                return
+            raise InvalidTraces(f"{name}: no row has a position that can be read.", code="E_NUMBER")
+        labels = [self.table.labels.get(self.roles.get(f"{side}{axis}", ""), axis) for axis in ("lat", "lon")]
+        exchanged = f"`columns` {side}lat={labels[1]},{side}lon={labels[0]}"
+        high, far = np.abs(y), np.abs(x)
+        if np.mean((high > 1_000) | (far > 1_000)) > 0.5:
             raise InvalidTraces(
                 f"{name}: columns {labels[0]} and {labels[1]} are metres of a projection, no degrees; convert them to "
                 "latitude and longitude (EPSG:4326).",
                 code="E_SWAPPED",
             )
-        if np.mean((y > 90) & (y <= 180) & (x <= 90)) > MOST_UNREADABLE:
-            raise InvalidTraces(
-                f"{name}: latitude and longitude look swapped; give `columns` lat={labels[1]},lon={labels[0]}.",
-                code="E_SWAPPED",
-            )
-        if not said and y.max() <= 90 and x.max() <= 90 and _at_sea_unless_swapped(lat[there], lon[there]):
-            raise InvalidTraces(
-                f"{name}: the positions lie at sea, and on land if latitude and longitude are exchanged; give `columns` "
-                f"lat={labels[1]},lon={labels[0]} to exchange them, or lat={labels[0]},lon={labels[1]} if they are right.",
-                code="E_SWAPPED",
-            )
-        wide = there & (lon > 180) & (lon <= 360)
-        if wide.any():
-            self.notes.append("longitudes from 180 to 360 are read as western ones")
-            lon = np.where(wide, lon - 360, lon)
-        off = there & ((np.abs(lat) > 90) | (np.abs(lon) > 180))
-        null = there & (lat == 0) & (lon == 0)
-        null &= null.sum() < 0.5 * there.sum()
-        if off.sum() > MOST_UNREADABLE * there.sum():
+        if np.mean((high > 90) & (high <= 180) & (far <= 90)) > MOST_UNREADABLE:
+            raise InvalidTraces(f"{name}: latitude and longitude look swapped; give {exchanged}.", code="E_SWAPPED")
+        if np.mean((high > 90) | (far > 360)) > MOST_UNREADABLE:
             raise InvalidTraces(
                 f"{name}: columns {labels[0]} and {labels[1]} hold no latitudes and longitudes.", code="E_OUTSIDE"
             )
-        self.counts["positions off the globe"] += int(off.sum())
-        self.counts["positions at 0, 0"] += int(null.sum())
-        gone = off | null
-        if gone.any() or wide.any():
-            lat, lon = np.where(gone, np.nan, lat), np.where(gone, np.nan, lon)
-        columns[f"{side}lat"], columns[f"{side}lon"] = lat, lon
+        if not said and far.max() <= 90 and share_on_land(y, x) < 0.05 and share_on_land(x, y) > 0.95:
+            raise InvalidTraces(
+                f"{name}: the positions lie at sea, and on land if latitude and longitude are exchanged; give {exchanged} "
+                f"to exchange them, or {side}lat={labels[0]},{side}lon={labels[1]} if they are right.",
+                code="E_SWAPPED",
+            )
+        wide = (lon > 180) & (lon <= 360)
+        if wide.any():
+            self.notes.append("longitudes from 180 to 360 are read as western ones")
+            lon[wide] -= 360
 
     def _to_local_clock(self, columns: dict[str, Any], tz: str | None, near: tuple[Floats, Floats] | None) -> str:
         """Turn times into those of the local clock, and return its zone."""
@@ -518,9 +712,10 @@ class _Reader:
             records = self._tell_fixes(records)
         if occupied is not None and trip is None:
             records = _number_rides(records)
-        if own == "person":
-            records = self._cut_vehicles(records, unit)
-        elif unit not in (None, "trip"):
+        vehicle = self.meaning.vehicle or occupied is not None
+        if own == "person" and (unit == "vehicle-day" or (unit is None and vehicle and records.trip is not None)):
+            records = self._cut_vehicles(records)
+        elif own == "trip" and unit not in (None, "trip"):
             raise InvalidParameter(
                 f'`unit` must be "trip": no column tells who travelled, got {unit!r}.', code="E_COLUMNS"
             )
@@ -544,43 +739,28 @@ class _Reader:
 
     def _tell_fixes(self, records: Records) -> Records:
         """Return the records as fixes where positions come densely and belong to no place of the file."""
-        order = _in_order(records)
-        records = records if order is None else records.select(order)
-        same = records.user[1:] == records.user[:-1]
-        gaps = np.diff(records.start)[same]
+        some = np.flatnonzero(records.user < max(1, 1_000_000 * len(records.users) // len(records)))
+        few = _sorted(records.select(some))
+        gaps = np.diff(few.start)[few.user[1:] == few.user[:-1]]
         usual = float(np.median(gaps)) if len(gaps) else np.inf
         fixes = records.lat is not None and records.place is None and usual <= SPARSE
-        line = records.trip is not None and "points" in self.roles
-        record = "trips" if line else "fixes" if fixes else records.form.record
+        record = "trips" if "points" in self.roles else "fixes" if fixes else records.form.record
         return replace(records, form=replace(records.form, record=record, interval=int(min(usual, DAY))))
 
-    def _cut_vehicles(self, records: Records, unit: str | None) -> Records:
-        """Return the records of vehicles by shift or day, each as a user of its own; those of people as they are."""
-        roaming = unit is None and records.form.record in ("fixes", "trips") and _roams(records)
-        vehicles = unit == "vehicle-day" or (unit is None and (self.meaning.vehicle or roaming))
-        if not vehicles or unit == "person":
-            return records
-        order = _in_order(records)
-        records = records if order is None else records.select(order)
-        shift = (records.start - DAY_STARTS) // DAY
-        new = (np.diff(records.user) != 0) | (np.diff(shift) != 0) | (np.diff(records.start) > SHIFT_GAP)
-        if records.trip is not None:  # a trip is of one shift
-            new &= (np.diff(records.trip) != 0) | (records.trip[1:] < 0)
+    def _cut_vehicles(self, records: Records) -> Records:
+        """Return the trips of vehicles by shift, each as a user of its own."""
+        records = _sorted(records)
+        day = (records.start - NEW_DAY) // DAY
+        new = (np.diff(records.user) != 0) | (np.diff(day) != 0) | (np.diff(records.start) > PAUSE)
+        if records.form.record == "trips":  # a trip is of one shift
+            new &= (np.diff(records.trip) != 0) | (np.diff(records.user) != 0)
         number = np.concatenate([[0], np.cumsum(new)]).astype(np.int32)
         labels = tuple(str(i) for i in range(1, int(number[-1]) + 2))
-        many, shifts = len(records.users), len(labels)
         self.notes.append(
-            f"{counted(many, 'vehicle')} that are out all day: each of {counted(shifts, 'shift')} (a day, or until a gap of "
-            'four hours) stands for itself (`unit` "person" to keep vehicles whole)'
+            f"{counted(len(records.users), 'vehicle')}: each shift (a day, or until two hours without a record) stands for "
+            'itself (`unit` "person" to keep them whole)'
         )
         return replace(records, user=number, users=labels, form=replace(records.form, unit="vehicle-day"))
-
-
-def find_kind_of(values: list[str]) -> str:
-    """Return what the values of a column are."""
-    from elsewhere.data.columns import find_kind
-
-    return find_kind(values)
 
 
 def _truths() -> Any:
@@ -603,17 +783,18 @@ def _located(columns: Mapping[str, Any], side: str) -> Mask:
     return where
 
 
-def _positions_of(columns: Mapping[str, Any], located: Any) -> tuple[Floats, Floats] | None:
+def _positions_of(columns: Mapping[str, Any], located: Locations | PlaceTable | None) -> tuple[Floats, Floats] | None:
     """Return positions that tell the zone: the records' own, or those of the given places."""
     if columns.get("lat") is not None:
         return columns["lat"], columns["lon"]
-    if isinstance(located, Locations) and located.lat is not None and located.lon is not None:
+    if (
+        located is not None
+        and located.lat is not None
+        and located.lon is not None
+        and getattr(located, "planar", False) is not True
+    ):
         return located.lat, located.lon
     return None
-
-
-def _at_sea_unless_swapped(lat: Floats, lon: Floats) -> bool:
-    return share_on_land(lat, lon) < 0.05 and share_on_land(lon, lat) > 0.95
 
 
 def _two_ends(fields: dict[str, Any], columns: Mapping[str, Any], end: Ints) -> dict[str, Any]:
@@ -657,30 +838,17 @@ def _renumber_users(records: Records) -> Records:
 
 def _number_rides(records: Records) -> Records:
     """Return the records in order, with each run of occupied ones as a trip."""
-    order = _in_order(records)
-    records = records if order is None else records.select(order)
+    records = _sorted(records)
     occupied = records.trip >= 0  # type: ignore[operator]
     first = occupied & np.concatenate([[True], ~occupied[:-1] | (np.diff(records.user) != 0)])
     return replace(records, trip=np.where(occupied, np.cumsum(first) - 1, -1).astype(np.int32))
 
 
-def _in_order(records: Records) -> Ints | None:
-    """Return the order by user and start; None where the records have it."""
+def _sorted(records: Records) -> Records:
+    """Return the records by user and start."""
     user, start = records.user, records.start
     step = np.diff(user)
     if np.all((step > 0) | ((step == 0) & (start[1:] >= start[:-1]))):
-        return None
-    return np.lexsort((records.end, start, user))
-
-
-def _roams(records: Records) -> bool:
-    """Tell whether users are seen all over a town every day, as vehicles are, and people are not."""
-    if records.lat is None or records.lon is None or records.form.interval > 600:
-        return False
-    some = np.flatnonzero(records.user < 200)[:2_000_000]
-    lat, lon, day = records.lat[some], records.lon[some], records.start[some] // DAY
-    there = np.isfinite(lat) & np.isfinite(lon)
-    cell = np.floor(lat[there] * 100).astype(np.int64) * 100_000 + np.floor(lon[there] * 70).astype(np.int64)
-    seen = np.unique(np.column_stack([records.user[some][there].astype(np.int64), day[there], cell]), axis=0)
-    _, many = np.unique(seen[:, :2], axis=0, return_counts=True)
-    return bool(len(many)) and float(np.median(many)) >= ROAMING
+        return records
+    span = int(np.ptp(start)) + 1
+    return records.select(np.argsort(user * np.int64(span) + (start - start.min()), kind="stable"))
