@@ -1,0 +1,854 @@
+"""
+Read a source as visits: open it, find its columns, read records and their local clock, then stays and places.
+
+Everything that is left out is counted in `Preparation` and said; nothing that a message or a count shows is a value of
+a trace. A second source is read on the map of the first by `read_visits(b, locations=first.locations)`.
+"""
+
+import os
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elsewhere.data.columns import (
+    MISSING,
+    NO_DAY,
+    TIMES,
+    WORDS,
+    Columns,
+    Labels,
+    TimeForm,
+    as_text,
+    find_columns,
+    find_form,
+    find_kind,
+    find_zone,
+    is_latitude_first,
+    normalize,
+    read_clock,
+    read_lines,
+    read_numbers,
+    read_points,
+    read_times,
+    sample_text,
+    share_on_land,
+    to_local,
+    to_local_by_place,
+)
+from elsewhere.data.formats import FILE, Table, list_files, open_tables
+from elsewhere.data.places import make_visits
+from elsewhere.data.stays import NEW_DAY, PAUSE, clean, find_stays, split_vehicles
+from elsewhere.data.visits import DAY, UNITS, Floats, Form, Ints, Locations, Mask, Preparation, Records, Visits, zone_of
+from elsewhere.errors import InvalidParameter, InvalidTraces, counted, require_between, require_choice
+
+MOST_UNREADABLE = 0.05  # share of times or positions that cannot be read, above which a source is refused
+ONE_ZONE = 0.98  # share of the points in one zone, above which its clock is everybody's
+DAY_STEPS = (24, 48, 72, 96, 144, 288, 1440)  # slots that are a whole day
+SPARSE = 1_800  # seconds between two records of somebody, in the median, above which positions are events, no fixes
+LINE_INTERVAL = 15  # seconds between two points of a line, as in the taxi data of Porto
+Progress = Callable[[str, float], None]
+
+
+def read_visits(
+    source: Any,
+    *,
+    columns: Any = None,
+    tz: str | None = None,
+    places: str = "auto",
+    locations: Any = None,
+    date_format: str | None = None,
+    encoding: str | None = None,
+    unit: str | None = None,
+    interval: float = LINE_INTERVAL,
+    cells: int | None = None,
+    rng: np.random.Generator | None = None,
+    progress: Progress | None = None,
+) -> Visits:
+    """
+    Return the visits of a source: what was observed, where and when, by the local clock; nothing is filled in.
+
+    Parameters
+    ----------
+    source
+        A path, a folder, "-" (standard input), or a table of pandas, polars or Arrow. Read are CSV and kin, Parquet,
+        Feather, JSON, GeoJSON, GPX, GeoLife, Google's Timeline, Foursquare's check-ins, SGLT and workbooks.
+    columns
+        Which column is what, where names and values do not tell: {"user": "id", "time": "#4"} or "user=id,time=#4".
+    tz
+        The zone of the local clock; by default that of the positions.
+    places
+        How places are made of positions: see `elsewhere.data.places.make_visits`.
+    locations
+        The places that the ids of the source refer to: a table of towers, venues or stations, polygons of zones
+        (GeoJSON), or the `locations` of other visits, so that both are on one map.
+    date_format
+        How dates are written, as in `strptime`, where they could be read in two ways.
+    encoding
+        That of a text that is not UTF-8.
+    unit
+        Who a user is: "person", "trip" or "vehicle-day"; by default the file tells.
+    interval
+        Seconds between two points of a line of points.
+    cells
+        How many places there may be.
+    rng
+        Where the noise of the public map comes from; by default the operating system's entropy.
+    progress
+        Called with the name of a step and the number of records.
+
+    """
+    records, preparation, own_map = read_records(
+        source, columns=columns, tz=tz, locations=locations, date_format=date_format, encoding=encoding, unit=unit,
+        interval=interval, progress=progress,
+    )  # fmt: skip
+    say = progress or (lambda step, records: None)
+    say("cleaning", len(records))
+    records, preparation = clean(records, preparation)
+    records = find_stays(records)
+    if unit is None:
+        vehicles = split_vehicles(records)
+        if vehicles is not records:
+            note = (
+                f"{counted(len(records.users), 'vehicle')} that are out all day: each shift stands for itself (`unit`)"
+            )
+            preparation = replace(preparation, notes=(*preparation.notes, note))
+        records = vehicles
+    say("placing", len(records))
+    return make_visits(records, preparation, places=places, locations=own_map, cells=cells, rng=rng)
+
+
+def read_records(
+    source: Any,
+    *,
+    columns: Any = None,
+    tz: str | None = None,
+    locations: Any = None,
+    date_format: str | None = None,
+    encoding: str | None = None,
+    unit: str | None = None,
+    interval: float = LINE_INTERVAL,
+    progress: Progress | None = None,
+) -> tuple[Records, Preparation, Locations | None]:
+    """Return the records of a source, what became of its rows, and the map that is given or lies beside it."""
+    if tz is not None:
+        zone_of(tz)
+    if unit is not None:
+        require_choice("unit", unit, UNITS)
+    require_between("interval", interval, 0, DAY, open_low=True)
+    table, beside = _choose_table(open_tables(source, encoding=encoding), columns, locations is not None)
+    given = beside if locations is None else locations
+    own_map = given if given is None or isinstance(given, Locations) else PlaceTable(given)
+    meaning = find_columns(table, columns, located=own_map is not None)
+    reader = _Reader(table, meaning, date_format, interval)
+    for batch in table.batches(sorted(set(meaning.roles.values()))):
+        reader.add(batch)
+        if progress is not None:
+            progress("reading", reader.rows)
+    records, preparation = reader.finish(tz, unit, own_map)
+    if isinstance(own_map, PlaceTable):
+        records, own_map = own_map.join(records)
+    return records, preparation, own_map
+
+
+class PlaceTable:
+    """A table of places: ids, positions or polygons, and kinds; which column has the ids, the records tell."""
+
+    def __init__(self, source: Any) -> None:
+        self.shapes: list[Any] = []
+        if isinstance(source, (str, os.PathLike)) and self._read_polygons(source):
+            return
+        table = source if isinstance(source, Table) else open_tables(source, name="`locations`")[0]
+        names = [name for name in table.names if name != FILE]
+        batches = list(table.batches(names))
+        self.columns = {n: [v for b in batches for v in as_text(b.column(n)).to_pylist()] for n in names}
+        values = {name: sample_text(table.sample.column(name)) for name in names}
+        kinds = {name: find_kind(each) for name, each in values.items()}
+        words = {normalize(name): name for name in reversed(names)}
+        where = [next((words[w] for w in WORDS[axis].split() if w in words), None) for axis in ("lat", "lon")]
+        if None in where:
+            numbers = [n for n in names if kinds[n] == "decimal"]
+            order = None
+            if len(numbers) == 2:
+                order = is_latitude_first(*(read_numbers(table.sample.column(n))[0] for n in numbers))
+            where = list(numbers if order else numbers[::-1]) if len(numbers) == 2 else [None, None]
+            self.planar = order is None
+        else:
+            self.planar = False
+        if None in where:
+            raise InvalidTraces(
+                f"`locations`: no columns of latitude and longitude; its columns are {', '.join(table.labels[n] for n in names)}; "
+                "call them lat and lon.",
+                code="E_COLUMNS",
+            )
+        columns = [c for b in batches for c in (b,)]
+        self.lat, self.lon = (
+            np.concatenate([read_numbers(c.column(axis).combine_chunks())[0] for c in columns]) for axis in where
+        )
+        self.kind = next((self.columns[words[w]] for w in WORDS["kind"].split() if w in words), None)
+        self.ids = [name for name in names if name not in where]
+
+    def _read_polygons(self, source: Any) -> bool:
+        """Read zones from polygons of GeoJSON; tell whether the source has any."""
+        import json
+
+        pieces = list_files(source)
+        if len(pieces) != 1:
+            return False
+        with pieces[0].open() as stream:
+            if stream.read(1).strip() not in (b"{", b""):
+                return False
+            stream.seek(0)
+            try:
+                features = json.loads(stream.read().decode("utf-8-sig"))["features"]
+                kinds = {feature["geometry"]["type"] for feature in features if feature.get("geometry")}
+            except (ValueError, KeyError, TypeError, AttributeError):
+                return False
+        if not kinds or not kinds <= {"Polygon", "MultiPolygon"}:
+            return False
+        import shapely
+        from shapely.geometry import shape
+
+        try:
+            self.shapes = [shapely.make_valid(shape(f["geometry"])) for f in features]
+        except (ValueError, TypeError, AttributeError, IndexError, shapely.errors.ShapelyError):
+            raise InvalidTraces("`locations` holds a polygon that is damaged.", code="E_FORMAT") from None
+        plain = [f.get("properties") or {} for f in features]
+        keys = list(dict.fromkeys(key for each in plain for key in each))
+        self.columns = {key: [None if each.get(key) is None else str(each[key]) for each in plain] for key in keys}
+        middle = [polygon.representative_point() for polygon in self.shapes]
+        self.lat, self.lon = np.array([p.y for p in middle]), np.array([p.x for p in middle])
+        self.kind, self.planar = None, False
+        self.ids = keys
+        return True
+
+    def join(self, records: Records) -> tuple[Records, Locations]:
+        """Return the records and the map, joined by the column of ids that the records name most places of."""
+        good = np.isfinite(self.lat) & np.isfinite(self.lon)
+        named = set(records.places)
+        shared = {name: len(named & set(self.columns[name])) for name in self.ids}
+        best = max(shared, key=lambda name: shared[name], default=None)
+        whole = [n for n in self.ids if None not in self.columns[n] and len(set(self.columns[n])) == len(good)]
+        if best is None or (shared[best] == 0 and named):
+            first = 0 if "0" in named else 1
+            numbers = [str(i + first) for i in range(len(good))]
+            if named and not named <= set(numbers):
+                raise InvalidTraces(
+                    "`locations`: no column has the ids of the places that the source names.", code="E_MISMATCH"
+                )
+            ids: list[Any] = numbers
+        elif not named:
+            ids = self.columns[whole[0]] if whole else [str(i) for i in range(1, len(good) + 1)]
+        else:
+            ids = self.columns[best]
+        seen: set[str] = set()
+        keep = [i for i in np.flatnonzero(good) if ids[i] is not None and not (ids[i] in seen or seen.add(ids[i]))]  # type: ignore[func-returns-value]
+        kind = None if self.kind is None else [self.kind[i] for i in keep]
+        where = (
+            {"xy": np.column_stack([self.lat, self.lon])[keep]}
+            if self.planar
+            else {"lat": self.lat[keep], "lon": self.lon[keep]}
+        )
+        own_map = Locations(**where, ids=[ids[i] for i in keep], kind=kind)
+        if self.shapes and records.lat is not None and records.lon is not None:
+            records = self._find_zones(records, own_map, keep)
+        if records.place is not None and records.lat is None:
+            known = np.array([*(name in seen for name in records.places), False])
+            share = float(known[records.place].mean())
+            if share < 0.5:
+                raise InvalidTraces(
+                    f"`locations` has the places of only {share:.0%} of the records.", code="E_MISMATCH"
+                )
+        return records, own_map
+
+    def _find_zones(self, records: Records, own_map: Locations, keep: list[Any]) -> Records:
+        """Return the records with the zone that each position lies in."""
+        import shapely
+
+        tree = shapely.STRtree([self.shapes[i] for i in keep])
+        zone = np.full(len(records), -1, dtype=np.int32)
+        point, inside = tree.query(shapely.points(records.lon, records.lat), predicate="within")
+        zone[point] = inside
+        return replace(records, place=zone, places=own_map.ids, lat=None, lon=None)
+
+
+def _choose_table(tables: list[Table], columns: Any, located: bool) -> tuple[Table, Table | None]:
+    """Return the table of a folder that holds records, and one that holds places, if there is one."""
+    if len(tables) == 1:
+        return tables[0], None
+    records, places, errors = [], [], []
+    for table in tables:
+        if columns is None and is_table_of_places(table):
+            places.append(table)
+            continue
+        try:
+            find_columns(table, columns, located=located or bool(places))
+            records.append(table)
+        except InvalidTraces as error:
+            errors.append(error)
+    if not records:
+        raise errors[0] if errors else InvalidTraces("the folder holds places and no records.", code="E_COLUMNS")
+    if len(records) > 1:
+        records[0].notes.append(
+            f"{counted(len(records) - 1, 'other table')} of the folder with other columns were not read"
+        )
+    return records[0], places[0] if places else None
+
+
+def is_table_of_places(table: Table) -> bool:
+    """Tell whether a table has ids and positions of places, and no times."""
+    kinds = {name: find_kind(sample_text(table.sample.column(name))) for name in table.names if name != FILE}
+    words = {normalize(name) for name in kinds}
+    where = words & {"lat", "latitude", "y"} and words & {"lon", "lng", "long", "longitude", "x"}
+    return bool(where) and not any(kind in TIMES for kind in kinds.values())
+
+
+class _Buffer:
+    """An array that grows in place, so that no column is held twice."""
+
+    def __init__(self, dtype: Any) -> None:
+        self.values, self.size = np.empty(1 << 16, dtype=dtype), 0
+
+    def add(self, values: NDArray[Any]) -> None:
+        """Add values at the end."""
+        need = self.size + len(values)
+        if need > len(self.values):
+            self.values.resize(max(need, len(self.values) * 5 // 4), refcheck=False)
+        self.values[self.size : need] = values
+        self.size = need
+
+    def finish(self) -> NDArray[Any]:
+        """Return all values."""
+        self.values.resize(self.size, refcheck=False)
+        return self.values
+
+
+class _Reader:
+    """Gather the columns of all batches of a table as arrays."""
+
+    def __init__(self, table: Table, meaning: Columns, date_format: str | None, interval: float) -> None:
+        self.table, self.meaning, self.interval = table, meaning, interval
+        self.roles, self.rows = meaning.roles, 0
+        self.counts: Counter[str] = Counter()
+        self.notes = [*table.notes, *meaning.notes]
+        self.labels = {role: Labels() for role in ("user", "place", "kind", "trip")}
+        self.store: dict[str, _Buffer] = {}
+        self.forms = {
+            role: self._form(role, date_format)
+            for role in ("time", "utc", "local", "date", "end", "end_date")
+            if role in self.roles
+        }
+        clock = self.forms.get("time")
+        if clock is not None and clock.kind != "clock":
+            self.forms.pop("date", None)
+        self.utc = table.kind in ("geolife", "gpx", "google") or ("utc" in self.roles and "local" not in self.roles)
+        names = {"lat", "lon"} & self.roles.keys()
+        self.cells = bool(names) and all(meaning.kinds[self.roles[n]] == "whole" for n in ("lat", "lon"))
+        self.cells &= self.table.kind != "SGLT"
+        self.lat_first = self._point_order()
+
+    def _form(self, role: str, date_format: str | None) -> TimeForm:
+        """Return how a column of times is written; where a sample leaves it open, by all of its values."""
+        import pyarrow as pa
+
+        name = self.roles[role]
+        label = self.table.labels.get(name, name)
+        column = self.table.sample.column(name)
+        if pa.types.is_timestamp(column.type) or pa.types.is_date(column.type):
+            return TimeForm("typed", aware=getattr(column.type, "tz", None) is not None)
+        values = sample_text(column)
+        if date_format is not None and not (role == "time" and find_kind(values) == "clock"):
+            return TimeForm("format", date_format, aware="%z" in date_format)
+        if not values:
+            raise InvalidTraces(f"{self.table.name}: column {label} is empty.", code="E_DATE")
+        try:
+            form = find_form(values, label, self.table.name)
+        except InvalidTraces as error:
+            if "ambiguous" not in str(error):
+                raise
+            every: set[str] = set()
+            for batch in self.table.batches([name]):
+                every.update(sample_text(batch.column(name).unique()))
+            form = find_form(sorted(every), label, self.table.name)
+        self.notes += [form.note] if form.note else []
+        return form
+
+    def _point_order(self) -> bool:
+        """Tell whether points have the latitude first: well-known text has not, others by their values."""
+        role = next((r for r in ("point", "points") if r in self.roles), None)
+        if role is None:
+            return True
+        column = self.table.sample.column(self.roles[role])
+        text = " ".join(sample_text(column)[:3])
+        if re.search(r"(?i)point|linestring", text):
+            return False
+        a, b = read_points(column) if role == "point" else read_lines(column)[:2]
+        there = np.isfinite(a) & np.isfinite(b)
+        order = is_latitude_first(a[there][:2000], b[there][:2000]) if there.any() else None
+        if order is None:
+            order = role == "point"  # lists of points have the longitude first, as GeoJSON
+            self.notes.append(f"points are read with the {'latitude' if order else 'longitude'} first")
+        return order
+
+    def add(self, batch: Any) -> None:
+        """Add the rows of a batch."""
+        import pyarrow.compute as pc
+
+        rows, roles, out = len(batch), self.roles, {}
+        if rows == 0:
+            return
+
+        def column(role: str) -> Any:
+            return batch.column(roles[role]).combine_chunks()
+
+        if "user" in roles:
+            whose = column("user")
+            if "household" in roles:
+                whose = pc.binary_join_element_wise(as_text(column("household")), as_text(whose), "-")
+            out["user"] = self.labels["user"].codes(whose)
+        for role in ("place", "kind", "trip"):
+            if role in roles:
+                out[role] = self.labels[role].codes(column(role))
+        if "end_place" in roles:
+            out["end_place"] = self.labels["place"].codes(column("end_place"))
+        self._add_times(column, rows, out)
+        if self.cells:
+            for side, target in (("", "place"), ("end_", "end_place")):
+                if f"{side}lat" in roles:
+                    cell = pc.binary_join_element_wise(
+                        as_text(column(f"{side}lon")), as_text(column(f"{side}lat")), ","
+                    )
+                    out[target] = self.labels["place"].codes(cell)
+        for side in ("", "end_"):
+            if f"{side}lat" in roles and f"{side}lon" in roles and not self.cells:
+                for axis in ("lat", "lon"):
+                    out[f"{side}{axis}"], bad = read_numbers(column(f"{side}{axis}"))
+                    self.counts["positions that are no numbers"] += bad
+            elif f"{side}point" in roles:
+                a, b = read_points(column(f"{side}point"))
+                out[f"{side}lat"], out[f"{side}lon"] = (a, b) if self.lat_first else (b, a)
+        for role in ("accuracy", "duration", "occupied", "offset", "slot", "day"):
+            if role in roles:
+                if role == "duration" and self.meaning.kinds[roles[role]] == "clock":
+                    seconds = read_clock(as_text(column(role)))
+                    out[role] = np.where(seconds == MISSING, np.nan, seconds)
+                elif role == "occupied":
+                    flag = pc.is_in(pc.utf8_lower(as_text(column(role))), value_set=_truths())
+                    out[role] = np.asarray(flag).astype(np.int8)
+                else:
+                    out[role] = read_numbers(column(role))[0]
+        if "points" in roles:
+            self._expand_lines(column("points"), rows, out)
+        for role, values in out.items():
+            self.store.setdefault(role, _Buffer(values.dtype)).add(values)
+        self.rows += rows
+
+    def _add_times(self, column: Callable[[str], Any], rows: int, out: dict[str, NDArray[Any]]) -> None:
+        """Add start, its offset from UTC, and end, in seconds."""
+        clock = next((r for r in ("time", "local", "utc") if r in self.forms), None)
+        date = read_times(column("date"), self.forms["date"])[0] if "date" in self.forms else None
+        if clock is None:
+            out["start"] = np.full(rows, NO_DAY, dtype=np.int64) if date is None else date
+            return
+        seconds, offset = read_times(column(clock), self.forms[clock])
+        if self.forms[clock].kind == "clock":
+            day = np.full(rows, NO_DAY, dtype=np.int64) if date is None else date // DAY * DAY
+            seconds = _add(day, seconds)
+            if self.utc:
+                offset = np.zeros(rows, dtype=np.int64)
+        elif clock == "utc" and offset is None:
+            offset = np.zeros(rows, dtype=np.int64)
+        unread = column(clock).null_count
+        self.counts["times that cannot be read"] += int((seconds == MISSING).sum()) - unread
+        out["start"] = seconds
+        if offset is not None:
+            out["shift"] = offset.astype(np.int32)
+        if clock == "local" and "utc" in self.forms:
+            utc, _ = read_times(column("utc"), self.forms["utc"])
+            out["start"] = np.where(utc == MISSING, MISSING, seconds)
+            out.pop("shift", None)
+        if "end" in self.forms:
+            end, end_offset = read_times(column("end"), self.forms["end"])
+            if self.forms["end"].kind == "clock":
+                day = out["start"] // DAY * DAY
+                if "end_date" in self.forms:
+                    day = read_times(column("end_date"), self.forms["end_date"])[0] // DAY * DAY
+                end = _add(day, end)
+                end = np.where((end < out["start"]) & (end != MISSING), end + DAY, end)
+            out["end"] = end
+            if end_offset is not None and offset is not None and self.meaning.trips:
+                out["end_shift"] = end_offset.astype(np.int32)
+
+    def _expand_lines(self, lines: Any, rows: int, out: dict[str, NDArray[Any]]) -> None:
+        """Turn each row into one row per point of its line, every `interval` seconds."""
+        a, b, size = read_lines(lines)
+        self.counts["rows with a line of no points"] += int((size == 0).sum())
+        at = np.repeat(np.arange(rows), size)
+        step = np.arange(len(at)) - np.repeat(np.cumsum(size) - size, size)
+        for role in list(out):
+            out[role] = out[role][at]
+        out["start"] = np.where(
+            out["start"] == MISSING, MISSING, out["start"] + (step * self.interval).astype(np.int64)
+        )
+        out["line"] = (at + self.rows).astype(np.int32)
+        out["lat"], out["lon"] = (a, b) if self.lat_first else (b, a)
+
+    # --- the whole table ----------------------------------------------------------------------------------------------
+
+    def finish(self, tz: str | None, unit: str | None, located: Any) -> tuple[Records, Preparation]:
+        """Return the records of all batches, checked and by the local clock."""
+        table, roles = self.table, self.roles
+        self.counts += table.counts
+        if self.rows == 0 or not self.store:
+            raise InvalidTraces(f"{table.name} holds no rows that can be read.", code="E_EMPTY")
+        columns: dict[str, Any] = {role: self.store.pop(role).finish() for role in list(self.store)}
+        n = len(columns["start"])
+        unread = self.counts["times that cannot be read"]
+        if unread > MOST_UNREADABLE * n:
+            label = table.labels.get(roles.get("time", roles.get("utc", roles.get("local", ""))), "")
+            raise InvalidTraces(
+                f"{table.name}: {unread} of {n} times of column {label} cannot be read; say how they are written "
+                "(`date_format`), or which column has them (`columns` time=NAME).",
+                code="E_DATE",
+            )
+        self._add_slots(columns)
+        for side in ("", "end_"):
+            self._check_positions(columns, side)
+        near = _positions_of(columns, located)
+        zone = self._to_local_clock(columns, tz, near)
+        self._add_ends(columns)
+        keep = columns["start"] != MISSING
+        self._drop("rows without a time", ~keep)
+        trips = self.meaning.trips
+        if "user" in columns:
+            keep &= self._drop("rows without a user", columns["user"] < 0)
+        keep &= self._drop("rows without a place", ~_located(columns, ""))
+        if trips:
+            keep &= self._drop("trips without an end", columns.get("end", columns["start"]) == MISSING)
+            keep &= self._drop("trips without a destination", ~_located(columns, "end_"))
+        if "end" in columns:
+            late = (columns["end"] < columns["start"]) & (columns["end"] != MISSING) & keep
+            what = "trips" if trips else "visits"
+            keep &= self._drop(f"{what} that end before they start", late)
+        if not keep.any():
+            counts = ", ".join(f"{many:,} {what}" for what, many in self.counts.items() if many)
+            raise InvalidTraces(f"{table.name}: no row can be used ({counts}).", code="E_EMPTY")
+        if not keep.all():
+            columns = {role: values[keep] for role, values in columns.items() if values is not None}
+        return self._make_records(columns, zone, unit, n)
+
+    def _drop(self, reason: str, rows: Mask) -> Mask:
+        self.counts[reason] += int(rows.sum())
+        return ~rows
+
+    def _add_slots(self, columns: dict[str, Any]) -> None:
+        """Add the time of slots of a day to their date, or to the number of their day."""
+        slot, day = columns.pop("slot", None), columns.pop("day", None)
+        if day is not None and "date" not in self.forms:
+            columns["start"] = columns["start"] + DAY * np.where(np.isfinite(day), day, 0).astype(np.int64)
+        if slot is None or "time" in self.forms or "utc" in self.forms or "local" in self.forms:
+            return
+        base = 1 if self.table.kind == "SGLT" else 0
+        many = int(np.nanmax(slot)) + 1 - base
+        length = next((s for s in DAY_STEPS if many <= s), 0)
+        step = DAY // length if length else 1200
+        if not length and many > DAY_STEPS[-1]:
+            self.notes.append("slots are read as 20 minutes each")
+        elif many not in DAY_STEPS:
+            step = 1200 if self.table.kind == "SGLT" or many <= 72 else step
+        self.notes.append(f"slots are read as {step // 60} minutes each, from midnight")
+        good = np.isfinite(slot) & (slot >= base)
+        start = columns["start"] + step * np.where(good, slot - base, 0).astype(np.int64)
+        columns["start"] = np.where(good & (columns["start"] != MISSING), start, MISSING)
+
+    def _check_positions(self, columns: dict[str, Any], side: str) -> None:
+        """Refuse positions that are swapped or projected; drop those off the globe and at 0, 0 (B15 to B24)."""
+        lat, lon = columns.get(f"{side}lat"), columns.get(f"{side}lon")
+        if lat is None or lon is None:
+            return
+        some = slice(None, None, max(1, len(lat) // 500_000))
+        there = np.isfinite(lat[some]) & np.isfinite(lon[some])
+        y, x = lat[some][there], lon[some][there]
+        name, said = self.table.name, {"lat", "lon", "point"} & self.meaning.requested
+        if len(y) == 0:
+            if f"{side}place" in columns:
+                return
+            raise InvalidTraces(f"{name}: no row has a position that can be read.", code="E_NUMBER")
+        labels = [self.table.labels.get(self.roles.get(f"{side}{axis}", ""), axis) for axis in ("lat", "lon")]
+        exchanged = f"`columns` {side}lat={labels[1]},{side}lon={labels[0]}"
+        high, far = np.abs(y), np.abs(x)
+        if np.mean((high > 1_000) | (far > 1_000)) > 0.5:
+            raise InvalidTraces(
+                f"{name}: columns {labels[0]} and {labels[1]} are metres of a projection, no degrees; convert them to "
+                "latitude and longitude (EPSG:4326).",
+                code="E_SWAPPED",
+            )
+        if np.mean((high > 90) & (high <= 180) & (far <= 90)) > MOST_UNREADABLE:
+            raise InvalidTraces(f"{name}: latitude and longitude look swapped; give {exchanged}.", code="E_SWAPPED")
+        if np.mean((high > 90) | (far > 360)) > MOST_UNREADABLE:
+            raise InvalidTraces(
+                f"{name}: columns {labels[0]} and {labels[1]} hold no latitudes and longitudes.", code="E_OUTSIDE"
+            )
+        if not said and far.max() <= 90 and share_on_land(y, x) < 0.05 and share_on_land(x, y) > 0.95:
+            raise InvalidTraces(
+                f"{name}: the positions lie at sea, and on land if latitude and longitude are exchanged; give {exchanged} "
+                f"to exchange them, or {side}lat={labels[0]},{side}lon={labels[1]} if they are right.",
+                code="E_SWAPPED",
+            )
+        wide = (lon > 180) & (lon <= 360)
+        if wide.any():
+            self.notes.append("longitudes from 180 to 360 are read as western ones")
+            lon[wide] -= 360
+
+    def _to_local_clock(self, columns: dict[str, Any], tz: str | None, near: tuple[Floats, Floats] | None) -> str:
+        """Turn times into those of the local clock, and return its zone."""
+        start, shift, offset = columns["start"], columns.pop("shift", None), columns.pop("offset", None)
+        end_shift = columns.pop("end_shift", None)
+        zone, share = find_zone(*near) if near is not None else (None, 0.0)
+        self.offset = shift is not None
+        if shift is None:
+            if "time" in self.forms or "local" in self.forms:
+                where = f"of {zone}, where the positions lie" if zone and tz is None else "as it stands"
+                self.notes.append(f"times carry no offset: they are the local clock {tz or where} (`tz`)")
+            return tz or zone or "UTC"
+        there = start != MISSING
+        if tz is not None:
+            local = to_local(start, tz)
+        elif offset is not None:
+            minutes = np.where(np.isfinite(offset), offset, 0)
+            per = 3600 if np.abs(minutes).max(initial=0) <= 14 else 60
+            local = np.where(there, start + (per * minutes).astype(np.int64), MISSING)
+            self.notes.append("the local clock is UTC and the file's own offset")
+        elif shift.any():
+            local = np.where(there, start + shift, MISSING)
+            if end_shift is not None and "end" in columns:
+                columns["end"] = np.where(
+                    columns["end"] == MISSING, MISSING, columns["end"] + end_shift - (local - start)
+                )
+        elif zone is None:
+            self.notes.append("times are UTC, and so are days and hours; give `tz` for local ones")
+            local = start
+        elif share >= ONE_ZONE or "lat" not in columns or len(columns["lat"]) != len(start):
+            self.notes.append(f"times are UTC: days and hours are those of {zone}, where the positions lie (`tz`)")
+            local = to_local(start, zone)
+        else:
+            local, many = to_local_by_place(start, columns["lat"], columns["lon"], zone)
+            self.notes.append(
+                f"times are UTC: days and hours are those of the {many} zones where the positions lie (`tz`)"
+            )
+        if "end" in columns:
+            end = columns["end"]
+            columns["end"] = np.where((end == MISSING) | ~there, end, end + (local - start))
+        columns["start"] = local
+        return tz or zone or "UTC"
+
+    def _add_ends(self, columns: dict[str, Any]) -> None:
+        """Add the end of visits and trips that say how long they last."""
+        duration = columns.pop("duration", None)
+        if duration is None or "end" in columns:
+            return
+        name = normalize(self.roles["duration"])
+        known = duration[np.isfinite(duration) & (duration > 0)]
+        unit = 60 if "min" in name else 3600 if name.endswith(("hours", "h")) else 0.001 if name.endswith("ms") else 0
+        if not unit:
+            short = self.meaning.trips and len(known) > 0 and np.median(known) <= 60
+            unit = 60 if short else 1
+            if "sec" not in name:
+                label = self.table.labels[self.roles["duration"]]
+                self.notes.append(f"column {label} is read as {'minutes' if short else 'seconds'}")
+        good = np.isfinite(duration) & (columns["start"] != MISSING) & (np.abs(duration) < 1e9)
+        columns["end"] = np.where(good, columns["start"] + (np.nan_to_num(duration) * unit).astype(np.int64), MISSING)
+
+    def _make_records(
+        self, columns: dict[str, Any], zone: str, unit: str | None, rows: int
+    ) -> tuple[Records, Preparation]:
+        """Return the columns as records: trips as two each, with the unit that users are."""
+        trips = self.meaning.trips
+        n = len(columns["start"])
+        end = columns.pop("end", None)
+        end = columns["start"] if end is None else np.where(end == MISSING, columns["start"], end)
+        users, labels = columns.pop("user", None), self.labels["user"].names
+        trip, line = columns.pop("trip", None), columns.pop("line", None)
+        own, occupied = "person", columns.pop("occupied", None)
+        if line is not None:
+            trip = np.unique(line, return_inverse=True)[1].astype(np.int32)
+        elif trips:
+            trip = np.arange(n, dtype=np.int32)
+        if users is None:
+            own = "trip"
+            lost = trip if trip is not None else np.arange(n)
+            known, users = np.unique(lost, return_inverse=True)
+            users, labels = users.astype(np.int32), tuple(str(i) for i in range(1, len(known) + 1))
+            self.notes.append(
+                "no column tells who travelled: each trip stands for itself, nobody is protected beyond a trip"
+            )
+        fields: dict[str, Any] = {"user": users, "start": columns["start"], "end": end, "trip": trip}
+        if occupied is not None and trip is None:
+            fields["trip"] = occupied.astype(np.int32) - 1
+        for role in ("lat", "lon", "place", "kind", "accuracy"):
+            fields[role] = columns.get(role)
+        if trips:
+            fields = _two_ends(fields, columns, end)
+        instant = fields["end"] is fields["start"] or bool(np.array_equal(fields["start"], fields["end"]))
+        record = "trips" if trips else "events" if instant else "visits"
+        roles = _written_roles(self.roles, self.table.names)
+        form = Form(record, own, {role: name for role, name in roles.items() if name != FILE}, self.offset)
+        records = Records(
+            users=labels,
+            places=self.labels["place"].names,
+            kinds=self.labels["kind"].names,
+            tz=zone,
+            form=form,
+            **fields,
+        )
+        records = _renumber_users(records)
+        if record == "events" or (
+            record == "visits" and not trips and "place" not in columns and "duration" not in self.roles
+        ):
+            records = self._tell_fixes(records)
+        if occupied is not None and trip is None:
+            records = _number_rides(records)
+        vehicle = self.meaning.vehicle or occupied is not None
+        if own == "person" and (unit == "vehicle-day" or (unit is None and vehicle and records.trip is not None)):
+            records = self._cut_vehicles(records)
+        elif own == "trip" and unit not in (None, "trip"):
+            raise InvalidParameter(
+                f'`unit` must be "trip": no column tells who travelled, got {unit!r}.', code="E_COLUMNS"
+            )
+        dropped = {reason: many for reason, many in self.counts.items() if many}
+        changed = {
+            reason: dropped.pop(reason) for reason in list(dropped) if "read as" in reason or "line of no" in reason
+        }
+        for reason in (
+            "times that cannot be read",
+            "positions that are no numbers",
+            "positions off the globe",
+            "positions at 0, 0",
+        ):
+            if reason in dropped:  # these rows are also counted as rows without a time or a place
+                changed[reason] = dropped.pop(reason)
+        preparation = Preparation(
+            name=self.table.name, format=self.table.kind, rows=max(rows, self.rows), dropped=dropped, changed=changed,
+            form=records.form, tz=zone, notes=tuple(dict.fromkeys(self.notes)),
+        )  # fmt: skip
+        return records, preparation
+
+    def _tell_fixes(self, records: Records) -> Records:
+        """Return the records as fixes where positions come densely and belong to no place of the file."""
+        some = np.flatnonzero(records.user < max(1, 1_000_000 * len(records.users) // len(records)))
+        few = _sorted(records.select(some))
+        gaps = np.diff(few.start)[few.user[1:] == few.user[:-1]]
+        usual = float(np.median(gaps)) if len(gaps) else np.inf
+        fixes = records.lat is not None and records.place is None and usual <= SPARSE
+        record = "trips" if "points" in self.roles else "fixes" if fixes else records.form.record
+        return replace(records, form=replace(records.form, record=record, interval=int(min(usual, DAY))))
+
+    def _cut_vehicles(self, records: Records) -> Records:
+        """Return the trips of vehicles by shift, each as a user of its own."""
+        records = _sorted(records)
+        day = (records.start - NEW_DAY) // DAY
+        new = (np.diff(records.user) != 0) | (np.diff(day) != 0) | (np.diff(records.start) > PAUSE)
+        if records.form.record == "trips":  # a trip is of one shift
+            new &= (np.diff(records.trip) != 0) | (np.diff(records.user) != 0)
+        number = np.concatenate([[0], np.cumsum(new)]).astype(np.int32)
+        labels = tuple(str(i) for i in range(1, int(number[-1]) + 2))
+        self.notes.append(
+            f"{counted(len(records.users), 'vehicle')}: each shift (a day, or until two hours without a record) stands for "
+            'itself (`unit` "person" to keep them whole)'
+        )
+        return replace(records, user=number, users=labels, form=replace(records.form, unit="vehicle-day"))
+
+
+def _truths() -> Any:
+    import pyarrow as pa
+
+    return pa.array(["1", "true", "yes", "t", "y"])
+
+
+def _add(day: Ints, seconds: Ints) -> Ints:
+    return np.where((day == MISSING) | (seconds == MISSING) | (day < -(10**12)), MISSING, day + seconds)
+
+
+def _located(columns: Mapping[str, Any], side: str) -> Mask:
+    """Tell which rows have a position or a place."""
+    where = np.zeros(len(columns["start"]), dtype=bool)
+    if columns.get(f"{side}lat") is not None:
+        where |= np.isfinite(columns[f"{side}lat"]) & np.isfinite(columns[f"{side}lon"])
+    if columns.get(f"{side}place") is not None:
+        where |= columns[f"{side}place"] >= 0
+    return where
+
+
+def _positions_of(columns: Mapping[str, Any], located: Locations | PlaceTable | None) -> tuple[Floats, Floats] | None:
+    """Return positions that tell the zone: the records' own, or those of the given places."""
+    if columns.get("lat") is not None:
+        return columns["lat"], columns["lon"]
+    if (
+        located is not None
+        and located.lat is not None
+        and located.lon is not None
+        and getattr(located, "planar", False) is not True
+    ):
+        return located.lat, located.lon
+    return None
+
+
+def _two_ends(fields: dict[str, Any], columns: Mapping[str, Any], end: Ints) -> dict[str, Any]:
+    """Return two records for each trip: where and when it begins, where and when it ends."""
+
+    def both(first: Any, last: Any) -> Any:
+        return np.stack([first, last], axis=1).reshape(-1)
+
+    two = {role: None if fields[role] is None else both(fields[role], fields[role]) for role in ("user", "trip")}
+    two["start"] = both(fields["start"], end)
+    two["end"] = two["start"]
+    for role in ("lat", "lon", "place"):
+        first, last = fields[role], columns.get(f"end_{role}")
+        two[role] = None if first is None or last is None else both(first, last)
+    two["kind"] = two["accuracy"] = None
+    return two
+
+
+def _written_roles(roles: Mapping[str, str], names: tuple[str, ...]) -> dict[str, str]:
+    """Return role -> name of a column in the file's order, with the roles that writing knows."""
+    spoken = {"time": "start", "local": "start", "utc": "utc"}
+    if not {"time", "local"} & roles.keys() and "utc" in roles:
+        spoken["utc"] = "start"
+    named = {name: spoken.get(role, role) for role, name in roles.items()}
+    return {named[name]: name for name in names if name in named}
+
+
+def _renumber_users(records: Records) -> Records:
+    """Return the records with users numbered in the order of their labels that occur."""
+    used = np.zeros(len(records.users), dtype=bool)
+    used[records.user] = True
+    if used.all():
+        return records
+    number = (np.cumsum(used) - 1).astype(np.int32)
+    return replace(
+        records,
+        user=number[records.user],
+        users=tuple(u for u, there in zip(records.users, used, strict=True) if there),
+    )
+
+
+def _number_rides(records: Records) -> Records:
+    """Return the records in order, with each run of occupied ones as a trip."""
+    records = _sorted(records)
+    occupied = records.trip >= 0  # type: ignore[operator]
+    first = occupied & np.concatenate([[True], ~occupied[:-1] | (np.diff(records.user) != 0)])
+    return replace(records, trip=np.where(occupied, np.cumsum(first) - 1, -1).astype(np.int32))
+
+
+def _sorted(records: Records) -> Records:
+    """Return the records by user and start."""
+    user, start = records.user, records.start
+    step = np.diff(user)
+    if np.all((step > 0) | ((step == 0) & (start[1:] >= start[:-1]))):
+        return records
+    span = int(np.ptp(start)) + 1
+    return records.select(np.argsort(user * np.int64(span) + (start - start.min()), kind="stable"))

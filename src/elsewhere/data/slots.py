@@ -1,0 +1,727 @@
+"""
+Hold `Traces`: what people did in slots of the local day, for the paper's experiment and for measures that need slots.
+
+Visits become slots by `fill_slots`: a slot's place is where its person was observed longest, and a slot without an
+observation keeps the last place for a while. That invents what was not observed; `Traces` of sparse records are mostly
+invented, and `Visits` are what to work with.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from elsewhere.data.visits import DAY, Codes, Floats, Form, Ints, Locations, Mask, Visits, freeze, zone_of
+from elsewhere.errors import InvalidParameter, InvalidTraces, require_between, require_whole
+from elsewhere.sorting import count_users
+
+MINUTES_PER_DAY = 1440
+LEAST_SLOTS = 2  # slots with an observation of their own that a day needs
+LEAST_KNOWN = 0.5  # of the slots of a day, after filling
+HOURS = (1, 3, 6, 12, 24)  # that `max_gap=None` tries, the shortest first
+ENOUGH = 0.9  # of the people whom the longest of them gives a day without a gap
+PART = 1 << 15  # days that are filled at a time
+MOST_SLOTS = 1 << 27  # of all rows together: 1.8 million days of 72, at 8 bytes and a little each
+
+
+@dataclass(frozen=True)
+class Periods:
+    """
+    The partition of the local day into T periods, as hour bounds 0 = b_0 < b_1 < ... < b_T = 24 (E24).
+
+    `Periods.of(4)` is four equal parts: night 0-6, morning 6-12, afternoon 12-18, evening 18-24.
+    """
+
+    bounds: tuple[float, ...]
+    T: int = field(init=False, repr=False, compare=False)  # number of periods
+
+    def __post_init__(self) -> None:
+        try:
+            object.__setattr__(self, "bounds", tuple(float(b) for b in self.bounds))
+            rising = all(a < b for a, b in pairwise(self.bounds))  # NaN is below nothing
+            covers = len(self.bounds) > 1 and self.bounds[0] == 0 and self.bounds[-1] == 24
+        except (TypeError, ValueError):
+            rising = covers = False
+        if not (rising and covers):
+            raise InvalidParameter(
+                f"`periods` must be a number of equal parts, or hour bounds rising from 0 to 24 (the whole day), "
+                f"got {self.bounds!r}.",
+                code="E_PERIODS",
+            )
+        object.__setattr__(self, "T", len(self.bounds) - 1)
+
+    @staticmethod
+    def of(periods: "int | Sequence[float] | Periods") -> "Periods":
+        """Return the periods from a number of equal parts of the day, or from hour bounds."""
+        if isinstance(periods, Periods):
+            return periods
+        if isinstance(periods, (int, np.integer)) and not isinstance(periods, bool):
+            parts = require_whole("periods", int(periods), 1, MINUTES_PER_DAY)
+            return Periods(tuple(24 * i / parts for i in range(parts)) + (24.0,))
+        return Periods(periods)  # type: ignore[arg-type]
+
+    def of_minute(self, minute: ArrayLike) -> Codes:
+        """Return the period tau of each local minute of the day; 05:40 is night and 06:00 morning."""
+        # a seventh of a day is no round number: a minute on a bound must not fall below it by a rounding error
+        minutes = np.round(np.asarray(minute, dtype=np.float64), 6) % MINUTES_PER_DAY
+        bounds = np.round(np.asarray(self.bounds) * 60, 6)
+        return (np.searchsorted(bounds, minutes, side="right") - 1).astype(np.int32)
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """
+    Weights over places at uncertain slots (E4): entry i says that slot `slot[i]` of row `row[i]` may be `place[i]`.
+
+    Weights are likelihoods, not probabilities: they need not sum to one within a slot.
+    """
+
+    row: Ints
+    slot: Ints
+    place: Codes
+    weight: Floats
+
+    def __repr__(self) -> str:
+        return f"Evidence({len(self.row)} entries)"
+
+    @staticmethod
+    def of(evidence: "Evidence | Mapping[tuple[int, int], Any]") -> "Evidence":
+        """Return the evidence from `{(row, slot): {place: weight}}` or `{(row, slot): (places, weights)}`."""
+        if isinstance(evidence, Evidence):
+            return evidence
+        rows: list[tuple[int, int, int, float]] = []
+        try:
+            for (row, slot), likely in evidence.items():
+                pairs = likely.items() if isinstance(likely, Mapping) else zip(*likely, strict=True)
+                rows.extend((int(row), int(slot), int(place), float(weight)) for place, weight in pairs)
+        except (AttributeError, TypeError, ValueError):
+            raise InvalidTraces(
+                "`evidence` must map (row, slot) to {place: weight} or to (places, weights).", code="E_EVIDENCE"
+            ) from None
+        columns = list(zip(*rows, strict=True)) if rows else [(), (), (), ()]
+        return Evidence(
+            freeze(np.array(columns[0], dtype=np.int64)),
+            freeze(np.array(columns[1], dtype=np.int64)),
+            freeze(np.array(columns[2], dtype=np.int32)),
+            freeze(np.array(columns[3], dtype=np.float64)),
+        )
+
+    def sort_by_row(self) -> "Evidence":
+        """Return the same entries in the order of rows."""
+        if np.all(self.row[:-1] <= self.row[1:]):
+            return self
+        order = np.argsort(self.row, kind="stable")
+        return Evidence(*(freeze(a[order]) for a in (self.row, self.slot, self.place, self.weight)))
+
+    def check(self, N: int, L: int, R: int) -> None:
+        """Refuse entries outside N rows, L slots and R places, and weights that are not finite and above 0."""
+        for name, index, size in (("row", self.row, N), ("slot", self.slot, L), ("place", self.place, R)):
+            if np.any(index < 0) or np.any(index >= size):
+                raise InvalidTraces(f"`evidence` names a {name} outside 0 .. {size - 1}.", code="E_INDEX")
+        if not np.all(np.isfinite(self.weight)) or np.any(self.weight <= 0):
+            raise InvalidTraces("`evidence` weights must be finite and above 0.", code="E_NUMBER")
+
+
+def clock_minutes(start: str) -> int:
+    """Return the minutes since midnight of a local time "HH:MM"."""
+    try:
+        hour, minute = (int(part) for part in start.split(":"))
+        if 0 <= hour < 24 and 0 <= minute < 60:
+            return 60 * hour + minute
+    except (AttributeError, ValueError):
+        pass
+    raise InvalidParameter(f'`start` must be a local time "HH:MM" between "00:00" and "23:59", got {start!r}.')
+
+
+def clock_text(minutes: float) -> str:
+    """Return the local time "HH:MM" of minutes since midnight."""
+    return f"{int(minutes) // 60:02}:{int(minutes) % 60:02}"
+
+
+@dataclass(frozen=True, eq=False)
+class Traces:
+    """
+    A set of traces: N rows of L slots over R places, each row one stretch of one user (mostly a day).
+
+    Several rows may belong to one user: the user, not the row, is the unit of privacy (E61). Users are numbered
+    0 .. U-1 in order of first appearance.
+
+    Parameters
+    ----------
+    r
+        (N, L) whole numbers, the place in each slot; -1 where it is missing.
+    locations
+        The places the numbers point into.
+    users
+        One label per row, compared exactly; by default every row is a user of its own.
+    dates
+        One local date per row, or None.
+    step_minutes, start, tz
+        Length of a slot in minutes, local time of the first slot, IANA zone of that clock.
+    evidence
+        Weights over places at uncertain slots, see `Evidence`.
+
+    """
+
+    r: Codes
+    locations: Locations
+    user: Ints
+    labels: tuple[Any, ...] = field(repr=False)
+    dates: NDArray[np.datetime64] | None = field(repr=False)
+    step_minutes: float
+    start: str
+    tz: str
+    evidence: Evidence | None = field(repr=False)
+    L: int  # slots per row
+    R: int  # places
+    U: int  # distinct users
+
+    def __init__(
+        self,
+        r: ArrayLike,
+        locations: Locations,
+        *,
+        users: Sequence[Any] | NDArray[Any] | None = None,
+        dates: Sequence[Any] | NDArray[Any] | None = None,
+        step_minutes: float = 20,
+        start: str = "00:00",
+        tz: str = "UTC",
+        evidence: Evidence | Mapping[tuple[int, int], Any] | None = None,
+    ) -> None:
+        if not isinstance(locations, Locations):
+            raise InvalidParameter(f"`locations` must be a `Locations`, got {type(locations).__name__}.")
+        places = self.check_places(r, len(locations))
+        N, L = places.shape
+        try:
+            labels: list[Any] | NDArray[Any] = np.arange(N) if users is None else list(users)
+        except TypeError:
+            raise InvalidTraces("`users` must name one user per row.", code="E_USER") from None
+        if len(labels) != N:
+            raise InvalidTraces(f"`users` must name one user per row: {N} rows, {len(labels)} names.", code="E_SHAPE")
+        user, unique = _number_labels(labels)
+        try:
+            days = None if dates is None else freeze(np.asarray(dates, dtype="datetime64[D]"))
+        except (TypeError, ValueError):
+            raise InvalidTraces("`dates` must hold local dates, YYYY-MM-DD.", code="E_DATE") from None
+        if days is not None and days.shape != (N,):
+            raise InvalidTraces(f"`dates` must hold one date per row: {N} rows, shape {days.shape}.", code="E_SHAPE")
+        if days is not None and np.any(np.isnat(days)):
+            raise InvalidTraces("`dates` holds a missing date.", code="E_DATE")
+        require_between("step_minutes", step_minutes, 0, MINUTES_PER_DAY, open_low=True)
+        zone_of(tz)
+        if days is not None and L * step_minutes > MINUTES_PER_DAY:
+            raise InvalidTraces(
+                f"{L} slots of {step_minutes:g} minutes are more than the day of their date.", code="E_SHAPE"
+            )
+        clock_minutes(start)
+        sparse = None if evidence is None else Evidence.of(evidence).sort_by_row()
+        if sparse is not None:
+            sparse.check(N, L, len(locations))
+        for name, value in (
+            ("r", places),
+            ("locations", locations),
+            ("user", user),
+            ("labels", unique),
+            ("dates", days),
+            ("step_minutes", float(step_minutes)),
+            ("start", start),
+            ("tz", tz),
+            ("evidence", sparse),
+            ("L", L),
+            ("R", len(locations)),
+            ("U", len(unique)),
+        ):
+            object.__setattr__(self, name, value)
+
+    @staticmethod
+    def check_places(r: ArrayLike, R: int, name: str = "r") -> Codes:
+        """Return (N, L) whole numbers of R places, -1 for missing, as a frozen array; messages call them `name`."""
+        try:
+            array = np.asarray(r)
+        except ValueError:
+            raise InvalidTraces(f"`{name}` must be a table: all rows of one length.", code="E_SHAPE") from None
+        if array.ndim != 2:
+            raise InvalidTraces(f"`{name}` must have two dimensions (traces, slots), got {array.ndim}.", code="E_SHAPE")
+        if array.size == 0:
+            raise InvalidTraces(
+                f"`{name}` is empty: {array.shape[0]} traces of {array.shape[1]} slots.", code="E_EMPTY"
+            )
+        if array.dtype.kind == "f":
+            if not np.all(np.isfinite(array)):
+                raise InvalidTraces(f"`{name}` holds NaN or infinity; mark a missing slot by -1.", code="E_NUMBER")
+            if np.any(array != np.floor(array)):
+                raise InvalidTraces(f"`{name}` must hold whole numbers of places.", code="E_NUMBER")
+        elif array.dtype.kind not in "iu":
+            raise InvalidTraces(
+                f"`{name}` must hold whole numbers of places, got dtype {array.dtype}.", code="E_NUMBER"
+            )
+        bad = (array < -1) | (array >= R)
+        if np.any(bad):
+            first = int(np.flatnonzero(bad.any(axis=1))[0])
+            raise InvalidTraces(
+                f"`{name}` must be in 0 .. {R - 1}, or -1 for missing: {int(bad.sum())} are not, "
+                f"the first in row {first}.",
+                code="E_INDEX",
+            )
+        empty = np.all(array == -1, axis=1)
+        if np.any(empty):
+            raise InvalidTraces(
+                f"row {int(np.flatnonzero(empty)[0])} of `{name}` has no known slot (every entry is -1).",
+                code="E_EMPTY",
+            )
+        return np.asarray(freeze(array.astype(np.int32, copy=False)), dtype=np.int32)
+
+    def __len__(self) -> int:
+        return len(self.r)
+
+    def __repr__(self) -> str:
+        # never the content: a traceback or a log may show this
+        return f"Traces({self.U} users, {len(self)} rows of {self.L} slots, {self.R} places)"
+
+    @property
+    def users(self) -> NDArray[Any]:
+        """Return the label of each row's user, as it was given."""
+        labels = np.empty(self.U, dtype=object)
+        labels[:] = self.labels
+        return np.asarray(labels[self.user])
+
+    def minutes(self) -> Floats:
+        """Return the local minute of the day at which each of the L slots begins."""
+        return np.asarray((clock_minutes(self.start) + self.step_minutes * np.arange(self.L)) % MINUTES_PER_DAY)
+
+    def select(self, rows: ArrayLike) -> "Traces":
+        """Return the given rows (numbers or a mask), in the given order, as a new set."""
+        keep = _check_numbers("rows", rows, len(self), "E_INDEX")
+        if np.array_equal(keep, np.arange(len(self))):
+            return self  # frozen: all rows in their order are the same set
+        evidence = None
+        if self.evidence is not None:
+            e = self.evidence
+            order = np.argsort(e.row, kind="stable")
+            first, last = (np.searchsorted(e.row[order], keep, side=side) for side in ("left", "right"))
+            row = np.repeat(np.arange(len(keep)), last - first)
+            entries = order[np.concatenate([np.arange(a, b) for a, b in zip(first, last, strict=True)])]
+            evidence = Evidence(row, e.slot[entries], e.place[entries], e.weight[entries])
+        return Traces(
+            self.r[keep],
+            self.locations,
+            users=self.users[keep],
+            dates=None if self.dates is None else self.dates[keep],
+            step_minutes=self.step_minutes,
+            start=self.start,
+            tz=self.tz,
+            evidence=evidence,
+        )
+
+    def with_places(self, r: ArrayLike) -> "Traces":
+        """Return the same users, days and clock with other places in each slot, without evidence."""
+        return self.with_map(self.locations, r)
+
+    def with_map(self, locations: Locations, r: ArrayLike | None = None, evidence: Evidence | None = None) -> "Traces":
+        """
+        Return the same users, days and clock on another map.
+
+        Place numbers stay what they are, and so does the evidence, where the map describes the same places otherwise;
+        else `r` and `evidence` give them.
+        """
+        same = r is None or (self.evidence is None and evidence is None and np.array_equal(r, self.r))
+        if same and locations is self.locations:
+            return self
+        fields = {name: getattr(self, name) for name in ("users", "dates", "step_minutes", "start", "tz")}
+        if r is None:
+            return Traces(self.r, locations, **fields, evidence=self.evidence)
+        return Traces(r, locations, **fields, evidence=evidence)
+
+    def visits(self) -> Visits:
+        """
+        Return a visit for each run of slots at one place, over midnight where a user's days follow each other.
+
+        Missing slots are in no visit. Rows without dates count as days that follow each other, from a Monday on, and
+        no visit goes from one into the next.
+        """
+        N, L, step = len(self), self.L, 60 * self.step_minutes
+        if self.dates is None:
+            nth = np.empty(N, dtype=np.int64)
+            by_user = np.argsort(self.user, kind="stable")
+            first = np.searchsorted(self.user[by_user], np.arange(self.U))
+            nth[by_user] = np.arange(N) - first[self.user[by_user]]
+            day = 4 + nth * (int(L * step) // DAY + 1)  # 1970-01-05; a free day between two rows
+        else:
+            day = self.dates.astype(np.int64)
+        order = np.lexsort((day, self.user))
+        begin = np.round((day[order] * DAY + 60 * clock_minutes(self.start))[:, None] + step * np.arange(L + 1)).astype(
+            np.int64
+        )
+        r, user = self.r[order], np.broadcast_to(self.user[order][:, None], (N, L)).ravel()
+        start, end, place = begin[:, :-1].ravel(), begin[:, 1:].ravel(), r.ravel()
+        new = np.ones(N * L, dtype=bool)
+        new[1:] = (place[1:] != place[:-1]) | (user[1:] != user[:-1]) | (start[1:] != end[:-1])
+        runs = np.flatnonzero(new)
+        ends = end[np.append(runs[1:], N * L) - 1]
+        runs, ends = runs[place[runs] >= 0], ends[place[runs] >= 0]
+        return Visits(
+            user[runs],
+            start[runs],
+            ends,
+            place[runs],
+            self.locations,
+            users=self.labels,
+            tz=self.tz,
+            form=Form("visits"),
+        )
+
+    def visitors(self) -> Ints:
+        """Return how many users visit each of the R places."""
+        return count_users(self.user, self.r, self.R)
+
+    def of_users(self, users: ArrayLike) -> "Traces":
+        """Return all rows of the users with these numbers (0 .. U-1), rows in their old order."""
+        wanted = np.zeros(self.U, dtype=bool)
+        wanted[_check_numbers("users", users, self.U, "E_USER")] = True
+        return self.select(wanted[self.user])
+
+
+def _fill(
+    r: Codes, begin: Ints, last: Ints, soonest: Ints, user: Ints, width: int, gap: int | None
+) -> NDArray[np.int64]:
+    """
+    Fill the empty slots of `r` (N, L) in place by the rule of `fill_slots`, unless `gap` is None.
+
+    Rows are sorted by user and day, and begin at second `begin`; `last` and `soonest` (N, L) are the last and first
+    second that was observed in a slot. Returns for each row the shortest gap that fills it to the end.
+    """
+    N, L = r.shape
+    flat, seen = np.arange(N * L).reshape(N, L), r >= 0
+    first_row = np.searchsorted(user, user)  # of the same user
+    before = np.maximum.accumulate(np.where(seen, flat, -1).ravel()).reshape(N, L)
+    known = before >= (first_row * L)[:, None]
+    time = begin[:, None] + width * np.arange(L)
+    never = np.iinfo(np.int64).max
+    since = np.where(known, time - last.ravel()[before], never)
+    # before the first observation of the day: until that one
+    after = flat[:, :1] + seen.argmax(axis=1)[:, None]
+    until = np.where(flat < after, np.maximum(soonest.ravel()[after] - (time + width), 0), never)
+    wait = np.where(seen, 0, np.minimum(since, until))
+    if gap is not None:
+        source = np.where(since <= gap, before, after)
+        r[:] = np.where(wait <= gap, r.ravel()[np.maximum(source, 0)], r)
+    return np.asarray(wait.max(axis=1))
+
+
+def _longest_stay(visits: Visits, width: int) -> tuple[Ints, Codes, Ints, Ints]:
+    """
+    Return the slots with an observation: users and slots since 1970 (2, n), places, last and first seconds observed.
+
+    The place is the one observed longest in the slot, of equals the first. What has no length counts as a second.
+    """
+    start, end = visits.start, visits.end
+    first = start // width
+    slots = np.maximum(end - 1, start) // width - first + 1
+    if int(slots.sum()) > MOST_SLOTS:
+        raise InvalidTraces(
+            f"the visits last {int(slots.sum()):,} slots, more than {MOST_SLOTS:,}; a longer `step_minutes`?",
+            code="E_TOO_LARGE",
+        )
+    row = np.repeat(np.arange(len(visits)), slots)
+    slot = first[row] + np.arange(len(row)) - np.repeat(np.cumsum(slots) - slots, slots)
+    since, until = np.maximum(start[row], slot * width), np.minimum(end[row], (slot + 1) * width)
+    low, span = int(slot.min()), int(np.ptp(slot)) + 1
+    key = visits.user[row].astype(np.int64) * span + (slot - low)
+    pairs, seen, group = np.unique(key * visits.R + visits.place[row], return_index=True, return_inverse=True)
+    seconds = np.bincount(group, np.maximum(until - since, 1), len(pairs))
+    order = np.lexsort((seen, -seconds, pairs // visits.R))
+    keys, best = np.unique(pairs[order] // visits.R, return_index=True)
+    at = np.searchsorted(keys, key)
+    last, soonest = np.full(len(keys), np.iinfo(np.int64).min), np.full(len(keys), np.iinfo(np.int64).max)
+    np.maximum.at(last, at, until)
+    np.minimum.at(soonest, at, since)
+    place = (pairs[order][best] % visits.R).astype(np.int32)
+    return np.stack([keys // span, keys % span + low]), place, last, soonest
+
+
+def fill_slots(visits: Visits, *, step_minutes: float = 20, max_gap: float | None = None) -> "Traces":
+    """
+    Return visits as slots of the local day, one row per user and day with an observation.
+
+    A slot's place is where its person was observed longest within it, of equals the first. A slot without an
+    observation keeps the last place for up to `max_gap` minutes; before the first observation of a day, where nothing
+    is recent enough, it takes the place of that one if it comes within `max_gap`. Other slots are missing (-1). Days
+    with observations in one slot alone, and days of which less than half is known then, are left out.
+
+    Parameters
+    ----------
+    visits
+        What was observed.
+    step_minutes
+        Length of a slot.
+    max_gap
+        In minutes. None takes the shortest of 1, 3, 6, 12 and 24 hours that gives a day without a gap to nine of ten of
+        the people to whom 24 hours give one.
+
+    Examples
+    --------
+    >>> day = Visits([0, 0], [8 * 3600, 18 * 3600], [17 * 3600, 24 * 3600], [0, 1], Locations(n=2))
+    >>> fill_slots(day, step_minutes=180, max_gap=180).r.tolist()
+    [[-1, 0, 0, 0, 0, 0, 1, 1]]
+
+    """
+    width = round(60 * require_between("step_minutes", step_minutes, 0, MINUTES_PER_DAY, open_low=True))
+    if width < 1 or DAY % width:
+        raise InvalidParameter(
+            f"`step_minutes` must divide the {MINUTES_PER_DAY} minutes of a day, got {step_minutes}."
+        )
+    L = DAY // width
+    (user, slot), place, last, soonest = _longest_stay(visits, width)
+    day = slot // L
+    new = np.ones(len(user), dtype=bool)
+    new[1:] = (user[1:] != user[:-1]) | (day[1:] != day[:-1])
+    row = np.cumsum(new) - 1
+    owner, begin = user[new], day[new] * DAY
+    N = len(owner)
+    if N * L > MOST_SLOTS:
+        raise InvalidTraces(
+            f"{N} days of {L} slots are more than the limit of {MOST_SLOTS:,} slots.", code="E_TOO_LARGE"
+        )
+    r = np.full((N, L), -1, dtype=np.int32)
+    r[row, slot % L] = place
+    seen = (r >= 0).sum(axis=1)
+    # some users at a time, so that little more than the slots themselves ever stands in memory
+    first = np.flatnonzero(np.diff(owner, prepend=-1))
+    parts = [*first[np.diff(first // PART, prepend=-1) > 0].tolist(), N]
+
+    def fill(gap: int | None) -> Ints:
+        need = []
+        for a, b in pairwise(parts):
+            some = slice(*np.searchsorted(row, [a, b]).tolist())
+            sides = np.zeros((2, b - a, L), dtype=np.int64)
+            sides[:, row[some] - a, slot[some] % L] = last[some], soonest[some]
+            need.append(_fill(r[a:b], begin[a:b], sides[0], sides[1], owner[a:b], width, gap))
+        return np.concatenate(need)
+
+    if max_gap is None:
+        # of each person, the shortest gap that gives them a day from end to end
+        shortest = np.full(visits.U, np.iinfo(np.int64).max)
+        whole = seen >= LEAST_SLOTS
+        np.minimum.at(shortest, owner[whole], fill(None)[whole])
+        people = [int((shortest <= 3600 * hours).sum()) for hours in HOURS]
+        gap = 3600 * next(hours for hours, n in zip(HOURS, people, strict=True) if n >= ENOUGH * people[-1])
+    else:
+        gap = round(60 * require_between("max_gap", max_gap, 0, 100 * MINUTES_PER_DAY))
+    fill(gap)
+    enough = (seen >= LEAST_SLOTS) & ((r >= 0).mean(axis=1) >= LEAST_KNOWN)
+    if not enough.any():
+        raise InvalidTraces(
+            f"none of {N:,} days has half of its slots known: {int((seen < LEAST_SLOTS).sum()):,} have observations in "
+            f"one slot alone, and gaps of more than {gap / 3600:g} h are not filled (`max_gap`).",
+            code="E_EMPTY",
+        )
+    labels = np.empty(visits.U, dtype=object)
+    labels[:] = visits.users
+    return Traces(
+        r[enough],
+        visits.locations,
+        users=labels[owner[enough]],
+        dates=(begin[enough] // DAY).astype("datetime64[D]"),
+        step_minutes=step_minutes,
+        tz=visits.tz,
+    )
+
+
+def _check_numbers(name: str, numbers: ArrayLike, size: int, code: str) -> Ints:
+    """Return numbers in 0 .. size - 1, given as such or as a mask of that size; refuse others, and none at all."""
+    rows = np.asarray(numbers)
+    if rows.dtype == bool and rows.shape == (size,):
+        rows = np.flatnonzero(rows)
+    if rows.size == 0:
+        raise InvalidTraces(f"`{name}` chooses nothing.", code="E_EMPTY")
+    if rows.ndim != 1 or rows.dtype.kind not in "iu" or rows.min() < 0 or rows.max() >= size:
+        raise InvalidParameter(f"`{name}` must hold numbers in 0 .. {size - 1}, or a mask of {size}.", code=code)
+    return rows.astype(np.int64)
+
+
+def _number_labels(labels: Sequence[Any] | NDArray[Any]) -> tuple[Ints, tuple[Any, ...]]:
+    # a dict compares labels exactly and keeps the order of first appearance
+    number: dict[Any, int] = {}
+    try:
+        values = (
+            labels.tolist()
+            if isinstance(labels, np.ndarray)
+            else [v.item() if isinstance(v, np.generic) else v for v in labels]
+        )
+        user = np.fromiter((number.setdefault(v, len(number)) for v in values), dtype=np.int64, count=len(values))
+    except TypeError:
+        raise InvalidTraces("`users` must hold plain labels (numbers or text).", code="E_USER") from None
+    # NaN and NaT differ from themselves; pandas' NA does not even say so
+    if any(v is None or (v == v) is not True for v in number):
+        raise InvalidTraces("`users` holds a missing label (None or NaN).", code="E_USER")
+    return freeze(user), tuple(number)
+
+
+def hold_places(r: ArrayLike) -> Ints:
+    """
+    Return the rows with every missing slot (-1) at the last known place, or at the first one before it is known.
+
+    Rows without any place stay as they are.
+    """
+    places = np.asarray(r, dtype=np.int64)
+    if places.min(initial=0) >= 0:
+        return places
+    known = places >= 0
+    last = np.maximum.accumulate(np.where(known, np.arange(places.shape[1]), -1), axis=1)
+    last = np.where(last < 0, known.argmax(axis=1)[:, None], last)
+    return np.take_along_axis(places, last, axis=1)
+
+
+def is_weekend(dates: NDArray[np.datetime64]) -> Mask:
+    """Return which days are a Saturday or a Sunday."""
+    return np.asarray((dates.astype("datetime64[D]").astype(np.int64) + 3) % 7 >= 5)
+
+
+@dataclass(frozen=True, eq=False)
+class People:
+    """
+    Who has which days: `rows` (people, days of the calendar) are rows of the traces, -1 where somebody has none.
+
+    The calendar begins on a Monday, and only the kind of a day counts: a person's first day is the first of its kind,
+    weekday or weekend, every further day the next of its kind after it. So what a person's days show of when they were
+    is their order and their kinds. Where nobody has two days the calendar is one day long, and has no kind; without
+    dates every day counts as a weekday. A kind that fewer than `m_min` people have would identify them: these days
+    count as the other kind.
+
+    Examples
+    --------
+    >>> from elsewhere.data.visits import Locations
+    >>> dates = ["2024-03-05", "2024-03-09", "2024-03-12"]  # Tuesday, Saturday, Tuesday
+    >>> ann = Traces([[0], [1], [2]], Locations(n=3), users=["ann"] * 3, dates=dates)
+    >>> People.of(ann).rows.tolist()
+    [[0, -1, -1, -1, -1, 1, -1, 2]]
+    >>> People.of(ann).places(ann.r).tolist()
+    [[0, -1, -1, -1, -1, 1, -1, 2]]
+
+    """
+
+    rows: Ints
+    weekend: Mask  # (days,)
+    day: Ints = field(repr=False)  # (rows of the traces,) day of the calendar of each
+    days: int  # of the calendar
+
+    @staticmethod
+    def of(traces: Traces, *, m_min: int = 1, alone: bool = False) -> "People":
+        """Return the people of these traces; `alone`: every row counts as a person of its own."""
+        if alone or len(traces) == traces.U:
+            user = np.arange(len(traces)) if alone else traces.user
+            rows = np.empty((len(traces), 1), dtype=np.int64)
+            rows[user, 0] = np.arange(len(traces))
+            return People(rows, np.zeros(1, dtype=bool), np.zeros(len(traces), dtype=np.int64), 1)
+        dated = traces.dates is not None
+        when = traces.dates.astype(np.int64) if traces.dates is not None else np.zeros(len(traces), dtype=np.int64)
+        off = is_weekend(traces.dates) if traces.dates is not None else np.zeros(len(traces), dtype=bool)
+        for kind in (True, False):
+            if len(np.unique(traces.user[off == kind])) < m_min:
+                off[:] = not kind
+        day = np.empty(len(traces), dtype=np.int64)
+        last, person = -1, -1
+        for row in np.lexsort((np.arange(len(traces)), when, traces.user)).tolist():
+            if traces.user[row] != person:
+                last, person = -1, int(traces.user[row])
+            last += 1
+            while dated and (last % 7 >= 5) != off[row]:
+                last += 1
+            day[row] = last
+        days = int(day.max()) + 1
+        rows = np.full((traces.U, days), -1, dtype=np.int64)
+        rows[traces.user, day] = np.arange(len(traces))
+        weekend = np.arange(days) % 7 >= 5 if dated else np.zeros(days, dtype=bool)
+        return People(rows, weekend, day, days)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def places(self, r: NDArray[np.integer]) -> Codes:
+        """Return the places (people, days x L) of each person over the calendar, -1 on days they do not have."""
+        every = np.where(self.rows[:, :, None] >= 0, r[self.rows], -1)
+        return np.ascontiguousarray(every.reshape(len(self), -1), dtype=np.int32)
+
+    def draw_days(self, rng: np.random.Generator, m_min: int) -> Mask:
+        """
+        Return the days (people, days) of each person permuted at random among people.
+
+        People with nearly only weekdays, with nearly only weekends, and with both are permuted apart. A group of fewer
+        than `m_min` people joins the last; where that is too small as well, everybody is one group. Days that fewer
+        than `m_min` people of a group have would identify them: see `shared_days`.
+        """
+        has = self.rows >= 0
+        off = (has & self.weekend).sum(axis=1) / has.sum(axis=1)
+        sort = np.where(off < 0.1, 0, np.where(off > 0.9, 1, 2))
+        sort[np.isin(sort, np.flatnonzero(np.bincount(sort, minlength=3) < m_min))] = 2
+        if 0 < np.count_nonzero(sort == 2) < m_min:
+            sort[:] = 2
+        out = np.empty_like(has)
+        for kind in np.unique(sort):
+            mine = np.flatnonzero(sort == kind)
+            out[mine] = shared_days(has[mine], self.weekend, m_min)[rng.permutation(len(mine))]
+        return out
+
+    def nearest_rows(self, person: Ints, day: Ints) -> Ints:
+        """Return the row of each person's day that is nearest to `day`, of its kind where they have one."""
+        has = self.rows >= 0
+        out = np.empty(len(person), dtype=np.int64)
+        for i, (p, d) in enumerate(zip(person.tolist(), day.tolist(), strict=True)):
+            if has[p, d]:
+                out[i] = self.rows[p, d]
+                continue
+            own = np.flatnonzero(has[p])
+            alike = own[self.weekend[own] == self.weekend[d]]
+            own = alike if len(alike) else own
+            out[i] = self.rows[p, own[np.abs(own - d).argmin()]]
+        return out
+
+
+def shared_days(has: Mask, weekend: Mask, m_min: int) -> Mask:
+    """
+    Return the days (people, days) on which people are visible, such that at least `m_min` people share each pattern.
+
+    A pattern of days that `m_min` people have stays. The other people are put into groups of at least `m_min` with
+    about as many days, who get the first days of the calendar, as many of each kind as the median of the group. If
+    there are fewer than `m_min` of them, they get the pattern that stays and is nearest to theirs in number of days.
+
+    Examples
+    --------
+    >>> has = np.array([[True, True, False]] * 3 + [[True, True, True]])
+    >>> shared_days(has, np.zeros(3, dtype=bool), 2).sum(axis=1).tolist()
+    [2, 2, 2, 2]
+
+    """
+    patterns, of, number = np.unique(has, axis=0, return_inverse=True, return_counts=True)
+    out, stay = has.copy(), number >= m_min
+    rare = np.flatnonzero(~stay[of.ravel()])
+    length, off = has.sum(axis=1), (has & weekend).sum(axis=1)
+    if len(rare) < m_min and stay.any():
+        usual = patterns[stay]
+        out[rare] = usual[np.abs(usual.sum(axis=1) - length[rare, None]).argmin(axis=1)]
+        return out
+    for group in _groups_alike(rare, length[rare], m_min):
+        middle = (len(group) - 1) // 2
+        n, n_off = np.sort(length[group])[middle], np.sort(off[group])[middle]
+        seen = np.zeros(len(weekend), dtype=bool)
+        seen[np.flatnonzero(weekend)[:n_off]] = True
+        seen[np.flatnonzero(~weekend)[: n - n_off]] = True
+        out[group] = seen
+    return out
+
+
+def _groups_alike(people: Ints, length: Ints, m_min: int) -> list[Ints]:
+    """Return groups of at least `m_min` people, if there are so many; people with equally many days stay together."""
+    groups: list[Ints] = []
+    few = people[:0]
+    for days in np.unique(length)[::-1]:
+        few = np.concatenate([few, people[length == days]])
+        if len(few) >= m_min:
+            groups.append(few)
+            few = people[:0]
+    if len(few):
+        groups.append(np.concatenate([groups.pop(), few]) if groups else few)
+    return groups

@@ -1,0 +1,213 @@
+"""
+Clean the records of a file, and turn fixes into stays and cells on the way.
+
+What cannot be is dropped and counted by reason; nothing is filled in. A stay is a time within a radius; a fix while
+moving is a short observation of a cell. Check-ins, calls, visits and trips are what they are. Vehicles that are out all
+day are no persons: each of their shifts is a unit of its own.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elsewhere.data import _data_kernels as kernels
+from elsewhere.data.visits import DAY, Codes, Ints, Mask, Preparation, Records
+
+FASTEST_KMH = 1200.0  # no airliner is faster over ground
+LEAST_JUMP_KM = 10.0  # nearer, positions jitter: two networks place one phone differently within a second
+FINEST = 17  # zoom of the finest tiles: 306 m wide at the equator, 200 m at 49 degrees
+# Li, Zheng, Xie, Chen, Liu, Ma (2008): a stay is 20 minutes or more within 200 m of its first fix
+STAY_KM = 0.2
+STAY_SECONDS = 1200
+SILENCE = 3600  # seconds without a fix after which nobody knows whether a stay goes on
+MOVING = 0.5  # of the observed time: persons move a tenth of it, taxis most of it
+HOURS_OUT = 6.0  # observed per day: less is a walk, a run, a ride of a person
+PAUSE = 7200  # seconds of standing or of silence that end a shift
+NULL_ISLAND = "at latitude 0, longitude 0, which stands for no position"
+NEW_DAY = 4 * 3600  # second of the local day at which what has no pauses is cut
+
+
+def clean(records: Records, preparation: Preparation) -> tuple[Records, Preparation]:
+    """
+    Return the records that can be, sorted by user and time, and the counts of the others by reason.
+
+    Dropped are: positions that are missing, off the globe or at exactly (0, 0), where no place is named; times that end
+    before they begin; exact doubles; of two fixes of one user at one time the second in the file; single fixes that are
+    reached and left faster than any airliner. A trip goes as a whole.
+    """
+    dropped: dict[str, int] = {}
+
+    def drop(masks: dict[str, Mask]) -> Mask:
+        bad = np.zeros(len(records), dtype=bool)
+        for reason, mask in masks.items():
+            dropped[reason] = int(np.count_nonzero(mask & ~bad))
+            bad |= mask
+        if records.trip is not None and bad.any():
+            whole = _whole_trips(records.trip, bad)
+            dropped["of a trip of which another record was dropped"] = int(np.count_nonzero(whole & ~bad))
+            bad |= whole
+        return bad
+
+    records, faults = _faults(records)
+    records = _sort(records, drop(faults))
+    for find in (_doubles, _jumps):
+        bad = drop(find(records))
+        records = records.select(~bad) if bad.any() else records
+    return records, preparation.count(dropped=dropped)
+
+
+def _whole_trips(trip: Codes, some: Mask) -> Mask:
+    """Return all records of the trips of which `some` records are given; -1 is no trip."""
+    chosen = np.zeros(int(trip.max(initial=-1)) + 2, dtype=bool)
+    chosen[trip[some]] = True
+    chosen[-1] = False
+    return np.asarray(chosen[trip])
+
+
+def _faults(records: Records) -> tuple[Records, dict[str, Mask]]:
+    """Return the records without positions that cannot be, and which of them cannot be, each by itself, by reason."""
+    masks: dict[str, Mask] = {"ends before it begins": records.end < records.start}
+    if records.trip is not None:
+        order = np.argsort(records.trip, kind="stable")
+        trip, when = records.trip[order], records.start[order]
+        back = order[1:][(trip[1:] == trip[:-1]) & (trip[1:] >= 0) & (when[1:] < when[:-1])]
+        masks["ends before it begins"][back] = True
+    if records.lat is None or records.lon is None:
+        return records, masks | {"no place": np.less(records.place, 0)}  # type: ignore[arg-type]
+    lat, lon = records.lat, records.lon
+    missing = ~(np.isfinite(lat) & np.isfinite(lon))
+    outside = (np.abs(lat) > 90) | (np.abs(lon) > 360)
+    zero = (lat == 0) & (lon == 0)
+    if np.all(zero | missing | outside):
+        zero[:] = False
+    place = records.place
+    if place is None:
+        return records, masks | {"no position": missing, "off the globe": outside, NULL_ISLAND: zero}
+    wrong = missing | outside | zero
+    if np.any(wrong & ~missing):
+        lat, lon = np.where(wrong, np.nan, lat), np.where(wrong, np.nan, lon)
+        records = replace(records, lat=lat, lon=lon)
+    return records, masks | {"no place and no position": wrong & (place < 0)}
+
+
+def _sort(records: Records, bad: Mask) -> Records:
+    """Return the records that are not `bad`, by user and start; those of one instant in the order of the file."""
+    user, start = records.user, records.start
+    same = user[1:] == user[:-1]
+    if np.all((user[1:] > user[:-1]) | (same & (start[1:] >= start[:-1]))):
+        return records.select(~bad) if bad.any() else records
+    low, span = int(start.min()), int(np.ptp(start)) + 1
+    order = np.argsort(user * np.int64(span) + (start - low), kind="stable")
+    return records.select(order[~bad[order]] if bad.any() else order)
+
+
+def _doubles(records: Records) -> dict[str, Mask]:
+    """Return the second of records that are equal, and of fixes of one user at one time, by reason."""
+    where = [column for column in (records.lat, records.lon, records.place) if column is not None]
+    user, start = records.user, records.start
+    repeated = np.zeros(len(records), dtype=bool)
+    if records.form.record == "fixes" and records.trip is None:
+        repeated[1:] = (user[1:] == user[:-1]) & (start[1:] == start[:-1])
+        again = np.flatnonzero(repeated)
+        first = np.maximum.accumulate(np.where(repeated, 0, np.arange(len(records))))[again]
+        moved = np.zeros(len(records), dtype=bool)
+        for column in where:
+            moved[again] |= column[again] != column[first]
+        return {"at another place at the same time": moved, "repeated": repeated}
+    if records.trip is not None:
+        order = np.argsort(records.trip, kind="stable")
+        order = order[records.trip[order] >= 0]
+        first = np.flatnonzero(np.diff(records.trip[order], prepend=-1))
+        size = np.diff(np.append(first, len(order)))
+        ends = (order[first], order[first + size - 1])
+        table = [size, user[ends[0]], *(column[end] for end in ends for column in (start, *where))]
+        number = records.trip[order][first]
+        return {"repeated": np.isin(records.trip, number[_equal_rows(table)])}
+    repeated[_equal_rows([user, start, records.end, *where])] = True
+    return {"repeated": repeated}
+
+
+def _equal_rows(columns: list[NDArray[Any]]) -> Ints:
+    """Return the numbers of the rows of a table that are equal to an earlier one; missing values are equal."""
+    columns = [np.nan_to_num(column, nan=1e9) if column.dtype.kind == "f" else column for column in columns]
+    order = np.lexsort(columns[::-1])
+    equal = np.ones(max(0, len(order) - 1), dtype=bool)
+    for column in columns:
+        equal &= column[order[1:]] == column[order[:-1]]
+    return np.asarray(order[1:][equal])
+
+
+def _jumps(records: Records) -> dict[str, Mask]:
+    """Return the fixes and events that are reached and left faster than any airliner, while the step past is not."""
+    jump = np.zeros(len(records), dtype=bool)
+    if records.lat is not None and records.place is None and records.form.record in ("fixes", "events"):
+        kernels.find_jumps(records.user, records.start, records.lat, records.lon, LEAST_JUMP_KM, FASTEST_KMH, jump)
+    return {"reached and left faster than any airliner": jump}
+
+
+def find_stays(records: Records) -> Records:
+    """
+    Return clean fixes, and lines of points, as stays and cells on the way, one record each; other records as they are.
+
+    A stay is 20 minutes or more within 200 m of its first fix, at the mean of its fixes. Fixes on the way that follow
+    each other in one tile of the finest grid are one record. An hour without a fix ends either: nobody knows.
+    """
+    lines = records.trip is not None and "points" in records.form.columns
+    if not (lines or records.form.record == "fixes") or records.lat is None or records.lon is None or not len(records):
+        return records
+    if records.trip is not None:
+        records = records.select(np.lexsort((records.start, records.trip, records.user)))
+    group = records.user if records.trip is None else records.trip
+    n = len(records)
+    step = np.diff(records.start)[(group[1:] == group[:-1]) & (np.diff(records.start) <= SILENCE)]
+    segment, still = np.empty(n, dtype=np.int32), np.empty(n, dtype=bool)
+    count = kernels.find_segments(
+        group, records.start, records.lat, records.lon, FINEST, STAY_KM, STAY_SECONDS, SILENCE, segment, still
+    )
+    first = np.flatnonzero(np.diff(segment, prepend=-1))
+    lat, lon = np.empty(count), np.empty(count)
+    kernels.mean_positions(segment, records.lat, records.lon, first, lat, lon)
+    last = np.append(first[1:], n) - 1
+    form = replace(records.form, interval=int(np.median(step)) if len(step) else 0)
+    return replace(records.select(first), end=records.end[last], lat=lat, lon=lon, accuracy=None, form=form)
+
+
+def split_vehicles(records: Records) -> Records:
+    """
+    Return vehicles that are out all day by shift; persons as they are.
+
+    A file is one of vehicles if half of its users move for more than half of the time in which they are observed, and
+    are observed for six hours or more on the days they have. A shift ends with two hours of standing or of silence;
+    what goes on for more than a day is cut at four in the morning. `records` are those of `find_stays`.
+    """
+    if records.form.record != "fixes" or records.form.unit != "person" or records.trip is not None or not len(records):
+        return records
+    user, start, end = records.user, records.start, records.end
+    mine = user[1:] == user[:-1]
+    between = start[1:] - end[:-1]
+    way = np.where(mine & (between <= SILENCE), between, 0)
+    stays = end - start
+    moving = np.where(stays < STAY_SECONDS, stays, 0)
+    U = len(records.users)
+    observed = np.bincount(user, stays, U) + np.bincount(user[1:], way, U)
+    on_the_way = np.bincount(user, moving, U) + np.bincount(user[1:], way, U)
+    day = (start - NEW_DAY) // DAY
+    days = np.bincount(user, np.append(True, ~mine | (day[1:] != day[:-1])), U)
+    seen = days > 0
+    share = on_the_way[seen] / np.maximum(1, observed[seen])
+    if np.median(share) <= MOVING or np.median(observed[seen] / days[seen]) < 3600 * HOURS_OUT:
+        return records
+    rest = (between >= PAUSE) | (stays[1:] >= PAUSE) | (stays[:-1] >= PAUSE)
+    new = np.append(True, ~mine | rest)
+    shift = np.cumsum(new) - 1
+    began = start[new]
+    last = end[np.append(np.flatnonzero(new)[1:], len(new)) - 1]
+    long = (last - began > DAY)[shift]
+    new[1:] |= long[1:] & (day[1:] != day[:-1])
+    shift = (np.cumsum(new) - 1).astype(np.int32)
+    owner = user[new]
+    nth = np.arange(len(owner)) - np.searchsorted(owner, owner) + 1
+    labels = tuple(f"{records.users[u]}/{k}" for u, k in zip(owner.tolist(), nth.tolist(), strict=True))
+    return replace(records, user=shift, users=labels, form=replace(records.form, unit="vehicle-day"))
