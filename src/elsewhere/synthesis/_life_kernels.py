@@ -1,0 +1,1017 @@
+"""Compiled loops of lives: drawing diaries, choosing places for them jointly, ways between places, the test of a life."""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elsewhere._jit import njit
+from elsewhere.paper._streams_kernels import open_stream, uniform
+
+DAY, SLOT, SLOTS = 86_400, 1_200, 72
+PARTS = 8  # of the week: four of the day, weekdays and weekends apart
+ENOUGH = 8  # pieces of which the next one is drawn
+NEAR, FAR = 1_800, 5_400  # seconds from now at which they begin
+BRIEF = 7_200  # a shorter stay keeps its length, a longer one the hour at which it ends
+RECENT = 10  # earlier days that a day is compared with
+NEW = 3  # weights of going somewhere new, beside one per class
+OWN = 5  # weights of an own place
+FEATURES = 12  # of a diary
+HOME = 0
+
+
+class Law(NamedTuple):
+    """
+    Pieces of stays, cut at the border of the day, and what is learnt of choices. K classes, Q kinds of day, T types.
+
+    A piece says how long a stay of this class, begun at this second of the day, lasts, and what comes next.
+    """
+
+    start: NDArray[np.int64]
+    end: NDArray[np.int64]
+    over: NDArray[np.int64]  # 1: goes on beyond the border
+    after: NDArray[np.int64]  # class of the next record of the day, -1 none
+    again: NDArray[np.int64]  # 1: the next record is at the same place
+    gap: NDArray[np.int64]  # seconds until it
+    cls: NDArray[np.int64]
+    by_type: NDArray[np.int64]  # pieces sorted by ((type, kind, class), carried), start
+    type_first: NDArray[np.int64]
+    by_kind: NDArray[np.int64]
+    kind_first: NDArray[np.int64]
+    by_class: NDArray[np.int64]
+    class_first: NDArray[np.int64]
+    open_type: NDArray[np.int64]  # first pieces of days that nothing is carried into, by (type, kind)
+    open_type_first: NDArray[np.int64]
+    open_kind: NDArray[np.int64]
+    open_kind_first: NDArray[np.int64]
+    day_first: NDArray[np.int64]  # pieces of each day
+    day_kind: NDArray[np.int64]
+    days: NDArray[np.int64]  # days by (type, weekend)
+    days_first: NDArray[np.int64]
+    begins: NDArray[np.float64]  # (Q, K + 1) share of days of a kind that begin carried in a class, or open
+    role: NDArray[np.int64]  # (K,)
+    new: NDArray[np.float64]  # (K + NEW,)
+    own: NDArray[np.float64]  # (OWN,)
+    like: NDArray[np.float64]  # (FEATURES,)
+    grain: int
+
+
+class Memory(NamedTuple):
+    """What one person has done so far."""
+
+    cls: NDArray[np.int64]  # (M,) class of each own place
+    visits: NDArray[np.int64]  # (M,)
+    parts: NDArray[np.int64]  # (M, PARTS)
+    moves: NDArray[np.int64]  # (M, M)
+    last: NDArray[np.int64]  # (M,) day of the last visit
+    slots: NDArray[np.int64]  # (days, SLOTS) own place, -1 nothing recorded
+    off: NDArray[np.int64]  # (days,)
+    own_of: NDArray[np.int64]  # (K,) own places of each class
+    visits_of: NDArray[np.int64]  # (K,)
+    size: NDArray[np.int64]  # (2,) own places, days
+
+
+class Day(NamedTuple):
+    """One diary: own place, class, start and end of each piece; `state`: pieces, own places after it, over."""
+
+    own: NDArray[np.int64]
+    cls: NDArray[np.int64]
+    start: NDArray[np.int64]
+    end: NDArray[np.int64]
+    slots: NDArray[np.int64]
+    new_cls: NDArray[np.int64]  # classes of places that are new on this day
+    state: NDArray[np.int64]
+
+
+@njit
+def new_memory(most, days, K):
+    """Make an empty memory."""
+    i = np.int64
+    return Memory(
+        np.zeros(most, i), np.zeros(most, i), np.zeros((most, PARTS), i), np.zeros((most, most), i),
+        np.zeros(most, i), np.full((days, SLOTS), -1), np.zeros(days, i), np.zeros(K, i), np.zeros(K, i),
+        np.zeros(2, i),
+    )  # fmt: skip
+
+
+@njit
+def clear_memory(memory):
+    """Make the memory that of somebody new."""
+    n = memory.size[0]
+    memory.visits[:n] = 0
+    memory.parts[:n] = 0
+    memory.moves[:n, :n] = 0
+    memory.last[:n] = -9
+    memory.own_of[:] = 0
+    memory.visits_of[:] = 0
+    memory.size[:] = 0
+
+
+@njit
+def new_day(most):
+    """Make room for a diary."""
+    i = np.int64
+    return Day(
+        np.zeros(most, i), np.zeros(most, i), np.zeros(most, i), np.zeros(most, i), np.full(SLOTS, -1),
+        np.zeros(most, i), np.zeros(3, i),
+    )  # fmt: skip
+
+
+@njit
+def draw_index(weight, n, u):
+    """Draw a number 0 .. n - 1 by weights, -1 where all are 0."""
+    total = 0.0
+    for i in range(n):
+        total += weight[i]
+    if not total > 0.0:
+        return -1
+    point, found = u * total, -1
+    for i in range(n):
+        if weight[i] > 0.0:
+            found = i
+            point -= weight[i]
+            if point < 0.0:
+                break
+    return found
+
+
+@njit
+def _window(start, order, lo, hi, t, reach):
+    """Return the range of order[lo:hi], sorted by start, that begins within `reach` of t."""
+    a, b = lo, hi
+    while a < b:
+        m = (a + b) // 2
+        if start[order[m]] < t - reach:
+            a = m + 1
+        else:
+            b = m
+    first, b = a, hi
+    while a < b:
+        m = (a + b) // 2
+        if start[order[m]] <= t + reach:
+            a = m + 1
+        else:
+            b = m
+    return first, a
+
+
+@njit
+def draw_piece(law, kind_of_person, kind, c, carried, t, stream):
+    """Draw a piece of class c that begins at about t: of this type and kind, else of this kind, else of anybody."""
+    K, Q = len(law.role), len(law.begins)
+    orders = (law.by_type, law.by_kind, law.by_class)
+    firsts = (law.type_first, law.kind_first, law.class_first)
+    cells = (((kind_of_person * Q + kind) * K + c) * 2 + carried, (kind * K + c) * 2 + carried, c * 2 + carried)
+    for level in range(3):
+        order, lo, hi = orders[level], firsts[level][cells[level]], firsts[level][cells[level] + 1]
+        for reach in (NEAR, FAR):
+            a, b = _window(law.start, order, lo, hi, t, reach)
+            if b - a >= ENOUGH:
+                return order[a + int(uniform(stream) * (b - a))]
+            if carried:
+                break
+    order, lo, hi = law.by_class, law.class_first[c * 2 + carried], law.class_first[c * 2 + carried + 1]
+    a, b = _window(law.start, order, lo, hi, t, 4 * FAR)
+    if a == b:
+        a, b = lo, hi
+    return order[a + int(uniform(stream) * (b - a))] if b > a else -1
+
+
+@njit
+def draw_opening(law, kind_of_person, kind, stream):
+    """Draw the first piece of a day that nothing is carried into, -1 where there is none."""
+    cell = kind_of_person * len(law.begins) + kind
+    a, b = law.open_type_first[cell], law.open_type_first[cell + 1]
+    if b - a >= ENOUGH:
+        return law.open_type[a + int(uniform(stream) * (b - a))]
+    a, b = law.open_kind_first[kind], law.open_kind_first[kind + 1]
+    return law.open_kind[a + int(uniform(stream) * (b - a))] if b > a else -1
+
+
+@njit
+def part_of(t, off):
+    """Return the part of the week of a second of the day (from its border on)."""
+    return min(t * 4 // DAY, 3) + 4 * off
+
+
+@njit
+def own_columns(memory, x, here, before, part, day, out):
+    """Fill in what speaks for an own place x: visits, those at this part of the week, from here, back, lately."""
+    out[0] = math.log1p(memory.visits[x])
+    out[1] = math.log1p(memory.parts[x, part])
+    out[2] = math.log1p(memory.moves[here, x]) if here >= 0 else 0.0
+    out[3] = 1.0 if x == before else 0.0
+    out[4] = 1.0 if day - memory.last[x] <= 2 else 0.0
+
+
+@njit
+def new_logit(law, c, own, visits, day):
+    """Return the ln odds of a new place of class c."""
+    K = len(law.role)
+    w = law.new
+    return w[c] + w[K] * math.log1p(own) + w[K + 1] * math.log1p(visits) + w[K + 2] * math.log1p(day)
+
+
+@njit
+def draw_own(law, memory, day, c, here, before, part, weight, columns, stream):
+    """Draw which own place of class c comes after `here`: one of before, one that is new today, or a newer one."""
+    known, added = memory.size[0], day.state[1] - memory.size[0]
+    today = memory.size[1]
+    own, visits, some = memory.own_of[c], memory.visits_of[c], 0
+    for j in range(known + added):
+        weight[j] = 0.0
+        if j == here:
+            continue
+        if j < known:
+            if memory.cls[j] == c:
+                own_columns(memory, j, here if here < known else -1, before, part, today, columns)
+                v = 0.0
+                for k in range(OWN):
+                    v += law.own[k] * columns[k]
+                weight[j] = math.exp(v)
+                some += 1
+        elif day.new_cls[j - known] == c:
+            weight[j] = 1.0
+            own, visits, some = own + 1, visits + 1, some + 1
+    logit = new_logit(law, c, own, visits, today)
+    full = known + added >= len(memory.cls) - 1 or added >= len(day.new_cls) - 1
+    if some > 0 and (full or uniform(stream) * (1.0 + math.exp(logit)) >= math.exp(logit)):
+        j = draw_index(weight, known + added, uniform(stream))
+        if j >= 0:
+            return j
+    if full:
+        return max(here, 0)
+    day.new_cls[added] = c
+    day.state[1] += 1
+    return known + added
+
+
+@njit
+def rounded(t, grain):
+    """Return t rounded to the grain of the file's times."""
+    return (t + grain // 2) // grain * grain
+
+
+@njit
+def wobble(length, grain, stream):
+    """Draw by how much a length is changed: a slot to either side, or up to a quarter of it."""
+    if length == 0:
+        return 0
+    if grain >= 600:
+        return (int(uniform(stream) * 3) - 1) * grain
+    most = min(1200.0, 0.25 * length)
+    return int((2.0 * uniform(stream) - 1.0) * most)
+
+
+@njit
+def draw_day(law, memory, kind_of_person, kind, off, here, before, first_piece, lo, weight, columns, stream, day):
+    """Draw one diary into `day`: from place `here` carried over the border, or by an opening; `lo` is where it begins."""
+    day.state[0], day.state[1], day.state[2] = 0, memory.size[0], 0
+    q, grain, most = 0, law.grain, len(day.own) - 1
+    if here >= 0:
+        c, t, x = memory.cls[here], lo, here
+        p = draw_piece(law, kind_of_person, kind, c, 1, 0, stream)
+        if p < 0:
+            p = draw_piece(law, kind_of_person, kind, c, 0, 0, stream)
+    else:
+        p = first_piece if first_piece >= 0 else draw_opening(law, kind_of_person, kind, stream)
+        if p >= 0:
+            c = law.cls[p]
+            t = lo if first_piece >= 0 else max(lo, rounded(law.start[p] + wobble(3600, grain, stream), grain))
+            x = draw_own(law, memory, day, c, -1, -1, part_of(t, off), weight, columns, stream)
+    while p >= 0 and q < most:
+        length = law.end[p] - law.start[p]
+        if law.over[p] == 1:
+            end = DAY
+        elif length == 0:
+            end = t
+        else:
+            end = (t + length if length < BRIEF and q > 0 else law.end[p]) + wobble(length, grain, stream)
+            end = max(rounded(end, grain), t + grain)
+        stays_on = end >= DAY
+        day.own[q], day.cls[q], day.start[q], day.end[q] = x, c, t, min(end, DAY)
+        q += 1
+        if stays_on:
+            day.state[2] = 1
+            break
+        if law.after[p] < 0:
+            break
+        gap = law.gap[p]
+        t = end + (max(rounded(gap + wobble(gap, grain, stream), grain), grain) if gap > 0 else 0)
+        if t >= DAY:
+            break
+        if law.again[p] == 0 or gap == 0:
+            c = law.after[p]
+            to = draw_own(law, memory, day, c, x, before, part_of(t, off), weight, columns, stream)
+            before, x = x, to
+        p = draw_piece(law, kind_of_person, kind, c, 0, t, stream)
+    day.state[0] = q
+    fill_slots(day)
+
+
+@njit
+def fill_slots(day):
+    """Write the own place of each slot of a diary."""
+    day.slots[:] = -1
+    for q in range(day.state[0]):
+        a, b = day.start[q] // SLOT, max((day.end[q] - 1) // SLOT, day.start[q] // SLOT)
+        for t in range(a, min(b + 1, SLOTS)):
+            day.slots[t] = day.own[q]
+
+
+@njit
+def day_features(law, memory, off, day, out):
+    """Fill in what a diary is chosen by: how like the earlier days of the person, how busy, how much at home."""
+    out[:] = 0.0
+    n, seen, known = day.state[0], 0, memory.size[0]
+    best, total, near = 0.0, 0.0, 0.0
+    for back in range(memory.size[1]):
+        d = memory.size[1] - 1 - back
+        if memory.off[d] != off:
+            continue
+        equal, either = 0, 0
+        for t in range(SLOTS):
+            a, b = day.slots[t], memory.slots[d, t]
+            if a >= 0 or b >= 0:
+                either += 1
+                equal += 1 if a == b else 0
+        share = equal / either if either > 0 else 1.0
+        total += share
+        best = max(best, share)
+        if seen == 0:
+            near = share
+        seen += 1
+        if seen == RECENT:
+            break
+    if seen > 0:
+        out[0], out[1], out[2] = total / seen, best, near
+        out[3] = out[0] * out[0]
+    home, brief, returns, distinct = 0, 0, 0, 0
+    for q in range(n):
+        length = day.end[q] - day.start[q]
+        if law.role[day.cls[q]] == HOME:
+            home += length
+            returns += 1
+        elif length <= 3600:
+            brief += 1
+        old = False
+        for z in range(q):
+            old = old or day.own[z] == day.own[q]
+        distinct += 0 if old else 1
+    out[4], out[5] = n, n * n / 10.0
+    out[6], out[7] = day.state[1] - known, distinct
+    out[8] = home / 36000.0
+    out[9] = out[8] * out[8]
+    out[10], out[11] = brief, returns
+
+
+@njit
+def remember_day(law, memory, off, day):
+    """Take a diary into the memory."""
+    today, known = memory.size[1], memory.size[0]
+    for j in range(day.state[1] - known):
+        c = day.new_cls[j]
+        memory.cls[known + j] = c
+        memory.own_of[c] += 1
+    memory.size[0] = day.state[1]
+    for q in range(day.state[0]):
+        x = day.own[q]
+        if q > 0 or day.start[q] > 0 or memory.visits[x] == 0:
+            memory.visits[x] += 1
+            memory.visits_of[day.cls[q]] += 1
+            memory.parts[x, part_of(day.start[q], off)] += 1
+        if q > 0:
+            memory.moves[day.own[q - 1], x] += 1
+        memory.last[x] = today
+    memory.slots[today] = day.slots
+    memory.off[today] = off
+    memory.size[1] += 1
+
+
+@njit
+def replay(
+    law, person_first, person_type, day_first, day_kind, day_off, own, cls, start, end, over, tries, share, key,
+    new_rows, new_said, own_rows, own_many, own_chosen, like_rows, size,
+):  # fmt: skip
+    """
+    Live people's days again and write down their choices: new or own place, which own place, which diary.
+
+    `person_first` days of each person, `day_first` pieces of each day, `own` numbers a person's places as they appear.
+    Of the days, a share is put beside `tries` diaries that the law draws for the same person, kind and state.
+    """
+    most = 1
+    for i in range(len(own)):
+        most = max(most, own[i] + 2)
+    longest = 1
+    for i in range(len(person_first) - 1):
+        longest = max(longest, person_first[i + 1] - person_first[i])
+    K = len(law.role)
+    memory, real, other = new_memory(most + 64, longest + 1, K), new_day(256), new_day(256)
+    weight, columns = np.zeros(most + 512), np.zeros(OWN)
+    for i in range(len(person_first) - 1):
+        clear_memory(memory)
+        stream = open_stream(key, 0, i)
+        here, before = -1, -1
+        for d in range(person_first[i], person_first[i + 1]):
+            off, kind, a, b = day_off[d], day_kind[d], day_first[d], day_first[d + 1]
+            if b - a > 255:
+                b = a + 255
+            known = memory.size[0]
+            real.state[0], real.state[1], real.state[2] = b - a, known, 0
+            carried = here >= 0 and b > a and start[a] == 0 and own[a] == here
+            now, last = here if carried else -1, before
+            for q in range(b - a):
+                x, c = own[a + q], cls[a + q]
+                real.own[q], real.cls[q], real.start[q], real.end[q] = x, c, start[a + q], end[a + q]
+                if q == 0 and carried:
+                    continue
+                is_new = x >= real.state[1]
+                if x != now:
+                    mine, visits, some, chosen = memory.own_of[c], memory.visits_of[c], 0, -1
+                    for j in range(real.state[1]):
+                        if j == now:
+                            continue
+                        if j >= known:
+                            if real.new_cls[j - known] == c:
+                                mine, visits = mine + 1, visits + 1
+                            continue
+                        if memory.cls[j] == c:
+                            if some < own_rows.shape[1] and size[1] < len(own_rows):
+                                at = now if now < known else -1
+                                part = part_of(start[a + q], off)
+                                own_columns(memory, j, at, last, part, memory.size[1], own_rows[size[1], some])
+                                if j == x:
+                                    chosen = some
+                            some += 1
+                    if size[0] < len(new_rows) and mine > (1 if now >= 0 and now < known and memory.cls[now] == c else 0):
+                        new_rows[size[0], c] = 1.0
+                        new_rows[size[0], K] = math.log1p(mine)
+                        new_rows[size[0], K + 1] = math.log1p(visits)
+                        new_rows[size[0], K + 2] = math.log1p(memory.size[1])
+                        new_said[size[0]] = 1.0 if is_new else 0.0
+                        size[0] += 1
+                    if chosen >= 0 and 1 < some <= own_rows.shape[1]:
+                        own_many[size[1]], own_chosen[size[1]] = some, chosen
+                        size[1] += 1
+                if is_new:
+                    real.new_cls[x - known] = c
+                    real.state[1] = x + 1
+                last, now = now, x
+            fill_slots(real)
+            if size[2] < len(like_rows) and b > a and uniform(stream) < share and memory.size[1] > 0:
+                day_features(law, memory, off, real, like_rows[size[2], 0])
+                for n in range(tries):
+                    draw_day(
+                        law, memory, person_type[i], kind, off, here if carried else -1, before, -1, 0, weight, columns,
+                        stream, other,
+                    )  # fmt: skip
+                    day_features(law, memory, off, other, like_rows[size[2], n + 1])
+                size[2] += 1
+            remember_day(law, memory, off, real)
+            before = last
+            here = own[b - 1] if b > a and over[b - 1] == 1 else -1
+
+
+@njit
+def draw_diary(
+    law, kind_of_person, mix, off, lo, hi, tries, memory, days, weight, columns, features, stream, own, cls, start, end
+):  # fmt: skip
+    """
+    Draw the diary of one life; return its number of pieces.
+
+    `mix` (2, Q) the person's kinds of day, `off` (D,) its calendar; the life is seen from second `lo` of the first day
+    until second `hi` of the last; -1: whenever something is recorded. Times are seconds since the first border.
+    """
+    clear_memory(memory)
+    Q, D, n = len(law.begins), len(off), 0
+    here, before = -1, -1
+    shares = np.empty(max(Q, tries))
+    for d in range(D):
+        first_piece, kind, begin = -1, 0, 0
+        if d == 0 and lo >= 0:
+            cell = kind_of_person * 2 + off[0]
+            a, b = law.days_first[cell], law.days_first[cell + 1]
+            begin = lo
+            for _ in range(40):
+                if first_piece >= 0 or b == a:
+                    break
+                donor = law.days[a + int(uniform(stream) * (b - a))]
+                kind = law.day_kind[donor]
+                for p in range(law.day_first[donor], law.day_first[donor + 1]):
+                    if law.start[p] <= lo < law.end[p]:
+                        first_piece = p
+        if first_piece < 0:
+            state = memory.cls[here] if here >= 0 else len(law.role)
+            for k in range(Q):
+                shares[k] = mix[off[d], k] * law.begins[k, state]
+            kind = draw_index(shares, Q, uniform(stream))
+            if kind < 0:
+                kind = max(draw_index(mix[off[d]], Q, uniform(stream)), 0)
+        best = 0
+        for a in range(tries):
+            p = first_piece
+            draw_day(law, memory, kind_of_person, kind, off[d], here, before, p, begin, weight, columns, stream, days[a])
+            day_features(law, memory, off[d], days[a], features)
+            v = 0.0
+            for k in range(FEATURES):
+                v += law.like[k] * features[k]
+            shares[a] = v
+        top = shares[0]
+        for a in range(tries):
+            top = max(top, shares[a])
+        for a in range(tries):
+            shares[a] = math.exp(shares[a] - top)
+        best = max(draw_index(shares, tries, uniform(stream)), 0)
+        day = days[best]
+        remember_day(law, memory, off[d], day)
+        last_day = d == D - 1
+        for q in range(day.state[0]):
+            s, e = day.start[q] + d * DAY, day.end[q] + d * DAY
+            if last_day and hi >= 0:
+                if s - d * DAY >= hi:
+                    break
+                e = min(e, d * DAY + hi)
+            if q == 0 and here >= 0 and n > 0 and own[n - 1] == day.own[0] and end[n - 1] == s:
+                end[n - 1] = e
+                continue
+            if n == len(own):
+                break
+            own[n], cls[n], start[n], end[n] = day.own[q], day.cls[q], s, e
+            n += 1
+        m = day.state[0]
+        if m > 1:
+            before = day.own[m - 2]
+        here = day.own[m - 1] if m > 0 and day.state[2] == 1 else -1
+    return n
+
+
+BINS = 10  # of a distance
+EXACT = 512  # candidates of a class up to which all are weighed; beyond, a sample
+PROPOSED = 24  # of each of three samples: anywhere, about a tied place, about it more widely
+MOST_PASSES = 12
+WAY_CELLS = 20  # cells that a way is made of
+
+
+class Ground(NamedTuple):
+    """Where people live their classes: candidates by class, square by square of a grid, and what ties places."""
+
+    xy: NDArray[np.float64]  # (R, 2) kilometres
+    limits: NDArray[np.float64]  # (BINS - 1,) squared distances at which bins begin
+    place: NDArray[np.int64]  # candidates, by class, then by square
+    first: NDArray[np.int64]  # (K + 1,)
+    weight: NDArray[np.float64]  # people who use the place in this way, noisy
+    total: NDArray[np.float64]  # running sum of the weight within the class, before each candidate and at the end
+    square: NDArray[np.int64]  # (K, squares + 1) where the candidates of each square begin
+    corner: NDArray[np.float64]  # (3,) corner of the grid, side of a square
+    columns: int
+    rows: int
+    anchor: NDArray[np.float64]  # (2 anchors, 2 neighbours in time or not, K, BINS) ln factors of distances
+    step: NDArray[np.float64]  # (BINS,) of other places that follow each other
+    moves: NDArray[np.int64]  # sorted keys of moves between usages that enough people make, place * R + place
+    usual: NDArray[np.float64]  # ln factor of each
+
+
+@njit
+def distance_bin(xy, limits, a, b):
+    """Return the bin of the distance between two places."""
+    dx, dy = xy[b, 0] - xy[a, 0], xy[b, 1] - xy[a, 1]
+    d, j = dx * dx + dy * dy, 0
+    for k in range(BINS - 1):
+        j += d >= limits[k]
+    return j
+
+
+@njit
+def find_key(keys, key):
+    """Return the position of a key in a sorted array, -1 where it is not."""
+    a, b = 0, len(keys)
+    while a < b:
+        m = (a + b) // 2
+        if keys[m] < key:
+            a = m + 1
+        else:
+            b = m
+    return a if a < len(keys) and keys[a] == key else -1
+
+
+@njit
+def find_anchors(role, n, cls, time, out):
+    """Fill in (home, main place): most time in a class of homes, or at all; most time elsewhere, 5 % at least; -1."""
+    home, main, total = -1, -1, 0.0
+    for homes in (True, False):
+        for i in range(n):
+            if (not homes or role[cls[i]] == HOME) and (home < 0 or time[i] > time[home]):
+                home = i
+        if home >= 0:
+            break
+    for i in range(n):
+        total += time[i]
+        if i != home and (main < 0 or time[i] > time[main]):
+            main = i
+    if main >= 0 and time[main] < 0.05 * total:
+        main = -1
+    out[0], out[1] = home, main
+
+
+@njit
+def place_score(g, anchors, cls, moves, sigma, n, i, x):
+    """Return the ln weight of place x for own place i given all others, but for the people who use it in this way."""
+    v, R = 0.0, len(g.xy)
+    for j in range(n):
+        y = sigma[j]
+        if j == i or y < 0:
+            continue
+        if y == x:
+            return -1e9
+        flow = moves[i, j] + moves[j, i]
+        if i == anchors[0] or j == anchors[0]:
+            c = cls[j] if i == anchors[0] else cls[i]
+            v += g.anchor[0, 1 if flow > 0 else 0, c, distance_bin(g.xy, g.limits, x, y)]
+        elif i == anchors[1] or j == anchors[1]:
+            c = cls[j] if i == anchors[1] else cls[i]
+            v += g.anchor[1, 1 if flow > 0 else 0, c, distance_bin(g.xy, g.limits, x, y)]
+        elif flow > 0:
+            v += g.step[distance_bin(g.xy, g.limits, x, y)]
+        if flow > 0 and len(g.moves) > 0:
+            k = find_key(g.moves, min(x, y) * R + max(x, y))
+            if k >= 0:
+                v += g.usual[k]
+    return v
+
+
+@njit
+def _block_weight(g, c, centre, reach, ends):
+    """Return the weight of class c in the squares within `reach` of that of place `centre`; fill in their ranges."""
+    column = min(int((g.xy[centre, 0] - g.corner[0]) / g.corner[2]), g.columns - 1)
+    row = min(int((g.xy[centre, 1] - g.corner[1]) / g.corner[2]), g.rows - 1)
+    a, b = max(column - reach, 0), min(column + reach, g.columns - 1)
+    total, n = 0.0, 0
+    for r in range(max(row - reach, 0), min(row + reach, g.rows - 1) + 1):
+        lo, hi = g.square[c, r * g.columns + a], g.square[c, r * g.columns + b + 1]
+        ends[n, 0], ends[n, 1] = lo, hi
+        if hi > lo:
+            total += g.total[hi] - g.total[lo]
+        n += 1
+    return total, n
+
+
+@njit
+def _pick(g, lo, hi, point):
+    """Return the candidate of lo .. hi at which the running weight passes `point` beyond that of lo."""
+    goal = g.total[lo] + point
+    a, b = lo, hi - 1
+    while a < b:
+        m = (a + b) // 2
+        if g.total[m + 1] <= goal:
+            a = m + 1
+        else:
+            b = m
+    return a
+
+
+@njit
+def draw_sigma(g, role, n, cls, time, moves, sweeps, scores, stream, sigma):
+    """
+    Draw places for the own places of one life jointly, by Gibbs sampling; return False where a class has none.
+
+    P(sigma) ~ product of people's weights and of the factors of distances and usual moves. Where a class has more than
+    EXACT candidates, a step weighs the present place and independent proposals, each by the law over the proposals'
+    density, which leaves the same law unchanged.
+    """
+    anchors, order = np.empty(2, np.int64), np.argsort(-time[:n])
+    find_anchors(role, n, cls, time, anchors)
+    sigma[:n] = -1
+    ends, among = np.empty((64, 2), np.int64), np.empty(3 * PROPOSED + 1, np.int64)
+    for sweep in range(sweeps):
+        for i in order:
+            c = cls[i]
+            lo, hi = g.first[c], g.first[c + 1]
+            if hi == lo:
+                return False
+            if hi - lo <= EXACT:
+                top = -1e18
+                for k in range(lo, hi):
+                    v = -1e9
+                    if g.weight[k] > 0.0:
+                        v = math.log(g.weight[k]) + place_score(g, anchors, cls, moves, sigma, n, i, g.place[k])
+                    scores[k - lo] = v
+                    top = max(top, v)
+                for k in range(hi - lo):
+                    scores[k] = math.exp(scores[k] - top)
+                sigma[i] = g.place[lo + max(draw_index(scores, hi - lo, uniform(stream)), 0)]
+                continue
+            # about which place: the anchor, or home for the main place, or any that is tied; it stays where it is
+            centre = -1
+            for j in (anchors[0], anchors[1]):
+                if centre < 0 and j >= 0 and j != i and sigma[j] >= 0 and (moves[i, j] + moves[j, i] > 0 or j == anchors[0]):
+                    centre = sigma[j]
+            whole, count = g.total[hi] - g.total[lo], 0
+            if sigma[i] >= 0:
+                for k in range(lo, hi):  # the present place among the candidates, by square
+                    if g.place[k] == sigma[i]:
+                        among[count] = k
+                        count += 1
+                        break
+            near, wide = 0.0, 0.0
+            if centre >= 0:
+                near, _ = _block_weight(g, c, centre, 1, ends)
+                wide, _ = _block_weight(g, c, centre, 5, ends)
+            for scale in range(3):
+                if scale > 0 and (near if scale == 1 else wide) <= 0.0:
+                    continue
+                for _ in range(PROPOSED):
+                    if scale == 0:
+                        among[count] = _pick(g, lo, hi, uniform(stream) * whole)
+                    else:
+                        inside, blocks = _block_weight(g, c, centre, 1 if scale == 1 else 5, ends)
+                        point = uniform(stream) * inside
+                        for b in range(blocks):
+                            size = g.total[ends[b, 1]] - g.total[ends[b, 0]] if ends[b, 1] > ends[b, 0] else 0.0
+                            if point < size or b == blocks - 1:
+                                among[count] = _pick(g, ends[b, 0], max(ends[b, 1], ends[b, 0] + 1), min(point, size))
+                                break
+                            point -= size
+                    count += 1
+            top = -1e18
+            for k in range(count):
+                x = g.place[among[k]]
+                density = 1.0 / whole
+                if centre >= 0:
+                    dx = abs(int((g.xy[x, 0] - g.corner[0]) / g.corner[2]) - int((g.xy[centre, 0] - g.corner[0]) / g.corner[2]))
+                    dy = abs(int((g.xy[x, 1] - g.corner[1]) / g.corner[2]) - int((g.xy[centre, 1] - g.corner[1]) / g.corner[2]))
+                    if near > 0.0 and max(dx, dy) <= 1:
+                        density += 1.0 / near
+                    if wide > 0.0 and max(dx, dy) <= 5:
+                        density += 1.0 / wide
+                v = -1e9
+                if g.weight[among[k]] > 0.0:
+                    v = place_score(g, anchors, cls, moves, sigma, n, i, x) - math.log(density)
+                scores[k] = v
+                top = max(top, v)
+            for k in range(count):
+                scores[k] = math.exp(scores[k] - top)
+            sigma[i] = g.place[among[max(draw_index(scores, count, uniform(stream)), 0)]]
+    return True
+
+
+@njit
+def count_distances(g, role, person_first, cls, place, time, moves, moves_first, sweeps, key, real, drawn):
+    """Count the bins of tied distances of people, and of people whose places are drawn again: (5, K, BINS) each."""
+    most = 1
+    for u in range(len(person_first) - 1):
+        most = max(most, person_first[u + 1] - person_first[u])
+    sigma, anchors = np.empty(most, np.int64), np.empty(2, np.int64)
+    scores = np.empty(max(EXACT, 3 * PROPOSED + 1))
+    for u in range(len(person_first) - 1):
+        a, b = person_first[u], person_first[u + 1]
+        n = b - a
+        flow = moves[moves_first[u] : moves_first[u + 1]].reshape(n, n)
+        find_anchors(role, n, cls[a:b], time[a:b], anchors)
+        drawn_well = draw_sigma(g, role, n, cls[a:b], time[a:b], flow, sweeps, scores, open_stream(key, 0, u), sigma)
+        if not drawn_well:
+            continue
+        for i in range(n):
+            for j in range(i):
+                near = 1 if flow[i, j] + flow[j, i] > 0 else 0
+                if i == anchors[0] or j == anchors[0]:
+                    table, c = near, cls[a + (j if i == anchors[0] else i)]
+                elif i == anchors[1] or j == anchors[1]:
+                    table, c = 2 + near, cls[a + (j if i == anchors[1] else i)]
+                elif near == 1:
+                    table, c = 4, 0
+                else:
+                    continue
+                real[table, c, distance_bin(g.xy, g.limits, place[a + i], place[a + j])] += 1
+                drawn[table, c, distance_bin(g.xy, g.limits, sigma[i], sigma[j])] += 1
+
+
+class Passages(NamedTuple):
+    """What is seen on the way: how many cells, for how long, and which."""
+
+    cells: NDArray[np.int64]  # places that enough people pass, square by square
+    weight: NDArray[np.float64]  # people who pass, noisy
+    square: NDArray[np.int64]
+    corner: NDArray[np.float64]
+    columns: int
+    rows: int
+    number: NDArray[np.float64]  # (BINS, MOST_PASSES + 1) cumulative: cells of a way by distance
+    length: NDArray[np.float64]  # cumulative: grains of a pass
+    moves: NDArray[np.int64]  # sorted keys of moves of enough people
+    people: NDArray[np.float64]
+    habit: float  # probability that a way once taken is taken again
+
+
+@njit
+def way_candidates(xy, w, a, b, among, fit):
+    """Fill in the WAY_CELLS best cells between a and b, by people who pass and distance from the straight line."""
+    dx, dy = xy[b, 0] - xy[a, 0], xy[b, 1] - xy[a, 1]
+    length = math.sqrt(dx * dx + dy * dy)
+    margin = 0.3 * length + 0.5 * w.corner[2]
+    c0 = int((min(xy[a, 0], xy[b, 0]) - margin - w.corner[0]) / w.corner[2])
+    c1 = int((max(xy[a, 0], xy[b, 0]) + margin - w.corner[0]) / w.corner[2])
+    r0 = int((min(xy[a, 1], xy[b, 1]) - margin - w.corner[1]) / w.corner[2])
+    r1 = int((max(xy[a, 1], xy[b, 1]) + margin - w.corner[1]) / w.corner[2])
+    n = 0
+    for r in range(max(r0, 0), min(r1, w.rows - 1) + 1):
+        lo = w.square[r * w.columns + min(max(c0, 0), w.columns - 1)]
+        hi = w.square[r * w.columns + min(max(c1, 0), w.columns - 1) + 1]
+        for k in range(lo, hi):
+            x = w.cells[k]
+            if x == a or x == b:
+                continue
+            px, py = xy[x, 0] - xy[a, 0], xy[x, 1] - xy[a, 1]
+            qx, qy = xy[x, 0] - xy[b, 0], xy[x, 1] - xy[b, 1]
+            more = math.sqrt(px * px + py * py) + math.sqrt(qx * qx + qy * qy) - length
+            if more > 2 * margin:
+                continue
+            v = w.weight[k] * math.exp(-more / (0.1 * length + 0.25 * w.corner[2]))
+            # keep the best, in order
+            j = n
+            if n == WAY_CELLS:
+                if v <= fit[n - 1]:
+                    continue
+                j = n - 1
+            else:
+                n += 1
+            while j > 0 and fit[j - 1] < v:
+                among[j], fit[j] = among[j - 1], fit[j - 1]
+                j -= 1
+            among[j], fit[j] = x, v
+    return n
+
+
+@njit
+def move_weight(xy, w, R, a, b, unit):
+    """Return how usual the move a -> b is: people who make it, and a little for every near place."""
+    dx, dy = xy[b, 0] - xy[a, 0], xy[b, 1] - xy[a, 1]
+    d2 = (dx * dx + dy * dy) / (unit * unit)
+    k = find_key(w.moves, a * R + b)
+    return (w.people[k] if k >= 0 else 0.0) + 0.2 / (1.0 + d2 * d2)
+
+
+@njit
+def draw_way(xy, w, a, b, n, unit, among, fit, filter_, table, stream, out):
+    """
+    Draw n cells of a way from a to b: P ~ product of cell weights and usual moves, ends included.
+
+    Forward filter over the cells, backward sampling. Returns False where there are too few cells.
+    """
+    R = len(xy)
+    m = way_candidates(xy, w, a, b, among, fit)
+    if m < n or m == 0:
+        return False
+    if n > 1:
+        for p in range(m):
+            for q in range(m):
+                table[p, q] = 0.0 if p == q else move_weight(xy, w, R, among[p], among[q], unit)
+    for q in range(m):
+        filter_[0, q] = fit[q] * move_weight(xy, w, R, a, among[q], unit)
+    for i in range(1, n):
+        total = 0.0
+        for p in range(m):
+            total += filter_[i - 1, p]
+        for q in range(m):
+            v = 0.0
+            for p in range(m):
+                v += filter_[i - 1, p] * table[p, q]
+            filter_[i, q] = v * fit[q] / max(total, 1e-300)
+    for q in range(m):
+        filter_[n - 1, q] *= move_weight(xy, w, R, among[q], b, unit)
+    after = draw_index(filter_[n - 1], m, uniform(stream))
+    if after < 0:
+        return False
+    out[n - 1] = among[after]
+    for i in range(n - 2, -1, -1):
+        for p in range(m):
+            filter_[i, p] *= table[p, after]
+        after = draw_index(filter_[i], m, uniform(stream))
+        if after < 0:
+            return False
+        out[i] = among[after]
+    return True
+
+
+@njit
+def gamma(shape, stream):
+    """Draw from the gamma law (Marsaglia and Tsang 2000)."""
+    boost = 1.0
+    if shape < 1.0:
+        boost = (1.0 - uniform(stream)) ** (1.0 / max(shape, 1e-6))
+        shape += 1.0
+    d = shape - 1.0 / 3.0
+    c = 1.0 / math.sqrt(9.0 * d)
+    while True:
+        x = math.sqrt(-2.0 * math.log(1.0 - uniform(stream))) * math.cos(2.0 * math.pi * uniform(stream))
+        v = (1.0 + c * x) ** 3
+        if v > 0.0 and math.log(1.0 - uniform(stream)) < 0.5 * x * x + d - d * v + d * math.log(v):
+            return d * v * boost
+
+
+@njit
+def draw_lives(
+    law, g, w, mixes, spread, types, first_day, last_day, lo, hi, border, attempt, numbers, key, tries, sweeps,
+    mine, mine_first, most_own, most_day, least, life, start, end, place, cls, usage, first, good,
+):  # fmt: skip
+    """
+    Draw one life for each of `numbers`; life i is written to rows first[i] : first[i + 1], `good` says whether it was.
+
+    `types`, `first_day`, `last_day` are those of its seed; `mine[mine_first[i] : mine_first[i + 1]]` are the candidates
+    (rows of `g.place`) that the seed itself counts for: its own contribution is left out. Of a weight, `least` must be
+    left. Returns the number of rows, or minus the number of lives done where the room was not enough.
+    """
+    K, Q = len(law.role), mixes.shape[2]
+    longest = 1
+    for i in range(len(numbers)):
+        longest = max(longest, last_day[i] - first_day[i] + 1)
+    memory = new_memory(most_own, longest + 1, K)
+    days = [new_day(most_day) for _ in range(tries)]
+    weight, columns, features = np.zeros(most_own + 512), np.zeros(OWN), np.zeros(FEATURES)
+    room = longest * most_day
+    own, kinds, begin, until = (np.zeros(room, np.int64), np.zeros(room, np.int64), np.zeros(room, np.int64), np.zeros(room, np.int64))  # fmt: skip
+    off = np.zeros(longest, np.int64)
+    mix, time, sigma = np.zeros((2, Q)), np.zeros(most_own), np.zeros(most_own, np.int64)
+    scores = np.empty(max(EXACT, 3 * PROPOSED + 1))
+    among, fit = np.zeros(WAY_CELLS, np.int64), np.zeros(WAY_CELLS)
+    filter_, table = np.zeros((MOST_PASSES, WAY_CELLS)), np.zeros((WAY_CELLS, WAY_CELLS))
+    way = np.zeros(MOST_PASSES, np.int64)
+    route = np.full((most_own, most_own, MOST_PASSES + 1), -1)
+    unit = math.sqrt(g.limits[3])
+    n = 0
+    for i in range(len(numbers)):
+        stream = open_stream(key, attempt, numbers[i])
+        first[i] = n
+        D = last_day[i] - first_day[i] + 1
+        for d in range(D):
+            off[d] = 1 if (first_day[i] + d + 3) % 7 >= 5 else 0
+        for o in range(2):
+            for k in range(Q):
+                shape = mixes[types[i], o, k] * spread[o]
+                mix[o, k] = gamma(shape, stream) if shape > 1e-6 else 0.0
+        m = draw_diary(
+            law, types[i], mix, off[:D], lo, hi, tries, memory, days, weight, columns, features, stream, own, kinds,
+            begin, until,
+        )  # fmt: skip
+        owned = memory.size[0]
+        time[:owned] = 0.0
+        for q in range(m):
+            time[own[q]] += max(until[q] - begin[q], 60)
+        # the seed's own contribution is left out of the weights, and taken back in afterwards
+        for j in range(mine_first[i], mine_first[i + 1]):
+            g.weight[mine[j]] = g.weight[mine[j]] - 1.0
+            if g.weight[mine[j]] < least:
+                g.weight[mine[j]] -= 1e6
+        good[i] = m > 0 and draw_sigma(
+            g, law.role, owned, memory.cls, time, memory.moves, sweeps, scores, stream, sigma
+        )
+        for j in range(mine_first[i], mine_first[i + 1]):
+            if g.weight[mine[j]] < -1e5:
+                g.weight[mine[j]] += 1e6
+            g.weight[mine[j]] += 1.0
+        if not good[i]:
+            continue
+        if n + m * (MOST_PASSES + 1) > len(start):
+            return -i - 1
+        base = first_day[i] * DAY + border
+        route[:owned, :owned, 0] = -1
+        for q in range(m):
+            a = begin[q]
+            if len(w.cells) > 0 and q > 0 and until[q - 1] == a and own[q - 1] != own[q]:
+                x, y = own[q - 1], own[q]
+                homeward = law.role[kinds[q]] == HOME
+                spare = (until[q] - a if homeward else a - begin[q - 1]) - 2 * law.grain
+                cells = route[x, y, 0]
+                if cells < 0 or uniform(stream) > w.habit:
+                    u, cells = uniform(stream), 0
+                    ladder = w.number[distance_bin(g.xy, g.limits, sigma[x], sigma[y])]
+                    while cells < MOST_PASSES and u >= ladder[cells]:
+                        cells += 1
+                    while cells > 0 and not draw_way(
+                        g.xy, w, sigma[x], sigma[y], cells, unit, among, fit, filter_, table, stream, way
+                    ):
+                        cells -= 1
+                    route[x, y, 0], route[y, x, 0] = cells, cells
+                    for c in range(cells):
+                        route[x, y, c + 1], route[y, x, cells - c] = way[c], way[c]
+                used, cells = 0, min(cells, max(spare // law.grain, 0))
+                took = np.zeros(MOST_PASSES, np.int64)
+                for c in range(cells):
+                    u, grains = uniform(stream), 1
+                    while grains < len(w.length) and u >= w.length[grains - 1]:
+                        grains += 1
+                    took[c] = max(min(grains * law.grain, spare - used - (cells - c - 1) * law.grain), law.grain)
+                    used += took[c]
+                t = a if homeward else a - used
+                if not homeward and cells > 0:
+                    end[n - 1] = base + t
+                for c in range(cells):
+                    life[n], start[n], end[n] = numbers[i], base + t, base + t + took[c]
+                    place[n], cls[n], usage[n] = route[x, y, c + 1], -1, -1
+                    t += took[c]
+                    n += 1
+                a = t if homeward else a
+            life[n], start[n], end[n] = numbers[i], base + a, base + until[q]
+            place[n], cls[n], usage[n] = sigma[own[q]], kinds[q], own[q]
+            n += 1
+    first[len(numbers)] = n
+    return n

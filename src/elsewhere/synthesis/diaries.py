@@ -1,0 +1,278 @@
+"""
+HOW: a law of diaries over classes of usages that many people share.
+
+A person's day, from a border in the small hours on, is of a *kind*; within it one leaves a class given the hour and
+the dwell, and something comes next after no gap or a gap (what is not recorded). Both are drawn as single pieces of
+stays of people of the type: no sequence of anybody is followed for longer than one piece. Own places again or a new
+one, and which, and which of several diaries for a day, are choices whose weights are learnt by conditional logit from
+people's own choices. The same law serves filled weeks, single days, check-ins and calls: a check-in is a stay without
+length, and a day without records is a kind of day.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elsewhere.data.visits import DAY, Floats, Ints
+from elsewhere.synthesis import _life_kernels as kernels
+from elsewhere.synthesis.groups import (
+    DAYS_PER_KIND,
+    HOME,
+    HOUR,
+    MOST_KINDS,
+    Groups,
+    Stays,
+    _cluster,
+    _merge_small,
+    _people_of,
+    weekend_of,
+)
+
+BORDER = 4 * HOUR  # when a day begins, where people are seen for days on end
+TRIES = 8  # diaries of which one is taken
+CHOICES = 40_000  # to learn from
+COMPARED = 2_500  # days put beside what the law draws
+CANDIDATES = 12  # own places of which one is chosen, in learning
+SPARE = 0.02  # share of days of a kind that begin in a class in which none was seen to
+
+
+@dataclass(frozen=True, eq=False)
+class Diaries:
+    """The law of diaries, and what a person draws from its type: a mix of kinds of day."""
+
+    law: kernels.Law = field(repr=False)
+    mix: Floats = field(repr=False)  # (T, 2, Q)
+    spread: Floats = field(repr=False)  # (2,) concentration of people's mixes about it
+    border: int  # seconds after midnight
+    first_day: Ints = field(repr=False)  # (people,) first and last day of each person, from the border on
+    last_day: Ints = field(repr=False)
+    lo: int  # second of the first and last day at which most people begin and end to be seen, -1 where they differ
+    hi: int
+    longest: int  # pieces of the busiest day
+
+
+def learn_diaries(stays: Stays, groups: Groups, *, k: int, rng: np.random.Generator) -> Diaries:
+    """Learn the law of diaries from people's stays."""
+    K, T = groups.K, int(groups.type_of.max()) + 1
+    role = groups.role
+    first, last = _spans(stays.user, stays.start, stays.end, stays.people)
+    border = BORDER if np.median((last - first) / DAY) > 2.5 else 0
+
+    # diaries: a stay at home begins when one leaves for it, any other when one arrives; passes have no time of their own
+    rows = np.flatnonzero(stays.usage >= 0)
+    user, cls = stays.user[rows], groups.use_class[stays.usage[rows]]
+    chain = np.cumsum(~stays.joined)
+    same = np.append(False, user[1:] == user[:-1])
+    joined = same & (chain[rows] == np.append(-1, chain[rows][:-1]))
+    begin = stays.start[rows].copy()
+    homeward = joined & (role[cls] == HOME)
+    begin[homeward] = stays.end[rows][np.flatnonzero(homeward) - 1]
+    follows = np.append(joined[1:], False)
+    end = np.where(follows, np.append(begin[1:], 0), stays.end[rows])
+    end = np.maximum(end, begin)
+
+    # pieces: cut at the border of the day
+    begin, end = begin - border, end - border
+    many = np.maximum((end - 1) // DAY - begin // DAY, 0) + 1
+    stay = np.repeat(np.arange(len(rows)), many)
+    nth = np.arange(len(stay)) - np.repeat(np.cumsum(many) - many, many)
+    day = begin[stay] // DAY + nth
+    s, e = np.maximum(begin[stay] - day * DAY, 0), np.minimum(end[stay] - day * DAY, DAY)
+    carried, over = (nth > 0).astype(np.int64), (nth < many[stay] - 1).astype(np.int64)
+    nxt = np.append(stay[1:], -1)
+    alike = (over == 0) & (nxt >= 0) & (np.append(user[stay][1:], -1) == user[stay]) & (np.append(day[1:], -1) == day)
+    after = np.where(alike, np.append(cls[stay][1:], -1), -1)
+    again = np.where(alike, np.append(stays.usage[rows][stay][1:], -1) == stays.usage[rows][stay], False)
+    gap = np.where(alike, np.append(s[1:], 0) - e, 0)
+    piece_cls, piece_user = cls[stay], user[stay]
+
+    # days of everybody from the first to the last, also those without a record
+    first_day, last_day = (first - border) // DAY, np.maximum(last - border - 1, first - border) // DAY
+    many_days = last_day - first_day + 1
+    offset = np.append(0, np.cumsum(many_days))
+    whose = np.repeat(np.arange(stays.people), many_days)
+    date = np.arange(offset[-1]) - offset[whose] + first_day[whose]
+    off = weekend_of(date).astype(np.int64)
+    at = offset[piece_user] + day - first_day[piece_user]
+    day_first = np.searchsorted(at, np.arange(offset[-1] + 1))
+    kind = _kinds_of_day(at, s, e, role[piece_cls], piece_cls, K, off, whose, day_first, k, rng)
+    Q = int(kind.max()) + 1
+
+    type_of = groups.type_of
+    mix = np.full((T, 2, Q), 1e-9)
+    np.add.at(mix, (type_of[whose], off, kind), 1.0)
+    spread = _spreads(mix, whose, off, kind, type_of, stays.people)
+    mix /= mix.sum(2, keepdims=True)
+    begins = np.zeros((Q, K + 1))
+    opening = np.where(np.diff(day_first) > 0, 0, -1)
+    state = np.full(len(kind), K)
+    full = np.flatnonzero(opening == 0)
+    head = day_first[full]
+    state[full] = np.where(carried[head] == 1, piece_cls[head], K)
+    np.add.at(begins, (kind, state), 1.0)
+    begins = begins / begins.sum(1, keepdims=True) + SPARE * begins.sum(0) / begins.sum()
+
+    def sort_by(cell: Ints, cells: int, rows: Ints | None = None) -> tuple[Ints, Ints]:
+        rows = np.arange(len(cell)) if rows is None else rows
+        order = rows[np.lexsort((s[rows] if len(cell) == len(s) else rows, cell[rows]))]
+        return order, np.searchsorted(cell[order], np.arange(cells + 1))
+
+    piece_kind, piece_type = kind[at], type_of[piece_user]
+    cell = ((piece_type * Q + piece_kind) * K + piece_cls) * 2 + carried
+    heads = head[carried[head] == 0]
+    law = kernels.Law(
+        s, e, over, after, again.astype(np.int64), gap, piece_cls,
+        *sort_by(cell, T * Q * K * 2), *sort_by(cell % (Q * K * 2), Q * K * 2), *sort_by(cell % (K * 2), K * 2),
+        *sort_by(piece_type * Q + piece_kind, T * Q, heads), *sort_by(piece_kind, Q, heads),
+        day_first, kind, *sort_by(type_of[whose] * 2 + off, T * 2, full),
+        begins, role, np.zeros(K + kernels.NEW), np.zeros(kernels.OWN), np.zeros(kernels.FEATURES), stays.grain,
+    )  # fmt: skip
+    usage = stays.usage[rows][stay]
+    law = _learn_choices(law, offset, type_of, day_first, kind, off, usage, over, rng)
+    lo, hi = _usual_hours(first - border - first_day * DAY, last - border - last_day * DAY)
+    longest = int(np.diff(day_first).max(initial=1))
+    return Diaries(law, mix, spread, border, first_day, last_day, lo, hi, longest)
+
+
+def _spans(user: Ints, start: Ints, end: Ints, people: int) -> tuple[Ints, Ints]:
+    """Return the first start and last end of each person."""
+    first, last = np.zeros(people, dtype=np.int64), np.zeros(people, dtype=np.int64)
+    head = np.flatnonzero(np.append(True, user[1:] != user[:-1]))
+    first[user[head]] = start[head]
+    last[user[head]] = np.maximum.reduceat(end, head)
+    return first, last
+
+
+def _usual_hours(first: Ints, last: Ints) -> tuple[int, int]:
+    """Return the second of the day at which people are first and last seen, where half of them agree; else -1."""
+    out = []
+    for clock in (first, last):
+        value, many = np.unique(clock, return_counts=True)
+        out.append(int(value[many.argmax()]) if many.max() > len(clock) / 2 else -1)
+    return out[0], out[1]
+
+
+def _kinds_of_day(
+    at: Ints, s: Ints, e: Ints, role: Ints, cls: Ints, K: int, off: Ints, whose: Ints, day_first: Ints, k: int,
+    rng: np.random.Generator,
+) -> Ints:  # fmt: skip
+    """Cluster days by role and hour and by how busy they are, weekdays and weekends apart; empty days are a kind."""
+    n = len(off)
+    table = np.zeros((n, 24, 3))
+    for h in range(24):
+        length = np.clip(np.minimum(e, (h + 1) * HOUR) - np.maximum(s, h * HOUR), 0, HOUR) / HOUR
+        length += (s == e) & (s // HOUR == h)
+        np.add.at(table, (at, h, role), length)
+    number = np.diff(day_first)
+    classes = np.zeros((n, K))
+    np.add.at(classes, (at, cls), 1.0)
+    busy = [np.minimum(number, 12) / 2.5, np.minimum(number, 3)]
+    table = np.column_stack([np.minimum(table, 2).reshape(n, -1), *busy, 0.7 * np.minimum(classes, 2)])
+    kind = np.zeros(n, dtype=np.int64)
+    empty = number == 0
+    used = int(empty.any())
+    for weekend in (0, 1):
+        mine = np.flatnonzero((off == weekend) & ~empty)
+        if len(mine) == 0:
+            continue
+        label, means = _cluster(table[mine], int(np.clip(len(mine) // DAYS_PER_KIND, 1, MOST_KINDS)), rng)
+        label = _merge_small(label, means, lambda c, w=whose[mine], m=len(means): _people_of(c, w, m), k)
+        kind[mine] = used + label
+        used += int(label.max()) + 1
+    return kind
+
+
+def _spreads(mix: Floats, whose: Ints, off: Ints, kind: Ints, type_of: Ints, people: int) -> Floats:
+    """Return the concentration of people's own mixes of kinds about that of their type, by the method of moments."""
+    out = np.full(2, 50.0)
+    Q = mix.shape[2]
+    for weekend in (0, 1):
+        use = np.zeros((people, Q))
+        mine = off == weekend
+        np.add.at(use, (whose[mine], kind[mine]), 1.0)
+        n = use.sum(1)
+        mean = (mix[:, weekend] / mix[:, weekend].sum(1, keepdims=True))[type_of]
+        some = n > 1
+        if not some.any():
+            continue
+        share = use[some] / n[some][:, None]
+        excess = (((share - mean[some]) ** 2).sum(1) - (mean[some] * (1 - mean[some])).sum(1) / n[some]).sum()
+        room = ((mean[some] * (1 - mean[some])).sum(1) * (1 - 1 / n[some])).sum()
+        ratio = np.clip(excess / max(room, 1e-9), 0.005, 0.9)
+        out[weekend] = 1 / ratio - 1
+    return out
+
+
+def _learn_choices(
+    law: kernels.Law, offset: Ints, type_of: Ints, day_first: Ints, kind: Ints, off: Ints, usage: Ints, over: Ints,
+    rng: np.random.Generator,
+) -> kernels.Law:  # fmt: skip
+    """Return the law with the weights of new places, of own places and of diaries."""
+    # own places of a person, numbered as they appear
+    piece_day = np.repeat(np.arange(len(kind)), np.diff(day_first))
+    _, head, inverse = np.unique(usage, return_index=True, return_inverse=True)
+    whose = np.searchsorted(offset, piece_day[head], side="right") - 1
+    order = np.lexsort((head, whose))
+    rank = np.empty(len(head), dtype=np.int64)
+    rank[order] = np.arange(len(head)) - np.searchsorted(whose[order], whose[order])
+    own = rank[inverse]
+    K = len(law.role)
+    new_rows, new_said = np.zeros((CHOICES, K + kernels.NEW)), np.zeros(CHOICES)
+    own_rows = np.zeros((CHOICES // 2, CANDIDATES, kernels.OWN))
+    own_many, own_chosen = np.zeros(CHOICES // 2, dtype=np.int64), np.zeros(CHOICES // 2, dtype=np.int64)
+    days = len(kind)
+    for rounds in range(2):  # diaries are compared once their own places are drawn as people choose them
+        like_rows = np.zeros((COMPARED if rounds else 0, TRIES + 1, kernels.FEATURES))
+        size, key = np.zeros(3, dtype=np.int64), rng.integers(0, 2**63, 2).astype(np.uint64)
+        people = rng.permutation(len(offset) - 1)  # where choices are many, those of some people
+        first = np.concatenate([np.arange(offset[i], offset[i + 1]) for i in people])
+        take = np.concatenate([np.arange(day_first[d], day_first[d + 1]) for d in first])
+        new_rows[:] = 0
+        kernels.replay(
+            law, np.append(0, np.cumsum(np.diff(offset)[people])), type_of[people],
+            np.append(0, np.cumsum(np.diff(day_first)[first])), kind[first], off[first], own[take], law.cls[take],
+            law.start[take], law.end[take], over[take], TRIES, min(1.0, 1.2 * COMPARED / days), key,
+            new_rows, new_said, own_rows, own_many, own_chosen, like_rows, size,
+        )  # fmt: skip
+        if rounds == 0:
+            n, m = int(size[0]), int(size[1])
+            law = law._replace(new=_fit_logistic(new_rows[:n], new_said[:n]))
+            law = law._replace(own=fit_choices(own_rows[:m], own_many[:m], own_chosen[:m]))
+    n = int(size[2])
+    many = np.full(n, TRIES + 1)
+    return law._replace(like=fit_choices(like_rows[:n], many, np.zeros(n, dtype=np.int64), 3.0))
+
+
+def _fit_logistic(x: Floats, said: Floats, ridge: float = 1.0) -> Floats:
+    """Fit P(said) = logistic(x w) by Newton's method."""
+    w = np.zeros(x.shape[1])
+    for _ in range(30):
+        p = 1 / (1 + np.exp(-np.clip(x @ w, -30, 30)))
+        slope = x.T @ (p - said) + ridge * w
+        step = np.linalg.solve((x * (p * (1 - p) + 1e-6)[:, None]).T @ x + ridge * np.eye(len(w)), slope)
+        w -= step
+        if np.abs(step).max(initial=0) < 1e-6:
+            break
+    return w
+
+
+def fit_choices(rows: Floats, many: Ints, chosen: Ints, ridge: float = 1.0) -> Floats:
+    """Fit weights w of P(chosen j) ~ exp(rows[j] w), the first `many` rows of each choice, by Newton's method."""
+    w = np.zeros(rows.shape[2])
+    if len(rows) == 0:
+        return w
+    open_: NDArray[np.bool_] = np.arange(rows.shape[1])[None] < many[:, None]
+    took = rows[np.arange(len(rows)), chosen]
+    for _ in range(30):
+        v = np.where(open_, rows @ w, -np.inf)
+        p = np.exp(v - v.max(1, keepdims=True))
+        p /= p.sum(1, keepdims=True)
+        mean = np.einsum("ij,ijk->ik", p, rows)
+        slope = (mean - took).sum(0) + ridge * w
+        second = np.einsum("ij,ijk,ijl->kl", p, rows, rows) - mean.T @ mean + ridge * np.eye(len(w))
+        step = np.linalg.solve(second, slope)
+        w -= np.clip(step, -2, 2)
+        if np.abs(step).max() < 1e-6:
+            break
+    return w

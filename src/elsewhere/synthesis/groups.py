@@ -1,0 +1,192 @@
+"""
+Who lives alike: usages of places, their classes, types of people, kinds of day.
+
+A *usage* is what a place is to a person: the hours of the week spent there, the share of the time, the length of the
+stays, the share of the days. Usages are clustered into classes; people into *types* of at least k whose time by class
+and hour of the week is similar (the paper's sim_S with hours of the week as periods and one mapping, through classes);
+their days into *kinds*. Passes (short records between two others, at places that are no usage) belong to ways.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elsewhere.data.visits import DAY, Floats, Ints, Visits
+
+HOUR = 3_600
+PASSING = 30 * 60  # a record shorter than this, between two others, is part of a way
+JOINED = 5 * 60  # records less than this apart follow each other without a gap
+CLASSES = 12  # of usages
+PEOPLE_PER_TYPE, MOST_TYPES = 25, 100
+DAYS_PER_KIND, MOST_KINDS = 60, 32
+FITTED = 20_000  # rows that a clustering is fitted on: more teach nothing new
+LONG = 2.5 * HOUR  # mean stay from which on a class other than home is a main one
+
+HOME, MAIN, OTHER = 0, 1, 2
+
+
+@dataclass(frozen=True, eq=False)
+class Stays:
+    """Records of people, sorted, with touching records at one place joined; `usage` is -1 for passes."""
+
+    user: Ints
+    start: Ints
+    end: Ints
+    place: Ints
+    usage: Ints
+    joined: NDArray[np.bool_] = field(repr=False)  # to the record before, of the same person, without a gap
+    use_user: Ints = field(repr=False)
+    use_place: Ints = field(repr=False)
+    people: int
+    grain: int  # seconds that all times are a multiple of
+    events: bool  # most records have no length
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """Classes of usages, types of people: `use_class` (M,), `role` (K,) of each class, `type_of` (people,)."""
+
+    use_class: Ints
+    role: Ints
+    type_of: Ints
+    profile: Floats = field(repr=False)  # (people, K x 48) share of the time by class and hour of the week
+    means: Floats = field(repr=False)  # (K, features) centres of the classes
+
+    @property
+    def K(self) -> int:
+        """Return the number of classes."""
+        return len(self.role)
+
+
+def weekend_of(day: Ints) -> NDArray[np.bool_]:
+    """Return whether days since 1970 are Saturdays or Sundays."""
+    return np.asarray((day + 3) % 7 >= 5)
+
+
+def find_stays(visits: Visits) -> Stays:
+    """Return the records of everybody, those of a usage told from passes."""
+    user, place = visits.user.astype(np.int64), visits.place.astype(np.int64)
+    start, end = visits.start.astype(np.int64), visits.end.astype(np.int64)
+    same = np.zeros(len(user), dtype=bool)
+    same[1:] = user[1:] == user[:-1]
+    touching = same & (start - np.append(0, end[:-1]) <= 0)
+    joins = touching & (place == np.append(-1, place[:-1])) & (end > start)
+    first = np.flatnonzero(~joins)
+    end = np.maximum.reduceat(end, first)
+    user, place, start = user[first], place[first], start[first]
+
+    same = np.append(False, user[1:] == user[:-1])
+    joined = same & (start - np.append(0, end[:-1]) <= JOINED)
+    follows = np.append(joined[1:], False)
+    length = end - start
+    short = joined & follows & (length > 0) & (length <= PASSING)
+    key = user * visits.R + place
+    usages = np.unique(key[~short])
+    at = np.minimum(np.searchsorted(usages, key), len(usages) - 1)
+    usage = np.where(usages[at] == key, at, -1)
+    times = np.concatenate([start, end])
+    grain = next((g for g in (HOUR, 1800, 1200, 900, 600, 300, 60) if np.mean(times % g == 0) > 0.98), 1)
+    events = bool(np.mean(length == 0) > 0.5)
+    return Stays(
+        user, start, end, place, usage, joined, usages // visits.R, usages % visits.R, visits.U, grain, events
+    )
+
+
+def hours_of_week(stays: Stays, rows: Ints) -> tuple[Ints, Ints, Floats]:
+    """Return (row, hour of 48: weekday or weekend, seconds) of the time that rows cover, hour by hour."""
+    start, end = stays.start[rows], np.maximum(stays.end[rows], stays.start[rows] + 1)
+    many = (end - 1) // HOUR - start // HOUR + 1
+    row = np.repeat(np.arange(len(rows)), many)
+    hour = np.repeat(start // HOUR - np.cumsum(many) + many, many) + np.arange(many.sum())
+    seconds = np.minimum(end[row], (hour + 1) * HOUR) - np.maximum(start[row], hour * HOUR)
+    return row, hour % 24 + 24 * weekend_of(hour // 24), seconds.astype(np.float64)
+
+
+def _cluster(table: Floats, n: int, rng: np.random.Generator) -> tuple[Ints, Floats]:
+    """Return k-means labels and centres of rows."""
+    from sklearn.cluster import KMeans
+
+    few = table if len(table) <= FITTED else table[np.sort(rng.choice(len(table), FITTED, replace=False))]
+    n = max(1, min(n, len(np.unique(few, axis=0))))
+    means = KMeans(n, n_init=3, random_state=int(rng.integers(2**31))).fit(few)
+    return means.predict(table).astype(np.int64), np.asarray(means.cluster_centers_)
+
+
+def _merge_small(label: Ints, means: Floats, size: Any, least: int) -> Ints:
+    """Return the labels with every group of `size(labels)` below `least` merged into the nearest, smallest first."""
+    label, means = label.copy(), means.copy()
+    while True:
+        sizes = np.asarray(size(label), dtype=float)
+        alive = np.flatnonzero(sizes > 0)
+        small = alive[np.argmin(sizes[alive])]
+        if len(alive) == 1 or sizes[small] >= least:
+            return np.searchsorted(alive, label)
+        others = alive[alive != small]
+        to = others[np.argmin(((means[others] - means[small]) ** 2).sum(1))]
+        means[to] = (means[to] * sizes[to] + means[small] * sizes[small]) / (sizes[to] + sizes[small])
+        label[label == small] = to
+
+
+def find_groups(stays: Stays, *, k: int, rng: np.random.Generator, classes: int = CLASSES) -> Groups:
+    """Cluster usages into classes and people into types, each of at least `k` people."""
+    rows = np.flatnonzero(stays.usage >= 0)
+    usage, n = stays.usage[rows], len(stays.use_user)
+    row, hour, seconds = hours_of_week(stays, rows)
+    if stays.events:
+        seconds = np.ones(len(seconds))
+    hours = np.zeros((n, 48))
+    np.add.at(hours, (usage[row], hour), seconds)
+    total = hours.sum(1)
+    if stays.events:  # few records: an hour also tells of its neighbours
+        day = hours.reshape(n, 2, 24)
+        hours = (day + 0.5 * np.roll(day, 1, 2) + 0.5 * np.roll(day, -1, 2)).reshape(n, 48)
+    everything = np.bincount(stays.use_user, total, stays.people)
+    count = np.bincount(usage, minlength=n)
+    dwell = np.bincount(usage, stays.end[rows] - stays.start[rows], n) / np.maximum(count, 1)
+    day = stays.start[rows] // DAY
+    on = np.bincount(np.unique(usage * (1 << 20) + (day - day.min())) >> 20, minlength=n)
+    days = np.bincount(np.unique(stays.user[rows] * (1 << 20) + (day - day.min())) >> 20, minlength=stays.people)
+    table = np.column_stack(
+        [
+            np.sqrt(hours / np.maximum(hours.sum(1), 1e-9)[:, None]),
+            1.5 * total / np.maximum(everything, 1e-9)[stays.use_user],
+            0.4 * np.log1p(dwell / HOUR),
+            0.8 * on / np.maximum(days, 1)[stays.use_user],
+        ]
+    )
+    label, means = _cluster(table, min(classes, max(2, n // 10)), rng)
+    use_class = _merge_small(label, means, lambda c: _people_of(c, stays.use_user, len(means)), k)
+    K = int(use_class.max()) + 1
+    means = np.array([table[use_class == c].mean(0) for c in range(K)])
+
+    # home: the usage with most time at night, or most time; classes that are mostly home to their people
+    night = hours[:, :6].sum(1) + hours[:, 24:30].sum(1)
+    order = np.lexsort((total, night, stays.use_user))
+    last = np.append(stays.use_user[order][1:] != stays.use_user[order][:-1], True)
+    home = np.zeros(n, dtype=bool)
+    home[order[last]] = True
+    mean_home = np.bincount(use_class, home * total, K) / np.maximum(np.bincount(use_class, total, K), 1e-9)
+    mean_dwell = np.bincount(use_class, dwell * total, K) / np.maximum(np.bincount(use_class, total, K), 1e-9)
+    role = np.where(mean_home > 0.5, HOME, np.where(mean_dwell >= LONG, MAIN, OTHER))
+
+    # who lives alike: the share of the time by class and hour of the week, and how much is recorded of a day
+    profile = np.zeros((stays.people, K * 48))
+    np.add.at(profile, (stays.user[rows][row], use_class[usage[row]] * 48 + hour), seconds)
+    profile /= np.maximum(profile.sum(1, keepdims=True), 1e-9)
+    coarse = profile.reshape(stays.people, K, 2, 12, 2).sum(4)
+    activity = np.log(np.bincount(stays.user, minlength=stays.people) / np.maximum(days, 1) + 1e-9)
+    span = np.log(np.maximum(days, 1))
+    alike = np.column_stack(
+        [np.sqrt(coarse).reshape(stays.people, -1), 0.3 * activity, (0.3 if stays.events else 0.0) * span]
+    )
+    types = int(np.clip(stays.people // PEOPLE_PER_TYPE, 1, MOST_TYPES))
+    label, centres = _cluster(alike, types, rng)
+    type_of = _merge_small(label, centres, lambda t: np.bincount(t, minlength=len(centres)), k)
+    return Groups(use_class, role, type_of, profile, means)
+
+
+def _people_of(label: Ints, user: Ints, n: int) -> Ints:
+    """Return how many people have each label."""
+    return np.bincount(np.unique(label * (1 << 32) + user) >> 32, minlength=n)

@@ -1,0 +1,53 @@
+"""
+Ways: what is seen between two stays.
+
+How many cells a way has depends on its length; which, on how many people pass them, on the moves that people make and
+on the straight line: a forward filter and backward sampling over the cells near it (`_life_kernels.draw_way`). A way
+once taken is mostly taken again. Without passes in the data there are no ways.
+"""
+
+import numpy as np
+
+from elsewhere.synthesis import _life_kernels as kernels
+from elsewhere.synthesis.groups import PASSING, Stays
+from elsewhere.synthesis.mapping import grid_over, noisy, square_of
+
+HABIT = 0.85
+
+
+def learn_ways(stays: Stays, ground: kernels.Ground, rng: np.random.Generator) -> kernels.Passages:
+    """Learn how people's ways are seen."""
+    R = len(ground.xy)
+    passes = stays.usage < 0
+    key = np.unique(stays.user[passes] * R + stays.place[passes])
+    weight = noisy(np.bincount(key % R, minlength=R).astype(float), rng)
+    cells = np.flatnonzero(weight > 0)
+    corner, columns, rows = grid_over(ground.xy, float(np.sqrt(ground.limits[3])))
+    square = square_of(ground.xy[cells], corner, columns, rows)
+    order = np.argsort(square, kind="stable")
+
+    # the number of cells between two stays that follow each other without a gap, by distance
+    stay = np.flatnonzero(~passes)
+    chain = np.cumsum(~stays.joined)
+    a, b = stay[:-1], stay[1:]
+    linked = (chain[a] == chain[b]) & (stays.place[a] != stays.place[b])
+    a, b = a[linked], b[linked]
+    d2 = ((ground.xy[stays.place[a]] - ground.xy[stays.place[b]]) ** 2).sum(1)
+    bins = np.searchsorted(ground.limits, d2, side="right")
+    number = np.zeros((kernels.BINS, kernels.MOST_PASSES + 1))
+    np.add.at(number, (bins, np.minimum(b - a - 1, kernels.MOST_PASSES)), 1.0)
+    number += 2 * (number.sum(0) + 1e-3) / (number.sum() + 1e-2)
+    number = np.cumsum(number / number.sum(1, keepdims=True), axis=1)
+    grains = np.maximum((stays.end - stays.start)[passes] // stays.grain, 1)
+    length = np.bincount(grains, minlength=2)[1 : max(PASSING // stays.grain, 1) + 1].astype(float) + 1e-9
+
+    # moves along ways, and how many people make them
+    follows = np.flatnonzero(stays.joined & (passes | np.append(False, passes[:-1])))
+    move = stays.place[follows - 1] * R + stays.place[follows]
+    pairs = np.unique(np.column_stack([move, stays.user[follows]]), axis=0)
+    moves, people = np.unique(pairs[:, 0], return_counts=True)
+    people = noisy(people.astype(float), rng)
+    return kernels.Passages(
+        cells[order], weight[cells][order], np.searchsorted(square[order], np.arange(columns * rows + 1)), corner,
+        columns, rows, number, np.cumsum(length / length.sum()), moves[people > 0], people[people > 0], HABIT,
+    )  # fmt: skip
