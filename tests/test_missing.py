@@ -149,7 +149,7 @@ def test_positions_that_jitter_are_calmed_where_no_fix_has_an_accuracy(tmp_path)
 
 
 def test_people_whose_gaps_are_too_long_are_counted_by_the_refusal(tmp_path):
-    # 80 people seen every ten hours: presets with a theorem fill six
+    # 80 people seen every ten hours, of which six are filled
     times = pd.date_range("2024-03-05 01:00", periods=6, freq="10h")
     rows = [(f"p{i}", t, 46 + (i % 4) / 50, 6 + (i % 3) / 50) for i in range(80) for t in times]
     pd.DataFrame(rows, columns=["user", "time", "lat", "lon"]).to_csv(tmp_path / "a.csv", index=False)
@@ -158,9 +158,10 @@ def test_people_whose_gaps_are_too_long_are_counted_by_the_refusal(tmp_path):
     more = [(f"q{i}", t, 46 + (i % 4) / 50, 6 + (i % 3) / 50) for i in range(12) for t in often]
     pd.DataFrame(more).to_csv(tmp_path / "a.csv", index=False, header=False, mode="a")
     with pytest.raises(ew.ElsewhereError) as refused:
-        ew.synthesize(tmp_path / "a.csv", tmp_path / "out", preset="deniable", report=False)
+        ew.synthesize(tmp_path / "a.csv", tmp_path / "out", k=40, max_gap="6h", report=False)
 
     said = " ".join([str(refused.value), *refused.value.__notes__])
     assert refused.value.code == "E_TOO_FEW"
-    assert "more of the 92 people in the file" in said
+    assert "12 of 92 people have a usable day" in said
+    assert "There are 12 people with a usable day" in said
     assert "gaps of more than 6h are not filled (`max_gap`)" in said
