@@ -19,7 +19,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from makefiles import gpx, owntracks, plt
+from makefiles import gpx, plt
 
 import elsewhere as ew
 
@@ -442,13 +442,11 @@ def read_gpx(out, town):
 
 
 def read_trips(out, town):
-    names = [out / name for name in ("fakes.kepler.geojson", "fakes.geojson")]
-    path = next(name for name in names if name.exists())
-    for number, feature in enumerate(json.loads(path.read_text())["features"]):
-        line = feature["geometry"]["coordinates"]
-        told = feature["properties"].get("datetimes") or [point[3] for point in line]
-        for (lon, lat, *_), stamp in zip(line, told, strict=True):
-            when = datetime.fromisoformat(stamp) if isinstance(stamp, str) else datetime.fromtimestamp(stamp, UTC)
+    for number, feature in enumerate(json.loads((out / "fakes.geojson").read_text())["features"]):
+        for (lon, lat), stamp in zip(
+            feature["geometry"]["coordinates"], feature["properties"]["datetimes"], strict=True
+        ):
+            when = datetime.fromisoformat(stamp)
             yield str(number), when.astimezone(town.zone).replace(tzinfo=None), lat, lon
 
 
@@ -619,12 +617,6 @@ def test_the_first_try_gives_fakes(run, tmp_path, shape):
 # --- docs/first-try.md -----------------------------------------------------------------------------------------------
 
 
-def owntracks_folder(town, folder):
-    (folder / "owntracks").mkdir()
-    for user, track in town.tracks().items():
-        (folder / "owntracks" / f"{user}.json").write_text(owntracks(track, f"owntracks/{user}/phone"))
-
-
 def geolife_folder(town, folder):
     (folder / "Geolife").mkdir()
     geolife(town, folder / "Geolife")
@@ -647,7 +639,6 @@ FILES = {
     "diary.csv": (diary, "denver"),
     "phones": (timeline, "denver"),
     "tracks": (gpx_folder, "denver"),
-    "owntracks": (owntracks_folder, "denver"),
     "traces.xlsx": (xlsx, "denver"),
     "spreadsheet.csv": (spreadsheet, "denver"),
 }
