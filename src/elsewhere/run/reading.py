@@ -287,7 +287,9 @@ def usable_days(
         from elsewhere.paper.profiles import fill_slots
 
         if not secret:
-            raise InvalidParameter('`missing` = "gibbs" needs `secret`, bytes that draw the missing slots.')
+            raise InvalidParameter(
+                '`missing` = "gibbs" needs `secret`, bytes that draw the missing slots.', parameter="missing"
+            )
         return fill_slots(traces, periods=periods, rng=derive_rng(secret, "missing"))
     whole = np.all(traces.r >= 0, axis=1)
     if not whole.any():

@@ -549,5 +549,7 @@ def _ids(attacks: str | Iterable[str]) -> tuple[str, ...]:
     unknown = [a for a in ids if a not in ALL]
     if not ids or unknown:
         wrong = ", ".join(map(repr, unknown)) or repr(attacks)
-        raise InvalidParameter(f'`attacks` must be "all" or ids {ALL[0]} .. {ALL[-1]}, got {wrong}.')
+        raise InvalidParameter(
+            f'`attacks` must be "all" or ids {ALL[0]} .. {ALL[-1]}, got {wrong}.', parameter="attacks"
+        )
     return tuple(sorted(ids, key=ALL.index))
