@@ -64,8 +64,8 @@ def test_slots_are_not_drawn_without_a_secret(given):
 
 
 def test_what_is_drawn_is_where_the_person_was(files):
-    from elsewhere.run.presets import PRESETS
     from elsewhere.run.reading import read_usable_days
+    from elsewhere.settings import PRESETS
 
     reading = ew.Reading(tz="Europe/Paris", places="grid", max_gap="0min", min_coverage=0.2)
     whole, read = read_usable_days(files / "some.csv", reading, PRESETS["product"], secret=b"2" * 32, missing="gibbs")
@@ -90,8 +90,8 @@ def test_an_uncertain_fix_is_drawn_by_its_weights(tmp_path):
             where = (1 - east) if slot in (40, 50) else east
             rows.append((f"p{person}", time, 46.0, 6.0 + 0.0013 * where, near))
     pd.DataFrame(rows, columns=["user", "time", "lat", "lon", "accuracy"]).to_csv(tmp_path / "a.csv", index=False)
-    from elsewhere.run.presets import PRESETS
     from elsewhere.run.reading import read_usable_days
+    from elsewhere.settings import PRESETS
 
     reading = ew.Reading(tz="Europe/Paris", places="grid", cells=2)
     whole, _ = read_usable_days(tmp_path / "a.csv", reading, PRESETS["paper"], secret=b"2" * 32, missing="gibbs")
@@ -126,8 +126,8 @@ def test_a_word_that_is_none_of_the_two_is_refused(tmp_path, run):
 
 
 def test_positions_that_jitter_are_calmed_where_no_fix_has_an_accuracy(tmp_path):
-    from elsewhere.run.presets import PRESETS
     from elsewhere.run.reading import read_usable_days
+    from elsewhere.settings import PRESETS
 
     rng, rows = np.random.default_rng(4), []
     works = rng.normal(0, 0.02, (6, 2))
@@ -149,7 +149,7 @@ def test_positions_that_jitter_are_calmed_where_no_fix_has_an_accuracy(tmp_path)
 
 
 def test_people_whose_gaps_are_too_long_are_counted_by_the_refusal(tmp_path):
-    # 80 people seen every ten hours: presets with a theorem fill six
+    # 80 people seen every ten hours, of which six are filled
     times = pd.date_range("2024-03-05 01:00", periods=6, freq="10h")
     rows = [(f"p{i}", t, 46 + (i % 4) / 50, 6 + (i % 3) / 50) for i in range(80) for t in times]
     pd.DataFrame(rows, columns=["user", "time", "lat", "lon"]).to_csv(tmp_path / "a.csv", index=False)
@@ -158,9 +158,10 @@ def test_people_whose_gaps_are_too_long_are_counted_by_the_refusal(tmp_path):
     more = [(f"q{i}", t, 46 + (i % 4) / 50, 6 + (i % 3) / 50) for i in range(12) for t in often]
     pd.DataFrame(more).to_csv(tmp_path / "a.csv", index=False, header=False, mode="a")
     with pytest.raises(ew.ElsewhereError) as refused:
-        ew.synthesize(tmp_path / "a.csv", tmp_path / "out", preset="deniable", report=False)
+        ew.synthesize(tmp_path / "a.csv", tmp_path / "out", k=40, max_gap="6h", report=False)
 
     said = " ".join([str(refused.value), *refused.value.__notes__])
     assert refused.value.code == "E_TOO_FEW"
-    assert "more of the 92 people in the file" in said
+    assert "12 of 92 people have a usable day" in said
+    assert "There are 12 people with a usable day" in said
     assert "gaps of more than 6h are not filled (`max_gap`)" in said

@@ -393,7 +393,8 @@ def resume(
             ended = False
             error.add_note(
                 f"The noise that was drawn is kept in {checkpoint.folder}: the same call gives the same answer and "
-                "costs no further privacy. To draw new noise is another release, with its own eps: remove the folder first."
+                "costs no further privacy. To draw new noise is another release, with its own eps: remove the folder "
+                "first."
             )
         elif not refused and checkpoint.finished - NO_WORK:
             ended = False

@@ -245,7 +245,7 @@ Length: TypeAlias = str | float | timedelta
 Kappa: TypeAlias = Annotated[int, Field(ge=2)] | Literal["auto"]  # number of semantic classes
 PresetName: TypeAlias = Literal["paper", "product", "private"]
 Choice: TypeAlias = Literal["uniform", "likelihood"]  # E62
-Form: TypeAlias = Literal["gpx", "geojson", "kepler", "sglt"]
+Form: TypeAlias = Literal["gpx", "geojson", "sglt"]
 Periods: TypeAlias = Annotated[int, Field(ge=1, le=1440)]  # equal parts of the day
 
 reads, models, keeps, experts = (partial(option, panel=panel) for panel in PANELS)

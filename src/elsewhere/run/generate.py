@@ -187,9 +187,13 @@ def make_fakes(
             parameter="n",
         )
     if not isinstance(model, AggregateModel | FittedModel | None):
-        raise InvalidParameter(f"`model` must be an `AggregateModel` or a `FittedModel`, got {type(model).__name__}.")
+        raise InvalidParameter(
+            f"`model` must be an `AggregateModel` or a `FittedModel`, got {type(model).__name__}.", parameter="model"
+        )
     if progress is not None and not callable(progress):
-        raise InvalidParameter(f"`progress` must be a function of (done, total), got {type(progress).__name__}.")
+        raise InvalidParameter(
+            f"`progress` must be a function of (done, total), got {type(progress).__name__}.", parameter="progress"
+        )
     if settings.name == "private" and any(each is not None for each in (model, classes, alternates)):
         raise InvalidParameter(
             'preset "private" learns from noisy sums over everybody alone: leave out `model`, `classes` and '
@@ -444,7 +448,9 @@ def _draw_entropy(rng: np.random.Generator | None) -> int:
         assert isinstance(secret, int)  # noqa: S101 - what numpy draws from the operating system
         return secret
     if not isinstance(rng, np.random.Generator):
-        raise InvalidParameter(f"`rng` must be a numpy.random.Generator or None, got {type(rng).__name__}.")
+        raise InvalidParameter(
+            f"`rng` must be a numpy.random.Generator or None, got {type(rng).__name__}.", parameter="rng"
+        )
     return int.from_bytes(rng.bytes(16), "little")
 
 
@@ -469,6 +475,7 @@ def _learn(
                 f"`model` was learnt with `m_min` = {model.preset.m_min}, so a place or move in it may be of fewer "
                 f"than {settings.m_min} people: learn it again with `m_min={settings.m_min}`.",
                 code="E_MISMATCH",
+                parameter="model",
             )
         learnt = replace(model, preset=settings, classes=own_classes or model.classes)
     elif model is not None and own_classes is not None:
@@ -490,7 +497,9 @@ def _learn(
     learnt.tau(roles.seeds)
     if len(learnt.classes.label) != roles.seeds.R:
         raise InvalidParameter(
-            f"`classes` must label {roles.seeds.R} places, got {len(learnt.classes.label)}.", code="E_MISMATCH"
+            f"`classes` must label {roles.seeds.R} places, got {len(learnt.classes.label)}.",
+            code="E_MISMATCH",
+            parameter="classes",
         )
     return learnt
 

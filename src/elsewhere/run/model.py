@@ -110,6 +110,7 @@ class FittedModel:
             raise InvalidParameter(
                 f"`periods` must be those of the model, {self.model.T}, or the model must have one; got {clock.T}.",
                 code="E_MISMATCH",
+                parameter="periods",
             )
         return clock.of_minute(traces.minutes()).astype(np.int64)
 
@@ -213,7 +214,7 @@ def learn(
     settings = preset_of(preset, **options)
     Fitting(kappa=kappa)
     if not isinstance(traces, Traces):
-        raise InvalidParameter(f"`traces` must be a `Traces`, got {type(traces).__name__}.")
+        raise InvalidParameter(f"`traces` must be a `Traces`, got {type(traces).__name__}.", parameter="traces")
     if settings.name == "private":
         raise InvalidParameter(f'preset "{settings.name}" learns and draws in one step: call `generate_fakes`.')
     rng = rng if rng is not None else np.random.default_rng(np.random.SeedSequence())
@@ -339,6 +340,7 @@ def other_map_error(model: Locations, here: Locations) -> InvalidParameter:
         "one group of people differ from those found in another: give the same `locations` (a file of places) or the "
         "same `regions` (polygons) when the model is learnt and here, or learn the model from these people.",
         code="E_MISMATCH",
+        parameter="model",
     )
 
 

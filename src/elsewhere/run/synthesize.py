@@ -236,6 +236,7 @@ def _check_folders(out: Path, private: Path | None, force: bool) -> tuple[Path, 
         raise InvalidParameter(
             f"`private` must not be {stages_folder.name}, where a run keeps its finished stages: choose another name.",
             code="E_OUTPUT",
+            parameter="private",
         )
     clean_up(stages_folder)
     resumes = stages_folder.exists()  # the files in the folders may be its own
