@@ -54,7 +54,56 @@ def tile_keys(lat: Any, lon: Any, zoom: int, out: Any) -> None:
 
 
 @njit
-def is_jump(start: Any, lat: Any, lon: Any, a: int, b: int, least_km: float, fastest_kmh: float) -> bool:
+def number_keys(keys: Any, slots: Any, out: Any, found: Any) -> int:
+    """
+    Write the number of each key, from 0 in the order they come, and into `found` the key of each number.
+
+    `slots` is a hash table of -1, a power of two in size. Returns how many there are, or -1 if they fill half of it.
+    """
+    n, mask = 0, len(slots) - 1
+    for i in range(len(keys)):
+        key = keys[i]
+        at = (key ^ (key >> 17) ^ (key >> 31)) & mask  # tiles of one region differ in their low bits
+        while slots[at] >= 0 and found[slots[at]] != key:
+            at = (at + 1) & mask
+        if slots[at] < 0:
+            if 2 * n >= mask:
+                return -1
+            found[n], slots[at] = key, n
+            n += 1
+        out[i] = slots[at]
+    return n
+
+
+@njit
+def find_pairs(user: Any, item: Any, last: Any, who: Any, what: Any) -> int:
+    """
+    Write the distinct pairs of a user and an item, and return how many there are; `who` may be empty, to count them.
+
+    The entries of one user stand together; `last` (items,) is -1 everywhere.
+    """
+    n, write = 0, len(who) > 0
+    for i in range(len(user)):
+        if last[item[i]] != user[i]:
+            last[item[i]] = user[i]
+            if write:
+                who[n], what[n] = user[i], item[i]
+            n += 1
+    return n
+
+
+@njit
+def count_people(who: Any, what: Any, group: Any, last: Any, out: Any) -> None:
+    """Count the users of each group of items, -1 for none, from the pairs of `find_pairs`; `last` (groups,) is -1."""
+    for i in range(len(who)):
+        g = group[what[i]]
+        if g >= 0 and last[g] != who[i]:
+            last[g] = who[i]
+            out[g] += 1
+
+
+@njit
+def is_jump(start: Any, lat: Any, lon: Any, a: int, b: int, least_km: float, fastest_kmh: float) -> Any:
     """Tell whether the step from fix a to fix b is farther than `least_km` and faster than `fastest_kmh`."""
     way = distance_km(lat[a], lon[a], lat[b], lon[b])
     return way > least_km and way * 3600 > fastest_kmh * (start[b] - start[a])
@@ -96,14 +145,13 @@ def find_segments(
     least: int,
     silence: int,
     out: Any,
-    still: Any,
 ) -> int:
     """
-    Cut the fixes of each `group` into stays and cells on the way: `out` numbers them, `still` marks fixes of stays.
+    Write for each fix the number of its stay, or of its cell on the way; return how many there are.
 
-    From the first fix not yet told, all that follow within `reach_km` of it are a stay if they last `least` seconds;
-    else that fix is on the way, and one with the fixes before it that are on the way in the same tile. A silence of
-    more than `silence` seconds ends either.
+    In each `group`, from the first fix not yet told, all that follow within `reach_km` of it are a stay if they last
+    `least` seconds; else that fix is on the way, and one with the fixes before it that are on the way in the same tile.
+    A silence of more than `silence` seconds ends either.
     """
     n, count, i = len(group), -1, 0
     far, quiet = 0, 0  # first fix at least `least` seconds later; first fix after a silence, or of another group
@@ -131,30 +179,70 @@ def find_segments(
                 dx, dy = (lon[j] - lon[i] + 180.0) % 360.0 - 180.0, lat[j] - lat[i]
                 if (dx * east) ** 2 + (dy * KM_PER_DEGREE) ** 2 > reach_km * reach_km:
                     break
-                out[j], still[j] = count, True
+                out[j] = count
                 j += 1
             i, moving = j, False
             continue
         here = tile_key(lat[i], lon[i], zoom)
         if broken or not moving or here != key:
             count += 1
-        out[i], still[i], key, moving = count, False, here, True
+        out[i], key, moving = count, here, True
         i += 1
     return count + 1
 
 
 @njit
-def mean_positions(segment: Any, lat: Any, lon: Any, first: Any, mean_lat: Any, mean_lon: Any) -> None:
-    """Write the mean position of each segment of consecutive fixes, which begins at fix `first`."""
-    n = len(segment)
-    for s in range(len(first)):
-        begin, end = first[s], first[s + 1] if s + 1 < len(first) else n
-        north, east = 0.0, 0.0
-        for i in range(begin, end):
-            north += lat[i] - lat[begin]
-            east += (lon[i] - lon[begin] + 180.0) % 360.0 - 180.0
-        mean_lat[s] = lat[begin] + north / (end - begin)
-        mean_lon[s] = (lon[begin] + east / (end - begin) + 180.0) % 360.0 - 180.0
+def mean_positions(segment: Any, lat: Any, lon: Any, mean_lat: Any, mean_lon: Any) -> None:
+    """Write the mean position of each segment of fixes that follow each other."""
+    begin, north, east = 0, 0.0, 0.0
+    for i in range(len(segment)):
+        north += lat[i] - lat[begin]
+        east += (lon[i] - lon[begin] + 180.0) % 360.0 - 180.0
+        if i + 1 == len(segment) or segment[i + 1] != segment[i]:
+            size = i + 1 - begin
+            mean_lat[segment[i]] = lat[begin] + north / size
+            mean_lon[segment[i]] = (lon[begin] + east / size + 180.0) % 360.0 - 180.0
+            begin, north, east = i + 1, 0.0, 0.0
+
+
+@njit
+def sum_times(
+    user: Any, start: Any, end: Any, silence: int, stay: int, new_day: int, observed: Any, moving: Any, days: Any
+) -> None:
+    """Add up, for each user, the seconds observed, those of them not spent in stays of `stay` seconds, and the days."""
+    day = -1
+    for i in range(len(user)):
+        u = user[i]
+        mine = i > 0 and user[i - 1] == u
+        if mine and start[i] - end[i - 1] <= silence:
+            observed[u] += start[i] - end[i - 1]
+            moving[u] += start[i] - end[i - 1]
+        observed[u] += end[i] - start[i]
+        if end[i] - start[i] < stay:
+            moving[u] += end[i] - start[i]
+        today = (start[i] - new_day) // 86_400
+        days[u] += not mine or today != day
+        day = today
+
+
+@njit
+def number_shifts(user: Any, start: Any, end: Any, pause: int, long: int, new_day: int, out: Any) -> int:
+    """
+    Write for each record the number of its shift; return how many there are.
+
+    A shift ends with `pause` seconds of standing or of silence, and at second `new_day` of the day once it is `long`.
+    """
+    shift, began = -1, 0
+    for i in range(len(user)):
+        new = i == 0 or user[i] != user[i - 1]
+        if not new:
+            rest = max(start[i] - end[i - 1], end[i] - start[i], end[i - 1] - start[i - 1]) >= pause
+            day = (start[i] - new_day) // 86_400 != (start[i - 1] - new_day) // 86_400
+            new = rest or (day and start[i] - began >= long)
+        if new:
+            shift, began = shift + 1, start[i]
+        out[i] = shift
+    return shift + 1
 
 
 class Streets(NamedTuple):
@@ -209,7 +297,7 @@ def trip_minutes(xy: Any, a: int, b: int, pace: float) -> float:
 
 
 @njit
-def on_the_way(streets: Any, a: int, b: int, f: float) -> int:
+def on_the_way(streets: Any, a: int, b: int, f: float) -> Any:
     """Return the road nearest to the point at fraction `f` of the way, or an end if no road is as near as the ends."""
     xy, G = streets.xy, len(streets.road)
     dx, dy = xy[b, 0] - xy[a, 0], xy[b, 1] - xy[a, 1]

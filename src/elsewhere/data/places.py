@@ -123,17 +123,12 @@ def make_visits(
         users = tuple(label for label, here in zip(users, present.tolist(), strict=True) if here)
         user = (np.cumsum(present) - 1).astype(np.int32)[user]
     first, last = _runs(records, user, place)
-    visits = Visits(
-        user[first],
-        records.start[first],
-        records.end[last],
-        place[first],
-        locations,
-        users=users,
-        trip=None if records.trip is None else records.trip[first],
-        tz=records.tz,
-        form=records.form,
-    )
+    columns: dict[str, Any] = {"user": user[first], "start": records.start[first]}
+    columns |= {"end": records.end[last], "place": place[first]}
+    columns |= {} if records.trip is None else {"trip": records.trip[first]}
+    for column in columns.values():
+        column.setflags(write=False)  # nobody else has it: `Visits` need not copy it
+    visits = Visits(**columns, locations=locations, users=users, tz=records.tz, form=records.form)
     if places == "merge":
         locations, becomes = reduce_places(
             locations, np.bincount(visits.place, minlength=visits.R), cells=cells or PAPER_PLACES
@@ -153,18 +148,16 @@ def make_visits(
     )
 
 
-def _runs(records: Records, user: Codes, place: Codes) -> tuple[Ints, Ints]:
-    """Return first and last record of each visit: fixes that follow each other at one place are one."""
-    n = len(records)
+def _runs(records: Records, user: Codes, place: Codes) -> tuple[Mask | slice, Mask | slice]:
+    """Return the first and the last record of each visit: fixes that follow each other at one place are one."""
     if records.form.record != "fixes" and "points" not in records.form.columns:
-        return np.arange(n), np.arange(n)
-    new = np.ones(n, dtype=bool)
-    new[1:] = (user[1:] != user[:-1]) | (place[1:] != place[:-1])
-    new[1:] |= records.start[1:] - records.end[:-1] > SILENCE
+        return slice(None), slice(None)
+    new = np.ones(len(records) + 1, dtype=bool)
+    new[1:-1] = (user[1:] != user[:-1]) | (place[1:] != place[:-1])
+    new[1:-1] |= records.start[1:] - records.end[:-1] > SILENCE
     if records.trip is not None:
-        new[1:] |= records.trip[1:] != records.trip[:-1]
-    first = np.flatnonzero(new)
-    return first, np.append(first[1:], n) - 1
+        new[1:-1] |= records.trip[1:] != records.trip[:-1]
+    return new[:-1], new[1:]
 
 
 def _count_tiles(locations: Locations) -> dict[str, int]:
@@ -187,7 +180,7 @@ def _tile_keys(records: Records) -> Ints:
 
 def _finest_tiles(records: Records) -> tuple[Locations, Codes]:
     """Return every tile of the finest grid with a record, and that of each record."""
-    keys, place = number_keys(_tile_keys(records))
+    keys, place = _number(_tile_keys(records))
     has = keys >= 0
     if not has.any():
         raise InvalidParameter('`places` must be "auto" where records have no coordinates.')
@@ -206,9 +199,9 @@ class Items(NamedTuple):
     venue: Ints
     tile: Ints
     kind: Ints
-    of: Ints
-    who: Ints
-    what: Ints
+    of: Codes
+    who: Codes
+    what: Codes
 
 
 class Rung(NamedTuple):
@@ -231,29 +224,27 @@ def public_places(records: Records, *, most: int, rng: np.random.Generator) -> t
     venues, names, points = _venues(records)
     items = _items(records, venues)
     U = len(distinct(items.who))
-    enough = min(SHARED, max(1, U // 2))
+    enough, finest = min(SHARED, max(1, U // 2)), FINEST
     while True:
         place = np.full(len(items.venue), -1, dtype=np.int64)
-        ids: list[str] = []
-        lat, lon, kinds = [], [], []
-        rare = 0
-        for rung in _rungs(items, records.kinds, names, points, bool(where)):
+        told: list[tuple[Rung, Ints]] = []
+        count = rare = 0
+        for rung in _rungs(items, records.kinds, names, points, bool(where), finest):
             key = np.where(place < 0, rung.key, -1)
             keys, chosen = _choose(key, items, enough, rng)
-            if not ids:
-                rare = len(keys) - int(chosen.sum())
-            number = np.full(len(keys) + 1, -1, dtype=np.int64)
-            number[:-1][chosen] = len(ids) + np.arange(int(chosen.sum()))
-            told = key >= 0
-            place[told] = number[np.searchsorted(keys, key[told])]
-            ids += [rung.name(int(each)) for each in keys[chosen]]
-            kinds += [rung.kind(int(each)) for each in keys[chosen]]
-            north, east = rung.centres(keys[chosen])
-            lat.append(north)
-            lon.append(east)
-        if len(ids) <= most or enough > U:
+            rare = rare or len(keys) - int(chosen.sum())
+            number = np.full(len(keys), -1, dtype=np.int64)
+            number[chosen] = count + np.arange(int(chosen.sum()))
+            has = key >= 0
+            place[has] = number[np.searchsorted(keys, key[has])]
+            told.append((rung, keys[chosen]))
+            count += int(chosen.sum())
+        if count <= most or (finest <= COARSEST and enough > U):
             break
-        enough = enough * 3 // 2 + 1
+        # too many: a coarser grid, and more people for each place
+        enough, finest = 2 * enough, max(COARSEST, finest - 1)
+    ids = [rung.name(key) for rung, keys in told for key in keys.tolist()]
+    kinds = [rung.kind(key) for rung, keys in told for key in keys.tolist()]
     if not ids:
         raise InvalidTraces("no place has enough people to be on a public map.", code="E_EMPTY")
     order = np.argsort(np.array(ids, dtype=object), kind="stable")
@@ -261,7 +252,8 @@ def public_places(records: Records, *, most: int, rng: np.random.Generator) -> t
     becomes[order] = np.arange(len(ids))
     words: dict[str, Any] = {"ids": [ids[i] for i in order], "kind": [kinds[i] for i in order] if any(kinds) else None}
     if where:
-        locations = Locations(np.concatenate(lat)[order], np.concatenate(lon)[order], **words)
+        lat, lon = np.concatenate([np.stack(rung.centres(keys)) for rung, keys in told], axis=1)[:, order]
+        locations = Locations(lat, lon, **words)
     else:
         locations = Locations(n=len(ids), **words)
     return locations, becomes[place][items.of], rare
@@ -269,18 +261,17 @@ def public_places(records: Records, *, most: int, rng: np.random.Generator) -> t
 
 def _choose(key: Ints, items: Items, enough: int, rng: np.random.Generator) -> tuple[Ints, Mask]:
     """Return the keys of items and which of them enough people share, give or take the noise."""
-    of_pair = key[items.what]
-    told = of_pair >= 0
-    keys, number = number_keys(of_pair[told])
-    span = np.int64(items.who.max(initial=0)) + 1
-    people = np.bincount(distinct(number * span + items.who[told]) // span, minlength=len(keys))
+    keys = distinct(key[key >= 0])
+    group = np.where(key >= 0, np.searchsorted(keys, key), -1)
+    people, last = np.zeros(len(keys), dtype=np.int64), np.full(len(keys), -1, dtype=np.int32)
+    kernels.count_people(items.who, items.what, group, last, people)
     stop = 1 - np.exp(-1 / NOISE)
     noise = rng.geometric(stop, len(keys)) - rng.geometric(stop, len(keys))
     return keys, people + noise >= enough
 
 
 def _rungs(
-    items: Items, kinds: tuple[str, ...], names: NDArray[np.object_], points: Floats, located: bool
+    items: Items, kinds: tuple[str, ...], names: NDArray[np.object_], points: Floats, located: bool, finest: int
 ) -> Iterator[Rung]:
     """Return the ways to tell where, the finest first."""
 
@@ -290,21 +281,18 @@ def _rungs(
     def of_venue(keys: Ints) -> tuple[Floats, Floats]:
         return points[keys, 0], points[keys, 1]
 
-    common = _common_kinds(items, len(kinds))
-    yield Rung(
-        items.venue, lambda key: str(names[key]), of_venue if located else nowhere, lambda key: word(common[key])
-    )
-
     def word(kind: int) -> str:
         return kinds[kind] if kind >= 0 else ""
 
-    K = max(1, len(kinds))
+    common, K = _common_kinds(items, len(kinds)), max(1, len(kinds))
+    centres = of_venue if located else nowhere
+    yield Rung(items.venue, lambda key: str(names[key]), centres, lambda key: word(common[key]))
     if not located:
         if kinds:
             yield Rung(items.kind, lambda key: f"other:{kinds[key]}", nowhere, word)
         yield Rung(np.zeros(len(items.venue), dtype=np.int64), lambda _: "other", nowhere, lambda _: "")
         return
-    for zoom in range(FINEST, COARSEST_OF_KIND - 1, -1) if kinds else ():
+    for zoom in range(finest, COARSEST_OF_KIND - 1, -1) if kinds else ():
         tile = items.tile >> 2 * (FINEST - zoom)
         yield Rung(
             np.where((items.tile >= 0) & (items.kind >= 0), tile * K + items.kind, -1),
@@ -312,7 +300,7 @@ def _rungs(
             lambda keys, zoom=zoom: tile_centres(keys // K, zoom),  # type: ignore[misc]
             lambda key: kinds[key % K],
         )
-    for zoom in range(FINEST, COARSEST - 1, -1):
+    for zoom in range(finest, COARSEST - 1, -1):
         yield Rung(
             np.where(items.tile >= 0, items.tile >> 2 * (FINEST - zoom), -1),
             lambda key, zoom=zoom: tile_name(key, zoom),  # type: ignore[misc]
@@ -321,23 +309,41 @@ def _rungs(
         )
 
 
-def _items(records: Records, venues: Ints) -> Items:
+def _items(records: Records, venues: Ints | None) -> Items:
     """Return what different answers the records give to "where", with which users give them."""
-    tiles, tile = number_keys(_tile_keys(records))
-    kind = np.full(len(records), -1, dtype=np.int64) if records.kind is None else records.kind
-    K, V = int(kind.max(initial=-1)) + 2, int(venues.max(initial=-1)) + 2
-    if K > 1 or V > 1:
-        keys, of = number_keys((tile * K + kind + 1) * V + venues + 1)
-    else:
-        keys, of = np.arange(len(tiles)), tile
-    span = np.int64(len(records.users))
-    pairs = distinct(of * span + records.user)
-    return Items(keys % V - 1, tiles[keys // V // K], keys // V % K - 1, of, pairs % span, pairs // span)
+    tiles, of = _number(_tile_keys(records))
+    venue = kind = np.full(len(tiles), -1, dtype=np.int64)
+    if venues is not None or records.kind is not None:
+        none = np.full(1, -1, dtype=np.int64)
+        kinds = none if records.kind is None else records.kind
+        own = none if venues is None else venues
+        K, V = int(kinds.max(initial=-1)) + 2, int(own.max(initial=-1)) + 2
+        keys, of = _number((of.astype(np.int64) * K + kinds + 1) * V + own + 1)
+        tiles, kind, venue = tiles[keys // V // K], keys // V % K - 1, keys % V - 1
+    user, empty = records.user, np.empty(0, dtype=np.int32)
+    n = kernels.find_pairs(user, of, np.full(len(tiles), -1, dtype=np.int32), empty, empty)
+    who, what = np.empty(n, dtype=np.int32), np.empty(n, dtype=np.int32)
+    kernels.find_pairs(user, of, np.full(len(tiles), -1, dtype=np.int32), who, what)
+    return Items(venue, tiles, kind, of, who, what)
 
 
-def _venues(records: Records) -> tuple[Ints, NDArray[np.object_], Floats]:
+def _number(keys: Ints) -> tuple[Ints, Codes]:
+    """Return the different keys in order, and for each key its number among them: `number_keys` without a sort."""
+    out, size = np.empty(len(keys), dtype=np.int32), 1 << 16
+    while True:
+        found, slots = np.empty(size, dtype=np.int64), np.full(size, -1, dtype=np.int32)
+        n = kernels.number_keys(keys, slots, out, found)
+        if n >= 0:
+            order = np.argsort(found[:n])
+            rank = np.empty(n, dtype=np.int32)
+            rank[order] = np.arange(n, dtype=np.int32)
+            return found[:n][order], rank[out]
+        size *= 4
+
+
+def _venues(records: Records) -> tuple[Ints | None, NDArray[np.object_], Floats]:
     """
-    Return the venue of each record, -1 for none, with names and positions of venues.
+    Return the venue of each record, -1 for none (None where there are no venues), with names and positions of venues.
 
     A venue is a place that the file names. Where records have coordinates, it is one only if nine of ten of its people
     give the same position: else the positions are those of people, and say where they were. Where the file names no
@@ -349,7 +355,7 @@ def _venues(records: Records) -> tuple[Ints, NDArray[np.object_], Floats]:
         assert records.place is not None  # noqa: S101 - records have a position or a place
         return records.place.astype(np.int64), names, np.empty((len(names), 2))
     if records.place is None and records.form.record == "fixes":
-        return np.full(n, -1, dtype=np.int64), names, np.empty((0, 2))
+        return None, names, np.empty((0, 2))
     has = np.isfinite(records.lat) & np.isfinite(records.lon)
     lat, lon = (np.round(side[has] * 1e5).astype(np.int64) for side in (records.lat, records.lon))
     points, point = number_keys((lat + 9_000_000) * 72_000_001 + lon + 36_000_000)
@@ -357,9 +363,10 @@ def _venues(records: Records) -> tuple[Ints, NDArray[np.object_], Floats]:
     user, span = records.user[has].astype(np.int64), np.int64(len(records.users))
     if records.place is None:
         people = np.bincount(distinct(point * span + user) // span, minlength=len(points))
+        if n < EVERYWHERE * len(points) or np.mean(people[point] >= EVERYWHERE) < AGREED:
+            return None, names, np.empty((0, 2))
         venues = np.full(n, -1, dtype=np.int64)
-        if n >= EVERYWHERE * len(points) and np.mean(people[point] >= EVERYWHERE) >= AGREED:
-            venues[has] = point
+        venues[has] = point
         return venues, np.array([f"{a:.5f},{b:.5f}" for a, b in where.tolist()], dtype=object), where
     venue = records.place[has].astype(np.int64)
     P = np.int64(len(points))

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elsewhere.data import _data_kernels as kernels
-from elsewhere.data.visits import DAY, Codes, Ints, Mask, Preparation, Records
+from elsewhere.data.visits import Codes, Ints, Mask, Preparation, Records
 
 FASTEST_KMH = 1200.0  # no airliner is faster over ground
 LEAST_JUMP_KM = 10.0  # nearer, positions jitter: two networks place one phone differently within a second
@@ -24,9 +24,11 @@ STAY_SECONDS = 1200
 SILENCE = 3600  # seconds without a fix after which nobody knows whether a stay goes on
 MOVING = 0.5  # of the observed time: persons move a tenth of it, taxis most of it
 HOURS_OUT = 6.0  # observed per day: less is a walk, a run, a ride of a person
+SAMPLE = 1 << 20  # fixes that tell the usual time between two
 PAUSE = 7200  # seconds of standing or of silence that end a shift
+LONG_SHIFT = 16 * 3600
 NULL_ISLAND = "at latitude 0, longitude 0, which stands for no position"
-NEW_DAY = 4 * 3600  # second of the local day at which what has no pauses is cut
+NEW_DAY = 4 * 3600  # second of the local day at which a shift without an end is cut
 
 
 def clean(records: Records, preparation: Preparation) -> tuple[Records, Preparation]:
@@ -105,7 +107,7 @@ def _sort(records: Records, bad: Mask) -> Records:
 
 def _doubles(records: Records) -> dict[str, Mask]:
     """Return the second of records that are equal, and of fixes of one user at one time, by reason."""
-    where = [column for column in (records.lat, records.lon, records.place) if column is not None]
+    where = [column for column in (records.lat, records.lon, records.place, records.kind) if column is not None]
     user, start = records.user, records.start
     repeated = np.zeros(len(records), dtype=bool)
     if records.form.record == "fixes" and records.trip is None:
@@ -160,18 +162,22 @@ def find_stays(records: Records) -> Records:
     if records.trip is not None:
         records = records.select(np.lexsort((records.start, records.trip, records.user)))
     group = records.user if records.trip is None else records.trip
-    n = len(records)
-    step = np.diff(records.start)[(group[1:] == group[:-1]) & (np.diff(records.start) <= SILENCE)]
-    segment, still = np.empty(n, dtype=np.int32), np.empty(n, dtype=bool)
+    n, start = len(records), records.start
+    segment = np.empty(n, dtype=np.int32)
     count = kernels.find_segments(
-        group, records.start, records.lat, records.lon, FINEST, STAY_KM, STAY_SECONDS, SILENCE, segment, still
+        group, start, records.lat, records.lon, FINEST, STAY_KM, STAY_SECONDS, SILENCE, segment
     )
-    first = np.flatnonzero(np.diff(segment, prepend=-1))
+    new = np.ones(n + 1, dtype=bool)
+    new[1:-1] = segment[1:] != segment[:-1]
     lat, lon = np.empty(count), np.empty(count)
-    kernels.mean_positions(segment, records.lat, records.lon, first, lat, lon)
-    last = np.append(first[1:], n) - 1
+    kernels.mean_positions(segment, records.lat, records.lon, lat, lon)
+    some = slice(0, SAMPLE)
+    step = np.diff(start[some])[group[some][1:] == group[some][:-1]]
+    step = step[step <= SILENCE]
     form = replace(records.form, interval=int(np.median(step)) if len(step) else 0)
-    return replace(records.select(first), end=records.end[last], lat=lat, lon=lon, accuracy=None, form=form)
+    names = ("user", "start", "place", "kind", "trip")
+    columns: dict[str, Any] = {name: c[new[:-1]] for name in names if (c := getattr(records, name)) is not None}
+    return replace(records, **columns, end=records.end[new[1:]], lat=lat, lon=lon, accuracy=None, form=form)
 
 
 def split_vehicles(records: Records) -> Records:
@@ -179,35 +185,23 @@ def split_vehicles(records: Records) -> Records:
     Return vehicles that are out all day by shift; persons as they are.
 
     A file is one of vehicles if half of its users move for more than half of the time in which they are observed, and
-    are observed for six hours or more on the days they have. A shift ends with two hours of standing or of silence;
-    what goes on for more than a day is cut at four in the morning. `records` are those of `find_stays`.
+    are observed for six hours or more on the days they have. A shift ends with two hours of standing or of silence,
+    and at four in the morning once it has lasted 16 hours. `records` are those of `find_stays`.
     """
     if records.form.record != "fixes" or records.form.unit != "person" or records.trip is not None or not len(records):
         return records
-    user, start, end = records.user, records.start, records.end
-    mine = user[1:] == user[:-1]
-    between = start[1:] - end[:-1]
-    way = np.where(mine & (between <= SILENCE), between, 0)
-    stays = end - start
-    moving = np.where(stays < STAY_SECONDS, stays, 0)
-    U = len(records.users)
-    observed = np.bincount(user, stays, U) + np.bincount(user[1:], way, U)
-    on_the_way = np.bincount(user, moving, U) + np.bincount(user[1:], way, U)
-    day = (start - NEW_DAY) // DAY
-    days = np.bincount(user, np.append(True, ~mine | (day[1:] != day[:-1])), U)
-    seen = days > 0
-    share = on_the_way[seen] / np.maximum(1, observed[seen])
-    if np.median(share) <= MOVING or np.median(observed[seen] / days[seen]) < 3600 * HOURS_OUT:
+    observed, moving, days = np.zeros((3, len(records.users)), dtype=np.int64)
+    times = (records.user, records.start, records.end)
+    kernels.sum_times(*times, SILENCE, STAY_SECONDS, NEW_DAY, observed, moving, days)
+    seen = observed > 0
+    if not seen.any() or np.median(moving[seen] / observed[seen]) <= MOVING:
         return records
-    rest = (between >= PAUSE) | (stays[1:] >= PAUSE) | (stays[:-1] >= PAUSE)
-    new = np.append(True, ~mine | rest)
-    shift = np.cumsum(new) - 1
-    began = start[new]
-    last = end[np.append(np.flatnonzero(new)[1:], len(new)) - 1]
-    long = (last - began > DAY)[shift]
-    new[1:] |= long[1:] & (day[1:] != day[:-1])
-    shift = (np.cumsum(new) - 1).astype(np.int32)
-    owner = user[new]
-    nth = np.arange(len(owner)) - np.searchsorted(owner, owner) + 1
+    if np.median(observed[seen] / days[seen]) < 3600 * HOURS_OUT:
+        return records
+    shift = np.empty(len(records), dtype=np.int32)
+    n = kernels.number_shifts(*times, PAUSE, LONG_SHIFT, NEW_DAY, shift)
+    owner = np.empty(n, dtype=np.int64)
+    owner[shift] = records.user
+    nth = np.arange(n) - np.searchsorted(owner, owner) + 1
     labels = tuple(f"{records.users[u]}/{k}" for u, k in zip(owner.tolist(), nth.tolist(), strict=True))
     return replace(records, user=shift, users=labels, form=replace(records.form, unit="vehicle-day"))
