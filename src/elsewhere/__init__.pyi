@@ -7,14 +7,15 @@ from elsewhere.evaluation.attacks.audit import audit as audit
 from elsewhere.evaluation.lbs.scenario import evaluate_lbs as evaluate_lbs
 from elsewhere.evaluation.publishing.scenario import evaluate_publishing as evaluate_publishing
 from elsewhere.paper.aggregate import aggregate as aggregate
+from elsewhere.paper.generate_fake import generate_fake as generate_fake
 from elsewhere.paper.geographic_similarity import geographic_similarity as geographic_similarity
 from elsewhere.paper.geographic_similarity import mallows_distance as mallows_distance
-from elsewhere.paper.graph import semantic_graph as semantic_graph
-from elsewhere.paper.pairwise import pairwise_semantic_similarity as pairwise_semantic_similarity
 from elsewhere.paper.privacy_test import privacy_test as privacy_test
 from elsewhere.paper.profiles import fit_profiles as fit_profiles
 from elsewhere.paper.semantic_clustering import SemanticClasses as SemanticClasses
 from elsewhere.paper.semantic_clustering import semantic_clustering as semantic_clustering
+from elsewhere.paper.semantic_clustering import semantic_graph as semantic_graph
+from elsewhere.paper.semantic_similarity import pairwise_semantic_similarity as pairwise_semantic_similarity
 from elsewhere.paper.semantic_similarity import semantic_similarity as semantic_similarity
 from elsewhere.pool import Pool as Pool
 from elsewhere.reports.page import report as report

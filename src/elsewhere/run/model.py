@@ -25,9 +25,14 @@ from elsewhere._version import __version__
 from elsewhere.errors import InvalidModel, InvalidParameter, InvalidTraces, public, require_whole
 from elsewhere.files import check_folder, pack_arrays, read_arrays, read_index, read_listed, write_folder
 from elsewhere.paper.aggregate import AggregateModel, aggregate
-from elsewhere.paper.graph import LocationGraph, semantic_graph
 from elsewhere.paper.profiles import fit_profiles
-from elsewhere.paper.semantic_clustering import SemanticClasses, most_informative, semantic_clustering
+from elsewhere.paper.semantic_clustering import (
+    LocationGraph,
+    SemanticClasses,
+    most_informative,
+    semantic_clustering,
+    semantic_graph,
+)
 from elsewhere.privacy.deniable.carried import Carried
 from elsewhere.privacy.deniable.carried import carry as carry_of
 from elsewhere.run.presets import Kappa, LearningOptions, Preset, PresetName, preset_of
