@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 import elsewhere as ew
-from elsewhere.paper.generate_fake import FakeMaker
+from elsewhere.paper.generate_fake import Blur, ClassSets, FakeMaker
 from elsewhere.paper.privacy_test import PrivacyTest
-from elsewhere.paper.semseed import Blur, ClassSets
 from elsewhere.settings import PRESETS
 
 DATA = Path(__file__).resolve().parents[1].parent / "shared" / "data"

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import elsewhere as ew
-from elsewhere.paper.generate_fake import OK, FakeMaker
-from elsewhere.paper.semseed import Blur, ClassSets, semantic_seed
+from elsewhere.paper._generate_kernels import open_stream
+from elsewhere.paper.generate_fake import OK, Blur, ClassSets, FakeMaker, blur_seed
 
 R, L, KAPPA, SEEDS, PER_SEED = 400, 72, 20, 200, 5
 TARGET_MS, ORIGINAL_TOOL_S = 1.25, 25.0
@@ -64,7 +64,8 @@ def test_milliseconds_per_attempt(town, sampler):
     made = maker.attempt(seeds, rows=rows, tries=tries)
 
     rng, table = np.random.default_rng(2), model.table()
-    semseeds = [semantic_seed(seed, label, rng=rng) for seed in traces.r[:SEEDS]]
+    streams = [open_stream(maker.key, np.uint64(0), np.uint64(s)) for s in range(SEEDS)]
+    semseeds = [blur_seed(traces.r[s], maker.classes, Blur(), streams[s]) for s in range(SEEDS)]
     sizes = np.array([np.diff(semseed.offset) for semseed in semseeds])
     edges = (sizes[:, :-1] * sizes[:, 1:]).sum(axis=1).mean()
     listed = [[semseed[t] for t in range(L)] for semseed in semseeds[:20]]

@@ -17,8 +17,8 @@ from threadpoolctl import threadpool_limits
 
 import elsewhere as ew
 from elsewhere.paper import semantic_clustering as room
-from elsewhere.paper.graph import ROLE_RANKS
 from elsewhere.paper.profiles import count
+from elsewhere.paper.semantic_clustering import ROLE_RANKS
 from elsewhere.run.model import merge_rare
 
 DATA = Path(__file__).resolve().parents[1].parent / "shared" / "data"
@@ -325,7 +325,6 @@ def test_classes_of_a_large_map_are_learnt_from_some_of_its_places(town, monkeyp
     whole = ew.semantic_clustering(before, kappa=6, rng=rng()).label
     monkeypatch.setattr(room, "TEACHING", 60)
     monkeypatch.setattr(room, "PLACES_LOOKED_AT", 150)
-    monkeypatch.setattr("elsewhere.paper.graph.MOST_IN_TABLE", 10)
     label = ew.semantic_clustering(before, kappa=6, c_min=4, rng=rng()).label
 
     # drawn from the places, whatever these are called, and all of them are in a class
@@ -413,7 +412,7 @@ def test_auto_of_the_papers_rows_is_the_papers_20_where_the_places_allow_it(plac
 
 
 def test_ranks_of_at_most_so_many_users_are_kept_however_they_come(town, monkeypatch):
-    from elsewhere.paper import graph as building
+    from elsewhere.paper import semantic_clustering as building
 
     profiles = ew.fit_profiles(town.traces, periods=4)
     monkeypatch.setattr(building, "MOST_HELD", 50)

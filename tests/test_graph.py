@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import elsewhere as ew
-from elsewhere.paper import graph as graph_module
-from elsewhere.paper.graph import _order_zero
+from elsewhere.paper import semantic_clustering as graph_module
 from elsewhere.paper.profiles import Profiles
+from elsewhere.paper.semantic_clustering import _order_zero
 
 
 def naive_graph(traces, T):
@@ -121,9 +121,9 @@ def test_sums_between_classes_need_no_table_of_places(few, mapping, traces, T):
     graph = _order_zero(profiles, few=few) if mapping == "per-period" else ew.semantic_graph(profiles, mapping=mapping)
     label = np.arange(int(graph.visited.sum())) % 3 % len(np.flatnonzero(graph.visited))
     expected = naive.edges_between(label.tolist(), graph.w_visited.tolist())
-    for places in (0, 4096):
+    for at_once in (1, 2_000_000):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("elsewhere.paper.graph.MOST_IN_TABLE", places)
+            patch.setattr("elsewhere.paper.semantic_clustering.STACKED", at_once)
             np.testing.assert_allclose(graph.between(label), expected, atol=1e-9)
             visited = np.flatnonzero(graph.visited)
             np.testing.assert_array_equal(graph.between(label[::-1], visited[::-1]), graph.between(label))

@@ -15,7 +15,7 @@ from elsewhere._jit import njit
 
 ONE = (
     "import numpy as np\n"
-    "from elsewhere.paper._streams_kernels import open_stream as f\n"
+    "from elsewhere.paper._generate_kernels import open_stream as f\n"
     "f(np.zeros(2, np.uint64), np.uint64(1), np.uint64(1))\n"
     "print(sum(f.stats.cache_hits.values()), sum(f.stats.cache_misses.values()))\n"
 )

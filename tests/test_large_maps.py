@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 import elsewhere as ew
-from elsewhere.paper import graph
 from elsewhere.synthesis.walk import fit, habits
 
 
@@ -18,7 +17,7 @@ def lengths(r, where):
 
 def few_places(monkeypatch, limit):
     """Take a map of more than so many places for a large one."""
-    for module, name in ((fit, "FEW_PLACES"), (habits, "FEW_PLACES"), (graph, "MOST_IN_TABLE")):
+    for module, name in ((fit, "FEW_PLACES"), (habits, "FEW_PLACES")):
         monkeypatch.setattr(module, name, limit)
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pieces import PLAIN
 
 import elsewhere as ew
-from elsewhere.paper._streams_kernels import open_stream
+from elsewhere.paper._generate_kernels import open_stream
 from elsewhere.synthesis.walk import _hours_kernels as hours
 from elsewhere.synthesis.walk import _lives_kernels as kernels
 from elsewhere.synthesis.walk import _teach_kernels as teach

@@ -13,7 +13,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import elsewhere as ew
-from elsewhere.paper import _privacy_test_kernels as _kernels
+from elsewhere.paper import _similarity_kernels as _kernels
 from elsewhere.paper.privacy_test import PrivacyTest, Verdict, check_alternates
 
 PF = Path(__file__).resolve().parents[1].parent / "shared" / "data" / "pf_tokyo"

@@ -1,7 +1,5 @@
 """Mobility profiles: counts by hand, equality with the slow twin, what is refused."""
 
-from dataclasses import replace
-
 import naive
 import numpy as np
 import pytest
@@ -171,29 +169,3 @@ def test_a_repr_tells_no_place():
     u = ew.fit_profiles(trace(77, 77, 78, R=100))
 
     assert "77" not in repr(u) + repr(u[0]) + repr(ew.aggregate(u, ew.Locations(n=100)))
-
-
-@pytest.mark.parametrize(
-    ("changes", "code"),
-    [
-        ({"visits": np.array([[0.5, np.nan]])}, "E_NUMBER"),
-        ({"visits": np.array([[0.5, -0.5]])}, "E_NUMBER"),
-        ({"visits": np.array([[0.0, 0.0]])}, "E_EMPTY"),
-        ({"visits": np.array([0.5, 0.5])}, "E_SHAPE"),
-        ({"visits": np.array([[0.2, 0.3, 0.5]])}, "E_SHAPE"),
-        ({"count": np.array([1.0, np.inf, 1, 1])}, "E_NUMBER"),
-        ({"count": np.array([1.0, 1.0])}, "E_SHAPE"),
-        ({"target": np.array([0, 1, 2, 1])}, "E_INDEX"),
-        ({"origin": np.array([0, -1, 0, 1])}, "E_INDEX"),
-        ({"tau": np.array([0, 0, 0, 1])}, "E_INDEX"),
-        ({"support": np.array([0, 2])}, "E_INDEX"),
-        ({"support": np.array([1, 1])}, "E_INDEX"),
-    ],
-)
-def test_a_profile_made_by_hand_is_checked_at_the_door(changes, code):
-    good = ew.fit_profiles(ew.Traces([[0, 0, 1, 1, 0]], ew.Locations(n=2)))[0]
-
-    with pytest.raises(ew.errors.InvalidTraces) as caught:
-        Profiles.of([good, replace(good, **changes)])
-
-    assert caught.value.code == code

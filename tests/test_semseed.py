@@ -8,14 +8,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import elsewhere as ew
 from elsewhere.errors import ElsewhereError, InvalidParameter, Unfakeable
-from elsewhere.paper import _streams_kernels as _kernels
-from elsewhere.paper.semseed import (
+from elsewhere.paper import _generate_kernels as _kernels
+from elsewhere.paper.generate_fake import (
     Blur,
     ClassSets,
     SemanticSeed,
     blur_seed,
-    semantic_seed,
+    generate_fake,
+    stream_key,
 )
 
 KEY = np.array([0x0123456789ABCDEF, 0xFEDCBA9876543210], dtype=np.uint64)
@@ -36,6 +38,13 @@ def numpy_stream(key, attempt, row):
 
 def open_stream(attempt, row=0):
     return _kernels.open_stream(KEY, np.uint64(attempt), np.uint64(row))
+
+
+def semantic_seed(seed, label, *, nearness=None, model_places=None, rng, **blur):
+    """The compiled semantic seed of one trace, from plain arrays."""
+    classes = ClassSets.of(label, nearness=nearness, model_places=model_places)
+    stream = _kernels.open_stream(stream_key(rng), np.uint64(0), np.uint64(0))
+    return blur_seed(np.array(seed, dtype=np.int32), classes, Blur(**blur), stream)
 
 
 def sets_of(semseed):
@@ -398,11 +407,6 @@ def test_parameters_out_of_range(parameter, value):
 @pytest.mark.parametrize(
     ("seed", "label", "more", "code"),
     [
-        ([2], [0, 0], {}, "E_INDEX"),
-        ([-2], [0, 0], {}, "E_INDEX"),
-        ([], [0, 0], {}, "E_SHAPE"),
-        ([0.5], [0, 0], {}, "E_SHAPE"),
-        ([[0]], [0, 0], {}, "E_SHAPE"),
         ([0], [], {}, "E_SHAPE"),
         ([0], [0, -2], {}, "E_INDEX"),
         ([0], [0, 9], {}, "E_INDEX"),
@@ -414,6 +418,25 @@ def test_parameters_out_of_range(parameter, value):
 def test_arrays_that_do_not_fit(seed, label, more, code):
     with pytest.raises(ElsewhereError) as caught:
         semantic_seed(seed, label, **more, rng=np.random.default_rng(1))
+    assert caught.value.code == code
+
+
+@pytest.mark.parametrize(
+    ("seed", "label", "code"),
+    [
+        ([2], [0, 0], "E_INDEX"),
+        ([-2], [0, 0], "E_INDEX"),
+        ([], [0, 0], "E_SHAPE"),
+        ([0.5], [0, 0], "E_SHAPE"),
+        ([[0]], [0, 0], "E_SHAPE"),
+        ([0], [0, 0, 0], "E_MISMATCH"),
+    ],
+)
+def test_seeds_that_do_not_fit(seed, label, code):
+    traces = ew.Traces([[0, 1]], ew.Locations(n=2))
+    model = ew.aggregate(ew.fit_profiles(traces), traces.locations)
+    with pytest.raises(ElsewhereError) as caught:
+        generate_fake(seed, label, model, rng=np.random.default_rng(1))
     assert caught.value.code == code
 
 

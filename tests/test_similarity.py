@@ -16,8 +16,7 @@ from scipy.optimize import linear_sum_assignment
 import elsewhere as ew
 from elsewhere.paper import semantic_similarity as semantic
 from elsewhere.paper._similarity_kernels import assignment, shared_overlap, sorted_overlap
-from elsewhere.paper.geographic_similarity import scaled_distance
-from elsewhere.paper.pairwise import pairwise_geographic_similarity
+from elsewhere.paper.geographic_similarity import pairwise_geographic_similarity, scaled_distance
 from elsewhere.paper.profiles import MobilityProfile
 
 PERIODS = st.sampled_from([1, 2, 3])
@@ -239,7 +238,7 @@ def test_numerators_are_whole_numbers():
     a, b = np.array([5, 3, 2]), np.array([6, 3, 1, 1])
 
     overlap = sorted_overlap(a, b, 10, 11)
-    shared = shared_overlap(np.array([0, 4, 7]), a, np.array([1, 4, 7, 9]), b, 10, 11)
+    shared = shared_overlap(np.bincount([0, 4, 7], a, 10).astype(np.int64), np.array([1, 4, 7, 9]), b, 10, 11)
 
     assert (overlap, shared) == (55 + 30 + 10, 30 + 10)
     assert isinstance(overlap, int | np.integer)

@@ -15,10 +15,8 @@ from test_semseed import KEY, TWO, numpy_stream, open_stream, sets_of, within_wi
 import elsewhere as ew
 from elsewhere.errors import ElsewhereError, InvalidParameter, NoFeasiblePath
 from elsewhere.paper import _generate_kernels as _kernels
-from elsewhere.paper import decode
 from elsewhere.paper import generate_fake as attempt
-from elsewhere.paper.generate_fake import Chain, FakeMaker
-from elsewhere.paper.semseed import Blur, ClassSets, SemanticSeed, blur_seed
+from elsewhere.paper.generate_fake import Blur, Chain, ClassSets, FakeMaker, SemanticSeed, blur_seed
 
 unhurried = settings(deadline=None)  # the first call compiles
 
@@ -34,15 +32,15 @@ def blocks_of(sets, p):
 
 
 def viterbi_of(sets, first, p, par_v=1.0, number=0):
-    found = decode.viterbi_by_blocks(
+    found = attempt.viterbi(
         SemanticSeed.of(sets), np.array(first, float), blocks_of(sets, p), float(par_v), open_stream(number)
     )
-    return tuple(found.r.tolist()), found.loglik
+    return tuple(found[0].tolist()), found[1]
 
 
 def ffbs_of(sets, first, p, number=0):
-    found = decode.sample(SemanticSeed.of(sets), np.array(first, float), blocks_of(sets, p), open_stream(number))
-    return tuple(found.r.tolist()), found
+    found = attempt.ffbs(SemanticSeed.of(sets), np.array(first, float), blocks_of(sets, p), open_stream(number))
+    return tuple(found[0].tolist()), found
 
 
 DECODERS = [viterbi_of, ffbs_of]
@@ -137,7 +135,7 @@ def test_a_dead_end_does_not_hide_the_unlikely_way(decode, tiny):
     loglik = found if decode is viterbi_of else found.loglik
     assert loglik == pytest.approx(log(0.5) + (L - 2) * log(tiny))
     if decode is ffbs_of:
-        assert found.log_posterior == pytest.approx(0, abs=1e-6)
+        assert found[2] == pytest.approx(0, abs=1e-6)
 
 
 def test_exact_viterbi_beyond_the_range_of_floats():
@@ -252,7 +250,7 @@ def test_ffbs_draws_from_the_posterior(scale):
     total = fsum(chance.values())
     for i in range(100):
         path, found = ffbs_of(sets, first, p, number=i)
-        assert found.log_posterior == pytest.approx(log(chance[path] / total), abs=1e-9)
+        assert found[2] == pytest.approx(log(chance[path] / total), abs=1e-9)
 
     n, counts = 2_000 if PLAIN else 50_000, dict.fromkeys(chance, 0)
     semseed, chain = SemanticSeed.of(sets), Chain(first, p, np.arange(3))
@@ -274,7 +272,7 @@ def test_ffbs_probabilities_sum_to_one():
     sets = [[0, 1, 2]] * 4
     every = dict(naive.paths(sets, first, p))
     semseed, blocks = SemanticSeed.of(sets), blocks_of(sets, p)
-    _, log_z, _ = decode.forward(semseed, first, blocks)
+    _, log_z, _ = attempt.forward(semseed, first, blocks)
 
     assert np.exp(log_z) == pytest.approx(fsum(every.values()), rel=1e-12)
 
@@ -444,25 +442,9 @@ def test_forbidden_moves_are_never_made(town):
 @pytest.mark.parametrize("par_v", [0.99, 0, -1, inf, float("nan"), "4x"])
 def test_par_v_out_of_range(par_v, town):
     with pytest.raises(InvalidParameter, match="`par_v` must be in"):
-        decode.viterbi(SemanticSeed.of([[0]]), [1.0], [], par_v=par_v, rng=np.random.default_rng(1))
+        ew.generate_fake(town[0].r[0], town[2].label, town[1], par_v=par_v, rng=np.random.default_rng(1))
     with pytest.raises(InvalidParameter, match="`par_v` must be in"):
         FakeMaker(town[1], town[2], town[3], Blur(), "viterbi", KEY, par_v)
-
-
-@pytest.mark.parametrize("decode", [decode.viterbi, decode.ffbs])
-def test_chains_that_do_not_fit(decode):
-    two, rng = SemanticSeed.of([[0, 1], [1]]), np.random.default_rng(1)
-    for first, blocks in (
-        ([1.0], [np.ones((2, 1))]),
-        ([[0.5, 0.5]], [np.ones((2, 1))]),
-        ([0.5, 0.5], []),
-        ([0.5, 0.5], [np.ones((1, 2))]),
-        ([0.5, np.nan], [np.ones((2, 1))]),
-        ([0.5, 0.5], [np.full((2, 1), np.nan)]),
-        ([0.5, 0.5], [np.full((2, 1), -1.0)]),
-    ):
-        with pytest.raises(InvalidParameter):
-            decode(two, first, blocks, rng=rng)
 
 
 def test_a_maker_of_other_places_or_seeds_of_another_length(town):

@@ -19,8 +19,9 @@ from elsewhere.evaluation.attacks.finding import plain
 from elsewhere.evaluation.lbs.generators import OURS, USER, judge_service, two_days
 from elsewhere.evaluation.lbs.scenario import LbsResult
 from elsewhere.evaluation.publishing.scenario import PublishingResult, evaluate_publishing
-from elsewhere.paper.pairwise import pairwise_geographic_similarity, pairwise_semantic_similarity
+from elsewhere.paper.geographic_similarity import pairwise_geographic_similarity
 from elsewhere.paper.profiles import fit_profiles
+from elsewhere.paper.semantic_similarity import pairwise_semantic_similarity
 from elsewhere.run.fakes import Fakes
 from elsewhere.run.generate import generate_fakes
 from elsewhere.settings import Kappa

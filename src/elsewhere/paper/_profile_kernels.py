@@ -159,11 +159,12 @@ def draw_run(row, a, b, chain, log_first, pair, seen, state, log_weight, uniform
                 if alpha[t, i] > -np.inf:
                     at = find_sorted(target, start[pair[t], i], start[pair[t], i + 1], row[t + 1])
                     alpha[t, i] += log_p[at] if at >= 0 else -np.inf
+        log_sum = from_logs(alpha[t], room)
         if t == b - 1:
-            total = log_sum(alpha[t])
+            total = log_sum
             if total == -np.inf or total < least:
                 return total
-        row[t] = draw_index(alpha[t], uniform[t])
+        row[t] = draw_index(room, K, uniform[t])
     return total
 
 
@@ -200,29 +201,32 @@ def draw_missing(r, latent, whole, short, log_first, pair, seen, state, log_weig
 
 
 @njit
-def log_sum(x):
-    """Return ln sum exp(x)."""
+def from_logs(log_weight, weight):
+    """Set `weight` to exp of the logarithms less the largest; return ln of the sum of exp(log_weight)."""
     top = -np.inf
-    for value in x:
-        top = max(top, value)
+    for x in log_weight:
+        top = max(top, x)
     total = 0.0
-    for value in x:
-        if value - top > -745.0:
-            total += math.exp(value - top)
-    return top + math.log(total) if total > 0 else -np.inf
+    for i in range(len(log_weight)):
+        weight[i] = np.exp(log_weight[i] - top) if top > -np.inf else 0.0
+        total += weight[i]
+    return top + np.log(total) if total > 0.0 else -np.inf
 
 
 @njit
-def draw_index(log_weight, u):
-    """Return the entry that the uniform number `u` chooses with probability in proportion to exp(log_weight)."""
-    total, chosen = log_sum(log_weight), -1
-    for i in range(len(log_weight)):
-        if log_weight[i] - total > -745.0:  # below, its share is exactly 0
-            chosen = i
-            u -= math.exp(log_weight[i] - total)
-            if u < 0:
+def draw_index(weight, n, u):
+    """Return the entry 0 .. n - 1 that the uniform number `u` chooses by weight: never one of 0, -1 if all are."""
+    total = 0.0
+    for i in range(n):
+        total += weight[i]
+    rest, last = u * total, -1
+    for i in range(n):
+        if weight[i] > 0.0:
+            last = i
+            rest -= weight[i]
+            if rest < 0.0:
                 break
-    return chosen
+    return last
 
 
 @njit

@@ -1,16 +1,63 @@
 """
-Compiled inner loops of the similarities: overlaps of counts, one assignment, and the search of order 1.
+Compiled loops over counts: the overlaps of both similarities, one assignment, the search of order 1, the verdict.
 
-Counts stay whole numbers as long as possible. For two distributions a / A and b / B given as counts,
-min(a_i / A, b_i / B) = min(a_i B, b_i A) / (A B), so that sums are exact and the only rounding is in the last quotient.
+Order 0, Hamming. User u has n_tau slots in period tau and N in all, v has m_tau; a and b are visit counts. With
+y_tau = sum of min(a m_tau, b n_tau), over places for sim_G (E13) and over ranks for sim_S (E20),
+
+    sim(u, v) = sum_tau w_tau(u) sum min(a / n_tau, b / m_tau) = 1/N sum_tau y_tau / m_tau = X / (N M),
+
+where M is the least common multiple of the m_tau and X is a whole number. Whole numbers below 2^53 are exact in
+float64 and the one division is rounded correctly, so a similarity of 3/30 *is* the float .1, on every machine (R6).
+Where M would be too large for that (long traces with gaps, many periods), or counts are posterior means (E4), M is 0
+and the y_tau / m_tau are added as ordinary floats.
 """
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from elsewhere._jit import njit
+from elsewhere._search_kernels import first_not_below, sort
+from elsewhere.traces.model import Floats, Ints, Places
+
+# the rules of the privacy test, one bit each
+SIMILARITY, INTERSECTION, DIFFERENTIAL, OTHERS, MIN_SIM = 1, 2, 4, 8, 16
+ROUNDING = 1e-9  # sums of bounds are rounded, and nobody may be passed over for it
+
+
+class Counted(NamedTuple):
+    """
+    Visits of many users, or traces; number i owns entries `start[i * T + tau] : start[i * T + tau + 1]` in period tau.
+
+    `place` and `visits` of an entry belong together; `ranked` holds the same visits, the largest first. Counts are
+    whole, or floats where they are posterior means (E4).
+    """
+
+    start: Ints
+    place: NDArray[Any]
+    visits: NDArray[Any]
+    ranked: NDArray[Any]
+    n: NDArray[Any]  # (users, T) slots per period
+    N: NDArray[Any]  # (users,) their sum
+    M: Ints  # (users,) least common multiple of the n above 0; 0 = too large to be exact
+    user: Ints
+
+
+class Moves(NamedTuple):
+    """
+    Moves of many users: entries `start[u] : start[u + 1]`, by rising `key` = ((tau, tau'), r, r').
+
+    `counts` is the number of such moves, `leaving` that of all departures from r between tau and tau', and `total (U,)`
+    that of all departures.
+    """
+
+    start: Ints
+    key: Ints
+    counts: Floats
+    leaving: Floats
+    total: Floats
 
 
 @njit
@@ -32,46 +79,61 @@ def sorted_overlap(a: Any, b: Any, a_total: Any, b_total: Any) -> Any:
 
 
 @njit
-def shared_overlap(a_key: Any, a: Any, b_key: Any, b: Any, a_total: Any, b_total: Any) -> Any:
-    """Return A B sum_r min(a_r / A, b_r / B) over the keys r that both have; keys rise (E9, E13)."""
+def shared_overlap(tally: Any, place: Any, b: Any, a_total: Any, b_total: Any) -> Any:
+    """Return A B sum_r min(a_r / A, b_r / B), a_r = `tally[r]` for every place r, b given at `place` (E9, E13)."""
     overlap = a_total * b_total * 0
-    i, j = 0, 0
-    while i < len(a) and j < len(b):
-        if a_key[i] < b_key[j]:
-            i += 1
-        elif a_key[i] > b_key[j]:
-            j += 1
-        else:
-            overlap += min(a[i] * b_total, b[j] * a_total)
-            i += 1
-            j += 1
+    for e in range(len(b)):
+        overlap += min(tally[place[e]] * b_total, b[e] * a_total)
     return overlap
 
 
 @njit
-def visit_similarity(left: Any, right: Any, first: int, by_place: bool, out: Any) -> None:
-    """
-    Compute the similarity of order 0 for users `first`, `first + 1`, ... of `left` (rows of `out`) against all of
-    `right`; both are `Visits`.
+def term(y: Any, m: Any, M: int) -> float:
+    """Return the term y / m times M: a whole number where M is known."""
+    return np.float64(y * (M // m)) if M > 0 else y / m
 
-    sum_tau w_tau(u) times the overlap of both in tau, by place (E13) or rank with rank (E20); see `Visits`.
+
+@njit
+def semantic_numerator(u: Counted, i: int, v: Counted, j: int) -> float:
+    """Return X = N M sim_S(u_i, v_j), per period by sorted matching, weights of u (E20, E23, E26)."""
+    T = u.n.shape[1]
+    X = 0.0
+    for tau in range(T):
+        n, m = u.n[i, tau], v.n[j, tau]
+        if n > 0 and m > 0:
+            a = u.ranked[u.start[i * T + tau] : u.start[i * T + tau + 1]]
+            b = v.ranked[v.start[j * T + tau] : v.start[j * T + tau + 1]]
+            X += term(sorted_overlap(a, b, n, m), m, v.M[j])
+    return X
+
+
+@njit
+def visit_similarity(left: Counted, right: Counted, first: int, R: int, out: Any) -> None:
     """
-    T = left.lived.shape[1]
+    Set `out` to the similarity of order 0 of users `first`, `first + 1`, ... of `left` (its rows) to all of `right`.
+
+    By places (E13), of which there are R; with R = 0 rank with rank (E20).
+    """
+    T = left.n.shape[1]
+    tally = np.zeros(R, left.visits.dtype)
     for row in range(out.shape[0]):
         i = first + row
         for j in range(out.shape[1]):
-            total = 0.0
-            for tau in range(T):
-                here = slice(left.start[i * T + tau], left.start[i * T + tau + 1])
-                there = slice(right.start[j * T + tau], right.start[j * T + tau + 1])
-                a, b = left.counts[here], right.counts[there]
-                a_total, b_total = left.lived[i, tau], right.lived[j, tau]
-                if by_place:
-                    overlap = shared_overlap(left.place[here], a, right.place[there], b, a_total, b_total)
-                else:
-                    overlap = sorted_overlap(a, b, a_total, b_total)
-                total += overlap * right.times[j, tau] / right.over[j, tau]
-            out[row, j] = min(1.0, total / (left.total[i] * right.denominator[j]))
+            out[row, j] = semantic_numerator(left, i, right, j) if R == 0 else 0.0
+        for tau in range(T if R > 0 else 0):
+            here, end = left.start[i * T + tau], left.start[i * T + tau + 1]
+            for e in range(here, end):
+                tally[left.place[e]] = left.visits[e]
+            for j in range(out.shape[1]):
+                n, m = left.n[i, tau], right.n[j, tau]
+                if n > 0 and m > 0:
+                    there = slice(right.start[j * T + tau], right.start[j * T + tau + 1])
+                    y = shared_overlap(tally, right.place[there], right.visits[there], n, m)
+                    out[row, j] += term(y, m, right.M[j])
+            for e in range(here, end):
+                tally[left.place[e]] = 0
+        for j in range(out.shape[1]):
+            out[row, j] = min(1.0, out[row, j] / (left.N[i] * max(right.M[j], 1)))
 
 
 @njit
@@ -169,13 +231,17 @@ def gilmore_lawler(u: Any, v: Any) -> Any:
 
 @njit
 def mapped_value(u: Any, v: Any, sigma: Any) -> Any:
-    """Return V(sigma) of E25 in departures of u; a row that v never leaves adds nothing (E3)."""
+    """Return V(sigma) of E25 in departures of u; a row that v never leaves (E3), and an image of -1, add nothing."""
     pairs, n = u.leaving.shape
     value = 0.0
     for k in range(pairs):
         for r in range(n):
+            if sigma[r] < 0:
+                continue
             d, e = u.leaving[k, r], v.leaving[k, sigma[r]]
             for s in range(n):
+                if sigma[s] < 0:
+                    continue
                 common = min(u.counts[k, r, s] * e, v.counts[k, sigma[r], sigma[s]] * d)
                 if common > 0:
                     value += common / e
@@ -290,3 +356,431 @@ def anneal(moves: Any, p: Any, start: Any, missing: float, hot: float, cold: flo
                     best[:] = sigma
             temperature *= cooling
     return best
+
+
+class Clock(NamedTuple):
+    """The slots of each period: period tau owns `slot[start[tau] : start[tau + 1]]`."""
+
+    slot: Ints
+    start: Ints
+
+
+class Visitors(NamedTuple):
+    """The seeds of everybody that visit a place in a period: entries `start[tau * R + r] : start[tau * R + r + 1]`."""
+
+    start: Ints
+    trace: Places
+    visits: Places
+    n: Ints  # of the traces, as in `Counted`
+    N: Ints
+    M: Ints
+    user: Ints
+    share: Floats  # (T,) the largest share of its slots that any of them has in a period
+
+
+class Rules(NamedTuple):
+    """The thresholds that are the same for all seeds, as the kernel reads them."""
+
+    par_d: float
+    k: int
+    min_sim: float  # 0 = off: no similarity is below it
+    aligned: bool  # the intersection counts equal slots instead of common places (E41)
+    quantile: float  # what strangers have (E15); infinity = off
+    stop: int  # alternates found are counted up to this number
+    exact_below: int  # a larger M would make N N' M inexact
+
+
+class Seeds(NamedTuple):
+    """The seeds whose fakes are tested: all, or those of one block."""
+
+    r: Places  # (S, L) their traces
+    limit: Ints  # (S,) places, or equal slots, that a fake may share with each
+    par_s: Floats  # (S,) how similar a fake may be to each
+    counted: Counted
+    near: Ints  # (S,) the alternate at which a seed would stand in the order of alternates; 0 where there is none
+
+
+class Prepared(NamedTuple):
+    """All that a verdict needs besides the fake and the number of its seed."""
+
+    rules: Rules
+    clock: Clock
+    seeds: Seeds
+    alternates: Counted  # the traces of a user side by side; where each has one, in the order of `top_place_share`
+    visitors: Visitors
+    R: int
+
+
+class Scratch(NamedTuple):
+    """Working memory of one thread; every kernel leaves `tally`, `hist`, `forth`, `back` at 0."""
+
+    fake: Counted
+    tally: Places  # (R,)
+    hist: Places  # (L + 1,)
+    forth: Floats  # (traces of `Visitors`,)
+    back: Floats
+    met: Ints
+
+
+@njit
+def empty_counts(traces: int, entries: int, T: int) -> Counted:
+    """Return counts of `traces` traces, all 0, with room for `entries` places in all periods together."""
+    return Counted(
+        np.zeros(traces * T + 1, np.int64),
+        np.zeros(entries, np.int32),
+        np.zeros(entries, np.int32),
+        np.zeros(entries, np.int32),
+        np.zeros((traces, T), np.int64),
+        np.zeros(traces, np.int64),
+        np.zeros(traces, np.int64),
+        np.zeros(traces, np.int64),
+    )
+
+
+@njit
+def new_scratch(prepared: Prepared) -> Scratch:
+    """Make working memory for `verdict_one`, one per thread."""
+    L, S, T = len(prepared.clock.slot), len(prepared.visitors.N), len(prepared.clock.start) - 1
+    return Scratch(
+        empty_counts(1, L, T),
+        np.zeros(prepared.R, np.int32),
+        np.zeros(L + 1, np.int32),
+        np.zeros(S, np.float64),
+        np.zeros(S, np.float64),
+        np.zeros(S, np.int64),
+    )
+
+
+@njit
+def count_row(row: Places, clock: Clock, out: Counted, i: int, tally: Places, hist: Places, exact_below: int) -> None:
+    """Count one trace into place i of `out`, whose `start[i * T]` is set; O(L)."""
+    T = len(clock.start) - 1
+    at = out.start[i * T]
+    N, M = 0, 1
+    for tau in range(T):
+        first = at
+        for j in range(clock.start[tau], clock.start[tau + 1]):
+            r = row[clock.slot[j]]
+            if r >= 0:
+                if tally[r] == 0:
+                    out.place[at] = r
+                    at += 1
+                tally[r] += 1
+        n, top = 0, 0
+        for e in range(first, at):
+            c = int(tally[out.place[e]])
+            tally[out.place[e]] = 0
+            out.visits[e] = c
+            hist[c] += 1
+            n += c
+            top = max(top, c)
+        # counting sort: no count exceeds the slots of the period
+        e = first
+        for c in range(top, 0, -1):
+            for _ in range(hist[c]):
+                out.ranked[e] = c
+                e += 1
+            hist[c] = 0
+        out.start[i * T + tau + 1] = at
+        out.n[i, tau] = n
+        N += n
+        if n > 0 and M > 0:
+            step = n // math.gcd(M, n)
+            M = M * step if step <= exact_below // M else 0
+    out.N[i] = N
+    out.M[i] = M
+
+
+@njit
+def count_rows(r: Places, user: Ints, clock: Clock, R: int, exact_below: int) -> Counted:
+    """Count all traces `r` (traces, L)."""
+    T = len(clock.start) - 1
+    out = empty_counts(len(r), r.size, T)
+    tally, hist = np.zeros(R, np.int32), np.zeros(r.shape[1] + 1, np.int32)
+    for i in range(len(r)):
+        count_row(r[i], clock, out, i, tally, hist, exact_below)
+    end = out.start[-1]
+    return Counted(
+        out.start,
+        out.place[:end].copy(),
+        out.visits[:end].copy(),
+        out.ranked[:end].copy(),
+        out.n,
+        out.N,
+        out.M,
+        user.copy(),
+    )
+
+
+@njit
+def list_visitors(seeds: Counted, R: int) -> Visitors:
+    """Return the traces that visit each place in each period, with their visits."""
+    T = seeds.n.shape[1]
+    start = np.zeros(T * R + 1, np.int64)
+    for i in range(len(seeds.N) * T):
+        for e in range(seeds.start[i], seeds.start[i + 1]):
+            start[(i % T) * R + seeds.place[e] + 1] += 1
+    start = np.cumsum(start)
+    free = start.copy()
+    trace, visits = np.zeros(len(seeds.place), np.int32), np.zeros(len(seeds.place), np.int32)
+    for i in range(len(seeds.N) * T):
+        for e in range(seeds.start[i], seeds.start[i + 1]):
+            key = (i % T) * R + seeds.place[e]
+            trace[free[key]] = i // T
+            visits[free[key]] = seeds.visits[e]
+            free[key] += 1
+    share = np.zeros(T, np.float64)
+    for i in range(len(seeds.N)):
+        for tau in range(T):
+            share[tau] = max(share[tau], seeds.n[i, tau] / max(seeds.N[i], 1))
+    return Visitors(start, trace, visits, seeds.n, seeds.N, seeds.M, seeds.user, share)
+
+
+@njit
+def geographic(u: Counted, i: int, v: Counted, j: int, tally: Places) -> float:
+    """Return the larger of sim_G(u_i, v_j) and sim_G(v_j, u_i) (E12, E13)."""
+    T = u.n.shape[1]
+    forth, back = 0.0, 0.0
+    for tau in range(T):
+        n, m = u.n[i, tau], v.n[j, tau]
+        if n == 0 or m == 0:
+            continue
+        here, end = u.start[i * T + tau], u.start[i * T + tau + 1]
+        for e in range(here, end):
+            tally[u.place[e]] = u.visits[e]
+        there = slice(v.start[j * T + tau], v.start[j * T + tau + 1])
+        y = shared_overlap(tally, v.place[there], v.visits[there], n, m)
+        for e in range(here, end):
+            tally[u.place[e]] = 0
+        forth += term(y, m, v.M[j])
+        back += term(y, n, u.M[i])
+    return max(forth / (u.N[i] * max(v.M[j], 1)), back / (v.N[j] * max(u.M[i], 1)))
+
+
+@njit
+def shared_places(u: Counted, i: int, v: Counted, j: int, tally: Places) -> int:
+    """Return |visited(u_i) ∩ visited(v_j)|, whatever the period (E41)."""
+    T = u.n.shape[1]
+    here, end = u.start[i * T], u.start[(i + 1) * T]
+    for e in range(here, end):
+        tally[u.place[e]] = 1
+    shared = 0
+    for e in range(v.start[j * T], v.start[(j + 1) * T]):
+        shared += tally[v.place[e]]
+        tally[v.place[e]] = 0
+    for e in range(here, end):
+        tally[u.place[e]] = 0
+    return shared
+
+
+@njit
+def stranger_quantiles(
+    seeds: Counted, others: Counted, some: Ints, R: int, share: float, few: float
+) -> tuple[Ints, Floats]:
+    """
+    Return two quantiles over `some` of the others, for each seed (S,): of the number of places that they share with
+    it, at the level `share`, and of their similarity sim_G to it, at the level `few`.
+    """
+    tally = np.zeros(R, np.int32)
+    places, similarity = np.zeros(len(seeds.N), np.int64), np.zeros(len(seeds.N))
+    shared, sim = np.zeros(len(some), np.int64), np.zeros(len(some))
+    nth_shared, nth_sim = max(0, math.ceil(share * len(some)) - 1), max(0, math.ceil(few * len(some)) - 1)
+    for i in range(len(seeds.N) if len(some) else 0):
+        apart = 0  # others without a place in common: the least of both are 0 where they are enough, as mostly
+        for a in range(len(some)):
+            shared[a] = shared_places(seeds, i, others, some[a], tally)
+            apart += shared[a] == 0
+        if nth_sim >= apart:
+            for a in range(len(some)):
+                sim[a] = geographic(seeds, i, others, some[a], tally) if shared[a] > 0 else 0.0
+            sort(sim)
+            similarity[i] = sim[nth_sim]
+        if nth_shared >= apart:
+            sort(shared)
+            places[i] = shared[nth_shared]
+    return places, similarity
+
+
+@njit
+def top_place_share(u: Counted) -> Floats:
+    """Return for each trace the share of its slots at the most visited place of each period."""
+    T = u.n.shape[1]
+    out = np.zeros(len(u.N))
+    for i in range(len(u.N)):
+        for tau in range(T):
+            if u.n[i, tau] > 0:
+                out[i] += u.ranked[u.start[i * T + tau]] / u.N[i]
+    return out
+
+
+@njit
+def count_alternates(
+    X: float, N: int, own: int, fake: Counted, alternates: Counted, near: int, par_d: float, stop: int
+) -> int:
+    """
+    Count the distinct users, other than `own`, with |sim_S(s, f) - sim_S(s', f)| < par_d for one of their traces (E52).
+
+    The search begins at alternate `near`, the one most like the seed, goes both ways, and ends after `stop` users.
+    """
+    count, last = 0, -1
+    M, A = max(fake.M[0], 1), len(alternates.N)
+    for i in range(2 * A):
+        a = near + i // 2 if i % 2 == 0 else near - 1 - i // 2
+        if a < 0 or a >= A:
+            continue
+        user = alternates.user[a]
+        if user in (last, own):
+            continue
+        N_a = alternates.N[a]
+        if abs(X * N_a - semantic_numerator(alternates, a, fake, 0) * N) / (N * N_a * M) < par_d:
+            count, last = count + 1, user
+            if count == stop:
+                break
+    return count
+
+
+@njit
+def similarity_so_far(seeds: Visitors, s: int, u: Counted, i: int, scratch: Scratch) -> float:
+    """Return the larger of sim_G(u_i, s) and sim_G(s, u_i), by the sums over the places looked at so far."""
+    return max(scratch.forth[s] / (seeds.N[s] * max(u.M[i], 1)), scratch.back[s] / (u.N[i] * max(seeds.M[s], 1)))
+
+
+@njit
+def largest_similarity(u: Counted, i: int, own: int, prepared: Prepared, scratch: Scratch) -> float:
+    """
+    Return the largest sim_G, in either direction, of u_i to a seed of any user but `own` (E15).
+
+    A bound saves most of the work. Places that add much to a similarity and have few visitors come first, those that
+    many pass through last. Once the places left cannot make a new seed the most similar one, only seeds met before are
+    looked up in them, and each of these only while it may still be the most similar.
+    """
+    seeds, forth, back, met = prepared.visitors, scratch.forth, scratch.back, scratch.met
+    T, R = u.n.shape[1], prepared.R
+    begin, entries = u.start[i * T], u.start[(i + 1) * T] - u.start[i * T]
+    order, worth, most, left = np.empty(entries, np.int64), np.empty(entries), np.empty(entries), 0.0
+    for tau in range(T):
+        for e in range(u.start[i * T + tau], u.start[i * T + tau + 1]):
+            key, j = tau * R + u.place[e], e - begin
+            # what the place adds at most to any similarity, in either direction
+            most[j] = u.visits[e] * max(1 / u.N[i], seeds.share[tau] / u.n[i, tau])
+            left += most[j]
+            mine = most[j] / (1 + seeds.start[key + 1] - seeds.start[key])
+            while j > 0 and worth[j - 1] < mine:
+                worth[j], order[j] = worth[j - 1], order[j - 1]
+                j -= 1
+            worth[j], order[j] = mine, e
+    best, seen = 0.0, 0
+    for e in order:
+        tau = 0
+        while e >= u.start[i * T + tau + 1]:
+            tau += 1
+        m, key = u.n[i, tau], tau * R + u.place[e]
+        first, last = seeds.start[key], seeds.start[key + 1]
+        everybody = left + ROUNDING >= best
+        low, high, kept = (first, last, seen) if everybody else (0, seen, 0)
+        for x in range(low, high):
+            if everybody:
+                s, there = seeds.trace[x], x
+                if forth[s] == 0:
+                    if seeds.user[s] == own:
+                        continue
+                    met[kept] = s
+                    kept += 1
+            else:
+                s = met[x]
+                if similarity_so_far(seeds, s, u, i, scratch) + left + ROUNDING < best:
+                    forth[s], back[s] = 0.0, 0.0
+                    continue
+                met[kept] = s
+                kept += 1
+                there = first + first_not_below(seeds.trace[first:last], s)
+                if there == last or seeds.trace[there] != s:
+                    continue
+            n = seeds.n[s, tau]
+            y = min(seeds.visits[there] * m, u.visits[e] * n)
+            forth[s] += term(y, m, u.M[i])
+            back[s] += term(y, n, seeds.M[s])
+            best = max(best, similarity_so_far(seeds, s, u, i, scratch))
+        seen = kept
+        left -= most[e - begin]
+    for x in range(seen):
+        forth[met[x]], back[met[x]] = 0.0, 0.0
+    return best
+
+
+@njit
+def similarity_of_alternates(prepared: Prepared) -> Floats:
+    """Return for each trace of the alternates its similarity to the most similar seed of another user (E15)."""
+    scratch = new_scratch(prepared)
+    alternates = prepared.alternates
+    out = np.empty(len(alternates.N), np.float64)
+    for a in range(len(out)):
+        out[a] = largest_similarity(alternates, a, alternates.user[a], prepared, scratch)
+    return out
+
+
+@njit
+def verdict_one(
+    fake: Places, seed: int, prepared: Prepared, scratch: Scratch
+) -> tuple[int, float, int, int, int, float, float]:
+    """
+    Return the verdict on one fake (L,) of seed number `seed`: all rules are evaluated.
+
+    Returns the bits of the rules that rejected (0 = passed), sim_G, shared places, equal slots, alternates found,
+    sim_S(s, f), and the largest similarity to another seed.
+    """
+    rules, seeds, f = prepared.rules, prepared.seeds.counted, scratch.fake
+    own = seeds.user[seed]
+    count_row(fake, prepared.clock, f, 0, scratch.tally, scratch.hist, rules.exact_below)
+    rejected = 0
+
+    sim = geographic(f, 0, seeds, seed, scratch.tally)
+    if sim > prepared.seeds.par_s[seed]:  # E51
+        rejected |= SIMILARITY
+
+    shared = shared_places(f, 0, seeds, seed, scratch.tally)
+    aligned = 0
+    for t in range(len(fake)):
+        if fake[t] >= 0 and fake[t] == prepared.seeds.r[seed, t]:
+            aligned += 1
+    if (aligned if rules.aligned else shared) > prepared.seeds.limit[seed]:  # E50
+        rejected |= INTERSECTION
+
+    X, N = semantic_numerator(seeds, seed, f, 0), seeds.N[seed]
+    sim_s = X / (N * max(f.M[0], 1))
+    alternates = 0
+    if rules.k > 1:
+        near = prepared.seeds.near[seed]
+        alternates = count_alternates(X, N, own, f, prepared.alternates, near, rules.par_d, rules.stop)
+        if alternates < rules.k - 1:
+            rejected |= DIFFERENTIAL
+    if sim_s < rules.min_sim:  # E56
+        rejected |= MIN_SIM
+
+    nearest = 0.0
+    if rules.quantile < np.inf:
+        nearest = largest_similarity(f, 0, own, prepared, scratch)
+        if nearest > rules.quantile:
+            rejected |= OTHERS
+    return rejected, sim, shared, aligned, alternates, sim_s, nearest
+
+
+@njit
+def verdicts(
+    fakes: Places,
+    seed: Ints,
+    prepared: Prepared,
+    rejected: NDArray[np.uint8],
+    sim: Floats,
+    shared: Ints,
+    aligned: Ints,
+    found: Ints,
+    sim_s: Floats,
+    nearest: Floats,
+) -> None:
+    """Write `verdict_one` of each of the fakes (F, L) into the seven columns."""
+    scratch = new_scratch(prepared)
+    for i in range(len(fakes)):
+        rejected[i], sim[i], shared[i], aligned[i], found[i], sim_s[i], nearest[i] = verdict_one(
+            fakes[i], seed[i], prepared, scratch
+        )

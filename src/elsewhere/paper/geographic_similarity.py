@@ -4,13 +4,19 @@ Geographic similarity sim_G: how well the places of one person tell those of ano
 It rests on the Mallows distance M_d(p, q), the earth mover's distance between two probability vectors (eq:emdprob).
 """
 
+import math
+from collections.abc import Callable, Iterable
+from concurrent.futures import Executor
+from functools import partial
+from itertools import pairwise
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from elsewhere.errors import InvalidParameter
-from elsewhere.paper._similarity_kernels import move_similarity, visit_similarity
-from elsewhere.paper.columns import check_departures, check_order, check_pair, moves_of, visits_of
-from elsewhere.paper.profiles import MobilityProfile, Profiles
+from elsewhere.errors import InvalidParameter, InvalidTraces
+from elsewhere.paper._similarity_kernels import Counted, Moves, move_similarity, visit_similarity
+from elsewhere.paper.profiles import Counts, MobilityProfile, Profiles, check_comparable
+from elsewhere.scale import map_over
 from elsewhere.traces.model import Floats, Locations
 
 SUM_TOLERANCE = 1e-6
@@ -102,6 +108,86 @@ def _probabilities(name: str, values: ArrayLike) -> Floats:
     return np.asarray(array / array.sum())
 
 
+ORDERS = (0, 1)
+MAPPINGS = ("per-period", "common")
+
+
+def check_pair(u: MobilityProfile, v: MobilityProfile) -> None:
+    """Refuse what are no profiles over the same places and periods."""
+    for name, profile in (("u", u), ("v", v)):
+        if not isinstance(profile, MobilityProfile):
+            raise InvalidParameter(f"`{name}` must be a `MobilityProfile`, got {type(profile).__name__}.")
+    check_comparable(u, v)
+
+
+def check_order(order: int) -> None:
+    """Refuse an order that is neither 0 nor 1."""
+    if isinstance(order, bool) or order not in ORDERS:
+        raise InvalidParameter(f"`order` must be 0 (visits) or 1 (moves), got {order!r}.")
+
+
+def check_departures(*profiles: MobilityProfile) -> None:
+    """Refuse order 1 without departures of the first argument, over which it is an expectation (E3)."""
+    still = sum(1 for u in profiles if u.count.sum() == 0)
+    if still:
+        raise InvalidTraces(
+            f"order 1 compares moves, and {still} of {len(profiles)} profiles have no transition; use order 0.",
+            code="E_NO_MOVES",
+        )
+
+
+def check_rng(rng: np.random.Generator | None) -> None:
+    """Refuse what is neither a generator nor None."""
+    if rng is not None and not isinstance(rng, np.random.Generator):
+        raise InvalidParameter(f"`rng` must be a `numpy.random.Generator` or None, got {type(rng).__name__}.")
+
+
+EXACT = 2**53  # whole numbers up to here are exact in a float64
+
+
+def common_multiple(n: Counts, longest: float) -> int:
+    """Return M of `Counted` for one user's slots per period, against users of at most `longest` slots; 0 if inexact."""
+    if n.dtype.kind not in "iu":
+        return 0
+    M = math.lcm(*(int(slots) for slots in n if slots > 0))
+    return M if M * int(longest) < EXACT else 0
+
+
+def visits_of(profiles: Profiles) -> Counted:
+    """Return the visits of all profiles as the kernels read them."""
+    U, T = len(profiles), profiles.T
+    user = np.repeat(np.arange(U), np.diff(profiles.visit_start))
+    place = profiles.support[profiles.support_start[user] + profiles.visit_k]
+    count = profiles.visit_count
+    cell = user * T + profiles.visit_tau
+    n: Counts = np.zeros((U, T), dtype=count.dtype)
+    np.add.at(n.reshape(-1), cell, count)
+    N = n.sum(axis=1)
+    M = np.array([common_multiple(slots, N.max(initial=0)) for slots in n], dtype=np.int64)
+    start = np.searchsorted(cell, np.arange(U * T + 1))
+    return Counted(start, place, count, count[np.lexsort((-count, cell))], n, N, M, np.arange(U))
+
+
+def moves_of(profiles: Profiles) -> Moves:
+    """Return the moves of all profiles, by rising key."""
+    U, R, T = len(profiles), profiles.R, profiles.T
+    user = np.repeat(np.arange(U), np.diff(profiles.move_start))
+    first = profiles.support_start[user]
+    origin = profiles.support[first + profiles.move_origin].astype(np.int64)
+    target = profiles.support[first + profiles.move_target]
+    row = (profiles.move_tau.astype(np.int64) * T + profiles.move_tau_next) * R + origin
+    order = np.lexsort((target, row, user))
+    count = profiles.move_count[order].astype(np.float64)
+    row, target, user = row[order], target[order], user[order]
+
+    new_row = np.ones(len(row), dtype=bool)
+    new_row[1:] = (np.diff(row) != 0) | (np.diff(user) != 0)
+    number = np.cumsum(new_row) - 1
+    leaving = np.bincount(number, count)[number] if len(number) else count
+    total = np.bincount(user, count, minlength=U).astype(np.float64)
+    return Moves(np.searchsorted(user, np.arange(U + 1)), row * R + target, count, leaving, total)
+
+
 def geographic_similarity(
     u: MobilityProfile, v: MobilityProfile, *, order: int = 0, distance: ArrayLike | None = None
 ) -> float:
@@ -137,8 +223,8 @@ def geographic_similarity(
     both = Profiles.of([u, v])
     out = np.empty((1, 2))
     if order == 0:
-        visits = visits_of(both, by_place=True)
-        visit_similarity(visits, visits, 0, True, out)
+        visits = visits_of(both)
+        visit_similarity(visits, visits, 0, u.R, out)
     else:
         check_departures(u)
         moves = moves_of(both)
@@ -182,3 +268,36 @@ def expected_closeness(u: MobilityProfile, v: MobilityProfile, order: int, d: Fl
             if alpha[k] > 0 and x is not None and p_v[x].any():
                 total += alpha[k] * (1 - transport(p_u[k], p_v[x], between))
     return min(1.0, float(total))
+
+
+BLOCKS = 64  # units of work for an executor: more than any machine has cores, few enough to cost nothing
+
+
+def pairwise_geographic_similarity(profiles: Iterable[MobilityProfile]) -> Floats:
+    """
+    Return a (U, U) array whose entry [u, v] is sim_G(u, v) of order 0, with Hamming distance.
+
+    Examples
+    --------
+    >>> import elsewhere as ew
+    >>> traces = ew.Traces([[0, 0, 0, 1], [2, 2, 1, 1]], ew.Locations(n=3))
+    >>> pairwise_geographic_similarity(ew.fit_profiles(traces)).tolist()
+    [[1.0, 0.25], [0.25, 1.0]]
+
+    """
+    everyone = Profiles.of(profiles)
+    return all_rows(partial(visit_rows, visits_of(everyone), everyone.R), len(everyone), None)
+
+
+def all_rows(work: Callable[[range], Floats], U: int, executor: Executor | None) -> Floats:
+    """Return the rows 0 .. U-1 of a table, of which `work` makes some at a time."""
+    bounds = np.linspace(0, U, min(U, BLOCKS) + 1).astype(int).tolist()
+    blocks = [range(first, last) for first, last in pairwise(bounds)]
+    return np.concatenate(map_over(work, blocks, executor=executor))
+
+
+def visit_rows(visits: Counted, R: int, rows: range) -> Floats:
+    """Return the similarities of order 0 of these users to all, by R places, or rank with rank if R is 0."""
+    out = np.empty((len(rows), len(visits.N)))
+    visit_similarity(visits, visits, rows.start, R, out)
+    return out

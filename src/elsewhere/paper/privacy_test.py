@@ -1,12 +1,14 @@
 """
-The paper's PrivacyTest (fig:alg, sec:privacy-test): three rules, two more on request, and a verdict that says why.
+PrivacyTest(fake, seed, par_s, par_i, par_d)                                              (fig:alg)
+    Set       geographic similarity sim <- sim_G(fake, seed)
+    Set       intersection between fake and seed int <- Intersection(fake, seed)
+    Set       dp <- TRUE if there are s'_1 .. s'_{k-1} such that |sim_S(s, f) - sim_S(s', f)| < par_d
+    Return    TRUE if int < par_i and sim < par_s and dp
 
-A fake f of seed s is rejected by
+Read with `<=` for sim and int (E50, E51), sim in the larger direction (E12), places of both for the intersection
+(E41), s' of k-1 distinct alternate users, who are nobody's seed (E52, E53). The verdict names each rule that rejected:
+"similarity", "intersection", "differential", and two more on request:
 
-- "similarity"    if sim_G(f, s) > par_s; with several periods the larger of the two directions (E12, E13, E51);
-- "intersection"  if the two have more than par_i places in common (E41, E50);
-- "differential"  unless |sim_S(s, f) - sim_S(s', f)| < par_d for traces s' of k-1 distinct alternate users, who are
-                  nobody's seed (E52, E53);
 - "others"        with `against="all"`: if f is more similar to another seed than 95 % of the strangers are to their
                   most similar seed (E15);
 - "min_sim"       with `min_sim`: if sim_S(s, f) < min_sim, that is, if f is useless as a fake of its seed (E56).
@@ -19,13 +21,15 @@ What the test is not: "differential" bounds a difference. It shows neither that 
 is not the most similar of all (E54, E55). At order 0 with one period sim_G = 0 exactly if no place is shared, so
 par_i = 0 leaves par_s nothing to reject (E14); both are kept, and the verdict names each that rejected.
 
-All similarities are of order 0 with Hamming distance, and all thresholds are compared exactly (R6,
-`_rules_kernels.py`).
+All similarities are of order 0 with Hamming distance, and all thresholds are compared exactly (R6): `privacy_test`
+counts in fractions, `PrivacyTest` in whole numbers (`_similarity_kernels.py`), with equal results.
 """
 
 import warnings
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import Any, NamedTuple, overload
 
 import numpy as np
@@ -39,8 +43,8 @@ from elsewhere.errors import (
     require_choice,
     require_whole,
 )
-from elsewhere.paper import _privacy_test_kernels as _kernels
-from elsewhere.paper._privacy_test_kernels import Clock, Counted, Prepared, Rules, Seeds
+from elsewhere.paper import _similarity_kernels as _kernels
+from elsewhere.paper._similarity_kernels import Clock, Counted, Prepared, Rules, Seeds
 from elsewhere.traces.model import (
     MINUTES_PER_DAY,
     Floats,
@@ -59,9 +63,6 @@ RULES = {
     "others": _kernels.OTHERS,
     "min_sim": _kernels.MIN_SIM,
 }
-
-
-COLUMNS = ("rejected", "sim", "shared", "aligned", "alternates", "sim_s", "closest")  # of `Verdicts`
 
 
 @dataclass(frozen=True)
@@ -106,6 +107,161 @@ class Verdict:
     def __bool__(self) -> bool:
         # `if privacy_test(...)` must not let everything through
         return self.passed
+
+
+def privacy_test(
+    fake: ArrayLike | Traces,
+    seed: ArrayLike | Traces,
+    alternates: ArrayLike | Traces | None,
+    *,
+    par_s: float = 0.1,
+    par_i: int = 0,
+    par_d: float = 0.1,
+    k: int = 2,
+    periods: int | Sequence[float] | Periods = 1,
+    against: str = "own",
+    others: ArrayLike | Traces | None = None,
+    intersection: str = "set",
+    min_sim: float | None = None,
+) -> Verdict:
+    """
+    Return the verdict on one fake of one seed (PrivacyTest). All rules are evaluated; nothing is drawn.
+
+    Parameters
+    ----------
+    fake, seed
+        (L,) place numbers on the same slots, -1 where missing; or `Traces` of one row.
+    alternates
+        Traces of users who are nobody's seed: `Traces`, whose rows may share a user, or (A, L) place numbers, each
+        row a user of its own. A user counts once however many of his traces match. May be None if k = 1.
+    par_s, par_i, par_d
+        Accepted are sim_G <= par_s in [0, 1], places <= par_i, a whole number, and differences < par_d in [0, 1].
+    k
+        k-1 distinct alternate users are needed; 1 switches the rule off, and `not_run` says so.
+    periods
+        Number of equal parts of the local day, or hour bounds (E24). Plain arrays follow the clock of the first
+        `Traces` given; if there is none, their slots are spread evenly over the day.
+    against
+        "own": similarity to the own seed only. "all": also to the seeds in `others`, which must not exceed what 95 %
+        of the strangers, here the alternates, have to their most similar seed (E15).
+    others
+        The other seeds, as `Traces` or (S, L); rows of the seed's own user are left out where labels tell.
+    intersection
+        "set" counts common places, "aligned" slots at the same place (E41).
+    min_sim
+        Smallest sim_S(seed, fake) accepted, None for no such bound (E56).
+
+    Examples
+    --------
+    >>> import elsewhere as ew
+    >>> v = ew.privacy_test([5, 5, 5, 6], seed=[0, 0, 1, 1], alternates=[[2, 2, 3, 3], [4, 4, 4, 4]])
+    >>> v.passed, v.sim, v.sim_s, v.alternates
+    (True, 0.0, 0.75, 2)
+    >>> ew.privacy_test([1, 1, 5, 5], seed=[0, 0, 1, 1], alternates=[[2, 2, 3, 3]]).rejected_by
+    ('similarity', 'intersection')
+
+    """
+    _check_thresholds(par_s, par_i, par_d, k, against, intersection, min_sim)
+    f, s, strangers, rest = _visits_of_all(fake, seed, alternates, others, against, periods)
+    _check_number(len({x.user for x in strangers}), k, against)
+    sim = max(sim_g(f, s), sim_g(s, f))
+    shared, aligned = len(f.places & s.places), int(np.count_nonzero((f.r == s.r) & (f.r >= 0)))
+    dp = {x.user for x in strangers if float(abs(sim_s(s, f) - sim_s(x, f))) < par_d} if k > 1 else set()
+    closest = max((max(sim_g(f, x), sim_g(x, f)) for x in rest), default=Fraction(0))
+    quantile = usual_similarity(strangers, [s, *rest]) if against == "all" else None
+    rejected = {
+        "similarity": float(sim) > par_s,
+        "intersection": (aligned if intersection == "aligned" else shared) > par_i,
+        "differential": len(dp) < k - 1,
+        "others": quantile is not None and float(closest) > quantile,
+        "min_sim": min_sim is not None and float(sim_s(s, f)) < min_sim,
+    }
+    return Verdict(
+        tuple(name for name, is_rejected in rejected.items() if is_rejected),
+        float(sim),
+        shared,
+        aligned,
+        len(dp),
+        float(sim_s(s, f)),
+        None if quantile is None else float(closest),
+        quantile,
+        _not_run(k, against, min_sim),
+    )
+
+
+class Visited(NamedTuple):
+    """One trace: its user, its places (L,), and the visits to each place in each period."""
+
+    user: Any
+    r: Places
+    visits: tuple[Counter[int], ...]
+
+    @property
+    def places(self) -> set[int]:
+        """Return visited(u)."""
+        return {place for count in self.visits for place in count}
+
+
+def sim_g(u: Visited, v: Visited) -> Fraction:
+    """Return sim_G(u, v) of order 0, sum_tau w_tau(u) sum_r min(pi_tau^r(u), pi_tau^r(v)) (E13), exactly."""
+    return _weighted(u, v, lambda a, b: ((a[r], b[r]) for r in a.keys() & b.keys()))
+
+
+def sim_s(u: Visited, v: Visited) -> Fraction:
+    """Return sim_S(u, v) of order 0, sum_tau w_tau(u) max_sigma sum_r min(...), rank with rank (E20), exactly."""
+    return _weighted(u, v, lambda a, b: zip(sorted(a.values())[::-1], sorted(b.values())[::-1], strict=False))
+
+
+def _weighted(u: Visited, v: Visited, matched: Any) -> Fraction:
+    N, total = sum(a.total() for a in u.visits), Fraction(0)
+    for a, b in zip(u.visits, v.visits, strict=True):
+        n, m = a.total(), b.total()
+        if n and m:
+            total += Fraction(n, N) * Fraction(sum(min(x * m, y * n) for x, y in matched(a, b)), n * m)
+    return total
+
+
+def usual_similarity(strangers: Sequence[Visited], seeds: Sequence[Visited]) -> float:
+    """Return the 95 % quantile over strangers of the similarity to their most similar seed (E15)."""
+    nearest = [float(max(max(sim_g(x, s), sim_g(s, x)) for s in seeds)) for x in strangers]
+    return _quantile_of_users(np.array(nearest), np.unique([x.user for x in strangers], return_inverse=True)[1])
+
+
+def _visits_of_all(
+    fake: Any, seed: Any, alternates: Any, others: Any, against: str, periods: int | Sequence[float] | Periods
+) -> tuple[Visited, Visited, list[Visited], list[Visited]]:
+    """Return fake, seed, alternates and the seeds of other users, counted by the same places and periods."""
+    if against == "all" and others is None:
+        raise InvalidParameter('`against="all"` needs `others`, the traces of the other seeds, got None.')
+    tables = {"seed": _table("seed", seed), "fake": _table("fake", fake)}
+    if alternates is not None and np.shape(_table("alternates", alternates))[:1] != (0,):
+        tables["alternates"] = _table("alternates", alternates)
+    if against == "all":
+        tables["others"] = _table("others", others)
+    traces = _on_one_map(tables)
+    for seeds in (seed, others):
+        if isinstance(alternates, Traces) and isinstance(seeds, Traces):
+            check_alternates(seeds, alternates)
+    of_day = Periods.of(periods)
+
+    def visits(name: str) -> list[Visited]:
+        rows = traces.get(name)
+        if rows is None:
+            return []
+        tau = of_day.of_minute(rows.minutes())
+        counts = [tuple(Counter(r[(tau == t) & (r >= 0)].tolist()) for t in range(of_day.T)) for r in rows.r]
+        return [Visited(*item) for item in zip(rows.user.tolist(), rows.r, counts, strict=True)]
+
+    rest = visits("others")
+    if isinstance(seed, Traces) and isinstance(others, Traces) and rest:
+        own = {others.labels.index(label) for label in _common_users(seed, others)}
+        rest = [x for x in rest if x.user not in own]
+    if against == "all" and not rest:
+        raise InvalidParameter("`others` must hold the trace of at least one other seed user, got none.")
+    return visits("fake")[0], visits("seed")[0], visits("alternates"), rest
+
+
+COLUMNS = ("rejected", "sim", "shared", "aligned", "alternates", "sim_s", "closest")  # of `Verdicts`
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,7 +344,6 @@ FEW = 0.05
 MOST_ALIKE = 0.9  # above it people do nearly the same all day, and a fake of one would be a copy of all (B38)
 STRANGERS_ASKED = 500  # for that, at most
 OTHER_MAP = "`{}` must speak of the same places as the rest (B53)."
-DENSE = 1_000_000  # place numbers above it are renumbered before counting
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,8 +351,8 @@ class PrivacyTest:
     """
     The privacy test, prepared once for all seeds and alternates, then cheap for each fake.
 
-    Compiled loops call `verdict_one(fake, seed, test.prepared, scratch)` of `_rules_kernels.py` themselves, with `fake`
-    an int32 row and `scratch = new_scratch(test.prepared)` per thread.
+    Compiled loops call `verdict_one(fake, seed, test.prepared, scratch)` of `_similarity_kernels.py` themselves, with
+    `fake` an int32 row and `scratch = new_scratch(test.prepared)` per thread.
 
     Examples
     --------
@@ -244,14 +399,7 @@ class PrivacyTest:
         """
         if not isinstance(seeds, Traces):
             raise InvalidParameter(f"`seeds` must be a `Traces`, got {type(seeds).__name__}.")
-        require_between("par_s", par_s, 0, 1)
-        require_whole("par_i", par_i, 0)
-        require_between("par_d", par_d, 0, 1)
-        require_whole("k", k, 1)
-        require_choice("against", against, ("own", "all"))
-        require_choice("intersection", intersection, ("set", "aligned"))
-        if min_sim is not None:
-            require_between("min_sim", min_sim, 0, 1)
+        _check_thresholds(par_s, par_i, par_d, k, against, intersection, min_sim)
         available = check_alternates(seeds, alternates, k=k, against=against)
 
         # visits of the seeds, and of the alternates, whose users are numbered after those of the seeds
@@ -290,9 +438,9 @@ class PrivacyTest:
         visitors = _kernels.list_visitors(everybody, R if against == "all" else 0)
         prepared = Prepared(rules, clock, Seeds(r, limit, most, counts, near), strangers, visitors, R)
         if against == "all":
-            prepared = prepared._replace(rules=rules._replace(quantile=_usual_similarity(prepared)))
-        off = {"differential": k == 1, "others": against == "own", "min_sim": min_sim is None}
-        return PrivacyTest(prepared, tuple(name for name, is_off in off.items() if is_off))
+            quantile = _quantile_of_users(_kernels.similarity_of_alternates(prepared), prepared.alternates.user)
+            prepared = prepared._replace(rules=rules._replace(quantile=quantile))
+        return PrivacyTest(prepared, _not_run(k, against, min_sim))
 
     def block(self, first: int, last: int) -> Seeds:
         """Return seeds `first` .. `last` - 1 with their counts and limits, to be tested in one piece of work."""
@@ -343,99 +491,6 @@ class PrivacyTest:
         return Verdicts(rejected, sim, shared, aligned, alternates, sim_s, nearest, quantile, self.not_run)
 
 
-def privacy_test(
-    fake: ArrayLike | Traces,
-    seed: ArrayLike | Traces,
-    alternates: ArrayLike | Traces | None,
-    *,
-    par_s: float = 0.1,
-    par_i: int = 0,
-    par_d: float = 0.1,
-    k: int = 2,
-    periods: int | Sequence[float] | Periods = 1,
-    against: str = "own",
-    others: ArrayLike | Traces | None = None,
-    intersection: str = "set",
-    min_sim: float | None = None,
-) -> Verdict:
-    """
-    Return the verdict on one fake of one seed (PrivacyTest of fig:alg). All rules are evaluated; nothing is drawn.
-
-    Parameters
-    ----------
-    fake, seed
-        (L,) place numbers on the same slots, -1 where missing; or `Traces` of one row.
-    alternates
-        Traces of users who are nobody's seed: `Traces`, whose rows may share a user, or (A, L) place numbers, each
-        row a user of its own. A user counts once however many of his traces match. May be None if k = 1.
-    par_s, par_i, par_d
-        Accepted are sim_G <= par_s in [0, 1], places <= par_i, a whole number, and differences < par_d in [0, 1].
-    k
-        k-1 distinct alternate users are needed; 1 switches the rule off, and `not_run` says so.
-    periods
-        Number of equal parts of the local day, or hour bounds (E24). Plain arrays follow the clock of the first
-        `Traces` given; if there is none, their slots are spread evenly over the day.
-    against
-        "own": similarity to the own seed only. "all": also to the seeds in `others`, which must not exceed what 95 %
-        of the strangers, here the alternates, have to their most similar seed (E15).
-    others
-        The other seeds, as `Traces` or (S, L); rows of the seed's own user are left out where labels tell.
-    intersection
-        "set" counts common places, "aligned" slots at the same place (E41).
-    min_sim
-        Smallest sim_S(seed, fake) accepted, None for no such bound (E56).
-
-    Examples
-    --------
-    >>> import elsewhere as ew
-    >>> v = ew.privacy_test([5, 5, 5, 6], seed=[0, 0, 1, 1], alternates=[[2, 2, 3, 3], [4, 4, 4, 4]])
-    >>> v.passed, v.sim, v.sim_s, v.alternates
-    (True, 0.0, 0.75, 2)
-    >>> ew.privacy_test([1, 1, 5, 5], seed=[0, 0, 1, 1], alternates=[[2, 2, 3, 3]]).rejected_by
-    ('similarity', 'intersection')
-
-    """
-    require_choice("against", against, ("own", "all"))
-    if against == "all" and others is None:
-        raise InvalidParameter('`against="all"` needs `others`, the traces of the other seeds, got None.')
-    tables = {"seed": _table("seed", seed), "fake": _table("fake", fake)}
-    if alternates is not None and np.shape(_table("alternates", alternates))[:1] != (0,):
-        tables["alternates"] = _table("alternates", alternates)
-    if against == "all":
-        tables["others"] = _table("others", others)
-    traces = _on_one_map(tables)
-    own, f = traces["seed"], traces["fake"]
-    strangers, rest = traces.get("alternates"), traces.get("others")
-    if isinstance(alternates, Traces):
-        for seeds in (seed, others):
-            if isinstance(seeds, Traces):
-                check_alternates(seeds, alternates)
-
-    r, user = own.r, np.zeros(1, dtype=np.int64)
-    if rest is not None:
-        mine = _common_users(own, rest) if isinstance(seed, Traces) and isinstance(others, Traces) else set()
-        other = ~np.isin(rest.user, [rest.labels.index(label) for label in mine])
-        if not np.any(other):
-            raise InvalidParameter("`others` must hold the trace of at least one other seed user, got none.")
-        r, user = np.vstack([r, rest.r[other]]), np.concatenate([user, 1 + rest.user[other]])
-    # labels that no alternate has: who is a seed too was found above
-    users = [("seed", u) for u in user.tolist()]
-    test = PrivacyTest.prepare(
-        Traces(r, own.locations, users=users, step_minutes=own.step_minutes, start=own.start, tz=own.tz),
-        strangers,
-        par_s=par_s,
-        par_i=par_i,
-        par_d=par_d,
-        k=k,
-        periods=periods,
-        against=against,
-        intersection=intersection,
-        min_sim=min_sim,
-        count_all=True,
-    )
-    return test(f.r, [0])[0]
-
-
 def check_alternates(seeds: Traces, alternates: Traces | str | None, *, k: int = 1, against: str = "own") -> int:
     """
     Return how many users can be alternates of one seed; refuse another map, users who are seeds too, and too few.
@@ -460,11 +515,35 @@ def check_alternates(seeds: Traces, alternates: Traces | str | None, *, k: int =
             '`alternates="all"`: the alternates are seeds themselves; use it to reproduce the paper only (E53).',
             stacklevel=3,
         )
+    return _check_number(available, k, against)
+
+
+def _check_number(available: int, k: int, against: str) -> int:
+    """Return the number of alternate users if the test can do with so many (E60)."""
     if available < k - 1:
         raise NotEnoughAlternates(f"`k` = {k} needs at least {k - 1} alternate users, got {available}.")
     if against == "all" and available == 0:
         raise NotEnoughAlternates('`against="all"` needs strangers to compare with: at least 1 alternate user, got 0.')
     return available
+
+
+def _check_thresholds(
+    par_s: float, par_i: int, par_d: float, k: int, against: str, intersection: str, min_sim: float | None
+) -> None:
+    require_between("par_s", par_s, 0, 1)
+    require_whole("par_i", par_i, 0)
+    require_between("par_d", par_d, 0, 1)
+    require_whole("k", k, 1)
+    require_choice("against", against, ("own", "all"))
+    require_choice("intersection", intersection, ("set", "aligned"))
+    if min_sim is not None:
+        require_between("min_sim", min_sim, 0, 1)
+
+
+def _not_run(k: int, against: str, min_sim: float | None) -> tuple[str, ...]:
+    """Return the names of the rules that are switched off."""
+    off = {"differential": k == 1, "others": against == "own", "min_sim": min_sim is None}
+    return tuple(name for name, is_off in off.items() if is_off)
 
 
 def _common_users(a: Traces, b: Traces) -> set[Any]:
@@ -499,7 +578,7 @@ def _on_one_map(tables: dict[str, Any]) -> dict[str, Traces]:
             raise InvalidTraces(
                 f"`{name}` must have the slots of `fake`: they have {rows_of.L} and {L}.", code="E_SHAPE"
             )
-    return traces if len(locations) <= DENSE else _renumbered(traces)
+    return traces
 
 
 def _table(name: str, value: Any) -> Any:
@@ -522,19 +601,6 @@ def _checked(name: str, rows: NDArray[Any], locations: Locations, clock: Traces 
         return Traces(rows, locations, step_minutes=MINUTES_PER_DAY / max(1, *rows.shape[-1:]))
     except InvalidTraces as fault:
         raise InvalidTraces(str(fault.args[0]).replace("`r`", f"`{name}`"), code=fault.code) from None
-
-
-def _renumbered(traces: dict[str, Traces]) -> dict[str, Traces]:
-    # working memory grows with the number of places: keep those that occur
-    places = np.unique(np.concatenate([t.r.ravel() for t in traces.values()]))
-    places = places[places >= 0]
-    few = Locations(n=len(places))
-
-    def renumber(t: Traces) -> Traces:
-        r = np.where(t.r >= 0, np.searchsorted(places, t.r), -1)
-        return Traces(r, few, users=t.users, step_minutes=t.step_minutes, start=t.start, tz=t.tz)
-
-    return {name: renumber(t) for name, t in traces.items()}
 
 
 class _Visits(NamedTuple):
@@ -599,14 +665,13 @@ def _sort_by_top_share(strangers: Counted, seeds: Counted) -> tuple[Counted, Int
     return ordered, np.searchsorted(top_share[order], _kernels.top_place_share(seeds)).astype(np.int64)
 
 
-def _usual_similarity(prepared: Prepared) -> float:
+def _quantile_of_users(similarity: Floats, user: Ints) -> float:
     """
-    Return the smallest value that the similarity of 95 % of the strangers to their most similar seed does not exceed.
+    Return the smallest value that the similarity of 95 % of the strangers does not exceed (E15).
 
-    The traces of one user share the weight of that user (E15, E61).
+    The traces of one user share the weight of that user (E61).
     """
-    similarity = _kernels.similarity_of_alternates(prepared)
-    _, which, rows = np.unique(prepared.alternates.user, return_inverse=True, return_counts=True)
+    _, which, rows = np.unique(user, return_inverse=True, return_counts=True)
     order = np.argsort(similarity, kind="stable")
     below = np.cumsum((1 / rows[which])[order])
     # the sum of shares is rounded; a stranger more or less is not

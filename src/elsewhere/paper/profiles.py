@@ -189,15 +189,10 @@ class Profiles(Sequence[MobilityProfile]):
         parts = list(profiles) if isinstance(profiles, Iterable) else [profiles]
         if not parts:
             raise InvalidTraces("there must be at least one profile.", code="E_EMPTY")
-        if not isinstance(profiles, Iterable) or any(not isinstance(u, MobilityProfile) for u in parts):
+        if any(not isinstance(u, MobilityProfile) for u in parts):
             raise InvalidParameter("`profiles` must hold `MobilityProfile` objects, as `fit_profiles` makes them.")
-        if not all(map(_columns_fit, parts)):
-            raise InvalidTraces(
-                "a profile must have visits (T, K), and one entry per move in each column.", code="E_SHAPE"
-            )
         check_comparable(*parts)
-        visits = [np.asarray(u.visits) for u in parts]
-        entries = [np.nonzero(table) for table in visits]
+        entries = [np.nonzero(u.visits) for u in parts]
 
         def starts(columns: list[Any]) -> Ints:
             return np.cumsum([0, *map(len, columns)], dtype=np.int64)
@@ -205,13 +200,13 @@ class Profiles(Sequence[MobilityProfile]):
         def joined(name: str) -> Places:
             return np.concatenate([getattr(u, name) for u in parts]).astype(np.int32)
 
-        out = Profiles(
+        return Profiles(
             support_start=starts([u.support for u in parts]),
             support=joined("support"),
             visit_start=starts([tau for tau, _ in entries]),
             visit_tau=np.concatenate([tau for tau, _ in entries]).astype(np.int32),
             visit_k=np.concatenate([k for _, k in entries]).astype(np.int32),
-            visit_count=np.concatenate([table[where] for table, where in zip(visits, entries, strict=True)]),
+            visit_count=np.concatenate([u.visits[where] for u, where in zip(parts, entries, strict=True)]),
             move_start=starts([u.count for u in parts]),
             move_tau=joined("tau"),
             move_tau_next=joined("tau_next"),
@@ -221,36 +216,6 @@ class Profiles(Sequence[MobilityProfile]):
             R=parts[0].R,
             T=parts[0].T,
         )
-        _check_made_by_hand(out)
-        return out
-
-
-def _columns_fit(u: MobilityProfile) -> bool:
-    """Tell whether the profile has visits (T, K), and one entry per move in each column."""
-    columns = {len(u.count), len(u.tau), len(u.tau_next), len(u.origin), len(u.target)}
-    return len(columns) == 1 and np.shape(u.visits) == (len(u.visits), len(u.support))
-
-
-def _check_made_by_hand(u: Profiles) -> None:
-    """Refuse counts that no trace can have, in the columns of profiles that did not come from `fit_profiles`."""
-    size = np.diff(u.support_start)
-    for name, index, bound in (
-        ("support", u.support, u.R),
-        ("tau", u.move_tau, u.T),
-        ("tau_next", u.move_tau_next, u.T),
-        ("origin", u.move_origin, np.repeat(size, np.diff(u.move_start))),
-        ("target", u.move_target, np.repeat(size, np.diff(u.move_start))),
-    ):
-        if np.any(index < 0) or np.any(index >= bound):
-            raise InvalidTraces(f"`{name}` of a profile holds a number out of range.", code="E_INDEX")
-    owner = np.repeat(np.arange(len(u)), size)
-    if len(distinct(owner * u.R + u.support)) != len(owner):
-        raise InvalidTraces("`support` of a profile must name each place once.", code="E_INDEX")
-    for name, counts in (("visits", u.visit_count), ("count", u.move_count)):
-        if not np.all(np.isfinite(counts)) or np.any(counts < 0):
-            raise InvalidTraces(f"`{name}` of a profile must be finite and at least 0.", code="E_NUMBER")
-    if np.any(np.diff(u.visit_start) == 0):
-        raise InvalidTraces("a profile must have at least one slot.", code="E_EMPTY")
 
 
 def check_comparable(*profiles: MobilityProfile) -> None:

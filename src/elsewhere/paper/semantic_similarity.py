@@ -1,5 +1,11 @@
 """
-Semantic similarity sim_S: how alike two people live once their places are renamed (sec:similarity:semantic).
+SemanticSimilarity(u, v)                                                                  (fig:alg)
+    Compute   mobility models <p(u), pi(u)> and <p(v), pi(v)>
+    Compute   optimal mapping sigma_u^v from eq:hdkp
+    Compute   semantic similarity sim_S(u, v) from eq:hdk
+    Return    sim_S(u, v), sigma_u^v
+
+How alike two people live once their places are renamed (sec:similarity:semantic).
 
 At order 0 the best mapping is found exactly: rank with rank in one period, an assignment over several (E19, E20).
 
@@ -12,8 +18,10 @@ a quadratic assignment problem. An assignment on the Gilmore-Lawler matrix bound
 cooling look for a mapping that comes close. Everything is counted in departures of u, and divided by their number last.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass, field
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -26,19 +34,140 @@ from elsewhere.paper._similarity_kernels import (
     best_start,
     gilmore_lawler,
     mapped_value,
-    visit_similarity,
 )
-from elsewhere.paper.columns import (
+from elsewhere.paper.geographic_similarity import (
     MAPPINGS,
+    all_rows,
     check_departures,
     check_order,
     check_pair,
     check_rng,
-    period_scale,
+    common_multiple,
+    visit_rows,
     visits_of,
 )
 from elsewhere.paper.profiles import Counts, MobilityProfile, Profiles
 from elsewhere.traces.model import Floats, Ints, Places
+
+
+@dataclass(frozen=True, eq=False)
+class SemanticMatch:
+    """
+    sim_S(u, v) and the mapping of places that attains it.
+
+    `sim` is the value of `sigma`, never above the true maximum; `upper_bound` is never below it, and equals `sim` where
+    `sigma` is proven optimal (up to rounding, 1e-12). `sigma` is a list of arrays aligned with `u.support`, holding
+    places of v, -1 where nothing is matched: one array per period at order 0, one per pair of periods of
+    `u.period_pairs()` at order 1, a single one for `mapping="common"`.
+    """
+
+    sim: float
+    sigma: list[Places] = field(repr=False)
+    upper_bound: float
+
+    @property
+    def gap(self) -> float:
+        """Return `upper_bound` - `sim`; 0 means proven optimal."""
+        return self.upper_bound - self.sim
+
+
+def semantic_similarity(
+    u: MobilityProfile,
+    v: MobilityProfile,
+    *,
+    order: int = 0,
+    mapping: str = "per-period",
+    rng: np.random.Generator | None = None,
+) -> SemanticMatch:
+    """
+    Return sim_S(u, v), the largest sim_G over all renamings of places, and the best renaming (SemanticSimilarity).
+
+    Order 0, exact (eq:hs0, signs as in E16): sum_tau w_tau(u) max_sigma sum_r min(pi_tau^r(u), pi_tau^sigma(r)(v)), by
+    matching sorted visits (E20); w_tau(u) is the share of u's slots in period tau. It compares how the time is shared
+    out among places, and is blind to which and when (E21).
+
+    Order 1 (eq:hs1, E17) compares moves and is a quadratic assignment problem: exact up to 7 places, beyond that a
+    search over swaps with a certified upper bound beside it (E25).
+
+    Parameters
+    ----------
+    u, v
+        Profiles over the same places and periods. Weights are u's (E23): exchanging them matters for T > 1 and order 1.
+    order
+        0: visits; 1: moves.
+    mapping
+        "per-period": the best sigma in each period (order 0) or pair of periods (order 1). "common": one sigma for all
+        of them (E19).
+    rng
+        Draws the swaps of order 1. Without it a fixed stream is used, so the result is a function of u and v alone.
+
+    Examples
+    --------
+    >>> import elsewhere as ew
+    >>> traces = ew.Traces([[0] * 5 + [1] * 3 + [2] * 2, [0] + [1] * 6 + [2] * 3], ew.Locations(n=3))
+    >>> u, v = ew.fit_profiles(traces)
+    >>> match = ew.semantic_similarity(u, v)
+    >>> match.sim, match.sigma[0].tolist()
+    (0.9, [1, 2, 0])
+
+    """
+    check_pair(u, v)  # the mobility models <p(u), pi(u)> and <p(v), pi(v)>, as `fit_profiles` computes them
+    sigma, upper_bound = optimal_mapping(u, v, order, mapping, rng)
+    sim = similarity_under(sigma, u, v, order, mapping)
+    return SemanticMatch(sim, sigma, max(sim, upper_bound))
+
+
+def optimal_mapping(
+    u: MobilityProfile, v: MobilityProfile, order: int, mapping: str, rng: np.random.Generator | None
+) -> tuple[list[Places], float]:
+    """Return sigma_u^v of eq:hdkp, as `SemanticMatch` has it, and an upper bound of sim_S; 0 where sigma is exact."""
+    check_order(order)
+    require_choice("mapping", mapping, MAPPINGS)
+    check_rng(rng)
+    if order == 1:
+        check_departures(u)
+        return best_mapping(u, v, *_both_tables(u, v, mapping), rng or np.random.default_rng(0))[1:]
+    if mapping == "common" and u.T > 1:
+        return [_places(v, common_mapping(u, v)[1])], 0.0
+    return [_places(v, rank_mapping(a, b)) for a, b in zip(u.visits, v.visits, strict=True)], 0.0
+
+
+def similarity_under(
+    sigma: list[Places], u: MobilityProfile, v: MobilityProfile, order: int = 0, mapping: str = "per-period"
+) -> float:
+    """
+    Return the similarity of u to v with v's places renamed by `sigma` (eq:hs0, eq:hs1; signs as in E16, E17).
+
+    Sums are of whole numbers, as in `_similarity_kernels.py`: the only rounding is in the last quotient.
+    """
+    images = [np.where(places >= 0, np.searchsorted(v.support, places), -1) for places in sigma]
+    if order == 1:
+        tables_u, tables_v = _both_tables(u, v, mapping)
+        value = 0.0
+        for (pair, table), image in zip(tables_u.items(), images, strict=True):
+            if pair in tables_v:
+                position = np.full(v.K + 1, -1)
+                position[tables_v[pair].k] = np.arange(len(tables_v[pair].k))
+                value += mapped_value(table, tables_v[pair], position[image[table.k]])
+        return min(1.0, value / float(u.count.sum()))
+    n, m = u.visits.sum(axis=1), v.visits.sum(axis=1)
+    M = common_multiple(m, float(n.sum()))
+    X = 0.0
+    for tau in np.flatnonzero((n > 0) & (m > 0)):
+        image = images[tau if len(images) > 1 else 0]
+        r = np.flatnonzero(image >= 0)
+        y = np.minimum(u.visits[tau, r] * m[tau], v.visits[tau, image[r]] * n[tau]).sum()
+        X += float(y * (M // m[tau])) if M else float(y / m[tau])
+    return min(1.0, float(X / (n.sum() * max(M, 1))))
+
+
+def _places(v: MobilityProfile, positions: Ints) -> Places:
+    return np.where(positions >= 0, v.support[positions], -1).astype(np.int32)
+
+
+def _both_tables(u: MobilityProfile, v: MobilityProfile, mapping: str) -> "tuple[Tables, Tables]":
+    pairs = None if mapping == "per-period" else u.period_pairs()
+    return tables_of(u, pairs), tables_of(v, pairs)
 
 
 def rank_places(count: Counts) -> Ints:
@@ -59,14 +188,15 @@ def common_mapping(u: MobilityProfile, v: MobilityProfile) -> tuple[float, Ints]
     Return the value and sigma, as positions, of the best common mapping.
 
     It maximises sum_{r,tau} w_tau(u) min(pi_tau^r(u), pi_tau^sigma(r)(v)) over one sigma for all periods, w_tau(u)
-    the share of u's slots in period tau. Benefits are whole numbers over the denominators of `Visits`, so that the
+    the share of u's slots in period tau. Benefits are whole numbers, as in `_similarity_kernels.py`, so that the
     assignment too is exact.
     """
     lived_u, lived_v = u.visits.sum(axis=1), v.visits.sum(axis=1)
-    times, over, denominator = period_scale(lived_v[None], float(lived_u.sum()))
+    M, m = common_multiple(lived_v, float(lived_u.sum())), np.where(lived_v > 0, lived_v, 1)[:, None, None]
     a = (u.visits * lived_v[:, None])[:, :, None]
     b = (v.visits * lived_u[:, None])[:, None, :]
-    benefit = (np.minimum(a, b) * times.T[:, :, None] / over.T[:, :, None]).sum(axis=0)
+    overlap = np.minimum(a, b).astype(np.float64)
+    benefit = (overlap * (M // m) if M else overlap / m).sum(axis=0)
     if u.K <= v.K:
         r, x = np.arange(u.K), assignment(benefit)
     else:
@@ -75,7 +205,7 @@ def common_mapping(u: MobilityProfile, v: MobilityProfile) -> tuple[float, Ints]
     sigma = np.full(u.K, -1)
     # a pair without overlap fills up the permutation, it is no evidence (E22)
     sigma[r[gains > 0]] = x[gains > 0]
-    return min(1.0, float(gains.sum() / (lived_u.sum() * denominator[0]))), sigma
+    return min(1.0, float(gains.sum() / (lived_u.sum() * max(M, 1)))), sigma
 
 
 PROVEN = 1e-12  # a gap below this is rounding
@@ -221,87 +351,57 @@ def _search(a: Table, b: Table, starts: list[Ints], rng: np.random.Generator) ->
     return value, (bound if bound - value > slack else value), best
 
 
-@dataclass(frozen=True, eq=False)
-class SemanticMatch:
-    """
-    sim_S(u, v) and the mapping of places that attains it.
-
-    `sim` is the value of `sigma`, never above the true maximum; `upper_bound` is never below it, and equals `sim` where
-    `sigma` is proven optimal (up to rounding, 1e-12). `sigma` is a list of arrays aligned with `u.support`, holding
-    places of v, -1 where nothing is matched: one array per period at order 0, one per pair of periods of
-    `u.period_pairs()` at order 1, a single one for `mapping="common"`.
-    """
-
-    sim: float
-    sigma: list[Places] = field(repr=False)
-    upper_bound: float
-
-    @property
-    def gap(self) -> float:
-        """Return `upper_bound` - `sim`; 0 means proven optimal."""
-        return self.upper_bound - self.sim
-
-
-def semantic_similarity(
-    u: MobilityProfile,
-    v: MobilityProfile,
+def pairwise_semantic_similarity(
+    profiles: Iterable[MobilityProfile],
     *,
     order: int = 0,
     mapping: str = "per-period",
     rng: np.random.Generator | None = None,
-) -> SemanticMatch:
+    executor: Executor | None = None,
+) -> Floats:
     """
-    Return sim_S(u, v), the largest sim_G over all renamings of places, and the best renaming sigma (eq:hdk, eq:hdkp).
+    Return a (U, U) array whose entry [u, v] is sim_S(u, v); its diagonal is 1.
 
-    Order 0, exact (eq:hs0, signs as in E16): sum_tau w_tau(u) max_sigma sum_r min(pi_tau^r(u), pi_tau^sigma(r)(v)), by
-    matching sorted visits (E20); w_tau(u) is the share of u's slots in period tau. It compares how the time is shared
-    out among places, and is blind to which and when (E21).
-
-    Order 1 (eq:hs1, E17) compares moves and is a quadratic assignment problem: exact up to 7 places, beyond that a
-    search over swaps with a certified upper bound beside it (E25).
-
-    Parameters
-    ----------
-    u, v
-        Profiles over the same places and periods. Weights are u's (E23): exchanging them matters for T > 1 and order 1.
-    order
-        0: visits; 1: moves.
-    mapping
-        "per-period": the best sigma in each period (order 0) or pair of periods (order 1). "common": one sigma for all
-        of them (E19).
-    rng
-        Draws the swaps of order 1. Without it a fixed stream is used, so the result is a function of u and v alone.
+    At order 1 every pair draws from a stream of its own, so that the result depends on neither the executor nor the
+    order of the work. Options are those of `semantic_similarity`.
 
     Examples
     --------
     >>> import elsewhere as ew
-    >>> traces = ew.Traces([[0] * 5 + [1] * 3 + [2] * 2, [0] + [1] * 6 + [2] * 3], ew.Locations(n=3))
-    >>> u, v = ew.fit_profiles(traces)
-    >>> match = ew.semantic_similarity(u, v)
-    >>> match.sim, match.sigma[0].tolist()
-    (0.9, [1, 2, 0])
+    >>> traces = ew.Traces([[0, 0, 0, 1], [2, 2, 1, 1]], ew.Locations(n=3))
+    >>> ew.pairwise_semantic_similarity(ew.fit_profiles(traces)).tolist()
+    [[1.0, 0.75], [0.75, 1.0]]
 
     """
-    check_pair(u, v)
+    everyone = Profiles.of(profiles)
     check_order(order)
     require_choice("mapping", mapping, MAPPINGS)
     check_rng(rng)
+    work: Callable[[range], Floats]
     if order == 1:
-        check_departures(u)
-        pairs = None if mapping == "per-period" else u.period_pairs()
-        return SemanticMatch(
-            *best_mapping(u, v, tables_of(u, pairs), tables_of(v, pairs), rng or np.random.default_rng(0))
-        )
-    if mapping == "common" and u.T > 1:
-        sim, sigma = common_mapping(u, v)
-        return SemanticMatch(sim, [_places(v, sigma)], sim)
-    visits = visits_of(Profiles.of([u, v]), by_place=False)
-    out = np.empty((1, 2))
-    visit_similarity(visits, visits, 0, False, out)
-    sim = float(out[0, 1])
-    sigmas = [_places(v, rank_mapping(a, b)) for a, b in zip(u.visits, v.visits, strict=True)]
-    return SemanticMatch(sim, sigmas, sim)
+        check_departures(*everyone)
+        entropy = (rng or np.random.default_rng(0)).integers(2**63, size=4).tolist()
+        work = partial(_first_order_rows, list(everyone), mapping, entropy)
+    elif mapping == "common" and everyone.T > 1:
+        work = partial(_common_rows, list(everyone))
+    else:
+        work = partial(visit_rows, visits_of(everyone), 0)
+    sim = all_rows(work, len(everyone), executor)
+    np.fill_diagonal(sim, 1.0)
+    return sim
 
 
-def _places(v: MobilityProfile, positions: Ints) -> Places:
-    return np.where(positions >= 0, v.support[positions], -1).astype(np.int32)
+def _common_rows(everyone: list[MobilityProfile], rows: range) -> Floats:
+    return np.array([[common_mapping(everyone[i], v)[0] for v in everyone] for i in rows])
+
+
+def _first_order_rows(everyone: list[MobilityProfile], mapping: str, entropy: list[int], rows: range) -> Floats:
+    pairs = None if mapping == "per-period" else sorted({pair for u in everyone for pair in u.period_pairs()})
+    tables = [tables_of(u, pairs) for u in everyone]
+    out = np.ones((len(rows), len(everyone)))
+    for i in rows:
+        for j, v in enumerate(everyone):
+            if i != j:
+                stream = np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(i, j)))
+                out[i - rows.start, j] = best_mapping(everyone[i], v, tables[i], tables[j], stream)[0]
+    return out

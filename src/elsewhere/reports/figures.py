@@ -17,8 +17,9 @@ from numpy.typing import ArrayLike
 from elsewhere.errors import InvalidParameter, MissingExtra, NotEnoughUsers
 from elsewhere.evaluation.attacks.finding import plain
 from elsewhere.evaluation.publishing.scenario import BIN_EDGES, describe, shares
-from elsewhere.paper.pairwise import pairwise_geographic_similarity, pairwise_semantic_similarity
+from elsewhere.paper.geographic_similarity import pairwise_geographic_similarity
 from elsewhere.paper.profiles import MobilityProfile
+from elsewhere.paper.semantic_similarity import pairwise_semantic_similarity
 from elsewhere.reports.atlas import STRIP, Sheet
 from elsewhere.reports.results import Plain, Results
 from elsewhere.traces.model import Floats, Locations

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from elsewhere.paper._privacy_test_kernels import Seeds
+from elsewhere.paper._similarity_kernels import Seeds
 from elsewhere.paper.generate_fake import OK, FakeMaker
 from elsewhere.paper.privacy_test import RULES, PrivacyTest, Verdicts
 from elsewhere.run.model import FittedModel

@@ -20,10 +20,9 @@ from numpy.typing import ArrayLike, NDArray
 from elsewhere.checkpoint import Stages, at_once
 from elsewhere.errors import InvalidParameter, InvalidTraces, NoFeasiblePath, NothingPassed
 from elsewhere.paper.aggregate import AggregateModel, feasible_moves
-from elsewhere.paper.generate_fake import FakeMaker
+from elsewhere.paper.generate_fake import Blur, ClassSets, FakeMaker
 from elsewhere.paper.privacy_test import RULES, PrivacyTest, Verdicts
 from elsewhere.paper.semantic_clustering import PAPERS, SemanticClasses
-from elsewhere.paper.semseed import Blur, ClassSets
 from elsewhere.privacy.private.release import release_private
 from elsewhere.run.attempts import (
     BLOCK,

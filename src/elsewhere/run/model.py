@@ -24,9 +24,14 @@ from elsewhere._version import __version__
 from elsewhere.errors import InvalidModel, InvalidParameter, InvalidTraces, require_whole
 from elsewhere.files import check_folder, pack_arrays, read_arrays, read_index, read_listed, write_folder
 from elsewhere.paper.aggregate import AggregateModel, aggregate
-from elsewhere.paper.graph import LocationGraph, semantic_graph
 from elsewhere.paper.profiles import fit_profiles
-from elsewhere.paper.semantic_clustering import SemanticClasses, most_informative, semantic_clustering
+from elsewhere.paper.semantic_clustering import (
+    LocationGraph,
+    SemanticClasses,
+    most_informative,
+    semantic_clustering,
+    semantic_graph,
+)
 from elsewhere.settings import Fitting, Kappa, Preset, PresetName, preset_of
 from elsewhere.synthesis.walk.ways import MOST_PLACES, Ways
 from elsewhere.traces.maps import Moves, matrix_of, read_moves

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elsewhere._jit import njit
-from elsewhere.paper._streams_kernels import open_stream, uniform
+from elsewhere.paper._generate_kernels import open_stream, uniform
 
 DAY, SLOT, SLOTS = 86_400, 1_200, 72
 PARTS = 8  # of the week: four of the day, weekdays and weekends apart

@@ -28,8 +28,8 @@ from elsewhere.evaluation.publishing.metrics import (
     visit_figures,
 )
 from elsewhere.paper._similarity_kernels import visit_similarity
-from elsewhere.paper.columns import visits_of
-from elsewhere.paper.pairwise import pairwise_semantic_similarity
+from elsewhere.paper.geographic_similarity import visits_of
+from elsewhere.paper.semantic_similarity import pairwise_semantic_similarity
 from elsewhere.pool import put_on_map
 from elsewhere.traces.model import Floats, Ints, Locations, Periods, Places, Traces
 
@@ -55,10 +55,10 @@ def similarities(
         owner = scene.owner[sample]
         both = [scene.profiles(r) for r in (scene.real, scene.fakes[sample])]
         table = np.empty((len(scene.real), len(sample)))
-        for name, by_place in (("geographic", True), ("semantic", False)):
+        left, right = (visits_of(p) for p in both)
+        for name, places in (("geographic", both[0].R), ("semantic", 0)):
             # seed first (E26)
-            left, right = (visits_of(p, by_place=by_place) for p in both)
-            visit_similarity(left, right, 0, by_place, table)
+            visit_similarity(left, right, 0, places, table)
             samples[name] = table[owner, np.arange(len(sample))]
         other = scene.user[:, None] != scene.user[owner][None, :]
         samples["differential"] = np.abs(samples["semantic"] - table)[other]

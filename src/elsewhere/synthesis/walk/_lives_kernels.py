@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from elsewhere._jit import njit
 from elsewhere._search_kernels import sort
-from elsewhere.paper._streams_kernels import open_stream, uniform
+from elsewhere.paper._generate_kernels import draw_index, open_stream, uniform
 from elsewhere.synthesis.walk._hours_kernels import (
     COLUMNS,
     PARTS,
@@ -140,24 +140,6 @@ def table_size(keys):
     while size < 2 * keys:
         size <<= 1
     return size
-
-
-@njit
-def draw_index(weight, n, u):
-    """Draw a number 0 .. n - 1 by weights, -1 where all are 0."""
-    total = 0.0
-    for i in range(n):
-        total += weight[i]
-    if not total > 0.0:
-        return -1
-    point, found = u * total, -1
-    for i in range(n):
-        if weight[i] > 0.0:
-            found = i
-            point -= weight[i]
-            if point < 0.0:
-                break
-    return found
 
 
 @njit

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from elsewhere._jit import njit
 from elsewhere._search_kernels import first_above
-from elsewhere.paper._streams_kernels import open_stream, uniform
+from elsewhere.paper._generate_kernels import open_stream, uniform
 from elsewhere.synthesis.walk._hours_kernels import (
     COLUMNS,
     PARTS,
