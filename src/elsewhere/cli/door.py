@@ -39,7 +39,6 @@ EXITS = (
 WHICH = """\
 Which preset?  a theorem protects       fakes                    people needed
   product      nobody: attacks measure  most useful, one a seed  14
-  deniable     seeds, half of the file  any number, eps .5       60
   private      everybody in the file    any number, eps 4        600
   paper        nobody: not to publish   as the paper has them    2
 elsewhere plan INPUT says what each promises your people; it costs no privacy."""

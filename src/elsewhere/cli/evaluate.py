@@ -172,7 +172,7 @@ GIVEN_BY = {
     "seed_index": "--links FILE, who was made from whom (--links same: fakes carry the ids of their seeds)",
     "holdout": "--holdout FILE, real people of whom no fake was made",
     "classes": "--model DIR, the classes of the places",
-    "sampler": "the model's probabilities, which only `synthesize --preset deniable` holds",
+    "sampler": "the noisy sums, which only `synthesize --preset private` holds",
 }
 REALISM = ("A15", "A16")  # ask whether fakes look real, not who is behind them: any real people can be the control
 FEWEST = 10  # people in each half
@@ -229,8 +229,6 @@ def audit(
     keywords: dict[str, Any] = {} if fit is None else {"model": fit.model, "classes": fit.classes}
     if sources.private is not None:
         keywords["attempts"] = sources.private.attempts
-        if sources.private.preset.name == "deniable":
-            keywords |= {"k": sources.private.preset.k or None, "eps0": sources.private.preset.eps0}
     with cluster_at(dask) as executor, bar("attacking") as progress:
         result = attack(
             seeds,

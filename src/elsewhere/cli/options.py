@@ -285,13 +285,9 @@ K = Annotated[
     typer.Option(
         "-k",
         metavar="N",
-        help="People behind a fake: alternates and seed; in the deniable preset seeds, 0: not asked.",
+        help="People behind a fake: alternates and seed.",
         rich_help_panel=PRIVACY,
     ),
-]
-Eps0 = Annotated[
-    float | None,
-    typer.Option("--eps0", metavar="X", help="Deniable preset: eps of the whole release.", rich_help_panel=PRIVACY),
 ]
 Eps = Annotated[
     float | None,
@@ -317,8 +313,7 @@ Number = Annotated[
     typer.Option(
         "-n",
         metavar="N",
-        help="Deniable and private presets: fakes to release, any number; else about one a seed (deniable) "
-        "or a person (private), counted with noise.",
+        help="Private preset: fakes to release, any number; else about one a person, counted with noise.",
     ),
 ]
 
@@ -360,14 +355,13 @@ Choose = Annotated[
 class Making:
     """What decides which fakes are made: the options that every command which makes them has, see `makes`."""
 
-    preset: Annotated[
-        str, typer.Option("--preset", metavar="paper|product|deniable|private", help="What is promised.")
-    ] = "product"
+    preset: Annotated[str, typer.Option("--preset", metavar="paper|product|private", help="What is promised.")] = (
+        "product"
+    )
     missing: Missing = "drop"
     kappa: Kappa = "auto"
     feasible: Feasible = None
     k: K = None
-    eps0: Eps0 = None
     eps: Eps = None
     delta: Delta = None
     days: Days = None
@@ -390,14 +384,14 @@ class Making:
 
         return None if self.seed is None else np.random.default_rng(require_whole("--seed", self.seed, 0))
 
-    def coins(self) -> bytes | None:
-        """Return what decides who is a seed of the deniable preset, in a laboratory run."""
+    def secret(self) -> bytes | None:
+        """Return what draws missing slots in a laboratory run."""
         rng = self.rng()
         return None if rng is None else rng.bytes(32)
 
     def settings(self) -> dict[str, Any]:
         """Return the parameters given by `--set`, and those with an option of their own, by name."""
-        own = ("k", "eps0", "eps", "delta", "days", "choose")
+        own = ("k", "eps", "delta", "days", "choose")
         return parameters_of(self.parameters, **{name: getattr(self, name) for name in own})
 
     def check(self, per_seed: int = 1, workers: int = 1) -> "Preset":
@@ -417,7 +411,6 @@ class Making:
         return settings
 
 
-ASSERTED = "is the caller's assertion"
 BY_DEFAULT = Making()
 makes = gives("making", Making)
 
@@ -479,12 +472,11 @@ def make_fakes(
     workers: int,
     executor: "Cluster | None" = None,
     model: Path | None = None,
-    seeds: frozenset[str] | None = None,
 ) -> "Fakes":
-    """Generate fakes of these traces and show progress; use the model of `fit`, and the `seeds`, where given."""
+    """Generate fakes of these traces and show progress; use the model of `fit` where it is given."""
     from elsewhere.run.generate import generate_fakes
 
-    keywords: dict[str, Any] = {} if seeds is None else {"seeds": seeds}
+    keywords: dict[str, Any] = {}
     people = traces
     if model is not None:
         people, keywords = _roles(traces, making.preset, model)
@@ -507,18 +499,7 @@ def make_fakes(
     except ElsewhereError as error:
         add_advice(error, traces, settings)
         raise
-    if model is not None and making.preset == "deniable":
-        fakes = _compared(fakes)
     return fakes if people is traces else _in_file(fakes, people, traces)
-
-
-def _compared(fakes: "Fakes") -> "Fakes":
-    """Return the same fakes with a note that no seed has met the model by a comparison of ids (`_roles`)."""
-    note = (
-        "the ids here were compared with those of the model's people, and whoever is among them is no seed; a person "
-        "under another id would not be noticed."
-    )
-    return replace(fakes, notes=tuple(note if ASSERTED in sentence else sentence for sentence in fakes.notes))
 
 
 def _in_file(fakes: "Fakes", people: "Traces", traces: "Traces") -> "Fakes":
@@ -535,7 +516,7 @@ def _in_file(fakes: "Fakes", people: "Traces", traces: "Traces") -> "Fakes":
 
 
 def _roles(traces: "Traces", preset: str, model: Path) -> "tuple[Traces, dict[str, Any]]":
-    """Return the seeds and keywords: `product` takes as seeds whom the model has met, `deniable` whom it has not."""
+    """Return the seeds and keywords: `product` takes as seeds whom the model has met, as alternates the others."""
     import numpy as np
 
     from elsewhere.run.model import FittedModel
@@ -544,12 +525,6 @@ def _roles(traces: "Traces", preset: str, model: Path) -> "tuple[Traces, dict[st
     keywords: dict[str, Any] = {"model": FittedModel.load(model)}
     contributors = Contributors.read(model)
     met = None if contributors is None else contributors.met(traces)
-    if preset == "deniable":
-        if met is None:
-            raise InvalidParameter("this model does not remember its contributors; run `fit` again.", code="E_DISJOINT")
-        if met.all():
-            raise InvalidParameter("every user here has contributed to the model: no seed is left.", code="E_DISJOINT")
-        return traces.of_users(np.flatnonzero(~met)), {**keywords, "disjoint": True}
     if preset == "product" and met is not None and met.any() and not met.all():
         keywords["alternates"] = traces.of_users(np.flatnonzero(~met))
         traces = traces.of_users(np.flatnonzero(met))

@@ -12,7 +12,7 @@ from elsewhere.cli.options import MODEL, typed
 from elsewhere.cli.output import stage
 from elsewhere.errors import InvalidParameter
 from elsewhere.run.finish import reading_facts, repairs
-from elsewhere.run.presets import PRESETS, PROVEN, Reading
+from elsewhere.run.presets import PRESETS, Reading
 
 if TYPE_CHECKING:
     from elsewhere.run.model import FittedModel
@@ -137,7 +137,7 @@ class Sources:
     seed_index: "Ints | None" = None
     published: bool = False
     private: Any = None  # the `Fakes` of a private folder
-    deniable: bool = False  # whether a theorem covers the fakes
+    covered: bool = False  # whether a theorem covers the fakes
     whole: bool = False  # whether real days with gaps were left out, as fakes have none
     notes: tuple[str, ...] = field(default=())
 
@@ -294,9 +294,9 @@ def _pool(sources: Sources, folder: Path) -> Sources:
     pool = Pool.load(folder)
     traces = pool.traces.select(np.argsort(pool.traces.users.astype(str), kind="stable"))
     fakes, notes = match_map(traces, sources.real, "--fakes")
-    deniable = pool.provenance.get("preset") in PROVEN
-    notes = (*sources.notes, *notes, *([UNCOVERED] if deniable else []))
-    return replace(sources.on(fakes), fakes=fakes, published=True, deniable=deniable, notes=notes)
+    covered = pool.provenance.get("preset") == "private"
+    notes = (*sources.notes, *notes, *([UNCOVERED] if covered else []))
+    return replace(sources.on(fakes), fakes=fakes, published=True, covered=covered, notes=notes)
 
 
 def _private(sources: Sources, path: Path) -> Sources:
@@ -326,10 +326,10 @@ def _private(sources: Sources, path: Path) -> Sources:
         start=frame.start,
         tz=frame.tz,
     )
-    deniable = private.covered
-    notes = (*sources.notes, *([UNCOVERED] if deniable else []))
+    covered = private.covered
+    notes = (*sources.notes, *([UNCOVERED] if covered else []))
     seeds = whole[private.seed] if (private.seed >= 0).all() else None
-    return replace(sources, fakes=fakes, seed_index=seeds, private=private, deniable=deniable, notes=notes)
+    return replace(sources, fakes=fakes, seed_index=seeds, private=private, covered=covered, notes=notes)
 
 
 def write_results(out: Path, name: str, record: dict[str, Any], results: list[Any], sources: Sources) -> list[str]:
@@ -343,7 +343,7 @@ def write_results(out: Path, name: str, record: dict[str, Any], results: list[An
     from elsewhere.reports.page import report
 
     fakes = None if sources.private is not None else sources.fakes
-    run = {"notes": [UNCOVERED]} if sources.deniable else None
+    run = {"notes": [UNCOVERED]} if sources.covered else None
     with stage("writing the report"), whole_folder(out, force=True) as new:  # the command has looked whether it may
         write_files(new, {name: (json.dumps(record, indent=1, allow_nan=False) + "\n").encode()})
         report(results, new / "report.html", fakes=fakes, run=run)

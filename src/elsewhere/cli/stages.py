@@ -138,12 +138,10 @@ def fit(
     with cluster_at(dask) as executor:
         with stage("reading"):
             traces, read = read_usable_days(
-                source, reading, settings, coins=making.coins(), missing=making.missing, executor=executor
+                source, reading, settings, secret=making.secret(), missing=making.missing, executor=executor
             )
         rng = making.rng() or np.random.default_rng(np.random.SeedSequence())
-        # alternates, and the seeds of the deniable mode, must not have met the model
-        people = split_users(traces, settings, None, rng, seeds=read.seeds).model
-        assert people is not None  # noqa: S101 - None only with a model that is given
+        people = split_users(traces, settings, None, rng).model  # alternates must not have met the model
         with stage("learning"):
             trained = learn(people, settings, kappa=kappa_of(making.kappa), feasible=making.feasible, rng=rng)
     write_folder(out, {**Contributors.of(people).file(), **reading_file(read), **trained.files()}, force=force)
@@ -154,8 +152,6 @@ def fit(
         "kappa": trained.classes.kappa,
         "preset": making.preset,
     }
-    if trained.carried is not None:
-        result["archetypes"] = len(trained.carried.archetypes.share)
     line = ", ".join(f"{name} {value}" for name, value in result.items())
     figures = reading_facts(read)
     say({**result, "read": figures}, [*describe_reading(figures), line, f"wrote {out}"], as_json=as_json)
@@ -190,9 +186,9 @@ def generate(
         with stage("reading"):
             fewest = None if model is None else 1
             traces, read = read_usable_days(
-                source, reading, settings, fewest, told_by, making.coins(), executor, making.missing
+                source, reading, settings, fewest, told_by, making.secret(), executor, making.missing
             )
-        fakes = remember_input(make_fakes(traces, making, per_seed, workers, executor, model, read.seeds), read)
+        fakes = remember_input(make_fakes(traces, making, per_seed, workers, executor, model), read)
     fakes, read = note_rare_places(fakes, read, traces)
     with whole_folder(out, force=force) as new:
         fakes.save(new)

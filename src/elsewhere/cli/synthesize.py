@@ -10,13 +10,11 @@ from elsewhere.cli.options import (
     BY_DEFAULT,
     PRIVACY,
     Dask,
-    Eps0,
     Folder,
     Force,
     Formats,
     IKnow,
     Json,
-    K,
     Making,
     OutAs,
     PerSeed,
@@ -33,7 +31,7 @@ from elsewhere.cli.options import (
 from elsewhere.cli.output import bars, closing, say, stage, tables
 from elsewhere.errors import counted
 from elsewhere.run.finish import LINKS, describe_reading, describe_usable_days, reading_facts
-from elsewhere.run.presets import AS_IT_COMES, PRESETS, PROVEN, PUBLIC_GAP, Reading
+from elsewhere.run.presets import AS_IT_COMES, PRESETS, PUBLIC_GAP, Reading
 
 
 @reads
@@ -139,14 +137,12 @@ def _too_few(each: Any, people: int, gap: str | None) -> str:
 @reads
 def plan(
     source: Source,
-    eps0: Eps0 = 0.5,
     eps: Annotated[
         float, typer.Option("--eps", metavar="X", help="Private preset: odds about anybody change by at most e^X.")
     ] = 4.0,
     delta: Annotated[
         float, typer.Option("--delta", metavar="X", help="Private preset: except with this probability.")
     ] = 1e-6,
-    k: K = None,
     as_json: Json = False,
     reading: Reading = AS_IT_COMES,
 ) -> None:
@@ -163,16 +159,16 @@ def plan(
     from elsewhere.traces.fixes import Preparation
     from elsewhere.traces.read import read_traces
 
-    keywords: dict[str, Any] = {"eps0": 0.5 if eps0 is None else eps0, "eps": eps, "delta": delta, "k": k or None}
+    keywords = {"eps": eps, "delta": delta}
     planned(0, **keywords)  # refused before a file is read
     reports: list[Preparation] = []
     with stage("reading"):
         traces = read_traces(source, report=reports.append, **reading.keywords(PRESETS["product"]))
     people = usable_days(traces).U
-    # presets with a theorem fill gaps by a public rule: they may find other people with a usable day
+    # the private preset fills gaps by a public rule: it may find other people with a usable day
     figures = reading_facts(reports[0])
     proven = people_with_public_gap(figures, people)
-    usable = dict.fromkeys(PRESETS, people) | dict.fromkeys(PROVEN, proven)
+    usable = dict.fromkeys(map(str, PRESETS), people) | {"private": proven}
     plans = [next(each for each in planned(n, **keywords) if each.preset == name) for name, n in usable.items()]
     table = Table("preset", "protects", "eps", "AUC at most", "fakes", "people needed", box=SIMPLE_HEAD)
     for each in plans:
@@ -190,12 +186,12 @@ def plan(
     there = f"{counted(people, 'person', 'people')} with a usable day"
     if proven != people:
         there += (
-            f"; {proven:,} for {' and '.join(PROVEN)}: how long people's gaps are is theirs, so gaps of up to "
+            f"; {proven:,} for private: how long people's gaps are is theirs, so gaps of up to "
             f"{PUBLIC_GAP} are filled unless `max_gap` gives another length"
         )
     lines = []
     for each in plans:
-        by_gap = reports[0].max_gap_auto and each.preset in PROVEN
+        by_gap = reports[0].max_gap_auto and each.preset == "private"
         longer = longer_gap(reports[0], each.people_needed) if by_gap else None
         told_of = each.useful if each.enough else _too_few(each, usable[each.preset], longer)
         lines.append(f"{each.preset}: {told_of}")

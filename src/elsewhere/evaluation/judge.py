@@ -98,8 +98,7 @@ def meaning_kept(traces: Traces, fakes: Fakes) -> dict[str, Any] | None:
     """
     Return the mean `class_agreement` of fakes with their own seeds and with those of other fakes; None of too few.
 
-    A fake of the deniable preset has no seed of its own: it is compared with one of its archetype. Of many fakes,
-    COMPARED at even distances are looked at.
+    Of many fakes, COMPARED at even distances are looked at.
     """
     if fakes.learnt is None or fakes.learnt.classes.kappa < 2:
         return None
@@ -115,7 +114,6 @@ def meaning_kept(traces: Traces, fakes: Fakes) -> dict[str, Any] | None:
         "own": float(agreement.own.mean()),
         "others": float(agreement.others.mean()),
         "gain": agreement.gain,
-        "compared_with": "archetype" if fakes.preset.name == "deniable" else "seed",
     }
 
 
@@ -291,17 +289,14 @@ def judge_run(
     )
     why_no_lives = missing_days(traces, release)
     lives = None if why_no_lives else stages("lives", lambda: judge_lives(traces, release, rng=of_lives))
-    follows = np.ones(len(rows), dtype=bool)
-    if fakes.preset.name == "deniable" and len(fakes.verdicts):  # not the walks without a seed
-        follows = np.array([fakes.verdicts[i].archetype >= 0 for i in rows], dtype=bool)
-    sides = _Sides(seeds, control, others, release, owner, follows)
+    sides = _Sides(seeds, control, others, release, owner)
     findings, on_attacks = stages(
         "attacks",
         lambda: _attack(
             sides,
             traces.of_users(np.unique(traces.user[seed_rows])),
             fakes,
-            {"executor": executor, "progress": progress, "holdout_met": holdout is None},
+            {"executor": executor, "progress": progress},
             of_people,
             of_attacks,
         ),
@@ -332,14 +327,9 @@ def _strangers(
 
     The control are the people set aside, by default the `free` themselves.
     """
-    role, met = {
-        "product": ("alternates", "the alternates of the differential test, who have not met the model"),
-        "deniable": (
-            "model people",
-            "the people the model was learnt from, who are nobody's seed: they HAVE met the model "
-            "(`holdout` sets others aside)",
-        ),
-    }.get(fakes.preset.name, ("others", "people who are nobody's seed"))
+    role, met = "others", "people who are nobody's seed"
+    if fakes.preset.name == "product":
+        role, met = "alternates", "the alternates of the differential test, who have not met the model"
     if holdout is not None:
         who = f"control: {holdout.U} people set aside before anything was learnt."
         few = f"they are {len(free)}, and fewer than {FEWEST_PEOPLE} tell nothing"
@@ -357,7 +347,7 @@ class _Sides:
     """
     Who is attacked, beside whom, by which fakes.
 
-    `owner` is the row of `seeds` behind each row of `published`, None where nobody is; `follows` whether somebody is.
+    `owner` is the row of `seeds` behind each row of `published`, None where nobody is.
     """
 
     seeds: Traces
@@ -365,22 +355,17 @@ class _Sides:
     others: dict[str, Traces | str]
     published: Traces
     owner: Ints | None
-    follows: NDArray[np.bool_]
 
-    def of_some_people(self, draw: np.random.Generator) -> tuple["_Sides", Ints]:
-        """Return the same with at most MOST_PEOPLE on each side, and the fakes that stay, by their numbers."""
-        sides, stay = self, np.arange(len(self.published))
+    def of_some_people(self, draw: np.random.Generator) -> "_Sides":
+        """Return the same with at most MOST_PEOPLE on each side."""
+        sides = self
         if self.seeds.U > MOST_PEOPLE:
             people = np.sort(draw.choice(self.seeds.U, MOST_PEOPLE, replace=False))
             mine = np.flatnonzero(np.isin(self.seeds.user, people))
             if self.owner is not None:
                 stay = np.flatnonzero(np.isin(self.owner, mine))
-                sides = replace(
-                    self,
-                    published=self.published.select(stay),
-                    owner=np.searchsorted(mine, self.owner[stay]),
-                    follows=self.follows[stay],
-                )
+                owner = np.searchsorted(mine, self.owner[stay])
+                sides = replace(self, published=self.published.select(stay), owner=owner)
             sides = replace(sides, seeds=self.seeds.select(mine))
 
         def some(people: Any) -> Any:
@@ -389,10 +374,10 @@ class _Sides:
             return people.of_users(np.sort(draw.choice(people.U, MOST_PEOPLE, replace=False)))
 
         control = some(self.control)
-        return replace(sides, control=control, others={role: some(who) for role, who in self.others.items()}), stay
+        return replace(sides, control=control, others={role: some(who) for role, who in self.others.items()})
 
-    def of_some_days(self, each: int, draw: np.random.Generator) -> tuple["_Sides", Ints]:
-        """Return the same with at most `each` days of each life, and the fakes that stay, by their numbers."""
+    def of_some_days(self, each: int, draw: np.random.Generator) -> "_Sides":
+        """Return the same with at most `each` days of each life."""
         assert self.owner is not None  # noqa: S101 - fakes made of nobody have no days that they were made from
         stay = draw_days(self.published, np.arange(len(self.published)), each, draw)
         # the candidates are the days that these fakes were made from
@@ -409,8 +394,7 @@ class _Sides:
             {role: some(who) for role, who in self.others.items()},
             self.published.select(stay),
             owner,
-            self.follows[stay],
-        ), stay
+        )
 
 
 def _attack(
@@ -426,7 +410,6 @@ def _attack(
     seeds.
     """
     notes: tuple[str, ...] = ()
-    everybody = sides
     if sides.seeds.U < FEWEST_PEOPLE:
         return None, (f"no attack was run: {sides.seeds.U} people are seeds, fewer than {FEWEST_PEOPLE} tell nothing.",)
     if sides.control is not None and sides.control.U < FEWEST_PEOPLE:
@@ -434,15 +417,13 @@ def _attack(
         sides = replace(sides, control=None)
     if sides.seeds.U > MOST_PEOPLE:
         notes += (f"attacked: the fakes of {MOST_PEOPLE} people drawn at random.",)
-    stay = np.arange(len(sides.published))
     people = (sides.seeds, sides.control, *sides.others.values())
     if any(isinstance(side, Traces) and side.U > MOST_PEOPLE for side in people):
-        sides, stay = sides.of_some_people(draw)
+        sides = sides.of_some_people(draw)
     whole = sides
     if sides.owner is not None and len(sides.published) > max(MOST_DAYS, sides.published.U):
         each = max(1, MOST_DAYS // sides.published.U)
-        sides, some = sides.of_some_days(each, draw)
-        stay = stay[some]
+        sides = sides.of_some_days(each, draw)
         notes += (f"attacked: {each} days of each life, drawn at random; over all days: A13, A18, A20.",)
     keywords = _audit_options(fakes, options, anybody=sides.owner is None)
     progress = keywords.pop("progress")
@@ -451,12 +432,6 @@ def _attack(
         findings = audit(
             seeds, control, release, owner, pool=release, roles=sides.others, progress=progress, rng=rng, **keywords
         )
-        if fakes.preset.k and "sampler" in keywords and everybody.owner is not None and sides.follows.any():
-            # seeds behind a fake are counted among all of them
-            some = np.flatnonzero(sides.follows)
-            behind = everybody.owner[stay[some]]
-            a8 = audit(everybody.seeds, None, release.r[some], behind, attacks=["A8"], rng=rng, **keywords)
-            findings = _replace_findings(findings, a8)
         if len(release) < len(whole.published) and control is not None:
             over_days = audit(
                 whole.seeds,
@@ -483,17 +458,12 @@ def _attack(
 def _audit_options(fakes: Fakes, options: dict[str, Any], *, anybody: bool) -> dict[str, Any]:
     """Return the options of `audit` for fakes of this preset; `anybody` where they are made of nobody in particular."""
     settings, fit = fakes.preset, fakes.learnt
-    of_this_run = options["holdout_met"]
-    keywords = {**options, "m_min": settings.m_min, "holdout_met": settings.name == "deniable" and of_this_run}
+    keywords = {**options, "m_min": settings.m_min}
     if anybody:
         # places come from a public map, and noise visits some that nobody does: it tells nothing of who is there
         keywords["attacks"] = [attack for attack in ALL if attack != "A13"]
     if fit is not None:
         keywords |= {"model": fit.model, "classes": fit.classes}
-    if settings.name == "deniable":
-        keywords |= {"k": settings.k or None, "eps0": settings.eps0}
-        if fakes.sampler is not None and fit is not None:
-            keywords["sampler"] = WhiteBox(fakes.sampler, fit.place)
     if settings.name == "private":
         keywords["sampler"] = fakes.sampler
     return keywords
@@ -505,34 +475,8 @@ def _replace_findings(other: AuditResult, exact: AuditResult) -> AuditResult:
     return replace(other, findings=tuple(better.get(f.id, f) for f in other.findings))
 
 
-@dataclass(frozen=True, eq=False)
-class WhiteBox:
-    """The laws of the deniable preset as an adversary who holds the model file uses them: on the seeds as they came."""
-
-    sampler: Any = field(repr=False)
-    place: Ints = field(repr=False)
-
-    def log_prob(self, fakes: Any, seeds: Any) -> Any:
-        """Return ln Pr{f|s}, with the seeds' rare places replaced as the generator replaces them."""
-        return self.sampler.log_prob(fakes, self.translate(getattr(seeds, "r", seeds)))
-
-    @property
-    def A(self) -> int:
-        """Return the number of archetypes."""
-        return int(self.sampler.A)
-
-    def codes(self, seeds: Any, user: Any) -> Any:
-        """Return the archetype of each seed user."""
-        return self.sampler.codes(self.translate(getattr(seeds, "r", seeds)), user)
-
-    def translate(self, rows: Any) -> Any:
-        """Return seeds as the generator saw them."""
-        r = np.asarray(rows)
-        return np.where(r >= 0, self.place[r], -1)
-
-
 def _facts(traces: Traces, fakes: Fakes, pool: Pool, seeds: Traces, control: Traces | None) -> dict[str, Any]:
-    """Return what a report says of the run: totals and parameters only; in the deniable mode no number of attempts."""
+    """Return what a report says of the run: totals and parameters; no attempts where a theorem covers it."""
     parameters = {n: list(v) if isinstance(v, tuple) else v for n, v in pool.provenance["parameters"].items()}
     facts: dict[str, Any] = {
         "preset": fakes.preset.name,

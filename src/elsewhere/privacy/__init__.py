@@ -1,6 +1,4 @@
 """
-Which fakes may be published.
-
-`rules` is the paper's PrivacyTest. `deniable` and `private` are the presets with a theorem each: a noisy count of seeds
-by archetype, and a walk learnt from noisy sums over people. `certificate` says what is proven of a release.
+What is proven of fakes: `private` is the preset with a theorem, a walk learnt from noisy sums over people;
+`certificate` says what holds for a release.
 """

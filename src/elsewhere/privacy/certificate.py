@@ -10,14 +10,13 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Self
 
-from elsewhere.errors import InvalidParameter, require_between, require_choice, require_whole
+from elsewhere.errors import InvalidParameter, require_between, require_choice
 
-PROTECTS = ("nobody", "seeds", "everybody")
+PROTECTS = ("nobody", "everybody")
 STATES = ("met", "asserted", "not met")
 UNIT = "one person, all their days"
 LARGEST_EXP = 700.0
 VACUOUS = 10.0  # eps above which odds may change by a factor of 22,000: a promise in name only
-WHOM = {"seeds": "the people whose traces are seeds", "everybody": "everybody in the file"}
 
 
 def largest_advantage(eps: float, delta: float = 0.0) -> float:
@@ -62,7 +61,7 @@ class Certificate:
     Parameters
     ----------
     protects
-        "nobody", "seeds" or "everybody".
+        "nobody" or "everybody".
     unit
         What is protected as one: a person with all their days.
     eps, delta
@@ -75,10 +74,6 @@ class Certificate:
     conditions
         What the theorem needs, sentence by sentence, and whether it is "met" by construction, "asserted" by the caller
         or "not met".
-    k
-        At least so many seeds stand behind every fake, with the same probability; None where not asked for.
-    k_delta
-        Probability with which that may fail.
     advantage, auc
         No attack on membership has more; None: what follows from eps and delta. A mechanism that is known more closely
         (the Gaussian) gives its own, smaller figures.
@@ -87,8 +82,8 @@ class Certificate:
 
     Examples
     --------
-    >>> Certificate("seeds", eps=0.5).words[0]
-    'Odds that a given person is among the seeds change by at most a factor of 1.65, whatever is published.'
+    >>> Certificate("everybody", eps=0.5).words[0]
+    'Odds that a given person is in the file change by at most a factor of 1.65, whatever is published.'
 
     """
 
@@ -99,8 +94,6 @@ class Certificate:
     fakes_covered: str = "any number"
     neighbours: str = "one person more or less"
     conditions: tuple[tuple[str, str], ...] = ()
-    k: int | None = None
-    k_delta: float | None = None
     advantage: float | None = None
     auc: float | None = None
     why_not: str | None = None
@@ -112,8 +105,6 @@ class Certificate:
         )
         for _, state in self.conditions:
             require_choice("conditions", state, STATES)
-        if self.k is not None:
-            require_whole("k", self.k, 1)
         if self.protects == "nobody":
             if self.eps is not None or self.delta is not None:
                 raise InvalidParameter("a certificate that protects nobody has no `eps` and no `delta`.")
@@ -146,11 +137,6 @@ class Certificate:
         conditions = [(sentence, state) for sentence, state in self.conditions if sentence != ENTROPY]
         return replace(Certificate.none(why), conditions=(*conditions, (ENTROPY, "not met")))
 
-    def with_condition(self, condition: str, state: str) -> "Certificate":
-        """Return the same with this condition, in place of what was known of it."""
-        others = [(sentence, earlier) for sentence, earlier in self.conditions if sentence != condition]
-        return replace(self, conditions=(*others, (condition, state)))
-
     @property
     def holds(self) -> bool:
         """Tell whether somebody is protected and no condition is known to fail."""
@@ -163,26 +149,17 @@ class Certificate:
             no_theorem = ("There is no theorem for these fakes: what attacks on them find is all there is.",)
             return no_theorem if self.why_not is None else (self.why_not, *no_theorem)
         assert self.eps is not None  # noqa: S101 - checked at construction
-        among = "among the seeds" if self.protects == "seeds" else "in the file"
         but = f", except with probability {self.delta:.2g}" if self.delta else ""
         sentences = [
-            f"Odds that a given person is {among} change by at most a factor of {odds_factor(self.eps)}{but}, whatever "
-            "is published.",
-            f"Any attack that tells who is {among}, now or later, has an AUC of at most {self.auc:.3f} and an "
+            f"Odds that a given person is in the file change by at most a factor of {odds_factor(self.eps)}{but}, "
+            "whatever is published.",
+            f"Any attack that tells who is in the file, now or later, has an AUC of at most {self.auc:.3f} and an "
             f"advantage of at most {self.advantage:.3f}.",
         ]
-        if self.k is not None:
-            unless = f", except with probability {self.k_delta:.2g}" if self.k_delta else ""
-            sentences.append(
-                f"At least {self.k} seeds stand behind every fake that follows an archetype: each makes it with the "
-                f"same probability{unless}; the others follow nobody."
-            )
         sentences.append(
-            f"This protects {WHOM[self.protects]} ({self.unit}), for {self.fakes_covered} of fakes together; inputs "
+            f"This protects everybody in the file ({self.unit}), for {self.fakes_covered} of fakes together; inputs "
             f"that differ by {self.neighbours} are compared (eps = {self.eps:g}, delta = {self.delta:g})."
         )
-        if self.protects == "seeds":
-            sentences.append("The people whom the model was learnt from are protected by no theorem.")
         if self.eps > VACUOUS:
             sentences.append(f"But eps = {self.eps:.4g} is above {VACUOUS:g}: in practice this promises nothing.")
         assertions, failures = (

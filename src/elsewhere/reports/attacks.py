@@ -35,7 +35,6 @@ QUESTIONS = {
     "A5": Question("Can somebody who knows which place replaces which name the person?", "the swapped places"),
     "A6": Question("Can the real places of a person be worked out from the fakes, slot by slot?", "real whereabouts"),
     "A7": Question("Do the places that fakes avoid give the real ones away?", "avoided places"),
-    "A8": Question("How many fakes have too few seeds behind them?", "too few behind a fake"),
     "A9": Question("Does the noise keep its mathematical promise when it is tested?", "the noise", "ε"),
     "A10": Question("Can one tell who was in the data by how close fakes come to a person?", "closeness", "AUC"),
     "A11": Question("Do the usual attacks on tables (singling out, linking, inferring) work?", "attacks on tables"),
@@ -151,7 +150,7 @@ INPUTS = {  # of an audit, in words
     "`seed_index`": "to know who was made from whom",
     "`holdout`": "real people of whom no fake was made",
     "`classes`": "the classes of the places",
-    "`sampler`": "the model's probabilities, which only --preset deniable has",
+    "`sampler`": "the noisy sums, which only --preset private has",
 }
 
 
@@ -299,7 +298,7 @@ def _remarks(name: str, f: Plain) -> list[str]:
         reached = control is not None and main is not None and control >= main
         why = "strangers reach as much or more" if reached else "there are too few people to decide"
         remarks.append(f" The figure is above the bar, but not clearly above chance: {why}.")
-    elif words == NOTHING and interval[1] > bar and name not in ("A1", "A8", "A9"):
+    elif words == NOTHING and interval[1] > bar and name not in ("A1", "A9"):
         remarks.append(" The interval includes the figure of chance, or of strangers.")
     elif words == LEARNT and f.get("reachable") is False and main is not None and main > bar:
         null = f.get("null_interval") or [0.0, 1.0]
@@ -337,7 +336,6 @@ def claims(audit: Plain | None, run: Mapping[str, Any]) -> list[Claim]:
     candidates = (
         _claim_no_shared_place(audit, run),
         _claim_certificate(audit, run),
-        _claim_seeds_behind(audit, run),
         _claim_whole_table(audit),
     )
     return [claim for claim in candidates if claim is not None]
@@ -364,12 +362,11 @@ def _claim_no_shared_place(audit: Plain | None, run: Mapping[str, Any]) -> Claim
     if a1.get("own_seed_zero") is not True:
         share = (a1.get("own_shared") or {}).get("value", a1.get("main"))
         return Claim(sentence, False, f"A1 found a shared place in {percent(share)} of the fakes.")
-    # the deniable preset does not read `par_i`: finding none is luck then
     enforced = _parameter(run, "par_i") == 0 and _parameter(run, "intersection") == "set"
     if enforced and run.get("lives"):
         why = "over several days a fake may share as many places with its seed as half of the strangers do at most."
         return Claim(sentence, False, f"A1 found none on the nearest days, but {why}")
-    if enforced and run.get("preset") not in ("deniable", "private"):
+    if enforced and run.get("preset") != "private":
         return Claim(
             sentence,
             True,
@@ -384,7 +381,7 @@ def _claim_certificate(audit: Plain | None, run: Mapping[str, Any]) -> Claim:
     certificate_given = run.get("certificate")
     certificate: Mapping[str, Any] = certificate_given if isinstance(certificate_given, Mapping) else {}
     words = " ".join(str(word) for word in certificate.get("words") or ())
-    if certificate.get("protects") not in ("seeds", "everybody"):
+    if certificate.get("protects") != "everybody":
         sentence = "Odds about a person change by at most a factor of e^ε, whatever is published."
         return Claim(sentence, False, words or "these fakes have no certificate.")
     failures = [condition for condition, state in certificate.get("conditions") or () if state == "not met"]
@@ -396,24 +393,10 @@ def _claim_certificate(audit: Plain | None, run: Mapping[str, Any]) -> Claim:
     a9 = _finding(audit, "A9")
     if a9 is None:
         why = "it is the theorem's, but the mechanism of this run has not been tried out (attack A9 was not run)."
-        return Claim(words, certificate.get("protects") != "seeds", why)
+        return Claim(words, True, why)
     if a9.get("passed") is not True or a9.get("bar") != eps:
         return Claim(words, False, "attack A9 did not find that the noise keeps this promise.")
     return Claim(words, True, "a theorem, and A9 found nothing against its code.")
-
-
-def _claim_seeds_behind(audit: Plain | None, run: Mapping[str, Any]) -> Claim | None:
-    """Claim that k seeds stand behind every fake, where that was asked for."""
-    certificate = run.get("certificate")
-    k = certificate.get("k") if isinstance(certificate, Mapping) else None
-    if k is None:
-        return None
-    sentence, a8 = f"At least {k} seeds stand behind every fake.", _finding(audit, "A8")
-    if a8 is None:
-        return Claim(sentence, False, "attack A8, which counts them, was not run.")
-    if a8.get("passed") is not True or a8.get("k") != k:
-        return Claim(sentence, False, f"A8 found that {percent(a8.get('main'))} of the fakes have fewer.")
-    return Claim(sentence, True, "A8 counted them for every fake that follows seeds.")
 
 
 def _claim_whole_table(audit: Plain | None) -> Claim:

@@ -244,10 +244,9 @@ def making(run: Mapping[str, Any], *, shareable: bool) -> Markup:
     agreement = facts.get("agreement")
     if isinstance(agreement, Mapping):
         own, others, gain = (100 * agreement[name] for name in ("own", "others", "gain"))
-        seed = "a seed of its archetype" if agreement["compared_with"] == "archetype" else "its seed"
         words = (
-            f"Class agreement: at {own:.0f} % of the slots a fake and {seed} are at places of the same semantic class, "
-            f"a fake and other seeds at {others:.0f} %. The agreement gain is {gain:.0f} points."
+            f"Class agreement: at {own:.0f} % of the slots a fake and its seed are at places of the same semantic "
+            f"class, a fake and other seeds at {others:.0f} %. The agreement gain is {gain:.0f} points."
         )
         parts.append(tag("p", words))
     certificate = facts.get("certificate")

@@ -15,11 +15,11 @@ from elsewhere.errors import InvalidModel
 from elsewhere.files import check_folder, pack_arrays, read_arrays, read_index, read_listed, write_folder
 from elsewhere.privacy.certificate import NOTHING_PROVEN, Certificate
 from elsewhere.run.model import FittedModel
-from elsewhere.run.presets import PROVEN, Preset
+from elsewhere.run.presets import Preset
 from elsewhere.run.public_map import PublicMap
 from elsewhere.traces.model import Floats, Ints, Locations, Places, Traces
 
-KIND, FORMAT = "elsewhere fakes (private)", 1
+KIND, FORMAT = "elsewhere fakes (private)", 2
 LARGEST = 2**32  # bytes of all arrays
 
 
@@ -36,15 +36,13 @@ class Fakes:
     r
         (F, L) places.
     seed
-        (F,) row of `seeds` each fake was made from. In the deniable preset no fake is made of one seed: the row is that
-        of a seed of its archetype, drawn at random, to compare it with. -1 in the private preset, where fakes are
-        nobody's.
+        (F,) row of `seeds` each fake was made from; -1 in the private preset, where fakes are nobody's.
     loglik
         (F,) ln Pr{fake} under the aggregate model.
     verdicts
         What the privacy test measured on each.
     attempts
-        (N,) tries per row of `seeds`; in the deniable preset, which tries nothing twice, the number of fakes.
+        (N,) tries per row of `seeds`; in the private preset, which tries nothing twice, the number of fakes.
     tally
         Attempts by outcome: tested, passed, and rejected by each rule.
     seeds
@@ -66,11 +64,9 @@ class Fakes:
     seed_rows
         Rows of `seeds` that could be a seed: whoever has none is nobody's seed. None where it is not known.
     weekend
-        (F,) whether the day of each fake's seed is at a weekend; None where there are no dates, and in the deniable
-        preset, where a fake must not tell it.
+        (F,) whether the day of each fake's seed is at a weekend; None where there are no dates.
     sampler
-        The laws of the archetypes in the deniable preset, the sums in the private one, for the audit; not kept in a
-        file.
+        The sums of the private preset, for the audit; not kept in a file.
     life
         (F,) which fake person each row, a day, belongs to: 0, 1, ... in order.
     person
@@ -117,7 +113,7 @@ class Fakes:
             object.__setattr__(self, "person", self.seed)
         if len(self.published) != len(self.r):
             object.__setattr__(self, "published", np.zeros(len(self.r), dtype=bool))
-        object.__setattr__(self, "covered", self.preset.name in PROVEN)
+        object.__setattr__(self, "covered", self.preset.name == "private")
         object.__setattr__(self, "people", int(self.life.max(initial=-1)) + 1)
 
     def __len__(self) -> int:

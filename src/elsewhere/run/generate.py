@@ -2,8 +2,8 @@
 Make fakes: `GenerateFake` of fig:alg.
 
 Learn model and classes. Then, by preset: blur each seed into its semantic seed, decode a fake from it and keep what
-passes the privacy test (`paper`); draw walks, pair them with the seeds and keep what passes (`product`); draw walks by
-a noisy count of the seeds' archetypes (`deniable`); or learn from noisy sums over everybody, and draw (`private`).
+passes the privacy test (`paper`); draw walks, pair them with the seeds and keep what passes (`product`); or learn from
+noisy sums over everybody, and draw (`private`).
 """
 
 import warnings
@@ -12,7 +12,7 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Literal, NamedTuple, Unpack
+from typing import Any, Literal, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,8 +24,6 @@ from elsewhere.paper.generate_fake import FakeMaker
 from elsewhere.paper.privacy_test import RULES, PrivacyTest, Verdicts
 from elsewhere.paper.semantic_clustering import PAPERS, SemanticClasses
 from elsewhere.paper.semseed import Blur, ClassSets
-from elsewhere.privacy.deniable.count import MOST
-from elsewhere.privacy.deniable.release import COINS, release_fakes
 from elsewhere.privacy.private.release import release_private
 from elsewhere.run.attempts import (
     BLOCK,
@@ -41,16 +39,8 @@ from elsewhere.run.attempts import (
     learn_weeks,
 )
 from elsewhere.run.fakes import Fakes
-from elsewhere.run.model import (
-    FittedModel,
-    add_archetypes,
-    allowed_moves,
-    is_data,
-    learn,
-    note_areas,
-    other_map_error,
-)
-from elsewhere.run.presets import PROVEN, Decoding, GeneratingOptions, Kappa, Preset, PresetName, preset_of
+from elsewhere.run.model import FittedModel, allowed_moves, is_data, learn, note_areas, other_map_error
+from elsewhere.run.presets import Decoding, GeneratingOptions, Kappa, Preset, PresetName, preset_of
 from elsewhere.run.public_map import WEEKS, PublicMap, weekdays
 from elsewhere.run.roles import Roles, public_count, split_users
 from elsewhere.scale import map_over
@@ -59,6 +49,7 @@ from elsewhere.synthesis.walk.ways import Ways
 from elsewhere.traces.model import Ints, People, Traces, is_weekend
 
 Progress = Callable[[int, int], None]
+MOST = 10**9  # fakes
 CROSSED = (
     "{} of {} fakes share more places with their seed than `par_i` = {}, because nearly all other people share as many "
     "with it, as with a taxi's. The limit of such a seed is what the 5 % of other people who share least have in "
@@ -95,9 +86,9 @@ def generate_fakes(
     traces
         The real traces; users, not rows, are split and counted.
     preset
-        "paper", "product", "deniable" or "private"; every parameter of a preset can be given by keyword.
+        "paper", "product" or "private"; every parameter of a preset can be given by keyword.
     per_seed
-        Fakes wanted per seed; in the deniable preset, without `n`, for each seed that the noisy counts add up to.
+        Fakes wanted per seed.
     kappa
         Number of semantic classes. "auto" is as many as halves of the people agree on; in the paper preset it is the
         paper's 20, fewer where there are fewer than 100 visited places (E29).
@@ -116,11 +107,8 @@ def generate_fakes(
         Any parameter that the preset reads: `par_c`, `k`, `max_tries` ... `feasible`: the only moves from the place of
         one slot to another place of the next that a fake may make, as a table of allowed moves (a file or a frame, see
         `traces.maps.read_moves`), an (R, R) matrix of 0 and 1, or "data" for those that `m_min` or more of the people
-        make who are learnt from (E36). Of presets with a theorem also `n`, how many
-        fakes to release, any number; by default as many as there are people, counted with noise. Of the deniable
-        preset also `disjoint`, the caller's assertion that `model` and `classes` were learnt from users who are no
-        seeds, asked for when they are given; and `seeds`, ids of the seeds, where a coin for each was thrown before the
-        traces were read (`run.reading.read_apart`); by default it is thrown here.
+        make who are learnt from (E36). Of the private preset also `n`, how many
+        fakes to release, any number; by default as many as there are people, counted with noise.
 
     Examples
     --------
@@ -188,26 +176,27 @@ def make_fakes(
     The fakes depend on nothing else but the noise of a theorem, so that a resumed run gives the same fakes: the model,
     the noise and every block of fakes are `stages`.
     """
-    names = ("classes", "model", "alternates", "seeds", "n", "feasible", "disjoint")
-    classes, model, alternates, seeds, n, feasible, disjoint = (options.pop(name, None) for name in names)
+    names = ("classes", "model", "alternates", "n", "feasible")
+    classes, model, alternates, n, feasible = (options.pop(name, None) for name in names)
     which = {"alternates": alternates} if isinstance(alternates, str) else {}
     settings = preset_of(preset, **which, **options)
     alternates = None if isinstance(alternates, str) else alternates
     require_whole("per_seed", per_seed, 1)
     if n is not None:
         require_whole("n", n, 1, MOST)
-        if settings.name not in PROVEN:
+        if settings.name != "private":
             raise InvalidParameter(
-                f'`n` is for presets that release any number of fakes; "{settings.name}" makes `per_seed` of each seed.'
+                f'`n` is for preset "private", which releases any number of fakes; "{settings.name}" makes `per_seed` '
+                "of each seed."
             )
     if not isinstance(model, AggregateModel | FittedModel | None):
         raise InvalidParameter(f"`model` must be an `AggregateModel` or a `FittedModel`, got {type(model).__name__}.")
     if progress is not None and not callable(progress):
         raise InvalidParameter(f"`progress` must be a function of (done, total), got {type(progress).__name__}.")
-    if settings.name == "private" and any(each is not None for each in (model, classes, alternates, seeds)):
+    if settings.name == "private" and any(each is not None for each in (model, classes, alternates)):
         raise InvalidParameter(
-            'preset "private" learns from noisy sums over everybody alone: leave out `model`, `classes`, '
-            "`alternates` and `seeds`."
+            'preset "private" learns from noisy sums over everybody alone: leave out `model`, `classes` and '
+            "`alternates`."
         )
     # kernels release the GIL, so threads are enough
     own_threads = executor is None and workers is not None and require_whole("workers", workers, 1) > 1
@@ -217,69 +206,13 @@ def make_fakes(
             return _make_private(job)
         draw = job.rng(0)
         given = isinstance(model, FittedModel) or (model is not None and classes is not None)
-        roles = split_users(traces, settings, alternates, draw, learnt=given, seeds=seeds)
-        learnt = stages("model", lambda: _learn(job, roles, kappa, classes, model, bool(disjoint), draw))
+        roles = split_users(traces, settings, alternates, draw, learnt=given)
+        learnt = stages("model", lambda: _learn(job, roles, kappa, classes, model, draw))
         notes = () if learnt.model.feasible is None else _note_moves(learnt, feasible)
-        notes += () if roles.model is None else note_areas(roles.model, settings.m_min)
+        notes += note_areas(roles.model, settings.m_min)
         if settings.method == "kmeans" and kappa == "auto" and classes is None and not isinstance(model, FittedModel):
             notes += (_note_kappa(learnt.classes),)
-        roles = replace(roles, notes=(*roles.notes, *notes))
-        if settings.name != "deniable":
-            return _make_tested(job, roles, learnt)
-        fakes = _make_deniable(job, roles, learnt, given)
-    if progress is not None:
-        progress(len(fakes), len(fakes))
-    if seeds is None or laboratory:
-        return fakes
-    return replace(fakes, certificate=fakes.certificate.with_condition(COINS, "asserted"))
-
-
-class Drawn(NamedTuple):
-    """A fake that was drawn, not tested: its archetype, -1 for the walk without a seed (private)."""
-
-    passed: bool
-    archetype: int
-
-
-def _make_deniable(job: Job, roles: Roles, learnt: FittedModel, given: bool) -> Fakes:
-    """Make fakes by a noisy count of the seeds' archetypes (theorem 1)."""
-    traces, settings = job.traces, job.settings
-    release = release_fakes(
-        learnt.classes_of(traces.r[roles.seed_rows]),
-        traces.user[roles.seed_rows],
-        roles.seed_rows,
-        learnt.carried,
-        (learnt.model.locations, learnt.classes.label, learnt.known),
-        eps0=settings.eps0,
-        k=settings.k,
-        n=job.n,
-        per_seed=job.per_seed,
-        given=given,
-        in_laboratory=job.laboratory,
-        entropy=job.entropy,
-        ways=learnt.ways,
-        stages=job.stages,
-        executor=job.executor,
-    )
-    number = len(release.r)
-    return Fakes(
-        r=release.r,
-        seed=release.seed,
-        loglik=learnt.model.loglik(release.r, learnt.tau(traces)),
-        verdicts=[Drawn(True, int(a)) for a in release.archetype],
-        attempts=np.array([number]),
-        tally={"tested": number, "passed": number},
-        seeds=traces,
-        frame=PublicMap.of(traces, learnt, roles.model),
-        learnt=learnt,
-        preset=settings.changed(archetypes=len(release.laws.archetypes.share)),  # the manifest says how many
-        kappa=learnt.classes.kappa,
-        laboratory=job.laboratory,
-        notes=(*roles.notes, *release.notes),
-        seed_rows=roles.seed_rows,
-        sampler=release.laws,
-        certificate=release.certificate,
-    )
+        return _make_tested(job, replace(roles, notes=(*roles.notes, *notes)), learnt)
 
 
 def _make_private(job: Job) -> Fakes:
@@ -444,7 +377,7 @@ def _gather(
         attempts=attempts,
         tally=tally,
         seeds=traces,
-        frame=PublicMap.of(traces, learnt, roles.model if roles.model is not None else traces),
+        frame=PublicMap.of(traces, learnt, roles.model),
         learnt=learnt,
         preset=settings,
         kappa=learnt.classes.kappa,
@@ -525,28 +458,15 @@ def _learn(
     kappa: Kappa,
     classes: SemanticClasses | ArrayLike | None,
     model: AggregateModel | FittedModel | None,
-    disjoint: bool,
     rng: np.random.Generator,
 ) -> FittedModel:
     """Learn model and classes, or take those that are given; refused where they do not fit these people."""
     settings, feasible = job.settings, job.feasible
-    if settings.name == "deniable" and (model is not None or classes is not None) and not disjoint:
-        raise InvalidParameter(
-            "the deniable preset must not learn from its seeds: pass `disjoint=True` if `model` and `classes` were "
-            "learnt from users who are no seeds, or leave them out.",
-            code="E_DISJOINT",
-        )
     if settings.name == "paper" and settings.m_min == 1:
         warnings.warn(
             "`m_min` = 1: places that a single user visits enter model, classes and fakes (E31).", stacklevel=4
         )
     own_classes = classes if isinstance(classes, SemanticClasses | None) else SemanticClasses(classes)
-    contributors = model.contributors if settings.name == "deniable" and isinstance(model, FittedModel) else None
-    if contributors is not None and (already := int(contributors.met(roles.seeds).sum())):
-        raise InvalidParameter(
-            f"{already} of the seed users have contributed to `model` (`disjoint` says that none has): leave them out.",
-            code="E_DISJOINT",
-        )
     if isinstance(model, FittedModel):
         if model.preset.m_min < settings.m_min:
             raise InvalidParameter(
@@ -554,17 +474,12 @@ def _learn(
                 f"than {settings.m_min} people: learn it again with `m_min={settings.m_min}`.",
                 code="E_MISMATCH",
             )
-        # archetypes speak of the classes they were learnt with
-        carried = model.carried if own_classes is None else None
-        learnt = replace(model, preset=settings, classes=own_classes or model.classes, carried=carried)
+        learnt = replace(model, preset=settings, classes=own_classes or model.classes)
     elif model is not None and own_classes is not None:
         learnt = FittedModel(model, own_classes, settings, np.arange(model.R))
     else:
-        assert roles.model is not None  # noqa: S101 - None only where both are given
-        learnt = learn(roles.model, settings, kappa=kappa, feasible=feasible, carry=False, rng=rng)
+        learnt = learn(roles.model, settings, kappa=kappa, feasible=feasible, rng=rng)
         learnt = replace(learnt, model=model or learnt.model, classes=own_classes or learnt.classes)
-        if settings.name == "deniable":
-            learnt = add_archetypes(learnt, roles.model, rng)
     if learnt.model.locations != roles.seeds.locations:
         raise other_map_error(learnt.model.locations, roles.seeds.locations)
     if model is not None and feasible is not None:
@@ -631,8 +546,7 @@ def _prepare_pairing(job: Job, learnt: FittedModel, roles: Roles, people: People
     if people.days > 1:
         walk, goal = job.stages("walk", partial(learn_weeks, roles.seeds, people.weekend, learnt, rng))
     else:
-        others = roles.model if roles.model is not None else roles.seeds
-        walk, goal = job.stages("walk", partial(learn_days, others, learnt, rng))
+        walk, goal = job.stages("walk", partial(learn_days, roles.model, learnt, rng))
     shift = int(job.settings.shift / roles.seeds.step_minutes + 0.5)
     nobody = test.of(test.block(0, 0))  # each block brings its own seeds
     size = max(LEAST_BLOCK, BLOCK // people.days)

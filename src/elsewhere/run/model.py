@@ -1,6 +1,5 @@
 """
-What is learnt from people before any fake is made: the aggregate model, the semantic classes, the clock; and, for the
-deniable preset, archetypes and walk of its people.
+What is learnt from people before any fake is made: the aggregate model, the semantic classes, the clock.
 
 Rare places are merged away first: nothing shown later rests on fewer than `m_min` people (E31).
 
@@ -28,10 +27,7 @@ from elsewhere.paper.aggregate import AggregateModel, aggregate
 from elsewhere.paper.graph import LocationGraph, semantic_graph
 from elsewhere.paper.profiles import fit_profiles
 from elsewhere.paper.semantic_clustering import SemanticClasses, most_informative, semantic_clustering
-from elsewhere.privacy.deniable.carried import Carried
-from elsewhere.privacy.deniable.carried import carry as carry_of
 from elsewhere.run.presets import Kappa, LearningOptions, Preset, PresetName, preset_of
-from elsewhere.run.roles import Contributors
 from elsewhere.synthesis.walk.ways import MOST_PLACES, Ways
 from elsewhere.traces.maps import Moves, matrix_of, read_moves
 from elsewhere.traces.model import Evidence, Ints, Locations, Periods, Places, Traces, describe_difference
@@ -98,16 +94,12 @@ class FittedModel:
     Model, classes and clock, learnt under one preset.
 
     `place[r]` is the place that stands for r after rare places were merged away, -1 where none does (E31).
-    `carried` is what the deniable preset needs; None in other presets.
-    `contributors` tells who must not be a seed; it is no part of the model file.
     """
 
     model: AggregateModel
     classes: SemanticClasses
     preset: Preset
     place: Ints = field(repr=False)
-    contributors: Contributors | None = field(default=None, repr=False)
-    carried: Carried | None = field(default=None, repr=False)
 
     def tau(self, traces: Traces) -> Ints:
         """Return the period of each slot of these traces; a model of one period serves any clock."""
@@ -164,10 +156,6 @@ class FittedModel:
         arrays |= {"label": self.classes.label, "place": self.place}
         if self.classes.nearness is not None:
             arrays["nearness"] = self.classes.nearness
-        carried = None
-        if self.carried is not None:
-            parts, carried = self.carried.to_arrays()
-            arrays |= {f"carried.{name}": array for name, array in parts.items()}
         content = pack_arrays(arrays)
         index = {
             "kind": KIND,
@@ -176,7 +164,6 @@ class FittedModel:
             "geometry": self.model.locations.fingerprint(),
             "preset": self.preset.to_file(),
             "numbers": numbers,
-            "carried": carried,
             "arrays": {name: {"dtype": a.dtype.str, "shape": list(a.shape)} for name, a in arrays.items()},
             "files": {"model.npz": hashlib.sha256(content).hexdigest()},
         }
@@ -193,9 +180,6 @@ class FittedModel:
             preset = Preset.of_file(index["preset"])
             classes = SemanticClasses(arrays["label"], nearness=arrays.get("nearness"))
             place = arrays["place"]
-            carried = None
-            if (parts := index["carried"]) is not None:
-                carried = Carried.from_arrays(_under("carried.", arrays), parts, R=model.R, kappa=classes.kappa)
         except InvalidModel:
             raise
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
@@ -204,7 +188,7 @@ class FittedModel:
             raise InvalidModel("the model's map is not the one its index names.")
         if len(classes.label) != model.R or place.shape != (model.R,) or place.min() < -1 or place.max() >= model.R:
             raise InvalidModel("the model's classes and places do not fit its map.")
-        return FittedModel(model, classes, preset, place, carried=carried)
+        return FittedModel(model, classes, preset, place)
 
 
 @public
@@ -214,18 +198,15 @@ def learn(
     *,
     kappa: Kappa = "auto",
     feasible: Any = None,
-    carry: bool = True,
     rng: np.random.Generator | None = None,
     **options: Unpack[LearningOptions],
 ) -> FittedModel:
     """
     Learn model and classes of these people (`SemanticClustering`, first lines of `GenerateFake`, fig:alg).
 
-    Places with fewer than `m_min` visitors are merged away first, so nothing learnt rests on fewer people (E31). In the
-    deniable preset it carries archetypes and walk too, by which fakes are made without these people's traces; `carry`
-    False leaves them out, which is faster. `feasible` forbids moves, as for `generate_fakes`. `options` are parameters
-    of the preset by which people are learnt from, such as `m_min`; without `rng` the operating system's entropy is
-    asked.
+    Places with fewer than `m_min` visitors are merged away first, so nothing learnt rests on fewer people (E31).
+    `feasible` forbids moves, as for `generate_fakes`. `options` are parameters of the preset by which people are learnt
+    from, such as `m_min`; without `rng` the operating system's entropy is asked.
 
     Examples
     --------
@@ -262,8 +243,7 @@ def learn(
     finer = fit_profiles(people, periods=settings.class_periods or settings.periods, missing="skip")
     graph = semantic_graph(finer)
     classes = _classes(graph, kappa, settings, people, rng)
-    learnt = FittedModel(model, classes, settings, place, Contributors.of(traces))
-    return add_archetypes(learnt, traces, rng) if carry and settings.name == "deniable" else learnt
+    return FittedModel(model, classes, settings, place)
 
 
 def is_data(feasible: Any) -> bool:
@@ -365,22 +345,6 @@ def other_map_error(model: Locations, here: Locations) -> InvalidParameter:
         "same `regions` (polygons) when the model is learnt and here, or learn the model from these people.",
         code="E_MISMATCH",
     )
-
-
-def add_archetypes(learnt: FittedModel, people: Traces, rng: np.random.Generator) -> FittedModel:
-    """Return the same with archetypes and walk of these people, which the deniable preset makes its fakes of."""
-    settings = learnt.preset
-    carried = carry_of(
-        people,
-        learnt.translate(people),
-        learnt.classes.label,
-        learnt.known,
-        archetypes=settings.archetypes,
-        eps0=settings.eps0,
-        m_min=settings.m_min,
-        rng=rng,
-    )
-    return replace(learnt, carried=carried)
 
 
 def _classes(

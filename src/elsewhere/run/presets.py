@@ -1,9 +1,8 @@
 """
-The four presets, each made of parts, and how a caller changes one parameter.
+The three presets, each made of parts, and how a caller changes one parameter.
 
 - `paper`     reproduces the paper: its formulas, its tests, model and alternates from the seeds themselves;
 - `product`   publishes walks paired with seeds, with every test of the paper in its strictest reading, on split users;
-- `deniable`  publishes walks drawn by a noisy count of the seeds' archetypes, with a proof for the seeds;
 - `private`   publishes walks learnt from noisy sums over everybody, with a proof for everybody, and has no seeds.
 
 A part holds what one step of a run reads, and checks itself when it is made. A preset has the parts of its steps and no
@@ -12,7 +11,7 @@ stand in docs/readings.md.
 """
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, fields, replace
 from datetime import timedelta
@@ -21,11 +20,10 @@ from typing import Any, Literal, TypeAlias, TypedDict
 
 from elsewhere.errors import InvalidParameter, require_between, require_choice, require_whole
 
-PresetName: TypeAlias = Literal["paper", "product", "deniable", "private"]
-NAMES: tuple[PresetName, ...] = ("paper", "product", "deniable", "private")
+PresetName: TypeAlias = Literal["paper", "product", "private"]
+NAMES: tuple[PresetName, ...] = ("paper", "product", "private")
 Kappa: TypeAlias = int | Literal["auto"]  # number of semantic classes
-PROVEN = ("deniable", "private")  # presets whose whole release a theorem covers
-PUBLIC_GAP = "6h"  # that presets with a theorem fill: how long gaps are is a matter of the people it protects
+PUBLIC_GAP = "6h"  # that the private preset fills: how long gaps are is a matter of the people it protects
 MISSING = ("drop", "gibbs")  # E4
 DRAWN_GAP = "1h"  # that is filled by `gaps` where longer ones are drawn
 CHOICES = ("uniform", "likelihood")  # E62
@@ -233,17 +231,6 @@ class Rules(_Part):
 
 
 @dataclass(frozen=True)
-class NoisyCount(_Part):
-    """What the certificate of the deniable preset rests on."""
-
-    eps0: float = _checked(
-        0.5, require_between, 1e-3, math.inf, open_high=True
-    )  # of the noise of the archetypes' count
-    k: int = _checked(0, require_whole, 0)  # seeds behind every fake; 0: not asked for
-    archetypes: int | None = _checked(None, require_whole, 1)  # None: as many as the model's people can be told into
-
-
-@dataclass(frozen=True)
 class NoisySums(_Part):
     """What the certificate of the private preset rests on."""
 
@@ -252,7 +239,7 @@ class NoisySums(_Part):
     days: int = _checked(1, require_whole, 1, 60)  # that a fake lives: public, whatever people have
 
 
-_PARTS = (Learning, Decoding, Pairing, Rules, NoisyCount, NoisySums)
+_PARTS = (Learning, Decoding, Pairing, Rules, NoisySums)
 PARAMETERS = tuple(dict.fromkeys(parameter.name for part in _PARTS for parameter in fields(part)))
 NOT_ASKED = {"m_min": 1, "c_min": 1, "k": 0}  # of a preset without such a parameter: so many people or places do
 
@@ -271,7 +258,7 @@ class Preset:
     learning: Learning | None = None
     generator: Decoding | Pairing | None = None
     rules: Rules | None = None
-    certificate: NoisyCount | NoisySums | None = None
+    certificate: NoisySums | None = None
 
     def __post_init__(self) -> None:
         require_choice("name", self.name, NAMES)
@@ -342,13 +329,6 @@ PRESETS: dict[PresetName, Preset] = {
         generator=Pairing(shift=120.0),
         rules=Rules(k=10, against="all", alternates="split"),
     ),
-    "deniable": Preset(
-        "deniable",
-        # how long gaps are is a matter of the people whom the theorem protects
-        reading=Reading(places="shared", max_gap=PUBLIC_GAP),
-        learning=Learning(periods=4, class_periods=12, method="roles", class_draws=20, m_min=5),
-        certificate=NoisyCount(),
-    ),
     "private": Preset(
         "private",
         reading=Reading(places="shared", max_gap=PUBLIC_GAP, map="whole"),
@@ -358,7 +338,7 @@ PRESETS: dict[PresetName, Preset] = {
 
 
 class LearningOptions(TypedDict, total=False):
-    """The parameters of `Learning`, and of what the deniable preset learns beside it, as keywords."""
+    """The parameters of `Learning`, as keywords."""
 
     periods: int | tuple[float, ...]
     class_periods: int | tuple[float, ...] | None
@@ -368,8 +348,6 @@ class LearningOptions(TypedDict, total=False):
     m_min: int
     epsilon: float
     n_min: int
-    eps0: float
-    archetypes: int | None
 
 
 class PresetOptions(LearningOptions, total=False):
@@ -388,7 +366,7 @@ class PresetOptions(LearningOptions, total=False):
     par_s: float
     par_i: int
     par_d: float
-    k: int | None
+    k: int
     intersection: str
     against: str
     min_sim: float | None
@@ -401,12 +379,10 @@ class PresetOptions(LearningOptions, total=False):
 
 
 class GeneratingOptions(PresetOptions, total=False):
-    """Further keywords of `generate_fakes`: `n`, `feasible`, `disjoint`, `seeds`, and parameters of the preset."""
+    """Further keywords of `generate_fakes`: `n`, `feasible`, and parameters of the preset."""
 
     n: int | None
     feasible: Any
-    disjoint: bool
-    seeds: Collection[str] | None
 
 
 class WholeJobOptions(PresetOptions, total=False):
@@ -471,10 +447,6 @@ def preset_of(preset: str | Preset, **parameters: Any) -> Preset:
         preset = PRESETS[preset]  # type: ignore[index]  # just checked
     if parameters.get("par_c") == "per-instant":  # the short form of E39
         parameters |= {"par_c": 0.25, "subsample": "per-instant"}
-    if isinstance(preset.certificate, NoisySums):
-        parameters.pop("eps0", None)  # of a count beside the sums: there is none, so nothing is spent on it
-    if isinstance(preset.certificate, NoisyCount) and parameters.get("k", 0) is None:
-        parameters["k"] = 0
     return preset.changed(**parameters)
 
 

@@ -57,10 +57,10 @@ class PublicMap:
             raise ValueError("reading and form must be mappings")
 
     @staticmethod
-    def of(traces: Traces, learnt: FittedModel, people: Traces | None) -> "PublicMap":
+    def of(traces: Traces, learnt: FittedModel, people: Traces) -> "PublicMap":
         """Return the frame of these traces, with what `people`, those the model was learnt from, share."""
         m_min = learnt.preset.m_min
-        dates, weekend = (None, None) if people is None else calendar(people, m_min)
+        dates, weekend = calendar(people, m_min)
         return PublicMap(
             traces.locations,
             learnt.model.visitors >= m_min,
@@ -105,9 +105,9 @@ class PublicMap:
         """
         Return a date for each of n fakes: any day of the calendar of its kind, weekday or weekend.
 
-        `weekend` is the kind of each fake's seed; without it (the deniable mode, which must not tell it) kinds are
-        drawn as often as the model's people have them. A kind that too few people have is replaced by the other; where
-        the calendar has no day of a kind, any of its days is taken.
+        `weekend` is the kind of each fake's seed; without it kinds are drawn as often as the model's people have them.
+        A kind that too few people have is replaced by the other; where the calendar has no day of a kind, any of its
+        days is taken.
         """
         if self.dates is None:
             return None

@@ -216,24 +216,7 @@ def remember_input(fakes: Fakes, read: Preparation) -> Fakes:
     columns = read.columns if "user" in read.columns and read.format != "sglt" else {}
     reading = read.in_public(max(FEWEST, fakes.preset.m_min))
     frame = replace(fakes.frame, columns=columns, format=read.format, times=read.times, form=read.form, reading=reading)
-    fakes = replace(fakes, frame=frame)
-    return _on_this_map(fakes, read) if fakes.preset.name == "deniable" else fakes
-
-
-def _on_this_map(fakes: Fakes, read: Preparation) -> Fakes:
-    """Return the same fakes; their certificate says so where the map was found in people whom it protects."""
-    from elsewhere.privacy.deniable.release import COINS, THE_MAP
-
-    if read.seeds is not None:
-        certificate = fakes.certificate
-        if not fakes.laboratory:  # which claims nothing
-            certificate = certificate.with_condition(THE_MAP, "met").with_condition(COINS, "met")
-        return replace(fakes, certificate=certificate)
-    if read.places_by in ("given", "regions") and not read.joined_for_fakes:
-        return fakes
-    note = "the places were found in the input, seeds included; `grid`, `locations` or `regions` give others."
-    certificate = fakes.certificate.with_condition(THE_MAP, "not met")
-    return replace(fakes, certificate=certificate, notes=(*fakes.notes, note))
+    return replace(fakes, frame=frame)
 
 
 MUCH = 0.2  # of people's time at places that no fake shows: said with what it costs

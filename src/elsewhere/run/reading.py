@@ -2,23 +2,18 @@
 Read the input of the whole job: the days without a gap, and what was dropped.
 
 Where there are too few people, errors carry advice: what the file has, what the preset needs, what each remedy costs.
-
-The deniable preset must not look at seeds before it has places and a clock. `read_apart` therefore decides by a coin
-for each user id who is a seed. It reads the others first, who determine places, clock and how gaps are filled, and then
-everybody on that map.
 """
 
-import hmac
 import math
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import Executor
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from elsewhere.errors import ElsewhereError, InvalidParameter, InvalidTraces, NotEnoughUsers, counted
-from elsewhere.run.presets import DRAWN_GAP, PROVEN, PUBLIC_GAP, Reading
+from elsewhere.run.presets import DRAWN_GAP, PUBLIC_GAP, Reading
 
 if TYPE_CHECKING:
     from elsewhere.run.presets import Preset
@@ -29,7 +24,6 @@ if TYPE_CHECKING:
 SMALL = ("E_TOO_FEW", "E_SUPPRESSED", "E_TOO_FEW_PLACES", "E_NOTHING_PASSED")
 FEWEST = 4  # places: with fewer a fake could not be elsewhere
 COARSER = (200, 100, 50, 25, 12)  # numbers of cells that are tried
-NOT_FOUND = ("given", "regions")  # values of `places_by` for places that were not found in the fixes
 
 
 def add_advice(error: ElsewhereError, traces: "Traces", settings: "Preset", read: "Preparation | None" = None) -> None:
@@ -85,8 +79,7 @@ def _advice(traces: "Traces", settings: "Preset", read: "Preparation | None" = N
     ways = []
     everybody = 0 if read is None else read.users + read.users_dropped
     if read is not None and read.users_usable < least <= everybody:
-        # where coins were tossed, gaps are counted only of people who are no seeds: about half
-        gap = longer_gap(read, least if read.seeds is None else math.ceil(least / 2))
+        gap = longer_gap(read, least)
         more = "" if gap is None else f"`max_gap={gap}`, which keeps "
         blocked = ", and ".join(read.in_the_way())
         ways.append(f"{more}more of the {everybody:,} people in the file; they lack a usable day because: {blocked}")
@@ -103,8 +96,6 @@ def _advice(traces: "Traces", settings: "Preset", read: "Preparation | None" = N
     ways += _advise_smaller_k(traces, visitors, settings)
     if places < 2 * settings.c_min:
         ways += _advise_larger_places(traces, settings)
-    if settings.name == "deniable":
-        ways.append('`preset="product"`, which needs fewer people but has tests instead of a proof')
     if settings.name != "paper":
         ways.append(
             'decoys only: `preset="paper"` makes fakes of 2 or more people, among which you can hide your own queries '
@@ -205,10 +196,9 @@ def _count_shared(visitors: "Ints", people: int, settings: "Preset") -> int:
     """Return how many places `m_min` of the people who are learnt from, a random sample, share on average."""
     from elsewhere.run.roles import SEED_SHARE
 
-    sample = {
-        "product": people - max(settings.k - 1, round((1 - SEED_SHARE) * people), 1),
-        "deniable": people // 2,
-    }.get(settings.name, people)
+    sample = people
+    if settings.name == "product":
+        sample -= max(settings.k - 1, round((1 - SEED_SHARE) * people), 1)
     return 0 if sample < 1 else int((visitors >= math.ceil(settings.m_min * people / sample)).sum())
 
 
@@ -234,7 +224,7 @@ def read_usable_days(
     settings: "Preset",
     least: int | None = None,
     facts: Mapping[str, Any] | None = None,
-    coins: bytes | None = None,
+    secret: bytes | None = None,
     executor: Executor | None = None,
     missing: str = "drop",
 ) -> "tuple[Traces, Preparation]":
@@ -243,36 +233,35 @@ def read_usable_days(
 
     A usable day is one without a gap. `least` people are needed, by default as many as the preset needs. Places that
     too few people share are joined, unless `reading` says what the places are. `facts` are those of a folder whose
-    input is to be read in the same way, see `Reading.completed_from`. The deniable preset finds its map in people who
-    are no seeds; `coins` are 32 bytes that decide who is a seed, by default of the operating system.
+    input is to be read in the same way, see `Reading.completed_from`.
 
     With `missing` "gibbs" days with gaps are usable too: gaps of up to an hour are filled; other missing slots, and
-    those for which the accuracy of a fix leaves several places, are drawn from the person's own chain, by `coins` too.
+    those for which the accuracy of a fix leaves several places, are drawn from the person's own chain, by `secret`
+    bytes, by default of the operating system.
     """
     from elsewhere.run.roles import least_users
     from elsewhere.traces.read import describe_people
 
-    coins = secrets.token_bytes(32) if coins is None else coins
+    secret = secrets.token_bytes(32) if secret is None else secret
     periods = 1 if settings.learning is None else settings.learning.periods
-    select = partial(usable_days, missing=missing, periods=periods, coins=coins)
+    select = partial(usable_days, missing=missing, periods=periods, secret=secret)
     by_default = (reading.cells, reading.places) == (Reading.cells, Reading.places)
     joins = by_default and reading.locations is None and reading.regions is None and reading.grid is None
-    join = (lambda others: join_places(select(others), settings)[0]) if joins else None
     as_before = reading if facts is None else reading.completed_from(facts)
     keywords = {**as_before.keywords(settings), "executor": executor}
     if missing == "gibbs":
         keywords |= {"evidence": True} | ({"max_gap": DRAWN_GAP} if reading.max_gap == "auto" else {})
-    traces, read = _read(source, settings, keywords, coins if facts is None else None, join)
+    traces, read = _read(source, settings, keywords)
     if missing == "gibbs":
         read = replace(read, users_usable=traces.U, missing=missing, notes=(*read.notes, _note_drawn_slots(traces)))
     if least is None:
-        # a preset with a theorem must not be refused here for the number of people: the split decides that
-        least = 1 if settings.name in PROVEN else least_users(settings)
+        # the private preset counts people with noise, and must not be refused here for their number
+        least = 1 if settings.name == "private" else least_users(settings)
     if read.users_usable == 0:
         raise InvalidTraces(_explain_too_few(read, settings, least), code="E_GAPS")
     whole = select(traces)
     column = None if "household" in read.columns else read.columns.get("user")
-    if column is not None and whole.U < least_users(settings) and settings.name not in PROVEN:
+    if column is not None and whole.U < least_users(settings) and settings.name != "private":
         people = describe_people(source, column, reading.encoding)
         read = replace(read, notes=(*read.notes, people)) if people else read
     error: ElsewhereError | None = None
@@ -290,7 +279,7 @@ def read_usable_days(
         add_advice(error, whole, settings)
         raise error
     notes = _note_losses(whole, traces, read)
-    if joins and read.seeds is None:
+    if joins:
         whole, joined_note = join_places(whole, settings)
         read = replace(read, places=whole.R, joined_for_fakes=bool(joined_note))
         notes += joined_note
@@ -298,13 +287,13 @@ def read_usable_days(
 
 
 def usable_days(
-    traces: "Traces", *, missing: str = "drop", periods: "int | tuple[float, ...]" = 1, coins: bytes | None = None
+    traces: "Traces", *, missing: str = "drop", periods: "int | tuple[float, ...]" = 1, secret: bytes | None = None
 ) -> "Traces":
     """
     Return the days that can be seeds: those without a gap; refused if there is none.
 
-    With `missing` "gibbs" these are all days, with missing slots drawn by `coins` from chains of so many `periods`.
-    `coins` must be given then, and be secret: whoever knows them can draw the same.
+    With `missing` "gibbs" these are all days, with missing slots drawn from chains of so many `periods` by bytes that
+    must be given and `secret`: whoever knows them can draw the same.
     """
     import numpy as np
 
@@ -312,9 +301,9 @@ def usable_days(
         from elsewhere.checkpoint import derive_rng
         from elsewhere.paper.profiles import fill_slots
 
-        if not coins:
-            raise InvalidParameter('`missing` = "gibbs" needs `coins`, secret bytes that draw the missing slots.')
-        return fill_slots(traces, periods=periods, rng=derive_rng(coins, "missing"))
+        if not secret:
+            raise InvalidParameter('`missing` = "gibbs" needs `secret`, bytes that draw the missing slots.')
+        return fill_slots(traces, periods=periods, rng=derive_rng(secret, "missing"))
     whole = np.all(traces.r >= 0, axis=1)
     if not whole.any():
         raise InvalidTraces(
@@ -336,29 +325,19 @@ def _note_drawn_slots(traces: "Traces") -> str:
     )
 
 
-def _read(
-    source: Any,
-    settings: "Preset",
-    keywords: Mapping[str, Any],
-    coins: bytes | None,
-    join: "Callable[[Traces], Traces] | None",
-) -> "tuple[Traces, Preparation]":
-    """Read the traces; with `coins` the deniable preset finds its map in people who are no seeds (`read_apart`)."""
+def _read(source: Any, settings: "Preset", keywords: Mapping[str, Any]) -> "tuple[Traces, Preparation]":
+    """Read the traces; refused where the map or the slots of the private preset would come from the people."""
     from elsewhere.traces.read import read_traces
     from elsewhere.traces.write import find_prepared
 
-    prepared = find_prepared(source) is not None
-    if settings.name == "private" and prepared:
+    if settings.name == "private" and find_prepared(source) is not None:
         raise InvalidParameter(
             'preset "private" needs a map that does not depend on these people, and this folder was prepared with a '
             "map found in them: give the file it was made from, with `grid`, `locations` or `regions`.",
             code="E_MAP",
         )
     reports: list[Preparation] = []
-    if settings.name == "deniable" and coins is not None and not prepared:
-        traces = read_apart(source, key=coins, report=reports.append, join=join, **keywords)
-    else:
-        traces = read_traces(source, report=reports.append, **keywords)
+    traces = read_traces(source, report=reports.append, **keywords)
     if settings.name == "private" and reports[0].by == "slots":
         raise InvalidParameter(
             'preset "private" protects everybody in the file, and this file has numbered slots: how many a day has, '
@@ -389,89 +368,3 @@ def _note_losses(whole: "Traces", traces: "Traces", read: "Preparation") -> list
         losses = f"{read.days_dropped:,} were dropped, {gaps:,} more" if read.days_dropped else f"{gaps:,}"
         notes.append(f"{len(whole):,} of {days:,} days can be used: {losses} have gaps and are left out")
     return notes
-
-
-def toss_coin(key: bytes, label: str) -> bool:
-    """
-    Return the coin of a person: the same every time, and fair to anybody who does not know the key.
-
-    Examples
-    --------
-    >>> [toss_coin(b"a key of 32 bytes, of the system", person) for person in ("ann", "bob", "cid")]
-    [False, False, True]
-
-    """
-    return bool(hmac.digest(key, label.encode(), "sha256")[0] & 1)
-
-
-def read_apart(
-    source: Any,
-    *,
-    key: bytes,
-    report: "Callable[[Preparation], None] | None" = None,
-    join: "Callable[[Traces], Traces] | None" = None,
-    **options: Any,
-) -> "Traces":
-    """
-    Return the traces of an input on a map that was found in the people who are no seeds, by `toss_coin`.
-
-    `report` is called with a `Preparation` that names the seeds (`seeds`). They are None where the map is given, or
-    slots are numbered, so that everybody decides how many there are: the input is then read by `read_traces`.
-
-    Parameters
-    ----------
-    source, options
-        As for `read_traces`.
-    key
-        32 bytes of the operating system, not to be kept.
-    report
-        As for `read_traces`.
-    join
-        Called with the traces of people who are no seeds; returns them on the map on which everybody is read.
-
-    """
-    from elsewhere.traces.maps import COARSE_METRES, FoundMap, parse_box
-    from elsewhere.traces.read import read_traces
-    from elsewhere.traces.sources import load_pipe
-
-    source = load_pipe(source, allow_truncated=bool(options.get("allow_truncated")))
-    reports: list[Preparation] = []
-    if options.get("regions") is not None or options.get("locations") is not None:
-        return read_traces(source, report=report, **options)
-    others = read_traces(
-        source, people=lambda label: not toss_coin(key, label), report=reports.append, **{**options, "evidence": False}
-    )
-    of_others = reports[0]
-    if of_others.places_by in NOT_FOUND or of_others.by == "slots":
-        return read_traces(source, report=report, **options)
-    fewer = others if join is None else join(others)
-    place = FoundMap(
-        fewer.locations,
-        (),
-        reach=COARSE_METRES / 1000 if of_others.map == "auto" else math.inf,
-        box=None if options.get("box") is None else parse_box(options["box"]),
-    )
-    # decisions of the first reading hold for everybody; on a given map each person's positions are read by themselves
-    traces = read_traces(
-        source,
-        report=reports.append,
-        **{
-            **options,
-            "regions": place,
-            "columns": {**(options.get("columns") or {}), "place": None},
-            "tz": of_others.tz,
-            "places": "grid" if of_others.places_by == "points" else of_others.places_by,
-            "max_gap": of_others.max_gap_minutes,
-        },
-    )
-    alike = ("places_by", "cells", "grid_metres", "map", "map_km", "max_gap_auto", "people_by_gap", "times", "columns")
-    of_all = replace(
-        reports[1],
-        **{name: getattr(of_others, name) for name in alike},
-        joined_for_fakes=fewer is not others,
-        seeds=frozenset(str(label) for label in traces.labels if toss_coin(key, str(label))),
-        notes=(*reports[1].notes, "the map was found in people who are no seeds"),
-    )
-    if report is not None:
-        report(of_all)
-    return traces

@@ -1,23 +1,22 @@
 """
 Who plays which role in a run: users, never rows, are seeds, alternates or model (E53, E60, E61).
 
-Seeds of the deniable preset, and alternates of the product, must not have contributed to the model. `Contributors`
-remembers who has, as keyed hashes of user labels: with the model in memory, or in a private file beside it.
+Alternates of the product must not have contributed to the model. `Contributors` remembers who has, as keyed hashes of
+user labels in a private file beside it.
 """
 
 import hmac
 import json
 import secrets
-from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from elsewhere.errors import InvalidModel, InvalidParameter, InvalidTraces, NotEnoughAlternates, NotEnoughUsers
+from elsewhere.errors import InvalidModel, InvalidParameter, InvalidTraces, NotEnoughAlternates
 from elsewhere.files import read_index
-from elsewhere.run.presets import PROVEN, Preset
+from elsewhere.run.presets import Preset
 from elsewhere.traces.model import Ints, Traces
 
 FILE = "contributors.json"
@@ -65,9 +64,7 @@ class Contributors:
 
 SEED_SHARE = 0.7  # of the users in the product preset; the others are alternates
 MOST_DAYS = 60  # of a person that a fake lives
-MODEL_USERS = 20  # the least the deniable preset learns from
 USUAL_USERS = 60  # of the product: fewer often share too few places (docs/decisions/0021-few-people.md)
-ENOUGH_USERS = 3 * MODEL_USERS  # of whom a coin for each leaves so many, but once in a hundred times
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +74,7 @@ class Roles:
     seeds: Traces
     seed_rows: Ints
     alternates: Traces | str | None
-    model: Traces | None  # None where the model was learnt elsewhere
+    model: Traces
     notes: tuple[str, ...]
 
 
@@ -91,12 +88,11 @@ def least_users(settings: Preset) -> int:
     --------
     >>> from elsewhere.run.presets import PRESETS
     >>> [least_users(preset) for preset in PRESETS.values()]
-    [2, 14, 60, 2]
+    [2, 14, 2]
 
     """
-    if settings.name in PROVEN:
-        # a coin for each leaves enough to learn from; the private preset counts people with noise, and says itself
-        return ENOUGH_USERS if settings.name == "deniable" else 2
+    if settings.name == "private":  # which counts people with noise, and says itself
+        return 2
     # beside the alternates, as many to learn from as must share a place
     return int(settings.k - 1 + settings.m_min if settings.alternates == "split" else max(2, settings.k))
 
@@ -108,20 +104,14 @@ def split_users(
     rng: np.random.Generator,
     *,
     learnt: bool = False,
-    seeds: Collection[str] | None = None,
 ) -> Roles:
     """
     Return the roles of all users under this preset; `NotEnoughUsers` names the number needed.
 
-    With `learnt`, model and classes come from elsewhere: the deniable preset then needs no users to learn from. `seeds`
-    are the labels of its seeds where their coins were thrown before.
+    With `learnt`, model and classes come from elsewhere: a single seed is enough then.
     """
     if not isinstance(traces, Traces):
         raise InvalidParameter(f"`traces` must be a `Traces`, got {type(traces).__name__}.")
-    if settings.name == "deniable":
-        return _split_by_coin(traces, settings, alternates, rng, 0 if learnt else MODEL_USERS, seeds)
-    if seeds is not None:
-        raise InvalidParameter(f'`seeds` are for preset "deniable"; "{settings.name}" chooses its own.')
     whole = np.all(traces.r >= 0, axis=1)
     if not whole.all():
         return _with_gaps(traces, whole, settings, alternates, rng, learnt=learnt)
@@ -183,7 +173,6 @@ def _with_gaps(
         )
     rows = np.flatnonzero(whole)
     roles = split_users(traces.select(rows), settings, alternates, rng, learnt=learnt)
-    assert roles.model is not None  # noqa: S101 - None in the deniable preset alone
     apart = {} if not isinstance(roles.alternates, Traces) else set(roles.alternates.labels)
     others = np.flatnonzero([label not in apart for label in traces.labels])
     model, even = model_days(traces, others, settings, rng)
@@ -271,48 +260,3 @@ def _days_note(traces: Traces, rows: Ints, left_out: int) -> tuple[str, ...]:
     return (
         f"{left_out} traces of the seed users are no seeds: of each the first {MOST_DAYS} days are, one trace a day.",
     )
-
-
-def _split_by_coin(
-    traces: Traces,
-    settings: Preset,
-    alternates: Traces | None,
-    rng: np.random.Generator,
-    model_users: int,
-    seeds: Collection[str] | None,
-) -> Roles:
-    """
-    Return the seeds and the people to learn from, each person by a coin of their own; all days of a seed count.
-
-    Nothing here may depend on the seeds but who they are: what is refused is refused for the others alone.
-    """
-    if alternates is not None:
-        raise InvalidParameter("the deniable preset tests no fake against anybody: `alternates` must be None.")
-    everybody = np.arange(traces.U)
-    if model_users == 0:
-        if seeds is not None:
-            raise InvalidParameter("with a given model everybody here is a seed: leave out `seeds`.")
-        rows = np.arange(len(traces))
-        note = "that no seed has contributed to the given model is the caller's assertion (`disjoint`)."
-        return Roles(traces, rows, None, None, (note,))
-    if isinstance(seeds, str):
-        raise InvalidParameter("`seeds` must be a collection of ids, got a text.")
-    thrown = rng.random(traces.U) < 0.5
-    coin = thrown if seeds is None else np.array([str(label) in seeds for label in traces.labels])
-    others = everybody[~coin]
-    if len(others) < model_users:
-        raise NotEnoughUsers(
-            f"the deniable preset learns from half of the people, each by a coin, and needs at least {model_users} of "
-            f"them; it has {len(others)}. Give {ENOUGH_USERS} people or more, or a model learnt from others."
-        )
-    model, even = model_days(traces, others, settings, rng)
-    if len(np.unique(model.r[model.r >= 0])) < 2:
-        raise InvalidTraces(
-            "all people who are learnt from stay at 1 place all day, and at least 2 are needed; give more people.",
-            code="E_TOO_FEW_PLACES",
-        )
-    rows = np.flatnonzero(coin[traces.user])
-    # without a number: how many the coins have made seeds is not published
-    note = "the model is learnt from people who are no seeds; who is which was decided by a coin for each."
-    people = traces.select(rows) if len(rows) else traces  # nobody may be a seed: not even that is refused
-    return Roles(people, rows, None, model, (note, *even))

@@ -36,7 +36,6 @@ from elsewhere.files import check_folder, clean_up, whole_folders
 from elsewhere.paper.semantic_clustering import require_kappa
 from elsewhere.pool import Pool
 from elsewhere.privacy.certificate import Certificate
-from elsewhere.privacy.deniable.release import COUNT
 from elsewhere.privacy.private.release import SUMS
 from elsewhere.run.fakes import Fakes
 from elsewhere.run.finish import (
@@ -88,7 +87,7 @@ from elsewhere.traces.sources import Source, load_pipe
 Progress = Callable[[str, int, int, TimeLeft], None]
 TO_CHOOSE = 10  # fakes made for each published one where they are chosen by likelihood: the paper makes 500 for 50
 SECRET, READ, WRITTEN = "secret", "reading", "written"  # names of kept stages
-SPENT = frozenset({COUNT, SUMS})  # stages that draw the noise of a theorem, which must be drawn once
+SPENT = frozenset({SUMS})  # stages that draw the noise of a theorem, which must be drawn once
 STAGES = (READ, LEARN, MAKE, JUDGE, ATTACK, WRITE)
 
 
@@ -167,7 +166,7 @@ def synthesize(
     out
         Folder for what may be published; refused if it is not empty, unless `force` is set.
     preset
-        "paper", "product", "deniable" or "private"; every parameter of a preset can be given by keyword.
+        "paper", "product" or "private"; every parameter of a preset can be given by keyword.
     kappa, workers
         As for `generate_fakes`.
     report
@@ -232,7 +231,7 @@ def synthesize(
         secret = laboratory_secret or stages(SECRET, lambda: secrets.token_bytes(32))
 
         # read
-        reader = partial(read_usable_days, coins=derive_bytes(secret, "coins", 32), executor=given.executor)
+        reader = partial(read_usable_days, secret=derive_bytes(secret, "coins", 32), executor=given.executor)
         traces, read = stages(READ, lambda: reader(source, given.reading, settings, missing=given.missing))
         traces, control = _set_aside(traces, holdout, derive_rng(secret, "aside")) if holdout > 0 else (traces, None)
         if time_left is not None:
@@ -254,7 +253,6 @@ def synthesize(
                 executor=given.executor,
                 workers=workers,
                 progress=lambda done, total: tell(MAKE, done, total),
-                seeds=read.seeds,
             )
         except ElsewhereError as error:
             add_advice(error, traces, settings, read)

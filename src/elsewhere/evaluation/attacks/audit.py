@@ -22,9 +22,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from elsewhere._version import __version__
-from elsewhere.errors import InvalidParameter, public, require_between, require_whole
+from elsewhere.errors import InvalidParameter, public, require_whole
 from elsewhere.evaluation.attacks.candidates import background, best_explained, reidentification
-from elsewhere.evaluation.attacks.certificates import count_audit, seeds_behind, sum_audit
+from elsewhere.evaluation.attacks.certificates import noise_audit
 from elsewhere.evaluation.attacks.copies import copied_days, copies, copies_of_role, rare_places, rare_places_of_role
 from elsewhere.evaluation.attacks.finding import (
     ABOVE,
@@ -43,7 +43,6 @@ from elsewhere.evaluation.attacks.inputs import AttackInputs
 from elsewhere.evaluation.attacks.linkage import avoidance, class_linkage, move_timing, reconstruction
 from elsewhere.evaluation.attacks.membership import density_membership, likelihood_membership
 from elsewhere.evaluation.attacks.realism import filtering, real_or_fake
-from elsewhere.privacy.private.release import Mechanism
 from elsewhere.scale import map_over
 from elsewhere.traces.model import Ints, Locations, Traces
 
@@ -185,11 +184,6 @@ class Attack(NamedTuple):
     needs: tuple[str, ...]
 
 
-def noise_audit(inputs: AttackInputs) -> Finding:
-    """Audit (A9) the noisy sums of the private preset, or the noisy count of the deniable one."""
-    return sum_audit(inputs, inputs.sampler) if isinstance(inputs.sampler, Mechanism) else count_audit(inputs)
-
-
 PAIRS = ("holdout", "seed_index")
 FIELDS = {"seed_index": "owner", "classes": "label"}  # of `AttackInputs`, where its name is another
 
@@ -201,7 +195,6 @@ ATTACKS = {
     "A5": Attack("linkage by which places stand in for which", class_linkage, PAIRS),
     "A6": Attack("reconstruction of the seed, slot by slot", reconstruction, PAIRS),
     "A7": Attack("what the fakes of a seed avoid", avoidance, (*PAIRS, "classes")),
-    "A8": Attack("how many seeds stand behind a fake", seeds_behind, ("seed_index", "sampler")),
     "A9": Attack("audit of the noise: releases of two neighbouring inputs", noise_audit, ("sampler",)),
     "A10": Attack("membership by densities and distances", density_membership, ("holdout",)),
     "A12": Attack("what a fake shows fits exactly one person", background, PAIRS),
@@ -326,7 +319,7 @@ class AuditResult:
 
         Examples
         --------
-        >>> rows = [Finding("A2", main=0.1, baseline=0.01, bar=0.02, passed=False), Finding("A8", status="not run")]
+        >>> rows = [Finding("A2", main=0.1, baseline=0.01, bar=0.02, passed=False), Finding("A9", status="not run")]
         >>> AuditResult(tuple(rows), {}).in_words()
         'of 2 attacks, 1 learnt something (A2); 1 was not run.'
 
@@ -438,33 +431,20 @@ class Claims:
 
     Parameters
     ----------
-    k
-        Seeds that should stand behind every fake, for A8; None: it was not asked for.
-    eps0
-        What the count of archetypes claims, for A9.
     count_runs
         Releases of either of two neighbouring inputs, for A9.
     m_min
         Users that a place must have (E31).
     shadows
         Shadow runs of A10.
-    holdout_met
-        Whether the hold-out people are those whom the generator has learnt from, as in the deniable mode: fakes are
-        then closer to them whoever the seeds are, which A10 does not hold against them.
 
     """
 
-    k: int | None = None
-    eps0: float = 0.5
     count_runs: int = 20_000
     m_min: int = 5
     shadows: int = 16
-    holdout_met: bool = False
 
     def __post_init__(self) -> None:
-        if self.k is not None:
-            require_whole("k", self.k, 1)
-        require_between("eps0", self.eps0, 0, np.inf, open_low=True, open_high=True)
         require_whole("count_runs", self.count_runs, 8)
         require_whole("m_min", self.m_min, 1)
         require_whole("shadows", self.shadows, 2)
@@ -473,12 +453,9 @@ class Claims:
 class AuditOptions(TypedDict, total=False):
     """Further keywords of `audit`: the fields of `Claims`, and what comes with them."""
 
-    k: int | None
-    eps0: float
     count_runs: int
     m_min: int
     shadows: int
-    holdout_met: bool
     locations: Locations | None
     roles: Mapping[str, Any] | None
     executor: Executor | None
@@ -525,8 +502,8 @@ def audit(
     classes
         Classes of the places, for A7 and beside A5.
     sampler
-        An object with `log_prob(fakes, seeds) -> (F, S)`, for A8 and the white box of A5; with `codes` and `A` as
-        the laws of the deniable preset have them, or the `sampler` of private fakes, for A9.
+        An object with `log_prob(fakes, seeds) -> (F, S)`, for the white box of A5; or the `sampler` of private fakes,
+        for A9.
     generator
         A callable `(traces, rng) -> fakes`, for the grey box of A5 and the shadow runs of A10, which are slow.
     pool
@@ -547,8 +524,8 @@ def audit(
     >>> import numpy as np, elsewhere as ew
     >>> rng = np.random.default_rng(1)
     >>> seeds, holdout = rng.integers(40, size=(2, 60, 12))
-    >>> result = ew.audit(seeds, holdout, seeds, np.arange(60), attacks=["A1", "A2", "A8"], rng=rng)
-    >>> result.flagged, result.to_dict()["A2"]["main"], result.to_dict()["A8"]["needs"]
+    >>> result = ew.audit(seeds, holdout, seeds, np.arange(60), attacks=["A1", "A2", "A9"], rng=rng)
+    >>> result.flagged, result.to_dict()["A2"]["main"], result.to_dict()["A9"]["needs"]
     (('A1', 'A2'), 1.0, '`sampler`')
 
     """

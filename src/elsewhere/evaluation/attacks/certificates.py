@@ -1,43 +1,33 @@
 """
-Tests of what certificates say: A8 (seeds behind each fake) and A9 (audit of the noise).
+A9, the audit of the noisy sums of `private`: do they keep the eps that is claimed?
 
-A9, the noisy count of `deniable`: does it keep the eps it claims? Two sets of seeds that differ by one user, thousands
-of releases. The auditor knows everything: both sets, the archetypes, the newcomer, and he sees the noisy counts
-themselves, of which all that is published is made, and the number of fakes. The newcomer is the first of an archetype
-that is empty without him: there a count without noise, or with noise on occupied archetypes only, reveals him. On
-one half of the releases the auditor chooses the event that tells the two sets apart best, on the other half he bounds
-its two probabilities (Clopper-Pearson). Whatever lower bound of eps comes out must lie below the claim; counts that
-keep no promise are to be found out (tests/test_count.py).
+Two files that differ by one person, thousands of releases. The auditor knows everybody, and sees the noisy sums
+themselves, of which all that is published is made. The person is the one whose list is the longest, among people of the
+file: nobody moves the sums more. What tells the two files apart best is the likelihood ratio, which for this noise is
+the noisy sum along that person's list. On one half of the releases the auditor chooses the event that tells the two
+files apart best, on the other half he bounds its two probabilities (Clopper-Pearson). Whatever lower bound of eps comes
+out must lie below the claim; sums that keep no promise are to be found out (tests/test_private.py).
 
-A9, the noisy sums of `private`: the same on two files that differ by one person. The auditor knows everybody, and sees
-the noisy sums themselves. The person is the one whose list is the longest, among people of the file: nobody moves the
-sums more. What tells the two files apart best is the likelihood ratio, which for this noise is the noisy sum along that
-person's list. The bound presupposes nothing of the noise, and sees no rarer events than there are releases: far less
-than a delta of one in a million. So a second figure takes the claim at its word, which is that errors trade off as
-those of two Gaussians mu apart: an event of probabilities p and q proves mu >= Phi^-1(p) - Phi^-1(q), and mu is an eps
-at delta. The larger of the two counts.
-
-A8: how many seeds stand behind a fake? A seed user does if Pr{f|s}, the true one, is that of the fake's own seed.
+The bound presupposes nothing of the noise, and sees no rarer events than there are releases: far less than a delta of
+one in a million. So a second figure takes the claim at its word, which is that errors trade off as those of two
+Gaussians mu apart: an event of probabilities p and q proves mu >= Phi^-1(p) - Phi^-1(q), and mu is an eps at delta. The
+larger of the two counts.
 """
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from elsewhere.errors import ElsewhereError, InvalidParameter, require_between
-from elsewhere.evaluation.attacks.candidates import blocks
-from elsewhere.evaluation.attacks.finding import LEVEL, CannotRun, Finding, Rate, percent, user_rate
+from elsewhere.errors import InvalidParameter, require_between
+from elsewhere.evaluation.attacks.finding import LEVEL, CannotRun, Finding, Rate
 from elsewhere.evaluation.attacks.inputs import AttackInputs
-from elsewhere.privacy.deniable.count import K_DELTA, laboratory, noisy_count, number_of_fakes
 from elsewhere.privacy.private.release import Mechanism, sums_of
 from elsewhere.privacy.private.sums import SIGMA, Below, discrete_gaussian, eps_of, from_generator
 from elsewhere.traces.model import Floats, Ints
 
-REFUSED = -(2**40)  # what the auditor notes of a release that was refused
 CANDIDATES, OTHERS = 300, 20  # people among whom the longest is looked for, and who are in the smaller file
 NUMBERS = 48  # of a person's list that the auditor looks at: the largest
 LARGEST_MU = 20.0  # an eps of some 300: no more is told apart
@@ -118,102 +108,17 @@ def eps_lower_bound(smaller: Ints, larger: Ints, *, delta: float, level: float =
     return eps_of_event(event, smaller[a:], larger[b:], delta=delta, level=level), event
 
 
-@dataclass(frozen=True, eq=False)
-class Neighbours:
-    """
-    The release on two sets of seeds: codes of the smaller one, and the code of the newcomer in the larger one.
-
-    `count` and `number` are those of the preset; a test gives others, which are to be found out.
-    """
-
-    codes: Ints = field(repr=False)
-    newcomer: int
-    A: int
-    eps0: float
-    count: Callable[..., Ints] = field(default=noisy_count, repr=False)
-    number: Callable[..., int] = field(default=number_of_fakes, repr=False)
-
-    @staticmethod
-    def of(codes: NDArray[np.integer], A: int, eps0: float) -> "Neighbours":
-        """Return the pair among these seeds that strains the count most: the newcomer is alone in his archetype."""
-        alone = int(np.argmin(np.bincount(codes[codes >= 0], minlength=A)))
-        return Neighbours(codes[codes != alone], alone, A, eps0)
-
-    def run(self, runs: int, rng: np.random.Generator) -> tuple[tuple[Ints, Ints], tuple[Ints, Ints]]:
-        """Return what the auditor notes of `runs` releases of either set: the newcomer's count, the number of fakes."""
-        below = laboratory(rng)
-        outcomes = np.empty((2, 2, runs), dtype=np.int64)
-        for larger in (0, 1):
-            codes = np.append(self.codes, self.newcomer) if larger else self.codes
-            for i in range(runs):
-                try:
-                    noisy = self.count(codes, self.A, eps0=self.eps0, below=below)
-                    outcomes[:, larger, i] = noisy[self.newcomer], self.number(noisy, None)
-                except ElsewhereError:
-                    outcomes[:, larger, i] = REFUSED
-        return (outcomes[0, 0], outcomes[0, 1]), (outcomes[1, 0], outcomes[1, 1])
-
-    def audit(self, runs: int, rng: np.random.Generator, level: float = LEVEL) -> "Proven":
-        """Return the larger of the two lower bounds of eps, from the count and from the number of fakes."""
-        both = 1 - (1 - level) / 2  # two chances to be wrong
-        outcomes = self.run(runs, rng)
-        bounds = [eps_lower_bound(*pair, delta=0.0, level=both)[0] for pair in outcomes]
-        by = int(np.argmax([rate.low for rate in bounds]))
-        smaller = outcomes[0][0]
-        chance, _ = eps_lower_bound(smaller[0::2], smaller[1::2], delta=0.0, level=both)
-        return Proven(bounds[by], ("count", "number of fakes")[by], chance.low)
-
-
 class Proven(NamedTuple):
-    """The eps that an audit proves, from what, and what it proves of one set against itself, which is chance."""
+    """The eps that an audit proves, and what it proves of one file against itself, which is chance."""
 
     eps: Rate
-    by: str
     chance: float
-
-    def finding(self, claim: float, without: float, words: tuple[str, str], **details: Any) -> Finding:
-        """
-        Return the finding (A9), beside the claim and the eps that releases `without` noise would prove; `words` come
-        before and after the figures.
-        """
-        eps = self.eps
-        return Finding(
-            "A9",
-            interval=Rate(eps.low, eps.low, eps.high if math.isfinite(eps.high) else eps.low),
-            control=self.chance,
-            baseline=0.0,
-            bar=claim,
-            passed=eps.low <= claim,
-            leaks=eps.low > claim,
-            reachable=self.chance <= claim,
-            words=f"{words[0]} proves eps >= {eps.low:.3f} (estimate {eps.value:.3f}); claimed is eps <= {claim:g}. "
-            f"{words[1]} without noise would be found out at eps >= {without:.3f}.",
-            details={"estimate": eps.value, "without_noise": without, **details, "seen_in": self.by},
-        )
 
 
 def eps_without_noise(runs: int, *, delta: float = 0.0) -> float:
     """Return the eps that as many releases without noise would prove: one set always counts 0, the other always 1."""
     counts = np.zeros(runs, dtype=np.int64), np.ones(runs, dtype=np.int64)
     return eps_lower_bound(*counts, delta=delta, level=1 - (1 - LEVEL) / 2)[0].low
-
-
-def count_audit(inputs: AttackInputs) -> Finding:
-    """Audit the noisy count on releases of two neighbouring inputs (A9)."""
-    p, sampler, rng = inputs.parameters, inputs.sampler, inputs.rng("A9")
-    if not hasattr(sampler, "codes") or not hasattr(sampler, "A"):
-        raise CannotRun("a `sampler` of this package, with the archetypes of its seeds")
-    claim, runs = p["eps0"], p["count_runs"]
-    without = eps_without_noise(runs)
-    if without <= claim:
-        raise CannotRun(f"more `count_runs` than {runs}: a count without noise would not be found out either")
-    codes = sampler.codes(inputs.seeds_given, inputs.seeds.user)
-    proven = Neighbours.of(codes, sampler.A, claim).audit(runs, rng)
-    words = (
-        f"Over {runs} releases of either of two sets of seeds that differ by one user, an auditor who knows all else "
-        "and sees the noisy counts"
-    )
-    return proven.finding(claim, without, (words, "A count"), runs=runs, archetypes=int(sampler.A))
 
 
 @dataclass(frozen=True, eq=False)
@@ -264,7 +169,7 @@ class SumNeighbours:
             )
             for pair in ((smaller, larger), (smaller[0::2], smaller[1::2]))
         )
-        return Proven(bound, "sums", chance.low)
+        return Proven(bound, chance.low)
 
 
 def gaussian_eps(smaller: Ints, larger: Ints, *, delta: float, level: float) -> Rate:
@@ -287,65 +192,30 @@ def gaussian_eps(smaller: Ints, larger: Ints, *, delta: float, level: float) -> 
     return Rate(eps(p.value, q.value), eps(p.low, q.high), eps(p.high, q.low))
 
 
-def sum_audit(inputs: AttackInputs, mechanism: Mechanism) -> Finding:
-    """Audit the noisy sums on releases of two neighbouring inputs (A9)."""
+def noise_audit(inputs: AttackInputs) -> Finding:
+    """Audit the noisy sums of the private preset on releases of two neighbouring inputs (A9)."""
+    mechanism = inputs.sampler
+    if not isinstance(mechanism, Mechanism):
+        raise CannotRun("the `sampler` of private fakes")
     runs, rng, claim = inputs.parameters["count_runs"], inputs.rng("A9"), mechanism.eps
     without = eps_without_noise(runs, delta=mechanism.delta)
     if without <= claim:
         raise CannotRun(f"more `count_runs` than {runs}: sums without noise would not be found out either")
     pair = SumNeighbours.of(mechanism, rng)
-    proven = pair.audit(runs, rng)
+    eps, chance = pair.audit(runs, rng)
     length = float(np.linalg.norm(pair.change)) / (mechanism.mu * SIGMA)
-    words = (
-        f"Over {runs} releases of either of two files that differ by one person, the one who moves the sums most (by "
-        f"{length:.2f} of what is allowed), an auditor who knows all else and sees the noisy sums"
-    )
-    return proven.finding(claim, without, (words, "Sums"), runs=runs, length=length)
-
-
-SAME = 1e-9  # nats by which two computations of one probability may differ
-
-
-def count_equal_seeds(inputs: AttackInputs) -> Ints:
-    """Return for each fake how many seed users have the Pr{f|s} of its own seed, that one included; 0 where it is 0."""
-    link = inputs.main
-    count = np.zeros(len(link.fakes), dtype=np.int64)
-    order = np.argsort(link.people.user, kind="stable")
-    starts = np.searchsorted(link.people.user[order], np.arange(link.people.U))
-    for rows in blocks(link):
-        log_prob = np.asarray(inputs.sampler.log_prob(link.fakes[rows], inputs.seeds_given), dtype=np.float64)
-        own = log_prob[np.arange(len(rows)), link.owner[rows]]
-        with np.errstate(invalid="ignore"):  # -inf is as likely as -inf, and nobody's
-            same = np.abs(log_prob - own[:, None]) <= SAME
-        users = np.logical_or.reduceat(same[:, order], starts, axis=1).sum(axis=1)
-        count[rows] = np.where(np.isneginf(own), 0, users)
-    return count
-
-
-def seeds_behind(inputs: AttackInputs) -> Finding:
-    """Count the seeds that could stand behind each fake (A8)."""
-    rng, k, user = inputs.rng("A8"), inputs.parameters["k"], inputs.main.user
-    if k is None:
-        raise CannotRun("`k`, the number of seeds that should stand behind every fake")
-    count = count_equal_seeds(inputs)
-    few = (count < k).astype(np.float64)
-    main, worst = user_rate(few, user, rng)
     return Finding(
-        "A8",
-        interval=main,
+        "A9",
+        interval=Rate(eps.low, eps.low, eps.high if math.isfinite(eps.high) else eps.low),
+        control=chance,
         baseline=0.0,
-        bar=K_DELTA,
-        # with a probability of K_DELTA there may be one such fake, far below what any sample resolves
-        passed=not few.any(),
-        leaks=bool(few.any()),
-        reachable=True,
-        worst_decile=worst,
-        words=f"{percent(main.value)} of the fakes have fewer than k = {k} seed users behind them, who would have made "
-        f"them with the same probability; half of the fakes have at least {int(np.median(count))}.",
-        details={
-            "share_k": 1 - main.value,
-            "median_count": float(np.median(count)),
-            "smallest_count": int(count.min()),
-            "k": k,
-        },
+        bar=claim,
+        passed=eps.low <= claim,
+        leaks=eps.low > claim,
+        reachable=chance <= claim,
+        words=f"Over {runs} releases of either of two files that differ by one person, the one who moves the sums most "
+        f"(by {length:.2f} of what is allowed), an auditor who knows all else and sees the noisy sums proves eps >= "
+        f"{eps.low:.3f} (estimate {eps.value:.3f}); claimed is eps <= {claim:g}. Sums without noise would be found out "
+        f"at eps >= {without:.3f}.",
+        details={"estimate": eps.value, "without_noise": without, "runs": runs, "length": length},
     )

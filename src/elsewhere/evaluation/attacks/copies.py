@@ -5,10 +5,9 @@ A1: is a fake a copy, or nearly, of the trace of its own seed or of anybody? Mea
 shared places, and the longest common run of places.
 
 A13: do the fakes visit places that too few people visit? (E31) Visitors are counted among the seed users, and besides
-among the people the model was learnt from. In the deniable mode these are other people, and a place comes into a fake
-by them alone. Where enough of them visit every place of the fakes, walks of the model without any seed may go to places
-of few seed users too, the more the longer they are: the bar is then out of reach, and only more places than these would
-be a failure.
+among the people the model was learnt from, who may be other people. Where enough of them visit every place of the
+fakes, walks of the model without any seed may go to places of few seed users too, the more the longer they are: the bar
+is then out of reach, and only more places than these would be a failure.
 """
 
 from typing import Any, Literal, NamedTuple

@@ -144,7 +144,7 @@ class AttackInputs:
             streams=tuple(stream.spawn(1)[0] for stream in self.streams),
             maker=self.units,
             file=file,
-            parameters={**self.parameters, "sets": self.dataset, "holdout_met": False},
+            parameters={**self.parameters, "sets": self.dataset},
         )
 
     @property
@@ -199,10 +199,6 @@ class AttackInputs:
         return free_walks(
             [self.seeds, self.strangers], len(self.fakes), R=self.R, m_min=self.parameters["m_min"], rng=rng
         )
-
-    def taught_walks(self, rng: np.random.Generator) -> Ints:
-        """Return as many walks as there are fakes, learnt from the hold-out people alone."""
-        return free_walks([self.strangers], len(self.fakes), R=self.R, m_min=self.parameters["m_min"], rng=rng)
 
     @cached_property
     def dataset(self) -> Ints:

@@ -286,20 +286,7 @@ def density_membership(inputs: AttackInputs) -> Finding:
     null_tpr = max(null_early.values(), key=lambda rate: rate.value)
     by_chance = tpr_by_chance(by_attack, U)
     early_passed = True if tpr.value <= by_chance else verdict(tpr, TPR_BAR, null_tpr)
-    includes, chance, beyond = auc_verdict(best, free_best), free_best, ""
     closer = curves[name].value < 0.5
-    if closer and inputs.parameters["holdout_met"]:
-        # what has learnt from the strangers alone is closer to them whoever the seeds are: here that is chance
-        taught, _ = auc_and_tpr(membership_scores(people, inputs.taught_walks(rng), inputs.R, inputs.hour), U)
-        chance = max(
-            [free_best, *(two_sided(c) for c in taught.values() if c.value < 0.5)], key=lambda rate: rate.value
-        )
-        towards = [auc_verdict(c, free_best) for c in curves.values() if c.value >= 0.5]
-        includes = _worst_verdict([auc_verdict(best, chance), *towards])
-        beyond = (
-            ", whom the model was learnt from; walks of them alone, or of everybody, without any seed, reach "
-            f"{chance.value:.3f}"
-        )
     members, strangers = least_typical_users(people, U, inputs.R, inputs.hour)
     found_early = early_passed is False and tpr.low > null_tpr.high
     return Finding(
@@ -307,16 +294,16 @@ def density_membership(inputs: AttackInputs) -> Finding:
         interval=best,
         control_interval=free_best,
         baseline=0.5,
-        null=chance,
+        null=free_best,
         bar=0.5,
-        passed=False if early_passed is False else includes,
+        passed=False if early_passed is False else auc_verdict(best, free_best),
         leaks=True if found_early else None,
-        reachable=chance.low <= 0.5,
+        reachable=free_best.low <= 0.5,
         worst_decile=two_sided(auc(by_attack[name][members], by_attack[name][strangers])).value,
         words=f"The best of {len(curves)} attacks ({name.replace('_', ' ')}) tells {inputs.who} from "
         f"strangers with AUC {best.value:.3f}; on walks without any seed the best reaches {free_best.value:.3f}."
         # whoever the strangers are, to whom the fakes are closer has met the generator more
-        + (f" The fakes are closer to the strangers{beyond}." if closer else "")
+        + (" The fakes are closer to the strangers." if closer else "")
         + (
             f" At 1 % false alarms it recognises {percent(tpr.value)} of the people, more than the bar."
             if found_early
@@ -336,8 +323,3 @@ def auc_verdict(best: Rate, chance: Rate) -> bool | None:
     if best.low <= 0.5:
         return True
     return False if chance.low <= 0.5 or best.low > chance.high else None
-
-
-def _worst_verdict(verdicts: list[bool | None]) -> bool | None:
-    """Return False if any verdict is, else None if any is, else True."""
-    return False if False in verdicts else None if None in verdicts else True
