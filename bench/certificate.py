@@ -1,15 +1,15 @@
 """
-What a theorem for the whole release costs: docs/certificate.md and its picture, from docs/certificate.csv.
+What a theorem for the whole release costs: docs/certificate.csv, its picture, and a page of the site.
 
-    python bench/certificate.py                          measure everything (an hour or two), write table, page, picture
-    python bench/certificate.py measure pf deniable      measure these parts anew; others stay as they are in the table
+    python bench/certificate.py                          measure everything (an hour or two), write table and picture
+    python bench/certificate.py measure pf               measure this part anew; others stay as they are in the table
     python bench/certificate.py measure 1000 100000      towns of so many people
     python bench/certificate.py measure pf --eps 8 4 --only private    some lines of a part
-    python bench/certificate.py write                    page and picture of what the table holds
+    python bench/certificate.py draw                     the picture of what the table holds
 
-Parts: `deniable` (People Flow Tokyo, the noisy count), `roles` (membership of everybody in the file), `pf` (PF under
-`private` and three baselines at equal eps), and towns by their number of people. A mean over three draws each, with the
-deviation beside it. Needs `elsewhere[plot]` and ../shared/data.
+Parts: `pf` (People Flow Tokyo under `private` and three baselines at equal eps), and towns by their number of people. A
+mean over three draws each, with the deviation beside it. Needs `elsewhere[plot]` and ../shared/data. The page is made
+from the table when the site is built (bench/site_pages.py).
 """
 
 import argparse
@@ -26,10 +26,10 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parent))
 
 HOME = Path(__file__).parents[1] / "docs"
-TABLE, PICTURE, PAGE = HOME / "certificate.csv", HOME / "people-eps.svg", HOME / "certificate.md"
+TABLE, PICTURE = HOME / "certificate.csv", HOME / "people-eps.svg"
 COLUMNS = ("part", "who", "eps", "figure", "mean", "sd", "draws")
 TOWNS = ("1000", "10000", "100000")
-PARTS = ("deniable", "roles", "pf", *TOWNS)
+PARTS = ("pf", *TOWNS)
 EPS = (0.0, 8.0, 4.0, 2.0, 1.0)  # 0: the same design without noise
 DRAWS = 3
 BASELINES = ("AdaTrace-like", "chain, kinder", "chain")
@@ -79,44 +79,13 @@ def measure_private(part: str, given: argparse.Namespace) -> Iterable[list[Row]]
             yield lines
 
 
-def measure_deniable(part: str, _: argparse.Namespace) -> Iterable[list[Row]]:
-    """Yield the noisy count on PF: by number of archetypes and eps0, three draws of classes, archetypes and pool."""
-    from deniable import Bench, tp_tv
-
-    benches = [Bench(draw + 1) for draw in range(DRAWS)]
-    yield rows_of(part, "real", "real", [{"per 500": tp_tv(benches[0].seeds.r, benches[0].holdout.r)}])
-    for number in (None, 6):
-        for bench in benches:
-            bench.told(number)
-        for eps0 in (0.1, 0.5, 1.0):
-            attacks = ("A15",) if eps0 == 0.5 else ()
-            yield rows_of(
-                part,
-                f"{benches[0].laws.A} archetypes",
-                named(eps0),
-                [b.figures(eps0, attacks=attacks) for b in benches],
-            )
-
-
-def measure_roles(part: str, _: argparse.Namespace) -> Iterable[list[Row]]:
-    """Yield A3 and A10 of every role in the file, over three random splits of PF."""
-    from results import SPLITS, Tokyo, split
-
-    tokyo = Tokyo()
-    for preset in ("product", "deniable"):
-        found = [split(tokyo, number, preset) for number in SPLITS]
-        kept = [{name: float(v) for name, v in f.items() if name[:2] == "A3" or name[:3] == "A10"} for f in found]  # type: ignore[arg-type]
-        yield rows_of(part, preset, "-", kept)
-
-
 def measure(parts: list[str], given: argparse.Namespace) -> None:
     """Measure parts anew; the table is written after every line, and other lines stay."""
-    makers = {"deniable": measure_deniable, "roles": measure_roles}
     order = {part: i for i, part in enumerate(PARTS)}
     warnings.simplefilter("ignore")
     began = time.monotonic()
     for part in parts:
-        for lines in makers.get(part, measure_private)(part, given):
+        for lines in measure_private(part, given):
             key = [lines[0][column] for column in COLUMNS[:3]]
             rows = [row for row in read() if [row[column] for column in COLUMNS[:3]] != key] + lines
             rows.sort(key=lambda row: order.get(row["part"], len(order)))
@@ -195,39 +164,17 @@ def beside(found: Table, part: str, figures: Iterable[str]) -> str:
 
 
 def page() -> str:
-    """Return docs/certificate.md."""
+    """Return the page of the site."""
     found = Table()
-    kinds = list(dict.fromkeys(r["who"] for r in read() if r["part"] == "deniable" and r["who"] != "real"))
-    count = [
-        [kind, eps0, *(found.shown("deniable", kind, eps0, f, spread=True) for f in ("kept", "TP-TV", "per 500")),
-         *(found.shown("deniable", kind, eps0, f) for f in ("top-1", "A15"))]
-        for kind in kinds for eps0 in ("0.1", "0.5", "1")
-    ]  # fmt: skip
-    rate = found.value("deniable", kinds[0], "0.5", "per s") if kinds else None
-    roles = [
-        [f"`{preset}`", *(found.shown("roles", preset, "-", f"{a}, {who}", spread=True) for a in ("A3", "A10")
-                          for who in ("seeds", "others"))]
-        for preset in ("product", "deniable")
-    ]  # fmt: skip
     towns = found.towns()
     sections = [
         f"## {int(town):,} people\n\n{beside(found, town, ('TP-TV', 'top moves', 'A15'))}{spent(found, town)}"
         for town in towns
     ]
     return TEXT.format(
-        deniable=lined(
-            ("archetypes", "eps0", "agreement gain", "TP-TV", "per 500", "white box names the seed", "A15"), count
-        ),
-        real=found.shown("deniable", "real", "real", "per 500"),
-        rate="-" if rate is None else f"{round(rate, -4):,.0f}",
-        roles=lined(("", "A3 seeds", "A3 others", "A10 seeds", "A10 others"), roles),
         pf=beside(found, "pf", ("TP-TV", "top moves", "A15", "A15 twelve", "A10")),
         towns="\n\n".join(sections),
         cost=cost(found, towns),
-        picture=(
-            "![Lines by eps: the distance of fakes from real people falls with the number of people, and the smaller "
-            "eps is, the more people it takes](people-eps.svg)"
-        ),
     )
 
 
@@ -257,55 +204,34 @@ def cost(found: Table, towns: list[str]) -> str:
     return lined(("people", *(f"eps {named(eps)}" for eps in EPS[1:])), rows)
 
 
-TEXT = """# What a theorem for the whole release costs
+TEXT = """# What a theorem costs
 
-A proof has a price: noise makes fakes less like people. This page measures it; [promise](promise.md) says what is
-proven. In short: with 10,000 people noise hardly matters down to eps 2, with 1,000 people it does at every eps. A
-classifier tells fakes of both presets from real days, with or without noise.
+A proof has a price: noise makes fakes less like people. This page has all figures;
+[promise](promise.md#what-it-costs) has them in short. A classifier tells fakes of `private` from real days, with or
+without noise.
 
 | figure | meaning |
 | --- | --- |
 | TP-TV | share of 500 fakes that would have to move to be where held-out people are at that hour: 0 is best |
 | top moves | share of the 50 most frequent moves that are among the 50 most frequent of the fakes: 1 is best |
 | A15 | how well a classifier tells fakes from real people, an AUC: .5 is not at all, 1 is always |
-| A3, A10 | how well an attack tells who was in the file ([attacks](attacks.md)) |
+| A10 | how well an attack tells who was in the file, an AUC ([attacks](attacks.md#a10)) |
 
-`make results` (`bench/certificate.py`) writes this page from [certificate.csv](certificate.csv). Figures are means over
-as many draws as its last column says, ± their standard deviation where there are several. On People Flow Tokyo each
-draw has a split of its own. A star marks figures of an earlier version, for `private` before
-[decision 50](decisions/0050-parts-and-pools.md).
+Means over as many draws as the last column of docs/certificate.csv says, ± their standard deviation. On People Flow
+Tokyo each draw has a split of its own.
 
-## `deniable`: the noisy count of archetypes
-
-People Flow Tokyo: archetypes are learnt from 250 people, 500 seeds are counted, 250 people are held out; 2,000 fakes.
-Agreement gain: the share of slots in which a fake and a seed of its archetype are in one class, minus that for other
-seeds. TP-TV is for all 2,000 fakes and per 500; the seeds themselves have {real} per 500. The goals for eps0 .5 were a
-gain of at least .16 and a TP-TV of at most .515 per 500. After learning, one core counts and draws {rate} fakes in a
-second.
-
-{deniable}
-
-Membership, on three random splits of all 1,000 people. A3 is an advantage above chance (0 is guessing), A10 an AUC (.5
-is guessing). *Others* are the people in the file who are not seeds: in `product` the alternates, in `deniable` the
-model people, whom no theorem covers.
-
-{roles}
-
-## `private` on People Flow Tokyo
+## People Flow Tokyo
 
 The model is learnt from 667 people, 333 are held out; three random splits. The other tools have the same (eps, delta)
 for the same unit, a person. At eps 2 there are too few people: `private` would refuse, and was measured all the same.
 
 {pf}
 
-## `private` in towns of 1,000 to 100,000 people
+## Towns of 1,000 to 100,000 people
 
-A simulated town of 400 places and 72 slots a day; 1,000 more people are held out. This table shows by how much noise
-raises TP-TV:
+A simulated town of 400 places and 72 slots a day; 1,000 more people are held out. By how much noise raises TP-TV:
 
 {cost}
-
-{picture}
 
 {towns}
 """
@@ -362,16 +288,15 @@ def draw() -> None:
 def main() -> None:
     """Read the words of the command line."""
     words = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    words.add_argument("verb", nargs="?", choices=["measure", "write"], default="measure")
+    words.add_argument("verb", nargs="?", choices=["measure", "draw"], default="measure")
     words.add_argument("parts", nargs="*", metavar="PART", help=f"{', '.join(PARTS)}; all of them by default")
     words.add_argument("--eps", nargs="+", type=float, default=EPS, help="of pf and towns; 0: without noise")
     words.add_argument("--only", nargs="+", default=("private", *BASELINES), help="generators of pf and towns")
     given = words.parse_args()
     if given.verb == "measure":
         measure(given.parts or list(PARTS), given)
-    PAGE.write_text(page())
     draw()
-    print(f"wrote {PAGE.name} and {PICTURE.name}")
+    print(f"wrote {PICTURE.name}")
 
 
 if __name__ == "__main__":
