@@ -19,7 +19,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from makefiles import gpx, owntracks, plt
+from makefiles import gpx, plt
 
 import elsewhere as ew
 
@@ -616,13 +616,7 @@ def test_the_first_try_gives_fakes(run, tmp_path, shape):
             assert (of & Counter((u, date.weekday() >= 5) for u, date in days)).total() >= 0.9 * len(days)
 
 
-# --- docs/first-try.md -----------------------------------------------------------------------------------------------
-
-
-def owntracks_folder(town, folder):
-    (folder / "owntracks").mkdir()
-    for user, track in town.tracks().items():
-        (folder / "owntracks" / f"{user}.json").write_text(owntracks(track, f"owntracks/{user}/phone"))
+# --- docs/data.md ----------------------------------------------------------------------------------------------------
 
 
 def geolife_folder(town, folder):
@@ -634,7 +628,7 @@ def spreadsheet(town, folder):
     semicolons(town, folder).rename(folder / "spreadsheet.csv")
 
 
-PAGE = (Path(__file__).resolve().parents[1] / "docs" / "first-try.md").read_text()
+PAGE = (Path(__file__).resolve().parents[1] / "docs" / "data.md").read_text()
 COMMANDS = re.findall(r"^elsewhere .*", "\n".join(re.findall(r"^```sh\n(.*?)^```", PAGE, re.M | re.S)), re.M)
 FILES = {
     "Geolife/Data": (geolife_folder, "beijing"),
@@ -647,7 +641,6 @@ FILES = {
     "diary.csv": (diary, "denver"),
     "phones": (timeline, "denver"),
     "tracks": (gpx_folder, "denver"),
-    "owntracks": (owntracks_folder, "denver"),
     "traces.xlsx": (xlsx, "denver"),
     "spreadsheet.csv": (spreadsheet, "denver"),
 }
