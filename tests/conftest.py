@@ -28,7 +28,7 @@ BIN = next(iter(sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True))
 # first need few kernels or others than it, so that no worker waits for what the other compiles
 LONGEST = ("cluster", "serve", "classes", "read", "strangers", "private", "resume", "first_try", "cli_judge")
 LONGEST += ("generate", "docs", "rulers", "gaps", "attacks", "cli_synthesize", "count", "page", "inputs", "together")
-LONGEST += ("types", "judge_run", "files", "walk", "audit_pf", "studio")
+LONGEST += ("types", "judge_run", "files", "walk", "audit_pf")
 
 settings.register_profile("house", deadline=None, max_examples=50)
 settings.load_profile("house")

@@ -18,7 +18,7 @@ import numpy as np
 
 import elsewhere as ew
 from elsewhere.run.model import FittedModel
-from elsewhere.run.presets import PRESETS, preset_of
+from elsewhere.run.presets import preset_of
 from elsewhere.run.publish import links_file, read_links
 from elsewhere.traces.maps import read_regions
 from elsewhere.traces.model import Locations
@@ -64,7 +64,6 @@ def inputs():
     town = ew.simulate_town(users=40, locations=60, rng=rng).traces
     settings = preset_of("product", m_min=2, c_min=2, k=3, alternates="split")
     learnt = ew.learn(town, settings, kappa=4, rng=rng)
-    carrying = ew.learn(town, PRESETS["deniable"].changed(m_min=2, archetypes=2), kappa=4, rng=np.random.default_rng(1))
     fakes = ew.generate_fakes(town, preset="paper", kappa=4, rng=rng)
     pool = ew.publish(fakes, laboratory=True, rng=rng)
     real = ew.Traces(np.zeros((3, 4), dtype=int), Locations(n=2), users=["ann", "bob", "cid"])
@@ -83,7 +82,6 @@ def inputs():
         ),
         "pool": Input(_held(lambda d: pool.save(d)), ew.Pool.load, "manifest.json"),
         "model": Input(dict(learnt.files()), FittedModel.load, "model.json"),
-        "model that carries": Input(dict(carrying.files()), FittedModel.load, "model.json"),
         "fakes": Input(_held(lambda d: fakes.save(d)), ew.Fakes.load, "fakes.json"),
         "links": Input(
             {"l.csv": links_file(made, real, np.array([0, 2]))}, lambda d: read_links(d / "l.csv", made, real)

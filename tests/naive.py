@@ -1417,85 +1417,6 @@ def neighbour_agreement(label, like):
     return (near - total) / N
 
 
-def stock_law(r, copies, score, place, slot, statistics, level, column):
-    """Pr of each walk of a pool under each group, from the definition at the head of synthesis/deniable/laws.py."""
-    table = []
-    for f, n in zip(r, copies, strict=True):
-        moves = sum(a != b for a, b in itertools.pairwise(f))
-        longest = max(f.count(place_) for place_ in f)
-        common = (
-            statistics[0][moves]
-            + statistics[1][len(set(f))]
-            + statistics[2][longest]
-            + statistics[3][int(f[0] == f[-1])]
-        )
-        common += sum(place[x] + slot[t][column[x]] for t, x in enumerate(f))
-        row = []
-        for a in range(len(level)):
-            x = common - level[a] + sum(score[a][t][column[y]] for t, y in enumerate(f))
-            row.append(n / (1 + math.exp(-x)))
-        table.append(row)
-    sums = [sum(row[a] for row in table) for a in range(len(level))]
-    return [[p / z for p, z in zip(row, sums, strict=True)] for row in table]
-
-
-def sharing_dual(r, share, weights, column, R, strength, people, day_statistics, trust, sharpness, ridges, z):
-    """
-    The dual whose least value gives theta and c of synthesis/deniable/laws.py: z is theta, then c.
-
-    `share` (A, L, C) of padded classes; `ridges` of visits and classes, of moves, places and longest stay, and of
-    coming home. Goals are the means over the walks; but for classes at slots and day statistics they are those of
-    `people` people, whose are `day_statistics`, and of `trust` like the walks; for coming home those of people alone.
-    """
-    A, L, C, N = len(share), len(share[0]), len(share[0][0]), len(r)
-    features = R + L * C + 4 * (L + 1)
-    home = R + L * C + 3 * (L + 1)
-    phi = []
-    for f in r:
-        row = [0.0] * features
-        for t, x in enumerate(f):
-            row[x] += 1
-            row[R + t * C + column[x]] += 1
-        statistics = (
-            sum(a != b for a, b in itertools.pairwise(f)),
-            len(set(f)),
-            max(f.count(x) for x in f),
-            int(f[0] == f[-1]),
-        )
-        for k, n in enumerate(statistics):
-            row[R + L * C + k * (L + 1) + n] += 1
-        phi.append(row)
-    s = []
-    for f in r:
-        here = [sum(share[a][t][column[x]] for t, x in enumerate(f)) for a in range(A)]
-        anybody = sum(w * x for w, x in zip(weights, here, strict=True))
-        s.append([x - anybody for x in here])
-    mean = sum(map(sum, s)) / (N * A)
-    b = sharpness / math.sqrt(sum((x - mean) ** 2 for row in s for x in row) / (N * A))
-    goal = [sum(row[j] for row in phi) / N for j in range(features)]
-    for t in range(L):
-        nowhere = goal[R + t * C + C - 1]
-        for c in range(C - 1):
-            anybody = sum(w * share[a][t][c] for a, w in enumerate(weights)) * (1 - nowhere)
-            goal[R + t * C + c] = (people * anybody + trust * goal[R + t * C + c]) / (people + trust)
-    for k in range(4):
-        for n in range(L + 1):
-            j = R + L * C + k * (L + 1) + n
-            goal[j] = (
-                day_statistics[k][n] if k == 3 else (people * day_statistics[k][n] + trust * goal[j]) / (people + trust)
-            )
-    theta, level = z[:features], z[features:]
-    value = 0.0
-    for row, mine in zip(phi, s, strict=True):
-        common = sum(x * y for x, y in zip(theta, row, strict=True))
-        for a in range(A):
-            value += weights[a] * A * math.exp(strength) / N * math.log1p(math.exp(b * mine[a] + common - level[a]))
-    value += sum(w * c for w, c in zip(weights, level, strict=True)) - sum(
-        x * y for x, y in zip(theta, goal, strict=True)
-    )
-    return value + sum(x * x / 2 * ridges[int(j >= R + L * C) + int(j >= home)] for j, x in enumerate(theta))
-
-
 def shared_moves(r, who, R, m_min):
     """
     What `m_min` users share of the moves in traces `r` without gaps, row i of user who[i] (synthesis/walk/fit.py).
@@ -2650,50 +2571,6 @@ def life(w, mix, home, main, pace, weekend, tries, random):
             before, now = now, to
         out.append(day)
     return out
-
-
-def noise_law(z, eps0):
-    """Pr{Z = z} of two-sided geometric noise."""
-    return math.tanh(eps0 / 2) * math.exp(-eps0 * abs(z))
-
-
-def count_mixture(noisy, eps0, k=None, delta=1e-6):
-    """Weights of the archetypes and of the walk without a seed, from noisy counts, by the definition."""
-    A, total = len(noisy), sum(h for h in noisy if h > 0)
-    if total == 0:
-        return [0.0] * A, 1.0
-    m = 0
-    while k is not None and A * math.exp(-eps0 * m) / (1 + math.exp(-eps0)) > delta * (1 + 1e-9):
-        m += 1  # the first m that no noise exceeds, but with probability delta
-    weights = [h / total if h > 0 and (k is None or h >= k + m) else 0.0 for h in noisy]
-    return weights, sum(h for h in noisy if h > 0) / total - sum(weights)
-
-
-def release_law(counts, eps0, laws, *, n=None, k=None, longest=2, reach=25, mutant=None, without=None):
-    """
-    Law of all that a release publishes, by enumeration: the number of fakes, and which (up to `longest` of them).
-
-    `laws[a][f]` is P_a(f); noise above `reach` is left out. Mutants break the mechanism on purpose.
-    """
-    seeds, law = sum(counts), {}
-    if mutant == "abort" and seeds < 2:
-        return {"refused": 1.0}
-    grids = []
-    for h in counts:
-        silent = mutant == "no noise" or (mutant == "occupied only" and h == 0)
-        grids.append([(h, 1.0)] if silent else [(h + z, noise_law(z, eps0)) for z in range(-reach, reach + 1)])
-    without = without or [1 / len(laws[0])] * len(laws[0])
-    for point in itertools.product(*grids):
-        noisy, p = [h for h, _ in point], math.prod(q for _, q in point)
-        weights, rest = count_mixture(noisy, eps0, k)
-        number = n or (seeds if mutant == "number of seeds" else max(1, sum(noisy)))
-        mixed = [sum(w * laws[a][f] for a, w in enumerate(weights)) + rest * without[f] for f in range(len(laws[0]))]
-        if number > longest:
-            law[number] = law.get(number, 0.0) + p
-            continue
-        for fakes in itertools.product(range(len(mixed)), repeat=number):
-            law[number, fakes] = law.get((number, fakes), 0.0) + p * math.prod(mixed[f] for f in fakes)
-    return law
 
 
 def logistic_loss(weights, ridge, every, yes):

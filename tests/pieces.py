@@ -98,7 +98,6 @@ def few_attacks():
 
 # how much is drawn while laws are learnt and fakes chosen: a run of eighty people takes a third of its time
 FEW_DRAWS = {
-    "privacy.deniable.laws.MOST_POOL": 4000,
     "run.attempts.COMPARED": 512,
     "run.attempts.COMPARED_DAYS": 1024,
     "run.attempts.LIVES_OF_A_DAY": 1024,

@@ -53,13 +53,11 @@ class TestBounds:
 
 
 class TestCertificate:
-    def test_words_of_the_seeds(self):
-        told = Certificate("seeds", eps=0.5, k=20, k_delta=1e-6, conditions=[("the map is given", "met")])
+    def test_words(self):
+        told = Certificate("everybody", eps=0.5, conditions=[("the map is given", "met")])
 
         assert "factor of 1.65" in told.words[0]
         assert "AUC of at most 0.622" in told.words[1]
-        assert any("At least 20 seeds" in sentence and "1e-06" in sentence for sentence in told.words)
-        assert any("protected by no theorem" in sentence for sentence in told.words)
         assert told.holds
         assert told.delta == 0
 
@@ -77,7 +75,7 @@ class TestCertificate:
         assert (told.protects, told.eps, told.delta, told.holds) == ("nobody", None, None, False)
 
     def test_a_laboratory_run_claims_nothing(self):
-        sure = Certificate("seeds", eps=0.5, conditions=[("the map is given", "met"), (ENTROPY, "met")])
+        sure = Certificate("everybody", eps=0.5, conditions=[("the map is given", "met"), (ENTROPY, "met")])
         told = sure.in_laboratory()
 
         assert (told.protects, told.eps, told.holds) == ("nobody", None, False)
@@ -87,7 +85,7 @@ class TestCertificate:
         assert told.in_laboratory() == told
 
     def test_what_is_not_met_or_asserted_is_said(self):
-        told = Certificate("seeds", eps=0.5, conditions=[("a", "met"), ("b", "asserted"), ("c", "not met")])
+        told = Certificate("everybody", eps=0.5, conditions=[("a", "met"), ("b", "asserted"), ("c", "not met")])
 
         assert not told.holds
         assert (told.words[0], told.words[-1]) == (
@@ -96,7 +94,7 @@ class TestCertificate:
         )
 
     def test_a_large_eps_promises_nothing(self):
-        assert "promises nothing" in Certificate("seeds", eps=11).words[-1]
+        assert "promises nothing" in Certificate("everybody", eps=11).words[-1]
 
     def test_round_trip_through_json(self):
         told = Certificate("everybody", eps=4.5, delta=1e-6, auc=0.7, conditions=[("a", "met")])
@@ -108,12 +106,12 @@ class TestCertificate:
         "wrong",
         [
             {"protects": "most"},
-            {"protects": "seeds"},
+            {"protects": "everybody"},
             {"protects": "nobody", "eps": 1.0},
-            {"protects": "seeds", "eps": -1.0},
-            {"protects": "seeds", "eps": 1.0, "auc": 0.99},
-            {"protects": "seeds", "eps": 1.0, "conditions": [("a", "perhaps")]},
-            {"protects": "seeds", "eps": 1.0, "k": 0},
+            {"protects": "everybody", "eps": -1.0},
+            {"protects": "everybody", "eps": 1.0, "auc": 0.99},
+            {"protects": "everybody", "eps": 1.0, "conditions": [("a", "perhaps")]},
+            {"protects": "seeds", "eps": 1.0},
         ],
     )
     def test_what_cannot_be_is_refused(self, wrong):

@@ -10,11 +10,13 @@ import sys
 import threading
 import warnings
 from dataclasses import fields
+from io import StringIO
 from pathlib import Path
 
 import numpy as np
 import pytest
 import typer
+from rich.console import Console
 from typer.main import get_command
 from typer.testing import CliRunner
 
@@ -24,7 +26,6 @@ from elsewhere.cli.door import WHICH, Door, front, options_of
 from elsewhere.cli.options import PANELS, typed
 from elsewhere.cli.output import speak_of, spoken
 from elsewhere.run.presets import Reading
-from elsewhere.run.time_left import TimeLeft
 
 DEMO = ["demo", "--users", "12", "--seed", "3"]
 ROOT = Path(__file__).resolve().parents[1]
@@ -95,7 +96,7 @@ def test_the_help_shows_its_panels(run):
     places = [text.index(f"─ {panel} ─") for panel in ("Options", *PANELS)]
 
     assert places == sorted(places)
-    assert text.index("--preset") < places[1] < text.index("--max-bad") < text.index("--kappa") < text.index("--eps0")
+    assert text.index("--preset") < places[1] < text.index("--max-bad") < text.index("--kappa") < text.index("--delta")
 
 
 def test_the_help_says_which_preset_to_take_and_says_what_the_plan_does(run):
@@ -194,7 +195,7 @@ def test_errors_become_one_line_and_a_status(run, error, status, line):
         ("publish", "raise `per_seed` of `generate_fakes`", "raise --per-seed of `generate_fakes`"),
         ("synthesize", "no place is visited by `m_min` = 5 users", "no place is visited by --set m_min = 5 users"),
         ("synthesize", '`kappa` with `preset="paper"`', "--kappa with --preset paper"),
-        ("synthesize", "for `k` = 50, `eps0` = 1, `par_d` = 4", "for -k = 50, --eps0 = 1, --set par_d = 4"),
+        ("synthesize", "for `k` = 50, `eps` = 1, `par_d` = 4", "for -k = 50, --eps = 1, --set par_d = 4"),
         (
             "prepare",
             'not utf-8 text; give `encoding`, `tz`, `gaps="split"`',
@@ -206,7 +207,7 @@ def test_errors_become_one_line_and_a_status(run, error, status, line):
             "needs `seed_index`, `holdout`, `classes`, `sampler`",
             "needs --links, --holdout, --model, `sampler`",
         ),
-        ("plan", "for `k` = 50, `eps0` = 1", "for -k = 50, --eps0 = 1"),
+        ("plan", "for `eps` = 1", "for --eps = 1"),
         (
             "reproduce",
             "`seed` must be one trace, `users` plain labels",
@@ -474,25 +475,30 @@ def test_people_are_apart_and_alike_as_the_docs_show(run, people):
 
 
 def test_progress_is_a_line_now_and_then_where_nobody_watches(capsys, monkeypatch):
-    class Left(TimeLeft):
-        asked = threading.Event()
-
-        def in_words(self):
-            self.asked.set()
-            return super().in_words()
-
-    left = Left(lambda: 0.0)
-    left.expect({"making fakes": 10.0})
     with output.bars(["reading", "making fakes"]) as progress:
-        progress("making fakes", 1, 4, left)
+        progress("making fakes", 1, 4)
     assert capsys.readouterr() == ("", "")  # a run of seconds says nothing
+    told, echo = threading.Event(), output.typer.echo
+    monkeypatch.setattr(output.typer, "echo", lambda *words, **named: echo(*words, **named) or told.set())
     monkeypatch.setattr(output, "QUIET", 0.01)
     with output.bars(["reading", "making fakes"]) as progress:
-        progress("making fakes", 2, 4, left)
-        assert left.asked.wait(60)
+        progress("making fakes", 2, 4)
+        assert told.wait(60)
 
     out, err = capsys.readouterr()
-    assert (out, {*err.splitlines()}) == ("", {"2 of 2: making fakes 2/4, about 1 min left"})
+    assert (out, {*err.splitlines()}) == ("", {"2 of 2: making fakes 2/4"})
+
+
+def test_on_a_terminal_progress_counts_stages_and_estimates_within_one(monkeypatch):
+    screen = StringIO()
+    monkeypatch.setattr(output, "Console", lambda **_: Console(file=screen, force_terminal=True, width=100))
+    with output.bars(["reading", "making fakes"]) as progress:
+        progress("reading", 0, 0)
+        for done in range(4):
+            progress("making fakes", done, 4)
+
+    assert "2 of 2: making fakes 3/4" in screen.getvalue()
+    assert "0:00:00" in screen.getvalue()  # so long, and so much longer
 
 
 def test_how_an_input_is_read_can_be_typed_again():

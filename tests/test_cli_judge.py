@@ -113,15 +113,15 @@ def test_evaluate_of_a_dataset_against_itself(run, world):
 
 def test_audit_links_what_can_be_linked(run, world, tmp_path):
     words = ["--real", world / "real.csv", "--fakes", world / "fakes.csv", "--links", world / "links.csv"]
-    status, said, err = run("audit", *words, "--attacks", "A1, a2,A8", "--json", "-o", tmp_path / "out")
+    status, said, err = run("audit", *words, "--attacks", "A1, a2,A9", "--json", "-o", tmp_path / "out")
     found = json.loads(said)
 
     assert (status, err) == (0, "")
-    assert set(found["attacks"]) == {"A1", "A2", "A8"}
+    assert set(found["attacks"]) == {"A1", "A2", "A9"}
     assert found["sizes"]["seed_users"] == 40
     assert found["sizes"]["holdout_users"] == 20
     assert found["attacks"]["A1"]["passed"] is False  # it must see copies of the seeds' own places
-    assert found["attacks"]["A8"]["needs"] == "`sampler`"
+    assert found["attacks"]["A9"]["needs"] == "`sampler`"
     assert b"CANARY" not in b"".join(p.read_bytes() for p in (tmp_path / "out").iterdir())
     status, said, _ = run("audit", *words, "--attacks", "A2")
     assert status == 0
@@ -182,7 +182,7 @@ REAL, FAKES = ["--real", "real.csv"], ["--fakes", "fakes.csv"]
         (["lbs", *REAL, "--test", "second.csv", "--links", "links.csv"], "E_PARAM"),
         (["lbs", "--beta", "0"], "E_PARAM"),
         (["lbs", "--n-fakes", "none"], "E_PARAM"),
-        (["lbs", "--preset", "deniable"], "E_PARAM"),
+        (["lbs", "--preset", "private"], "E_PARAM"),
         (["reproduce", "real.csv"], "E_DAYS"),
         (["reproduce", "folder"], "E_OPEN"),
         (["reproduce", "--per-seed", "3"], "E_PARAM"),
@@ -244,7 +244,7 @@ def test_synthesize_keeps_what_is_private_out_of_the_folder_to_publish(run, worl
 
     assert status == 0
     assert set(told["files"]) == {p.name for p in out.iterdir()}
-    kept = {"links.csv", "studio.npz", "judgement.json", "report.html"}
+    kept = {"links.csv", "judgement.json", "report.html"}
     assert set(told["private_files"]) == {p.name for p in mine.iterdir()} == kept
     public = b"".join(p.read_bytes() for p in out.iterdir())
     assert b"CANARY" not in public
@@ -288,7 +288,7 @@ def test_no_report_and_hold_out(run, world, tmp_path):
     out = tmp_path / "out"
     assert run("synthesize", world / "real.csv", "-o", out, *SMALL, "--no-report")[0] == 0
     # without the links nobody could ever audit these fakes
-    assert sorted(p.name for p in (tmp_path / "out-private").iterdir()) == ["links.csv", "studio.npz"]
+    assert sorted(p.name for p in (tmp_path / "out-private").iterdir()) == ["links.csv"]
     real, pool = ew.read_traces(world / "real.csv"), ew.Pool.load(out)
     index = read_links(tmp_path / "out-private" / "links.csv", pool.traces, real)
     assert np.all(pool.to_map(real.locations).r != real.r[index])
@@ -300,7 +300,7 @@ def test_no_report_and_hold_out(run, world, tmp_path):
     assert {"judgement.json", "report.html"} <= earlier_results(mine)
     (mine / "judgement.json").write_text("my own")
     assert run("synthesize", world / "real.csv", "-o", out, *SMALL, "--no-report", "--force")[0] == 0
-    assert sorted(p.name for p in mine.iterdir()) == ["judgement.json", "links.csv", "studio.npz"]
+    assert sorted(p.name for p in mine.iterdir()) == ["judgement.json", "links.csv"]
     status, _, err = run("synthesize", world / "real.csv", "-o", tmp_path / "a", "--private", tmp_path / "a" / "b")
     assert (status, err[:8]) == (2, "E_OUTPUT")
     assert not (tmp_path / "a").exists()
@@ -490,7 +490,7 @@ def test_the_last_sentence_of_an_audit_counts_every_attack_once():
         Finding("A4", main=0.02, interval=below, baseline=0.01, bar=0.05, passed=True),
         Finding("A6", main=0.02, interval=Rate(0.02, 0.0, 0.3), baseline=0.01, bar=0.05, passed=None),
         Finding("A3", interval=Rate(0.12, -0.04, 0.24), baseline=0.0, bar=0.02, passed=True, leaks=False),
-        Finding("A8", status="not run", needs="`sampler`"),
+        Finding("A9", status="not run", needs="`sampler`"),
         Finding("A21", status="review"),
     )
     result = AuditResult(findings, dict.fromkeys(("fakes", "seed_users", "holdout_users", "places", "slots"), 9))
@@ -502,7 +502,7 @@ def test_the_last_sentence_of_an_audit_counts_every_attack_once():
     )
     said = [line for line in audit_tables(result, 80) if isinstance(line, str)]
     assert said[-1] == result.in_words()
-    assert "not run without the model's probabilities, which only `synthesize --preset deniable` holds: A8" in said
+    assert "not run without the noisy sums, which only `synthesize --preset private` holds: A9" in said
     assert AuditResult(findings[2:3], {}).in_words() == "of 1 attack, none learnt anything measurable."
 
 

@@ -11,7 +11,6 @@ import pytest
 
 import elsewhere as ew
 from elsewhere.cli.sources import made_by
-from elsewhere.privacy.deniable.release import COINS, THE_MAP
 from elsewhere.run.public_map import is_weekend
 from elsewhere.run.publish import read_links
 from elsewhere.run.roles import Contributors
@@ -62,11 +61,8 @@ def test_stages_give_what_the_whole_gives(run, town, tmp_path):
     assert (model / "contributors.json").stat().st_mode & 0o077 == 0
     assert run("generate", town, "--model", model, "-o", private, *SMALL)[0] == 0
     assert all(p.stat().st_mode & 0o077 == 0 for p in private.iterdir())
-    words = ["generate", town, "--model", model, "-o", tmp_path / "den", "--preset", "deniable"]
-    status, _, err = run(*words)
+    status, _, err = run("generate", town, "--model", model, "-o", tmp_path / "more")
     assert (status, err[:10]) == (2, "E_MISMATCH")  # it was learnt with a smaller m_min
-    status, _, err = run(*words, "--set", "m_min=2")
-    assert (status, err[:10]) == (2, "E_DISJOINT")  # a model of the product has no archetypes
     assert run("publish", private, "-o", pool)[0] == 0
     assert len(ew.Pool.load(pool)) > 0
     status, _, err = run("publish", private, "-o", tmp_path / "again")
@@ -381,7 +377,7 @@ def test_publish_writes_visits_that_are_read_back(run, check_ins, tmp_path):
         (["--also", "png"], 2, "E_PARAM"),
         (["--set", "k=500"], 2, "E_TOO_FEW"),
         (["--set", "m_min=5000"], 2, "E_TOO_FEW"),
-        (["--preset", "deniable", "--eps0", "0"], 2, "E_PARAM"),
+        (["--preset", "private", "--eps", "0"], 2, "E_PARAM"),
         (
             ["--kappa", "6", "--set", "m_min=2", "--set", "k=3", "--set", "par_d=0", "--set", "max_tries=2"],
             3,
@@ -409,7 +405,7 @@ def test_a_refusal_is_one_line_and_leaves_nothing(run, town, tmp_path, words, st
         *(["--min-coverage", "2"], ["--cells", "0"], ["--box", "1,2,3"], ["--start", "25:00"], ["--encoding", "x"]),
         *(["--date-format", "%Q"], ["--max-bad", "3"], ["--columns", "z=y"], ["--format", "x"], ["--tz", "Mars"]),
         *(["--kappa", "1"], ["--workers", "0"], ["--per-seed", "0"], ["--also", "png"], ["--holdout", "3"]),
-        *(["--seed", "-1", "--i-know"], ["--preset", "deniable", "--eps0", "0"], ["--preset", "x"], ["--set", "k=0"]),
+        *(["--seed", "-1", "--i-know"], ["--preset", "private", "--eps", "0"], ["--preset", "x"], ["--set", "k=0"]),
     ],
     ids=" ".join,
 )
@@ -529,69 +525,6 @@ def test_tracks_come_out_as_tracks(run, tmp_path):
     assert (tmp_path / "out" / "fakes.csv").read_text().startswith("uid,datetime,lat,lng")
 
 
-def test_a_map_is_given_or_found_in_people_who_are_no_seeds_or_the_condition_is_not_met(run, tmp_path):
-    town = ew.simulate_town(users=120, locations=40, rng=np.random.default_rng(3)).traces
-    km = town.locations.planar() - town.locations.planar().mean(axis=0)
-    town = ew.Traces(
-        town.r, ew.Locations(46.5 + km[:, 1] / 111, 6.5 + km[:, 0] / 76), users=town.users, dates=town.dates
-    )
-    # fixes without a name of their place: where the places are has to be found
-    ew.write_traces(town, tmp_path / "named.csv")
-    rows = [line.rsplit(",", 1)[0] for line in (tmp_path / "named.csv").read_text().splitlines()]
-    (tmp_path / "people.csv").write_text("\n".join(rows) + "\n")
-    # numbered slots: how many there are is everybody's
-    user, slot = np.repeat(town.users, town.L), np.tile(np.arange(town.L), len(town))
-    where = [getattr(town.locations, axis)[town.r].ravel().tolist() for axis in ("lat", "lon")]
-    rows = [f"{u},{t},{a!r},{b!r}" for u, t, a, b in zip(user, slot, *where, strict=True)]
-    (tmp_path / "slots.csv").write_text("\n".join(["uid,slot,lat,lng", *rows]) + "\n")
-    words = ["--preset", "deniable", "--kappa", "4", "--set", "m_min=2", "-n", "50", "--no-report", "--max-gap", "1h"]
-    state = {"found": "met", "slots": "not met", "given": "asserted"}
-    for name, more in (("found", []), ("slots", []), ("given", ["--locations", tmp_path / "places.csv"])):
-        if more:
-            places = zip(town.locations.lat.tolist(), town.locations.lon.tolist(), strict=True)
-            more[1].write_text("\n".join(["lat,lng", *(f"{a!r},{b!r}" for a, b in places)]) + "\n")
-        source = tmp_path / ("slots.csv" if name == "slots" else "people.csv")
-        status, told, said = run("synthesize", source, "-o", tmp_path / name, *words, *more, "--json")
-        assert status == 0, said
-        manifest = json.loads((tmp_path / name / "manifest.json").read_text())
-        certificate = manifest["certificate"]
-        assert certificate == json.loads(told)["certificate"]
-        assert (certificate["protects"], certificate["eps"], manifest["fakes"]) == ("seeds", 0.5, 50)
-        assert certificate["holds"] is (name != "slots")
-        states = dict(map(tuple, certificate["conditions"]))
-        assert (states[THE_MAP], states[COINS]) == (state[name], "met")
-        # how many are seeds, tries and times stand nowhere
-        written = (tmp_path / name / "manifest.json").read_text()
-        assert not any(f'"{word}"' in written for word in ("attempts", "passed", "tally", "tested", 'seeds":'))
-        assert len({p.stat().st_mtime_ns for p in (tmp_path / name).iterdir()}) == 1
-        assert any("the places were found in the input" in note for note in manifest["provenance"]["notes"]) is (
-            name == "slots"
-        )
-
-
-def test_a_given_model_is_walked_on_and_one_without_archetypes_is_refused(run, tmp_path):
-    town = ew.simulate_town(users=120, locations=40, rng=np.random.default_rng(3)).traces
-    ew.write_traces(town, tmp_path / "people.csv")
-    words = ["--preset", "deniable", "--kappa", "4", "--set", "m_min=2"]
-    assert run("fit", tmp_path / "people.csv", "-o", tmp_path / "model", *words)[0] == 0
-    given = ["generate", tmp_path / "people.csv", "--model", tmp_path / "model", *words]
-    status, said, err = run(*given, "-o", tmp_path / "walked")
-    assert status == 0, err
-    fakes = ew.Fakes.load(tmp_path / "walked")
-    assert fakes.preset.archetypes >= 3
-    assert fakes.certificate.protects == "seeds"
-    # whom the model has met was found out, not asserted
-    assert "the ids here were compared" in said
-    assert "is the caller's assertion" not in said
-
-    # a model file of before
-    index = json.loads((tmp_path / "model" / "model.json").read_text())
-    (tmp_path / "model" / "model.json").write_text(json.dumps({**index, "carried": None}))
-    status, _, err = run(*given, "-o", tmp_path / "fakes")
-    assert status == 2
-    assert "learn it again under the deniable preset" in err
-
-
 def test_what_each_preset_would_promise(run, tmp_path):
     town = ew.simulate_town(users=80, locations=40, rng=np.random.default_rng(3)).traces
     ew.write_traces(town, tmp_path / "people.csv")
@@ -603,7 +536,6 @@ def test_what_each_preset_would_promise(run, tmp_path):
     assert {name: p["certificate"]["protects"] for name, p in presets.items()} == {
         "paper": "nobody",
         "product": "nobody",
-        "deniable": "seeds",
         "private": "everybody",
     }
     assert presets["private"]["enough"] is False

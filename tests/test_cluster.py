@@ -272,7 +272,7 @@ def test_a_worker_killed_in_the_middle_changes_nothing_that_is_published(people,
     started, cluster = dask
     at_work = []
 
-    def kill(stage, done, total, left):
+    def kill(stage, done, total):
         if stage == "attacking the fakes" and done == 2:
             busy = {name for name, keys in cluster._client.processing().items() if keys}
             pids = cluster._client.run(os.getpid)
@@ -286,26 +286,9 @@ def test_a_worker_killed_in_the_middle_changes_nothing_that_is_published(people,
     assert found == alone
 
 
-POOLS = {
-    "deniable": (
-        "elsewhere.privacy.deniable.laws",
-        {"privacy.deniable.laws.BLOCK": 1000},
-        {"kappa": 6, "m_min": 2, "eps0": 1.0, "n": 30},
-    ),
-    "private": (
-        "elsewhere.privacy.private.fit",
-        pieces.FEW_ROUNDS,
-        {"eps": 10.0, "delta": 1e-3, "n": 1300},
-    ),
-}
-
-
-@pytest.mark.parametrize("preset", POOLS)
-def test_pools_of_walks_are_the_same_in_one_process_in_threads_and_on_workers_one_of_which_is_killed(
-    preset, dask, monkeypatch
-):
-    home, smaller, given = POOLS[preset]
-    for name, value in smaller.items():
+def test_pools_of_walks_are_the_same_in_one_process_in_threads_and_on_workers_one_of_which_is_killed(dask, monkeypatch):
+    given = {"preset": "private", "eps": 10.0, "delta": 1e-3, "n": 1300}
+    for name, value in pieces.FEW_ROUNDS.items():
         monkeypatch.setattr(f"elsewhere.{name}", value)
     monkeypatch.setattr("elsewhere.privacy.private.release.ENOUGH", 1.0)
     monkeypatch.setattr("elsewhere.privacy.private.release.ASTRAY", 2.0)
@@ -323,8 +306,8 @@ def test_pools_of_walks_are_the_same_in_one_process_in_threads_and_on_workers_on
                     killed.kill()
                 yield found
 
-        monkeypatch.setattr(f"{home}.iterate_over", counted)
-        return ew.generate_fakes(town, preset=preset, **given, **where, rng=np.random.default_rng(7)).r.tobytes()
+        monkeypatch.setattr("elsewhere.privacy.private.fit.iterate_over", counted)
+        return ew.generate_fakes(town, **given, **where, rng=np.random.default_rng(7)).r.tobytes()
 
     alone = drawn()
     assert len(made_of) >= 3

@@ -318,7 +318,6 @@ def test_with_force_the_old_folders_stay_until_the_new_ones_are_complete(run, pe
     assert set(before) == {
         *(f"fakes/{n}" for n in ("fakes.csv", "fakes.parquet", "pool.parquet", "places.parquet", "manifest.json")),
         "fakes-private/links.csv",
-        "fakes-private/studio.npz",
     }
     with monkeypatch.context() as broken:
         broken.setattr(SYNTHESIZE, "write_pool", stop)

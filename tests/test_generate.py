@@ -1,6 +1,5 @@
 """The stairs: presets, roles, fakes that pass their tests, and what is refused."""
 
-import re
 import warnings
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import fields, is_dataclass
@@ -97,11 +96,6 @@ class TestPresets:
         }
         assert {name: product[name] for name in expected} == expected
 
-    def test_deniable_field_by_field(self):
-        deniable = PRESETS["deniable"].parameters()
-        expected = {"periods": 4, "k": 0, "eps0": 0.5, "archetypes": None, "m_min": 5}
-        assert {name: deniable[name] for name in expected} == expected
-
     @pytest.mark.parametrize(
         "wrong",
         [
@@ -115,9 +109,9 @@ class TestPresets:
             {"par_i": 0.5},
             {"par_d": -1},
             {"k": 0},
-            {"eps0": 0.0},
-            {"eps0": float("nan")},
-            {"archetypes": 0},
+            {"eps": 0.0},
+            {"eps": float("nan")},
+            {"days": 0},
             {"max_tries": 0},
             {"sampler": "magic"},
             {"c_min": 0},
@@ -137,7 +131,7 @@ class TestPresets:
             ew.generate_fakes(town, preset=preset, rng=lab(), **wrong)
 
     @pytest.mark.parametrize("given", [{"order": 1}, {"mapping": "common"}])
-    @pytest.mark.parametrize("name", ["paper", "product", "deniable", "private"])
+    @pytest.mark.parametrize("name", ["paper", "product", "private"])
     def test_what_the_privacy_test_does_not_read_is_refused_with_the_way_to_have_it(self, town, name, given):
         for make in (ew.generate_fakes, ew.learn):
             with pytest.raises(
@@ -183,8 +177,6 @@ class TestPresets:
     def test_what_a_preset_does_not_read_it_does_not_have(self, town, name):
         everything = {n: v for preset in PRESETS.values() for n, v in preset.parameters().items()}
         strange = {n: v for n, v in everything.items() if n not in PRESETS[name].parameters()}
-        if name == "private":
-            del strange["eps0"]  # taken from scripts for both presets with a theorem, and not spent
         with pytest.raises(ew.errors.InvalidParameter) as refused:
             ew.generate_fakes(town, preset=name, rng=lab(), **strange)
 
@@ -208,7 +200,7 @@ class TestPresets:
 
         assert set(PresetOptions.__annotations__) | {"alternates"} == everything
         further = set(GeneratingOptions.__annotations__) - set(PresetOptions.__annotations__)
-        assert further == {"n", "feasible", "disjoint", "seeds"}
+        assert further == {"n", "feasible"}
         assert set(WholeJobOptions.__annotations__) == everything | reading | {
             "reading",
             "per_seed",
@@ -345,7 +337,7 @@ class TestGivenModelAndClasses:
         fakes = ew.generate_fakes(town, classes=learnt.classes, model=learnt.model, rng=lab(), k=3, m_min=8)
         assert learnt.model.visitors[np.unique(fakes.r)].min() >= 8
 
-    @pytest.mark.parametrize("preset", ["paper", "product", "deniable"])
+    @pytest.mark.parametrize("preset", ["paper", "product"])
     @pytest.mark.parametrize("before", [1, 3])
     @pytest.mark.filterwarnings("ignore:`alternates=")
     def test_no_fake_is_where_too_few_of_the_models_people_are(self, preset, before, tmp_path):
@@ -355,15 +347,13 @@ class TestGivenModelAndClasses:
         learnt = ew.learn(people, preset_of(preset, m_min=before, periods=4), kappa=6, rng=lab())
         rare = people.visitors() < 8
         assert rare[np.unique(others.r)].any()
-        run = {"preset": preset, "m_min": 8, "periods": 4}
-        run |= {"n": 60, "disjoint": True} if preset == "deniable" else {"k": 3}
+        run = {"preset": preset, "m_min": 8, "periods": 4, "k": 3}
         learnt.save(tmp_path / "model")
         for model in (learnt, FittedModel.load(tmp_path / "model")):
             with pytest.raises(ew.errors.InvalidParameter, match=f"learnt with `m_min` = {before}") as refused:
                 ew.generate_fakes(others, model=model, rng=lab(), **run)
             assert refused.value.code == "E_MISMATCH"
-        # with classes of the caller's own nothing is carried, and the deniable preset refuses it
-        for classes in ({},) if preset == "deniable" else ({}, {"classes": learnt.classes}):
+        for classes in ({}, {"classes": learnt.classes}):
             fakes = ew.generate_fakes(others, model=learnt.model, rng=lab(), **classes, **run)
             assert not rare[np.unique(fakes.r)].any()
 
@@ -380,7 +370,6 @@ class TestGivenModelAndClasses:
         assert (fakes.learnt.place == learnt.place).all()
 
     def test_the_product_may_meet_again_whom_it_has_learnt_from(self, town):
-        # only the deniable mode must not have met its seeds
         named = ew.Traces(town.r, town.locations, users=[f"person {u}" for u in town.user])
         learnt = ew.learn(named, preset_of("product", m_min=3, periods=4), kappa=6, rng=lab())
         assert len(ew.generate_fakes(named, model=learnt, rng=lab(), k=3, m_min=3)) > 0
@@ -456,54 +445,26 @@ class TestRefusals:
             ew.generate_fakes(ew.Traces([[0, 1]], ew.Locations(n=2)), rng=7)
 
 
-class TestDeniable:
-    def test_end_to_end(self):
-        town = ew.simulate_town(users=160, locations=60, rng=lab(6)).traces
-        fakes = ew.generate_fakes(town, preset="deniable", kappa=6, rng=lab(), m_min=5, n=90)
-        assert len(fakes) == 90
-        assert fakes.learnt.model.visitors[np.unique(fakes.r)].min() >= 5
-        pool = ew.publish(fakes, laboratory=True)
-        assert len(pool) == 90
-        with pytest.raises(ew.errors.PublicationRefused):
-            ew.publish(fakes, laboratory=True)
-        # the noise of a laboratory run can be repeated: it carries no claim (R5)
-        assert "nothing is claimed" in " ".join(pool.provenance["certificate"]["words"])
-
-    def test_an_eps_that_promises_nothing_is_said_to(self):
-        town = ew.simulate_town(users=160, locations=60, rng=lab(6)).traces
-        loud = ew.generate_fakes(town, preset="deniable", kappa=6, m_min=3, eps0=1000)
-        told = ew.publish(loud).provenance["certificate"]
-        assert "eps = 1000 is above 10: in practice this promises nothing" in " ".join(told["words"])
-
-    def test_people_who_are_alone_with_their_places_are_no_reason_to_refuse(self):
-        # 30 people on their own island: nothing is known of them, and nothing is said
-        rng = lab(2)
-        r = np.vstack([rng.integers(6, size=(60, 4)), np.arange(6, 126).reshape(30, 4)])
-        town = ew.Traces(r, ew.Locations(n=126))
-        fakes = ew.generate_fakes(town, preset="deniable", m_min=2, kappa=2, n=20, rng=lab())
-        assert fakes.r.max() < 6
-
-    @pytest.mark.parametrize("preset", ["product", "deniable"])
-    def test_a_user_of_many_days_counts_once(self, preset):
+class TestDaysOfTheModel:
+    def test_a_user_of_many_days_counts_once(self):
         # 300 days of one of 160 people: whom the model is learnt from are people, not days (E61)
         town = ew.simulate_town(users=160, locations=60, rng=lab(6)).traces
         rows = np.concatenate([np.arange(160), np.full(299, 7)])
-        settings = PRESETS[preset].changed(k=16)
+        settings = PRESETS["product"].changed(k=16)
         for draw in range(4):
             people = split_users(town.select(rows), settings, None, lab(draw)).model
             assert np.bincount(people.user).max() == 1
         week = ew.simulate_town(users=160, days=3, locations=60, rng=lab(6)).traces
         assert np.bincount(split_users(week, settings, None, lab()).model.user).min() == 3
         others = ew.simulate_town(users=20, locations=60, rng=lab(7)).traces
-        if preset == "product":
-            for roles in (
-                split_users(town.select(rows), settings, others, lab()),
-                split_users(town.select(rows), settings.changed(alternates="all"), None, lab()),
-            ):
-                assert np.bincount(roles.model.user).max() == 1
-                # and no note says that days serve the model which do not
-                assert any("299 further days of the seed users are no seeds" in note for note in roles.notes)
-                assert "the model is learnt from at most 1 day of each user, the median." in roles.notes
+        for roles in (
+            split_users(town.select(rows), settings, others, lab()),
+            split_users(town.select(rows), settings.changed(alternates="all"), None, lab()),
+        ):
+            assert np.bincount(roles.model.user).max() == 1
+            # and no note says that days serve the model which do not
+            assert any("299 further days of the seed users are no seeds" in note for note in roles.notes)
+            assert "the model is learnt from at most 1 day of each user, the median." in roles.notes
         # the paper is reproduced as it is
         for kept in (others, None):
             roles = split_users(town.select(rows), PRESETS["paper"], kept, lab())
@@ -525,59 +486,14 @@ class TestDeniable:
         )
         assert len({people.r[:2].tobytes() for people in drawn}) == 3  # the pairs of three days
 
-    def test_seeds_that_the_model_has_met_are_refused_whatever_is_asserted(self):
-        rows = ew.simulate_town(users=160, locations=60, rng=lab(6)).traces
-        town = ew.Traces(rows.r, rows.locations, users=[f"person {i}" for i in range(160)])
-        learnt = ew.learn(town.of_users(np.arange(80)), PRESETS["deniable"].changed(m_min=3), kappa=6, rng=lab())
-        run = {"preset": "deniable", "model": learnt, "disjoint": True, "m_min": 3, "n": 80}
-        with pytest.raises(ew.errors.InvalidParameter, match="80 of the seed users have contributed") as said:
-            ew.generate_fakes(town, rng=lab(), **run)
-        assert said.value.code == "E_DISJOINT"
-        others = town.of_users(np.arange(80, 160))
-        assert len(ew.generate_fakes(others, rng=lab(), **run)) == 80
-        assert "person" not in repr(learnt)
-        # rows without names are numbered from 0 in every table: the same numbers need not be the same people
-        assert len(ew.generate_fakes(rows, rng=lab(), **{**run, "model": learnt})) == 80
-
     def test_numbers_of_numpy_reach_the_manifest(self, tmp_path):
         town = ew.simulate_town(users=160, locations=60, rng=lab(6)).traces
-        given = {"k": np.int64(2), "eps0": np.float64(0.75), "n": np.int64(20)}
-        fakes = ew.generate_fakes(town, preset="deniable", kappa=6, rng=lab(), m_min=np.int32(3), **given)
+        given = {"k": np.int64(2), "par_d": np.float64(0.75), "m_min": np.int32(3)}
+        fakes = ew.generate_fakes(town, kappa=6, rng=lab(), **given)
         fakes.save(tmp_path / "private")
         ew.publish(fakes, laboratory=True).save(tmp_path / "public")
         told = ew.Pool.load(tmp_path / "public").provenance["parameters"]
-        assert (told["k"], told["eps0"]) == (2, 0.75)
-
-    def test_notes_count_nothing_of_the_seeds(self):
-        # the manifest shows the notes; how many days the seeds have, or how many are left out, no theorem covers
-        town = ew.simulate_town(users=160, locations=60, rng=lab(6)).traces
-        places = ew.Locations(n=62)
-        plain = ew.Traces(town.r, places, users=town.users)
-        lonely = town.r.copy()
-        lonely[::7] = 61
-        lonely[::14] = 60
-        several = ew.Traces(np.concatenate([lonely, town.r[:90]]), places, users=[*town.users, *town.users[:90]])
-        given = {"preset": "deniable", "kappa": 6, "m_min": 20, "n": 50}
-        one, other = (ew.generate_fakes(people, rng=lab(), **given) for people in (plain, several))
-        even = "the model is learnt from at most 1 day of each user, the median."  # of people who are no seeds
-        assert [note for note in one.notes if note != even] == [note for note in other.notes if note != even]
-        assert not re.search(r"\b([67]\d|8\d|9\d|160)\b", " ".join(one.notes))
-
-    def test_a_model_that_may_have_met_the_seeds_is_refused(self, town):
-        learnt = ew.learn(town, preset_of("product", m_min=2), kappa=6, rng=lab())
-        given = {"model": learnt.model, "classes": learnt.classes, "rng": lab(), "periods": 4}
-        with pytest.raises(ew.errors.InvalidParameter) as caught:
-            ew.generate_fakes(town, preset="deniable", k=10, **given)
-        assert caught.value.code == "E_DISJOINT"
-
-    def test_classes_of_the_callers_own_are_learnt_with(self):
-        people = ew.simulate_town(users=160, locations=60, rng=lab(6)).traces
-        label = np.arange(60) % 4
-        given = {"preset": "deniable", "classes": label, "disjoint": True, "m_min": 3, "n": 30}
-        fakes = ew.generate_fakes(people, rng=lab(), **given)
-        assert fakes.kappa == fakes.sampler.archetypes.share.shape[2] == 4
-        told = ew.publish(fakes, laboratory=True).provenance["parameters"]
-        assert told["archetypes"] == fakes.preset.archetypes == len(fakes.sampler.archetypes.share)
+        assert (told["k"], told["par_d"]) == (2, 0.75)
 
 
 def test_work_sent_to_an_executor_shows_nothing_of_the_run(town):
@@ -592,12 +508,6 @@ def test_work_sent_to_an_executor_shows_nothing_of_the_run(town):
         ew.generate_fakes(town, rng=lab(), executor=pool, **LABORATORY)
         ew.semantic_graph(ew.fit_profiles(town.select(np.arange(2))), order=1, rng=lab(), executor=pool)
     assert Spy.shown == "work(Pairs)work(Matching)"
-
-
-def test_more_groups_than_people_to_learn_them_from_are_refused():
-    town = ew.simulate_town(users=80, locations=40, rng=lab()).traces
-    with pytest.raises(ew.errors.InvalidParameter, match=r"`archetypes` must be at most the \d\d people"):
-        ew.generate_fakes(town, preset="deniable", kappa=3, m_min=2, archetypes=79, rng=lab(1))
 
 
 class TestLawOfDays:

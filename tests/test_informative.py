@@ -67,7 +67,7 @@ class TestChoice:
 
 
 class TestLearn:
-    def test_the_deniable_mode_takes_the_most_informative_of_its_draws(self, monkeypatch):
+    def test_the_product_takes_the_most_informative_of_its_draws(self, monkeypatch):
         town = ew.simulate_town(users=60, locations=80, rng=lab(1)).traces
         offered = []
         real = classes.most_informative
@@ -77,7 +77,7 @@ class TestLearn:
             return real(candidates, r, rng)
 
         monkeypatch.setattr("elsewhere.run.model.most_informative", spied)
-        learnt = ew.learn(town, preset_of("deniable", m_min=2, class_draws=7), kappa=5, rng=lab(2))
+        learnt = ew.learn(town, preset_of("product", m_min=2, class_draws=7), kappa=5, rng=lab(2))
 
         (candidates,) = offered
         assert len(candidates) == 7
@@ -97,7 +97,7 @@ class TestLearn:
     def test_auto_chooses_the_number_once(self):
         town = ew.simulate_town(users=60, locations=80, rng=lab(1)).traces
         one, many = (
-            ew.learn(town, preset_of("deniable", m_min=2, class_draws=n), rng=lab(2)).classes.kappa for n in (1, 9)
+            ew.learn(town, preset_of("product", m_min=2, class_draws=n), rng=lab(2)).classes.kappa for n in (1, 9)
         )
         assert one == many
 
@@ -112,7 +112,7 @@ class TestLearn:
         )
         monkeypatch.setattr(learning, "most_informative", lambda c, *more: offered.append(c) or choice(c, *more))
         with pytest.warns(UserWarning, match="classes instead of `kappa` = 30") as said:
-            learnt = ew.learn(town, preset_of("deniable", c_min=c_min, m_min=2), kappa=30, rng=lab(2))
+            learnt = ew.learn(town, preset_of("product", c_min=c_min, m_min=2), kappa=30, rng=lab(2))
 
         assert [named["kappa"] for named in asked] == [30] * 20  # an explicit kappa is what is asked of each
         (candidates,) = offered
@@ -125,14 +125,14 @@ class TestLearn:
         calls = []
         one = ew.SemanticClasses(np.zeros(town.R, dtype=int))
         monkeypatch.setattr(learning, "semantic_clustering", lambda *_, **named: calls.append(named) or one)
-        learnt = ew.learn(town, preset_of("deniable", m_min=2), rng=lab())
+        learnt = ew.learn(town, preset_of("product", m_min=2), rng=lab())
         assert learnt.classes is one
         assert len(calls) == 1
 
     def test_neither_numbers_of_places_nor_the_order_of_people_matter(self):
         # up to as many people as are compared, and where no two places are alike (F6)
         town = ew.simulate_town(users=90, locations=60, rng=lab(1)).traces
-        settings = preset_of("deniable", m_min=2, class_draws=6)
+        settings = preset_of("product", m_min=2, class_draws=6)
         to = lab(3).permutation(town.R)  # new number of each place
         back = np.argsort(to)
         places = ew.Locations(lat=town.locations.lat[back], lon=town.locations.lon[back])
@@ -143,4 +143,4 @@ class TestLearn:
     @pytest.mark.parametrize("draws", [0, -1, 1.5, 1001, "many"])
     def test_a_wrong_number_is_refused(self, draws):
         with pytest.raises(ew.errors.InvalidParameter, match="class_draws"):
-            preset_of("deniable", class_draws=draws)
+            preset_of("product", class_draws=draws)

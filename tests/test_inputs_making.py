@@ -84,9 +84,6 @@ ROWS = {
         message="need at least 2 users for -k",
     ),
     "B37 product": Row(lambda: town(13), code="E_TOO_FEW", message="need at least 14 users for -k = 10"),
-    "B37 deniable": Row(
-        lambda: town(20), (*SYNTHESIZE, "--preset", "deniable"), code="E_TOO_FEW", message="Give 60 people or more"
-    ),
     "B38 all users are one": Row(
         lambda: town(same=True),
         (*SYNTHESIZE, "--preset", "paper"),
@@ -114,7 +111,7 @@ ROWS = {
         for preset, words in (
             ("paper", ("par_c=1", "par_m=1", "par_v=.5", "par_l=1.5", "par_c=nan")),
             ("product", ("k=0", "par_d=-1")),
-            ("deniable", ("eps0=0", "archetypes=0")),
+            ("private", ("eps=0", "delta=0")),
         )
         for word in words
     },

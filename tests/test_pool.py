@@ -60,7 +60,7 @@ class TestPublish:
         # where a theorem covers the fakes, or where few places are counted: the owner's notes alone
         few = known.copy()
         few[visited[2:]] = True
-        for odd in ({"preset": PRESETS["deniable"]}, {"frame": replace(frame, known=few)}):
+        for odd in ({"preset": PRESETS["private"]}, {"frame": replace(frame, known=few)}):
             made, told = note_rare_places(replace(fakes, **{"frame": frame, "notes": (), **odd}), read, town)
             assert not made.notes
             assert "are in no fake" in told.notes[0]
@@ -76,7 +76,7 @@ class TestPublish:
                 replace(
                     fakes,
                     frame=replace(fakes.frame, locations=where),
-                    preset=PRESETS["deniable"],
+                    preset=PRESETS["private"],
                     published=np.zeros(len(fakes), dtype=bool),
                 )
             )
@@ -199,7 +199,7 @@ class TestPublish:
         # where a theorem covers the fakes nothing that counts the seeds
         counted = {"people_by_gap", "share_filled"}
         assert counted <= set(reading)
-        private = replace(read, preset=PRESETS["deniable"])
+        private = replace(read, preset=PRESETS["private"])
         assert not counted & set(_provenance(private, None, (), private.preset, 1, reproducible=False)["reading"])
         index = json.loads((tmp_path / "fakes.json").read_text())
         (tmp_path / "fakes.json").write_text(json.dumps({**index, "input": {"reading": 3}}))

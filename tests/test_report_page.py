@@ -88,7 +88,7 @@ def test_everything_is_there_in_order(tmp_path, whole):
     ]
     for phrase in (
         "40 people who do not exist, with one synthetic day each",
-        "which only --preset deniable has",
+        "which only --preset private has",
         "Shareable edition",
         "Not run, and what it needs",
         "Q-Q of semantic similarity",
@@ -499,13 +499,12 @@ def test_few_people_are_not_shown_one_by_one(tmp_path):
 
 
 def test_the_certificate_stands_in_the_report_with_its_conditions(tmp_path):
-    told = Certificate("seeds", eps=0.5, k=7, conditions=[("the map is given", "asserted"), ("coins", "met")]).to_dict()
+    told = Certificate("everybody", eps=0.5, conditions=[("the map is given", "asserted"), ("noise", "met")]).to_dict()
     for edition in ("shareable", "owner"):
-        shown = words(made(tmp_path, run={"preset": "deniable", "certificate": told}, edition=edition))
+        shown = words(made(tmp_path, run={"preset": "private", "certificate": told}, edition=edition))
         assert "factor of 1.65" in shown
-        assert "At least 7 seeds stand behind every fake" in shown
         assert "the map is given: asserted" in shown
-        assert "coins: met" in shown
+        assert "noise: met" in shown
 
 
 @pytest.mark.parametrize(
@@ -535,58 +534,40 @@ def test_what_cannot_be_a_report_is_refused(tmp_path, arguments, message):
 
 class TestClaims:
     CLEAN = {"A1": {"status": "run", "own_seed_zero": True, "main": 0.0, "passed": True}}
-    SURE = Certificate("seeds", eps=0.5, k=20, conditions=[("coins", "met")]).to_dict()
-    A8 = {"status": "run", "passed": True, "k": 20, "main": 0.0}
+    SURE = Certificate("everybody", eps=0.5, conditions=[("noise", "met")]).to_dict()
     A9 = {"status": "run", "passed": True, "bar": 0.5, "main": 0.4}
 
     def met(self, audit, run):
         return [c.met for c in claims(audit, run)]
 
     def test_without_an_audit_nothing(self):
-        assert (
-            self.met(
-                None,
-                {"parameters": {"par_i": 0, "intersection": "set"}, "preset": "deniable", "certificate": self.SURE},
-            )
-            == [False] * 4
-        )
+        assert self.met(None, {"parameters": {"par_i": 0, "intersection": "set"}}) == [False] * 3
 
     def test_no_shared_place_needs_both_the_count_and_the_rule(self):
         dirty = {"A1": {**self.CLEAN["A1"], "own_seed_zero": False, "main": 0.01}}
 
         assert self.met(self.CLEAN, {"parameters": {"par_i": 0, "intersection": "set"}})[0]
         assert not self.met(self.CLEAN, {"parameters": {"par_i": 1, "intersection": "set"}})[0]
-        assert not self.met(self.CLEAN, {"parameters": {"par_i": 0, "intersection": "set"}, "preset": "deniable"})[0]
+        assert not self.met(self.CLEAN, {"parameters": {"par_i": 0, "intersection": "set"}, "preset": "private"})[0]
         assert not self.met(self.CLEAN, {})[0]
         assert not self.met(dirty, {"parameters": {"par_i": 0, "intersection": "set"}})[0]
         assert not self.met({"A1": {"status": "not run"}}, {"parameters": {"par_i": 0, "intersection": "set"}})[0]
 
-    def test_seeds_behind_a_fake_need_the_count_and_the_same_k(self):
-        run = {"preset": "deniable", "certificate": self.SURE}
-        said = claims({"A8": self.A8}, run)[2]
-
-        assert said.met
-        assert "At least 20 seeds" in said.sentence
-        assert not self.met({"A8": {**self.A8, "passed": False}}, run)[2]
-        assert not self.met({"A8": {**self.A8, "k": 3}}, run)[2]
-        assert len(claims({"A8": self.A8}, {"certificate": {**self.SURE, "k": None}})) == 3  # it was not asked for
-
     def test_the_certificate_needs_its_conditions_and_the_audit(self):
-        run = {"preset": "deniable", "certificate": self.SURE}
+        run = {"preset": "private", "certificate": self.SURE}
         said = claims({"A9": self.A9}, run)[1]
 
         assert said.met
         assert "factor of 1.65" in said.sentence
-        assert not self.met({"A8": self.A8}, run)[1]
         for wrong in ({"passed": None}, {"bar": 0.7}):
             assert not self.met({"A9": {**self.A9, **wrong}}, run)[1]
-        failed = Certificate("seeds", eps=0.5, conditions=[("coins", "not met")])
+        failed = Certificate("everybody", eps=0.5, conditions=[("noise", "not met")])
         lost = claims({"A9": self.A9}, {"certificate": failed.to_dict()})[1]
         assert not lost.met
-        assert "coins" in lost.because
-        for nobody in (Certificate.none(), Certificate("seeds", eps=0.5).in_laboratory()):
+        assert "noise" in lost.because
+        for nobody in (Certificate.none(), Certificate("everybody", eps=0.5).in_laboratory()):
             assert not self.met({"A9": self.A9}, {"certificate": nobody.to_dict()})[1]
-        loud = Certificate("seeds", eps=12.0).to_dict()
+        loud = Certificate("everybody", eps=12.0).to_dict()
         assert "promises nothing" in claims({"A9": {**self.A9, "bar": 12.0}}, {"certificate": loud})[1].because
 
     def test_an_eps_below_the_claim_is_a_promise_kept(self):
@@ -623,9 +604,7 @@ class TestAdvice:
         ("run", "way"),
         [
             ({"preset": "product", "presets_with_a_theorem": []}, None),
-            ({"preset": "product", "presets_with_a_theorem": ["deniable"]}, "with --preset deniable and"),
-            ({"preset": "deniable", "presets_with_a_theorem": ["deniable"]}, None),
-            ({"preset": "deniable", "presets_with_a_theorem": ["deniable", "private"]}, "with --preset private and"),
+            ({"preset": "product", "presets_with_a_theorem": ["private"]}, "with --preset private and"),
             ({"preset": "private", "presets_with_a_theorem": ["private"]}, "with a smaller --eps and"),
             ({}, "`elsewhere plan`"),
         ],

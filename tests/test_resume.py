@@ -99,7 +99,6 @@ def forbidden(*_given, **_named):
 PRESETS = {
     "product": SMALL,
     "paper": {"preset": "paper", "kappa": 6},
-    "deniable": {"preset": "deniable", "kappa": 6, "n": 30, "eps0": 1.0},
 }
 
 
@@ -129,14 +128,12 @@ def test_whatever_stops_it_the_same_call_goes_on_to_the_same_bytes(town, tmp_pat
         | {
             "product": {"walk", "blocks_of_fakes"},
             "paper": {"blocks_of_fakes"},
-            "deniable": {"count"},
         }[name]
     )
     with pytest.MonkeyPatch.context() as patch:
         for home, work in (
             (JOB, "read_usable_days"),
             ("run.generate", "learn"),
-            ("privacy.deniable.release", "noisy_count"),
             ("evaluation.judge", "audit"),
             ("run.attempts", "pair"),
         ):
@@ -169,33 +166,26 @@ def test_a_production_run_goes_on_with_its_own_entropy(town, tmp_path, monkeypat
 
 
 @pytest.mark.usefixtures("few_rounds")
-@pytest.mark.parametrize("how", ["private", "deniable"])
-def test_no_noise_is_drawn_twice_for_one_release(tmp_path, monkeypatch, how):
+def test_no_noise_is_drawn_twice_for_one_release(tmp_path, monkeypatch):
     """What is made of noise is made of what is on disk; a run that goes on, or is refused again, draws none."""
     town = ew.simulate_town(users=120, locations=25, rng=np.random.default_rng(4)).traces
     town = ew.Traces(town.r[:, ::6], town.locations, step_minutes=120)
-    release = importlib.import_module(f"elsewhere.privacy.{how}.release")
+    release = importlib.import_module("elsewhere.privacy.private.release")
     make_fakes = importlib.import_module("elsewhere.run.generate").make_fakes
-    noise, stage, later = {
-        "private": ("noisy_sum", "sums", "fit_walk"),
-        "deniable": ("noisy_count", "count", "number_of_fakes"),
-    }[how]
-    given = {"private": {"eps": 10.0, "delta": 1e-3}, "deniable": {"kappa": 4, "m_min": 2}}[how]
-    if how == "private":
-        monkeypatch.setattr(release, "ENOUGH", 1.0)
-        monkeypatch.setattr(release, "ASTRAY", 2.0)
-    drawn, draw = [], getattr(release, noise)
+    monkeypatch.setattr(release, "ENOUGH", 1.0)
+    monkeypatch.setattr(release, "ASTRAY", 2.0)
+    drawn, draw = [], release.noisy_sum
 
     def counted(*words, **named):
         drawn.append(1)
         return draw(*words, **named)
 
-    monkeypatch.setattr(release, noise, counted)
+    monkeypatch.setattr(release, "noisy_sum", counted)
 
     def run(stages):
-        return make_fakes(town, 5, laboratory=False, stages=stages, preset=how, **given)
+        return make_fakes(town, 5, laboratory=False, stages=stages, preset="private", eps=10.0, delta=1e-3)
 
-    folder, spent = tmp_path / "out-unfinished", frozenset({stage})
+    folder, spent = tmp_path / "out-unfinished", frozenset({"sums"})
 
     def go_on():
         with resume(folder, KEY, spent) as stages:
@@ -203,11 +193,11 @@ def test_no_noise_is_drawn_twice_for_one_release(tmp_path, monkeypatch, how):
 
     # stopped before the noise is on disk: nothing was made of it
     with monkeypatch.context() as patch:
-        patch.setattr(release, later, forbidden)
+        patch.setattr(release, "fit_walk", forbidden)
         keep = Checkpoint.keep
 
         def full(self, name, value):
-            if name == stage:
+            if name == "sums":
                 raise OSError(errno.ENOSPC, "No space left on device")
             keep(self, name, value)
 
@@ -215,7 +205,7 @@ def test_no_noise_is_drawn_twice_for_one_release(tmp_path, monkeypatch, how):
         with pytest.raises(OSError, match="No space"):
             go_on()
     assert drawn == [1]
-    assert not (folder / f"{stage}.part").exists()
+    assert not (folder / "sums.part").exists()
     # stopped, or refused, when it is on disk
     for error in (KeyboardInterrupt, ew.errors.NotEnoughUsers("too few.")):
 
@@ -223,11 +213,11 @@ def test_no_noise_is_drawn_twice_for_one_release(tmp_path, monkeypatch, how):
             raise error
 
         with monkeypatch.context() as patch:
-            patch.setattr(release, later, fail)
+            patch.setattr(release, "fit_walk", fail)
             with pytest.raises((KeyboardInterrupt, ew.errors.NotEnoughUsers)) as stopped:
                 go_on()
         assert drawn == [1, 1]
-        assert (folder / f"{stage}.part").exists()
+        assert (folder / "sums.part").exists()
     assert "costs no further privacy" in stopped.value.__notes__[-1]
     shutil.copytree(folder, tmp_path / "copy")
     first = go_on()

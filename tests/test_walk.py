@@ -265,40 +265,6 @@ class TestLargeMaps:
             assert off < some.sum() + 4 * np.sqrt(2 * some.sum())
 
 
-def of_the_town(town=None, **named):
-    town = town or ew.simulate_town(users=120, locations=40, rng=np.random.default_rng(3)).traces
-    given = {"preset": "deniable", "kappa": 4, "m_min": 2, "n": 60, "rng": np.random.default_rng(1)}
-    return ew.generate_fakes(town, **{**given, **named})
-
-
-def test_the_laws_know_nothing_of_any_seed():
-    # the same people with other seeds: model, classes, archetypes and pool are the same to the last bit (theorem 1)
-    one = of_the_town()
-    r = np.array(one.seeds.r)
-    r[one.seed_rows] = np.roll(r[one.seed_rows], 7, axis=1)[::-1]
-    town = ew.Traces(r, one.seeds.locations, users=one.seeds.users)
-    other = of_the_town(town)
-
-    np.testing.assert_array_equal(one.seed_rows, other.seed_rows)
-    np.testing.assert_array_equal(one.learnt.classes.label, other.learnt.classes.label)
-    np.testing.assert_array_equal(one.learnt.known, other.learnt.known)
-    for name in ("r", "copies", "log_p", "reach"):
-        np.testing.assert_array_equal(getattr(one.sampler, name), getattr(other.sampler, name))
-    for name, value in vars(one.sampler.archetypes).items():
-        np.testing.assert_array_equal(value, getattr(other.sampler.archetypes, name))
-    assert not np.array_equal(one.r, other.r)
-    assert one.learnt.known[one.r].all()
-
-
-def test_many_fakes_of_a_small_pool_are_alike_and_it_is_said(monkeypatch):
-    monkeypatch.setattr("elsewhere.privacy.deniable.laws.MOST_POOL", 300)
-    fakes = of_the_town(n=400)
-
-    distinct = len(np.unique(fakes.r, axis=0))
-    assert distinct < 0.8 * len(fakes)
-    assert any(f"only {distinct} of {len(fakes)} fakes differ" in note for note in fakes.notes)
-
-
 @given(st.integers(0, 1000))
 @settings(max_examples=40)
 def test_the_loss_of_moving_and_its_slope(number):

@@ -54,16 +54,13 @@ class Stages:
     """
     Run the stages of a job and keep nothing: `stages(name, make)` returns what `make` returns.
 
-    `began(name)` is called before a stage is run. `finished` are the names of the stages whose results are kept.
+    `finished` are the names of the stages whose results are kept.
     """
 
-    began: Callable[[str], None] | None = None
     finished: set[str] = dataclasses.field(default_factory=set)
 
     def __call__(self, name: str, make: Callable[[], T], /) -> T:
         """Return the result of a stage."""
-        if self.began is not None:
-            self.began(name)
         return make()
 
 
@@ -151,8 +148,6 @@ class Checkpoint(Stages):
         It is read from its file in both cases; refused if the file is damaged.
         """
         if name not in self.finished:
-            if self.began is not None:
-                self.began(name)
             self.keep(name, make())
         path = self.folder / f"{name}{PART}"
         try:
@@ -367,22 +362,18 @@ def resume(
     spent: frozenset[str],
     *,
     force: bool = False,
-    began: Callable[[str], None] | None = None,
 ) -> Iterator[Stages]:
     """
     Yield the stages of the job with this `key`, kept in a folder until the job has ended; without a key none are kept.
-
-    `began(name)` is called before a stage is run, and not for one that is kept.
 
     The folder is removed when the job succeeds or is refused for a reason that would occur again. It stays, and the
     error says so, when anything else stops the job, and when the job is refused after one of the stages in `spent`,
     whose noise must not be drawn a second time.
     """
     if key is None:
-        yield Stages(began)
+        yield Stages()
         return
     checkpoint = Checkpoint.open(folder, key, force=force, spent=spent)
-    checkpoint.began = began
     if done := checkpoint.finished - NO_WORK:
         parts = Counter(name.partition("-")[0].replace("_", " ") for name in done)  # some stages have many parts
         listing = ", ".join(f"{name} ({n})" if " " in name else name for name, n in sorted(parts.items()))

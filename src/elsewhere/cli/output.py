@@ -27,7 +27,6 @@ from elsewhere.run.finish import NOT_ATTACKED, judgement_facts
 
 if TYPE_CHECKING:
     from elsewhere.evaluation.judge import Judgement
-    from elsewhere.run.time_left import TimeLeft
 
 # parameters of the library whose option is called otherwise, or that are part of another input
 OTHERWISE = {
@@ -150,12 +149,8 @@ def bar(what: str) -> Iterator[Callable[[int, int], None]]:
 
 
 @contextmanager
-def bars(stages: Sequence[str]) -> Iterator[Callable[[str, int, int, "TimeLeft"], None]]:
-    """
-    Show the progress of a job in stages, like `bar`, fed by `(stage, done, total, left)` as `synthesize` tells it.
-
-    The time left is asked for again and again, so that it goes down while a stage lasts.
-    """
+def bars(stages: Sequence[str]) -> Iterator[Callable[[str, int, int], None]]:
+    """Show the progress of a job in stages, like `bar`, fed by `(stage, done, total)` as `synthesize` tells it."""
     console = Console(stderr=True)
 
     def described(what: str, done: int, total: int) -> str:
@@ -165,20 +160,18 @@ def bars(stages: Sequence[str]) -> Iterator[Callable[[str, int, int, "TimeLeft"]
         with _now_and_then(described) as show:
             yield show
         return
-    from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeElapsedColumn
-    from rich.text import Text
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-    class Left(ProgressColumn):
-        def render(self, task: Task) -> Text:
-            left = task.fields["left"]
-            return Text("" if left is None else left.in_words())
-
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), Left())
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True) as progress:
-        task = progress.add_task("", total=None, left=None)
+        now, task = "", progress.add_task("", total=None)
 
-        def show(what: str, done: int, total: int, left: "TimeLeft") -> None:
-            progress.update(task, description=described(what, done, total), completed=done, total=total or 1, left=left)
+        def show(what: str, done: int, total: int) -> None:
+            nonlocal now
+            if what != now:  # times are those of a stage
+                progress.reset(task)
+            now = what
+            progress.update(task, description=described(what, done, total), completed=done, total=total or None)
 
         yield show
 
@@ -186,16 +179,16 @@ def bars(stages: Sequence[str]) -> Iterator[Callable[[str, int, int, "TimeLeft"]
 @contextmanager
 def _now_and_then(described: Callable[[str, int, int], str]) -> Iterator[Callable[..., None]]:
     """Write where the job is to stderr every `QUIET` seconds, however long a stage lasts."""
-    now: list[tuple[str, int, int, TimeLeft]] = []  # the latest
+    now: list[tuple[str, int, int]] = []  # the latest
     ended = threading.Event()
 
-    def show(what: str, done: int, total: int, left: "TimeLeft") -> None:
-        now[:] = [(what, done, total, left)]
+    def show(what: str, done: int, total: int) -> None:
+        now[:] = [(what, done, total)]
 
     def tell() -> None:
         while not ended.wait(QUIET):
-            for what, done, total, left in now:
-                typer.echo(", ".join(filter(None, [described(what, done, total), left.in_words()])), err=True)
+            for latest in now:
+                typer.echo(described(*latest), err=True)
 
     teller = threading.Thread(target=tell, daemon=True)
     teller.start()

@@ -4,7 +4,7 @@ import { extent } from "./parts.js";
 
 const calm = matchMedia("(prefers-reduced-motion: reduce)");
 const dark = matchMedia("(prefers-color-scheme: dark)");
-const INKS = ["paper", "card", "ink", "soft", "line", "fake", "real", "base", "land", "water", "built", "border", "river", "name"];
+const INKS = ["paper", "card", "ink", "soft", "line", "fake", "base", "land", "water", "built", "border", "river", "name"];
 
 // The ends that hold nearly all of `values`: a few far places must not shrink a town.
 function ends(values) {
@@ -33,16 +33,14 @@ export class TownMap {
     this.dragging();
   }
 
-  // Places {lat, lon}, and the ground below them; `around` are the places that the first view holds, by default all.
-  set(places, ground, around = null) {
-    const seen = around || places.lat.map((_, i) => i);
-    const middle = seen.reduce((sum, i) => sum + places.lat[i], 0) / seen.length;
+  // Places {lat, lon}, and the ground below them.
+  set(places, ground) {
+    const middle = places.lat.reduce((sum, lat) => sum + lat, 0) / places.lat.length;
     this.narrow = Math.max(0.01, Math.cos((middle * Math.PI) / 180));
     // degrees of latitude on both axes, north up
     this.x = Float64Array.from(places.lon, (lon) => lon * this.narrow);
     this.y = Float64Array.from(places.lat, (lat) => -lat);
     this.ground = ground || {};
-    this.seen = seen;
     const [[west, east], [north, south]] = [extent(this.x), extent(this.y)];
     const area = (east - west) * (south - north);
     this.spacing = Math.max(0.002, 0.95 * Math.sqrt(area / this.x.length));
@@ -53,7 +51,6 @@ export class TownMap {
   colours() {
     const style = getComputedStyle(document.documentElement);
     this.ink = Object.fromEntries(INKS.map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
-    for (let k = 0; k < 8; k++) this.ink[`k${k}`] = style.getPropertyValue(`--k${k}`).trim();
   }
 
   refresh() {
@@ -77,8 +74,8 @@ export class TownMap {
   }
 
   fit() {
-    const [west, east] = ends(this.seen.map((i) => this.x[i]));
-    const [north, south] = ends(this.seen.map((i) => this.y[i]));
+    const [west, east] = ends(this.x);
+    const [north, south] = ends(this.y);
     const room = 38;
     const wide = Math.max(east - west, 0.01), tall = Math.max(south - north, 0.01);
     this.scale = Math.min((this.width - 2 * room) / wide, (this.height - 2 * room) / tall);
@@ -210,7 +207,7 @@ export class TownMap {
     }
   }
 
-  // Draw a scene: `count` (how many are at each place), `total` and `most` (all, and the largest count), `ink` of a place,
+  // Draw a scene: `count` (how many are at each place), `total` and `most` (all, and the largest count),
   // `way` (places of one life in order), `here` (where it is now), `moves` (pairs of places, between two slots).
   show(scene) {
     this.scene = scene;
@@ -246,13 +243,13 @@ export class TownMap {
     const coming = new Map();
     for (let i = 0; i < moving.length; i += 2) coming.set(moving[i + 1], (coming.get(moving[i + 1]) || 0) + 1);
     if (scene.count) {
-      c.globalAlpha = scene.way || scene.ways ? 0.2 : 0.78;
+      c.globalAlpha = scene.way ? 0.2 : 0.78;
       for (let i = 0; i < this.x.length; i++) {
         const count = scene.count[i] - (coming.get(i) || 0);
         if (count <= 0) continue;
         const [x, y] = [this.px(this.x[i]), this.py(this.y[i])];
         if (x < -30 || y < -30 || x > this.width + 30 || y > this.height + 30) continue;
-        c.fillStyle = scene.ink ? scene.ink(i) : ink.fake;
+        c.fillStyle = ink.fake;
         c.beginPath();
         c.arc(x, y, this.radius(count), 0, 2 * Math.PI);
         c.fill();
@@ -264,7 +261,7 @@ export class TownMap {
       const eased = share * share * (3 - 2 * share);
       for (let i = 0; i < moving.length; i += 2) {
         const [a, b] = [moving[i], moving[i + 1]];
-        c.fillStyle = scene.ink ? scene.ink(b) : ink.fake;
+        c.fillStyle = ink.fake;
         c.beginPath();
         c.arc(this.px(this.x[a] + eased * (this.x[b] - this.x[a])), this.py(this.y[a] + eased * (this.y[b] - this.y[a])), 2.4, 0, 2 * Math.PI);
         c.fill();
@@ -272,12 +269,12 @@ export class TownMap {
       c.globalAlpha = 1;
     }
     this.names(c);
-    for (const line of scene.ways || (scene.way ? [{ way: scene.way, here: scene.here, letters: scene.letters }] : [])) this.drawWay(c, line);
+    if (scene.way) this.drawWay(c, scene);
     this.drawScale(c, scene);
   }
 
-  drawWay(c, { way, here, letters, colour }) {
-    const ink = colour ? this.ink[colour] : this.ink.fake;
+  drawWay(c, { way, here, letters }) {
+    const ink = this.ink.fake;
     const visited = way.filter((place, i) => place >= 0 && place !== way[i - 1]);
     c.strokeStyle = ink;
     c.lineWidth = 2;
@@ -334,7 +331,7 @@ export class TownMap {
       c.fillText(words, right, middle);
       right -= c.measureText(words).width + 6 + r;
       c.globalAlpha = 0.78;
-      c.fillStyle = scene.ink ? this.ink.base : this.ink.fake;
+      c.fillStyle = this.ink.fake;
       c.beginPath();
       c.arc(right, middle, r, 0, 2 * Math.PI);
       c.fill();

@@ -1,4 +1,4 @@
-// What both pages are made of: elements, the clock of a pool, the strip of a day, and stepping through it.
+// What the page is made of: elements, the clock of a pool, the strip of a day, and stepping through it.
 
 export const el = (id) => document.getElementById(id);
 
@@ -15,7 +15,7 @@ export function make(name, attributes = {}, ...children) {
   return made;
 }
 
-export function shape(name, attributes = {}, ...children) {
+function shape(name, attributes = {}, ...children) {
   const made = document.createElementNS(SVG, name);
   for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
   made.append(...children);
@@ -63,8 +63,8 @@ export function staysOf(day) {
 const LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
 export const letter = (rank) => (rank < 26 ? LETTERS[rank] : LETTERS[rank % 26] + Math.floor(rank / 26));
 
-// A bar of the day: one block for each stay, the darker the more time is spent there; `inks` gives each place a colour.
-export function dayBar(day, { inks = null, height = 20, label } = {}) {
+// A bar of the day: one block for each stay, the darker the more time is spent there.
+export function dayBar(day, { height = 20, label } = {}) {
   const order = ranked(day);
   const svg = shape("svg", {
     viewBox: `0 0 ${day.length} ${height}`, preserveAspectRatio: "none", role: "img", "aria-label": label || "The day",
@@ -72,8 +72,7 @@ export function dayBar(day, { inks = null, height = 20, label } = {}) {
   for (const [place, from, to] of staysOf(day)) {
     const rank = order.indexOf(place);
     const block = shape("rect", { x: from, y: 0, width: to - from, height, class: "stay" });
-    if (inks) block.style.setProperty("--c", inks(place));
-    else block.style.fillOpacity = Math.max(0.16, 0.9 * 0.62 ** rank);
+    block.style.fillOpacity = Math.max(0.16, 0.9 * 0.62 ** rank);
     svg.append(block);
   }
   return svg;

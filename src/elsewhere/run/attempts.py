@@ -42,7 +42,6 @@ class Made:
     r: Any
     unit: Ints
     verdicts: Verdicts
-    rejected: Verdicts
     tries: Ints
     tally: dict[str, int]
 
@@ -86,7 +85,6 @@ class Attempts:
             np.concatenate([k[0] for k in parts]),
             np.concatenate([k[1] for k in parts]),
             Verdicts.joined([k[2] for k in parts]),
-            Verdicts.joined([k[3] for k in parts]),
             tries,
             _count_outcomes([v for k in parts for v in k[2:]], not_made),
         )
@@ -340,13 +338,11 @@ class Pairs:
         rows = [u[v.passed] for u, v in zip(pairs.tried, pairs.verdicts, strict=True)]
         unit = np.concatenate(rows or [np.empty(0, int)])
         passes = [v.select(v.passed) for v in pairs.verdicts]
-        failures = [v.select(~v.passed) for v in pairs.verdicts]
         nothing = [test(walks[:0], units[:0, 0])]
         return Made(
             np.where(visible[unit], walks[pairs.walk[unit]], -1),
             unit,
             Verdicts.joined(passes or nothing),
-            Verdicts.joined(failures or nothing),
             np.maximum(pairs.tries, 1),
             _count_outcomes(pairs.verdicts, int(np.count_nonzero(pairs.tries == 0))),
         )

@@ -76,8 +76,6 @@ class Fakes:
         day.
     certificate
         What is proven of the whole release, and of whom; in a laboratory run nothing.
-    rejected
-        What the privacy test measured on the attempts that it rejected; not kept in a file.
 
     """
 
@@ -102,7 +100,6 @@ class Fakes:
     person: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64), repr=False)
     day: Ints | None = field(default=None, repr=False)
     certificate: Certificate = field(default=NOTHING_PROVEN, repr=False)
-    rejected: Sequence[Any] = field(default=(), repr=False)
     covered: bool = field(init=False)
     people: int = field(init=False)
 

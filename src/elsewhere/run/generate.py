@@ -373,7 +373,6 @@ def _gather(
         seed=seed,
         loglik=learnt.model.loglik(fakes, learnt.tau(traces)),
         verdicts=verdicts,
-        rejected=Verdicts.joined([m.rejected for m in blocks]),
         attempts=attempts,
         tally=tally,
         seeds=traces,

@@ -30,7 +30,7 @@ from elsewhere.paper.semantic_clustering import SemanticClasses, most_informativ
 from elsewhere.run.presets import Kappa, LearningOptions, Preset, PresetName, preset_of
 from elsewhere.synthesis.walk.ways import MOST_PLACES, Ways
 from elsewhere.traces.maps import Moves, matrix_of, read_moves
-from elsewhere.traces.model import Evidence, Ints, Locations, Periods, Places, Traces, describe_difference
+from elsewhere.traces.model import Evidence, Ints, Locations, Periods, Traces, describe_difference
 
 
 def merge_rare(traces: Traces, m_min: int) -> tuple[Traces, Ints]:
@@ -124,11 +124,6 @@ class FittedModel:
     def known(self) -> NDArray[np.bool_]:
         """Tell (R,) which places enough users share to stand in a fake or on a published map (E31)."""
         return np.asarray(self.model.visitors >= self.preset.m_min)
-
-    def classes_of(self, r: Places) -> Ints:
-        """Return the class of each slot of these days, of the place that stands for it; -1 where it is not known."""
-        place = np.where(r >= 0, self.place[r], -1)
-        return np.where(place >= 0, self.classes.label[place], -1)
 
     def translate(self, traces: Traces) -> Traces:
         """

@@ -1,7 +1,7 @@
 """
 Read the input of the whole job: the days without a gap, and what was dropped.
 
-Where there are too few people, errors carry advice: what the file has, what the preset needs, what each remedy costs.
+Where there are too few people, errors say how many the file has and how many the preset needs.
 """
 
 import math
@@ -22,20 +22,26 @@ if TYPE_CHECKING:
 
 # codes of errors that are due to too few people, or too few places that enough of them share
 SMALL = ("E_TOO_FEW", "E_SUPPRESSED", "E_TOO_FEW_PLACES", "E_NOTHING_PASSED")
-FEWEST = 4  # places: with fewer a fake could not be elsewhere
-COARSER = (200, 100, 50, 25, 12)  # numbers of cells that are tried
 
 
 def add_advice(error: ElsewhereError, traces: "Traces", settings: "Preset", read: "Preparation | None" = None) -> None:
     """
-    Add to an error that is due to too few people or shared places what the owner of `traces` can do.
+    Add to an error that is due to too few people or shared places how many there are and how many are needed.
 
-    With `read`, which says how they were read, people without a usable day are counted too.
+    `read` says how `traces` were read.
     """
     if error.code in SMALL:
+        from elsewhere.run.roles import least_users
+
         if read is not None:
             _add_people(error, read)
-        error.add_note(_advice(traces, settings, read))
+        shared = _count_shared(traces.visitors(), traces.U, settings)
+        weaker = ", or lower `k`, `m_min` or `c_min`, which is less privacy" if settings.name == "product" else ""
+        error.add_note(
+            f"There are {counted(traces.U, 'person', 'people')} with a usable day, who share about "
+            f'{counted(shared, "place")}, and preset "{settings.name}" needs at least {least_users(settings):,} and '
+            f"{max(2, settings.c_min):,}: give more people, or larger places (`cells`){weaker}."
+        )
     elif error.code == "E_EPS" and read is not None:  # the same words for any file
         error.add_note(
             f"Only people with a usable day count; gaps of up to {PUBLIC_GAP} are filled unless `max_gap` gives "
@@ -50,96 +56,6 @@ def _add_people(error: ElsewhereError, read: "Preparation") -> None:
     for note in read.notes:
         if note.startswith(PEOPLE):
             error.add_note(f"{note[0].upper()}{note[1:]}.")
-
-
-def _advice(traces: "Traces", settings: "Preset", read: "Preparation | None" = None) -> str:
-    """
-    Return a paragraph on what the file has, what the presets need and what can be done, with numbers.
-
-    Only some people are learnt from, so a place needs more visitors than `m_min`: see `_count_shared`.
-    """
-    from elsewhere.run.presets import PRESETS
-    from elsewhere.run.roles import USUAL_USERS, least_users
-
-    visitors, least = traces.visitors(), least_users(settings)
-    places = _count_shared(visitors, traces.U, settings)
-    there = (
-        f"The input has {counted(traces.U, 'person', 'people')} with a usable day ({len(traces) / traces.U:.1f} days "
-        f"each) and about {counted(places, 'place')} visited by enough of the people who are learnt from (`m_min` = "
-        f"{settings.m_min})."
-    )
-    others = [f'"{name}" {_people_needed(preset)}' for name, preset in PRESETS.items() if name != settings.name]
-    needs = (
-        f'Preset "{settings.name}" needs at least {least:,} people (`k` = {settings.k}, `m_min` = {settings.m_min}) '
-        f"and {max(2, settings.c_min):,} such places, {max(4, 2 * settings.c_min):,} for two classes of places "
-        f"(`c_min` = {settings.c_min}); of people, {', '.join(others[:-1])} and {others[-1]}."
-    )
-    if settings.name == "product":
-        needs += f" About {USUAL_USERS} people usually share that many places."
-    ways = []
-    everybody = 0 if read is None else read.users + read.users_dropped
-    if read is not None and read.users_usable < least <= everybody:
-        gap = longer_gap(read, least)
-        more = "" if gap is None else f"`max_gap={gap}`, which keeps "
-        blocked = ", and ".join(read.in_the_way())
-        ways.append(f"{more}more of the {everybody:,} people in the file; they lack a usable day because: {blocked}")
-    if traces.U < least:
-        ways.append(
-            f"at least {least - traces.U:,} more people, your own or another owner's, in one file (more days of the "
-            "same people do not help)"
-        )
-    else:
-        ways.append(
-            "more people, your own or another owner's, in one file; more days of the same people help too, because "
-            "they then share more places"
-        )
-    ways += _advise_smaller_k(traces, visitors, settings)
-    if places < 2 * settings.c_min:
-        ways += _advise_larger_places(traces, settings)
-    if settings.name != "paper":
-        ways.append(
-            'decoys only: `preset="paper"` makes fakes of 2 or more people, among which you can hide your own queries '
-            "to a service (`elsewhere lbs` measures how well); never publish them"
-        )
-    listing = "; ".join(f"({i}) {way}" for i, way in enumerate(ways, start=1))
-    return f"{there} {needs} What you can do: {listing}."
-
-
-def _advise_smaller_k(traces: "Traces", visitors: "Ints", settings: "Preset") -> list[str]:
-    """Return the smallest decrease of k and `m_min` for which people and places suffice, with what it costs."""
-    from elsewhere.run.roles import least_users
-
-    if settings.name != "product":
-        return []
-    for m in (settings.m_min, 3, 2):
-        for k in (settings.k, 7, 5, 3):
-            weaker = settings.changed(k=k, m_min=m)
-            shared_places = _count_shared(visitors, traces.U, weaker)
-            if k > settings.k or m > settings.m_min or weaker == settings:
-                continue
-            if traces.U < least_users(weaker) or shared_places < FEWEST:
-                continue
-            c = min(settings.c_min, shared_places // 2)
-            ways = [f"`k={k}`"] * (k < settings.k) + [f"`m_min={m}`"] * (m < settings.m_min)
-            ways += [f"`c_min={c}`"] * (c < settings.c_min)
-            costs = [f"a fake is then plausible for at least {k} people, not {settings.k}"] * (k < settings.k)
-            costs += [f"a place in the fakes may be visited by {m} people only"] * (m < settings.m_min)
-            return [f"{' '.join(ways)} gives {shared_places:,} places; {' and '.join(costs) or 'classes are small'}"]
-    return []
-
-
-def _advise_larger_places(traces: "Traces", settings: "Preset") -> list[str]:
-    """Return how to have larger places, which more people share, and how many there would be."""
-    if traces.locations.has_coordinates:
-        for cells in (n for n in COARSER if n < traces.R):
-            shared_places = _count_shared(join_neighbours(traces, cells).visitors(), traces.U, settings)
-            if shared_places >= settings.c_min:
-                return [
-                    f"larger places, `cells={cells}`: about {shared_places:,} of them would be shared by enough people"
-                ]
-    elif traces.locations.names is not None:
-        return ["larger places: name a column of districts or kinds of place as place in `columns`"]
-    return []
 
 
 def join_places(traces: "Traces", settings: "Preset") -> "tuple[Traces, list[str]]":
@@ -163,9 +79,9 @@ def join_places(traces: "Traces", settings: "Preset") -> "tuple[Traces, list[str
     ]
 
 
-def join_neighbours(traces: "Traces", cells: int | None = None) -> "Traces":
+def join_neighbours(traces: "Traces") -> "Traces":
     """
-    Return the same days with neighbouring places joined until several people share each, at most `cells` of them.
+    Return the same days with neighbouring places joined until several people share each.
 
     Only days without a gap are counted, because fakes are made of them.
     """
@@ -176,20 +92,8 @@ def join_neighbours(traces: "Traces", cells: int | None = None) -> "Traces":
 
     whole = np.all(traces.r >= 0, axis=1)
     place, user = distinct_visits(traces.user[whole], traces.r[whole])
-    most = traces.R if cells is None else cells
-    fewer, becomes = share_places(traces.locations, place, user, cells=most)
+    fewer, becomes = share_places(traces.locations, place, user, cells=traces.R)
     return traces.with_map(fewer, np.where(traces.r >= 0, becomes[traces.r], -1))
-
-
-def _people_needed(settings: "Preset") -> int:
-    """Return how many people a preset needs."""
-    from elsewhere.run.roles import least_users
-
-    if settings.name != "private":
-        return least_users(settings)
-    from elsewhere.privacy.private.release import people_needed
-
-    return people_needed(settings.eps, settings.delta)
 
 
 def _count_shared(visitors: "Ints", people: int, settings: "Preset") -> int:
@@ -275,8 +179,7 @@ def read_usable_days(
             code="E_SUPPRESSED",
         )
     if error is not None:
-        _add_people(error, read)
-        add_advice(error, whole, settings)
+        add_advice(error, whole, settings, read)
         raise error
     notes = _note_losses(whole, traces, read)
     if joins:

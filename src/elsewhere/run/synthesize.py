@@ -15,7 +15,6 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from pathlib import Path
-from time import process_time
 from typing import Any, NamedTuple, Unpack
 
 import numpy as np
@@ -77,17 +76,18 @@ from elsewhere.run.publish import (
     write_pool,
 )
 from elsewhere.run.reading import add_advice, people_with_public_gap, read_usable_days
-from elsewhere.run.time_left import ATTACK, JUDGE, LEARN, MAKE, PUBLISH, WRITE, Seconds, TimeLeft, expected_seconds
 from elsewhere.scale import versions
 from elsewhere.traces.fixes import Preparation
 from elsewhere.traces.maps import read_moves
 from elsewhere.traces.model import Traces
 from elsewhere.traces.sources import Source, load_pipe
 
-Progress = Callable[[str, int, int, TimeLeft], None]
+Progress = Callable[[str, int, int], None]
 TO_CHOOSE = 10  # fakes made for each published one where they are chosen by likelihood: the paper makes 500 for 50
 SECRET, READ, WRITTEN = "secret", "reading", "written"  # names of kept stages
 SPENT = frozenset({SUMS})  # stages that draw the noise of a theorem, which must be drawn once
+LEARN, MAKE, JUDGE = "learning", "making fakes", "judging the fakes"
+ATTACK, WRITE = "attacking the fakes", "writing the reports"
 STAGES = (READ, LEARN, MAKE, JUDGE, ATTACK, WRITE)
 
 
@@ -180,8 +180,7 @@ def synthesize(
     laboratory
         Write the result of a run with a given `rng`, marked as a laboratory result.
     progress
-        Called as `progress(stage, done, total, left)`; `total` is 0 where a stage is not counted. `left()` estimates
-        the seconds that remain, None before the input is read; `left.range()` gives a 90 % interval.
+        Called as `progress(stage, done, total)`; `total` is 0 where a stage is not counted.
     rng
         Makes a laboratory run, which can be repeated; refused without `laboratory=True`, except in the paper preset.
     **options
@@ -212,19 +211,11 @@ def synthesize(
     per_seed = given.per_seed * (TO_CHOOSE if settings.parameters().get("choose") == "likelihood" else 1)
     laboratory_secret = None if rng is None else rng.bytes(32)
     owner_folder, stages_folder = _check_folders(out, private, force)
-    # an executor's work takes no processor time of this process
-    time_left = TimeLeft(processor=process_time if given.executor is None else None) if progress is not None else None
-
-    def tell(stage: str, done: int, total: int) -> None:
-        if progress is not None and time_left is not None:
-            time_left.at(stage, done, total)
-            progress(stage, done, total, time_left)
-
+    tell: Progress = progress or (lambda stage, done, total: None)
     tell(READ, 0, 0)
     source = load_pipe(source, allow_truncated=given.reading.allow_truncated)
     key = job_key(source, given, laboratory_secret, kappa=kappa, holdout=holdout)
-    began = None if time_left is None else time_left.at
-    with resume(stages_folder, key, SPENT, force=force, began=began) as stages:
+    with resume(stages_folder, key, SPENT, force=force) as stages:
         force = force or (WRITTEN in stages.finished and _holds_own_files(stages, (owner_folder, out)))
         for folder in (out, owner_folder):
             check_folder(folder, force=force)
@@ -234,8 +225,6 @@ def synthesize(
         reader = partial(read_usable_days, secret=derive_bytes(secret, "coins", 32), executor=given.executor)
         traces, read = stages(READ, lambda: reader(source, given.reading, settings, missing=given.missing))
         traces, control = _set_aside(traces, holdout, derive_rng(secret, "aside")) if holdout > 0 else (traces, None)
-        if time_left is not None:
-            time_left.expect(_expected_seconds(traces, settings, per_seed, report))
 
         # learn, make fakes, test them
         tell(LEARN, 0, 0)
@@ -259,8 +248,6 @@ def synthesize(
             raise
 
         # publish, evaluate, attack, report
-        if began is not None:
-            began(PUBLISH)
         with whole_folders((owner_folder, out), force=force, outdated=earlier_results) as drafts:
             result = _publish(
                 traces, fakes, read, control, given, drafts, secret=secret, stages=stages, report=report, tell=tell
@@ -288,12 +275,6 @@ def _check_folders(out: Path, private: str | Path | None, force: bool) -> tuple[
     return owner_folder, stages_folder
 
 
-def _expected_seconds(traces: Traces, settings: Preset, per_seed: int, report: bool) -> dict[str, Seconds]:
-    """Return the seconds that each stage takes for these people on an average machine."""
-    places, product = int(np.count_nonzero(traces.visitors() >= settings.m_min)), settings.name == "product"
-    return expected_seconds(len(traces), traces.L, traces.U, places, per_seed=per_seed, report=report, product=product)
-
-
 def _publish(
     traces: Traces,
     fakes: Fakes,
@@ -305,7 +286,7 @@ def _publish(
     secret: bytes,
     stages: Stages,
     report: bool,
-    tell: Callable[[str, int, int], None],
+    tell: Progress,
 ) -> Result:
     """Write fakes, links and pool into `drafts` (the owner's folder, `out`); with `report` judge them and report."""
     private, out = drafts
