@@ -153,36 +153,6 @@ def semantic_history(points):
     return json.dumps({"timelineObjects": [*objects, {"activitySegment": moving}]})
 
 
-def owntracks(points, topic="owntracks/ann/phone"):
-    lines = [json.dumps({"_type": "lwt", "tst": 1})]
-    lines += [
-        json.dumps(
-            {
-                "_type": "location",
-                "topic": topic,
-                "tid": "an",
-                "lat": lat,
-                "lon": lon,
-                "acc": 9,
-                "tst": int(t.timestamp()),
-            }
-        )
-        for t, lat, lon in points
-    ]
-    return "\n".join(lines) + "\n"
-
-
-def rec(points):
-    lines = [f"{iso(points[0][0])}\t{'lwt':18}\t{json.dumps({'_type': 'lwt', 'tst': 1})}\n"]
-    lines += [
-        f"{iso(t)}\t{'*':18}\t"
-        + json.dumps({"_type": "location", "tid": "an", "lat": lat, "lon": lon, "tst": int(t.timestamp())})
-        + "\n"
-        for t, lat, lon in points
-    ]
-    return "".join(lines)
-
-
 def foursquare(points, user=470):
     venues = {HOME: "49bbd6c0f964a520f4531fe3", WORK: "4a43c0aef964a520c6a61fe3"}
     return "".join(
@@ -226,8 +196,6 @@ EVERY = {
     "android": android,
     "ios": ios,
     "semantic history": semantic_history,
-    "owntracks": owntracks,
-    "rec": rec,
     "foursquare": foursquare,
     "json rows": json_rows,
     "json lines": json_lines,

@@ -15,7 +15,7 @@ from rich.console import Console
 
 import elsewhere as ew
 from elsewhere.cli.evaluate import audit_tables
-from elsewhere.evaluation.attacks.audit import ATTACKS, ON_DECOYS, REVIEWS, AuditResult
+from elsewhere.evaluation.attacks.audit import ATTACKS, ON_DECOYS, AuditResult
 from elsewhere.evaluation.attacks.finding import Finding, Rate
 from elsewhere.reports.attacks import QUESTIONS
 from elsewhere.run.finish import earlier_results
@@ -491,14 +491,13 @@ def test_the_last_sentence_of_an_audit_counts_every_attack_once():
         Finding("A6", main=0.02, interval=Rate(0.02, 0.0, 0.3), baseline=0.01, bar=0.05, passed=None),
         Finding("A3", interval=Rate(0.12, -0.04, 0.24), baseline=0.0, bar=0.02, passed=True, leaks=False),
         Finding("A9", status="not run", needs="`sampler`"),
-        Finding("A21", status="review"),
     )
     result = AuditResult(findings, dict.fromkeys(("fakes", "seed_users", "holdout_users", "places", "slots"), 9))
 
     assert result.in_words() == (
-        "of 7 attacks, 2 learnt something (A2; within its bar: A5); 1 learnt nothing measurable; 1 is above its bar, "
+        "of 6 attacks, 2 learnt something (A2; within its bar: A5); 1 learnt nothing measurable; 1 is above its bar, "
         "but not clearly above chance (A3); for 1 there are too few people to say whether the bar is kept (A6); 1 was "
-        "not run; 1 is for people to review."
+        "not run."
     )
     said = [line for line in audit_tables(result, 80) if isinstance(line, str)]
     assert said[-1] == result.in_words()
@@ -539,7 +538,7 @@ def test_audit_needs_nothing_but_real_and_fakes(run, world):
     missing = [line for line in said if line.startswith("not run without")]
     assert [line.split()[3] for line in missing] == ["--links", "--holdout", "--model", "the"]
     others = len(set(ATTACKS) - set(ON_DECOYS) - {"A13"})
-    counts = f"{others} were not run; {len(REVIEWS)} are for people to review. Of {len(ON_DECOYS)} on decoys, "
+    counts = f"{others} were not run. Of {len(ON_DECOYS)} on decoys, "
     assert counts in said[-2]
     assert said[-2].endswith(f"; {len(ON_DECOYS) - 2} were not run.")
     assert said[-1].startswith("Do not publish openly. ")

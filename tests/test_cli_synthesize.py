@@ -299,7 +299,7 @@ def test_venues_categories_kinds_of_day_and_clock_come_out_as_they_came_in(run, 
     path, people = check_ins
     out = tmp_path / "out"
     status, said, errors = run(
-        "synthesize", path, "-o", out, *SMALL, "--out-as", "events", "--also", "kepler", "--json"
+        "synthesize", path, "-o", out, *SMALL, "--out-as", "events", "--also", "geojson", "--json"
     )
     assert status == 0, errors
     lines = [line.split(",") for line in (out / "fakes.csv").read_text().splitlines()]
@@ -326,7 +326,7 @@ def test_venues_categories_kinds_of_day_and_clock_come_out_as_they_came_in(run, 
     index = read_links(tmp_path / "out-private" / "links.csv", pool.traces, real)
     assert np.array_equal(is_weekend(pool.traces.dates), is_weekend(real.dates)[index])
     assert len(np.unique(pool.traces.dates)) >= 8
-    trips = ew.read_traces(out / "fakes.kepler.geojson", locations=pool.traces.locations)
+    trips = ew.read_traces(out / "fakes.geojson", locations=pool.traces.locations)
     assert np.array_equal(trips.r, pool.traces.r[np.lexsort((pool.traces.dates, pool.ids))])
 
 

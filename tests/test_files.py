@@ -412,7 +412,7 @@ def test_a_signal_while_the_fakes_are_judged(people, signalled, how, status, cap
         (["demo", "--users", "30"], "elsewhere.files.whole_file"),
         (["similarity", "PEOPLE", "--users", "5"], "elsewhere.files.whole_file"),
         (["evaluate", "--real", "PEOPLE", "--fakes", "PEOPLE"], "elsewhere.reports.page.report"),
-        (["audit", "--real", "PEOPLE", "--fakes", "PEOPLE", "--attacks", "A11"], "elsewhere.reports.page.report"),
+        (["audit", "--real", "PEOPLE", "--fakes", "PEOPLE", "--attacks", "A13"], "elsewhere.reports.page.report"),
     ],
     ids=lambda words: words[0] if isinstance(words, list) else "",
 )

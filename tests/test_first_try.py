@@ -442,13 +442,11 @@ def read_gpx(out, town):
 
 
 def read_trips(out, town):
-    names = [out / name for name in ("fakes.kepler.geojson", "fakes.geojson")]
-    path = next(name for name in names if name.exists())
-    for number, feature in enumerate(json.loads(path.read_text())["features"]):
-        line = feature["geometry"]["coordinates"]
-        told = feature["properties"].get("datetimes") or [point[3] for point in line]
-        for (lon, lat, *_), stamp in zip(line, told, strict=True):
-            when = datetime.fromisoformat(stamp) if isinstance(stamp, str) else datetime.fromtimestamp(stamp, UTC)
+    for number, feature in enumerate(json.loads((out / "fakes.geojson").read_text())["features"]):
+        for (lon, lat), stamp in zip(
+            feature["geometry"]["coordinates"], feature["properties"]["datetimes"], strict=True
+        ):
+            when = datetime.fromisoformat(stamp)
             yield str(number), when.astimezone(town.zone).replace(tzinfo=None), lat, lon
 
 

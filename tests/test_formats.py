@@ -18,7 +18,7 @@ from elsewhere.run.publish import ALSO, NOT_WRITTEN, TEXTS
 from elsewhere.traces.formats import CONTAINERS, open_table, recognise
 from elsewhere.traces.formats.documents import parse_e7, parse_point
 
-NO_USER = {"geolife", "gpx", "records", "records in ms", "android", "ios", "semantic history", "rec"}
+NO_USER = {"geolife", "gpx", "records", "records in ms", "android", "ios", "semantic history"}
 NAMES = {
     "csv": "csv",
     "geolife": "geolife",
@@ -31,13 +31,11 @@ NAMES = {
     "android": "google",
     "ios": "google",
     "semantic history": "google",
-    "owntracks": "owntracks",
-    "rec": "owntracks",
     "foursquare": "foursquare",
     "json rows": "json",
     "json lines": "json",
 }
-USER = {"foursquare": "470", "rec": "an"}
+USER = {"foursquare": "470"}
 
 
 def read(source, **options):
@@ -83,7 +81,7 @@ def test_every_format_is_made_here_named_by_read_traces_and_written_or_not():
     assert formats - set(NAMES.values()) == {"parquet", "excel", "sglt"}  # no texts, or no fixes: tests of their own
     assert [name for name in formats if f'"{name}"' not in ew.read_traces.__doc__] == []
     assert written & NOT_WRITTEN.keys() == set()
-    assert written | NOT_WRITTEN.keys() == formats | {"kepler"}
+    assert written | NOT_WRITTEN.keys() == formats
 
 
 @pytest.mark.parametrize("kind", makefiles.EVERY)
@@ -107,7 +105,7 @@ def test_times_keep_to_the_second(tmp_path, kind):
 
 def test_folders_of_one_file_per_person(tmp_path):
     points = makefiles.fixes()
-    for kind in sorted(NO_USER - {"rec"}):
+    for kind in sorted(NO_USER):
         folder = tmp_path / kind
         for user in ("ann", "bob"):
             put(folder / f"{user}.dat", makefiles.EVERY[kind](points))
@@ -184,8 +182,6 @@ def test_a_row_of_a_folder_is_named_by_file_and_line(tmp_path):
             "46 31",
             "record 1 of those read: 48 of 72 rows have numbers that cannot be read (pos",
         ),
-        # the first message is no location, and is not counted
-        ("owntracks", "46.5191", '"x"', "record 1 of those read: 48 of 72 rows have numbers that cannot be read, this"),
         ("gpx", "46.5375", "x", "record 25 of those read: 24 of 72 rows have numbers that cannot be read, this"),
     ],
 )
@@ -305,7 +301,7 @@ def test_time_as_fourth_coordinate_is_a_trip(tmp_path, expected, kind, per_secon
     traces, counted = read(put(tmp_path / "a.json", json.dumps({"type": "FeatureCollection", "features": trips})))
 
     assert np.array_equal(traces.r, expected.r)
-    assert counted.format == "kepler"
+    assert counted.format == "geojson"
     # a fourth coordinate that is no time, such as a measured value, is none: the trip has no times, and is not read
     measured = json.dumps({"type": "FeatureCollection", "features": trips})
     for number, stamp in enumerate(stamps):
@@ -407,7 +403,7 @@ def test_what_is_cut_off_in_its_gzip_is_read_up_to_the_cut_where_that_is_allowed
     assert any("cut off" in note for note in table.notes)
 
 
-@pytest.mark.parametrize("kind", ["json rows", "json lines", "gpx", "owntracks", "rec"])
+@pytest.mark.parametrize("kind", ["json rows", "json lines", "gpx"])
 def test_damage_within_is_no_cut(tmp_path, kind):
     content = makefiles.EVERY[kind](makefiles.fixes(days=2))
     at = content.index(":", len(content) // 2)

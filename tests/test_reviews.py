@@ -1,4 +1,4 @@
-"""A11, A14, A21: attacks that do not run in the audit, each held by a test of what the product gives away."""
+"""What the audit does not try is held here: attacks on tables, averages of the model, guessed random numbers."""
 
 import hashlib
 import json
@@ -44,7 +44,7 @@ def hourly(r):
     return r[:, 4::9]
 
 
-# A11, after Anonymeter: main on the people behind the fakes, control on others, risk = (main - control) / (1 - control)
+# after Anonymeter: main on the people behind the fakes, control on others, risk = (main - control) / (1 - control)
 
 
 def risk(main, control):
@@ -123,7 +123,7 @@ def test_a11_sees_a_planted_leak(published):
     assert all(low > 0.2 for _, low in found.values()), found
 
 
-# A14: nothing public holds p_bar or pi_bar
+# nothing public holds p_bar or pi_bar
 
 
 @pytest.fixture(scope="module")
@@ -168,7 +168,7 @@ def test_a14_no_public_text_lists_how_often_real_people_visit_places(released):
     assert written <= 2
 
 
-# A21: who guesses a seed of the generator, or the clock, regenerates nothing
+# who guesses a seed of the generator, or the clock, regenerates nothing
 
 
 def lively(r):

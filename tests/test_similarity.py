@@ -2,7 +2,6 @@
 
 import math
 import pickle
-import sys
 from concurrent.futures import Executor, ThreadPoolExecutor
 from fractions import Fraction
 
@@ -85,17 +84,6 @@ def test_on_a_line_it_is_the_area_between_the_distribution_functions():
     area = np.sum(np.abs(np.cumsum(p - q))[:-1] * np.diff(x))
 
     assert ew.mallows_distance(p, q, np.abs(x[:, None] - x)) == pytest.approx(area, abs=1e-12)
-
-
-def test_both_solvers_agree(monkeypatch):
-    rng = np.random.default_rng(4)
-    cases = [(*rng.dirichlet(np.full(n, a), size=2), rng.random((n, n)) * 50) for n in (2, 9, 40) for a in (0.05, 1)]
-    with_pot = [ew.mallows_distance(*case) for case in cases]
-
-    monkeypatch.setitem(sys.modules, "ot.lp", None)  # as if POT were not installed
-    with_scipy = [ew.mallows_distance(*case) for case in cases]
-
-    np.testing.assert_allclose(with_scipy, with_pot, rtol=0, atol=1e-9)
 
 
 def test_rounding_in_the_sum_is_normalised_away():

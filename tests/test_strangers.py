@@ -1262,20 +1262,6 @@ def test_a_title_in_a_spreadsheet(tmp_path, expected):
     assert any("a title was not read: 3 lines" in note for note in counted.notes)
 
 
-def test_the_recorder_of_owntracks_has_a_folder_for_each_user(tmp_path, expected):
-    # two letters are left of a name in `tid`: ann and ana would be one
-    for user in ("ann", "ana"):
-        text = "".join(
-            f'{t:%Y-%m-%dT%H:%M:%SZ}\t*                 \t{{"_type":"location","tid":"an","tst":{int(t.timestamp())},'
-            f'"lat":{lat},"lon":{lon}}}\n'
-            for t, lat, lon in POINTS
-        )
-        put(tmp_path / "rec" / user / "phone" / "2013-04.rec", text)
-    traces, _ = read(tmp_path / "rec", tz="UTC")
-    assert traces.labels == ("ana", "ann")
-    assert traces.r.tolist() == expected.r.tolist() * 2
-
-
 def test_any_table_beside_that_has_all_ids_tells_where_places_are(tmp_path):
     spot = {(lat, lon): f"S{i}" for i, (lat, lon) in enumerate(sorted({p[1:] for p in POINTS}))}
     calls = "".join(f"{u},{t:%Y-%m-%d %H:%M:%S},{spot[lat, lon]}\n" for u in (3, 7) for t, lat, lon in POINTS)

@@ -309,7 +309,6 @@ def at_home(tz, dates=DST_DAYS):
         ),
         ("a.gpx", {}),
         ("a.geojson", {}),
-        ("a.kepler.geojson", {}),
     ],
 )
 def test_every_form_comes_back_to_the_same_slots_on_every_clock(tmp_path, name, options, tz):
@@ -361,13 +360,8 @@ def test_a_clock_time_beside_a_date_comes_out_so(tmp_path):
 def test_gpx_of_a_local_clock_carries_the_right_instant(tmp_path):
     ew.write_traces(at_home("Europe/Zurich"), tmp_path / "a.csv")
     ew.write_traces(ew.read_traces(tmp_path / "a.csv"), tmp_path / "a.gpx")
-    ew.write_traces(ew.read_traces(tmp_path / "a.csv"), tmp_path / "a.kepler.geojson")
 
     assert "<time>2013-07-05T22:00:00Z</time>" in (tmp_path / "a.gpx").read_text()  # midnight of the 6th in summer
-    trips = json.loads((tmp_path / "a.kepler.geojson").read_text())["features"]
-    assert trips[2]["geometry"]["coordinates"][0][2:] == [0, 1373061600]
-    assert trips[2]["geometry"]["type"] == "LineString"
-    assert trips[2]["properties"] == {"uid": "bob"}
 
 
 def test_visits_are_stays(tmp_path):

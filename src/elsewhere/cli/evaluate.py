@@ -406,7 +406,7 @@ def _bare(figure: str) -> str:
 
 def _not_run(result: Any) -> list[str]:
     """Return a line per thing that is missing: which option gives it, and which attacks need it."""
-    from elsewhere.evaluation.attacks.finding import NOT_RUN, REVIEW
+    from elsewhere.evaluation.attacks.finding import NOT_RUN
 
     attacks_by_option: dict[str, list[str]] = {option: [] for option in GIVEN_BY.values()}
     for f in result.findings:
@@ -414,6 +414,4 @@ def _not_run(result: Any) -> list[str]:
             lacks = [option for name, option in GIVEN_BY.items() if f"`{name}`" in f.needs]
             for each in lacks or [f.needs]:
                 attacks_by_option.setdefault(each, []).append(f.id)
-    lines = [f"not run without {what}: {', '.join(ids)}" for what, ids in attacks_by_option.items() if ids]
-    reviews = [f.id for f in result.findings if f.status == REVIEW]
-    return lines + [f"for people to review, no program runs them: {', '.join(reviews)}"] * bool(reviews)
+    return [f"not run without {what}: {', '.join(ids)}" for what, ids in attacks_by_option.items() if ids]

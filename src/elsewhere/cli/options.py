@@ -38,7 +38,7 @@ Source = Annotated[
     Path,
     typer.Argument(
         metavar="INPUT",
-        help="Real traces: CSV, Excel, Parquet, JSON, GPX, GeoJSON, GeoLife, Google Timeline, OwnTracks, Foursquare, "
+        help="Real traces: CSV, Excel, Parquet, JSON, GPX, GeoJSON, GeoLife, Google Timeline, Foursquare, "
         "SGLT; a file, a folder of files, or - for standard input.",
         show_default=False,
     ),
@@ -57,7 +57,7 @@ IKnow = Annotated[
 ]
 Formats = Annotated[
     list[str] | None,
-    typer.Option("--also", metavar="gpx|geojson|kepler|sglt", help="Write the fakes in this form too; repeatable."),
+    typer.Option("--also", metavar="gpx|geojson|sglt", help="Write the fakes in this form too; repeatable."),
 ]
 OutAs = Annotated[
     str | None,

@@ -22,7 +22,7 @@ def mallows_distance(p: ArrayLike, q: ArrayLike, d: ArrayLike | None = None) -> 
     Return M_d(p, q), the least expected distance E d(X, Y) of all joint laws of X ~ p and Y ~ q (eq:emdprob).
 
     Without `d` the distance is Hamming, d(i, j) = 1 for i != j, and M_d = 1 - sum_i min(p_i, q_i) (E9). Any other
-    `d` is a transport problem on the two supports, solved exactly: by POT where it is installed, else by scipy.
+    `d` is a transport problem on the two supports, solved exactly by scipy's linear program.
 
     Parameters
     ----------
@@ -70,14 +70,6 @@ def transport(p: Floats, q: Floats, d: Floats) -> float:
     if len(i) == 1 or len(j) == 1:
         # all mass leaves from, or arrives at, one place: there is one joint law
         return float(mass @ cost @ demand)
-    try:
-        from ot.lp import emd2
-    except ImportError:
-        return _linear_program(mass, demand, cost)
-    return max(0.0, float(emd2(mass, demand, np.ascontiguousarray(cost), numItermax=10_000_000)))
-
-
-def _linear_program(mass: Floats, demand: Floats, cost: Floats) -> float:
     from scipy.optimize import linprog
     from scipy.sparse import eye_array, kron, vstack
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from elsewhere.evaluation.attacks.audit import ON_DECOYS, PROMISE, id_with_role, in_one_sentence
-from elsewhere.evaluation.attacks.finding import ABOVE, FOR_REVIEW, LEARNT, NOTHING, UNCLEAR, WITHIN
+from elsewhere.evaluation.attacks.finding import ABOVE, LEARNT, NOTHING, UNCLEAR, WITHIN
 from elsewhere.evaluation.uses import GOOD_FOR, NOT_FOR, ROUGH_FOR
 from elsewhere.privacy.certificate import VACUOUS
 from elsewhere.reports.markup import Child, Markup, badge, listing, number, percent, table, tag
@@ -37,17 +37,14 @@ QUESTIONS = {
     "A7": Question("Do the places that fakes avoid give the real ones away?", "avoided places"),
     "A9": Question("Does the noise keep its mathematical promise when it is tested?", "the noise", "ε"),
     "A10": Question("Can one tell who was in the data by how close fakes come to a person?", "closeness", "AUC"),
-    "A11": Question("Do the usual attacks on tables (singling out, linking, inferring) work?", "attacks on tables"),
     "A12": Question("Does a detail seen in a fake fit exactly one real person?", "unique details"),
     "A13": Question("Do the fakes go to places that only few people visit?", "rare places", "places"),
-    "A14": Question("Do exported averages of the model tell who was in the data?", "exported averages"),
     "A15": Question("Can a trained classifier tell fakes from real people?", "telling fakes from real people", "AUC"),
     "A16": Question("Would simple filters (too fast, wrong hour, nobody there) throw out fakes?", "filters", "points"),
     "A17": Question("If fakes are sent along as decoys, does a service still find the true place?", "decoys"),
     "A18": Question("Does watching the decoys for many days give the home away?", "decoys over many days"),
     "A19": Question("If the service has all published fakes, does it see through the decoys?", "a known pool"),
     "A20": Question("Do number, order or attempts of the fakes reveal the person?", "number, order and tries", "bits"),
-    "A21": Question("Can the fakes be made again by guessing the random numbers?", "guessed random numbers"),
 }
 UNITS = (
     "%: share of cases. pts: percentage points more than chance, or than real people. "
@@ -83,7 +80,7 @@ def format_main(finding: Plain, unit: str) -> str:
 def outcome(finding: Plain) -> str:
     """Return what an attack learnt, in the words of `Finding.outcome`; from its bar where the finding is not ours."""
     if finding.get("status") != "run":
-        return "not run" if finding.get("status") == "not run" else FOR_REVIEW
+        return "not run"
     if finding.get("outcome"):
         return str(finding["outcome"])
     main, bar, passed = (finding.get(name) for name in ("main", "bar", "passed"))
@@ -114,10 +111,7 @@ def count_outcomes(audit: Plain) -> str:
 
 
 def audit_table(audit: Plain, *, shareable: bool) -> Markup:
-    """
-    Tabulate every attack that ran, in numbers and in words; then what was not run and what it needs; then
-    reviews.
-    """
+    """Tabulate every attack that ran, in numbers and in words; then what was not run and what it needs."""
     by_id = findings(audit)
     ran = {name: f for name, f in by_id.items() if f.get("status") == "run"}
     people = (audit.get("sizes") or {}).get("seed_users")
@@ -136,10 +130,6 @@ def audit_table(audit: Plain, *, shareable: bool) -> Markup:
         parts.append(tag("h3", "Not run, and what it needs"))
         items = [[tag("b", n), " ", question(n, f).words, f" Needs {_needs(f)}."] for n, f in not_run]
         parts.append(listing(items))
-    reviews = [(name, f) for name, f in by_id.items() if f.get("status") == "review"]
-    if reviews:
-        parts.append(tag("h3", "Judged by review, not by a number"))
-        parts.append(listing([[tag("b", n), " ", question(n, f).words, " ", f.get("words", "")] for n, f in reviews]))
     absent = [name for name in QUESTIONS if name not in by_id]
     if absent:
         parts.append(tag("p", f"Not part of this audit: {', '.join(absent)}.", class_="note"))
@@ -476,7 +466,7 @@ def advice(audit: Plain | None, run: Mapping[str, Any], uses: Plain | None = Non
         why = "Whoever knows the random number it started from can make the same fakes again; leave out --seed."
         return Advice("no", "Do not publish: this is a laboratory run", why)
     about = {n: outcome(f) for n, f in findings(audit or {}).items() if n not in ON_DECOYS}
-    if all(word in ("not run", FOR_REVIEW) for word in about.values()):
+    if all(word == "not run" for word in about.values()):
         return Advice("no", "Do not publish yet", "No attack was run on these fakes: nothing is known about privacy.")
     ids = [n for n, word in about.items() if word == LEARNT]
     outside, inside = [n for n in ids if n not in INSIDE], [n for n in ids if n in INSIDE]

@@ -201,10 +201,10 @@ def _table(table: Table) -> dict[str, list[Link]]:
     return links_of
 
 
-ALSO = {"gpx": "fakes.gpx", "geojson": "fakes.geojson", "kepler": "fakes.kepler.geojson", "sglt": "fakes.trace"}
+ALSO = {"gpx": "fakes.gpx", "geojson": "fakes.geojson", "sglt": "fakes.trace"}
 TEXTS = ("csv", "parquet", "excel")
 # formats that are read and never written, by the name that a note gives them
-NOT_WRITTEN = {"google": "Google", "owntracks": "OwnTracks", "geolife": "GeoLife", "foursquare": "Foursquare"}
+NOT_WRITTEN = {"google": "Google", "geolife": "GeoLife", "foursquare": "Foursquare"}
 LINES = ("slots", "visits", "events", "trips")
 FORMS = ("fakes.csv", "fakes.parquet", *ALSO.values(), "fakes.locations")  # beside the pool
 

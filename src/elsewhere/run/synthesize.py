@@ -188,7 +188,7 @@ def synthesize(
         draws missing slots from the person's own days (E4). `executor`, such as a `Cluster`: runs the reading of
         folders, the drawing, pairing and testing of walks, and the attacks. `choose`: "uniform", or "likelihood" to
         publish the likelier of ten times as many fakes (E62), the default of the paper preset. `also`: further
-        formats, "gpx", "geojson", "kepler" or "sglt", or several of them. `out_as`: what a line of fakes.csv is,
+        formats, "gpx", "geojson" or "sglt", or several of them. `out_as`: what a line of fakes.csv is,
         "slots", "visits", "events" or "trips"; by default visits or trips where the input has them, else slots.
         `reading`: a `Reading`, how the input is read; its fields, those of `read_traces` and `grid`, may also be given
         by themselves. And any parameter of the preset: `k`, `eps`, `m_min` ...

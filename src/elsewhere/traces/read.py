@@ -129,7 +129,7 @@ def read_traces(
     characters; the order of lines in the file does not matter.
 
     Beside tables (CSV and kin, Parquet, JSON rows) it reads GeoLife `.plt`, GPX, GeoJSON, Google's Records, Semantic
-    Location History and Timeline (Android, iOS), OwnTracks and Foursquare check-ins, each gzipped or not, and folders
+    Location History and Timeline (Android, iOS) and Foursquare check-ins, each gzipped or not, and folders
     of files of one format. Where a format names no user, the file (or the folder it is in) is one.
 
     Places keep the ids that the input gives them (`Locations.names`), and the category that most people's rows give
@@ -145,7 +145,7 @@ def read_traces(
     source
         A path (of a file or a folder), "-" for standard input, or a pandas, polars or Arrow table.
     format
-        "auto", or "csv", "parquet", "excel", "sglt", "json", "gpx", "geojson", "geolife", "google", "owntracks",
+        "auto", or "csv", "parquet", "excel", "sglt", "json", "gpx", "geojson", "geolife", "google",
         "foursquare" to refuse anything else.
     step
         Length of a slot. "auto" is 20 minutes; numbered slots of which there are 24, 48, 72, 96, 144, 288 or 1440 are a

@@ -77,7 +77,7 @@ class Source:
     """
     One file: its name in messages, its user where the format names none, and access to its unpacked bytes.
 
-    `user` is the name of the file without endings, or of the folder it is in (`in_subfolder`). `size` is that of the
+    `user` is the name of the file without endings, or of the folder it is in. `size` is that of the
     stored bytes, packed or not. `raw` holds the bytes of an input that can be read only once, `about` the status of a
     file when it was opened. `encoding` is the one that a byte order mark names, "" without a mark. `cut` says that
     bytes are missing at the end, and that the caller allows it.
@@ -89,7 +89,6 @@ class Source:
     raw: bytes | None = field(default=None, repr=False)
     path: Path | None = field(default=None, repr=False)
     about: os.stat_result | None = field(default=None, repr=False)
-    in_subfolder: bool = False
     packed: bool = False
     allow_truncated: bool = False
     cut: bool = False
@@ -263,7 +262,7 @@ def open_folder(source: str | os.PathLike[str], *, allow_truncated: bool = False
         file = open_source(path, allow_truncated=allow_truncated, name=f"{name}, file {number} of {len(paths)}")
         inside = path.relative_to(root).parts
         if len(inside) > 1 and path.parent.name != "Trajectory":
-            file = replace(file, user=inside[0], in_subfolder=True)
+            file = replace(file, user=inside[0])
         files.append(file)
     return files
 

@@ -43,7 +43,6 @@ FORMATS = {
     "tsv": (".tsv",),
     "parquet": (".parquet", ".pq"),
     "sglt": (".trace",),
-    "kepler": (".kepler.geojson",),
     "geojson": (".geojson", ".json"),
     "gpx": (".gpx",),
 }
@@ -177,8 +176,7 @@ def write_traces(
         Where to; `.gz` at the end compresses.
     format
         "csv", "tsv", "parquet", "sglt" (with the file of places beside it), "geojson" (one LineString per row, times
-        among its properties), "kepler" (the same for trips of kepler.gl: time as fourth coordinate) or "gpx" (one track
-        per row); by default told by the ending of `path`.
+        among its properties) or "gpx" (one track per row); by default told by the ending of `path`.
     ids
         One id per row in place of the users' own.
     columns
@@ -567,31 +565,14 @@ def _stretches(traces: Traces, entries: Entries) -> list[Ints]:
 def _to_geojson(traces: Traces, names: list[str], entries: Entries) -> str:
     """Return GeoJSON (RFC 7946): a LineString per row (a Point for one slot), with the UTC time of each vertex."""
     stamps = _time_texts(entries.utc, after="Z")
-    return _features(traces, names, entries, lambda i: [], lambda known: {"datetimes": [stamps[i] for i in known]})
-
-
-def _to_kepler(traces: Traces, names: list[str], entries: Entries) -> str:
-    """Return trips of kepler.gl: the same lines with altitude 0 and the seconds since 1970 as fourth coordinate."""
-    seconds = entries.utc.astype("datetime64[s]").astype(np.int64).tolist()
-    return _features(traces, names, entries, lambda i: [0, seconds[i]], lambda known: {})
-
-
-def _features(
-    traces: Traces,
-    names: list[str],
-    entries: Entries,
-    more: Callable[[int], list[int]],
-    extra: Callable[[Ints], dict[str, Any]],
-) -> str:
-    """Return a feature per row, with `more` coordinates of each instant and what is `extra` of a line."""
     lat, lon = (np.round(side, 6) for side in _degrees(traces))
     features = []
     for name, stretch in zip(names, _stretches(traces, entries), strict=True):
-        line = [[float(lon[entries.place[i]]), float(lat[entries.place[i]]), *more(i)] for i in stretch]
+        line = [[float(lon[entries.place[i]]), float(lat[entries.place[i]])] for i in stretch]
         shape: dict[str, Any] = {"type": "LineString", "coordinates": line}
         if len(line) == 1:
             shape = {"type": "Point", "coordinates": line[0]}
-        properties = {"uid": name, **extra(stretch)}
+        properties = {"uid": name, "datetimes": [stamps[i] for i in stretch]}
         features.append({"type": "Feature", "geometry": shape if line else None, "properties": properties})
     return json.dumps({"type": "FeatureCollection", "features": features}, separators=(",", ":"))
 
@@ -612,7 +593,7 @@ def _to_gpx(traces: Traces, names: list[str], entries: Entries) -> str:
     return "\n".join([*lines, "</gpx>", ""])
 
 
-TRACKS = {"geojson": _to_geojson, "kepler": _to_kepler, "gpx": _to_gpx}
+TRACKS = {"geojson": _to_geojson, "gpx": _to_gpx}
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """
 The attack suite on any tool's fakes: every attack with its control, its baseline, its interval and its bar.
 
-`ATTACKS` lists every attack with the inputs it needs, `REVIEWS` those that no program runs here (A11, A14, A21).
+`ATTACKS` lists every attack with the inputs it needs.
 
 A20 stands here: does the number, the order or the attempts of the fakes reveal their seed? (E63) The order is that of
 the pool where there is one, else that of the fakes as given, and so is the number per seed; fakes straight from
@@ -28,11 +28,9 @@ from elsewhere.evaluation.attacks.certificates import noise_audit
 from elsewhere.evaluation.attacks.copies import copied_days, copies, copies_of_role, rare_places, rare_places_of_role
 from elsewhere.evaluation.attacks.finding import (
     ABOVE,
-    FOR_REVIEW,
     LEARNT,
     NOT_RUN,
     NOTHING,
-    REVIEW,
     RUN,
     UNCLEAR,
     WITHIN,
@@ -152,22 +150,6 @@ def _first_rows(life: Ints) -> Ints:
     return np.sort(np.unique(life, return_index=True)[1])
 
 
-REVIEWS = {
-    "A11": (
-        "singling out, linkability and inference on tables",
-        "Run a tabular tool in an environment of its own on derived tables (user by hourly place); no dependency here.",
-    ),
-    "A14": (
-        "membership from the aggregates p_bar and pi_bar",
-        "A pool holds neither: its files are the fakes, the places and a manifest. The model file is private.",
-    ),
-    "A21": (
-        "regeneration from a guessed seed of the random generator",
-        "Published fakes come from the operating system's entropy; a run with a given generator is refused by publish.",
-    ),
-}
-
-
 def attack_decoys(attack: str, inputs: AttackInputs) -> Finding:
     """Run an attack of the location-based service, whose code is loaded when it runs."""
     from elsewhere.evaluation.lbs import findings
@@ -206,7 +188,7 @@ ATTACKS = {
     "A19": Attack("the service holds the pool", partial(attack_decoys, "A19"), PAIRS),
     "A20": Attack("what number, order and tries tell of the seed", side_channel, ("seed_index",)),
 }
-ALL = tuple(sorted({*ATTACKS, *REVIEWS}, key=lambda attack: int(attack[1:])))
+ALL = tuple(ATTACKS)
 # what is asked of everybody in the file, and how of people of whom no fake was made
 EVERYBODY = {
     "A1": copies_of_role,
@@ -260,9 +242,6 @@ def _role_figures(outcome: Finding | str, inputs: AttackInputs | str) -> dict[st
 
 def _attack_seeds(attack: str, inputs: AttackInputs) -> Finding:
     """Return the finding of one attack on the seeds, or what it needs where an input is missing."""
-    if attack in REVIEWS:
-        title, words = REVIEWS[attack]
-        return Finding(attack, title, status=REVIEW, words=words)
     title, attempt, needs = ATTACKS[attack]
     absent = [f"`{name}`" for name in needs if getattr(inputs, FIELDS.get(name, name), None) is None]
     lacks = " and ".join(absent)
@@ -395,10 +374,9 @@ def _count_outcomes(outcomes: Mapping[str, str]) -> str:
     """Return how many attacks had each outcome, with the ids of those that learnt something or cannot tell."""
     ids: dict[str, list[str]] = {}
     for attack, outcome in outcomes.items():
-        words = (*WORST, FOR_REVIEW)
-        ids.setdefault(outcome if outcome in words else NOT_RUN, []).append(attack)
+        ids.setdefault(outcome if outcome in WORST else NOT_RUN, []).append(attack)
     more, within = ids.get(LEARNT, []), ids.get(WITHIN, [])
-    winners, ran = more + within, len(outcomes) - sum(len(ids.get(word, [])) for word in (NOT_RUN, FOR_REVIEW))
+    winners, ran = more + within, len(outcomes) - len(ids.get(NOT_RUN, []))
     which = [", ".join(more)] * bool(more) + [f"within its bar: {', '.join(within)}"] * bool(within)
     parts = [f"{len(winners)} learnt something ({'; '.join(which)})"]
     if not winners:
@@ -418,9 +396,6 @@ def _count_outcomes(outcomes: Mapping[str, str]) -> str:
     if NOT_RUN in ids:
         n = len(ids[NOT_RUN])
         parts.append(f"{n} {'was' if n == 1 else 'were'} not run")
-    if FOR_REVIEW in ids:
-        n = len(ids[FOR_REVIEW])
-        parts.append(f"{n} {'is' if n == 1 else 'are'} for people to review")
     return "; ".join(parts)
 
 

@@ -140,11 +140,10 @@ class CannotRun(InvalidParameter):
     """What an attack needs and does not have, or cannot hold in memory; it is listed as not run."""
 
 
-RUN, NOT_RUN, REVIEW = "run", "not run", "review"
+RUN, NOT_RUN = "run", "not run"
 LEARNT, NOTHING, UNCLEAR = "learnt something", "learnt nothing measurable", "cannot tell"
 WITHIN = "learnt something, within its bar"
 ABOVE = "above its bar, not clearly above chance"
-FOR_REVIEW = "for people to review"  # no program runs it
 SELDOM = 0.05  # share of groups of fresh real people that a usable bar may flag
 
 
@@ -170,7 +169,7 @@ class Finding:
     id, title
         Its number, such as A5, and what it tries.
     status
-        "run", "not run" (see `needs`) or "review".
+        "run" or "not run" (see `needs`).
     main, interval
         The attack against the people the fakes were made from, and its 95 % interval; with an interval, `main` is the
         value of that unless it is given.
@@ -267,7 +266,7 @@ class Finding:
     def outcome(self) -> str:
         """Return in words what the attack learnt, or why that is open."""
         if self.status != RUN:
-            return NOT_RUN if self.status == NOT_RUN else FOR_REVIEW
+            return NOT_RUN
         open_words = ABOVE if self.above else UNCLEAR
         return {True: WITHIN if self.passed else LEARNT, False: NOTHING, None: open_words}[self.learnt]
 

@@ -22,7 +22,6 @@ from elsewhere.traces.formats.documents import (
     read_geojson,
     read_google,
     read_gpx,
-    read_owntracks,
     read_records,
     read_workbook,
 )
@@ -45,8 +44,6 @@ from elsewhere.traces.sources import (
 )
 
 PLT = re.compile(rb"\s*geolife trajectory", re.IGNORECASE)
-
-REC = re.compile(rb"\s*[^\t\r\n]{1,40}\t[^\t\r\n]{0,80}\t\{")
 
 HEX_ID = rb"[0-9a-f]{24}"
 
@@ -83,12 +80,10 @@ def recognise(content: bytes, name: str) -> str:
     if head.startswith(b"version https://git-lfs"):
         raise InvalidTraces(f"{name} is a pointer of Git LFS, not the file: `git lfs pull` gets it.", code="E_FORMAT")
     if head[:1] in (b"{", b"["):
-        if re.search(rb'"_type"\s*:', head):
-            return "owntracks"
         if re.search(rb'"type"\s*:\s*"(Feature|FeatureCollection|MovingFeatures?|MovingPoint)"', head):
             return "geojson"
         return "google" if GOOGLE.search(head) else "json"
-    for kind, mark in (("geolife", PLT), ("owntracks", REC), ("foursquare", CHECK_IN), ("foursquare", VENUE)):
+    for kind, mark in (("geolife", PLT), ("foursquare", CHECK_IN), ("foursquare", VENUE)):
         if mark.match(head):
             return kind
     return "csv"
@@ -123,7 +118,6 @@ DOCUMENTS: dict[str, Callable[[Source, FileOptions], Table]] = {
     "google": read_google,
     "gpx": read_gpx,
     "json": read_records,
-    "owntracks": read_owntracks,
 }
 
 CONTAINERS = ("auto", *STREAMS, "sglt", *DOCUMENTS)

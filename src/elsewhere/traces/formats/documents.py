@@ -9,9 +9,8 @@ also have them in `temporalGeometry`, trips of kepler.gl as fourth coordinate, s
 
 Google: Records.json (`locations` of `latitudeE7`, `timestamp` or `timestampMs`), the monthly files of Semantic Location
 History (`timelineObjects`), and the phone's own export of Timeline: Android (`semanticSegments`, `rawSignals`, points
-"43.77°, 9.07°") and iOS (a bare array, points "geo:43.77,9.07"). OwnTracks: JSON objects with `_type`, `lat`, `lon`,
-`tst`, one per line, in an array, or in a recorder's `.rec`. GPX 1.0 and 1.1: the points of tracks; a document type is
-refused, so no entity is ever expanded (B57). Of a spreadsheet (`.xlsx`, `.xls`, `.ods`) the first sheet that holds a
+"43.77°, 9.07°") and iOS (a bare array, points "geo:43.77,9.07"). GPX 1.0 and 1.1: the points of tracks; a document type
+is refused, so no entity is ever expanded (B57). Of a spreadsheet (`.xlsx`, `.xls`, `.ods`) the first sheet that holds a
 table is read, as the text it would be saved as.
 """
 
@@ -252,7 +251,7 @@ def text_of(value: Any) -> str | None:
 
 NO_SHAPE = (
     "JSON of no shape that is known; known are a list of objects with a user, a time and a position, GeoJSON, Google's "
-    "Timeline and OwnTracks."
+    "Timeline."
 )
 
 
@@ -301,26 +300,21 @@ def read_geojson(source: Source, options: FileOptions) -> Table:
     """Return a row per point with its time and the plain properties of its feature; without a user, the file is one."""
     import pyarrow as pa
 
-    columns, skipped, kinds = Columns(source.name), 0, set()
+    columns, skipped = Columns(source.name), 0
     loose: dict[str, Any] = {}
     for name, item in read_items(source, options, ("features",)):
         if name in ("features", "") and isinstance(item, dict):
             for feature in _list_features(item):
-                kind = _add_feature(columns, feature)
-                skipped += not kind
-                kinds |= {kind} - {""}
+                skipped += not _add_feature(columns, feature)
         else:
             loose[name] = item
     if loose.get("type") in ("Feature", "MovingFeature", *LINE_TYPES, "Point") and not columns.rows:
-        kind = _add_feature(columns, loose)
-        skipped += not kind
-        kinds |= {kind} - {""}
+        skipped += not _add_feature(columns, loose)
     arrays = columns.arrays()
     if columns.rows and "user" not in find_roles(tuple(arrays), None):
         arrays["user"] = pa.array([source.user] * columns.rows, pa.string())
     notes = (f"{skipped} features without a point and a time were not read",) if skipped else ()
-    form = "kepler" if kinds == {"trip"} else "geojson"
-    return Table(source.name, arrays, columns.rows, format=form, names=tuple(arrays), notes=notes)
+    return Table(source.name, arrays, columns.rows, format="geojson", names=tuple(arrays), notes=notes)
 
 
 def _list_features(item: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -332,8 +326,8 @@ def _list_features(item: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield item
 
 
-def _add_feature(columns: Columns, feature: dict[str, Any]) -> str:
-    """Add the points of a feature with their times, and return "trip" (of kepler.gl), "other", or "" if it has none."""
+def _add_feature(columns: Columns, feature: dict[str, Any]) -> bool:
+    """Add the points of a feature with their times, and tell whether it has any."""
     properties = feature.get("properties")
     properties = properties if isinstance(properties, dict) else {}
     geometry = feature.get("temporalGeometry", feature.get("geometry", feature))
@@ -341,14 +335,14 @@ def _add_feature(columns: Columns, feature: dict[str, Any]) -> str:
     if kind == "Point":
         at = _read_position(part_of(geometry, "coordinates"))
         if at is None:
-            return ""
+            return False
         fourth = _fourth_coordinates([part_of(geometry, "coordinates")])
         instant = {"datetime": fourth[0]} if fourth else {}
         times = properties.get("datetimes")
         if isinstance(times, list) and len(times) == 1:
             instant = {"datetime": times[0]}
         columns.add({**properties, **instant, **at})
-        return "trip" if fourth else "other"
+        return True
     lines = part_of(geometry, "coordinates")
     times = _find_times(geometry, properties)
     if kind == "MultiLineString" and isinstance(lines, list):
@@ -356,16 +350,15 @@ def _add_feature(columns: Columns, feature: dict[str, Any]) -> str:
         if times and isinstance(times[0], list):
             times = [time for part in times if isinstance(part, list) for time in part]
     elif kind not in LINE_TYPES:
-        return ""
-    trip = times is None
-    times = _fourth_coordinates(lines) if trip else times
+        return False
+    times = _fourth_coordinates(lines) if times is None else times
     if not isinstance(lines, list) or not isinstance(times, list) or len(lines) != len(times) or not lines:
-        return ""
+        return False
     plain = {key: value for key, value in properties.items() if not isinstance(value, (list, dict))}
     for point, time in zip(lines, times, strict=True):
         at = _read_position(point)
         columns.add({**plain, "datetime": time, **(at or {"lat": "", "lon": ""})})
-    return "trip" if trip else "other"
+    return True
 
 
 def _fourth_coordinates(points: Any) -> list[Any] | None:
@@ -606,70 +599,6 @@ def parse_point(text: Any) -> tuple[float, float]:
     match = POINT.fullmatch(text) if isinstance(text, str) else None
     lat, lon = (number_of(match[1]), number_of(match[2])) if match else (math.nan, math.nan)
     return (lat, lon) if not math.isnan(lat + lon) else (math.nan, math.nan)
-
-
-# time of arrival, kind of message, payload
-REC = re.compile(rb"^[^\t\r\n]*\t[^\t\r\n]*\t(?=\{)", re.MULTILINE)
-
-OTHER_REC = re.compile(rb"^[^\t\r\n{\[]*\t[^\t\r\n]*\t[^{\r\n][^\r\n]*$", re.MULTILINE)
-
-USERS = ("topic", "username", "tid")
-
-
-def read_owntracks(source: Source, options: FileOptions) -> Table:
-    """
-    Return the locations of a file.
-
-    The user is the first of these that every location has: USER of `topic` (owntracks/USER/DEVICE), `username`, the
-    subfolder that the file is in (the recorder makes one per user), `tid` (two letters of a name), the file.
-    """
-    import pyarrow as pa
-
-    time, lat, lon = array("d"), array("d"), array("d")
-    ids: dict[str, list[str]] = {key: [] for key in USERS}
-    others = 0
-    for item in _read_locations(source, options):
-        if item is None:
-            others += 1
-            continue
-        time.append(number_of(item.get("tst")))
-        lat.append(number_of(item.get("lat")))
-        lon.append(number_of(item.get("lon")))
-        for key in USERS:
-            ids[key].append(_find_user(key, item.get(key)))
-    if source.in_subfolder:
-        del ids["tid"]
-    users = next((each for each in ids.values() if all(each)), None)
-    columns: dict[str, Any] = {
-        "user": pa.array(users or [source.user] * len(time), pa.string()),
-        "time": pa.array(time, pa.float64()),
-        "lat": pa.array(lat, pa.float64()),
-        "lon": pa.array(lon, pa.float64()),
-    }
-    notes = (f"{others} messages that are no locations were not read",) if others else ()
-    return Table(source.name, columns, len(time), format="owntracks", names=tuple(columns), notes=notes)
-
-
-def _read_locations(source: Source, options: FileOptions) -> Iterator[dict[str, Any] | None]:
-    content = as_utf8(source, options.encoding)
-    if content.lstrip()[:1] not in (b"{", b"["):
-        if options.cut:
-            content, options = drop_last_line(content), replace(options, cut=False)
-        content = REC.sub(b"", OTHER_REC.sub(b"{}", content))
-    for _, item in read_items(
-        replace(source, raw=content, size=len(content), packed=False, encoding=""),
-        replace(options, encoding="utf-8"),
-        ("data", "locations"),
-    ):
-        if isinstance(item, dict):
-            yield item if item.get("_type", "location") == "location" and "lat" in item and "tst" in item else None
-
-
-def _find_user(key: str, value: Any) -> str:
-    if not isinstance(value, str):
-        return ""
-    parts = value.split("/")
-    return parts[1] if key == "topic" and len(parts) >= 3 else "" if key == "topic" else value
 
 
 CHUNK = 1 << 20
