@@ -2,7 +2,7 @@
 Turn real location traces into fake ones that live like people, elsewhere, and point at no one.
 
 The front door: what most programs need, loaded when it is first used, so that `import elsewhere` costs next to nothing.
-Types of results, errors and what experts need are in their modules: docs/library.md names them.
+Types of results, errors and what experts need are in their modules, which the reference names (`make docs`).
 
 The rooms, in the order of a run; each imports only those before it (docs/architecture.md):
 
@@ -65,7 +65,7 @@ __all__ = ["__version__", "errors", *sorted(_HOME)]
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(
-            f"module 'elsewhere' has no attribute {name!r}; docs/library.md names what its modules have"
+            f"module 'elsewhere' has no attribute {name!r}; the reference (`make docs`) names what its modules have"
         )
     value = getattr(import_module(f"elsewhere.{_HOME[name]}"), name)
     globals()[name] = value

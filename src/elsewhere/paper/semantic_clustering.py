@@ -5,11 +5,11 @@ k-means on one row per place, scaled to length 1 so that a place counts by what 
 (E27). The row is either the place's roles (the default) or its row of w_G (the paper's). Both are k-means by Euclidean
 distance, which for rows of length 1 orders pairs of places as their cosine does. Roles are counts; their square roots
 make the cosine of two places the overlap of what they are to people (the
-Bhattacharyya coefficient). docs/decisions/0001-classes.md holds the figures behind the default.
+Bhattacharyya coefficient). docs/decisions.md holds the figures behind the default.
 
 Where classes are not clear-cut, k-means finds other ones from every start, equally good by its own measure. What they
 are for is to say how people are alike: so of several the one is taken in which people agree most with their like
-(`most_informative`, docs/decisions/0009-telling.md).
+(`most_informative`, docs/decisions.md).
 """
 
 import warnings
@@ -29,7 +29,7 @@ from elsewhere.traces.model import Floats, Ints
 METHODS = ("roles", "kmeans")
 STARTS = 10  # n_init of k-means (E28)
 PAPERS = 20  # classes of the paper
-# kappa="auto" (E29, docs/decisions/0025-kappa.md)
+# the rule of kappa="auto" (E29; docs/decisions.md)
 LEAST = 4  # classes, where the places allow it
 TO_A_CLASS = 5  # places
 ENOUGH = 0.9  # share of the largest score with which the smaller number is as good
