@@ -12,7 +12,7 @@ help:
 	@echo "make test-lbs  decoys at a real geocoder, Nominatim (about 2 minutes)"
 	@echo "make bench  speed, as ratios    make soak   what takes longer than a coffee"
 	@echo "make docs   the site, in build/site: open build/site/index.html"
-	@echo "make results  docs/results.md and docs/certificate.md, measured anew on the data of ../shared (about an hour)"
+	@echo "make results  docs/results.md and docs/certificate.csv, measured anew on the data of ../shared (about an hour)"
 
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable
 
@@ -70,7 +70,6 @@ results: $(VENV)/installed
 	$(BIN)/python bench/certificate.py
 
 docs: $(VENV)/installed
-	$(BIN)/python bench/write_docs.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo "open build/site/index.html, or with the search: $(PYTHON) -m http.server -d build/site"
 

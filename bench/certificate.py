@@ -1,15 +1,15 @@
 """
-What a theorem for the whole release costs: docs/certificate.md and its picture, from docs/certificate.csv.
+What a theorem for the whole release costs: docs/certificate.csv, its picture, and a page of the site.
 
-    python bench/certificate.py                          measure everything (an hour or two), write table, page, picture
-    python bench/certificate.py measure pf roles         measure these parts anew; others stay as they are in the table
+    python bench/certificate.py                          measure everything (an hour or two), write table and picture
+    python bench/certificate.py measure pf               measure this part anew; others stay as they are in the table
     python bench/certificate.py measure 1000 100000      towns of so many people
     python bench/certificate.py measure pf --eps 8 4 --only private    some lines of a part
-    python bench/certificate.py write                    page and picture of what the table holds
+    python bench/certificate.py draw                     the picture of what the table holds
 
-Parts: `roles` (membership of everybody in the file under `product`), `pf` (People Flow Tokyo under `private` and three
-baselines at equal eps), and towns by their number of people. A mean over three draws each, with the
-deviation beside it. Needs `elsewhere[plot]` and ../shared/data.
+Parts: `pf` (People Flow Tokyo under `private` and three baselines at equal eps), and towns by their number of people. A
+mean over three draws each, with the deviation beside it. Needs `elsewhere[plot]` and ../shared/data. The page is made
+from the table when the site is built (bench/site_pages.py).
 """
 
 import argparse
@@ -26,10 +26,10 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parent))
 
 HOME = Path(__file__).parents[1] / "docs"
-TABLE, PICTURE, PAGE = HOME / "certificate.csv", HOME / "people-eps.svg", HOME / "certificate.md"
+TABLE, PICTURE = HOME / "certificate.csv", HOME / "people-eps.svg"
 COLUMNS = ("part", "who", "eps", "figure", "mean", "sd", "draws")
 TOWNS = ("1000", "10000", "100000")
-PARTS = ("roles", "pf", *TOWNS)
+PARTS = ("pf", *TOWNS)
 EPS = (0.0, 8.0, 4.0, 2.0, 1.0)  # 0: the same design without noise
 DRAWS = 3
 BASELINES = ("AdaTrace-like", "chain, kinder", "chain")
@@ -79,24 +79,13 @@ def measure_private(part: str, given: argparse.Namespace) -> Iterable[list[Row]]
             yield lines
 
 
-def measure_roles(part: str, _: argparse.Namespace) -> Iterable[list[Row]]:
-    """Yield A3 and A10 of every role in the file, over three random splits of PF."""
-    from results import SPLITS, Tokyo, split
-
-    tokyo = Tokyo()
-    found = [split(tokyo, number, "product") for number in SPLITS]
-    kept = [{name: float(v) for name, v in f.items() if name[:2] == "A3" or name[:3] == "A10"} for f in found]  # type: ignore[arg-type]
-    yield rows_of(part, "product", "-", kept)
-
-
 def measure(parts: list[str], given: argparse.Namespace) -> None:
     """Measure parts anew; the table is written after every line, and other lines stay."""
-    makers = {"roles": measure_roles}
     order = {part: i for i, part in enumerate(PARTS)}
     warnings.simplefilter("ignore")
     began = time.monotonic()
     for part in parts:
-        for lines in makers.get(part, measure_private)(part, given):
+        for lines in measure_private(part, given):
             key = [lines[0][column] for column in COLUMNS[:3]]
             rows = [row for row in read() if [row[column] for column in COLUMNS[:3]] != key] + lines
             rows.sort(key=lambda row: order.get(row["part"], len(order)))
@@ -175,24 +164,17 @@ def beside(found: Table, part: str, figures: Iterable[str]) -> str:
 
 
 def page() -> str:
-    """Return docs/certificate.md."""
+    """Return the page of the site."""
     found = Table()
-    names = [f"{attack}, {who}" for attack in ("A3", "A10") for who in ("seeds", "others")]
-    roles = [["`product`", *(found.shown("roles", "product", "-", name, spread=True) for name in names)]]
     towns = found.towns()
     sections = [
         f"## {int(town):,} people\n\n{beside(found, town, ('TP-TV', 'top moves', 'A15'))}{spent(found, town)}"
         for town in towns
     ]
     return TEXT.format(
-        roles=lined(("", "A3 seeds", "A3 others", "A10 seeds", "A10 others"), roles),
         pf=beside(found, "pf", ("TP-TV", "top moves", "A15", "A15 twelve", "A10")),
         towns="\n\n".join(sections),
         cost=cost(found, towns),
-        picture=(
-            "![Lines by eps: the distance of fakes from real people falls with the number of people, and the smaller "
-            "eps is, the more people it takes](people-eps.svg)"
-        ),
     )
 
 
@@ -222,46 +204,34 @@ def cost(found: Table, towns: list[str]) -> str:
     return lined(("people", *(f"eps {named(eps)}" for eps in EPS[1:])), rows)
 
 
-TEXT = """# What a theorem for the whole release costs
+TEXT = """# What a theorem costs
 
-A proof has a price: noise makes fakes less like people. This page measures it; [promise](promise.md) says what is
-proven. In short: with 10,000 people noise hardly matters down to eps 2, with 1,000 people it does at every eps. A
-classifier tells its fakes from real days, with or without noise.
+A proof has a price: noise makes fakes less like people. This page has all figures;
+[promise](promise.md#what-it-costs) has them in short. A classifier tells fakes of `private` from real days, with or
+without noise.
 
 | figure | meaning |
 | --- | --- |
 | TP-TV | share of 500 fakes that would have to move to be where held-out people are at that hour: 0 is best |
 | top moves | share of the 50 most frequent moves that are among the 50 most frequent of the fakes: 1 is best |
 | A15 | how well a classifier tells fakes from real people, an AUC: .5 is not at all, 1 is always |
-| A3, A10 | how well an attack tells who was in the file ([attacks](attacks.md)) |
+| A10 | how well an attack tells who was in the file, an AUC ([attacks](attacks.md#a10)) |
 
-`make results` (`bench/certificate.py`) writes this page from [certificate.csv](certificate.csv). Figures are means over
-as many draws as its last column says, ± their standard deviation where there are several. On People Flow Tokyo each
-draw has a split of its own. A star marks figures of an earlier version, for `private` before
-[decision 50](decisions/0050-parts-and-pools.md).
+Means over as many draws as the last column of docs/certificate.csv says, ± their standard deviation. On People Flow
+Tokyo each draw has a split of its own.
 
-## Without a theorem
-
-Membership, on three random splits of all 1,000 people. A3 is an advantage above chance (0 is guessing), A10 an AUC (.5
-is guessing). *Others* are the people in the file who are not seeds, the alternates of `product`.
-
-{roles}
-
-## `private` on People Flow Tokyo
+## People Flow Tokyo
 
 The model is learnt from 667 people, 333 are held out; three random splits. The other tools have the same (eps, delta)
 for the same unit, a person. At eps 2 there are too few people: `private` would refuse, and was measured all the same.
 
 {pf}
 
-## `private` in towns of 1,000 to 100,000 people
+## Towns of 1,000 to 100,000 people
 
-A simulated town of 400 places and 72 slots a day; 1,000 more people are held out. This table shows by how much noise
-raises TP-TV:
+A simulated town of 400 places and 72 slots a day; 1,000 more people are held out. By how much noise raises TP-TV:
 
 {cost}
-
-{picture}
 
 {towns}
 """
@@ -318,16 +288,15 @@ def draw() -> None:
 def main() -> None:
     """Read the words of the command line."""
     words = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    words.add_argument("verb", nargs="?", choices=["measure", "write"], default="measure")
+    words.add_argument("verb", nargs="?", choices=["measure", "draw"], default="measure")
     words.add_argument("parts", nargs="*", metavar="PART", help=f"{', '.join(PARTS)}; all of them by default")
     words.add_argument("--eps", nargs="+", type=float, default=EPS, help="of pf and towns; 0: without noise")
     words.add_argument("--only", nargs="+", default=("private", *BASELINES), help="generators of pf and towns")
     given = words.parse_args()
     if given.verb == "measure":
         measure(given.parts or list(PARTS), given)
-    PAGE.write_text(page())
     draw()
-    print(f"wrote {PAGE.name} and {PICTURE.name}")
+    print(f"wrote {PICTURE.name}")
 
 
 if __name__ == "__main__":

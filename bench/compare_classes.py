@@ -1,5 +1,5 @@
 """
-Which classes are closest to the truth: the table of docs/decisions/0001-classes.md.
+Which classes are closest to the truth (docs/decisions.md, classes by roles).
 
 `python bench/compare_classes.py [WORD]` (a quarter of an hour; with a word, only choices whose name holds it). Every
 choice is run from several starts on simulated towns (true classes), on Foursquare NYC (root categories) and on

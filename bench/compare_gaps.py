@@ -1,5 +1,5 @@
 """
-Missing slots drawn by Gibbs sampling, filled forward, or left out: the table of docs/decisions/0004-gaps.md.
+Missing slots drawn by Gibbs sampling, filled forward, or left out: the figures of docs/decisions.md, gaps.
 
 `python bench/compare_gaps.py [SWEEPS [SEEDS]]` (ten minutes; needs ../shared/data/studentlife). Complete days of
 StudentLife, places merged to 400; the first 70 % of every user's days teach, the others are predicted. Of the
@@ -66,7 +66,7 @@ def judged(profiles, truth, later, R):
 
 
 def main():
-    traces = ew.read_traces(DATA, places="merge", map="whole")  # as in the figures of decision 4
+    traces = ew.read_traces(DATA, places="merge", map="whole")  # as in the figures of the page
     rows, rest = [], []
     for u in range(traces.U):
         mine = np.flatnonzero(traces.user == u)

@@ -5,7 +5,7 @@ People x eps -> usefulness: the private preset beside an AdaTrace-like tool and 
 
 `bench/certificate.py` measures them on people of one day, and writes its table.
 
-Constants of the preset were chosen on other splits and another town (docs/decisions/0028-private.md). Baselines get the
+Constants of the preset were chosen on other splits and another town (docs/decisions.md). Baselines get the
 same accounting (Gaussian, user level), but float noise: they are measured, not published.
 """
 

@@ -1,11 +1,12 @@
 """
-Pages of the site that mkdocs.yml does not list.
+Pages of the site that are no files of `docs`.
 
-README as the first page, CONTRIBUTING and CHANGELOG stand outside `docs`; a page of `docs` that nobody has put into the
-navigation comes last in it, under "More".
+README as the first page, CONTRIBUTING and CHANGELOG stand outside `docs`; the reference of the library and the figures
+of a proof are made when the site is built.
 """
 
 import re
+import runpy
 from pathlib import Path
 from typing import Any
 
@@ -13,21 +14,16 @@ from mkdocs.structure.files import File
 
 ROOT = Path(__file__).resolve().parents[1]
 OUTSIDE = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
-
-
-def on_config(config: Any) -> Any:
-    """Put every page of `docs` into the navigation."""
-    listed = re.findall(r"[\w/-]+\.md", str(config.nav))
-    more = [path.name for path in sorted((ROOT / "docs").glob("*.md")) if path.name not in listed]
-    if more:
-        config.nav.append({"More": more})
-    return config
+MADE = {"library.md": "write_docs", "certificate.md": "certificate"}  # page -> program in bench that has `page()`
 
 
 def on_files(files: Any, config: Any) -> Any:
-    """Add the pages that stand beside `docs`."""
+    """Add the pages that stand beside `docs`, and those that are made."""
     for name, page in OUTSIDE.items():
         files.append(File.generated(config, page, content=(ROOT / name).read_text()))
+    for page, program in MADE.items():
+        made = runpy.run_path(str(ROOT / "bench" / f"{program}.py"), run_name=program)
+        files.append(File.generated(config, page, content=made["page"]()))
     return files
 
 
@@ -37,4 +33,4 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
         markdown = re.sub(rf"\]\((?:\.\./)*{re.escape(name)}(#[\w-]+)?\)", rf"]({target}\1)", markdown)
     if page.file.src_uri in OUTSIDE.values():
         markdown = markdown.replace("](docs/", "](")
-    return re.sub(r"\[([^\]]+)\]\((?:\.\./)*(?:LICENSE|Makefile|CITATION\.cff|people-eps\.csv)\)", r"\1", markdown)
+    return re.sub(r"\[([^\]]+)\]\((?:\.\./)*(?:LICENSE|Makefile|CITATION\.cff)\)", r"\1", markdown)

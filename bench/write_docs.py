@@ -1,7 +1,7 @@
 """
-Write the pages that follow from the code: docs/library.md from docstrings, docs/decisions/index.md from the decisions.
+Make the reference of the library from docstrings: a page of the site (bench/site_pages.py), no file of the repository.
 
-`make docs` (or `python bench/write_docs.py`) writes them; `tests/test_docs.py` fails where they are not up to date.
+`python bench/write_docs.py` prints it.
 """
 
 import ast
@@ -10,11 +10,8 @@ import inspect
 import re
 import textwrap
 from importlib import import_module
-from pathlib import Path
 
 import elsewhere as ew
-
-DOCS = Path(__file__).resolve().parents[1] / "docs"
 
 # what a reader looks for, in the order of a run; other public names follow under a heading of their own
 GROUPS = {
@@ -69,7 +66,7 @@ ERRORS = {
 
 HEAD = """# The library
 
-What `import elsewhere as ew` offers, and the types of its results, from the docstrings (written by `make docs`).
+What `import elsewhere as ew` offers, and the types of its results, from the docstrings.
 `ew.name` is at the front door; what stands under an import line is in its module, for experts and for annotations. Data
 come first, options by keyword, `rng` last. Everything that draws takes `rng`, a `numpy.random.Generator`; where it may
 be left out, the entropy is the operating system's and the result may be published ([R2](reliability.md#r2)). Errors are
@@ -209,34 +206,5 @@ def page() -> str:
     return "\n".join(out) + "\n"
 
 
-DECISIONS = """# Decisions
-
-Choices that measurement made, each with its figures and with what would change our mind. Figures are those of the day
-of the decision; [results](../results.md) has today's. Where a later decision replaced an earlier one, the earlier says
-so.
-
-| no. | decision | in short |
-|---|---|---|
-"""
-
-
-def decisions() -> str:
-    """Return the list of decisions: number, title and the paragraph that begins with "In short"."""
-    rows = []
-    for path in sorted((DOCS / "decisions").glob("0*.md")):
-        text = path.read_text()
-        number, title = re.match(r"# (\d+)\. (.*)", text).groups()  # type: ignore[union-attr]
-        short = re.search(r"^In short: (.*?)\n\n", text, re.MULTILINE | re.DOTALL)
-        if short is None:
-            raise SystemExit(f"docs/decisions/{path.name} has no paragraph that begins with 'In short: '")
-        told = " ".join(short[1].split()).replace("|", "\\|")
-        rows.append(f"| {number} | [{title}]({path.name}) | {told[:1].upper()}{told[1:]} |")
-    return DECISIONS + "\n".join(rows) + "\n"
-
-
-PAGES = {"library.md": page, "decisions/index.md": decisions}
-
 if __name__ == "__main__":
-    for name, write in PAGES.items():
-        (DOCS / name).write_text(write())
-        print(f"wrote docs/{name}")
+    print(page())

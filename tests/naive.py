@@ -1057,7 +1057,7 @@ def stays(fixes, distance, reach, least):
 
 def anchored(fixes, distance, mean):
     """
-    Where each (user, second, point) counts, in order, or None where it is: decision 32, person by person, in km.
+    Where each (user, second, point) counts, in order, or None where it is: anchors, person by person, in km.
 
     Stays of 20 minutes within 100 m; the longest (most fixes) first, a stay within 100 m of the first stay of an anchor
     joins the nearest such; a fix within 200 m of own anchors (means of all fixes of their stays) is at the nearest.
@@ -2030,7 +2030,7 @@ def cut_map(points, weight, depth):
 
 
 def use_word(fakes, halves, same, chance, spread):
-    """The rule of the three words, as decision 17 writes it, in exact fractions of hundredths of a hundredth."""
+    """The rule of the three words, as the module writes it, in exact fractions of hundredths of a hundredth."""
     f, h, s, c, sd = (Fraction(round(x * 10_000), 10_000) for x in (fakes, halves, same, chance, spread))
     if c - s <= max(Fraction(1, 100), 2 * sd):
         return "not for this" if f - max(h, c) > Fraction(1, 10) else "cannot say"

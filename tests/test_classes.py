@@ -179,7 +179,7 @@ def test_foursquare_categories_are_found_better_than_by_geography_or_time_of_day
 
     label = ew.semantic_clustering(graph, kappa=20, rng=rng()).label
 
-    # five starts: .158 +- .004; time of day .08, its square roots .11, geography .06 (docs/decisions/0001-classes.md)
+    # five starts: .158 +- .004; time of day .08, its square roots .11, geography .06
     assert (U, R) == (1028, 3328)
     assert ami(category[category.notna()], label[category.notna()]) > 0.135
 
@@ -481,7 +481,7 @@ def test_refuses_what_it_cannot_cluster():
     assert "4 places are visited by enough" in str(caught.value)
     assert "at least 5 are needed" in str(caught.value)
     assert "Give more people" in str(caught.value)
-    # four places and classes of three: one class, rather than none (decision 21)
+    # four places and classes of three: one class, rather than none
     assert ew.semantic_clustering(graph, c_min=3, rng=rng()).label.tolist() == [0, 0, 0, 0, -1, -1, -1, -1, -1]
     with pytest.raises(ew.errors.InvalidTraces) as caught:
         ew.semantic_clustering(graph_of(ew.Traces([[1, 1], [1, 1]], ew.Locations(n=2))), rng=rng())

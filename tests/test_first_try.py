@@ -614,7 +614,7 @@ def test_the_first_try_gives_fakes(run, tmp_path, shape):
             assert (of & Counter((u, date.weekday() >= 5) for u, date in days)).total() >= 0.9 * len(days)
 
 
-# --- docs/first-try.md -----------------------------------------------------------------------------------------------
+# --- docs/data.md ----------------------------------------------------------------------------------------------------
 
 
 def geolife_folder(town, folder):
@@ -626,7 +626,7 @@ def spreadsheet(town, folder):
     semicolons(town, folder).rename(folder / "spreadsheet.csv")
 
 
-PAGE = (Path(__file__).resolve().parents[1] / "docs" / "first-try.md").read_text()
+PAGE = (Path(__file__).resolve().parents[1] / "docs" / "data.md").read_text()
 COMMANDS = re.findall(r"^elsewhere .*", "\n".join(re.findall(r"^```sh\n(.*?)^```", PAGE, re.M | re.S)), re.M)
 FILES = {
     "Geolife/Data": (geolife_folder, "beijing"),

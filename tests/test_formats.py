@@ -6,9 +6,7 @@ import json
 import re
 import subprocess
 import sys
-import textwrap
 from datetime import timedelta
-from pathlib import Path
 
 import makefiles
 import numpy as np
@@ -17,8 +15,7 @@ import pytest
 
 import elsewhere as ew
 from elsewhere.run.publish import ALSO, NOT_WRITTEN, TEXTS
-from elsewhere.traces import formats
-from elsewhere.traces.formats import CONTAINERS, documents, open_table, recognise
+from elsewhere.traces.formats import CONTAINERS, open_table, recognise
 from elsewhere.traces.formats.documents import parse_e7, parse_point
 
 NO_USER = {"geolife", "gpx", "records", "records in ms", "android", "ios", "semantic history"}
@@ -404,27 +401,6 @@ def test_what_is_cut_off_in_its_gzip_is_read_up_to_the_cut_where_that_is_allowed
     assert caught.value.code == "E_COMPRESSION"
     assert 0.5 * whole < table.rows < whole
     assert any("cut off" in note for note in table.notes)
-
-
-def test_the_reader_of_the_recipe_reads_and_refuses(tmp_path, expected, monkeypatch):
-    recipe = (Path(__file__).parents[1] / "CONTRIBUTING.md").read_text()
-    (example,) = re.findall(r"^ *```python\n(.*?)^ *```", recipe, re.MULTILINE | re.DOTALL)
-    names = dict(vars(documents))
-    exec(compile(textwrap.dedent(example), "CONTRIBUTING.md", "exec"), names)  # noqa: S102
-    monkeypatch.setitem(formats.DOCUMENTS, "logger", names["read_logger"])
-    monkeypatch.setattr(formats, "recognise", lambda *_: "logger")
-    lines = [f"{makefiles.iso(t)} {lat} {lon}\n" for t, lat, lon in makefiles.fixes()]
-    whole = "".join(["#LOG 1\n", *lines[:9], "!battery low\n", *lines[9:]])
-    traces, counted = read(put(tmp_path / "ann", whole + "!off\n"))
-
-    assert np.array_equal(traces.r, expected.r)
-    assert "2 remarks were not read" in counted.notes
-    assert open_table(put(tmp_path / "ann", whole.rstrip())).rows == 72
-    for at in [i for i in range(len(whole) - len(lines[-1]), len(whole)) if whole[i] == " "]:
-        with pytest.raises(ew.errors.InvalidTraces, match=r"line 74: the last line is cut off") as caught:
-            open_table(put(tmp_path / "ann", whole[:at]))
-        assert caught.value.code == "E_TRUNCATED"
-        assert open_table(tmp_path / "ann", allow_truncated=True).rows == 71
 
 
 @pytest.mark.parametrize("kind", ["json rows", "json lines", "gpx"])

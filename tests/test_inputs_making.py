@@ -99,7 +99,7 @@ ROWS = {
     ),
     "B40 one place": Row(lambda: town(places=1), code="E_TOO_FEW_PLACES"),
     "B40 one place, to learn from": Row(lambda: town(places=1), ("fit", "TOWN", "-o", "OUT"), code="E_TOO_FEW_PLACES"),
-    # by default such places are joined until enough people share them (decision 13)
+    # by default such places are joined until enough people share them
     "B41 nobody shares a place": Row(lambda: town(apart=True), (*SYNTHESIZE, "--places", "grid"), code="E_SUPPRESSED"),
     "B42 all of a class is the seed's": Row(
         words=(*SYNTHESIZE, "--preset", "paper", *ALONE, "--set", "par_l=1"),

@@ -653,12 +653,12 @@ def test_nothing_is_logged_and_no_token_is_shown_again(pool, tmp_path):
     assert told["owner_token"].encode() not in kept
 
 
-def test_the_readme_hides_a_question(pool, tmp_path, monkeypatch, capsys):
+def test_the_page_on_decoys_hides_a_question(pool, tmp_path, monkeypatch, capsys):
     from geopy.adapters import BaseSyncAdapter
     from geopy.geocoders import options
 
-    readme = (Path(__file__).resolve().parents[1] / "README.md").read_text()
-    script = next(b for b in re.findall(r"^```python\n(.*?)^```", readme, re.MULTILINE | re.DOTALL) if "Wallet" in b)
+    page = (Path(__file__).resolve().parents[1] / "docs" / "decoys.md").read_text()
+    (script,) = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
     asked_of_the_geocoder = []
 
     class Geocoder(BaseSyncAdapter):
@@ -678,7 +678,7 @@ def test_the_readme_hides_a_question(pool, tmp_path, monkeypatch, capsys):
         monkeypatch.setenv(
             "TOKEN", json.loads(asked(told["url"], "POST", "/v1/devices", told["owner_token"])[1])["token"]
         )
-        exec(compile(script.replace("http://127.0.0.1:8765", told["url"]), "README.md", "exec"), {})  # noqa: S102
+        exec(compile(script.replace("http://127.0.0.1:8765", told["url"]), "decoys.md", "exec"), {})  # noqa: S102
 
     assert len([line for line in script.splitlines() if line]) <= 10
     assert capsys.readouterr().out == "46.0132 -12.0305\n"

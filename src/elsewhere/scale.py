@@ -445,7 +445,7 @@ def _connect(address: str) -> Any:
     except (OSError, ValueError, TypeError, RuntimeError) as error:
         _close(client, CLOSE)  # otherwise Dask closes it when Python ends, with a minute's wait and a traceback
         if isinstance(error, TypeError):  # of Dask, where a tls:// address has no certificates
-            what = "set the certificates of distributed.comm.tls in Dask's configuration (docs/scale.md)"
+            what = "set the certificates of distributed.comm.tls in Dask's configuration (docs/reliability.md)"
         raise ClusterUnavailable(f"no Dask scheduler answers at {address}: {what}.", code="E_CLUSTER") from None
     return client
 

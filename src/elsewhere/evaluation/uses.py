@@ -9,7 +9,7 @@ match. It is taken on sets of one size, and averaged over random splits of the r
 - *same*: d(A, days of all real people), what the real data themselves give: nothing can be closer;
 - *chance*: d(A, the same days with that destroyed which the use asks for), see `judge_uses`.
 
-The verdict, by one rule for all uses and all data (docs/decisions/0017-uses.md), starts from
+The verdict, by one rule for all uses and all data (docs/decisions.md), starts from
 
     real = min(halves, (same + chance) / 2)
 

@@ -27,9 +27,9 @@ NOT_MADE, FAILED, PASSED = range(3)  # what comes of an attempt
 BLOCK = 2048  # days of fakes that are paired at once
 LEAST_BLOCK = 256  # fakes that are paired at once at least, however many days each has
 WALKS = 8192  # drawn for a block of fakes of one day
-LIVES_OF_A_DAY = 4096  # drawn for a block: twice as many are no better (docs/decisions/0053-one-day.md)
+LIVES_OF_A_DAY = 4096  # drawn for a block: twice as many are no better (docs/decisions.md)
 LIVES = 8  # drawn for each fake of several days, and WALKS days at least
-ROADS = 2.5  # power of how much likelier ways of three are that enough people take (docs/decisions/0056-due.md)
+ROADS = 2.5  # power of how much likelier ways of three are that enough people take (docs/decisions.md)
 COMPARED = 5000  # walks that people's days are compared with
 COMPARED_DAYS = 100_000  # of lives that people's are compared with, COMPARED at most
 MOST_PLACES = 4096  # above, days are learnt as walks, over places that enough people share
@@ -227,7 +227,7 @@ def learn_days(people: Traces, learnt: FittedModel, rng: np.random.Generator) ->
     Learn the law of single days that are hardest to tell from these people's, and the goal of its pool.
 
     A life of one day knows its home, hours and ways; a walk knows roads and pace. In simulated towns with nights lives
-    are nearer to people, on ten hours of Tokyo walks (docs/decisions/0053-one-day.md). Where more than `MOST_PLACES`
+    are nearer to people, on ten hours of Tokyo walks (docs/decisions.md). Where more than `MOST_PLACES`
     places are shared, and for days of one slot, it is a walk.
     """
     m_min, translated = learnt.preset.m_min, learnt.translate(people)

@@ -240,7 +240,7 @@ def learn(
     )
     # whoever was moved to a place because theirs is rare does not make it one that more people share
     model = replace(model, visitors=np.where(place == np.arange(len(place)), traces.visitors(), 0))
-    # classes are told by the hour better than moves are (docs/decisions/0001-classes.md)
+    # classes are told by the hour better than moves are (docs/decisions.md)
     finer = fit_profiles(people, periods=settings.class_periods or settings.periods, missing="skip")
     graph = semantic_graph(finer)
     classes = _classes(graph, kappa, settings, people, rng)

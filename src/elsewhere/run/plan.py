@@ -1,7 +1,7 @@
 """
 What each preset would promise so many people, and about how useful it would be, before anything is spent.
 
-From public figures and the number of people alone (docs/decisions/0026, 0028): planning costs nobody any privacy.
+From public figures and the number of people alone (docs/promise.md): planning costs nobody any privacy.
 """
 
 import math
@@ -16,7 +16,7 @@ from elsewhere.run.roles import USUAL_USERS, least_users
 from elsewhere.settings import PRESETS, NoisySums
 
 MOST_PEOPLE = 10**10
-GOOD = 4500.0  # people x mu above which the loss of TP-TV is .02 at most (docs/decisions/0050-parts-and-pools.md)
+GOOD = 4500.0  # people x mu above which the loss of TP-TV is .02 at most (docs/decisions.md)
 
 
 @dataclass(frozen=True)

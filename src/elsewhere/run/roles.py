@@ -64,7 +64,7 @@ class Contributors:
 
 SEED_SHARE = 0.7  # of the users in the product preset; the others are alternates
 MOST_DAYS = 60  # of a person that a fake lives
-USUAL_USERS = 60  # of the product: fewer often share too few places (docs/decisions/0021-few-people.md)
+USUAL_USERS = 60  # of the product: fewer often share too few places (docs/decisions.md)
 
 
 @dataclass(frozen=True, eq=False)

@@ -40,7 +40,7 @@ ENTRIES_A_POINT, SHARED_ENTRIES = 5, 0.9  # what makes few points exact places, 
 POINTS = 1 << 16  # points that are looked at at a time
 SECONDS_PER_DAY = 86_400
 RUNGS = (1, 3, 6, 12, 24)  # hours that `max_gap="auto"` tries, the shortest first
-ENOUGH = 0.9  # of the people whom the longest rung keeps (docs/decisions/0012-gaps.md)
+ENOUGH = 0.9  # of the people whom the longest rung keeps (docs/decisions.md, gaps)
 MOST_SLOTS = 1 << 27  # of all rows together: 1.8 million days of 72, at 8 bytes and a little each
 LEAST_SLOTS = 2  # slots with a fix of their own that a day needs
 GAPS = {

@@ -2,7 +2,7 @@
 Make places of coordinates: a grid, stays, the joining of places that few people visit, the paper's merging (E74).
 
 A person's anchors, where they stay again and again, keep somebody who sits near the border of two cells from moving
-between them (decision 32). An accuracy radius (GPS, Wi-Fi, cell tower) gives weights over the places a slot may be at
+between them. An accuracy radius (GPS, Wi-Fi, cell tower) gives weights over the places a slot may be at
 (E4): it is read as phones give it, 68 % of positions lie within it, and the position is then a normal distribution of
 which a place gets a share by the distance of its middle.
 """
@@ -29,7 +29,7 @@ from elsewhere.traces.model import (
 MOST_GRID_CELLS = 20_000  # beyond that the grid is made coarser before anything is merged
 COLUMN_BITS = 32
 POLE_TO_POLE = np.pi * EARTH_RADIUS_KM * 1000  # metres
-SHARED = 8  # visitors that a place needs to stay as it is (docs/decisions/0013-map.md)
+SHARED = 8  # visitors that a place needs to stay as it is (docs/decisions.md, the map)
 # Li, Zheng, Xie, Chen, Liu, Ma (2008): a stay is 20 minutes or more within 200 m of its first fix
 STAY_METRES = 200.0
 STAY_SECONDS = 1200

@@ -305,7 +305,7 @@ FOLDS = 5
 MOST_DAYS = 2000  # of either side; single features see all fakes
 CLASSIFIERS = 2
 JOINT = 1 - (1 - LEVEL) / CLASSIFIERS  # one interval for both
-CROSS = 1.3  # an AUC by cross-validation scatters so much more than that of a fixed score (decision 22)
+CROSS = 1.3  # an AUC by cross-validation scatters so much more than that of a fixed score (106 pairs of real groups)
 FEATURES = (
     "moves",
     "distinct_cells",

@@ -90,7 +90,7 @@ class Smoother:
 
     Human density varies by factors, not by amounts, hence the logarithm; places near each other are alike, and each has
     something of its own. How much maps differ from their base is told by the noisy sums themselves: of a few spreads
-    that is taken under which they are likeliest (decisions 38, 50). Range and what is a place's own are constants.
+    that is taken under which they are likeliest (docs/decisions.md). Range and what is a place's own are constants.
     """
 
     def __init__(self, design: Design) -> None:

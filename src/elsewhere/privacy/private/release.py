@@ -34,7 +34,7 @@ from elsewhere.privacy.private.vectors import PIECE, Design, mean_of
 from elsewhere.synthesis.walk.ways import Ways
 from elsewhere.traces.model import Ints, Places, Traces, hold_places, is_weekend
 
-# people x mu below which the fakes are hardly better than a uniform map (docs/decisions/0028-private.md)
+# people x mu below which the fakes are hardly better than a uniform map (docs/decisions.md)
 ENOUGH = 500.0
 SUMS = "sums"  # the stage that is spent
 STEPS = 5  # that progress counts

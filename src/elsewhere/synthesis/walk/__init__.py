@@ -1,1 +1,1 @@
-"""A walk with memory: the next place by all places so far, with exact probabilities (docs/decisions/0006-walk.md)."""
+"""A walk with memory: the next place by all places so far, with exact probabilities (docs/decisions.md)."""

@@ -9,7 +9,7 @@ take, do not come back at once, and are movers or not. Two laws, both over all t
 - where a move leads: softmax over all other places of
     ln of smoothed counts of the move r -> r', ln of how often r' is arrived at, ln of smoothed counts of r' after the
     move into r, and weights by length of the move and of the last, turn from the last move, by pace and after the last
-    turn, from the last four moves and the last eight, places visited (docs/decisions/0037-course.md).
+    turn, from the last four moves and the last eight, places visited (docs/decisions.md).
 
 Counts that enter a person's own likelihood leave that person out, so the weights are right for strangers.
 

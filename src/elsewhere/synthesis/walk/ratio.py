@@ -6,7 +6,7 @@ walks by traits of whole days gives the ratio of their densities (Sugiyama, Suzu
 chosen by it. It is a logistic regression on tenths: for each trait, the tenth of the walks that a day falls into. No
 weight rests on fewer than `m_min` people, and walks alone set the bounds of the tenths. None of the traits is a feature
 of our own judge of realism (a test compares them); radius of gyration, entropy and returns are three of the twelve
-features of the other judge (docs/decisions/0052-ratio.md).
+features of the other judge (docs/decisions.md).
 """
 
 from dataclasses import dataclass, field
@@ -20,8 +20,8 @@ from elsewhere.synthesis.walk._walk_kernels import logistic_loss
 from elsewhere.synthesis.walk.fit import minimise
 from elsewhere.traces.model import Floats, Ints, Locations
 
-BINS = 10  # of each trait: own judge .626, with 6 bins .630-.637 (one split, docs/decisions/0052-ratio.md)
-RIDGE = 10.0  # of each weight: a bin of few people weighs little (decision 52, which compares no other)
+BINS = 10  # of each trait: own judge .626, with 6 bins .630-.637 (one split)
+RIDGE = 10.0  # of each weight: a bin of few people weighs little (no other was compared)
 
 
 @dataclass(frozen=True, eq=False)
