@@ -11,7 +11,7 @@ import elsewhere as ew
 from elsewhere.paper.generate_fake import FakeMaker
 from elsewhere.paper.privacy_test import PrivacyTest
 from elsewhere.paper.semseed import Blur, ClassSets
-from elsewhere.run.presets import PRESETS
+from elsewhere.settings import PRESETS
 
 DATA = Path(__file__).resolve().parents[1].parent / "shared" / "data"
 # the original tool's acceptance on its own 5,000 fakes: sim_G < .1, and with set intersection 0 (kappa -> per cent)

@@ -24,7 +24,7 @@ import elsewhere as ew
 from elsewhere.checkpoint import Checkpoint
 from elsewhere.files import PARTIAL, READY
 from elsewhere.run.model import FittedModel
-from elsewhere.run.presets import preset_of
+from elsewhere.settings import preset_of
 
 ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS, errno.EIO)
 OPERATIONS = ("open", "fsync", "rename", "replace", "mkdir", "unlink", "rmdir")

@@ -18,8 +18,8 @@ import numpy as np
 
 import elsewhere as ew
 from elsewhere.run.model import FittedModel
-from elsewhere.run.presets import preset_of
 from elsewhere.run.publish import links_file, read_links
+from elsewhere.settings import preset_of
 from elsewhere.traces.maps import read_regions
 from elsewhere.traces.model import Locations
 from elsewhere.traces.write import save_traces

@@ -25,7 +25,7 @@ from elsewhere.cli import COMMANDS, app, output
 from elsewhere.cli.door import WHICH, Door, front, options_of
 from elsewhere.cli.options import PANELS, typed
 from elsewhere.cli.output import speak_of, spoken
-from elsewhere.run.presets import Reading
+from elsewhere.settings import Reading
 
 DEMO = ["demo", "--users", "12", "--seed", "3"]
 ROOT = Path(__file__).resolve().parents[1]

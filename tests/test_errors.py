@@ -81,11 +81,12 @@ def test_tree_is_drawn_as_it_is():
 
 @pytest.mark.parametrize("kind", TREE.values(), ids=TREE)
 def test_every_error_has_a_code_a_status_and_survives_a_worker(kind):
-    error = pickle.loads(pickle.dumps(kind("what is wrong.", code="E_SPECIAL")))  # noqa: S301
+    error = pickle.loads(pickle.dumps(kind("what is wrong.", code="E_SPECIAL", parameter="k")))  # noqa: S301
 
     assert (kind, "E_SPECIAL", "E_SPECIAL: what is wrong.") == (type(error), error.code, str(error))
+    assert error.parameter == "k"
     assert re.fullmatch(r"E_[A-Z_]+", kind.code)
-    assert (3 if kind is errors.NothingPassed else 2) == kind.exit_status
+    assert kind.exit_status == {"NothingPassed": 3, "Interrupted": 130}.get(kind.__name__, 2)
 
 
 @pytest.mark.parametrize("value", [-0.1, 1.1, float("nan"), float("inf"), "x", None, True])

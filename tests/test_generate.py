@@ -11,8 +11,8 @@ import pytest
 import elsewhere as ew
 from elsewhere.run.attempts import LifeModel, WalkModel, learn_days
 from elsewhere.run.model import FittedModel
-from elsewhere.run.presets import PRESETS, GeneratingOptions, Preset, PresetOptions, WholeJobOptions, preset_of
 from elsewhere.run.roles import model_days, split_users
+from elsewhere.settings import PRESETS, GeneratingOptions, Preset, PresetOptions, WholeJobOptions, preset_of
 
 # explicit `kappa` with `c_min` 5 on a small town mostly leaves fewer classes, and says so
 pytestmark = [pytest.mark.filterwarnings("ignore:.* classes instead of"), pytest.mark.usefixtures("few_draws")]

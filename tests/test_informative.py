@@ -11,7 +11,7 @@ import elsewhere as ew
 from elsewhere.paper import semantic_clustering as classes
 from elsewhere.paper.semantic_clustering import most_informative, neighbour_agreement
 from elsewhere.run import model as learning
-from elsewhere.run.presets import preset_of
+from elsewhere.settings import preset_of
 
 
 def lab(number=0):

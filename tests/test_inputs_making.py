@@ -18,7 +18,7 @@ import pytest
 from test_inputs import CANARIES, HEAD, STAMPS, elsewhere, listing  # noqa: F401 (a fixture)
 
 import elsewhere as ew
-from elsewhere.run.presets import preset_of
+from elsewhere.settings import preset_of
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::UserWarning"),

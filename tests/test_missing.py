@@ -64,8 +64,8 @@ def test_slots_are_not_drawn_without_a_secret(given):
 
 
 def test_what_is_drawn_is_where_the_person_was(files):
-    from elsewhere.run.presets import PRESETS
     from elsewhere.run.reading import read_usable_days
+    from elsewhere.settings import PRESETS
 
     reading = ew.Reading(tz="Europe/Paris", places="grid", max_gap="0min", min_coverage=0.2)
     whole, read = read_usable_days(files / "some.csv", reading, PRESETS["product"], secret=b"2" * 32, missing="gibbs")
@@ -90,8 +90,8 @@ def test_an_uncertain_fix_is_drawn_by_its_weights(tmp_path):
             where = (1 - east) if slot in (40, 50) else east
             rows.append((f"p{person}", time, 46.0, 6.0 + 0.0013 * where, near))
     pd.DataFrame(rows, columns=["user", "time", "lat", "lon", "accuracy"]).to_csv(tmp_path / "a.csv", index=False)
-    from elsewhere.run.presets import PRESETS
     from elsewhere.run.reading import read_usable_days
+    from elsewhere.settings import PRESETS
 
     reading = ew.Reading(tz="Europe/Paris", places="grid", cells=2)
     whole, _ = read_usable_days(tmp_path / "a.csv", reading, PRESETS["paper"], secret=b"2" * 32, missing="gibbs")
@@ -126,8 +126,8 @@ def test_a_word_that_is_none_of_the_two_is_refused(tmp_path, run):
 
 
 def test_positions_that_jitter_are_calmed_where_no_fix_has_an_accuracy(tmp_path):
-    from elsewhere.run.presets import PRESETS
     from elsewhere.run.reading import read_usable_days
+    from elsewhere.settings import PRESETS
 
     rng, rows = np.random.default_rng(4), []
     works = rng.normal(0, 0.02, (6, 2))

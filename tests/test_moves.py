@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import elsewhere as ew
 from elsewhere.run.finish import summary
 from elsewhere.run.model import FittedModel, note_areas
-from elsewhere.run.presets import preset_of
+from elsewhere.settings import preset_of
 from elsewhere.synthesis.walk.ways import Ways
 from elsewhere.traces.maps import read_moves
 

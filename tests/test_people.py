@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 import elsewhere as ew
 from elsewhere.paper.privacy_test import PrivacyTest
 from elsewhere.run.generate import _note_limits
-from elsewhere.run.presets import RELAXED, preset_of
 from elsewhere.run.public_map import PublicMap, weekdays
 from elsewhere.run.publish import links_file, publish_with_rows, read_links
+from elsewhere.settings import RELAXED, preset_of
 from elsewhere.traces.model import People, is_weekend, shared_days
 
 pytestmark = pytest.mark.usefixtures("few_draws")

@@ -16,9 +16,9 @@ import elsewhere as ew
 from elsewhere.files import write_files
 from elsewhere.run.fakes import finite_loglik
 from elsewhere.run.model import FittedModel
-from elsewhere.run.presets import PRESETS, preset_of
 from elsewhere.run.public_map import PublicMap, calendar, is_weekend
 from elsewhere.run.publish import _provenance, describe_output, note_rare_places, publish_with_rows, remember_input
+from elsewhere.settings import PRESETS, preset_of
 from elsewhere.traces.fixes import Preparation
 
 pytestmark = [pytest.mark.filterwarnings("ignore:.* classes instead of"), pytest.mark.usefixtures("few_draws")]

@@ -916,7 +916,7 @@ def test_synthesize_publishes_a_certificate_and_keeps_figures_private(run, table
 
 def test_the_zone_is_that_of_the_map_and_not_of_the_people(run, table, tmp_path, few_rounds, monkeypatch):
     """Places in Tokyo, people in Valais: the clock is Tokyo's, by a grid, by places and by regions alike."""
-    from elsewhere.run.presets import PRESETS, Reading
+    from elsewhere.settings import PRESETS, Reading
 
     places = tmp_path / "places.csv"
     places.write_text("id,lat,lon\n" + "\n".join(f"{i},35.{60 + i},139.7" for i in range(9)))

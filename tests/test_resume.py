@@ -304,7 +304,7 @@ def test_a_folder_that_cannot_be_removed_is_named(tmp_path, monkeypatch):
 
 
 def test_the_same_content_is_the_same_job_wherever_it_comes_from(town, tmp_path):
-    preset = importlib.import_module("elsewhere.run.presets").PRESETS["product"]
+    preset = importlib.import_module("elsewhere.settings").PRESETS["product"]
 
     def key(source, settings=preset, entropy=None, kappa="auto", **options):
         return JOB.job_key(source, JOB._check_options(options, settings), entropy, kappa=kappa)

@@ -11,7 +11,7 @@ import pytest
 
 import elsewhere as ew
 from elsewhere.cli.options import READING
-from elsewhere.run.presets import Reading, WholeJobOptions
+from elsewhere.settings import Reading, WholeJobOptions
 from elsewhere.traces.read import ReadingOptions
 
 pytestmark = [pytest.mark.filterwarnings("ignore:.* classes instead of"), pytest.mark.usefixtures("few_draws")]

@@ -29,7 +29,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from elsewhere.errors import AGAIN, ClusterUnavailable, ElsewhereError, OutputRefused
+from elsewhere import settings
+from elsewhere.errors import ClusterUnavailable, ElsewhereError, OutputRefused
 from elsewhere.files import (
     HALF,
     PARTIAL,
@@ -41,6 +42,7 @@ from elsewhere.files import (
     whole_file,
     write_files,
 )
+from elsewhere.settings import Settings
 
 T = TypeVar("T")
 JOB, PART, KIND = "job.json", ".part", "elsewhere unfinished run"
@@ -299,6 +301,8 @@ def _encode(value: Any, arrays: list[np.ndarray[Any, Any]], held: dict[int, tupl
     elif kind.__module__.startswith("elsewhere.") and (isinstance(value, tuple) or dataclasses.is_dataclass(value)):
         word, more = "object", f"{kind.__module__}:{kind.__qualname__}"
         parts = value if isinstance(value, tuple) else [getattr(value, f.name) for f in dataclasses.fields(value)]
+    elif isinstance(value, Settings):
+        word, more, parts = "settings", kind.__name__, [dict(value)]
     else:
         raise TypeError(f"a {kind.__module__}.{kind.__qualname__} cannot be kept")
     nodes = [_encode(part, arrays, held) for part in parts]
@@ -341,6 +345,8 @@ def _decode(node: Any, file: io.BufferedReader, held: list[Any]) -> Any:
         name, shape = more
         rows = (sparse.csr_array if name.endswith("_array") else sparse.csr_matrix)(tuple(parts), shape)
         value = rows.asformat(name.split("_")[0])
+    elif word == "settings":
+        value = getattr(settings, more)(**parts[0])
     elif not more.startswith("elsewhere."):  # a file cannot name code of others to be run
         raise ValueError("a class of another package")
     else:
@@ -386,14 +392,15 @@ def resume(
         if refused and checkpoint.finished & spent:
             ended = False
             error.add_note(
-                f"The noise that was drawn is kept in {checkpoint.folder}: {AGAIN} gives the same answer and costs no "
-                "further privacy. To draw new noise is another release, with its own eps: remove the folder first."
+                f"The noise that was drawn is kept in {checkpoint.folder}: the same call gives the same answer and "
+                "costs no further privacy. To draw new noise is another release, with its own eps: remove the folder "
+                "first."
             )
         elif not refused and checkpoint.finished - NO_WORK:
             ended = False
             if not (isinstance(error, OutputRefused) and error.code == DAMAGED):  # which says itself what to do
                 kept = f"Finished stages are kept in {checkpoint.folder}, readable by you alone"
-                error.add_note(f"{kept}: {AGAIN} resumes.")
+                error.add_note(f"{kept}: the same call resumes.")
         raise
     finally:
         try:

@@ -1,7 +1,7 @@
 """
 Every error the package raises on purpose.
 
-    ElsewhereError                  carries `code` (E_...) and `exit_status` (2 refused, 3 nothing passed)
+    ElsewhereError                  carries `code` (E_...), `parameter` and `exit_status` (2 refused, 3 nothing passed)
     |- InvalidTraces                traces, profiles or places that cannot be what they claim to be
     |- InvalidParameter             a parameter outside its range; the message names it, the range and the value
     |  `- UnknownUser               a user number that no profile has
@@ -14,22 +14,15 @@ Every error the package raises on purpose.
     |- PublicationRefused           a laboratory run, or a seed whose budget is spent (E59, R2)
     |- OutputRefused                an output that exists, or cannot be written
     |- ClusterUnavailable           a Dask scheduler or its workers that cannot be used, or went away
-    `- MissingExtra                 an optional library is not installed; the message says how to install it
+    |- MissingExtra                 an optional library is not installed; the message says how to install it
+    `- Interrupted                  stopped by Ctrl-C or another signal (exit 128 and the number of the signal)
 
-A message shows the value of a *parameter*; of a trace it names file, line and code, never content
+An error has its whole message; the command line adds the option of its `parameter`, and nobody reads a message to learn
+more. A message shows the value of a *parameter*; of a trace it names file, line and code, never content
 (docs/reliability.md). The entropy of a run appears in no message.
 """
 
-from collections.abc import Callable
-from functools import wraps
 from numbers import Integral, Real
-from typing import ParamSpec, TypeVar
-
-P = ParamSpec("P")
-Returned = TypeVar("Returned")
-
-
-AGAIN = "the same call"  # in messages; the command line says what to type
 
 
 class ElsewhereError(Exception):
@@ -42,27 +35,25 @@ class ElsewhereError(Exception):
         One line: what is wrong, the range, and what to do.
     code
         Stable name of the fault, `E_...`; scripts and tests look at it.
+    parameter
+        Name of the parameter to change, if there is one.
 
     """
 
     code = "E_ELSEWHERE"
     exit_status = 2
+    parameter: str | None = None
 
-    def __init__(self, message: str, *, code: str | None = None) -> None:
+    def __init__(self, message: str, *, code: str | None = None, parameter: str | None = None) -> None:
         super().__init__(message)
+        # as attributes of the error, by which they survive the way back from a worker process
         if code is not None:
             self.code = code
+        if parameter is not None:
+            self.parameter = parameter
 
     def __str__(self) -> str:
         return f"{self.code}: {self.args[0]}"
-
-    def __reduce__(self) -> tuple[object, ...]:
-        # so that the code survives the way back from a worker process
-        return _rebuild, (type(self), self.args[0], self.code)
-
-
-def _rebuild(kind: type[ElsewhereError], message: str, code: str) -> ElsewhereError:
-    return kind(message, code=code)
 
 
 class InvalidTraces(ElsewhereError, ValueError):
@@ -142,32 +133,11 @@ class MissingExtra(ElsewhereError, ImportError):
     code = "E_EXTRA"
 
 
-def public(function: Callable[P, Returned]) -> Callable[P, Returned]:
-    """
-    Return the same function, which refuses a call that does not fit its signature with an error of ours.
+class Interrupted(ElsewhereError):
+    """Stopped by Ctrl-C or another signal."""
 
-    Examples
-    --------
-    >>> @public
-    ... def half(n: float) -> float: return n / 2
-    >>> half(m=3)
-    Traceback (most recent call last):
-    elsewhere.errors.InvalidParameter: E_CALL: half() got an unexpected keyword argument 'm'; see help(half).
-
-    """
-
-    @wraps(function)
-    def checked(*args: P.args, **kwargs: P.kwargs) -> Returned:
-        try:
-            return function(*args, **kwargs)
-        except TypeError as error:
-            # raised by the call itself: inside the function the traceback would go on
-            if error.__traceback__ is not None and error.__traceback__.tb_next is None:
-                name = function.__name__
-                raise InvalidParameter(f"{error}; see help({name}).", code="E_CALL") from None
-            raise
-
-    return checked
+    code = "E_INTERRUPTED"
+    exit_status = 130
 
 
 def counted(n: int, one: str, several: str | None = None) -> str:
@@ -200,7 +170,7 @@ def require_between(
     below = number < high if open_high else number <= high
     if isinstance(anything, bool) or not (above and below):
         left, right = "(" if open_low else "[", ")" if open_high else "]"
-        raise InvalidParameter(f"`{name}` must be in {left}{low:g}, {high:g}{right}, got {value!r}.")
+        raise InvalidParameter(f"`{name}` must be in {left}{low:g}, {high:g}{right}, got {value!r}.", parameter=name)
     return number
 
 
@@ -210,7 +180,9 @@ def require_whole(name: str, value: int, low: int, high: int | None = None) -> i
     whole = not isinstance(anything, bool) and isinstance(anything, Integral)
     if not whole or value < low or (high is not None and value > high):
         upper = "" if high is None else f" and at most {high}"
-        raise InvalidParameter(f"`{name}` must be a whole number, at least {low}{upper}, got {value!r}.")
+        raise InvalidParameter(
+            f"`{name}` must be a whole number, at least {low}{upper}, got {value!r}.", parameter=name
+        )
     return int(value)
 
 
@@ -218,5 +190,5 @@ def require_choice(name: str, value: str, choices: tuple[str, ...]) -> str:
     """Return `value` if it is one of `choices`, else `InvalidParameter` listing them."""
     if value not in choices:
         listing = ", ".join(f'"{c}"' for c in choices)
-        raise InvalidParameter(f"`{name}` must be one of {listing}, got {value!r}.")
+        raise InvalidParameter(f"`{name}` must be one of {listing}, got {value!r}.", parameter=name)
     return value

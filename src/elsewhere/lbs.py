@@ -101,7 +101,7 @@ class Wallet:
         self, pool: Pool, *, secret: bytes | str, decimals: int = 4, wait: float = SECONDS, pause: float = 0.0
     ) -> None:
         if not isinstance(pool, Pool):
-            raise InvalidParameter(f"`pool` must be a `Pool`, got {type(pool).__name__}.")
+            raise InvalidParameter(f"`pool` must be a `Pool`, got {type(pool).__name__}.", parameter="pool")
         t = pool.traces
         if t.locations.lat is None or t.locations.lon is None:
             raise InvalidParameter("the places of this pool have no latitude and longitude.", code="E_MAP")
@@ -209,7 +209,9 @@ class Wallet:
 
         """
         if not callable(fn):
-            raise InvalidParameter(f"`fn` must be a function of latitude and longitude, got {type(fn).__name__}.")
+            raise InvalidParameter(
+                f"`fn` must be a function of latitude and longitude, got {type(fn).__name__}.", parameter="fn"
+            )
         truth = self._round_position(*_degrees(lat, lon))
         queries = [(truth, True), *((place, False) for place in self.positions(when, decoys=decoys))]
         secrets.SystemRandom().shuffle(queries)
@@ -345,7 +347,9 @@ class Wallet:
         # pandas' NaT is a datetime that differs from itself; at the ends of the calendar no day comes before or after
         if not isinstance(time, datetime) or time != time or not 1 < time.year < 9999:
             raise InvalidParameter(
-                f"`when` must be a `datetime` of the years 2 to 9998, got {type(when).__name__}.", code="E_DATE"
+                f"`when` must be a `datetime` of the years 2 to 9998, got {type(when).__name__}.",
+                code="E_DATE",
+                parameter="when",
             )
         return time.replace(tzinfo=self.zone) if time.tzinfo is None else time.astimezone(self.zone)
 
@@ -469,7 +473,9 @@ def _degrees(lat: float, lon: float) -> tuple[float, float]:
     except (TypeError, ValueError):
         north = east = math.nan
     if not (abs(north) <= 90 and abs(east) <= 360):
-        raise InvalidParameter("`lat` must be in [-90, 90] and `lon` in [-360, 360] degrees.", code="E_OUTSIDE")
+        raise InvalidParameter(
+            "`lat` must be in [-90, 90] and `lon` in [-360, 360] degrees.", code="E_OUTSIDE", parameter="lat"
+        )
     return north, east
 
 
@@ -559,10 +565,10 @@ def _require_reading(method: str) -> None:
 
 def _check_secret(secret: bytes | str) -> bytes:
     if not isinstance(secret, bytes | str):
-        raise InvalidParameter(f"`secret` must be bytes or text, got {type(secret).__name__}.")
+        raise InvalidParameter(f"`secret` must be bytes or text, got {type(secret).__name__}.", parameter="secret")
     mine = secret.encode() if isinstance(secret, str) else secret
     if len(mine) < 16:
-        raise InvalidParameter(f"`secret` must be at least 16 bytes long, got {len(mine)}.")
+        raise InvalidParameter(f"`secret` must be at least 16 bytes long, got {len(mine)}.", parameter="secret")
     return mine
 
 
@@ -606,7 +612,9 @@ def _device_bucket(url: str, token: str | None, folder: Path) -> Pool:
         except OSError:
             raise OutputRefused(f"{path} cannot be read.") from None
     if token is None:
-        raise InvalidParameter("`token` is needed to fetch a bucket: the owner of the pool gives one to each device.")
+        raise InvalidParameter(
+            "`token` is needed to fetch a bucket: the owner of the pool gives one to each device.", parameter="token"
+        )
     content = _fetch(f"{base}/v1/buckets/0", token)
     pool = bucket_pool(content)
     write_files(folder, {name: content.rstrip()})

@@ -64,7 +64,9 @@ def iterate_over(
     if executor is None:
         return map(work, items)
     if not isinstance(executor, Executor):
-        raise InvalidParameter(f"`executor` must be a concurrent.futures.Executor, got {type(executor).__name__}.")
+        raise InvalidParameter(
+            f"`executor` must be a concurrent.futures.Executor, got {type(executor).__name__}.", parameter="executor"
+        )
     return _compute_in_one_thread(executor.map(_Unseen(work), items))
 
 
@@ -432,7 +434,9 @@ def _connect(address: str) -> Any:
     connect: Any = DaskClient  # untyped
     what = 'give the address of a Dask scheduler, such as "tls://host:8786"'
     if not isinstance(address, str) or not address:
-        raise InvalidParameter(f"`address` must be that of a Dask scheduler, got {address!r}: {what}.")
+        raise InvalidParameter(
+            f"`address` must be that of a Dask scheduler, got {address!r}: {what}.", parameter="address"
+        )
     client = connect.__new__(connect)
     try:
         with warnings.catch_warnings():

@@ -1,44 +1,291 @@
 """
-The command line, one command per library call.
+The command line: one command per library call, with options made from `settings`; every error becomes one line here.
 
-A command is a plain function: options from `options`, heavy imports inside it, errors left to the `door`, its name in
-`COMMANDS`. Importing this room must stay cheap: `elsewhere --help` loads neither numpy nor numba.
+    0     done
+    2     refused: usage, input, parameter or output; one line `E_CODE: what is wrong (--option)` on stderr
+    3     nothing passed the privacy tests
+    70    a fault of ours, E_INTERNAL: its kind and line of code, never a value; ELSEWHERE_DEBUG=1 adds the traceback
+    130   stopped by Ctrl-C; 143 by SIGTERM, 129 by SIGHUP: folders that were being written are taken back
+
+With `--json`, stdout holds exactly one JSON object: the result, or an error with code, message, parameter, exit_status.
+The line on stderr is there in both cases. Importing this room must stay cheap: `elsewhere --help` loads neither numpy
+nor numba.
 """
 
-from collections.abc import Callable
-from inspect import getdoc
+import inspect
+import json
+import os
+import signal
+import sys
+import threading
+import traceback
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any, Literal, TextIO, get_args, get_origin
 
 import typer
+from pydantic.fields import FieldInfo
+from typer.core import TyperGroup
 
-from elsewhere.cli.demo import demo
-from elsewhere.cli.door import EXITS, WHICH, Door, front
-from elsewhere.cli.evaluate import audit, evaluate
-from elsewhere.cli.reproduce import lbs, reproduce, similarity
-from elsewhere.cli.serve import serve
-from elsewhere.cli.stages import fit, generate, prepare, publish
-from elsewhere.cli.synthesize import plan, synthesize
+from elsewhere._version import __version__
+from elsewhere.cli.commands import GROUPS, synthesize
+from elsewhere.errors import ElsewhereError, Interrupted
+from elsewhere.settings import PANELS, PARAMETERS, Settings, kinds, option_of
 
-GROUPS = {
-    "Make fakes": (demo, plan, synthesize),
-    "The same, step by step": (prepare, fit, generate, publish),
-    "Look at fakes and judge them": (evaluate, audit),
-    "Fakes as decoys among queries to a service": (lbs, serve),
-    "The paper's own comparisons": (similarity, reproduce),
-}
+HOUSE = Path(__file__).resolve().parents[1]
+INTERNAL = 70
+EXITS = (
+    "Exit status: 0 done, 2 refused, 3 nothing passed the tests, 70 a fault of ours, 130 Ctrl-C. "
+    "An error is one line on stderr that starts with its code, E_...; with --json it is also an object on stdout."
+)
+WHICH = """\
+Which preset?  a theorem protects       fakes                    people needed
+  product      nobody: attacks measure  most useful, one a seed  14
+  private      everybody in the file    any number, eps 4        600
+  paper        nobody: not to publish   as the paper has them    2
+elsewhere plan INPUT says what each promises your people; it costs no privacy."""
 COMMANDS = tuple(command for group in GROUPS.values() for command in group)
+
+
+class Door(TyperGroup):
+    """The group of all commands; whatever a command raises ends here."""
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        windows_expand_args: bool = True,
+        **extra: Any,
+    ) -> Any:
+        """Run one command line; exit with its status, or return its result outside standalone mode."""
+
+        def run() -> Any:
+            return super(Door, self).main(args, prog_name, complete_var, False, windows_expand_args, **extra)
+
+        if not standalone_mode:
+            return run()
+        words = list(sys.argv[1:] if args is None else args)
+        words = words[: words.index("--") if "--" in words else None]
+        options = OPTIONS.get(next((word for word in words if word in self.commands), ""), {})
+        as_json = "--json" in words
+        with warnings.catch_warnings(), _stoppable() as stops:
+            warnings.showwarning = _show_warning
+            try:
+                status = run()
+            except ElsewhereError as error:
+                sys.exit(_refuse(error, as_json, options))
+            except typer.Abort as error:
+                sys.exit(_refuse(_stopped(signal.SIGINT, error), as_json, options))
+            except Exception as error:
+                if stops:  # within a callback of a library it comes out as that library's error
+                    sys.exit(_refuse(_stopped(stops[0], error), as_json, options))
+                if hasattr(error, "format_message"):  # a usage error, whichever parser typer is built on
+                    usage = ElsewhereError(f"{error.format_message()} Try --help.", code="E_USAGE")
+                    sys.exit(_refuse(usage, as_json, options))
+                if os.environ.get("ELSEWHERE_DEBUG"):
+                    traceback.print_exc()
+                sys.exit(_refuse(_fault(error), as_json, options))
+        sys.exit(status or 0)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command of a context; where somebody stops it, say so in our words, with what was kept."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as stop:
+            raise _stopped(stop.args[0] if stop.args else signal.SIGINT, stop) from None
+
+
+def front(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
+) -> None:
+    """
+    Turn real location traces into fake ones that live like people, elsewhere, and point at no one.
+
+    Try it without data: elsewhere demo. With a file of positions: elsewhere plan FILE, then elsewhere synthesize FILE
+    -o DIR. A person of whom a fake is made is its seed; a preset is a way of making fakes, with its own promise.
+    """
+    if version:
+        typer.echo(f"elsewhere {__version__}")
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+# ---- errors
+
+
+def _refuse(error: ElsewhereError, as_json: bool, options: dict[str, str]) -> int:
+    """Say what is wrong, with the option that gives the parameter, and return the exit status."""
+    option = options.get(error.parameter or "")
+    # a note is what was added on the way: what has been kept, and where
+    notes = [str(note) for note in getattr(error, "__notes__", [])]
+    message = " ".join([str(error.args[0]), *([f"({option})"] if option else []), *notes])
+    # a file name may hold a newline or an escape sequence (B60): one line stays one line
+    line = "".join(c if c.isprintable() else " " for c in message)
+    if as_json:
+        facts = {"code": error.code, "message": line, "parameter": error.parameter, "exit_status": error.exit_status}
+        typer.echo(json.dumps({"error": facts}))
+    typer.echo(f"{error.code}: {line}", err=True)
+    return error.exit_status
+
+
+def _fault(error: Exception) -> ElsewhereError:
+    """Return what is said of a fault of ours: its own words may quote a trace, so only its kind and line are shown."""
+    ours = [f for f in traceback.extract_tb(error.__traceback__) if Path(f.filename).is_relative_to(HOUSE)]
+    where = f"{Path(ours[-1].filename).relative_to(HOUSE.parent).as_posix()}:{ours[-1].lineno}"
+    words = f"{type(error).__name__} at {where}, a fault of elsewhere; ELSEWHERE_DEBUG=1 shows the traceback."
+    return _with_status(ElsewhereError(words, code="E_INTERNAL"), INTERNAL, error)
+
+
+def _stopped(signum: int, error: BaseException) -> ElsewhereError:
+    """Return what is said of a command that a signal stopped."""
+    by = "Ctrl-C" if signum == signal.SIGINT else signal.Signals(signum).name
+    return _with_status(Interrupted(f"stopped by {by}."), 128 + signum, error)
+
+
+def _with_status(error: ElsewhereError, status: int, cause: BaseException) -> ElsewhereError:
+    error.exit_status = status
+    for note in getattr(cause, "__notes__", []):
+        error.add_note(note)
+    return error
+
+
+@contextmanager
+def _stoppable() -> Iterator[list[int]]:
+    """
+    Let SIGTERM and SIGHUP stop a command as Ctrl-C does, unless somebody else handles or ignores them.
+
+    What comes out lists the signals that came.
+    """
+    stops: list[int] = []
+
+    def stop(signum: int, _frame: Any) -> None:
+        stops.append(signum)
+        raise KeyboardInterrupt(signum)
+
+    names = [name for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    ours = threading.current_thread() is threading.main_thread()
+    before = {s: signal.getsignal(s) for name in names if ours for s in (getattr(signal, name),)}
+    before = {s: how for s, how in before.items() if how in (signal.SIG_DFL, signal.default_int_handler)}
+    for signum in before:
+        signal.signal(signum, stop)
+    try:
+        yield stops
+    finally:
+        for signum, how in before.items():
+            signal.signal(signum, how)
+
+
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    # what other libraries warn of may quote the data
+    if Path(filename).is_relative_to(HOUSE) or os.environ.get("ELSEWHERE_DEBUG"):
+        typer.echo(f"warning: {message}", err=True)
+
+
+# ---- options of commands, from the settings that they take
+
+
+def _fields(command: Callable[..., None]) -> dict[str, FieldInfo]:
+    """Return the options of a command: those of all settings that are its arguments."""
+    groups = [parameter.annotation for parameter in inspect.signature(command).parameters.values()]
+    return {name: field for group in reversed(groups) for name, field in group.model_fields.items()}
+
+
+def _flags(name: str, field: FieldInfo) -> tuple[str, ...]:
+    if field.annotation is bool and field.default:
+        return (f"--{name}/--no-{name}",)
+    return option_of(field).flags or (f"--{name.replace('_', '-')}",)
+
+
+def _parameter(name: str, field: FieldInfo) -> inspect.Parameter:
+    """Return an option as typer has it: a text, which the settings check and convert."""
+    about, types = option_of(field), list(kinds(field.annotation))
+    choices = [str(each) for kind in types if get_origin(kind) is Literal for each in get_args(kind)]
+    shown: dict[str, Any] = {"help": about.help, "rich_help_panel": about.panel}
+    shown["metavar"] = about.metavar or ("|".join(choices) or None)
+    kind: Any = str
+    default = ... if field.is_required() else None if field.default in (None, ()) else str(field.default)
+    if bool in types:
+        kind, default = bool, field.default
+    elif any(get_origin(each) is tuple for each in types):
+        kind = list[str]
+    if about.argument:
+        info = typer.Argument(show_default=False, **shown)
+    else:
+        info = typer.Option(*_flags(name, field), show_default=not field.is_required(), **shown)
+    return inspect.Parameter(
+        name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=inspect.Parameter.empty if default is ... else default,
+        annotation=Annotated[kind if field.is_required() or default is not None else kind | None, info],
+    )
+
+
+def _place(item: tuple[str, FieldInfo]) -> tuple[int, int]:
+    """Return where an option comes in the help: what has no panel first, among these input, output and preset."""
+    name, field = item
+    panel, first = option_of(field).panel, ("source", "real", "fakes", "out", "preset")
+    return PANELS.index(panel) + 1 if panel else 0, first.index(name) if name in first else len(first)
+
+
+def _runnable(command: Callable[..., None]) -> Callable[..., None]:
+    """Return the command as typer calls it: with its options as texts."""
+    groups: dict[str, type[Settings]] = {n: p.annotation for n, p in inspect.signature(command).parameters.items()}
+    parameters = [_parameter(name, field) for name, field in sorted(_fields(command).items(), key=_place)]
+
+    def run(**texts: Any) -> None:
+        given = {name: text for name, text in texts.items() if text is not None and text != []}
+        command(
+            **{
+                word: group.of_texts({name: given[name] for name in group.model_fields if name in given})
+                for word, group in groups.items()
+            }
+        )
+
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {p.name: p.annotation for p in parameters}
+    return run
+
+
+def _options(command: Callable[..., None]) -> dict[str, str]:
+    """Return the option of a command by which each parameter of the library is given."""
+    fields = _fields(command)
+    by_set = {name: f"--set {name}" for name in PARAMETERS} if "parameters" in fields else {}
+    own = {name: option_of(field).metavar or name for name, field in fields.items() if option_of(field).argument}
+    own |= {
+        each: max(_flags(name, field), key=len).split("/")[0]
+        for name, field in fields.items()
+        if not option_of(field).argument
+        for each in (name, option_of(field).parameter or name)
+    }
+    return by_set | own
 
 
 def _paragraphs(command: Callable[..., None]) -> str:
     """Return the docstring of a command with one line for each paragraph: the terminal breaks them."""
-    return "\n\n".join(" ".join(each.split()) for each in (getdoc(command) or "").split("\n\n"))
+    return "\n\n".join(" ".join(each.split()) for each in (inspect.getdoc(command) or "").split("\n\n"))
 
 
+OPTIONS = {command.__name__: _options(command) for command in COMMANDS}
 app = typer.Typer(cls=Door, epilog=f"{WHICH}\n\n{EXITS}", add_completion=False, pretty_exceptions_enable=False)
 app.callback(invoke_without_command=True, help=_paragraphs(front))(front)
 for title, group in GROUPS.items():
     for command in group:
         epilog = WHICH if command is synthesize else None
-        app.command(help=_paragraphs(command), epilog=epilog, rich_help_panel=title)(command)
+        run = _runnable(command)
+        app.command(command.__name__, help=_paragraphs(command), epilog=epilog, rich_help_panel=title)(run)
 
 
 def main() -> None:

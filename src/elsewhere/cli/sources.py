@@ -1,20 +1,21 @@
 """What judging commands read: real traces, fakes of any tool on the same places, who was made from whom, and how."""
 
 import json
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from elsewhere.cli.options import MODEL, typed
 from elsewhere.cli.output import stage
 from elsewhere.errors import InvalidParameter
 from elsewhere.run.finish import reading_facts, repairs
-from elsewhere.run.presets import PRESETS, Reading
+from elsewhere.run.reading import completed_from, reading_keywords
+from elsewhere.settings import PRESETS, Reading
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from elsewhere.run.model import FittedModel
     from elsewhere.traces.fixes import Preparation
     from elsewhere.traces.model import Ints, Traces
@@ -96,35 +97,10 @@ def _valid(facts: dict[str, Any]) -> dict[str, Any]:
     return good
 
 
-Real = Annotated[
-    Path,
-    typer.Option(
-        "--real", metavar="FILE", help="Real traces, in any form that `synthesize` reads.", show_default=False
-    ),
-]
-Made = Annotated[
-    Path,
-    typer.Option(
-        "--fakes",
-        metavar="FILE|DIR",
-        help="Fakes of any tool, in any such form; or a folder of `synthesize`, `publish` or `generate`.",
-        show_default=False,
-    ),
-]
-Links = Annotated[
-    str | None,
-    typer.Option(
-        "--links",
-        metavar="FILE|same",
-        help="Private CSV fake,seed[,date]: who was made from whom; `same`: fakes carry their seeds' ids.",
-    ),
-]
 POOL = ("pool.parquet", "places.parquet")
 ENOUGH = 30  # whole real days: with so many, days with gaps are left out beside whole fakes
-Model = Annotated[
-    Path | None,
-    typer.Option("--model", metavar="DIR", help="What `fit` learnt: model and classes.", rich_help_panel=MODEL),
-]
+REALISM = ("A15", "A16")  # ask whether fakes look real, not who is behind them: any real people can be the control
+FEWEST = 10  # people in each half
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,6 +145,16 @@ class Sources:
         fakes = None if self.fakes is None else self.fakes.with_map(traces.locations)
         return replace(self, first=first, real=self.real.with_map(traces.locations), fakes=fakes)
 
+    def share_copied(self) -> float:
+        """Return the share of the fakes that equal a real day; days at one place count only if all fakes equal one."""
+        import numpy as np
+
+        from elsewhere.evaluation.attacks.copies import equal_days
+
+        real, fakes = (np.asarray(t.r, dtype=np.int64) for t in (self.real, _there(self.fakes)))
+        days = {row.tobytes() for row in real}
+        return 1.0 if all(row.tobytes() in days for row in fakes) else float(equal_days(fakes, real).mean())
+
     def learnt(self, model: Path | None) -> "FittedModel | None":
         """Read the model in a folder of `fit`, refused where its map is another one."""
         if model is None:
@@ -185,17 +171,26 @@ class Sources:
         return fit
 
 
+def options_of(reading: Reading) -> list[str]:
+    """Return the options of a reading as they are to be typed again: all that are not by default."""
+    default = Reading()
+    changed = [(f"--{n.replace('_', '-')}", value) for n, value in reading if value != getattr(default, n)]
+    return [option if value is True else f"{option} {shlex.quote(str(value))}" for option, value in changed]
+
+
 def read_real(path: Path, reading: Reading, *made: Path | None) -> Sources:
     """Read the real traces, which make the map, as the input of the fakes or the model in `made` was read, if known."""
     from elsewhere.run.reading import join_neighbours
     from elsewhere.traces.read import First
 
     facts = next((facts_of for each in made if each is not None and (facts_of := made_by(each))), {})
-    as_made = reading.completed_from(facts)
-    words = [word for word in typed(as_made) if word not in (*typed(reading), "--places shared", "--step 20min")]
+    as_made = completed_from(reading, facts)
+    words = [
+        word for word in options_of(as_made) if word not in (*options_of(reading), "--places shared", "--step 20min")
+    ]
     notes = [f"{' '.join(words)}: as the fakes or the model were made."] if words else []
     with stage("reading --real"):
-        first = First.read(path, **as_made.keywords(PRESETS["product"]))
+        first = First.read(path, **reading_keywords(as_made, PRESETS["product"]))
         if facts.get("joined_for_fakes") and first.traces.locations.has_coordinates:
             coarser = join_neighbours(first.traces)
             first = replace(first, traces=coarser, made=replace(first.made, places=coarser.R))
@@ -348,3 +343,85 @@ def write_results(out: Path, name: str, record: dict[str, Any], results: list[An
         write_files(new, {name: (json.dumps(record, indent=1, allow_nan=False) + "\n").encode()})
         report(results, new / "report.html", fakes=fakes, run=run)
     return [f"wrote {out / name}", f"wrote {out / 'report.html'}"]
+
+
+def split_people(
+    sources: Sources, holdout: "Traces | None"
+) -> "tuple[Traces, Ints | None, Traces | None, tuple[str, ...]]":
+    """
+    Return the people behind the fakes, the row of each fake's seed among them, the control, and who the control
+    is.
+    """
+    import numpy as np
+
+    real, index = sources.real, sources.seed_index
+    if index is None:
+        fakes, labels = sources.fakes, {str(label) for label in real.labels}
+        same = fakes is not None and all(str(label) in labels for label in fakes.labels)
+        hint = "; the fakes carry ids of --real: if these are their seeds, add --links same" if same else ""
+        return real, None, holdout, (f"who was made from whom is not known{hint}.",)
+    private = sources.private
+    is_seed = np.zeros(real.U, dtype=bool)
+    is_seed[real.user[index]] = True
+    if private is not None and private.seed_rows is not None:
+        whole = np.flatnonzero(np.all(real.r >= 0, axis=1))
+        is_seed[real.user[whole[private.seed_rows]]] = True
+    rows = np.flatnonzero(is_seed[real.user])
+    notes: tuple[str, ...] = ()
+    if holdout is None and np.count_nonzero(~is_seed) >= 2:
+        holdout = real.of_users(np.flatnonzero(~is_seed))
+        notes = (
+            f"control: the {holdout.U} people of --real of whom no fake is known; whether they met the generator in "
+            "another role is not known here.",
+        )
+    elif holdout is None:
+        notes = ("no control: every person of --real is a seed; give others with --holdout.",)
+    return real.select(rows), np.searchsorted(rows, index), holdout, notes
+
+
+def other_people(sources: Sources, seeds: "Traces") -> "dict[str, Traces | str]":
+    """Return the people of --real of whom no fake was made, who may have met the generator in another role."""
+    import numpy as np
+
+    behind = set(seeds.labels)
+    free = np.array([i for i, label in enumerate(sources.real.labels) if label not in behind], dtype=np.int64)
+    if len(free) == 0:
+        return {}
+    few = f"they are {len(free)}, and fewer than {FEWEST} tell nothing"
+    return {"other people of --real": few if len(free) < FEWEST else sources.real.of_users(free)}
+
+
+def attack_in_halves(
+    result: Any, seeds: "Traces", fakes: Any, attacks: Any, rng: "np.random.Generator"
+) -> tuple[Any, tuple[str, ...]]:
+    """Add the attacks that ask whether fakes look real, on two halves of the people in place of a control."""
+    from dataclasses import replace
+
+    import numpy as np
+
+    from elsewhere.evaluation.attacks.audit import audit as attack
+
+    ids = [a for a in REALISM if attacks == "all" or a in attacks]
+    if not ids or seeds.U < 2 * FEWEST:
+        return result, ()
+    people = rng.permutation(seeds.U)
+    halves = [seeds.of_users(np.sort(people[side::2])) for side in (0, 1)]
+    by_id = {f.id: f for f in attack(halves[0], halves[1], fakes, None, attacks=ids, rng=rng).findings}
+    note = (
+        f"{' and '.join(ids)} ask whether fakes look like real people: one half of the people of --real is compared "
+        "with the fakes, the other with that half."
+    )
+    return replace(result, findings=tuple(by_id.get(f.id, f) for f in result.findings)), (note,)
+
+
+def met_by_model(model: Path | None, control: "Traces | None") -> tuple[str, ...]:
+    """Say how many people of the control have contributed to the model."""
+    if model is None or control is None:
+        return ()
+    from elsewhere.run.roles import Contributors
+
+    contributors = Contributors.read(model)
+    if contributors is None:
+        return ("whether the control has met the model is not known: the model does not remember its contributors.",)
+    many = int(contributors.met(control).sum())
+    return (f"{many} of the {control.U} people of the control have contributed to the model.",)

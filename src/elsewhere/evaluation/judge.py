@@ -77,6 +77,7 @@ def class_agreement(fakes: ArrayLike, seeds: ArrayLike, seed_index: ArrayLike, l
         raise InvalidParameter(
             "`fakes` and `seeds` must be tables of one length, at least 2 seeds, one `seed_index` per fake.",
             code="E_SHAPE",
+            parameter="fakes",
         )
     theirs, persons = (np.where(x >= 0, label[x], -1) for x in (f, s))
     mine, rest = np.empty(len(f)), np.empty(len(f))

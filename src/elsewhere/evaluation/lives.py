@@ -520,6 +520,7 @@ def compare_lives(held: Traces, real: Traces, fakes: Traces, *, rng: np.random.G
             f"`fakes` have slots of {fakes.step_minutes:g} minutes from {fakes.start}, `real` of {real.step_minutes:g} "
             f"from {real.start}: they must be on one clock.",
             code="E_MISMATCH",
+            parameter="fakes",
         )
     sides = {
         name: side if side.U <= MOST_PEOPLE else side.of_users(rng.permutation(side.U)[:MOST_PEOPLE])

@@ -23,7 +23,7 @@ from elsewhere.paper.pairwise import pairwise_geographic_similarity, pairwise_se
 from elsewhere.paper.profiles import fit_profiles
 from elsewhere.run.fakes import Fakes
 from elsewhere.run.generate import generate_fakes
-from elsewhere.run.presets import Kappa
+from elsewhere.settings import Kappa
 from elsewhere.traces.model import Floats, Traces
 
 

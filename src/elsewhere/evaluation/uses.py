@@ -164,7 +164,7 @@ def judge_uses(real: Traces | ArrayLike, fakes: Any, *, filled: float = 0.0, rng
 
     """  # noqa: E501 (the table)
     if not isinstance(rng, np.random.Generator):
-        raise InvalidParameter(f"`rng` must be a `numpy.random.Generator`, got {type(rng).__name__}.")
+        raise InvalidParameter(f"`rng` must be a `numpy.random.Generator`, got {type(rng).__name__}.", parameter="rng")
     synthetic = put_on_map(fakes, real)
     synthetic = synthetic if isinstance(synthetic, Traces) else getattr(synthetic, "r", synthetic)
     sides = on_one_map({"real": real, "fakes": synthetic})
@@ -177,6 +177,7 @@ def judge_uses(real: Traces | ArrayLike, fakes: Any, *, filled: float = 0.0, rng
             f"`fakes` have slots of {synthetic.step_minutes:g} minutes from {synthetic.start}, `real` of "
             f"{train.step_minutes:g} from {train.start}: they must be on one clock.",
             code="E_MISMATCH",
+            parameter="fakes",
         )
     plan = Plan.of(train)
     dates = (train.dates, synthetic.dates if isinstance(synthetic, Traces) else None)

@@ -118,7 +118,9 @@ class Certificate:
             most = bound(self.eps, self.delta or 0.0)
             value = getattr(self, name)
             if value is not None and value > most + 1e-12:
-                raise InvalidParameter(f"`{name}` must be at most {most:.4g}, which eps and delta prove, got {value}.")
+                raise InvalidParameter(
+                    f"`{name}` must be at most {most:.4g}, which eps and delta prove, got {value}.", parameter=name
+                )
             object.__setattr__(self, name, most if value is None else value)
 
     @classmethod

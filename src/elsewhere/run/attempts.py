@@ -10,7 +10,7 @@ from elsewhere.paper._privacy_test_kernels import Seeds
 from elsewhere.paper.generate_fake import OK, FakeMaker
 from elsewhere.paper.privacy_test import RULES, PrivacyTest, Verdicts
 from elsewhere.run.model import FittedModel
-from elsewhere.run.presets import Preset
+from elsewhere.settings import Preset
 from elsewhere.synthesis.walk._draw_kernels import draw_walks
 from elsewhere.synthesis.walk._walk_kernels import Tables
 from elsewhere.synthesis.walk.fit import MOST_ROWS, learn_habits, pool_day_statistics

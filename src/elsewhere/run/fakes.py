@@ -15,8 +15,8 @@ from elsewhere.errors import InvalidModel
 from elsewhere.files import check_folder, pack_arrays, read_arrays, read_index, read_listed, write_folder
 from elsewhere.privacy.certificate import NOTHING_PROVEN, Certificate
 from elsewhere.run.model import FittedModel
-from elsewhere.run.presets import Preset
 from elsewhere.run.public_map import PublicMap
+from elsewhere.settings import Preset
 from elsewhere.traces.model import Floats, Ints, Locations, Places, Traces
 
 KIND, FORMAT = "elsewhere fakes (private)", 2

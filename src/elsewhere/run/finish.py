@@ -119,10 +119,12 @@ def private_folder(out: Path, private: Path | None, *, force: bool) -> Path:
     """Return the folder of the owner, checked before any work; never inside the one that may be published."""
     whole = out.absolute()
     if private is None and not whole.name:
-        raise InvalidParameter(f"`private` must be given where the output is {out}.")
+        raise InvalidParameter(f"`private` must be given where the output is {out}.", parameter="private")
     folder = whole.with_name(f"{whole.name}-private") if private is None else private
     if whole.resolve() in (folder.resolve(), *folder.resolve().parents):
-        raise InvalidParameter("`private` must not be inside the output, which is for publishing.", code="E_OUTPUT")
+        raise InvalidParameter(
+            "`private` must not be inside the output, which is for publishing.", code="E_OUTPUT", parameter="private"
+        )
     check_folder(folder, force=force)
     return folder
 

@@ -12,13 +12,13 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Literal, Unpack
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from elsewhere.checkpoint import Stages, at_once
-from elsewhere.errors import InvalidParameter, InvalidTraces, NoFeasiblePath, NothingPassed, public, require_whole
+from elsewhere.errors import InvalidParameter, InvalidTraces, NoFeasiblePath, NothingPassed
 from elsewhere.paper.aggregate import AggregateModel, feasible_moves
 from elsewhere.paper.generate_fake import FakeMaker
 from elsewhere.paper.privacy_test import RULES, PrivacyTest, Verdicts
@@ -40,16 +40,15 @@ from elsewhere.run.attempts import (
 )
 from elsewhere.run.fakes import Fakes
 from elsewhere.run.model import FittedModel, allowed_moves, is_data, learn, note_areas, other_map_error
-from elsewhere.run.presets import Decoding, GeneratingOptions, Kappa, Preset, PresetName, preset_of
 from elsewhere.run.public_map import WEEKS, PublicMap, weekdays
 from elsewhere.run.roles import Roles, public_count, split_users
 from elsewhere.scale import map_over
+from elsewhere.settings import Kappa, Making, Preset, PresetName, preset_of
 from elsewhere.synthesis.walk.life_ratio import LifeRatio
 from elsewhere.synthesis.walk.ways import Ways
 from elsewhere.traces.model import Ints, People, Traces, is_weekend
 
 Progress = Callable[[int, int], None]
-MOST = 10**9  # fakes
 CROSSED = (
     "{} of {} fakes share more places with their seed than `par_i` = {}, because nearly all other people share as many "
     "with it, as with a taxi's. The limit of such a seed is what the 5 % of other people who share least have in "
@@ -62,7 +61,6 @@ ALIKE = (
 )
 
 
-@public
 def generate_fakes(
     traces: Traces,
     *,
@@ -73,10 +71,10 @@ def generate_fakes(
     model: AggregateModel | FittedModel | None = None,
     alternates: Traces | Literal["all", "split"] | None = None,
     executor: Executor | None = None,
-    workers: int | None = None,
+    workers: int = 1,
     progress: Progress | None = None,
     rng: np.random.Generator | None = None,
-    **options: Unpack[GeneratingOptions],
+    **options: Any,
 ) -> Fakes:
     """
     Make fakes of real traces that live like them, elsewhere (`GenerateFake`, fig:alg).
@@ -166,7 +164,7 @@ def make_fakes(
     per_seed: int = 1,
     kappa: Kappa = "auto",
     executor: Executor | None = None,
-    workers: int | None = None,
+    workers: int = 1,
     progress: Progress | None = None,
     **options: Any,
 ) -> Fakes:
@@ -181,27 +179,30 @@ def make_fakes(
     which = {"alternates": alternates} if isinstance(alternates, str) else {}
     settings = preset_of(preset, **which, **options)
     alternates = None if isinstance(alternates, str) else alternates
-    require_whole("per_seed", per_seed, 1)
-    if n is not None:
-        require_whole("n", n, 1, MOST)
-        if settings.name != "private":
-            raise InvalidParameter(
-                f'`n` is for preset "private", which releases any number of fakes; "{settings.name}" makes `per_seed` '
-                "of each seed."
-            )
+    making = Making(kappa=kappa, per_seed=per_seed, n=n, workers=workers)
+    if n is not None and settings.name != "private":
+        raise InvalidParameter(
+            f'`n` is for preset "private", which releases any number of fakes; "{settings.name}" makes `per_seed` '
+            "of each seed.",
+            parameter="n",
+        )
     if not isinstance(model, AggregateModel | FittedModel | None):
-        raise InvalidParameter(f"`model` must be an `AggregateModel` or a `FittedModel`, got {type(model).__name__}.")
+        raise InvalidParameter(
+            f"`model` must be an `AggregateModel` or a `FittedModel`, got {type(model).__name__}.", parameter="model"
+        )
     if progress is not None and not callable(progress):
-        raise InvalidParameter(f"`progress` must be a function of (done, total), got {type(progress).__name__}.")
+        raise InvalidParameter(
+            f"`progress` must be a function of (done, total), got {type(progress).__name__}.", parameter="progress"
+        )
     if settings.name == "private" and any(each is not None for each in (model, classes, alternates)):
         raise InvalidParameter(
             'preset "private" learns from noisy sums over everybody alone: leave out `model`, `classes` and '
             "`alternates`."
         )
     # kernels release the GIL, so threads are enough
-    own_threads = executor is None and workers is not None and require_whole("workers", workers, 1) > 1
-    with ThreadPoolExecutor(workers) if own_threads else nullcontext(executor) as where:
-        job = Job(traces, settings, per_seed, n, feasible, entropy, laboratory, stages, where, progress)
+    own_threads = executor is None and making.workers > 1
+    with ThreadPoolExecutor(making.workers) if own_threads else nullcontext(executor) as where:
+        job = Job(traces, settings, making.per_seed, making.n, feasible, entropy, laboratory, stages, where, progress)
         if settings.name == "private":
             return _make_private(job)
         draw = job.rng(0)
@@ -447,7 +448,9 @@ def _draw_entropy(rng: np.random.Generator | None) -> int:
         assert isinstance(secret, int)  # noqa: S101 - what numpy draws from the operating system
         return secret
     if not isinstance(rng, np.random.Generator):
-        raise InvalidParameter(f"`rng` must be a numpy.random.Generator or None, got {type(rng).__name__}.")
+        raise InvalidParameter(
+            f"`rng` must be a numpy.random.Generator or None, got {type(rng).__name__}.", parameter="rng"
+        )
     return int.from_bytes(rng.bytes(16), "little")
 
 
@@ -472,6 +475,7 @@ def _learn(
                 f"`model` was learnt with `m_min` = {model.preset.m_min}, so a place or move in it may be of fewer "
                 f"than {settings.m_min} people: learn it again with `m_min={settings.m_min}`.",
                 code="E_MISMATCH",
+                parameter="model",
             )
         learnt = replace(model, preset=settings, classes=own_classes or model.classes)
     elif model is not None and own_classes is not None:
@@ -493,7 +497,9 @@ def _learn(
     learnt.tau(roles.seeds)
     if len(learnt.classes.label) != roles.seeds.R:
         raise InvalidParameter(
-            f"`classes` must label {roles.seeds.R} places, got {len(learnt.classes.label)}.", code="E_MISMATCH"
+            f"`classes` must label {roles.seeds.R} places, got {len(learnt.classes.label)}.",
+            code="E_MISMATCH",
+            parameter="classes",
         )
     return learnt
 
@@ -521,13 +527,12 @@ def _drop_unknown_places(roles: Roles, learnt: FittedModel) -> Roles:
 
 def _prepare_decoding(job: Job, learnt: FittedModel, seeds: Traces) -> FakeMaker:
     """Return what makes a fake of its seed as the paper does: blurring, and a decoder."""
-    how = job.settings.generator
-    assert isinstance(how, Decoding)  # noqa: S101 - the preset of the paper
+    how = job.settings
     blur = Blur(
         par_c=how.par_c,
         par_m=how.par_m,
         par_l=how.par_l,
-        c_min=job.settings.c_min,
+        c_min=how.c_min,
         subsample=how.subsample,
         merge=how.merge,
     )

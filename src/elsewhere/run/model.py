@@ -15,19 +15,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from elsewhere._version import __version__
-from elsewhere.errors import InvalidModel, InvalidParameter, InvalidTraces, public, require_whole
+from elsewhere.errors import InvalidModel, InvalidParameter, InvalidTraces, require_whole
 from elsewhere.files import check_folder, pack_arrays, read_arrays, read_index, read_listed, write_folder
 from elsewhere.paper.aggregate import AggregateModel, aggregate
 from elsewhere.paper.graph import LocationGraph, semantic_graph
 from elsewhere.paper.profiles import fit_profiles
 from elsewhere.paper.semantic_clustering import SemanticClasses, most_informative, semantic_clustering
-from elsewhere.run.presets import Kappa, LearningOptions, Preset, PresetName, preset_of
+from elsewhere.settings import Fitting, Kappa, Preset, PresetName, preset_of
 from elsewhere.synthesis.walk.ways import MOST_PLACES, Ways
 from elsewhere.traces.maps import Moves, matrix_of, read_moves
 from elsewhere.traces.model import Evidence, Ints, Locations, Periods, Traces, describe_difference
@@ -110,6 +110,7 @@ class FittedModel:
             raise InvalidParameter(
                 f"`periods` must be those of the model, {self.model.T}, or the model must have one; got {clock.T}.",
                 code="E_MISMATCH",
+                parameter="periods",
             )
         return clock.of_minute(traces.minutes()).astype(np.int64)
 
@@ -186,7 +187,6 @@ class FittedModel:
         return FittedModel(model, classes, preset, place)
 
 
-@public
 def learn(
     traces: Traces,
     preset: PresetName | Preset = "product",
@@ -194,7 +194,7 @@ def learn(
     kappa: Kappa = "auto",
     feasible: Any = None,
     rng: np.random.Generator | None = None,
-    **options: Unpack[LearningOptions],
+    **options: Any,
 ) -> FittedModel:
     """
     Learn model and classes of these people (`SemanticClustering`, first lines of `GenerateFake`, fig:alg).
@@ -212,9 +212,10 @@ def learn(
 
     """
     settings = preset_of(preset, **options)
+    Fitting(kappa=kappa)
     if not isinstance(traces, Traces):
-        raise InvalidParameter(f"`traces` must be a `Traces`, got {type(traces).__name__}.")
-    if settings.learning is None:
+        raise InvalidParameter(f"`traces` must be a `Traces`, got {type(traces).__name__}.", parameter="traces")
+    if settings.name == "private":
         raise InvalidParameter(f'preset "{settings.name}" learns and draws in one step: call `generate_fakes`.')
     rng = rng if rng is not None else np.random.default_rng(np.random.SeedSequence())
     people, place = merge_rare(traces, settings.m_min)
@@ -339,6 +340,7 @@ def other_map_error(model: Locations, here: Locations) -> InvalidParameter:
         "one group of people differ from those found in another: give the same `locations` (a file of places) or the "
         "same `regions` (polygons) when the model is learnt and here, or learn the model from these people.",
         code="E_MISMATCH",
+        parameter="model",
     )
 
 

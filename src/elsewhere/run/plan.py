@@ -12,8 +12,8 @@ from elsewhere.errors import counted, require_whole
 from elsewhere.privacy.certificate import Certificate
 from elsewhere.privacy.private import release as private
 from elsewhere.privacy.private.sums import MOST_EPS, eps_of, gaussian_mu
-from elsewhere.run.presets import PRESETS, NoisySums
 from elsewhere.run.roles import USUAL_USERS, least_users
+from elsewhere.settings import PRESETS, NoisySums
 
 MOST_PEOPLE = 10**10
 GOOD = 4500.0  # people x mu above which the loss of TP-TV is .02 at most (docs/decisions.md)

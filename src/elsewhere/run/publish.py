@@ -27,15 +27,13 @@ from elsewhere.errors import (
     InvalidParameter,
     InvalidTraces,
     PublicationRefused,
-    public,
-    require_choice,
     require_whole,
 )
 from elsewhere.pool import Pool
 from elsewhere.run.fakes import Fakes, finite_loglik
-from elsewhere.run.presets import Preset
 from elsewhere.run.public_map import Days, PublicMap
 from elsewhere.run.roles import FEWEST
+from elsewhere.settings import Preset
 from elsewhere.traces.fixes import Preparation, length_text
 from elsewhere.traces.formats import open_table
 from elsewhere.traces.model import Ints, Traces
@@ -205,7 +203,6 @@ ALSO = {"gpx": "fakes.gpx", "geojson": "fakes.geojson", "sglt": "fakes.trace"}
 TEXTS = ("csv", "parquet", "excel")
 # formats that are read and never written, by the name that a note gives them
 NOT_WRITTEN = {"google": "Google", "geolife": "GeoLife", "foursquare": "Foursquare"}
-LINES = ("slots", "visits", "events", "trips")
 FORMS = ("fakes.csv", "fakes.parquet", *ALSO.values(), "fakes.locations")  # beside the pool
 
 
@@ -262,14 +259,6 @@ def note_rare_places(fakes: Fakes, read: Preparation, traces: Traces) -> tuple[F
     return replace(fakes, notes=(*fakes.notes, note)), read
 
 
-def check_forms(also: Sequence[str], out_as: str | None) -> None:
-    """Refuse forms that do not exist, before any work."""
-    for form in also:
-        require_choice("also", form, tuple(ALSO))
-    if out_as is not None:
-        require_choice("out_as", out_as, LINES)
-
-
 def write_fakes(pool: Pool, out: Path, frame: PublicMap, also: Sequence[str], out_as: str | None = None) -> list[str]:
     """Write the fakes in the columns of the input, and in other forms; the names of the files, for `write_pool`."""
     from elsewhere.traces.maps import places_file_name
@@ -305,7 +294,7 @@ def describe_output(
     dated = bool({"time", "utc", "local", "date", "arrived"} & set(frame.columns)) or not (
         frame.columns or frame.format in ("", "sglt")
     )
-    if pool.traces.dates is None and (dated or set(also) - {"sglt"} or out_as in LINES[1:]):
+    if pool.traces.dates is None and (dated or set(also) - {"sglt"} or out_as not in (None, "slots")):
         why = "the input has no dates"
         if pool.provenance["preset"] == "private":
             why = "on which days people have data is theirs, and is not published"
@@ -345,7 +334,6 @@ def write_pool(pool: Pool, out: Path, names: list[str]) -> list[str]:
     return folder
 
 
-@public
 def publish(
     fakes: Fakes,
     *,
@@ -405,7 +393,9 @@ def publish_with_rows(
     they are the operating system's, or those of `rng`.
     """
     if not isinstance(fakes, Fakes):
-        raise InvalidParameter(f"`fakes` must be what `generate_fakes` returns, got {type(fakes).__name__}.")
+        raise InvalidParameter(
+            f"`fakes` must be what `generate_fakes` returns, got {type(fakes).__name__}.", parameter="fakes"
+        )
     require_whole("per_seed", per_seed, 1)
     options = {name: value for name, value in (("choose", choose), ("temp", temp)) if value is not None}
     settings = fakes.preset.changed(**options)

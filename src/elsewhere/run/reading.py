@@ -13,15 +13,16 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from elsewhere.errors import ElsewhereError, InvalidParameter, InvalidTraces, NotEnoughUsers, counted
-from elsewhere.run.presets import DRAWN_GAP, PUBLIC_GAP, Reading
+from elsewhere.settings import DRAWN_GAP, PUBLIC_GAP, Reading
 
 if TYPE_CHECKING:
-    from elsewhere.run.presets import Preset
+    from elsewhere.settings import Preset
     from elsewhere.traces.fixes import Preparation
     from elsewhere.traces.model import Ints, Traces
 
 # codes of errors that are due to too few people, or too few places that enough of them share
 SMALL = ("E_TOO_FEW", "E_SUPPRESSED", "E_TOO_FEW_PLACES", "E_NOTHING_PASSED")
+BY_COORDINATES = ("shared", "merge", "grid", "stays")
 
 
 def add_advice(error: ElsewhereError, traces: "Traces", settings: "Preset", read: "Preparation | None" = None) -> None:
@@ -122,6 +123,87 @@ def longer_gap(read: "Preparation", needed: int) -> str | None:
     return next((gap for gap in beyond if read.people_by_gap[gap] >= needed), None)
 
 
+def reading_keywords(reading: Reading, preset: "Preset") -> dict[str, Any]:
+    """Return the keywords of `read_traces` for a reading under this preset."""
+    usual, regions, tz = preset.reading, reading.regions, reading.tz
+    if reading.grid is not None:
+        from elsewhere.traces.maps import read_grid
+
+        if reading.regions is not None or reading.locations is not None or reading.box is not None:
+            raise InvalidParameter(
+                "`grid` is a map of its own: leave out `locations`, `regions` and `box`.", parameter="grid"
+            )
+        regions = read_grid(reading.grid)
+    if preset.name == "private":
+        _require_public(reading, preset.eps, preset.delta)
+        tz = reading.tz or _zone_of_map(reading.locations, regions, reading.encoding)
+    by_default = {name: usual.get(name, "auto") for name in ("max_gap", "map", "places")}
+    return {
+        **{name: value for name, value in reading if name != "grid"},
+        **{name: value for name, value in by_default.items() if getattr(reading, name) == "auto"},
+        **({"map": "whole"} if preset.name == "private" else {}),
+        "tz": tz,
+        "columns": _columns(reading.columns) if isinstance(reading.columns, str) else reading.columns,
+        "regions": regions,
+        "box": reading.box.split(",") if isinstance(reading.box, str) else reading.box,
+    }
+
+
+def _require_public(reading: Reading, eps: float, delta: float) -> None:
+    """Refuse a map that would be found in the people whom the private preset protects; say how many it needs."""
+    if reading.grid is None and reading.locations is None and reading.regions is None:
+        from elsewhere.privacy.private.release import people_needed
+
+        raise InvalidParameter(
+            'preset "private" protects everybody in the file, so the map must not come from the file: name its '
+            'town, such as `grid="Tokyo"` (40 km about its centre, 400 cells), or a box chosen without looking '
+            'at the data, such as `grid="35.5,139.5,35.9,140.0,400"` (south, west, north, east, number of '
+            "cells), or a file of public places as `locations` or `regions`. With a map it needs about "
+            f"{people_needed(eps, delta):,} people with a usable day at eps = {eps:g}; `elsewhere plan` counts.",
+            code="E_MAP",
+            parameter="grid",
+        )
+
+
+def completed_from(reading: Reading, facts: Mapping[str, Any]) -> Reading:
+    """Return the same; what was not given is as it was when the input of a folder was read (`facts`)."""
+    options: dict[str, Any] = {}
+    if facts.get("step_minutes") is not None:
+        options["step"] = f"{facts['step_minutes']:g}min"
+    if facts.get("places_by") in BY_COORDINATES:
+        options |= {"places": facts["places_by"], "cells": facts.get("cells", reading.cells)}
+    if facts.get("max_gap_auto") is False:
+        options |= {"max_gap": f"{facts['max_gap_minutes']:g}min"}
+    options |= {"gaps": facts.get("gaps", reading.gaps)}
+    default = Reading()
+    return reading.changed(**{n: v for n, v in options.items() if getattr(reading, n) == getattr(default, n)})
+
+
+def _zone_of_map(locations: Any, regions: Any, encoding: str) -> str:
+    """Return the zone in which the given map lies, not the people on it; UTC where the map does not tell."""
+    from elsewhere.traces.clock import find_zone
+    from elsewhere.traces.maps import read_places, read_regions
+
+    if regions is not None:
+        places = (regions if hasattr(regions, "locations") else read_regions(regions)).locations
+    else:
+        places = read_places(locations, encoding=encoding).locations
+    if places.lat is None or places.lon is None:
+        return "UTC"
+    return find_zone(places.lat, places.lon)[0] or "UTC"
+
+
+def _columns(text: str) -> dict[str, str | None]:
+    """Return the columns that "ROLE=NAME,ROLE=NAME" says."""
+    pairs: dict[str, str | None] = {}
+    for word in text.split(","):
+        role, equals, name = word.partition("=")
+        if not equals or not role.strip():
+            raise InvalidParameter(f"`columns` must be ROLE=NAME,ROLE=NAME, got {text!r}.", parameter="columns")
+        pairs[role.strip()] = name or None  # an empty name leaves a role out
+    return pairs
+
+
 def read_usable_days(
     source: Any,
     reading: Reading,
@@ -137,7 +219,7 @@ def read_usable_days(
 
     A usable day is one without a gap. `least` people are needed, by default as many as the preset needs. Places that
     too few people share are joined, unless `reading` says what the places are. `facts` are those of a folder whose
-    input is to be read in the same way, see `Reading.completed_from`.
+    input is to be read in the same way, see `completed_from`.
 
     With `missing` "gibbs" days with gaps are usable too: gaps of up to an hour are filled; other missing slots, and
     those for which the accuracy of a fix leaves several places, are drawn from the person's own chain, by `secret`
@@ -147,12 +229,12 @@ def read_usable_days(
     from elsewhere.traces.read import describe_people
 
     secret = secrets.token_bytes(32) if secret is None else secret
-    periods = 1 if settings.learning is None else settings.learning.periods
+    periods = 1 if settings.name == "private" else settings.periods
     select = partial(usable_days, missing=missing, periods=periods, secret=secret)
-    by_default = (reading.cells, reading.places) == (Reading.cells, Reading.places)
+    by_default = (reading.cells, reading.places) == (Reading().cells, Reading().places)
     joins = by_default and reading.locations is None and reading.regions is None and reading.grid is None
-    as_before = reading if facts is None else reading.completed_from(facts)
-    keywords = {**as_before.keywords(settings), "executor": executor}
+    as_before = reading if facts is None else completed_from(reading, facts)
+    keywords = {**reading_keywords(as_before, settings), "executor": executor}
     if missing == "gibbs":
         keywords |= {"evidence": True} | ({"max_gap": DRAWN_GAP} if reading.max_gap == "auto" else {})
     traces, read = _read(source, settings, keywords)
@@ -205,7 +287,9 @@ def usable_days(
         from elsewhere.paper.profiles import fill_slots
 
         if not secret:
-            raise InvalidParameter('`missing` = "gibbs" needs `secret`, bytes that draw the missing slots.')
+            raise InvalidParameter(
+                '`missing` = "gibbs" needs `secret`, bytes that draw the missing slots.', parameter="missing"
+            )
         return fill_slots(traces, periods=periods, rng=derive_rng(secret, "missing"))
     whole = np.all(traces.r >= 0, axis=1)
     if not whole.any():

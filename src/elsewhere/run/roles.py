@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from elsewhere.errors import InvalidModel, InvalidParameter, InvalidTraces, NotEnoughAlternates
 from elsewhere.files import read_index
-from elsewhere.run.presets import Preset
+from elsewhere.settings import Preset
 from elsewhere.traces.model import Ints, Traces
 
 FILE = "contributors.json"
@@ -86,7 +86,7 @@ def least_users(settings: Preset) -> int:
 
     Examples
     --------
-    >>> from elsewhere.run.presets import PRESETS
+    >>> from elsewhere.settings import PRESETS
     >>> [least_users(preset) for preset in PRESETS.values()]
     [2, 14, 2]
 
@@ -111,7 +111,7 @@ def split_users(
     With `learnt`, model and classes come from elsewhere: a single seed is enough then.
     """
     if not isinstance(traces, Traces):
-        raise InvalidParameter(f"`traces` must be a `Traces`, got {type(traces).__name__}.")
+        raise InvalidParameter(f"`traces` must be a `Traces`, got {type(traces).__name__}.", parameter="traces")
     whole = np.all(traces.r >= 0, axis=1)
     if not whole.all():
         return _with_gaps(traces, whole, settings, alternates, rng, learnt=learnt)
@@ -124,7 +124,9 @@ def split_users(
     others: Traces | str | None = alternates
     if alternates is not None:
         if not isinstance(alternates, Traces):
-            raise InvalidParameter(f"`alternates` must be a `Traces`, got {type(alternates).__name__}.")
+            raise InvalidParameter(
+                f"`alternates` must be a `Traces`, got {type(alternates).__name__}.", parameter="alternates"
+            )
     elif settings.alternates == "all":
         if max(2, settings.k) > traces.U:
             raise NotEnoughAlternates(

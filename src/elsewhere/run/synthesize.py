@@ -12,10 +12,10 @@ import os
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, Unpack
+from typing import Any
 
 import numpy as np
 
@@ -25,14 +25,9 @@ from elsewhere.errors import (
     InvalidParameter,
     InvalidTraces,
     PublicationRefused,
-    public,
-    require_between,
-    require_choice,
-    require_whole,
 )
 from elsewhere.evaluation.judge import Judgement, judge_run
 from elsewhere.files import check_folder, clean_up, whole_folders
-from elsewhere.paper.semantic_clustering import require_kappa
 from elsewhere.pool import Pool
 from elsewhere.privacy.certificate import Certificate
 from elsewhere.privacy.private.release import SUMS
@@ -54,20 +49,8 @@ from elsewhere.run.finish import (
 from elsewhere.run.generate import make_fakes, refuse_found_moves
 from elsewhere.run.model import is_data
 from elsewhere.run.plan import plan, plan_private
-from elsewhere.run.presets import (
-    MISSING,
-    PARAMETERS,
-    Kappa,
-    Preset,
-    PresetName,
-    Reading,
-    WholeJobOptions,
-    check_names,
-    preset_of,
-)
 from elsewhere.run.publish import (
     FORMS,
-    check_forms,
     describe_output,
     note_rare_places,
     publish_with_rows,
@@ -77,6 +60,7 @@ from elsewhere.run.publish import (
 )
 from elsewhere.run.reading import add_advice, people_with_public_gap, read_usable_days
 from elsewhere.scale import versions
+from elsewhere.settings import PARAMETERS, Job, Preset, PresetName, Reading, preset_of, unknown_parameter
 from elsewhere.traces.fixes import Preparation
 from elsewhere.traces.maps import read_moves
 from elsewhere.traces.model import Traces
@@ -133,22 +117,17 @@ class Result:
         return dict(json.loads(json.dumps(facts, allow_nan=False)))  # a copy, with lists instead of tuples
 
 
-@public
 def synthesize(
     source: Any,
     out: str | Path,
     *,
     preset: PresetName | Preset = "product",
-    kappa: Kappa = "auto",
-    report: bool = True,
-    private: str | Path | None = None,
-    holdout: float = 0.0,
+    reading: Reading | None = None,
     force: bool = False,
-    laboratory: bool = False,
-    workers: int = 2,
+    executor: Executor | None = None,
     progress: Progress | None = None,
     rng: np.random.Generator | None = None,
-    **options: Unpack[WholeJobOptions],
+    **options: Any,
 ) -> Result:
     """
     Do the whole job: read real traces, learn, make fakes, test them, publish, evaluate, attack, report.
@@ -167,31 +146,22 @@ def synthesize(
         Folder for what may be published; refused if it is not empty, unless `force` is set.
     preset
         "paper", "product" or "private"; every parameter of a preset can be given by keyword.
-    kappa, workers
-        As for `generate_fakes`.
-    report
-        Whether to evaluate and attack the fakes, and to write reports.
-    private
-        Folder for what only the owner may see; by default OUT-private.
-    holdout
-        Share of the people set aside before anything is learnt, as control group of the attacks; at most .5.
+    reading
+        How the input is read; its fields, those of `read_traces` and `grid`, may also be given by themselves.
     force
         Write into folders that are not empty: files of the same names are replaced, files of an earlier run removed.
-    laboratory
-        Write the result of a run with a given `rng`, marked as a laboratory result.
+    executor
+        Such as a `Cluster`: runs the reading of folders, the drawing, pairing and testing of walks, and the attacks.
     progress
         Called as `progress(stage, done, total)`; `total` is 0 where a stage is not counted.
     rng
         Makes a laboratory run, which can be repeated; refused without `laboratory=True`, except in the paper preset.
     **options
-        `per_seed`, `n`, `feasible`: as for `generate_fakes`. `missing`: "drop" leaves out days with a gap, "gibbs"
-        draws missing slots from the person's own days (E4). `executor`, such as a `Cluster`: runs the reading of
-        folders, the drawing, pairing and testing of walks, and the attacks. `choose`: "uniform", or "likelihood" to
-        publish the likelier of ten times as many fakes (E62), the default of the paper preset. `also`: further
-        formats, "gpx", "geojson" or "sglt", or several of them. `out_as`: what a line of fakes.csv is,
-        "slots", "visits", "events" or "trips"; by default visits or trips where the input has them, else slots.
-        `reading`: a `Reading`, how the input is read; its fields, those of `read_traces` and `grid`, may also be given
-        by themselves. And any parameter of the preset: `k`, `eps`, `m_min` ...
+        The fields of `settings.Job`: `kappa`, `per_seed`, `n`, `feasible`, `workers` as for `generate_fakes`; `missing`
+        slots, "drop" leaves out their days, "gibbs" draws them (E4); `also` and `out_as`, further formats and what a
+        line of fakes.csv is; `private`, the owner's folder, by default OUT-private; `report`, whether to evaluate and
+        attack the fakes; `holdout`, the share of people set aside as control group of the attacks; `laboratory`, to
+        write the result of a run with a given `rng`. And any parameter of the preset: `k`, `eps`, `m_min` ...
 
     Examples
     --------
@@ -206,15 +176,14 @@ def synthesize(
 
     """
     # refuse wrong parameters and folders before a large input is read
-    out, given = Path(out), _check_options(options, preset, kappa, workers, holdout, rng, laboratory)
-    settings = given.preset
-    per_seed = given.per_seed * (TO_CHOOSE if settings.parameters().get("choose") == "likelihood" else 1)
+    out, (job, settings, reading) = Path(out), _sort_options(options, preset, reading, rng)
+    per_seed = job.per_seed * (TO_CHOOSE if settings.parameters().get("choose") == "likelihood" else 1)
     laboratory_secret = None if rng is None else rng.bytes(32)
-    owner_folder, stages_folder = _check_folders(out, private, force)
+    owner_folder, stages_folder = _check_folders(out, job.private, force)
     tell: Progress = progress or (lambda stage, done, total: None)
     tell(READ, 0, 0)
-    source = load_pipe(source, allow_truncated=given.reading.allow_truncated)
-    key = job_key(source, given, laboratory_secret, kappa=kappa, holdout=holdout)
+    source = load_pipe(source, allow_truncated=reading.allow_truncated)
+    key = job_key(source, job, settings, reading, laboratory_secret)
     with resume(stages_folder, key, SPENT, force=force) as stages:
         force = force or (WRITTEN in stages.finished and _holds_own_files(stages, (owner_folder, out)))
         for folder in (out, owner_folder):
@@ -222,9 +191,9 @@ def synthesize(
         secret = laboratory_secret or stages(SECRET, lambda: secrets.token_bytes(32))
 
         # read
-        reader = partial(read_usable_days, secret=derive_bytes(secret, "coins", 32), executor=given.executor)
-        traces, read = stages(READ, lambda: reader(source, given.reading, settings, missing=given.missing))
-        traces, control = _set_aside(traces, holdout, derive_rng(secret, "aside")) if holdout > 0 else (traces, None)
+        reader = partial(read_usable_days, secret=derive_bytes(secret, "coins", 32), executor=executor)
+        traces, read = stages(READ, lambda: reader(source, reading, settings, missing=job.missing))
+        traces, control = _set_aside(traces, job.holdout, derive_rng(secret, "aside"))
 
         # learn, make fakes, test them
         tell(LEARN, 0, 0)
@@ -236,11 +205,11 @@ def synthesize(
                 stages=stages,
                 preset=settings,
                 per_seed=per_seed,
-                n=given.n,
-                kappa=kappa,
-                feasible=given.feasible,
-                executor=given.executor,
-                workers=workers,
+                n=job.n,
+                kappa=job.kappa,
+                feasible=job.feasible,
+                executor=executor,
+                workers=job.workers,
                 progress=lambda done, total: tell(MAKE, done, total),
             )
         except ElsewhereError as error:
@@ -250,7 +219,7 @@ def synthesize(
         # publish, evaluate, attack, report
         with whole_folders((owner_folder, out), force=force, outdated=earlier_results) as drafts:
             result = _publish(
-                traces, fakes, read, control, given, drafts, secret=secret, stages=stages, report=report, tell=tell
+                traces, fakes, read, control, job, drafts, secret=secret, stages=stages, executor=executor, tell=tell
             )
     if force:
         warn_of_other_files(out, (*FORMS, REPORT), result.files)
@@ -258,15 +227,16 @@ def synthesize(
     return replace(result, out=out, private=owner_folder)
 
 
-def _check_folders(out: Path, private: str | Path | None, force: bool) -> tuple[Path, Path]:
+def _check_folders(out: Path, private: Path | None, force: bool) -> tuple[Path, Path]:
     """Return the private folder and the folder of kept stages; refuse those that cannot be used."""
-    owner_folder = private_folder(out, None if private is None else Path(private), force=True)
+    owner_folder = private_folder(out, private, force=True)
     # beside the private folder, because it is private
     stages_folder = owner_folder.absolute().with_name(f"{out.absolute().name}-unfinished")
     if stages_folder.resolve() == owner_folder.resolve():
         raise InvalidParameter(
             f"`private` must not be {stages_folder.name}, where a run keeps its finished stages: choose another name.",
             code="E_OUTPUT",
+            parameter="private",
         )
     clean_up(stages_folder)
     resumes = stages_folder.exists()  # the files in the folders may be its own
@@ -280,30 +250,30 @@ def _publish(
     fakes: Fakes,
     read: Preparation,
     control: Traces | None,
-    options: "_Options",
+    job: Job,
     drafts: tuple[Path, ...],
     *,
     secret: bytes,
     stages: Stages,
-    report: bool,
+    executor: Executor | None,
     tell: Progress,
 ) -> Result:
-    """Write fakes, links and pool into `drafts` (the owner's folder, `out`); with `report` judge them and report."""
+    """Write fakes, links and pool into `drafts` (the owner's folder, `out`); judge them and report."""
     private, out = drafts
     fakes = remember_input(fakes, read)
     if not fakes.frame.known.all():
         fakes, read = note_rare_places(fakes, read, traces)
     pool, rows = publish_with_rows(
-        fakes, per_seed=options.per_seed, laboratory=fakes.laboratory, secret=derive_bytes(secret, "pool", 32)
+        fakes, per_seed=job.per_seed, laboratory=fakes.laboratory, secret=derive_bytes(secret, "pool", 32)
     )
     facts = summary(fakes, traces)
     links = write_links(traces, fakes, pool, rows, private)
-    files = write_fakes(pool, out, fakes.frame, options.also, options.out_as)
-    pool, notes = describe_output(pool, fakes.frame, options.also, options.out_as)
+    files = write_fakes(pool, out, fakes.frame, job.also, job.out_as)
+    pool, notes = describe_output(pool, fakes.frame, job.also, job.out_as)
     facts["notes"] += notes
     facts["read"] = reading_facts(read)
     judgement = None
-    if report:
+    if job.report:
         tell(JUDGE, 0, 0)
         judgement = judge_run(
             traces,
@@ -311,7 +281,7 @@ def _publish(
             pool,
             rows,
             holdout=control,
-            executor=options.executor,
+            executor=executor,
             progress=lambda done, total: tell(ATTACK, done, total),
             rng=derive_rng(secret, "judge"),
             stages=stages,
@@ -333,69 +303,33 @@ def _publish(
     return Result(fakes, pool, judgement, out, private, tuple(files), tuple(links), facts)
 
 
-class _Options(NamedTuple):
-    """The preset and the further keywords of `synthesize`, checked."""
-
-    preset: Preset
-    also: tuple[str, ...]
-    out_as: str | None
-    per_seed: int
-    n: int | None
-    feasible: Any  # a file of moves is read
-    missing: str
-    executor: Executor | None
-    reading: Reading
-
-
-def _check_options(
-    options: Mapping[str, Any],
-    preset: PresetName | Preset,
-    kappa: Kappa = "auto",
-    workers: int = 1,
-    holdout: float = 0.0,
-    rng: np.random.Generator | None = None,
-    laboratory: bool = False,
-) -> _Options:
-    """Return the options of `synthesize` with their defaults; refuse wrong ones before a large input is read."""
-    default: dict[str, Any] = {"also": (), "out_as": None, "per_seed": 1, "n": None, "feasible": None}
-    default |= {"missing": "drop", "executor": None, "reading": Reading()}
-    values = default | {name: value for name, value in options.items() if name in default}
-    of_reading = {field.name for field in fields(Reading)}
-    parameters = {name: value for name, value in options.items() if name not in of_reading | default.keys()}
-    if not parameters.keys() <= set(PARAMETERS):
-        check_names(parameters, sorted(of_reading | default.keys()))
-    settings = preset_of(preset, **parameters)
-
-    # output and reading
-    values["also"] = (values["also"],) if isinstance(values["also"], str) else tuple(values["also"])
-    if values["also"] or values["out_as"] is not None:
-        check_forms(values["also"], values["out_as"])
-    require_choice("missing", values["missing"], MISSING)
-    if not isinstance(values["reading"], Reading):
-        raise InvalidParameter(f"`reading` must be a `Reading`, got {type(values['reading']).__name__}.")
-    values["reading"] = replace(values["reading"], **{name: options[name] for name in options if name in of_reading})
-    if values["feasible"] is not None and not hasattr(values["feasible"], "shape"):
-        if not is_data(values["feasible"]):
-            values["feasible"] = read_moves(values["feasible"], encoding=values["reading"].encoding)
+def _sort_options(
+    options: Mapping[str, Any], preset: PresetName | Preset, reading: Reading | None, rng: np.random.Generator | None
+) -> tuple[Job, Preset, Reading]:
+    """Return the options of `synthesize` by what they are for; refuse wrong ones before a large input is read."""
+    of_job, of_reading = ({n: v for n, v in options.items() if n in kind.model_fields} for kind in (Job, Reading))
+    parameters = {name: value for name, value in options.items() if name not in of_job | of_reading}
+    for name in parameters.keys() - set(PARAMETERS):
+        raise unknown_parameter(name, [*Job.model_fields, *Reading.model_fields, *PARAMETERS])
+    settings, job = preset_of(preset, **parameters), Job(**of_job)
+    if not isinstance(reading, Reading | None):
+        raise InvalidParameter(f"`reading` must be a `Reading`, got {type(reading).__name__}.", parameter="reading")
+    reading = (reading or Reading()).changed(**of_reading)
+    if job.feasible is not None and not hasattr(job.feasible, "shape"):
+        if not is_data(job.feasible):
+            job = job.changed(feasible=read_moves(job.feasible, encoding=reading.encoding))
         elif settings.name == "private":
             refuse_found_moves()
-
-    # numbers
-    require_whole("per_seed", values["per_seed"], 1)
-    require_whole("workers", workers, 1)
-    if values["n"] is not None:
-        require_whole("n", values["n"], 1)
-    require_kappa(kappa)
-    require_between("holdout", holdout, 0, 0.5)
     if rng is not None and not isinstance(rng, np.random.Generator):
-        raise InvalidParameter(f"`rng` must be a numpy.random.Generator, got {type(rng).__name__}.")
-    if rng is not None and settings.name != "paper" and not laboratory:
+        raise InvalidParameter(f"`rng` must be a numpy.random.Generator, got {type(rng).__name__}.", parameter="rng")
+    if rng is not None and settings.name != "paper" and not job.laboratory:
         raise PublicationRefused(
             "`rng` makes a run that anybody who knows it can repeat, so its result must not be published: leave it "
             "out, or add `laboratory=True` for a laboratory result.",
             code="E_LABORATORY",
+            parameter="laboratory",
         )
-    return _Options(settings, **values)
+    return job, settings, reading
 
 
 def _set_aside(traces: Traces, share: float, rng: np.random.Generator) -> tuple[Traces, Traces | None]:
@@ -407,22 +341,19 @@ def _set_aside(traces: Traces, share: float, rng: np.random.Generator) -> tuple[
     return traces.of_users(np.flatnonzero(~aside)), traces.of_users(np.flatnonzero(aside))
 
 
-def job_key(source: Any, options: _Options, secret: bytes | None, **parameters: Any) -> str | None:
+def job_key(source: Any, job: Job, settings: Preset, reading: Reading, secret: bytes | None) -> str | None:
     """Return the key of a job, None if its input cannot be hashed; `secret` is that of a laboratory run."""
-    reading, feasible = dict(vars(options.reading)), options.feasible
     try:
         return hash_value(
             {
                 "versions": versions(),
                 "source": _hashable(source),
-                "reading": reading | {name: _hashable(reading[name]) for name in ("locations", "regions")},
-                "preset": options.preset,
-                "feasible": feasible if isinstance(feasible, str) else _hashable(feasible),
+                "reading": dict(reading)
+                | {name: _hashable(getattr(reading, name)) for name in ("locations", "regions")},
+                "preset": settings.to_file(),
+                "feasible": job.feasible if isinstance(job.feasible, str) else _hashable(job.feasible),
                 "given": None if secret is None else derive_bytes(secret, "key"),
-                "per_seed": options.per_seed,
-                "n": options.n,
-                "missing": options.missing,
-                **parameters,
+                **{name: getattr(job, name) for name in ("per_seed", "n", "missing", "kappa", "holdout")},
             }
         )
     except (TypeError, OSError, ValueError):

@@ -106,7 +106,7 @@ def serve(
         lives = pool.traces.U
         size = min(lives, max(6, min(32, lives // 8))) if bucket is None else require_whole("bucket", bucket, 1, lives)
         if size > LARGEST_BUCKET:
-            raise InvalidParameter(f"`bucket` must be at most {LARGEST_BUCKET}, got {size}.")
+            raise InvalidParameter(f"`bucket` must be at most {LARGEST_BUCKET}, got {size}.", parameter="bucket")
         where = store or folder.resolve().with_name(f"{folder.resolve().name}-live.sqlite")
         live = open_store(where)
         try:
@@ -161,7 +161,9 @@ def _server(app: Any, cert: Path | None, key: Path | None, stopped: list[int]) -
     try:
         config.load()
     except OSError as error:
-        raise InvalidParameter(f"`cert` and `key` cannot be used: {error.strerror or error}.") from None
+        raise InvalidParameter(
+            f"`cert` and `key` cannot be used: {error.strerror or error}.", parameter="cert"
+        ) from None
     server = uvicorn.Server(config)
     tick = server.on_tick
 
@@ -184,7 +186,7 @@ def owner_token(store: Store, renew: bool = False) -> str | None:
 def check_host(host: str, cert: Path | None, key: Path | None) -> bool:
     """Return whether `host` is this machine alone; any other address without TLS is refused: tokens would be read."""
     if (cert is None) != (key is None):
-        raise InvalidParameter("`cert` and `key` belong together: give both, or none.")
+        raise InvalidParameter("`cert` and `key` belong together: give both, or none.", parameter="cert")
     try:
         local = host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -192,7 +194,8 @@ def check_host(host: str, cert: Path | None, key: Path | None) -> bool:
     if not local and cert is None:
         raise InvalidParameter(
             f"`host` must be this machine's own address (127.0.0.1, ::1, localhost), got {host!r}: other machines "
-            "reach the service by TLS only. Give `cert` and `key`, or put a TLS proxy in front."
+            "reach the service by TLS only. Give `cert` and `key`, or put a TLS proxy in front.",
+            parameter="host",
         )
     return local
 

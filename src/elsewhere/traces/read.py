@@ -21,7 +21,7 @@ from typing import Any, TypedDict, Unpack
 
 import numpy as np
 
-from elsewhere.errors import InvalidParameter, InvalidTraces, counted, public, require_between
+from elsewhere.errors import InvalidParameter, InvalidTraces, counted, require_between
 from elsewhere.traces.clock import holds_time_of_day
 from elsewhere.traces.columns import CELL, WIDE, Meaning, check_columns, interpret_columns, names_people, quote_columns
 from elsewhere.traces.fixes import SECONDS_PER_DAY, Fixes, Preparation
@@ -89,7 +89,6 @@ class ReadingOptions(TypedDict, total=False):
     allow_truncated: bool
 
 
-@public
 def read_traces(
     source: Any,
     *,

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from elsewhere._version import __version__
-from elsewhere.errors import InvalidParameter, public, require_whole
+from elsewhere.errors import InvalidParameter, require_whole
 from elsewhere.evaluation.attacks.candidates import background, best_explained, reidentification
 from elsewhere.evaluation.attacks.certificates import noise_audit
 from elsewhere.evaluation.attacks.copies import copied_days, copies, copies_of_role, rare_places, rare_places_of_role
@@ -437,7 +437,6 @@ class AuditOptions(TypedDict, total=False):
     progress: Callable[[int, int], None] | None
 
 
-@public
 def audit(
     seeds: Traces | ArrayLike,
     holdout: Traces | ArrayLike | None,
@@ -550,5 +549,7 @@ def _ids(attacks: str | Iterable[str]) -> tuple[str, ...]:
     unknown = [a for a in ids if a not in ALL]
     if not ids or unknown:
         wrong = ", ".join(map(repr, unknown)) or repr(attacks)
-        raise InvalidParameter(f'`attacks` must be "all" or ids {ALL[0]} .. {ALL[-1]}, got {wrong}.')
+        raise InvalidParameter(
+            f'`attacks` must be "all" or ids {ALL[0]} .. {ALL[-1]}, got {wrong}.', parameter="attacks"
+        )
     return tuple(sorted(ids, key=ALL.index))

@@ -151,14 +151,14 @@ class AttackInputs:
     def strangers(self) -> People:
         """Return the hold-out people, for attacks that run only when there are any."""
         if self.holdout is None:
-            raise InvalidParameter("`holdout` must be given for this attack.")
+            raise InvalidParameter("`holdout` must be given for this attack.", parameter="holdout")
         return self.holdout
 
     @cached_property
     def main(self) -> Link:
         """Link every fake with the seed it was made from."""
         if self.owner is None:
-            raise InvalidParameter("`seed_index` must be given for this attack.")
+            raise InvalidParameter("`seed_index` must be given for this attack.", parameter="seed_index")
         return Link(self.fakes, self.owner, self.seeds)
 
     @cached_property
@@ -227,11 +227,15 @@ class AttackInputs:
     ) -> "AttackInputs":
         """Check all inputs, once."""
         if not isinstance(rng, np.random.Generator):
-            raise InvalidParameter(f"`rng` must be a `numpy.random.Generator`, got {type(rng).__name__}.")
+            raise InvalidParameter(
+                f"`rng` must be a `numpy.random.Generator`, got {type(rng).__name__}.", parameter="rng"
+            )
         if locations is not None and not isinstance(locations, Locations):
-            raise InvalidParameter(f"`locations` must be a `Locations`, got {type(locations).__name__}.")
+            raise InvalidParameter(
+                f"`locations` must be a `Locations`, got {type(locations).__name__}.", parameter="locations"
+            )
         if pool is not None and not isinstance(getattr(pool, "traces", pool), Traces):
-            raise InvalidParameter(f"`pool` must be a `Pool`, got {type(pool).__name__}.")
+            raise InvalidParameter(f"`pool` must be a `Pool`, got {type(pool).__name__}.", parameter="pool")
         pool_on_map = put_on_map(pool, locations, seeds, holdout)
         table = fakes if isinstance(fakes, Traces) else getattr(fakes, "r", fakes)
         if seed_index is None:
@@ -393,15 +397,18 @@ def seed_rows(seed_index: ArrayLike, F: int, S: int | None = None) -> Ints:
         raise InvalidParameter(
             f"`seed_index` must hold {F} whole numbers, one per fake, got shape {rows.shape}, dtype {rows.dtype}.",
             code="E_SHAPE",
+            parameter="seed_index",
         )
     if rows.min() < 0 or (S is not None and rows.max() >= S):
         last = "" if S is None else f", in 0 .. {S - 1}"
-        raise InvalidParameter(f"`seed_index` must hold rows of `seeds`{last}.", code="E_INDEX")
+        raise InvalidParameter(f"`seed_index` must hold rows of `seeds`{last}.", code="E_INDEX", parameter="seed_index")
     return rows.astype(np.int64)
 
 
 def _counts(attempts: ArrayLike) -> Ints:
     tries = np.atleast_1d(np.asarray(attempts))
     if tries.ndim != 1 or tries.dtype.kind not in "iu" or tries.min(initial=0) < 0:
-        raise InvalidParameter("`attempts` must hold whole numbers, at least 0, one per seed.", code="E_SHAPE")
+        raise InvalidParameter(
+            "`attempts` must hold whole numbers, at least 0, one per seed.", code="E_SHAPE", parameter="attempts"
+        )
     return tries.astype(np.int64)

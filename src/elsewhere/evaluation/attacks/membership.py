@@ -54,6 +54,7 @@ def make_fakes(inputs: AttackInputs, people: People, rng: np.random.Generator) -
         raise InvalidParameter(
             f"`generator` must return fakes of {people.r.shape[1]} slots and their seed rows, got {fakes.shape}.",
             code="E_SHAPE",
+            parameter="generator",
         )
     return hold_places(fakes), owner.astype(np.int64)
 

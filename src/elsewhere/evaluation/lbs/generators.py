@@ -63,7 +63,9 @@ def walk_on_aggregate(model: AggregateModel, L: int, *, tau: ArrayLike | None = 
     require_whole("L", L, 1)
     when = np.zeros(L, dtype=np.int64) if tau is None else np.asarray(tau, dtype=np.int64)
     if when.shape != (L,) or (tau is None and model.T > 1):
-        raise InvalidParameter(f"`tau` must give the period of each of the {L} slots, got shape {when.shape}.")
+        raise InvalidParameter(
+            f"`tau` must give the period of each of the {L} slots, got shape {when.shape}.", parameter="tau"
+        )
     first = np.cumsum(model.first(int(when[0])) if model.T > 1 else model.pi_bar)
     tables: dict[tuple[int, int], Floats] = {}
 
@@ -192,18 +194,23 @@ def from_pool(
     else:
         r = pool.r if isinstance(pool, Traces) else np.asarray(pool)
     if r.ndim != 2 or r.dtype.kind not in "iu" or r.size == 0:
-        raise InvalidParameter(f"`pool` must hold (F, L) whole numbers of places, got shape {r.shape}.", code="E_SHAPE")
+        raise InvalidParameter(
+            f"`pool` must hold (F, L) whole numbers of places, got shape {r.shape}.", code="E_SHAPE", parameter="pool"
+        )
     if users_of_fakes is not None:
         maker, labels = np.asarray(users_of_fakes), None
         if maker.shape != (len(r),) or maker.dtype.kind not in "iu" or maker.min() < -1:
             raise InvalidParameter(
                 f"`users_of_fakes` must hold {len(r)} whole numbers, -1 for nobody, got shape {maker.shape}.",
                 code="E_SHAPE",
+                parameter="users_of_fakes",
             )
     weight = np.zeros(len(r))
     if choose == "likelihood":
         if not isinstance(pool, Fakes):
-            raise InvalidParameter('`choose` = "likelihood" needs what `generate_fakes` returns: a pool has none.')
+            raise InvalidParameter(
+                '`choose` = "likelihood" needs what `generate_fakes` returns: a pool has none.', parameter="choose"
+            )
         weight = finite_loglik(pool.loglik) / r.shape[1] / temp
     return PoolGenerator(r, maker, labels, weight)
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from elsewhere._version import __version__
-from elsewhere.errors import InvalidParameter, InvalidTraces, public, require_between, require_whole
+from elsewhere.errors import InvalidParameter, InvalidTraces, require_between, require_whole
 from elsewhere.evaluation.attacks.finding import plain
 from elsewhere.evaluation.attacks.inputs import on_one_map
 from elsewhere.evaluation.lbs._scenario_kernels import candidates, hits, localize, sightings, track, without_pool
@@ -349,7 +349,6 @@ class LbsOptions(TypedDict, total=False):
     between: int
 
 
-@public
 def evaluate_lbs(
     train: Traces | ArrayLike,
     test: Traces | ArrayLike,
@@ -425,7 +424,7 @@ def evaluate_lbs(
         train, test, generators, classes, pool, n_fakes, beta, repeats, model, periods, locations, between
     )
     if not isinstance(rng, np.random.Generator):
-        raise InvalidParameter(f"`rng` must be a `numpy.random.Generator`, got {type(rng).__name__}.")
+        raise InvalidParameter(f"`rng` must be a `numpy.random.Generator`, got {type(rng).__name__}.", parameter="rng")
     *streams, last = rng.spawn(stage.test.U + 1)
     users = list(enumerate(streams))
     results = map_over(partial(_attack_user, stage), users, executor=executor, progress=progress)
@@ -494,12 +493,16 @@ def _check_inputs(
     numbers = tuple(dict.fromkeys(require_whole("n_fakes", n, 1) for n in _as_list("n_fakes", n_fakes)))
     times = tuple(require_whole("repeats", n, 1) for n in _as_list("repeats", repeats))
     if len(times) != 2 or not numbers:
-        raise InvalidParameter("`repeats` must be two whole numbers, and `n_fakes` hold at least one.")
+        raise InvalidParameter(
+            "`repeats` must be two whole numbers, and `n_fakes` hold at least one.", parameter="repeats"
+        )
     require_whole("between", between, 1)
     if not isinstance(generators, Mapping) or not generators or not all(map(callable, generators.values())):
-        raise InvalidParameter("`generators` must map at least one name to a callable(user, n, rng).")
+        raise InvalidParameter(
+            "`generators` must map at least one name to a callable(user, n, rng).", parameter="generators"
+        )
     if not isinstance(model, AggregateModel | None):
-        raise InvalidParameter(f"`model` must be an `AggregateModel`, got {type(model).__name__}.")
+        raise InvalidParameter(f"`model` must be an `AggregateModel`, got {type(model).__name__}.", parameter="model")
     where = locations if locations is not None or model is None else model.locations
     # the map of the fakes need not be the owner's: only the numbers of places are compared
     pool_on_map = put_on_map(pool, where, train, test)
@@ -513,7 +516,9 @@ def _check_inputs(
         model = aggregate(profiles, people.locations)
     elif model.locations != people.locations or model.T != parts.T:
         raise InvalidParameter(
-            f"`model` must be of these places and of {parts.T} periods, as `periods` says.", code="E_MISMATCH"
+            f"`model` must be of these places and of {parts.T} periods, as `periods` says.",
+            code="E_MISMATCH",
+            parameter="model",
         )
     number, labels = _number_users(people, truth, isinstance(train, Traces) and isinstance(test, Traces))
     by_name: dict[str, Any] = {n: g.for_users(labels) if hasattr(g, "for_users") else g for n, g in generators.items()}
@@ -540,7 +545,7 @@ def _as_list(name: str, values: Any) -> list[Any]:
     try:
         return list(values)
     except TypeError:
-        raise InvalidParameter(f"`{name}` must be whole numbers in a list, got {values!r}.") from None
+        raise InvalidParameter(f"`{name}` must be whole numbers in a list, got {values!r}.", parameter=name) from None
 
 
 def _number_users(train: Traces, test: Traces, by_label: bool) -> tuple[Ints, tuple[Any, ...]]:

@@ -257,7 +257,7 @@ def evaluate_publishing(
     require_between("epsilon", epsilon, 0, np.inf, open_high=True)
     draw = np.random.default_rng(0) if rng is None else rng
     if not isinstance(draw, np.random.Generator):
-        raise InvalidParameter(f"`rng` must be a `numpy.random.Generator`, got {type(rng).__name__}.")
+        raise InvalidParameter(f"`rng` must be a `numpy.random.Generator`, got {type(rng).__name__}.", parameter="rng")
     on_map = put_on_map(fakes, locations, train, test)
     table = on_map if isinstance(on_map, Traces) else getattr(on_map, "r", on_map)
     owner = getattr(fakes, "seed", None) if seed_index is None else seed_index

@@ -129,7 +129,7 @@ def release_private(
     The noisy sum is a stage of its own, `SUMS`, and kept before anything is made of it: no noise is drawn twice.
     """
     if not isinstance(traces, Traces):
-        raise InvalidParameter(f"`traces` must be a `Traces`, got {type(traces).__name__}.")
+        raise InvalidParameter(f"`traces` must be a `Traces`, got {type(traces).__name__}.", parameter="traces")
     noise_rng, fit_rng, rng = (
         np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(i,))) for i in (1, 2, 3)
     )

@@ -79,7 +79,9 @@ def noise_of(eps: float, delta: float, cells: int) -> float:
     require_between("delta", delta, 0, 1, open_low=True, open_high=True)
     rounding = (1 + math.exp(eps)) * cells / (12 * SIGMA**2)
     if rounding >= delta / 2:
-        raise InvalidParameter(f"`delta` must be above {2 * rounding:.1g} for {cells:,} numbers, got {delta:g}.")
+        raise InvalidParameter(
+            f"`delta` must be above {2 * rounding:.1g} for {cells:,} numbers, got {delta:g}.", parameter="delta"
+        )
     return gaussian_mu(eps, delta - rounding)
 
 

@@ -39,6 +39,7 @@ class Ways:
             raise InvalidParameter(
                 f"`feasible` keeps walks over at most {MOST_PLACES} places to allowed moves, got {P}: use larger ones.",
                 code="E_TOO_LARGE",
+                parameter="feasible",
             )
         at = np.full(len(known), -1, dtype=np.int64)
         at[places] = np.arange(P)
@@ -50,6 +51,7 @@ class Ways:
                 "`feasible` allows no move between two places that enough people visit (`m_min`), so nobody could "
                 "leave theirs: allow more moves.",
                 code="E_FEASIBLE",
+                parameter="feasible",
             )
         length = locations.distance(here, there)
         # all lengths of a way together weigh less than a slot: they decide between ways of as many slots
@@ -62,6 +64,7 @@ class Ways:
                 "`feasible` allows no way back: whoever leaves a place could never return to it, and days begin and "
                 "end at home. A line of a table allows one direction; give the other too, or allow more moves.",
                 code="E_FEASIBLE",
+                parameter="feasible",
             )
         return Ways(at, places, np.where(after >= 0, after, np.arange(P)[:, None]).astype(np.int32))
 
