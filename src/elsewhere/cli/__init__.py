@@ -16,13 +16,12 @@ from elsewhere.cli.evaluate import audit, evaluate
 from elsewhere.cli.reproduce import lbs, reproduce, similarity
 from elsewhere.cli.serve import serve
 from elsewhere.cli.stages import fit, generate, prepare, publish
-from elsewhere.cli.studio import studio
 from elsewhere.cli.synthesize import plan, synthesize
 
 GROUPS = {
     "Make fakes": (demo, plan, synthesize),
     "The same, step by step": (prepare, fit, generate, publish),
-    "Look at fakes and judge them": (evaluate, audit, studio),
+    "Look at fakes and judge them": (evaluate, audit),
     "Fakes as decoys among queries to a service": (lbs, serve),
     "The paper's own comparisons": (similarity, reproduce),
 }

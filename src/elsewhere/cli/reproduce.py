@@ -96,12 +96,9 @@ def similarity(
 
 
 def check_out(out: Path | None, force: bool) -> None:
-    """Refuse, before any work, an output that could not be written, and figures that could not be drawn."""
+    """Refuse, before any work, an output that could not be written."""
     if out is not None:
         check_folder(out, force=force)
-        from elsewhere.reports.figures import new_figure
-
-        new_figure(1, 1)
 
 
 def compare(
@@ -111,7 +108,7 @@ def compare(
     Compute the similarity of all pairs, as a result, as tables for people, and as the files to write into
     `out`, if given.
     """
-    from elsewhere.reports.figures import pair_similarity, png, similarity_histograms
+    from elsewhere.evaluation.publishing.pairs import pair_similarity
 
     with stage("comparing all pairs"):
         pairs = pair_similarity(profiles)
@@ -119,6 +116,8 @@ def compare(
     result = {**provenance, "version": __version__, **size, **pairs.to_dict()}
     files = {}
     if out is not None:
+        from elsewhere.reports.charts import png, similarity_histograms
+
         files["histograms.png"] = png(similarity_histograms(pairs.geographic, pairs.semantic))
         files["similarity.json"] = json.dumps(result, indent=2, allow_nan=False).encode()
     lines = [f"wrote {out / name}" for name in files if out is not None]
@@ -221,11 +220,11 @@ def lbs(
     lines = [*lbs_tables(result), *record["notes"]]
     if out is not None:
         from elsewhere.files import whole_folder, write_files
-        from elsewhere.reports.figures import location_privacy, png
+        from elsewhere.reports.charts import location_privacy, png
         from elsewhere.reports.page import report
 
         numbers_file = (json.dumps(record, indent=1, allow_nan=False) + "\n").encode()
-        files = {"lbs.png": png(location_privacy(result)), "lbs.json": numbers_file}
+        files = {"lbs.png": png(location_privacy(record)), "lbs.json": numbers_file}
         with whole_folder(out, force=judging.force) as new:
             write_files(new, files)
             report(result, new / "report.html", title="Decoys for a location-based service")
@@ -415,24 +414,24 @@ def _traces(
 def _files(result: "Reproduction", record: dict[str, Any]) -> dict[str, bytes]:
     import numpy as np
 
-    from elsewhere.reports import figures
-    from elsewhere.reports.figures import png
+    from elsewhere.reports import charts, maps
 
+    publishing = result.publishing.to_dict()
     figures_by_name = {
-        "similarity": figures.similarity_histograms(result.geographic, result.semantic),
-        "visits-kl": figures.visiting_divergence(result.publishing),
-        "time-kl": figures.time_allocation(result.publishing),
-        "differential": figures.differential_similarity(result.publishing),
-        "own-seed": figures.fake_seed_similarity(result.publishing),
-        "qq": figures.similarity_qq(result.publishing),
-        "location-privacy": figures.location_privacy(result.service),
+        "similarity": charts.similarity_histograms(result.geographic, result.semantic),
+        "visits-kl": charts.visiting_divergence(publishing),
+        "time-kl": charts.time_allocation(publishing),
+        "differential": charts.differential_similarity(publishing),
+        "own-seed": charts.fake_seed_similarity(publishing),
+        "qq": charts.similarity_qq(publishing),
+        "location-privacy": charts.location_privacy(result.service.to_dict()),
     }
     train, fit = result.train, result.fakes.learnt
     if train.locations.has_coordinates and fit is not None:
         visits = np.bincount(train.r.ravel(), minlength=train.R)
-        figures_by_name["dataset-visits"] = figures.visited_places(train.locations, visits)
-        figures_by_name["dataset-classes"] = figures.places_by_class(train.locations, fit.classes.label)
-    files = {f"{name}.png": png(figure) for name, figure in figures_by_name.items()}
+        figures_by_name["dataset-visits"] = maps.visits_map(train.locations, visits)
+        figures_by_name["dataset-classes"] = maps.classes_map(train.locations, fit.classes.label)
+    files = {f"{name}.png": charts.png(figure) for name, figure in figures_by_name.items()}
     pictures = "".join(f"\n![{name.removesuffix('.png')}]({name})\n" for name in files)
     files["reproduce.md"] = (result.markdown() + pictures).encode()
     files["reproduce.json"] = (json.dumps(record, indent=1, allow_nan=False) + "\n").encode()

@@ -67,8 +67,7 @@ def prepare(
     Everything in DIR is about real people and stays with their owner. DIR is an INPUT for all other commands.
     """
     check_folder(out, force=force)
-    from elsewhere.reports.markup import write
-    from elsewhere.reports.preparation import preparation_page
+    from elsewhere.reports.page import preparation_page, write
     from elsewhere.traces.fixes import Preparation
     from elsewhere.traces.read import read_traces
     from elsewhere.traces.write import save_traces

@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from elsewhere.errors import ElsewhereError, InvalidParameter, counted
+from elsewhere.errors import InvalidParameter, counted
 from elsewhere.files import check_folder, read_index, read_regular, write_files
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def describe_usable_days(read: Mapping[str, Any]) -> str:
 
 def repairs(read: dict[str, Any]) -> list[str]:
     """Return how many rows were dropped or repaired, one line per reason."""
-    from elsewhere.reports.preparation import REASONS
+    from elsewhere.reports.page import REASONS
 
     return [
         f"{did}: {counted(n, 'row')}, {REASONS.get(why, why)}"
@@ -97,7 +97,7 @@ def summary(fakes: "Fakes", traces: "Traces") -> dict[str, Any]:
 
 def judgement_facts(judgement: "Judgement") -> dict[str, Any]:
     """Return what the judges say, for --json: `uses`, `lives`, `publish` (level, words, because), `judgement`."""
-    from elsewhere.reports.attacks import advice
+    from elsewhere.reports.claims import advice
 
     findings = judgement.to_dict()
     return {
@@ -111,8 +111,8 @@ def judgement_facts(judgement: "Judgement") -> dict[str, Any]:
 NOT_ATTACKED = (
     "nothing was attacked: whether these fakes reveal anything about anybody is not known until `elsewhere audit` runs."
 )
-REPORT, LINKS, JUDGEMENT, STUDIO = "report.html", "links.csv", "judgement.json", "studio.npz"
-PRIVATE = (LINKS, STUDIO, JUDGEMENT, REPORT)
+REPORT, LINKS, JUDGEMENT = "report.html", "links.csv", "judgement.json"
+PRIVATE = (LINKS, JUDGEMENT, REPORT)
 
 
 def private_folder(out: Path, private: Path | None, *, force: bool) -> Path:
@@ -138,18 +138,16 @@ def keep_links(traces: "Traces", fakes: "Fakes", folder: Path) -> None:
 
 def write_links(traces: "Traces", fakes: "Fakes", pool: "Pool", rows: "Ints", private: Path) -> list[str]:
     """
-    Write who was made from whom, for the owner, and what the studio shows of it; return the names of the files.
+    Write who was made from whom, for the owner; return the names of the files.
 
     Without the links no later audit could tell.
     """
     if not (fakes.seed >= 0).any():
         return []
-    from elsewhere.reports.studio import studio_file
     from elsewhere.run.publish import links_file
 
-    links = links_file(pool.traces, traces, fakes.seed[rows])
-    write_files(private, {LINKS: links, STUDIO: studio_file(traces, fakes, pool, rows)})
-    return [LINKS, STUDIO]
+    write_files(private, {LINKS: links_file(pool.traces, traces, fakes.seed[rows])})
+    return [LINKS]
 
 
 def earlier_results(folder: Path) -> set[str]:
@@ -159,7 +157,6 @@ def earlier_results(folder: Path) -> set[str]:
     A report or judgement is ours by what stands in it; anything else of such a name is somebody's own.
     """
     from elsewhere.pool import earlier_files
-    from elsewhere.reports.studio import read_studio_file
 
     names = earlier_files(folder)
     if not (folder / LINKS).exists():
@@ -167,9 +164,6 @@ def earlier_results(folder: Path) -> set[str]:
     with suppress(OSError):
         if b'class="edition' in read_regular(folder / REPORT, 1 << 28):
             names.add(REPORT)
-    with suppress(OSError, ElsewhereError):
-        read_studio_file(folder / STUDIO)
-        names.add(STUDIO)
     with suppress(OSError, ValueError):
         if {"uses", "publishing", "audit", "notes"} <= set(read_index(folder / JUDGEMENT, 1 << 28)):
             names.add(JUDGEMENT)
