@@ -20,7 +20,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constr
 $(VENV)/runs: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	@echo "installing elsewhere into $(VENV): about a minute"
-	$(PIP) '.[plot]'
+	$(PIP) .
 	@touch $@
 
 $(VENV)/installed: $(VENV)/runs

@@ -27,7 +27,7 @@ import elsewhere as ew
 from elsewhere.evaluation.judge import class_agreement
 from elsewhere.evaluation.lbs.generators import OURS, judge_service, two_days
 from elsewhere.evaluation.lives import judge_lives
-from elsewhere.reports.figures import location_privacy, png
+from elsewhere.reports.charts import location_privacy, png
 from elsewhere.run.model import merge_rare
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -295,7 +295,7 @@ def service() -> tuple[list[str], bytes]:
             "Above m/(m+1) the adversary does worse than guessing: he takes a fake, which follows the moves of all "
             "people, for more likely than the truth. Those who know the user, or hold the pool, are misled much less."
         )
-    return lines, png(location_privacy(result))
+    return lines, png(location_privacy(result.to_dict()))
 
 
 ROLES = ("A3", "A10")

@@ -17,7 +17,7 @@ import elsewhere as ew
 from elsewhere.cli.evaluate import audit_tables
 from elsewhere.evaluation.attacks.audit import ATTACKS, ON_DECOYS, AuditResult
 from elsewhere.evaluation.attacks.finding import Finding, Rate
-from elsewhere.reports.attacks import QUESTIONS
+from elsewhere.reports.claims import QUESTIONS
 from elsewhere.run.finish import earlier_results
 from elsewhere.run.publish import links_file, read_links
 from elsewhere.traces.read import match_map

@@ -406,7 +406,7 @@ def test_a_signal_while_the_fakes_are_judged(people, signalled, how, status, cap
 @pytest.mark.parametrize(
     ("words", "stage"),
     [
-        (["prepare", "PEOPLE"], "elsewhere.reports.preparation.preparation_page"),
+        (["prepare", "PEOPLE"], "elsewhere.reports.page.preparation_page"),
         (["fit", "PEOPLE", *SMALL], "elsewhere.files.whole_file"),
         (["generate", "PEOPLE", *SMALL], "elsewhere.files.whole_file"),
         (["demo", "--users", "30"], "elsewhere.files.whole_file"),

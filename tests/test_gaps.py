@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from test_read import CANARY, dataset, day, read, refused
 
 import elsewhere as ew
-from elsewhere.reports.preparation import preparation_page
+from elsewhere.reports.page import preparation_page
 from elsewhere.traces._traces_kernels import find_stays
 from elsewhere.traces.fixes import cut_at_gaps
 from elsewhere.traces.maps import (

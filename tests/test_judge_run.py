@@ -14,7 +14,6 @@ from elsewhere.cli.output import closing
 from elsewhere.evaluation import judge
 from elsewhere.evaluation.judge import category_agreement
 from elsewhere.evaluation.uses import judge_uses
-from elsewhere.reports.page import making
 from elsewhere.run.finish import judgement_facts
 from elsewhere.run.publish import publish_with_rows
 
@@ -247,8 +246,6 @@ def test_what_fakes_keep_of_the_meaning_is_told(made):
     )
     np.testing.assert_allclose([kept["own"], kept["others"]], [whole.own.mean(), whole.others.mean()])
     np.testing.assert_allclose(kept["gain"], kept["own"] - kept["others"])
-    page = str(making({"agreement": kept}, shareable=False))
-    assert f"at {100 * kept['own']:.0f} % of the slots" in page
 
 
 def test_meaning_is_compared_with_the_right_people_where_rare_places_have_none_near_them():

@@ -271,8 +271,7 @@ def prepare(given: settings.Input, reading: Reading) -> None:
     Everything in DIR is about real people and stays with their owner. DIR is an INPUT for all other commands.
     """
     check_folder(given.out, force=given.force)
-    from elsewhere.reports.markup import write
-    from elsewhere.reports.preparation import preparation_page
+    from elsewhere.reports.page import preparation_page, write
     from elsewhere.traces.write import save_traces
 
     with cluster_at(given.dask) as executor:
@@ -526,7 +525,7 @@ def audit(given: settings.Audit, reading: Reading) -> None:
     rng = rng_of(given.seed)
     from elsewhere.evaluation.attacks.audit import ALL
     from elsewhere.evaluation.attacks.audit import audit as attack
-    from elsewhere.reports.attacks import advice
+    from elsewhere.reports.claims import advice
 
     ids: Any = [word.strip().upper() for word in given.attacks.split(",") if word.strip()]
     if given.attacks == "all":
@@ -634,10 +633,10 @@ def lbs(given: settings.Lbs, reading: Reading) -> None:
     record = {"command": "lbs", **result.to_dict(), "notes": [*notes, *result.notes]}
     lines = [*output.lbs_tables(result), *record["notes"]]
     if out is not None:
-        from elsewhere.reports.figures import location_privacy, png
+        from elsewhere.reports.charts import location_privacy, png
         from elsewhere.reports.page import report
 
-        files = {"lbs.png": png(location_privacy(result)), "lbs.json": _json(record)}
+        files = {"lbs.png": png(location_privacy(record)), "lbs.json": _json(record)}
         with whole_folder(out, force=given.force) as new:
             write_files(new, files)
             report(result, new / "report.html", title="Decoys for a location-based service")
@@ -736,19 +735,17 @@ def similarity(given: settings.Similarity, reading: Reading) -> None:
 
 
 def _check_out(out: Path | None, force: bool) -> None:
-    """Refuse, before any work, an output that could not be written, and figures that could not be drawn."""
+    """Refuse, before any work, an output that could not be written."""
     if out is not None:
         check_folder(out, force=force)
-        from elsewhere.reports.figures import new_figure
-
-        new_figure(1, 1)
 
 
 def _compare(
     traces: "Traces", profiles: "Profiles", provenance: dict[str, Any], out: Path | None
 ) -> tuple[dict[str, Any], list[Any], dict[str, bytes]]:
     """Compute the similarity of all pairs: the result, tables for people, and files to write into `out`, if given."""
-    from elsewhere.reports.figures import pair_similarity, png, similarity_histograms
+    from elsewhere.evaluation.publishing.pairs import pair_similarity
+    from elsewhere.reports.charts import png, similarity_histograms
 
     with stage("comparing all pairs"):
         pairs = pair_similarity(profiles)

@@ -299,7 +299,7 @@ def audit_tables(result: Any, width: int | None = None) -> list[Any]:
     sentence.
     """
     from elsewhere.evaluation.attacks.audit import SEEDS
-    from elsewhere.reports.attacks import QUESTIONS, UNITS, format_figure, outcome_sign
+    from elsewhere.reports.claims import UNITS, format_figure, outcome_sign, question
 
     width = columns() if width is None else width
     sizes = result.sizes
@@ -314,16 +314,16 @@ def audit_tables(result: Any, width: int | None = None) -> list[Any]:
         table.add_column(name, no_wrap=name not in ("question", "the attack"), overflow="fold")
     ran = [row for row in result.table() if row["status"] == "run"]
     for row in ran:
-        about = QUESTIONS[row["id"]]
-        question = about.words if width >= WIDE else about.short
+        about = question(row["id"], row)
+        asked = about.words if width >= WIDE else about.short
         role = result[row["id"]].details.get("role")
-        question += f" (worst role: {role})" if role not in (None, SEEDS) else ""
+        asked += f" (worst role: {role})" if role not in (None, SEEDS) else ""
         figure = {name: format_figure(row[key], about.unit) for name, key in COLUMNS.items()}
         if row["low"] is not None:
             figure["95 %"] = (
                 f"{_bare(format_figure(row['low'], about.unit))} to {_bare(format_figure(row['high'], about.unit))}"
             )
-        table.add_row(row["id"], question, *(figure.get(name, "") for name in figures), outcome_sign(row["id"], row)[1])
+        table.add_row(row["id"], asked, *(figure.get(name, "") for name in figures), outcome_sign(row["id"], row)[1])
     lines = [opening, table, UNITS] if ran else [opening]
     if len(figures) < len(FIGURES):
         others = ", ".join(name for name in FIGURES if name not in figures)

@@ -1,6 +1,6 @@
 """
-What people look at: the figures of the paper, and pages of HTML that load nothing.
+What people look at: pages of HTML that load nothing, and figures for print.
 
-`figures` draws the figures of the paper; `page` is the report, with a file for each of its parts; `preparation` tells
-what was read.
+`page` turns results into what the templates show, `claims` says in words what attacks learnt and what may be said,
+`charts` draws every figure once, `maps` what lies on a map.
 """

@@ -45,7 +45,7 @@ def describe_usable_days(read: Mapping[str, Any]) -> str:
 
 def repairs(read: dict[str, Any]) -> list[str]:
     """Return how many rows were dropped or repaired, one line per reason."""
-    from elsewhere.reports.preparation import REASONS
+    from elsewhere.reports.page import REASONS
 
     return [
         f"{did}: {counted(n, 'row')}, {REASONS.get(why, why)}"
@@ -97,7 +97,7 @@ def summary(fakes: "Fakes", traces: "Traces") -> dict[str, Any]:
 
 def judgement_facts(judgement: "Judgement") -> dict[str, Any]:
     """Return what the judges say, for --json: `uses`, `lives`, `publish` (level, words, because), `judgement`."""
-    from elsewhere.reports.attacks import advice
+    from elsewhere.reports.claims import advice
 
     findings = judgement.to_dict()
     return {

@@ -1,0 +1,287 @@
+"""
+Maps of visits, of classes and of trips: no tiles, no request.
+
+Kilometres on a plane, north up, with a scale. Under places that have latitude and longitude lie coasts, borders and
+names of towns where these are installed (`traces.ground`). A map is zoomed to nearly all of its visits, and says what
+lies outside. Where places are many, the most visited are drawn.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from elsewhere.reports.charts import CLASS_INKS, INKS, LETTERS, MARKERS, WIDTH, _legend, new_figure
+from elsewhere.traces.ground import Box, find_towns, is_installed, read_outlines
+from elsewhere.traces.model import EARTH_RADIUS_KM, Floats, Ints, Locations, Places
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+ASPECT = 0.62  # height of a map by its width: two of them and two strips of hours fit a screen
+MOST_PLACES = 1_500
+NEARLY_ALL = (0.99, 0.98, 0.95)  # shares of the visits that a map may be zoomed to, where that halves it
+MOST_NAMES = 10
+MOST_FLOWS = 40
+LINES = {"river": (0.8, "-"), "province": (0.5, ":"), "border": (0.9, "--")}
+KM_PER_DEGREE = math.radians(1) * EARTH_RADIUS_KM
+
+
+class Window(NamedTuple):
+    """
+    The part of the plane that a map shows.
+
+    Places in kilometres about its middle, which of them it shows, half of its width and height; and on the globe
+    longitude and latitude of the middle, and how narrow a degree of longitude is there.
+    """
+
+    xy: Floats
+    inside: NDArray[np.bool_]
+    half: Floats
+    middle: Floats | None = None
+    narrow: float = 1.0
+
+    @staticmethod
+    def of(locations: Locations, weight: ArrayLike) -> "Window":
+        """Return the window that holds nearly all weight."""
+        share = np.asarray(weight, dtype=float)
+        middle, narrow, xy = None, 1.0, locations.planar()
+        if locations.lat is not None and locations.lon is not None:
+            lon, lat = locations.lon, locations.lat
+            turn = np.radians(lon[share > 0])
+            east = math.degrees(math.atan2(np.sin(turn).mean(), np.cos(turn).mean()))
+            # true to scale in the middle; at a pole, where all longitudes meet, at least not a point
+            narrow = max(0.01, math.cos(math.radians(float(np.median(lat[share > 0])))))
+            xy = np.column_stack([narrow * ((lon - east + 180) % 360 - 180), lat]) * KM_PER_DEGREE
+            middle = np.array([east, 0.0])
+        shown = xy[_nearly_all(xy, share)]
+        low, high = shown.min(axis=0), shown.max(axis=0)
+        # a town along one road still gets room for its marks, and a single place some surroundings
+        span = np.maximum(high - low, 1e-6 if middle is None else 1.0)
+        half = 0.54 * max(span[0], span[1] / ASPECT) * np.array([1.0, ASPECT])
+        centre = (low + high) / 2
+        if middle is not None:
+            middle = middle + centre / KM_PER_DEGREE / (narrow, 1.0)
+        return Window(xy - centre, np.all(np.abs(xy - centre) <= half, axis=1), half, middle, narrow)
+
+    def kilometres(self, degrees: Floats) -> Floats:
+        """Return longitudes and latitudes (n, 2) as kilometres about the middle."""
+        assert self.middle is not None  # noqa: S101 - on the globe only
+        return np.asarray((degrees - self.middle) * KM_PER_DEGREE * (self.narrow, 1.0))
+
+    def box(self) -> Box:
+        """Return the part of the globe that the window shows."""
+        assert self.middle is not None  # noqa: S101 - on the globe only
+        across, up = self.half / KM_PER_DEGREE / (self.narrow, 1.0)
+        lon, lat = self.middle.tolist()
+        wide = min(180.0, float(across))
+        return Box(lon - wide, max(-90.0, lat - float(up)), lon + wide, min(90.0, lat + float(up)))
+
+    def outside(self, weight: ArrayLike) -> str:
+        """Return what the window does not show, in words; "" where that is nothing."""
+        share = np.asarray(weight, dtype=float)
+        away = (share > 0) & ~self.inside
+        if not away.any():
+            return ""
+        far, part = np.hypot(*self.xy[away].T).max(), share[away].sum() / share.sum()
+        return f"{int(away.sum())} places with {100 * part:.1f} % of the time lie outside, up to {far:,.0f} km away."
+
+
+def _nearly_all(xy: Floats, weight: Floats) -> NDArray[np.bool_]:
+    """
+    Return the places that hold nearly all weight: a few far ones must not shrink a town.
+
+    From all of them to 99, 98 and 95 per cent of the weight, as much left out on each side: a step is taken where it
+    halves the map.
+    """
+    held: NDArray[np.bool_] = weight > 0
+    every = np.flatnonzero(held)
+    for share in NEARLY_ALL:
+        fewer = weight > 0
+        for side in xy.T:
+            order = every[np.argsort(side[every], kind="stable")]
+            upto = np.cumsum(weight[order]) / weight.sum()
+            ends = np.minimum(np.searchsorted(upto, [(1 - share) / 2, (1 + share) / 2]), len(order) - 1)
+            low, high = side[order[ends]]
+            fewer[every] &= (side[every] >= low) & (side[every] <= high)
+        if fewer.any() and 2 * np.ptp(xy[fewer], axis=0).max() <= np.ptp(xy[held], axis=0).max():
+            held = fewer
+    return held
+
+
+def _round(rough: float) -> float:
+    """Return the largest of 1, 2, 5 times a power of ten that is at most `rough`."""
+    power = 10.0 ** math.floor(math.log10(rough))
+    return power * max(m for m in (1, 2, 5) if m * power <= rough)
+
+
+def _new_map(window: Window) -> "tuple[Figure, Axes]":
+    """Return an empty map: ground, names of towns, scale."""
+    wide, tall = window.half
+    figure = new_figure(WIDTH, WIDTH * tall / wide)
+    figure.set_layout_engine("none")
+    axes = figure.add_axes((0, 0, 1, 1))
+    axes.set_xlim(-wide, wide)
+    axes.set_ylim(-tall, tall)
+    axes.set_aspect("equal")
+    axes.set_xticks([])
+    axes.set_yticks([])
+    for spine in axes.spines.values():
+        spine.set_color(INKS["line"])
+    if window.middle is not None and is_installed():
+        _draw_ground(axes, window)
+    length = _round(0.5 * wide)
+    text = f"{length:g} km" if length >= 1 else f"{1000 * length:g} m"
+    axes.plot([-0.94 * wide, -0.94 * wide + length], [-0.94 * tall] * 2, color=INKS["ink"], linewidth=1.5)
+    axes.text(-0.94 * wide, -0.91 * tall, text, fontsize=LETTERS, color=INKS["ink"])
+    return figure, axes
+
+
+def _draw_ground(axes: "Axes", window: Window) -> None:
+    """Draw land and water, rivers and borders, and the names of the largest towns that do not touch each other."""
+    from matplotlib.patches import PathPatch
+    from matplotlib.path import Path
+
+    layers = read_outlines(window.box())
+    if not layers.get("land"):
+        return  # the high sea, or a simulated town: nothing to be seen
+    wide, tall = window.half
+    water = [(-wide, -tall), (wide, -tall), (wide, tall), (-wide, tall)]
+    axes.fill(*zip(*water, strict=True), color=INKS["water"], linewidth=0, zorder=0)
+    rings = [Path(window.kilometres(ring), closed=True) for ring in layers["land"]]
+    axes.add_patch(PathPatch(Path.make_compound_path(*rings), facecolor=INKS["land"], linewidth=0, zorder=0.1))
+    for layer, (width, dash) in LINES.items():
+        ink = INKS["river" if layer == "river" else "border"]
+        for piece in layers.get(layer, ()):
+            axes.plot(*window.kilometres(piece).T, color=ink, linewidth=width, linestyle=dash, zorder=0.2)
+    at = [(t.name, *window.kilometres(np.array([t.lon, t.lat])).tolist()) for t in find_towns(window.box())]
+    for name, x, y in place_names(at, window.half):
+        axes.text(x, y, name, ha="center", va="center", fontsize=LETTERS, color=INKS["ink"], alpha=0.75, zorder=3)
+
+
+def place_names(towns: Sequence[tuple[str, float, float]], half: Floats) -> list[tuple[str, float, float]]:
+    """
+    Return the names that touch neither each other nor the edge, first come first served.
+
+    Examples
+    --------
+    >>> [n for n, _, _ in place_names([("Big", 0, 0), ("Hidden", 0.5, 0), ("Far", 0, 5)], np.array([10.0, 10.0]))]
+    ['Big', 'Far']
+
+    """
+    km = 2 * float(half[0]) / (72 * WIDTH)  # kilometres per point of the picture
+    names: list[tuple[str, float, float]] = []
+    frames: list[tuple[float, float, float, float]] = []
+    for name, x, y in towns:
+        across, up = 0.32 * LETTERS * len(name) * km, 0.75 * LETTERS * km
+        left, right, low, high = x - across, x + across, y - up, y + up
+        fits = left > -half[0] and right < half[0] and low > -half[1] and high < half[1]
+        if fits and not any(left < f[1] and right > f[0] and low < f[3] and high > f[2] for f in frames):
+            names.append((name, x, y))
+            frames.append((left, right, low, high))
+        if len(names) == MOST_NAMES:
+            break
+    return names
+
+
+def visits_map(
+    locations: Locations,
+    visits: ArrayLike,
+    *,
+    ink: str = "fake",
+    window: Window | None = None,
+    most: float | None = None,
+) -> "Figure":
+    """
+    Draw places as discs whose area is the number of visits (fig:visited-locs); places without a visit are not drawn.
+
+    `window` and `most` (the visits of the largest disc) give several maps one scale.
+    """
+    count = np.asarray(visits, dtype=float)
+    here = Window.of(locations, count) if window is None else window
+    figure, axes = _new_map(here)
+    order = np.argsort(-count, kind="stable")[:MOST_PLACES]
+    order = order[(count[order] > 0) & here.inside[order]]
+    size = 260 * count[order] / (count.max() if most is None else most) + 2
+    x, y = here.xy[order].T
+    axes.scatter(x, y, s=size, color=INKS[ink], alpha=0.6, linewidths=0, zorder=2)
+    return figure
+
+
+def classes_map(
+    locations: Locations, label: ArrayLike, *, shown: ArrayLike | None = None, window: Window | None = None
+) -> "Figure":
+    """Draw places by semantic class (fig:semantic-clusters): a colour and a marker for each class."""
+    classes = np.asarray(getattr(label, "label", label))
+    visible = (classes >= 0) if shown is None else (classes >= 0) & np.asarray(shown, dtype=bool)
+    visible[np.flatnonzero(visible)[MOST_PLACES:]] = False
+    here = Window.of(locations, visible) if window is None else window
+    figure, axes = _new_map(here)
+    for c in np.unique(classes[visible]).tolist():
+        x, y = here.xy[visible & here.inside & (classes == c)].T
+        marker = MARKERS[(c + c // len(CLASS_INKS)) % len(MARKERS)]
+        colour = CLASS_INKS[c % len(CLASS_INKS)]
+        axes.scatter(x, y, s=16, color=colour, marker=marker, linewidths=0, label=f"{c + 1}", zorder=2)
+    _legend(axes, loc="upper right", ncols=1 + len(np.unique(classes)) // 12)
+    return figure
+
+
+class Flows(NamedTuple):
+    """Trips between two zones, both ways: the pair of zones, and how many trips there are."""
+
+    pair: Ints
+    trips: Ints
+    of: int
+
+
+def flows(r: Places, zone: Ints) -> Flows:
+    """
+    Count trips between zones, most first: a trip is a change of place between two known slots that follow each other.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> result = flows(np.array([[0, -1, 1, 0], [1, 2, 2, 1]]), zone=np.array([0, 0, 1]))
+    >>> result.pair.tolist(), result.trips.tolist(), result.of
+    ([[0, 1]], [2], 4)
+
+    """
+    row, slot = np.nonzero(r >= 0)
+    place = r[row, slot]
+    moved = (row[1:] == row[:-1]) & (place[1:] != place[:-1])
+    ends = np.sort(np.column_stack([zone[place[:-1][moved]], zone[place[1:][moved]]]), axis=1)
+    ends = ends[(ends[:, 0] >= 0) & (ends[:, 0] != ends[:, 1])]
+    pair, trips = np.unique(ends, axis=0, return_counts=True)
+    order = np.lexsort((*pair.T[::-1], -trips))
+    return Flows(pair[order], trips[order], int(moved.sum()))
+
+
+def zones(window: Window) -> tuple[Ints, Floats, float]:
+    """Return squares of a round number of kilometres: zone of each place (-1 outside), their middles, their size."""
+    side = _round(max(float(window.half[0]) / 4, 1e-9))
+    square = np.floor(window.xy / side).astype(np.int64)
+    key = np.where(window.inside, (square[:, 0] + 1000) * 10_000 + square[:, 1] + 1000, -1)
+    names, zone = np.unique(key, return_inverse=True)
+    zone = zone - int(names[0] == -1)
+    middles = [window.xy[zone == z].mean(axis=0) for z in range(int(zone.max()) + 1)]
+    return zone, np.array(middles), side
+
+
+def flows_map(window: Window, r: Places, *, ink: str = "fake", widest: float) -> "Figure":
+    """Draw the strongest flows between zones as curves; one of the share `widest` of all trips is the widest."""
+    from matplotlib.patches import FancyArrowPatch
+
+    zone, middle, _ = zones(window)
+    all_flows = flows(r, zone)
+    figure, axes = _new_map(window)
+    strongest = list(zip(all_flows.pair.tolist(), all_flows.trips.tolist(), strict=True))[:MOST_FLOWS]
+    for (a, b), trips in reversed(strongest):
+        width = 0.6 + 6 * math.sqrt(trips / all_flows.of / widest)
+        axes.add_patch(
+            FancyArrowPatch(middle[a], middle[b], arrowstyle="-", connectionstyle="arc3,rad=0.18", linewidth=width,
+                            color=INKS[ink], alpha=0.6, shrinkA=0, shrinkB=0, zorder=2)
+        )  # fmt: skip
+    return figure
