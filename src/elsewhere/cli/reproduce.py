@@ -358,7 +358,7 @@ def reproduce(
         typer.Argument(metavar="[DATA]", help="Traces of two days; by default a simulated town.", show_default=False),
     ] = None,
     users: Annotated[int, typer.Option("--users", metavar="N", help="People of the simulated town.")] = 30,
-    per_seed: Annotated[int, typer.Option("--per-seed", metavar="N", help="Fakes per user, 10 or more.")] = 20,
+    per_seed: Annotated[int, typer.Option("--per-seed", metavar="N", help="Attempts per user, 10 or more.")] = 500,
     kappa: Kappa = "auto",
     judging: Judging = AS_USUAL,
     reading: Reading = AS_IT_COMES,
@@ -413,26 +413,9 @@ def _traces(
 
 
 def _files(result: "Reproduction", record: dict[str, Any]) -> dict[str, bytes]:
-    import numpy as np
+    from elsewhere.reports.paper_figures import paper_figures, png
 
-    from elsewhere.reports import figures
-    from elsewhere.reports.figures import png
-
-    figures_by_name = {
-        "similarity": figures.similarity_histograms(result.geographic, result.semantic),
-        "visits-kl": figures.visiting_divergence(result.publishing),
-        "time-kl": figures.time_allocation(result.publishing),
-        "differential": figures.differential_similarity(result.publishing),
-        "own-seed": figures.fake_seed_similarity(result.publishing),
-        "qq": figures.similarity_qq(result.publishing),
-        "location-privacy": figures.location_privacy(result.service),
-    }
-    train, fit = result.train, result.fakes.learnt
-    if train.locations.has_coordinates and fit is not None:
-        visits = np.bincount(train.r.ravel(), minlength=train.R)
-        figures_by_name["dataset-visits"] = figures.visited_places(train.locations, visits)
-        figures_by_name["dataset-classes"] = figures.places_by_class(train.locations, fit.classes.label)
-    files = {f"{name}.png": png(figure) for name, figure in figures_by_name.items()}
+    files = {f"{name}.png": png(figure) for name, figure in paper_figures(result).items()}
     pictures = "".join(f"\n![{name.removesuffix('.png')}]({name})\n" for name in files)
     files["reproduce.md"] = (result.markdown() + pictures).encode()
     files["reproduce.json"] = (json.dumps(record, indent=1, allow_nan=False) + "\n").encode()
@@ -442,14 +425,15 @@ def _files(result: "Reproduction", record: dict[str, Any]) -> dict[str, bytes]:
 def tables(result: "Reproduction") -> list[Any]:
     """Return the rows for people, then what disagrees, and why."""
     beside = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for name in ("in the paper", "what", "paper", "here", ""):
-        beside.add_column(name, no_wrap=name == "")
+    for name in ("in the paper", "what", "paper", "here", "95 %", ""):
+        beside.add_column(name, no_wrap=name in ("", "95 %"))
     mark = {True: "agrees", False: "differs", None: ""}
     for row in result.rows:
         figures = (v if isinstance(v, str) else number(v) for v in (row.paper, row.ours))
-        beside.add_row(row.place, row.what, *figures, mark[row.agrees])
-    differs = [f"differs: {row.what}: likely {row.why}" for row in result.rows if row.agrees is False]
+        between = "" if row.interval is None else " .. ".join(number(v) for v in row.interval)
+        beside.add_row(row.place, row.what, *figures, between, mark[row.agrees])
+    differs = [f"differs: {row.what}: {row.why}" for row in result.rows if row.agrees is False]
     agree = sum(row.agrees is True for row in result.rows)
-    of_data = sum(row.agrees is None for row in result.rows)
-    last = f"{agree} rows agree, {len(differs)} differ, {of_data} are facts of the data (the paper's are not public)"
+    others = sum(row.agrees is None for row in result.rows)
+    last = f"{agree} rows agree, {len(differs)} differ, {others} are facts of the data, or the product's way"
     return [beside, *differs, last]
