@@ -213,7 +213,9 @@ def test_the_box_draws_what_its_definition_draws(town):
         key = stream_key(rng(i))
         number = np.random.Generator(np.random.Philox(key=key, counter=np.zeros(4, dtype=np.uint64))).random
         seed = traces.r[i].tolist()
-        sets = naive.semantic_seed(seed, classes.label.tolist(), nearest, number, 0.25, 0.75, 1.0, 1)[0]
+        allowed = np.flatnonzero(classes.label >= 0).tolist()
+        pars = {"par_c": 0.25, "par_m": 0.75, "par_l": 1.0, "c_min": 1, "allowed": allowed}
+        sets = naive.semantic_seed(seed, classes.label.tolist(), dict(enumerate(nearest)), number, **pars)[0]
         sets = [sorted(places) for places in sets]
         tables = np.broadcast_to(p, (traces.L - 1, *p.shape))
         x_first, x = naive.edges_that_draw(sets, first, tables, 4.0, number)

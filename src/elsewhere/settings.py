@@ -784,7 +784,7 @@ class Reproduce(Judging):
 
     data: Path | None = option(None, "Traces of two days; by default a simulated town.", "[DATA]", argument=True)
     users: int = option(30, "People of the simulated town.", "N", ge=4, le=1000)
-    per_seed: int = option(20, "Fakes per user, 10 or more.", "N", ge=10)
+    per_seed: int = option(500, "Attempts per user, 10 or more.", "N", ge=10)
     kappa: Kappa = kappa_option("auto")
 
 

@@ -793,26 +793,9 @@ def reproduce(given: settings.Reproduce, reading: Reading) -> None:
 
 
 def _reproduction_files(result: "Reproduction", record: dict[str, Any]) -> dict[str, bytes]:
-    import numpy as np
+    from elsewhere.reports.paper_figures import paper_figures, png
 
-    from elsewhere.reports import figures
-    from elsewhere.reports.figures import png
-
-    figures_by_name = {
-        "similarity": figures.similarity_histograms(result.geographic, result.semantic),
-        "visits-kl": figures.visiting_divergence(result.publishing),
-        "time-kl": figures.time_allocation(result.publishing),
-        "differential": figures.differential_similarity(result.publishing),
-        "own-seed": figures.fake_seed_similarity(result.publishing),
-        "qq": figures.similarity_qq(result.publishing),
-        "location-privacy": figures.location_privacy(result.service),
-    }
-    train, fitted = result.train, result.fakes.learnt
-    if train.locations.has_coordinates and fitted is not None:
-        visits = np.bincount(train.r.ravel(), minlength=train.R)
-        figures_by_name["dataset-visits"] = figures.visited_places(train.locations, visits)
-        figures_by_name["dataset-classes"] = figures.places_by_class(train.locations, fitted.classes.label)
-    files = {f"{name}.png": png(figure) for name, figure in figures_by_name.items()}
+    files = {f"{name}.png": png(figure) for name, figure in paper_figures(result).items()}
     pictures = "".join(f"\n![{name.removesuffix('.png')}]({name})\n" for name in files)
     return {**files, "reproduce.md": (result.markdown() + pictures).encode(), "reproduce.json": _json(record)}
 

@@ -398,14 +398,15 @@ def _over_days(result: Any) -> list[Any]:
 def reproduction_tables(result: "Reproduction") -> list[Any]:
     """Return the rows for people, then what disagrees, and why."""
     beside = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for name in ("in the paper", "what", "paper", "here", ""):
-        beside.add_column(name, no_wrap=name == "")
+    for name in ("in the paper", "what", "paper", "here", "95 %", ""):
+        beside.add_column(name, no_wrap=name in ("", "95 %"))
     mark = {True: "agrees", False: "differs", None: ""}
     for row in result.rows:
         figures = (v if isinstance(v, str) else number(v) for v in (row.paper, row.ours))
-        beside.add_row(row.place, row.what, *figures, mark[row.agrees])
-    differs = [f"differs: {row.what}: likely {row.why}" for row in result.rows if row.agrees is False]
+        between = "" if row.interval is None else " .. ".join(number(v) for v in row.interval)
+        beside.add_row(row.place, row.what, *figures, between, mark[row.agrees])
+    differs = [f"differs: {row.what}: {row.why}" for row in result.rows if row.agrees is False]
     agree = sum(row.agrees is True for row in result.rows)
-    of_data = sum(row.agrees is None for row in result.rows)
-    last = f"{agree} rows agree, {len(differs)} differ, {of_data} are facts of the data (the paper's are not public)"
+    others = sum(row.agrees is None for row in result.rows)
+    last = f"{agree} rows agree, {len(differs)} differ, {others} are facts of the data, or the product's way"
     return [beside, *differs, last]

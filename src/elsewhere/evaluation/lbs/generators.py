@@ -118,14 +118,16 @@ class PoolGenerator:
     """
     Fakes of a pool, none of which descends from the user they protect (E66); made by `from_pool`.
 
-    `maker[f]` is the number of the user that fake f descends from, -1 where that is nobody of these users. `labels`
-    names the users that `maker` counts, or is None where the numbers are the caller's own.
+    With `own` they all do, as in the paper's experiment; where a user has too few, some are sent twice. `maker[f]` is
+    the number of the user that fake f descends from, -1 where that is nobody of these users. `labels` names the users
+    that `maker` counts, or is None where the numbers are the caller's own.
     """
 
     r: Places = field(repr=False)
     maker: Ints | None = field(repr=False)
     labels: tuple[Any, ...] | None = field(repr=False)
     weight: Floats = field(repr=False)
+    own: bool = False
 
     @property
     def note(self) -> str:
@@ -143,7 +145,11 @@ class PoolGenerator:
         return replace(self, maker=new[self.maker], labels=tuple(labels))
 
     def __call__(self, user: int, n: int, rng: np.random.Generator) -> Places:
-        """Draw `n` different fakes, none of which descends from `user`."""
+        """Draw `n` different fakes, none of which descends from `user`; with `own`, all."""
+        if self.own and self.maker is not None:
+            mine = np.flatnonzero(self.maker == user)
+            order = np.argsort(-(self.weight[mine] + rng.gumbel(size=len(mine))))
+            return self.r[mine[np.resize(order, n)]]
         strangers = np.arange(len(self.r)) if self.maker is None else np.flatnonzero(self.maker != user)
         if len(strangers) < n:
             raise NotEnoughUsers(

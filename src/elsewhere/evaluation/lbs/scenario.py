@@ -5,9 +5,9 @@ In order: what the service knows before it looks, one query log as it sees it an
 result, and the scenario itself.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypedDict, Unpack
 
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from elsewhere._version import __version__
-from elsewhere.errors import InvalidParameter, InvalidTraces, require_between, require_whole
+from elsewhere.errors import InvalidParameter, InvalidTraces, require_between, require_choice, require_whole
 from elsewhere.evaluation.attacks.finding import plain
 from elsewhere.evaluation.attacks.inputs import on_one_map
 from elsewhere.evaluation.lbs._scenario_kernels import candidates, hits, localize, sightings, track, without_pool
@@ -201,14 +201,17 @@ def attack_all(
     *,
     pool: Ints | None,
     worth: Floats | None,
+    adversaries: Collection[str],
 ) -> dict[str, tuple[Floats, Floats]]:
-    """Return what every adversary that has its inputs finds, by name."""
-    chances = {"aggregate": attack(log, chains["aggregate"], truth, rng)}
-    if "user" in chains:
+    """Return what every one of the `adversaries` that has its inputs finds, by name."""
+    chances = {}
+    if "aggregate" in adversaries:
+        chances["aggregate"] = attack(log, chains["aggregate"], truth, rng)
+    if "user" in adversaries and "user" in chains:
         chances["user"] = attack(log, chains["user"], truth, rng)
-    if worth is not None:
+    if "classes" in adversaries and worth is not None:
         chances["classes"] = attack(log, chains["aggregate"], truth, rng, worth)
-    if pool is not None:
+    if "pool" in adversaries and pool is not None:
         chances["pool"] = attack(log.without(pool), chains["aggregate"], truth, rng)
     return chances
 
@@ -347,6 +350,7 @@ class LbsOptions(TypedDict, total=False):
     periods: int | Sequence[float] | Periods
     locations: Locations | None
     between: int
+    adversaries: Sequence[str]
 
 
 def evaluate_lbs(
@@ -402,7 +406,7 @@ def evaluate_lbs(
     **options
         `periods`: of the day, of the model; the paper has one. `locations`: places of plain arrays. `between`: how many
         of the most visited places, besides those just seen, an adversary takes into account while nothing is sent; the
-        number of places for all of them.
+        number of places for all of them. `adversaries`: those to ask, by default all that have their inputs.
 
     Examples
     --------
@@ -417,12 +421,16 @@ def evaluate_lbs(
     """
     periods, locations = options.pop("periods", 1), options.pop("locations", None)
     between = options.pop("between", BETWEEN)
+    adversaries = tuple(options.pop("adversaries", ADVERSARIES))
+    for name in adversaries:
+        require_choice("adversaries", name, ADVERSARIES)
     if options:
         names = ", ".join(LbsOptions.__annotations__)
         raise InvalidParameter(f"`{next(iter(options))}` is no option of `evaluate_lbs`; these are: {names}.")
     stage = _check_inputs(
         train, test, generators, classes, pool, n_fakes, beta, repeats, model, periods, locations, between
     )
+    stage = replace(stage, adversaries=adversaries)
     if not isinstance(rng, np.random.Generator):
         raise InvalidParameter(f"`rng` must be a `numpy.random.Generator`, got {type(rng).__name__}.", parameter="rng")
     *streams, last = rng.spawn(stage.test.U + 1)
@@ -469,6 +477,7 @@ class _Stage:
     worth: Floats | None
     pool: Ints | None
     notes: tuple[str, ...]
+    adversaries: tuple[str, ...] = ADVERSARIES
 
     def __repr__(self) -> str:
         # an executor may log its work: sizes only
@@ -584,7 +593,7 @@ def _attack_user(stage: _Stage, task: tuple[int, np.random.Generator]) -> tuple[
     places = np.unique(np.concatenate([truths.ravel(), *(f.ravel() for f in fakes.values())]))
     places = places[places >= 0]
     chains = {"aggregate": chain_of(stage.model, stage.tau, places, between=stage.between)}
-    if stage.number[u] < len(stage.profiles):
+    if "user" in stage.adversaries and stage.number[u] < len(stage.profiles):
         profile = stage.profiles[int(stage.number[u])]
         model = aggregate([profile], stage.model.locations, epsilon=stage.model.epsilon)
         chains["user"] = chain_of(model, stage.tau, places, between=stage.between)
@@ -594,7 +603,9 @@ def _attack_user(stage: _Stage, task: tuple[int, np.random.Generator]) -> tuple[
         for b in range(exposures):
             log = Sightings.of(truths[a], decoys, exposed[a, b], rng)
             cost[g, m, :, a, b] = [overhead(log, stage.label)[name] for name in OVERHEADS]
-            chances = attack_all(log, chains, truths[a], rng, pool=stage.pool, worth=stage.worth)
+            chances = attack_all(
+                log, chains, truths[a], rng, pool=stage.pool, worth=stage.worth, adversaries=stage.adversaries
+            )
             for name, by_attack in chances.items():
                 # at exposed slots, and at all; NaN where nothing is exposed
                 missed = [[1 - chance[at].mean() if at.any() else np.nan for at in (exposed[a, b], truths[a] >= 0)]

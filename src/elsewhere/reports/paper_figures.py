@@ -1,0 +1,264 @@
+"""
+The paper's figures, of other data: one function each, which returns a matplotlib `Figure`.
+
+`paper_figures(result)` makes them all from what `reproduce` returns, by name. Colours of the eight first classes can be
+told apart by everybody; the same result gives the same bytes.
+"""
+
+import io
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from elsewhere.evaluation.lbs.generators import OURS
+from elsewhere.evaluation.reproduce import OTHERS, Reproduction
+from elsewhere.paper._generate_kernels import open_stream
+from elsewhere.paper.generate_fake import (
+    ClassSets,
+    SemanticSeed,
+    hmm_decode,
+    merge_classes,
+    remove_seed,
+    stream_key,
+    subsample_classes,
+)
+from elsewhere.traces.model import Floats, Ints, Places
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+# Okabe and Ito, then lighter ones: twenty classes
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#C9B800", "#6B7280")
+COLOURS += ("#8C510A", "#5E3C99", "#A6D96A", "#F4A6C0", "#1B5E7A", "#B2182B", "#7FBC41", "#DFC27D")
+COLOURS += ("#80CDC1", "#4D4D4D", "#B2ABD2", "#FDB863")
+MARKERS = "os^DPXv*"
+LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+BINS = np.linspace(0, 1, 21)
+SHOWN = 7  # candidates of a slot in fig:procedure; more are counted
+
+
+def paper_figures(result: Reproduction) -> "dict[str, Figure]":
+    """Return all figures by name, in the order of the paper."""
+    samples = result.publishing.samples
+    figures = {"sketch": sketch(result), "procedure": procedure(result)}
+    if result.train.locations.has_coordinates:
+        figures["dataset"] = dataset(result)
+    figures["similarity"] = histograms(
+        {"geographic similarity": result.geographic, "semantic similarity": result.semantic}, "pairs of users"
+    )
+    figures["differential"] = histograms(
+        {"|sim_S(s, f) - sim_S(s', f)|": samples["differential"]}, "fakes f with seed s, other users s'"
+    )
+    figures["own-seed"] = histograms({"sim_S(seed, fake)": samples["semantic"]}, "fakes")
+    figures["qq"] = qq(samples["real_real"], samples["fake_fake"])
+    figures["location-privacy"] = location_privacy(result)
+    return figures
+
+
+def new_figure(width: float, height: float) -> "Figure":
+    """Return an empty figure of this size in inches."""
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def png(figure: "Figure") -> bytes:
+    """Return the figure as the bytes of a PNG file, the same for the same figure."""
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=150, metadata={"Software": None})  # no name of a library, no hour
+    return buffer.getvalue()
+
+
+def _plain(axes: "Axes", x: str, y: str, title: str = "") -> None:
+    axes.set_xlabel(x, fontsize=9)
+    axes.set_ylabel(y, fontsize=9)
+    axes.set_title(title, fontsize=9)
+    axes.tick_params(labelsize=8)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def sketch(result: Reproduction) -> "Figure":
+    """Return fig:sketch: the steps of the scheme, with the counts of this run."""
+    train, made = result.train, result.fakes
+    moved = int((train.r[:, 1:] != train.r[:, :-1]).sum())
+    steps = [
+        ("real traces", f"{train.U} users\n{train.L} slots\n{len(np.unique(train.r))} of {train.R} places"),
+        ("mobility models\n<p(u), pi(u)>", f"{train.U} models\n{moved:,} moves"),
+        (
+            "semantic similarity\nsim_S, sigma",
+            f"{len(result.semantic):,} pairs\nmedian {np.median(result.semantic):.2f}",
+        ),
+        ("location graph,\nsemantic classes", f"{made.kappa} classes"),
+        ("semantic seeds,\nHMMDecode", f"{int(made.attempts.sum()):,} attempts"),
+        ("PrivacyTest", f"{len(made.r) / max(1, int(made.attempts.sum())):.0%} pass\nsim_G, intersection"),
+        ("fakes", f"{len(result.r):,} drawn\nby likelihood"),
+    ]
+    figure = new_figure(10.5, 2.0)
+    axes = figure.subplots()
+    axes.set_axis_off()
+    axes.set(xlim=(-0.55, len(steps) - 0.45), ylim=(-1.0, 0.75))
+    for i, (name, counts) in enumerate(steps):
+        style = {"boxstyle": "round,pad=0.45", "facecolor": "#EAF2F8", "edgecolor": COLOURS[0]}
+        axes.text(i, 0.25, name, ha="center", va="center", fontsize=8, bbox=style)
+        axes.text(i, -0.2, counts, ha="center", va="top", fontsize=8, color="#333333")
+        if i:
+            axes.annotate("", (i - 0.42, 0.25), (i - 0.58, 0.25), arrowprops={"arrowstyle": "->", "color": "#333333"})
+    return figure
+
+
+def procedure(result: Reproduction, seed: int | None = None, rng: np.random.Generator | None = None) -> "Figure":
+    """
+    Return fig:procedure: a seed, its semantic seed and one fake of it, slot by slot.
+
+    Slots between which nothing changes are drawn once. The seed is the one with a middle number of classes, if none is
+    given.
+    """
+    learnt = result.fakes.learnt
+    assert learnt is not None  # noqa: S101 - fresh fakes know it
+    C, r = ClassSets.of(learnt.classes.label, nearness=learnt.classes.nearness), result.train.r
+    if seed is None:
+        changes = (np.diff(C.label[r], axis=1) != 0).sum(axis=1)
+        seed = int(np.argsort(changes, kind="stable")[len(changes) // 2])
+    trace = r[seed].astype(np.int32)
+    stream = open_stream(stream_key(rng or np.random.default_rng(0)), np.uint64(0), np.uint64(seed))
+    C_prime, class_at = subsample_classes(C, trace, 0.25, stream), [C.class_of(x) for x in trace]
+    own = [set(C_prime[c]) for c in class_at]
+    merged = merge_classes(own, C_prime, class_at, 0.75, stream)
+    semseed = remove_seed(merged, C, trace, 1.0, stream)
+    fake = hmm_decode(SemanticSeed.of(semseed), learnt.model, 4.0, stream)
+    return _draw_procedure(trace, C, merged, semseed, fake)
+
+
+def _draw_procedure(trace: Places, C: ClassSets, merged: Any, semseed: Any, fake: Places) -> "Figure":
+    from matplotlib.patches import Rectangle
+
+    key = [(int(s), int(f), len(m)) for s, f, m in zip(trace, fake, semseed, strict=True)]
+    slots = [t for t in range(len(trace)) if t == 0 or key[t][:2] != key[t - 1][:2]][:18]
+    name = _letters([*trace[slots].tolist(), *fake[slots].tolist(), *(x for t in slots for x in sorted(merged[t]))])
+    rows = [_column(t, trace, C, merged, semseed, fake) for t in slots]
+    height = max(len(column) for column in rows)
+    figure = new_figure(0.62 * len(slots) + 1.6, 0.42 * height + 1.5)
+    axes = figure.subplots()
+    axes.set_axis_off()
+    axes.set(xlim=(-1.9, len(slots)), ylim=(-height - 0.9, 2.4))
+    for x, (t, column) in enumerate(zip(slots, rows, strict=True)):
+        axes.text(x + 0.45, 2.0, f"t = {t}", ha="center", fontsize=7, color="#555555")
+        for place, y, kind in [(int(trace[t]), 1.0, "seed"), *((p, -i - 0.2, k) for i, (p, k) in enumerate(column))]:
+            c = C.class_of(place)
+            colour = COLOURS[c % len(COLOURS)] if c >= 0 else "#FFFFFF"
+            fade = 0.18 if kind == "removed" else 0.85
+            axes.add_patch(Rectangle((x + 0.08, y), 0.74, 0.74, facecolor=colour, alpha=fade, edgecolor="none"))
+            if kind == "fake":
+                dashed = Rectangle((x + 0.03, y - 0.06), 0.84, 0.86, fill=False, linestyle="--", linewidth=1.5)
+                axes.add_patch(dashed)
+            axes.text(x + 0.45, y + 0.37, name.get(place, "?"), ha="center", va="center", fontsize=8,
+                      color="#999999" if kind == "removed" else "black")  # fmt: skip
+            if kind == "removed":
+                axes.plot([x + 0.12, x + 0.78], [y + 0.08, y + 0.66], color="#D00000", linewidth=1)
+            if kind == "merged":
+                axes.text(x + 0.84, y + 0.62, "+", ha="center", va="center", fontsize=8)
+        more = len(semseed[t]) - sum(kind != "removed" for _, kind in column)
+        if more > 0:
+            axes.text(x + 0.45, -len(column) - 0.1, f"{more} more", ha="center", fontsize=6, color="#555555")
+    axes.text(-0.2, 1.37, "seed", ha="right", va="center", fontsize=9)
+    axes.text(-0.2, 0.1, "semantic\nseed", ha="right", va="center", fontsize=9)
+    caption = (
+        "colours: semantic classes;  crossed out: the seed's place, removed;  "
+        "+: merged from a neighbouring class;  dashed: the fake"
+    )
+    axes.text(len(slots) / 2, -height - 0.7, caption, ha="center", fontsize=8)
+    return figure
+
+
+def _letters(places: list[int]) -> dict[int, str]:
+    """Return a letter for each place, in order of appearance; pairs of letters beyond 52."""
+    names = [*LETTERS, *(a + b for a in LETTERS for b in LETTERS)]
+    return dict(zip(dict.fromkeys(places), names, strict=False))
+
+
+def _column(t: int, trace: Places, C: ClassSets, merged: Any, semseed: Any, fake: Places) -> list[tuple[int, str]]:
+    """Return some candidates of slot t with what they are: fake, removed, merged or own."""
+    kinds = {int(fake[t]): "fake"}
+    if int(trace[t]) in merged[t] and int(trace[t]) not in semseed[t]:
+        kinds[int(trace[t])] = "removed"
+    others = [p for p in sorted(semseed[t]) if p not in kinds]
+    foreign = [p for p in others if C.class_of(p) != C.class_of(int(trace[t]))]
+    for place in [*foreign[:2], *(p for p in others if p not in foreign)]:
+        if len(kinds) < SHOWN:
+            kinds[place] = "merged" if place in foreign else "own"
+    return sorted(kinds.items(), key=lambda item: ("fake", "removed", "own", "merged").index(item[1]))
+
+
+def dataset(result: Reproduction) -> "Figure":
+    """Return fig:dataset: (a) places by visits, (b) places by semantic class."""
+    train, learnt = result.train, result.fakes.learnt
+    assert learnt is not None  # noqa: S101 - fresh fakes know it
+    xy, visits = train.locations.planar(), np.bincount(train.r.ravel(), minlength=train.R)
+    figure = new_figure(10, 4.6)
+    left, right = figure.subplots(1, 2)
+    seen = visits > 0
+    left.scatter(*xy[~seen].T, s=5, color="#DDDDDD")
+    points = left.scatter(*xy[seen].T, s=8 + 3 * np.sqrt(visits[seen]), c=np.log10(visits[seen]), cmap="viridis")
+    bar = figure.colorbar(points, ax=left, shrink=0.8)
+    bar.set_label("visits, powers of ten", fontsize=8)
+    _plain(left, "km", "km", f"(a) {train.R} places, {int(seen.sum())} visited by {train.U} users")
+    label = learnt.classes.label
+    right.scatter(*xy[label < 0].T, s=5, color="#DDDDDD")
+    for c in range(learnt.classes.kappa):
+        at = label == c
+        marker = MARKERS[c // len(COLOURS) % len(MARKERS)]
+        right.scatter(*xy[at].T, s=22, color=COLOURS[c % len(COLOURS)], marker=marker)
+    _plain(right, "km", "km", f"(b) {learnt.classes.kappa} semantic classes, by colour")
+    for axes in (left, right):
+        axes.set_aspect("equal")
+    return figure
+
+
+def histograms(values: dict[str, Floats], of_what: str) -> "Figure":
+    """Return normalised histograms of similarities, side by side."""
+    figure = new_figure(4.2 * len(values), 3.1)
+    for axes, (name, sample) in zip(np.atleast_1d(figure.subplots(1, len(values))), values.items(), strict=True):
+        share = np.histogram(np.clip(np.round(sample, 9), 0, 1), BINS)[0] / max(1, len(sample))
+        axes.bar(BINS[:-1], share, width=np.diff(BINS), align="edge", color=COLOURS[0], edgecolor="white")
+        axes.axvline(float(np.median(sample)), color=COLOURS[1], linestyle="--", linewidth=1.2)
+        axes.text(
+            float(np.median(sample)), axes.get_ylim()[1], f" median {np.median(sample):.2f}", fontsize=8, va="top"
+        )
+        _plain(axes, name, f"share of {len(sample):,} {of_what}")
+    return figure
+
+
+def qq(real: Floats, fake: Floats) -> "Figure":
+    """Return the Q-Q plot of the similarities among real and among fake traces."""
+    levels = np.linspace(0.01, 0.99, 99)
+    x, y = np.quantile(real, levels), np.quantile(fake, levels)
+    figure = new_figure(3.8, 3.6)
+    axes = figure.subplots()
+    ends = min(x.min(), y.min()), max(x.max(), y.max())
+    axes.plot(ends, ends, color="#999999", linewidth=1)
+    axes.plot(x, y, "o", markersize=3.5, color=COLOURS[0])
+    r = float(np.corrcoef(x, y)[0, 1])
+    _plain(axes, "sim_S among real traces", "sim_S among fakes", f"quantiles 1 % .. 99 %, correlation {r:.3f}")
+    axes.set_aspect("equal")
+    return figure
+
+
+def location_privacy(result: Reproduction) -> "Figure":
+    """Return fig:locationprivacy: median error of tracking against the places, and classes, sent per event."""
+    service = result.service
+    figure = new_figure(10, 4.0)
+    for cost, axes in enumerate(figure.subplots(1, 2, sharey=True)):
+        for g, name in enumerate(service.generators):
+            sent: Ints = np.nanmedian(service.overhead[:, g, :, cost], axis=0)
+            shown = [service.figure(name, m) for m in service.n_fakes]
+            middle = np.array([f["median"] for f in shown])
+            bars = np.abs(np.array([f["interval"] for f in shown]).T - middle)
+            words = {OURS: "ours, own seed (the paper's)", OTHERS: "ours, other people's seeds"}.get(name, name)
+            axes.errorbar(sent, middle, yerr=bars, color=COLOURS[g], marker=MARKERS[g], markersize=6, linewidth=1,
+                          elinewidth=0.6, label=words)  # fmt: skip
+        what = ("different places sent per event", "different semantic classes sent per event")[cost]
+        _plain(axes, what, "" if cost else "error of tracking, median over users")
+        axes.set_ylim(0, 1.03)
+    axes.legend(fontsize=7, loc="lower right", title=f"{', '.join(map(str, service.n_fakes))} fakes", title_fontsize=7)
+    return figure
