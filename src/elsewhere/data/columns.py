@@ -47,7 +47,7 @@ WORDS = {
     "lat": "lat latitude latdeg latitudedeg gpslat gpslatitude locationlat venuelat venuelatitude decimallatitude "
     "positionlat y breitengrad breite latitud latitudine",
     "lon": "lng lon long longitude londeg longitudedeg gpslon gpslng gpslong gpslongitude locationlong locationlon "
-    "venuelng venuelon venuelongitude decimallongitude positionlon x laengengrad laenge longitud longitudine",
+    "venuelng venuelon venuelongitude decimallongitude positionlon x laengengrad laenge lange langengrad longitud longitudine",
     "point": "geometry geom thegeom wkt point latlng latlon latlong coordinates coordinate coords position lonlat "
     "location gpscoordinates",
     "points": "polyline linestring path trajectory points route geometry",
@@ -89,7 +89,7 @@ DATE = r"(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.](\d{4}|\d\d)|\d{
 WORDED = r"([A-Za-z]{3,9},? +)?[A-Za-z]{3,9} +\d{1,2},? .*\d:\d\d.*|[A-Za-z]{3}, +\d{1,2} [A-Za-z]{3} .*\d:\d\d.*"
 ZONED = r" ?(Z|z|UTC|GMT|[+-]\d\d(:?\d\d)?)"
 PAIR = r"[\[(]?\s*(?P<a>[+-]?\d{1,3}\.\d+)\s*[,; ]\s*(?P<b>[+-]?\d{1,3}\.\d+)\s*[\])]?"
-WKT = r"(?i)\s*(SRID=4326;)?\s*POINT\s*Z?\s*\(\s*(?P<a>[+-]?\d+\.?\d*)\s+(?P<b>[+-]?\d+\.?\d*)[^)]*\)"
+WKT = r"\s*(?:SRID=4326;)?\s*(?:POINT|Point|point)\s*Z?\s*\(\s*(?P<a>[+-]?\d+\.?\d*)\s+(?P<b>[+-]?\d+\.?\d*)[^)]*\)"
 KINDS = (
     ("flag", r"0|1|true|false|yes|no|t|f|y|n"),
     ("date", DATE),
@@ -238,7 +238,7 @@ def find_kind(values: Sequence[str]) -> str:
     if len(numbers) < MOSTLY * len(few):
         return "words"
     size = np.abs(np.array([float(v.replace(",", ".")) for v in numbers]))
-    if any(np.mean((size >= 6e8 * unit) & (size <= 3e9 * unit)) >= MOSTLY for unit in (1, 1e3, 1e6, 1e9)):
+    if np.mean(np.any([(size >= 6e8 * unit) & (size <= 3e9 * unit) for unit in (1, 1e3, 1e6, 1e9)], axis=0)) >= MOSTLY:
         return "epoch"
     return "decimal" if any(re.search("[.,]", v) for v in numbers) else "whole"
 
@@ -433,7 +433,8 @@ def _by_value(found: Columns, table: Table, free: list[str], values: Mapping[str
             roles["user"] = choice
             found.notes.append(f"who: column {table.labels[choice]}, by its values")
     rest = [name for name in alike if name not in roles.values()]
-    if not {"lat", "point", "points", "place"} & roles.keys() and len(rest) == 1:
+    unknown = [n for n in of.get("decimal", []) if n not in roles.values() and _are_degrees(values[n])]
+    if not {"lat", "point", "points", "place"} & roles.keys() and len(rest) == 1 and len(unknown) < 2:
         roles["place"] = rest[0]
         found.notes.append(f"where: column {table.labels[rest[0]]}, by its values")
     flags = [n for n in of.get("flag", []) if n not in roles.values()]
@@ -674,7 +675,7 @@ def find_form(values: Sequence[str], label: str, name: str) -> TimeForm:
             )
         return TimeForm("iso", aware=aware > 0)
     text = _tidy_format(text)
-    readings: dict[bytes, str] = {}
+    readings: dict[bytes, tuple[int, str]] = {}
     zoned = "%z" if any(re.search(r"\d ?[+-]\d{4}$", v) for v in few) else ""
     for each in (*FORMATS, *(f"{f} {zoned}" for f in FORMATS if zoned and "%z" not in f)):
         try:
@@ -682,18 +683,18 @@ def find_form(values: Sequence[str], label: str, name: str) -> TimeForm:
         except pa.ArrowInvalid:
             continue
         if len(few) - read.null_count >= MOSTLY * len(few):
-            best = read.null_count == 0
             seconds = np.asarray(read.cast(pa.int64()).fill_null(MISSING))
-            plausible = np.mean((seconds > EARLIEST) & (seconds < LATEST)) >= MOSTLY
-            if plausible and (best or not readings):
-                readings.setdefault(seconds.tobytes(), each)
-    if len(readings) == 2 and all("%d" in f and "%m" in f for f in readings.values()):
-        first, second = sorted(readings.values())
+            if np.mean((seconds > EARLIEST) & (seconds < LATEST)) >= MOSTLY:
+                readings.setdefault(seconds.tobytes(), (read.null_count, each))
+    fewest = min((bad for bad, _ in readings.values()), default=0)  # one that fits all values goes before others
+    readings = {raw: (bad, each) for raw, (bad, each) in readings.items() if bad == fewest or fewest > 0}
+    if len(readings) == 2 and all("%d" in each and "%m" in each for _, each in readings.values()):
+        first, second = sorted(each for _, each in readings.values())
         if first.startswith("%d."):
             return TimeForm(
                 "format", first, note=f"dates of column {label} are read with the day first: 03.04 is 3 April"
             )
-        days = _consecutive(readings, few)
+        days = _consecutive(readings)
         if days:
             return TimeForm(
                 "format", days, note=f"dates of column {label} are read as {days}: so they follow each other"
@@ -706,13 +707,13 @@ def find_form(values: Sequence[str], label: str, name: str) -> TimeForm:
     if not readings:
         raise InvalidTraces(f"{name}: column {label} holds no times that are known; give `date_format`, or write them "
                             "as 2024-03-15T07:40:00.", code="E_DATE")  # fmt: skip
-    chosen = next(iter(readings.values()))
+    chosen = min(readings.values())[1]
     return TimeForm("format", chosen, aware="%z" in chosen)
 
 
-def _consecutive(readings: Mapping[bytes, str], few: Sequence[str]) -> str:
-    """Return the format under which dates are three or more consecutive days of one month, if the other has none."""
-    for raw, form in readings.items():
+def _consecutive(readings: Mapping[bytes, tuple[int, str]]) -> str:
+    """Return the format under which dates are three or more days that follow each other, "" where there is none."""
+    for raw, (_, form) in readings.items():
         days = np.unique(np.frombuffer(raw, dtype=np.int64) // 86_400)
         if len(days) >= 3 and days[-1] - days[0] == len(days) - 1:
             return form

@@ -21,6 +21,7 @@ import zipfile
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -60,7 +61,7 @@ class Piece:
     name: str
     user: str
     size: int
-    open: Callable[[], BinaryIO]
+    open: Callable[[], AbstractContextManager[BinaryIO]]
     seekable: bool = True
 
 
@@ -145,7 +146,8 @@ def list_files(source: str | os.PathLike[str]) -> list[Piece]:
         with root.open("rb") as file:
             start = file.read(4)
         if start == b"PK\x03\x04":
-            members = [m for m in zipfile.ZipFile(root).infolist() if not m.is_dir() and m.file_size]
+            with zipfile.ZipFile(root) as archive:
+                members = [m for m in archive.infolist() if not m.is_dir() and m.file_size]
             if not any(m.filename == "[Content_Types].xml" for m in members):  # a workbook is a zip too
                 return [_member(root, m, f"file {i} of {root.name}") for i, m in enumerate(members, 1)]
         return [_piece(root, root.name, None)]
@@ -163,8 +165,10 @@ def _piece(path: Path, name: str, root: Path | None) -> Piece:
 
 
 def _member(archive: Path, member: zipfile.ZipInfo, name: str) -> Piece:
-    def opened() -> BinaryIO:
-        return zipfile.ZipFile(archive).open(member)  # type: ignore[return-value]
+    @contextmanager
+    def opened() -> Iterator[BinaryIO]:
+        with zipfile.ZipFile(archive) as folder, folder.open(member) as stream:
+            yield stream  # type: ignore[misc]
 
     if member.file_size > max(MOST_DOCUMENT, MOST_RATIO * member.compress_size):
         raise InvalidTraces(f"{name} unpacks to too many bytes.", code="E_TOO_LARGE")
@@ -173,19 +177,18 @@ def _member(archive: Path, member: zipfile.ZipInfo, name: str) -> Piece:
     return Piece(name, path.parents[1].name if above else path.stem, member.file_size, opened, seekable=False)
 
 
-def _unpack(piece: Piece) -> BinaryIO:
-    """Return the bytes of a file, unpacked."""
-    stream = piece.open()
-    start = stream.read(6)
-    stream.seek(0)
-    for mark, opener in PACKED.items():
-        if start.startswith(mark):
-            return opener(stream)  # type: ignore[no-any-return]
-    if start.startswith(b"\x28\xb5\x2f\xfd"):
-        import pyarrow as pa
-
-        return pa.CompressedInputStream(pa.PythonFile(stream), "zstd")  # type: ignore[no-any-return]
-    return stream
+@contextmanager
+def _unpack(piece: Piece) -> Iterator[BinaryIO]:
+    """Open the bytes of a file, unpacked, and close everything in the end."""
+    with piece.open() as stream:
+        start = stream.read(6)
+        stream.seek(0)
+        opener = next((opener for mark, opener in PACKED.items() if start.startswith(mark)), None)
+        if opener is None:
+            yield stream
+        else:
+            with opener(stream) as inner:
+                yield inner
 
 
 def _read_bytes(stream: BinaryIO, size: int, piece: Piece) -> bytes:
@@ -288,14 +291,15 @@ def _find_dialect(text: str, name: str) -> _Dialect:
     filled = [i for i, line in enumerate(lines) if line.strip() and i not in comments and not (mark and i == 0)]
     if not filled:
         raise InvalidTraces(f"{name} holds no rows.", code="E_EMPTY")
-    best: tuple[float, int, int, str] | None = None
+    best: tuple[Any, ...] = ()
     for rank, delimiter in enumerate([mark[1]] if mark else DELIMITERS):
-        widths = Counter(len(_split(lines[i], delimiter)) for i in filled)
-        width, often = max(widths.items(), key=lambda pair: (pair[1] * (pair[0] > 1), pair[0]))
+        widths = [len(_split(lines[i], delimiter)) for i in filled]
+        width, often = max(Counter(widths).items(), key=lambda pair: (pair[1] * (pair[0] > 1), pair[0]))
         # blanks stand within names and times too: they divide only where nothing else does
-        score = (round(often / len(filled), 1) if width > 1 else 0.0, -(delimiter == " "), width, -rank)
-        if best is None or score[:3] > best[:3]:
-            best, chosen, modal = (score[0], score[1], score[2], delimiter), delimiter, width
+        alike = round(often / len(filled), 1) if width > 1 else 0.0
+        score = (alike, delimiter != " ", widths[0] == width, width, -rank)
+        if score > best:
+            best, chosen, modal = score, delimiter, width
     if modal == 1 and len(filled) > 1:
         raise InvalidTraces(
             f"{name} has one column; known delimiters are comma, semicolon, tab, bar and blanks.", code="E_FORMAT"
@@ -303,7 +307,7 @@ def _find_dialect(text: str, name: str) -> _Dialect:
     rows = [(i, _split(lines[i], chosen)) for i in filled]
     at, first = next((pair for pair in rows if len(pair[1]) in (modal, modal - 1)), rows[0])
     below = [row for i, row in rows if i > at]
-    headed = not any(map(_is_value, first)) and len(set(first)) == len(first)
+    headed = not any(map(_is_value, first))
     names, notes = list(first), []
     if headed and below and len(first) == modal - 1:  # the number that R writes before each row, or an empty end
         names = [*first, ""] if all(not row[-1] for row in below if len(row) == modal) else ["", *first]
@@ -672,12 +676,11 @@ def _open_gpx(piece: Piece) -> Table:
         tracks = gpxpy.parse(content.decode("utf-8-sig")).tracks
     except Exception:  # what the parser says may quote the file
         raise InvalidTraces(f"{piece.name} is damaged: no whole GPX document.", code="E_XML") from None
-    points = [(n, p) for n, track in enumerate(tracks) for part in track.segments for p in part.points]
+    points = [point for track in tracks for part in track.segments for point in part.points]
     rows = {
-        "trip": [str(n) for n, _ in points],
-        "utc": [p.time and p.time.astimezone(UTC) for _, p in points],
-        "lat": [p.latitude for _, p in points],
-        "lon": [p.longitude for _, p in points],
+        "utc": [p.time and p.time.astimezone(UTC) for p in points],
+        "lat": [p.latitude for p in points],
+        "lon": [p.longitude for p in points],
     }
     return _of_rows(rows, piece, "gpx", Counter())
 

@@ -102,7 +102,7 @@ def read_visits(
         Called with the name of a step and the number of records.
 
     """
-    records, preparation, own_map = read_records(
+    records, preparation, own_map, shapes = read_records(
         source, columns=columns, tz=tz, locations=locations, date_format=date_format, encoding=encoding, unit=unit,
         interval=interval, progress=progress,
     )  # fmt: skip
@@ -118,6 +118,8 @@ def read_visits(
             )
             preparation = replace(preparation, notes=(*preparation.notes, note))
         records = vehicles
+    if shapes and own_map is not None:
+        records = find_zones(records, shapes, own_map)
     say("placing", len(records))
     return make_visits(records, preparation, places=places, locations=own_map, cells=cells, rng=rng)
 
@@ -133,8 +135,12 @@ def read_records(
     unit: str | None = None,
     interval: float = LINE_INTERVAL,
     progress: Progress | None = None,
-) -> tuple[Records, Preparation, Locations | None]:
-    """Return the records of a source, what became of its rows, and the map that is given or lies beside it."""
+) -> tuple[Records, Preparation, Locations | None, list[Any]]:
+    """
+    Return the records of a source, what became of its rows, and the map that is given or lies beside it.
+
+    The last is the polygons of the map, where its places are zones.
+    """
     if tz is not None:
         zone_of(tz)
     if unit is not None:
@@ -150,9 +156,10 @@ def read_records(
         if progress is not None:
             progress("reading", reader.rows)
     records, preparation = reader.finish(tz, unit, own_map)
-    if isinstance(own_map, PlaceTable):
-        records, own_map = own_map.join(records)
-    return records, preparation, own_map
+    if not isinstance(own_map, PlaceTable):
+        return records, preparation, own_map, []
+    records, joined = own_map.join(records)
+    return records, preparation, joined, own_map.shapes
 
 
 class PlaceTable:
@@ -254,8 +261,7 @@ class PlaceTable:
             else {"lat": self.lat[keep], "lon": self.lon[keep]}
         )
         own_map = Locations(**where, ids=[ids[i] for i in keep], kind=kind)
-        if self.shapes and records.lat is not None and records.lon is not None:
-            records = self._find_zones(records, own_map, keep)
+        self.shapes = [self.shapes[i] for i in keep] if self.shapes else []
         if records.place is not None and records.lat is None:
             known = np.array([*(name in seen for name in records.places), False])
             share = float(known[records.place].mean())
@@ -265,15 +271,18 @@ class PlaceTable:
                 )
         return records, own_map
 
-    def _find_zones(self, records: Records, own_map: Locations, keep: list[Any]) -> Records:
-        """Return the records with the zone that each position lies in."""
-        import shapely
 
-        tree = shapely.STRtree([self.shapes[i] for i in keep])
-        zone = np.full(len(records), -1, dtype=np.int32)
-        point, inside = tree.query(shapely.points(records.lon, records.lat), predicate="within")
-        zone[point] = inside
-        return replace(records, place=zone, places=own_map.ids, lat=None, lon=None)
+
+def find_zones(records: Records, shapes: list[Any], zones: Locations) -> Records:
+    """Return the records with the polygon that each position lies in as their place."""
+    import shapely
+
+    if records.lat is None or records.lon is None:
+        return records
+    place = np.full(len(records), -1, dtype=np.int32)
+    point, inside = shapely.STRtree(shapes).query(shapely.points(records.lon, records.lat), predicate="within")
+    place[point] = inside
+    return replace(records, place=place, places=zones.ids, lat=None, lon=None)
 
 
 def _choose_table(tables: list[Table], columns: Any, located: bool) -> tuple[Table, Table | None]:
@@ -678,6 +687,10 @@ class _Reader:
             trip = np.unique(line, return_inverse=True)[1].astype(np.int32)
         elif trips:
             trip = np.arange(n, dtype=np.int32)
+        elif trip is not None and users is not None:  # two people may call their trips alike
+            pair = np.where(trip < 0, -1, trip * np.int64(len(labels)) + users)
+            known, number = np.unique(pair, return_inverse=True)
+            trip = (number - (known[0] < 0)).astype(np.int32)
         if users is None:
             own = "trip"
             lost = trip if trip is not None else np.arange(n)
@@ -706,6 +719,7 @@ class _Reader:
             **fields,
         )
         records = _renumber_users(records)
+        records = _sorted(records) if trip is not None and not trips else records
         if record == "events" or (
             record == "visits" and not trips and "place" not in columns and "duration" not in self.roles
         ):

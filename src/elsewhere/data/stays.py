@@ -46,7 +46,7 @@ def clean(records: Records, preparation: Preparation) -> tuple[Records, Preparat
         for reason, mask in masks.items():
             dropped[reason] = int(np.count_nonzero(mask & ~bad))
             bad |= mask
-        if records.trip is not None and bad.any():
+        if records.trip is not None and records.form.record == "trips" and bad.any():
             whole = _whole_trips(records.trip, bad)
             dropped["of a trip of which another record was dropped"] = int(np.count_nonzero(whole & ~bad))
             bad |= whole
@@ -71,7 +71,7 @@ def _whole_trips(trip: Codes, some: Mask) -> Mask:
 def _faults(records: Records) -> tuple[Records, dict[str, Mask]]:
     """Return the records without positions that cannot be, and which of them cannot be, each by itself, by reason."""
     masks: dict[str, Mask] = {"ends before it begins": records.end < records.start}
-    if records.trip is not None:
+    if records.trip is not None and records.form.record == "trips":
         order = np.argsort(records.trip, kind="stable")
         trip, when = records.trip[order], records.start[order]
         back = order[1:][(trip[1:] == trip[:-1]) & (trip[1:] >= 0) & (when[1:] < when[:-1])]
@@ -110,7 +110,7 @@ def _doubles(records: Records) -> dict[str, Mask]:
     where = [column for column in (records.lat, records.lon, records.place, records.kind) if column is not None]
     user, start = records.user, records.start
     repeated = np.zeros(len(records), dtype=bool)
-    if records.form.record == "fixes" and records.trip is None:
+    if records.form.record == "fixes":
         repeated[1:] = (user[1:] == user[:-1]) & (start[1:] == start[:-1])
         again = np.flatnonzero(repeated)
         first = np.maximum.accumulate(np.where(repeated, 0, np.arange(len(records))))[again]
@@ -118,7 +118,7 @@ def _doubles(records: Records) -> dict[str, Mask]:
         for column in where:
             moved[again] |= column[again] != column[first]
         return {"at another place at the same time": moved, "repeated": repeated}
-    if records.trip is not None:
+    if records.trip is not None and records.form.record == "trips":
         order = np.argsort(records.trip, kind="stable")
         order = order[records.trip[order] >= 0]
         first = np.flatnonzero(np.diff(records.trip[order], prepend=-1))
@@ -159,9 +159,12 @@ def find_stays(records: Records) -> Records:
     lines = records.trip is not None and "points" in records.form.columns
     if not (lines or records.form.record == "fixes") or records.lat is None or records.lon is None or not len(records):
         return records
+    group: NDArray[np.integer] = records.user
     if records.trip is not None:
-        records = records.select(np.lexsort((records.start, records.trip, records.user)))
-    group = records.user if records.trip is None else records.trip
+        if lines:
+            records = records.select(np.lexsort((records.start, records.trip, records.user)))
+        user, trip = records.user, np.asarray(records.trip)
+        group = np.append(0, np.cumsum((user[1:] != user[:-1]) | (trip[1:] != trip[:-1]))).astype(np.int32)
     n, start = len(records), records.start
     segment = np.empty(n, dtype=np.int32)
     count = kernels.find_segments(
