@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from elsewhere.evaluation.attacks.audit import ON_DECOYS, PROMISE
-from elsewhere.evaluation.attacks.finding import ABOVE, FOR_REVIEW, LEARNT, NOTHING, UNCLEAR, WITHIN
+from elsewhere.evaluation.attacks.finding import ABOVE, LEARNT, NOTHING, UNCLEAR, WITHIN
 from elsewhere.evaluation.uses import GOOD_FOR, NOT_FOR, ROUGH_FOR
 from elsewhere.privacy.certificate import VACUOUS
 from elsewhere.reports.charts import Plain
@@ -116,7 +116,7 @@ def format_figure(value: Any, unit: str) -> str:
 def outcome(finding: Plain) -> str:
     """Return what an attack learnt, in the words of `Finding.outcome`; from its bar where the finding is not ours."""
     if finding.get("status", "run") != "run":
-        return "not run" if finding["status"] == "not run" else FOR_REVIEW
+        return "not run"
     if finding.get("outcome"):
         return str(finding["outcome"])
     main, bar, passed = (finding.get(name) for name in ("main", "bar", "passed"))
@@ -189,7 +189,7 @@ def _judge(audit: Plain | None, run: Mapping[str, Any], uses: Plain | None) -> t
         todo = "Leave out --seed and make them again: whoever knows the random number can make the same fakes."
         return "no", "Do not publish: this is a laboratory run", todo
     outcomes = {n: outcome(f) for n, f in findings(audit).items() if n not in ON_DECOYS}
-    if all(word in ("not run", FOR_REVIEW) for word in outcomes.values()):
+    if all(word == "not run" for word in outcomes.values()):
         return "no", "Do not publish yet", "Run `elsewhere audit` on them first, and read what it finds."
     learnt = [n for n, word in outcomes.items() if word == LEARNT]
     if set(learnt) - set(INSIDE):
@@ -214,7 +214,7 @@ def _judge(audit: Plain | None, run: Mapping[str, Any], uses: Plain | None) -> t
 
 def _most_learnt(audit: Plain | None) -> str:
     """Return what an attacker learnt at most, and about whom; with the figure of strangers beside it."""
-    ran = {n: f for n, f in findings(audit).items() if n not in ON_DECOYS and outcome(f) not in ("not run", FOR_REVIEW)}
+    ran = {n: f for n, f in findings(audit).items() if n not in ON_DECOYS and outcome(f) != "not run"}
     ran = {n: f for n, f in ran.items() if question(n, f).learnt and isinstance(f.get("main"), (int, float))}
     if not ran:
         return "What an attacker learns is not known: none was let loose on these fakes."
@@ -307,7 +307,7 @@ def _claim_no_shared_place(audit: Plain | None, run: Mapping[str, Any]) -> Claim
     if enforced and run.get("lives"):
         why = "over several days a fake may share as many places with its seed as half of the strangers do at most."
         return Claim(sentence, False, f"A1 found none on the nearest days, but {why}")
-    if enforced and run.get("preset") not in ("deniable", "private"):
+    if enforced and run.get("preset") != "private":
         why = "the privacy test rejects a fake that shares one, unless nearly every stranger does (`par_i` = 0)."
         return Claim(sentence, True, f"A1 found none; {why}")
     return Claim(sentence, False, "A1 found none, but it is not known that the test enforces it (`par_i`).")
