@@ -134,7 +134,7 @@ def test_paper_map_names_what_exists(row):
 def test_paper_map_leaves_no_public_name_out():
     mapped = {row[1].strip("`").split(".")[0] for row in ROWS}
 
-    assert sorted(ew._HOME.keys() - {"ElsewhereError"} - mapped) == []
+    assert sorted(set(ew.__all__) - {"__version__", "errors", "ElsewhereError"} - mapped) == []
 
 
 LABELS = """
