@@ -14,7 +14,7 @@ from makefiles import read_together
 from rich.console import Console
 
 import elsewhere as ew
-from elsewhere.cli.evaluate import audit_tables
+from elsewhere.cli.output import audit_tables
 from elsewhere.evaluation.attacks.audit import ATTACKS, ON_DECOYS, AuditResult
 from elsewhere.evaluation.attacks.finding import Finding, Rate
 from elsewhere.reports.claims import QUESTIONS

@@ -81,9 +81,9 @@ ROWS = {
         lambda: town(1),
         (*SYNTHESIZE, "--preset", "paper"),
         code="E_TOO_FEW",
-        message="need at least 2 users for -k",
+        message="need at least 2 users for `k`",
     ),
-    "B37 product": Row(lambda: town(13), code="E_TOO_FEW", message="need at least 14 users for -k = 10"),
+    "B37 product": Row(lambda: town(13), code="E_TOO_FEW", message="need at least 14 users for `k` = 10"),
     "B38 all users are one": Row(
         lambda: town(same=True),
         (*SYNTHESIZE, "--preset", "paper"),

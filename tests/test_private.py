@@ -916,6 +916,7 @@ def test_synthesize_publishes_a_certificate_and_keeps_figures_private(run, table
 
 def test_the_zone_is_that_of_the_map_and_not_of_the_people(run, table, tmp_path, few_rounds, monkeypatch):
     """Places in Tokyo, people in Valais: the clock is Tokyo's, by a grid, by places and by regions alike."""
+    from elsewhere.run.reading import reading_keywords
     from elsewhere.settings import PRESETS, Reading
 
     places = tmp_path / "places.csv"
@@ -924,10 +925,10 @@ def test_the_zone_is_that_of_the_map_and_not_of_the_people(run, table, tmp_path,
     feature = {"type": "Feature", "properties": {}, "geometry": {"type": "Polygon", "coordinates": [square]}}
     regions = {"type": "FeatureCollection", "features": [feature]}
     for way in ({"grid": "35.5,139.6,35.8,139.8,9"}, {"locations": places}, {"regions": regions}):
-        assert Reading(**way).keywords(PRESETS["private"])["tz"] == "Asia/Tokyo"
-        assert Reading(**way, tz="UTC").keywords(PRESETS["private"])["tz"] == "UTC"
+        assert reading_keywords(Reading(**way), PRESETS["private"])["tz"] == "Asia/Tokyo"
+        assert reading_keywords(Reading(**way, tz="UTC"), PRESETS["private"])["tz"] == "UTC"
     flat = ew.Locations(xy=[[0.0, 0.0], [1.0, 1.0]])
-    assert Reading(locations=flat).keywords(PRESETS["private"])["tz"] == "UTC"
+    assert reading_keywords(Reading(locations=flat), PRESETS["private"])["tz"] == "UTC"
 
 
 def test_numbered_slots_are_refused_because_people_would_say_how_many_there_are(run, tmp_path):

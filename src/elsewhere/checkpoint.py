@@ -345,15 +345,15 @@ def resume(
         if refused and checkpoint.finished & spent:
             ended = False
             error.add_note(
-                f"The noise that was drawn is kept in {checkpoint.folder}: the same call gives the same answer and "
-                "costs no further privacy. To draw new noise is another release, with its own eps: remove the folder "
+                f"The noise that was drawn is kept in {checkpoint.folder}: the same call or command gives the same "
+                "answer and costs no further privacy. To draw new noise is another release, with its own eps: remove the folder "
                 "first."
             )
         elif not refused and checkpoint.finished - NO_WORK:
             ended = False
             if not (isinstance(error, OutputRefused) and error.code == DAMAGED):  # which says itself what to do
                 kept = f"Finished stages are kept in {checkpoint.folder}, readable by you alone"
-                error.add_note(f"{kept}: the same call resumes.")
+                error.add_note(f"{kept}: the same call or command resumes.")
         raise
     finally:
         try:

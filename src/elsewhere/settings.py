@@ -17,6 +17,7 @@ value is refused with one line: the parameter, its range, and what was given.
 The letters of parameters are the paper's; E-numbers stand in docs/readings.md.
 """
 
+import codecs
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -239,6 +240,20 @@ def _slot(value: Any) -> Any:
     return value
 
 
+def _clock(value: str | None) -> str | None:
+    if value is not None and not re.fullmatch(r"([01]?\d|2[0-3]):[0-5]?\d", value):
+        raise ValueError("no time of the day")
+    return value
+
+
+def _codec(value: str) -> str:
+    try:
+        codecs.lookup(value)
+    except LookupError:
+        raise ValueError("no encoding") from None
+    return value
+
+
 # ---- options that several groups have
 
 Length: TypeAlias = str | float | timedelta
@@ -326,11 +341,18 @@ class Reading(Settings):
     )
     format: str = reads("auto", "Refuse an input that is anything else.", "auto|csv|gpx|...")
     date_format: str | None = reads(None, 'How dates are written, such as "%d.%m.%Y %H:%M".', "FORMAT")
-    encoding: str = reads("utf-8", "Encoding of a text file.", "NAME")
+    encoding: Annotated[str, AfterValidator(_codec)] = reads(
+        "utf-8", "Encoding of a text file.", "NAME", values='an encoding that Python knows, such as "cp1252"'
+    )
     max_bad: float = reads(
         0.01, "Share of unreadable, short or long rows that may be dropped and counted.", "SHARE", ge=0, le=1
     )
-    start: str | None = reads(None, "Local time of the first slot, for slots and SGLT.", "HH:MM")
+    start: Annotated[str | None, AfterValidator(_clock)] = reads(
+        None,
+        "Local time of the first slot, for slots and SGLT.",
+        "HH:MM",
+        values='a local time "HH:MM" between "00:00" and "23:59"',
+    )
     gaps: Literal["hold", "interpolate", "split", "drop"] = reads(
         "hold", "Slots without a fix: keep the last place, go straight to the next, cut the day, or drop thin users."
     )

@@ -42,7 +42,7 @@ from elsewhere.run.model import FittedModel, allowed_moves, is_data, learn, note
 from elsewhere.run.public_map import WEEKS, PublicMap, weekdays
 from elsewhere.run.roles import Roles, public_count, split_users
 from elsewhere.scale import map_over
-from elsewhere.settings import Kappa, Making, Preset, PresetName, preset_of
+from elsewhere.settings import PARAMETERS, Kappa, Making, Preset, PresetName, preset_of, unknown_parameter
 from elsewhere.synthesis.walk.life_ratio import LifeRatio
 from elsewhere.synthesis.walk.ways import Ways
 from elsewhere.traces.model import Ints, People, Traces, is_weekend
@@ -175,6 +175,8 @@ def make_fakes(
     """
     names = ("classes", "model", "alternates", "n", "feasible")
     classes, model, alternates, n, feasible = (options.pop(name, None) for name in names)
+    for name in options.keys() - set(PARAMETERS):
+        raise unknown_parameter(name, [*PARAMETERS, *Making.model_fields, *names])
     which = {"alternates": alternates} if isinstance(alternates, str) else {}
     settings = preset_of(preset, **which, **options)
     alternates = None if isinstance(alternates, str) else alternates

@@ -227,13 +227,9 @@ class AttackInputs:
     ) -> "AttackInputs":
         """Check all inputs, once."""
         if not isinstance(rng, np.random.Generator):
-            raise InvalidParameter(
-                f"`rng` must be a `numpy.random.Generator`, got {type(rng).__name__}.", parameter="rng"
-            )
+            raise InvalidParameter(f"`rng` must be a `numpy.random.Generator`, got {type(rng).__name__}.")
         if locations is not None and not isinstance(locations, Locations):
-            raise InvalidParameter(
-                f"`locations` must be a `Locations`, got {type(locations).__name__}.", parameter="locations"
-            )
+            raise InvalidParameter(f"`locations` must be a `Locations`, got {type(locations).__name__}.")
         if pool is not None and not isinstance(getattr(pool, "traces", pool), Traces):
             raise InvalidParameter(f"`pool` must be a `Pool`, got {type(pool).__name__}.", parameter="pool")
         pool_on_map = put_on_map(pool, locations, seeds, holdout)
