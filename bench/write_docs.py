@@ -169,9 +169,14 @@ def first_line(doc: str) -> str:
 
 
 def members(thing: type) -> list[str]:
-    """Return the public methods and properties that a class defines, a line each."""
-    lines = []
-    for name, member in vars(thing).items():
+    """Return the options that a class declares, with their defaults, and its public methods, a line each."""
+    lines = [
+        f"- `{name} = {field.default!r}`: {option.help}"
+        for name, field in getattr(thing, "model_fields", {}).items()
+        for option in field.metadata
+        if hasattr(option, "help")
+    ]
+    for name, member in list(vars(thing).items()):
         plain = getattr(member, "fget", getattr(member, "func", getattr(member, "__func__", member)))
         doc = inspect.getdoc(plain) if callable(plain) else None
         if name.startswith("_") or not doc:
