@@ -1,5 +1,5 @@
 """
-Which classes are closest to the truth (docs/decisions.md, classes by roles).
+Which classes are closest to the truth, and why rows of w_G are not: the evidence for E90 and E91 of docs/readings.md.
 
 `python bench/compare_classes.py [WORD]` (a quarter of an hour; with a word, only choices whose name holds it). Every
 choice is run from several starts on simulated towns (true classes), on Foursquare NYC (root categories) and on
@@ -142,6 +142,21 @@ def spectral(graph, kappa, start):
     return label
 
 
+def with_self_loops(graph, kappa, start):
+    """Rows of w_G with the self-loops that fig:alg adds and E90 leaves out."""
+    places = np.flatnonzero(graph.visited)
+    label = np.full(graph.R, -1)
+    label[places] = by_rows(graph.w_visited + np.diag(graph._self_loops[places]), kappa, start)
+    return label
+
+
+def without_popularity(graph, kappa, start):
+    """Rows of w_G, each column divided by the sum of its weights."""
+    label = np.full(graph.R, -1)
+    label[graph.visited] = by_rows(graph.w_visited / np.maximum(graph.w_visited.sum(axis=0), 1e-12), kappa, start)
+    return label
+
+
 def louvain(graph, kappa, start):
     import networkx
 
@@ -191,6 +206,9 @@ def choices():
     yield "rows of w_G, T = 4, order 1", clustered(4, "kmeans", order=1)
     yield "spectral on w_G, T = 4", by_graph(4, spectral)
     yield "Louvain on w_G, T = 4", by_graph(4, louvain)
+    for T in (1, 24):
+        yield f"w_G with self-loops, T = {T}", by_graph(T, with_self_loops)
+        yield f"w_G over popularity, T = {T}", by_graph(T, without_popularity)
     for T in (1, 4, 8, 12, 24):
         yield f"roles, T = {T}", clustered(T, "roles")
 

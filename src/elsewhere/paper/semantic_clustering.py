@@ -72,6 +72,8 @@ PLACES_LOOKED_AT = 10_000  # in all halvings together; of a larger map a third o
 TEACHING = 5_000  # places, drawn from more, that k-means learns its centres from; all others join the nearest
 FALLING = 3  # numbers in a row without ENOUGH of the largest score, after which no larger one is tried
 ABOVE_CHANCE = 2.0  # standard deviations over the halvings
+BLUR_HOURS = 1.0  # of the time of day, in roles of periods shorter than three hours (E91)
+MOST_APART = 9  # periods from which on they are
 
 
 def semantic_clustering(
@@ -880,7 +882,7 @@ def classes_of_graph(
     roles = np.round(graph.roles[places], 9)
     if method == "roles":
         order = np.lexsort(roles.T[::-1])
-        rows = _scale_rows(np.sqrt(roles[order]))
+        rows = _scale_rows(_role_rows(roles[order], graph.T))
     else:
         w = graph.w_visited
         order = np.lexsort([np.round(w.sum(axis=1) / max(w.max(), 1e-300), 9), *roles.T[::-1]])
@@ -1081,7 +1083,8 @@ class _View:
 
 def _views(graph: LocationGraph, half: NDArray[np.bool_], entropy: int = 0) -> list[_View]:
     """Return both views of one halving; of a large map some of its places, drawn by `entropy`."""
-    tables = [np.sqrt(np.round(graph.held_ranks.of_users(side).table(*graph.roles.shape), 9)) for side in (half, ~half)]
+    shape, T = graph.roles.shape, graph.T
+    tables = [_role_rows(np.round(graph.held_ranks.of_users(side).table(*shape), 9), T) for side in (half, ~half)]
     views = []
     for own, other in (tables, tables[::-1]):
         places = np.flatnonzero(own.any(axis=1))
@@ -1091,6 +1094,23 @@ def _views(graph: LocationGraph, half: NDArray[np.bool_], entropy: int = 0) -> l
         both = places[other[places].any(axis=1)]
         views.append(_View(_scale_rows(own[places]), _scale_rows(own[both]), _scale_rows(other[both])))
     return views
+
+
+def _role_rows(roles: Floats, T: int) -> Floats:
+    """
+    Return the square roots of roles (R, ranks of the day and of each of T periods), periods blurred by an hour (E91).
+
+    Who goes to a place at 12:50 and who goes at 13:10 use it alike; without the blur most places of a sparse record
+    share no hour. Periods of three hours or more are left as they are.
+    """
+    if T < MOST_APART:
+        return np.sqrt(roles)
+    day, by_period = roles[:, :ROLE_RANKS], roles[:, ROLE_RANKS:].reshape(len(roles), T, ROLE_RANKS)
+    apart = np.minimum(np.arange(T), T - np.arange(T)) * 24 / T  # hours between a period and the first
+    kernel = np.exp(-0.5 * (apart / BLUR_HOURS) ** 2)
+    around = (kernel / kernel.sum())[(np.arange(T)[:, None] - np.arange(T)) % T]
+    blurred = np.einsum("st,rtk->rsk", around, by_period).reshape(len(roles), T * ROLE_RANKS)
+    return np.sqrt(np.round(np.hstack([day, blurred]), 12))
 
 
 def _scale_rows(table: Floats) -> Floats:

@@ -35,6 +35,7 @@ COLOURS += ("#80CDC1", "#4D4D4D", "#B2ABD2", "#FDB863")
 MARKERS = "os^DPXv*"
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 BINS = np.linspace(0, 1, 21)
+ATTEMPTS = 100  # at a fake for fig:procedure
 SHOWN = 7  # candidates of a slot in fig:procedure; more are counted
 
 
@@ -94,10 +95,10 @@ def sketch(result: Reproduction) -> "Figure":
         ("PrivacyTest", f"{len(made.r) / max(1, int(made.attempts.sum())):.0%} pass\nsim_G, intersection"),
         ("fakes", f"{len(result.r):,} drawn\nby likelihood"),
     ]
-    figure = new_figure(10.5, 2.0)
+    figure = new_figure(10.5, 1.7)
     axes = figure.subplots()
     axes.set_axis_off()
-    axes.set(xlim=(-0.55, len(steps) - 0.45), ylim=(-1.0, 0.75))
+    axes.set(xlim=(-0.55, len(steps) - 0.45), ylim=(-0.8, 0.6))
     for i, (name, counts) in enumerate(steps):
         style = {"boxstyle": "round,pad=0.45", "facecolor": "#EAF2F8", "edgecolor": COLOURS[0]}
         axes.text(i, 0.25, name, ha="center", va="center", fontsize=8, bbox=style)
@@ -111,8 +112,8 @@ def procedure(result: Reproduction, seed: int | None = None, rng: np.random.Gene
     """
     Return fig:procedure: a seed, its semantic seed and one fake of it, slot by slot.
 
-    Slots between which nothing changes are drawn once. The seed is the one with a middle number of classes, if none is
-    given.
+    Slots between which nothing changes are drawn once. The seed is the one with a middle number of changes of class, if
+    none is given; of ATTEMPTS fakes the first that shares no place with it.
     """
     learnt = result.fakes.learnt
     assert learnt is not None  # noqa: S101 - fresh fakes know it
@@ -121,12 +122,15 @@ def procedure(result: Reproduction, seed: int | None = None, rng: np.random.Gene
         changes = (np.diff(C.label[r], axis=1) != 0).sum(axis=1)
         seed = int(np.argsort(changes, kind="stable")[len(changes) // 2])
     trace = r[seed].astype(np.int32)
-    stream = open_stream(stream_key(rng or np.random.default_rng(0)), np.uint64(0), np.uint64(seed))
-    C_prime, class_at = subsample_classes(C, trace, 0.25, stream), [C.class_of(x) for x in trace]
-    own = [set(C_prime[c]) for c in class_at]
-    merged = merge_classes(own, C_prime, class_at, 0.75, stream)
-    semseed = remove_seed(merged, C, trace, 1.0, stream)
-    fake = hmm_decode(SemanticSeed.of(semseed), learnt.model, 4.0, stream)
+    key = stream_key(rng or np.random.default_rng(0))
+    for attempt in range(ATTEMPTS):
+        stream = open_stream(key, np.uint64(attempt), np.uint64(seed))
+        C_prime, class_at = subsample_classes(C, trace, 0.25, stream), [C.class_of(x) for x in trace]
+        merged = merge_classes([set(C_prime[c]) for c in class_at], C_prime, class_at, 0.75, stream)
+        semseed = remove_seed(merged, C, trace, 1.0, stream)
+        fake = hmm_decode(SemanticSeed.of(semseed), learnt.model, 4.0, stream)
+        if not np.intersect1d(fake, trace).size:
+            break
     return _draw_procedure(trace, C, merged, semseed, fake)
 
 
@@ -195,6 +199,7 @@ def dataset(result: Reproduction) -> "Figure":
     train, learnt = result.train, result.fakes.learnt
     assert learnt is not None  # noqa: S101 - fresh fakes know it
     xy, visits = train.locations.planar(), np.bincount(train.r.ravel(), minlength=train.R)
+    xy = xy - (xy.min(axis=0) + xy.max(axis=0)) / 2
     figure = new_figure(10, 4.6)
     left, right = figure.subplots(1, 2)
     seen = visits > 0
@@ -247,7 +252,7 @@ def qq(real: Floats, fake: Floats) -> "Figure":
 def location_privacy(result: Reproduction) -> "Figure":
     """Return fig:locationprivacy: median error of tracking against the places, and classes, sent per event."""
     service = result.service
-    figure = new_figure(10, 4.0)
+    figure = new_figure(11.5, 4.0)
     for cost, axes in enumerate(figure.subplots(1, 2, sharey=True)):
         for g, name in enumerate(service.generators):
             sent: Ints = np.nanmedian(service.overhead[:, g, :, cost], axis=0)
@@ -260,5 +265,6 @@ def location_privacy(result: Reproduction) -> "Figure":
         what = ("different places sent per event", "different semantic classes sent per event")[cost]
         _plain(axes, what, "" if cost else "error of tracking, median over users")
         axes.set_ylim(0, 1.03)
-    axes.legend(fontsize=7, loc="lower right", title=f"{', '.join(map(str, service.n_fakes))} fakes", title_fontsize=7)
+    title = f"{', '.join(map(str, service.n_fakes))} fakes"
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside right center", fontsize=8, title=title)
     return figure
