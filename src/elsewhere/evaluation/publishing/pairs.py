@@ -9,7 +9,8 @@ import numpy as np
 from elsewhere.errors import InvalidParameter, NotEnoughUsers
 from elsewhere.evaluation.attacks.finding import plain
 from elsewhere.evaluation.publishing.scenario import BIN_EDGES, describe
-from elsewhere.paper.pairwise import pairwise_geographic_similarity, pairwise_semantic_similarity
+from elsewhere.paper.geographic_similarity import pairwise_geographic_similarity
+from elsewhere.paper.semantic_similarity import pairwise_semantic_similarity
 from elsewhere.paper.profiles import MobilityProfile
 from elsewhere.traces.model import Floats
 
