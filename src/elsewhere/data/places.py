@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elsewhere.data import _data_kernels as kernels
-from elsewhere.data.stays import FINEST, SILENCE
+from elsewhere.data.stays import FINEST, SILENCE, whole_trips
 from elsewhere.data.visits import (
     EARTH_RADIUS_KM,
     Codes,
@@ -113,6 +113,8 @@ def make_visits(
         locations, place = _finest_tiles(records)
         rare, reason = 0, "no position"
     lost = place < 0
+    if records.trip is not None and records.form.record == "trips" and "points" not in records.form.columns:
+        lost |= whole_trips(records.trip, lost)  # a trip with one end is none
     if lost.all():
         raise InvalidTraces(f"{preparation.name or 'the input'}: no record is left ({reason}).", code="E_EMPTY")
     if lost.any():
