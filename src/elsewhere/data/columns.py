@@ -206,6 +206,8 @@ def find_columns(table: Table, columns: Any = None, *, located: bool = False) ->
         return found
     _by_trip_ends(roles, free, kinds, values)
     _by_name(found, [name for name in free if name not in roles.values()], values, located)
+    if "end" in roles and not {"time", "utc", "local"} & roles.keys() and "end" not in requested:
+        del roles["end"]
     _by_value(found, table, [name for name in names if name not in roles.values()], values)
     if "user" not in roles and (table.files > 1 or not found.trips) and "trip" not in roles and "points" not in roles:
         candidates = [
@@ -216,6 +218,8 @@ def find_columns(table: Table, columns: Any = None, *, located: bool = False) ->
             found.notes.append(
                 "each file is one person" if table.files > 1 else "no column tells who: the file is one person"
             )
+    if ("lat" in roles) != ("lon" in roles) and {"place", "point", "points"} & roles.keys():
+        roles.pop("lat", roles.pop("lon", None))
     _refuse_missing(found, table, labels)
     return found
 
@@ -359,8 +363,6 @@ def _by_trip_ends(
             roles.setdefault(prefix or "time", ends[side]["time"])
         if "date" in ends[side]:
             roles.setdefault(f"{prefix}_date".lstrip("_"), ends[side]["date"])
-    if "end" in roles and "time" not in roles:
-        roles.pop("end")
     if "end" not in roles:
         stays = _by_stay(free, kinds)
         if {"time"} <= stays["begin"].keys() & stays["end"].keys():
@@ -538,9 +540,9 @@ def as_text(column: Any) -> Any:
     if pa.types.is_string(kind):
         return column
     if pa.types.is_floating(kind):
-        whole = column.cast(pa.int64(), safe=False)
-        same = pc.all(pc.equal(whole.cast(pa.float64()), column.cast(pa.float64()))).as_py()
-        return (whole if same else column).cast(pa.string())
+        column = pc.if_else(pc.is_finite(column), column, pa.scalar(None, kind))
+        whole = pc.all(pc.and_(pc.equal(pc.floor(column), column), pc.less(pc.abs(column), 2.0**53))).as_py()
+        return (column.cast(pa.int64()) if whole else column).cast(pa.string())
     if pa.types.is_boolean(kind):
         return column.cast(pa.int8()).cast(pa.string())
     if pa.types.is_timestamp(kind):
@@ -706,7 +708,7 @@ def find_form(values: Sequence[str], label: str, name: str) -> TimeForm:
         )
     if not readings:
         raise InvalidTraces(f"{name}: column {label} holds no times that are known; give `date_format`, or write them "
-                            "as 2024-03-15T07:40:00.", code="E_DATE")  # fmt: skip
+                            "as YYYY-MM-DDThh:mm:ss.", code="E_DATE")  # fmt: skip
     chosen = min(readings.values())[1]
     return TimeForm("format", chosen, aware="%z" in chosen)
 

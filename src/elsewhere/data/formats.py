@@ -24,6 +24,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -45,6 +46,7 @@ DATED = re.compile(
 TWITTER = re.compile(r"[A-Z][a-z]{2} [A-Z][a-z]{2} \d\d \d\d:\d\d:\d\d \+0000 \d{4}")
 NO_DATA = {".md", ".pdf", ".html", ".htm", ".py", ".r", ".png", ".jpg", ".doc", ".docx", ".rtf", ".log", ".yml"}
 PACKED: dict[bytes, Callable[[BinaryIO], Any]] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ": lzma.open}
+DAMAGE = (EOFError, OSError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, NotImplementedError)  # of an archive
 TEXT_MARKS = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
 PLT = ("lat", "lon", "#3", "altitude", "days", "date", "clock")
 KNOWN = {
@@ -85,7 +87,7 @@ class Table:
     notes: list[str] = field(default_factory=list)
     delimiter: str = ","
 
-    @property
+    @cached_property
     def labels(self) -> dict[str, str]:
         """Return the name of each column that a message may show."""
         shown = {FILE: "file"}
@@ -180,29 +182,24 @@ def _member(archive: Path, member: zipfile.ZipInfo, name: str) -> Piece:
 @contextmanager
 def _unpack(piece: Piece) -> Iterator[BinaryIO]:
     """Open the bytes of a file, unpacked, and close everything in the end."""
-    with piece.open() as stream:
-        start = stream.read(6)
-        stream.seek(0)
-        opener = next((opener for mark, opener in PACKED.items() if start.startswith(mark)), None)
-        if opener is None:
-            yield stream
-        else:
-            with opener(stream) as inner:
-                yield inner
-
-
-def _read_bytes(stream: BinaryIO, size: int, piece: Piece) -> bytes:
-    """Return the next bytes of a stream; damage of an archive is an error of ours."""
     try:
-        return stream.read(size)
-    except (EOFError, OSError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, ValueError, NotImplementedError):
+        with piece.open() as stream:
+            start = stream.read(6)
+            stream.seek(0)
+            opener = next((opener for mark, opener in PACKED.items() if start.startswith(mark)), None)
+            if opener is None:
+                yield stream
+            else:
+                with opener(stream) as inner:
+                    yield inner
+    except DAMAGE:
         raise InvalidTraces(f"{piece.name} is cut off or damaged within its packing.", code="E_COMPRESSION") from None
 
 
 def _open_piece(piece: Piece, encoding: str | None, like: "_Dialect | None") -> "tuple[Table, _Dialect | None]":
     """Return the table of one file, by what its first bytes say, and the dialect if it is a text."""
     with _unpack(piece) as stream:
-        head = _read_bytes(stream, SAMPLE, piece)
+        head = stream.read(SAMPLE)
     if head.startswith(b"PAR1") or head.startswith((b"ARROW1", b"FEA1")):
         return _open_arrow(piece, head.startswith(b"PAR1")), like
     if head.startswith((b"PK\x03\x04", b"\xd0\xcf\x11\xe0")):
@@ -353,14 +350,14 @@ def _read_blocks(piece: Piece, encoding: str | None, counts: Counter[str]) -> It
     """Yield the lines of a text in UTF-8, in blocks of whole lines."""
     with _unpack(piece) as stream:
         rest, total = b"", 0
-        mark = _read_bytes(stream, 4, piece)
+        mark = stream.read(4)
         wide = next((e for m, e in TEXT_MARKS.items() if mark.startswith(m)), encoding)
         if wide is not None and wide not in ("utf-8", "utf-8-sig", "ascii"):  # blocks could cut a character
-            whole = mark + _read_bytes(stream, MOST_DOCUMENT, piece)
+            whole = mark + stream.read(MOST_DOCUMENT)
             yield _decode(whole, wide, piece).lstrip("\ufeff").encode()
             return
         rest = mark.removeprefix(b"\xef\xbb\xbf")
-        while more := _read_bytes(stream, BLOCK, piece):
+        while more := stream.read(BLOCK):
             total += len(more)
             if total > max(MOST_DOCUMENT, MOST_RATIO * piece.size):
                 raise InvalidTraces(f"{piece.name} unpacks to too many bytes.", code="E_TOO_LARGE")
@@ -508,14 +505,14 @@ def _sample_text(piece: Piece, dialect: _Dialect, encoding: str | None) -> Any:
 
     parts = []
     with _unpack(piece) as stream:
-        first = _read_bytes(stream, SAMPLE, piece)
+        first = stream.read(SAMPLE)
         if encoding is None and not first.startswith((b"\xff\xfe", b"\xfe\xff")):
             starts = [0]
             if piece.seekable and isinstance(stream, io.BufferedReader | io.BytesIO) and piece.size > 4 * SAMPLE:
                 starts += [piece.size // 2, piece.size - SAMPLE]
             for at in starts:
                 stream.seek(at)
-                part = _read_bytes(stream, SAMPLE, piece)
+                part = stream.read(SAMPLE)
                 ends = _last_whole_line(part) if len(part) == SAMPLE else len(part)
                 part = part[_line_end(part) if at else 0 : ends or len(part)]
                 parts.append(part.removeprefix(b"\xef\xbb\xbf"))
@@ -566,10 +563,12 @@ def _open_arrow(piece: Piece, parquet: bool) -> Table:
         with piece.open() as stream:
             if not parquet:
                 whole = feather.read_table(pa.BufferReader(stream.read()))
+                whole.validate(full=True)
                 return _of_table(whole, piece.name, "feather", piece.user)
             file = pq.ParquetFile(pa.BufferReader(stream.read()) if not hasattr(stream, "name") else stream.name)
         names = tuple(file.schema_arrow.names)
         sample = file.read_row_group(0).slice(0, 3 * SAMPLED) if file.num_row_groups else file.read()
+        sample.validate(full=True)
     except (pa.ArrowException, OSError, ValueError):
         raise InvalidTraces(
             f"{piece.name} is a damaged or unknown kind of Parquet or Arrow file.", code="E_FORMAT"
@@ -580,6 +579,7 @@ def _open_arrow(piece: Piece, parquet: bool) -> Table:
     def batches(wanted: Sequence[str]) -> Iterator[Any]:
         try:
             for batch in file.iter_batches(1 << 20, columns=[n for n in names if n in wanted]):
+                batch.validate(full=True)
                 table = pa.Table.from_batches([batch])
                 yield table.append_column(FILE, pa.array([piece.user] * len(table))) if FILE in wanted else table
         except (pa.ArrowException, OSError):
@@ -655,8 +655,8 @@ def _open_excel(piece: Piece) -> Table:
 
 def _read_document(piece: Piece) -> bytes:
     with _unpack(piece) as stream:
-        content = _read_bytes(stream, MOST_DOCUMENT, piece)
-        if _read_bytes(stream, 1, piece):
+        content = stream.read(MOST_DOCUMENT)
+        if stream.read(1):
             raise InvalidTraces(
                 f"{piece.name} is larger than 1 GB: give CSV, Parquet or JSON lines.", code="E_TOO_LARGE"
             )

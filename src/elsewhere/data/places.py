@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elsewhere.data import _data_kernels as kernels
-from elsewhere.data.stays import FINEST, SILENCE
+from elsewhere.data.stays import FINEST, SILENCE, whole_trips
 from elsewhere.data.visits import (
     EARTH_RADIUS_KM,
     Codes,
@@ -113,6 +113,8 @@ def make_visits(
         locations, place = _finest_tiles(records)
         rare, reason = 0, "no position"
     lost = place < 0
+    if records.trip is not None and records.form.record == "trips" and "points" not in records.form.columns:
+        lost |= whole_trips(records.trip, lost)  # a trip with one end is none
     if lost.all():
         raise InvalidTraces(f"{preparation.name or 'the input'}: no record is left ({reason}).", code="E_EMPTY")
     if lost.any():
@@ -403,8 +405,9 @@ def find_on_map(records: Records, locations: Locations) -> Codes:
     """
     Return the place of each record on a map, -1 where it is not on it.
 
-    By the id that the file names; else the smallest tile of the map around the position, of the kind of the record
-    before others; else the nearest of the places that are no tiles, within 50 km.
+    By the id that the file names; else the place at exactly this position, as files of fakes have it; else the smallest
+    tile of the map around the position, of the kind of the record before others; else the nearest of the places that
+    are no tiles, within 50 km.
     """
     place = np.full(len(records), -1, dtype=np.int32)
     ids = locations.ids
@@ -414,6 +417,8 @@ def find_on_map(records: Records, locations: Locations) -> Codes:
         place = of_code[records.place]
     if records.lat is None or records.lon is None or not locations.has_coordinates:
         return place
+    rest = np.flatnonzero((place < 0) & np.isfinite(records.lat) & np.isfinite(records.lon))
+    place[rest] = _find_exactly(records.select(rest), locations)
     tiles = {i: found for i, name in enumerate(ids or ()) if (found := TILE.fullmatch(name))}
     rest = np.flatnonzero((place < 0) & np.isfinite(records.lat) & np.isfinite(records.lon))
     some = records.select(rest)
@@ -440,6 +445,34 @@ def find_on_map(records: Records, locations: Locations) -> Codes:
         nearest, km = locations.select(others).nearest(to_xyz(records.lat[rest], records.lon[rest]))
         place[rest] = np.where(km <= FAR_KM, others[nearest], -1)
     return place
+
+
+def _find_exactly(records: Records, locations: Locations) -> Codes:
+    """Return the place at the position of each record, one of its kind before others; -1 where there is none."""
+    place = np.full(len(records), -1, dtype=np.int32)
+    if locations.lat is None or locations.lon is None or records.lat is None or records.lon is None:
+        return place
+    there, here = (_position_keys(np.asarray(each.lat), np.asarray(each.lon)) for each in (locations, records))
+    first = np.argsort(there, kind="stable")
+    near = first[np.minimum(np.searchsorted(there[first], here), len(there) - 1)]
+    away = np.abs(locations.lat[near] - records.lat) + np.abs(locations.lon[near] - records.lon)
+    rows = np.flatnonzero((there[near] == here) & (away < 1e-9))
+    if locations.kind is None or len(np.unique(there)) == len(there):
+        place[rows] = near[rows]
+        return place
+    words = [*records.kinds, ""]
+    number = {key: i for i, key in reversed(list(enumerate(zip(there.tolist(), locations.kind, strict=True))))}
+    codes = np.full(len(rows), -1, dtype=np.int64) if records.kind is None else records.kind[rows].astype(np.int64)
+    keys, of = _number(near[rows] * len(words) + codes % len(words))
+    own = [(int(there[key // len(words)]), words[key % len(words)], key // len(words)) for key in keys.tolist()]
+    best = [number.get((at, word), number.get((at, ""), i)) for at, word, i in own]
+    place[rows] = np.array(best, dtype=np.int32)[of]
+    return place
+
+
+def _position_keys(lat: Floats, lon: Floats) -> Ints:
+    """Return one number for each position of six decimals."""
+    return np.round(lat * 1e6).astype(np.int64) * 1_000_000_007 + np.round(lon * 1e6).astype(np.int64)
 
 
 def reduce_places(locations: Locations, visits: Ints, *, cells: int) -> tuple[Locations, Ints]:

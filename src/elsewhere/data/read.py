@@ -272,7 +272,6 @@ class PlaceTable:
         return records, own_map
 
 
-
 def find_zones(records: Records, shapes: list[Any], zones: Locations) -> Records:
     """Return the records with the polygon that each position lies in as their place."""
     import shapely
@@ -355,8 +354,9 @@ class _Reader:
         if clock is not None and clock.kind != "clock":
             self.forms.pop("date", None)
         self.utc = table.kind in ("geolife", "gpx", "google") or ("utc" in self.roles and "local" not in self.roles)
-        names = {"lat", "lon"} & self.roles.keys()
-        self.cells = bool(names) and all(meaning.kinds[self.roles[n]] == "whole" for n in ("lat", "lon"))
+        self.cells = {"lat", "lon"} <= self.roles.keys() and all(
+            meaning.kinds[self.roles[n]] == "whole" for n in ("lat", "lon")
+        )
         self.cells &= self.table.kind != "SGLT"
         self.lat_first = self._point_order()
 
@@ -465,7 +465,7 @@ class _Reader:
             return
         seconds, offset = read_times(column(clock), self.forms[clock])
         if self.forms[clock].kind == "clock":
-            day = np.full(rows, NO_DAY, dtype=np.int64) if date is None else date // DAY * DAY
+            day = np.full(rows, NO_DAY, dtype=np.int64) if date is None else date
             seconds = _add(day, seconds)
             if self.utc:
                 offset = np.zeros(rows, dtype=np.int64)
@@ -483,9 +483,9 @@ class _Reader:
         if "end" in self.forms:
             end, end_offset = read_times(column("end"), self.forms["end"])
             if self.forms["end"].kind == "clock":
-                day = out["start"] // DAY * DAY
+                day = out["start"]
                 if "end_date" in self.forms:
-                    day = read_times(column("end_date"), self.forms["end_date"])[0] // DAY * DAY
+                    day = read_times(column("end_date"), self.forms["end_date"])[0]
                 end = _add(day, end)
                 end = np.where((end < out["start"]) & (end != MISSING), end + DAY, end)
             out["end"] = end
@@ -783,8 +783,10 @@ def _truths() -> Any:
     return pa.array(["1", "true", "yes", "t", "y"])
 
 
-def _add(day: Ints, seconds: Ints) -> Ints:
-    return np.where((day == MISSING) | (seconds == MISSING) | (day < -(10**12)), MISSING, day + seconds)
+def _add(date: Ints, clock: Ints) -> Ints:
+    """Return the time of clocks on the days of dates."""
+    there = (date != MISSING) & (clock != MISSING)
+    return np.where(there, np.where(there, date, 0) // DAY * DAY + np.where(there, clock, 0), MISSING)
 
 
 def _located(columns: Mapping[str, Any], side: str) -> Mask:

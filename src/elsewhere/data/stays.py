@@ -47,7 +47,7 @@ def clean(records: Records, preparation: Preparation) -> tuple[Records, Preparat
             dropped[reason] = int(np.count_nonzero(mask & ~bad))
             bad |= mask
         if records.trip is not None and records.form.record == "trips" and bad.any():
-            whole = _whole_trips(records.trip, bad)
+            whole = whole_trips(records.trip, bad)
             dropped["of a trip of which another record was dropped"] = int(np.count_nonzero(whole & ~bad))
             bad |= whole
         return bad
@@ -60,7 +60,7 @@ def clean(records: Records, preparation: Preparation) -> tuple[Records, Preparat
     return records, preparation.count(dropped=dropped)
 
 
-def _whole_trips(trip: Codes, some: Mask) -> Mask:
+def whole_trips(trip: Codes, some: Mask) -> Mask:
     """Return all records of the trips of which `some` records are given; -1 is no trip."""
     chosen = np.zeros(int(trip.max(initial=-1)) + 2, dtype=bool)
     chosen[trip[some]] = True
