@@ -24,7 +24,7 @@ from elsewhere.evaluation.uses import (
     _in_random_order,
     judge_uses,
 )
-from elsewhere.traces.model import is_weekend
+from elsewhere.data.slots import is_weekend
 
 DATA = Path(__file__).resolve().parents[1].parent / "shared" / "data"
 FLOWS = ("flows_quarters", "flows_neighbourhoods", "flows_places")

@@ -14,7 +14,8 @@ from elsewhere.errors import InvalidParameter, require_whole
 from elsewhere.evaluation.attacks.candidates import link_by_moves
 from elsewhere.evaluation.attacks.inputs import Link, join_people, number_within, on_one_map, people_of, seed_rows
 from elsewhere.evaluation.attacks.membership import likelihood_ratio
-from elsewhere.traces.model import Floats, Ints, Locations, Traces, hold_places
+from elsewhere.data.slots import Traces, hold_places
+from elsewhere.data.visits import Floats, Ints, Locations
 
 TOP = 50
 THRESHOLDS = 1000

@@ -7,7 +7,7 @@ import numpy as np
 import elsewhere as ew
 from elsewhere.evaluation.lbs.scenario import Sightings, attack, chain_of
 from elsewhere.lbs import Wallet
-from elsewhere.traces.model import Periods
+from elsewhere.data.slots import Periods
 
 DAY = datetime(2024, 3, 4)
 BETA = 0.5

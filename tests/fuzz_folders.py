@@ -21,7 +21,7 @@ from elsewhere.run.model import FittedModel
 from elsewhere.run.publish import links_file, read_links
 from elsewhere.settings import preset_of
 from elsewhere.traces.maps import read_regions
-from elsewhere.traces.model import Locations
+from elsewhere.data.visits import Locations
 from elsewhere.traces.write import save_traces
 
 

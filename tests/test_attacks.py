@@ -32,7 +32,7 @@ from elsewhere.evaluation.attacks.inputs import (
 )
 from elsewhere.evaluation.lbs.generators import uniform_iid
 from elsewhere.sorting import count_users
-from elsewhere.traces.model import hold_places
+from elsewhere.data.slots import hold_places
 
 SERVICE = ("A17", "A18", "A19")  # have tests of their own
 RUN = tuple(a for a in ATTACKS if a not in SERVICE)

@@ -16,7 +16,7 @@ from PIL import Image
 from reports_made import HOSTILE, world
 
 import elsewhere as ew
-from elsewhere.traces import ground
+from elsewhere.data import ground
 
 pytestmark = MARKS
 

@@ -24,7 +24,7 @@ from elsewhere.traces.maps import (
     read_regions,
     town_cells,
 )
-from elsewhere.traces.model import EARTH_RADIUS_KM
+from elsewhere.data.visits import EARTH_RADIUS_KM
 from elsewhere.traces.places import WITHIN_ONE_RADIUS, evidence_of, share_places, snap_to_anchors
 from elsewhere.traces.write import save_traces
 

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 import elsewhere as ew
 from elsewhere.cli import app
-from elsewhere.traces.ground import is_installed
+from elsewhere.data.ground import is_installed
 from elsewhere.traces.maps import read_grid
 
 CANARY = "CANARY-7f3a"

@@ -16,7 +16,7 @@ from elsewhere.synthesis.walk import _hours_kernels as hours
 from elsewhere.synthesis.walk import _lives_kernels as kernels
 from elsewhere.synthesis.walk import _teach_kernels as teach
 from elsewhere.synthesis.walk.lives import _cluster, _Days, _grid_of_places, _kind_mixes, _types_and_kinds, learn_lives
-from elsewhere.traces.model import Locations
+from elsewhere.data.visits import Locations
 
 DAYS = 14
 WEEKEND = (np.arange(DAYS) % 7) >= 5

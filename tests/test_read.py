@@ -25,7 +25,7 @@ from elsewhere.traces import formats, sources
 from elsewhere.traces.clock import offset_zone
 from elsewhere.traces.fixes import Fixes
 from elsewhere.traces.formats import streams
-from elsewhere.traces.model import zone_of
+from elsewhere.data.visits import zone_of
 from elsewhere.traces.places import cell_centres, grid_cells, make_grid, reduce_places
 from elsewhere.traces.prepare import seconds_of
 

@@ -12,7 +12,8 @@ from elsewhere.errors import ElsewhereError, MissingExtra
 from elsewhere.pool import Pool
 from elsewhere.serve import store as stores
 from elsewhere.serve.store import PoolSpent, SqliteStore, digest_of, open_store
-from elsewhere.traces.model import Locations, Traces
+from elsewhere.data.slots import Traces
+from elsewhere.data.visits import Locations
 
 
 def pool_of(lives=40, days=2, slots=4, places=9, seed=1, dates=True):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import elsewhere as ew
 from elsewhere.sorting import distinct, distinct_visits
-from elsewhere.traces.model import Evidence, describe_difference
+from elsewhere.data.slots import Evidence, describe_difference
 
 THREE = ew.Locations(n=3)
 LAT, LON = st.floats(-90, 90), st.floats(-180, 180)

@@ -20,7 +20,7 @@ from elsewhere.evaluation.attacks.audit import AuditResult
 from elsewhere.evaluation.publishing.scenario import PublishingResult
 from elsewhere.run.model import FittedModel
 from elsewhere.run.synthesize import Result
-from elsewhere.traces.town import Town
+from elsewhere.data.town import Town
 
 rng = np.random.default_rng(1)
 town: Town = ew.simulate_town(users=60, locations=100, rng=rng)

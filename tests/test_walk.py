@@ -27,7 +27,7 @@ from elsewhere.synthesis.walk._walk_kernels import (
 )
 from elsewhere.synthesis.walk.fit import GRID, learn_habits, learn_walk, pool_day_statistics
 from elsewhere.synthesis.walk.habits import geometry, ground_of, parts_of_day, reach_mask
-from elsewhere.traces.model import hold_places
+from elsewhere.data.slots import hold_places
 
 
 def plain(walk):

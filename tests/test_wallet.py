@@ -24,7 +24,8 @@ from elsewhere import lbs
 from elsewhere.errors import ElsewhereError, MissingExtra
 from elsewhere.lbs import Wallet, position_in
 from elsewhere.pool import Pool
-from elsewhere.traces.model import Locations, Traces
+from elsewhere.data.slots import Traces
+from elsewhere.data.visits import Locations
 
 SECRET = b"a secret of sixteen or more bytes"
 NOON = datetime(2024, 3, 6, 12, 0)

@@ -38,6 +38,8 @@ from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 import numpy as np
 from numpy.typing import NDArray
 
+from elsewhere.data.slots import MINUTES_PER_DAY, Traces, clock_minutes
+from elsewhere.data.visits import Locations, zone_of
 from elsewhere.errors import (
     ElsewhereError,
     InvalidModel,
@@ -50,7 +52,6 @@ from elsewhere.errors import (
 )
 from elsewhere.files import read_regular, write_files
 from elsewhere.pool import Pool
-from elsewhere.traces.model import MINUTES_PER_DAY, Locations, Traces, clock_minutes, zone_of
 
 MOST_DECOYS = 64
 LARGEST_BUCKET = 256 * 2**20

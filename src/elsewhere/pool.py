@@ -18,9 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elsewhere._version import __version__
+from elsewhere.data.slots import Traces, match_places
+from elsewhere.data.visits import Locations
 from elsewhere.errors import ElsewhereError, InvalidModel, InvalidTraces, OutputRefused, require_whole
 from elsewhere.files import check_folder, read_index, read_listed, write_folder
-from elsewhere.traces.model import Locations, Traces, match_places
 
 KIND, FORMAT = "elsewhere pool", 1
 LARGEST_FILE = 4 * 2**30

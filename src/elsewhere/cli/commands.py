@@ -56,13 +56,13 @@ from elsewhere.run.reading import (
 from elsewhere.settings import PRESETS, PUBLIC_GAP, Reading
 
 if TYPE_CHECKING:
+    from elsewhere.data.slots import Traces
     from elsewhere.evaluation.reproduce import Reproduction
     from elsewhere.paper.profiles import Profiles
     from elsewhere.run.fakes import Fakes
     from elsewhere.scale import Cluster
     from elsewhere.serve.run import Started
     from elsewhere.traces.fixes import Preparation
-    from elsewhere.traces.model import Traces
 
 FEWEST = 50  # people in a town whose places enough of them share
 STUDENTLIFE = "paperlike_30users_2days_72slots.csv.gz"  # the paper's shape, in a folder of StudentLife
@@ -115,11 +115,11 @@ def demo(given: settings.Demo) -> None:
     mine = None if out is None or given.users < FEWEST else private_folder(out, None, force=force)
     import numpy as np
 
+    from elsewhere.data.town import simulate_town
     from elsewhere.evaluation.judge import judge_run
     from elsewhere.paper.profiles import fit_profiles
     from elsewhere.run.generate import generate_fakes
     from elsewhere.run.publish import publish_with_rows, write_fakes, write_pool
-    from elsewhere.traces.town import simulate_town
 
     with stage("simulating a town"):
         traces = simulate_town(users=given.users, locations=150, rng=np.random.default_rng(seed)).traces
@@ -606,7 +606,7 @@ def lbs(given: settings.Lbs, reading: Reading) -> None:
 
     sources, days = None, None
     if given.real is None:
-        from elsewhere.traces.town import simulate_town
+        from elsewhere.data.town import simulate_town
 
         with stage("simulating a town"):
             days = simulate_town(users=60, days=28, locations=150, rng=rng).traces
@@ -775,7 +775,7 @@ def reproduce(given: settings.Reproduce, reading: Reading) -> None:
     from elsewhere.evaluation.reproduce import reproduce as run
 
     if data is None:
-        from elsewhere.traces.town import simulate_town
+        from elsewhere.data.town import simulate_town
 
         with stage("simulating a town"):
             traces = simulate_town(users=given.users, days=2, locations=400, rng=rng).traces

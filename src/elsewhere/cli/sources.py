@@ -16,9 +16,10 @@ from elsewhere.settings import PRESETS, Reading
 if TYPE_CHECKING:
     import numpy as np
 
+    from elsewhere.data.slots import Traces
+    from elsewhere.data.visits import Ints
     from elsewhere.run.model import FittedModel
     from elsewhere.traces.fixes import Preparation
-    from elsewhere.traces.model import Ints, Traces
     from elsewhere.traces.read import First
 
 FILE = "reading.json"  # beside a model
@@ -298,8 +299,8 @@ def _private(sources: Sources, path: Path) -> Sources:
     """Read the private folder of `generate`, which knows the seeds."""
     import numpy as np
 
+    from elsewhere.data.slots import Traces
     from elsewhere.run.fakes import Fakes
-    from elsewhere.traces.model import Traces
 
     private, real = Fakes.load(path), sources.real
     frame = private.frame

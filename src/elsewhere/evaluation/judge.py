@@ -21,6 +21,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from elsewhere._version import __version__
 from elsewhere.checkpoint import Stages, at_once
+from elsewhere.data.slots import Traces
+from elsewhere.data.visits import Floats, Ints, Locations
 from elsewhere.errors import ClusterUnavailable, ElsewhereError, InvalidParameter
 from elsewhere.evaluation.attacks.audit import ALL, AuditResult, audit
 from elsewhere.evaluation.attacks.finding import LEARNT, NOT_RUN, WITHIN
@@ -30,7 +32,6 @@ from elsewhere.evaluation.uses import Uses, judge_uses
 from elsewhere.pool import Pool
 from elsewhere.run.fakes import Fakes
 from elsewhere.run.roles import draw_days
-from elsewhere.traces.model import Floats, Ints, Locations, Traces
 
 Result = TypeVar("Result")
 BLOCK = 256

@@ -20,6 +20,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from elsewhere.data.slots import Traces, hold_places, is_weekend
+from elsewhere.data.visits import Floats, Ints, Locations
 from elsewhere.errors import InvalidParameter, NotEnoughUsers
 from elsewhere.evaluation.attacks.finding import Rate, auc, plain
 from elsewhere.evaluation.attacks.inputs import on_one_map
@@ -27,7 +29,6 @@ from elsewhere.evaluation.attacks.realism import CROSS, JOINT, best_of, score_by
 from elsewhere.evaluation.uses import MEASURES as USES
 from elsewhere.evaluation.uses import Days, Plan, largest_gap, missing_input
 from elsewhere.pool import put_on_map
-from elsewhere.traces.model import Floats, Ints, Locations, Traces, hold_places, is_weekend
 
 NIGHT, OFFICE = (0, 360), (540, 1020)  # minutes of the day: midnight to six, nine to five
 GROWTH = (1, 2, 3, 7, 14, 28)

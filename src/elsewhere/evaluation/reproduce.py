@@ -21,6 +21,8 @@ import numpy as np
 from scipy.stats import chi2
 
 from elsewhere._version import __version__
+from elsewhere.data.slots import Traces
+from elsewhere.data.visits import Codes, Floats, Ints
 from elsewhere.errors import NotEnoughUsers, require_whole
 from elsewhere.evaluation.attacks.finding import plain
 from elsewhere.evaluation.lbs.generators import OURS, USER, PoolGenerator, five_generators, two_days
@@ -45,7 +47,6 @@ from elsewhere.paper.semantic_similarity import pairwise_semantic_similarity
 from elsewhere.run.fakes import Fakes, finite_loglik
 from elsewhere.run.generate import generate_fakes
 from elsewhere.settings import Kappa
-from elsewhere.traces.model import Floats, Ints, Places, Traces
 
 
 class Printed(NamedTuple):
@@ -130,7 +131,7 @@ class Reproduction:
     publishing: PublishingResult
     service: LbsResult
     fakes: Fakes = field(repr=False)
-    r: Places = field(repr=False)  # (F, L) the fakes that passed the test, DRAWN per seed,
+    r: Codes = field(repr=False)  # (F, L) the fakes that passed the test, DRAWN per seed,
     seed: Ints = field(repr=False)  # and the row of `train` that each was made from
     train: Traces = field(repr=False)
     geographic: Floats = field(repr=False)
@@ -271,7 +272,7 @@ def _share_per_seed(made: Fakes, train: Traces) -> Floats:
 def _service(
     train: Traces,
     test: Traces,
-    r: Places,
+    r: Codes,
     seed: Ints,
     loglik: Floats,
     classes: Any,
@@ -303,7 +304,7 @@ def _intervals(
     figures: dict[str, float | None],
     train: Traces,
     made: Fakes,
-    r: Places,
+    r: Codes,
     seed: Ints,
     publishing: PublishingResult,
     rng: np.random.Generator,
@@ -348,7 +349,7 @@ def _spreads(publishing: PublishingResult) -> dict[str, Any]:
     return {name: figure["fakes"] for name, figure in figures.items()}
 
 
-def _one_dataset(train: Traces, real: Places, fake: Places, *, models: bool) -> dict[str, float]:
+def _one_dataset(train: Traces, real: Codes, fake: Codes, *, models: bool) -> dict[str, float]:
     """Return the figures of one dataset against the real traces, as `evaluate_publishing` has them."""
     visits = [-np.sort(-np.bincount(x.ravel(), minlength=train.R).astype(np.float64)) for x in (real, fake)]
     out = {"all": kl(*visits), "top": kl(*(x[:POPULAR] for x in visits))}

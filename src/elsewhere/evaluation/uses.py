@@ -35,11 +35,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from elsewhere.data.slots import Traces, is_weekend
+from elsewhere.data.visits import Codes, Floats, Ints, Locations
 from elsewhere.errors import InvalidParameter
 from elsewhere.evaluation.attacks.finding import plain
 from elsewhere.evaluation.attacks.inputs import on_one_map
 from elsewhere.pool import put_on_map
-from elsewhere.traces.model import Floats, Ints, Locations, Places, Traces, is_weekend
 
 GOOD_FOR, ROUGH_FOR, NOT_FOR, UNKNOWN = "good", "rough", "not for this", "cannot say"
 GOOD, ROUGH = 0.10, 0.25  # largest excess over real people, as a share of places, people or trips
@@ -237,7 +238,7 @@ def places_lost(a: ArrayLike, b: ArrayLike, top: int) -> float:
     """
     Return the share of the `top` busiest places of `a` that are not among those of `b`; counts of visits per place.
 
-    Places that tie for the last ranks share them: with 3 places for 1 rank each is in by a third.
+    Codes that tie for the last ranks share them: with 3 places for 1 rank each is in by a third.
 
     Examples
     --------
@@ -377,7 +378,7 @@ class Plan:
 class Days:
     """A set of days on one plan, and what is counted in them; missing slots (-1) count for nothing."""
 
-    r: Places = field(repr=False)
+    r: Codes = field(repr=False)
     weekend: NDArray[np.bool_] | None = field(repr=False)
     plan: Plan = field(repr=False)
 

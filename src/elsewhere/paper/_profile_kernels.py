@@ -11,7 +11,7 @@ import numpy as np
 
 from elsewhere._jit import njit
 from elsewhere._search_kernels import find_sorted
-from elsewhere.traces.model import EARTH_RADIUS_KM
+from elsewhere.data.visits import EARTH_RADIUS_KM
 
 
 @njit

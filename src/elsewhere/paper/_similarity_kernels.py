@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from elsewhere._jit import njit
 from elsewhere._search_kernels import first_not_below, sort
-from elsewhere.traces.model import Floats, Ints, Places
+from elsewhere.data.visits import Codes, Floats, Ints
 
 # the rules of the privacy test, one bit each
 SIMILARITY, INTERSECTION, DIFFERENTIAL, OTHERS, MIN_SIM = 1, 2, 4, 8, 16
@@ -369,8 +369,8 @@ class Visitors(NamedTuple):
     """The seeds of everybody that visit a place in a period: entries `start[tau * R + r] : start[tau * R + r + 1]`."""
 
     start: Ints
-    trace: Places
-    visits: Places
+    trace: Codes
+    visits: Codes
     n: Ints  # of the traces, as in `Counted`
     N: Ints
     M: Ints
@@ -393,7 +393,7 @@ class Rules(NamedTuple):
 class Seeds(NamedTuple):
     """The seeds whose fakes are tested: all, or those of one block."""
 
-    r: Places  # (S, L) their traces
+    r: Codes  # (S, L) their traces
     limit: Ints  # (S,) places, or equal slots, that a fake may share with each
     par_s: Floats  # (S,) how similar a fake may be to each
     counted: Counted
@@ -415,8 +415,8 @@ class Scratch(NamedTuple):
     """Working memory of one thread; every kernel leaves `tally`, `hist`, `forth`, `back` at 0."""
 
     fake: Counted
-    tally: Places  # (R,)
-    hist: Places  # (L + 1,)
+    tally: Codes  # (R,)
+    hist: Codes  # (L + 1,)
     forth: Floats  # (traces of `Visitors`,)
     back: Floats
     met: Ints
@@ -452,7 +452,7 @@ def new_scratch(prepared: Prepared) -> Scratch:
 
 
 @njit
-def count_row(row: Places, clock: Clock, out: Counted, i: int, tally: Places, hist: Places, exact_below: int) -> None:
+def count_row(row: Codes, clock: Clock, out: Counted, i: int, tally: Codes, hist: Codes, exact_below: int) -> None:
     """Count one trace into place i of `out`, whose `start[i * T]` is set; O(L)."""
     T = len(clock.start) - 1
     at = out.start[i * T]
@@ -492,7 +492,7 @@ def count_row(row: Places, clock: Clock, out: Counted, i: int, tally: Places, hi
 
 
 @njit
-def count_rows(r: Places, user: Ints, clock: Clock, R: int, exact_below: int) -> Counted:
+def count_rows(r: Codes, user: Ints, clock: Clock, R: int, exact_below: int) -> Counted:
     """Count all traces `r` (traces, L)."""
     T = len(clock.start) - 1
     out = empty_counts(len(r), r.size, T)
@@ -537,7 +537,7 @@ def list_visitors(seeds: Counted, R: int) -> Visitors:
 
 
 @njit
-def geographic(u: Counted, i: int, v: Counted, j: int, tally: Places) -> float:
+def geographic(u: Counted, i: int, v: Counted, j: int, tally: Codes) -> float:
     """Return the larger of sim_G(u_i, v_j) and sim_G(v_j, u_i) (E12, E13)."""
     T = u.n.shape[1]
     forth, back = 0.0, 0.0
@@ -558,7 +558,7 @@ def geographic(u: Counted, i: int, v: Counted, j: int, tally: Places) -> float:
 
 
 @njit
-def shared_places(u: Counted, i: int, v: Counted, j: int, tally: Places) -> int:
+def shared_places(u: Counted, i: int, v: Counted, j: int, tally: Codes) -> int:
     """Return |visited(u_i) ∩ visited(v_j)|, whatever the period (E41)."""
     T = u.n.shape[1]
     here, end = u.start[i * T], u.start[(i + 1) * T]
@@ -650,7 +650,7 @@ def largest_similarity(u: Counted, i: int, own: int, prepared: Prepared, scratch
     """
     Return the largest sim_G, in either direction, of u_i to a seed of any user but `own` (E15).
 
-    A bound saves most of the work. Places that add much to a similarity and have few visitors come first, those that
+    A bound saves most of the work. Codes that add much to a similarity and have few visitors come first, those that
     many pass through last. Once the places left cannot make a new seed the most similar one, only seeds met before are
     looked up in them, and each of these only while it may still be the most similar.
     """
@@ -721,7 +721,7 @@ def similarity_of_alternates(prepared: Prepared) -> Floats:
 
 @njit
 def verdict_one(
-    fake: Places, seed: int, prepared: Prepared, scratch: Scratch
+    fake: Codes, seed: int, prepared: Prepared, scratch: Scratch
 ) -> tuple[int, float, int, int, int, float, float]:
     """
     Return the verdict on one fake (L,) of seed number `seed`: all rules are evaluated.
@@ -767,7 +767,7 @@ def verdict_one(
 
 @njit
 def verdicts(
-    fakes: Places,
+    fakes: Codes,
     seed: Ints,
     prepared: Prepared,
     rejected: NDArray[np.uint8],

@@ -22,11 +22,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from elsewhere.data.visits import Codes, Floats, Ints, Locations
 from elsewhere.errors import InvalidModel, InvalidParameter, InvalidTraces, require_between, require_whole
 from elsewhere.paper._profile_kernels import fill_block, fill_moves, keep_feasible, nearness_sums
 from elsewhere.paper.profiles import MobilityProfile, Profiles
 from elsewhere.sorting import number_keys
-from elsewhere.traces.model import Floats, Ints, Locations, Places
 
 TABLE_PLACES = 4096
 LARGEST_ANSWER = 2**27  # numbers, 1 GiB: the most that one call returns
@@ -87,7 +87,7 @@ class AggregateModel:
     locations: Locations
     epsilon: float
     n_min: int
-    feasible: tuple[Ints, Places] | None
+    feasible: tuple[Ints, Codes] | None
 
     def __post_init__(self) -> None:
         for name in ARRAYS:
@@ -396,7 +396,7 @@ def _sum_over_users(u: Profiles) -> dict[str, NDArray[Any]]:
     }
 
 
-def feasible_moves(feasible: Any, R: int) -> tuple[Ints, Places]:
+def feasible_moves(feasible: Any, R: int) -> tuple[Ints, Codes]:
     """Return the 1s of a feasibility matrix, by rows (B51)."""
     from scipy import sparse
 
@@ -445,7 +445,7 @@ def _check_sums(arrays: Mapping[str, NDArray[Any]], R: int, T: int, n_users: int
     return sums
 
 
-def _check_feasible(start: NDArray[Any], target: NDArray[Any], R: int) -> tuple[Ints, Places]:
+def _check_feasible(start: NDArray[Any], target: NDArray[Any], R: int) -> tuple[Ints, Codes]:
     """Return the moves of `feasible` as they are kept; `InvalidModel` where they are no lists of places by rows."""
     if (
         start.dtype.kind != "i"

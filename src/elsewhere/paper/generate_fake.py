@@ -46,6 +46,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from elsewhere.data.visits import Codes, Floats, Ints
 from elsewhere.errors import (
     InvalidParameter,
     InvalidTraces,
@@ -58,7 +59,6 @@ from elsewhere.errors import (
 from elsewhere.paper import _generate_kernels as _kernels
 from elsewhere.paper._generate_kernels import open_stream, uniform
 from elsewhere.paper.aggregate import AggregateModel
-from elsewhere.traces.model import Floats, Ints, Places
 
 SAMPLERS = ("viterbi", "ffbs")
 SUBSAMPLE = ("per-fake", "per-instant")
@@ -81,7 +81,7 @@ def generate_fake(
     par_m: float = 0.75,
     par_v: float = 4.0,
     rng: np.random.Generator,
-) -> Places:
+) -> Codes:
     """
     Return one fake (L,) of one seed (L,): the inner loop of GenerateFake, before the privacy test.
 
@@ -124,7 +124,7 @@ def generate_fake(
     return hmm_decode(SemanticSeed.of(semseed), model, par_v, stream)
 
 
-def subsample_classes(C: "ClassSets", seed: Places, par_c: float, stream: Stream) -> dict[int, list[int]]:
+def subsample_classes(C: "ClassSets", seed: Codes, par_c: float, stream: Stream) -> dict[int, list[int]]:
     """Return C', each place of the classes of the seed removed with probability par_c; one survivor stays (E39)."""
     C_prime: dict[int, list[int]] = {-1: []}
     for c in dict.fromkeys(C.class_of(r) for r in seed):
@@ -161,7 +161,7 @@ def _reach(par_m: float, longest: int, stream: Stream) -> int:
     return reach
 
 
-def remove_seed(semseed: Sets, C: "ClassSets", seed: Places, par_l: float, stream: Stream) -> Sets:
+def remove_seed(semseed: Sets, C: "ClassSets", seed: Codes, par_l: float, stream: Stream) -> Sets:
     """Return the sets without seed(t), each with probability par_l; where none is left, the ladder of E45."""
     out = []
     for t, (places, r) in enumerate(zip(semseed, seed.tolist(), strict=True)):
@@ -176,7 +176,7 @@ def remove_seed(semseed: Sets, C: "ClassSets", seed: Places, par_l: float, strea
     return out
 
 
-def hmm_decode(semseed: "SemanticSeed", model: AggregateModel, par_v: float, stream: Stream) -> Places:
+def hmm_decode(semseed: "SemanticSeed", model: AggregateModel, par_v: float, stream: Stream) -> Codes:
     """Return the most probable trace through the sets under <p_bar, pi_bar>, chances perturbed by par_v (HMMDecode)."""
     tau = np.zeros(len(semseed), dtype=np.int64)
     return viterbi(semseed, np.array(model.pi_bar), Blocks(model, tau, semseed), float(par_v), stream)[0]
@@ -190,11 +190,11 @@ class ClassSets(NamedTuple):
     other classes, nearest first.
     """
 
-    label: Places
+    label: Codes
     start: Ints
-    member: Places
-    everywhere: Places
-    near: Places
+    member: Codes
+    everywhere: Codes
+    near: Codes
 
     @staticmethod
     def of(
@@ -253,12 +253,12 @@ class ClassSets(NamedTuple):
         """Return the class of place r; -1 if it has none, or r is missing."""
         return int(self.label[r]) if r >= 0 else -1
 
-    def members(self, c: int) -> Places:
+    def members(self, c: int) -> Codes:
         """Return the places of class c, sorted; none of class -1."""
         return self.member[self.start[c] : self.start[c + 1]] if c >= 0 else self.member[:0]
 
 
-def _check_labels(label: Any) -> Places:
+def _check_labels(label: Any) -> Codes:
     labels = np.asarray(label)
     if labels.ndim != 1 or labels.size == 0 or not np.issubdtype(labels.dtype, np.integer):
         raise InvalidTraces("`label` must be a vector of whole numbers, one class per place.", code="E_SHAPE")
@@ -282,7 +282,7 @@ class Blur:
     par_l
         Probability that seed(t) is removed from the set of slot t, in [0, 1] (E40).
     c_min
-        Places a class must have outside those of the seed, else it is widened with the nearest classes (E30). 1, the
+        Codes a class must have outside those of the seed, else it is widened with the nearest classes (E30). 1, the
         paper's, widens nothing and leaves it to the ladder of E45.
     subsample
         One C' `"per-fake"`, or a fresh one `"per-instant"` (E39).
@@ -344,7 +344,7 @@ class SemanticSeed:
     """
 
     offset: Ints
-    places: Places
+    places: Codes
     step: NDArray[np.int8]
 
     def __post_init__(self) -> None:
@@ -369,7 +369,7 @@ class SemanticSeed:
     def __len__(self) -> int:
         return len(self.offset) - 1
 
-    def __getitem__(self, t: int) -> Places:
+    def __getitem__(self, t: int) -> Codes:
         if not 0 <= t < len(self):
             raise IndexError(f"slot must be in 0 .. {len(self) - 1}, got {t}.")
         return self.places[self.offset[t] : self.offset[t + 1]]
@@ -380,7 +380,7 @@ def stream_key(rng: np.random.Generator) -> Stream:
     return rng.integers(0, 2**64, size=2, dtype=np.uint64)
 
 
-def blur_seed(seed: Places, classes: ClassSets, blur: Blur, stream: Stream) -> SemanticSeed:
+def blur_seed(seed: Codes, classes: ClassSets, blur: Blur, stream: Stream) -> SemanticSeed:
     """
     Draw the semantic seed of one trace (L,), with a fresh sub-sample of the classes.
 
@@ -406,7 +406,7 @@ def require_par_v(par_v: float) -> float:
     return require_between("par_v", par_v, 1, np.inf, open_high=True)
 
 
-def _check_seed(seed: Any, C: ClassSets, model: AggregateModel) -> Places:
+def _check_seed(seed: Any, C: ClassSets, model: AggregateModel) -> Codes:
     places = np.asarray(seed)
     if len(C.label) != model.R or model.T != 1:
         raise InvalidParameter(
@@ -440,7 +440,7 @@ class Blocks(Sequence[Floats]):
 
 def viterbi(
     semseed: SemanticSeed, first: Floats, blocks: Sequence[Floats], par_v: float, stream: Stream
-) -> tuple[Places, float]:
+) -> tuple[Codes, float]:
     """
     Return one decoding and its ln Pr: the loop of the kernel `viterbi`, with p_bar read block by block.
 
@@ -478,7 +478,7 @@ def no_path(L: int) -> NoFeasiblePath:
     return NoFeasiblePath(f"no trace of positive probability goes through the candidate sets of these {L} slots.")
 
 
-def ffbs(semseed: SemanticSeed, first: Floats, blocks: Sequence[Floats], stream: Stream) -> tuple[Places, float, float]:
+def ffbs(semseed: SemanticSeed, first: Floats, blocks: Sequence[Floats], stream: Stream) -> tuple[Codes, float, float]:
     """
     Draw one trace from the posterior, with p_bar read block by block: r, its ln Pr, and its ln Pr given the sets.
 
@@ -545,7 +545,7 @@ class AttemptBatch(NamedTuple):
 
     """
 
-    r: Places
+    r: Codes
     loglik: Floats
     status: NDArray[np.int8]
 
@@ -658,7 +658,7 @@ class FakeMaker:
             table[i] = self.model.block(places, places, tau, tau_next)
         return Chain(self._first[places], table, pair.ravel())
 
-    def _attempt_in_parts(self, seed: Places, stream: Stream, out: AttemptBatch, b: int) -> None:
+    def _attempt_in_parts(self, seed: Codes, stream: Stream, out: AttemptBatch, b: int) -> None:
         """Make the same attempt, number for number, with tables of its own candidates, or block by block."""
         out.r[b], out.loglik[b], out.status[b] = -1, -np.inf, UNFAKEABLE
         try:
@@ -681,7 +681,7 @@ class FakeMaker:
             if error.code != "E_TOO_LARGE":
                 raise
 
-    def _decode_by_blocks(self, semseed: SemanticSeed, stream: Stream) -> tuple[Places, float]:
+    def _decode_by_blocks(self, semseed: SemanticSeed, stream: Stream) -> tuple[Codes, float]:
         blocks = Blocks(self.model, self.tau, semseed)
         if self.sampler == "viterbi":
             return viterbi(semseed, self._first, blocks, self._par_v, stream)

@@ -13,11 +13,11 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from elsewhere.data.visits import Floats, Locations
 from elsewhere.errors import InvalidParameter, InvalidTraces
 from elsewhere.paper._similarity_kernels import Counted, Moves, move_similarity, visit_similarity
 from elsewhere.paper.profiles import Counts, MobilityProfile, Profiles, check_comparable
 from elsewhere.scale import map_over
-from elsewhere.traces.model import Floats, Locations
 
 SUM_TOLERANCE = 1e-6
 MASS, COST = 1e6, 1e4  # what 1 becomes for scipy's solver, whose tolerances are absolute (1e-7)

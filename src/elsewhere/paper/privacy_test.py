@@ -35,6 +35,8 @@ from typing import Any, NamedTuple, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from elsewhere.data.slots import MINUTES_PER_DAY, People, Periods, Traces
+from elsewhere.data.visits import Codes, Floats, Ints, Locations
 from elsewhere.errors import (
     InvalidParameter,
     InvalidTraces,
@@ -45,16 +47,6 @@ from elsewhere.errors import (
 )
 from elsewhere.paper import _similarity_kernels as _kernels
 from elsewhere.paper._similarity_kernels import Clock, Counted, Prepared, Rules, Seeds
-from elsewhere.traces.model import (
-    MINUTES_PER_DAY,
-    Floats,
-    Ints,
-    Locations,
-    People,
-    Periods,
-    Places,
-    Traces,
-)
 
 RULES = {
     "similarity": _kernels.SIMILARITY,
@@ -77,7 +69,7 @@ class Verdict:
     sim
         sim_G(fake, seed).
     shared, aligned
-        Places that fake and seed both visit; slots at which they are at the same place (E41).
+        Codes that fake and seed both visit; slots at which they are at the same place (E41).
     alternates
         Distinct alternate users found; 0 where the rule was not run.
     sim_s
@@ -193,7 +185,7 @@ class Visited(NamedTuple):
     """One trace: its user, its places (L,), and the visits to each place in each period."""
 
     user: Any
-    r: Places
+    r: Codes
     visits: tuple[Counter[int], ...]
 
     @property
@@ -607,7 +599,7 @@ class _Visits(NamedTuple):
     """Traces (S, L) of people, their visit counts, and the slots of each period that these were counted by."""
 
     clock: Clock
-    r: Places
+    r: Codes
     counts: Counted
 
 
@@ -628,7 +620,7 @@ def _relaxed_thresholds(seeds: Counted, strangers: Counted, R: int, days: int) -
     """
     Return how many places a fake may share with each seed, and how similar it may be to it, as strangers are (S,).
 
-    Places: as many as `HALF` of the strangers share at most, on a single day as the `FEW` who share least. Similarity:
+    Codes: as many as `HALF` of the strangers share at most, on a single day as the `FEW` who share least. Similarity:
     that of the `FEW` least similar strangers, and 0 where even these do nearly the same all day (`MOST_ALIKE`).
     """
     U = len(strangers.user)

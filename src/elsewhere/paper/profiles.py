@@ -12,9 +12,10 @@ from typing import Any, NamedTuple, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from elsewhere.data.slots import Evidence, Periods, Traces
+from elsewhere.data.visits import Codes, Floats, Ints
 from elsewhere.errors import InvalidParameter, InvalidTraces, UnknownUser, require_choice, require_whole
 from elsewhere.sorting import distinct, number_keys
-from elsewhere.traces.model import Evidence, Floats, Ints, Periods, Places, Traces
 
 Counts = NDArray[Any]  # int64; float64 where a profile is a posterior mean (E4)
 MISSING = ("refuse", "skip", "gibbs")
@@ -44,12 +45,12 @@ class MobilityProfile:
     leads from `support[origin[m]]` in period `tau[m]` to `support[target[m]]` in period `tau_next[m]`.
     """
 
-    support: Places = field(repr=False)
+    support: Codes = field(repr=False)
     visits: Counts = field(repr=False)
-    tau: Places = field(repr=False)
-    tau_next: Places = field(repr=False)
-    origin: Places = field(repr=False)
-    target: Places = field(repr=False)
+    tau: Codes = field(repr=False)
+    tau_next: Codes = field(repr=False)
+    origin: Codes = field(repr=False)
+    target: Codes = field(repr=False)
     count: Counts = field(repr=False)
     R: int
 
@@ -131,16 +132,16 @@ class Profiles(Sequence[MobilityProfile]):
     """
 
     support_start: Ints
-    support: Places
+    support: Codes
     visit_start: Ints
-    visit_tau: Places
-    visit_k: Places
+    visit_tau: Codes
+    visit_k: Codes
     visit_count: Counts
     move_start: Ints
-    move_tau: Places
-    move_tau_next: Places
-    move_origin: Places
-    move_target: Places
+    move_tau: Codes
+    move_tau_next: Codes
+    move_origin: Codes
+    move_target: Codes
     move_count: Counts
     R: int
     T: int
@@ -197,7 +198,7 @@ class Profiles(Sequence[MobilityProfile]):
         def starts(columns: list[Any]) -> Ints:
             return np.cumsum([0, *map(len, columns)], dtype=np.int64)
 
-        def joined(name: str) -> Places:
+        def joined(name: str) -> Codes:
             return np.concatenate([getattr(u, name) for u in parts]).astype(np.int32)
 
         return Profiles(
@@ -285,7 +286,7 @@ def fit_profiles(
     return count(traces.r, traces.user, tau, U=traces.U, R=traces.R, T=clock.T)
 
 
-def count(r: Places, user: Ints, tau: Places, *, U: int, R: int, T: int) -> Profiles:
+def count(r: Codes, user: Ints, tau: Codes, *, U: int, R: int, T: int) -> Profiles:
     """Count visits and moves of (N, L) rows `r` of `user`, slots in periods `tau`; -1 is no slot."""
     (N, L), tau = r.shape, np.broadcast_to(tau, r.shape)
     if U > USERS_AT_ONCE:
@@ -386,7 +387,7 @@ class Means(NamedTuple):
 
 def gibbs_profiles(
     traces: Traces,
-    tau: Places,
+    tau: Codes,
     T: int,
     *,
     rng: np.random.Generator | None,
@@ -457,7 +458,7 @@ def _rows_of(traces: Traces) -> list[Ints]:
     return np.split(order, np.cumsum(np.bincount(traces.user, minlength=traces.U))[:-1])
 
 
-def _period_pairs(tau: Places, T: int) -> tuple[Ints, Ints]:
+def _period_pairs(tau: Codes, T: int) -> tuple[Ints, Ints]:
     """Return the pairs of periods that occur, and (L - 1,) which of them each step is."""
     pairs, pair = np.unique(tau[:-1].astype(np.int64) * T + tau[1:], return_inverse=True)
     return pairs, pair.astype(np.int64)
@@ -468,7 +469,7 @@ def _sample_slots(
     rows: Ints,
     hidden: NDArray[np.bool_],
     moves_made: Ints,
-    tau: Places,
+    tau: Codes,
     T: int,
     sweeps: int,
     burn_in: int,
@@ -490,7 +491,7 @@ def sample_user(
     hidden: NDArray[np.bool_],
     moves: FeasibleMoves,
     seen: Seen,
-    tau: Places,
+    tau: Codes,
     pair: Ints,
     T: int,
     sweeps: int,
@@ -563,7 +564,7 @@ def split_r_hat(values: Floats) -> float:
     return float(np.sqrt((n - 1) / n + between / (n * within)))
 
 
-def _moves_made(r: Places, R: int) -> Ints:
+def _moves_made(r: Codes, R: int) -> Ints:
     """Return every move that somebody is seen to make, as r R + r', sorted."""
     known = (r[:, :-1] >= 0) & (r[:, 1:] >= 0)
     return distinct(r[:, :-1][known].astype(np.int64) * R + r[:, 1:][known])

@@ -53,12 +53,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from elsewhere.data.visits import Codes, Floats, Ints
 from elsewhere.errors import InvalidParameter, InvalidTraces, require_choice, require_whole
 from elsewhere.paper.profiles import MobilityProfile, Profiles
 from elsewhere.paper.semantic_similarity import rank_places, semantic_similarity
 from elsewhere.scale import iterate_over, one_thread
 from elsewhere.sorting import number_keys
-from elsewhere.traces.model import Floats, Ints, Places
 
 METHODS = ("roles", "kmeans")
 STARTS = 10  # n_init of k-means (E28)
@@ -141,7 +141,7 @@ def shared_mapping(u: MobilityProfile, v: MobilityProfile) -> Iterator[tuple[int
             yield from ((r, x, w / (len(here) * len(there))) for r in here for x in there if r != x)
 
 
-def _tied_ranks(count: NDArray[Any], support: Places) -> Iterator[list[int]]:
+def _tied_ranks(count: NDArray[Any], support: Codes) -> Iterator[list[int]]:
     """Yield for each rank, most visited first, the places with the count of that rank."""
     for k in rank_places(count)[: np.count_nonzero(count)]:
         yield support[count == count[k]].tolist()
@@ -387,7 +387,7 @@ class _Stacked:
             out[np.ix_(rows, rows)] += left @ right.T
 
 
-def _sum_by_share(place: Ints, shares: Floats, level: Ints | Places, left: Floats, right: Floats) -> _Sums:
+def _sum_by_share(place: Ints, shares: Floats, level: Ints | Codes, left: Floats, right: Floats) -> _Sums:
     """Return the sums by place and share; the share of an entry is `shares[level]`, and `shares` rise."""
     cell, cells = place * len(shares) + level, (int(place.max()) + 1) * len(shares)
     if cells > len(cell):  # else sums in all cells take less than to sort the entries
@@ -409,7 +409,7 @@ class LocationGraph:
     w_G: how often, and between how similar people, two places stand for each other.
 
     `w[r, r']` is the sum over ordered pairs of users u != v of s_uv times the weight with which sigma_u^v sends r to
-    r', symmetrised (E18, E27); self-loops are 0. Places nobody visits have no edge (`visited` is False).
+    r', symmetrised (E18, E27); self-loops are 0. Codes nobody visits have no edge (`visited` is False).
 
     `roles[r]` counts the people for whom r is the i-th most visited place, of the whole day and of each period. These
     are the ranks that sigma matches: w_G without the weights s_uv is the product of the roles of the periods.
@@ -699,7 +699,7 @@ def _order_zero(profiles: Profiles, *, few: int) -> LocationGraph:
 
 
 def _sums_by_rank(visits: RankedVisits) -> dict[tuple[Rank, Rank], _Sums]:
-    at_rank: dict[Rank, tuple[Floats, Places]] = {}  # the shares at this rank, and which is each user's, or -1
+    at_rank: dict[Rank, tuple[Floats, Codes]] = {}  # the shares at this rank, and which is each user's, or -1
     for tau, rank, entries in group_by_rank(visits.tau, visits.rank):
         shares, level = np.unique(visits.share[entries], return_inverse=True)
         at_rank[tau, rank] = shares, np.full(len(visits.w), -1, dtype=np.int32)

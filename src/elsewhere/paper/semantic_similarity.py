@@ -26,6 +26,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from elsewhere.data.visits import Codes, Floats, Ints
 from elsewhere.errors import require_choice
 from elsewhere.paper._similarity_kernels import (
     anneal,
@@ -47,7 +48,6 @@ from elsewhere.paper.geographic_similarity import (
     visits_of,
 )
 from elsewhere.paper.profiles import Counts, MobilityProfile, Profiles
-from elsewhere.traces.model import Floats, Ints, Places
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +62,7 @@ class SemanticMatch:
     """
 
     sim: float
-    sigma: list[Places] = field(repr=False)
+    sigma: list[Codes] = field(repr=False)
     upper_bound: float
 
     @property
@@ -119,7 +119,7 @@ def semantic_similarity(
 
 def optimal_mapping(
     u: MobilityProfile, v: MobilityProfile, order: int, mapping: str, rng: np.random.Generator | None
-) -> tuple[list[Places], float]:
+) -> tuple[list[Codes], float]:
     """Return sigma_u^v of eq:hdkp, as `SemanticMatch` has it, and an upper bound of sim_S; 0 where sigma is exact."""
     check_order(order)
     require_choice("mapping", mapping, MAPPINGS)
@@ -133,7 +133,7 @@ def optimal_mapping(
 
 
 def similarity_under(
-    sigma: list[Places], u: MobilityProfile, v: MobilityProfile, order: int = 0, mapping: str = "per-period"
+    sigma: list[Codes], u: MobilityProfile, v: MobilityProfile, order: int = 0, mapping: str = "per-period"
 ) -> float:
     """
     Return the similarity of u to v with v's places renamed by `sigma` (eq:hs0, eq:hs1; signs as in E16, E17).
@@ -161,7 +161,7 @@ def similarity_under(
     return min(1.0, float(X / (n.sum() * max(M, 1))))
 
 
-def _places(v: MobilityProfile, positions: Ints) -> Places:
+def _places(v: MobilityProfile, positions: Ints) -> Codes:
     return np.where(positions >= 0, v.support[positions], -1).astype(np.int32)
 
 
@@ -302,7 +302,7 @@ def _pad(v: Table, n: int) -> Table:
 
 def best_mapping(
     u: MobilityProfile, v: MobilityProfile, tables_u: Tables, tables_v: Tables, rng: np.random.Generator
-) -> tuple[float, list[Places], float]:
+) -> tuple[float, list[Codes], float]:
     """Return sim_S, one sigma per table of u, and the upper bound."""
     value, upper, sigma = 0.0, 0.0, []
     for pair, table in tables_u.items():

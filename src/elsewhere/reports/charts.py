@@ -15,10 +15,10 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import ArrayLike
 
+from elsewhere.data.visits import Codes, Floats, Ints
 from elsewhere.errors import InvalidParameter
 from elsewhere.evaluation.publishing.scenario import BIN_EDGES, shares
 from elsewhere.evaluation.uses import GOOD, GOOD_WAY, ROUGH, ROUGH_WAY
-from elsewhere.traces.model import Floats, Ints, Places
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -101,7 +101,7 @@ def _legend(owner: Any, **where: Any) -> None:
     owner.legend(fontsize=LETTERS - 1, labelcolor=INKS["ink"], frameon=False, **where)
 
 
-def life_strip(rows: Places, names: Sequence[str], hours: Floats, *, per_row: bool) -> "Figure":
+def life_strip(rows: Codes, names: Sequence[str], hours: Floats, *, per_row: bool) -> "Figure":
     """
     Draw days hour by hour, a row a day, one colour per place: the more time is spent at it, the earlier its colour.
 
@@ -139,7 +139,7 @@ def life_strip(rows: Places, names: Sequence[str], hours: Floats, *, per_row: bo
     return figure
 
 
-def _ranks(rows: Places) -> Ints:
+def _ranks(rows: Codes) -> Ints:
     """Return for each slot the rank of its place by time spent there (0 the most), -1 where nothing is known."""
     known = rows >= 0
     places, index, count = np.unique(rows[known], return_inverse=True, return_counts=True)

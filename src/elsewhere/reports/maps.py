@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from elsewhere.data.visits import EARTH_RADIUS_KM, Codes, Floats, Ints, Locations
 from elsewhere.reports.charts import CLASS_INKS, INKS, LETTERS, MARKERS, WIDTH, _legend, new_figure
-from elsewhere.traces.ground import Box, find_towns, is_installed, read_outlines
-from elsewhere.traces.model import EARTH_RADIUS_KM, Floats, Ints, Locations, Places
+from elsewhere.data.ground import Box, find_towns, is_installed, read_outlines
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,7 +34,7 @@ class Window(NamedTuple):
     """
     The part of the plane that a map shows.
 
-    Places in kilometres about its middle, which of them it shows, half of its width and height; and on the globe
+    Codes in kilometres about its middle, which of them it shows, half of its width and height; and on the globe
     longitude and latitude of the middle, and how narrow a degree of longitude is there.
     """
 
@@ -237,7 +237,7 @@ class Flows(NamedTuple):
     of: int
 
 
-def flows(r: Places, zone: Ints) -> Flows:
+def flows(r: Codes, zone: Ints) -> Flows:
     """
     Count trips between zones, most first: a trip is a change of place between two known slots that follow each other.
 
@@ -270,7 +270,7 @@ def zones(window: Window) -> tuple[Ints, Floats, float]:
     return zone, np.array(middles), side
 
 
-def flows_map(window: Window, r: Places, *, ink: str = "fake", widest: float) -> "Figure":
+def flows_map(window: Window, r: Codes, *, ink: str = "fake", widest: float) -> "Figure":
     """Draw the strongest flows between zones as curves; one of the share `widest` of all trips is the widest."""
     from matplotlib.patches import FancyArrowPatch
 

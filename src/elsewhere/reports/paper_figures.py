@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from elsewhere.data.visits import Codes, Floats, Ints
 from elsewhere.evaluation.lbs.generators import OURS
 from elsewhere.evaluation.reproduce import OTHERS, Reproduction
 from elsewhere.paper._generate_kernels import open_stream
@@ -22,7 +23,6 @@ from elsewhere.paper.generate_fake import (
     stream_key,
     subsample_classes,
 )
-from elsewhere.traces.model import Floats, Ints, Places
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -134,7 +134,7 @@ def procedure(result: Reproduction, seed: int | None = None, rng: np.random.Gene
     return _draw_procedure(trace, C, merged, semseed, fake)
 
 
-def _draw_procedure(trace: Places, C: ClassSets, merged: Any, semseed: Any, fake: Places) -> "Figure":
+def _draw_procedure(trace: Codes, C: ClassSets, merged: Any, semseed: Any, fake: Codes) -> "Figure":
     from matplotlib.patches import Rectangle
 
     key = [(int(s), int(f), len(m)) for s, f, m in zip(trace, fake, semseed, strict=True)]
@@ -181,7 +181,7 @@ def _letters(places: list[int]) -> dict[int, str]:
     return dict(zip(dict.fromkeys(places), names, strict=False))
 
 
-def _column(t: int, trace: Places, C: ClassSets, merged: Any, semseed: Any, fake: Places) -> list[tuple[int, str]]:
+def _column(t: int, trace: Codes, C: ClassSets, merged: Any, semseed: Any, fake: Codes) -> list[tuple[int, str]]:
     """Return some candidates of slot t with what they are: fake, removed, merged or own."""
     kinds = {int(fake[t]): "fake"}
     if int(trace[t]) in merged[t] and int(trace[t]) not in semseed[t]:

@@ -6,6 +6,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from elsewhere.data.slots import People, Traces, hold_places
+from elsewhere.data.visits import Codes, Floats, Ints
 from elsewhere.paper._similarity_kernels import Seeds
 from elsewhere.paper.generate_fake import OK, FakeMaker
 from elsewhere.paper.privacy_test import RULES, PrivacyTest, Verdicts
@@ -19,7 +21,6 @@ from elsewhere.synthesis.walk.lives import Lives, learn_lives
 from elsewhere.synthesis.walk.pairing import BETA, Due, pair, pairing_kernel, rake_goal, sinkhorn_weights, skeletons
 from elsewhere.synthesis.walk.ratio import Ratio, classifier_auc
 from elsewhere.synthesis.walk.ways import Ways
-from elsewhere.traces.model import Floats, Ints, People, Places, Traces, hold_places
 
 CHUNK = 256  # fakes per piece of work
 WIDEST = 32  # tries of one fake at a time
@@ -132,7 +133,7 @@ class WalkModel:
         """Return how many walks are drawn for a block of so many fakes."""
         return WALKS
 
-    def draw(self, n: int, rng: np.random.Generator) -> Places:
+    def draw(self, n: int, rng: np.random.Generator) -> Codes:
         """Draw `n` walks."""
         L = len(self.tables.slot)
         r = np.empty((n, L), dtype=np.int32)
@@ -177,7 +178,7 @@ class LifeModel:
             return LIVES_OF_A_DAY
         return max(WALKS // len(self.weekend), LIVES * fakes)
 
-    def draw(self, n: int, rng: np.random.Generator) -> Places:
+    def draw(self, n: int, rng: np.random.Generator) -> Codes:
         """Draw `n` lives (n, days x L)."""
         r = self.lives.draw(n, self.weekend, rng).reshape(n, -1)
         walks = self.places.astype(np.int32)[r]
@@ -199,7 +200,7 @@ class Goal:
         """Return the moves of people's days in the mean."""
         return float(self.day_statistics[0] @ np.arange(self.day_statistics.shape[1]))
 
-    def __call__(self, walks: Places, label: NDArray[np.integer]) -> Floats:
+    def __call__(self, walks: Codes, label: NDArray[np.integer]) -> Floats:
         """Return the share (n,) of each of these days."""
         ln = self.ratio.ln(walks)
         return rake_goal(walks, label, self.share, self.day_statistics, self.days, np.exp(ln - ln.max()))
@@ -290,7 +291,7 @@ class Pairs:
     entropy: int = field(repr=False)  # a secret (R3)
 
     def _kernel_of_a_day(
-        self, skeleton: NDArray[np.int16], own: Places, walks: Places, limit: Ints
+        self, skeleton: NDArray[np.int16], own: Codes, walks: Codes, limit: Ints
     ) -> NDArray[np.float32]:
         """
         Return the weight of each walk of one day for each seed (`pairing_kernel`).
@@ -312,7 +313,7 @@ class Pairs:
         first = units[0].astype(np.uint32)
         rng = np.random.default_rng(np.random.SeedSequence(self.entropy, spawn_key=(5, int(first[0]), int(first[1]))))
         r = block.seeds.r
-        own: Places = hold_places(r.reshape(len(r) * self.days, -1)).reshape(len(r), -1).astype(r.dtype)
+        own: Codes = hold_places(r.reshape(len(r) * self.days, -1)).reshape(len(r), -1).astype(r.dtype)
         walks = self.walk.draw(self.walk.pool_size(len(units)), rng)
         classes = np.where(own >= 0, self.label[own], -1)
         skeleton = skeletons(classes, rng.integers(-self.shift, self.shift + 1, len(units)), self.days)

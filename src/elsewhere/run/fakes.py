@@ -11,13 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elsewhere._version import __version__
+from elsewhere.data.slots import Traces
+from elsewhere.data.visits import Codes, Floats, Ints, Locations
 from elsewhere.errors import InvalidModel
 from elsewhere.files import check_folder, pack_arrays, read_arrays, read_index, read_listed, write_folder
 from elsewhere.privacy.certificate import NOTHING_PROVEN, Certificate
 from elsewhere.run.model import FittedModel
 from elsewhere.run.public_map import PublicMap
 from elsewhere.settings import Preset
-from elsewhere.traces.model import Floats, Ints, Locations, Places, Traces
 
 KIND, FORMAT = "elsewhere fakes (private)", 2
 LARGEST = 2**32  # bytes of all arrays
@@ -48,7 +49,7 @@ class Fakes:
     seeds
         The traces that were given, or None for fakes read from a file.
     frame
-        Places, clock and calendar of the seeds, without the seeds.
+        Codes, clock and calendar of the seeds, without the seeds.
     learnt
         Model and classes, or None for fakes read from a file.
     preset
@@ -79,7 +80,7 @@ class Fakes:
 
     """
 
-    r: Places
+    r: Codes
     seed: Ints
     loglik: Floats
     verdicts: Sequence[Any] = field(repr=False)

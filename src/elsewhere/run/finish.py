@@ -16,11 +16,12 @@ from elsewhere.errors import InvalidParameter, counted
 from elsewhere.files import check_folder, read_index, read_regular, write_files
 
 if TYPE_CHECKING:
+    from elsewhere.data.slots import Traces
+    from elsewhere.data.visits import Ints
     from elsewhere.evaluation.judge import Judgement
     from elsewhere.pool import Pool
     from elsewhere.run.fakes import Fakes
     from elsewhere.traces.fixes import Preparation
-    from elsewhere.traces.model import Ints, Traces
 
 
 def reading_facts(read: "Preparation") -> dict[str, Any]:

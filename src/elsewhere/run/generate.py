@@ -18,6 +18,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from elsewhere.checkpoint import Stages, at_once
+from elsewhere.data.slots import People, Traces, is_weekend
+from elsewhere.data.visits import Ints
 from elsewhere.errors import InvalidParameter, InvalidTraces, NoFeasiblePath, NothingPassed
 from elsewhere.paper.aggregate import AggregateModel, feasible_moves
 from elsewhere.paper.generate_fake import Blur, ClassSets, FakeMaker
@@ -45,7 +47,6 @@ from elsewhere.scale import map_over
 from elsewhere.settings import PARAMETERS, Kappa, Making, Preset, PresetName, preset_of, unknown_parameter
 from elsewhere.synthesis.walk.life_ratio import LifeRatio
 from elsewhere.synthesis.walk.ways import Ways
-from elsewhere.traces.model import Ints, People, Traces, is_weekend
 
 Progress = Callable[[int, int], None]
 CROSSED = (

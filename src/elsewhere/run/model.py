@@ -21,6 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elsewhere._version import __version__
+from elsewhere.data.slots import Evidence, Periods, Traces, describe_difference
+from elsewhere.data.visits import Ints, Locations
 from elsewhere.errors import InvalidModel, InvalidParameter, InvalidTraces, require_whole
 from elsewhere.files import check_folder, pack_arrays, read_arrays, read_index, read_listed, write_folder
 from elsewhere.paper.aggregate import AggregateModel, aggregate
@@ -35,7 +37,6 @@ from elsewhere.paper.semantic_clustering import (
 from elsewhere.settings import Fitting, Kappa, Preset, PresetName, preset_of
 from elsewhere.synthesis.walk.ways import MOST_PLACES, Ways
 from elsewhere.traces.maps import Moves, matrix_of, read_moves
-from elsewhere.traces.model import Evidence, Ints, Locations, Periods, Traces, describe_difference
 
 
 def merge_rare(traces: Traces, m_min: int) -> tuple[Traces, Ints]:

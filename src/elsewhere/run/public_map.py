@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from elsewhere.data.slots import Traces, is_weekend
+from elsewhere.data.visits import Ints, Locations, zone_of
 from elsewhere.run.model import FittedModel
 from elsewhere.traces.clock import TIMES_AS
 from elsewhere.traces.columns import ROLES
-from elsewhere.traces.model import Ints, Locations, Traces, is_weekend, zone_of
 
 Days = NDArray[np.datetime64]
 KINDS = ("weekday", "weekend")

@@ -23,6 +23,8 @@ import numpy as np
 
 from elsewhere._version import __version__
 from elsewhere.checkpoint import derive_bytes, derive_rng, hash_file
+from elsewhere.data.slots import Traces
+from elsewhere.data.visits import Ints
 from elsewhere.errors import (
     InvalidParameter,
     InvalidTraces,
@@ -36,7 +38,6 @@ from elsewhere.run.roles import FEWEST
 from elsewhere.settings import Preset
 from elsewhere.traces.fixes import Preparation, length_text
 from elsewhere.traces.formats import open_table
-from elsewhere.traces.model import Ints, Traces
 from elsewhere.traces.sources import Table, read_labels
 
 Link = tuple[str, str | None, str | None]  # seed, date, row

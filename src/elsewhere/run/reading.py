@@ -16,9 +16,10 @@ from elsewhere.errors import ElsewhereError, InvalidParameter, InvalidTraces, No
 from elsewhere.settings import DRAWN_GAP, PUBLIC_GAP, Reading
 
 if TYPE_CHECKING:
+    from elsewhere.data.slots import Traces
+    from elsewhere.data.visits import Ints
     from elsewhere.settings import Preset
     from elsewhere.traces.fixes import Preparation
-    from elsewhere.traces.model import Ints, Traces
 
 # codes of errors that are due to too few people, or too few places that enough of them share
 SMALL = ("E_TOO_FEW", "E_SUPPRESSED", "E_TOO_FEW_PLACES", "E_NOTHING_PASSED")

@@ -14,10 +14,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from elsewhere.data.slots import Traces
+from elsewhere.data.visits import Ints
 from elsewhere.errors import InvalidModel, InvalidParameter, InvalidTraces, NotEnoughAlternates
 from elsewhere.files import read_index
 from elsewhere.settings import Preset
-from elsewhere.traces.model import Ints, Traces
 
 FILE = "contributors.json"
 

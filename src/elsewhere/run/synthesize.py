@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from elsewhere.checkpoint import Checkpoint, Stages, derive_bytes, derive_rng, hash_file, hash_value, resume
+from elsewhere.data.slots import Traces
 from elsewhere.errors import (
     ElsewhereError,
     InvalidParameter,
@@ -63,7 +64,6 @@ from elsewhere.scale import versions
 from elsewhere.settings import PARAMETERS, Job, Preset, PresetName, Reading, preset_of, unknown_parameter
 from elsewhere.traces.fixes import Preparation
 from elsewhere.traces.maps import read_moves
-from elsewhere.traces.model import Traces
 from elsewhere.traces.sources import Source, load_pipe
 
 Progress = Callable[[str, int, int], None]

@@ -31,13 +31,14 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Route
 
 from elsewhere._version import __version__
+from elsewhere.data.slots import Traces
+from elsewhere.data.visits import Locations
 from elsewhere.errors import ElsewhereError
 from elsewhere.files import page_files
 from elsewhere.pool import Pool
 from elsewhere.serve.guard import Guard
 from elsewhere.serve.store import Device, PoolSpent, Store, digest_of, life_text
 from elsewhere.serve.view import PoolView, traces_file
-from elsewhere.traces.model import Locations, Traces
 
 BUCKETS = 8  # that a device may have
 LONGEST_DAYS = 3650

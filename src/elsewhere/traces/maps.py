@@ -30,7 +30,7 @@ from elsewhere.errors import (
 )
 from elsewhere.traces.columns import find_roles, normalize_name
 from elsewhere.traces.formats import open_table
-from elsewhere.traces.ground import find_town, is_installed, similar_towns
+from elsewhere.data.ground import find_town, is_installed, similar_towns
 from elsewhere.traces.model import (
     EARTH_RADIUS_KM,
     Floats,

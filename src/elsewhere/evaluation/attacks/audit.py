@@ -22,6 +22,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from elsewhere._version import __version__
+from elsewhere.data.slots import Traces
+from elsewhere.data.visits import Ints, Locations
 from elsewhere.errors import InvalidParameter, require_whole
 from elsewhere.evaluation.attacks.candidates import background, best_explained, reidentification
 from elsewhere.evaluation.attacks.certificates import noise_audit
@@ -42,7 +44,6 @@ from elsewhere.evaluation.attacks.linkage import avoidance, class_linkage, move_
 from elsewhere.evaluation.attacks.membership import density_membership, likelihood_membership
 from elsewhere.evaluation.attacks.realism import filtering, real_or_fake
 from elsewhere.scale import map_over
-from elsewhere.traces.model import Ints, Locations, Traces
 
 CHANCE = 0.01
 PARTS = 8

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from elsewhere.data.visits import Floats, Ints
 from elsewhere.evaluation.attacks._attacks_kernels import move_likelihoods, single_matches
 from elsewhere.evaluation.attacks.finding import (
     LEVEL,
@@ -35,7 +36,6 @@ from elsewhere.evaluation.attacks.finding import (
     wilson,
 )
 from elsewhere.evaluation.attacks.inputs import AttackInputs, Link, People, join_people, sample_people
-from elsewhere.traces.model import Floats, Ints
 
 MOST_PLACES = 8192  # of a map: above, only places that are visited are numbered
 MOST_CELLS = 2**27  # of a table of places of people x places of fakes, 1 GB

@@ -21,12 +21,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from elsewhere.data.visits import Floats, Ints
 from elsewhere.errors import InvalidParameter, require_between
 from elsewhere.evaluation.attacks.finding import LEVEL, CannotRun, Finding, Rate
 from elsewhere.evaluation.attacks.inputs import AttackInputs
 from elsewhere.privacy.private.release import Mechanism, sums_of
 from elsewhere.privacy.private.sums import SIGMA, Below, discrete_gaussian, eps_of, from_generator
-from elsewhere.traces.model import Floats, Ints
 
 CANDIDATES, OTHERS = 300, 20  # people among whom the longest is looked for, and who are in the smaller file
 NUMBERS = 48  # of a person's list that the auditor looks at: the largest

@@ -14,12 +14,12 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from elsewhere.data.visits import Ints
 from elsewhere.evaluation.attacks._attacks_kernels import closest, with_owner
 from elsewhere.evaluation.attacks.candidates import compact
 from elsewhere.evaluation.attacks.finding import Finding, Rate, difference, percent, user_rate, verdict, wilson
 from elsewhere.evaluation.attacks.inputs import AttackInputs, People
 from elsewhere.sorting import count_users
-from elsewhere.traces.model import Ints
 
 MEASURES = ("aligned", "shared", "run")
 KS_LEVEL = 0.01

@@ -20,8 +20,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from elsewhere.data.visits import Floats, Ints
 from elsewhere.errors import InvalidParameter
-from elsewhere.traces.model import Floats, Ints
 
 RESAMPLES = 1000
 LEVEL = 0.95

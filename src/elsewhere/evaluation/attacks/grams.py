@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from elsewhere.data.visits import Floats, Ints
 from elsewhere.evaluation.attacks.inputs import People
-from elsewhere.traces.model import Floats, Ints
 
 BACKOFF = 1.0
 SMOOTH = 0.5

@@ -16,11 +16,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from elsewhere.data.slots import Traces, hold_places
+from elsewhere.data.visits import Floats, Ints, Locations
 from elsewhere.errors import InvalidParameter, InvalidTraces, NotEnoughUsers
 from elsewhere.paper.semantic_clustering import labels_of
 from elsewhere.pool import put_on_map
 from elsewhere.sorting import count_users
-from elsewhere.traces.model import Floats, Ints, Locations, Traces, hold_places
 
 # streams of random numbers: attacks up to A21 have those of their numbers, the comparisons have their own, and attacks
 # after A21 those behind all these: children of the stream of A21, so that adding an attack changes no other stream

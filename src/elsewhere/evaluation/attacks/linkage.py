@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from elsewhere.data.visits import Floats, Ints
 from elsewhere.evaluation.attacks._attacks_kernels import (
     forget,
     likelihoods,
@@ -41,7 +42,6 @@ from elsewhere.evaluation.attacks.candidates import (
 )
 from elsewhere.evaluation.attacks.finding import Finding, Rate, by_user, paired_difference, percent, user_rate, verdict
 from elsewhere.evaluation.attacks.inputs import AttackInputs, Link, People
-from elsewhere.traces.model import Floats, Ints
 
 FLOOR = 0.02
 TIMING_BAR = 0.01

@@ -16,6 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from elsewhere.data.slots import Traces, hold_places
+from elsewhere.data.visits import Floats, Ints
 from elsewhere.errors import InvalidParameter
 from elsewhere.evaluation.attacks._attacks_kernels import nearest
 from elsewhere.evaluation.attacks.candidates import UNSEEN, move_counts, moves_of_users
@@ -33,7 +35,6 @@ from elsewhere.evaluation.attacks.finding import (
 )
 from elsewhere.evaluation.attacks.grams import BACKOFF, Grams
 from elsewhere.evaluation.attacks.inputs import AttackInputs, People, join_people
-from elsewhere.traces.model import Floats, Ints, Traces, hold_places
 
 
 def make_fakes(inputs: AttackInputs, people: People, rng: np.random.Generator) -> tuple[Ints, Ints]:

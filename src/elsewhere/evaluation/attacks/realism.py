@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from elsewhere.data.visits import Floats, Ints, Locations
 from elsewhere.evaluation.attacks.finding import (
     LEVEL,
     Finding,
@@ -40,7 +41,6 @@ from elsewhere.evaluation.attacks.grams import Grams
 from elsewhere.evaluation.attacks.inputs import AttackInputs, People
 from elsewhere.scale import one_thread
 from elsewhere.sorting import distinct
-from elsewhere.traces.model import Floats, Ints, Locations
 
 STAYS = (1, 2, 4, 8, 16, 32)  # slots: a stay is at most as long, and longer than the one before
 PARTS = 6

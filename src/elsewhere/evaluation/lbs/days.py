@@ -20,9 +20,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from elsewhere.data.slots import Traces, hold_places, is_weekend
+from elsewhere.data.visits import Floats, Ints
 from elsewhere.evaluation.attacks.finding import Rate, user_rate
 from elsewhere.evaluation.lives import NIGHT, OFFICE, anchors, days_of
-from elsewhere.traces.model import Floats, Ints, Traces, hold_places, is_weekend
 
 DAYS = (1, 7, 28)
 PLACES = ("home", "main")

@@ -11,12 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from elsewhere.data.slots import Traces
+from elsewhere.data.visits import Ints
 from elsewhere.evaluation.attacks.finding import CannotRun, Finding, Rate, percent, verdict
 from elsewhere.evaluation.attacks.inputs import AttackInputs, People
 from elsewhere.evaluation.lbs.days import DAYS, ENOUGH, Company, over_days
 from elsewhere.evaluation.lbs.generators import PoolGenerator, from_pool
 from elsewhere.evaluation.lbs.scenario import ATTACKS, BAR, LbsResult, evaluate_lbs
-from elsewhere.traces.model import Ints, Traces
 
 N_FAKES = (1, 5, 10)
 BETA = 0.5

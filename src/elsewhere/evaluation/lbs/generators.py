@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from elsewhere.data.slots import Traces
+from elsewhere.data.visits import Codes, Floats, Ints
 from elsewhere.errors import (
     InvalidParameter,
     InvalidTraces,
@@ -25,7 +27,6 @@ from elsewhere.paper.aggregate import AggregateModel, aggregate
 from elsewhere.paper.profiles import MobilityProfile, Profiles, fit_profiles
 from elsewhere.pool import put_on_map
 from elsewhere.run.fakes import Fakes, finite_loglik
-from elsewhere.traces.model import Floats, Ints, Places, Traces
 
 Generator = Callable[[int, int, np.random.Generator], Any]
 TABLE_PLACES = 1024  # up to here the whole of p_bar is kept
@@ -123,7 +124,7 @@ class PoolGenerator:
     that `maker` counts, or is None where the numbers are the caller's own.
     """
 
-    r: Places = field(repr=False)
+    r: Codes = field(repr=False)
     maker: Ints | None = field(repr=False)
     labels: tuple[Any, ...] | None = field(repr=False)
     weight: Floats = field(repr=False)
@@ -144,7 +145,7 @@ class PoolGenerator:
         new = np.array([*(number.get(label, -1) for label in self.labels), -1])
         return replace(self, maker=new[self.maker], labels=tuple(labels))
 
-    def __call__(self, user: int, n: int, rng: np.random.Generator) -> Places:
+    def __call__(self, user: int, n: int, rng: np.random.Generator) -> Codes:
         """Draw `n` different fakes, none of which descends from `user`; with `own`, all."""
         if self.own and self.maker is not None:
             mine = np.flatnonzero(self.maker == user)

@@ -15,6 +15,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from elsewhere._version import __version__
+from elsewhere.data.slots import Periods, Traces
+from elsewhere.data.visits import Codes, Floats, Ints, Locations
 from elsewhere.errors import InvalidParameter, InvalidTraces, require_between, require_choice, require_whole
 from elsewhere.evaluation.attacks.finding import plain
 from elsewhere.evaluation.attacks.inputs import on_one_map
@@ -25,7 +27,6 @@ from elsewhere.paper.profiles import Profiles, fit_profiles
 from elsewhere.paper.semantic_clustering import labels_of
 from elsewhere.pool import put_on_map
 from elsewhere.scale import map_over
-from elsewhere.traces.model import Floats, Ints, Locations, Periods, Places, Traces
 
 BETWEEN = 64  # most visited places that are hidden candidates while nothing is sent
 HOURLY = 10.0  # visits that the whole day is worth beside those of one hour
@@ -48,7 +49,7 @@ class HiddenChain:
     between: NDArray[np.uint32]
 
 
-def period_steps(tau: Places) -> tuple[list[tuple[int, int]], Ints]:
+def period_steps(tau: Codes) -> tuple[list[tuple[int, int]], Ints]:
     """Return the different (tau, tau') of consecutive slots, and which of them each step is."""
     steps = list(zip(tau[:-1].tolist(), tau[1:].tolist(), strict=True))
     pairs = sorted(set(steps)) or [(0, 0)]
@@ -62,7 +63,7 @@ def popular(law: Floats, most: int = BETWEEN) -> Ints:
     return np.sort(best[law[best] > 0])
 
 
-def chain_of(model: AggregateModel, tau: Places, places: Ints, *, between: int = BETWEEN) -> HiddenChain:
+def chain_of(model: AggregateModel, tau: Codes, places: Ints, *, between: int = BETWEEN) -> HiddenChain:
     """
     Return <p_bar, pi_bar> over these `places` and the most visited ones.
 
@@ -79,11 +80,11 @@ def chain_of(model: AggregateModel, tau: Places, places: Ints, *, between: int =
         return HiddenChain(place, np.log(first), p, np.log(p), pair, np.searchsorted(place, common).astype(np.uint32))
 
 
-def class_hours(r: Places, label: Ints, hour: Ints) -> Floats:
+def class_hours(r: Codes, label: Ints, hour: Ints) -> Floats:
     """
     Return (L, R) the ln of how much more, or less, people are at the class of each place at this hour than in general.
 
-    The share of an hour is drawn towards that of the whole day by `HOURLY` visits. Places of unknown class are worth
+    The share of an hour is drawn towards that of the whole day by `HOURLY` visits. Codes of unknown class are worth
     what they are.
     """
     kinds = int(label.max(initial=-1)) + 1
@@ -178,7 +179,7 @@ def overhead(log: Sightings, label: Ints | None) -> dict[str, float]:
     """
     Return the mean number of different places (diversity) and of different classes (semantic) per exposed slot (E69).
 
-    The truth is one of them. Places of unknown class count as one class. Beside it `guess`, the chance of error of
+    The truth is one of them. Codes of unknown class count as one class. Beside it `guess`, the chance of error of
     whoever picks one of the places at random. NaN where nothing was exposed.
     """
     number_sent = np.diff(log.start)
@@ -470,7 +471,7 @@ class _Stage:
     beta: float
     repeats: tuple[int, int]
     model: AggregateModel
-    tau: Places
+    tau: Codes
     profiles: Profiles
     between: int
     label: Ints | None

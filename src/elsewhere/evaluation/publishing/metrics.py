@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from elsewhere.data.visits import Codes, Floats, Ints, Locations
 from elsewhere.errors import InvalidParameter
 from elsewhere.evaluation.attacks.inputs import number_within
 from elsewhere.paper.aggregate import AggregateModel, aggregate
 from elsewhere.paper.profiles import Profiles, count
 from elsewhere.sorting import distinct
-from elsewhere.traces.model import Floats, Ints, Locations, Places
 
 NEVER = 0.1  # visits that a place without any is given before a KL divergence (E64)
 
@@ -83,7 +83,7 @@ def top_overlap(real: ArrayLike, other: ArrayLike, n: int) -> float:
     """
     Return the share of the n most visited places of `real` that are among the n most visited of `other`.
 
-    Places tied for the last rank share it. Where fewer than n places are visited at all, n is their number.
+    Codes tied for the last rank share it. Where fewer than n places are visited at all, n is their number.
 
     Examples
     --------
@@ -152,7 +152,7 @@ TOP_PLACES = 3  # of each person, whose time tbl:timealloc-kl compares
 RANDOM_DRAWS = 200
 
 
-def top_shares(r: Places) -> Floats:
+def top_shares(r: Codes) -> Floats:
     """
     Return (N, 3) share of its known slots that each trace spends at its 1st, 2nd and 3rd most visited place.
 
@@ -269,7 +269,7 @@ UNITS = {
 }
 
 
-def habits(r: Places, locations: Locations, step_minutes: float) -> dict[str, Floats]:
+def habits(r: Codes, locations: Locations, step_minutes: float) -> dict[str, Floats]:
     """
     Return the samples of each habit of `UNITS`: one value per trace, per stay (`dwell`) or per move (`trip_length`).
 
@@ -318,7 +318,7 @@ class Steps:
     departures: Ints
 
     @staticmethod
-    def of(r: Places, R: int) -> "Steps":
+    def of(r: Codes, R: int) -> "Steps":
         """Count all pairs of consecutive known slots."""
         both = (r[:, :-1] >= 0) & (r[:, 1:] >= 0)
         key, count = np.unique((r[:, :-1].astype(np.int64) * R + r[:, 1:])[both], return_counts=True)
@@ -355,13 +355,13 @@ def step_distance(real: Steps, other: Steps, position: Floats | None = None) -> 
 class Scene(NamedTuple):
     """The inputs, checked."""
 
-    real: Places
+    real: Codes
     user: Ints
-    test: Places | None
-    fakes: Places
+    test: Codes | None
+    fakes: Codes
     owner: Ints | None
     places: Locations
-    tau: Places
+    tau: Codes
     T: int
     step_minutes: float
 
@@ -370,15 +370,15 @@ class Scene(NamedTuple):
         """Return the number of places."""
         return len(self.places)
 
-    def profiles(self, r: Places) -> Profiles:
+    def profiles(self, r: Codes) -> Profiles:
         """Return one profile per trace."""
         return count(r, np.arange(len(r)), self.tau, U=len(r), R=self.R, T=self.T)
 
-    def visits(self, r: Places) -> Floats:
+    def visits(self, r: Codes) -> Floats:
         """Return the number of visits of each place, (R,)."""
         return np.bincount(r[r >= 0], minlength=self.R).astype(np.float64)
 
-    def figures(self, measure: Callable[[Places], float], chosen: list[Ints]) -> dict[str, Any]:
+    def figures(self, measure: Callable[[Codes], float], chosen: list[Ints]) -> dict[str, Any]:
         """Return what `measure` gives on the second real dataset and on the fake ones."""
         by_side = {"fakes": spread([measure(self.fakes[rows]) for rows in chosen])}
         return by_side if self.test is None else {"testing": measure(self.test), **by_side}
@@ -423,7 +423,7 @@ POPULAR = 50
 SENSITIVITY = (1e-4, 1e-2, 1.0)  # values of epsilon beside the one asked for,
 MOST_PLACES = 4096  # on maps up to this size: every value evaluates the kernel of all visited places anew
 
-Measure = Callable[[Places], float]
+Measure = Callable[[Codes], float]
 
 
 def aggregate_figures(scene: Scene, chosen: list[Ints], epsilon: float) -> dict[str, Any]:
@@ -506,7 +506,7 @@ def further_figures(scene: Scene, chosen: list[Ints]) -> dict[str, Any]:
     return result
 
 
-def _distances(scene: Scene, real: Places) -> dict[str, tuple[str, Measure]]:
+def _distances(scene: Scene, real: Codes) -> dict[str, tuple[str, Measure]]:
     """Return the unit and measure of each distance from `real`."""
     here, steps = scene.visits(real), Steps.of(real, scene.R)
     popular = np.argsort(-here, kind="stable")[: min(POPULAR, scene.R)]
@@ -532,7 +532,7 @@ def _kl_at(real: Floats, other: Floats) -> float:
     return kl(real, other if other.any() else np.ones(len(other)))
 
 
-def _slotwise_tv(scene: Scene, real: Places, other: Places) -> float:
+def _slotwise_tv(scene: Scene, real: Codes, other: Codes) -> float:
     """Return the mean over slots of the total variation between the places of both at that slot."""
     each = []
     for t in range(real.shape[1]):

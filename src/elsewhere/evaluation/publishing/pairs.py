@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from elsewhere.data.visits import Floats
 from elsewhere.errors import InvalidParameter, NotEnoughUsers
 from elsewhere.evaluation.attacks.finding import plain
 from elsewhere.evaluation.publishing.scenario import BIN_EDGES, describe
 from elsewhere.paper.geographic_similarity import pairwise_geographic_similarity
-from elsewhere.paper.semantic_similarity import pairwise_semantic_similarity
 from elsewhere.paper.profiles import MobilityProfile
-from elsewhere.traces.model import Floats
+from elsewhere.paper.semantic_similarity import pairwise_semantic_similarity
 
 MAX_USERS = 5_000  # two dense U x U tables: .4 GB
 

@@ -15,6 +15,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from elsewhere._version import __version__
+from elsewhere.data.slots import Periods, Traces
+from elsewhere.data.visits import Codes, Floats, Ints, Locations
 from elsewhere.errors import InvalidParameter, require_between, require_whole
 from elsewhere.evaluation.attacks.finding import plain
 from elsewhere.evaluation.attacks.inputs import on_one_map, seed_rows
@@ -31,7 +33,6 @@ from elsewhere.paper._similarity_kernels import visit_similarity
 from elsewhere.paper.geographic_similarity import visits_of
 from elsewhere.paper.semantic_similarity import pairwise_semantic_similarity
 from elsewhere.pool import put_on_map
-from elsewhere.traces.model import Floats, Ints, Locations, Periods, Places, Traces
 
 MOST_PAIRS = 5_000_000  # of a seed and a fake
 MOST_COMPARED = 1_000  # traces of a dataset that are compared with each other
@@ -76,7 +77,7 @@ def similarities(
     )
 
 
-def _all_pairs(scene: Scene, r: Places) -> Floats:
+def _all_pairs(scene: Scene, r: Codes) -> Floats:
     """Return sim_S of all pairs of different traces."""
     table = pairwise_semantic_similarity(scene.profiles(r))
     return np.asarray(table[~np.eye(len(r), dtype=bool)])
@@ -238,7 +239,7 @@ def evaluate_publishing(
     rng
         Chooses the datasets, and the sample where there are too many pairs; by default always the same.
     locations
-        Places of plain arrays; without coordinates distances are not judged.
+        Codes of plain arrays; without coordinates distances are not judged.
     periods
         Periods of the day for the similarities; the paper has one.
     epsilon

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from elsewhere.data.visits import Codes, Floats, Ints
 from elsewhere.privacy.private._fit_kernels import COUNTS, SHARES, scores
 from elsewhere.privacy.private._lives_kernels import LAW, SEVERAL
 from elsewhere.privacy.private._lives_kernels import OWN as OWN_PLACES
@@ -25,7 +26,6 @@ from elsewhere.privacy.private.vectors import DECAY, MOST, MOST_HABITS, PAIRS, D
 from elsewhere.scale import iterate_over, one_thread
 from elsewhere.synthesis.walk._draw_kernels import draw_walks
 from elsewhere.synthesis.walk._walk_kernels import COLUMNS, MOVING, Tables
-from elsewhere.traces.model import Floats, Ints, Places
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -201,7 +201,7 @@ class Model(NamedTuple):
 class Lives(NamedTuple):
     """Days (rows, L) of lives, rows start[i] to start[i + 1] of each, and which are at a weekend."""
 
-    r: Places
+    r: Codes
     start: Ints
     weekend: NDArray[np.bool_]
 
@@ -446,7 +446,7 @@ def draw_fakes(
     first, weight = pool_of(stream)
     each = max(1, min(_worth(weight), len(weight) // MOST_OF), len(weight) // LEAST_OF)
     pools = chain([(first, weight)], iterate_over(pool_of, rng.spawn(-(-n // each) - 1), executor=executor))
-    batches: list[tuple[Places, NDArray[np.bool_]]] = []
+    batches: list[tuple[Codes, NDArray[np.bool_]]] = []
     rows: set[bytes] = set()
     alike = 0
     for pool, weight in pools:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from elsewhere.data.visits import Floats, Ints
 from elsewhere.privacy.private._lives_kernels import (
     AT_HOME,
     AT_MAIN,
@@ -32,7 +33,6 @@ from elsewhere.privacy.private._lives_kernels import (
 )
 from elsewhere.privacy.private.vectors import MOST_HABITS, Design
 from elsewhere.synthesis.walk._walk_kernels import COLUMNS, LENGTHS, MOVING, Tables
-from elsewhere.traces.model import Floats, Ints
 
 BY_KIND = (AT_HOME, AT_MAIN, WITH_MAIN, MOVES)
 FEWEST_WEEKENDS = 0.02  # of the days: with fewer all days are weekdays

@@ -16,6 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elsewhere.checkpoint import Stages, at_once
+from elsewhere.data.slots import Traces, hold_places, is_weekend
+from elsewhere.data.visits import Codes, Ints
 from elsewhere.errors import InvalidParameter, NotEnoughUsers
 from elsewhere.privacy.certificate import ENTROPY, Certificate
 from elsewhere.privacy.private.fit import Maps, Smoother, Sums, draw_fakes, fit_walk
@@ -32,7 +34,6 @@ from elsewhere.privacy.private.sums import (
 )
 from elsewhere.privacy.private.vectors import PIECE, Design, mean_of
 from elsewhere.synthesis.walk.ways import Ways
-from elsewhere.traces.model import Ints, Places, Traces, hold_places, is_weekend
 
 # people x mu below which the fakes are hardly better than a uniform map (docs/decisions.md)
 ENOUGH = 500.0
@@ -80,7 +81,7 @@ def certificate_of(eps: float, delta: float, cells: int) -> Certificate:
 class Release(NamedTuple):
     """Days of the fakes, `design.days` of each one after the other, what is proven of them, what should be known."""
 
-    r: Places
+    r: Codes
     weekend: NDArray[np.bool_]
     certificate: Certificate
     notes: tuple[str, ...]
@@ -226,7 +227,7 @@ def _require_enough(people: float, mu: float, eps: float, delta: float) -> None:
     )
 
 
-def _require_a_match(r: Places, day: NDArray[np.float64], lives: int) -> None:
+def _require_a_match(r: Codes, day: NDArray[np.float64], lives: int) -> None:
     """Refuse so many lives if they are no closer to the noisy map of the day than equal places: the fit went astray."""
     been = np.bincount(r.ravel(), minlength=len(day)) / r.size
     chance = np.sqrt(np.maximum(day, 0) / lives).sum()  # by which so few miss it even if each is drawn from it

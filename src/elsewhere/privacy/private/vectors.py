@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from elsewhere.data.visits import Floats, Ints, Locations
 from elsewhere.errors import InvalidParameter, require_whole
 from elsewhere.privacy.private._fit_kernels import DAY, all_steps, vectors
 from elsewhere.privacy.private._lives_kernels import HABITS, PARTS, habits
@@ -34,7 +35,6 @@ from elsewhere.synthesis.walk._walk_kernels import (
     Tables,
 )
 from elsewhere.synthesis.walk.habits import geometry, parts_of_day
-from elsewhere.traces.model import Floats, Ints, Locations
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

@@ -24,6 +24,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from elsewhere.data.slots import hold_places
+from elsewhere.data.visits import Floats, Ints, Locations
 from elsewhere.scale import one_thread
 from elsewhere.sorting import count_users
 from elsewhere.synthesis.walk._draw_kernels import draw_walks
@@ -42,7 +44,6 @@ from elsewhere.synthesis.walk._walk_kernels import (
     pulls_by_length,
 )
 from elsewhere.synthesis.walk.habits import FEW_PLACES, ONWARD, Habits, ground_of, parts_of_day, step_row
-from elsewhere.traces.model import Floats, Ints, Locations, hold_places
 
 RIDGE, RIDGE_MOVING, RIDGE_PLACE = 1.0, 0.3, 4.0
 FIRST = 5.0  # visits of the smoothing of the first place

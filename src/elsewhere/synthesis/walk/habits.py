@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from elsewhere.data.visits import EARTH_RADIUS_KM, Floats, Ints, Locations
 from elsewhere.synthesis.walk._walk_kernels import (
     ALL_COLUMNS,
     LEAST,
@@ -20,7 +21,6 @@ from elsewhere.synthesis.walk._walk_kernels import (
     lengths_of,
     pulls_from,
 )
-from elsewhere.traces.model import EARTH_RADIUS_KM, Floats, Ints, Locations
 
 EDGES = np.array([1.2, 1.6, 2.5, 5.0, 10.0, 20.0])  # of lengths, in distances between neighbours
 ONWARD = 3.0  # weight of the smoothing of moves after moves

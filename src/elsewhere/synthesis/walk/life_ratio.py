@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from elsewhere.data.visits import Codes, Floats, Locations, Mask
 from elsewhere.synthesis.walk._life_ratio_kernels import traits_of_lives
 from elsewhere.synthesis.walk.ratio import fit_ratio, ln_ratio
-from elsewhere.traces.model import Floats, Locations, Mask, Places
 
 MOST = 0.02  # of the drawn lives have the largest weight: none is wanted more than these
 
@@ -27,14 +27,14 @@ class LifeRatio:
 
     @staticmethod
     def learn(
-        people: Places, shown: Mask, drawn: Places, weekend: Mask, locations: Locations, m_min: int
+        people: Codes, shown: Mask, drawn: Codes, weekend: Mask, locations: Locations, m_min: int
     ) -> "LifeRatio":
         """Learn the ratio of lives `people` (U, days, L), on days that are `shown`, to `drawn` (n, days, L)."""
         xy = np.ascontiguousarray(locations.planar()) if locations.has_coordinates else np.zeros((len(locations), 2))
         of_people, of_drawn = (traits_of_lives(lives, shown, weekend, xy) for lives in (people, drawn))
         return LifeRatio(xy, weekend, shown, *fit_ratio(of_people, np.arange(len(people)), of_drawn, m_min))
 
-    def share(self, lives: Places) -> Floats:
+    def share(self, lives: Codes) -> Floats:
         """Return (n,) the share that each of these lives (n, days x L) is to have."""
         r = lives.reshape(len(lives), len(self.weekend), -1)
         ln = ln_ratio(traits_of_lives(r, self.shown, self.weekend, self.xy), self.ends, self.weight)

@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from elsewhere.data.visits import Codes, Floats, Ints, Locations
 from elsewhere.scale import one_thread
 from elsewhere.sorting import count_users, distinct_visits
 from elsewhere.synthesis.walk._hours_kernels import HOURS, PARTS, STAYS
@@ -60,7 +61,6 @@ from elsewhere.synthesis.walk._teach_kernels import (
     record_diary_choices,
 )
 from elsewhere.synthesis.walk.fit import minimise
-from elsewhere.traces.model import Floats, Ints, Locations, Places
 
 NIGHT, OFFICE = (0, 360), (540, 1020)  # minutes of the day
 EDGES = (0, 420, 600, 840, 1020, 1200)  # where parts of the day begin
@@ -95,7 +95,7 @@ class Lives:
     main: Floats = field(repr=False)  # (types, P)
     main_reach: Floats = field(repr=False)  # (types, BINS)
 
-    def draw(self, n: int, weekend: NDArray[np.bool_], rng: np.random.Generator) -> Places:
+    def draw(self, n: int, weekend: NDArray[np.bool_], rng: np.random.Generator) -> Codes:
         """Draw `n` lives (n, D, L) of days on end, `weekend` (D,) says which are Saturdays or Sundays."""
         # who they are: a type, mixes of its kinds of day, a home, a main place, a pace
         types = rng.choice(len(self.type_share), n, p=self.type_share)
@@ -131,7 +131,7 @@ def learn_lives(
     Parameters
     ----------
     r, user, day, weekend
-        Places, whose row it is, the number of its day (neighbours differ by 1), and whether that is at a weekend.
+        Codes, whose row it is, the number of its day (neighbours differ by 1), and whether that is at a weekend.
     minutes, step_minutes
         Minute of the day of each slot, and minutes between slots.
     locations

@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from elsewhere.data.visits import Codes, Floats, Ints
 from elsewhere.scale import one_thread
 from elsewhere.synthesis.walk._pairing_kernels import (
     fill_kernel,
@@ -34,7 +35,6 @@ from elsewhere.synthesis.walk._pairing_kernels import (
     variance_of_visits,
 )
 from elsewhere.synthesis.walk._walk_kernels import day_statistics_of
-from elsewhere.traces.model import Floats, Ints, Places
 
 BETA = 25.0  # of 15, 25, 40: docs/decisions.md
 SWEEPS = 12  # of Sinkhorn; a hundred bring all seeds together no nearer to the goal (.003)
@@ -47,7 +47,7 @@ PIECES, LEAST_PIECE = 32, 16  # in which seeds take their walks, and how many se
 MOST_URGED = 1.0  # ln of how much more or less a walk is wanted for what is due
 FLOOR = 1e-20  # of the weight of a walk, beside the largest: float32 must hold its sums
 
-Test = Callable[[Places, Ints], Any]  # (walks, seeds) -> verdicts with `passed` and `close_to_others`
+Test = Callable[[Codes, Ints], Any]  # (walks, seeds) -> verdicts with `passed` and `close_to_others`
 
 
 class Due(NamedTuple):
@@ -61,7 +61,7 @@ class Due(NamedTuple):
     spread_of_moves: float
 
     @staticmethod
-    def of(walks: Places, goal: Floats, visits: Floats, moves: float) -> "Due":
+    def of(walks: Codes, goal: Floats, visits: Floats, moves: float) -> "Due":
         """Return what is due of these walks: `visits` (R,), the share of people's time at each place, and `moves`."""
         spread, moved = np.empty(len(visits)), np.count_nonzero(walks[:, 1:] != walks[:, :-1], axis=1)
         variance_of_visits(walks, goal, spread)
@@ -69,7 +69,7 @@ class Due(NamedTuple):
         scatter = float(goal @ (moved - goal @ moved) ** 2)
         return Due(goal, visits * walks.shape[1], spread, moved, moves, max(scatter, 1e-9))
 
-    def correction(self, walks: Places, taken: Ints, n: int) -> NDArray[np.float32]:
+    def correction(self, walks: Codes, taken: Ints, n: int) -> NDArray[np.float32]:
         """
         Return (N,) how many times as much each walk is wanted among the next `n`, after those that are `taken`.
 
@@ -113,8 +113,8 @@ def skeletons(classes: NDArray[np.integer], shift: Ints, days: int = 1) -> NDArr
 
 def pairing_kernel(
     skeleton: NDArray[np.int16],
-    seeds: Places,
-    walks: Places,
+    seeds: Codes,
+    walks: Codes,
     label: NDArray[np.integer],
     beta: float,
     R: int,
@@ -141,7 +141,7 @@ def pairing_kernel(
 
 
 def rake_goal(
-    walks: Places, label: NDArray[np.integer], share: Floats, day_statistics: Floats, people: int, start: Floats
+    walks: Codes, label: NDArray[np.integer], share: Floats, day_statistics: Floats, people: int, start: Floats
 ) -> Floats:
     """
     Return the goal (N,) of each walk, which sums to 1: the shares `start`, raked towards what people do.
@@ -207,7 +207,7 @@ def sinkhorn_weights(
 def pair(
     K: NDArray[np.float32],
     V: NDArray[np.float32],
-    walks: Places,
+    walks: Codes,
     test: Test,
     *,
     max_tries: int,

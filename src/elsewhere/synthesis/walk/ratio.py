@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from elsewhere.data.visits import Floats, Ints, Locations
 from elsewhere.sorting import count_users
 from elsewhere.synthesis.walk._ratio_kernels import TRAITS, traits_of
 from elsewhere.synthesis.walk._walk_kernels import logistic_loss
 from elsewhere.synthesis.walk.fit import minimise
-from elsewhere.traces.model import Floats, Ints, Locations
 
 BINS = 10  # of each trait: own judge .626, with 6 bins .630-.637 (one split)
 RIDGE = 10.0  # of each weight: a bin of few people weighs little (no other was compared)

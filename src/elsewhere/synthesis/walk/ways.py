@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from elsewhere.data.visits import Codes, Ints, Locations
 from elsewhere.errors import InvalidParameter
 from elsewhere.synthesis.walk._draw_kernels import follow_ways
-from elsewhere.traces.model import Ints, Locations, Places
 
 MOST_PLACES = 4096  # the table of ways is as large as its square
 
@@ -68,7 +68,7 @@ class Ways:
             )
         return Ways(at, places, np.where(after >= 0, after, np.arange(P)[:, None]).astype(np.int32))
 
-    def keep(self, r: NDArray[np.integer]) -> Places:
+    def keep(self, r: NDArray[np.integer]) -> Codes:
         """Return the same walks (n, L) by allowed moves alone, over midnight too."""
         out = np.empty(r.shape, dtype=np.int32)
         follow_ways(np.ascontiguousarray(r, dtype=np.int32), self.at, self.onward, out)

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from elsewhere.traces.model import EARTH_RADIUS_KM, Floats, Locations
+from elsewhere.data.visits import EARTH_RADIUS_KM, Floats, Locations
 
 HINT = "For coasts, borders and names of towns under the maps: pip install 'elsewhere[maps]'."
 SOURCES = "Coasts, borders, rivers: Natural Earth, true to about 1 km; names: GeoNames (CC BY 4.0)."
