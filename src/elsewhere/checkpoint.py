@@ -393,8 +393,8 @@ def resume(
             ended = False
             error.add_note(
                 f"The noise that was drawn is kept in {checkpoint.folder}: the same call or command gives the same "
-                "answer and costs no further privacy. To draw new noise is another release, with its own eps: remove the folder "
-                "first."
+                "answer and costs no further privacy. To draw new noise is another release, with its own eps: remove "
+                "the folder first."
             )
         elif not refused and checkpoint.finished - NO_WORK:
             ended = False
