@@ -1490,21 +1490,6 @@ def pooled(values, who, low, high, walked, m_min):
     return out
 
 
-def shared_classes(classes, who, overall, m_min):
-    """Rows in each class at each instant; those of classes of fewer than `m_min` users at t are put together."""
-    table = []
-    for t, whole in enumerate(overall):
-        column = [row[t] for row in classes]
-        users = [{u for c, u in zip(column, who, strict=True) if c == k} for k in range(len(whole))]
-        lost = [k for k, mine in enumerate(users) if len(mine) < m_min]
-        row = [0.0 if k in lost else float(column.count(k)) for k in range(len(whole))]
-        if len(set().union(*(users[k] for k in lost))) >= m_min:
-            for k in lost:
-                row[k] = sum(column.count(j) for j in lost) * whole[k] / sum(whole[j] for j in lost)
-        table.append(row)
-    return table
-
-
 def shifted_likelihood(fake, kinds, shift, gain):
     """
     ln Pr{f | s} / Pr{f}: classes `kinds` of the seed, each boundary moved by up to `shift` slots, all moves alike.

@@ -1,4 +1,4 @@
-"""The walk with memory: its law from the definition, and that no seed has shaped it."""
+"""The walk with memory: its law from the definition, and that nothing in it is of few people."""
 
 import itertools
 
@@ -17,13 +17,15 @@ from elsewhere.synthesis.walk._walk_kernels import (
     ALL_MOVING,
     BLOCK,
     LEAST,
+    LENGTHS,
     SHAPES,
+    columns_of_moves,
     columns_of_steps,
     length_of,
     logistic_loss,
     sector_of,
 )
-from elsewhere.synthesis.walk.fit import learn_habits, learn_walk
+from elsewhere.synthesis.walk.fit import GRID, learn_habits, learn_walk, pool_day_statistics
 from elsewhere.synthesis.walk.habits import geometry, ground_of, parts_of_day, reach_mask
 from elsewhere.traces.model import hold_places
 
@@ -304,3 +306,97 @@ def test_a_walk_of_the_product_keeps_to_ways_that_people_share():
 
     plain = on_shared_ways(habits.tables(people.locations, learnt.known))
     assert on_shared_ways(sharper.tables) > 1.3 * plain
+
+
+class TestSharedByEnoughPeople:
+    """Nothing that is learnt rests on fewer than `m_min` users."""
+
+    @settings(max_examples=25)
+    @given(st.integers(0, 2**32), st.integers(1, 4), st.integers(1, 3))
+    def test_walk_and_naive_twin(self, seed, m_min, days):
+        rng = np.random.default_rng(seed)
+        R, people, L = 5, 8, 6
+        # half of the people live alike, so that some is shared and some is not
+        r = np.where(rng.random((people * days, L)) < 0.5, rng.integers(R, size=L), rng.integers(R, size=(1, L)))
+        r = np.where(rng.random(r.shape) < 0.3, rng.integers(R, size=r.shape), r)
+        who = rng.permutation(np.repeat(np.arange(people), days))
+        where = ew.Locations(xy=rng.random((R, 2)))
+        learnt = learn_habits(r, where, np.ones(R, dtype=bool), user=who, m_min=m_min, rng=rng)
+        rows, users = r.tolist(), who.tolist()
+        count, rest, arrivals, onward = naive.shared_moves(rows, users, R, m_min)
+        assert dict(zip(learnt.move.tolist(), learnt.count.tolist(), strict=True)) == {
+            a * R + b: n for (a, b), n in count.items()
+        }
+        assert learnt.rest.tolist() == rest
+        assert learnt.arrivals.tolist() == arrivals
+        triples = zip(learnt.pair.tolist(), learnt.onward.tolist(), learnt.onward_count.tolist(), strict=True)
+        assert {(p, b): n for p, b, n in triples} == {(x * R + a, b): n for (x, a, b), n in onward.items()}
+        if m_min > 1:
+            visitors = [len({u for f, u in zip(rows, users, strict=True) if x in f}) for x in range(R)]
+            visits = [sum(f.count(x) for f in rows) / r.size if visitors[x] >= m_min else 0.0 for x in range(R)]
+            begun = naive.shared_beginnings(rows, users, R, m_min)
+            np.testing.assert_allclose(learnt.first, [b + 5 * v for b, v in zip(begun, visits, strict=True)])
+            assert (learnt.leaving[np.array(visitors) < m_min] == 0).all()
+
+    @settings(max_examples=15)
+    @given(st.integers(0, 2**32), st.integers(2, 5))
+    def test_lengths_and_weights_rest_on_enough_users(self, seed, m_min):
+        rng = np.random.default_rng(seed)
+        R, people, L = 6, 9, 5
+        r = np.sort(rng.integers(R, size=(people, L)), axis=1)
+        r[:3] = rng.integers(R, size=(3, L))
+        where = ew.Locations(xy=rng.random((R, 2)) * [9, 1])
+        learnt = learn_habits(r, where, np.ones(R, dtype=bool), m_min=m_min, rng=rng)
+        lengths, _ = geometry(where)
+        moves = [
+            (u, t, int(a), int(b)) for u, f in enumerate(r) for t, (a, b) in enumerate(itertools.pairwise(f)) if a != b
+        ]
+
+        who_went = [{u for u, _, a, b in moves if lengths[a, b] == k} for k in range(LENGTHS)]
+        seen = [sum(lengths[a, b] == k for _, _, a, b in moves) * (len(who_went[k]) >= m_min) for k in range(LENGTHS)]
+        leaving = learnt.rest + [
+            sum(n for m, n in zip(learnt.move, learnt.count, strict=True) if m // R == x) for x in range(R)
+        ]
+        expected = [
+            sum(leaving[x] * learnt.arrivals[y] for x in range(R) for y in range(R) if x != y and lengths[x, y] == k)
+            for k in range(LENGTHS)
+        ]
+        np.testing.assert_allclose(learnt.kernel, [(s + 0.1) / (e + 1e-9) for s, e in zip(seen, expected, strict=True)])
+
+        far = sorted(
+            (max(float(where.distance(a, b)) for u, _, a, b in moves if u == one) for one in {m[0] for m in moves}),
+            reverse=True,
+        )
+        longest = far[min(m_min, len(far)) - 1]
+        assert longest <= learnt.reach * (1 + 1e-9) < longest * GRID * (1 + 1e-8)
+        assert abs(np.log(learnt.reach) / np.log(GRID) - round(np.log(learnt.reach) / np.log(GRID))) < 1e-6
+
+        cols = np.empty((len(moves), R, 8), dtype=np.int16)
+        row, step = np.array([m[:2] for m in moves]).T.copy()
+        columns_of_moves(r, row, step, R, ground_of(where), np.arange(R)[None], cols)
+        users = [{m[0] for m, c in zip(moves, cols, strict=True) if k in c[m[3]]} for k in range(ALL_COLUMNS)]
+        thin = np.array([len(u) < m_min for u in users])
+        assert (learnt.destination[:ALL_COLUMNS][thin] == 0).all()
+        assert (learnt.destination[:ALL_COLUMNS][~thin] != 0).any()
+
+    @given(st.integers(0, 2**32), st.integers(2, 5))
+    def test_day_statistics_of_few_are_pooled(self, seed, m_min):
+        rng = np.random.default_rng(seed)
+        r, L = rng.integers(3, size=(9, 5)), 5
+        who, walks = rng.integers(6, size=9), rng.integers(2, size=(7, L))
+        out = pool_day_statistics(r, who, walks, m_min)
+        statistics, of_walks = (
+            [
+                (sum(a != b for a, b in itertools.pairwise(f)), len(set(f)), max(map(f.count, f)), int(f[0] == f[-1]))
+                for f in days.tolist()
+            ]
+            for days in (r, walks)
+        )
+        for k, (low, high) in enumerate(((0, L - 1), (1, L), (1, L), (0, 1))):
+            walked = np.bincount([of[k] for of in of_walks], minlength=L + 1) / len(walks)
+            expected = naive.pooled([of[k] for of in statistics], who.tolist(), low, high, walked.tolist(), m_min)
+            come = [{u for u, of in zip(who.tolist(), statistics, strict=True) if of[3] == home} for home in (0, 1)]
+            if k == 3 and (len(come[0]) < m_min) != (len(come[1]) < m_min):
+                expected = {int(len(come[1]) >= m_min): 1.0}  # what few do is not told
+            np.testing.assert_allclose(out[k], [expected.get(n, 0.0) for n in range(L + 1)])
+            np.testing.assert_allclose(out[k].sum(), 1)

@@ -21,7 +21,7 @@ import shutil
 import struct
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -29,7 +29,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from elsewhere import settings
 from elsewhere.errors import ClusterUnavailable, ElsewhereError, OutputRefused
 from elsewhere.files import (
     HALF,
@@ -160,7 +159,7 @@ class Checkpoint(Stages):
                     raise ValueError("another checksum")
                 file.seek(SUM)
                 (length,) = struct.unpack("<Q", file.read(8))
-                return _decode(json.loads(file.read(length)), file, [])  # type: ignore[no-any-return]
+                return _decode(json.loads(file.read(length)), file)  # type: ignore[no-any-return]
         except (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError, struct.error):
             raise OutputRefused(
                 f"{path} is damaged, so this run cannot resume: remove {self.folder} to start again.", code=DAMAGED
@@ -174,7 +173,7 @@ class Checkpoint(Stages):
         is of job, stage and all that follows, so that a file is valid for its own job and stage alone.
         """
         arrays: list[np.ndarray[Any, Any]] = []
-        tree = json.dumps(_encode(value, arrays, {})).encode()
+        tree = json.dumps(_encode(value, arrays)).encode()
         with refuse_os_errors(self.folder), whole_file(self.folder / f"{name}{PART}") as file:
             file.write(bytes(SUM) + struct.pack("<Q", len(tree)) + tree)
             for array in arrays:
@@ -233,7 +232,7 @@ class Checkpoint(Stages):
 def hash_value(value: Any) -> str:
     """Return the sha256 of plain values, arrays and objects of this package; `TypeError` for anything else."""
     arrays: list[np.ndarray[Any, Any]] = []
-    total = hashlib.sha256(json.dumps(_encode(value, arrays, {})).encode())
+    total = hashlib.sha256(json.dumps(_encode(value, arrays)).encode())
     sink: Any = SimpleNamespace(write=total.update)
     for array in arrays:
         np.lib.format.write_array(sink, array, allow_pickle=False)
@@ -249,115 +248,68 @@ def hash_file(path: Path) -> str:
     return hash_value([[p.relative_to(path).as_posix(), hash_file(p)] for p in names])
 
 
-def _encode(value: Any, arrays: list[np.ndarray[Any, Any]], held: dict[int, tuple[int, Any]]) -> Any:
+def _encode(value: Any, arrays: list[np.ndarray[Any, Any]]) -> Any:
     """
-    Return a value as a node of a JSON tree: a plain value, or [kind, details of the kind, nodes of its parts].
+    Return a value as a node of a JSON tree: a plain value, or [kind, nodes of its parts].
 
-    Arrays are appended to `arrays`, in the order of their nodes. An object that occurs twice is written once: `held`
-    maps the id of each object written so far to its number and the object itself, so that its id is not used again.
+    Arrays and numbers of numpy are appended to `arrays`, in the order of their nodes. Objects of this package, named
+    tuples and data classes, are their fields.
     """
     kind = type(value)
+    parts: Any = ()
     if value is None or kind in (bool, int, float, str):
         return value
     if kind is bytes:
-        return ["bytes", value.hex(), []]
-    if kind is np.str_:
-        return ["text", str(value), []]
-    if isinstance(value, np.generic):
-        arrays.append(np.asarray(value))
-        return ["number", None, []]
-    if id(value) in held:
-        return ["same", held[id(value)][0], []]
-
-    word = kind.__name__
-    more: Any = None
-    parts: Any = ()
+        return ["bytes", value.hex()]
     if isinstance(value, np.ndarray) and value.dtype == object:
-        word, more, parts = "objects", value.shape, value.ravel().tolist()
-    elif isinstance(value, np.ndarray):
-        word = "array"
+        word, parts = "objects", [list(value.shape), *value.ravel().tolist()]
+    elif isinstance(value, np.ndarray | np.generic):
+        word = "array" if isinstance(value, np.ndarray) else "number"
         arrays.append(np.asarray(value))
     elif kind in (list, tuple):
-        parts = value
-    elif kind in (set, frozenset):
-        parts = sorted(value)
-    elif kind is dict or kind.__name__ == "mappingproxy":
+        word, parts = kind.__name__, value
+    elif isinstance(value, Mapping):
         word, parts = "dict", [*value.keys(), *value.values()]
-    elif isinstance(value, Path):
-        word, more = "path", str(value)
-    elif kind.__module__.partition(".")[0] == "pandas" and hasattr(value, "to_dict"):
-        # for hashes alone, to recognise a caller's table: it is never read back
-        columns = [value] if not hasattr(value, "columns") else [value[name] for name in value.columns]
-        cells = [np.asarray(c if c.dtype.kind in "biufmM" else c.astype(str).astype(object)) for c in columns]
-        index = np.asarray(value.index.astype(str)).astype(object)
-        word, more, parts = "table", [[str(c.name), str(c.dtype)] for c in columns], [*cells, index]
-    elif kind.__module__.startswith("scipy.sparse.") and hasattr(value, "tocsr"):
-        rows = value.tocsr()
-        word, more, parts = (
-            "sparse",
-            [kind.__name__, list(map(int, rows.shape))],
-            [rows.data, rows.indices, rows.indptr],
-        )
     elif kind.__module__.startswith("elsewhere.") and (isinstance(value, tuple) or dataclasses.is_dataclass(value)):
-        word, more = "object", f"{kind.__module__}:{kind.__qualname__}"
+        word = f"{kind.__module__}:{kind.__qualname__}"
         parts = value if isinstance(value, tuple) else [getattr(value, f.name) for f in dataclasses.fields(value)]
     elif isinstance(value, Settings):
-        word, more, parts = "settings", kind.__name__, [dict(value)]
+        word, parts = f"{kind.__module__}:{kind.__qualname__}", [dict(value)]
     else:
         raise TypeError(f"a {kind.__module__}.{kind.__qualname__} cannot be kept")
-    nodes = [_encode(part, arrays, held) for part in parts]
-    held[id(value)] = len(held), value  # numbered as it is read: after its parts
-    return [word, more, nodes]
+    return [word, [_encode(part, arrays) for part in parts]]
 
 
-def _decode(node: Any, file: io.BufferedReader, held: list[Any]) -> Any:
-    """Return the value of a node of `_encode`; its arrays are next in the file, `held` are the values read so far."""
+def _decode(node: Any, file: io.BufferedReader) -> Any:
+    """Return the value of a node of `_encode`; its arrays are next in the file."""
     if not isinstance(node, list):
         return node
-    word, more, nodes = node
+    word, nodes = node
     if word == "bytes":
-        return bytes.fromhex(more)
-    if word == "text":
-        return np.str_(more)
-    if word == "number":
-        return np.lib.format.read_array(file, allow_pickle=False)[()]
-    if word == "same":
-        return held[more]
-
-    value: Any
-    parts = [_decode(part, file, held) for part in nodes]
-    if word == "array":
-        value = np.lib.format.read_array(file, allow_pickle=False)
-    elif word == "objects":
-        value = np.empty(len(parts), dtype=object)
-        value[:] = parts
-        value = value.reshape(more)
-    elif word in ("list", "tuple", "set", "frozenset"):
-        value = {"list": list, "tuple": tuple, "set": set, "frozenset": frozenset}[word](parts)
-    elif word == "dict":
+        return bytes.fromhex(nodes)
+    parts = [_decode(part, file) for part in nodes]
+    if word in ("array", "number"):
+        array = np.lib.format.read_array(file, allow_pickle=False)
+        return array if word == "array" else array[()]
+    if word == "objects":
+        objects = np.empty(len(parts) - 1, dtype=object)
+        objects[:] = parts[1:]
+        return objects.reshape(parts[0])
+    if word in ("list", "tuple"):
+        return parts if word == "list" else tuple(parts)
+    if word == "dict":
         half = len(parts) // 2
-        value = dict(zip(parts[:half], parts[half:], strict=True))
-    elif word == "path":
-        value = Path(more)
-    elif word == "sparse":
-        from scipy import sparse
-
-        name, shape = more
-        rows = (sparse.csr_array if name.endswith("_array") else sparse.csr_matrix)(tuple(parts), shape)
-        value = rows.asformat(name.split("_")[0])
-    elif word == "settings":
-        value = getattr(settings, more)(**parts[0])
-    elif not more.startswith("elsewhere."):  # a file cannot name code of others to be run
+        return dict(zip(parts[:half], parts[half:], strict=True))
+    if not word.startswith("elsewhere."):  # a file cannot name code of others to be run
         raise ValueError("a class of another package")
-    else:
-        kind = pkgutil.resolve_name(more)
-        if issubclass(kind, tuple):
-            value = tuple.__new__(kind, parts)
-        else:
-            value = kind.__new__(kind)
-            for field, part in zip(dataclasses.fields(kind), parts, strict=True):
-                object.__setattr__(value, field.name, part)
-    held.append(value)
+    kind = pkgutil.resolve_name(word)
+    if issubclass(kind, tuple):
+        return tuple.__new__(kind, parts)
+    if issubclass(kind, Settings):
+        return kind(**parts[0])
+    value = kind.__new__(kind)
+    for field, part in zip(dataclasses.fields(kind), parts, strict=True):
+        object.__setattr__(value, field.name, part)
     return value
 
 

@@ -361,7 +361,7 @@ def job_key(source: Any, job: Job, settings: Preset, reading: Reading, secret: b
 
 
 def _hashable(source: Any) -> Any:
-    """Return name and hash of a file or folder (the name may be a user's); a table of another library for pandas."""
+    """Return name and hash of a file or folder (the name may be a user's); hashes of the rows of a table."""
     if isinstance(source, Source):
         return [source.user, source.raw]
     if isinstance(source, (str, os.PathLike)):
@@ -369,7 +369,15 @@ def _hashable(source: Any) -> Any:
             return [Path(source).absolute().name, hash_file(Path(source))]
         except OSError as error:
             raise InvalidTraces("an input cannot be read.", code="E_OPEN") from error
-    return source.to_pandas() if hasattr(source, "to_pandas") else source
+    if hasattr(source, "tocsr"):  # a sparse matrix of moves
+        rows = source.tocsr()
+        return [list(rows.shape), rows.data, rows.indices, rows.indptr]
+    table = source.to_pandas() if hasattr(source, "to_pandas") else source
+    if not hasattr(table, "columns"):
+        return table
+    from pandas.util import hash_pandas_object
+
+    return [[[str(name), str(kind)] for name, kind in table.dtypes.items()], hash_pandas_object(table).to_numpy()]
 
 
 def _holds_own_files(stages: Stages, folders: Sequence[Path]) -> bool:
