@@ -493,7 +493,6 @@ def audits(world):
             locations=line,
             # A15 learns for a second or two: once where it must flag, once beside all others
             attacks=[a for a in ALL if a not in SERVICE and (a != "A15" or name in ("uniform dummies", "par_l = 0"))],
-            k=10,
             rng=np.random.default_rng(8),
         )
         for name in ("null", *CONTROLS)

@@ -237,8 +237,8 @@ def test_functions_fit_on_a_screen_or_two():
 # verbs that docstrings begin with: a new one is added here, a noun is not
 VERBS = """
 Add Answer Apply Ask Attack Audit Begin Build Cancel Change Check Choose Claim Close Cluster Compare Compute Count Cut
-Decide Declare Describe Disconnect Divide Do Draw Drop End Enter Estimate Evaluate Exchange Fill Filter Find Fit Flush Forget
-Gather Generate Give Go Group Hide Hold Insert Join Keep Label Learn Leave Let Link List Lock Log Look Make Mark
+Decide Declare Describe Disconnect Divide Do Draw Drop End Enter Estimate Evaluate Exchange Fill Filter Find Fit Flush
+Forget Gather Generate Give Go Group Hide Hold Insert Join Keep Label Learn Leave Let Link List Lock Log Look Make Mark
 Measure Merge Minimise Move Multiply Name Open Place Prepare Publish Put Read Refuse Release Remember Remove Repeat
 Return Run Say Seal Send Serve Set Show Shuffle Shut Simulate Sort Start Stay Stop Sum Sweep Tabulate Take Tell
 Translate Treat Turn Undo Unlock Wait Warn Work Write Yield

@@ -29,7 +29,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from elsewhere import settings
 from elsewhere.errors import ClusterUnavailable, ElsewhereError, OutputRefused
 from elsewhere.files import (
     HALF,
@@ -275,7 +274,11 @@ def _encode(value: Any, arrays: list[np.ndarray[Any, Any]]) -> Any:
         word = f"{kind.__module__}:{kind.__qualname__}"
         parts = value if isinstance(value, tuple) else [getattr(value, f.name) for f in dataclasses.fields(value)]
     elif isinstance(value, Settings):
+<<<<<<< HEAD
         word, parts = "settings", [kind.__name__, dict(value)]
+=======
+        word, parts = f"{kind.__module__}:{kind.__qualname__}", [dict(value)]
+>>>>>>> 5dc2d3bdc408ecccd19d59d15b3335f044692874
     else:
         raise TypeError(f"a {kind.__module__}.{kind.__qualname__} cannot be kept")
     return [word, [_encode(part, arrays) for part in parts]]
@@ -308,6 +311,8 @@ def _decode(node: Any, file: io.BufferedReader) -> Any:
     kind = pkgutil.resolve_name(word)
     if issubclass(kind, tuple):
         return tuple.__new__(kind, parts)
+    if issubclass(kind, Settings):
+        return kind(**parts[0])
     value = kind.__new__(kind)
     for field, part in zip(dataclasses.fields(kind), parts, strict=True):
         object.__setattr__(value, field.name, part)
@@ -346,8 +351,8 @@ def resume(
             ended = False
             error.add_note(
                 f"The noise that was drawn is kept in {checkpoint.folder}: the same call or command gives the same "
-                "answer and costs no further privacy. To draw new noise is another release, with its own eps: remove the folder "
-                "first."
+                "answer and costs no further privacy. To draw new noise is another release, with its own eps: remove "
+                "the folder first."
             )
         elif not refused and checkpoint.finished - NO_WORK:
             ended = False

@@ -343,8 +343,7 @@ def _not_run(result: Any) -> list[str]:
     attacks_by_option: dict[str, list[str]] = {option: [] for option in GIVEN_BY.values()}
     for f in result.findings:
         if f.status == NOT_RUN:
-            lacks = [option for name, option in GIVEN_BY.items() if f"`{name}`" in f.needs]
-            for each in lacks or [f.needs]:
+            for each in [GIVEN_BY[name] for name in f.absent if name in GIVEN_BY] or [f.needs]:
                 attacks_by_option.setdefault(each, []).append(f.id)
     return [f"not run without {what}: {', '.join(ids)}" for what, ids in attacks_by_option.items() if ids]
 

@@ -244,8 +244,8 @@ def _role_figures(outcome: Finding | str, inputs: AttackInputs | str) -> dict[st
 def _attack_seeds(attack: str, inputs: AttackInputs) -> Finding:
     """Return the finding of one attack on the seeds, or what it needs where an input is missing."""
     title, attempt, needs = ATTACKS[attack]
-    absent = [f"`{name}`" for name in needs if getattr(inputs, FIELDS.get(name, name), None) is None]
-    lacks = " and ".join(absent)
+    absent = tuple(name for name in needs if getattr(inputs, FIELDS.get(name, name), None) is None)
+    lacks = " and ".join(f"`{name}`" for name in absent)
     finding: Finding | None = None
     try:
         if not absent:
@@ -255,7 +255,7 @@ def _attack_seeds(attack: str, inputs: AttackInputs) -> Finding:
     except CannotRun as error:
         lacks = str(error.args[0])
     if finding is None:
-        return Finding(attack, title, status=NOT_RUN, needs=lacks, words=f"Not run: needs {lacks}.")
+        return Finding(attack, title, status=NOT_RUN, needs=lacks, absent=absent, words=f"Not run: needs {lacks}.")
     return replace(finding, title=title)
 
 

@@ -195,6 +195,8 @@ class Finding:
         The finding in a sentence.
     needs
         What is missing for the attack to run.
+    absent
+        Names of the inputs that are missing.
     details
         Further figures, by name.
 
@@ -217,6 +219,7 @@ class Finding:
     worst_decile: float | None = None
     words: str = ""
     needs: str = ""
+    absent: tuple[str, ...] = ()
     details: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
