@@ -88,7 +88,9 @@ def test_names_are_of_the_box_the_largest_first_and_the_map_has_them():
 def test_names_never_touch_each_other_or_the_edge(towns):
     half = np.array([10.0, 6.2])
     km = 20 / (72 * WIDTH)
-    frames = [(x, y, 0.32 * LETTERS * len(name) * km, 0.75 * LETTERS * km) for name, x, y in maps.place_names(towns, half)]
+    frames = [
+        (x, y, 0.32 * LETTERS * len(name) * km, 0.75 * LETTERS * km) for name, x, y in maps.place_names(towns, half)
+    ]
 
     assert len(frames) <= maps.MOST_NAMES
     assert all(abs(x) + wide <= 10 and abs(y) + tall <= 6.2 for x, y, wide, tall in frames)

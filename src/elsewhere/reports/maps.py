@@ -26,6 +26,7 @@ MOST_PLACES = 1_500
 NEARLY_ALL = (0.99, 0.98, 0.95)  # shares of the visits that a map may be zoomed to, where that halves it
 MOST_NAMES = 10
 MOST_FLOWS = 40
+SIZES = 40  # of discs
 LINES = {"river": (0.8, "-"), "province": (0.5, ":"), "border": (0.9, "--")}
 KM_PER_DEGREE = math.radians(1) * EARTH_RADIUS_KM
 
@@ -205,9 +206,11 @@ def visits_map(
     figure, axes = _new_map(here)
     order = np.argsort(-count, kind="stable")[:MOST_PLACES]
     order = order[(count[order] > 0) & here.inside[order]]
-    size = 260 * count[order] / (count.max() if most is None else most) + 2
-    x, y = here.xy[order].T
-    axes.scatter(x, y, s=size, color=INKS[ink], alpha=0.6, linewidths=0, zorder=2)
+    # of few sizes: those of one size share their outline in the file
+    step = np.ceil(SIZES * count[order] / (count.max() if most is None else most))
+    for size in np.unique(step)[::-1]:
+        x, y = here.xy[order[step == size]].T
+        axes.scatter(x, y, s=260 * size / SIZES, color=INKS[ink], alpha=0.6, linewidths=0, zorder=2)
     return figure
 
 
