@@ -106,7 +106,7 @@ def test_a_few_far_places_do_not_shrink_the_town():
 
     assert 2 * window.half[0] < 40
     assert window.inside.sum() == 50
-    assert window.outside(visits).startswith("1 places with 0.1 % of the time lie outside, up to 6,")
+    assert window.outside(visits).startswith("Outside: 1 place with 0.1 % of the time, up to 6,")
     # a few of many are left out; half of all are not
     assert maps.Window.of(where, np.append(np.full(50, 40.0), 2000)).inside.all()
     alone = maps.Window.of(ew.Locations([46.5], [6.6]), [7.0])

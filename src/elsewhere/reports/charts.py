@@ -385,7 +385,7 @@ def found_over_days(figures: Plain) -> "Figure":
 
 def coverage(user: Ints, day: Ints, kept: ArrayLike, first: str) -> "Figure":
     """Draw a line per user with the days on which something is known, those that were dropped in another colour."""
-    figure = new_figure(height=min(5.0, 0.6 + 0.1 * (int(user.max()) + 1)))
+    figure = new_figure(height=min(3.0, 0.6 + 0.1 * (int(user.max()) + 1)))
     axes = figure.subplots()
     is_kept = np.asarray(kept, dtype=bool)
     for colour, mask in (("fake", is_kept), ("real", ~is_kept)):

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from elsewhere.errors import counted
 from elsewhere.reports.charts import CLASS_INKS, INKS, LETTERS, MARKERS, WIDTH, _legend, new_figure
 from elsewhere.traces.ground import Box, find_towns, is_installed, read_outlines
 from elsewhere.traces.model import EARTH_RADIUS_KM, Floats, Ints, Locations, Places
@@ -88,7 +89,8 @@ class Window(NamedTuple):
         if not away.any():
             return ""
         far, part = np.hypot(*self.xy[away].T).max(), share[away].sum() / share.sum()
-        return f"{int(away.sum())} places with {100 * part:.1f} % of the time lie outside, up to {far:,.0f} km away."
+        outside = counted(int(away.sum()), "place")
+        return f"Outside: {outside} with {100 * part:.1f} % of the time, up to {far:,.0f} km away."
 
 
 def _nearly_all(xy: Floats, weight: Floats) -> NDArray[np.bool_]:

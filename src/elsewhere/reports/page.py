@@ -467,9 +467,9 @@ def _strips(shown: Shown) -> list[Picture]:
             sides = {"Days of people": real.r[shown.seed[rows]], "The fakes made from them": fakes.r[rows]}
         else:
             sides = {"Days of people": real.r[_by_hash(real.r)[:MOST_DAYS]], "Days of fakes": fakes.r[rows]}
-        caption = "A row is a day of another one; each has its own places."
+        caption = "A row is one day of another person, in the colours of her own places."
     else:
-        caption = "A row is a day of the same one."
+        caption = "A row is a day."
         lives = _typical_lives(fakes, 2 if real is None else 1)
         days = [np.flatnonzero(fakes.user == life)[:MOST_DAYS] for life in lives]
         if real is None:
