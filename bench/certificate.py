@@ -9,7 +9,7 @@ What a theorem for the whole release costs: docs/certificate.md and its picture,
 
 Parts: `deniable` (People Flow Tokyo, the noisy count), `roles` (membership of everybody in the file), `pf` (PF under
 `private` and three baselines at equal eps), and towns by their number of people. A mean over three draws each, with the
-deviation beside it. Needs `elsewhere[plot]` and ../shared/data.
+deviation beside it. Needs ../shared/data.
 """
 
 import argparse
