@@ -311,18 +311,6 @@ def test_outputs_that_cannot_be_are_refused_before_any_work(run, tmp_path, monke
     assert (tmp_path / "file").read_text() == "mine"
 
 
-def test_without_matplotlib_the_extra_is_named_and_nothing_written(run, tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with monkeypatch.context() as idle:
-        idle.setattr("elsewhere.traces.town.simulate_town", lambda **_: pytest.fail("worked before refusing"))
-        done = run(*DEMO, "-o", tmp_path / "out")
-
-    assert (done.exit_code, done.stdout) == (2, "")
-    assert done.stderr == "E_EXTRA: figures need matplotlib: pip install 'elsewhere[plot]'.\n"
-    assert not (tmp_path / "out").exists()
-    assert run(*DEMO).exit_code == 0
-
-
 def test_a_full_disk_leaves_no_half_file(run, tmp_path, monkeypatch):
     def full(_):
         raise OSError(28, "No space left on device")

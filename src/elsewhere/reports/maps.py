@@ -13,7 +13,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+<<<<<<< HEAD
 from elsewhere.data.visits import EARTH_RADIUS_KM, Codes, Floats, Ints, Locations
+=======
+from elsewhere.errors import counted
+>>>>>>> d08aaf5e5f3c2db80d4bbcd0920ec844b024150a
 from elsewhere.reports.charts import CLASS_INKS, INKS, LETTERS, MARKERS, WIDTH, _legend, new_figure
 from elsewhere.data.ground import Box, find_towns, is_installed, read_outlines
 
@@ -26,6 +30,7 @@ MOST_PLACES = 1_500
 NEARLY_ALL = (0.99, 0.98, 0.95)  # shares of the visits that a map may be zoomed to, where that halves it
 MOST_NAMES = 10
 MOST_FLOWS = 40
+SIZES = 40  # of discs
 LINES = {"river": (0.8, "-"), "province": (0.5, ":"), "border": (0.9, "--")}
 KM_PER_DEGREE = math.radians(1) * EARTH_RADIUS_KM
 
@@ -87,7 +92,8 @@ class Window(NamedTuple):
         if not away.any():
             return ""
         far, part = np.hypot(*self.xy[away].T).max(), share[away].sum() / share.sum()
-        return f"{int(away.sum())} places with {100 * part:.1f} % of the time lie outside, up to {far:,.0f} km away."
+        outside = counted(int(away.sum()), "place")
+        return f"Outside: {outside} with {100 * part:.1f} % of the time, up to {far:,.0f} km away."
 
 
 def _nearly_all(xy: Floats, weight: Floats) -> NDArray[np.bool_]:
@@ -205,9 +211,11 @@ def visits_map(
     figure, axes = _new_map(here)
     order = np.argsort(-count, kind="stable")[:MOST_PLACES]
     order = order[(count[order] > 0) & here.inside[order]]
-    size = 260 * count[order] / (count.max() if most is None else most) + 2
-    x, y = here.xy[order].T
-    axes.scatter(x, y, s=size, color=INKS[ink], alpha=0.6, linewidths=0, zorder=2)
+    # of few sizes: those of one size share their outline in the file
+    step = np.ceil(SIZES * count[order] / (count.max() if most is None else most))
+    for size in np.unique(step)[::-1]:
+        x, y = here.xy[order[step == size]].T
+        axes.scatter(x, y, s=260 * size / SIZES, color=INKS[ink], alpha=0.6, linewidths=0, zorder=2)
     return figure
 
 

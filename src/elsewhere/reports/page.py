@@ -9,6 +9,7 @@ the templates show; the words of the page are in templates/, its pictures in `ch
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from os import PathLike
 from pathlib import Path
@@ -166,7 +167,7 @@ def report(
         "strips": _strips(shown),
         "uses": {name: _uses(result) for name, result in kinds["uses"].items()},
         "lives": {name: (result, _life_pictures(result)) for name, result in kinds["lives"].items()},
-        "audits": {name: _audit(result, shareable) for name, result in kinds["audits"].items()},
+        "audits": {name: _audit(result, name, shareable) for name, result in kinds["audits"].items()},
         "claims": claims(audit, facts),
         "forbidden": forbidden_claims(audit),
         "publishing": {
@@ -192,6 +193,12 @@ def report(
 
 def render(template: str, context: Mapping[str, Any]) -> str:
     """Return a page made from a template; whatever is not a picture of ours is escaped."""
+    page: str = _templates().get_template(template).render(context)
+    return page
+
+
+@cache
+def _templates() -> Any:
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     pages = Environment(
@@ -200,7 +207,7 @@ def render(template: str, context: Mapping[str, Any]) -> str:
     )  # fmt: skip
     pages.filters |= {"number": number, "percent": percent, "figure": format_figure, "mean": mean}
     pages.globals |= {"question": question, "outcome": outcome, "outcome_sign": outcome_sign, "counted": counted}
-    return pages.get_template(template).render(context)
+    return pages
 
 
 def write(path: str | PathLike[str], page: str) -> None:
@@ -461,9 +468,9 @@ def _strips(shown: Shown) -> list[Picture]:
             sides = {"Days of people": real.r[shown.seed[rows]], "The fakes made from them": fakes.r[rows]}
         else:
             sides = {"Days of people": real.r[_by_hash(real.r)[:MOST_DAYS]], "Days of fakes": fakes.r[rows]}
-        caption = "A row is a day of another one; each has its own places."
+        caption = "A row is one day of another person, in the colours of her own places."
     else:
-        caption = "A row is a day of the same one."
+        caption = "A row is a day."
         lives = _typical_lives(fakes, 2 if real is None else 1)
         days = [np.flatnonzero(fakes.user == life)[:MOST_DAYS] for life in lives]
         if real is None:
@@ -537,7 +544,7 @@ def _life_pictures(result: Plain) -> list[Picture]:
     return pictures
 
 
-def _audit(audit: Plain, shareable: bool) -> dict[str, Any]:
+def _audit(audit: Plain, name: str, shareable: bool) -> dict[str, Any]:
     """Return an audit for the page: its findings, the strongest first, and how much each attack learnt."""
     by_id = findings(audit)
     ran = {n: f for n, f in by_id.items() if f.get("status") == "run"}
@@ -555,7 +562,7 @@ def _audit(audit: Plain, shareable: bool) -> dict[str, Any]:
             texts=[f"{v:.0f} %" for v in risks.values()],
         )
         caption = "What an attack reaches beyond what it reaches against strangers, as a share of all there is."
-        picture = Picture.of(figure, "How much each attack learnt", caption)
+        picture = Picture.of(figure, "How much each attack learnt", caption, f"{caption} {name}")
     in_words = in_one_sentence({id_with_role(n, f.get("role")): outcome(f) for n, f in by_id.items()})
     people = (audit.get("sizes") or {}).get("seed_users")
     return {
