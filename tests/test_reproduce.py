@@ -278,7 +278,7 @@ def curve(name, m, value):
         *(
             ({"allocation": changed(ALLOCATION, j, *path, to=0.01 * int(j) - 1e-4)}, "tbl:timealloc-kl", f"rank {j}", 1)
             for j in "123"
-            for path in (("uniform",), ("random", "mean"))
+            for path in (("uniform",), ("random_unsorted", "mean"))
         ),
         (
             {"allocation": {j: {**ALLOCATION[j], "testing": 0.009 * int(j)} for j in "123"}},
