@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 import elsewhere as ew
-from elsewhere.paper import semantic_clustering as classes
-from elsewhere.paper.semantic_clustering import most_informative, neighbour_agreement
+from elsewhere.run import model as classes
 from elsewhere.run import model as learning
+from elsewhere.run.model import most_informative, neighbour_agreement
 from elsewhere.run.presets import preset_of
 
 

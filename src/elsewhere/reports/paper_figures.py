@@ -22,16 +22,18 @@ from elsewhere.paper.generate_fake import (
     stream_key,
     subsample_classes,
 )
-from elsewhere.traces.model import Floats, Ints, Places
+from elsewhere.traces.model import Floats, Places
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 # Okabe and Ito, then lighter ones: twenty classes
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#C9B800", "#6B7280")
-COLOURS += ("#8C510A", "#5E3C99", "#A6D96A", "#F4A6C0", "#1B5E7A", "#B2182B", "#7FBC41", "#DFC27D")
-COLOURS += ("#80CDC1", "#4D4D4D", "#B2ABD2", "#FDB863")
+COLOURS = [
+    *("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#C9B800", "#6B7280"),
+    *("#8C510A", "#5E3C99", "#A6D96A", "#F4A6C0", "#1B5E7A", "#B2182B", "#7FBC41", "#DFC27D"),
+    *("#80CDC1", "#4D4D4D", "#B2ABD2", "#FDB863"),
+]
 MARKERS = "os^DPXv*"
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 BINS = np.linspace(0, 1, 21)
@@ -255,7 +257,7 @@ def location_privacy(result: Reproduction) -> "Figure":
     figure = new_figure(11.5, 4.0)
     for cost, axes in enumerate(figure.subplots(1, 2, sharey=True)):
         for g, name in enumerate(service.generators):
-            sent: Ints = np.nanmedian(service.overhead[:, g, :, cost], axis=0)
+            sent = np.nanmedian(service.overhead[:, g, :, cost], axis=0)
             shown = [service.figure(name, m) for m in service.n_fakes]
             middle = np.array([f["median"] for f in shown])
             bars = np.abs(np.array([f["interval"] for f in shown]).T - middle)

@@ -12,7 +12,7 @@ from all, never a user.
 import hashlib
 import json
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -29,7 +29,6 @@ from elsewhere.paper.profiles import fit_profiles
 from elsewhere.paper.semantic_clustering import (
     LocationGraph,
     SemanticClasses,
-    most_informative,
     semantic_clustering,
     semantic_graph,
 )
@@ -445,3 +444,39 @@ def _arrays(data: bytes, declared: Mapping[str, Any]) -> dict[str, NDArray[Any]]
     if {name: (array.dtype.str, list(array.shape)) for name, array in arrays.items()} != kinds:
         raise InvalidModel("the arrays of model.npz have other names, types or shapes than model.json declares.")
     return arrays
+
+
+NEIGHBOUR_SHARE = 1 / 8  # of all people: those who agree most with a person
+MOST_PEOPLE = 500  # that are compared with each other
+
+
+def most_informative(
+    candidates: Sequence[SemanticClasses], r: NDArray[np.integer], rng: np.random.Generator
+) -> SemanticClasses:
+    """
+    Return the classes with the largest `neighbour_agreement` of traces (N, L), the first of equals.
+
+    Of more than MOST_PEOPLE people some are drawn.
+    """
+    if len(r) > MOST_PEOPLE:
+        r = r[np.sort(rng.permutation(len(r))[:MOST_PEOPLE])]
+    labels = [np.append(classes.label, -1)[r] for classes in candidates]  # a gap, -1, is the last: in no class
+    # rounded: the order of sums must not decide between equals (R5)
+    return candidates[int(np.argmax([round(neighbour_agreement(label), 9) for label in labels]))]
+
+
+def neighbour_agreement(label: Ints) -> float:
+    """
+    Return how much more people agree with the eighth of the others who agree most with them than with anybody.
+
+    Two people of (N, L) agree at the slots at which they are in one class; -1 is in none.
+    """
+    N, L = label.shape
+    if N < 2:
+        return 0.0
+    same = np.zeros((N, N), dtype=np.int32)  # slots at which two people are in one class
+    for at in label.T:
+        same += (at[:, None] == at) & (at >= 0)
+    others = (same / L)[~np.eye(N, dtype=bool)].reshape(N, N - 1)
+    like = max(1, round(NEIGHBOUR_SHARE * N))
+    return float(np.sort(others, axis=1)[:, -like:].mean() - others.mean())
