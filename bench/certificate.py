@@ -7,15 +7,9 @@ What a theorem for the whole release costs: docs/certificate.csv, its picture, a
     python bench/certificate.py measure pf --eps 8 4 --only private    some lines of a part
     python bench/certificate.py draw                     the picture of what the table holds
 
-<<<<<<< HEAD
 Parts: `pf` (People Flow Tokyo under `private` and three baselines at equal eps), and towns by their number of people. A
 mean over three draws each, with the deviation beside it. Needs `elsewhere[plot]` and ../shared/data. The page is made
 from the table when the site is built (bench/site_pages.py).
-=======
-Parts: `deniable` (People Flow Tokyo, the noisy count), `roles` (membership of everybody in the file), `pf` (PF under
-`private` and three baselines at equal eps), and towns by their number of people. A mean over three draws each, with the
-deviation beside it. Needs ../shared/data.
->>>>>>> d08aaf5e5f3c2db80d4bbcd0920ec844b024150a
 """
 
 import argparse

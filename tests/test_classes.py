@@ -576,12 +576,12 @@ def test_neighbouring_hours_count_as_alike():  # E91
     days = np.full((8, 24), 8)
     days[np.arange(8), hour] = np.arange(8)
     people = ew.Traces(days, ew.Locations(n=9), step_minutes=60)
-    label = ew.semantic_clustering(graph_of(people, T=24), kappa=3, rng=rng()).label
+    label = ew.semantic_clustering(graph_of(people, T=24), kappa=3, blur=1, rng=rng()).label
 
     assert len(set(label[:4])) == len(set(label[4:8])) == 1
     assert label[0] != label[4]
-    blurred = room._role_rows(np.eye(1, 12 * 25, 12 * 1), 24).reshape(25, 12)[1:, 0] ** 2
+    blurred = room._role_rows(np.eye(1, 12 * 25, 12 * 1), 24, 1.0).reshape(25, 12)[1:, 0] ** 2
     assert blurred.sum() == pytest.approx(1)  # nobody is lost or counted twice
     assert blurred[0] == blurred.max()
     assert blurred[1] == pytest.approx(blurred[23])  # midnight is no wall
-    np.testing.assert_array_equal(room._role_rows(np.eye(1, 60), 4), np.eye(1, 60))
+    np.testing.assert_array_equal(room._role_rows(np.eye(1, 60), 4, 0.0), np.eye(1, 60))

@@ -18,13 +18,8 @@ ROOT = Path(__file__).resolve().parents[1]
 SRC = ROOT / "src" / "elsewhere"
 FILES = sorted(SRC.rglob("*.py"))
 
-<<<<<<< HEAD
 BASE = {"errors", "settings", "files", "scale", "checkpoint", "_jit", "_search_kernels", "_version", "sorting"}
-ROOMS = ["traces", "paper", "synthesis", "privacy", "run", "evaluation", "reports", "cli"]
-=======
-BASE = {"errors", "files", "scale", "checkpoint", "_jit", "_search_kernels", "_version", "sorting"}
-ROOMS = ["data", "traces", "paper", "synthesis", "privacy", "run", "evaluation", "reports", "cli"]
->>>>>>> 243cf12ea02157550786410ed2819219976ecf94
+ROOMS = ["data", "paper", "synthesis", "privacy", "run", "evaluation", "reports", "cli"]
 MAY_IMPORT = {room: BASE | set(ROOMS[: i + 1]) for i, room in enumerate(ROOMS)}
 # the public side: the process that faces the network cannot reach code that has seen a seed
 PUBLIC = {"errors", "files", "_version", "data", "traces", "pool"}

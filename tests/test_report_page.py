@@ -91,26 +91,6 @@ def test_pictures_come_first_then_uses_then_whether_to_publish_and_codes_are_fol
         "Should they be published?",
         "Details",
     ]
-<<<<<<< HEAD
-    for phrase in (
-        "40 people who do not exist, with one synthetic day each",
-        "which only --preset private has",
-        "Shareable edition",
-        "Not run, and what it needs",
-        "Q-Q of semantic similarity",
-        "Most visited place of each person",
-        "Its seed against everybody else",
-        "10 most visited places that are the same",
-        "Radius of gyration",
-        "Privacy against places sent",
-        "Places by class",
-        "Acceptance by rule",
-        "par s",
-        "Versions",
-    ):
-        assert phrase in said, phrase
-    assert "No fake shares a place with the person it was made from." in said
-=======
     assert html.index('id="pictures"') < html.index("<svg") < html.index('id="uses"') < html.index('id="publish"')
     assert not re.search(r"\bA\d+\b", " ".join(reader.visible))
     assert re.search(r"\bA\d+\b", " ".join(reader.words))
@@ -118,7 +98,6 @@ def test_pictures_come_first_then_uses_then_whether_to_publish_and_codes_are_fol
     assert html.index("<table") > html.index("<details")
     verdict = re.search(r'<div class="verdict.*?</div>', html, re.DOTALL)[0]
     assert verdict.count("<p>") == 3
->>>>>>> d08aaf5e5f3c2db80d4bbcd0920ec844b024150a
 
 
 def test_the_figures_are_those_of_the_results(shareable):
@@ -327,36 +306,6 @@ def test_a_large_map_stays_a_small_file(tmp_path):
     assert len(html) < 1_500_000
 
 
-<<<<<<< HEAD
-def test_few_people_are_not_shown_one_by_one(tmp_path):
-    w = world()
-    few = ew.evaluate_publishing(w["real"].r[:3], None, w["fakes"].r[:3], seed_index=[0, 1, 2])
-
-    assert "would show single people" in words(made(tmp_path, few))
-    assert "would show single people" not in words(made(tmp_path, few, edition="owner"))
-    # days of one person are one person
-    days = ew.Traces(w["real"].r[:8], w["real"].locations, users=["a", "b"] * 4, step_minutes=60)
-    assert "would show single people" in words(made(tmp_path, ew.evaluate_publishing(days, None, w["fakes"])))
-    some = ew.evaluate_publishing(w["real"], days, w["fakes"])
-    assert "would show single people" in words(made(tmp_path, some))
-    decoys = {"uniform": uniform_iid(PLACES, INSTANTS)}
-    for n, shown in ((4, False), (5, True)):
-        people = w["real"].select(np.arange(n))
-        lbs = ew.evaluate_lbs(w["real"], people, decoys, n_fakes=(1,), repeats=(1, 1), rng=np.random.default_rng(1))
-        assert ("places sent" in words(made(tmp_path, lbs)).lower()) is shown
-        assert "places sent" in words(made(tmp_path, lbs, edition="owner")).lower()
-    assert "Worst tenth" not in made(tmp_path, w["audit"]).split("</thead>")[0]
-    assert "Worst tenth" in made(tmp_path, w["audit"], edition="owner").split("</thead>")[0]
-
-
-def test_the_certificate_stands_in_the_report_with_its_conditions(tmp_path):
-    told = Certificate("everybody", eps=0.5, conditions=[("the map is given", "asserted"), ("noise", "met")]).to_dict()
-    for edition in ("shareable", "owner"):
-        shown = words(made(tmp_path, run={"preset": "private", "certificate": told}, edition=edition))
-        assert "factor of 1.65" in shown
-        assert "the map is given: asserted" in shown
-        assert "noise: met" in shown
-=======
 def test_the_certificate_stands_in_the_report_with_its_conditions(tmp_path, no_pictures):
     told = Certificate(
         "everybody", eps=0.5, delta=1e-6, conditions=[("the map is given", "asserted"), ("coins", "met")]
@@ -366,7 +315,6 @@ def test_the_certificate_stands_in_the_report_with_its_conditions(tmp_path, no_p
         assert "the map is given: asserted" in text
         assert "coins: met" in text
         assert all(sentence in text for sentence in told.to_dict()["words"])
->>>>>>> d08aaf5e5f3c2db80d4bbcd0920ec844b024150a
 
 
 @pytest.mark.parametrize(
@@ -475,57 +423,13 @@ def test_an_outcome_claims_no_more_than_its_figure():
 
 class TestClaims:
     CLEAN = {"A1": {"status": "run", "own_seed_zero": True, "main": 0.0, "passed": True}}
-<<<<<<< HEAD
-    SURE = Certificate("everybody", eps=0.5, conditions=[("noise", "met")]).to_dict()
-=======
     SURE = Certificate("everybody", eps=0.5, delta=1e-6, conditions=[("coins", "met")]).to_dict()
->>>>>>> d08aaf5e5f3c2db80d4bbcd0920ec844b024150a
     A9 = {"status": "run", "passed": True, "bar": 0.5, "main": 0.4}
     RULE = {"parameters": {"par_i": 0, "intersection": "set"}}
 
     def met(self, audit, run):
         return [c.met for c in claims(audit, run)]
 
-<<<<<<< HEAD
-    def test_without_an_audit_nothing(self):
-        assert self.met(None, {"parameters": {"par_i": 0, "intersection": "set"}}) == [False] * 3
-
-    def test_no_shared_place_needs_both_the_count_and_the_rule(self):
-        dirty = {"A1": {**self.CLEAN["A1"], "own_seed_zero": False, "main": 0.01}}
-
-        assert self.met(self.CLEAN, {"parameters": {"par_i": 0, "intersection": "set"}})[0]
-        assert not self.met(self.CLEAN, {"parameters": {"par_i": 1, "intersection": "set"}})[0]
-        assert not self.met(self.CLEAN, {"parameters": {"par_i": 0, "intersection": "set"}, "preset": "private"})[0]
-        assert not self.met(self.CLEAN, {})[0]
-        assert not self.met(dirty, {"parameters": {"par_i": 0, "intersection": "set"}})[0]
-        assert not self.met({"A1": {"status": "not run"}}, {"parameters": {"par_i": 0, "intersection": "set"}})[0]
-
-    def test_the_certificate_needs_its_conditions_and_the_audit(self):
-        run = {"preset": "private", "certificate": self.SURE}
-        said = claims({"A9": self.A9}, run)[1]
-
-        assert said.met
-        assert "factor of 1.65" in said.sentence
-        for wrong in ({"passed": None}, {"bar": 0.7}):
-            assert not self.met({"A9": {**self.A9, **wrong}}, run)[1]
-        failed = Certificate("everybody", eps=0.5, conditions=[("noise", "not met")])
-        lost = claims({"A9": self.A9}, {"certificate": failed.to_dict()})[1]
-        assert not lost.met
-        assert "noise" in lost.because
-        for nobody in (Certificate.none(), Certificate("everybody", eps=0.5).in_laboratory()):
-            assert not self.met({"A9": self.A9}, {"certificate": nobody.to_dict()})[1]
-        loud = Certificate("everybody", eps=12.0).to_dict()
-        assert "promises nothing" in claims({"A9": {**self.A9, "bar": 12.0}}, {"certificate": loud})[1].because
-
-    def test_an_eps_below_the_claim_is_a_promise_kept(self):
-        kept = audit_table({"A9": {**self.A9, "words": "proves eps >= 0.4"}}, shareable=False)
-        broken = audit_table({"A9": {**self.A9, "passed": False, "main": 0.9}}, shareable=False)
-
-        assert "✓ the promise held" in kept
-        assert "≥ 0.40 ε" in kept
-        assert "learnt nothing" not in kept
-        assert "✗ the promise is broken" in broken
-=======
     def test_no_shared_place_needs_both_the_count_and_the_rule(self):
         dirty = {"A1": {**self.CLEAN["A1"], "own_seed_zero": False, "main": 0.01}}
 
@@ -559,7 +463,6 @@ class TestClaims:
             assert advice({"A3": finding("A3", True, 0.0)}, {"certificate": other}).words.startswith(
                 "Cannot be advised"
             )
->>>>>>> d08aaf5e5f3c2db80d4bbcd0920ec844b024150a
 
     def test_the_table_may_be_quoted_whole_only(self):
         whole = {attack: {"status": "not run"} for attack in ALL}
@@ -576,104 +479,8 @@ class TestClaims:
         assert "AUC" not in " ".join(forbidden_claims(None))
 
 
-<<<<<<< HEAD
-class TestAdvice:
-    FOUND = {name: {"status": "run", "passed": False, "main": 0.2} for name in ("A1", "A7", "A10")}
-
-    def test_names_every_attack_that_learnt_something(self):
-        assert all(f"({name})" in advice(self.FOUND, {}).because for name in self.FOUND)
-
-    @pytest.mark.parametrize(
-        ("run", "way"),
-        [
-            ({"preset": "product", "presets_with_a_theorem": []}, None),
-            ({"preset": "product", "presets_with_a_theorem": ["private"]}, "with --preset private and"),
-            ({"preset": "private", "presets_with_a_theorem": ["private"]}, "with a smaller --eps and"),
-            ({}, "`elsewhere plan`"),
-        ],
-    )
-    def test_offers_only_what_these_people_are_enough_for(self, run, way):
-        because = advice(self.FOUND, run).because
-
-        assert ("make others" in because) == (way is not None)
-        assert way is None or way in because
-
-    def test_tells_to_read_only_what_was_found(self):
-        held = {"A9": TestClaims.A9}
-        sure = Certificate("everybody", eps=0.5, delta=1e-6).to_dict()
-
-        because = advice(held, {"preset": "private", "certificate": sure}).because
-        assert "Read what" not in because
-        assert "what the attacks that were not run need" in because
-        unclear = {name: {"status": "run", "passed": None, "main": 0.2} for name in WANTED}
-        assert advice(unclear, {}).because.endswith("Read what these attacks found before you publish.")
-
-
-def test_bars_are_as_long_as_their_values():
-    html = bars([Bar("a", 1.0), Bar("b", 0.25), Bar("c", None)], unit="share", title="Shares", top=1)
-    wide = [float(w) for w in re.findall(r'<rect[^>]*? width="([\d.]+)"', html)]
-
-    assert wide == [296.0, 74.0]
-    assert "not measured" in html
-
-
-def test_points_are_where_their_values_are():
-    html = plot([Series("s", [0, 5, 10], [0, 0.5, 1])], x="km", y="share", title="t", y_range=(0, 1))
-    at = [tuple(map(float, p)) for p in re.findall(r'<circle cx="([\d.]+)" cy="([\d.]+)"', html)]
-
-    assert at[1] == pytest.approx(((at[0][0] + at[2][0]) / 2, (at[0][1] + at[2][1]) / 2), abs=0.1)
-    assert at[0][1] > at[2][1]
-    assert ticks(0, 0) == [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
-    assert ticks(float("nan"), 3)[0] == 0
-
-
-def test_a_calendar_has_a_square_per_day():
-    days = {"2013-03-27": 3, "2013-04-02": 1, "2014-01-05": 2}
-    html = calendar(days, unit="users", title="Days")
-    titles = re.findall(r"<title>([^<]*)</title>", html)
-
-    assert len(titles) == 285  # 27 March to 5 January, both included
-    assert [t for t in titles if not t.endswith("none")] == [f"{d}: {n} users" for d, n in days.items()]
-    assert "no day is recorded" in calendar({}, unit="users", title="Days")
-
-
-@pytest.mark.parametrize("first", ["2013-03-27", "2013-01-29", "2012-12-31", "2013-12-29", "2013-02-11"])
-@pytest.mark.parametrize("number", [3, 9, 40, 200, 400])
-def test_names_of_months_do_not_overlap(first, number):
-    dates = np.datetime64(first) + np.arange(number)
-    html = calendar({str(d): 1 for d in dates}, unit="users", title="Days")
-    found = re.findall(r'<text x="([\d.]+)" y="([\d.]+)"[^>]*>(\d{4}-[^<]*)</text>', html)
-    at = {}
-    for x, y, name in found:
-        at.setdefault(y, []).append((float(x), name))
-
-    # a letter is 6.6 wide (chromium, the page's font), the picture 360
-    for line in at.values():
-        ends = [x + 6.6 * len(name) for x, name in line]
-        assert all(end < x for end, (x, _) in zip(ends, line[1:], strict=False)), line
-        assert max(ends) <= 362, line
-    named = {month for line in at.values() for _, name in line for month in (name[5:7], name[-2:])}
-    assert named >= {str(d)[5:7] for d in dates[14:-21]}
-
-
-def test_a_page_without_a_script_allows_none():
-    html = page("Preparation", [section("A <b>", "x"), section("B", "y")])
-
-    assert "script-src 'none'" in read(html).tags[3][1]["content"]
-    assert "<script" not in html
-    assert 'href="#a-b"' in html
-
-
-def test_many_notes_are_shown_in_both_editions():
-    from elsewhere.reports.page import making
-
-    run = {"notes": [f"note {i}." for i in range(30)]}
-    assert "note 29." in making(run, shareable=True)
-    assert "note 29." in making(run, shareable=False)
-=======
 def test_many_notes_are_shown_in_both_editions(tmp_path, no_pictures):
     notes = [f"note number {i}." for i in range(30)]
     for edition in ("shareable", "owner"):
         html = made(tmp_path, run={"notes": notes}, edition=edition)
         assert all(note in html for note in notes)
->>>>>>> d08aaf5e5f3c2db80d4bbcd0920ec844b024150a

@@ -274,11 +274,7 @@ def _encode(value: Any, arrays: list[np.ndarray[Any, Any]]) -> Any:
         word = f"{kind.__module__}:{kind.__qualname__}"
         parts = value if isinstance(value, tuple) else [getattr(value, f.name) for f in dataclasses.fields(value)]
     elif isinstance(value, Settings):
-<<<<<<< HEAD
-        word, parts = "settings", [kind.__name__, dict(value)]
-=======
         word, parts = f"{kind.__module__}:{kind.__qualname__}", [dict(value)]
->>>>>>> 5dc2d3bdc408ecccd19d59d15b3335f044692874
     else:
         raise TypeError(f"a {kind.__module__}.{kind.__qualname__} cannot be kept")
     return [word, [_encode(part, arrays) for part in parts]]

@@ -381,67 +381,16 @@ class Certified(Method):
     days: int = days_option(1)
 
 
-METHODS: dict[str, Method] = {"life": Life(), "paper": Paper()}
+# put together without a check, which would double the time of `elsewhere --help`; the tests check them
+METHODS: dict[str, Method] = {"life": Life.model_construct(), "paper": Paper.model_construct()}
 PARAMETERS = tuple(dict.fromkeys(name for method in METHODS.values() for name in type(method).model_fields))
 
 
-<<<<<<< HEAD
 def method_of(method: str | Method, **parameters: Any) -> Method:
     """Return a method by name, or as it is, with some parameters changed."""
     if not isinstance(method, Method):
         method = METHODS[MethodOptions(method=method).method]  # type: ignore[arg-type]  # checked there
     return method.changed(**parameters)
-=======
-class Paper(Preset, Rules, Decoding, Learning):
-    """The paper's own parameters."""
-
-    name = "paper"
-    reading = {"places": "merge"}  # E74
-
-
-class Product(Preset, Rules, Pairing, Learning):
-    """The parameters by which fakes are published that no theorem covers."""
-
-    name = "product"
-    reading = {"places": "shared"}
-
-
-class Private(Preset, NoisySums):
-    """The parameters of fakes that a theorem covers; nobody is a seed, so nothing is asked of seeds or places."""
-
-    name = "private"
-    reading = {"places": "shared", "max_gap": PUBLIC_GAP, "map": "whole"}
-    m_min: ClassVar[int] = 1
-    c_min: ClassVar[int] = 1
-    k: ClassVar[int] = 0
-
-
-# put together without a check, which would double the time of `elsewhere --help`; the tests check them
-PRESETS: dict[PresetName, Preset] = {
-    "paper": Paper.model_construct(choose="likelihood"),
-    "product": Product.model_construct(
-        periods=4,
-        class_periods=12,
-        method="roles",
-        class_draws=20,
-        c_min=5,
-        m_min=5,
-        shift=120.0,
-        k=10,
-        against="all",
-        alternates="split",
-    ),
-    "private": Private.model_construct(),
-}
-PARAMETERS = tuple(dict.fromkeys(name for preset in PRESETS.values() for name in type(preset).model_fields))
-
-
-def preset_of(preset: str | Preset, **parameters: Any) -> Preset:
-    """Return a preset by name, or as it is, with some parameters changed."""
-    if not isinstance(preset, Preset):
-        preset = PRESETS[PresetOptions(preset=preset).preset]  # type: ignore[arg-type]  # checked there
-    return preset.changed(**parameters)
->>>>>>> 5dc2d3bdc408ecccd19d59d15b3335f044692874
 
 
 # ---- making fakes

@@ -512,7 +512,7 @@ def _table_statements(publishing: PublishingResult) -> list[Row]:
             )
         )
     for rank, figure in publishing.allocation.items():
-        fakes, others = figure["fakes"]["mean"], (figure["uniform"], figure["random"]["mean"])
+        fakes, others = figure["fakes"]["mean"], (figure["uniform"], figure["random_unsorted"]["mean"])  # E70
         rows.append(
             _holds(
                 "tbl:timealloc-kl",

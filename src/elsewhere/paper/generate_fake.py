@@ -59,6 +59,7 @@ from elsewhere.errors import (
 )
 from elsewhere.paper import _generate_kernels as _kernels
 from elsewhere.paper._generate_kernels import open_stream, uniform
+from elsewhere.paper._profile_kernels import from_logs
 from elsewhere.paper.aggregate import AggregateModel
 from elsewhere.paper.privacy_test import RULES, PrivacyTest, Verdicts
 
@@ -520,7 +521,7 @@ def forward(semseed: SemanticSeed, first: Floats, blocks: Sequence[Floats]) -> t
             break
     if in_logs:
         last = alpha[sets[-1]]
-        log_z = _kernels.from_logs(last, np.empty(len(last)))
+        log_z = from_logs(last, np.empty(len(last)))
     return alpha, float(log_z), in_logs
 
 

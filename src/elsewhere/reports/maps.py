@@ -13,11 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-<<<<<<< HEAD
 from elsewhere.data.visits import EARTH_RADIUS_KM, Codes, Floats, Ints, Locations
-=======
 from elsewhere.errors import counted
->>>>>>> d08aaf5e5f3c2db80d4bbcd0920ec844b024150a
 from elsewhere.reports.charts import CLASS_INKS, INKS, LETTERS, MARKERS, WIDTH, _legend, new_figure
 from elsewhere.data.ground import Box, find_towns, is_installed, read_outlines
 
