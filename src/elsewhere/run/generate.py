@@ -10,27 +10,29 @@ import warnings
 from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from elsewhere.checkpoint import Stages, at_once
 from elsewhere.data.slots import Periods, Traces
 from elsewhere.data.visits import Ints, Visits, share_map
-from elsewhere.errors import InvalidParameter, NothingPassed, NotEnoughUsers
+from elsewhere.errors import InvalidParameter, NotEnoughUsers, NothingPassed
 from elsewhere.paper.aggregate import AggregateModel, aggregate
 from elsewhere.paper.generate_fake import Attempts, Blur, ClassSets, FakeMaker
 from elsewhere.paper.privacy_test import RULES, PrivacyTest, Verdicts
 from elsewhere.paper.profiles import fit_profiles
 from elsewhere.paper.semantic_clustering import SemanticClasses, semantic_clustering, semantic_graph
+from elsewhere.privacy.private.release import release_private
 from elsewhere.run.publish import Fakes
 from elsewhere.scale import map_over
 from elsewhere.settings import Certified, Kappa, Making, Method, MethodName, Paper, method_of
 from elsewhere.synthesis.generate_life import generate_lives
 
 Progress = Callable[[int, int], None]
+PUBLIC_GAP = 360.0  # minutes that certified fakes fill
 SEED_SHARE = 0.7  # of the people; the others are alternates
 
 
@@ -224,8 +226,6 @@ def _make_lives(job: Job, data: Visits | Traces, alternates: Visits | Traces | s
 
 def _in_slots(fakes: Fakes, data: Traces) -> Fakes:
     """Return the same with its days in the slots of the data, each beside a day of its seed of the same kind."""
-    from dataclasses import replace
-
     t = fakes.visits.traces(step_minutes=data.step_minutes)
     life = np.array([fakes.visits.users.index(label) for label in t.labels], dtype=np.int64)[t.user]
     row = np.empty(len(t), dtype=np.int64)
@@ -336,6 +336,65 @@ def _make_paper(
         life=np.arange(len(r)),
         learnt=(own_model, label),
     )
+
+
+def _make_certified(job: Job, data: Visits | Traces) -> Fakes:
+    """Make fakes by noisy sums over everybody: nobody is a seed, and nothing is tested."""
+    how = job.settings
+    # how long gaps are is a matter of the people whom the theorem protects: a public number of minutes is filled
+    traces = data if isinstance(data, Traces) else data.traces(max_gap=PUBLIC_GAP)
+    release = release_private(
+        traces,
+        eps=how.eps,
+        delta=how.delta,
+        days=how.days,
+        n=job.making.n,
+        in_laboratory=job.laboratory,
+        entropy=job.entropy,
+        progress=job.progress,
+        stages=job.stages,
+        executor=job.executor,
+    )
+    lives = np.arange(len(release.r)) // how.days
+    # on which days people have data is theirs: the days of 2001, the first a Monday
+    day = _weekdays(release.weekend.reshape(-1, how.days)) if how.days > 1 else np.zeros(len(lives), dtype=np.int64)
+    fake = Traces(
+        release.r,
+        traces.locations,
+        users=lives,
+        dates=np.datetime64("2001-01-01", "D") + day,
+        step_minutes=traces.step_minutes,
+        start=traces.start,
+        tz=traces.tz,
+    )
+    visits = fake.visits()
+    return Fakes(
+        visits=visits,
+        seed_of_life=np.full(visits.U, -1),
+        method="certified",
+        parameters=dict(how),
+        seeds=np.zeros(0, dtype=np.int64),
+        certificate=release.certificate,
+        laboratory=job.laboratory,
+        notes=release.notes,
+        learnt=release.mechanism,
+        r=release.r,
+        seed=np.full(len(release.r), -1),
+        life=lives,
+    )
+
+
+def _weekdays(weekend: NDArray[np.bool_]) -> Ints:
+    """Return days of lives (n, days), one after the other on a calendar that begins on a Monday, each of its kind."""
+    out = np.empty(weekend.shape, dtype=np.int64)
+    for life, kinds in enumerate(weekend):
+        at = 5 - int(np.argmax(kinds)) if kinds.any() and not kinds[0] and np.argmax(kinds) <= 5 else 5 * int(kinds[0])
+        for i, off in enumerate(kinds.tolist()):
+            while (at % 7 >= 5) != off:
+                at += 1
+            out[life, i] = at
+            at += 1
+    return out.ravel()
 
 
 def _draw_entropy(rng: np.random.Generator | None) -> int:

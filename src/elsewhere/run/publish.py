@@ -205,7 +205,7 @@ def publish_with_links(
 
 
 def _public_order(places: Any) -> Ints:
-    """Return the places in the order of their ids, else of their positions: numbers that tell nothing of the private."""
+    """Return the places in the order of their ids, else of their positions, which tells nothing private."""
     if places.ids is not None:
         return np.array(sorted(range(len(places)), key=places.ids.__getitem__), dtype=np.int64)
     if places.coordinates:

@@ -158,7 +158,9 @@ def synthesize(
     laboratory_secret = None if rng is None else rng.bytes(32)
     tell = progress or (lambda stage, done, total: None)
     tell(READ, 0, 0)
-    with resume(stages_folder, job_key(source, job, settings, reading, laboratory_secret), SPENT, force=force) as stages:
+    with resume(
+        stages_folder, job_key(source, job, settings, reading, laboratory_secret), SPENT, force=force
+    ) as stages:
         force = force or (WRITTEN in stages.finished and _holds_own_files(stages, (owner_folder, out)))
         for folder in (out, owner_folder):
             check_folder(folder, force=force)
@@ -240,7 +242,9 @@ def _publish(
         names, private_files = names + reported, private_files + reported_private
         facts["judgement"] = judgement.to_dict()
     else:
-        facts["notes"].append("nothing was attacked: what these fakes reveal is not known until `elsewhere audit` runs.")
+        facts["notes"].append(
+            "nothing was attacked: what these fakes reveal is not known until `elsewhere audit` runs."
+        )
     names = write_pool(pool, out, names)
     if isinstance(stages, Checkpoint):  # replaced when the job resumes, which may write other formats
         stages.keep(WRITTEN, [{path.name: hash_file(path) for path in folder.iterdir()} for folder in drafts])
