@@ -64,8 +64,14 @@ def life(lives: Any, xy: Any, day0: int, rng: Any) -> tuple[Any, Any]:
     n, D, _ = lives.shape
     day = np.tile(day0 + np.arange(D), n)
     visits = to_visits(lives.reshape(n * D, -1), np.repeat(np.arange(n), D), day, Locations(xy=xy))
-    fakes = generate_lives(visits, rng=rng)
-    return to_slots(fakes.visits, day0, D), fakes.seed_of_life
+    order = rng.permutation(n)
+    seeds, alternates = np.sort(order[: round(0.7 * n)]), np.sort(order[round(0.7 * n) :])
+    entropy = int(rng.integers(2**63))
+    fakes = generate_lives(visits.of_users(seeds), alternates=visits.of_users(alternates), entropy=entropy)
+    print(f"    {fakes.tally} {fakes.notes}", flush=True)
+    made = to_slots(fakes.visits, day0, D)
+    whole = (made >= 0).all((1, 2))
+    return made[whole], seeds[fakes.seed_of_life][whole]
 
 
 def default(lives: Any, xy: Any, day0: int, rng: Any) -> tuple[Any, Any]:

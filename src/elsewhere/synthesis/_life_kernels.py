@@ -15,7 +15,7 @@ ENOUGH = 8  # pieces of which the next one is drawn
 NEAR, FAR = 1_800, 5_400  # seconds from now at which they begin
 BRIEF = 7_200  # a shorter stay keeps its length, a longer one the hour at which it ends
 RECENT = 10  # earlier days that a day is compared with
-NEW = 3  # weights of going somewhere new, beside one per class
+NEW = 2  # weights of going somewhere new, beside two per class
 OWN = 5  # weights of an own place
 FEATURES = 12  # of a diary
 HOME = 0
@@ -51,7 +51,7 @@ class Law(NamedTuple):
     days_first: NDArray[np.int64]
     begins: NDArray[np.float64]  # (Q, K + 1) share of days of a kind that begin carried in a class, or open
     role: NDArray[np.int64]  # (K,)
-    new: NDArray[np.float64]  # (K + NEW,)
+    new: NDArray[np.float64]  # (2 K + NEW,)
     own: NDArray[np.float64]  # (OWN,)
     like: NDArray[np.float64]  # (FEATURES,)
     grain: int
@@ -210,7 +210,7 @@ def new_logit(law, c, own, visits, day):
     """Return the ln odds of a new place of class c."""
     K = len(law.role)
     w = law.new
-    return w[c] + w[K] * math.log1p(own) + w[K + 1] * math.log1p(visits) + w[K + 2] * math.log1p(day)
+    return w[c] + w[K + c] * math.log1p(own) + w[2 * K] * math.log1p(visits) + w[2 * K + 1] * math.log1p(day)
 
 
 @njit
@@ -446,9 +446,9 @@ def replay(
                             some += 1
                     if size[0] < len(new_rows) and mine > (1 if now >= 0 and now < known and memory.cls[now] == c else 0):
                         new_rows[size[0], c] = 1.0
-                        new_rows[size[0], K] = math.log1p(mine)
-                        new_rows[size[0], K + 1] = math.log1p(visits)
-                        new_rows[size[0], K + 2] = math.log1p(memory.size[1])
+                        new_rows[size[0], K + c] = math.log1p(mine)
+                        new_rows[size[0], 2 * K] = math.log1p(visits)
+                        new_rows[size[0], 2 * K + 1] = math.log1p(memory.size[1])
                         new_said[size[0]] = 1.0 if is_new else 0.0
                         size[0] += 1
                     if chosen >= 0 and 1 < some <= own_rows.shape[1]:
@@ -475,12 +475,12 @@ def replay(
 
 @njit
 def draw_diary(
-    law, kind_of_person, mix, off, lo, hi, tries, memory, days, weight, columns, features, stream, own, cls, start, end
+    law, kind_of_person, mix, busy, off, lo, hi, tries, memory, days, weight, columns, features, stream, own, cls, start, end
 ):  # fmt: skip
     """
     Draw the diary of one life; return its number of pieces.
 
-    `mix` (2, Q) the person's kinds of day, `off` (D,) its calendar; the life is seen from second `lo` of the first day
+    `mix` (2, Q) the person's kinds of day, `busy` a taste for stays, `off` (D,) its calendar; the life is seen from second `lo` of the first day
     until second `hi` of the last; -1: whenever something is recorded. Times are seconds since the first border.
     """
     clear_memory(memory)
@@ -513,7 +513,7 @@ def draw_diary(
             p = first_piece
             draw_day(law, memory, kind_of_person, kind, off[d], here, before, p, begin, weight, columns, stream, days[a])
             day_features(law, memory, off[d], days[a], features)
-            v = 0.0
+            v = busy * features[4]
             for k in range(FEATURES):
                 v += law.like[k] * features[k]
             shares[a] = v
@@ -560,7 +560,8 @@ class Ground(NamedTuple):
     limits: NDArray[np.float64]  # (BINS - 1,) squared distances at which bins begin
     place: NDArray[np.int64]  # candidates, by class, then by square
     first: NDArray[np.int64]  # (K + 1,)
-    weight: NDArray[np.float64]  # people who use the place in this way, noisy
+    people: NDArray[np.float64]  # who use the place in this way, noisy
+    weight: NDArray[np.float64]  # the same, raked: lives drawn by it use places as people do
     total: NDArray[np.float64]  # running sum of the weight within the class, before each candidate and at the end
     square: NDArray[np.int64]  # (K, squares + 1) where the candidates of each square begin
     corner: NDArray[np.float64]  # (3,) corner of the grid, side of a square
@@ -756,8 +757,8 @@ def draw_sigma(g, role, n, cls, time, moves, sweeps, scores, stream, sigma):
 
 
 @njit
-def count_distances(g, role, person_first, cls, place, time, moves, moves_first, sweeps, key, real, drawn):
-    """Count the bins of tied distances of people, and of people whose places are drawn again: (5, K, BINS) each."""
+def count_distances(g, role, person_first, cls, place, time, moves, moves_first, sweeps, key, real, drawn, again):
+    """Count the bins of tied distances of people, and of people whose places are drawn `again`: (5, K, BINS) each."""
     most = 1
     for u in range(len(person_first) - 1):
         most = max(most, person_first[u + 1] - person_first[u])
@@ -769,8 +770,10 @@ def count_distances(g, role, person_first, cls, place, time, moves, moves_first,
         flow = moves[moves_first[u] : moves_first[u + 1]].reshape(n, n)
         find_anchors(role, n, cls[a:b], time[a:b], anchors)
         drawn_well = draw_sigma(g, role, n, cls[a:b], time[a:b], flow, sweeps, scores, open_stream(key, 0, u), sigma)
+        again[a:b] = -1
         if not drawn_well:
             continue
+        again[a:b] = sigma[:n]
         for i in range(n):
             for j in range(i):
                 near = 1 if flow[i, j] + flow[j, i] > 0 else 0
@@ -910,7 +913,7 @@ def gamma(shape, stream):
 
 @njit
 def draw_lives(
-    law, g, w, mixes, spread, types, first_day, last_day, lo, hi, border, attempt, numbers, key, tries, sweeps,
+    law, g, w, mixes, spread, busyness, types, first_day, last_day, lo, hi, border, attempt, numbers, key, tries, sweeps,
     mine, mine_first, most_own, most_day, least, life, start, end, place, cls, usage, first, good,
 ):  # fmt: skip
     """
@@ -935,7 +938,7 @@ def draw_lives(
     among, fit = np.zeros(WAY_CELLS, np.int64), np.zeros(WAY_CELLS)
     filter_, table = np.zeros((MOST_PASSES, WAY_CELLS)), np.zeros((WAY_CELLS, WAY_CELLS))
     way = np.zeros(MOST_PASSES, np.int64)
-    route = np.full((most_own, most_own, MOST_PASSES + 1), -1)
+    route = np.full((most_own, most_own, MOST_PASSES + 1), -1, np.int32)
     unit = math.sqrt(g.limits[3])
     n = 0
     for i in range(len(numbers)):
@@ -948,8 +951,9 @@ def draw_lives(
             for k in range(Q):
                 shape = mixes[types[i], o, k] * spread[o]
                 mix[o, k] = gamma(shape, stream) if shape > 1e-6 else 0.0
+        busy = busyness * math.sqrt(-2.0 * math.log(1.0 - uniform(stream))) * math.cos(2.0 * math.pi * uniform(stream))
         m = draw_diary(
-            law, types[i], mix, off[:D], lo, hi, tries, memory, days, weight, columns, features, stream, own, kinds,
+            law, types[i], mix, busy, off[:D], lo, hi, tries, memory, days, weight, columns, features, stream, own, kinds,
             begin, until,
         )  # fmt: skip
         owned = memory.size[0]
@@ -958,16 +962,14 @@ def draw_lives(
             time[own[q]] += max(until[q] - begin[q], 60)
         # the seed's own contribution is left out of the weights, and taken back in afterwards
         for j in range(mine_first[i], mine_first[i + 1]):
-            g.weight[mine[j]] = g.weight[mine[j]] - 1.0
-            if g.weight[mine[j]] < least:
-                g.weight[mine[j]] -= 1e6
+            k = mine[j]
+            left = g.people[k] - 1.0
+            g.weight[k] *= left / g.people[k] if left >= least else 0.0
         good[i] = m > 0 and draw_sigma(
             g, law.role, owned, memory.cls, time, memory.moves, sweeps, scores, stream, sigma
         )
         for j in range(mine_first[i], mine_first[i + 1]):
-            if g.weight[mine[j]] < -1e5:
-                g.weight[mine[j]] += 1e6
-            g.weight[mine[j]] += 1.0
+            g.weight[mine[j]] = g.total[mine[j] + 1] - g.total[mine[j]]
         if not good[i]:
             continue
         if n + m * (MOST_PASSES + 1) > len(start):
@@ -979,7 +981,7 @@ def draw_lives(
             if len(w.cells) > 0 and q > 0 and until[q - 1] == a and own[q - 1] != own[q]:
                 x, y = own[q - 1], own[q]
                 homeward = law.role[kinds[q]] == HOME
-                spare = (until[q] - a if homeward else a - begin[q - 1]) - 2 * law.grain
+                spare = (until[q] - a if homeward else base + a - start[n - 1]) - law.grain
                 cells = route[x, y, 0]
                 if cells < 0 or uniform(stream) > w.habit:
                     u, cells = uniform(stream), 0

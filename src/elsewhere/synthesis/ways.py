@@ -12,7 +12,7 @@ from elsewhere.synthesis import _life_kernels as kernels
 from elsewhere.synthesis.groups import PASSING, Stays
 from elsewhere.synthesis.mapping import grid_over, noisy, square_of
 
-HABIT = 0.85
+CHANCE = 0.8  # of ways that are the same again, the share that habit explains
 
 
 def learn_ways(stays: Stays, ground: kernels.Ground, rng: np.random.Generator) -> kernels.Passages:
@@ -41,6 +41,19 @@ def learn_ways(stays: Stays, ground: kernels.Ground, rng: np.random.Generator) -
     grains = np.maximum((stays.end - stays.start)[passes] // stays.grain, 1)
     length = np.bincount(grains, minlength=2)[1 : max(PASSING // stays.grain, 1) + 1].astype(float) + 1e-9
 
+    # how often the way between two places is the same as the last time, forth or back
+    code = np.zeros(len(a), dtype=np.int64)
+    for j in range(1, 4):  # the first three cells tell ways apart
+        forth, back = np.minimum(a + j, b), np.maximum(b - j, a)
+        up = stays.place[a] < stays.place[b]
+        cell = np.where(up, stays.place[forth], stays.place[back])
+        code = code * (R + 1) + np.where(b - a > j, cell + 1, 0)
+    low, high = np.minimum(stays.place[a], stays.place[b]), np.maximum(stays.place[a], stays.place[b])
+    order_of = np.lexsort((a, high, low, stays.user[a]))
+    low, high, who, code = low[order_of], high[order_of], stays.user[a][order_of], code[order_of]
+    again = (low[1:] == low[:-1]) & (high[1:] == high[:-1]) & (who[1:] == who[:-1]) & ((code[1:] > 0) | (code[:-1] > 0))
+    habit = CHANCE * float((code[1:] == code[:-1])[again].mean()) if again.any() else 0.0
+
     # moves along ways, and how many people make them
     follows = np.flatnonzero(stays.joined & (passes | np.append(False, passes[:-1])))
     move = stays.place[follows - 1] * R + stays.place[follows]
@@ -49,5 +62,5 @@ def learn_ways(stays: Stays, ground: kernels.Ground, rng: np.random.Generator) -
     people = noisy(people.astype(float), rng)
     return kernels.Passages(
         cells[order], weight[cells][order], np.searchsorted(square[order], np.arange(columns * rows + 1)), corner,
-        columns, rows, number, np.cumsum(length / length.sum()), moves[people > 0], people[people > 0], HABIT,
+        columns, rows, number, np.cumsum(length / length.sum()), moves[people > 0], people[people > 0], habit,
     )  # fmt: skip
