@@ -199,7 +199,10 @@ def _make_lives(job: Job, data: Visits | Traces, alternates: Visits | Traces | s
         executor=job.executor,
         stages=job.stages,
         progress=job.progress,
-        **dict(job.settings),
+        k=job.settings.k,
+        par_s=job.settings.par_s,
+        par_d=job.settings.par_d,
+        attempts=job.settings.max_tries,
     )
     if result.visits is None:
         rules = ", ".join(f"{name} {count}" for name, count in result.tally.items() if name not in ("tested", "passed"))
