@@ -300,8 +300,6 @@ def _decode(node: Any, file: io.BufferedReader) -> Any:
     if word == "dict":
         half = len(parts) // 2
         return dict(zip(parts[:half], parts[half:], strict=True))
-    if word == "settings":
-        return getattr(settings, parts[0])(**parts[1])
     if not word.startswith("elsewhere."):  # a file cannot name code of others to be run
         raise ValueError("a class of another package")
     kind = pkgutil.resolve_name(word)

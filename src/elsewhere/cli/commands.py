@@ -261,14 +261,14 @@ def lbs(given: settings.Lbs, reading: Reading) -> None:
     train, truth = two_days(days)
     with stage("making fakes"):
         fakes = generate_fakes(train, method="paper", per_seed=given.per_seed, rng=rng)
-    assert fakes.r is not None and fakes.seed is not None  # noqa: S101, PT018 - of slots
+    assert fakes.r is not None and fakes.seed is not None and fakes.learnt is not None  # noqa: S101, PT018 - of slots
     with bar("attacking") as progress:
         result = judge_service(
             train,
             truth,
             fakes.r,
             train.user[fakes.seed],
-            classes=fakes.learnt[1],
+            classes=fakes.learnt.classes,
             n_fakes=tuple(int(word) for word in given.n_fakes.split(",")),
             beta=given.beta,
             progress=progress,

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from elsewhere.data.ground import Box, find_towns, is_installed, read_outlines
 from elsewhere.data.visits import EARTH_RADIUS_KM, Codes, Floats, Ints, Locations
 from elsewhere.errors import counted
 from elsewhere.reports.charts import CLASS_INKS, INKS, LETTERS, MARKERS, WIDTH, _legend, new_figure
-from elsewhere.data.ground import Box, find_towns, is_installed, read_outlines
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

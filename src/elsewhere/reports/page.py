@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from elsewhere._version import __version__
+from elsewhere.data.ground import HINT, SOURCES, is_installed
 from elsewhere.data.slots import Traces
 from elsewhere.data.visits import Floats, Ints, Locations
 from elsewhere.errors import InvalidParameter, counted, require_choice
@@ -49,7 +50,6 @@ from elsewhere.reports.claims import (
 )
 from elsewhere.run.fakes import Fakes
 from elsewhere.traces.fixes import GAPS, Preparation, length_text
-from elsewhere.data.ground import HINT, SOURCES, is_installed
 
 EDITIONS = ("owner", "shareable")
 SMALLEST_GROUP = 5  # people: the figure of fewer would be somebody's own, and stays out of a shareable report

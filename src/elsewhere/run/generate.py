@@ -26,7 +26,7 @@ from elsewhere.paper.privacy_test import RULES, PrivacyTest, Verdicts
 from elsewhere.paper.profiles import fit_profiles
 from elsewhere.paper.semantic_clustering import SemanticClasses, semantic_clustering, semantic_graph
 from elsewhere.privacy.private.release import release_private
-from elsewhere.run.publish import Fakes
+from elsewhere.run.publish import Fakes, Learnt
 from elsewhere.scale import map_over
 from elsewhere.settings import Certified, Kappa, Making, Method, MethodName, Paper, method_of
 from elsewhere.synthesis.generate_life import generate_lives
@@ -337,7 +337,7 @@ def _make_paper(
         r=r,
         seed=row,
         life=np.arange(len(r)),
-        learnt=(own_model, label),
+        learnt=Learnt(own_model, label),
     )
 
 
@@ -380,7 +380,7 @@ def _make_certified(job: Job, data: Visits | Traces) -> Fakes:
         certificate=release.certificate,
         laboratory=job.laboratory,
         notes=release.notes,
-        learnt=release.mechanism,
+        mechanism=release.mechanism,
         r=release.r,
         seed=np.full(len(release.r), -1),
         life=lives,

@@ -11,7 +11,7 @@ import io
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,13 @@ from elsewhere.data.visits import Floats, Ints, Visits
 from elsewhere.errors import InvalidParameter, PublicationRefused, require_whole
 from elsewhere.pool import Pool
 from elsewhere.privacy.certificate import NOTHING_PROVEN, Certificate
+
+
+class Learnt(NamedTuple):
+    """What the paper's method learns: the aggregate model, and the classes of places."""
+
+    model: Any
+    classes: Any
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,8 +62,8 @@ class Fakes:
         (lives,) ln Pr{fake} per slot under the aggregate model (paper); None where there is none.
     r, seed, life
         Where the data were `Traces`: the fakes in slots, row by row, the row of the data behind each, and its life.
-    learnt
-        Model and classes of the paper's method, for the audit; not published.
+    learnt, mechanism
+        Model and classes of the paper's method; the noisy sums of certified fakes, for their audit. Not published.
     published
         (lives,) which are published already; the one array that changes.
 
@@ -77,7 +84,8 @@ class Fakes:
     r: NDArray[np.int32] | None = field(default=None, repr=False)
     seed: Ints | None = field(default=None, repr=False)
     life: Ints | None = field(default=None, repr=False)
-    learnt: Any = field(default=None, repr=False)
+    learnt: Learnt | None = field(default=None, repr=False)
+    mechanism: Any = field(default=None, repr=False)
     published: NDArray[np.bool_] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -93,6 +101,11 @@ class Fakes:
     def covered(self) -> bool:
         """Tell whether a theorem covers the whole release: all lives are then published, once."""
         return bool(np.all(self.seed_of_life < 0))
+
+    @property
+    def kappa(self) -> int:
+        """Return the number of semantic classes of the paper's method; 0 where there are none."""
+        return 0 if self.learnt is None else int(self.learnt.classes.kappa)
 
     @property
     def acceptance(self) -> float:
@@ -233,13 +246,26 @@ def _choose_within_budget(fakes: Fakes, per_seed: int, choose: str, rng: np.rand
             raise InvalidParameter(
                 '`choose="likelihood"` is for fakes of the paper\'s method, which have one.', parameter="choose"
             )
-        known = np.isfinite(fakes.loglik)
-        weight = np.where(known, fakes.loglik, fakes.loglik[known].min(initial=0.0))[fresh]
+        weight = finite(fakes.loglik)[fresh]
     # Gumbel keys: the largest n of a seed are a draw without replacement with these weights
     key = weight + rng.gumbel(size=len(fresh))
     order = fresh[np.lexsort((-key, seed[fresh]))]
     rank = np.arange(len(order)) - np.searchsorted(seed[order], seed[order])
     return np.sort(order[rank < budget[seed[order]]])
+
+
+def finite(loglik: Floats) -> Floats:
+    """
+    Return likelihoods to choose by: what the model holds impossible counts as the least likely of the others.
+
+    Examples
+    --------
+    >>> finite(np.array([-3.0, -np.inf, -7.0])).tolist(), finite(np.array([-np.inf])).tolist()
+    ([-3.0, -7.0, -7.0], [0.0])
+
+    """
+    known = np.isfinite(loglik)
+    return np.where(known, loglik, loglik[known].min(initial=0.0))
 
 
 def links_file(pool: Pool, people: Visits, seed_of_life: Ints) -> bytes:

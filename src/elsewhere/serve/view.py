@@ -12,10 +12,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from elsewhere.data.ground import page_map
 from elsewhere.data.slots import Traces
 from elsewhere.data.visits import Ints
 from elsewhere.pool import Pool
-from elsewhere.data.ground import page_map
 from elsewhere.traces.write import write_traces
 
 
