@@ -404,6 +404,7 @@ def publish_with_rows(
             "a run with a given `rng` can be repeated by whoever knows it, so it is not for publishing; generate "
             "without `rng`, or pass `laboratory=True` to keep it as a laboratory result.",
             code="E_LABORATORY",
+            parameter="laboratory",
         )
     secret = secret or (secrets.token_bytes(32) if rng is None else rng.bytes(32))
     draw = derive_rng(secret, "choice")
