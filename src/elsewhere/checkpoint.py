@@ -225,6 +225,7 @@ class Checkpoint(Stages):
                 "version is not the same. The command of that run resumes it; to give it up, remove the folder, or "
                 "pass `force=True`.",
                 code="E_UNFINISHED",
+                parameter="force",
             )
         return str(index.get("key"))
 
