@@ -62,12 +62,13 @@ WORDS = {
     "trip": "tripid rideid tid traj trajid trajectoryid trackid segmentid tripno journeyid orderid trip ride",
     "occupied": "occupied occupancy hired loaded passengerflag load",
     "accuracy": "accuracy acc horizontalaccuracy accuracymeters",
-    "interval": "interval samplinginterval",
 }
 # the two ends of a trip or a visit, as words within names of columns; a visit begins with an arrival
 ARRIVAL, DEPARTURE = ("arrival", "arr", "arrive", "arrived"), ("departure", "dep", "depart", "departed")
-BEGINS = "start started strt begin origin orig o from pickup pu source boarding entry entered checkin"
-FINISHES = "end ended stop finish finished destination dest d to dropoff do alighting exit checkout left leaving"
+BEGINS = "start started strt begin origin orig o from pickup pu source boarding entry checkin tapin connect"
+FINISHES = (
+    "end ended stop finish finished destination dest d to dropoff do alighting exit checkout tapout disconnect left"
+)
 SIDED = {
     "time": "time datetime timestamp at ts t hour clock",
     "date": "date day",
@@ -78,9 +79,9 @@ SIDED = {
     "name stationname community area district city",
 }
 FILLERS = frozenset(["tpep", "lpep", "trip", "centroid", "ride", "call"])
-JOINED = r"(?i)\b(start|strt|end|orig|dest|pickup|dropoff|dep|arr)(?=(time|date|lat|lon|lng|zone|taz|station)\b)"
+JOINED = r"(?i)\b(start|strt|end|stop|orig|dest|pickup|dropoff|dep|arr)(?=(time|date|lat|lon|lng|zone|taz|station)\b)"
 SIMPLE = ("household", "utc", "local", "time", "date", "offset", "slot", "day", "duration", "lat", "lon", "points",
-          "point", "place", "kind", "trip", "occupied", "accuracy", "interval")  # fmt: skip
+          "point", "place", "kind", "trip", "occupied", "accuracy")  # fmt: skip
 ENDS = ("end", "end_date", "end_lat", "end_lon", "end_point", "end_place")
 ROLES = ("user", *SIMPLE, *ENDS)
 TIMES = ("datetime", "epoch", "date", "clock")  # kinds of columns that hold times
@@ -129,6 +130,7 @@ EARLIEST, LATEST = -2_208_988_800, 7_258_118_400  # 1900 and 2200: other times a
 NO_DAY = 978_307_200  # Monday 1 January 2001, for clocks without dates
 MISSING = np.iinfo(np.int64).min
 MOSTLY = 0.95
+A_FEW = 3
 ASKED = 1_000  # points whose zone is looked up
 
 
@@ -149,6 +151,12 @@ class Columns:
     def trips(self) -> bool:
         """Tell whether a row is a trip with two ends."""
         return bool({"end_lat", "end_point", "end_place"} & self.roles.keys())
+
+
+class AmbiguousDates(InvalidTraces):
+    """Dates whose day cannot be told from their month (B32)."""
+
+    code = "E_DATE"
 
 
 def parse_columns(columns: Any) -> dict[str, str]:
@@ -186,11 +194,14 @@ def normalize(name: str) -> str:
     return re.sub(r"[^a-z0-9]", "", unicodedata.normalize("NFKD", name.casefold()))
 
 
-def find_columns(table: Table, columns: Any = None) -> Columns:
-    """Return what the columns of a table mean; refuse a table that has no user, time or place (E_COLUMNS)."""
+def find_columns(table: Table, columns: Any = None, *, alone: bool = False) -> Columns:
+    """
+    Return what the columns of a table mean; refuse a table that has no user, time or place (E_COLUMNS).
+
+    `alone` says that each row stands for itself, so that nobody needs to be found.
+    """
     requested = parse_columns(columns)
     names = [name for name in table.names if name != FILE]
-    labels = table.labels
     for role, name in requested.items():
         number = re.fullmatch(r"#(\d+)", name)
         if name not in names and number and 1 <= int(number[1]) <= len(names):
@@ -219,7 +230,9 @@ def find_columns(table: Table, columns: Any = None) -> Columns:
     if "end" in roles and not {"time", "utc", "local"} & roles.keys() and "end" not in requested:
         del roles["end"]
     _by_value(found, table, [name for name in names if name not in roles.values()], values)
-    if "user" not in roles and (table.files > 1 or not found.trips) and "trip" not in roles and "points" not in roles:
+    if alone:
+        roles.pop("user", None)
+    elif "user" not in roles and (table.files > 1 or not found.trips) and not {"trip", "points"} & roles.keys():
         candidates = [
             n for n in names if n not in roles.values() and kinds[n] in ("words", "whole") and _repeats(values[n])
         ]
@@ -230,7 +243,7 @@ def find_columns(table: Table, columns: Any = None) -> Columns:
             )
     if ("lat" in roles) != ("lon" in roles) and {"place", "point", "points"} & roles.keys():
         roles.pop("lat", roles.pop("lon", None))
-    _refuse_missing(found, table, labels)
+    _refuse_missing(found, table, alone)
     return found
 
 
@@ -265,7 +278,7 @@ def _by_name(found: Columns, free: list[str], values: Mapping[str, list[str]]) -
         "time": TIMES, "utc": TIMES, "local": TIMES, "date": ("date", "datetime"), "lat": ("decimal", "whole"),
         "lon": ("decimal", "whole"), "point": ("point",), "points": ("points",), "accuracy": ("decimal", "whole"),
         "offset": ("whole", "flag"), "slot": ("whole", "flag"), "day": ("whole", "flag"), "occupied": ("flag",),
-        "duration": ("decimal", "whole", "flag"), "kind": ("words", "whole", "flag"), "interval": ("decimal", "whole"),
+        "duration": ("decimal", "whole", "flag"), "kind": ("words", "whole", "flag"),
     }  # fmt: skip
     for role in ("user", "vehicle", *SIMPLE):
         target = "user" if role == "vehicle" else role
@@ -311,7 +324,8 @@ def _end_of(name: str, kind: str, visits: bool) -> tuple[str, str] | None:
         side = "" if mark in ARRIVAL else "end_"
     words.remove(mark)
     stem = "".join(words)
-    role = next((r for r, known in SIDED.items() if stem in known.split()), None)
+    plain = "".join(words if len(words) < 2 else [w for w in words if w not in ("station", "stop", "point")])
+    role = next((r for r, known in SIDED.items() if {stem, plain} & set(known.split())), None)
     if kind in TIMES and (not stem or role in ("time", "date") or stem.endswith(("time", "at", "date"))):
         return side, "date" if role == "date" and kind == "date" else "time"
     if role == "time" and kind == "whole":
@@ -376,7 +390,8 @@ def _by_value(found: Columns, table: Table, free: list[str], values: Mapping[str
                     f"latitude is {table.labels[roles['lat']]}, longitude {table.labels[roles['lon']]}, by their values"
                 )
     rest = [name for name in free if name not in roles.values()]
-    alike = [n for n in rest if kinds[n] in ("words", "whole") and _repeats(values[n])]
+    numbered = ("words", "whole", *(["epoch"] if "time" in roles else []))  # numbers of phones look like times
+    alike = [n for n in rest if kinds[n] in numbered and _repeats(values[n])]
     if "user" not in roles and not found.trips and table.files == 1:
         constant = [n for n in alike if len(set(values[n])) > 1] or alike
         lead = next((n for n in table.names if n != FILE), "")
@@ -384,7 +399,8 @@ def _by_value(found: Columns, table: Table, free: list[str], values: Mapping[str
         words = [n for n in constant if kinds[n] == "words"]
         choice = lead if lead in constant or (steady and lead in rest) else ""
         choice = choice or (words[0] if len(words) == 1 else constant[0] if len(constant) == 1 else "")
-        if choice and not (table.headed and len(constant) > 1 and choice not in words):
+        few = table.headed and len(set(values.get(choice, ()))) <= A_FEW  # categories rather than people
+        if choice and not few and not (table.headed and len(constant) > 1 and choice not in words):
             roles["user"] = choice
             found.notes.append(f"who: column {table.labels[choice]}, by its values")
     rest = [name for name in alike if name not in roles.values()]
@@ -434,11 +450,11 @@ def _list(table: Table, kinds: Mapping[str, str]) -> str:
     return f"its columns are {', '.join(shown[:40])}{' ...' if len(shown) > 40 else ''}"
 
 
-def _refuse_missing(found: Columns, table: Table, labels: Mapping[str, str]) -> None:
+def _refuse_missing(found: Columns, table: Table, alone: bool) -> None:
     """Refuse a table without a user, a time or a place, with what there is and what to type."""
-    roles, kinds = found.roles, found.kinds
+    roles, kinds, labels = found.roles, found.kinds, table.labels
     missing = []
-    if "user" not in roles and not found.trips and not {"trip", "points"} & roles.keys():
+    if "user" not in roles and not alone and not found.trips and not {"trip", "points"} & roles.keys():
         missing.append("user")
     if not {"time", "utc", "local", "slot", "date"} & roles.keys():
         missing.append("time")
@@ -456,6 +472,9 @@ def _refuse_missing(found: Columns, table: Table, labels: Mapping[str, str]) -> 
     words = []
     for role in missing:
         fits = [n for n in table.names if n in kinds and n not in taken and kinds[n] in want[role]]
+        if role != "time":
+            likely = _are_degrees if role != "user" else lambda values: _repeats(values) and len(set(values)) > A_FEW
+            fits = [n for n in fits if likely(sample_text(table.sample.column(n)))]
         choice = fits[0] if fits and (len(fits) == 1 or role in ("lat", "lon")) else None
         taken |= {choice} if choice else set()
         words.append(f"{role}={labels[choice] if choice else 'NAME'}")
@@ -464,12 +483,13 @@ def _refuse_missing(found: Columns, table: Table, labels: Mapping[str, str]) -> 
     also = " or place=NAME" if "lat" in missing else ""
     known = ", ".join(f"{role}={labels.get(name, 'file')}" for role, name in roles.items()) or "nothing"
     hint = ""
-    if "lat" in missing and sum(kinds[n] in ("decimal", "whole") for n in kinds) >= 2:
-        large = [n for n in kinds if kinds[n] == "decimal" and not _are_degrees(sample_text(table.sample.column(n)))]
-        if len(large) >= 2:
-            hint = "; metres of a projection must be converted to degrees (EPSG:4326) first"
-    if "user" in missing and table.files > 1:
-        hint += "; user=file if each file is one person"
+    large = [n for n in kinds if kinds[n] == "decimal" and not _are_degrees(sample_text(table.sample.column(n)))]
+    if "lat" in missing and len(large) >= 2:
+        hint = "; metres of a projection must be converted to degrees (EPSG:4326) first"
+    if "user" in missing:
+        hint += (
+            "; user=file if each file is one person" if table.files > 1 else '; or `unit` "trip" if nobody has two rows'
+        )
     raise InvalidTraces(
         f"{table.name}: no column for {', '.join(missing)}; {_list(table, kinds)}; found: {known}; "
         f"give `columns` {example}{also}{hint}.",
@@ -654,10 +674,9 @@ def find_form(values: Sequence[str], label: str, name: str) -> TimeForm:
             return TimeForm(
                 "format", days, note=f"dates of column {label} are read as {days}: so they follow each other"
             )
-        raise InvalidTraces(
+        raise AmbiguousDates(
             f"{name}: dates of column {label} are ambiguous, 03/04 may be 3 April or March 4, and no number above 12 "
             f'tells; give `date_format` "{first}" or "{second}".',
-            code="E_DATE",
         )
     if not readings:
         raise InvalidTraces(f"{name}: column {label} holds no times that are known; give `date_format`, or write them "

@@ -20,6 +20,7 @@ from elsewhere.data.columns import (
     NO_DAY,
     TIMES,
     WORDS,
+    AmbiguousDates,
     Columns,
     Labels,
     TimeForm,
@@ -146,10 +147,10 @@ def read_records(
     if unit is not None:
         require_choice("unit", unit, UNITS)
     require_between("interval", interval, 0, DAY, open_low=True)
-    table, beside = _choose_table(open_tables(source, encoding=encoding), columns)
+    table, beside = _choose_table(open_tables(source, encoding=encoding), columns, unit)
     given = beside if locations is None else locations
     own_map = given if given is None or isinstance(given, Locations) else PlaceTable(given)
-    meaning = find_columns(table, columns)
+    meaning = find_columns(table, columns, alone=unit == "trip")
     reader = _Reader(table, meaning, date_format, interval)
     for batch in table.batches(sorted(set(meaning.roles.values()))):
         reader.add(batch)
@@ -281,7 +282,7 @@ def find_zones(records: Records, shapes: list[Any], zones: Locations) -> Records
     return replace(records, place=place, places=zones.ids or (), lat=None, lon=None)
 
 
-def _choose_table(tables: list[Table], columns: Any) -> tuple[Table, Table | None]:
+def _choose_table(tables: list[Table], columns: Any, unit: str | None) -> tuple[Table, Table | None]:
     """Return the table of a folder that holds records, and one that holds places, if there is one."""
     if len(tables) == 1:
         return tables[0], None
@@ -291,7 +292,7 @@ def _choose_table(tables: list[Table], columns: Any) -> tuple[Table, Table | Non
             places.append(table)
             continue
         try:
-            find_columns(table, columns)
+            find_columns(table, columns, alone=unit == "trip")
             records.append(table)
         except InvalidTraces as error:
             errors.append(error)
@@ -373,9 +374,7 @@ class _Reader:
             raise InvalidTraces(f"{self.table.name}: column {label} is empty.", code="E_DATE")
         try:
             form = find_form(values, label, self.table.name)
-        except InvalidTraces as error:
-            if "ambiguous" not in str(error):
-                raise
+        except AmbiguousDates:
             every: set[str] = set()
             for batch in self.table.batches([name]):
                 every.update(sample_text(batch.column(name).unique()))
@@ -464,6 +463,7 @@ class _Reader:
         seconds, offset = read_times(column(clock), self.forms[clock])
         if self.forms[clock].kind == "clock":
             day = np.full(rows, NO_DAY, dtype=np.int64) if date is None else date
+            self.notes += ["clock times without dates are read as those of one day"] if date is None else []
             seconds = _add(day, seconds)
             if self.utc:
                 offset = np.zeros(rows, dtype=np.int64)
@@ -627,7 +627,7 @@ class _Reader:
             local = to_local(start, tz)
         elif offset is not None:
             minutes = np.where(np.isfinite(offset), offset, 0)
-            per = 3600 if np.abs(minutes).max(initial=0) <= 14 else 60
+            per = next(unit for unit, most in ((3600, 14), (60, 14 * 60), (1, np.inf)) if np.abs(minutes).max() <= most)
             local = np.where(there, start + (per * minutes).astype(np.int64), MISSING)
             self.notes.append("the local clock is UTC and the file's own offset")
         elif shift.any():
