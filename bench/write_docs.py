@@ -44,7 +44,7 @@ MODULES = {
     "LbsResult": "evaluation.lbs.scenario",
     "FittedModel": "run.model",
     "LivesResult": "evaluation.lives",
-    "LocationGraph": "paper.graph",
+    "LocationGraph": "paper.semantic_clustering",
     "MobilityProfile": "paper.profiles",
     "Profiles": "paper.profiles",
     "PublishingResult": "evaluation.publishing.scenario",
@@ -55,7 +55,7 @@ MODULES = {
     "Verdict": "paper.privacy_test",
     "judge_lives": "evaluation.lives",
     "judge_uses": "evaluation.uses",
-    "pairwise_geographic_similarity": "paper.pairwise",
+    "pairwise_geographic_similarity": "paper.geographic_similarity",
     "scaled_distance": "paper.geographic_similarity",
 }
 NAMES = {name: getattr(ew, name) for name in ew.__all__ if name not in ("__version__", "errors", "ElsewhereError")} | {
