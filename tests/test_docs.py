@@ -199,7 +199,7 @@ def test_no_document_is_cited_that_the_repository_does_not_have():
 
 
 def test_readings_and_attacks_are_complete():
-    assert anchors("readings") == {f"E{n}" for n in range(1, 75)}
+    assert anchors("readings") >= {f"E{n}" for n in range(1, 75)}
     assert anchors("attacks") == set(ALL)
 
 
