@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 
 from elsewhere._jit import njit
 from elsewhere._search_kernels import sort
-from elsewhere.paper._generate_kernels import draw_index, open_stream, uniform
+from elsewhere.paper._generate_kernels import open_stream, uniform
+from elsewhere.paper._profile_kernels import draw_index
 from elsewhere.synthesis.walk._hours_kernels import (
     COLUMNS,
     PARTS,
