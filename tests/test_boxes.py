@@ -249,7 +249,7 @@ def test_a_model_of_several_periods_is_refused(town):
 
 
 def test_frequencies_of_the_semantic_seed_are_the_golden_probabilities():
-    # READINGS section 12: classes {0,1,2},{3,4,5},{6,7}; without the rule that a class is never emptied
+    # golden values: classes {0,1,2},{3,4,5},{6,7}; without the rule that a class is never emptied
     C, seed = ClassSets.of([0, 0, 0, 1, 1, 1, 2, 2]), np.array([0, 0, 3, 3, 3, 1, 1, 6, 6], dtype=np.int32)
     golden = {(0, 1): 0.75, (0, 0): 0, (0, 3): 0.421875, (1, 3): 0.5625, (2, 0): 0.6416015625, (3, 0): 0.6064453125}
     golden |= {(5, 6): 0.421875, (7, 3): 0}

@@ -472,7 +472,7 @@ def test_refuses_what_it_cannot_cluster():
     for bad in ({"c_min": 0}, {"method": "best"}, {"rng": 5}):
         with pytest.raises(ew.errors.InvalidParameter, match=f"`{next(iter(bad))}`"):
             ew.semantic_clustering(graph, **{"rng": rng(), **bad})
-    with pytest.raises(ew.errors.InvalidParameter, match="`graph`"):
+    with pytest.raises(ew.errors.InvalidParameter, match="`profiles`"):
         ew.semantic_clustering(np.eye(3), rng=rng())
     with pytest.raises(ew.errors.InvalidParameter) as caught:
         ew.semantic_clustering(graph, c_min=5, rng=rng())
