@@ -148,7 +148,7 @@ def list_files(source: str | os.PathLike[str]) -> list[Piece]:
             if not any(m.filename == "[Content_Types].xml" for m in members):  # a workbook is a zip too
                 return [_member(root, m, f"file {i} of {root.name}") for i, m in enumerate(members, 1)]
         return [Piece(root.name, _owner(root), root.stat().st_size, partial(root.open, "rb"))]
-    except (OSError, zipfile.BadZipFile) as error:
+    except DAMAGE as error:
         code = "E_OPEN" if isinstance(error, OSError) else "E_COMPRESSION"
         raise InvalidTraces(f"{root.name} cannot be opened ({type(error).__name__}).", code=code) from None
 
