@@ -120,7 +120,7 @@ class Crowd:
         weekend = (hour // 24 + 3) % 7 >= 5
         Z = int(zone.max()) + 1
         key = (weekend * 24 + hour % 24) * Z + zone[self.visits.place[row]]
-        return np.bincount(key, weight, 48 * Z).reshape(48, Z)
+        return np.bincount(key, weight, 48 * Z).reshape(48, Z).astype(np.float64)
 
     def visits_by_place(self) -> Floats:
         """Return (R,) stays at each place, however long."""
@@ -216,8 +216,8 @@ def describe_people(crowd: Crowd) -> dict[str, Floats]:
     total = np.bincount(who, time, U)
     share = time / total[who]
     asleep = np.bincount(who, night, U) > 0
-    home = _first_of_each(who, np.where(asleep[who], night, time), U)
-    other = time.copy()
+    home = _first_of_each(who, np.where(asleep[who], night, time).astype(np.float64), U)
+    other = time.astype(np.float64)
     other[home[home >= 0]] = -1.0
     main = _first_of_each(who, other, U)
     main = np.where((main >= 0) & (other[main] > 0), main, -1)
@@ -269,7 +269,7 @@ def _routine(user: Ints, own: Ints, hour: Ints, day: Ints, weight: Floats, U: in
     owner[slot] = user
     often = seen > 1
     top, total = (np.bincount(owner[often], x[often], U) for x in (most, all_of))
-    return np.divide(top, total, out=np.full(U, np.nan), where=total > 0)
+    return np.asarray(np.divide(top, total, out=np.full(U, np.nan), where=total > 0))
 
 
 # -- distances between two crowds, each in [0, 1] ----------------------------------------------------------------------
@@ -416,4 +416,4 @@ def _own_ranks(crowd: Crowd) -> Floats:
     rank = np.arange(len(order)) - np.searchsorted(who[order], who[order])
     share = n[order] / np.bincount(who, n, v.U)[who[order]]
     keep = rank < RANKS
-    return np.bincount(rank[keep], share[keep], RANKS)
+    return np.bincount(rank[keep], share[keep], RANKS).astype(np.float64)

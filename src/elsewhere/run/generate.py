@@ -264,6 +264,7 @@ def _make_paper(
                 graph, kappa=job.making.kappa, method=how.clustering, c_min=how.c_min, rng=rng
             )
     assert own_model is not None  # noqa: S101 - just learnt
+    assert own_classes is not None  # noqa: S101 - just learnt
     label = own_classes if isinstance(own_classes, SemanticClasses) else SemanticClasses(own_classes)
     if own_model.locations != traces.locations or len(label.label) != traces.R:
         raise InvalidParameter(
