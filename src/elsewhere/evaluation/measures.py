@@ -24,6 +24,7 @@ NIGHT = (0, 6)  # hours at which people are at home
 LONGEST_MOVE = DAY  # seconds between two visits that are one move
 SAME_STAY = 2 * HOUR  # seconds without a record within one stay
 DEPTHS = {"quarters": 2, "neighbourhoods": 5, "blocks": 7}  # how often the map is cut in half: 4, 32, 128 zones
+PEOPLE_PER_BLOCK = 10  # presence by hour is counted in larger blocks where there are fewer people: else chance decides
 FIELD = ("distance", "radius", "duration", "daily_places", "g_rank", "i_rank")  # the six of MoveSim and after
 RANKS = 100  # places of the G-rank
 BINS = 50  # of the field's histograms
@@ -44,7 +45,9 @@ class Plan:
             return Plan(where, {"places": np.arange(len(where))})
         weight = np.bincount(people.place, minlength=len(where)).astype(np.float64)
         xy = where.planar()
-        cut = {name: zones(xy, weight, depth) for name, depth in DEPTHS.items()}
+        most = int(np.clip(np.log2(max(people.U, 1) / PEOPLE_PER_BLOCK), DEPTHS["quarters"], DEPTHS["blocks"]))
+        depths = DEPTHS | {"blocks": most}
+        cut = {name: zones(xy, weight, depth) for name, depth in depths.items()}
         return Plan(where, cut | {"places": np.arange(len(where))})
 
     def finest(self) -> Ints:
