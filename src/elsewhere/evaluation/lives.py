@@ -23,9 +23,9 @@ from numpy.typing import ArrayLike, NDArray
 from elsewhere.data.slots import Traces, hold_places, is_weekend
 from elsewhere.data.visits import Floats, Ints, Locations
 from elsewhere.errors import InvalidParameter, NotEnoughUsers
-from elsewhere.evaluation.attacks.finding import Rate, auc, plain
-from elsewhere.evaluation.attacks.inputs import on_one_map
+from elsewhere.evaluation.attack_base import Rate, auc, plain
 from elsewhere.evaluation.attacks.realism import CROSS, JOINT, best_of, score_by_classifiers, wider
+from elsewhere.evaluation.publishing.tables import on_one_map
 from elsewhere.evaluation.uses import MEASURES as USES
 from elsewhere.evaluation.uses import Days, Plan, largest_gap, missing_input
 from elsewhere.pool import put_on_map

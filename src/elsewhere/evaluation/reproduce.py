@@ -24,7 +24,7 @@ from elsewhere._version import __version__
 from elsewhere.data.slots import Traces
 from elsewhere.data.visits import Codes, Floats, Ints
 from elsewhere.errors import NotEnoughUsers, require_whole
-from elsewhere.evaluation.attacks.finding import plain
+from elsewhere.evaluation.attack_base import plain
 from elsewhere.evaluation.lbs.generators import OURS, USER, PoolGenerator, five_generators, two_days
 from elsewhere.evaluation.lbs.scenario import LbsResult, evaluate_lbs
 from elsewhere.evaluation.publishing.metrics import (

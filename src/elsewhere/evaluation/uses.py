@@ -38,8 +38,8 @@ from numpy.typing import ArrayLike, NDArray
 from elsewhere.data.slots import Traces, is_weekend
 from elsewhere.data.visits import Codes, Floats, Ints, Locations
 from elsewhere.errors import InvalidParameter
-from elsewhere.evaluation.attacks.finding import plain
-from elsewhere.evaluation.attacks.inputs import on_one_map
+from elsewhere.evaluation.attack_base import plain
+from elsewhere.evaluation.publishing.tables import on_one_map
 from elsewhere.pool import put_on_map
 
 GOOD_FOR, ROUGH_FOR, NOT_FOR, UNKNOWN = "good", "rough", "not for this", "cannot say"

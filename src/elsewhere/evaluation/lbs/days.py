@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from elsewhere.data.slots import Traces, hold_places, is_weekend
 from elsewhere.data.visits import Floats, Ints
-from elsewhere.evaluation.attacks.finding import Rate, user_rate
+from elsewhere.evaluation.attack_base import Rate, user_rate
 from elsewhere.evaluation.lives import NIGHT, OFFICE, anchors, days_of
 
 DAYS = (1, 7, 28)

@@ -18,10 +18,10 @@ from elsewhere._version import __version__
 from elsewhere.data.slots import Periods, Traces
 from elsewhere.data.visits import Codes, Floats, Ints, Locations
 from elsewhere.errors import InvalidParameter, InvalidTraces, require_between, require_choice, require_whole
-from elsewhere.evaluation.attacks.finding import plain
-from elsewhere.evaluation.attacks.inputs import on_one_map
+from elsewhere.evaluation.attack_base import plain
 from elsewhere.evaluation.lbs._scenario_kernels import candidates, hits, localize, sightings, track, without_pool
 from elsewhere.evaluation.lbs.days import OverDays
+from elsewhere.evaluation.publishing.tables import on_one_map
 from elsewhere.paper.aggregate import AggregateModel, aggregate
 from elsewhere.paper.profiles import Profiles, fit_profiles
 from elsewhere.paper.semantic_clustering import labels_of

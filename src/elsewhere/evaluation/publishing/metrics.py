@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from elsewhere.data.visits import Codes, Floats, Ints, Locations
 from elsewhere.errors import InvalidParameter
-from elsewhere.evaluation.attacks.inputs import number_within
+from elsewhere.evaluation.publishing.tables import number_within
 from elsewhere.paper.aggregate import AggregateModel, aggregate
 from elsewhere.paper.profiles import Profiles, count
 from elsewhere.sorting import distinct

@@ -8,7 +8,7 @@ import numpy as np
 
 from elsewhere.data.visits import Floats
 from elsewhere.errors import InvalidParameter, NotEnoughUsers
-from elsewhere.evaluation.attacks.finding import plain
+from elsewhere.evaluation.attack_base import plain
 from elsewhere.evaluation.publishing.scenario import BIN_EDGES, describe
 from elsewhere.paper.geographic_similarity import pairwise_geographic_similarity
 from elsewhere.paper.profiles import MobilityProfile

@@ -18,8 +18,7 @@ from elsewhere._version import __version__
 from elsewhere.data.slots import Periods, Traces
 from elsewhere.data.visits import Codes, Floats, Ints, Locations
 from elsewhere.errors import InvalidParameter, require_between, require_whole
-from elsewhere.evaluation.attacks.finding import plain
-from elsewhere.evaluation.attacks.inputs import on_one_map, seed_rows
+from elsewhere.evaluation.attack_base import plain
 from elsewhere.evaluation.publishing.metrics import (
     Scene,
     aggregate_figures,
@@ -29,6 +28,7 @@ from elsewhere.evaluation.publishing.metrics import (
     habit_figures,
     visit_figures,
 )
+from elsewhere.evaluation.publishing.tables import on_one_map, seed_rows
 from elsewhere.paper._similarity_kernels import visit_similarity
 from elsewhere.paper.geographic_similarity import visits_of
 from elsewhere.paper.semantic_similarity import pairwise_semantic_similarity

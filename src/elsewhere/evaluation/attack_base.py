@@ -1,0 +1,743 @@
+"""
+What all attacks share: the case they are run on, the comparisons they are held against, and the finding.
+
+An attack says what it knows and how it scores, and nothing else:
+
+- a **linkage** score `(link) -> (fakes, people)` says how well each person fits each fake; `name_people` runs it;
+- a **membership** score, a number per person, says who was in the file; `tell_members` judges it.
+
+The base runs each against the people in the file (*main*), against strangers in their place (*control*), with fakes that
+know nobody (*null*: links shuffled, or walks over everybody's moves), and with *fresh* real people in the place of the
+fakes. Several scores may ask one question: the strongest counts, for people and for chance alike. Ties are shared,
+people are the unit of sampling, intervals are 95 %, and a bar is held against the upper end. A bar that fresh people
+would not keep at this size gives no verdict, unless the figure is clearly above theirs.
+
+Nobody need trust the links: where strangers are given, every linkage score also asks whether fakes lie nearer to people
+in the file than to as many strangers. Fakes that know neither group do so one time in two, whichever way members and
+strangers are exchanged.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from statistics import NormalDist
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elsewhere.data.visits import DAY, Floats, Ints, Locations, Mask, Visits
+from elsewhere.errors import InvalidParameter
+
+LEVEL, NORMAL = 0.95, NormalDist()
+RESAMPLES = EXCHANGES = 1000
+SELDOM = 0.05  # share of groups of fresh real people that a usable bar may flag
+RARELY = 0.01  # chance of an exchange as extreme as what was found, below which it is a finding
+DIGITS = 9  # sums of the same numbers in another order differ beyond
+NOT_RUN, LEARNT, NOTHING, UNCLEAR = "not run", "learnt something", "learnt nothing measurable", "cannot tell"
+WITHIN, ABOVE = "learnt something, within its bar", "above its bar, not clearly above chance"
+
+
+# -- figures and their intervals ---------------------------------------------------------------------------------------
+
+
+class Rate(NamedTuple):
+    """An estimate and its interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+def wilson(hits: float, trials: float) -> Rate:
+    """
+    Return the share of hits with Wilson's interval; hits may be fractions where ties are shared.
+
+    Examples
+    --------
+    >>> [round(x, 4) for x in wilson(1, 500)], [round(x, 4) for x in wilson(10, 5000)]
+    ([0.002, 0.0004, 0.0112], [0.002, 0.0011, 0.0037])
+
+    """
+    if trials <= 0:
+        return Rate(math.nan, 0.0, 1.0)
+    z, p = NORMAL.inv_cdf(0.5 + LEVEL / 2), hits / trials
+    middle, scale = p + z * z / (2 * trials), 1 + z * z / trials
+    half = z * math.sqrt(p * (1 - p) / trials + z * z / (4 * trials * trials))
+    return Rate(p, min(p, max(0.0, (middle - half) / scale)), max(p, min(1.0, (middle + half) / scale)))
+
+
+def user_rate(hits: Floats, user: Ints, rng: np.random.Generator) -> tuple[Rate, float]:
+    """
+    Return the share of hits over all trials with its interval, and the mean share of the worst decile of users.
+
+    With one trial per user the interval is Wilson's; with several, users are resampled, and it is never narrower than
+    Wilson's on the trials, so that 0 hits do not look like certainty.
+    """
+    _, number = np.unique(user, return_inverse=True)
+    trials, total = np.bincount(number), np.bincount(number, hits)
+    worst = float(np.sort(total / trials)[::-1][: math.ceil(len(trials) / 10)].mean())
+    plain_rate = wilson(float(total.sum()), float(trials.sum()))
+    if trials.max() == 1:
+        return plain_rate, worst
+    draws = rng.multinomial(len(trials), np.full(len(trials), 1 / len(trials)), size=RESAMPLES).astype(np.float64)
+    low, high = np.quantile((draws @ total) / (draws @ trials), [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    return Rate(plain_rate.value, min(plain_rate.low, float(low)), max(plain_rate.high, float(high))), worst
+
+
+def by_user(values: Floats, user: Ints) -> Floats:
+    """Return the mean value of each user that occurs."""
+    _, number = np.unique(user, return_inverse=True)
+    return np.asarray(np.bincount(number, values) / np.bincount(number))
+
+
+def difference(a: Floats, b: Floats, *, level: float = LEVEL) -> Rate:
+    """Return the mean of `a` minus that of `b`, one value per user of either group, by the normal law."""
+    value, half = float(a.mean() - b.mean()), NORMAL.inv_cdf(0.5 + level / 2) * _standard_error(a, b)
+    return Rate(value, value - half, value + half)
+
+
+def auc(positive: Floats, negative: Floats, group: Ints | None = None, *, level: float = LEVEL) -> Rate:
+    """
+    Return the chance that a `positive` scores above a `negative`, ties shared, with DeLong's interval.
+
+    Values of `negative` that share a `group` (the fakes of one seed) count as one unit. A unit of slack, 1/(2 n) of
+    either side, keeps a perfect separation from looking like certainty.
+    """
+    above, below = share_below(positive, negative), 1 - share_below(negative, positive)
+    each = below if group is None else by_user(below, group)
+    half = NORMAL.inv_cdf(0.5 + level / 2) * max(_standard_error(above, each), 0.5 / min(len(above), len(each)))
+    value = float(above.mean())
+    return Rate(value, max(0.0, value - half), min(1.0, value + half))
+
+
+def two_sided(rate: Rate) -> Rate:
+    """Return an AUC turned so that it is at least one half: an attacker may know which side scores higher."""
+    return rate if rate.value >= 0.5 else Rate(1 - rate.value, 1 - rate.high, 1 - rate.low)
+
+
+def share_below(values: Floats, others: Floats) -> Floats:
+    """Return the share of `others` below each value, ties counting half."""
+    rising = np.sort(others)
+    left, right = np.searchsorted(rising, values, "left"), np.searchsorted(rising, values, "right")
+    return np.asarray((left + right) / (2 * len(others)), dtype=np.float64)
+
+
+def _standard_error(*groups: Floats) -> float:
+    return math.sqrt(sum((float(x.var(ddof=1)) if len(x) > 1 else 0.25) / len(x) for x in groups))
+
+
+def chance_of_top(score: Floats | Ints, own: Ints, n: int = 1) -> Floats:
+    """
+    Return the chance that the own candidate is among the n best of each row, ties broken at random: 1/j for one of j.
+
+    Examples
+    --------
+    >>> chance_of_top(np.array([[3.0, 3.0, 1.0], [2.0, 5.0, 2.0]]), np.array([0, 2])).tolist()
+    [0.5, 0.0]
+
+    """
+    score = np.round(score, DIGITS)
+    mine = score[np.arange(len(score)), own][:, None]
+    above, tied = (score > mine).sum(axis=1), (score == mine).sum(axis=1)
+    return np.asarray(np.clip((n - above) / tied, 0.0, 1.0))
+
+
+def flagged_by_chance(trials: Sequence[int], candidates: int, bar: float) -> float:
+    """
+    Return the chance that the bar flags fresh people in the place of the fakes, by any of several attacks.
+
+    `trials` is the number of fakes of each attack. Whoever has nothing to do with the candidates is named once in
+    `candidates` times: hits are binomial, and the bar is held against the upper end of Wilson's interval.
+
+    Examples
+    --------
+    >>> round(flagged_by_chance([280], 280, 0.01), 3), round(flagged_by_chance([2800], 280, 0.01), 3)
+    (1.0, 0.014)
+
+    """
+    from scipy.special import bdtr
+
+    pass_chance = 1.0
+    for n in trials:
+        low, most = -1, n
+        while most - low > 1:  # the largest number of hits that passes
+            middle = (most + low) // 2
+            low, most = (middle, most) if wilson(middle, n).high <= bar else (low, middle)
+        pass_chance *= float(bdtr(low, n, 1 / candidates)) if low >= 0 else 0.0
+    return 1 - pass_chance
+
+
+# -- the finding -------------------------------------------------------------------------------------------------------
+
+
+class Needs(Exception):
+    """What an attack needs and does not have; it is listed as not run."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """
+    One attack, run or not.
+
+    Parameters
+    ----------
+    id, title
+        Its number, such as A5, and what it tries.
+    main, control
+        The figure against the people in the file and, by the same code, against strangers, with 95 % intervals.
+    null, fresh
+        What fakes that know nobody reach, and fresh real people in the place of the fakes.
+    baseline
+        What guessing reaches.
+    bar
+        Largest acceptable figure.
+    passed
+        True, False, or None where the sample is too small to tell, or the attack did not run.
+    worst_decile
+        The main figure over the worst tenth of the people.
+    words
+        The finding in a sentence.
+    needs
+        What is missing for the attack to run.
+    details
+        Further figures, by name.
+
+    """
+
+    id: str
+    title: str = ""
+    main: Rate | None = None
+    control: Rate | None = None
+    null: Rate | None = None
+    fresh: Rate | None = None
+    baseline: float | None = None
+    bar: float | None = None
+    passed: bool | None = None
+    worst_decile: float | None = None
+    words: str = ""
+    needs: str = ""
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def learnt(self) -> bool | None:
+        """Return whether the figure lies above all that is reached with nothing to learn from; None: cannot tell."""
+        if self.main is None:
+            return None
+        chance = [rate.high for rate in (self.null, self.fresh) if rate is not None]
+        chance += [] if self.baseline is None else [self.baseline]
+        if self.main.low > max(chance, default=math.inf):
+            return True
+        above = self.bar is not None and self.bar != self.baseline and self.main.value > self.bar
+        return False if self.passed is not None and self.passed and not above else None
+
+    @property
+    def outcome(self) -> str:
+        """Return in words what the attack learnt, or why that is open."""
+        if self.main is None:
+            return NOT_RUN
+        if self.passed is False:
+            return LEARNT
+        above = self.bar is not None and self.main.value > self.bar and self.bar != self.baseline
+        return {True: WITHIN if self.passed else LEARNT, False: NOTHING, None: ABOVE if above else UNCLEAR}[self.learnt]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain numbers, the details beside the rest."""
+        rates = {name: getattr(self, name) for name in ("main", "control", "null", "fresh")}
+        figures = {name: None if rate is None else plain(rate.value) for name, rate in rates.items()}
+        ends = {name: None if rate is None else plain([rate.low, rate.high]) for name, rate in rates.items()}
+        risk = None
+        if self.main is not None and self.control is not None and self.control.value < 1:
+            risk = plain((self.main.value - self.control.value) / (1 - self.control.value))
+        return {
+            "title": self.title,
+            "status": NOT_RUN if self.main is None else "run",
+            **figures,
+            "interval": ends.pop("main"),
+            **{f"{name}_interval": ends[name] for name in ends},
+            "risk": risk,
+            **{name: plain(getattr(self, name)) for name in ("baseline", "bar", "passed", "learnt", "outcome")},
+            **{name: plain(getattr(self, name)) for name in ("worst_decile", "words", "needs")},
+            **{name: plain(value) for name, value in self.details.items()},
+        }
+
+
+def plain(value: Any) -> Any:
+    """Return the same value in the types of JSON; what is not a finite number is None."""
+    if isinstance(value, Rate):
+        return {"value": plain(value.value), "interval": plain([value.low, value.high])}
+    if isinstance(value, Mapping):
+        return {str(name): plain(item) for name, item in value.items()}
+    if isinstance(value, np.ndarray):
+        return plain(value.tolist())
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    value = value.item() if isinstance(value, np.generic) else value
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def verdict(main: Rate, bar: float, *chance: Rate | None, flagged: float = 0.0) -> bool | None:
+    """
+    Return True below the bar, False above it, None where the bar is no use and `main` is not clearly worse.
+
+    A bar is no use where `chance` does not keep it, or where it flags fresh people more than seldom (`flagged`).
+    """
+    if main.high <= bar:
+        return True
+    others = [rate.high for rate in chance if rate is not None]
+    usable = flagged <= SELDOM and max(others, default=0.0) <= bar
+    return False if usable or main.low > max(others, default=math.inf) else None
+
+
+def percent(value: float | None) -> str:
+    """Return a share as people read it."""
+    return "-" if value is None or not math.isfinite(value) else f"{100 * value:.1f} %"
+
+
+def points(value: float) -> str:
+    """Return a difference of two shares as people read it."""
+    return f"{100 * value:+.1f} points"
+
+
+# -- the case ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Clock:
+    """
+    The slots in which lives are compared, of `minutes` each.
+
+    `second` (T,) is when each begins, since the first Monday; `period` is after how many seconds it begins again (a
+    week, where fakes are of other dates than people), 0 for never.
+    """
+
+    minutes: float
+    origin: int
+    period: int
+    second: Ints
+
+    @cached_property
+    def hour(self) -> Ints:
+        """Return (T,) the hour of the week of each slot."""
+        return np.asarray(self.second // 3600 % 168)
+
+    @cached_property
+    def day(self) -> Ints:
+        """Return (T,) the number of the day of each slot."""
+        return np.asarray(self.second // DAY)
+
+    @cached_property
+    def follows(self) -> Mask:
+        """Return (T - 1,) whether each slot but the first begins where the one before it ends."""
+        return np.asarray(np.diff(self.second) == round(60 * self.minutes))
+
+    def thin(self, most: int) -> Ints:
+        """Return at most so many slots, evenly."""
+        return np.arange(0, len(self.second), -(-len(self.second) // most))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Lives:
+    """People or fakes: (N, T) places by slot, -1 where nobody was seen; and their visits, where they have any."""
+
+    r: Ints
+    locations: Locations
+    clock: Clock
+    visits: Visits | None = None
+
+    @staticmethod
+    def of_slots(r: NDArray[np.integer], locations: Locations, minutes: float = 20) -> "Lives":
+        """Return a life per row of a table of places, all of one day."""
+        second = np.round(np.arange(r.shape[1]) * 60 * minutes).astype(np.int64)
+        return Lives(np.asarray(r, dtype=np.int64), locations, Clock(minutes, 0, 0, second))
+
+    def __len__(self) -> int:
+        return len(self.r)
+
+    @property
+    def R(self) -> int:
+        """Return the number of places."""
+        return len(self.locations)
+
+    def of(self, rows: Ints) -> "Lives":
+        """Return some of these lives."""
+        return replace(self, r=self.r[rows], visits=None if self.visits is None else self.visits.of_users(rows))
+
+    def join(self, others: "Lives") -> "Lives":
+        """Return these lives and then others, in slots alone."""
+        return replace(self, r=np.concatenate([self.r, others.r]), visits=None)
+
+    @cached_property
+    def time(self) -> Any:
+        """Return a sparse (N, R) table: the slots that each life spends at each place."""
+        from scipy import sparse
+
+        row, slot = np.nonzero(self.r >= 0)
+        entry = np.ones(len(row)), (row, self.r[row, slot])
+        table = sparse.coo_array(entry, shape=(len(self), self.R)).tocsr()
+        table.sum_duplicates()
+        return table
+
+    @cached_property
+    def visited(self) -> Any:
+        """Return a sparse (N, R) table of ones: the places of each life."""
+        table = self.time.copy()
+        table.data[:] = 1.0
+        return table
+
+    @cached_property
+    def steps(self) -> tuple[Ints, Ints]:
+        """Return the life and the step r R + r' of every two slots that follow each other, in the order of time."""
+        known = (self.r[:, :-1] >= 0) & (self.r[:, 1:] >= 0) & self.clock.follows
+        row, slot = np.nonzero(known)
+        return row, self.r[row, slot] * self.R + self.r[row, slot + 1]
+
+    @cached_property
+    def moves(self) -> Mask:
+        """Return (N, T - 1) whether each life is elsewhere in the next slot."""
+        both = (self.r[:, :-1] >= 0) & (self.r[:, 1:] >= 0) & self.clock.follows
+        return np.asarray(both & (self.r[:, 1:] != self.r[:, :-1]))
+
+
+class Link(NamedTuple):
+    """Fakes, people, and the person each fake was made from, or is said to; None where nobody says."""
+
+    fakes: Lives
+    people: Lives
+    owner: Ints | None = None
+
+
+Score = Callable[[Link], NDArray[Any]]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Case:
+    """
+    What an audit is of, checked: the people in the file, strangers, fakes, who each fake was made from.
+
+    `label` are the classes of the places; `file` counts the people of the whole file at each place; `notes` say what
+    was sampled. `options` are those of `audit`.
+    """
+
+    seeds: Lives
+    strangers: Lives | None
+    fakes: Lives
+    owner: Ints | None
+    label: Ints | None
+    file: Ints
+    options: Mapping[str, Any]
+    entropy: int
+    role: str = ""
+
+    @property
+    def who(self) -> str:
+        """Return the people under attack, in words."""
+        return f"the {self.role}" if self.role else "the people in the file"
+
+    @property
+    def others(self) -> Lives:
+        """Return the strangers, for attacks that cannot do without."""
+        if self.strangers is None:
+            raise Needs("`holdout`, people of whom no fake was made")
+        return self.strangers
+
+    @property
+    def made_from(self) -> Ints:
+        """Return who each fake was made from, for attacks that cannot do without."""
+        if self.owner is None:
+            raise Needs("`seed_index`, the person each fake was made from")
+        return self.owner
+
+    @property
+    def units(self) -> Ints:
+        """Return (F,) what fakes are counted by: the person behind each, or the fake where that is not known."""
+        return np.arange(len(self.fakes)) if self.owner is None else self.owner
+
+    def rng(self, attack: str) -> np.random.Generator:
+        """Return the stream of one attack, which no other attack changes."""
+        return np.random.default_rng([self.entropy, int(attack[1:])])
+
+    def walks(self, rng: np.random.Generator) -> Lives:
+        """Return as many walks as there are fakes over everybody's steps: they know nobody."""
+        everybody = self.seeds if self.strangers is None else self.seeds.join(self.strangers)
+        weight = np.full(len(everybody), 1 / len(self.seeds))
+        weight[len(self.seeds) :] = 1 / max(1, len(everybody) - len(self.seeds))
+        return replace(everybody, r=free_walks(everybody, weight, self.fakes.r >= 0, rng), visits=None)
+
+
+def free_walks(people: Lives, weight: Floats, seen: Mask, rng: np.random.Generator) -> Ints:
+    """
+    Return walks over the steps of all people together, seen at the slots `seen` (n, T): the null generator.
+
+    Each person's steps count by `weight`. Where a walk has nowhere to go it begins anew at anybody's place.
+    """
+    R, (row, step) = people.R, people.steps
+    first = people.r[np.arange(len(people)), (people.r >= 0).argmax(axis=1)]
+    begin = np.cumsum(np.bincount(first, weight, R))
+    key, index = np.unique(step, return_inverse=True)
+    mass = np.bincount(index, weight[row], len(key))
+    origin = key // R
+    total = np.bincount(origin, mass, R) if len(key) else np.zeros(R)
+    running = np.cumsum(mass) - np.concatenate([[0.0], np.cumsum(total)])[origin]
+    # row number plus the law within the row: one sorted list for all rows
+    edge = origin + running / np.maximum(total[origin], 1e-300)
+    edge[np.flatnonzero(np.diff(origin, append=R))] = np.unique(origin) + 1
+    n, T = seen.shape
+    walks = np.empty((n, T), dtype=np.int64)
+    for t in range(T):
+        u = rng.random(n)
+        anew = np.searchsorted(begin, u * begin[-1], side="right").clip(max=R - 1)
+        if t == 0 or len(key) == 0:
+            walks[:, t] = anew
+            continue
+        here = walks[:, t - 1]
+        at = np.searchsorted(edge, here + u * (1 - 1e-9), side="right").clip(max=len(key) - 1)
+        walks[:, t] = np.where(total[here] > 0, key[at] % R, anew)
+    return np.where(seen, walks, -1)
+
+
+# -- linkage: who is behind a fake? ------------------------------------------------------------------------------------
+
+
+class Nearer(NamedTuple):
+    """Share of the fakes nearest to somebody in the file rather than to a stranger, its chance, the score that said."""
+
+    rate: Rate
+    p: float
+    name: str
+
+
+def nearer_to_members(tables: Mapping[str, NDArray[Any]], n: int, rng: np.random.Generator) -> Nearer:
+    """
+    Return the share of the fakes whose best candidate is one of the first n of 2 n, by the score that tells most.
+
+    `p` is how often random exchanges of members and strangers have a score that tells as much.
+    """
+    share = np.array([_best_share(np.round(table, DIGITS)) for table in tables.values()])
+    inside = rng.permuted(np.tile(np.arange(2 * n) < n, (EXCHANGES, 1)), axis=1)
+    by_chance = share @ inside.T.astype(np.float64)
+    value, spread = share[:, :n].sum(axis=1), np.maximum(by_chance.std(axis=1), 1e-9)
+    beyond, chance = (value - 0.5) / spread, ((by_chance - 0.5) / spread[:, None]).max(axis=0)
+    best = int(np.argmax(beyond))
+    p = (1 + int((chance >= beyond[best] - 1e-9).sum())) / (1 + EXCHANGES)
+    low, high = np.quantile(by_chance[best], [(1 - LEVEL) / 2, (1 + LEVEL) / 2]) - 0.5
+    rate = Rate(float(value[best]), max(0.0, float(value[best] - high)), min(1.0, float(value[best] - low)))
+    return Nearer(rate, p, list(tables)[best])
+
+
+def _best_share(score: NDArray[Any]) -> Floats:
+    """Return the share of the rows of which each column is the best, ties shared."""
+    best = score == score.max(axis=1, keepdims=True)
+    return np.asarray((best / best.sum(axis=1, keepdims=True)).mean(axis=0))
+
+
+def name_people(
+    case: Case,
+    attack: str,
+    scores: Mapping[str, Score],
+    *,
+    bar: float,
+    knows: str,
+    learns: Mapping[str, Score] | None = None,
+    hits: Callable[[NDArray[Any], Ints], Floats] = chance_of_top,
+) -> Finding:
+    """
+    Return the finding of an attack that names the person behind each fake, by the strongest of several scores.
+
+    `knows` says what the attacker knows, after "whoever knows". Scores in `learns` learn from the links of other
+    people, and run only where links are known. `hits` turns scores and owners into success.
+    """
+    rng, U = case.rng(attack), len(case.seeds)
+    strangers = case.strangers
+    n = 0 if strangers is None else min(U, len(strangers))
+    members = np.sort(rng.permutation(U)[:n])
+    both = case.seeds if strangers is None else case.seeds.join(strangers)
+    tables = {name: np.asarray(score(Link(case.fakes, both))) for name, score in scores.items()}
+    nearer = None
+    if n > 1:
+        columns = np.concatenate([members, U + rng.permutation(len(both) - U)[:n]])
+        nearer = nearer_to_members({name: table[:, columns] for name, table in tables.items()}, n, rng)
+    details: dict[str, Any] = {}
+    if nearer is not None:
+        details["links_found"] = {"share": nearer.rate, "p": nearer.p, "by": nearer.name}
+    if case.owner is None:
+        if nearer is None:
+            raise Needs("`seed_index`, the person each fake was made from, or `holdout`")
+        return _finding_without_links(attack, case, nearer, knows, details)
+    named = _named(case, tables, scores, learns or {}, hits, rng)
+    name = max(named, key=lambda each: named[each]["main"][0].value)
+    main, worst = named[name]["main"]
+    chance = {
+        who: max((found[who][0] for found in named.values()), key=lambda r: r.value)
+        for who in named[name]
+        if who != "top10"
+    }
+    flagged = flagged_by_chance([len(case.fakes)] * len(named), U, bar)
+    passed = verdict(main, bar, chance["null"], chance.get("fresh"), flagged=flagged)
+    details |= {each: found["main"][0] for each, found in named.items()}
+    details |= {"strongest": name, "top10": user_rate(named[name]["top10"], case.units, rng)[0]}
+    if nearer is not None and nearer.p <= RARELY and passed is not False and main.low <= 1 / U:
+        return _finding_without_links(attack, case, nearer, knows, details)
+    control = chance.get("control")
+    beside = "" if control is None else f"a stranger in the place of the person in {percent(control.value)}, "
+    words = f"Whoever knows {knows} names the person behind {percent(main.value)} of the fakes; {beside}a guess in "
+    words += f"{percent(1 / U)}."
+    if passed is None:
+        words += f" No verdict: with {U} people and {len(case.fakes)} fakes, fresh real people would not keep the bar."
+    return Finding(
+        attack,
+        main=main,
+        control=control,
+        null=chance["null"],
+        fresh=chance.get("fresh"),
+        baseline=1 / U,
+        bar=bar,
+        passed=passed,
+        worst_decile=worst,
+        words=words,
+        details=details,
+    )
+
+
+def _named(
+    case: Case,
+    tables: Mapping[str, NDArray[Any]],
+    scores: Mapping[str, Score],
+    learns: Mapping[str, Score],
+    hits: Callable[[NDArray[Any], Ints], Floats],
+    rng: np.random.Generator,
+) -> dict[str, dict[str, Any]]:
+    """Return by score the share named of main, control, null and fresh, each with its worst decile."""
+    U, owner, units = len(case.seeds), case.made_from, case.units
+    strangers, stand_in, fresh = case.strangers, owner, case.fakes
+    if strangers is not None:
+        stand_in = rng.permutation(len(strangers))[owner % len(strangers)]
+        rounds = -(-len(case.fakes) // len(strangers))
+        order = np.concatenate([rng.permutation(len(strangers)) for _ in range(rounds)])[: len(case.fakes)]
+        fresh = replace(strangers, r=strangers.r[order], visits=None)
+    shuffled = rng.permutation(U)[owner]
+    out: dict[str, dict[str, Any]] = {}
+    for name, score in (scores | learns).items():
+        learnt = name in learns
+        table = score(Link(case.fakes, case.seeds, owner)) if learnt else tables[name][:, :U]
+        found: dict[str, Any] = {"main": user_rate(hits(table, owner), units, rng)}
+        found["null"] = user_rate(hits(table, shuffled), units, rng)
+        if strangers is not None:
+            side = score(Link(case.fakes, strangers, stand_in)) if learnt else tables[name][:, U:]
+            found["control"] = user_rate(hits(side, stand_in), units, rng)
+            found["fresh"] = user_rate(hits(score(Link(fresh, case.seeds, owner)), owner), units, rng)
+        found["top10"] = chance_of_top(table, owner, 10)
+        out[name] = found
+    return out
+
+
+def _finding_without_links(attack: str, case: Case, nearer: Nearer, knows: str, details: dict[str, Any]) -> Finding:
+    rate, p, _ = nearer
+    shows = p <= RARELY
+    return Finding(
+        attack,
+        main=rate,
+        control=Rate(1 - rate.value, 1 - rate.high, 1 - rate.low),
+        baseline=0.5,
+        bar=0.5,
+        passed=not shows,
+        words=f"Whoever knows {knows}, and not who was made from whom, finds {percent(rate.value)} of the fakes "
+        f"nearest to one of {case.who} rather than to one of as many strangers; by chance it is 50 %, and as much in "
+        f"{percent(p)} of random exchanges.",
+        details={"p": p, **details},
+    )
+
+
+# -- membership: who was in the file? ----------------------------------------------------------------------------------
+
+
+def tell_members(
+    case: Case, attack: str, found: Mapping[str, Floats], *, knows: str, null: Mapping[str, Floats] | None = None
+) -> Finding:
+    """
+    Return the finding of an attack that tells people in the file from strangers, by the strongest of its scores.
+
+    `found` are scores of everybody, members first; `null` the same from fakes that know nobody. The figure is an AUC,
+    either way round; chance is that of the strongest score under random exchanges of members and strangers, so that
+    neither the number of scores nor that of people flatters. At 1 % false alarms the share recognised is held against
+    the same exchanges.
+    """
+    rng, strangers, U = case.rng(attack), case.others, len(case.seeds)
+    people = case.seeds.join(strangers)
+    best, by_chance, early = _strongest_auc(found, U, rng)
+    free = None if null is None else _strongest_auc(null, U, rng)[0][1]
+    name, rate = best
+    p = (1 + int((by_chance >= rate.value - 1e-12).sum())) / (1 + EXCHANGES)
+    shows = p <= RARELY
+    often = float(np.quantile(by_chance, (1 + LEVEL) / 2))
+    early_shows = early.value > early.high
+    words = f"Whoever knows {knows} tells {case.who} from strangers with AUC {rate.value:.3f} (by "
+    words += f"{name.replace('_', ' ')}, the best of {len(found)}); exchanged at random, people reach "
+    words += f"{float(by_chance.mean()):.3f}, and as much in {percent(p)} of the exchanges."
+    if early_shows:
+        words += f" At 1 % false alarms {percent(early.value)} are recognised, by chance at most {percent(early.high)}."
+    return Finding(
+        attack,
+        main=Rate(rate.value, max(0.0, rate.value - (often - 0.5)), min(1.0, rate.value + (often - 0.5))),
+        control=free,
+        baseline=0.5 if shows else max(0.5, often),
+        bar=often,
+        passed=not (shows or early_shows),
+        worst_decile=_worst_tenth(found[name], people, U),
+        words=words,
+        details={
+            "auc": {each: auc(values[:U], values[U:]) for each, values in found.items()},
+            "strongest": name,
+            "p": p,
+            "tpr_at_1_percent": early.value,
+            "tpr_by_chance": early.high,
+            "detectable": often,
+        },
+    )
+
+
+def _strongest_auc(found: Mapping[str, Floats], U: int, rng: np.random.Generator) -> tuple[Any, Floats, Rate]:
+    """
+    Return the score farthest from one half with its AUC, the largest of each exchange of people, and the share
+    recognised at 1 % false alarms with what 99 % of exchanges reach (`high`).
+    """
+    from scipy.stats import rankdata
+
+    rank = np.array([rankdata(values) for values in found.values()])
+    N, n = rank.shape[1], rank.shape[1] - U
+
+    def side(inside: Mask) -> Floats:
+        return np.asarray((rank @ inside.T - U * (U + 1) / 2) / (U * n))  # (scores, exchanges)
+
+    inside = rng.permuted(np.tile(np.arange(N) < U, (EXCHANGES, 1)), axis=1)
+    inside[0] = np.arange(N) < U
+    told = side(inside.astype(np.float64))
+    far = np.abs(told - 0.5)
+    best = int(np.argmax(far[:, 0]))
+    name = list(found)[best]
+    rate = two_sided(auc(found[name][:U], found[name][U:]))
+    alarms = np.array([max(_recognised(score, each) for score in rank) for each in inside])
+    early = Rate(float(alarms[0]), 0.0, float(np.quantile(alarms[1:], 1 - RARELY)))
+    return (name, rate), 0.5 + far[:, 1:].max(axis=0), early
+
+
+def _recognised(score: Floats, inside: Mask) -> float:
+    """Return the share of the people inside who score above what one stranger in a hundred exceeds."""
+    strangers = score[~inside]
+    at = len(strangers) - 1 - int(0.01 * len(strangers))
+    return float((score[inside] > np.partition(strangers, at)[at]).mean())
+
+
+def _worst_tenth(score: Floats, people: Lives, U: int) -> float:
+    """Return the AUC of the tenth of the people whose places are visited by fewest, on either side."""
+    visitors = np.asarray(people.visited.sum(axis=0)).ravel()
+    common = (people.visited @ np.log(np.maximum(visitors, 1))) / np.maximum(people.visited.sum(axis=1), 1)
+    few, others = np.argsort(common[:U])[: -(-U // 10)], U + np.argsort(common[U:])[: -(-(len(people) - U) // 10)]
+    return two_sided(auc(score[few], score[others])).value
+
+
+def require_rng(rng: Any) -> None:
+    """Refuse anything but a numpy Generator."""
+    if not isinstance(rng, np.random.Generator):
+        raise InvalidParameter(f"`rng` must be a `numpy.random.Generator`, got {type(rng).__name__}.", parameter="rng")
