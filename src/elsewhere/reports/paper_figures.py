@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from elsewhere.data.visits import Codes, Floats, Ints
+from elsewhere.data.visits import Codes, Floats
 from elsewhere.evaluation.lbs.generators import OURS
 from elsewhere.evaluation.reproduce import OTHERS, Reproduction
 from elsewhere.paper._generate_kernels import open_stream
