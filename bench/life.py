@@ -168,8 +168,8 @@ def describe(r: Any, weekend: Any, xy: Any) -> list[float]:
 NAMES = (
     "nights home", "nights mostly", "main 9-17", "main days", "main weekend", "jaccard", "jaccard sd", "places 1", "3",
     "7", "14", "28", "moves", "moves we", "moves sd", "places/day", "places sd", "still", "entropy", "top",
-    "second", "3-6", "once", "gyration", "farthest", "home 7", "we", "home 10", "we10", "home 16", "we16", "home 20", "we20", "circle",
-    "midnight", "step",
+    "second", "3-6", "once", "gyration", "farthest", "home 7", "we", "home 10", "we10", "home 16", "we16", "home 20",
+    "we20", "circle", "midnight", "step",
 )  # fmt: skip
 
 
@@ -323,10 +323,10 @@ def describe_day(r: Any, xy: Any) -> list[float]:
     moves = np.r_[False, r[1:] != r[:-1]]
     back = np.mean(stops[2:] == stops[:-2]) if len(stops) > 2 else 0.0
     return [
-        len(stops), len(v), len(v) / len(stops), q[0], q[1] if len(q) > 1 else 0.0, q[2:5].sum(), -(q * np.log(q)).sum(),
-        length.max(), length.mean(), np.median(length), (length == 1).mean(), (length == 1).sum(), length[0], length[-1],
-        r[0] == r[-1], back, step.mean(), np.median(step), step.max(), step.sum(),
-        np.sqrt(((points - points.mean(0)) ** 2).sum(1).mean()), np.hypot(*(points[0] - points[-1])),
+        len(stops), len(v), len(v) / len(stops), q[0], q[1] if len(q) > 1 else 0.0, q[2:5].sum(),
+        -(q * np.log(q)).sum(), length.max(), length.mean(), np.median(length), (length == 1).mean(),
+        (length == 1).sum(), length[0], length[-1], r[0] == r[-1], back, step.mean(), np.median(step), step.max(),
+        step.sum(), np.sqrt(((points - points.mean(0)) ** 2).sum(1).mean()), np.hypot(*(points[0] - points[-1])),
         moves[: len(r) // 2].sum(), moves[len(r) // 2 :].sum(),
     ]  # fmt: skip
 
@@ -395,8 +395,10 @@ def studentlife(which: int) -> None:
 
     real, made = weeks(v), weeks(fakes.visits)
     half = np.random.default_rng(0).permutation(len(real))
-    print(f"   told by weeks {told(real, made):.3f} (halves of real weeks {told(real[half[::2]], real[half[1::2]]):.3f}), "
-          f"{len(made)} weeks of {len(real)}")  # fmt: skip
+    halves = told(real[half[::2]], real[half[1::2]])
+    print(
+        f"   told by weeks {told(real, made):.3f} (halves of real weeks {halves:.3f}), {len(made)} weeks of {len(real)}"
+    )
 
 
 def pf() -> None:
@@ -420,9 +422,9 @@ def pf() -> None:
     share = [np.bincount(np.concatenate(x), minlength=len(xy)) / np.concatenate(x).size for x in (made, real, own)]
     top = [set(np.argsort(-x)[:10].tolist()) for x in share]
     print(f"PF: {fakes.tally} {fakes.notes} {1000 * spent / len(made):.2f} ms a day, learning included")
-    print(f"   told {told(table[1], table[0]):.3f} (people {told(table[1], table[2]):.3f}), "
-          f"top ten {len(top[0] & top[1])} (people {len(top[2] & top[1])}), "
-          f"places TV {np.abs(share[0] - share[1]).sum() / 2:.3f} (people {np.abs(share[2] - share[1]).sum() / 2:.3f})")  # fmt: skip
+    for name, i in (("fakes", 0), ("people", 2)):
+        tv = np.abs(share[i] - share[1]).sum() / 2
+        print(f"   {name}: told {told(table[1], table[i]):.3f}, top ten {len(top[i] & top[1])}, places TV {tv:.3f}")
     print("   means fake/real", [f"{a:.2f}/{b:.2f}" for a, b in zip(table[0].mean(0), table[1].mean(0), strict=True)])
 
 

@@ -161,7 +161,7 @@ def generate_lives(
         seeds, alternates = stays_of_trips(seeds), stays_of_trips(alternates)
     model = stages("learn lives", lambda: learn_lives(seeds, k=k, rng=rng))
     test = stages("learn test", lambda: learn_test(model, alternates, k=k, par_s=par_s, par_d=par_d, rng=rng))
-    key = np.random.SeedSequence(entropy).generate_state(2, np.uint64)
+    key = np.random.SeedSequence(entropy).generate_state(2, np.uint64).astype(np.uint64)
     seed = np.repeat(np.arange(seeds.U), per_seed)
     blocks = [np.arange(a, min(a + BLOCK, len(seed))) for a in range(0, len(seed), BLOCK)]
     least = 2 if unit == "trip" else 1

@@ -151,8 +151,8 @@ def describe_usages(stays: Stays) -> Usages:
     np.add.at(hours, (usage[row], hour), seconds)
     total = hours.sum(1)
     if stays.events:  # few records: an hour also tells of its neighbours
-        day = hours.reshape(n, 2, 24)
-        hours = (day + 0.5 * np.roll(day, 1, 2) + 0.5 * np.roll(day, -1, 2)).reshape(n, 48)
+        daily = hours.reshape(n, 2, 24)
+        hours = (daily + 0.5 * np.roll(daily, 1, 2) + 0.5 * np.roll(daily, -1, 2)).reshape(n, 48)
     everything = np.bincount(stays.use_user, total, stays.people)
     count = np.bincount(usage, minlength=n)
     dwell = np.bincount(usage, stays.end[rows] - stays.start[rows], n) / np.maximum(count, 1)
