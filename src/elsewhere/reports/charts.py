@@ -141,8 +141,11 @@ class Life(NamedTuple):
 
 
 def _ranks(visits: Visits, user: int) -> Ints:
-    """Return the rank of the place of each visit of a user, at most 3."""
+    """Return the rank of the place of each visit of a user, at most 3; where users are trips, of begin and end."""
     rows = visits.rows(user)
+    if visits.form.unit == "trip":
+        order = np.arange(rows.stop - rows.start)
+        return np.where(order == 0, 0, np.where(order == order[-1], 1, 3))
     one = visits.select(np.arange(rows.start, rows.stop)).replace(user=np.zeros(rows.stop - rows.start, int), users=[0])
     crowd = Crowd(one, Plan(one.locations, {}))
     time = crowd.presence(np.arange(one.R)).sum(axis=0)

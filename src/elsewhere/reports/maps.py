@@ -236,7 +236,7 @@ def life_map(life: Life, window: Window) -> "Figure":
         axes.add_patch(
             FancyArrowPatch(window.xy[a], window.xy[b], arrowstyle="-|>" if v.trip is not None else "-",
                             connectionstyle="arc3,rad=0.12", linewidth=min(0.6 + 0.25 * n, 3), color=INKS["soft"],
-                            alpha=0.7, shrinkA=0, shrinkB=0, mutation_scale=8, zorder=2)
+                            alpha=0.7, shrinkA=0, shrinkB=0 if v.trip is None else 4, mutation_scale=8, zorder=2)
         )  # fmt: skip
     for rank in reversed(range(len(RANKS))):
         places = np.unique(v.place[life.rank == rank])
