@@ -7,9 +7,9 @@ What a theorem for the whole release costs: docs/certificate.csv, its picture, a
     python bench/certificate.py measure pf --eps 8 4 --only private    some lines of a part
     python bench/certificate.py draw                     the picture of what the table holds
 
-Parts: `pf` (People Flow Tokyo under certified fakes and three baselines at equal eps), and towns by their number of people. A
-mean over three draws each, with the deviation beside it. Needs ../shared/data. The page is made
-from the table when the site is built (bench/site_pages.py).
+Parts: `pf` (People Flow Tokyo: certified fakes and three baselines at equal eps), and towns by their number of people.
+A mean over three draws each, with the deviation beside it. Needs ../shared/data. The page is made from the table when
+the site is built (bench/site_pages.py).
 """
 
 import argparse
@@ -185,7 +185,7 @@ def spent(found: Table, town: str) -> str:
     most, gb = (max((v for v in values if v is not None), default=None) for values in (seconds, memory))
     if most is None or gb is None:
         return ""
-    return f"\n\nCertified fakes: learning and drawing 2,000 of them took {most:.0f} s of one core at most, and {gb:.1f} GB."
+    return f"\n\nLearning and drawing 2,000 certified fakes took {most:.0f} s of one core at most, and {gb:.1f} GB."
 
 
 def cost(found: Table, towns: list[str]) -> str:
@@ -207,8 +207,8 @@ def cost(found: Table, towns: list[str]) -> str:
 TEXT = """# What a theorem costs
 
 A proof has a price: noise makes fakes less like people. This page has all figures;
-[promise](promise.md#what-it-costs) has them in short. A classifier tells certified fakes from real days, with
-or without noise.
+[promise](promise.md#what-it-costs) has them in short. A classifier tells certified fakes from real days,
+with or without noise.
 
 | figure | meaning |
 | --- | --- |
@@ -223,7 +223,7 @@ Tokyo each draw has a split of its own.
 ## People Flow Tokyo
 
 The model is learnt from 667 people, 333 are held out; three random splits. The other tools have the same (eps, delta)
-for the same unit, a person. At eps 2 there are too few people: a run would be refused, and it was measured all the same.
+for the same unit, a person. At eps 2 there are too few people: a run would be refused.
 
 {pf}
 
