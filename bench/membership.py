@@ -256,9 +256,7 @@ def _judge(X: Any, y: Any, seeded: Any, columns: Any, named: Any, folds: int) ->
         train = ~test
         mean, sd = X[train].mean(0), X[train].std(0)
         Z = np.concatenate([X, (X - mean) / (sd + 0.3 * sd.mean(0) + 1e-9)], 2)
-        same[test] = _fit_predict(Z[train].reshape(-1, 2 * n), y[train].ravel(), Z[test].reshape(-1, 2 * n)).reshape(
-            -1, N
-        )
+        same[test] = _fit_predict(Z[train].reshape(-1, 2 * n), y[train].ravel(), Z[test].reshape(-1, 2 * n)).reshape(-1, N)
         for a, b in (halves, halves[::-1]):
             q = _fit_predict(X[train][:, a].reshape(-1, n), y[train][:, a].ravel(), X[test][:, b].reshape(-1, n))
             new[np.ix_(test, b)] = q.reshape(test.sum(), -1)
