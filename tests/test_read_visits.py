@@ -872,6 +872,29 @@ def test_a_typed_column_keeps_its_zone_without_positions():
     assert np.array_equal(records.start, local.to_numpy().astype("datetime64[s]").astype(np.int64))
 
 
+def test_offsets_that_are_written_tell_the_local_clock(tmp_path):
+    rows = "".join(
+        f"u{i % 3},2024-03-04T{i % 24:02}:30:00{'+09:00' if i % 2 else '-05:00'},p{i % 4}\n" for i in range(96)
+    )
+
+    records = read_records(text(tmp_path, "user,time,place\n" + rows))[0]
+
+    assert hours(records.start).tolist() == [4] * 24
+
+
+def test_trips_of_two_people_with_one_number_are_two(tmp_path):
+    rows = "".join(
+        f"u{u},{i // 5},2024-03-04 {10 + u}:{i:02}:00,{52.5 + i * 1e-3:.4f},{13.4 + u * 1e-2:.4f}\n"
+        for u in range(3)
+        for i in range(20)
+    )
+
+    records = read_records(text(tmp_path, "user,trip_id,time,lat,lon\n" + rows))[0]
+
+    assert len(np.unique(records.trip)) == 12
+    assert len(np.unique(np.column_stack([records.user, records.trip]), axis=0)) == 12
+
+
 def test_no_thread_of_arrow_holds_what_is_pythons(tmp_path, monkeypatch):
     # such a thread aborts the process if Python ends before it lets go
     from pyarrow import csv as arrow_csv
