@@ -35,11 +35,6 @@ def say(result: dict[str, Any], renderables: Iterable[RenderableType], *, as_jso
             console.print(renderable)
 
 
-def columns() -> int:
-    """Return how many characters a line of stdout holds."""
-    return Console().width
-
-
 @contextmanager
 def stage(what: str) -> Iterator[None]:
     """Show a spinner on stderr while `what` is being done; silent where stderr is not a terminal."""
@@ -49,11 +44,6 @@ def stage(what: str) -> Iterator[None]:
             yield
     else:
         yield
-
-
-def can_draw_blocks() -> bool:
-    """Tell whether stdout can show block characters."""
-    return Console().encoding.lower().startswith("utf")
 
 
 @contextmanager
