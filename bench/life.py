@@ -11,6 +11,7 @@ Design: towns with seeds below 100, people 0 mod 2 of StudentLife. Report: seeds
 import argparse
 import time
 import warnings
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -138,7 +139,7 @@ def describe(r: Any, weekend: Any, xy: Any) -> list[float]:
     home, main = anchors(r, weekend)
     workday, free = r[~weekend], r[weekend]
     sets = [set(x.tolist()) for x in r]
-    jaccard = [len(a & b) / len(a | b) for a, b in zip(sets, sets[1:], strict=False)] or [np.nan]
+    jaccard = [len(a & b) / len(a | b) for a, b in pairwise(sets)] or [np.nan]
     seen: set[int] = set()
     growth = [len(seen := seen | s) for s in sets]
     moves = (r[:, 1:] != r[:, :-1]).sum(1)
@@ -165,9 +166,9 @@ def describe(r: Any, weekend: Any, xy: Any) -> list[float]:
 
 
 NAMES = (
-    "nights home", "nights mostly", "main 9-17", "main days", "main weekend", "jaccard", "jaccard sd", "places 1", "3", "7",
-    "14", "28", "moves", "moves we", "moves sd", "places/day", "places sd", "still", "entropy", "top", "second", "3-6",
-    "once", "gyration", "farthest", "home 7", "we", "home 10", "we10", "home 16", "we16", "home 20", "we20", "circle",
+    "nights home", "nights mostly", "main 9-17", "main days", "main weekend", "jaccard", "jaccard sd", "places 1", "3",
+    "7", "14", "28", "moves", "moves we", "moves sd", "places/day", "places sd", "still", "entropy", "top", "second",
+    "3-6", "once", "gyration", "farthest", "home 7", "we", "home 10", "we10", "home 16", "we16", "home 20", "we20", "circle",
     "midnight", "step",
 )  # fmt: skip
 
@@ -247,8 +248,8 @@ def measure_lives(name: str, fakes: Any, seed: Any, teach: Any, held: Any, truth
         "jobs without": made[without].mean() if without.any() else np.nan,
         "jobs with": made[~without].mean(),
     }
-    one = [abs(roc_auc_score(np.r_[np.zeros(len(real)), np.ones(len(table))], np.nan_to_num(np.r_[real[:, j], table[:, j]]))
-               - 0.5) + 0.5 for j in range(table.shape[1])]  # fmt: skip
+    y, both = np.r_[np.zeros(len(real)), np.ones(len(table))], np.nan_to_num(np.vstack([real, table]))
+    one = [abs(roc_auc_score(y, both[:, j]) - 0.5) + 0.5 for j in range(table.shape[1])]
     worst = np.argsort(one)[::-1][:6]
     out["worst"] = ", ".join(
         f"{NAMES[j]} {one[j]:.2f} ({np.nanmean(table[:, j]):.2f}/{np.nanmean(real[:, j]):.2f})" for j in worst

@@ -54,7 +54,7 @@ class TestLives:
         assert lives.attempts.sum() == lives.tally["tested"] >= len(lives)
         assert np.flatnonzero(lives.attempts).tolist() == lives.seeds.tolist()
         assert lives.visits.locations == town.visits.locations
-        assert lives.r is None
+        assert lives.r.size == 0
 
     def test_given_alternates_make_everybody_a_seed_whatever_their_map(self, town, lives):
         some, others = town.visits.of_users(np.arange(50)), town.visits.of_users(np.arange(50, 80))

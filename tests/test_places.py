@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from pathlib import Path
 
 import naive
 import naive_data
@@ -13,11 +14,13 @@ from hypothesis import strategies as st
 from elsewhere.data import _data_kernels as kernels
 from elsewhere.data import places as module
 from elsewhere.data.places import find_on_map, make_visits, public_places, reduce_places, tile_centres, tile_name
+from elsewhere.data.read import read_records
 from elsewhere.data.stays import FINEST, clean, find_stays
 from elsewhere.data.town import simulate_town
 from elsewhere.data.visits import Form, Locations, Preparation, Records, to_lat_lon
 from elsewhere.errors import ElsewhereError, InvalidParameter, InvalidTraces
 
+STUDENTS = Path(__file__).resolve().parents[2] / "shared" / "data" / "studentlife" / "studentlife_gps.parquet"
 POINTS = st.tuples(st.floats(-84.9, 84.9), st.floats(-179.999, 179.999))
 
 
@@ -104,6 +107,22 @@ def test_the_map_of_a_file_with_and_without_a_person_has_the_same_coordinates(no
     for person in range(0, 40, 3):
         less = on_map(records.select(records.user != person), rng=person + 1).locations
         assert all(where[i] == (a, b) for i, a, b in zip(less.ids, less.lat, less.lon, strict=True) if i in where)
+
+
+def test_the_map_of_49_students_without_one_of_them_has_the_same_coordinates():
+    if not STUDENTS.exists():
+        pytest.skip("StudentLife is not here: ../shared/data/studentlife")
+    records, preparation, *_ = read_records(STUDENTS)
+    records = find_stays(clean(records, preparation)[0])
+    whole = on_map(records).locations
+    where = {i: (a, b) for i, a, b in zip(whole.ids, whole.lat, whole.lon, strict=True)}
+    common = 0
+    for person in range(0, len(records.users), 5):
+        less = on_map(records.select(records.user != person), rng=person + 1).locations
+        both = [(where[i], (a, b)) for i, a, b in zip(less.ids, less.lat, less.lon, strict=True) if i in where]
+        assert all(here == there for here, there in both)
+        common += len(both)
+    assert common > 300
 
 
 def test_coordinates_do_not_depend_on_where_people_were_within_a_tile():

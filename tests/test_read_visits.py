@@ -850,6 +850,75 @@ def test_utc_is_told_from_local_time_by_the_coordinates(tmp_path):
     assert np.all(utc.start - local.start == 3600)
 
 
+def test_swapped_columns_of_new_york_are_not_read_as_the_antarctic(tmp_path):
+    lines = LINES.replace("52.5", "-73.9").replace("13.4", "40.7")
+
+    with pytest.raises(InvalidTraces) as caught:
+        read_visits(text(tmp_path, HEAD + lines))
+
+    assert caught.value.code == "E_SWAPPED"
+    right = read_records(text(tmp_path, HEAD + lines), columns="lat=lon,lon=lat")[0]
+    assert right.tz == "America/New_York"
+
+
+def test_a_typed_column_keeps_its_zone_without_positions():
+    local = pd.to_datetime(["2024-03-04 23:30", "2024-03-05 00:30"] * 9)
+    frame = pd.DataFrame(
+        {"user": ["a", "b", "c"] * 6, "time": local.tz_localize("Asia/Tokyo"), "place": ["x", "y"] * 9}
+    )
+
+    records = read_records(frame)[0]
+
+    assert np.array_equal(records.start, local.to_numpy().astype("datetime64[s]").astype(np.int64))
+
+
+def test_offsets_that_are_written_tell_the_local_clock(tmp_path):
+    rows = "".join(
+        f"u{i % 3},2024-03-04T{i % 24:02}:30:00{'+09:00' if i % 2 else '-05:00'},p{i % 4}\n" for i in range(96)
+    )
+
+    records = read_records(text(tmp_path, "user,time,place\n" + rows))[0]
+
+    assert hours(records.start).tolist() == [4] * 24
+
+
+def test_trips_of_two_people_with_one_number_are_two(tmp_path):
+    rows = "".join(
+        f"u{u},{i // 5},2024-03-04 {10 + u}:{i:02}:00,{52.5 + i * 1e-3:.4f},{13.4 + u * 1e-2:.4f}\n"
+        for u in range(3)
+        for i in range(20)
+    )
+
+    records = read_records(text(tmp_path, "user,trip_id,time,lat,lon\n" + rows))[0]
+
+    assert len(np.unique(records.trip)) == 12
+    assert len(np.unique(np.column_stack([records.user, records.trip]), axis=0)) == 12
+
+
+def test_no_thread_of_arrow_holds_what_is_pythons(tmp_path, monkeypatch):
+    # such a thread aborts the process if Python ends before it lets go
+    from pyarrow import csv as arrow_csv
+
+    seen, memory, real, reader = [], [], arrow_csv.read_csv, pa.BufferReader
+
+    def watched(file, reading, parsing, typing):
+        seen.append((parsing.invalid_row_handler is not None, reading.use_threads))
+        return real(file, reading, parsing, typing)
+
+    def opened(content):
+        memory.append(content)
+        return reader(content)
+
+    monkeypatch.setattr(arrow_csv, "read_csv", watched)
+    monkeypatch.setattr(pa, "BufferReader", opened)
+    read_records(text(tmp_path, HEAD + LINES))
+
+    assert set(seen) == {(True, False)}
+    assert all(
+        isinstance(content, pa.Buffer) and content.is_mutable for content in memory
+    )  # `bytes` could not be written
+
+
 def test_real_files_are_read(shared_data):
     counts = {
         "foursquare_nyc/fsq_nyc_checkins.csv.gz": (147_938, 1083, "events"),

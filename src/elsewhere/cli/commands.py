@@ -263,7 +263,7 @@ def lbs(given: settings.Lbs, reading: Reading) -> None:
     train, truth = two_days(days)
     with stage("making fakes"):
         fakes = generate_fakes(train, method="paper", per_seed=given.per_seed, rng=rng)
-    assert fakes.r is not None and fakes.seed is not None and fakes.learnt is not None  # noqa: S101, PT018 - of slots
+    assert fakes.learnt is not None  # noqa: S101 - of the paper's method
     with bar("attacking") as progress:
         result = judge_service(
             train,

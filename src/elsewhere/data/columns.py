@@ -429,7 +429,7 @@ def is_latitude_first(a: Floats, b: Floats) -> bool | None:
     high = [float(np.mean(np.abs(side) > 90)) for side in (a, b)]
     if max(high) > 1 - MOSTLY:
         return None if min(high) > 1 - MOSTLY else high[0] < high[1]
-    land = [share_on_land(lat, lon) * float(np.mean(lat > -60)) for lat, lon in ((a, b), (b, a))]
+    land = [share_on_land(lat, lon) for lat, lon in ((a, b), (b, a))]
     return land[0] > land[1] if max(land) > MOSTLY and min(land) < 0.5 else None
 
 
@@ -719,8 +719,9 @@ def read_times(column: Any, form: TimeForm) -> tuple[Ints, Ints | None]:
     import pyarrow.compute as pc
 
     if pa.types.is_timestamp(column.type) or pa.types.is_date(column.type):
-        seconds = column.cast(pa.timestamp("s", getattr(column.type, "tz", None)), safe=False).cast(pa.int64())
-        return _bounded(seconds), (np.zeros(len(column), np.int64) if getattr(column.type, "tz", None) else None)
+        zone = getattr(column.type, "tz", None)
+        seconds = _bounded(column.cast(pa.timestamp("s", zone), safe=False).cast(pa.int64()))
+        return seconds, None if zone is None else to_local(seconds, zone) - seconds
     if form.kind in ("epoch", "excel"):
         values, _ = read_numbers(column)
         values = (
@@ -829,9 +830,9 @@ def _some(lat: Floats, lon: Floats) -> tuple[Floats, Floats]:
 
 
 def share_on_land(lat: Floats, lon: Floats) -> float:
-    """Return the share of some points that lie in the zone of a country."""
+    """Return the share of some points that lie in the zone of a country, the Antarctic left out."""
     zones = zones_at(*_some(lat, lon))
-    return sum(map(bool, zones)) / max(1, len(zones))
+    return sum(bool(zone) and not zone.startswith("Antarctica") for zone in zones) / max(1, len(zones))
 
 
 def find_zone(lat: Floats | None, lon: Floats | None) -> tuple[str | None, float]:

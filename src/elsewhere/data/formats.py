@@ -90,7 +90,8 @@ class Table:
         """Return the name of each column that a message may show."""
         shown = {FILE: "file"}
         for i, name in enumerate(each for each in self.names if each != FILE):
-            values = set(self.sample.column(name).to_pylist()) if name in self.sample.column_names else set()
+            column = self.sample.column(name)
+            values = set(column.to_pylist()) if "string" in str(column.type) else set()
             plain = re.fullmatch(r"[^\W\d][\w .:/()#%°-]{0,40}", name) and not re.search(r"\d[.,:]\d|\d{5}", name)
             shown[name] = name if self.headed and plain and name not in values else f"#{i + 1}"
         return shown
@@ -148,7 +149,7 @@ def list_files(source: str | os.PathLike[str]) -> list[Piece]:
             if not any(m.filename == "[Content_Types].xml" for m in members):  # a workbook is a zip too
                 return [_member(root, m, f"file {i} of {root.name}") for i, m in enumerate(members, 1)]
         return [Piece(root.name, _owner(root), root.stat().st_size, partial(root.open, "rb"))]
-    except (OSError, zipfile.BadZipFile) as error:
+    except DAMAGE as error:
         code = "E_OPEN" if isinstance(error, OSError) else "E_COMPRESSION"
         raise InvalidTraces(f"{root.name} cannot be opened ({type(error).__name__}).", code=code) from None
 

@@ -610,7 +610,8 @@ def grid_of(text: str) -> Locations:
             f"`grid` must be five numbers S,W,N,E,N (degrees, and how many cells), or a town, got {text!r}.",
             parameter="grid",
         )
-    return _lattice(*numbers[:4], int(numbers[4]))
+    south, west, north, east, cells = numbers
+    return _lattice(south, west, north, east, int(cells))
 
 
 def _grid_about(name: str, cells: str) -> Locations:

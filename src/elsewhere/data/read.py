@@ -51,6 +51,7 @@ MOST_UNREADABLE = 0.05  # share of times or positions that cannot be read, above
 ONE_ZONE = 0.98  # share of the points in one zone, above which its clock is everybody's
 DAY_STEPS = (24, 48, 72, 96, 144, 288, 1440)  # slots that are a whole day
 SPARSE = 1_800  # seconds between two records of somebody, in the median, above which positions are events, no fixes
+CHANGED = ("times that", "positions that", "characters that")  # beginnings of counts of what is there otherwise
 LINE_INTERVAL = 15  # seconds between two points of a line, as in the taxi data of Porto
 Progress = Callable[[str, float], None]
 
@@ -352,10 +353,8 @@ class _Reader:
         if clock is not None and clock.kind != "clock":
             self.forms.pop("date", None)
         self.utc = table.kind in ("geolife", "gpx", "google") or ("utc" in self.roles and "local" not in self.roles)
-        self.cells = {"lat", "lon"} <= self.roles.keys() and all(
-            meaning.kinds[self.roles[n]] == "whole" for n in ("lat", "lon")
-        )
-        self.cells &= self.table.kind != "SGLT"
+        # whole numbers on both axes are the numbers of cells of a grid
+        self.cells = {"whole"} == {meaning.kinds.get(self.roles.get(axis, "")) for axis in ("lat", "lon")}
         self.lat_first = self._point_order()
 
     def _form(self, role: str, date_format: str | None) -> TimeForm:
@@ -422,18 +421,15 @@ class _Reader:
         if "end_place" in roles:
             out["end_place"] = self.labels["place"].codes(column("end_place"))
         self._add_times(column, rows, out)
-        if self.cells:
-            for side, target in (("", "place"), ("end_", "end_place")):
-                if f"{side}lat" in roles:
-                    cell = pc.binary_join_element_wise(
-                        as_text(column(f"{side}lon")), as_text(column(f"{side}lat")), ","
-                    )
-                    out[target] = self.labels["place"].codes(cell)
         for side in ("", "end_"):
-            if f"{side}lat" in roles and f"{side}lon" in roles and not self.cells:
-                for axis in ("lat", "lon"):
-                    out[f"{side}{axis}"], bad = read_numbers(column(f"{side}{axis}"))
-                    self.counts["positions that are no numbers"] += bad
+            if {f"{side}lat", f"{side}lon"} <= roles.keys():
+                pair = [column(f"{side}lat"), column(f"{side}lon")]
+                if self.cells:
+                    cell = pc.binary_join_element_wise(as_text(pair[1]), as_text(pair[0]), ",")
+                    out[f"{side}place"] = self.labels["place"].codes(cell)
+                    continue
+                (out[f"{side}lat"], bad), (out[f"{side}lon"], worse) = map(read_numbers, pair)
+                self.counts["positions that are no numbers"] += bad + worse
             elif f"{side}point" in roles:
                 a, b = read_points(column(f"{side}point"))
                 out[f"{side}lat"], out[f"{side}lon"] = (a, b) if self.lat_first else (b, a)
@@ -560,20 +556,15 @@ class _Reader:
         if slot is None or "time" in self.forms or "utc" in self.forms or "local" in self.forms:
             return
         base = 1 if self.table.kind == "SGLT" else 0
-        many = int(np.nanmax(slot)) + 1 - base
-        length = next((s for s in DAY_STEPS if many <= s), 0)
-        step = DAY // length if length else 1200
-        if not length and many > DAY_STEPS[-1]:
-            self.notes.append("slots are read as 20 minutes each")
-        elif many not in DAY_STEPS:
-            step = 1200 if self.table.kind == "SGLT" or many <= 72 else step
+        many = int(np.nan_to_num(slot).max()) + 1 - base
+        step = DAY // (many if many in DAY_STEPS else next((s for s in (72, *DAY_STEPS) if many <= s), 72))
         self.notes.append(f"slots are read as {step // 60} minutes each, from midnight")
         good = np.isfinite(slot) & (slot >= base)
         start = columns["start"] + step * np.where(good, slot - base, 0).astype(np.int64)
         columns["start"] = np.where(good & (columns["start"] != MISSING), start, MISSING)
 
     def _check_positions(self, columns: dict[str, Any], side: str) -> None:
-        """Refuse positions that are swapped or projected; drop those off the globe and at 0, 0 (B15 to B24)."""
+        """Refuse positions that are swapped or projected (B15 to B24); single ones that cannot be are dropped later."""
         lat, lon = columns.get(f"{side}lat"), columns.get(f"{side}lon")
         if lat is None or lon is None:
             return
@@ -718,9 +709,7 @@ class _Reader:
         )
         records = _renumber_users(records)
         records = _sorted(records) if trip is not None and not trips else records
-        if record == "events" or (
-            record == "visits" and not trips and "place" not in columns and "duration" not in self.roles
-        ):
+        if record == "events":
             records = self._tell_fixes(records)
         if occupied is not None and trip is None:
             records = _number_rides(records)
@@ -731,20 +720,11 @@ class _Reader:
             raise InvalidParameter(
                 f'`unit` must be "trip": no column tells who travelled, got {unit!r}.', code="E_COLUMNS"
             )
-        dropped = {reason: many for reason, many in self.counts.items() if many}
-        changed = {
-            reason: dropped.pop(reason) for reason in list(dropped) if "read as" in reason or "line of no" in reason
-        }
-        for reason in (
-            "times that cannot be read",
-            "positions that are no numbers",
-            "positions off the globe",
-            "positions at 0, 0",
-        ):
-            if reason in dropped:  # these rows are also counted as rows without a time or a place
-                changed[reason] = dropped.pop(reason)
+        counts = {reason: many for reason, many in self.counts.items() if many}
+        # rows whose time or position cannot be read are also counted as rows without a time or a place
+        changed = {reason: counts.pop(reason) for reason in list(counts) if reason.startswith(CHANGED)}
         preparation = Preparation(
-            name=self.table.name, format=self.table.kind, rows=max(rows, self.rows), dropped=dropped, changed=changed,
+            name=self.table.name, format=self.table.kind, rows=max(rows, self.rows), dropped=counts, changed=changed,
             form=records.form, tz=zone, notes=tuple(dict.fromkeys(self.notes)),
         )  # fmt: skip
         return records, preparation

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from elsewhere._version import __version__
 from elsewhere.checkpoint import derive_bytes, derive_rng
-from elsewhere.data.visits import Floats, Ints, Visits
+from elsewhere.data.visits import Codes, Floats, Ints, Visits
 from elsewhere.errors import InvalidParameter, PublicationRefused, require_choice, require_whole
 from elsewhere.pool import Pool
 from elsewhere.privacy.certificate import NOTHING_PROVEN, Certificate
@@ -61,7 +61,7 @@ class Fakes:
     loglik
         (lives,) ln Pr{fake} per slot under the aggregate model (paper); None where there is none.
     r, seed, life
-        Where the data were `Traces`: the fakes in slots, row by row, the row of the data behind each, and its life.
+        The fakes in slots, row by row, the row of the data behind each, and its life; empty where data were `Visits`.
     learnt, mechanism
         Model and classes of the paper's method; the noisy sums of certified fakes, for their audit. Not published.
     published
@@ -81,9 +81,9 @@ class Fakes:
     laboratory: bool = False
     notes: tuple[str, ...] = ()
     loglik: Floats | None = field(default=None, repr=False)
-    r: NDArray[np.int32] | None = field(default=None, repr=False)
-    seed: Ints | None = field(default=None, repr=False)
-    life: Ints | None = field(default=None, repr=False)
+    r: Codes = field(default_factory=lambda: np.zeros((0, 0), dtype=np.int32), repr=False)
+    seed: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64), repr=False)
+    life: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64), repr=False)
     learnt: Learnt | None = field(default=None, repr=False)
     mechanism: Any = field(default=None, repr=False)
     published: NDArray[np.bool_] = field(init=False, repr=False)

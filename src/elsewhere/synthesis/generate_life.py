@@ -178,8 +178,9 @@ def generate_lives(
     visits = None
     if passed.any():
         visits = seeds.replace(
-            user=number[life], start=start, end=end, place=place, users=range(int(passed.sum())), trip=_trips(seeds, life)
-        )
+            user=number[life], start=start, end=end, place=place, users=range(int(passed.sum())),
+            trip=_trips(seeds, life),
+        )  # fmt: skip
     tally = {"tested": int(tries.sum()), "passed": int(passed.sum())}
     tally |= {rule: int(n) for rule, n in zip(RULES, rejected, strict=True)}
     return Lives(
@@ -274,7 +275,8 @@ def learn_test(
     visited = np.unique(stays.user * (1 << 32) + stays.place)
     sizes = np.searchsorted(visited >> 32, np.arange(stays.people + 1))
     places = [visited[sizes[u] : sizes[u + 1]] & 0xFFFFFFFF for u in range(stays.people)]
-    shared = np.array([len(np.intersect1d(places[i], places[j], assume_unique=True)) for i, j in zip(a, b, strict=True)])
+    both = [np.intersect1d(places[i], places[j], assume_unique=True) for i, j in zip(a, b, strict=True)]
+    shared = np.array([len(common) for common in both])
     most_shared = int(np.quantile(shared, 0.95)) if len(shared) else 0
 
     # runs of three records, (class, hour) each, that one seed alone of all people has
@@ -284,9 +286,7 @@ def learn_test(
     pattern, people = np.unique(np.concatenate([mine[:, 1], np.unique(theirs[1])]), return_counts=True)
     alone = mine[people[np.searchsorted(pattern, mine[:, 1])] == 1]
     first = np.searchsorted(alone[:, 0], np.arange(stays.people + 1))
-    return LifeTest(
-        stays, groups.profile, profile[chosen], weights, first, alone[:, 1], par_s, par_d, most_shared, k
-    )
+    return LifeTest(stays, groups.profile, profile[chosen], weights, first, alone[:, 1], par_s, par_d, most_shared, k)
 
 
 def _week_weights(user: Ints, start: Ints, end: Ints, place: Ints, people: int) -> _Weights:
@@ -322,7 +322,7 @@ def privacy_test_lives(
     sim_G(fake, seed) <= par_s; no more shared places than 95 % of strangers of one type; at least k - 1 alternates at
     least as similar to the fake as the seed is, within par_d; no run of three records that the seed alone has.
     """
-    _, start, end, place, cls, usage = columns
+    _, start, end, place, cls, _ = columns
     n = len(seed)
     fake = np.repeat(np.arange(n), np.diff(first))
     # sim_G over parts of the week

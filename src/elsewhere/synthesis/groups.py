@@ -89,9 +89,7 @@ def find_stays(visits: Visits) -> Stays:
     times = np.concatenate([start, end])
     grain = next((g for g in (HOUR, 1800, 1200, 900, 600, 300, 60) if np.mean(times % g == 0) > 0.98), 1)
     events = bool(np.mean(length == 0) > 0.5)
-    return Stays(
-        user, start, end, place, usage, joined, usages // visits.R, usages % visits.R, visits.U, grain, events
-    )
+    return Stays(user, start, end, place, usage, joined, usages // visits.R, usages % visits.R, visits.U, grain, events)
 
 
 def hours_of_week(stays: Stays, rows: Ints) -> tuple[Ints, Ints, Floats]:

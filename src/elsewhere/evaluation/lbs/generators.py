@@ -194,8 +194,7 @@ def from_pool(
     maker: Ints | None = None
     if isinstance(pool, Fakes):
         r = pool.r
-        if pool.seeds is not None and (pool.seed >= 0).all():
-            maker, labels = np.asarray(pool.seeds.user[pool.seed]), pool.seeds.labels
+        maker = None if pool.covered else pool.seed_of_life[pool.life]
     else:
         r = pool.r if isinstance(pool, Traces) else np.asarray(pool)
     if r.ndim != 2 or r.dtype.kind not in "iu" or r.size == 0:
@@ -212,11 +211,11 @@ def from_pool(
             )
     weight = np.zeros(len(r))
     if choose == "likelihood":
-        if not isinstance(pool, Fakes):
+        if not isinstance(pool, Fakes) or pool.loglik is None:
             raise InvalidParameter(
                 '`choose` = "likelihood" needs what `generate_fakes` returns: a pool has none.', parameter="choose"
             )
-        weight = finite(pool.loglik) / r.shape[1] / temp
+        weight = finite(pool.loglik) / temp
     return PoolGenerator(r, maker, labels, weight)
 
 
