@@ -142,6 +142,24 @@ def test_what_is_finished_is_not_done_again(town, tmp_path):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["out", "out-private"]
 
 
+def test_a_stage_draws_the_same_whether_the_one_before_was_done_now_or_earlier(town, tmp_path, monkeypatch):
+    life = importlib.import_module("elsewhere.synthesis.generate_life")
+    drawn, learn = [], life.learn_test
+
+    def spy(*given, rng, **named):
+        drawn.append(repr(rng.bit_generator.state))
+        return learn(*given, rng=rng, **named)
+
+    monkeypatch.setattr(life, "learn_test", spy)
+    ew.synthesize(town, tmp_path / "whole", rng=np.random.default_rng(7), **LAB)
+    with monkeypatch.context() as patch:
+        patch.setattr(life, "learn_test", stop)
+        with pytest.raises(KeyboardInterrupt):
+            ew.synthesize(town, tmp_path / "out", rng=np.random.default_rng(7), **LAB)
+    ew.synthesize(town, tmp_path / "out", rng=np.random.default_rng(7), **LAB)
+    assert drawn[0] == drawn[1]
+
+
 def test_a_production_run_goes_on_with_its_own_entropy(town, tmp_path):
     """Two runs that go on from one state end alike; two runs that begin do not."""
     with pytest.MonkeyPatch.context() as patch:
@@ -324,8 +342,8 @@ def test_a_full_disk_leaves_what_was_there_and_what_is_done(town, tmp_path, monk
     for room in range(0, 60, 3):
         left = iter(range(room))
 
-        def sync(_handle, left=left):
-            if next(left, None) is None:
+        def sync(handle, left=left):
+            if stat.S_ISREG(os.fstat(handle).st_mode) and next(left, None) is None:
                 raise OSError(errno.ENOSPC, "No space left on device")
 
         with monkeypatch.context() as patch:
