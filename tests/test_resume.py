@@ -339,7 +339,7 @@ def test_a_full_disk_leaves_what_was_there_and_what_is_done(town, tmp_path, monk
     before = holds(old.parent)
     words = [*words[:3], old, *words[4:], "--force"]
     codes = []
-    for room in range(0, 60, 3):
+    for room in range(0, 60, 2):
         left = iter(range(room))
 
         def sync(handle, left=left):
@@ -351,10 +351,10 @@ def test_a_full_disk_leaves_what_was_there_and_what_is_done(town, tmp_path, monk
             status, said, err = run(*words)
         if status == 0:
             break
-        codes.append(err.partition(":")[0])
+        codes.append(err.splitlines()[-1].partition(":")[0])  # after a warning that it resumes
         assert (status, said) == (2, "")
         assert {name: content for name, content in holds(old.parent).items() if "unfinished" not in name} == before
-    assert len(codes) > 3
+    assert len(codes) > 2
     assert set(codes) == {"E_OUTPUT"}
     assert holds(old.parent) == whole
 
