@@ -155,12 +155,13 @@ def generate_lives(
         notes.append(f"{seeds.U} seeds are one type: types need {k} people each.")
     if seeds.form.unit != "person":
         notes.append(f"a life is a {seeds.form.unit}: nobody is protected beyond it.")
-    rng = np.random.Generator(np.random.Philox(entropy))
+    # a stream for each stage: a resumed run does not draw again what a finished one drew
+    of_lives, of_test = np.random.Generator(np.random.Philox(entropy)).spawn(2)
     form, unit = seeds, seeds.form.unit
     if seeds.trip is not None:
         seeds, alternates = stays_of_trips(seeds), stays_of_trips(alternates)
-    model = stages("learn lives", lambda: learn_lives(seeds, k=k, rng=rng))
-    test = stages("learn test", lambda: learn_test(model, alternates, k=k, par_s=par_s, par_d=par_d, rng=rng))
+    model = stages("learn lives", lambda: learn_lives(seeds, k=k, rng=of_lives))
+    test = stages("learn test", lambda: learn_test(model, alternates, k=k, par_s=par_s, par_d=par_d, rng=of_test))
     key = np.random.SeedSequence(entropy).generate_state(2, np.uint64).astype(np.uint64)
     seed = np.repeat(np.arange(seeds.U), per_seed)
     blocks = [np.arange(a, min(a + BLOCK, len(seed))) for a in range(0, len(seed), BLOCK)]
