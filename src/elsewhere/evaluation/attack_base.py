@@ -31,9 +31,9 @@ from elsewhere.data.visits import DAY, Floats, Ints, Locations, Mask, Visits
 from elsewhere.errors import InvalidParameter
 
 LEVEL, NORMAL = 0.95, NormalDist()
-RESAMPLES = EXCHANGES = 1000
+RESAMPLES, EXCHANGES = 1000, 2000
 SELDOM = 0.05  # share of groups of fresh real people that a usable bar may flag
-RARELY = 0.01  # chance of an exchange as extreme as what was found, below which it is a finding
+RARELY = 0.005  # chance of an exchange as extreme, below which it is a finding: 5 % for some ten of them in an audit
 DIGITS = 9  # sums of the same numbers in another order differ beyond
 NOT_RUN, LEARNT, NOTHING, UNCLEAR = "not run", "learnt something", "learnt nothing measurable", "cannot tell"
 WITHIN, ABOVE = "learnt something, within its bar", "above its bar, not clearly above chance"
@@ -700,7 +700,7 @@ def tell_members(
 def _strongest_auc(found: Mapping[str, Floats], U: int, rng: np.random.Generator) -> tuple[Any, Floats, Rate]:
     """
     Return the score farthest from one half with its AUC, the largest of each exchange of people, and the share
-    recognised at 1 % false alarms with what 99 % of exchanges reach (`high`).
+    recognised at 1 % false alarms with what nearly all exchanges stay below (`high`).
     """
     from scipy.stats import rankdata
 
