@@ -175,14 +175,10 @@ def choices():
         few = truth.visits.user.nunique() <= PAIR_LOOP
         return ew.semantic_graph(truth.profiles(T), rng=np.random.default_rng(0), **how) if few or not how else None
 
-    def clustered(T, method, **how):
+    def clustered(T, method, blur=0.0, **how):
         def make(truth):
-            g = graph(truth, T, **how)
-            return g and (
-                lambda start: (
-                    ew.semantic_clustering(g, kappa=truth.kappa, method=method, rng=np.random.default_rng(start)).label
-                )
-            )
+            g, options = graph(truth, T, **how), {"kappa": truth.kappa, "method": method, "blur": blur}
+            return g and (lambda start: ew.semantic_clustering(g, **options, rng=np.random.default_rng(start)).label)
 
         return make
 
@@ -211,6 +207,7 @@ def choices():
         yield f"w_G over popularity, T = {T}", by_graph(T, without_popularity)
     for T in (1, 4, 8, 12, 24):
         yield f"roles, T = {T}", clustered(T, "roles")
+    yield "roles, T = 24, blurred by an hour", clustered(24, "roles", blur=1.0)
 
 
 def main():

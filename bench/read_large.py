@@ -1,5 +1,5 @@
 """
-Measure how a large file is read: `python bench/read_large.py [FIXES]` writes a CSV of fixes, reads it, says what it took.
+Measure how a large file is read: `python bench/read_large.py [FIXES]` writes a CSV, reads it, says what it took.
 
 Seconds of processor and the largest memory of a process of its own; the file is deleted in the end.
 """
@@ -47,9 +47,8 @@ def measure(path):
     visits = read_visits(path, progress=lambda step, n: steps.append((step, time.process_time() - cpu)))
     last = {step: round(seconds, 1) for step, seconds in steps}
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(
-        f"{visits}: {time.process_time() - cpu:.1f} s of processor, {time.perf_counter() - wall:.1f} s, {peak:.0f} MB; {last}"
-    )
+    took = f"{time.process_time() - cpu:.1f} s of processor, {time.perf_counter() - wall:.1f} s, {peak:.0f} MB"
+    print(f"{visits}: {took}; {last}")
 
 
 if __name__ == "__main__":

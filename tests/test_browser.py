@@ -1,5 +1,5 @@
 """
-The report in a real browser: nothing leaves the file, nothing overflows a phone, one can step through the days.
+The report in a real browser: nothing leaves the file, nothing overflows a phone, all can be read in light and dark.
 
 Needs Chromium and the playwright package; set ELSEWHERE_SCREENSHOTS to a folder to keep the pictures.
 """
@@ -11,12 +11,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from browsing import MARKS, SIZES, Visit, started, until
-from PIL import Image
-from reports_made import HOSTILE, world
+from browsing import MARKS, SIZES, Visit, started
+from PIL import Image, ImageColor
+from reports_made import HOSTILE, LBS, PUBLISHING, as_events, world
 
 import elsewhere as ew
 from elsewhere.data import ground
+from elsewhere.data.visits import Visits
+from elsewhere.reports.page import preparation_page, write
 
 pytestmark = MARKS
 
@@ -30,9 +32,11 @@ def browser():
 @pytest.fixture(scope="module")
 def reports(tmp_path_factory):
     w, folder = world(), tmp_path_factory.mktemp("reports")
-    both = {"classes": w["classes"], "run": w["run"], "fakes": w["pool"], "title": f"Test {HOSTILE}"}
-    ew.report(w["results"], folder / "shareable.html", **both)
-    ew.report(w["results"], folder / "owner.html", edition="owner", real=w["real"], **both)
+    both = {"fakes": w["fakes"], "title": f"Test {HOSTILE}"}
+    results, own = [w["judgement"], PUBLISHING, LBS], {"people": w["people"], "seed_of_life": w["seed"]}
+    ew.report(results, folder / "shareable.html", **both)
+    ew.report(results, folder / "owner.html", edition="owner", **own, **both)
+    write(folder / "prepare.html", preparation_page(as_events(w["people"])))
     return folder
 
 
@@ -43,102 +47,89 @@ def reports(tmp_path_factory):
         ("shareable", "phone", "dark"),
         ("owner", "desktop", "dark"),
         ("owner", "phone", "light"),
+        ("prepare", "phone", "dark"),
     ],
 )
-def test_nothing_leaves_the_file_and_nothing_overflows(browser, reports, tmp_path, edition, size, scheme):
+def test_nothing_leaves_the_file_nothing_overflows_and_all_can_be_read(
+    browser, reports, tmp_path, edition, size, scheme
+):
     path = reports / f"{edition}.html"
     with Visit(browser, path, SIZES[size], scheme) as visit:
-        for link in visit.page.query_selector_all("nav a"):
-            link.click()
-        for summary in visit.page.query_selector_all("summary"):
+        tall = visit.page.evaluate("document.documentElement.scrollHeight")
+        first = visit.page.evaluate("document.querySelector('main svg').getBoundingClientRect().top")
+        for summary in visit.page.query_selector_all("main details > summary"):
             summary.click()
         folder = Path(os.environ.get("ELSEWHERE_SCREENSHOTS", tmp_path))
         picture = folder / f"{edition}-{size}-{scheme}.png"
         visit.page.screenshot(path=picture, full_page=True)
         wide = visit.page.evaluate("document.documentElement.scrollWidth")
         small = visit.page.evaluate(
-            "Array.from(document.querySelectorAll('figure.plot svg text'))"
-            ".map(t => t.getBoundingClientRect().height).filter(h => h > 0 && h < 9).length"
+            "Array.from(document.querySelectorAll('figure svg text'))"
+            ".map(t => t.getBoundingClientRect().height).filter(h => h > 0 && h < 7).length"
         )
+        inks = visit.page.evaluate(INKS)
 
     assert visit.asked == [path.as_uri()]
     assert visit.said == []
     assert wide <= SIZES[size]
     assert small == 0, "letters too small to read"
     assert picture.stat().st_size > 50_000
+    assert first < 900, "a picture on the first screen"
+    if size == "desktop":
+        assert tall <= 5 * 900
+    assert {ink: round(contrast(ink, paper), 1) for ink, paper in inks if contrast(ink, paper) < 4.5} == {}
 
 
-@pytest.mark.parametrize("edition", ["shareable", "owner"])
-def test_one_can_step_through_the_days(browser, reports, edition):
-    with Visit(browser, reports / f"{edition}.html", SIZES["phone"]) as visit:
-        page = visit.page
-        here = [page.inner_text("#days-clock")]
-        first = page.inner_text("#days-said")
-        assert page.is_disabled("#days-back")
-        for _ in range(5):
-            page.click("#days-next")
-            here.append(page.inner_text("#days-clock"))
-        moved = page.get_attribute("#days-map path[d^='M'].stroke", "d")
-        page.click("#days-back")
-        page.select_option("#days-which", "3")
-        again = page.inner_text("#days-clock")
-        page.focus("#days-slot")
-        page.keyboard.press("End")
-        last = page.inner_text("#days-clock")
-        ended = page.is_disabled("#days-next")
-        page.click("#days-play")
-        playing = page.get_attribute("#days-play", "aria-pressed")
-        until(page, "/^(0[1-9]|1)/.test(document.getElementById('days-clock').textContent)")
-        page.click("#days-play")
-        played = page.inner_text("#days-clock")
-        marks = page.locator("#days-map .now").count()
-        strips = page.locator("#days-strips svg").count()
+# the colours of all words, in the text and in pictures, each with what lies under it
+INKS = """(() => {
+  const under = e => { for (; e; e = e.parentElement) {
+    const c = getComputedStyle(e).backgroundColor;
+    if (!/, 0\\)$|transparent/.test(c)) return c;
+  } return "rgb(255, 255, 255)"; };
+  const seen = new Set();
+  const words = "p, h1, h2, h3, td, th, li, dt, dd, summary, span, figcaption, svg text";
+  for (const e of document.querySelectorAll(words)) {
+    const style = getComputedStyle(e);
+    seen.add(JSON.stringify([e instanceof SVGElement ? style.fill : style.color, under(e)]));
+  }
+  return Array.from(seen).map(JSON.parse);
+})()"""
 
-    assert here == [f"{h:02d}:00" for h in range(6)]
-    assert first.startswith("At 00:00 the fake is at place")
-    assert ("the real person is at place" in first) == (edition == "owner")
-    assert moved
-    assert again == "00:00"
-    assert last == "23:00"
-    assert ended
-    assert playing == "true"
-    assert "01:00" <= played < "23:00"
-    assert marks == strips == (2 if edition == "owner" else 1)
-    assert visit.said == []
+
+def contrast(ink, paper):
+    """The ratio of the luminances of two colours (WCAG); 4.5 can be read by nearly everybody."""
+    lights = []
+    for colour in (ink, paper):
+        rgb = np.array([int(n) for n in re.findall(r"\d+", colour)[:3]]) / 255
+        rgb = np.where(rgb <= 0.03928, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+        lights.append(float(rgb @ [0.2126, 0.7152, 0.0722]) + 0.05)
+    return max(lights) / min(lights)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_coasts_and_names_are_drawn_alike_on_every_map_and_nothing_is_fetched(browser, tmp_path, scheme):
+def test_coasts_and_names_are_drawn_on_every_map(browser, tmp_path, scheme):
     if not ground.is_installed():
         pytest.skip("the packages of the extra 'maps' are not installed")
     rng = np.random.default_rng(3)
     where = ew.Locations(rng.uniform(40.58, 40.85, 40), rng.uniform(-74.06, -73.85, 40))
-    real, fakes = (ew.Traces(rng.integers(40, size=(30, 24)), where, step_minutes=60) for _ in range(2))
+    hour = np.tile(np.arange(24), 30) * 3600
+    people, fakes = (
+        Visits(np.repeat(np.arange(30), 24), hour, hour + 3600, rng.integers(40, size=720), where) for _ in range(2)
+    )
     path = tmp_path / "report.html"
-    result = ew.evaluate_publishing(real.r, None, fakes.r)
-    ew.report(result, path, edition="owner", real=real, fakes=fakes)
+    ew.report(world()["audit"], path, edition="owner", people=people, fakes=fakes)
     with Visit(browser, path, SIZES["phone"], scheme) as visit:
-        maps = visit.page.locator("#maps figure > svg:has(svg)")
+        maps = visit.page.locator("#pictures figure:has(h3:text('are')) svg")
         pictures = [Image.open(io.BytesIO(maps.nth(i).screenshot())).convert("RGB") for i in range(maps.count())]
-        inks = [
-            visit.page.evaluate(f"getComputedStyle(document.querySelector('#maps .{layer}')).fill")
-            for layer in ("land", "water")
-        ]
-        tall = visit.page.evaluate("document.querySelector('#maps .town').getBoundingClientRect().height")
-        names = visit.page.locator("#maps .town").all_text_contents()
-        wide = visit.page.evaluate("document.documentElement.scrollWidth")
+        ink = "getComputedStyle(document.documentElement).getPropertyValue('--{}').trim()"
+        inks = [ImageColor.getrgb(visit.page.evaluate(ink.format(layer))) for layer in ("land", "water")]
+        names = visit.page.locator("#pictures text").all_text_contents()
 
     assert visit.asked == [path.as_uri()]
-    assert visit.said == []
-    assert wide <= SIZES["phone"]
-    assert len(pictures) == 4
-    # what is repeated looks like the first: both are found on every map
-    inks = [tuple(int(n) for n in re.findall(r"\d+", ink)) for ink in inks]
-    assert len({*inks, (0, 0, 0)}) == 3
+    assert len(pictures) == 2
     for picture in pictures:
         share = {ink: n / (picture.width * picture.height) for n, ink in picture.getcolors(1_000_000)}
         assert all(share.get(ink, 0) > 0.05 for ink in inks)
-    assert tall > 9
     assert {"New York City", "Brooklyn"} <= set(names)
 
 

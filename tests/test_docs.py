@@ -254,7 +254,7 @@ READINGS = dict(re.findall(r'^\| <a id="e\d+"></a>E(\d+) \| (.*) \|$', TEXT[DOCS
 
 
 def test_readings_and_attacks_are_complete():
-    assert list(READINGS) == [str(n) for n in range(1, 75)]
+    assert anchors("readings") >= {f"E{n}" for n in range(1, 75)}
     assert set(ALL) <= anchors("attacks")
 
 

@@ -91,8 +91,9 @@ def test_every_error_has_a_code_a_status_and_survives_a_worker(kind):
 
 @pytest.mark.parametrize("value", [-0.1, 1.1, float("nan"), float("inf"), "x", None, True])
 def test_require_between_refuses(value):
-    with pytest.raises(InvalidParameter, match=re.escape(f"`par_s` must be in [0, 1], got {value!r}.")):
+    with pytest.raises(InvalidParameter, match=re.escape(f"`par_s` must be in [0, 1], got {value!r}.")) as refused:
         errors.require_between("par_s", value, 0, 1)
+    assert (refused.value.code, refused.value.parameter) == ("E_PARAM", "par_s")
 
 
 def test_require_between_keeps_bounds_or_leaves_them_out():
@@ -105,8 +106,9 @@ def test_require_between_keeps_bounds_or_leaves_them_out():
 
 @pytest.mark.parametrize("value", [1, 11, 2.5, "3", None, True])
 def test_require_whole_refuses(value):
-    with pytest.raises(InvalidParameter, match=f"`k` must be .* at least 2 and at most 10, got {value!r}"):
+    with pytest.raises(InvalidParameter, match=f"`k` must be .* at least 2 and at most 10, got {value!r}") as refused:
         errors.require_whole("k", value, 2, 10)
+    assert refused.value.parameter == "k"
 
 
 def test_require_whole_takes_numpy_integers():
@@ -114,5 +116,6 @@ def test_require_whole_takes_numpy_integers():
 
 
 def test_require_choice_lists_the_choices():
-    with pytest.raises(InvalidParameter, match='`mapping` must be one of "a", "b", got \'c\''):
+    with pytest.raises(InvalidParameter, match='`mapping` must be one of "a", "b", got \'c\'') as refused:
         errors.require_choice("mapping", "c", ("a", "b"))
+    assert refused.value.parameter == "mapping"

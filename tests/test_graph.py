@@ -1,9 +1,5 @@
 """The location graph: equal to the double loop, whatever the order of users, the names of places or the way it grew."""
 
-import itertools
-import re
-from concurrent.futures import ThreadPoolExecutor
-
 import naive
 import numpy as np
 import pytest
@@ -12,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import elsewhere as ew
-from elsewhere.paper import semantic_clustering as graph_module
 from elsewhere.paper.profiles import Profiles
 from elsewhere.paper.semantic_clustering import _order_zero
 
@@ -177,87 +172,3 @@ def test_refuses_what_it_cannot_do():
 def test_order_1_without_any_match_has_no_edge():
     people = ew.Traces([[0, 0, 0, 0], [1, 2, 1, 2]], ew.Locations(n=3))
     assert not ew.semantic_graph(ew.fit_profiles(people), order=1).w.any()
-
-
-@pytest.fixture(scope="module")
-def pairs_of_seven():
-    """Seven users, and the edges of every ordered pair of them at order 1."""
-    rng = np.random.default_rng(8)
-    profiles = ew.fit_profiles(ew.Traces(rng.integers(0, 3, (7, 20)) + rng.integers(0, 4, (7, 1)), ew.Locations(n=6)))
-    edges = {}
-    for i, u in enumerate(profiles):
-        for j, v in enumerate(profiles):
-            if i != j:
-                match = ew.semantic_similarity(u, v, order=1)
-                there = zip(u.support.tolist(), match.sigma[0].tolist(), strict=True)
-                edges[i, j] = [(r, r_next, match.sim) for r, r_next in there if r_next >= 0]
-    return profiles, edges
-
-
-@pytest.mark.parametrize("m", [2, 4])
-def test_drawn_pairs_are_right_on_average_and_so_are_their_errors(pairs_of_seven, m, monkeypatch):
-    profiles, edges = pairs_of_seven
-    everything = ew.semantic_graph(profiles, order=1)
-    place = np.array([3, 0, 6, 2, 5, 1, 4])
-    found, squares = [], []
-    for shifts in itertools.combinations(range(1, 7), m):
-        monkeypatch.setattr(graph_module, "_draw_shifts", lambda *_, s=shifts: (place, np.array(s)))
-        graph = ew.semantic_graph(profiles, order=1, pairs=7 * m)
-        w, error = naive.drawn_graph(edges, place.tolist(), shifts, 6)
-        np.testing.assert_allclose(graph.w, w, atol=1e-12)
-        np.testing.assert_allclose(graph.error, error, atol=1e-7)  # a root of a difference of squares
-        found.append(graph.w)
-        squares.append(graph.error**2)
-
-    assert everything.notes == ()
-    assert not everything.error.any()
-    assert everything.w.any()
-    # every draw is as likely as any other: these are the expectations themselves, without a tolerance for chance
-    np.testing.assert_allclose(np.mean(found, axis=0), everything.w, atol=1e-9)
-    np.testing.assert_allclose(np.mean(squares, axis=0), np.var(found, axis=0), atol=1e-9)
-    assert np.var(found, axis=0).max() > 0.01
-
-
-def test_a_draw_of_pairs_has_each_user_equally_often_and_depends_on_rng_alone(pairs_of_seven):
-    place, shifts = graph_module._draw_shifts(101, 5, np.random.default_rng(4))
-    assert sorted(place) == list(range(101))
-    assert len(set(shifts)) == 5
-    assert min(shifts) >= 1
-    assert max(shifts) <= 100
-
-    profiles, _ = pairs_of_seven
-
-    def drawn(seed, **options):
-        return ew.semantic_graph(profiles, order=1, pairs=14, rng=np.random.default_rng(seed), **options)
-
-    assert np.array_equal(drawn(1).w, drawn(1).w)
-    assert not np.array_equal(drawn(1).w, drawn(2).w)
-    with ThreadPoolExecutor(2) as threads:
-        assert np.array_equal(drawn(1, executor=threads).w, drawn(1).w)
-        assert np.array_equal(drawn(1, executor=threads).error, drawn(1).error)
-
-
-def test_how_many_pairs_are_drawn_is_said(pairs_of_seven, monkeypatch):
-    profiles, _ = pairs_of_seven
-    assert [graph_module._number_of_shifts("auto", U) for U in (1, 2, 3, 400, 447, 10_000, 10**6)] == [
-        0,
-        0,
-        0,
-        0,
-        0,
-        20,
-        2,
-    ]
-    assert graph_module._number_of_shifts("all", 10_000) == 0
-    assert ew.semantic_graph(profiles, order=1, pairs="all").pairs == 42
-    drawn = ew.semantic_graph(profiles, order=1, pairs=15)
-    assert drawn.pairs == 21
-    assert re.match(r"the location graph was added up over 21 of 42 .* pairs of users, each user in 6; ", *drawn.notes)
-    monkeypatch.setattr(graph_module, "PAIRS", 20)
-    # users who come later: pairs are drawn anew among all
-    grown = ew.semantic_graph(profiles[:4], order=1).update(profiles[4:])
-    assert grown.pairs == 21
-    np.testing.assert_array_equal(grown.w, ew.semantic_graph(profiles, order=1).w)
-    for wrong in (13, 0, "some"):
-        with pytest.raises(ew.errors.InvalidParameter, match="`pairs`"):
-            ew.semantic_graph(profiles, order=1, pairs=wrong)

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from pathlib import Path
 
 import naive
 import naive_data
@@ -13,11 +14,13 @@ from hypothesis import strategies as st
 from elsewhere.data import _data_kernels as kernels
 from elsewhere.data import places as module
 from elsewhere.data.places import find_on_map, make_visits, public_places, reduce_places, tile_centres, tile_name
+from elsewhere.data.read import read_records
 from elsewhere.data.stays import FINEST, clean, find_stays
 from elsewhere.data.town import simulate_town
 from elsewhere.data.visits import Form, Locations, Preparation, Records, to_lat_lon
 from elsewhere.errors import ElsewhereError, InvalidParameter, InvalidTraces
 
+STUDENTS = Path(__file__).resolve().parents[2] / "shared" / "data" / "studentlife" / "studentlife_gps.parquet"
 POINTS = st.tuples(st.floats(-84.9, 84.9), st.floats(-179.999, 179.999))
 
 
@@ -104,6 +107,22 @@ def test_the_map_of_a_file_with_and_without_a_person_has_the_same_coordinates(no
     for person in range(0, 40, 3):
         less = on_map(records.select(records.user != person), rng=person + 1).locations
         assert all(where[i] == (a, b) for i, a, b in zip(less.ids, less.lat, less.lon, strict=True) if i in where)
+
+
+def test_the_map_of_49_students_without_one_of_them_has_the_same_coordinates():
+    if not STUDENTS.exists():
+        pytest.skip("StudentLife is not here: ../shared/data/studentlife")
+    records, preparation, *_ = read_records(STUDENTS)
+    records = find_stays(clean(records, preparation)[0])
+    whole = on_map(records).locations
+    where = {i: (a, b) for i, a, b in zip(whole.ids, whole.lat, whole.lon, strict=True)}
+    common = 0
+    for person in range(0, len(records.users), 5):
+        less = on_map(records.select(records.user != person), rng=person + 1).locations
+        both = [(where[i], (a, b)) for i, a, b in zip(less.ids, less.lat, less.lon, strict=True) if i in where]
+        assert all(here == there for here, there in both)
+        common += len(both)
+    assert common > 300
 
 
 def test_coordinates_do_not_depend_on_where_people_were_within_a_tile():
@@ -263,13 +282,13 @@ def test_kinds_and_venues_are_found_again():
 @pytest.mark.usefixtures("no_noise")
 def test_published_positions_are_found_again_even_where_a_finer_tile_lies_there():
     lat, lon = tile_centres(np.array([key_of(48.2, 16.4, 12)]), 12)
-    near = np.r_[np.full(20, lat[0]), lat[0] + 0.01 + np.arange(20) / 1000]
-    records = events(np.r_[np.arange(20), np.arange(20, 40)], near, np.full(40, lon[0] + 1e-5), form=Form("fixes"))
-    visits = on_map(records)
-    where = visits.locations
-    assert len({len(name) for name in where.ids}) > 1
+    corner = np.arange(20) % 4  # five people in each quarter of the tile, twenty in its middle
+    north = np.r_[np.full(20, lat[0]), lat[0] + 0.012 * (2 * (corner // 2) - 1)]
+    east = np.r_[np.full(20, lon[0]), lon[0] + 0.02 * (2 * (corner % 2) - 1)]
+    where = on_map(events(np.arange(40), north, east, form=Form("fixes"))).locations
+    assert [len(name) - 1 for name in where.ids] == [12, 17]
     again = events(np.arange(where.n), where.lat, where.lon)
-    assert find_on_map(again, where).tolist() == list(range(where.n))
+    assert find_on_map(again, where).tolist() == [0, 1]
 
 
 def test_of_places_at_one_position_that_of_the_kind_is_taken():

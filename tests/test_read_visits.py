@@ -100,10 +100,16 @@ def hours_of(times):
 def check_ins(folder, kinds=True):
     city = City("New York")
     rows = [
-        [u, f"v{p:04x}", *([KINDS[p % 5]] if kinds else []), f"{city.lat[p]:.6f}", f"{city.lon[p]:.6f}",
-         f"{city.utc(s):%Y-%m-%dT%H:%M:%SZ}"]
+        [
+            u,
+            f"v{p:04x}",
+            *([KINDS[p % 5]] if kinds else []),
+            f"{city.lat[p]:.6f}",
+            f"{city.lon[p]:.6f}",
+            f"{city.utc(s):%Y-%m-%dT%H:%M:%SZ}",
+        ]
         for u, s, _, p in city.rows
-    ]  # fmt: skip
+    ]
     head = ["user_id", "venue_id", *(["category"] if kinds else []), "latitude", "longitude", "timestamp"]
     return write(folder / "checkins.csv", head, rows), city, "events", "person", [s for _, s, _, _ in city.rows]
 
@@ -115,10 +121,18 @@ def check_ins_without_kinds(folder):
 def foursquare(folder):
     city = City("New York")
     rows = [
-        [u[1:], f"{p * 7919 + 4096:024x}", f"{p % 5:024x}", KINDS[p % 5], city.lat[p], city.lon[p],
-         int(s.replace(tzinfo=city.zone).utcoffset().total_seconds() / 60), f"{city.utc(s):%a %b %d %H:%M:%S +0000 %Y}"]
+        [
+            u[1:],
+            f"{p * 7919 + 4096:024x}",
+            f"{p % 5:024x}",
+            KINDS[p % 5],
+            city.lat[p],
+            city.lon[p],
+            int(s.replace(tzinfo=city.zone).utcoffset().total_seconds() / 60),
+            f"{city.utc(s):%a %b %d %H:%M:%S +0000 %Y}",
+        ]
         for u, s, _, p in city.rows
-    ]  # fmt: skip
+    ]
     return write(folder / "tsmc.txt", None, rows, sep="\t"), city, "events", "person", [s for _, s, _, _ in city.rows]
 
 
@@ -198,8 +212,17 @@ def survey_trips(folder):
         [u[1:2], u[2:], i, f"{a:%d.%m.%Y}", f"{a:%H:%M}", f"{b:%H:%M}", f"Z{p}", f"Z{q}", "work"]
         for i, (u, a, b, p, q) in enumerate(city.moves())
     ]
-    head = ["household_id", "person_no", "trip_no", "date", "departure_time", "arrival_time", "origin_zone",
-            "destination_zone", "purpose"]  # fmt: skip
+    head = [
+        "household_id",
+        "person_no",
+        "trip_no",
+        "date",
+        "departure_time",
+        "arrival_time",
+        "origin_zone",
+        "destination_zone",
+        "purpose",
+    ]
     city.users = len({(r[0], r[1]) for r in rows})
     return (
         write(folder / "trips.csv", head, rows, ";"),
@@ -214,12 +237,38 @@ def bike_trips(folder):
     city = City("New York")
     moves = list(city.moves())
     rows = [
-        [f"{i:016X}", "classic_bike", f"{a:%Y-%m-%d %H:%M:%S}", f"{b:%Y-%m-%d %H:%M:%S}", f"Station {p}", f"S{p}",
-         f"Station {q}", f"S{q}", city.lat[p], city.lon[p], city.lat[q], city.lon[q], "member"]
+        [
+            f"{i:016X}",
+            "classic_bike",
+            f"{a:%Y-%m-%d %H:%M:%S}",
+            f"{b:%Y-%m-%d %H:%M:%S}",
+            f"Station {p}",
+            f"S{p}",
+            f"Station {q}",
+            f"S{q}",
+            city.lat[p],
+            city.lon[p],
+            city.lat[q],
+            city.lon[q],
+            "member",
+        ]
         for i, (_, a, b, p, q) in enumerate(moves)
-    ]  # fmt: skip
-    head = ["ride_id", "rideable_type", "started_at", "ended_at", "start_station_name", "start_station_id",
-            "end_station_name", "end_station_id", "start_lat", "start_lng", "end_lat", "end_lng", "member_casual"]  # fmt: skip
+    ]
+    head = [
+        "ride_id",
+        "rideable_type",
+        "started_at",
+        "ended_at",
+        "start_station_name",
+        "start_station_id",
+        "end_station_name",
+        "end_station_id",
+        "start_lat",
+        "start_lng",
+        "end_lat",
+        "end_lng",
+        "member_casual",
+    ]
     city.users = len(rows)
     return write(folder / "bikes.csv", head, rows), city, "trips", "trip", [t for m in moves for t in m[1:3]]
 
@@ -228,8 +277,13 @@ def polylines(folder):
     city = City("Porto")
     rows, starts = [], []
     for i, (u, a, _, p, q) in enumerate(city.moves()):
-        line = [[round(city.lon[p] + f * (city.lon[q] - city.lon[p]), 6), round(city.lat[p] + f * (city.lat[q] - city.lat[p]), 6)]
-                for f in np.linspace(0, 1, 20)]  # fmt: skip
+        line = [
+            [
+                round(city.lon[p] + f * (city.lon[q] - city.lon[p]), 6),
+                round(city.lat[p] + f * (city.lat[q] - city.lat[p]), 6),
+            ]
+            for f in np.linspace(0, 1, 20)
+        ]
         rows.append([i, "B", "", 2000 + int(u[1:]), int(city.utc(a).timestamp()), "A", "False", json.dumps(line)])
         starts += [a + timedelta(seconds=15 * k) for k in range(20)]
     head = ["TRIP_ID", "CALL_TYPE", "ORIGIN_CALL", "TAXI_ID", "TIMESTAMP", "DAY_TYPE", "MISSING_DATA", "POLYLINE"]
@@ -303,9 +357,12 @@ def milliseconds(folder):
     city = City("Beijing")
     fixes = list(city.fixes())
     frame = pd.DataFrame(
-        {"device": [f[0] for f in fixes], "ts": [int(city.utc(f[1]).timestamp() * 1000) for f in fixes],
-         "point": [f"POINT ({f[3]} {f[2]})" for f in fixes]}
-    )  # fmt: skip
+        {
+            "device": [f[0] for f in fixes],
+            "ts": [int(city.utc(f[1]).timestamp() * 1000) for f in fixes],
+            "point": [f"POINT ({f[3]} {f[2]})" for f in fixes],
+        }
+    )
     frame.to_parquet(folder / "ms.parquet")
     return folder / "ms.parquet", city, "fixes", "person", [f[1] for f in fixes]
 
@@ -361,10 +418,13 @@ def timeline(folder):
         mine = [r for r in city.rows if r[0] == f"p{i:03}"]
         starts += [s for _, s, _, _ in mine]
         segments = [
-            {"startTime": s.replace(tzinfo=city.zone).isoformat(), "endTime": e.replace(tzinfo=city.zone).isoformat(),
-             "visit": {"topCandidate": {"placeLocation": {"latLng": f"{city.lat[p]:.6f}°, {city.lon[p]:.6f}°"}}}}
+            {
+                "startTime": s.replace(tzinfo=city.zone).isoformat(),
+                "endTime": e.replace(tzinfo=city.zone).isoformat(),
+                "visit": {"topCandidate": {"placeLocation": {"latLng": f"{city.lat[p]:.6f}°, {city.lon[p]:.6f}°"}}},
+            }
             for _, s, e, p in mine
-        ]  # fmt: skip
+        ]
         (folder / "phones" / f"{i}.json").write_text(json.dumps({"semanticSegments": segments, "rawSignals": []}))
     city.users = 5
     return folder / "phones", city, "visits", "person", starts
@@ -375,10 +435,16 @@ def geojson(folder):
     for u, t, y, x in city.fixes():
         by.setdefault(u, []).append((t, y, x))
     features = [
-        {"type": "Feature", "properties": {"vendor": u}, "geometry": {"type": "LineString", "coordinates":
-         [[x, y, 0, int(city.utc(t).timestamp())] for t, y, x in track]}}
+        {
+            "type": "Feature",
+            "properties": {"vendor": u},
+            "geometry": {
+                "type": "LineString",
+                "coordinates": [[x, y, 0, int(city.utc(t).timestamp())] for t, y, x in track],
+            },
+        }
         for u, track in by.items()
-    ]  # fmt: skip
+    ]
     (folder / "trips.geojson").write_text(json.dumps({"type": "FeatureCollection", "features": features}))
     return folder / "trips.geojson", city, "fixes", "person", [t for track in by.values() for t, _, _ in track]
 
@@ -482,10 +548,37 @@ def movebank(folder):
     )
 
 
-SHAPES = [check_ins, check_ins_without_kinds, foursquare, check_ins_of_the_world, taxis, gps_sessions, phone_records,
-          diaries, survey_trips, bike_trips, polylines, plain_fixes, cabspotting, headerless, decimal_commas,
-          date_and_clock, milliseconds, offsets, geolife, gpx, timeline, geojson, calls_beside_towers, rides,
-          numbered_slots, grid_cells, door_log, twitter_style, movebank]  # fmt: skip
+SHAPES = [
+    check_ins,
+    check_ins_without_kinds,
+    foursquare,
+    check_ins_of_the_world,
+    taxis,
+    gps_sessions,
+    phone_records,
+    diaries,
+    survey_trips,
+    bike_trips,
+    polylines,
+    plain_fixes,
+    cabspotting,
+    headerless,
+    decimal_commas,
+    date_and_clock,
+    milliseconds,
+    offsets,
+    geolife,
+    gpx,
+    timeline,
+    geojson,
+    calls_beside_towers,
+    rides,
+    numbered_slots,
+    grid_cells,
+    door_log,
+    twitter_style,
+    movebank,
+]
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.__name__)
@@ -704,10 +797,14 @@ def test_trips_that_end_before_they_start_and_people_with_one_record(tmp_path):
 
 def test_a_million_people_with_one_record_each(tmp_path):
     n = 1_000_000
-    frame = pa.table({
-        "user": np.arange(n), "time": pa.array(np.datetime64("2024-03-04", "s") + np.arange(n) % 86_400),
-        "lat": 52.5 + np.arange(n) % 1000 * 1e-4, "lon": 13.4 + np.arange(n) // 1000 * 1e-4,
-    })  # fmt: skip
+    frame = pa.table(
+        {
+            "user": np.arange(n),
+            "time": pa.array(np.datetime64("2024-03-04", "s") + np.arange(n) % 86_400),
+            "lat": 52.5 + np.arange(n) % 1000 * 1e-4,
+            "lon": 13.4 + np.arange(n) // 1000 * 1e-4,
+        }
+    )
 
     visits = read_visits(frame)
 
@@ -753,6 +850,75 @@ def test_utc_is_told_from_local_time_by_the_coordinates(tmp_path):
     assert np.all(utc.start - local.start == 3600)
 
 
+def test_swapped_columns_of_new_york_are_not_read_as_the_antarctic(tmp_path):
+    lines = LINES.replace("52.5", "-73.9").replace("13.4", "40.7")
+
+    with pytest.raises(InvalidTraces) as caught:
+        read_visits(text(tmp_path, HEAD + lines))
+
+    assert caught.value.code == "E_SWAPPED"
+    right = read_records(text(tmp_path, HEAD + lines), columns="lat=lon,lon=lat")[0]
+    assert right.tz == "America/New_York"
+
+
+def test_a_typed_column_keeps_its_zone_without_positions():
+    local = pd.to_datetime(["2024-03-04 23:30", "2024-03-05 00:30"] * 9)
+    frame = pd.DataFrame(
+        {"user": ["a", "b", "c"] * 6, "time": local.tz_localize("Asia/Tokyo"), "place": ["x", "y"] * 9}
+    )
+
+    records = read_records(frame)[0]
+
+    assert np.array_equal(records.start, local.to_numpy().astype("datetime64[s]").astype(np.int64))
+
+
+def test_offsets_that_are_written_tell_the_local_clock(tmp_path):
+    rows = "".join(
+        f"u{i % 3},2024-03-04T{i % 24:02}:30:00{'+09:00' if i % 2 else '-05:00'},p{i % 4}\n" for i in range(96)
+    )
+
+    records = read_records(text(tmp_path, "user,time,place\n" + rows))[0]
+
+    assert hours(records.start).tolist() == [4] * 24
+
+
+def test_trips_of_two_people_with_one_number_are_two(tmp_path):
+    rows = "".join(
+        f"u{u},{i // 5},2024-03-04 {10 + u}:{i:02}:00,{52.5 + i * 1e-3:.4f},{13.4 + u * 1e-2:.4f}\n"
+        for u in range(3)
+        for i in range(20)
+    )
+
+    records = read_records(text(tmp_path, "user,trip_id,time,lat,lon\n" + rows))[0]
+
+    assert len(np.unique(records.trip)) == 12
+    assert len(np.unique(np.column_stack([records.user, records.trip]), axis=0)) == 12
+
+
+def test_no_thread_of_arrow_holds_what_is_pythons(tmp_path, monkeypatch):
+    # such a thread aborts the process if Python ends before it lets go
+    from pyarrow import csv as arrow_csv
+
+    seen, memory, real, reader = [], [], arrow_csv.read_csv, pa.BufferReader
+
+    def watched(file, reading, parsing, typing):
+        seen.append((parsing.invalid_row_handler is not None, reading.use_threads))
+        return real(file, reading, parsing, typing)
+
+    def opened(content):
+        memory.append(content)
+        return reader(content)
+
+    monkeypatch.setattr(arrow_csv, "read_csv", watched)
+    monkeypatch.setattr(pa, "BufferReader", opened)
+    read_records(text(tmp_path, HEAD + LINES))
+
+    assert set(seen) == {(True, False)}
+    assert all(
+        isinstance(content, pa.Buffer) and content.is_mutable for content in memory
+    )  # `bytes` could not be written
+
+
 def test_real_files_are_read(shared_data):
     counts = {
         "foursquare_nyc/fsq_nyc_checkins.csv.gz": (147_938, 1083, "events"),
@@ -774,3 +940,200 @@ def shared_data():
     if not data.exists():
         pytest.skip("the real data are not here")
     return data
+
+
+# --- columns of public files that nobody of the project had seen when the reader was made ----------------------------
+
+
+def odd_files(folder):
+    """Return name -> (path, users, record, unit, local starts) of files with the columns of public data sets."""
+    c, b, pk = City("New York"), City("Berlin"), City("Beijing")
+    mv, ends = list(c.moves()), [t for m in c.moves() for t in m[1:3]]
+    seen = [s for _, s, _, _ in c.rows]
+    iso, us = "%Y-%m-%d %H:%M:%S", "%m/%d/%Y %I:%M:%S %p"
+    made = {}
+
+    def put(name, head, rows, users, record, unit, starts, sep=","):
+        made[name] = (
+            write(folder / f"{name}.csv", head.split(",") if head else None, rows, sep),
+            users,
+            record,
+            unit,
+            starts,
+        )
+
+    put(
+        "taxi zones",
+        "VendorID,tpep_pickup_datetime,tpep_dropoff_datetime,passenger_count,PULocationID,DOLocationID,fare",
+        [[2, f"{a:{iso}}", f"{e:{iso}}", 1, p + 1, q + 1, "8.5"] for _, a, e, p, q in mv],
+        len(mv),
+        "trips",
+        "trip",
+        ends,
+    )
+    put(
+        "old bikes",
+        "tripduration,starttime,stoptime,start station id,start station latitude,start station longitude,"
+        "end station id,end station latitude,end station longitude,bikeid,usertype",
+        [
+            [1200, f"{a:{iso}}", f"{e:{iso}}", p, c.lat[p], c.lon[p], q, c.lat[q], c.lon[q], i % 300, "Subscriber"]
+            for i, (_, a, e, p, q) in enumerate(mv)
+        ],
+        len(mv),
+        "trips",
+        "trip",
+        ends,
+    )
+    put(
+        "taxi fixes",
+        None,
+        [[u[1:], f"{t:{iso}}", f"{x:.5f}", f"{y:.5f}"] for u, t, y, x in pk.fixes()],
+        30,
+        "fixes",
+        "person",
+        [t for _, t, _, _ in pk.fixes()],
+    )
+    put(
+        "friends",
+        None,
+        [
+            [int(u[1:]), f"{c.utc(s):%Y-%m-%dT%H:%M:%SZ}", f"{c.lat[p]:.8f}", f"{c.lon[p]:.8f}", 22847 + p]
+            for u, s, _, p in c.rows
+        ],
+        30,
+        "events",
+        "person",
+        seen,
+        "\t",
+    )
+    put(
+        "calls",
+        None,
+        [[10**9 + 7919 * int(u[1:]), f"{s:%Y%m%d%H%M%S}", 300 + p] for u, s, _, p in c.rows],
+        30,
+        "events",
+        "person",
+        seen,
+        ";",
+    )
+    put(
+        "survey",
+        "HOUSEID,PERSONID,TDTRPNUM,STRTTIME,ENDTIME,ORIGTAZ,DESTTAZ",
+        [
+            [int(u[1:]) // 2, int(u[1:]) % 2 + 1, i, f"{a:%H%M}", f"{e:%H%M}", p, q]
+            for i, (u, a, e, p, q) in enumerate(mv)
+        ],
+        30,
+        "trips",
+        "person",
+        ends,
+    )
+    put(
+        "time use",
+        "respondent,day,start,end,activity",
+        [
+            [u, f"{s:%Y-%m-%d}", f"{s:%H:%M}", f"{e:%H:%M}", ("sleep", "work", "shop", "eat")[p % 4]]
+            for u, s, e, p in c.rows
+        ],
+        30,
+        "visits",
+        "person",
+        seen,
+    )
+    put(
+        "staypoints",
+        "id,user_id,started_at,finished_at,geom",
+        [
+            [
+                i,
+                u,
+                s.replace(tzinfo=b.zone).isoformat(),
+                e.replace(tzinfo=b.zone).isoformat(),
+                f"POINT ({b.lon[p]} {b.lat[p]})",
+            ]
+            for i, (u, s, e, p) in enumerate(b.rows)
+        ],
+        30,
+        "visits",
+        "person",
+        [s for _, s, _, _ in b.rows],
+    )
+    put(
+        "wireless",
+        "session_id,client_mac,ap_name,connect_time,disconnect_time",
+        [[i, f"aa:{u}", f"AP-{p}", f"{s:{iso}}", f"{e:{iso}}"] for i, (u, s, e, p) in enumerate(c.rows)],
+        30,
+        "visits",
+        "person",
+        seen,
+    )
+    put(
+        "smart cards",
+        "card_id,tap_in_time,tap_in_station,tap_out_time,tap_out_station,fare",
+        [[f"C{u}", f"{a:{iso}}", f"S{p}", f"{e:{iso}}", f"S{q}", 2.1] for u, a, e, p, q in mv],
+        30,
+        "trips",
+        "person",
+        ends,
+    )
+    put(
+        "taxi orders",
+        "Trip ID,Taxi ID,Trip Start Timestamp,Trip End Timestamp,Pickup Community Area,Pickup Centroid Latitude,"
+        "Pickup Centroid Longitude,Dropoff Centroid Latitude,Dropoff Centroid  Longitude",
+        [
+            [f"{i:040x}", f"{u}x", f"{a:{us}}", f"{e:{us}}", p, c.lat[p], c.lon[p], c.lat[q], c.lon[q]]
+            for i, (u, a, e, p, q) in enumerate(mv)
+        ],
+        None,
+        "trips",
+        "vehicle-day",
+        ends,
+    )
+    put(
+        "panel",
+        "cuebiq_id,device_type,lat,lng,accuracy,timestamp,tz_offset",
+        [
+            [u, 1, y, x, 12, int(c.utc(t).timestamp()), int(t.replace(tzinfo=c.zone).utcoffset().total_seconds())]
+            for u, t, y, x in c.fixes()
+        ],
+        30,
+        "fixes",
+        "person",
+        [t for _, t, _, _ in c.fixes()],
+    )
+    return made
+
+
+def test_columns_of_public_files(tmp_path):
+    for name, (path, users, record, unit, starts) in odd_files(tmp_path).items():
+        records, *_ = read_records(path)
+
+        assert (records.form.record, records.form.unit) == (record, unit), name
+        assert users is None or len(records.users) == users, name
+        assert hours(records.start).tolist() == hours_of(starts).tolist(), name
+
+
+def test_rows_that_stand_for_themselves(tmp_path):
+    city = City("New York")
+    rows = [[f"{s:%Y-%m-%d %H:%M}", city.lat[p], city.lon[p], f"B0{p % 2}"] for _, s, _, p in city.rows]
+    path = write(tmp_path / "pickups.csv", ["Date/Time", "Lat", "Lon", "Base"], rows)
+
+    with pytest.raises(InvalidTraces, match='`unit` "trip"'):  # two values are categories, no people
+        read_visits(path)
+    visits = read_visits(path, unit="trip")
+
+    assert visits.form.unit == "trip"
+    assert visits.U > 0.9 * len(rows)
+
+
+def test_a_folder_of_tables_with_other_columns_says_so(tmp_path):
+    plain_fixes(tmp_path)
+    write(
+        tmp_path / "other.csv",
+        ["person", "when", "place"],
+        [["a", "2024-03-04 10:00", "x"], ["b", "2024-03-04 11:00", "y"]],
+    )
+
+    *_, preparation, _, _ = read_records(tmp_path)
+
+    assert any("other table" in note for note in preparation.notes)

@@ -120,10 +120,9 @@ def test_fakes_of_the_users_own_seed_hide_her_in_the_papers_rows():
     # every fake of user u stays at place u, where she is: there is nothing to see but the truth
     people = ew.Traces(np.arange(12)[:, None] // 2 * np.ones((1, 6), int), ew.Locations(n=6), users=np.arange(12) // 2)
     train, test = two_days(people)
-    fakes, classes = np.repeat(np.arange(6)[:, None], 6, axis=1), np.zeros(6, dtype=int)
-    result = module._service(
-        train, test, fakes, np.arange(6), np.zeros(6), classes, (1, 2), None, np.random.default_rng(1)
-    )
+    seed, rng = np.repeat(np.arange(6), 3), np.random.default_rng(1)
+    fakes, classes = np.repeat(seed[:, None], 6, axis=1), np.zeros(6, dtype=int)
+    result = module._service(train, test, fakes, seed, np.zeros(18), classes, (1, 2), None, rng)
     sent = {name: result.overhead[:, g, 0, 0] for g, name in enumerate(result.generators)}
 
     assert np.all(sent[OURS] == 1)
@@ -278,7 +277,7 @@ def curve(name, m, value):
         *(
             ({"allocation": changed(ALLOCATION, j, *path, to=0.01 * int(j) - 1e-4)}, "tbl:timealloc-kl", f"rank {j}", 1)
             for j in "123"
-            for path in (("uniform",), ("random", "mean"))
+            for path in (("uniform",), ("random_unsorted", "mean"))
         ),
         (
             {"allocation": {j: {**ALLOCATION[j], "testing": 0.009 * int(j)} for j in "123"}},

@@ -112,6 +112,11 @@ def test_a_gap_is_held_over_midnight_and_a_morning_takes_its_first_place():
     assert fill_slots(night, step_minutes=180, max_gap=60).r.tolist()[-1] == [-1, -1, 1, 1, 0, 0, 0, 0]
 
 
+def test_two_check_ins_outweigh_one_and_a_second_of_a_visit_does_not():
+    times = np.array([0, 10, 20, 1200])
+    assert Visits([0] * 4, times, times, [0, 1, 1, 0], Locations(n=2)).traces(max_gap=1440).r[0, :2].tolist() == [1, 0]
+
+
 def test_slots_that_do_not_fit_a_day_are_refused():
     visits = Visits([0, 0], [0, HOUR], [0, HOUR], [0, 0], Locations(n=1))
     for wrong in (7, 0, 2000, np.nan):

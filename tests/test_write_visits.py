@@ -50,6 +50,13 @@ def test_times_have_their_offset_where_the_file_had_one_and_nowhere_else(tmp_pat
     assert str(typed[0]) == "2024-07-01 20:00:00+02:00"
 
 
+def test_of_an_hour_that_the_clock_has_twice_the_first_is_written_and_of_one_it_skips_the_end(tmp_path):
+    when = np.array(["2024-03-31T02:30:00", "2024-10-27T02:30:00"], dtype="datetime64[s]")
+    form = Form("events", columns={"start": "t"}, offset=True)
+    visits = Visits([0, 0], when, when, [0, 0], TOWN, tz="Europe/Zurich", form=form)
+    assert lines(visits, tmp_path / "t.csv") == ["t", "2024-03-31T03:00:00+02:00", "2024-10-27T02:30:00+02:00"]
+
+
 def test_the_names_and_the_order_that_came_in_and_what_is_not_known_is_left_out(tmp_path):
     columns = {"lon": "x", "accuracy": "radius", "start": "when", "date": "day", "utc": "utc", "place": "venue"}
     assert lines(some(Form("events", columns=columns)), tmp_path / "c.csv")[:2] == [

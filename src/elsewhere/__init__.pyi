@@ -2,8 +2,15 @@
 
 from . import errors as errors
 from ._version import __version__ as __version__
+from .data.read import read_visits as read_visits
+from .data.slots import Periods as Periods
+from .data.slots import Traces as Traces
+from .data.town import simulate_town as simulate_town
+from .data.visits import Locations as Locations
+from .data.visits import Visits as Visits
+from .data.write import write_visits as write_visits
 from .errors import ElsewhereError as ElsewhereError
-from .evaluation.attacks.audit import audit as audit
+from .evaluation.audit import audit as audit
 from .evaluation.lbs.scenario import evaluate_lbs as evaluate_lbs
 from .evaluation.publishing.scenario import evaluate_publishing as evaluate_publishing
 from .paper.aggregate import aggregate as aggregate
@@ -19,18 +26,10 @@ from .paper.semantic_similarity import pairwise_semantic_similarity as pairwise_
 from .paper.semantic_similarity import semantic_similarity as semantic_similarity
 from .pool import Pool as Pool
 from .reports.page import report as report
-from .run.fakes import Fakes as Fakes
 from .run.generate import generate_fakes as generate_fakes
-from .run.model import learn as learn
 from .run.plan import plan as plan
+from .run.publish import Fakes as Fakes
 from .run.publish import publish as publish
 from .run.synthesize import synthesize as synthesize
 from .scale import Cluster as Cluster
-from .settings import Preset as Preset
 from .settings import Reading as Reading
-from .traces.model import Locations as Locations
-from .traces.model import Periods as Periods
-from .traces.model import Traces as Traces
-from .traces.read import read_traces as read_traces
-from .traces.town import simulate_town as simulate_town
-from .traces.write import write_traces as write_traces

@@ -29,7 +29,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from elsewhere import settings
 from elsewhere.errors import ClusterUnavailable, ElsewhereError, OutputRefused
 from elsewhere.files import (
     HALF,
@@ -226,6 +225,7 @@ class Checkpoint(Stages):
                 "version is not the same. The command of that run resumes it; to give it up, remove the folder, or "
                 "pass `force=True`.",
                 code="E_UNFINISHED",
+                parameter="force",
             )
         return str(index.get("key"))
 
@@ -275,7 +275,7 @@ def _encode(value: Any, arrays: list[np.ndarray[Any, Any]]) -> Any:
         word = f"{kind.__module__}:{kind.__qualname__}"
         parts = value if isinstance(value, tuple) else [getattr(value, f.name) for f in dataclasses.fields(value)]
     elif isinstance(value, Settings):
-        word, parts = "settings", [kind.__name__, dict(value)]
+        word, parts = f"{kind.__module__}:{kind.__qualname__}", [dict(value)]
     else:
         raise TypeError(f"a {kind.__module__}.{kind.__qualname__} cannot be kept")
     return [word, [_encode(part, arrays) for part in parts]]
@@ -301,13 +301,13 @@ def _decode(node: Any, file: io.BufferedReader) -> Any:
     if word == "dict":
         half = len(parts) // 2
         return dict(zip(parts[:half], parts[half:], strict=True))
-    if word == "settings":
-        return getattr(settings, parts[0])(**parts[1])
     if not word.startswith("elsewhere."):  # a file cannot name code of others to be run
         raise ValueError("a class of another package")
     kind = pkgutil.resolve_name(word)
     if issubclass(kind, tuple):
         return tuple.__new__(kind, parts)
+    if issubclass(kind, Settings):
+        return kind(**parts[0])
     value = kind.__new__(kind)
     for field, part in zip(dataclasses.fields(kind), parts, strict=True):
         object.__setattr__(value, field.name, part)
@@ -335,7 +335,7 @@ def resume(
     checkpoint = Checkpoint.open(folder, key, force=force, spent=spent)
     if done := checkpoint.finished - NO_WORK:
         parts = Counter(name.partition("-")[0].replace("_", " ") for name in done)  # some stages have many parts
-        listing = ", ".join(f"{name} ({n})" if " " in name else name for name, n in sorted(parts.items()))
+        listing = ", ".join(f"{name} ({n})" if n > 1 else name for name, n in sorted(parts.items()))
         warnings.warn(f"resuming the stopped run in {checkpoint.folder}; already done: {listing}.", stacklevel=4)
     ended = True
     try:
@@ -346,8 +346,8 @@ def resume(
             ended = False
             error.add_note(
                 f"The noise that was drawn is kept in {checkpoint.folder}: the same call or command gives the same "
-                "answer and costs no further privacy. To draw new noise is another release, with its own eps: remove the folder "
-                "first."
+                "answer and costs no further privacy. To draw new noise is another release, with its own eps: remove "
+                "the folder first."
             )
         elif not refused and checkpoint.finished - NO_WORK:
             ended = False

@@ -48,7 +48,9 @@ def check_folder(folder: Path, *, force: bool = False) -> None:
             if not folder.is_dir():
                 raise OutputRefused(f"results go into a folder, but {folder} is a file.")
             if not force and _contents(folder):
-                raise OutputRefused(f"{folder} is not empty; choose another folder, or pass `force=True`.")
+                raise OutputRefused(
+                    f"{folder} is not empty; choose another folder, or pass `force=True`.", parameter="force"
+                )
         nearest = next(p for p in (folder, *folder.absolute().parents) if p.exists())
         if not nearest.is_dir():
             raise OutputRefused(f"{folder} cannot be written: {nearest} is a file.")

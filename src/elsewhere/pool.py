@@ -1,9 +1,9 @@
 """
-The pool of published fakes: traces, opaque ids, places and clock. No seed, no order, no likelihood, no entropy.
+The pool of published fakes: visits, opaque ids, places. No seed, no order, no likelihood, no entropy.
 
-On disk a pool is a folder: `pool.parquet` (id, slot, loc), `places.parquet` (loc, its position, name and category; only
-places that a fake of this pool visits), and `manifest.json`, written last, which names the other files with their
-sha256; a reader trusts nothing else (C1, F23).
+On disk a pool is a folder: `pool.parquet` (id, start, end, place, and trip where there are trips; local seconds since
+1970), `places.parquet` (place, its id, position and kind; only places that a fake of this pool visits), and
+`manifest.json`, written last, which names the other files with their sha256; a reader trusts nothing else (C1, F23).
 """
 
 import hashlib
@@ -18,14 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elsewhere._version import __version__
-from elsewhere.data.slots import Traces, match_places
-from elsewhere.data.visits import Locations
-from elsewhere.errors import ElsewhereError, InvalidModel, InvalidTraces, OutputRefused, require_whole
+from elsewhere.data.visits import Form, Locations, Visits
+from elsewhere.errors import ElsewhereError, InvalidModel, OutputRefused, require_whole
 from elsewhere.files import check_folder, read_index, read_listed, write_folder
 
-KIND, FORMAT = "elsewhere pool", 1
+KIND, FORMAT = "elsewhere pool", 2
 LARGEST_FILE = 4 * 2**30
-LARGEST_TABLE = 2**31  # fakes x slots
+LARGEST_TABLE = 2**31
+VISITS, PLACES, MANIFEST = "pool.parquet", "places.parquet", "manifest.json"
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,46 +33,25 @@ class Pool:
     """
     Published fakes (public side).
 
-    `traces.users` are random 128-bit ids in hex; `provenance` says how they were made: versions, parameters, totals.
+    `visits.users` are random 128-bit ids in hex, one per fake life; `provenance` says how they were made: versions,
+    parameters, totals.
     """
 
-    traces: Traces
+    visits: Visits
     provenance: Mapping[str, Any] = field(repr=False)
 
     def __len__(self) -> int:
-        return len(self.traces)
+        return self.visits.U
 
     @property
-    def ids(self) -> NDArray[Any]:
-        """Return the opaque id of each fake."""
-        return self.traces.users
+    def ids(self) -> tuple[str, ...]:
+        """Return the opaque id of each life."""
+        return self.visits.users
 
-    def lives(self) -> list[NDArray[np.int64]]:
-        """Return the rows of each life, in order of their dates; lives in order of first appearance."""
-        t = self.traces
-        order = np.arange(len(t)) if t.dates is None else np.argsort(t.dates, kind="stable")
-        order = order[np.argsort(t.user[order], kind="stable")]
-        return np.split(order, np.flatnonzero(np.diff(t.user[order])) + 1)
-
-    def to_map(self, locations: Locations) -> Traces:
-        """
-        Return the fakes on another map of the same places, such as that of the real traces.
-
-        A pool numbers its own places anew; they are told by name or position, and refused where one is missing.
-        """
-        number = match_places(self.traces.locations, locations)
-        if number is None or np.any(number < 0):
-            raise InvalidTraces(
-                "the pool visits places that this map does not have: give the map that its fakes were made on.",
-                code="E_MISMATCH",
-            )
-        r = np.where(self.traces.r >= 0, number[self.traces.r], -1)
-        return self.traces.with_map(locations, r)
-
-    def draw(self, n: int, *, rng: np.random.Generator) -> Traces:
-        """Draw `n` different fakes, uniformly."""
+    def draw(self, n: int, *, rng: np.random.Generator) -> Visits:
+        """Draw `n` different lives, uniformly."""
         require_whole("n", n, 1, len(self))
-        return self.traces.select(rng.choice(len(self), n, replace=False))
+        return self.visits.of_users(rng.choice(len(self), n, replace=False))
 
     def save(self, path: str | Path, *, force: bool = False) -> None:
         """Write the pool into a folder; one that holds anything is refused without `force`."""
@@ -82,45 +61,30 @@ class Pool:
 
     def files(self, beside: Mapping[str, str] | None = None) -> dict[str, bytes]:
         """Return the files of the pool, name -> content, the manifest last; it lists files `beside` too."""
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
-        t, locations = self.traces, self.traces.locations
-        fakes = {
-            "id": np.repeat(t.users, t.L),
-            "slot": np.tile(np.arange(t.L, dtype=np.int32), len(t)),
-            "loc": t.r.ravel(),
-        }
-        places: dict[str, Any] = {"loc": np.arange(t.R, dtype=np.int32)}
-        if locations.lat is not None:
-            places |= {"lat": locations.lat, "lon": locations.lon}
-        elif locations.xy is not None:
-            places |= {"x": locations.xy[:, 0], "y": locations.xy[:, 1]}
-        for name, what in WORDS.items():
-            if getattr(locations, what) is not None:
-                places[name] = np.array(getattr(locations, what), dtype=object)
-        content = {}
-        for name, columns in zip(_FILES, (fakes, places), strict=True):
-            sink = io.BytesIO()
-            pq.write_table(pa.table(columns), sink, compression="zstd")
-            content[name] = sink.getvalue()
+        v, where = self.visits, self.visits.locations
+        lives: dict[str, Any] = {"id": v.user, "start": v.start, "end": v.end, "place": v.place}
+        if v.trip is not None:
+            lives["trip"] = v.trip
+        places: dict[str, Any] = {"place": np.arange(v.R, dtype=np.int32)}
+        if where.xy is not None:
+            places |= {"x": where.xy[:, 0], "y": where.xy[:, 1]}
+        places |= {name: side for name, side in (("lat", where.lat), ("lon", where.lon)) if side is not None}
+        places |= {name: words for name, words in (("id", where.ids), ("kind", where.kind)) if words is not None}
+        content = {VISITS: _write_table(lives, ids=v.users), PLACES: _write_table(places)}
         manifest = {
             "kind": KIND,
             "format": FORMAT,
             "version": __version__,
-            "fakes": len(t),
-            "people": t.U,
-            "slots": t.L,
-            "places": t.R,
-            "step_minutes": t.step_minutes,
-            "start": t.start,
-            "tz": t.tz,
-            "dates": None if t.dates is None else np.datetime_as_string(t.dates).tolist(),
+            "lives": v.U,
+            "visits": len(v),
+            "places": v.R,
+            "tz": v.tz,
+            "form": dict(vars(v.form), columns=dict(v.form.columns)),
             "certificate": self.provenance.get("certificate"),
             "provenance": {name: value for name, value in self.provenance.items() if name != "certificate"},
             "files": {name: hashlib.sha256(data).hexdigest() for name, data in content.items()} | dict(beside or {}),
         }
-        return {**content, "manifest.json": (json.dumps(manifest, indent=1) + "\n").encode()}
+        return {**content, MANIFEST: (json.dumps(manifest, indent=1) + "\n").encode()}
 
     @staticmethod
     def load(path: str | Path) -> "Pool":
@@ -128,33 +92,28 @@ class Pool:
         folder = Path(path)
         manifest = _manifest(folder)
         try:
-            N, L, R = (require_whole(name, manifest[name], 1) for name in ("fakes", "slots", "places"))
-            if N * L > LARGEST_TABLE or R > LARGEST_TABLE:
-                raise InvalidModel(f"the pool declares {N} fakes of {L} slots, more than this version reads.")
-            tables = {name: _checked(folder, name, manifest) for name in _FILES}
-            provenance = {**manifest["provenance"], "certificate": manifest.get("certificate")}
-            return Pool(_traces(tables, manifest, N, L, R), provenance)
+            n, R = (require_whole(name, manifest[name], 1, LARGEST_TABLE) for name in ("visits", "places"))
+            lives = _read_table(folder, VISITS, manifest, n)
+            places = _read_table(folder, PLACES, manifest, R)
+            ids, user = np.unique(lives["id"].astype(str), return_inverse=True)
+            if len(ids) != manifest["lives"]:
+                raise InvalidModel("the pool's tables do not have the size its manifest gives.", code="E_POOL")
+            visits = Visits(
+                user,
+                lives["start"],
+                lives["end"],
+                lives["place"],
+                _locations(places, R),
+                users=ids.tolist(),
+                trip=lives.get("trip"),
+                tz=manifest["tz"],
+                form=Form(**manifest["form"]),
+            )
+            return Pool(visits, {**manifest["provenance"], "certificate": manifest.get("certificate")})
         except InvalidModel:
             raise
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError, ElsewhereError):
             raise InvalidModel("the pool's manifest and its files do not fit together.", code="E_POOL") from None
-
-
-def put_on_map(fakes: Any, *others: Any) -> Any:
-    """Return what a `Pool` holds on the first map among `others`; anything but a pool as it is."""
-    if not isinstance(fakes, Pool):
-        return fakes
-    maps = (other if isinstance(other, Locations) else getattr(other, "locations", None) for other in others)
-    where = next((each for each in maps if each is not None), None)
-    if where is None:
-        raise InvalidTraces(
-            "a pool numbers its places anew: give the real traces as `Traces`, or their `locations`.", code="E_MISMATCH"
-        )
-    return fakes.to_map(where)
-
-
-_FILES = ("pool.parquet", "places.parquet")
-WORDS = {"name": "names", "category": "categories"}  # column of places.parquet -> what a place is called
 
 
 def earlier_files(folder: Path) -> set[str]:
@@ -182,13 +141,12 @@ def earlier_files(folder: Path) -> set[str]:
 
 
 def _manifest(folder: Path) -> dict[str, Any]:
-    path = folder / "manifest.json"
     try:
-        manifest = read_index(path, 2**26)
+        manifest = read_index(folder / MANIFEST, 2**26)
     except OSError:
-        raise InvalidModel(f"{folder} is no pool: its manifest.json cannot be read.", code="E_POOL") from None
+        raise InvalidModel(f"{folder} is no pool: its {MANIFEST} cannot be read.", code="E_POOL") from None
     except ValueError:
-        raise InvalidModel("the pool's manifest.json is not that of a pool.", code="E_POOL") from None
+        raise InvalidModel(f"the pool's {MANIFEST} is not that of a pool.", code="E_POOL") from None
     if manifest.get("kind") != KIND:
         raise InvalidModel("the manifest is not that of a pool.", code="E_POOL")
     if manifest.get("format") != FORMAT:
@@ -199,46 +157,43 @@ def _manifest(folder: Path) -> dict[str, Any]:
     return manifest
 
 
-def _checked(folder: Path, name: str, manifest: Mapping[str, Any]) -> bytes:
-    try:
-        return read_listed(folder, name, manifest, LARGEST_FILE)
-    except OSError:
-        raise InvalidModel(f"{name} of the pool cannot be read.", code="E_POOL") from None
-    except ValueError as error:
-        raise InvalidModel(f"of the pool {error}.", code="E_POOL") from None
+def _write_table(columns: Mapping[str, Any], ids: tuple[str, ...] | None = None) -> bytes:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    arrays = {name: pa.array(column) for name, column in columns.items()}
+    if ids is not None:  # codes of lives and their ids
+        arrays["id"] = pa.DictionaryArray.from_arrays(arrays["id"], pa.array(ids, pa.string()))
+    sink = io.BytesIO()
+    pq.write_table(pa.table(arrays), sink, compression="zstd")
+    return sink.getvalue()
 
 
-def _traces(tables: Mapping[str, bytes], manifest: Mapping[str, Any], N: int, L: int, R: int) -> Traces:
-    fakes, places = (_read(tables[name], rows) for name, rows in zip(_FILES, (N * L, R), strict=True))
-    if len(fakes["loc"]) != N * L or len(places["loc"]) != R:
-        raise InvalidModel("the pool's tables do not have the size its manifest gives.", code="E_POOL")
-    where: dict[str, Any] = {"n": R}
-    if "lat" in places:
-        where = {"lat": places["lat"], "lon": places["lon"]}
-    elif "x" in places:
-        where = {"xy": np.column_stack([places["x"], places["y"]])}
-    words = {what: places[name].tolist() for name, what in WORDS.items() if name in places}
-    locations = Locations(**where, **words)
-    return Traces(
-        fakes["loc"].reshape(N, L),
-        locations,
-        users=fakes["id"].reshape(N, L)[:, 0],
-        dates=manifest["dates"],
-        step_minutes=manifest["step_minutes"],
-        start=manifest["start"],
-        tz=manifest["tz"],
-    )
-
-
-def _read(data: bytes, rows: int) -> dict[str, NDArray[Any]]:
+def _read_table(folder: Path, name: str, manifest: Mapping[str, Any], rows: int) -> dict[str, NDArray[Any]]:
+    """Return the columns of a table that the manifest lists, with as many rows as it says."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
-        file = pq.ParquetFile(pa.BufferReader(data))
-        if file.metadata.num_rows > rows:
-            raise InvalidModel("a table of the pool has more rows than its manifest gives.", code="E_POOL")
+        file = pq.ParquetFile(pa.BufferReader(read_listed(folder, name, manifest, LARGEST_FILE)))
+        if file.metadata.num_rows != rows:
+            raise InvalidModel("the pool's tables do not have the size its manifest gives.", code="E_POOL")
         table = file.read()
-    except (pa.ArrowException, OSError):
-        raise InvalidModel("a table of the pool is not Parquet.", code="E_POOL") from None
-    return {name: table.column(name).to_numpy() for name in table.column_names}
+    except OSError:
+        raise InvalidModel(f"{name} of the pool cannot be read.", code="E_POOL") from None
+    except pa.ArrowException:
+        raise InvalidModel(f"{name} of the pool is not Parquet.", code="E_POOL") from None
+    except InvalidModel:
+        raise
+    except ValueError as error:
+        raise InvalidModel(f"of the pool {error}.", code="E_POOL") from None
+    return {column: table.column(column).to_numpy() for column in table.column_names}
+
+
+def _locations(places: Mapping[str, NDArray[Any]], R: int) -> Locations:
+    words = {what: places[name].tolist() for name, what in (("id", "ids"), ("kind", "kind")) if name in places}
+    if "lat" in places:
+        return Locations(lat=places["lat"], lon=places["lon"], **words)
+    if "x" in places:
+        return Locations(xy=np.column_stack([places["x"], places["y"]]), **words)
+    return Locations(n=R, **words)

@@ -6,13 +6,13 @@ An option is a field of a `Settings` model: its type and `Field` say which value
 value is refused with one line: the parameter, its range, and what was given.
 
     Reading                  how an input is read
-    Fitting, Making, Job     what `learn`, `generate_fakes` and `synthesize` take beside a preset
-    Paper, Product, Private  the presets, made of Learning, Decoding, Pairing, Rules and NoisySums
+    Making, Job              what `generate_fakes` and `synthesize` take beside a method
+    Life, Paper, Certified   the methods and their parameters
     Demo, Plan ...           what the commands take beside these
 
+- `life` publishes: how people live is drawn from a law that many share, where by what places mean;
 - `paper` reproduces the paper: its formulas, its tests, model and alternates from the seeds themselves;
-- `product` publishes walks paired with seeds, with every test of the paper in its strictest reading, on split users;
-- `private` publishes walks learnt from noisy sums over everybody, with a proof for everybody, and has no seeds.
+- `eps` makes either certified: everything is learnt from noisy sums over everybody, and nobody is a seed.
 
 The letters of parameters are the paper's; E-numbers stand in docs/readings.md.
 """
@@ -36,10 +36,8 @@ from elsewhere.errors import InvalidParameter
 
 # what most need comes first in a command's help, in a panel of its own; the rest in these, in this order
 PANELS = READ, MODEL, PRIVACY, EXPERT = "Reading", "Model", "Privacy", "Expert"
-PUBLIC_GAP = "6h"  # that presets with a theorem fill: how long gaps are is a matter of the people it protects
-DRAWN_GAP = "1h"  # that is filled by `gaps` where longer ones are drawn
-UNITS = {"s": 1, "sec": 1, "second": 1, "m": 60, "min": 60, "minute": 60, "h": 3600, "hour": 3600}
 OUT = ("-o", "--out")
+DELTA = 1e-6  # of a certificate, where none is given
 LONGEST_SHOWN = 80  # characters of a value in a message
 
 
@@ -206,49 +204,9 @@ def _shown(value: Any) -> str:
     return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}..."
 
 
-def seconds_of(length: str | float | timedelta) -> int:
-    """
-    Return a length of time in whole seconds: "20min", "1h", "90s", a number of minutes, or a `timedelta`.
-
-    Examples
-    --------
-    >>> seconds_of("20min"), seconds_of(20)
-    (1200, 1200)
-
-    """
-    seconds = -1.0
-    if isinstance(length, timedelta):
-        seconds = length.total_seconds()
-    elif not isinstance(length, str):
-        seconds = 60.0 * length
-    elif match := re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+?)s?\s*", length):
-        seconds = float(match[1]) * UNITS.get(match[2] or "s", -1)
-    if not (0 <= seconds <= 366 * 86400 and seconds == int(seconds)):
-        raise ValueError("no length of time")
-    return int(seconds)
-
-
-def _length(value: Any) -> Any:
-    if value != "auto":
-        seconds_of(value)
-    return value
-
-
-def _slot(value: Any) -> Any:
-    if value != "auto" and not 0 < seconds_of(value) <= 86400:
-        raise ValueError("no length of a slot")
-    return value
-
-
-def _clock(value: str | None) -> str | None:
-    if value is not None and not re.fullmatch(r"([01]?\d|2[0-3]):[0-5]?\d", value):
-        raise ValueError("no time of the day")
-    return value
-
-
-def _codec(value: str) -> str:
+def _codec(value: str | None) -> str | None:
     try:
-        codecs.lookup(value)
+        codecs.lookup(value or "utf-8")
     except LookupError:
         raise ValueError("no encoding") from None
     return value
@@ -256,9 +214,8 @@ def _codec(value: str) -> str:
 
 # ---- options that several groups have
 
-Length: TypeAlias = str | float | timedelta
 Kappa: TypeAlias = Annotated[int, Field(ge=2)] | Literal["auto"]  # number of semantic classes
-PresetName: TypeAlias = Literal["paper", "product", "private"]
+MethodName: TypeAlias = Literal["life", "paper"]
 Choice: TypeAlias = Literal["uniform", "likelihood"]  # E62
 Form: TypeAlias = Literal["gpx", "geojson", "sglt"]
 Periods: TypeAlias = Annotated[int, Field(ge=1, le=1440)]  # equal parts of the day
@@ -274,10 +231,8 @@ source_option = partial(
 out_option = partial(option, help="Folder for the results; refused if it holds anything.", metavar="DIR", flags=OUT)
 seed_option = partial(option, metavar="N", parameter="rng", secret=True, ge=0)
 kappa_option = partial(models, help="Number of semantic classes.", metavar="N|auto")
-model_option = partial(models, help="What `fit` learnt: model and classes.", metavar="DIR")
 per_seed_option = partial(option, help="Fakes made of each seed.", metavar="N", ge=1)
 report_option = partial(option, help="Whether to evaluate and attack the fakes, and write reports.")
-periods_option = partial(models, help="Equal parts of the local day.", metavar="N")
 dask_option = partial(
     experts,
     help="Work on the workers of this Dask scheduler, such as tls://host:8786; the result does not depend on it.",
@@ -286,125 +241,127 @@ dask_option = partial(
 )
 links_option = partial(
     option,
-    help="Private CSV fake,seed[,date]: who was made from whom; `same`: fakes carry their seeds' ids.",
-    metavar="FILE|same",
+    help="Private CSV fake,seed: which fake was made of whom.",
+    metavar="FILE",
     parameter="seed_index",
 )
 k_option = partial(
     keeps, help="People for whom a fake is plausible: its seed and alternates (E52).", metavar="N", flags=("-k",), ge=1
 )
 eps_option = partial(
-    keeps, help="Private preset: odds about anybody change by at most e^X; by default 4.", metavar="X", gt=0, le=10
+    keeps, help="Certified: odds about anybody change by at most e^X; by default 4.", metavar="X", gt=0, le=10
 )
 delta_option = partial(
-    keeps, help="Private preset: except with this probability; by default 1e-6.", metavar="X", gt=0, le=0.01
+    keeps, help="Certified: except with this probability; by default 1e-6.", metavar="X", gt=0, le=0.01
 )
 days_option = partial(
     option,
-    help="Private preset: days that every fake lives, whatever people have; by default 1.",
+    help="Certified: days that every fake lives, whatever people have; by default 1.",
     metavar="N",
     ge=1,
     le=60,
 )
 choose_option = partial(
     experts,
-    help="Which of a seed's fakes are published: any, or likelier ones (of ten times as many, which `synthesize` makes "
-    "then); by default any, in the paper preset likelier ones (E62).",
+    help="Which of a seed's fakes are published: any, or likelier ones (E62, of the paper's method).",
 )
-temp_option = partial(experts, help="Temperature of the choice by likelihood (E62).", metavar="X", gt=0)
 
 
 # ---- reading
 
 
 class Reading(Settings):
-    """
-    How an input is read: the keywords of `read_traces`, and `grid`.
+    """How an input is read: the keywords of `read_visits`, and `grid`, a map that is not found in the people."""
 
-    What is "auto" in `places`, `max_gap` and `map` is as the preset says, if it says so. `grid` (south, west, north,
-    east, N) makes N equal cells of a box in degrees the places; the name of a town makes it the cells about that town.
-    `columns`, `box` and `grid` may also be texts, as the command line has them: "user=id,time=#4", "S,W,N,E" and
-    "S,W,N,E,N" or "TOWN,N".
-    """
-
-    cells: int | None = reads(400, "Most places that coordinates are made into.", "N", ge=1)
-    step: Annotated[Length, AfterValidator(_slot)] = reads(
-        "auto",
-        "Length of a slot, into which days are cut; auto: 20min, or as in the input.",
-        "TIME|auto",
-        values='a length of time such as "20min", in whole seconds, above 0 and at most a day, or "auto"',
+    columns: Mapping[str, str] | str | None = reads(
+        None, "Columns by name or number: user=id,time=#4,lat=y.", "ROLE=NAME,..."
     )
     tz: str | None = reads(None, "Time zone of the data, such as Europe/Zurich.", "ZONE")
-    locations: Any = reads(None, "File of the places, with ids and positions.", "FILE")
-    columns: Mapping[str, str | None] | str | None = reads(
-        None, "Columns by name or number: user=id,time=#4,lat=y; user=file: the file's name.", "ROLE=NAME,..."
+    places: Literal["auto", "grid", "merge"] = reads(
+        "auto",
+        "How places are made of positions: a public map of cells that enough people share; or, in the laboratory, all "
+        "finest cells, or the paper's merged cells (E74).",
     )
-    format: str = reads("auto", "Refuse an input that is anything else.", "auto|csv|gpx|...")
+    locations: Any = reads(None, "The places: a table of towers, venues or stations, or GeoJSON polygons.", "FILE")
+    cells: int | None = reads(None, "Most places; by default 20,000, and 400 where they are merged.", "N", ge=1)
+    unit: Literal["person", "trip", "vehicle-day"] | None = reads(None, "Who a user is; by default the file tells.")
     date_format: str | None = reads(None, 'How dates are written, such as "%d.%m.%Y %H:%M".', "FORMAT")
-    encoding: Annotated[str, AfterValidator(_codec)] = reads(
-        "utf-8", "Encoding of a text file.", "NAME", values='an encoding that Python knows, such as "cp1252"'
-    )
-    max_bad: float = reads(
-        0.01, "Share of unreadable, short or long rows that may be dropped and counted.", "SHARE", ge=0, le=1
-    )
-    start: Annotated[str | None, AfterValidator(_clock)] = reads(
+    encoding: Annotated[str | None, AfterValidator(_codec)] = reads(
         None,
-        "Local time of the first slot, for slots and SGLT.",
-        "HH:MM",
-        values='a local time "HH:MM" between "00:00" and "23:59"',
+        "Encoding of a text file that is not UTF-8.",
+        "NAME",
+        values='an encoding that Python knows, like "cp1252"',
     )
-    gaps: Literal["hold", "interpolate", "split", "drop"] = reads(
-        "hold", "Slots without a fix: keep the last place, go straight to the next, cut the day, or drop thin users."
+    interval: float = reads(15, "Seconds between two points of a line of points.", "X", gt=0, le=86400)
+    grid: str | None = reads(
+        None, "The map: N equal cells of a box in degrees, or of 40 km about a town.", "S,W,N,E,N|TOWN"
     )
-    max_gap: Annotated[Length, AfterValidator(_length)] = reads(
-        "auto",
-        "Longest time without a position that is filled, such as 1h; auto: the shortest of 1, 3, 6, 12, 24 h that "
-        "keeps enough people.",
-        "TIME|auto",
-        values='a length of time such as "3h", in whole seconds, or "auto"',
-    )
-    min_coverage: float = reads(0.5, "Least share of known slots of a day that is kept.", "SHARE", ge=0, le=1)
-    places: Literal["auto", "shared", "merge", "grid", "stays"] = reads(
-        "auto",
-        "What coordinates become: cells that several people share, the paper's merged cells, cells, or where people "
-        "stay; auto: shared, for the paper preset merge.",
-    )
-    regions: Any = reads(None, "GeoJSON polygons that are to be the places.", "FILE")
-    grid: str | Sequence[float] | None = reads(
-        None,
-        "N equal cells of a box in degrees, or 400 of 40 km about a town, are to be the places, and the map.",
-        "S,W,N,E,N|TOWN",
-    )
-    map: Literal["auto", "whole"] = reads(
-        "auto", "auto: where people are nearly all the time, travels are left out; whole: everywhere anybody was."
-    )
-    box: str | Sequence[float] | None = reads(None, "The map: rows outside are left out and counted.", "S,W,N,E")
-    lon360: bool = reads(False, "Longitudes run from 0 to 360.")
-    any_date: bool = reads(False, "Keep dates before 2000 and in the future.")
-    allow_truncated: bool = reads(False, "Leave out a last line or record that is cut off.")
+
+    def keywords(self) -> dict[str, Any]:
+        """Return the keywords of `read_visits`."""
+        given = {name: value for name, value in self if name != "grid"}
+        if self.grid is None:
+            return given
+        if self.locations is not None:
+            raise InvalidParameter("`grid` is a map of its own: leave out `locations`.", parameter="grid")
+        from elsewhere.data.places import grid_of
+
+        return given | {"locations": grid_of(self.grid)}
 
 
-# ---- presets
+# ---- methods
 
 
-class Learning(Settings):
-    """How model and classes are learnt from people."""
+class Method(Settings):
+    """Every parameter of a way to make fakes."""
 
+    name: ClassVar[str]
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any: ...
+
+    @classmethod
+    def _refusal(cls, names: Sequence[str], values: Mapping[str, Any]) -> InvalidParameter:
+        """Return the error for these parameters; it says which method has a parameter that this one has not."""
+        for name in names:
+            for other in (Life, Paper, Certified):
+                if name not in cls.model_fields and name in other.model_fields:
+                    way = "give `eps`" if other is Certified else f'use method "{other.name}"'
+                    return InvalidParameter(f"`{name}` is not read here: {way}.", code="E_NOT_READ", parameter=name)
+            if name not in cls.model_fields:
+                return unknown_parameter(name, [*cls.model_fields, *Making.model_fields])
+        return super()._refusal(names, values)
+
+    def changed_by_texts(self, texts: Mapping[str, str]) -> Self:
+        """Return the same method with parameters as a command line has them: none for None, commas in a tuple."""
+        values: dict[str, Any] = {n: None if text.lower() == "none" else text for n, text in texts.items()}
+        for name, field in type(self).model_fields.items():
+            text, has_tuple = values.get(name), any(get_origin(kind) is tuple for kind in kinds(field.annotation))
+            if has_tuple and text is not None and not text.isdigit():
+                values[name] = tuple(word for word in re.split(r"[\s,()\[\]]+", text) if word)
+        return self.of_texts({**dict(self), **values})
+
+
+class Life(Method):
+    """The parameters of lives: how from many, where by meaning (E75 ff.)."""
+
+    name = "life"
+    k: int = k_option(10)
+    par_s: float = option(0.1, "Largest similarity of a fake life and its seed's (E51, E75).", ge=0, le=1)
+    par_d: float = option(0.1, "Largest difference in similarity to seed and alternates (E51, E77).", ge=0, le=1)
+    max_tries: int = option(20, "Attempts for each life (E63).", ge=1)
+
+
+class Paper(Method):
+    """The parameters of the paper's own method, on slots."""
+
+    name = "paper"
     periods: Periods | tuple[float, ...] = option(1, "Parts of the day that moves are learnt in (E5, E24).")
-    class_periods: Periods | tuple[float, ...] | None = option(
-        None, "Parts of the day that places are compared in; None: as `periods`."
-    )
-    method: Literal["roles", "kmeans"] = option("kmeans", "How places are put into classes (E28).")
-    class_draws: int = option(1, "Clusterings of which the most informative is taken.", ge=1, le=1000)
+    clustering: Literal["roles", "kmeans"] = option("kmeans", "How places are put into classes (E28).")
     c_min: int = option(1, "Least places in a class (E30).", ge=1)
-    m_min: int = option(1, "Least people who visit a place that is learnt (E31).", ge=1)
     epsilon: float = option(0.01, "Share of smoothing by distance (E34).", gt=0, allow_inf_nan=False)
     n_min: int = option(5, "Least moves of a place by which its moves are learnt (E37).", ge=1)
-
-
-class Decoding(Settings):
-    """How the paper makes a fake of its seed: candidate sets, and a decoder."""
-
     sampler: Literal["viterbi", "ffbs"] = option("viterbi", "How a trace is drawn from candidate sets (E46, E49).")
     par_c: float = option(0.25, "Share of the places removed from each class (E39).", ge=0, lt=1)
     par_m: float = option(0.75, "Reach of merging at boundaries (E42).", ge=0, lt=1)
@@ -416,30 +373,6 @@ class Decoding(Settings):
     merge: Literal["reach", "independent"] = option(
         "reach", "One reach per place and boundary, or independent draws (E42)."
     )
-
-
-Limit: TypeAlias = Literal["par_s", "par_i"]
-RELAXED: tuple[Limit, ...] = get_args(Limit)
-
-
-class Pairing(Settings):
-    """How the product pairs walks with seeds."""
-
-    shift: float = option(
-        0.0, "Minutes by which a fake's whole day may be earlier or later than its seed's.", ge=0, le=720
-    )
-    balance: float = option(
-        1.0, "How closely all fakes together follow the walk model; less keeps more of the seeds.", ge=0, le=1
-    )
-    relaxed: tuple[Limit, ...] = option(
-        RELAXED,
-        "Limits that rise, seed by seed, to what strangers have in common with it; one that is given does not.",
-    )
-
-
-class Rules(Settings):
-    """What every fake is tested for, and against whom; and which of those that passed are published."""
-
     par_s: float = option(0.1, "Largest similarity of fake and seed (E51).", ge=0, le=1)
     par_i: int = option(0, "Most places that fake and seed share (E50).", ge=0)
     par_d: float = option(0.1, "Largest difference in similarity to seed and alternates (E51).", ge=0, le=1)
@@ -447,163 +380,43 @@ class Rules(Settings):
     intersection: Literal["set", "aligned"] = option("set", "Shared places at any time, or at the same (E41).")
     against: Literal["own", "all"] = option("own", "Tests against the own seed, or all seeds (E15).")
     min_sim: float | None = option(None, "Least similarity of fake and seed (E56).", ge=0, le=1)
-    alternates: Literal["all", "split"] = option("all", "All other users, or some split off (E53).")
     max_tries: int = option(50, "Attempts for each fake (E63).", ge=1)
-    choose: Choice = choose_option("uniform")
-    temp: float = temp_option(1.0)
 
 
-class NoisySums(Settings):
-    """What the certificate of the private preset rests on."""
+class Certified(Method):
+    """What a certificate rests on."""
 
+    name = "certified"
     eps: float = eps_option(4.0)
-    delta: float = delta_option(1e-06)
+    delta: float = delta_option(DELTA)
     days: int = days_option(1)
 
 
-class Preset(Settings):
-    """Every parameter of a run; a preset has those that it reads, and no others."""
-
-    name: ClassVar[PresetName]
-    reading: ClassVar[Mapping[str, str]]  # what is "auto" in `Reading`
-
-    if TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> Any: ...
-
-    def parameters(self) -> dict[str, Any]:
-        """Return all parameters that this preset reads, by name."""
-        return dict(self)
-
-    def changed(self, **parameters: Any) -> Self:
-        """
-        Return the same preset with these parameters.
-
-        An unknown name is refused with the nearest one, one that this preset does not read with the presets that do.
-        """
-        for name in parameters:
-            self._require(name)
-        return super().changed(**self._with_limits(parameters))
-
-    def changed_by_texts(self, texts: Mapping[str, str]) -> Self:
-        """Return the same preset with parameters as a command line has them: none for None, commas in a tuple."""
-        for name in texts:
-            self._require(name)
-        values: dict[str, Any] = {n: None if text.lower() == "none" else text for n, text in texts.items()}
-        for name, text in values.items():
-            has_tuple = any(get_origin(kind) is tuple for kind in kinds(type(self).model_fields[name].annotation))
-            if has_tuple and text is not None and not text.isdigit():
-                values[name] = tuple(word for word in re.split(r"[\s,()\[\]]+", text) if word)
-        return self.of_texts({**dict(self), **self._with_limits(values)})
-
-    def _require(self, name: str) -> None:
-        if name in type(self).model_fields:
-            return
-        if name not in PARAMETERS:
-            raise unknown_parameter(name, PARAMETERS)
-        others = " or ".join(f'"{other.name}"' for other in PRESETS.values() if name in type(other).model_fields)
-        raise InvalidParameter(
-            f'`{name}` is not read by preset "{self.name}": leave it out, or use preset {others}.',
-            code="E_NOT_READ",
-            parameter=name,
-        )
-
-    def _with_limits(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the parameters; a limit that is given is not relaxed."""
-        if "relaxed" not in type(self).model_fields or "relaxed" in parameters:
-            return dict(parameters)
-        return {**parameters, "relaxed": tuple(name for name in self.relaxed if name not in parameters)}
-
-    @staticmethod
-    def of_file(values: Mapping[str, Any]) -> "Preset":
-        """Return the preset that stands in a file, without what this version has no parameter for."""
-        preset = preset_of(values["name"])
-        # JSON knows no tuples
-        known = {n: tuple(v) if isinstance(v, list) else v for n, v in values.items() if n in type(preset).model_fields}
-        return preset.changed(**known)
-
-    def to_file(self) -> dict[str, Any]:
-        """Return name and parameters as `of_file` reads them."""
-        return {"name": self.name, **self.parameters()}
+# put together without a check, which would double the time of `elsewhere --help`; the tests check them
+METHODS: dict[str, Method] = {"life": Life.model_construct(), "paper": Paper.model_construct()}
+PARAMETERS = tuple(dict.fromkeys(name for method in (Life, Paper, Certified) for name in method.model_fields))
 
 
-class Paper(Preset, Rules, Decoding, Learning):
-    """The paper's own parameters."""
-
-    name = "paper"
-    reading = {"places": "merge"}  # E74
-
-
-class Product(Preset, Rules, Pairing, Learning):
-    """The parameters by which fakes are published that no theorem covers."""
-
-    name = "product"
-    reading = {"places": "shared"}
-
-
-class Private(Preset, NoisySums):
-    """The parameters of fakes that a theorem covers; nobody is a seed, so nothing is asked of seeds or places."""
-
-    name = "private"
-    reading = {"places": "shared", "max_gap": PUBLIC_GAP, "map": "whole"}
-    m_min: ClassVar[int] = 1
-    c_min: ClassVar[int] = 1
-    k: ClassVar[int] = 0
-
-
-PRESETS: dict[PresetName, Preset] = {
-    "paper": Paper(choose="likelihood"),
-    "product": Product(
-        periods=4,
-        class_periods=12,
-        method="roles",
-        class_draws=20,
-        c_min=5,
-        m_min=5,
-        shift=120.0,
-        k=10,
-        against="all",
-        alternates="split",
-    ),
-    "private": Private(),
-}
-PARAMETERS = tuple(dict.fromkeys(name for preset in PRESETS.values() for name in type(preset).model_fields))
-
-
-def preset_of(preset: str | Preset, **parameters: Any) -> Preset:
-    """Return a preset by name, or as it is, with some parameters changed."""
-    if not isinstance(preset, Preset):
-        preset = PRESETS[PresetOptions(preset=preset).preset]  # type: ignore[arg-type]  # checked there
-    return preset.changed(**parameters)
+def method_of(method: str | Method, *, eps: float | None = None, delta: float = DELTA, **parameters: Any) -> Method:
+    """Return a method by name, or as it is, with some parameters changed; with `eps` the certified one."""
+    if not isinstance(method, Method):
+        method = METHODS[MethodOptions(method=method).method]  # type: ignore[arg-type]  # checked there
+    if eps is not None:
+        return Certified(eps=eps, delta=delta, **parameters)
+    return method.changed(**parameters, **({} if delta == DELTA else {"delta": delta}))
 
 
 # ---- making fakes
 
 
-class Fitting(Settings):
-    """What `learn` takes beside a preset."""
+class Making(Settings):
+    """What `generate_fakes` takes beside a method."""
 
     kappa: Kappa = kappa_option("auto")
-    feasible: Any = models(
-        None,
-        "The only moves that fakes make from one slot to the next: a table with columns from and to (ids of places) or "
-        "from_lat, from_lon, to_lat and to_lon; data: those that enough of the people make who are learnt from.",
-        "FILE|data",
-    )
-    missing: Literal["drop", "gibbs"] = reads(
-        "drop",
-        "Slots that stay unknown: leave out their days, or draw them from the person's own other slots (gibbs); a fix "
-        "that may be at several places by its accuracy is drawn too (E4).",
-    )
-
-
-class Making(Fitting):
-    """What `generate_fakes` takes beside a preset."""
-
     per_seed: int = per_seed_option(1)
     n: int | None = option(
         None,
-        "Private preset: fakes to release, any number; else about one a person, counted with noise.",
+        "Certified fakes to release, any number; else about one a person, counted with noise.",
         "N",
         ("-n",),
         ge=1,
@@ -616,17 +429,13 @@ def _several(value: Any) -> Any:
     return (value,) if isinstance(value, str) else tuple(value) if isinstance(value, (list, set)) else value
 
 
-class Publishing(Settings):
-    """How fakes are written for publishing."""
+class Job(Making):
+    """What `synthesize` takes beside a method and a `Reading`."""
 
     also: Annotated[tuple[Form, ...], BeforeValidator(_several)] = option(
         (), "Write the fakes in this form too; repeatable.", "|".join(get_args(Form))
     )
-    out_as: Literal["slots", "visits", "events", "trips"] | None = option(
-        None,
-        "Lines of fakes.csv: one per slot, per stay (arrived, left, place, category), per arrival, or per move with "
-        "both ends. By default visits or trips where the input has them, else slots.",
-    )
+    choose: Choice = choose_option("uniform")
     private: Path | None = option(
         None, "Folder for what only you may see; by default DIR-private.", "DIR2", strict=False
     )
@@ -635,15 +444,10 @@ class Publishing(Settings):
         "Write a run with --seed as if it were published; it stays marked as a laboratory run.",
         flags=("--i-know",),
     )
-
-
-class Job(Making, Publishing):
-    """What `synthesize` takes beside a preset and a `Reading`."""
-
     report: bool = report_option(True)
     holdout: float = keeps(
         0.0,
-        "Share of the people of whom no fake is made, to compare the attacks with; at most .5.",
+        "Share of the people who are set aside before anything is learnt, to compare with; at most .5.",
         "SHARE",
         ge=0,
         le=0.5,
@@ -653,34 +457,33 @@ class Job(Making, Publishing):
 # ---- what the commands take beside these
 
 
-class PresetOptions(Settings):
-    """Which preset a command takes, and how it is changed; `seed` makes a laboratory run."""
+class MethodOptions(Settings):
+    """Which method a command takes, and how it is changed; `seed` makes a laboratory run."""
 
-    preset: PresetName = option("product", "What is promised.")
+    method: MethodName = option("life", "How fakes are made.")
     k: int | None = k_option(None)
     eps: float | None = eps_option(None)
     delta: float | None = delta_option(None)
     days: int | None = days_option(None)
-    choose: Choice | None = choose_option(None)
     parameters: tuple[str, ...] = experts(
-        (), "Any other parameter of the preset, e.g. --set m_min=3; repeatable.", "NAME=VALUE", ("--set",)
+        (), "Any other parameter of the method, e.g. --set par_s=.2; repeatable.", "NAME=VALUE", ("--set",)
     )
     seed: int | None = seed_option(
         None, "Laboratory run: repeatable, stamped as such, refused for publishing.", panel=EXPERT
     )
 
-    def chosen(self) -> Preset:
-        """Return the preset with all options applied."""
+    def chosen(self) -> Method:
+        """Return the method with all options applied; with `eps` the certified one."""
         texts = {}
         for word in self.parameters:
             name, equals, texts[name] = word.partition("=")
             if not equals or not name:
                 raise InvalidParameter(f"`--set` must be NAME=VALUE, got {word!r}.", parameter="parameters")
-        own = {name: getattr(self, name) for name in ("k", "eps", "delta", "days", "choose")}
+        own = {name: getattr(self, name) for name in ("k", "eps", "delta", "days")}
         given = {name: value for name, value in own.items() if value is not None}
         if both := sorted(given.keys() & texts.keys()):
             raise InvalidParameter(f"`{both[0]}` is given twice: leave out its --set.", parameter=both[0])
-        return preset_of(self.preset).changed_by_texts(texts).changed(**given)
+        return method_of(self.method, eps=given.pop("eps", None)).changed_by_texts(texts).changed(**given)
 
 
 class Answer(Settings):
@@ -695,6 +498,11 @@ class Input(Answer):
 
     source: Path = source_option(...)
     out: Path = out_option(...)
+
+
+class Synthesize(Input):
+    """What `synthesize` takes beside a method, a `Job` and a `Reading`."""
+
     dask: str | None = dask_option(None)
 
 
@@ -708,7 +516,8 @@ class Judging(Answer):
 class Demo(Answer):
     """What `demo` takes."""
 
-    users: int = option(2000, "People who live in the town.", "N", ge=2, le=5000)
+    users: int = option(600, "People who live in the town.", "N", ge=50, le=5000)
+    days: int = option(14, "Days that they are watched.", "N", ge=1, le=60)
     seed: int = seed_option(2, "Same number, same result.")
     out: Path | None = out_option(None)
     report: bool = report_option(True)
@@ -719,52 +528,27 @@ class Plan(Settings):
 
     source: Path = source_option(...)
     eps: float = eps_option(4.0)
-    delta: float = delta_option(1e-6)
+    delta: float = delta_option(DELTA)
     as_json: bool = option(False, "One JSON object on stdout, for machines.", flags=("--json",))
 
 
-class Generate(Input):
-    """What `generate` takes."""
-
-    model: Path | None = models(None, "What `fit` learnt; by default it is learnt anew.", "DIR")
-
-
-class Publish(Answer, Publishing):
-    """What `publish` takes."""
-
-    fakes: Path = option(..., "The private folder of `generate`.", "FAKES", argument=True)
-    out: Path = out_option(...)
-    per_seed: int = per_seed_option(1)
-    choose: Choice | None = choose_option(None)
-    temp: float | None = temp_option(None)
-
-
 class Compared(Judging):
-    """Real traces and fakes of them."""
+    """Real people and fakes of them."""
 
     real: Path = option(..., "Real traces, in any form that `synthesize` reads.", "FILE")
-    fakes: Path = option(
-        ..., "Fakes of any tool, in any such form; or a folder of `synthesize`, `publish` or `generate`.", "FILE|DIR"
-    )
-    links: str | None = links_option(None)
+    fakes: Path = option(..., "Fakes of any tool, in any such form; or a folder of `synthesize`.", "FILE|DIR")
+    links: Path | None = links_option(None)
+    holdout: Path | None = option(None, "Real people who never met the generator, to compare with.", "FILE")
 
 
 class Evaluate(Compared):
     """What `evaluate` takes beside a `Reading`."""
 
-    test: Path | None = option(None, "Other real traces, e.g. the second day: the drift.", "FILE")
-    datasets: int = experts(10, "Fake datasets to compare.", "N", ge=1)
-    periods: Periods = periods_option(1)
-
 
 class Audit(Compared):
     """What `audit` takes beside a `Reading`."""
 
-    holdout: Path | None = option(None, "Real people who never met the generator: the control.", "FILE")
-    model: Path | None = model_option(None)
     attacks: str = option("all", "all, or ids such as A2,A5.", "ID,...")
-    m_min: int = keeps(5, "People that a place must have (A13).", "N", ge=1)
-    dask: str | None = dask_option(None)
 
 
 def _numbers_of_fakes(value: str) -> str:
@@ -776,29 +560,12 @@ def _numbers_of_fakes(value: str) -> str:
 class Lbs(Judging):
     """What `lbs` takes beside a `Reading`."""
 
-    real: Path | None = option(None, "Real traces; by default 60 people of a simulated town, 28 days.", "FILE")
-    test: Path | None = option(None, "The second day; by default each user's second day in --real.", "FILE")
-    fakes: Path | None = option(None, "Our or other fakes; by default they are made of day one.", "FILE|DIR")
-    links: str | None = links_option(None)
-    model: Path | None = model_option(None)
-    preset: Literal["paper", "product"] = option("paper", "Of fakes made here.")
-    per_seed: int = option(20, "Of fakes made here.", "N", ge=1)
-    choose: Choice = option("uniform", "Of a user's fakes.")
+    real: Path | None = option(None, "Real traces of two days; by default 60 people of a simulated town.", "FILE")
+    per_seed: int = option(20, "Fakes of the paper's method made of each user.", "N", ge=1)
     n_fakes: Annotated[str, AfterValidator(_numbers_of_fakes)] = option(
         "1,5,10", "Fakes sent along.", "N,...", values="whole numbers in 1 .. 1000 with commas between"
     )
     beta: float = experts(0.5, "Probability that a slot is exposed.", "X", gt=0, le=1)
-
-
-class Similarity(Answer):
-    """What `similarity` takes beside a `Reading`."""
-
-    source: Path = source_option(...)
-    users: int | None = option(None, "Compare N users drawn at random; by default all.", "N", ge=2)
-    seed: int = seed_option(1, "Same number, same result.")
-    periods: Periods = periods_option(1)
-    missing: Literal["refuse", "skip", "gibbs"] = models("refuse", "What to do where a slot is missing.")
-    out: Path | None = out_option(None)
 
 
 class Reproduce(Judging):

@@ -41,11 +41,11 @@ EXITS = (
     "An error is one line on stderr that starts with its code, E_...; with --json it is also an object on stdout."
 )
 WHICH = """\
-Which preset?  a theorem protects       fakes                    people needed
-  product      nobody: attacks measure  most useful, one a seed  14
-  private      everybody in the file    any number, eps 4        600
-  paper        nobody: not to publish   as the paper has them    2
-elsewhere plan INPUT says what each promises your people; it costs no privacy."""
+Which method?    a theorem protects       fakes                        people needed
+  life           nobody: attacks measure  most useful, one a person    30
+  life, --eps 4  everybody in the file    any number, of nobody        600
+  paper          nobody: not to publish   as the paper has them        2
+elsewhere plan INPUT says what can be promised to your people; it costs no privacy."""
 COMMANDS = tuple(command for group in GROUPS.values() for command in group)
 
 
@@ -107,7 +107,7 @@ def front(
     Turn real location traces into fake ones that live like people, elsewhere, and point at no one.
 
     Try it without data: elsewhere demo. With a file of positions: elsewhere plan FILE, then elsewhere synthesize FILE
-    -o DIR. A person of whom a fake is made is its seed; a preset is a way of making fakes, with its own promise.
+    -o DIR. A person of whom a fake is made is its seed.
     """
     if version:
         typer.echo(f"elsewhere {__version__}")
@@ -234,9 +234,9 @@ def _parameter(name: str, field: FieldInfo) -> inspect.Parameter:
 
 
 def _place(item: tuple[str, FieldInfo]) -> tuple[int, int]:
-    """Return where an option comes in the help: what has no panel first, among these input, output and preset."""
+    """Return where an option comes in the help: what has no panel first, among these input, output and method."""
     name, field = item
-    panel, first = option_of(field).panel, ("source", "real", "fakes", "out", "preset")
+    panel, first = option_of(field).panel, ("source", "real", "fakes", "out", "method")
     return PANELS.index(panel) + 1 if panel else 0, first.index(name) if name in first else len(first)
 
 

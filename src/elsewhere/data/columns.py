@@ -27,10 +27,11 @@ WORDS = {
     "respondentid respondent memberid customerid customer clientid client subscriberid subscriber msisdn imsi imei "
     "callerid caller phoneid phonenumber phone accountid account cardid card cardnumber badgeid badge employeeid "
     "employee studentid student passengerid riderid rider clientmac macaddress mac visitorid visitor maid caid adid "
-    "advertiserid animalid taglocalidentifier tagid moid objectid trackerid mmsi nutzer nutzerid teilnehmer teilnehmerid "
-    "proband probandid geraet geraeteid kundenid usuario idusuario utilisateur idutilisateur identifiant who handle",
-    "vehicle": "taxiid taxi cabid cab vehicleid vehicle vehiclenumber driverid driver carid car busid bus truckid truck "
-    "medallion plate plateno licenseplate numberplate kennzeichen fahrzeug fahrzeugid",
+    "advertiserid animalid taglocalidentifier tagid moid objectid trackerid mmsi nutzer nutzerid teilnehmer "
+    "teilnehmerid proband probandid geraet geraeteid kundenid usuario idusuario utilisateur idutilisateur "
+    "identifiant who handle",
+    "vehicle": "taxiid taxi cabid cab vehicleid vehicle vehiclenumber driverid driver carid car busid bus truckid "
+    "truck medallion plate plateno licenseplate numberplate kennzeichen fahrzeug fahrzeugid",
     "household": "houseid householdid household hhid hhno hhnumber sampno haushaltid haushalt idmenage idhogar",
     "utc": "timestamputc utctimestamp datetimeutc utcdatetime timeutc utctime utc gmt timegmt utcdate",
     "local": "timestamplocal localtimestamp datetimelocal localdatetime timelocal localtime",
@@ -47,27 +48,26 @@ WORDS = {
     "lat": "lat latitude latdeg latitudedeg gpslat gpslatitude locationlat venuelat venuelatitude decimallatitude "
     "positionlat y breitengrad breite latitud latitudine",
     "lon": "lng lon long longitude londeg longitudedeg gpslon gpslng gpslong gpslongitude locationlong locationlon "
-    "venuelng venuelon venuelongitude decimallongitude positionlon x laengengrad laenge lange langengrad longitud longitudine",
+    "venuelng venuelon venuelongitude decimallongitude positionlon x laengengrad laenge lange langengrad longitud "
+    "longitudine",
     "point": "geometry geom thegeom wkt point latlng latlon latlong coordinates coordinate coords position lonlat "
     "location gpscoordinates",
     "points": "polyline linestring path trajectory points route geometry",
     "place": "placeid venueid poiid locationid cellid towerid antennaid btsid siteid zoneid stationid stopid place "
-    "venue poi poiindex location loc cell tower antenna bts site zone taz station stop celltower celltoweroid stopcode "
-    "geohash h3 cgi ecgi accesspoint ap apname door gate room reader building beacon area district ort standort lugar "
-    "lieu haltestelle placename venuename stationname activity",
-    "kind": "category venuecategory venuecategoryname categoryname poicategory placecategory poitype placetype purpose "
-    "activity activitytype amenity kind type locationtype",
-    "trip": "tripid rideid tid traj trajid trajectoryid trackid segmentid tripnumber tripno journeyid orderid trip ride",
+    "venue poi poiindex location loc cell tower antenna bts site zone taz station stop celltower celltoweroid "
+    "stopcode geohash h3 cgi ecgi accesspoint ap apname door gate room reader building beacon area district ort "
+    "standort lugar lieu haltestelle placename venuename stationname activity",
+    "kind": "category venuecategory venuecategoryname categoryname poicategory placecategory poitype placetype "
+    "purpose activity activitytype amenity kind type locationtype",
+    "trip": "tripid rideid tid traj trajid trajectoryid trackid segmentid tripno journeyid orderid trip ride",
     "occupied": "occupied occupancy hired loaded passengerflag load",
     "accuracy": "accuracy acc horizontalaccuracy accuracymeters",
-    "interval": "interval samplinginterval",
 }
-# the two ends of a trip, as words within names of columns
-BEGINS = "start started begin origin orig o from pickup pu departure dep depart departed source boarding"
-FINISHES = "end ended stop finish finished destination dest d to dropoff do arrival arr arrive arrived alighting"
-ARRIVES, LEAVES = (
-    "arrival arrived arr arrive entry entered checkin",
-    "departure departed left leaving leave exit checkout",
+# the two ends of a trip or a visit, as words within names of columns; a visit begins with an arrival
+ARRIVAL, DEPARTURE = ("arrival", "arr", "arrive", "arrived"), ("departure", "dep", "depart", "departed")
+BEGINS = "start started strt begin origin orig o from pickup pu source boarding entry checkin tapin connect"
+FINISHES = (
+    "end ended stop finish finished destination dest d to dropoff do alighting exit checkout tapout disconnect left"
 )
 SIDED = {
     "time": "time datetime timestamp at ts t hour clock",
@@ -75,17 +75,21 @@ SIDED = {
     "lat": "lat latitude y",
     "lon": "lon lng long longitude x",
     "point": "point geometry geom coordinates",
-    "place": "id zone taz location locationid station stationid place placeid stop stopid cell cellid tower zoneid name "
-    "stationname community area district city",
+    "place": "id zone taz location locationid station stationid place placeid stop stopid cell cellid tower zoneid "
+    "name stationname community area district city",
 }
 FILLERS = frozenset(["tpep", "lpep", "trip", "centroid", "ride", "call"])
-SIMPLE = ("household", "utc", "local", "time", "date", "offset", "slot", "day", "duration", "lat", "lon", "points", "point",
-          "place", "kind", "trip", "occupied", "accuracy", "interval")  # fmt: skip
+JOINED = r"(?i)\b(start|strt|end|stop|orig|dest|pickup|dropoff|dep|arr)(?=(time|date|lat|lon|lng|zone|taz|station)\b)"
+SIMPLE = ("household", "utc", "local", "time", "date", "offset", "slot", "day", "duration", "lat", "lon", "points",
+          "point", "place", "kind", "trip", "occupied", "accuracy")  # fmt: skip
 ENDS = ("end", "end_date", "end_lat", "end_lon", "end_point", "end_place")
 ROLES = ("user", *SIMPLE, *ENDS)
 TIMES = ("datetime", "epoch", "date", "clock")  # kinds of columns that hold times
 CLOCK = r"\d{1,2}:\d\d(:\d\d([.,]\d+)?)?( ?[AaPp]\.?[Mm]\.?)?"
-DATE = r"(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.](\d{4}|\d\d)|\d{1,2}[- ][A-Za-z]{3,9}[- ,]+\d{4}|(19|20)\d{6})"
+DATE = (
+    r"(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.](\d{4}|\d\d)|\d{1,2}[- ][A-Za-z]{3,9}[- ,]+\d{4}|"
+    r"(19|20)\d{6})"
+)
 WORDED = r"([A-Za-z]{3,9},? +)?[A-Za-z]{3,9} +\d{1,2},? .*\d:\d\d.*|[A-Za-z]{3}, +\d{1,2} [A-Za-z]{3} .*\d:\d\d.*"
 ZONED = r" ?(Z|z|UTC|GMT|[+-]\d\d(:?\d\d)?)"
 PAIR = r"[\[(]?\s*(?P<a>[+-]?\d{1,3}\.\d+)\s*[,; ]\s*(?P<b>[+-]?\d{1,3}\.\d+)\s*[\])]?"
@@ -104,6 +108,17 @@ KINDS = (
 )
 ISO = r"^\d{4}-\d\d-\d\d([T ]\d\d(:\d\d(:\d\d(\.\d{1,6})?)?)?(Z|[+-]\d\d(:?\d\d)?)?)?$"
 AWARE = r"(?:[T ]\d\d|:\d\d(?:\.\d+)?)(?P<offset>Z|[+-]\d\d(?::?\d\d)?)$"
+TIDY = (
+    (r"^(\d{4})[/.](\d\d?)[/.]", r"\1-\2-"),
+    (r" ?(z|UTC|GMT)$", "Z"),
+    (r" ([+-]\d)", r"\1"),
+    (r"-(\d)([-T ])", r"-0\1\2"),
+    (r"-(\d)([-T ]|$)", r"-0\1\2"),
+    (r"([T ])(\d):", r"\10\2:"),
+    (r":60($|[.Z+-])", r":59\1"),
+    (r"[.,](\d{1,6})\d*", r".\1"),
+    (r"^(.{10})[T ]+", r"\1T"),
+)
 DAYS = ("%Y-%m-%d", "%Y/%m/%d", "%Y.%m.%d", "%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%d-%m-%Y", "%m-%d-%Y", "%d/%m/%y",
         "%m/%d/%y", "%d.%m.%y", "%Y%m%d", "%d-%b-%Y", "%d %b %Y", "%b %d, %Y", "%b %d %Y")  # fmt: skip
 HOURS = ("", " %H:%M:%S", " %H:%M", " %I:%M:%S %p", " %I:%M %p", "T%H:%M:%S", ", %H:%M", ", %H:%M:%S", ", %I:%M %p")
@@ -115,6 +130,7 @@ EARLIEST, LATEST = -2_208_988_800, 7_258_118_400  # 1900 and 2200: other times a
 NO_DAY = 978_307_200  # Monday 1 January 2001, for clocks without dates
 MISSING = np.iinfo(np.int64).min
 MOSTLY = 0.95
+A_FEW = 3
 ASKED = 1_000  # points whose zone is looked up
 
 
@@ -135,6 +151,12 @@ class Columns:
     def trips(self) -> bool:
         """Tell whether a row is a trip with two ends."""
         return bool({"end_lat", "end_point", "end_place"} & self.roles.keys())
+
+
+class AmbiguousDates(InvalidTraces):
+    """Dates whose day cannot be told from their month (B32)."""
+
+    code = "E_DATE"
 
 
 def parse_columns(columns: Any) -> dict[str, str]:
@@ -158,7 +180,7 @@ def parse_columns(columns: Any) -> dict[str, str]:
         raise InvalidParameter("`columns` must map roles to names of columns.", code="E_COLUMNS")
     synonyms = {"start": "time", "lng": "lon", "category": "kind", "start_lat": "lat", "start_lon": "lon",
                 "end_time": "end", "start_place": "place", "origin": "place", "destination": "end_place"}  # fmt: skip
-    requested = {synonyms.get(role, role): name for role, name in columns.items()}
+    requested = {synonyms.get(str(role), str(role)): name for role, name in columns.items()}
     unknown = sorted(str(role) for role in requested.keys() - set(ROLES))
     if unknown:
         raise InvalidParameter(
@@ -172,15 +194,14 @@ def normalize(name: str) -> str:
     return re.sub(r"[^a-z0-9]", "", unicodedata.normalize("NFKD", name.casefold()))
 
 
-def find_columns(table: Table, columns: Any = None, *, located: bool = False) -> Columns:
+def find_columns(table: Table, columns: Any = None, *, alone: bool = False) -> Columns:
     """
     Return what the columns of a table mean; refuse a table that has no user, time or place (E_COLUMNS).
 
-    `located` says that a table of places is given, so that an id of a place goes before a position.
+    `alone` says that each row stands for itself, so that nobody needs to be found.
     """
     requested = parse_columns(columns)
     names = [name for name in table.names if name != FILE]
-    labels = table.labels
     for role, name in requested.items():
         number = re.fullmatch(r"#(\d+)", name)
         if name not in names and number and 1 <= int(number[1]) <= len(names):
@@ -204,12 +225,14 @@ def find_columns(table: Table, columns: Any = None, *, located: bool = False) ->
         roles |= {"date": "date", "time": "clock"} if table.kind == "geolife" else {}
         roles.setdefault("user", "user" if "user" in names else FILE)
         return found
-    _by_trip_ends(roles, free, kinds, values)
-    _by_name(found, [name for name in free if name not in roles.values()], values, located)
+    _by_ends(found, free)
+    _by_name(found, [name for name in free if name not in roles.values()], values)
     if "end" in roles and not {"time", "utc", "local"} & roles.keys() and "end" not in requested:
         del roles["end"]
     _by_value(found, table, [name for name in names if name not in roles.values()], values)
-    if "user" not in roles and (table.files > 1 or not found.trips) and "trip" not in roles and "points" not in roles:
+    if alone:
+        roles.pop("user", None)
+    elif "user" not in roles and (table.files > 1 or not found.trips) and not {"trip", "points"} & roles.keys():
         candidates = [
             n for n in names if n not in roles.values() and kinds[n] in ("words", "whole") and _repeats(values[n])
         ]
@@ -220,7 +243,7 @@ def find_columns(table: Table, columns: Any = None, *, located: bool = False) ->
             )
     if ("lat" in roles) != ("lon" in roles) and {"place", "point", "points"} & roles.keys():
         roles.pop("lat", roles.pop("lon", None))
-    _refuse_missing(found, table, labels)
+    _refuse_missing(found, table, alone)
     return found
 
 
@@ -230,7 +253,7 @@ def sample_text(column: Any) -> list[str]:
 
 
 def find_kind(values: Sequence[str]) -> str:
-    """Return what most values of a column are: flag, date, clock, datetime, epoch, point, points, whole, decimal, words."""
+    """Return what most values of a column are: one of WORDS_OF_KINDS."""
     if not values:
         return "nothing"
     few = values[:: max(1, len(values) // 600)]
@@ -247,18 +270,17 @@ def find_kind(values: Sequence[str]) -> str:
     return "decimal" if any(re.search("[.,]", v) for v in numbers) else "whole"
 
 
-def _by_name(found: Columns, free: list[str], values: Mapping[str, list[str]], located: bool) -> None:
+def _by_name(found: Columns, free: list[str], values: Mapping[str, list[str]]) -> None:
     """Give roles by the names of columns, where the values can be what the name says."""
     roles, kinds = found.roles, found.kinds
     known = {normalize(name): name for name in reversed(free)}
     fits = {
         "time": TIMES, "utc": TIMES, "local": TIMES, "date": ("date", "datetime"), "lat": ("decimal", "whole"),
-        "lon": ("decimal", "whole"), "point": ("point",), "points": ("points",), "accuracy": ("decimal", "whole", "flag"),
+        "lon": ("decimal", "whole"), "point": ("point",), "points": ("points",), "accuracy": ("decimal", "whole"),
         "offset": ("whole", "flag"), "slot": ("whole", "flag"), "day": ("whole", "flag"), "occupied": ("flag",),
-        "duration": ("decimal", "whole", "flag"), "kind": ("words", "whole", "flag"), "interval": ("decimal", "whole"),
+        "duration": ("decimal", "whole", "flag"), "kind": ("words", "whole", "flag"),
     }  # fmt: skip
-    order = ("user", "vehicle", *SIMPLE)
-    for role in order:
+    for role in ("user", "vehicle", *SIMPLE):
         target = "user" if role == "vehicle" else role
         if target in roles or (role == "time" and roles.keys() & {"utc", "local"} and "time" not in roles):
             continue
@@ -266,9 +288,7 @@ def _by_name(found: Columns, free: list[str], values: Mapping[str, list[str]], l
             name = known.get(word)
             if name is None or name in roles.values() or kinds[name] not in fits.get(role, (kinds[name],)):
                 continue
-            if (role == "slot" and len(set(values[name])) == 1) or (
-                role in ("place", "household") and kinds[name] in TIMES
-            ):
+            if role in ("place", "household") and kinds[name] in TIMES:
                 continue
             if role in ("lat", "lon") and word in "xy" and kinds[name] == "whole":
                 continue  # numbers of cells
@@ -277,113 +297,60 @@ def _by_name(found: Columns, free: list[str], values: Mapping[str, list[str]], l
             break
     if "time" in roles and "slot" not in roles and "day" in roles:
         del roles["day"]
-    if "user" not in roles and "id" in known and known["id"] not in roles.values():
-        if _repeats(values[known["id"]]):  # an id that differs in every row is that of the row
-            roles["user"] = known["id"]
-    ids = [n for n in free if n not in roles.values()]
+    if "user" not in roles and "id" in known and _repeats(values[known["id"]]):
+        roles.setdefault("user", known["id"])  # an id that differs in every row is that of the row
     if "day" in roles and "slot" not in roles and "time" not in roles and kinds.get(known.get("t", "")) == "whole":
         roles["slot"] = known["t"]
-    if (
-        {"x", "y"} <= known.keys()
-        and kinds[known["x"]] == kinds[known["y"]] == "whole"
-        and {"lat", "place"}.isdisjoint(roles)
-    ):
+    cells = {"x", "y"} <= known.keys() and kinds[known["x"]] == kinds[known["y"]] == "whole"
+    if cells and {"lat", "place"}.isdisjoint(roles):
         roles |= {"lat": known["y"], "lon": known["x"]}
     if "lat" in roles and "lon" in roles and "point" in roles:
         del roles["point"]
-    if "place" in roles and ("lat" in roles or "point" in roles) and not located:
-        where = roles["place"]
-        if "place" not in found.requested and kinds[where] in ("words", "whole") and where not in ids:
-            pass
-    if "kind" in roles and "place" not in roles and not {"lat", "point", "points"} & roles.keys():
-        if "kind" not in found.requested:
-            roles["place"] = roles.pop("kind")  # a diary of activities
+    if "kind" in roles.keys() - found.requested and not {"place", "lat", "point", "points"} & roles.keys():
+        roles["place"] = roles.pop("kind")  # a diary of activities
 
 
-def _side_of(name: str) -> tuple[str, str] | None:
-    """Return ("begin" or "end", rest of the name) of a column of one end of a trip; None for any other."""
+def _end_of(name: str, kind: str, visits: bool) -> tuple[str, str] | None:
+    """Return ("" or "end_", role) of a column that belongs to one end of a trip or visit; None for any other."""
     text = re.sub(r"(?i)(pick|drop|tap)[ _-](up|off|in|out)", r"\1\2", name)
     text = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", " ", text)
-    text = re.sub(
-        r"(?i)\b(start|end|orig|dest|pickup|dropoff|dep|arr)(?=(time|date|lat|lon|lng|zone|taz|station)\b)",
-        r"\1 ",
-        text,
-    )
-    text = re.sub(r"(?i)\b(strt)(?=time\b)", "start ", text)
-    words = [w for w in re.split(r"[^a-z0-9]+", unicodedata.normalize("NFKD", text.casefold())) if w]
-    words = [w for w in words if w not in FILLERS] or words
-    for side, marks in (("begin", BEGINS), ("end", FINISHES)):
-        at = next((i for i, w in enumerate(words) if w in marks.split() and i in (0, len(words) - 1)), None)
-        if at is not None:
-            return side, "".join(words[:at] + words[at + 1 :])
+    text = re.sub(JOINED, r"\1 ", text)
+    words = [w for w in re.split(r"[^a-z0-9]+", text.casefold()) if w and w not in FILLERS]
+    sides = [("", (*BEGINS.split(), *DEPARTURE)), ("end_", (*FINISHES.split(), *ARRIVAL))]
+    if not words or not (found := [(w, side) for side, marks in sides for w in (words[0], words[-1]) if w in marks]):
+        return None
+    mark, side = found[0]
+    if visits and mark in (*ARRIVAL, *DEPARTURE):
+        side = "" if mark in ARRIVAL else "end_"
+    words.remove(mark)
+    stem = "".join(words)
+    plain = "".join(words if len(words) < 2 else [w for w in words if w not in ("station", "stop", "point")])
+    role = next((r for r, known in SIDED.items() if {stem, plain} & set(known.split())), None)
+    if kind in TIMES and (not stem or role in ("time", "date") or stem.endswith(("time", "at", "date"))):
+        return side, "date" if role == "date" and kind == "date" else "time"
+    if role == "time" and kind == "whole":
+        return side, "time"  # 0730
+    if kind in ("words", "whole", "flag") and (not stem or role == "place"):
+        return side, "place"
+    if (role in ("lat", "lon") and kind in ("decimal", "whole")) or (kind == "point" and (not stem or role == "point")):
+        return side, role or "point"
     return None
 
 
-def _by_trip_ends(
-    roles: dict[str, str], free: list[str], kinds: Mapping[str, str], values: Mapping[str, list[str]]
-) -> None:
+def _by_ends(found: Columns, free: list[str]) -> None:
     """Give roles to columns that say where and when a trip begins and ends, or when a visit does."""
-    ends: dict[str, dict[str, str]] = {"begin": {}, "end": {}}
-    for name in free:
-        sided = _side_of(name)
-        if sided is None or kinds[name] == "nothing":
-            continue
-        side, stem = sided
-        role = next((r for r, words in SIDED.items() if stem in words.split()), "" if stem else "bare")
-        kind = kinds[name]
-        if role in ("time", "date", "bare", "") and kind in TIMES and (role or stem.endswith(("time", "at", "date"))):
-            role = "time" if kind != "date" or role != "date" else "date"
-        elif (
-            role == "time"
-            and kind == "whole"
-            and all(re.fullmatch(r"\d{3,4}", v) and int(v) <= 2400 for v in values[name])
-        ):
-            pass  # 0730
-        elif role in ("bare", "place") and kind in ("words", "whole", "flag"):
-            role = "place"
-        elif role == "bare" and kind in ("point",):
-            role = "point"
-        elif role not in ("lat", "lon", "point") or kind not in ("decimal", "whole", "point"):
-            continue
-        if role == "place" and "place" in ends[side] and normalize(name).endswith("id"):
-            ends[side]["place"] = name  # the id of a place rather than its name
-        ends[side].setdefault(role, name)
-    where = [role for role in ("lat", "point", "place") if role in ends["begin"] and role in ends["end"]]
-    if where and (("lon" in ends["begin"] and "lon" in ends["end"]) or where != ["lat"]):
-        for role in ("lat", "lon", "point", "place"):
-            if role in ends["begin"] and role in ends["end"]:
-                roles.setdefault(role, ends["begin"][role])
-                roles.setdefault(f"end_{role}", ends["end"][role])
-    elif {"arrival", "departure"} <= {w for n in free for w in re.split(r"[^a-z]+", n.lower())} or any(
-        normalize(n).startswith(("arriv", "entry", "checkin")) for n in free
-    ):
-        ends = _by_stay(free, kinds)  # somebody arrives first, and leaves later
-    for side, prefix in (("begin", ""), ("end", "end")):
-        if "time" in ends[side]:
-            roles.setdefault(prefix or "time", ends[side]["time"])
-        if "date" in ends[side]:
-            roles.setdefault(f"{prefix}_date".lstrip("_"), ends[side]["date"])
-    if "end" not in roles:
-        stays = _by_stay(free, kinds)
-        if {"time"} <= stays["begin"].keys() & stays["end"].keys():
-            roles.setdefault("time", stays["begin"]["time"])
-            roles["end"] = stays["end"]["time"]
-
-
-def _by_stay(free: list[str], kinds: Mapping[str, str]) -> dict[str, dict[str, str]]:
-    ends: dict[str, dict[str, str]] = {"begin": {}, "end": {}}
-    for name in free:
-        words = set(re.split(r"[^a-z]+", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()))
-        words |= {
-            w
-            for w in (*ARRIVES.split(), *LEAVES.split())
-            if normalize(name) in (w, f"{w}time", f"{w}at", f"{w}datetime")
-        }
-        if kinds[name] in ("datetime", "epoch", "clock"):
-            for side, marks in (("begin", ARRIVES), ("end", LEAVES)):
-                if words & set(marks.split()):
-                    ends[side].setdefault("time", name)
-    return ends
+    for visits in (False, True):
+        ends: dict[str, str] = {}
+        for name in free:
+            end = _end_of(name, found.kinds[name], visits)
+            if end is not None and ("".join(end) not in ends or (end[1] == "place" and normalize(name).endswith("id"))):
+                ends["".join(end)] = name  # the id of a place rather than its name
+        both = [role for role in ("lat", "lon", "point", "place") if role in ends and f"end_{role}" in ends]
+        if both and both not in (["lat"], ["lon"]):
+            break
+    for role in (*both, *(f"end_{role}" for role in both), "time", "date", "end_time", "end_date"):
+        if role in ends:
+            found.roles.setdefault(role.replace("end_time", "end"), ends[role])
 
 
 def _repeats(values: Sequence[str]) -> bool:
@@ -423,15 +390,17 @@ def _by_value(found: Columns, table: Table, free: list[str], values: Mapping[str
                     f"latitude is {table.labels[roles['lat']]}, longitude {table.labels[roles['lon']]}, by their values"
                 )
     rest = [name for name in free if name not in roles.values()]
-    alike = [n for n in rest if kinds[n] in ("words", "whole") and _repeats(values[n])]
+    numbered = ("words", "whole", *(["epoch"] if "time" in roles else []))  # numbers of phones look like times
+    alike = [n for n in rest if kinds[n] in numbered and _repeats(values[n])]
     if "user" not in roles and not found.trips and table.files == 1:
         constant = [n for n in alike if len(set(values[n])) > 1] or alike
-        first = next((n for n in table.names if n != FILE), "")
-        steady = kinds.get(first) == "flag" and values[first] == sorted(values[first])
+        lead = next((n for n in table.names if n != FILE), "")
+        steady = kinds.get(lead) == "flag" and values[lead] == sorted(values[lead])
         words = [n for n in constant if kinds[n] == "words"]
-        choice = first if first in constant or (steady and first in rest) else ""
+        choice = lead if lead in constant or (steady and lead in rest) else ""
         choice = choice or (words[0] if len(words) == 1 else constant[0] if len(constant) == 1 else "")
-        if choice and not (table.headed and len(constant) > 1 and choice not in words):
+        few = table.headed and len(set(values.get(choice, ()))) <= A_FEW  # categories rather than people
+        if choice and not few and not (table.headed and len(constant) > 1 and choice not in words):
             roles["user"] = choice
             found.notes.append(f"who: column {table.labels[choice]}, by its values")
     rest = [name for name in alike if name not in roles.values()]
@@ -460,7 +429,7 @@ def is_latitude_first(a: Floats, b: Floats) -> bool | None:
     high = [float(np.mean(np.abs(side) > 90)) for side in (a, b)]
     if max(high) > 1 - MOSTLY:
         return None if min(high) > 1 - MOSTLY else high[0] < high[1]
-    land = [share_on_land(lat, lon) * float(np.mean(lat > -60)) for lat, lon in ((a, b), (b, a))]
+    land = [share_on_land(lat, lon) for lat, lon in ((a, b), (b, a))]
     return land[0] > land[1] if max(land) > MOSTLY and min(land) < 0.5 else None
 
 
@@ -481,11 +450,11 @@ def _list(table: Table, kinds: Mapping[str, str]) -> str:
     return f"its columns are {', '.join(shown[:40])}{' ...' if len(shown) > 40 else ''}"
 
 
-def _refuse_missing(found: Columns, table: Table, labels: Mapping[str, str]) -> None:
+def _refuse_missing(found: Columns, table: Table, alone: bool) -> None:
     """Refuse a table without a user, a time or a place, with what there is and what to type."""
-    roles, kinds = found.roles, found.kinds
+    roles, kinds, labels = found.roles, found.kinds, table.labels
     missing = []
-    if "user" not in roles and not found.trips and not {"trip", "points"} & roles.keys():
+    if "user" not in roles and not alone and not found.trips and not {"trip", "points"} & roles.keys():
         missing.append("user")
     if not {"time", "utc", "local", "slot", "date"} & roles.keys():
         missing.append("time")
@@ -503,6 +472,9 @@ def _refuse_missing(found: Columns, table: Table, labels: Mapping[str, str]) -> 
     words = []
     for role in missing:
         fits = [n for n in table.names if n in kinds and n not in taken and kinds[n] in want[role]]
+        if role != "time":
+            likely = _are_degrees if role != "user" else lambda values: _repeats(values) and len(set(values)) > A_FEW
+            fits = [n for n in fits if likely(sample_text(table.sample.column(n)))]
         choice = fits[0] if fits and (len(fits) == 1 or role in ("lat", "lon")) else None
         taken |= {choice} if choice else set()
         words.append(f"{role}={labels[choice] if choice else 'NAME'}")
@@ -511,12 +483,13 @@ def _refuse_missing(found: Columns, table: Table, labels: Mapping[str, str]) -> 
     also = " or place=NAME" if "lat" in missing else ""
     known = ", ".join(f"{role}={labels.get(name, 'file')}" for role, name in roles.items()) or "nothing"
     hint = ""
-    if "lat" in missing and sum(kinds[n] in ("decimal", "whole") for n in kinds) >= 2:
-        large = [n for n in kinds if kinds[n] == "decimal" and not _are_degrees(sample_text(table.sample.column(n)))]
-        if len(large) >= 2:
-            hint = "; metres of a projection must be converted to degrees (EPSG:4326) first"
-    if "user" in missing and table.files > 1:
-        hint += "; user=file if each file is one person"
+    large = [n for n in kinds if kinds[n] == "decimal" and not _are_degrees(sample_text(table.sample.column(n)))]
+    if "lat" in missing and len(large) >= 2:
+        hint = "; metres of a projection must be converted to degrees (EPSG:4326) first"
+    if "user" in missing:
+        hint += (
+            "; user=file if each file is one person" if table.files > 1 else '; or `unit` "trip" if nobody has two rows'
+        )
     raise InvalidTraces(
         f"{table.name}: no column for {', '.join(missing)}; {_list(table, kinds)}; found: {known}; "
         f"give `columns` {example}{also}{hint}.",
@@ -569,7 +542,7 @@ class Labels:
         encoded = text.dictionary_encode()
         numbers = [self.number.setdefault(label, len(self.number)) for label in encoded.dictionary.to_pylist()]
         index = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-        return np.array([*numbers, -1], dtype=np.int32)[index]
+        return np.asarray(np.array([*numbers, -1], dtype=np.int32)[index])
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -634,7 +607,7 @@ def read_lines(column: Any) -> tuple[Floats, Floats, Ints]:
 
 @dataclass(frozen=True)
 class TimeForm:
-    """How times are written: "iso", "clock", "epoch" (in `unit`), "excel", "typed", or a format; with offsets or not."""
+    """How times are written: "iso", "clock", "epoch" (in a unit), "excel", "typed" or "format"; with offsets or not."""
 
     kind: str
     format: str = ""
@@ -672,7 +645,7 @@ def find_form(values: Sequence[str], label: str, name: str) -> TimeForm:
         aware = pc.sum(pc.match_substring_regex(_tidy(text), AWARE)).as_py() or 0
         if 0 < aware < (1 - MOSTLY) * len(few) or (1 - MOSTLY) * len(few) < aware < MOSTLY * len(few):
             raise InvalidTraces(
-                f"{name}: column {label} mixes times with and without an offset from UTC; give all of them one, or none.",
+                f"{name}: column {label} mixes times with and without an offset from UTC; give all of them one.",
                 code="E_TZ",
             )
         return TimeForm("iso", aware=aware > 0)
@@ -701,10 +674,9 @@ def find_form(values: Sequence[str], label: str, name: str) -> TimeForm:
             return TimeForm(
                 "format", days, note=f"dates of column {label} are read as {days}: so they follow each other"
             )
-        raise InvalidTraces(
+        raise AmbiguousDates(
             f"{name}: dates of column {label} are ambiguous, 03/04 may be 3 April or March 4, and no number above 12 "
             f'tells; give `date_format` "{first}" or "{second}".',
-            code="E_DATE",
         )
     if not readings:
         raise InvalidTraces(f"{name}: column {label} holds no times that are known; give `date_format`, or write them "
@@ -727,9 +699,7 @@ def _tidy(text: Any) -> Any:
     import pyarrow.compute as pc
 
     text = pc.utf8_trim_whitespace(text)
-    for pattern, plain in ((r"^(\d{4})[/.](\d\d?)[/.]", r"\1-\2-"), (r" ?(z|UTC|GMT)$", "Z"), (r" ([+-]\d)", r"\1"),
-                           (r"-(\d)([-T ])", r"-0\1\2"), (r"-(\d)([-T ]|$)", r"-0\1\2"), (r"([T ])(\d):", r"\10\2:"),
-                           (r":60($|[.Z+-])", r":59\1"), (r"[.,](\d{1,6})\d*", r".\1"), (r"^(.{10})[T ]+", r"\1T")):  # fmt: skip
+    for pattern, plain in TIDY:
         text = pc.replace_substring_regex(text, pattern, plain)
     return text
 
@@ -749,8 +719,9 @@ def read_times(column: Any, form: TimeForm) -> tuple[Ints, Ints | None]:
     import pyarrow.compute as pc
 
     if pa.types.is_timestamp(column.type) or pa.types.is_date(column.type):
-        seconds = column.cast(pa.timestamp("s", getattr(column.type, "tz", None)), safe=False).cast(pa.int64())
-        return _bounded(seconds), (np.zeros(len(column), np.int64) if getattr(column.type, "tz", None) else None)
+        zone = getattr(column.type, "tz", None)
+        seconds = _bounded(column.cast(pa.timestamp("s", zone), safe=False).cast(pa.int64()))
+        return seconds, None if zone is None else to_local(seconds, zone) - seconds
     if form.kind in ("epoch", "excel"):
         values, _ = read_numbers(column)
         values = (
@@ -859,9 +830,9 @@ def _some(lat: Floats, lon: Floats) -> tuple[Floats, Floats]:
 
 
 def share_on_land(lat: Floats, lon: Floats) -> float:
-    """Return the share of some points that lie in the zone of a country."""
+    """Return the share of some points that lie in the zone of a country, the Antarctic left out."""
     zones = zones_at(*_some(lat, lon))
-    return sum(map(bool, zones)) / max(1, len(zones))
+    return sum(bool(zone) and not zone.startswith("Antarctica") for zone in zones) / max(1, len(zones))
 
 
 def find_zone(lat: Floats | None, lon: Floats | None) -> tuple[str | None, float]:

@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -63,8 +63,7 @@ class Piece:
     name: str
     user: str
     size: int
-    open: Callable[[], AbstractContextManager[BinaryIO]]
-    seekable: bool = True
+    open: Callable[[], AbstractContextManager[Any]]
 
 
 @dataclass
@@ -85,14 +84,14 @@ class Table:
     files: int = 1
     counts: Counter[str] = field(default_factory=Counter)
     notes: list[str] = field(default_factory=list)
-    delimiter: str = ","
 
     @cached_property
     def labels(self) -> dict[str, str]:
         """Return the name of each column that a message may show."""
         shown = {FILE: "file"}
         for i, name in enumerate(each for each in self.names if each != FILE):
-            values = set(self.sample.column(name).to_pylist()) if name in self.sample.column_names else set()
+            column = self.sample.column(name)
+            values = set(column.to_pylist()) if "string" in str(column.type) else set()
             plain = re.fullmatch(r"[^\W\d][\w .:/()#%°-]{0,40}", name) and not re.search(r"\d[.,:]\d|\d{5}", name)
             shown[name] = name if self.headed and plain and name not in values else f"#{i + 1}"
         return shown
@@ -100,32 +99,25 @@ class Table:
 
 def open_tables(source: Any, *, encoding: str | None = None, name: str = "") -> list[Table]:
     """Return the tables of a source: one, or one for each kind of table in a folder, the largest first."""
-    if isinstance(source, (str, os.PathLike)):
-        pieces = list_files(source)
-        shown = name or ("standard input" if os.fspath(source) == "-" else Path(source).name or str(source))
-        groups: dict[Any, Table] = {}
-        skipped: list[ElsewhereError] = []
-        parts: dict[Any, list[Table]] = {}
-        like: _Dialect | None = None
-        for piece in pieces:
-            try:
-                table, like = _open_piece(piece, encoding, like)
-            except ElsewhereError as error:
-                if len(pieces) == 1:
-                    raise
-                skipped.append(error)
-                continue
+    if not isinstance(source, (str, os.PathLike)):
+        return [_open_frame(source, name or "the table")]
+    pieces = list_files(source)
+    parts: dict[Any, list[Table]] = {}
+    skipped, like = [], None
+    for piece in pieces:
+        try:
+            table, like = _open_piece(piece, encoding, like)
             parts.setdefault((table.kind, table.names), []).append(table)
-        if not parts:
-            raise skipped[0]
-        groups = {key: _join(tables, shown) for key, tables in parts.items()}
-        tables = sorted(groups.values(), key=lambda table: -sum(p.files for p in [table]))
-        sizes = {id(groups[key]): sum(len(t.sample) for t in ts) for key, ts in parts.items()}
-        tables.sort(key=lambda table: -sizes[id(table)])
-        if skipped:
-            tables[0].counts["files that could not be read"] = len(skipped)
-        return tables
-    return [_open_frame(source, name or "the table")]
+        except ElsewhereError as error:
+            skipped.append(error)
+    if not parts:
+        raise skipped[0]
+    shown = name or (pieces[0].name if len(pieces) == 1 else Path(source).name)
+    largest = sorted(parts.values(), key=lambda alike: -sum(len(table.sample) for table in alike))
+    tables = [_join(alike, shown) for alike in largest]
+    if skipped:
+        tables[0].counts["files that could not be read"] = len(skipped)
+    return tables
 
 
 def list_files(source: str | os.PathLike[str]) -> list[Piece]:
@@ -141,7 +133,11 @@ def list_files(source: str | os.PathLike[str]) -> list[Piece]:
             files = [p for p in files if p.suffix.lower() not in NO_DATA and not p.name.startswith((".", "_"))]
             if not files:
                 raise InvalidTraces(f"the folder {root.name} holds no files of data.", code="E_EMPTY")
-            return [_piece(p, f"file {i} of the folder {root.name}", root) for i, p in enumerate(files, 1)]
+            shown = f"of the folder {root.name}"
+            return [
+                Piece(f"file {i} {shown}", _owner(p), p.stat().st_size, partial(p.open, "rb"))
+                for i, p in enumerate(files, 1)
+            ]
         if not root.is_file():
             what = "is no file" if root.exists() else "does not exist"
             raise InvalidTraces(f"{root.name} {what}; give the path of a file or of a folder.", code="E_OPEN")
@@ -152,31 +148,28 @@ def list_files(source: str | os.PathLike[str]) -> list[Piece]:
                 members = [m for m in archive.infolist() if not m.is_dir() and m.file_size]
             if not any(m.filename == "[Content_Types].xml" for m in members):  # a workbook is a zip too
                 return [_member(root, m, f"file {i} of {root.name}") for i, m in enumerate(members, 1)]
-        return [_piece(root, root.name, None)]
-    except (OSError, zipfile.BadZipFile) as error:
+        return [Piece(root.name, _owner(root), root.stat().st_size, partial(root.open, "rb"))]
+    except DAMAGE as error:
         code = "E_OPEN" if isinstance(error, OSError) else "E_COMPRESSION"
         raise InvalidTraces(f"{root.name} cannot be opened ({type(error).__name__}).", code=code) from None
 
 
-def _piece(path: Path, name: str, root: Path | None) -> Piece:
-    above = path.parent.name.lower() == "trajectory" and path.suffix.lower() == ".plt"
-    user = path.parents[1].name if above else re.sub(r"(\.(gz|bz2|xz|csv|txt|tsv))+$", "", path.name.lower())
-    if not above:
-        user = path.name[: len(user)] if "." not in user else Path(path.name[: len(user)]).stem
-    return Piece(name, user, path.stat().st_size, lambda: path.open("rb"))
+def _owner(path: Path) -> str:
+    """Return whose file this may be: its name without suffixes, or the folder of a person of GeoLife."""
+    if path.parent.name.lower() == "trajectory" and path.suffix.lower() == ".plt":
+        return path.parents[1].name
+    return Path(re.sub(r"\.(gz|bz2|xz)$", "", path.name)).stem
 
 
 def _member(archive: Path, member: zipfile.ZipInfo, name: str) -> Piece:
     @contextmanager
-    def opened() -> Iterator[BinaryIO]:
+    def opened() -> Iterator[Any]:
         with zipfile.ZipFile(archive) as folder, folder.open(member) as stream:
-            yield stream  # type: ignore[misc]
+            yield stream
 
     if member.file_size > max(MOST_DOCUMENT, MOST_RATIO * member.compress_size):
         raise InvalidTraces(f"{name} unpacks to too many bytes.", code="E_TOO_LARGE")
-    path = Path(member.filename)
-    above = path.parent.name.lower() == "trajectory" and path.suffix.lower() == ".plt"
-    return Piece(name, path.parents[1].name if above else path.stem, member.file_size, opened, seekable=False)
+    return Piece(name, _owner(Path(member.filename)), member.file_size, opened)
 
 
 @contextmanager
@@ -200,7 +193,7 @@ def _open_piece(piece: Piece, encoding: str | None, like: "_Dialect | None") -> 
     """Return the table of one file, by what its first bytes say, and the dialect if it is a text."""
     with _unpack(piece) as stream:
         head = stream.read(SAMPLE)
-    if head.startswith(b"PAR1") or head.startswith((b"ARROW1", b"FEA1")):
+    if head.startswith((b"PAR1", b"ARROW1", b"FEA1")):
         return _open_arrow(piece, head.startswith(b"PAR1")), like
     if head.startswith((b"PK\x03\x04", b"\xd0\xcf\x11\xe0")):
         return _open_excel(piece), like
@@ -327,37 +320,37 @@ def _find_dialect(text: str, name: str) -> _Dialect:
     return _Dialect(chosen, tuple(names), headed, at + (1 if headed else 0), tuple(notes))
 
 
-def _decode(block: bytes, encoding: str | None, piece: Piece) -> str:
-    """Return a block of text; bytes that are no UTF-8 are read as Windows-1252 unless an encoding is given."""
-    if encoding is None:
-        encoding = next((e for mark, e in TEXT_MARKS.items() if block.startswith(mark)), None)
-    if encoding is None:
-        if b"\0" in block:
-            raise InvalidTraces(
-                f"{piece.name} is no text (it holds NUL bytes), and of no known format.", code="E_ENCODING"
-            )
-        try:
-            return block.decode()
-        except UnicodeDecodeError as error:
-            return block.decode("utf-8" if error.start >= len(block) - 3 else "cp1252", errors="replace")
+def _decode(block: bytes, encoding: str | None, piece: Piece, counts: Counter[str] | None = None) -> str:
+    """Return a block of text; what is no UTF-8 is read as Windows-1252 unless an encoding is given, and counted."""
+    encoding = encoding or next((e for mark, e in TEXT_MARKS.items() if block.startswith(mark)), None)
     try:
-        return block.decode(encoding, errors="ignore" if encoding.startswith("utf-16") else "replace")
+        if encoding is not None:
+            return block.decode(encoding, errors="replace")
+        if b"\0" in block:
+            raise InvalidTraces(f"{piece.name} holds NUL bytes: it is no text, or damaged.", code="E_ENCODING")
+        return block.decode()
+    except UnicodeDecodeError as error:
+        if error.start >= len(block) - 3:  # half a character at the end of a sample
+            return block.decode(errors="replace")
+        if counts is not None:
+            counts["characters that are no UTF-8, read as Windows-1252 (`encoding`)"] += block.decode(
+                errors="replace"
+            ).count("\ufffd")
+        return block.decode("cp1252", errors="replace")
     except LookupError:
         raise InvalidParameter(f"`encoding` must be the name of an encoding, got {encoding!r}.") from None
 
 
-def _read_blocks(piece: Piece, encoding: str | None, counts: Counter[str]) -> Iterator[bytes]:
+def _read_blocks(piece: Piece, encoding: str | None, counts: Counter[str], size: int = BLOCK) -> Iterator[bytes]:
     """Yield the lines of a text in UTF-8, in blocks of whole lines."""
     with _unpack(piece) as stream:
-        rest, total = b"", 0
-        mark = stream.read(4)
-        wide = next((e for m, e in TEXT_MARKS.items() if mark.startswith(m)), encoding)
-        if wide is not None and wide not in ("utf-8", "utf-8-sig", "ascii"):  # blocks could cut a character
-            whole = mark + stream.read(MOST_DOCUMENT)
-            yield _decode(whole, wide, piece).lstrip("\ufeff").encode()
+        rest, total = stream.read(4), 0
+        wide = next((e for mark, e in TEXT_MARKS.items() if rest.startswith(mark)), encoding)
+        if wide not in (None, "utf-8", "utf-8-sig", "ascii"):  # blocks could cut a character
+            yield _decode(rest + stream.read(MOST_DOCUMENT), wide, piece).lstrip("\ufeff").encode()
             return
-        rest = mark.removeprefix(b"\xef\xbb\xbf")
-        while more := stream.read(BLOCK):
+        rest = rest.removeprefix(b"\xef\xbb\xbf")
+        while more := stream.read(size):
             total += len(more)
             if total > max(MOST_DOCUMENT, MOST_RATIO * piece.size):
                 raise InvalidTraces(f"{piece.name} unpacks to too many bytes.", code="E_TOO_LARGE")
@@ -367,8 +360,9 @@ def _read_blocks(piece: Piece, encoding: str | None, counts: Counter[str]) -> It
                 yield _to_utf8(rest[:at], piece, counts)
                 rest = rest[at:]
             elif len(rest) > LONGEST_LINE + BLOCK:
-                what = "a quote that is not closed, or a line" if b'"' in rest else "a line"
-                raise InvalidTraces(f"{piece.name} has {what} of more than 10 MB.", code="E_TOO_LARGE")
+                raise InvalidTraces(
+                    f"{piece.name} has a line of more than 10 MB, or a quote that is not closed.", code="E_TOO_LARGE"
+                )
         if rest:
             yield _to_utf8(rest, piece, counts)
 
@@ -377,38 +371,13 @@ def _last_whole_line(block: bytes) -> int:
     """Return where the last line ends that is not within quotes, 0 where none does."""
     end = b"\n" if b"\n" in block else b"\r"
     at = block.rfind(end) + 1
-    if block.count(b'"', 0, at) % 2 == 0:
-        return at
-    lines = block[:at].split(end)
-    odd = 0
-    for i in range(len(lines) - 1, 0, -1):  # quotes are even in all: cut before the line with the open one
-        odd += lines[i].count(b'"')
-        if odd % 2:
-            return len(end.join(lines[:i])) + 1
-    return 0
+    while at and block.count(b'"', 0, at) % 2:  # before the line with the quote that is open
+        at = block.rfind(end, 0, block.rfind(b'"', 0, at)) + 1
+    return at
 
 
 def _to_utf8(block: bytes, piece: Piece, counts: Counter[str]) -> bytes:
-    if block.isascii() and b"\0" not in block:
-        return block
-    if b"\0" in block:
-        raise InvalidTraces(f"{piece.name} holds NUL bytes: it is no text, or damaged.", code="E_ENCODING")
-    try:
-        block.decode()
-        return block
-    except UnicodeDecodeError:
-        counts["lines that are no UTF-8, read as Windows-1252 (`encoding`)"] += sum(
-            not _is_utf8(line) for line in block.split(b"\n")
-        )
-        return block.decode("cp1252", errors="replace").encode()
-
-
-def _is_utf8(line: bytes) -> bool:
-    try:
-        line.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
+    return block if block.isascii() and b"\0" not in block else _decode(block, None, piece, counts).encode()
 
 
 def _open_text(piece: Piece, dialect: _Dialect, encoding: str | None, kind: str) -> Table:
@@ -418,120 +387,82 @@ def _open_text(piece: Piece, dialect: _Dialect, encoding: str | None, kind: str)
     counts: Counter[str] = Counter()
 
     def batches(wanted: Sequence[str]) -> Iterator[Any]:
-        skip = dialect.skip
-        blocks = _read_blocks(piece, encoding, counts)
-        block = next(blocks, None)
-        while block is not None:
-            after = next(blocks, None)
-            if after is None:
-                _refuse_cut_line(block, dialect, piece)
-            for _ in range(skip):
-                block = block[_line_end(block) :]
-            skip = 0
-            if block.strip():
-                table = parse_block(block, dialect, wanted, counts, piece)
-                if FILE in wanted:
-                    table = table.append_column(FILE, pa.array([piece.user] * len(table), pa.string()))
-                yield table
-            block = after
-
-    sample = _sample_text(piece, dialect, encoding)
-    names = (*dialect.names, FILE)
-    sample = sample.append_column(FILE, pa.array([piece.user] * len(sample), pa.string()))
-    return Table(piece.name, names, kind, sample, batches, dialect.headed, 1, counts, list(dialect.notes),
-                 dialect.delimiter)  # fmt: skip
-
-
-def _line_end(block: bytes) -> int:
-    at = block.find(b"\n")
-    at = block.find(b"\r") if at < 0 else at
-    return at + 1 if at >= 0 else len(block)
-
-
-def _refuse_cut_line(block: bytes, dialect: _Dialect, piece: Piece) -> None:
-    """Refuse a text whose last line has no end and too few fields: a cut file is not a short file (B8)."""
-    if not block.endswith((b"\n", b"\r")):
-        last = block[max(block.rfind(b"\n"), block.rfind(b"\r")) + 1 :].decode(errors="replace")
-        if last.strip() and len(_split(last, dialect.delimiter)) < len(dialect.names) - 1:
-            raise InvalidTraces(
+        skip, last = dialect.skip, b""
+        for block in _read_blocks(piece, encoding, counts):
+            table = _parse_block(block, dialect, wanted, counts, piece, skip)
+            yield table.append_column(FILE, pa.array([piece.user] * len(table))) if FILE in wanted else table
+            skip, last = 0, block[-LONGEST_LINE:]
+        last = last[max(last.rfind(b"\n"), last.rfind(b"\r")) + 1 :]
+        if last.strip() and len(_split(last.decode(errors="replace"), dialect.delimiter)) < len(dialect.names) - 1:
+            raise InvalidTraces(  # a cut file is not a short file (B8)
                 f"{piece.name} is cut off: its last line has too few fields; get the whole file, or delete that line.",
                 code="E_TRUNCATED",
             )
 
+    rows = _sample_text(piece, dialect, encoding)
+    rows = rows.append_column(FILE, pa.array([piece.user] * len(rows), pa.string()))
+    return Table(piece.name, (*dialect.names, FILE), kind, rows, batches, dialect.headed, counts=counts,
+                 notes=list(dialect.notes))  # fmt: skip
 
-def parse_block(block: bytes, dialect: _Dialect, wanted: Sequence[str], counts: Counter[str], piece: Piece) -> Any:
+
+def _parse_block(
+    block: bytes, dialect: _Dialect, wanted: Sequence[str], counts: Counter[str], piece: Piece, skip: int = 0
+) -> Any:
     """Return lines of delimited text as an Arrow table of text; rows of another width are counted in `counts`."""
     import pyarrow as pa
     import pyarrow.csv as pv
 
+    for _ in range(skip):
+        block = block.partition(b"\n" if b"\n" in block else b"\r")[2]
+    if not block.strip():
+        return pa.table({name: pa.array([], pa.string()) for name in dialect.names if name in wanted})
     if dialect.delimiter == " ":
         block = re.sub(rb"(?m)^ | $", b"", re.sub(rb"[ \t]+", b" ", block.replace(b"\r\n", b"\n")))
-    bad = 0
 
-    def skip(row: Any) -> str:
-        nonlocal bad
-        bad += 1
+    def drop(row: Any) -> str:
+        counts["rows with too many or too few fields"] += 1
         return "skip"
 
-    names = list(dialect.names)
-    quoted = b'"' in block
+    names, quoted = list(dialect.names), b'"' in block
+    # a thread of Arrow that still holds what is Python's aborts a process that ends: memory of Arrow, and no threads
+    memory = pa.allocate_buffer(len(block))
+    memoryview(memory).cast("B")[:] = block
+    reading = pv.ReadOptions(column_names=names, block_size=len(block) + 64 if quoted else 1 << 21, use_threads=False)
+    parsing = pv.ParseOptions(delimiter=dialect.delimiter, newlines_in_values=quoted, invalid_row_handler=drop)
+    typing = pv.ConvertOptions(
+        column_types=dict.fromkeys(names, pa.string()),
+        include_columns=[name for name in names if name in wanted],
+        strings_can_be_null=True,
+        null_values=NOTHING,
+    )
     try:
-        table = pv.read_csv(
-            pa.BufferReader(block),
-            read_options=pv.ReadOptions(column_names=names, block_size=len(block) + 64 if quoted else 1 << 21),
-            parse_options=pv.ParseOptions(
-                delimiter=dialect.delimiter, newlines_in_values=quoted, invalid_row_handler=skip
-            ),
-            convert_options=pv.ConvertOptions(
-                column_types=dict.fromkeys(names, pa.string()),
-                include_columns=[name for name in names if name in wanted],
-                strings_can_be_null=True,
-                null_values=NOTHING,
-            ),
-        )
+        return pv.read_csv(pa.BufferReader(memory), reading, parsing, typing)
     except pa.ArrowInvalid:
         raise InvalidTraces(
-            f"{piece.name} cannot be divided into columns: a quote that is not closed, or a row of more than 10 MB.",
+            f"{piece.name} cannot be divided into columns: a quote that is not closed, or a line of more than 10 MB.",
             code="E_CSV",
         ) from None
-    if bad:
-        counts["rows with too many or too few fields"] += bad
-    return table
 
 
 def _sample_text(piece: Piece, dialect: _Dialect, encoding: str | None) -> Any:
     """Return rows of the beginning of a text and, where it can be sought, of its middle and its end."""
     import pyarrow as pa
 
-    parts = []
+    unseen: Counter[str] = Counter()
+    blocks = _read_blocks(piece, encoding, unseen, SAMPLE)
+    tables = [_parse_block(next(blocks, b""), dialect, dialect.names, unseen, piece, dialect.skip)]
+    blocks.close()  # type: ignore[attr-defined]
     with _unpack(piece) as stream:
-        first = stream.read(SAMPLE)
-        if encoding is None and not first.startswith((b"\xff\xfe", b"\xfe\xff")):
-            starts = [0]
-            if piece.seekable and isinstance(stream, io.BufferedReader | io.BytesIO) and piece.size > 4 * SAMPLE:
-                starts += [piece.size // 2, piece.size - SAMPLE]
-            for at in starts:
+        if isinstance(stream, io.BufferedReader | io.BytesIO) and piece.size > 4 * SAMPLE and encoding is None:
+            for at in (piece.size // 2, piece.size - SAMPLE):
                 stream.seek(at)
                 part = stream.read(SAMPLE)
-                ends = _last_whole_line(part) if len(part) == SAMPLE else len(part)
-                part = part[_line_end(part) if at else 0 : ends or len(part)]
-                parts.append(part.removeprefix(b"\xef\xbb\xbf"))
-        else:
-            text = _decode(first, encoding, piece).lstrip("\ufeff")
-            parts.append(text[: text.rfind("\n") + 1 or len(text)].encode())
-    for _ in range(dialect.skip):
-        parts[0] = parts[0][_line_end(parts[0]) :]
-    unseen: Counter[str] = Counter()
-    tables = [
-        parse_block(_to_utf8(part, piece, unseen), dialect, dialect.names, unseen, piece)
-        for part in parts
-        if part.strip()
-    ]
-    if not tables:
-        raise InvalidTraces(f"{piece.name} holds names of columns and nothing else.", code="E_EMPTY")
+                part = part[part.find(b"\n") + 1 : part.rfind(b"\n") + 1]
+                if part.count(b'"') % 2 == 0 and part.strip() and b"\0" not in part:
+                    tables.append(_parse_block(_to_utf8(part, piece, unseen), dialect, dialect.names, unseen, piece))
     rows = pa.concat_tables([table.slice(0, SAMPLED) for table in tables])
     if len(rows) == 0:
-        raise InvalidTraces(f"{piece.name}: no row has as many fields as the first line.", code="E_CSV")
+        raise InvalidTraces(f"{piece.name} holds no rows with as many fields as its first line.", code="E_EMPTY")
     return rows
 
 
@@ -677,7 +608,7 @@ def _open_gpx(piece: Piece) -> Table:
     except Exception:  # what the parser says may quote the file
         raise InvalidTraces(f"{piece.name} is damaged: no whole GPX document.", code="E_XML") from None
     points = [point for track in tracks for part in track.segments for point in part.points]
-    rows = {
+    rows: dict[str, list[Any]] = {
         "utc": [p.time and p.time.astimezone(UTC) for p in points],
         "lat": [p.latitude for p in points],
         "lon": [p.longitude for p in points],
@@ -787,10 +718,10 @@ def _geojson(document: dict[str, Any], counts: Counter[str]) -> dict[str, list[A
     for feature in features if isinstance(features, list) else []:
         if not isinstance(feature, dict):
             continue
-        properties = feature.get("properties") if isinstance(feature.get("properties"), dict) else {}
-        geometry = feature.get("temporalGeometry", feature.get("geometry"))
-        geometry = geometry if isinstance(geometry, dict) else {}
-        points, kind = geometry.get("coordinates"), geometry.get("type")
+        inside: list[Any] = [feature.get("properties"), feature.get("temporalGeometry", feature.get("geometry"))]
+        properties, geometry = (each if isinstance(each, dict) else {} for each in inside)
+        points: Any = geometry.get("coordinates")
+        kind = geometry.get("type")
         points = [points] if kind == "Point" else points
         lists = [d.get(k) for d in (geometry, properties) for k in ("datetimes", "times", "coordTimes", "timestamps")]
         times: Any = next((each for each in lists if isinstance(each, list)), None)
@@ -843,7 +774,7 @@ def _google(document: dict[str, Any], counts: Counter[str]) -> dict[str, list[An
         begin, end = item.get("startTime"), item.get("endTime")
         for step in _items(item, "timelinePath"):
             time, minutes = step.get("time"), step.get("durationMinutesOffsetFromStartTime")
-            if time is None and str(minutes).isdigit() and _instant(begin):
+            if time is None and isinstance(minutes, str | int) and str(minutes).isdigit() and _instant(begin):
                 time = 1000 * (_instant(begin).timestamp() + 60 * int(minutes))
             add(time, None, _degrees(step.get("point")))
         visit, activity = item.get("visit"), item.get("activity")
@@ -880,17 +811,17 @@ def _instant(value: Any) -> Any:
         if isinstance(value, str) and not value.isdigit():
             time = datetime.fromisoformat(value)
             return time.astimezone(UTC) if time.tzinfo else time.replace(tzinfo=UTC)
-        return None if value is None or isinstance(value, bool) else datetime.fromtimestamp(int(value) / 1000, UTC)
+        return datetime.fromtimestamp(float(value) / 1000, UTC) if isinstance(value, str | int | float) else None
     except (ValueError, OverflowError, OSError, TypeError):
         return None
 
 
 def _e7(item: Any, lat: str, lon: str) -> tuple[float, float] | None:
     """Return degrees from ten-millionths of a degree; some exports add 2^32 to negative ones."""
-    pair = [item.get(key) if isinstance(item, dict) else None for key in (lat, lon)]
+    pair: list[Any] = [item.get(key) if isinstance(item, dict) else None for key in (lat, lon)]
     if not all(isinstance(v, int | float) and not isinstance(v, bool) and math.isfinite(v) for v in pair):
         return None
-    return tuple((v - 2**32 if v > limit else v) / 1e7 for v, limit in zip(pair, (9e8, 18e8), strict=True))  # type: ignore[return-value]
+    return tuple((v - 2**32 if v > limit else v) / 1e7 for v, limit in zip(pair, (9e8, 18e8), strict=True))
 
 
 def _degrees(text: Any) -> tuple[float, float] | None:

@@ -191,8 +191,8 @@ def page_map(where: Locations) -> dict[str, Any]:
         "places": {
             "lat": None if where.lat is None else np.round(where.lat, 6).tolist(),
             "lon": None if where.lon is None else np.round(where.lon, 6).tolist(),
-            "names": None if where.names is None else list(where.names),
-            "categories": None if where.categories is None else list(where.categories),
+            "names": None if where.ids is None else list(where.ids),
+            "categories": None if where.kind is None else list(where.kind),
         },
         "ground": ground_around(where),
     }

@@ -583,3 +583,64 @@ def _merge(x: Floats, w: Floats, cells: int) -> tuple[Floats, Ints]:
     while np.any(into != into[into]):
         into = into[into]
     return position, into
+
+
+TOWN_KM, TOWN_CELLS = 40.0, 400
+
+
+def grid_of(text: str) -> Locations:
+    """
+    Return the map that a text asks for: "S,W,N,E,N", N cells of a box in degrees; "Tokyo" or "Tokyo,400", of a town.
+
+    Such a map is not found in the people, which a certificate needs.
+
+    Examples
+    --------
+    >>> grid_of("35.5,139.5,35.9,140.0,400")
+    Locations(400 places, lat, lon)
+
+    """
+    words = [word.strip() for word in text.split(",")]
+    try:
+        numbers = [float(word) for word in words]
+    except ValueError:
+        return _grid_about(words[0], words[1] if len(words) > 1 else str(TOWN_CELLS))
+    if len(numbers) != 5:
+        raise InvalidParameter(
+            f"`grid` must be five numbers S,W,N,E,N (degrees, and how many cells), or a town, got {text!r}.",
+            parameter="grid",
+        )
+    south, west, north, east, cells = numbers
+    return _lattice(south, west, north, east, int(cells))
+
+
+def _grid_about(name: str, cells: str) -> Locations:
+    """Return cells of the TOWN_KM x TOWN_KM about the centre of a town, which its name alone decides."""
+    from elsewhere.data.ground import find_town, is_installed, similar_towns
+
+    town = find_town(name) if is_installed() else None
+    if town is None or not cells.isdigit():
+        like = " or ".join(similar_towns(name)) if is_installed() else "pip install 'elsewhere[maps]'"
+        raise InvalidParameter(
+            f"`grid`: no town {name!r} is known ({like}); give one nearby, or five numbers S,W,N,E,N.", parameter="grid"
+        )
+    up = float(np.degrees(TOWN_KM / 2 / EARTH_RADIUS_KM))
+    across = min(up / max(float(np.cos(np.radians(town.lat))), 1e-3), 179.0)
+    return _lattice(max(town.lat - up, -90), town.lon - across, min(town.lat + up, 90), town.lon + across, int(cells))
+
+
+def _lattice(south: float, west: float, north: float, east: float, cells: int) -> Locations:
+    """Return the centres of at most `cells` nearly square cells of a box; one whose west is east of its east wraps."""
+    wide = (east - west) % 360 or 360.0
+    if not (-90 <= south < north <= 90 and max(abs(west), abs(east)) <= 540 and 1 <= cells <= 10**6):
+        raise InvalidParameter(
+            "`grid` must be south, west, north, east in degrees and a number of cells: it has no area.",
+            parameter="grid",
+        )
+    shape = (north - south) / (wide * max(float(np.cos(np.radians((south + north) / 2))), 1e-3))
+    rows = int(np.clip(round(np.sqrt(cells * shape)), 1, cells))
+    columns = cells // rows
+    up, across = np.linspace(south, north, rows + 1), west + np.linspace(0, wide, columns + 1)
+    lat, lon = np.repeat((up[:-1] + up[1:]) / 2, columns), np.tile((across[:-1] + across[1:]) / 2, rows)
+    ids = [f"{i // columns}-{i % columns}" for i in range(rows * columns)]
+    return Locations(np.round(lat, 6), np.round((lon + 180) % 360 - 180, 6), ids=ids)

@@ -20,6 +20,7 @@ from elsewhere.data.columns import (
     NO_DAY,
     TIMES,
     WORDS,
+    AmbiguousDates,
     Columns,
     Labels,
     TimeForm,
@@ -50,6 +51,7 @@ MOST_UNREADABLE = 0.05  # share of times or positions that cannot be read, above
 ONE_ZONE = 0.98  # share of the points in one zone, above which its clock is everybody's
 DAY_STEPS = (24, 48, 72, 96, 144, 288, 1440)  # slots that are a whole day
 SPARSE = 1_800  # seconds between two records of somebody, in the median, above which positions are events, no fixes
+CHANGED = ("times that", "positions that", "characters that")  # beginnings of counts of what is there otherwise
 LINE_INTERVAL = 15  # seconds between two points of a line, as in the taxi data of Porto
 Progress = Callable[[str, float], None]
 
@@ -146,10 +148,10 @@ def read_records(
     if unit is not None:
         require_choice("unit", unit, UNITS)
     require_between("interval", interval, 0, DAY, open_low=True)
-    table, beside = _choose_table(open_tables(source, encoding=encoding), columns, locations is not None)
+    table, beside = _choose_table(open_tables(source, encoding=encoding), columns, unit)
     given = beside if locations is None else locations
     own_map = given if given is None or isinstance(given, Locations) else PlaceTable(given)
-    meaning = find_columns(table, columns, located=own_map is not None)
+    meaning = find_columns(table, columns, alone=unit == "trip")
     reader = _Reader(table, meaning, date_format, interval)
     for batch in table.batches(sorted(set(meaning.roles.values()))):
         reader.add(batch)
@@ -187,14 +189,13 @@ class PlaceTable:
         else:
             self.planar = False
         if None in where:
+            shown = ", ".join(table.labels[n] for n in names)
             raise InvalidTraces(
-                f"`locations`: no columns of latitude and longitude; its columns are {', '.join(table.labels[n] for n in names)}; "
-                "call them lat and lon.",
+                f"`locations`: no columns of latitude and longitude; its columns are {shown}; call them lat and lon.",
                 code="E_COLUMNS",
             )
-        columns = [c for b in batches for c in (b,)]
         self.lat, self.lon = (
-            np.concatenate([read_numbers(c.column(axis).combine_chunks())[0] for c in columns]) for axis in where
+            np.concatenate([read_numbers(b.column(axis).combine_chunks())[0] for b in batches]) for axis in where
         )
         self.kind = next((self.columns[words[w]] for w in WORDS["kind"].split() if w in words), None)
         self.ids = [name for name in names if name not in where]
@@ -241,8 +242,8 @@ class PlaceTable:
         best = max(shared, key=lambda name: shared[name], default=None)
         whole = [n for n in self.ids if None not in self.columns[n] and len(set(self.columns[n])) == len(good)]
         if best is None or (shared[best] == 0 and named):
-            first = 0 if "0" in named else 1
-            numbers = [str(i + first) for i in range(len(good))]
+            lowest = 0 if "0" in named else 1
+            numbers = [str(i + lowest) for i in range(len(good))]
             if named and not named <= set(numbers):
                 raise InvalidTraces(
                     "`locations`: no column has the ids of the places that the source names.", code="E_MISMATCH"
@@ -252,18 +253,16 @@ class PlaceTable:
             ids = self.columns[whole[0]] if whole else [str(i) for i in range(1, len(good) + 1)]
         else:
             ids = self.columns[best]
-        seen: set[str] = set()
-        keep = [i for i in np.flatnonzero(good) if ids[i] is not None and not (ids[i] in seen or seen.add(ids[i]))]  # type: ignore[func-returns-value]
+        first = {name: i for i, name in reversed(list(enumerate(ids))) if good[i] and name is not None}
+        keep = sorted(first.values())
         kind = None if self.kind is None else [self.kind[i] for i in keep]
-        where = (
-            {"xy": np.column_stack([self.lat, self.lon])[keep]}
-            if self.planar
-            else {"lat": self.lat[keep], "lon": self.lon[keep]}
-        )
+        where: dict[str, Any] = {"lat": self.lat[keep], "lon": self.lon[keep]}
+        if self.planar:
+            where = {"xy": np.column_stack([self.lat, self.lon])[keep]}
         own_map = Locations(**where, ids=[ids[i] for i in keep], kind=kind)
         self.shapes = [self.shapes[i] for i in keep] if self.shapes else []
         if records.place is not None and records.lat is None:
-            known = np.array([*(name in seen for name in records.places), False])
+            known = np.array([*(name in first for name in records.places), False])
             share = float(known[records.place].mean())
             if share < 0.5:
                 raise InvalidTraces(
@@ -281,10 +280,10 @@ def find_zones(records: Records, shapes: list[Any], zones: Locations) -> Records
     place = np.full(len(records), -1, dtype=np.int32)
     point, inside = shapely.STRtree(shapes).query(shapely.points(records.lon, records.lat), predicate="within")
     place[point] = inside
-    return replace(records, place=place, places=zones.ids, lat=None, lon=None)
+    return replace(records, place=place, places=zones.ids or (), lat=None, lon=None)
 
 
-def _choose_table(tables: list[Table], columns: Any, located: bool) -> tuple[Table, Table | None]:
+def _choose_table(tables: list[Table], columns: Any, unit: str | None) -> tuple[Table, Table | None]:
     """Return the table of a folder that holds records, and one that holds places, if there is one."""
     if len(tables) == 1:
         return tables[0], None
@@ -294,7 +293,7 @@ def _choose_table(tables: list[Table], columns: Any, located: bool) -> tuple[Tab
             places.append(table)
             continue
         try:
-            find_columns(table, columns, located=located or bool(places))
+            find_columns(table, columns, alone=unit == "trip")
             records.append(table)
         except InvalidTraces as error:
             errors.append(error)
@@ -354,10 +353,8 @@ class _Reader:
         if clock is not None and clock.kind != "clock":
             self.forms.pop("date", None)
         self.utc = table.kind in ("geolife", "gpx", "google") or ("utc" in self.roles and "local" not in self.roles)
-        self.cells = {"lat", "lon"} <= self.roles.keys() and all(
-            meaning.kinds[self.roles[n]] == "whole" for n in ("lat", "lon")
-        )
-        self.cells &= self.table.kind != "SGLT"
+        # whole numbers on both axes are the numbers of cells of a grid
+        self.cells = {"whole"} == {meaning.kinds.get(self.roles.get(axis, "")) for axis in ("lat", "lon")}
         self.lat_first = self._point_order()
 
     def _form(self, role: str, date_format: str | None) -> TimeForm:
@@ -376,9 +373,7 @@ class _Reader:
             raise InvalidTraces(f"{self.table.name}: column {label} is empty.", code="E_DATE")
         try:
             form = find_form(values, label, self.table.name)
-        except InvalidTraces as error:
-            if "ambiguous" not in str(error):
-                raise
+        except AmbiguousDates:
             every: set[str] = set()
             for batch in self.table.batches([name]):
                 every.update(sample_text(batch.column(name).unique()))
@@ -407,7 +402,8 @@ class _Reader:
         """Add the rows of a batch."""
         import pyarrow.compute as pc
 
-        rows, roles, out = len(batch), self.roles, {}
+        rows, roles = len(batch), self.roles
+        out: dict[str, NDArray[Any]] = {}
         if rows == 0:
             return
 
@@ -425,18 +421,15 @@ class _Reader:
         if "end_place" in roles:
             out["end_place"] = self.labels["place"].codes(column("end_place"))
         self._add_times(column, rows, out)
-        if self.cells:
-            for side, target in (("", "place"), ("end_", "end_place")):
-                if f"{side}lat" in roles:
-                    cell = pc.binary_join_element_wise(
-                        as_text(column(f"{side}lon")), as_text(column(f"{side}lat")), ","
-                    )
-                    out[target] = self.labels["place"].codes(cell)
         for side in ("", "end_"):
-            if f"{side}lat" in roles and f"{side}lon" in roles and not self.cells:
-                for axis in ("lat", "lon"):
-                    out[f"{side}{axis}"], bad = read_numbers(column(f"{side}{axis}"))
-                    self.counts["positions that are no numbers"] += bad
+            if {f"{side}lat", f"{side}lon"} <= roles.keys():
+                pair = [column(f"{side}lat"), column(f"{side}lon")]
+                if self.cells:
+                    cell = pc.binary_join_element_wise(as_text(pair[1]), as_text(pair[0]), ",")
+                    out[f"{side}place"] = self.labels["place"].codes(cell)
+                    continue
+                (out[f"{side}lat"], bad), (out[f"{side}lon"], worse) = map(read_numbers, pair)
+                self.counts["positions that are no numbers"] += bad + worse
             elif f"{side}point" in roles:
                 a, b = read_points(column(f"{side}point"))
                 out[f"{side}lat"], out[f"{side}lon"] = (a, b) if self.lat_first else (b, a)
@@ -466,6 +459,7 @@ class _Reader:
         seconds, offset = read_times(column(clock), self.forms[clock])
         if self.forms[clock].kind == "clock":
             day = np.full(rows, NO_DAY, dtype=np.int64) if date is None else date
+            self.notes += ["clock times without dates are read as those of one day"] if date is None else []
             seconds = _add(day, seconds)
             if self.utc:
                 offset = np.zeros(rows, dtype=np.int64)
@@ -562,20 +556,15 @@ class _Reader:
         if slot is None or "time" in self.forms or "utc" in self.forms or "local" in self.forms:
             return
         base = 1 if self.table.kind == "SGLT" else 0
-        many = int(np.nanmax(slot)) + 1 - base
-        length = next((s for s in DAY_STEPS if many <= s), 0)
-        step = DAY // length if length else 1200
-        if not length and many > DAY_STEPS[-1]:
-            self.notes.append("slots are read as 20 minutes each")
-        elif many not in DAY_STEPS:
-            step = 1200 if self.table.kind == "SGLT" or many <= 72 else step
+        many = int(np.nan_to_num(slot).max()) + 1 - base
+        step = DAY // (many if many in DAY_STEPS else next((s for s in (72, *DAY_STEPS) if many <= s), 72))
         self.notes.append(f"slots are read as {step // 60} minutes each, from midnight")
         good = np.isfinite(slot) & (slot >= base)
         start = columns["start"] + step * np.where(good, slot - base, 0).astype(np.int64)
         columns["start"] = np.where(good & (columns["start"] != MISSING), start, MISSING)
 
     def _check_positions(self, columns: dict[str, Any], side: str) -> None:
-        """Refuse positions that are swapped or projected; drop those off the globe and at 0, 0 (B15 to B24)."""
+        """Refuse positions that are swapped or projected (B15 to B24); single ones that cannot be are dropped later."""
         lat, lon = columns.get(f"{side}lat"), columns.get(f"{side}lon")
         if lat is None or lon is None:
             return
@@ -604,7 +593,7 @@ class _Reader:
             )
         if not said and far.max() <= 90 and share_on_land(y, x) < 0.05 and share_on_land(x, y) > 0.95:
             raise InvalidTraces(
-                f"{name}: the positions lie at sea, and on land if latitude and longitude are exchanged; give {exchanged} "
+                f"{name}: the positions lie at sea, and on land if exchanged; give {exchanged} "
                 f"to exchange them, or {side}lat={labels[0]},{side}lon={labels[1]} if they are right.",
                 code="E_SWAPPED",
             )
@@ -629,7 +618,7 @@ class _Reader:
             local = to_local(start, tz)
         elif offset is not None:
             minutes = np.where(np.isfinite(offset), offset, 0)
-            per = 3600 if np.abs(minutes).max(initial=0) <= 14 else 60
+            per = next(unit for unit, most in ((3600, 14), (60, 14 * 60), (1, np.inf)) if np.abs(minutes).max() <= most)
             local = np.where(there, start + (per * minutes).astype(np.int64), MISSING)
             self.notes.append("the local clock is UTC and the file's own offset")
         elif shift.any():
@@ -720,9 +709,7 @@ class _Reader:
         )
         records = _renumber_users(records)
         records = _sorted(records) if trip is not None and not trips else records
-        if record == "events" or (
-            record == "visits" and not trips and "place" not in columns and "duration" not in self.roles
-        ):
+        if record == "events":
             records = self._tell_fixes(records)
         if occupied is not None and trip is None:
             records = _number_rides(records)
@@ -733,20 +720,11 @@ class _Reader:
             raise InvalidParameter(
                 f'`unit` must be "trip": no column tells who travelled, got {unit!r}.', code="E_COLUMNS"
             )
-        dropped = {reason: many for reason, many in self.counts.items() if many}
-        changed = {
-            reason: dropped.pop(reason) for reason in list(dropped) if "read as" in reason or "line of no" in reason
-        }
-        for reason in (
-            "times that cannot be read",
-            "positions that are no numbers",
-            "positions off the globe",
-            "positions at 0, 0",
-        ):
-            if reason in dropped:  # these rows are also counted as rows without a time or a place
-                changed[reason] = dropped.pop(reason)
+        counts = {reason: many for reason, many in self.counts.items() if many}
+        # rows whose time or position cannot be read are also counted as rows without a time or a place
+        changed = {reason: counts.pop(reason) for reason in list(counts) if reason.startswith(CHANGED)}
         preparation = Preparation(
-            name=self.table.name, format=self.table.kind, rows=max(rows, self.rows), dropped=dropped, changed=changed,
+            name=self.table.name, format=self.table.kind, rows=max(rows, self.rows), dropped=counts, changed=changed,
             form=records.form, tz=zone, notes=tuple(dict.fromkeys(self.notes)),
         )  # fmt: skip
         return records, preparation
@@ -767,12 +745,12 @@ class _Reader:
         day = (records.start - NEW_DAY) // DAY
         new = (np.diff(records.user) != 0) | (np.diff(day) != 0) | (np.diff(records.start) > PAUSE)
         if records.form.record == "trips":  # a trip is of one shift
-            new &= (np.diff(records.trip) != 0) | (np.diff(records.user) != 0)
+            new &= (np.diff(np.asarray(records.trip)) != 0) | (np.diff(records.user) != 0)
         number = np.concatenate([[0], np.cumsum(new)]).astype(np.int32)
         labels = tuple(str(i) for i in range(1, int(number[-1]) + 2))
         self.notes.append(
-            f"{counted(len(records.users), 'vehicle')}: each shift (a day, or until two hours without a record) stands for "
-            'itself (`unit` "person" to keep them whole)'
+            f"{counted(len(records.users), 'vehicle')}: each shift (until two hours of silence, or a day) is a unit "
+            '(`unit` "person" keeps them whole)'
         )
         return replace(records, user=number, users=labels, form=replace(records.form, unit="vehicle-day"))
 
@@ -855,7 +833,7 @@ def _renumber_users(records: Records) -> Records:
 def _number_rides(records: Records) -> Records:
     """Return the records in order, with each run of occupied ones as a trip."""
     records = _sorted(records)
-    occupied = records.trip >= 0  # type: ignore[operator]
+    occupied = np.asarray(records.trip) >= 0
     first = occupied & np.concatenate([[True], ~occupied[:-1] | (np.diff(records.user) != 0)])
     return replace(records, trip=np.where(occupied, np.cumsum(first) - 1, -1).astype(np.int32))
 

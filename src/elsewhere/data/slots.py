@@ -136,11 +136,6 @@ def clock_minutes(start: str) -> int:
     raise InvalidParameter(f'`start` must be a local time "HH:MM" between "00:00" and "23:59", got {start!r}.')
 
 
-def clock_text(minutes: float) -> str:
-    """Return the local time "HH:MM" of minutes since midnight."""
-    return f"{int(minutes) // 60:02}:{int(minutes) % 60:02}"
-
-
 @dataclass(frozen=True, eq=False)
 class Traces:
     """
@@ -318,22 +313,8 @@ class Traces:
 
     def with_places(self, r: ArrayLike) -> "Traces":
         """Return the same users, days and clock with other places in each slot, without evidence."""
-        return self.with_map(self.locations, r)
-
-    def with_map(self, locations: Locations, r: ArrayLike | None = None, evidence: Evidence | None = None) -> "Traces":
-        """
-        Return the same users, days and clock on another map.
-
-        Place numbers stay what they are, and so does the evidence, where the map describes the same places otherwise;
-        else `r` and `evidence` give them.
-        """
-        same = r is None or (self.evidence is None and evidence is None and np.array_equal(r, self.r))
-        if same and locations is self.locations:
-            return self
         fields = {name: getattr(self, name) for name in ("users", "dates", "step_minutes", "start", "tz")}
-        if r is None:
-            return Traces(self.r, locations, **fields, evidence=self.evidence)
-        return Traces(r, locations, **fields, evidence=evidence)
+        return Traces(r, self.locations, **fields)
 
     def visits(self) -> Visits:
         """
@@ -588,8 +569,7 @@ class People:
     The calendar begins on a Monday, and only the kind of a day counts: a person's first day is the first of its kind,
     weekday or weekend, every further day the next of its kind after it. So what a person's days show of when they were
     is their order and their kinds. Where nobody has two days the calendar is one day long, and has no kind; without
-    dates every day counts as a weekday. A kind that fewer than `m_min` people have would identify them: these days
-    count as the other kind.
+    dates every day counts as a weekday.
 
     Examples
     --------
@@ -609,7 +589,7 @@ class People:
     days: int  # of the calendar
 
     @staticmethod
-    def of(traces: Traces, *, m_min: int = 1, alone: bool = False) -> "People":
+    def of(traces: Traces, *, alone: bool = False) -> "People":
         """Return the people of these traces; `alone`: every row counts as a person of its own."""
         if alone or len(traces) == traces.U:
             user = np.arange(len(traces)) if alone else traces.user
@@ -619,9 +599,6 @@ class People:
         dated = traces.dates is not None
         when = traces.dates.astype(np.int64) if traces.dates is not None else np.zeros(len(traces), dtype=np.int64)
         off = is_weekend(traces.dates) if traces.dates is not None else np.zeros(len(traces), dtype=bool)
-        for kind in (True, False):
-            if len(np.unique(traces.user[off == kind])) < m_min:
-                off[:] = not kind
         day = np.empty(len(traces), dtype=np.int64)
         last, person = -1, -1
         for row in np.lexsort((np.arange(len(traces)), when, traces.user)).tolist():
@@ -644,84 +621,3 @@ class People:
         """Return the places (people, days x L) of each person over the calendar, -1 on days they do not have."""
         every = np.where(self.rows[:, :, None] >= 0, r[self.rows], -1)
         return np.ascontiguousarray(every.reshape(len(self), -1), dtype=np.int32)
-
-    def draw_days(self, rng: np.random.Generator, m_min: int) -> Mask:
-        """
-        Return the days (people, days) of each person permuted at random among people.
-
-        People with nearly only weekdays, with nearly only weekends, and with both are permuted apart. A group of fewer
-        than `m_min` people joins the last; where that is too small as well, everybody is one group. Days that fewer
-        than `m_min` people of a group have would identify them: see `shared_days`.
-        """
-        has = self.rows >= 0
-        off = (has & self.weekend).sum(axis=1) / has.sum(axis=1)
-        sort = np.where(off < 0.1, 0, np.where(off > 0.9, 1, 2))
-        sort[np.isin(sort, np.flatnonzero(np.bincount(sort, minlength=3) < m_min))] = 2
-        if 0 < np.count_nonzero(sort == 2) < m_min:
-            sort[:] = 2
-        out = np.empty_like(has)
-        for kind in np.unique(sort):
-            mine = np.flatnonzero(sort == kind)
-            out[mine] = shared_days(has[mine], self.weekend, m_min)[rng.permutation(len(mine))]
-        return out
-
-    def nearest_rows(self, person: Ints, day: Ints) -> Ints:
-        """Return the row of each person's day that is nearest to `day`, of its kind where they have one."""
-        has = self.rows >= 0
-        out = np.empty(len(person), dtype=np.int64)
-        for i, (p, d) in enumerate(zip(person.tolist(), day.tolist(), strict=True)):
-            if has[p, d]:
-                out[i] = self.rows[p, d]
-                continue
-            own = np.flatnonzero(has[p])
-            alike = own[self.weekend[own] == self.weekend[d]]
-            own = alike if len(alike) else own
-            out[i] = self.rows[p, own[np.abs(own - d).argmin()]]
-        return out
-
-
-def shared_days(has: Mask, weekend: Mask, m_min: int) -> Mask:
-    """
-    Return the days (people, days) on which people are visible, such that at least `m_min` people share each pattern.
-
-    A pattern of days that `m_min` people have stays. The other people are put into groups of at least `m_min` with
-    about as many days, who get the first days of the calendar, as many of each kind as the median of the group. If
-    there are fewer than `m_min` of them, they get the pattern that stays and is nearest to theirs in number of days.
-
-    Examples
-    --------
-    >>> has = np.array([[True, True, False]] * 3 + [[True, True, True]])
-    >>> shared_days(has, np.zeros(3, dtype=bool), 2).sum(axis=1).tolist()
-    [2, 2, 2, 2]
-
-    """
-    patterns, of, number = np.unique(has, axis=0, return_inverse=True, return_counts=True)
-    out, stay = has.copy(), number >= m_min
-    rare = np.flatnonzero(~stay[of.ravel()])
-    length, off = has.sum(axis=1), (has & weekend).sum(axis=1)
-    if len(rare) < m_min and stay.any():
-        usual = patterns[stay]
-        out[rare] = usual[np.abs(usual.sum(axis=1) - length[rare, None]).argmin(axis=1)]
-        return out
-    for group in _groups_alike(rare, length[rare], m_min):
-        middle = (len(group) - 1) // 2
-        n, n_off = np.sort(length[group])[middle], np.sort(off[group])[middle]
-        seen = np.zeros(len(weekend), dtype=bool)
-        seen[np.flatnonzero(weekend)[:n_off]] = True
-        seen[np.flatnonzero(~weekend)[: n - n_off]] = True
-        out[group] = seen
-    return out
-
-
-def _groups_alike(people: Ints, length: Ints, m_min: int) -> list[Ints]:
-    """Return groups of at least `m_min` people, if there are so many; people with equally many days stay together."""
-    groups: list[Ints] = []
-    few = people[:0]
-    for days in np.unique(length)[::-1]:
-        few = np.concatenate([few, people[length == days]])
-        if len(few) >= m_min:
-            groups.append(few)
-            few = people[:0]
-    if len(few):
-        groups.append(np.concatenate([groups.pop(), few]) if groups else few)
-    return groups

@@ -4,9 +4,12 @@ Simulate a town of any size: people of different habits live in it by the clock.
 The town is a disc of cells, one place each: arteries, a centre of workplaces, shops and leisure, homes around it.
 Everybody has a home, mostly an anchor (workplace, school ...), and a few favourite places near them. A habit is a
 choice among kinds of day; a kind of day is a list of activities; trips between them lead along roads and take time.
+The numbers are in town.toml.
 """
 
+import tomllib
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -21,6 +24,7 @@ CENTRE_LAT, CENTRE_LON = 46.0, -12.0
 FIRST_DAY = np.datetime64("2024-03-04")  # a Monday
 RADIUS_KM_AT_400 = 12.0
 BLOCK = 1 << 20  # random numbers held at a time
+TABLES = tomllib.loads(Path(__file__).with_name("town.toml").read_text())
 
 
 class PlaceClass(NamedTuple):
@@ -31,14 +35,7 @@ class PlaceClass(NamedTuple):
     uneven: float
 
 
-CLASSES = {
-    "home": PlaceClass(0.42, np.inf, 0.5),
-    "work": PlaceClass(0.17, 0.3, 0.9),
-    "school": PlaceClass(0.05, 1.5, 0.3),
-    "shop": PlaceClass(0.12, 0.4, 1.0),
-    "leisure": PlaceClass(0.10, 0.5, 1.2),
-    "road": PlaceClass(0.14, 0.0, 0.0),
-}
+CLASSES = {name: PlaceClass(*row) for name, row in TABLES["classes"].items()}
 
 
 class Keep(NamedTuple):
@@ -56,24 +53,8 @@ class Keep(NamedTuple):
     reach: float
 
 
-ANCHORS = {
-    "desk": Keep("work", 1, "home", 0.5, 4.0),
-    "plant": Keep("work", 1, "home", 0.8, 5.0),
-    "class": Keep("school", 1, "home", 0.9, 1.5),
-    "till": Keep("shop", 1, "home", 0.6, 2.5),
-    "kitchen": Keep("leisure", 1, "home", 0.6, 2.5),
-    "club": Keep("leisure", 1, "home", 0.9, 1.5),
-}
-KEEPS = {
-    "errand": Keep("shop", 4, "home", 0.95, 1.2),
-    "town": Keep("shop", 3, "anchor", 0.6, 1.2),
-    "lunch": Keep("leisure", 3, "anchor", 1.0, 0.6),
-    "hobby": Keep("leisure", 3, "home", 0.9, 2.5),
-    "evening": Keep("leisure", 4, "home", 0.4, 2.5),
-    "friend": Keep("home", 3, "home", 0.9, 4.0),
-    "child": Keep("school", 1, "home", 1.0, 0.8),
-    "client": Keep("work", 3, "anchor", 0.8, 5.0),
-}
+ANCHORS = {name: Keep(*row) for name, row in TABLES["anchors"].items()}
+KEEPS = {name: Keep(*row) for name, row in TABLES["keeps"].items()}
 WISHES = ANCHORS | KEEPS
 PLACES_KEPT = ("home", "anchor", *(name for name, keep in KEEPS.items() for _ in range(keep.n)))
 DRAWS_PER_PERSON = 5 + 3 * (len(PLACES_KEPT) - 1)
@@ -89,110 +70,8 @@ class Activity(NamedTuple):
     hours: float
 
 
-KINDS_OF_DAY = {
-    "office": (
-        Activity("child", 0.12, 8.0, 0.2, 0.2),
-        Activity("anchor", 1.00, 8.6, 0.6, 3.6),
-        Activity("lunch", 0.60, 12.3, 0.3, 0.7),
-        Activity("anchor", 1.00, 13.2, 0.3, 4.3),
-        Activity("errand", 0.40, 18.0, 0.6, 0.5),
-        Activity("evening", 0.35, 19.8, 0.7, 1.9),
-    ),
-    "meetings": (
-        Activity("anchor", 1.00, 8.5, 0.5, 1.6),
-        Activity("client", 1.00, 10.8, 0.5, 1.4),
-        Activity("lunch", 0.80, 12.6, 0.3, 0.9),
-        Activity("client", 0.40, 14.2, 0.4, 1.3),
-        Activity("anchor", 1.00, 15.5, 0.5, 2.5),
-        Activity("town", 0.25, 18.3, 0.4, 0.5),
-        Activity("evening", 0.35, 19.8, 0.6, 2.0),
-    ),
-    "counter": (
-        Activity("anchor", 1.00, 9.2, 0.4, 4.0),
-        Activity("lunch", 0.40, 13.3, 0.3, 0.6),
-        Activity("anchor", 1.00, 14.1, 0.2, 4.8),
-        Activity("evening", 0.30, 20.2, 0.5, 1.8),
-    ),
-    "tables": (
-        Activity("errand", 0.50, 10.5, 0.8, 0.6),
-        Activity("friend", 0.20, 13.5, 0.6, 1.3),
-        Activity("anchor", 1.00, 16.8, 0.7, 6.5),
-    ),
-    "early": (
-        Activity("anchor", 1.00, 6.0, 0.2, 8.0),
-        Activity("errand", 0.50, 15.0, 0.5, 0.6),
-        Activity("hobby", 0.30, 16.6, 0.5, 1.5),
-        Activity("evening", 0.20, 19.0, 0.5, 1.5),
-    ),
-    "late": (
-        Activity("errand", 0.50, 10.3, 0.6, 0.7),
-        Activity("hobby", 0.20, 11.6, 0.4, 1.0),
-        Activity("anchor", 1.00, 14.0, 0.2, 8.0),
-    ),
-    "night": (
-        Activity("errand", 0.50, 16.3, 0.7, 0.7),
-        Activity("hobby", 0.25, 18.0, 0.6, 1.3),
-        Activity("anchor", 1.00, 21.9, 0.3, 8.0),
-    ),
-    "lessons": (
-        Activity("anchor", 1.00, 8.1, 0.15, 4.1),
-        Activity("lunch", 0.35, 12.3, 0.2, 0.6),
-        Activity("anchor", 1.00, 13.3, 0.2, 2.6),
-        Activity("town", 0.20, 16.3, 0.4, 0.6),
-        Activity("hobby", 0.45, 17.3, 0.5, 1.5),
-        Activity("friend", 0.25, 19.0, 0.5, 1.6),
-    ),
-    "morning lessons": (
-        Activity("anchor", 1.00, 8.1, 0.15, 4.1),
-        Activity("town", 0.25, 13.6, 0.5, 0.8),
-        Activity("hobby", 0.60, 14.8, 0.7, 1.8),
-        Activity("friend", 0.40, 17.0, 0.7, 1.7),
-    ),
-    "half day": (
-        Activity("child", 0.45, 8.1, 0.2, 0.2),
-        Activity("anchor", 1.00, 8.9, 0.5, 3.7),
-        Activity("errand", 0.55, 13.4, 0.5, 0.7),
-        Activity("child", 0.35, 15.7, 0.2, 0.3),
-        Activity("hobby", 0.35, 16.6, 0.5, 1.3),
-        Activity("friend", 0.20, 19.2, 0.5, 1.5),
-    ),
-    "at home": (
-        Activity("child", 0.20, 8.1, 0.2, 0.2),
-        Activity("errand", 0.65, 10.2, 0.8, 0.8),
-        Activity("friend", 0.25, 14.3, 0.7, 1.6),
-        Activity("hobby", 0.40, 16.3, 0.8, 1.4),
-        Activity("errand", 0.30, 17.8, 0.5, 0.5),
-        Activity("evening", 0.20, 19.6, 0.6, 1.7),
-    ),
-    "leisurely": (
-        Activity("errand", 0.60, 9.6, 0.7, 0.7),
-        Activity("anchor", 0.35, 11.0, 0.8, 1.5),
-        Activity("town", 0.25, 11.8, 0.6, 0.8),
-        Activity("friend", 0.30, 14.6, 0.7, 1.8),
-        Activity("hobby", 0.45, 15.9, 0.8, 1.6),
-        Activity("evening", 0.10, 18.8, 0.5, 1.6),
-    ),
-    "saturday": (
-        Activity("errand", 0.65, 10.2, 0.9, 0.9),
-        Activity("town", 0.45, 12.0, 0.9, 1.2),
-        Activity("hobby", 0.40, 15.2, 0.9, 2.0),
-        Activity("friend", 0.30, 17.8, 0.8, 2.0),
-        Activity("evening", 0.50, 20.3, 0.8, 2.8),
-    ),
-    "sunday": (
-        Activity("errand", 0.25, 9.0, 0.6, 0.4),
-        Activity("hobby", 0.40, 10.4, 0.7, 1.5),
-        Activity("friend", 0.40, 12.7, 0.7, 2.4),
-        Activity("evening", 0.45, 15.6, 0.8, 1.8),
-        Activity("hobby", 0.30, 17.2, 0.7, 1.5),
-        Activity("evening", 0.20, 19.3, 0.5, 1.8),
-    ),
-}
-
-
+KINDS_OF_DAY = {kind: [Activity(*row) for row in rows] for kind, rows in TABLES["days"].items()}
 DRAWS_PER_DAY = 1 + kernels.DRAWS_PER_ACTIVITY * max(map(len, KINDS_OF_DAY.values()))
-WEEKEND_SHIFTS = ({"early": 0.2, "late": 0.2, "saturday": 0.6}, {"early": 0.2, "late": 0.2, "sunday": 0.6})
-DAYS_OFF = ({"saturday": 0.85, "at home": 0.15}, {"sunday": 0.9, "at home": 0.1})
 
 
 class Habit(NamedTuple):
@@ -200,20 +79,10 @@ class Habit(NamedTuple):
 
     share: float
     anchor: str
-    days: tuple[dict[str, float], dict[str, float], dict[str, float]]
+    days: list[dict[str, float]]
 
 
-HABITS = {
-    "office": Habit(0.34, "desk", ({"office": 0.72, "meetings": 0.16, "at home": 0.12}, *DAYS_OFF)),
-    "part-time": Habit(0.10, "desk", ({"half day": 0.7, "at home": 0.3}, *DAYS_OFF)),
-    "shift": Habit(0.08, "plant", ({"early": 0.4, "late": 0.35, "at home": 0.25}, *WEEKEND_SHIFTS)),
-    "night": Habit(0.04, "plant", ({"night": 0.8, "at home": 0.2}, DAYS_OFF[0], {"night": 0.7, "sunday": 0.3})),
-    "pupil": Habit(0.17, "class", ({"lessons": 0.8, "morning lessons": 0.2}, *DAYS_OFF)),
-    "teacher": Habit(0.03, "class", ({"lessons": 0.75, "morning lessons": 0.25}, *DAYS_OFF)),
-    "shop": Habit(0.08, "till", ({"counter": 0.8, "at home": 0.2}, {"counter": 0.6, "saturday": 0.4}, DAYS_OFF[1])),
-    "host": Habit(0.05, "kitchen", ({"tables": 0.7, "at home": 0.3}, {"tables": 1}, {"tables": 0.5, "sunday": 0.5})),
-    "retired": Habit(0.11, "club", ({"leisurely": 1}, {"leisurely": 0.5, "saturday": 0.5}, DAYS_OFF[1])),
-}
+HABITS = {name: Habit(**table) for name, table in TABLES["habits"].items()}
 
 
 @dataclass(frozen=True, eq=False)

@@ -38,27 +38,11 @@ EARTH_RADIUS_KM = 6371.0088
 DAY = 86_400
 RECORDS = ("fixes", "events", "visits", "trips")
 UNITS = ("person", "trip", "vehicle-day")
-# column of `to_frame()` -> what other tools call it; columns they have no name for are left out
+# columns of `to_frame()`, and what other tools call them
+COLUMNS = ("user", "start", "end", "place", "lat", "lon", "kind", "trip")
 NAMES = {
-    "trackintel": {
-        "user": "user_id",
-        "start": "started_at",
-        "end": "finished_at",
-        "place": "location_id",
-        "lat": "lat",
-        "lon": "lon",
-        "kind": "purpose",
-        "trip": "trip_id",
-    },
-    "skmob": {
-        "user": "uid",
-        "start": "datetime",
-        "end": "leaving_datetime",
-        "lat": "lat",
-        "lon": "lng",
-        "place": "cluster",
-        "trip": "tid",
-    },
+    "trackintel": ("user_id", "started_at", "finished_at", "location_id", "lat", "lon", "purpose", "trip_id"),
+    "skmob": ("uid", "datetime", "leaving_datetime", "cluster", "lat", "lng", "kind", "tid"),
 }
 
 
@@ -354,7 +338,10 @@ class Records:
 
     def select(self, chosen: NDArray[Any]) -> "Records":
         """Return the chosen records (numbers or a mask), in that order."""
-        columns = {name: column[chosen] for name in ROW if (column := getattr(self, name)) is not None}
+        names = [name for name in ROW if name != "end" or self.end is not self.start]
+        columns = {name: column[chosen] for name in names if (column := getattr(self, name)) is not None}
+        if self.end is self.start:
+            columns["end"] = columns["start"]  # one array for both, where nothing has a length
         return replace(self, **columns)
 
 
@@ -482,7 +469,7 @@ class Visits:
             raise InvalidTraces(f"`end` must not be before `start`; {late} of {n} are.", code="E_ORDER")
         who, when = columns["user"], columns["start"]
         if not np.all((who[1:] > who[:-1]) | ((who[1:] == who[:-1]) & (when[1:] >= when[:-1]))):
-            order = np.lexsort((columns["end"], when, who))
+            order = np.lexsort((when, who))
             columns = {name: column[order] for name, column in columns.items()}
         small = {"user", "place", "trip"}
         kept = {
@@ -582,13 +569,13 @@ class Visits:
         frame = pd.DataFrame(table)
         if names is None:
             return frame
-        called = NAMES[require_choice("names", names, tuple(NAMES))]
+        called = dict(zip(COLUMNS, NAMES[require_choice("names", names, tuple(NAMES))], strict=True))
         if names == "trackintel":
             zone = zone_of(self.tz)
             for column in ("start", "end"):
                 first = np.ones(len(self), dtype=bool)  # of the hour that a day of 25 hours has twice, the first
                 frame[column] = frame[column].dt.tz_localize(zone, ambiguous=first, nonexistent="shift_forward")
-        return frame[list(called)].rename(columns=called)
+        return frame.rename(columns=called)
 
     def traces(self, *, step_minutes: float = 20, max_gap: float | None = None) -> "Traces":
         """

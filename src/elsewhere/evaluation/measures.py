@@ -24,6 +24,7 @@ NIGHT = (0, 6)  # hours at which people are at home
 LONGEST_MOVE = DAY  # seconds between two visits that are one move
 SAME_STAY = 2 * HOUR  # seconds without a record within one stay
 DEPTHS = {"quarters": 2, "neighbourhoods": 5, "blocks": 7}  # how often the map is cut in half: 4, 32, 128 zones
+PEOPLE_PER_BLOCK = 10  # presence by hour is counted in larger blocks where there are fewer people: else chance decides
 FIELD = ("distance", "radius", "duration", "daily_places", "g_rank", "i_rank")  # the six of MoveSim and after
 RANKS = 100  # places of the G-rank
 BINS = 50  # of the field's histograms
@@ -44,7 +45,9 @@ class Plan:
             return Plan(where, {"places": np.arange(len(where))})
         weight = np.bincount(people.place, minlength=len(where)).astype(np.float64)
         xy = where.planar()
-        cut = {name: zones(xy, weight, depth) for name, depth in DEPTHS.items()}
+        most = int(np.clip(np.log2(max(people.U, 1) / PEOPLE_PER_BLOCK), DEPTHS["quarters"], DEPTHS["blocks"]))
+        depths = DEPTHS | {"blocks": most}
+        cut = {name: zones(xy, weight, depth) for name, depth in depths.items()}
         return Plan(where, cut | {"places": np.arange(len(where))})
 
     def finest(self) -> Ints:
@@ -120,7 +123,7 @@ class Crowd:
         weekend = (hour // 24 + 3) % 7 >= 5
         Z = int(zone.max()) + 1
         key = (weekend * 24 + hour % 24) * Z + zone[self.visits.place[row]]
-        return np.bincount(key, weight, 48 * Z).reshape(48, Z)
+        return np.bincount(key, weight, 48 * Z).reshape(48, Z).astype(np.float64)
 
     def visits_by_place(self) -> Floats:
         """Return (R,) stays at each place, however long."""
@@ -175,6 +178,24 @@ class Crowd:
         return np.bincount(pairs // self.visits.R).astype(np.float64)
 
     @cached_property
+    def home(self) -> Ints:
+        """Return (U,) the home of each person: the place of most nights, else of most time."""
+        v = self.visits
+        row, hour, weight = self._hours
+        pair, own = np.unique(v.user[row].astype(np.int64) * v.R + v.place[row], return_inverse=True)
+        who, night = pair // v.R, (hour % 24 >= NIGHT[0]) & (hour % 24 < NIGHT[1])
+        asleep = np.bincount(own, weight * night, len(pair))
+        sleeps = np.bincount(who, asleep, v.U) > 0
+        return np.asarray(pair[_first_of_each(who, np.where(sleeps[who], asleep, np.bincount(own, weight)), v.U)] % v.R)
+
+    def away_by_hour(self) -> Floats:
+        """Return (24,) the share of the time, or records, that is not at home, by hour of the day; 0 where none is."""
+        row, hour, weight = self._hours
+        away = self.visits.place[row] != self.home[self.visits.user[row]]
+        total = np.bincount(hour % 24, weight, 24)
+        return np.asarray(np.bincount(hour % 24, weight * away, 24) / np.maximum(total, 1.0))
+
+    @cached_property
     def people(self) -> dict[str, Floats]:
         """Return numbers of each person: see `describe_people`."""
         return describe_people(self)
@@ -212,12 +233,10 @@ def describe_people(crowd: Crowd) -> dict[str, Floats]:
     pair, own = np.unique(user * R + place, return_inverse=True)  # the own places of all people
     who, where = pair // R, pair % R
     time = np.bincount(own, weight)
-    night = np.bincount(own, weight * ((hour % 24 >= NIGHT[0]) & (hour % 24 < NIGHT[1])), len(pair))
     total = np.bincount(who, time, U)
     share = time / total[who]
-    asleep = np.bincount(who, night, U) > 0
-    home = _first_of_each(who, np.where(asleep[who], night, time), U)
-    other = time.copy()
+    home = np.minimum(np.searchsorted(pair, np.arange(U) * R + crowd.home), len(pair) - 1)
+    other = time.astype(np.float64)
     other[home[home >= 0]] = -1.0
     main = _first_of_each(who, other, U)
     main = np.where((main >= 0) & (other[main] > 0), main, -1)
@@ -269,7 +288,7 @@ def _routine(user: Ints, own: Ints, hour: Ints, day: Ints, weight: Floats, U: in
     owner[slot] = user
     often = seen > 1
     top, total = (np.bincount(owner[often], x[often], U) for x in (most, all_of))
-    return np.divide(top, total, out=np.full(U, np.nan), where=total > 0)
+    return np.asarray(np.divide(top, total, out=np.full(U, np.nan), where=total > 0))
 
 
 # -- distances between two crowds, each in [0, 1] ----------------------------------------------------------------------
@@ -416,4 +435,4 @@ def _own_ranks(crowd: Crowd) -> Floats:
     rank = np.arange(len(order)) - np.searchsorted(who[order], who[order])
     share = n[order] / np.bincount(who, n, v.U)[who[order]]
     keep = rank < RANKS
-    return np.bincount(rank[keep], share[keep], RANKS)
+    return np.bincount(rank[keep], share[keep], RANKS).astype(np.float64)

@@ -44,8 +44,8 @@ from elsewhere.paper.privacy_test import PrivacyTest
 from elsewhere.paper.profiles import count, fit_profiles
 from elsewhere.paper.semantic_clustering import classes_of_graph, most_classes, numbers_to_try, semantic_graph
 from elsewhere.paper.semantic_similarity import pairwise_semantic_similarity
-from elsewhere.run.fakes import Fakes, finite_loglik
 from elsewhere.run.generate import generate_fakes
+from elsewhere.run.publish import Fakes, finite
 from elsewhere.settings import Kappa
 
 
@@ -155,7 +155,7 @@ class Reproduction:
             "# The paper's evaluation, on these data",
             "",
             f"{self.train.U} users, {self.train.L} slots, {self.train.R} places; {int(self.fakes.attempts.sum()):,} "
-            f"attempts, {len(self.r):,} fakes in the datasets, preset paper, {self.fakes.kappa} classes. elsewhere "
+            f"attempts, {len(self.r):,} fakes in the datasets, {self.fakes.kappa} classes. elsewhere "
             f"{__version__}. Intervals hold 95 %, users and runs drawn again; where a row differs, the reason given is "
             "the likely one.",
             "",
@@ -225,11 +225,11 @@ def reproduce(
     # the geographic and the intersection test alone (k = 1): the paper's 80 % are of these two, of single attempts
     single: dict[str, Any] = {"per_seed": per_seed, "k": 1, "max_tries": 1}
     threads = ThreadPoolExecutor(os.cpu_count())  # kernels run without the interpreter's lock
-    made = generate_fakes(train, preset="paper", **single, kappa=kappa, executor=threads, rng=rng)
+    made = generate_fakes(train, method="paper", **single, kappa=kappa, executor=threads, rng=rng)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # the alternates are seeds, as in the paper (E53)
         passed = PrivacyTest.prepare(train, "all")(made.r, made.seed).passed
-    r, seed, loglik = made.r[passed], made.seed[passed], finite_loglik(made.loglik[passed]) / train.L
+    r, seed, loglik = made.r[passed], made.seed[passed], finite(made.loglik)[passed]
     tell(3, 6)
     drawn = draw_by_likelihood(seed, loglik, DRAWN, rng)
     publishing = evaluate_publishing(train, test, r[drawn], seed_index=seed[drawn], datasets=DATASETS, rng=rng)
@@ -512,7 +512,7 @@ def _table_statements(publishing: PublishingResult) -> list[Row]:
             )
         )
     for rank, figure in publishing.allocation.items():
-        fakes, others = figure["fakes"]["mean"], (figure["uniform"], figure["random"]["mean"])
+        fakes, others = figure["fakes"]["mean"], (figure["uniform"], figure["random_unsorted"]["mean"])  # E70
         rows.append(
             _holds(
                 "tbl:timealloc-kl",

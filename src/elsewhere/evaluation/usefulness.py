@@ -206,8 +206,9 @@ def _draw(
         return people.of_users(rng.choice(people.U, n, replace=False))
 
     half = some(strangers, n)
-    both = (some(half, n // 2), some(seeds, n - n // 2))
-    return (*(Crowd(v, plan) for v in (half, some(seeds, n), some(fakes, n))), Crowd(_join(*both), plan))
+    other, sample = some(seeds, n), some(fakes, n)
+    mixed = _join(some(half, n // 2), some(seeds, n - n // 2))
+    return Crowd(half, plan), Crowd(other, plan), Crowd(sample, plan), Crowd(mixed, plan)
 
 
 def _join(a: Visits, b: Visits) -> Visits:

@@ -118,20 +118,22 @@ def visit_similarity(left: Counted, right: Counted, first: int, R: int, out: Any
     tally = np.zeros(R, left.visits.dtype)
     for row in range(out.shape[0]):
         i = first + row
-        for j in range(out.shape[1]):
-            out[row, j] = semantic_numerator(left, i, right, j) if R == 0 else 0.0
-        for tau in range(T if R > 0 else 0):
-            here, end = left.start[i * T + tau], left.start[i * T + tau + 1]
-            for e in range(here, end):
-                tally[left.place[e]] = left.visits[e]
-            for j in range(out.shape[1]):
-                n, m = left.n[i, tau], right.n[j, tau]
-                if n > 0 and m > 0:
-                    there = slice(right.start[j * T + tau], right.start[j * T + tau + 1])
-                    y = shared_overlap(tally, right.place[there], right.visits[there], n, m)
+        out[row] = 0.0
+        for tau in range(T):
+            here, n = slice(left.start[i * T + tau], left.start[i * T + tau + 1]), left.n[i, tau]
+            ranked, place, visits = left.ranked[here], left.place[here], left.visits[here]
+            for e in range(len(place) if R > 0 else 0):
+                tally[place[e]] = visits[e]
+            for j in range(out.shape[1] if n > 0 else 0):
+                there, m = slice(right.start[j * T + tau], right.start[j * T + tau + 1]), right.n[j, tau]
+                if m > 0:
+                    if R > 0:
+                        y = shared_overlap(tally, right.place[there], right.visits[there], n, m)
+                    else:
+                        y = sorted_overlap(ranked, right.ranked[there], n, m)
                     out[row, j] += term(y, m, right.M[j])
-            for e in range(here, end):
-                tally[left.place[e]] = 0
+            for e in range(len(place) if R > 0 else 0):
+                tally[place[e]] = 0
         for j in range(out.shape[1]):
             out[row, j] = min(1.0, out[row, j] / (left.N[i] * max(right.M[j], 1)))
 

@@ -41,11 +41,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import groupby, pairwise
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from elsewhere.data.slots import Traces
 from elsewhere.data.visits import Codes, Floats, Ints
 from elsewhere.errors import (
     InvalidParameter,
@@ -58,7 +59,9 @@ from elsewhere.errors import (
 )
 from elsewhere.paper import _generate_kernels as _kernels
 from elsewhere.paper._generate_kernels import open_stream, uniform
+from elsewhere.paper._profile_kernels import from_logs
 from elsewhere.paper.aggregate import AggregateModel
+from elsewhere.paper.privacy_test import RULES, PrivacyTest, Verdicts
 
 SAMPLERS = ("viterbi", "ffbs")
 SUBSAMPLE = ("per-fake", "per-instant")
@@ -518,7 +521,7 @@ def forward(semseed: SemanticSeed, first: Floats, blocks: Sequence[Floats]) -> t
             break
     if in_logs:
         last = alpha[sets[-1]]
-        log_z = _kernels.from_logs(last, np.empty(len(last)))
+        log_z = from_logs(last, np.empty(len(last)))
     return alpha, float(log_z), in_logs
 
 
@@ -686,3 +689,81 @@ class FakeMaker:
         if self.sampler == "viterbi":
             return viterbi(semseed, self._first, blocks, self._par_v, stream)
         return ffbs(semseed, self._first, blocks, stream)[:2]
+
+
+CHUNK = 256  # fakes per piece of work
+WIDEST = 32  # tries of one fake at a time
+NOT_MADE, FAILED, PASSED = range(3)  # what comes of an attempt
+
+
+@dataclass(frozen=True, eq=False)
+class Made:
+    """What came of one piece of work: accepted fakes by unit, tries per unit, verdicts and outcomes of all attempts."""
+
+    r: Any
+    unit: Ints
+    verdicts: Verdicts
+    tries: Ints
+    tally: dict[str, int]
+
+
+@dataclass(frozen=True, eq=False)
+class Attempts:
+    """Attempts at each (seed, fake) of a piece, until one passes the test or `max_tries` have failed (E63)."""
+
+    maker: FakeMaker = field(repr=False)
+    test: PrivacyTest = field(repr=False)
+    seeds: Traces = field(repr=False)
+    max_tries: int
+    size: ClassVar[int] = CHUNK
+
+    def __call__(self, units: Ints) -> Made:
+        """Generate the fakes of the units, rows (seed, number of the fake)."""
+        pending = np.arange(len(units))
+        tries = np.zeros(len(units), dtype=np.int64)
+        parts: list[tuple[Any, Ints, Verdicts, Verdicts]] = []
+        not_made = 0
+        while len(pending) and tries[pending[0]] < self.max_tries:
+            # several tries of each at a time where few are pending; those after the first that passes never were
+            number_of_tries = tries[pending[0]]
+            width = int(min(max(1, CHUNK // len(pending)), WIDEST, self.max_tries - number_of_tries))
+            row, fake = np.repeat(units[pending], width, axis=0).T
+            # attempt number a of fake j is stream j * max_tries + a of its seed: nothing else moves it
+            number = fake * self.max_tries + number_of_tries + np.tile(np.arange(width), len(pending))
+            outcome, traces, verdicts = self._try_once(row, number)
+            passed = (outcome == PASSED).reshape(len(pending), width)
+            tries_used = np.where(passed.any(axis=1), passed.argmax(axis=1) + 1, width)
+            tries[pending] += tries_used
+            in_count = (np.arange(width) < tries_used[:, None]).ravel()
+            not_made += int(np.count_nonzero(in_count & (outcome == NOT_MADE)))
+            tested = outcome >= FAILED
+            failures = verdicts.select((in_count & (outcome == FAILED))[tested])
+            first = in_count & (outcome == PASSED)
+            passes = verdicts.select(first[tested])
+            parts.append((traces[first], pending[passed.any(axis=1)], passes, failures))
+            pending = pending[~passed.any(axis=1)]
+        return Made(
+            np.concatenate([k[0] for k in parts]),
+            np.concatenate([k[1] for k in parts]),
+            Verdicts.joined([k[2] for k in parts]),
+            tries,
+            _count_outcomes([v for k in parts for v in k[2:]], not_made),
+        )
+
+    def _try_once(self, row: Ints, number: Ints) -> tuple[Ints, Any, Verdicts]:
+        """Make one attempt each; return what came of it, the trace, and the verdicts on those that were tested."""
+        attempt = self.maker.attempt(self.seeds.r[row], rows=row, tries=number)
+        outcome = np.where(attempt.status == OK, FAILED, NOT_MADE)
+        testable = np.flatnonzero(outcome == FAILED)
+        verdicts = self.test(attempt.r[testable], row[testable])
+        outcome[testable[verdicts.passed]] = PASSED
+        return outcome, attempt.r, verdicts
+
+
+def _count_outcomes(verdicts: list[Verdicts], not_made: int) -> dict[str, int]:
+    """Return how many attempts were tested, passed, were failed by each rule, and how many gave no trace."""
+    tally = dict.fromkeys(("tested", "passed", "not_made", *RULES), 0) | {"not_made": not_made}
+    for some in verdicts:
+        for name, count in some.counts().items():
+            tally[name] += count
+    return tally

@@ -13,33 +13,22 @@ same without the loop over pairs, and has more to choose from.
 
 **The graph at order 0.** sigma matches the places of both users rank by rank (E20), a place inside a block of b tied
 counts carries 1/b at each of the b ranks of its block (E22), and s_uv = sum of min(x, y) over ranks is an integral of
-products of indicators,
-
-    min(x, y) = integral of 1[x >= l] 1[y >= l] dl,
-
-so the double sum over users factors into sums over single users (docs/readings.md). For rank i in period tau and
-rank j in period tau', only the sums over users
+products of indicators, min(x, y) = integral of 1[x >= l] 1[y >= l] dl. So the double sum over users factors into sums
+over single users (docs/readings.md): for rank i in period tau and rank j in period tau', only
 
     right[r, x] = sum_u A_{tau,i}[u, r] 1[share of u at (tau', j) is x]        (left: the same times w_tau w_tau')
 
-are needed, accumulated over levels. Shares are floats a/L; equal fractions are equal floats, so users of different
-lengths meet exactly. The sums hold no single user, and adding users is adding sums: `LocationGraph.update`. Their
-number grows with the square of the number of ranks. For few users the matrix S of all s_uv is cheaper, however long
+is needed, accumulated over levels. Equal fractions a/L are equal floats, so users of different lengths meet exactly;
+adding users is adding sums (`LocationGraph.update`). For few users the matrix S of all s_uv is cheaper, however long
 their lists: w_G = sum over (tau, i) of A^T diag(w_tau) (S - I) A. Beside them the graph keeps who holds which place at
-which rank, of at most MOST_HELD users and in memory alone: the number of classes is chosen by what halves of the people
-agree on.
+which rank, of at most MOST_HELD users and in memory alone: by what halves of the people agree on, "auto" finds kappa.
 
-**Pairs.** At order 1, and with one sigma for several periods, every pair is a search, and of many users some pairs are
-drawn. In a random order of the users, the pairs of all users with the one s places further on are one draw; m of the
-U - 1 shifts s are drawn without replacement, so that every user is in 2 m pairs. (U - 1) / m times their sum is w_G on
-average (Horvitz-Thompson), and the scatter of the m sums gives the standard error of every weight.
+**Pairs.** At order 1, and with one sigma for several periods, every pair is a search, and all pairs are looked at.
 
 **Classes** (E28-E30): k-means on one row per place, scaled to length 1 so that a place counts by what it is, not by
 how often it is visited (E27). The row is the place's row of w_G (the paper's) or its roles: which rank it holds for how
 many people, the ranks that sigma matches by. Roles are counts; their square roots make the cosine of two places the
-overlap of what they are to people (the Bhattacharyya coefficient). Where classes are not clear-cut, k-means finds other
-ones from every start, equally good by its own measure; of several the one is taken in which people agree most with
-their like (`most_informative`).
+overlap of what they are to people (the Bhattacharyya coefficient).
 """
 
 import warnings
@@ -54,7 +43,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from elsewhere.data.visits import Codes, Floats, Ints
-from elsewhere.errors import InvalidParameter, InvalidTraces, require_choice, require_whole
+from elsewhere.errors import InvalidParameter, InvalidTraces, require_between, require_choice, require_whole
 from elsewhere.paper.profiles import MobilityProfile, Profiles
 from elsewhere.paper.semantic_similarity import rank_places, semantic_similarity
 from elsewhere.scale import iterate_over, one_thread
@@ -72,16 +61,15 @@ PLACES_LOOKED_AT = 10_000  # in all halvings together; of a larger map a third o
 TEACHING = 5_000  # places, drawn from more, that k-means learns its centres from; all others join the nearest
 FALLING = 3  # numbers in a row without ENOUGH of the largest score, after which no larger one is tried
 ABOVE_CHANCE = 2.0  # standard deviations over the halvings
-BLUR_HOURS = 1.0  # of the time of day, in roles of periods shorter than three hours (E91)
-MOST_APART = 9  # periods from which on they are
 
 
 def semantic_clustering(
-    S: "Iterable[MobilityProfile] | LocationGraph",
+    graph: "Iterable[MobilityProfile] | LocationGraph",
     *,
     kappa: int | str = "auto",
     method: str = "roles",
     c_min: int = 1,
+    blur: float = 0.0,
     rng: np.random.Generator,
 ) -> "SemanticClasses":
     """
@@ -92,8 +80,8 @@ def semantic_clustering(
 
     Parameters
     ----------
-    S
-        Profiles: the box of the figure, pair by pair, k-means on the rows of w_G. Or the graph that `semantic_graph`
+    graph
+        Profiles S: the box of the figure, pair by pair, k-means on the rows of w_G. Or the graph that `semantic_graph`
         makes of them, the same weights without a loop over pairs; finer periods than those of the model make better
         classes.
     kappa
@@ -106,6 +94,9 @@ def semantic_clustering(
         profiles.
     c_min
         Classes with fewer members are merged, smallest first, into the class with the largest mean edge weight (E30).
+    blur
+        Hours by which the times of roles are blurred: 1 for sparse records such as check-ins, where who comes at 12:50
+        and who comes at 13:10 should count as alike; 0 for whole days, whose hours are told apart (E91).
     rng
         Starts k-means.
 
@@ -119,9 +110,9 @@ def semantic_clustering(
     [1, 0, 1, 0, 1, 0, -1]
 
     """
-    if isinstance(S, LocationGraph):
-        return classes_of_graph(S, kappa, method, c_min, rng)
-    S = Profiles.of(S)
+    if isinstance(graph, LocationGraph):
+        return classes_of_graph(graph, kappa, method, c_min, rng, require_between("blur", blur, 0, 24))
+    S = Profiles.of(graph)
     w_G = np.zeros((S.R, S.R))
     for u, v in permutations(S, 2):
         s, sigma = semantic_similarity(u, v), shared_mapping(u, v)
@@ -321,8 +312,6 @@ def held_ranks(profiles: Profiles) -> HeldRanks:
 DENSE_LIMIT = 10_000  # places with an edge; above, w alone would need more than 800 MB
 FEW_USERS = 4_096  # all their similarities take 134 MB
 STACKED = 2_000_000  # sums that are looked at at once
-PAIRS = 200_000  # ordered pairs of users that are all looked at; of more, about as many are drawn
-PIECE = 256  # pairs in a piece of work
 MOST_HELD = 5_000  # users whose own ranks are kept, so that halves of the people can be compared (E29)
 
 Rank = tuple[int, int]  # (tau, i): the i-th most visited place of period tau
@@ -426,9 +415,6 @@ class LocationGraph:
     _sums: dict[tuple[Rank, Rank], _Sums] = field(repr=False)
     _edges: NDArray[Any] | None = field(repr=False)  # what is not in _sums: self-pairs to subtract, or the pair loop
     _profiles: Profiles | None = field(repr=False)  # kept only where pairs of users are looked at
-    asked: int | str = "auto"  # how many pairs of users were asked for
-    shifts: int = 0  # that were drawn; 0 where no pair was left out
-    _squares: NDArray[Any] | None = field(default=None, repr=False)  # sums over shifts of squared weights, r < r_next
 
     @staticmethod
     def of_weights(w: Floats, profiles: Profiles) -> "LocationGraph":
@@ -525,43 +511,6 @@ class LocationGraph:
         if parts:
             yield _Stacked.of(parts)
 
-    @property
-    def pairs(self) -> int:
-        """Return the number of ordered pairs of users whose edges were added up."""
-        return self.n_users * (self.shifts or self.n_users - 1)
-
-    @cached_property
-    def _errors(self) -> tuple[NDArray[Any], Floats]:
-        """Return the weights, r < r_next, and the standard error of each."""
-        if self._edges is None or self._squares is None:
-            return np.empty(0, dtype=EDGE), np.empty(0)
-        weights, m, all_shifts = _symmetric_edges(self._edges), self.shifts, self.n_users - 1
-        mean = weights["weight"] / all_shifts  # over shifts
-        scatter = np.maximum(0.0, self._squares["weight"] - m * mean**2) / (m - 1)
-        return weights, all_shifts * np.sqrt((1 - m / all_shifts) * scatter / m)
-
-    @cached_property
-    def error(self) -> Floats:
-        """Return (R, R) standard errors of `w`; 0 where no pair of users was left out."""
-        out = np.zeros((self.R, self.R))
-        weights, error = self._errors
-        out[weights["r"], weights["r_next"]] = out[weights["r_next"], weights["r"]] = error
-        out.setflags(write=False)
-        return out
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """Return what should be known about the weights."""
-        if not self.shifts:
-            return ()
-        weights, error = self._errors
-        off = float(np.sqrt((error**2).sum() / max(1e-300, (weights["weight"] ** 2).sum())))
-        return (
-            f"the location graph was added up over {self.pairs:,} of {self.n_users * (self.n_users - 1):,} ordered "
-            f"pairs of users, each user in {2 * self.shifts}; its weights are off by about {off:.1%} (root mean "
-            "square, relative to the weights)",
-        )
-
     def update(
         self,
         profiles: Iterable[MobilityProfile],
@@ -572,8 +521,7 @@ class LocationGraph:
         """
         Return the graph of the users so far and of these, equal to the graph of all at once (sec:alg-disc).
 
-        At order 0 with per-period mapping only the new users are looked at; otherwise only the pairs they are part of,
-        and where pairs are drawn, pairs of all users drawn anew.
+        At order 0 with per-period mapping only the new users are looked at; otherwise only the pairs they are part of.
         """
         new = Profiles.of(profiles)
         if (new.R, new.T) != (self.R, self.T):
@@ -587,10 +535,7 @@ class LocationGraph:
             everyone = Profiles.of([*self._profiles, *new])
             if self._edges is None:
                 return replace(_order_zero(everyone, few=FEW_USERS), mapping=self.mapping)
-            first = 0 if self.shifts or _number_of_shifts(self.asked, len(everyone)) else self.n_users
-            graph = _pair_loop(everyone, first, self.order, self.mapping, self.asked, rng, executor)
-            if first == 0:
-                return graph  # drawn anew: sums over some pairs of fewer users are no part of it
+            graph = _pair_loop(everyone, self.n_users, self.order, self.mapping, rng, executor)
         sums = {**self._sums, **{key: s.plus(self._sums.get(key)) for key, s in graph._sums.items()}}
         edges = [e for e in (self._edges, graph._edges) if e is not None]
         ranks, n_users = held_ranks(new), self.n_users + len(new)
@@ -613,7 +558,6 @@ def semantic_graph(
     *,
     order: int = 0,
     mapping: str = "per-period",
-    pairs: int | str = "auto",
     rng: np.random.Generator | None = None,
     executor: Executor | None = None,
 ) -> LocationGraph:
@@ -626,17 +570,12 @@ def semantic_graph(
         One per user, as `fit_profiles` makes them.
     order
         0: visiting probabilities (eq:hs0), exact and linear in the number of users. 1: transitions too (eq:hs1), by a
-        search for every pair in `pairs`.
+        search for every pair: 2 ms each, so for some hundred users.
     mapping
         "per-period": one sigma per period, its edges weighted by the time u spends in it. "common": one sigma for all
         periods, which needs every pair when there are several (E19).
-    pairs
-        How many ordered pairs of users are looked at where each takes a search: "all"; a number, at least twice that of
-        the users, of which whole rounds are made; "auto": all up to 200,000, else about as many. Fewer than all are
-        drawn, with each user in equally many: weights are right on average, `error` has their standard errors and
-        `notes` says it.
     rng
-        For the search of order 1, and for the pairs that are drawn.
+        For the search of order 1.
     executor
         Runs the pairs of order 1 and of "common", such as a `Cluster`; the result does not depend on it.
 
@@ -651,11 +590,9 @@ def semantic_graph(
     require_whole("order", order, 0, 1)
     require_choice("mapping", mapping, ("per-period", "common"))
     columns = Profiles.of(profiles)
-    if pairs != "auto":
-        _number_of_shifts(pairs, len(columns))  # refuses what is no number of pairs
     if order == 0 and (mapping == "per-period" or columns.T == 1):
-        return replace(_order_zero(columns, few=FEW_USERS), mapping=mapping, asked=pairs)
-    return _pair_loop(columns, 0, order, mapping, pairs, rng, executor)
+        return replace(_order_zero(columns, few=FEW_USERS), mapping=mapping)
+    return _pair_loop(columns, 0, order, mapping, rng, executor)
 
 
 def _draw_users(ranks: HeldRanks, n_users: int) -> HeldRanks:
@@ -764,86 +701,41 @@ def _self_pairs(visits: RankedVisits) -> NDArray[Any]:
     return _sum_edges(_edges_of(visits.place[r], visits.place[other], weight))
 
 
-def _number_of_shifts(pairs: int | str, U: int) -> int:
-    """Return how many shifts of U users are drawn; 0: none, all pairs are looked at."""
-    everything = U * (U - 1)
-    if isinstance(pairs, str):
-        require_choice("pairs", pairs, ("auto", "all"))
-        n_pairs = everything if pairs == "all" or everything <= PAIRS else PAIRS
-    else:
-        n_pairs = require_whole("pairs", pairs, min(2 * U, everything))
-    shifts = max(2, -(-n_pairs // max(1, U)))
-    return shifts if shifts < U - 1 else 0
-
-
 def _pair_loop(
     profiles: Profiles,
     first_new: int,
     order: int,
     mapping: str,
-    pairs: int | str,
     rng: np.random.Generator | None,
     executor: Executor | None,
 ) -> LocationGraph:
-    """Run the paper's double loop over all, or some, ordered pairs with at least one user from `first_new` on."""
-    U = len(profiles)
-    entropy = None if rng is None else int(rng.integers(2**63))
-    n_shifts, place, shifts = _number_of_shifts(pairs, U), np.arange(U), np.arange(1, U)
-    if n_shifts:
-        place, shifts = _draw_shifts(U, n_shifts, rng if rng is not None else np.random.default_rng(0))
-    work = _Matching(profiles, order, mapping, first_new, place, entropy)
-    pieces = [(int(s), range(i, min(i + PIECE, U))) for s in shifts for i in range(0, U, PIECE)]
-    parts = iterate_over(work, pieces, executor=executor)
-    edges, squares = np.empty(0, dtype=EDGE), np.empty(0, dtype=EDGE)
-    for _ in shifts:
-        one = _sum_edges(np.concatenate([next(parts) for _ in range(0, U, PIECE)]))
+    """Run the paper's double loop over all ordered pairs with at least one user from `first_new` on."""
+    work = _Matching(profiles, order, mapping, first_new, None if rng is None else int(rng.integers(2**63)))
+    edges = np.empty(0, dtype=EDGE)
+    for one in iterate_over(work, range(len(profiles)), executor=executor):
         edges = _sum_edges(np.concatenate([edges, one]))
-        if n_shifts:
-            one = _symmetric_edges(one)
-            one["weight"] **= 2
-            squares = _sum_edges(np.concatenate([squares, one]))
-    if n_shifts:
-        edges["weight"] *= (U - 1) / n_shifts
-    return replace(
-        _order_zero(profiles, few=U), order=order, mapping=mapping, _edges=edges, asked=pairs, shifts=n_shifts,
-        _squares=squares if n_shifts else None,
-    )  # fmt: skip
-
-
-def _draw_shifts(U: int, n_shifts: int, rng: np.random.Generator) -> tuple[Ints, Ints]:
-    """Draw a random order of U users, and so many of the shifts 1 .. U-1."""
-    return rng.permutation(U), np.sort(rng.permutation(U - 1)[:n_shifts] + 1)
-
-
-def _symmetric_edges(edges: NDArray[Any]) -> NDArray[Any]:
-    """Return the symmetric weights of these edges, r < r_next, sorted."""
-    low, high = np.minimum(edges["r"], edges["r_next"]), np.maximum(edges["r"], edges["r_next"])
-    return _sum_edges(_edges_of(low, high, edges["weight"] / 2)[low < high])
+    return replace(_order_zero(profiles, few=len(profiles)), order=order, mapping=mapping, _edges=edges)
 
 
 @dataclass(frozen=True)
 class _Matching:
-    """The edges of some users, each towards the one who stands `shift` places further on in the order `place`."""
+    """The edges of one user towards all others."""
 
     profiles: Profiles = field(repr=False)
     order: int
     mapping: str
     first_new: int
-    place: Ints = field(repr=False)
     entropy: int | None = field(repr=False)
 
-    def __call__(self, piece: tuple[int, range]) -> NDArray[Any]:
-        shift, some = piece
-        edges = [np.empty(0, dtype=EDGE)]
-        for i in some:
-            index, other = int(self.place[i]), int(self.place[(i + shift) % len(self.place)])
-            if max(index, other) < self.first_new:
+    def __call__(self, index: int) -> NDArray[Any]:
+        u, edges = self.profiles[index], [np.empty(0, dtype=EDGE)]
+        for other in range(len(self.profiles)):
+            if other == index or max(index, other) < self.first_new:
                 continue
             stream = None
             if self.entropy is not None:
-                # a stream per pair: the result depends on neither order nor executor, nor on which others are drawn
+                # a stream per pair: the result depends on neither order nor executor
                 stream = np.random.default_rng(np.random.SeedSequence(self.entropy, spawn_key=(index, other)))
-            u = self.profiles[index]
             match = semantic_similarity(u, self.profiles[other], order=self.order, mapping=self.mapping, rng=stream)
             for sigma, share in zip(match.sigma, self._weights(u), strict=True):
                 matched = sigma >= 0
@@ -861,8 +753,8 @@ class _Matching:
 
 
 def classes_of_graph(
-    graph: "LocationGraph", kappa: int | str, method: str, c_min: int, rng: np.random.Generator
-) -> "SemanticClasses":
+    graph: LocationGraph, kappa: int | str, method: str, c_min: int, rng: np.random.Generator, blur: float = 0.0
+) -> SemanticClasses:
     """Cluster the location graph: K-Means(G, kappa), or k-means on the roles of the places."""
     if not isinstance(rng, np.random.Generator):
         raise InvalidParameter(f"`rng` must be a `numpy.random.Generator`, got {type(rng).__name__}.")
@@ -882,7 +774,7 @@ def classes_of_graph(
     roles = np.round(graph.roles[places], 9)
     if method == "roles":
         order = np.lexsort(roles.T[::-1])
-        rows = _scale_rows(_role_rows(roles[order], graph.T))
+        rows = _scale_rows(_role_rows(roles[order], graph.T, blur))
     else:
         w = graph.w_visited
         order = np.lexsort([np.round(w.sum(axis=1) / max(w.max(), 1e-300), 9), *roles.T[::-1]])
@@ -986,28 +878,12 @@ def _cluster_auto(graph: LocationGraph, rows: Floats, edges: Edges, c_min: int, 
 
 
 def most_classes(places: int, c_min: int) -> int:
-    """
-    Return the largest number of classes that "auto" finds among so many visited places.
-
-    Examples
-    --------
-    >>> [most_classes(places, 1) for places in (3, 12, 100)], most_classes(100, 20)
-    ([2, 2, 20], 5)
-
-    """
+    """Return the largest number of classes that "auto" finds among so many visited places: 12: 2, 100: 20."""
     return max(places // max(c_min, TO_A_CLASS), min(2, places // c_min))
 
 
 def numbers_to_try(most: int) -> list[int]:
-    """
-    Return the numbers of classes that are tried: every one up to 10, then steps of a fifth.
-
-    Examples
-    --------
-    >>> numbers_to_try(30)
-    [2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 17, 20, 24, 29]
-
-    """
+    """Return the numbers of classes that are tried: every one up to 10, then steps of a fifth: 12, 14, 17, 20 ..."""
     steps = [2]
     while steps[-1] <= most:
         steps.append(steps[-1] + (round(steps[-1] / 5) if steps[-1] >= 10 else 1))
@@ -1030,22 +906,10 @@ def number_of_classes(graph: LocationGraph, halves: Sequence[NDArray[np.bool_]],
     other.
 
     Classes are learnt from one half of the people. Every place that both halves visit is then put into one of them by
-    what it is to the one half, and again by what it is to the other. The score is what the two tell of each other:
-    their mutual information minus what it would be by chance, which grows with the number of classes. It is averaged
-    over all halves given and over who is which; the smallest number with 90 % of the largest score is taken, and never
-    fewer than 4. Where no score stands out from chance, that is the number.
-
-    Parameters
-    ----------
-    graph
-        With the ranks of single users (`held_ranks`).
-    halves
-        Each marks the users, by number, of one half; all others are the other.
-    most
-        The largest number to try; of a large map, no more than one class to five of the places that are looked at.
-    entropy
-        Starts k-means.
-
+    what it is to the one half, and again by what it is to the other. The score is their mutual information minus what
+    it would be by chance, averaged over all `halves` (each marks the users of one half) and over who is which. The
+    smallest number with 90 % of the largest score is taken, at most `most` and never fewer than 4; where no score
+    stands out from chance, 4. `entropy` starts k-means.
     """
     views = [view for half in halves for view in _views(graph, half, entropy)]
     most = min(most, PLACES_LOOKED_AT // 3 // TO_A_CLASS)  # of the places looked at, as of all places
@@ -1083,8 +947,7 @@ class _View:
 
 def _views(graph: LocationGraph, half: NDArray[np.bool_], entropy: int = 0) -> list[_View]:
     """Return both views of one halving; of a large map some of its places, drawn by `entropy`."""
-    shape, T = graph.roles.shape, graph.T
-    tables = [_role_rows(np.round(graph.held_ranks.of_users(side).table(*shape), 9), T) for side in (half, ~half)]
+    tables = [np.sqrt(np.round(graph.held_ranks.of_users(side).table(*graph.roles.shape), 9)) for side in (half, ~half)]
     views = []
     for own, other in (tables, tables[::-1]):
         places = np.flatnonzero(own.any(axis=1))
@@ -1096,18 +959,13 @@ def _views(graph: LocationGraph, half: NDArray[np.bool_], entropy: int = 0) -> l
     return views
 
 
-def _role_rows(roles: Floats, T: int) -> Floats:
-    """
-    Return the square roots of roles (R, ranks of the day and of each of T periods), periods blurred by an hour (E91).
-
-    Who goes to a place at 12:50 and who goes at 13:10 use it alike; without the blur most places of a sparse record
-    share no hour. Periods of three hours or more are left as they are.
-    """
-    if T < MOST_APART:
+def _role_rows(roles: Floats, T: int, blur: float) -> Floats:
+    """Return the square roots of roles (R, ranks of the day and of each of T periods), periods blurred (E91)."""
+    if T == 1 or blur == 0:
         return np.sqrt(roles)
     day, by_period = roles[:, :ROLE_RANKS], roles[:, ROLE_RANKS:].reshape(len(roles), T, ROLE_RANKS)
     apart = np.minimum(np.arange(T), T - np.arange(T)) * 24 / T  # hours between a period and the first
-    kernel = np.exp(-0.5 * (apart / BLUR_HOURS) ** 2)
+    kernel = np.exp(-0.5 * (apart / blur) ** 2)
     around = (kernel / kernel.sum())[(np.arange(T)[:, None] - np.arange(T)) % T]
     blurred = np.einsum("st,rtk->rsk", around, by_period).reshape(len(roles), T * ROLE_RANKS)
     return np.sqrt(np.round(np.hstack([day, blurred]), 12))
@@ -1136,39 +994,3 @@ def excess_information(one: Ints, other: Ints) -> float:
     table = csr_matrix((np.ones(len(rows), dtype=np.int64), (rows, columns)))
     information = mutual_info_score(None, None, contingency=table)
     return float(information - expected_mutual_information(table, len(rows)))
-
-
-NEIGHBOUR_SHARE = 1 / 8  # of all people: those who agree most with a person
-MOST_PEOPLE = 500  # that are compared with each other
-
-
-def most_informative(
-    candidates: Sequence[SemanticClasses], r: NDArray[np.integer], rng: np.random.Generator
-) -> SemanticClasses:
-    """
-    Return the classes with the largest `neighbour_agreement` of traces (N, L), the first of equals.
-
-    Of more than MOST_PEOPLE people some are drawn.
-    """
-    if len(r) > MOST_PEOPLE:
-        r = r[np.sort(rng.permutation(len(r))[:MOST_PEOPLE])]
-    labels = [np.append(classes.label, -1)[r] for classes in candidates]  # a gap, -1, is the last: in no class
-    # rounded: the order of sums must not decide between equals (R5)
-    return candidates[int(np.argmax([round(neighbour_agreement(label), 9) for label in labels]))]
-
-
-def neighbour_agreement(label: Ints) -> float:
-    """
-    Return how much more people agree with the eighth of the others who agree most with them than with anybody.
-
-    Two people of (N, L) agree at the slots at which they are in one class; -1 is in none.
-    """
-    N, L = label.shape
-    if N < 2:
-        return 0.0
-    same = np.zeros((N, N), dtype=np.int32)  # slots at which two people are in one class
-    for at in label.T:
-        same += (at[:, None] == at) & (at >= 0)
-    others = (same / L)[~np.eye(N, dtype=bool)].reshape(N, N - 1)
-    like = max(1, round(NEIGHBOUR_SHARE * N))
-    return float(np.sort(others, axis=1)[:, -like:].mean() - others.mean())

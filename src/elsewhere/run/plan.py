@@ -1,94 +1,87 @@
 """
-What each preset would promise so many people, and about how useful it would be, before anything is spent.
+What so many people could be promised, before anything is spent.
 
-From public figures and the number of people alone (docs/promise.md): planning costs nobody any privacy.
+From public figures and the number of people alone: planning costs nobody any privacy.
 """
 
 import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from elsewhere.errors import counted, require_whole
+from elsewhere.errors import require_whole
 from elsewhere.privacy.certificate import Certificate
 from elsewhere.privacy.private import release as private
 from elsewhere.privacy.private.sums import MOST_EPS, eps_of, gaussian_mu
-from elsewhere.run.roles import USUAL_USERS, least_users
-from elsewhere.settings import PRESETS, NoisySums
+from elsewhere.run.generate import SEED_SHARE
+from elsewhere.settings import Certified, Life
 
 MOST_PEOPLE = 10**10
 GOOD = 4500.0  # people x mu above which the loss of TP-TV is .02 at most (docs/decisions.md)
 
 
 @dataclass(frozen=True)
-class Planned:
-    """What one preset would promise, whether there are enough people for it, and about how useful it would be."""
+class Plan:
+    """What a test, and a certificate, would promise so many people, and how many people each needs."""
 
-    preset: str
-    enough: bool
-    people_needed: int
+    people: int
+    k: int
+    people_tested: int  # that the test of lives needs
     certificate: Certificate
-    useful: str
+    people_certified: int  # that a certificate needs
+    people_good: int  # that it needs to be nearly as without noise
+    eps_runs: float | None  # least eps with which a certified run of these people is not refused; None: no such eps
+    eps_good: float | None
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values."""
-        return {**asdict(self), "certificate": self.certificate.to_dict()}
+        return {**asdict(self), "certificate": self.certificate.to_dict(), "words": list(self.words)}
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """Return the plan in sentences."""
+        tested = (
+            f"tested: at least {self.k - 1} other people are as similar to each fake as the person it was made of; "
+            "what attacks learn is measured after the run. "
+        )
+        enough = self.people >= self.people_tested
+        tested += "There are enough people." if enough else f"It needs {self.people_tested:,} people."
+        c = self.certificate
+        certified = f"certified (eps {c.eps:g}, delta {c.delta:g}): no membership attack has an AUC above {c.auc:.3f}. "
+        if self.people >= self.people_good:
+            certified += "Nearly as useful as without noise."
+        elif self.people >= self.people_certified:
+            certified += f"Rougher than without noise; {self.people_good:,} people would be nearly as good."
+        else:
+            certified += f"It needs {self.people_certified:,} people."
+            certified += f" With these, eps = {self.eps_runs:g} would do." if self.eps_runs is not None else ""
+        return tested, certified
 
 
-def plan(people: int, *, eps: float = 4.0, delta: float = 1e-6) -> tuple[Planned, ...]:
+def plan(people: int, *, eps: float = 4.0, delta: float = 1e-6, k: int = 10) -> Plan:
     """
-    Return what each preset would promise so many people, in order of what it promises.
-
-    Parameters
-    ----------
-    people
-        How many there are in the file.
-    eps, delta
-        Of the private preset.
+    Return what the test and a certificate would promise so many people.
 
     Examples
     --------
-    >>> [(p.preset, p.certificate.protects, p.enough) for p in plan(300)][1:]
-    [('product', 'nobody', True), ('private', 'everybody', False)]
+    >>> plan(300).people_tested, plan(300).people_certified
+    (30, 604)
 
     """
     require_whole("people", people, 0, MOST_PEOPLE)
-    NoisySums(eps=eps, delta=delta)  # which refuses what the preset would refuse
-    product = (
-        "the most useful: each fake follows one seed; what attacks learn is measured after the run, and is all that is "
-        "known about privacy."
+    Certified(eps=eps, delta=delta)  # which refuse what a run would refuse
+    Life(k=k)
+    mu, most = gaussian_mu(eps, delta), gaussian_mu(MOST_EPS, delta)
+    runs, good = (
+        math.ceil(10 * eps_of(need / people, delta)) / 10 if people and need / people <= most else None
+        for need in (private.ENOUGH, GOOD)
     )
-    if people < USUAL_USERS:
-        product += f" Fewer than about {USUAL_USERS} people often share too few places: it may be refused for that."
-    paper = "to reproduce the paper; not for publishing."
-    least = [least_users(PRESETS["paper"]), least_users(PRESETS["product"])]
-    return (
-        Planned("paper", people >= least[0], least[0], Certificate.none(), paper),
-        Planned("product", people >= least[1], least[1], Certificate.none(), product),
-        plan_private(people, eps, delta),
+    return Plan(
+        people,
+        k,
+        math.ceil((k - 1) / (1 - SEED_SHARE)),
+        private.certificate_of(eps, delta, cells=1),
+        private.people_needed(eps, delta),
+        math.ceil(GOOD / mu),
+        runs,
+        good,
     )
-
-
-def plan_private(people: int, eps: float = 4.0, delta: float = 1e-6) -> Planned:
-    """Return what the private preset would promise so many people; where they are few, with which eps it would run."""
-    mu = gaussian_mu(eps, delta)
-    least, good = private.people_needed(eps, delta), math.ceil(GOOD / mu)
-    certificate = private.certificate_of(eps, delta, cells=1)
-    if people >= good:
-        words = f"visits as without noise, up to .02 of TP-TV: {good:,} people are enough for that."
-    elif people >= least:
-        words = f"rougher than without noise; {good:,} people would bring visits within .02 of TP-TV."
-    else:
-        words = f"refuses: it needs {least:,} people; with fewer the fakes are no better than a uniform map."
-    if 0 < people < good:
-        there, most = counted(people, "person", "people"), gaussian_mu(MOST_EPS, delta)
-        thresholds = [
-            f"{what} from eps = {math.ceil(10 * eps_of(need / people, delta)) / 10:g}"
-            for what, need in (("it runs", private.ENOUGH), ("it is within .02", GOOD))
-            if need / people <= most
-        ]
-        if thresholds:
-            words += f" With {there} {' and '.join(thresholds)}."
-        else:
-            too_few = f"{there} {'is' if people == 1 else 'are'} too few"
-            words += f" {too_few} for any eps that promises something (at most {MOST_EPS:g})."
-    return Planned("private", people >= least, least, certificate, words)

@@ -10,6 +10,7 @@ length, and a day without records is a kind of day.
 """
 
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,6 +51,7 @@ class Diaries:
     lo: int  # second of the first and last day at which most people begin and end to be seen, -1 where they differ
     hi: int
     longest: int  # pieces of the busiest day
+    busyness: float  # deviation between people of the taste for stays, in ln weight of a diary per stay
 
 
 def learn_diaries(stays: Stays, groups: Groups, *, k: int, rng: np.random.Generator) -> Diaries:
@@ -59,7 +61,7 @@ def learn_diaries(stays: Stays, groups: Groups, *, k: int, rng: np.random.Genera
     first, last = _spans(stays.user, stays.start, stays.end, stays.people)
     border = BORDER if np.median((last - first) / DAY) > 2.5 else 0
 
-    # diaries: a stay at home begins when one leaves for it, any other when one arrives; passes have no time of their own
+    # a stay at home begins when one leaves for it, any other when one arrives; passes have no time of their own
     rows = np.flatnonzero(stays.usage >= 0)
     user, cls = stays.user[rows], groups.use_class[stays.usage[rows]]
     chain = np.cumsum(~stays.joined)
@@ -110,29 +112,34 @@ def learn_diaries(stays: Stays, groups: Groups, *, k: int, rng: np.random.Genera
     full = np.flatnonzero(opening == 0)
     head = day_first[full]
     state[full] = np.where(carried[head] == 1, piece_cls[head], K)
-    np.add.at(begins, (kind, state), 1.0)
-    begins = begins / begins.sum(1, keepdims=True) + SPARE * begins.sum(0) / begins.sum()
+    lo, hi = _usual_hours(first - border - first_day * DAY, last - border - last_day * DAY)
+    # what is cut off because nobody is seen before or after tells nothing of how days begin, or stays end
+    early, late = (date == first_day[whose]) & (lo >= 0), (day == last_day[piece_user]) & (hi >= 0)
+    ended = late & (over == 0) & (after < 0)
+    np.add.at(begins, (kind[~early], state[~early]), 1.0)
+    begins = begins / np.maximum(begins.sum(1, keepdims=True), 1) + SPARE * begins.sum(0) / max(begins.sum(), 1)
 
     def sort_by(cell: Ints, cells: int, rows: Ints | None = None) -> tuple[Ints, Ints]:
-        rows = np.arange(len(cell)) if rows is None else rows
+        rows = np.flatnonzero(~ended) if rows is None else rows
         order = rows[np.lexsort((s[rows] if len(cell) == len(s) else rows, cell[rows]))]
         return order, np.searchsorted(cell[order], np.arange(cells + 1))
 
     piece_kind, piece_type = kind[at], type_of[piece_user]
     cell = ((piece_type * Q + piece_kind) * K + piece_cls) * 2 + carried
-    heads = head[carried[head] == 0]
+    heads = head[(carried[head] == 0) & ~early[full]]
     law = kernels.Law(
         s, e, over, after, again.astype(np.int64), gap, piece_cls,
         *sort_by(cell, T * Q * K * 2), *sort_by(cell % (Q * K * 2), Q * K * 2), *sort_by(cell % (K * 2), K * 2),
         *sort_by(piece_type * Q + piece_kind, T * Q, heads), *sort_by(piece_kind, Q, heads),
         day_first, kind, *sort_by(type_of[whose] * 2 + off, T * 2, full),
-        begins, role, np.zeros(K + kernels.NEW), np.zeros(kernels.OWN), np.zeros(kernels.FEATURES), stays.grain,
+        begins, role, np.zeros(2 * K + kernels.NEW), np.zeros(kernels.OWN), np.zeros(kernels.FEATURES), stays.grain,
     )  # fmt: skip
     usage = stays.usage[rows][stay]
     law = _learn_choices(law, offset, type_of, day_first, kind, off, usage, over, rng)
-    lo, hi = _usual_hours(first - border - first_day * DAY, last - border - last_day * DAY)
     longest = int(np.diff(day_first).max(initial=1))
-    return Diaries(law, mix, spread, border, first_day, last_day, lo, hi, longest)
+    busyness = _busyness(np.diff(day_first), type_of[whose] * Q + kind, whose, stays.people)
+    first_day, last_day = share_spans(first_day, last_day, k)
+    return Diaries(law, mix, spread, border, first_day, last_day, lo, hi, longest, busyness)
 
 
 def _spans(user: Ints, start: Ints, end: Ints, people: int) -> tuple[Ints, Ints]:
@@ -142,6 +149,33 @@ def _spans(user: Ints, start: Ints, end: Ints, people: int) -> tuple[Ints, Ints]
     first[user[head]] = start[head]
     last[user[head]] = np.maximum.reduceat(end, head)
     return first, last
+
+
+def share_spans(first: Ints, last: Ints, k: int) -> tuple[Ints, Ints]:
+    """Return first and last days such that at least k people share each first day, and each number of days."""
+    return (start := _in_groups(first, k)), start + _in_groups(last - first, k)
+
+
+def _in_groups(values: Ints, k: int) -> Ints:
+    """Return the values with each group of k neighbours in size, or of equals, replaced by its median."""
+    order = np.argsort(values, kind="stable")
+    group = np.minimum(np.arange(len(values)) // k, max(len(values) // k - 1, 0))
+    out = np.empty_like(values)
+    for g in range(int(group.max(initial=0)) + 1):
+        members = order[group == g]
+        out[members] = values[members[len(members) // 2]]
+    return out
+
+
+def _busyness(number: Ints, cell: Ints, whose: Ints, people: int) -> float:
+    """Return how much people differ in their numbers of stays beyond type and kind of day, by the variance within."""
+    mean = np.bincount(cell, number) / np.maximum(np.bincount(cell), 1)
+    rest = number - mean[cell]
+    days = np.bincount(whose, minlength=people)
+    within = float((rest**2).mean())
+    own = np.bincount(whose, rest, people) / np.maximum(days, 1)
+    between = float((own**2).mean() - (within / np.maximum(days, 1)).mean())
+    return float(np.sqrt(max(between, 0.0)) / max(within, 0.1))
 
 
 def _usual_hours(first: Ints, last: Ints) -> tuple[int, int]:
@@ -163,7 +197,7 @@ def _kinds_of_day(
     for h in range(24):
         length = np.clip(np.minimum(e, (h + 1) * HOUR) - np.maximum(s, h * HOUR), 0, HOUR) / HOUR
         length += (s == e) & (s // HOUR == h)
-        np.add.at(table, (at, h, role), length)
+        np.add.at(table[:, h], (at, role), length)
     number = np.diff(day_first)
     classes = np.zeros((n, K))
     np.add.at(classes, (at, cls), 1.0)
@@ -177,7 +211,7 @@ def _kinds_of_day(
         if len(mine) == 0:
             continue
         label, means = _cluster(table[mine], int(np.clip(len(mine) // DAYS_PER_KIND, 1, MOST_KINDS)), rng)
-        label = _merge_small(label, means, lambda c, w=whose[mine], m=len(means): _people_of(c, w, m), k)
+        label = _merge_small(label, means, partial(_people_of, user=whose[mine], n=len(means)), k)
         kind[mine] = used + label
         used += int(label.max()) + 1
     return kind
@@ -218,7 +252,7 @@ def _learn_choices(
     rank[order] = np.arange(len(head)) - np.searchsorted(whose[order], whose[order])
     own = rank[inverse]
     K = len(law.role)
-    new_rows, new_said = np.zeros((CHOICES, K + kernels.NEW)), np.zeros(CHOICES)
+    new_rows, new_said = np.zeros((CHOICES, 2 * K + kernels.NEW)), np.zeros(CHOICES)
     own_rows = np.zeros((CHOICES // 2, CANDIDATES, kernels.OWN))
     own_many, own_chosen = np.zeros(CHOICES // 2, dtype=np.int64), np.zeros(CHOICES // 2, dtype=np.int64)
     days = len(kind)

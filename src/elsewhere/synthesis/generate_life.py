@@ -5,22 +5,64 @@ GenerateFake over a life: type, diary, mapping, ways, privacy test; what fails i
     diary     a diary of classes, drawn from the law of the type (diaries.py)
     mapping   places for its own places, drawn jointly (mapping.py)
     ways      what is seen on the way (ways.py)
-    test      the privacy test of a life (E75 ff.)
+    test      the privacy test of a life (E75 to E78); what fails is drawn again, `attempts` times
+
+Only seeds teach; alternates are compared with, and leave no trace in the fakes.
 """
 
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 
-from elsewhere.data.visits import Ints, Visits
+from elsewhere.checkpoint import Stages, at_once
+from elsewhere.data.visits import DAY, Floats, Ints, Visits
+from elsewhere.errors import InvalidParameter, require_whole
+from elsewhere.scale import map_over
 from elsewhere.synthesis import _life_kernels as kernels
 from elsewhere.synthesis.diaries import TRIES, Diaries, learn_diaries
-from elsewhere.synthesis.groups import Groups, Stays, find_groups, find_stays
-from elsewhere.synthesis.mapping import LEAST, SWEEPS, Where, learn_mapping
+from elsewhere.synthesis.groups import HOUR, Groups, Stays, classify, find_groups, find_stays, profiles, weekend_of
+from elsewhere.synthesis.mapping import KEPT, SWEEPS, Where, learn_mapping
 from elsewhere.synthesis.ways import learn_ways
 
-MOST_OWN = 400  # own places of a life
 BLOCK = 64  # lives drawn by one call
+MOST_ATTEMPTS = 12
+MOST_OWN, MOST_PIECES = 400, 250  # own places of a life; pieces of a day
+COMPARED = 300  # alternates that a fake is compared with
+PARTS = 8  # of the week, for sim_G: four of the day, weekdays and weekends apart
+STRANGERS = 2_000  # pairs of people whose shared places and sim_G set the limits
+RULES = ("similar", "shared", "alternates", "timing")
+
+
+@dataclass(frozen=True)
+class LifeVerdict:
+    """What the privacy test of a life measured, and which rules rejected it."""
+
+    rejected_by: tuple[str, ...]
+    sim: float  # sim_G(fake, seed) over parts of the week (E75)
+    shared: int  # places that both visit (E76)
+    alternates: int  # people at least as similar to the fake as the seed is, within par_d (E77)
+    alone: int  # runs of three records with a pattern that the seed alone has (E78)
+
+    @property
+    def passed(self) -> bool:
+        """Tell whether no rule rejected."""
+        return not self.rejected_by
+
+
+@dataclass(frozen=True, eq=False)
+class Lives:
+    """Fakes of lives: `visits` (user = number of the life; None where nothing passed) and what made them."""
+
+    visits: Visits | None
+    seed_of_life: Ints = field(repr=False)
+    verdicts: tuple[LifeVerdict, ...] = field(repr=False)
+    attempts: Ints = field(repr=False)  # (seeds,)
+    tally: dict[str, int]
+    notes: tuple[str, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,55 +76,306 @@ class LifeModel:
     ways: kernels.Passages = field(repr=False)
 
 
-def learn_lives(visits: Visits, *, k: int = 10, rng: np.random.Generator) -> LifeModel:
+@dataclass(frozen=True, eq=False)
+class LifeTest:
+    """The privacy test of a life: what is known of seeds and alternates, and the limits that strangers set."""
+
+    seeds: Stays = field(repr=False)
+    profile: Floats = field(repr=False)  # (seeds, K x 48)
+    others: Floats = field(repr=False)  # (alternates, K x 48)
+    role_of_week: "_Weights" = field(repr=False)  # time of seeds by place and part of the week
+    pattern_first: Ints = field(repr=False)  # (seeds + 1,) into
+    patterns: Ints = field(repr=False)  # runs of three records that the seed alone has, sorted
+    par_s: float
+    par_d: float
+    most_shared: int
+    k: int
+
+
+@dataclass(frozen=True, eq=False)
+class _Weights:
+    """Shares of time by (person, part of the week, place): sorted keys, shares, and parts of each person."""
+
+    key: Ints
+    share: Floats
+    parts: Floats  # (people, PARTS)
+
+
+def learn_lives(seeds: Visits, *, k: int = 10, rng: np.random.Generator) -> LifeModel:
     """Learn types, the law of diaries, the mapping and the ways from these people."""
-    stays = find_stays(visits)
+    stays = find_stays(seeds)
     groups = find_groups(stays, k=k, rng=rng)
     diaries = learn_diaries(stays, groups, k=k, rng=rng)
-    where = learn_mapping(stays, groups, visits.locations, rng)
+    where = learn_mapping(stays, groups, seeds.locations, rng)
     return LifeModel(stays, groups, diaries, where, learn_ways(stays, where.ground, rng))
 
 
-def draw_block(model: LifeModel, seeds: Ints, numbers: Ints, attempt: int, key: Ints) -> tuple[Ints, ...]:
-    """Draw one life per seed; return life, start, end, place, class and own place of every record, and what is good."""
+def generate_lives(
+    seeds: Visits,
+    *,
+    alternates: Visits,
+    per_seed: int = 1,
+    entropy: int,
+    executor: Executor | None = None,
+    stages: Stages = at_once,
+    progress: Callable[[int, int], None] | None = None,
+    k: int = 10,
+    par_s: float = 0.1,
+    par_d: float = 0.1,
+    attempts: int = MOST_ATTEMPTS,
+) -> Lives:
+    """
+    Generate `per_seed` lives of each seed that pass the privacy test of a life.
+
+    Parameters
+    ----------
+    seeds, alternates
+        People fakes are made from, and people who are only compared with; on one map.
+    per_seed
+        Lives of each seed.
+    entropy
+        128 random bits: everything random follows from them, whatever the number of workers.
+    executor, stages, progress
+        As `elsewhere.scale.map_over` takes them.
+    k
+        People of a type at least, and one more than the alternates that a fake needs.
+    par_s, par_d
+        Largest sim_G to the seed (E75); by how much a fake may be more similar to its seed than to alternates (E77).
+    attempts
+        Lives drawn per fake until one passes.
+
+    """
+    require_whole("k", k, 1)
+    require_whole("attempts", attempts, 1)
+    require_whole("per_seed", per_seed, 1)
+    if alternates.locations != seeds.locations:
+        raise InvalidParameter("`alternates` must be on the map of `seeds`.")
+    notes = []
+    if seeds.U < 2 * k:
+        notes.append(f"{seeds.U} seeds are one type: types need {k} people each.")
+    if seeds.form.unit != "person":
+        notes.append(f"a life is a {seeds.form.unit}: nobody is protected beyond it.")
+    # a stream for each stage: a resumed run does not draw again what a finished one drew
+    of_lives, of_test = np.random.Generator(np.random.Philox(entropy)).spawn(2)
+    form, unit = seeds, seeds.form.unit
+    if seeds.trip is not None:
+        seeds, alternates = stays_of_trips(seeds), stays_of_trips(alternates)
+    model = stages("learn lives", lambda: learn_lives(seeds, k=k, rng=of_lives))
+    test = stages("learn test", lambda: learn_test(model, alternates, k=k, par_s=par_s, par_d=par_d, rng=of_test))
+    key = np.random.SeedSequence(entropy).generate_state(2, np.uint64).astype(np.uint64)
+    seed = np.repeat(np.arange(seeds.U), per_seed)
+    blocks = [np.arange(a, min(a + BLOCK, len(seed))) for a in range(0, len(seed), BLOCK)]
+    least = 2 if unit == "trip" else 1
+    work = partial(generate_block, model, test, seed, key, attempts, least)
+    done = map_over(work, blocks, executor=executor, progress=progress, stages=stages, name="lives")
+
+    rows = [np.concatenate([d[0][j] for d in done]) for j in range(4)]
+    verdicts = [v for d in done for v in d[1]]
+    tries = np.concatenate([d[2] for d in done])
+    rejected = sum((d[3] for d in done), start=np.zeros(len(RULES), dtype=np.int64))
+    passed = np.array([v.passed for v in verdicts], dtype=bool)
+    number = np.cumsum(passed) - 1
+    failed = int(len(seed) - passed.sum())
+    if failed:
+        notes.append(f"{failed} of {len(seed)} lives did not pass the test in {attempts} attempts and were left out.")
+    keep = passed[rows[0]]
+    life, start, end, place = (column[keep] for column in rows)
+    visits, users = None, range(int(passed.sum()))
+    if passed.any() and form.trip is None:
+        visits = form.replace(user=number[life], start=start, end=end, place=place, users=users)
+    elif passed.any():
+        visits = trips_of_stays(form, number[life], start, end, place, users)
+    tally = {"tested": int(tries.sum()), "passed": int(passed.sum())}
+    tally |= {rule: int(n) for rule, n in zip(RULES, rejected, strict=True)}
+    return Lives(
+        visits,
+        seed[passed],
+        tuple(v for v in verdicts if v.passed),
+        np.bincount(seed, tries, seeds.U).astype(np.int64),
+        tally,
+        tuple(notes),
+    )
+
+
+def stays_of_trips(visits: Visits) -> Visits:
+    """Return the stays between trips: from the end of one to the beginning of the next, where both are at one place."""
+    trip = np.asarray(visits.trip)
+    between = np.append(False, (visits.user[1:] == visits.user[:-1]) & (trip[1:] != trip[:-1]))
+    between &= visits.place == np.append(-1, visits.place[:-1])
+    first = np.flatnonzero(~between)
+    end = np.maximum.reduceat(visits.end, first)
+    return visits.replace(
+        user=visits.user[first], start=visits.start[first], end=end, place=visits.place[first], trip=None
+    )
+
+
+def trips_of_stays(form: Visits, life: Ints, start: Ints, end: Ints, place: Ints, users: range) -> Visits:
+    """Return the trips between the stays of each life, two records each: where and when it begins and ends."""
+    pair = np.flatnonzero(life[1:] == life[:-1])
+    if form.form.unit == "trip":  # a life is one trip
+        pair = pair[np.append(True, life[pair][1:] != life[pair][:-1])]
+    both = np.column_stack([pair, pair + 1]).ravel()
+    when = np.column_stack([end[pair], np.maximum(start[pair + 1], end[pair])]).ravel()
+    trip = np.repeat(np.arange(len(pair)), 2)
+    return form.replace(user=life[both], start=when, end=when, place=place[both], users=users, trip=trip)
+
+
+def generate_block(
+    model: LifeModel, test: LifeTest, seed: Ints, key: NDArray[np.uint64], attempts: int, least: int, numbers: Ints
+) -> tuple[list[Ints], list[LifeVerdict], Ints, Ints]:
+    """Draw the lives with these numbers until they pass: rows, verdict and attempts of each, rejections by rule."""
+    kept: dict[int, list[Ints]] = {}
+    verdicts: dict[int, LifeVerdict] = {}
+    tries, rejected = np.zeros(len(numbers), dtype=np.int64), np.zeros(len(RULES), dtype=np.int64)
+    open_ = numbers
+    for attempt in range(attempts):
+        *columns, first, good = draw_lives(model, seed[open_], open_, attempt, key)
+        tries[np.isin(numbers, open_)] += 1
+        found = privacy_test_lives(test, model.groups, seed[open_], columns, first)
+        left = []
+        for i, number in enumerate(open_.tolist()):
+            enough = good[i] and first[i + 1] - first[i] >= least
+            verdicts[number] = found[i] if enough else LifeVerdict(("infeasible",), 0.0, 0, 0, 0)
+            rejected += [rule in found[i].rejected_by for rule in RULES]
+            if verdicts[number].passed:
+                kept[number] = [column[first[i] : first[i + 1]] for column in columns[:4]]
+            else:
+                left.append(number)
+        open_ = np.array(left, dtype=np.int64)
+        if not left:
+            break
+    empty = [np.zeros(0, dtype=np.int64)] * 4
+    rows = [np.concatenate([kept.get(n, empty)[j] for n in numbers.tolist()]) for j in range(4)]
+    return rows, [verdicts[n] for n in numbers.tolist()], tries, rejected
+
+
+def draw_lives(
+    model: LifeModel, seeds: Ints, numbers: Ints, attempt: int, key: NDArray[np.uint64]
+) -> tuple[NDArray[np.int64], ...]:
+    """Draw a life per seed: life, start, end, place, class, own place of every record; first rows; which are good."""
     d, where = model.diaries, model.where
-    order = np.concatenate([np.arange(where.mine_first[s], where.mine_first[s + 1]) for s in seeds])
+    mine = np.concatenate([where.mine[where.mine_first[s] : where.mine_first[s + 1]] for s in seeds])
     mine_first = np.append(0, np.cumsum(np.diff(where.mine_first)[seeds]))
+    most_day = min(2 * d.longest + 8, MOST_PIECES)
+    most_own = min(MOST_OWN, 3 * int(np.bincount(model.stays.use_user).max()) + 16)
     days = int((d.last_day[seeds] - d.first_day[seeds] + 1).sum())
-    room = int(days * min(d.longest + 20, 250) * 2 + 64) * 3
-    most_day = min(2 * d.longest + 8, 250)
+    room = 64 + days * (d.longest + 4) * 3 + most_day * (kernels.MOST_PASSES + 1)
+    # the kernel leaves a seed's own contribution out by changing weights for a moment: on a copy, for threads
+    ground = where.ground._replace(weight=where.ground.weight.copy())
     while True:
         columns = [np.zeros(room, dtype=np.int64) for _ in range(6)]
         first, good = np.zeros(len(seeds) + 1, dtype=np.int64), np.zeros(len(seeds), dtype=bool)
         n = kernels.draw_lives(
-            d.law, where.ground, model.ways, d.mix, d.spread, model.groups.type_of[seeds], d.first_day[seeds],
-            d.last_day[seeds], d.lo, d.hi, d.border, attempt, numbers, key, TRIES, SWEEPS, where.mine[order],
-            mine_first, MOST_OWN, most_day, LEAST, *columns, first, good,
+            d.law, ground, model.ways, d.mix, d.spread, d.busyness, model.groups.type_of[seeds], d.first_day[seeds],
+            d.last_day[seeds], d.lo, d.hi, d.border, attempt, numbers, key, TRIES, SWEEPS, mine, mine_first, most_own,
+            most_day, KEPT, *columns, first, good,
         )  # fmt: skip
         if n >= 0:
             return (*(column[:n] for column in columns), first, good)
         room *= 2
 
 
-@dataclass(frozen=True, eq=False)
-class LivesResult:
-    """Fakes of lives."""
+def learn_test(
+    model: LifeModel, alternates: Visits, *, k: int, par_s: float, par_d: float, rng: np.random.Generator
+) -> LifeTest:
+    """Return the privacy test of a life, with the limits that strangers set (E75 to E78)."""
+    stays, groups = model.stays, model.groups
+    others = find_stays(alternates)
+    other_class = classify(others, groups.means)
+    profile = profiles(others, other_class, groups.K)
+    chosen = rng.permutation(others.people)[:COMPARED]
+    weights = _week_weights(stays.user, stays.start, stays.end, stays.place, stays.people)
 
-    visits: Visits
-    seed_of_life: Ints
+    # strangers: pairs of people of one type; what 95 % of them share, and their sim_G
+    a, b = rng.integers(0, stays.people, (2, STRANGERS))
+    some = (a != b) & (groups.type_of[a] == groups.type_of[b])
+    if not some.any():
+        some = a != b
+    a, b = a[some], b[some]
+    visited = np.unique(stays.user * (1 << 32) + stays.place)
+    sizes = np.searchsorted(visited >> 32, np.arange(stays.people + 1))
+    places = [visited[sizes[u] : sizes[u + 1]] & 0xFFFFFFFF for u in range(stays.people)]
+    both = [np.intersect1d(places[i], places[j], assume_unique=True) for i, j in zip(a, b, strict=True)]
+    shared = np.array([len(common) for common in both])
+    most_shared = int(np.quantile(shared, 0.95)) if len(shared) else 0
+
+    # runs of three records, (class, hour) each, that one seed alone of all people has
+    mine = _patterns(stays.user, stays.start, np.where(stays.usage >= 0, groups.use_class[stays.usage], -1))
+    theirs = _patterns(others.user, others.start, np.where(others.usage >= 0, other_class[others.usage], -1))
+    pairs = np.unique(np.column_stack(mine), axis=0)
+    pattern, people = np.unique(np.concatenate([pairs[:, 1], np.unique(theirs[1])]), return_counts=True)
+    alone = pairs[people[np.searchsorted(pattern, pairs[:, 1])] == 1]
+    first = np.searchsorted(alone[:, 0], np.arange(stays.people + 1))
+    return LifeTest(stays, groups.profile, profile[chosen], weights, first, alone[:, 1], par_s, par_d, most_shared, k)
 
 
-def generate_lives(
-    visits: Visits, *, seeds: Ints | None = None, k: int = 10, rng: np.random.Generator
-) -> LivesResult:
-    """Generate one life per seed."""
-    if seeds is None:
-        seeds = np.sort(rng.permutation(visits.U)[: max(1, round(0.7 * visits.U))])
-    model = learn_lives(visits.of_users(seeds), k=k, rng=rng)
-    key = rng.integers(0, 2**63, 2).astype(np.uint64)
-    parts = []
-    for at in range(0, len(seeds), BLOCK):
-        numbers = np.arange(at, min(at + BLOCK, len(seeds)))
-        parts.append(draw_block(model, numbers, numbers, 0, key))
-    life, start, end, place = (np.concatenate([p[j] for p in parts]) for j in range(4))
-    return LivesResult(Visits(life, start, end, place, visits.locations, users=np.arange(len(seeds))), seeds)
+def _week_weights(user: Ints, start: Ints, end: Ints, place: Ints, people: int) -> _Weights:
+    """Return shares of everybody's time by part of the week and place; a record without length counts a minute."""
+    clock = start // HOUR
+    part = (clock % 24) // 6 + 4 * weekend_of(clock // 24)
+    key = (user * PARTS + part) << 32 | place
+    keys, inverse = np.unique(key, return_inverse=True)
+    time = np.bincount(inverse, np.maximum(end - start, 60))
+    total = np.bincount(keys >> 32, time, people * PARTS)
+    parts = total.reshape(people, PARTS)
+    parts = parts / np.maximum(parts.sum(1, keepdims=True), 1e-9)
+    return _Weights(keys, time / np.maximum(total[keys >> 32], 1e-9), parts)
+
+
+def _patterns(user: Ints, start: Ints, cls: Ints) -> tuple[Ints, Ints]:
+    """Return (person, pattern) of every run of three records of a person, passes left out: class and hour of each."""
+    stay = cls >= 0
+    user, code = user[stay], cls[stay] * 24 + start[stay] % DAY // HOUR
+    if len(user) < 3:
+        return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+    run = (code[:-2] << 40) | (code[1:-1] << 20) | code[2:]
+    same = user[:-2] == user[2:]
+    return user[:-2][same], run[same]
+
+
+def privacy_test_lives(
+    test: LifeTest, groups: Groups, seed: Ints, columns: Sequence[Ints], first: Ints
+) -> list[LifeVerdict]:
+    """
+    Return the verdicts on fakes of these seeds; `columns` are life, start, end, place, class and own place of records.
+
+    sim_G(fake, seed) <= par_s; no more shared places than 95 % of strangers of one type; at least k - 1 alternates at
+    least as similar to the fake as the seed is, within par_d; no run of three records that the seed alone has.
+    """
+    _, start, end, place, cls, _ = columns
+    n = len(seed)
+    fake = np.repeat(np.arange(n), np.diff(first))
+    # sim_G over parts of the week
+    mine = _week_weights(fake, start, end, place, n)
+    owner, part = (mine.key >> 32) // PARTS, (mine.key >> 32) % PARTS
+    wanted = (seed[owner] * PARTS + part) << 32 | (mine.key & 0xFFFFFFFF)
+    known = test.role_of_week
+    at = np.minimum(np.searchsorted(known.key, wanted), len(known.key) - 1)
+    both = known.key[at] == wanted
+    overlap = np.where(both, np.minimum(mine.share, known.share[at]), 0.0)
+    sim = np.bincount(owner, overlap * np.maximum(mine.parts[owner, part], known.parts[seed[owner], part]), n)
+    # shared places
+    visited = np.unique(fake << 32 | place)
+    own = np.unique(test.seeds.user << 32 | test.seeds.place)
+    hit = (seed[visited >> 32] << 32) | (visited & 0xFFFFFFFF)
+    where = np.minimum(np.searchsorted(own, hit), len(own) - 1)
+    shared = np.bincount((visited >> 32)[own[where] == hit], minlength=n)
+    # alternates at least as similar, by class and hour of the week
+    stay = cls >= 0
+    lives = Stays(
+        fake[stay], start[stay], end[stay], place[stay], np.arange(stay.sum()), np.zeros(stay.sum(), dtype=bool),
+        fake[stay], place[stay], n, test.seeds.grain, test.seeds.events,
+    )  # fmt: skip
+    profile = profiles(lives, cls[stay], groups.K)
+    out = []
+    runs = _patterns(fake, start, cls)
+    for i in range(n):
+        to_seed = 1 - np.abs(profile[i] - test.profile[seed[i]]).sum() / 2
+        to_others = 1 - np.abs(test.others - profile[i]).sum(1) / 2
+        enough = int((to_others > to_seed - test.par_d).sum())
+        own_runs = test.patterns[test.pattern_first[seed[i]] : test.pattern_first[seed[i] + 1]]
+        alone = int(np.isin(runs[1][runs[0] == i], own_runs).sum()) if len(own_runs) else 0
+        failed = (sim[i] > test.par_s, shared[i] > test.most_shared, enough < test.k - 1, alone > 0)
+        rules = tuple(rule for rule, bad in zip(RULES, failed, strict=True) if bad)
+        out.append(LifeVerdict(rules, float(sim[i]), int(shared[i]), enough, alone))
+    return out

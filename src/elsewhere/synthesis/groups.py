@@ -8,7 +8,7 @@ their days into *kinds*. Passes (short records between two others, at places tha
 """
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +42,7 @@ class Stays:
     people: int
     grain: int  # seconds that all times are a multiple of
     events: bool  # most records have no length
+    single: bool = False  # a person is one trip: whether a record is its first tells usages apart
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,19 +90,21 @@ def find_stays(visits: Visits) -> Stays:
     times = np.concatenate([start, end])
     grain = next((g for g in (HOUR, 1800, 1200, 900, 600, 300, 60) if np.mean(times % g == 0) > 0.98), 1)
     events = bool(np.mean(length == 0) > 0.5)
+    single = visits.form.unit == "trip"
     return Stays(
-        user, start, end, place, usage, joined, usages // visits.R, usages % visits.R, visits.U, grain, events
+        user, start, end, place, usage, joined, usages // visits.R, usages % visits.R, visits.U, grain, events, single
     )
 
 
 def hours_of_week(stays: Stays, rows: Ints) -> tuple[Ints, Ints, Floats]:
-    """Return (row, hour of 48: weekday or weekend, seconds) of the time that rows cover, hour by hour."""
+    """Return (row, hour of 48: weekday or weekend, seconds or 1 for events) of what rows cover, hour by hour."""
     start, end = stays.start[rows], np.maximum(stays.end[rows], stays.start[rows] + 1)
     many = (end - 1) // HOUR - start // HOUR + 1
     row = np.repeat(np.arange(len(rows)), many)
     hour = np.repeat(start // HOUR - np.cumsum(many) + many, many) + np.arange(many.sum())
     seconds = np.minimum(end[row], (hour + 1) * HOUR) - np.maximum(start[row], hour * HOUR)
-    return row, hour % 24 + 24 * weekend_of(hour // 24), seconds.astype(np.float64)
+    weight = np.ones(len(row)) if stays.events else seconds.astype(np.float64)  # records count, or their time
+    return row, hour % 24 + 24 * weekend_of(hour // 24), weight
 
 
 def _cluster(table: Floats, n: int, rng: np.random.Generator) -> tuple[Ints, Floats]:
@@ -129,25 +132,35 @@ def _merge_small(label: Ints, means: Floats, size: Any, least: int) -> Ints:
         label[label == small] = to
 
 
-def find_groups(stays: Stays, *, k: int, rng: np.random.Generator, classes: int = CLASSES) -> Groups:
-    """Cluster usages into classes and people into types, each of at least `k` people."""
+class Usages(NamedTuple):
+    """What places are to people: hours (M, 48), time in all, length of stays; `table` is what they are clustered by."""
+
+    hours: Floats
+    total: Floats
+    dwell: Floats
+    table: Floats
+    days: Ints  # (people,) with a record
+
+
+def describe_usages(stays: Stays) -> Usages:
+    """Describe every usage by its hours of the week, share of the time, length of stays and share of the days."""
     rows = np.flatnonzero(stays.usage >= 0)
     usage, n = stays.usage[rows], len(stays.use_user)
     row, hour, seconds = hours_of_week(stays, rows)
-    if stays.events:
-        seconds = np.ones(len(seconds))
     hours = np.zeros((n, 48))
     np.add.at(hours, (usage[row], hour), seconds)
     total = hours.sum(1)
     if stays.events:  # few records: an hour also tells of its neighbours
-        day = hours.reshape(n, 2, 24)
-        hours = (day + 0.5 * np.roll(day, 1, 2) + 0.5 * np.roll(day, -1, 2)).reshape(n, 48)
+        daily = hours.reshape(n, 2, 24)
+        hours = (daily + 0.5 * np.roll(daily, 1, 2) + 0.5 * np.roll(daily, -1, 2)).reshape(n, 48)
     everything = np.bincount(stays.use_user, total, stays.people)
     count = np.bincount(usage, minlength=n)
     dwell = np.bincount(usage, stays.end[rows] - stays.start[rows], n) / np.maximum(count, 1)
     day = stays.start[rows] // DAY
-    on = np.bincount(np.unique(usage * (1 << 20) + (day - day.min())) >> 20, minlength=n)
-    days = np.bincount(np.unique(stays.user[rows] * (1 << 20) + (day - day.min())) >> 20, minlength=stays.people)
+    on, days = (
+        np.bincount(np.unique(of * (1 << 20) + (day - day.min())) >> 20, minlength=size)
+        for of, size in ((usage, n), (stays.user[rows], stays.people))
+    )
     table = np.column_stack(
         [
             np.sqrt(hours / np.maximum(hours.sum(1), 1e-9)[:, None]),
@@ -156,6 +169,31 @@ def find_groups(stays: Stays, *, k: int, rng: np.random.Generator, classes: int 
             0.8 * on / np.maximum(days, 1)[stays.use_user],
         ]
     )
+    if stays.single:
+        first = np.append(True, stays.user[rows][1:] != stays.user[rows][:-1])
+        table = np.column_stack([table, 3.0 * np.bincount(usage, first, n) / np.maximum(count, 1)])
+    return Usages(hours, total, dwell, table, days)
+
+
+def profiles(stays: Stays, use_class: Ints, K: int) -> Floats:
+    """Return (people, K x 48) shares of the time by class and hour of the week."""
+    rows = np.flatnonzero(stays.usage >= 0)
+    row, hour, seconds = hours_of_week(stays, rows)
+    out = np.zeros((stays.people, K * 48))
+    np.add.at(out, (stays.user[rows][row], use_class[stays.usage[rows][row]] * 48 + hour), seconds)
+    return np.asarray(out / np.maximum(out.sum(1, keepdims=True), 1e-9))
+
+
+def classify(stays: Stays, means: Floats) -> Ints:
+    """Return the class of each usage of other people: that of the nearest centre."""
+    table = describe_usages(stays).table
+    return np.asarray(((table[:, None] - means[None]) ** 2).sum(2).argmin(1))
+
+
+def find_groups(stays: Stays, *, k: int, rng: np.random.Generator, classes: int = CLASSES) -> Groups:
+    """Cluster usages into classes and people into types, each of at least `k` people."""
+    hours, total, dwell, table, days = describe_usages(stays)
+    n = len(table)
     label, means = _cluster(table, min(classes, max(2, n // 10)), rng)
     use_class = _merge_small(label, means, lambda c: _people_of(c, stays.use_user, len(means)), k)
     K = int(use_class.max()) + 1
@@ -172,9 +210,7 @@ def find_groups(stays: Stays, *, k: int, rng: np.random.Generator, classes: int 
     role = np.where(mean_home > 0.5, HOME, np.where(mean_dwell >= LONG, MAIN, OTHER))
 
     # who lives alike: the share of the time by class and hour of the week, and how much is recorded of a day
-    profile = np.zeros((stays.people, K * 48))
-    np.add.at(profile, (stays.user[rows][row], use_class[usage[row]] * 48 + hour), seconds)
-    profile /= np.maximum(profile.sum(1, keepdims=True), 1e-9)
+    profile = profiles(stays, use_class, K)
     coarse = profile.reshape(stays.people, K, 2, 12, 2).sum(4)
     activity = np.log(np.bincount(stays.user, minlength=stays.people) / np.maximum(days, 1) + 1e-9)
     span = np.log(np.maximum(days, 1))

@@ -16,9 +16,11 @@ from elsewhere.data.visits import Floats, Ints, Locations
 from elsewhere.synthesis import _life_kernels as kernels
 from elsewhere.synthesis.groups import Groups, Stays
 
-LEAST = 2.5  # people who must be left of a weight, noise included
-NOISE = 0.7  # scale of the Laplace noise on counts of people
-RAKES = 5
+VISITORS, DRAWN = 3.0, 2.0  # people who must be seen at a place, and the scale of the noise on their number
+BLUR = 0.7  # scale of the noise on how many use it in which way
+KEPT = 0.3  # what must be left of that number without the seed
+LEAST, NOISE = 4.0, 1.5  # people who must pass a cell or make a move, and the scale of the noise
+RAKES = 8
 SWEEPS = 4
 RAKED = 400  # people whose places are drawn again
 SIDE = 2.0  # squares of the grid, in usual lengths of a move
@@ -45,8 +47,9 @@ def learn_mapping(stays: Stays, groups: Groups, locations: Locations, rng: np.ra
     R, K = len(locations), groups.K
     xy = locations.planar() if locations.has_coordinates else np.zeros((R, 2))
     cell, count = np.unique(groups.use_class * R + stays.use_place, return_counts=True)
-    weight = noisy(count.astype(float), rng)
-    cell, weight = _fill_empty(cell[weight > 0], weight[weight > 0], stays, K, R, rng)
+    shared = shared_places(stays, R, rng)
+    weight = np.where(shared[cell % R] > 0, np.maximum(count + rng.laplace(0.0, BLUR, len(count)), 0.0), 0.0)
+    cell, weight = _fill_empty(cell[weight > 0], weight[weight > 0], shared, K, R)
 
     # own places of each person, and how often each follows each
     rows = np.flatnonzero(stays.usage >= 0)
@@ -77,13 +80,13 @@ def learn_mapping(stays: Stays, groups: Groups, locations: Locations, rng: np.ra
     begin = np.searchsorted(cls * squares + square[place], (np.arange(K)[:, None] * squares + np.arange(squares + 1)))
     pair, people = _movers(stays.use_place[a], stays.use_place[b], owner, R)
     ground = kernels.Ground(
-        xy, limits, place, first, weight, np.append(0.0, np.cumsum(weight)), begin, corner, columns, height,
-        np.zeros((2, 2, K, kernels.BINS)), np.zeros(kernels.BINS), np.zeros(0, np.int64), np.zeros(0),
+        xy, limits, place, first, weight, weight.copy(), np.append(0.0, np.cumsum(weight)), begin, corner, columns,
+        height, np.zeros((2, 2, K, kernels.BINS)), np.zeros(kernels.BINS), np.zeros(0, np.int64), np.zeros(0),
     )  # fmt: skip
     if locations.has_coordinates:
         ground = _rake(ground, stays, groups, moves, moves_first, person_first, rng)
     keep = noisy(people.astype(float), rng)
-    if (keep > 0).any():
+    if (keep > 0).any() and not locations.has_coordinates:
         ground = _usual_moves(ground, pair[keep > 0], keep[keep > 0], R)
 
     # which candidates each person counts for
@@ -94,17 +97,19 @@ def learn_mapping(stays: Stays, groups: Groups, locations: Locations, rng: np.ra
     return Where(ground, by_key[at[hit]], np.searchsorted(stays.use_user[hit], np.arange(stays.people + 1)))
 
 
-def _fill_empty(
-    cell: Ints, weight: Floats, stays: Stays, K: int, R: int, rng: np.random.Generator
-) -> tuple[Ints, Floats]:
-    """Give classes without a candidate the places that enough people visit at all, or every place."""
-    missing = np.setdiff1d(np.arange(K), cell // R)
-    visitors = noisy(np.bincount(stays.use_place, minlength=R).astype(float), rng)
-    if not visitors.any():
-        visitors = np.ones(R)
-    shared = np.flatnonzero(visitors > 0)
-    cell = np.concatenate([cell, (missing[:, None] * R + shared).ravel()])
-    return cell, np.concatenate([weight, np.tile(visitors[shared], len(missing))])
+def shared_places(stays: Stays, R: int, rng: np.random.Generator) -> Floats:
+    """Return the noisy number of visitors of each place, 0 where that is below VISITORS."""
+    visitors = np.bincount(np.unique(stays.user * R + stays.place) % R, minlength=R)
+    out = visitors + rng.laplace(0.0, DRAWN, R)
+    out = np.where((out >= VISITORS) & (visitors > 0), out, 0.0)
+    return out if out.any() else (visitors > 0).astype(float)
+
+
+def _fill_empty(cell: Ints, weight: Floats, shared: Floats, K: int, R: int) -> tuple[Ints, Floats]:
+    """Give classes without a candidate all places that enough people visit."""
+    missing, some = np.setdiff1d(np.arange(K), cell // R), np.flatnonzero(shared > 0)
+    cell = np.concatenate([cell, (missing[:, None] * R + some).ravel()])
+    return cell, np.concatenate([weight, np.tile(shared[some], len(missing))])
 
 
 def grid_over(xy: Floats, side: float) -> tuple[Floats, int, int]:
@@ -133,7 +138,7 @@ def _rake(
     ground: kernels.Ground, stays: Stays, groups: Groups, moves: Ints, moves_first: Ints, person_first: Ints,
     rng: np.random.Generator,
 ) -> kernels.Ground:  # fmt: skip
-    """Return the ground with factors under which tied places are as far apart as people's are."""
+    """Return the ground with factors under which tied places are as far apart, and used as often, as people's are."""
     n = np.bincount(stays.use_user, minlength=stays.people)
     people = np.flatnonzero((n > 1) & (n <= 200))
     people = rng.permutation(people)[:RAKED]
@@ -142,13 +147,22 @@ def _rake(
     first, flow_first = np.append(0, np.cumsum(n[people])), np.append(0, np.cumsum(n[people] ** 2))
     rows = np.flatnonzero(stays.usage >= 0)
     time = np.bincount(stays.usage[rows], np.maximum(stays.end[rows] - stays.start[rows], 60), len(stays.use_user))
-    K = groups.K
-    for _ in range(RAKES):
+    K, R = groups.K, len(ground.xy)
+    cls = np.repeat(np.arange(K), np.diff(ground.first))
+    cell = cls * R + ground.place
+    order = np.argsort(cell)
+    square = cls * ground.columns * ground.rows + square_of(
+        ground.xy[ground.place], ground.corner, ground.columns, ground.rows
+    )
+    goal = ground.people / np.maximum(np.bincount(cls, ground.people, K), 1e-9)[cls]
+    again = np.empty(len(take), dtype=np.int64)
+    for step in range(RAKES):
+        damp = 0.7 / (1 + step / 3)  # factors of several ties act together
         real, drawn = np.zeros((5, K, kernels.BINS)), np.zeros((5, K, kernels.BINS))
         key = rng.integers(0, 2**63, 2).astype(np.uint64)
         kernels.count_distances(
             ground, groups.role, first, groups.use_class[take], stays.use_place[take], time[take], flow, flow_first,
-            2, key, real, drawn,
+            3, key, real, drawn, again,
         )  # fmt: skip
         # classes with few pairs lean on all classes
         total = real.sum(1, keepdims=True) + TRUST, drawn.sum(1, keepdims=True) + TRUST
@@ -157,10 +171,26 @@ def _rake(
         few = np.log(real + prior + 1e-3) - np.log(drawn + prior + 1e-3)
         pairs = drawn.sum(2, keepdims=True)
         change = (pairs * few + 3 * TRUST * base) / (pairs + 3 * TRUST)
-        change = np.clip(change, -1.0, 1.0)
+        change = damp * np.clip(change, -1.0, 1.0)
         anchor = ground.anchor + change[:4].reshape(2, 2, K, kernels.BINS)
-        ground = ground._replace(anchor=np.clip(anchor, -6, 6), step=np.clip(ground.step + change[4, 0], -6, 6))
+        used = groups.use_class[take][again >= 0] * R + again[again >= 0]
+        count = np.bincount(order[np.searchsorted(cell[order], used)], minlength=len(cell)).astype(float)
+        wanted = goal * np.bincount(cls, count, K)[cls]
+        weight = ground.weight * _nearer(wanted, count, np.arange(len(cell)), 2.0, damp)
+        weight *= _nearer(wanted, count, square, 4.0, damp)
+        ground = ground._replace(
+            anchor=np.clip(anchor, -6, 6),
+            step=np.clip(ground.step + change[4, 0], -6, 6),
+            weight=weight,
+            total=np.append(0.0, np.cumsum(weight)),
+        )
     return ground
+
+
+def _nearer(wanted: Floats, count: Floats, group: Ints, prior: float, damp: float) -> Floats:
+    """Return factors that bring counts, summed by group, nearer to what is wanted."""
+    factor = (np.bincount(group, wanted) + prior) / (np.bincount(group, count) + prior)
+    return np.asarray((np.clip(factor, 0.3, 3.0) ** damp)[group])
 
 
 def _usual_moves(ground: kernels.Ground, pair: Ints, people: Floats, R: int) -> kernels.Ground:

@@ -21,12 +21,10 @@ from elsewhere.errors import (
     require_choice,
     require_whole,
 )
-from elsewhere.evaluation.lbs.days import Company, over_days
 from elsewhere.evaluation.lbs.scenario import LbsResult, evaluate_lbs
 from elsewhere.paper.aggregate import AggregateModel, aggregate
 from elsewhere.paper.profiles import MobilityProfile, Profiles, fit_profiles
-from elsewhere.pool import put_on_map
-from elsewhere.run.fakes import Fakes, finite_loglik
+from elsewhere.run.publish import Fakes, finite
 
 Generator = Callable[[int, int, np.random.Generator], Any]
 TABLE_PLACES = 1024  # up to here the whole of p_bar is kept
@@ -196,8 +194,7 @@ def from_pool(
     maker: Ints | None = None
     if isinstance(pool, Fakes):
         r = pool.r
-        if pool.seeds is not None and (pool.seed >= 0).all():
-            maker, labels = np.asarray(pool.seeds.user[pool.seed]), pool.seeds.labels
+        maker = None if pool.covered else pool.seed_of_life[pool.life]
     else:
         r = pool.r if isinstance(pool, Traces) else np.asarray(pool)
     if r.ndim != 2 or r.dtype.kind not in "iu" or r.size == 0:
@@ -214,11 +211,11 @@ def from_pool(
             )
     weight = np.zeros(len(r))
     if choose == "likelihood":
-        if not isinstance(pool, Fakes):
+        if not isinstance(pool, Fakes) or pool.loglik is None:
             raise InvalidParameter(
                 '`choose` = "likelihood" needs what `generate_fakes` returns: a pool has none.', parameter="choose"
             )
-        weight = finite_loglik(pool.loglik) / r.shape[1] / temp
+        weight = finite(pool.loglik) / temp
     return PoolGenerator(r, maker, labels, weight)
 
 
@@ -245,7 +242,7 @@ def two_days(traces: Traces) -> tuple[Traces, Traces]:
 
     Examples
     --------
-    >>> from elsewhere.traces.model import Locations
+    >>> from elsewhere.data.visits import Locations
     >>> days = Traces([[0, 1], [2, 2], [3, 3], [1, 1], [0, 0]], Locations(n=4), users=list("aabcc"))
     >>> [t.r.tolist() for t in two_days(days)]
     [[[0, 1], [1, 1]], [[2, 2], [0, 0]]]
@@ -295,24 +292,21 @@ def judge_service(
     beta: float = 0.5,
     repeats: tuple[int, int] = (4, 5),
     choose: str = "uniform",
-    days: Traces | None = None,
     progress: Callable[[int, int], None] | None = None,
     rng: np.random.Generator,
 ) -> LbsResult:
     """
     Run all five generators under all adversaries; users of `test` who are not in `train` are left out.
 
-    `users_of_fakes` gives the number in `train` of the user each fake descends from, where `fakes` does not know it;
-    `days` all days of the users, for a service that watches for several (A18).
+    `users_of_fakes` gives the number in `train` of the user each fake descends from, where `fakes` does not know it.
     """
     users = [i for i, label in enumerate(test.labels) if label in set(train.labels)]
     if len(users) < FEWEST:
         raise InvalidTraces(
             f"{len(users)} users are in both the training and the testing traces, {FEWEST} are needed.", code="E_DAYS"
         )
-    fakes = put_on_map(fakes, train)
     generators = five_generators(train, fakes, users_of_fakes, choose=choose)
-    result = evaluate_lbs(
+    return evaluate_lbs(
         train,
         test.of_users(np.array(users)),
         generators,
@@ -325,32 +319,3 @@ def judge_service(
         rng=rng,
         progress=progress,
     )
-    if days is None:
-        return result
-    company = _company(fakes, from_pool(fakes, users_of_fakes), days, train)
-    watches = (over_days(days, company, n=n, rng=rng) for n in n_fakes if n < len(company.rows))
-    return replace(
-        result,
-        over_days=tuple(watch for watch in watches if watch is not None and max(watch.users) > 1),
-    )
-
-
-def _company(fakes: Any, ours: PoolGenerator, days: Traces, train: Traces) -> Company:
-    """Return the fakes as lives, and the number in `days` of the user that each descends from."""
-    life = fakes.user if isinstance(fakes, Traces) else getattr(fakes, "life", None)
-    lives = Traces(
-        ours.r,
-        days.locations,
-        users=np.arange(len(ours.r)) if life is None else np.asarray(life),
-        dates=fakes.dates if isinstance(fakes, Traces) else getattr(fakes, "days", None),
-        step_minutes=days.step_minutes,
-        start=days.start,
-        tz=days.tz,
-    )
-    maker = np.full(lives.U, -1)
-    if ours.maker is not None:
-        labels = train.labels if ours.labels is None else ours.labels
-        number = {label: i for i, label in enumerate(days.labels)}
-        numbers = np.array([*(number.get(label, -1) for label in labels), -1])
-        maker[lives.user] = numbers[ours.maker]
-    return Company.of(lives, maker)

@@ -20,12 +20,10 @@ from elsewhere.data.visits import Codes, Floats, Ints, Locations
 from elsewhere.errors import InvalidParameter, InvalidTraces, require_between, require_choice, require_whole
 from elsewhere.evaluation.attack_base import plain
 from elsewhere.evaluation.lbs._scenario_kernels import candidates, hits, localize, sightings, track, without_pool
-from elsewhere.evaluation.lbs.days import OverDays
 from elsewhere.evaluation.publishing.tables import on_one_map
 from elsewhere.paper.aggregate import AggregateModel, aggregate
 from elsewhere.paper.profiles import Profiles, fit_profiles
 from elsewhere.paper.semantic_clustering import labels_of
-from elsewhere.pool import put_on_map
 from elsewhere.scale import map_over
 
 BETWEEN = 64  # most visited places that are hidden candidates while nothing is sent
@@ -245,8 +243,6 @@ class LbsResult:
         What a reader should know about the inputs.
     resamples
         (1000, users) users drawn for the intervals.
-    over_days
-        What a service that watches for several days finds, by number of decoys (A18); empty with one day per person.
 
     """
 
@@ -258,7 +254,6 @@ class LbsResult:
     settings: dict[str, Any]
     notes: tuple[str, ...]
     resamples: Any = field(repr=False)
-    over_days: tuple[OverDays, ...] = field(default=(), repr=False)
 
     def __repr__(self) -> str:
         numbers = ", ".join(map(str, self.n_fakes))
@@ -293,9 +288,8 @@ class LbsResult:
                     **{name: self._summary(self.overhead[:, g, m, i]) for i, name in enumerate(OVERHEADS)},
                     "error": errors,
                 }
-        by_number = {str(result.n): result.to_dict() for result in self.over_days}
         whole: dict[str, Any] = plain(
-            {"settings": self.settings, "generators": by_generator, "over_days": by_number, "notes": self.notes}
+            {"settings": self.settings, "generators": by_generator, "notes": self.notes}
         )
         return {**whole, "version": __version__}
 
@@ -515,8 +509,7 @@ def _check_inputs(
         raise InvalidParameter(f"`model` must be an `AggregateModel`, got {type(model).__name__}.", parameter="model")
     where = locations if locations is not None or model is None else model.locations
     # the map of the fakes need not be the owner's: only the numbers of places are compared
-    pool_on_map = put_on_map(pool, where, train, test)
-    pool_rows = getattr(pool_on_map, "r", pool_on_map)
+    pool_rows = getattr(pool, "r", pool)
     sides = on_one_map({"train": train, "test": test, "pool": pool_rows}, where)
     people, truth = sides["train"], sides["test"]
     clock = next((t for t in (test, train) if isinstance(t, Traces)), truth)

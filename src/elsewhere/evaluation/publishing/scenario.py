@@ -32,7 +32,6 @@ from elsewhere.evaluation.publishing.tables import on_one_map, seed_rows
 from elsewhere.paper._similarity_kernels import visit_similarity
 from elsewhere.paper.geographic_similarity import visits_of
 from elsewhere.paper.semantic_similarity import pairwise_semantic_similarity
-from elsewhere.pool import put_on_map
 
 MOST_PAIRS = 5_000_000  # of a seed and a fake
 MOST_COMPARED = 1_000  # traces of a dataset that are compared with each other
@@ -259,8 +258,7 @@ def evaluate_publishing(
     draw = np.random.default_rng(0) if rng is None else rng
     if not isinstance(draw, np.random.Generator):
         raise InvalidParameter(f"`rng` must be a `numpy.random.Generator`, got {type(rng).__name__}.", parameter="rng")
-    on_map = put_on_map(fakes, locations, train, test)
-    table = on_map if isinstance(on_map, Traces) else getattr(on_map, "r", on_map)
+    table = fakes if isinstance(fakes, Traces) else getattr(fakes, "r", fakes)
     owner = getattr(fakes, "seed", None) if seed_index is None else seed_index
     sides = on_one_map({"train": train, "test": test, "fakes": table}, locations)
     clock = next((t for t in (train, test, table) if isinstance(t, Traces)), sides["train"])

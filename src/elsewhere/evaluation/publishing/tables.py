@@ -1,4 +1,4 @@
-"""Tables of slots on one map, and the seed row of each fake: what the paper's two scenarios are given."""
+"""Traces and plain arrays of slots as tables on one map, and the seed of each fake: inputs of the paper's scenarios."""
 
 from collections.abc import Mapping
 from typing import Any
