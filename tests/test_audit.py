@@ -2,6 +2,7 @@
 
 import json
 import re
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -147,6 +148,21 @@ def test_independent_people_pass(found, name):
     for finding in found[name].findings:
         if finding.id not in A_RULE:
             assert finding.learnt is not True, finding.words
+
+
+@pytest.mark.parametrize(("members", "strangers"), [(60, 60), (70, 30)])
+def test_people_who_leak_nothing_are_seldom_flagged(town, members, strangers):
+    ids = ("A1", "A2", "A3", "A4", "A5", "A6", "A7", "A10", "A12", "A16", "A20", "A24")
+    failed = []
+    for seed in range(3):
+        order = np.random.default_rng(seed).permutation(town.visits.U)
+        sizes = np.cumsum([0, members, strangers, members])
+        sides = (town.visits.of_users(order[a:b]) for a, b in pairwise(sizes))
+        links = np.random.default_rng(seed).permutation(members)
+        failed += audit(*sides, links, attacks=ids, rng=np.random.default_rng(seed)).flagged
+
+    # 36 attacks at a chance of .5 to 5 % each
+    assert len(failed) <= 2, failed
 
 
 def test_metres_and_links_found_by_the_attacker_name_the_moved_people(found):

@@ -17,6 +17,7 @@ from elsewhere.evaluation.attack_base import (
     Rate,
     auc,
     chance_of_top,
+    flagged_by_chance,
     free_walks,
     nearer_to_members,
     user_rate,
@@ -96,7 +97,21 @@ def test_verdict_needs_a_bar_that_chance_can_keep():
     assert verdict(high, 0.05, low) is False
     assert verdict(Rate(0.1, 0.01, 0.2), 0.05, chance) is None
     assert verdict(high, 0.05, chance) is False
-    assert verdict(Rate(0.1, 0.01, 0.2), 0.05, low, flagged=0.5) is None
+    # a bar that flags fresh people more than seldom
+    above, fresh = Rate(0.012, 0.005, 0.02), Rate(0.004, 0.001, 0.015)
+    assert verdict(above, 0.01, fresh=fresh, flagged=0.3) is None
+    assert verdict(above, 0.01, fresh=fresh, flagged=0.01) is False
+    assert verdict(Rate(0.1, 0.05, 0.2), 0.01, fresh=fresh, flagged=0.3) is False
+
+
+@given(st.integers(1, 400), st.integers(2, 400), st.floats(0.001, 0.5))
+@settings(max_examples=50, deadline=None)
+def test_how_often_fresh_people_are_flagged(trials, candidates, bar):
+    law = [math.comb(trials, k) * candidates**-k * (1 - 1 / candidates) ** (trials - k) for k in range(trials + 1)]
+    slow = sum(p for k, p in enumerate(law) if wilson(k, trials).high > bar)
+
+    assert flagged_by_chance([trials], candidates, bar) == pytest.approx(slow, abs=1e-9)
+    assert flagged_by_chance([trials] * 3, candidates, bar) == pytest.approx(1 - (1 - slow) ** 3, abs=1e-9)
 
 
 @given(st.lists(st.lists(st.integers(0, 3), min_size=4, max_size=4), min_size=1, max_size=5), st.integers(1, 4))

@@ -9,7 +9,7 @@ import pytest
 
 import elsewhere as ew
 from elsewhere.cli import app
-from elsewhere.evaluation.attacks.finding import wilson
+from elsewhere.evaluation.attack_base import wilson
 
 pytestmark = [pytest.mark.filterwarnings("ignore:.* classes instead of"), pytest.mark.usefixtures("few_draws")]
 

@@ -5,8 +5,8 @@ A1: does a fake share places with the person it was made from, or days with anyb
 the own person, places of the own person at the same time, whole days of anybody; and whether fakes lie nearer to people
 in the file than to strangers, by slots at one place and by shared places.
 
-A13: do fakes go to places that too few people of the file visit (E31)? It is a rule of what is published: real people do
-go to such places.
+A13: do fakes go to places that too few people of the file visit (E31)? It is a rule of what is published: real people
+do go to such places.
 
 A20: does the place of a fake in the list tell whom it was made from (E63)? Lists that are shuffled do not.
 """
@@ -236,6 +236,6 @@ def order_of_the_list(case: Case) -> Finding:
         null=Rate(float(chance[:, told].mean()), 0.0, often),
         bar=often,
         passed=bool(p[told] > RARELY / 2),
-        words=f"How much {what}: {value:.3f}; in shuffled lists {float(chance[:, told].mean()):.3f}, at most {often:.3f}.",
+        words=f"How much {what}: {value:.3f}; in shuffled lists it is at most {often:.3f}.",
         details={"p": float(p[told])},
     )

@@ -191,7 +191,7 @@ class Pairs:
         change_pairs(self.count, self.leaving, self.people[person], self.fakes[self.fakes_of(person)], sign)
 
     def score(self) -> Floats:
-        """Return (F, U) sum_t ln M[s(t), f(t)] / share(f(t)), M from the pairs of all but the two people in question."""
+        """Return (F, U) sum_t ln M[s(t), f(t)] / share(f(t)), M from the pairs of all but these two people."""
         out = np.empty((len(self.fakes), len(self.people)))
         pair_likelihoods(
             self.count, self.leaving, *self.logs, self.log_share, self.people, self.fakes, self.start, self.made, out
