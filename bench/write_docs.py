@@ -36,7 +36,7 @@ GROUPS = {
 # types of results, and what experts need: not at the front door
 MODULES = {
     "AggregateModel": "paper.aggregate",
-    "AuditResult": "evaluation.attacks.audit",
+    "AuditResult": "evaluation.audit",
     "Certificate": "privacy.certificate",
     "LbsResult": "evaluation.lbs.scenario",
     "FittedModel": "run.model",

@@ -16,7 +16,7 @@ from pieces import PATIENCE, Slow, Started, refuse
 
 import elsewhere as ew
 from elsewhere import scale
-from elsewhere.evaluation.attacks.audit import ATTACKS
+from elsewhere.evaluation.audit import ATTACKS
 
 distributed = pytest.importorskip("distributed", reason="the extra `dask` is not installed: pip install '.[dask]'")
 
@@ -42,7 +42,7 @@ def start(tmp_path):
         one.end()
 
 
-FEW = "import pieces\nfrom elsewhere.evaluation.attacks import audit\naudit.ATTACKS = pieces.few_attacks()"
+FEW = "import pieces\nfrom elsewhere.evaluation import audit\naudit.ATTACKS = pieces.few_attacks()"
 FEW += "\npieces.change(pieces.FEW_DRAWS)"
 
 
@@ -50,7 +50,7 @@ FEW += "\npieces.change(pieces.FEW_DRAWS)"
 def few_attacks():
     """Runs are judged without the slow attacks, and draw little, here and by workers."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("elsewhere.evaluation.attacks.audit.ATTACKS", pieces.few_attacks())
+        patch.setattr("elsewhere.evaluation.audit.ATTACKS", pieces.few_attacks())
         yield
 
 
@@ -165,7 +165,7 @@ def test_what_is_published_is_the_same_in_one_process_threads_and_workers(alone,
 
 @pytest.mark.soak
 def test_every_attack_finds_the_same_on_workers(start, monkeypatch):
-    monkeypatch.setattr("elsewhere.evaluation.attacks.audit.ATTACKS", ATTACKS)
+    monkeypatch.setattr("elsewhere.evaluation.audit.ATTACKS", ATTACKS)
     weeks = ew.simulate_town(users=50, locations=60, days=7, rng=np.random.default_rng(3)).traces  # A18 needs a week
     seeds, others = weeks.of_users(np.arange(25)), weeks.of_users(np.arange(25, 50))
     fakes = ew.Traces(np.roll(seeds.r, 1, axis=1), seeds.locations, users=seeds.user)

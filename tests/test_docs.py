@@ -27,7 +27,7 @@ import numpy as np
 import pytest
 
 import elsewhere as ew
-from elsewhere.evaluation.attacks.audit import ALL
+from elsewhere.evaluation.audit import ALL
 from elsewhere.privacy.certificate import VACUOUS, odds_factor
 from elsewhere.privacy.private.sums import eps_of, gaussian_mu
 

@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[1]
 RIGHT = """
 import numpy as np
 import elsewhere as ew
-from elsewhere.evaluation.attacks.audit import AuditResult
+from elsewhere.evaluation.audit import AuditResult
 from elsewhere.evaluation.publishing.scenario import PublishingResult
 from elsewhere.run.model import FittedModel
 from elsewhere.run.synthesize import Result
