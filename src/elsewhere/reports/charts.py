@@ -231,6 +231,7 @@ def bars(names: Sequence[str], values: Sequence[float], *, x: str, texts: Sequen
     axes.set_yticks(range(len(names)), names)
     axes.set_ylim(len(names) - 0.5, -0.6)
     axes.set_xlim(0, (1.2 if texts else 1.02) * top)
+    axes.locator_params(axis="x", nbins=4)
     axes.set_xticks([tick for tick in axes.get_xticks() if 0 <= tick <= 1.001 * top])
     label_axes(axes, x, "")
     return figure

@@ -420,14 +420,14 @@ def _audit(audit: Plain) -> dict[str, Any]:
     """Return an audit for the page: its findings, the strongest first, and how much each attack learnt."""
     by_id = findings(audit)
     ran = {n: f for n, f in by_id.items() if f.get("status") == "run"}
-    order = sorted(ran, key=lambda n: (claims.STRONGEST_FIRST.index(outcome(ran[n])), -(ran[n].get("risk") or 0.0)))
-    risks = {n: 100 * max(0.0, ran[n]["risk"]) for n in order if isinstance(ran[n].get("risk"), (int, float))}
+    order = claims.strongest_first(ran)
+    beyond = {n: 100 * share for n in order if (share := claims.excess(ran[n])) is not None}
     picture = None
-    if risks:
-        names, texts = [str(ran[n].get("title") or n) for n in risks], [f"{v:.0f} %" for v in risks.values()]
-        figure = charts.bars(names, list(risks.values()), x="added risk (%)", most=100, texts=texts, ink="real")
-        caption = "What an attack reaches beyond what it reaches against strangers, as a share of all there is."
-        picture = Picture.of(figure, "How much each attack learnt", caption)
+    if beyond:
+        names, texts = [str(ran[n].get("title") or n) for n in beyond], [f"{v:.0f} %" for v in beyond.values()]
+        figure = charts.bars(names, list(beyond.values()), x="beyond guessing (%)", most=100, texts=texts, ink="real")
+        caption = "What an attack reaches beyond guessing, as a share of all there is."
+        picture = Picture.of(figure, "How much each attack reached", caption)
     return {
         "picture": picture,
         "ran": {n: ran[n] for n in order},
