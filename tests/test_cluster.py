@@ -10,7 +10,6 @@ from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
 
 import numpy as np
-import pieces
 import pytest
 from pieces import PATIENCE, Slow, Started, refuse
 
