@@ -6,9 +6,9 @@ An attack says what it knows and how it scores, and nothing else:
 - a **linkage** score `(link) -> (fakes, people)` says how well each person fits each fake; `name_people` runs it;
 - a **membership** score, a number per person, says who was in the file; `tell_members` judges it.
 
-The base runs each against the people in the file (*main*), against strangers in their place (*control*), with fakes that
-know nobody (*null*: links shuffled, or walks over everybody's moves), and with *fresh* real people in the place of the
-fakes. Several scores may ask one question: the strongest counts, for people and for chance alike. Ties are shared,
+The base runs each against the people in the file (*main*), against strangers in their place (*control*), with fakes
+that know nobody (*null*: links shuffled, or walks over everybody's moves), and with *fresh* real people in the place of
+the fakes. Several scores may ask one question: the strongest counts, for people and for chance alike. Ties are shared,
 people are the unit of sampling, intervals are 95 %, and a bar is held against the upper end. A bar that fresh people
 would not keep at this size gives no verdict, unless the figure is clearly above theirs.
 
@@ -577,7 +577,7 @@ def name_people(
     passed = verdict(main, bar, chance["null"], chance.get("fresh"), flagged=flagged)
     details |= {each: found["main"][0] for each, found in named.items()}
     details |= {"strongest": name, "top10": user_rate(named[name]["top10"], case.units, rng)[0]}
-    if nearer is not None and nearer.p <= RARELY and passed is not False and main.low <= 1 / U:
+    if nearer is not None and nearer.p <= RARELY and passed is not False:
         return _finding_without_links(attack, case, nearer, knows, details)
     control = chance.get("control")
     beside = "" if control is None else f"a stranger in the place of the person in {percent(control.value)}, "
@@ -642,7 +642,7 @@ def _finding_without_links(attack: str, case: Case, nearer: Nearer, knows: str, 
         baseline=0.5,
         bar=0.5,
         passed=not shows,
-        words=f"Whoever knows {knows}, and not who was made from whom, finds {percent(rate.value)} of the fakes "
+        words=f"Whoever knows {knows}, but not who was made from whom, finds {percent(rate.value)} of the fakes "
         f"nearest to one of {case.who} rather than to one of as many strangers; by chance it is 50 %, and as much in "
         f"{percent(p)} of random exchanges.",
         details={"p": p, **details},

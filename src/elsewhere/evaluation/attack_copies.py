@@ -30,6 +30,7 @@ from elsewhere.evaluation.attack_base import (
 )
 
 MOST_SLOTS = 240
+FEWEST_MOVES = 3  # of a day: to stay at home all day is to copy nobody
 
 
 def by_agreement(link: Link) -> Floats:
@@ -61,12 +62,12 @@ def overlap_with_own(link: Link) -> Ints:
 
 
 def whole_days(lives: Lives) -> tuple[Ints, list[bytes]]:
-    """Return the life and the places of every day on which somebody goes somewhere and is seen half of the time."""
+    """Return the life and the places of every day on which somebody moves thrice and is seen half of the time."""
     who, days = [], []
     for day in np.unique(lives.clock.day):
         part = np.ascontiguousarray(lives.r[:, lives.clock.day == day])
-        first = part[np.arange(len(part)), (part >= 0).argmax(axis=1)][:, None]
-        going = ((part != first) & (part >= 0)).any(axis=1) & ((part >= 0).mean(axis=1) >= 0.5)
+        moves = ((part[:, 1:] != part[:, :-1]) & (part[:, 1:] >= 0) & (part[:, :-1] >= 0)).sum(axis=1)
+        going = (moves >= FEWEST_MOVES) & ((part >= 0).mean(axis=1) >= 0.5)
         when = lives.clock.second[lives.clock.day == day] % 86_400
         who += np.flatnonzero(going).tolist()
         days += [when.tobytes() + part[i].tobytes() for i in np.flatnonzero(going)]
@@ -111,7 +112,7 @@ def copies(case: Case) -> Finding:
         control = wilson(twice, max(1, len(days)))
     words = f"{percent(main.value)} of the fakes have a day that is exactly somebody's real day (strangers: "
     words += f"{percent(control.value)})."
-    shows = bool(main.low > control.value and main.value > control.high)
+    shows = main.value > (control.high if control.value > 0 else 0.0)
     ways["whole day"] = Way(main, control, control, shows, words)
     if case.strangers is not None:
         ways["anybody"] = _nearer_way(case, rng, details)

@@ -187,7 +187,7 @@ def density_membership(case: Case) -> Finding:
     if case.options.get("generator") is not None:
         shadow = shadow_releases(case, lambda lives, _: membership_scores(people, lives))
         found |= {f"{name}_by_shadows": log_ratio(found[name], *table) for name, table in shadow.items()}
-    knows = "everything that each person did, and compares it with the fakes,"
+    knows = "all that each person did"
     return tell_members(case, "A10", found, knows=knows, null=null)
 
 

@@ -6,7 +6,6 @@ Make fakes: `GenerateFake` of fig:alg, over lives or over the paper's slots.
 With `eps`, everything is learnt from noisy sums over everybody, and nobody is a seed (privacy/).
 """
 
-import warnings
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import nullcontext
@@ -302,7 +301,6 @@ def _make_paper(
 ) -> Fakes:
     """Make the paper's fakes: every trace is a seed, model and classes are learnt from the seeds themselves."""
     how = run.settings
-    warnings.warn("places that a single person visits enter model, classes and fakes (E31).", stacklevel=4)
     seed_rows = np.flatnonzero(np.all(traces.r >= 0, axis=1))
     if len(seed_rows) == 0:
         raise InvalidTraces("no trace is known from end to end, as the paper's seeds are.", code="E_GAPS")
