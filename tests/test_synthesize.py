@@ -10,7 +10,7 @@ import pytest
 
 import elsewhere as ew
 
-pytestmark = pytest.mark.filterwarnings("ignore:places that a single person", "ignore:`alternates=")
+pytestmark = pytest.mark.filterwarnings("ignore:`alternates=")
 JOB = importlib.import_module("elsewhere.run.synthesize")  # the file, not the function in it
 POOL = ("fakes.csv", "fakes.parquet", "pool.parquet", "places.parquet", "manifest.json")
 LAB = {"laboratory": True, "report": False}
