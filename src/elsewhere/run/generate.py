@@ -333,6 +333,7 @@ def _make_paper(
         attempts=attempts,
         tally=tally,
         laboratory=run.laboratory,
+        notes=("places that a single person visits enter model, classes and fakes (E31).",),
         loglik=learnt.model.loglik(r, tau) / traces.L,
         r=r,
         seed=row,
