@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import elsewhere as ew
-from elsewhere.data.visits import DAY, Locations, Visits
+from elsewhere.data.visits import DAY, Form, Locations, Visits
 from elsewhere.paper._generate_kernels import open_stream, uniform
 from elsewhere.synthesis import _life_kernels as kernels
 from elsewhere.synthesis.diaries import fit_choices, share_spans
@@ -170,6 +170,48 @@ def test_places_without_coordinates_will_do(events):
         plain.of_users(np.arange(36)), alternates=plain.of_users(np.arange(36, 50)), entropy=2, k=5, attempts=20
     )
     assert lives.visits.U > 25
+
+
+def test_trips_become_trips_that_begin_where_the_last_one_ended():
+    rng = np.random.default_rng(8)
+    user, when, place, trip = [], [], [], []
+    for u in range(50):
+        here = u % 20
+        for day in range(10):
+            for hour, to in ((8, 20 + u % 7), (17, u % 20)):
+                t = (20_000 + day) * DAY + int(3600 * (hour + rng.normal(0, 0.5)))
+                user += [u, u]
+                when += [t, t + 1_500]
+                place += [here, to]
+                trip += [len(trip) // 2] * 2
+                here = to
+    trips = Visits(user, when, when, place, Locations(xy=rng.uniform(0, 8, (27, 2))), trip=trip)
+    lives = generate_lives(
+        trips.of_users(np.arange(36)), alternates=trips.of_users(np.arange(36, 50)), entropy=2, k=5, attempts=20
+    )
+    fakes = lives.visits
+    assert abs(len(fakes) / fakes.U / 40 - 1) < 0.25
+    assert (np.unique(fakes.trip, return_counts=True)[1] == 2).all()
+    origin, goal = fakes.place[::2], fakes.place[1::2]
+    same = fakes.user[2::2] == fakes.user[:-2:2]
+    assert (origin[1:] == goal[:-1])[same].all()
+    assert 500 < np.median(fakes.start[1::2] - fakes.start[::2]) < 4_000
+
+
+def test_a_file_of_trips_without_people_gives_trips():
+    rng = np.random.default_rng(9)
+    n = 300
+    start = 20_000 * DAY + rng.integers(0, 5, n) * DAY + rng.integers(7 * 3600, 20 * 3600, n)
+    user = np.repeat(np.arange(n), 2)
+    when = np.column_stack([start, start + rng.integers(300, 1_800, n)]).ravel()
+    place = np.column_stack([rng.integers(0, 12, n), rng.integers(12, 20, n)]).ravel()
+    form = Form("trips", "trip")
+    rides = Visits(user, when, when, place, Locations(xy=rng.uniform(0, 5, (20, 2))), trip=user, form=form)
+    lives = generate_lives(rides.of_users(np.arange(200)), alternates=rides.of_users(np.arange(200, n)), entropy=3)
+    assert lives.visits.U > 150
+    assert len(lives.visits) == 2 * lives.visits.U
+    assert any("trip" in note for note in lives.notes)
+    assert (lives.visits.place[::2] < 12).mean() > 0.9 < (lives.visits.place[1::2] >= 12).mean()
 
 
 def test_a_copy_of_the_seed_fails_the_test_and_the_figures_are_those_of_the_definition(town, model):

@@ -141,8 +141,11 @@ class Life(NamedTuple):
 
 
 def _ranks(visits: Visits, user: int) -> Ints:
-    """Return the rank of the place of each visit of a user, at most 3."""
+    """Return the rank of the place of each visit of a user, at most 3; where users are trips, of begin and end."""
     rows = visits.rows(user)
+    if visits.form.unit == "trip":
+        order = np.arange(rows.stop - rows.start)
+        return np.where(order == 0, 0, np.where(order == order[-1], 1, 3))
     one = visits.select(np.arange(rows.start, rows.stop)).replace(user=np.zeros(rows.stop - rows.start, int), users=[0])
     crowd = Crowd(one, Plan(one.locations, {}))
     time = crowd.presence(np.arange(one.R)).sum(axis=0)
@@ -155,7 +158,12 @@ def _ranks(visits: Visits, user: int) -> Ints:
 def life_strip(life: Life) -> "Figure":
     """Draw a life hour by hour, a row a day, one colour per place; blank where nothing was observed."""
     figure = new_figure(height=0.45 + 0.145 * len(life.names))
-    axes = figure.subplots()
+    draw_life_strip(figure.subplots(), life)
+    return figure
+
+
+def draw_life_strip(axes: "Axes", life: Life) -> None:
+    """Draw what `life_strip` does on given axes."""
     v, n = life.visits, len(life.names)
     begin, end = v.start % DAY / HOUR, np.maximum(v.end - v.start, TICK * HOUR) / HOUR
     for rank, ink in enumerate(RANKS):
@@ -177,7 +185,6 @@ def life_strip(life: Life) -> "Figure":
     label_axes(axes, "", "")
     axes.spines[["left", "bottom"]].set_visible(False)
     axes.tick_params(length=0)
-    return figure
 
 
 def use_scale(use: Plain) -> "Figure | None":

@@ -56,22 +56,14 @@ def outcome(finding: Plain) -> str:
     return str(finding.get("outcome") or NOT_RUN) if finding.get("status") == "run" else NOT_RUN
 
 
-class Badge(NamedTuple):
-    """A verdict: a sign, words, and the kind of its colour, which is never alone."""
-
-    sign: str
-    words: str
-    kind: str
-
-
-SIGNS = {LEARNT: ("✗", "bad"), WITHIN: ("•", ""), ABOVE: ("≈", "rough"), NOTHING: ("✓", "good"), UNCLEAR: ("?", "")}
-
-
-def outcome_sign(finding: Plain) -> Badge:
-    """Return sign, words and kind of what an attack learnt."""
-    words = outcome(finding)
-    sign, kind = SIGNS.get(words, ("–", ""))
-    return Badge(sign, words, kind)
+SIGNS = {
+    LEARNT: ("✗", "bad"),
+    WITHIN: ("•", ""),
+    ABOVE: ("≈", "rough"),
+    NOTHING: ("✓", "good"),
+    UNCLEAR: ("?", ""),
+    NOT_RUN: ("–", ""),
+}
 
 
 class Advice(NamedTuple):

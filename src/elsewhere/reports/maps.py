@@ -123,11 +123,15 @@ def _round(rough: float) -> float:
 
 
 def _new_map(window: Window) -> "tuple[Figure, Axes]":
-    """Return an empty map: ground, names of towns, scale."""
-    wide, tall = window.half
-    figure = new_figure(WIDTH, WIDTH * tall / wide)
+    """Return an empty map that fills its figure."""
+    figure = new_figure(WIDTH, WIDTH * window.half[1] / window.half[0])
     figure.set_layout_engine("none")
-    axes = figure.add_axes((0, 0, 1, 1))
+    return figure, draw_base(figure.add_axes((0, 0, 1, 1)), window)
+
+
+def draw_base(axes: "Axes", window: Window) -> "Axes":
+    """Draw what lies under every map: ground, names of towns, scale."""
+    wide, tall = window.half
     axes.set_xlim(-wide, wide)
     axes.set_ylim(-tall, tall)
     axes.set_aspect("equal")
@@ -141,7 +145,7 @@ def _new_map(window: Window) -> "tuple[Figure, Axes]":
     text = f"{length:g} km" if length >= 1 else f"{1000 * length:g} m"
     axes.plot([-0.94 * wide, -0.94 * wide + length], [-0.94 * tall] * 2, color=INKS["ink"], linewidth=1.5)
     axes.text(-0.94 * wide, -0.91 * tall, text, fontsize=LETTERS, color=INKS["ink"])
-    return figure, axes
+    return axes
 
 
 def _draw_ground(axes: "Axes", window: Window) -> None:
@@ -223,9 +227,15 @@ def life_map(life: Life, window: Window) -> "Figure":
 
     Trips are arrows from where they begin to where they end.
     """
+    figure, axes = _new_map(window)
+    draw_life(axes, life, window)
+    return figure
+
+
+def draw_life(axes: "Axes", life: Life, window: Window) -> None:
+    """Draw what `life_map` does on given axes."""
     from matplotlib.patches import FancyArrowPatch
 
-    figure, axes = _new_map(window)
     v = life.visits
     origin, target, _ = Crowd(v, Plan(v.locations, {})).moves
     ends = np.column_stack([origin, target])
@@ -236,11 +246,10 @@ def life_map(life: Life, window: Window) -> "Figure":
         axes.add_patch(
             FancyArrowPatch(window.xy[a], window.xy[b], arrowstyle="-|>" if v.trip is not None else "-",
                             connectionstyle="arc3,rad=0.12", linewidth=min(0.6 + 0.25 * n, 3), color=INKS["soft"],
-                            alpha=0.7, shrinkA=0, shrinkB=0, mutation_scale=8, zorder=2)
+                            alpha=0.7, shrinkA=0, shrinkB=0 if v.trip is None else 4, mutation_scale=8, zorder=2)
         )  # fmt: skip
     for rank in reversed(range(len(RANKS))):
         places = np.unique(v.place[life.rank == rank])
         size = 70 if rank < 2 else 22
         axes.scatter(*window.xy[places].T, s=size, color=INKS[RANKS[rank]], edgecolors=INKS["ink"], linewidths=0.5,
                      zorder=4 - rank / 10)  # fmt: skip
-    return figure

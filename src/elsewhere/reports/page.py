@@ -6,8 +6,7 @@ trace, no figure of one person, no way from a fake to its seed, no name of a use
 the templates show; the words of the page are in templates/, its pictures in `charts` and `maps`.
 """
 
-import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import cache
 from os import PathLike
 from pathlib import Path
@@ -21,27 +20,15 @@ from elsewhere.errors import InvalidParameter, counted, require_choice
 from elsewhere.evaluation.measures import Crowd, Plan
 from elsewhere.evaluation.usefulness import GOOD_FOR, NOT_FOR, ROUGH_FOR, UNKNOWN
 from elsewhere.files import write_files
-from elsewhere.reports import charts, maps
+from elsewhere.reports import charts, claims, maps
 from elsewhere.reports.charts import FORTNIGHT, Life, Plain, svg
-from elsewhere.reports.claims import (
-    STRONGEST_FIRST,
-    Badge,
-    advice,
-    claims,
-    findings,
-    forbidden_claims,
-    number,
-    outcome,
-    outcome_sign,
-    percent,
-    three_sentences,
-)
+from elsewhere.reports.claims import findings, number, outcome, percent
 
 EDITIONS = ("owner", "shareable")
 MOST_CELLS = 250  # points of a picture
 MOST_PEOPLE = 2_000  # of each side in the pictures; of more, as many that lie evenly in the file
 SMALLEST_GROUP = 5  # people: the figure of fewer would be somebody's own, and stays out of a shareable report
-SIGNS = {GOOD_FOR: ("✓", "good"), ROUGH_FOR: ("≈", "rough"), NOT_FOR: ("✗", "bad"), UNKNOWN: ("?", "")}
+SIGNS = {GOOD_FOR: ("✓", "good"), ROUGH_FOR: ("≈", "rough"), NOT_FOR: ("✗", "bad"), UNKNOWN: ("?", "")} | claims.SIGNS
 # keys by which the `to_dict()` of each kind of result is known
 KINDS = {
     "uses": {"uses", "divergences"},
@@ -139,15 +126,15 @@ def report(
         "contents": _contents(run, shown.fakes),
         "good_for": _good_for(kinds["uses"][0]["uses"]) if kinds["uses"] else None,
         "columns": [*_life_columns(lives), *_crowd_column(shown)],
-        "has_lives": bool(lives),
+        "lives": list(lives.values()),
         "map_note": _map_note(shown),
         "uses": [_use_cards(result, shown) for result in kinds["uses"]],
         "divergences": [result["divergences"] for result in kinds["uses"] if result["divergences"]],
-        "advice": advice(audit, run),
-        "sentences": three_sentences(audit, run),
+        "advice": claims.advice(audit, run),
+        "sentences": claims.three_sentences(audit, run),
         "audits": [_audit(result) for result in kinds["audits"]],
-        "claims": claims(audit, run),
-        "forbidden": forbidden_claims(audit),
+        "claims": claims.claims(audit, run),
+        "forbidden": claims.forbidden_claims(audit),
         "publishing": [
             (result, _publishing_picture(result)) for result in kinds["publishing"] if not shareable or _many(result)
         ],
@@ -181,7 +168,7 @@ def _templates() -> Any:
         lstrip_blocks=True,
     )  # fmt: skip
     pages.filters |= {"number": number, "percent": percent, "mean": _mean}
-    pages.globals |= {"outcome_sign": outcome_sign, "counted": counted}
+    pages.globals |= {"signs": SIGNS, "outcome": outcome, "counted": counted}
     return pages
 
 
@@ -261,19 +248,21 @@ class Shown(NamedTuple):
         if self.fakes is None:
             return {}
         several = bool(_days_seen(self.fakes).max() == 1)
-        n, things = (FORTNIGHT, "Days of {}") if several else (1, "The fortnight of {}")
+        n = FORTNIGHT if several else 1
         fakes = typical(self.fakes, n if self.people is not None else 2 * n)
-        half = -(-len(fakes) // 2)
         if self.people is None:
-            titles = ("fakes", "other fakes") if several else ("a fake", "another fake")
-            sides = [(self.fakes, fakes[:half]), (self.fakes, fakes[half:])]
+            sides = [(self.fakes, fakes[: -(-len(fakes) // 2)]), (self.fakes, fakes[-(-len(fakes) // 2) :])]
         elif self.seed is None:
-            titles = ("people", "fakes") if several else ("a person", "a fake")
             sides = [(self.people, typical(self.people, n)), (self.fakes, fakes)]
         else:
-            titles = ("people", "the fakes made from them") if several else ("a person", "its fake")
             sides = [(self.people, list(dict.fromkeys(self.seed[fakes].tolist()))), (self.fakes, fakes)]
-        return {things.format(who): Life.of(*side) for who, side in zip(titles, sides, strict=True) if side[1]}
+        who = ("fakes", "other fakes") if self.people is None else ("people", "fakes")
+        titles = [f"{'Trips' if self.fakes.form.unit == 'trip' else 'Days'} of {each}" for each in who]
+        if not several:
+            its = "a fake" if self.seed is None else "its fake"
+            who = ("a fake", "another fake") if self.people is None else ("a person", its)
+            titles = [f"The fortnight of {each}" for each in who]
+        return {title: Life.of(*side) for title, side in zip(titles, sides, strict=True) if side[1]}
 
 
 def _some(visits: Visits | None) -> tuple[Any, Ints]:
@@ -292,18 +281,12 @@ def _days_seen(visits: Visits) -> Ints:
 
 
 def typical(visits: Visits, n: int) -> list[int]:
-    """Return n users who are seen on many days and visit neither most nor fewest places, whatever their order."""
+    """Return n users who are seen on many days and visit neither most nor fewest places."""
     days = _days_seen(visits)
     long = np.flatnonzero(days >= min(FORTNIGHT, np.quantile(days, 0.8)))
     places = np.bincount(np.unique(visits.user.astype(np.int64) * visits.R + visits.place) // visits.R)
-    keys = {u: (int(places[u]), _content(visits, u)) for u in long.tolist()}
-    order = sorted(keys, key=lambda u: keys[u])
-    return [order[i] for i in sorted({(i + 1) * len(order) // (n + 1) for i in range(n)})]
-
-
-def _content(visits: Visits, user: int) -> bytes:
-    rows = visits.rows(user)
-    return hashlib.sha256(visits.place[rows].astype("<i4").tobytes() + visits.start[rows].tobytes()).digest()
+    order = long[np.argsort(places[long], kind="stable")]
+    return [int(order[i]) for i in sorted({(i + 1) * len(order) // (n + 1) for i in range(n)})]
 
 
 def _contents(run: Mapping[str, Any], fakes: Visits | None) -> str:
@@ -318,24 +301,20 @@ def _contents(run: Mapping[str, Any], fakes: Visits | None) -> str:
 
 def _good_for(uses: Plain) -> str:
     """Return what the fakes are good for, rough for and not for, in one sentence."""
-    titles: dict[str, list[str]] = {word: [] for word in SIGNS}
+    starts = {GOOD_FOR: "good for", ROUGH_FOR: "rough for", NOT_FOR: "not for", UNKNOWN: "not known for"}
+    titles: dict[str, list[str]] = {word: [] for word in starts}
     for use in uses.values():
         title = str(use["title"]).split(":")[0].replace(",", "")
         titles[str(use["verdict"])].append(title[:1].lower() + title[1:])
-    starts = {GOOD_FOR: "good for", ROUGH_FOR: "rough for", NOT_FOR: "not for", UNKNOWN: "not known for"}
-    parts = [f"{starts[word]} {_and(names)}" for word, names in titles.items() if names]
     none = "" if titles[GOOD_FOR] else "good for none of the uses that were judged; "
+    parts = [f"{starts[word]} {', '.join(names)}" for word, names in titles.items() if names]
     return f"They are {none}{'; '.join(parts)}."
-
-
-def _and(words: Sequence[str]) -> str:
-    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
 
 def _life_columns(lives: Mapping[str, Life]) -> list[list[Picture]]:
     """Return for each life its hours and, where places have coordinates, its map, all maps on one scale."""
     columns = [
-        [Picture.of(charts.life_strip(life), title, "Each row is a day of another one." * life.of_several)]
+        [Picture.of(charts.life_strip(life), title, "Each row is another one." * life.of_several)]
         for title, life in lives.items()
     ]
     where = next((life.visits.locations for life in lives.values()), None)
@@ -355,12 +334,11 @@ def _crowd_column(shown: Shown) -> list[list[Picture]]:
         return []
     hours = {who: _by_hour_and_place(crowd) for who, crowd in crowds.items()}
     panels = {
-        f"Where the {who} are": (time.sum(axis=0), {"people": "real", "fakes": "fake"}[who])
-        for who, time in hours.items()
+        f"Where {who} are": (time.sum(axis=0), {"people": "real", "fakes": "fake"}[who]) for who, time in hours.items()
     }
     if list(hours) == ["fakes"] and all(hours["fakes"][part].any() for part in (NIGHT, MIDDAY)):
-        panels = {"Where the fakes are at night (0 to 6)": (hours["fakes"][NIGHT].sum(axis=0), "k0"),
-                  "Where the fakes are by day (10 to 17)": (hours["fakes"][MIDDAY].sum(axis=0), "k1")}  # fmt: skip
+        panels = {"Where fakes are at night (0 to 6)": (hours["fakes"][NIGHT].sum(axis=0), "k0"),
+                  "Where fakes are by day (10 to 17)": (hours["fakes"][MIDDAY].sum(axis=0), "k1")}  # fmt: skip
     shares = {title: (time / time.sum(), ink) for title, (time, ink) in panels.items()}
     both = np.sum([share for share, _ in shares.values()], axis=0)
     window, most = maps.Window.of(where, both), max(float(share.max()) for share, _ in shares.values())
@@ -392,7 +370,7 @@ def _map_note(shown: Shown) -> str:
     )
 
 
-def _use_cards(result: Plain, shown: Shown) -> list[tuple[Plain, Badge, Any]]:
+def _use_cards(result: Plain, shown: Shown) -> list[tuple[Plain, Any]]:
     """Return every use with its verdict and its picture: curves of fakes beside people where both are at hand."""
     drawn = _use_curves(shown) if shown.people is not None and shown.fakes is not None else {}
     means = result.get("means") or {}
@@ -404,13 +382,11 @@ def _use_cards(result: Plain, shown: Shown) -> list[tuple[Plain, Badge, Any]]:
         drawn["lives"] = charts.curves(
             sides, x="share of the time, or of the places (%)", y="", marks=list(LIVING.values())
         )
-    cards: list[tuple[Plain, Badge, Any]] = []
-    for name, use in result["uses"].items():
-        sign, kind = SIGNS[str(use["verdict"])]
-        figure = drawn.get(name) or charts.use_scale(use)
-        picture = None if figure is None else svg(figure, f"{use['title']}: {use['words']}")
-        cards.append((use, Badge(sign, str(use["verdict"]), kind), picture))
-    return cards
+    figures = {name: drawn.get(name) or charts.use_scale(use) for name, use in result["uses"].items()}
+    return [
+        (use, figure and svg(figure, f"{use['title']}: {use['words']}"))
+        for use, figure in zip(result["uses"].values(), figures.values(), strict=True)
+    ]
 
 
 def _use_curves(shown: Shown) -> dict[str, Any]:
@@ -454,7 +430,7 @@ def _audit(audit: Plain) -> dict[str, Any]:
     """Return an audit for the page: its findings, the strongest first, and how much each attack learnt."""
     by_id = findings(audit)
     ran = {n: f for n, f in by_id.items() if f.get("status") == "run"}
-    order = sorted(ran, key=lambda n: (STRONGEST_FIRST.index(outcome(ran[n])), -(ran[n].get("risk") or 0.0)))
+    order = sorted(ran, key=lambda n: (claims.STRONGEST_FIRST.index(outcome(ran[n])), -(ran[n].get("risk") or 0.0)))
     risks = {n: 100 * max(0.0, ran[n]["risk"]) for n in order if isinstance(ran[n].get("risk"), (int, float))}
     picture = None
     if risks:
@@ -540,14 +516,17 @@ def preparation_page(visits: Visits) -> str:
     same = some.user[1:] == some.user[:-1]
     between = np.maximum(some.start[1:] - some.end[:-1], 0)[same] / 3600
     counts = np.diff(visits.offsets).astype(np.float64)
-    for samples, x, y, title, caption in (
-        (between, "hours without a record", "gaps (%)", "Gaps", f"{percent((between > 0).mean() if len(between) else 0)} of "
-         "of all records are followed by a gap. Nothing is filled in."),
+    caption = (
+        f"{percent(np.mean(between > 0) if len(between) else 0.0)} of the records are followed by a gap, which is "
+    )
+    caption += "not filled in."
+    for samples, x, y, title, words in (
+        (between, "hours without a record", "gaps (%)", "Gaps", caption),
         (counts, f"records per {unit}", f"{units} (%)", f"Records per {unit}", ""),
-    ):  # fmt: skip
+    ):
         if len(np.unique(samples[samples > 0])) > 1:
             figure = charts.curves(charts.density({"people": samples}) or {}, x=x, y=y, log=True)
-            pictures.append(Picture.of(figure, title, caption))
+            pictures.append(Picture.of(figure, title, words))
     days = _days_seen(some)
     context = {
         "p": visits.preparation,

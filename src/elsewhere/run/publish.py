@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from elsewhere._version import __version__
 from elsewhere.checkpoint import derive_bytes, derive_rng
 from elsewhere.data.visits import Codes, Floats, Ints, Visits
-from elsewhere.errors import InvalidParameter, PublicationRefused, require_whole
+from elsewhere.errors import InvalidParameter, PublicationRefused, require_choice, require_whole
 from elsewhere.pool import Pool
 from elsewhere.privacy.certificate import NOTHING_PROVEN, Certificate
 
@@ -172,6 +172,7 @@ def publish_with_links(
             f"`fakes` must be what `generate_fakes` returns, got {type(fakes).__name__}.", parameter="fakes"
         )
     require_whole("per_seed", per_seed, 1)
+    require_choice("choose", choose, ("uniform", "likelihood"))
     reproducible = fakes.laboratory or rng is not None
     if reproducible and not laboratory:
         raise PublicationRefused(

@@ -197,7 +197,7 @@ def _kinds_of_day(
     for h in range(24):
         length = np.clip(np.minimum(e, (h + 1) * HOUR) - np.maximum(s, h * HOUR), 0, HOUR) / HOUR
         length += (s == e) & (s // HOUR == h)
-        np.add.at(table, (at, h, role), length)
+        np.add.at(table[:, h], (at, role), length)
     number = np.diff(day_first)
     classes = np.zeros((n, K))
     np.add.at(classes, (at, cls), 1.0)

@@ -65,9 +65,9 @@ def learn_ways(stays: Stays, ground: kernels.Ground, rng: np.random.Generator) -
     move = stays.place[follows - 1] * R + stays.place[follows]
     pairs = np.unique(np.column_stack([move, stays.user[follows]]), axis=0)
     moves, people = np.unique(pairs[:, 0], return_counts=True)
-    people = noisy(people.astype(float), rng)
+    movers = noisy(people.astype(float), rng)
     return kernels.Passages(
         cells[order], weight[cells][order], np.searchsorted(square[order], np.arange(columns * rows + 1)), corner,
-        columns, rows, number, step, detour, np.cumsum(length / length.sum()), moves[people > 0], people[people > 0],
+        columns, rows, number, step, detour, np.cumsum(length / length.sum()), moves[movers > 0], movers[movers > 0],
         habit,
     )  # fmt: skip
