@@ -1,6 +1,5 @@
 """The private preset: bounded vectors, exact noise, accounting, and what a canary can be told by."""
 
-import json
 import math
 
 import naive
@@ -10,6 +9,8 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 import elsewhere as ew
+from elsewhere.data.ground import find_town, is_installed
+from elsewhere.data.places import grid_of
 from elsewhere.evaluation.attack_noise import SumNeighbours
 from elsewhere.privacy.private._fit_kernels import scores
 from elsewhere.privacy.private._lives_kernels import (
@@ -34,7 +35,7 @@ from elsewhere.privacy.private.fit import (
     draw_fakes,
     fit_walk,
 )
-from elsewhere.privacy.private.release import Mechanism, people_needed
+from elsewhere.privacy.private.release import Mechanism
 from elsewhere.privacy.private.sums import (
     SIGMA,
     bound_of,
@@ -49,9 +50,6 @@ from elsewhere.privacy.private.sums import (
     on_grid,
 )
 from elsewhere.privacy.private.vectors import MOST, MOST_HABITS, SHARE_OF_HABITS, SHARES, Design
-from elsewhere.traces import maps
-from elsewhere.data.ground import find_town, is_installed
-from elsewhere.traces.maps import read_grid
 
 ALPHA = 1e-6  # of a sampler's test to fail by chance
 
@@ -302,37 +300,17 @@ def test_mutants_of_lives_are_longer_than_one(lived, rng):
 
 
 def test_lives_have_a_home_and_days_in_order(week, few_rounds):
-    fakes = ew.generate_fakes(week, preset="private", days=3, eps=4.0, n=60)
+    fakes = ew.generate_fakes(week, days=3, eps=4.0, n=60)
 
-    assert fakes.people == 60
-    assert len(fakes) == 180
+    assert len(fakes) == 60
     np.testing.assert_array_equal(fakes.life, np.arange(180) // 3)
-    day = fakes.day.reshape(60, 3)
-    assert np.all(np.diff(day, axis=1) > 0)
-    np.testing.assert_array_equal(fakes.weekend, fakes.day % 7 >= 5)
-    assert 0 < fakes.weekend.mean() < 0.6
     assert np.all(fakes.r.reshape(60, 3, 12)[:, :, 0] == fakes.r.reshape(60, 3, 12)[:, :1, 0])
     pool = ew.publish(fakes)
-    assert pool.traces.U == 60
+    assert len(pool) == 60
     assert pool.provenance["parameters"] == {"eps": 4.0, "delta": 1e-6, "days": 3}
-    dates = pool.traces.dates.reshape(60, 3)
-    assert np.all(np.diff(dates, axis=1).astype(int) > 0)
-    assert np.all((dates >= np.datetime64("2001-01-01")) & (dates < np.datetime64("2001-05-01")))
-    assert any(note.startswith("dates: every fake person lives 3 days") for note in pool.provenance["notes"])
-
-
-def test_lives_keep_the_habits_of_the_people(week):
-    from elsewhere.evaluation.lives import life_measures
-
-    fakes = ew.generate_fakes(week, preset="private", days=3, eps=8.0, n=200, rng=np.random.default_rng(1))
-
-    def mean(r, weekend, name):
-        lives = zip(r.reshape(-1, 3, 12), weekend.reshape(-1, 3), strict=True)
-        return np.mean([life_measures(x, np.arange(3), off, week.minutes(), week.locations)[name] for x, off in lives])
-
-    off = (week.dates.astype(int) + 3) % 7 >= 5
-    for name, apart in (("home_share", 0.1), ("jaccard", 0.15), ("places_after_3_days", 1.0)):
-        assert mean(fakes.r, fakes.weekend, name) == pytest.approx(mean(week.r, off, name), abs=apart)
+    days = pool.visits.start // 86_400
+    assert days.min() >= np.datetime64("2001-01-01").astype(int)
+    assert all(len(np.unique(days[pool.visits.rows(life)])) <= 3 for life in range(60))
 
 
 # --- the noise
@@ -465,16 +443,16 @@ def test_a_person_counted_twice_unbounded_or_without_noise_is_found_out(fault, r
 
 
 def test_the_audit_of_private_fakes_tries_the_sums_out(crowd, few_rounds):
-    fakes = ew.generate_fakes(crowd, preset="private", n=100)
+    fakes = ew.generate_fakes(crowd, eps=4.0, n=100)
 
-    found = ew.audit(crowd, None, fakes.r, None, attacks=["A9"], sampler=fakes.sampler, rng=np.random.default_rng(1))
+    found = ew.audit(crowd, None, fakes.r, None, attacks=["A9"], sampler=fakes.mechanism, rng=np.random.default_rng(1))
 
     told = found.to_dict()["A9"]
     assert told["bar"] == 4.0
     assert 2.0 < told["main"] <= 4.0
     assert told["passed"] is True
     few = ew.audit(
-        crowd, None, fakes.r, None, attacks=["A9"], sampler=fakes.sampler, count_runs=50, rng=np.random.default_rng(1)
+        crowd, None, fakes.r, None, attacks=["A9"], sampler=fakes.mechanism, count_runs=50, rng=np.random.default_rng(1)
     )
     assert "count_runs" in few.to_dict()["A9"]["needs"]
 
@@ -507,7 +485,7 @@ def crowd():
 
 
 def test_everybody_in_the_file_has_a_certificate(crowd, few_rounds):
-    fakes = ew.generate_fakes(crowd, preset="private", eps=4.0, n=300)
+    fakes = ew.generate_fakes(crowd, eps=4.0, n=300)
 
     assert len(fakes) == 300
     assert np.all(fakes.seed == -1)
@@ -517,20 +495,19 @@ def test_everybody_in_the_file_has_a_certificate(crowd, few_rounds):
     pool = ew.publish(fakes)
     assert len(pool) == 300
     assert pool.provenance["parameters"] == {"eps": 4.0, "delta": 1e-6, "days": 1}
-    assert pool.traces.dates is None
     # how many people there are is nowhere in what is published
     assert str(crowd.U) not in str(pool.provenance)
 
 
 def test_the_number_of_fakes_follows_from_the_noisy_count(crowd, few_rounds):
-    sizes = {len(ew.generate_fakes(crowd, preset="private", eps=4.0)) for _ in range(4)}
+    sizes = {len(ew.generate_fakes(crowd, eps=4.0)) for _ in range(4)}
 
     assert len(sizes) > 1
     assert all(abs(n - crowd.U) < 150 for n in sizes)
 
 
 def test_a_laboratory_run_is_repeatable_and_claims_nothing(crowd, few_rounds):
-    one, two = (ew.generate_fakes(crowd, preset="private", n=50, rng=np.random.default_rng(7)) for _ in range(2))
+    one, two = (ew.generate_fakes(crowd, eps=4.0, n=50, rng=np.random.default_rng(7)) for _ in range(2))
 
     np.testing.assert_array_equal(one.r, two.r)
     assert one.certificate.protects == "nobody"
@@ -544,13 +521,13 @@ def test_noise_comes_from_the_operating_system(crowd, few_rounds, monkeypatch):
         "elsewhere.privacy.private.release.from_the_system", lambda m, n: asked.append(n) or from_the_system(m, n)
     )
 
-    ew.generate_fakes(crowd, preset="private", n=5)
+    ew.generate_fakes(crowd, eps=4.0, n=5)
 
     assert sum(asked) > 400  # more than one number for every cell
 
 
 def test_fakes_that_move_are_distinct_and_days_at_one_place_are_as_many_as_they_are(crowd, few_rounds):
-    fakes = ew.generate_fakes(crowd, preset="private", n=200, rng=np.random.default_rng(1))
+    fakes = ew.generate_fakes(crowd, eps=4.0, n=200, rng=np.random.default_rng(1))
     move = (fakes.r != fakes.r[:, :1]).any(axis=1)
 
     alike = int(move.sum()) - len(np.unique(fakes.r[move], axis=0))
@@ -561,18 +538,18 @@ def test_fakes_that_move_are_distinct_and_days_at_one_place_are_as_many_as_they_
 
 def test_too_few_people_are_refused_with_both_ways_out(crowd, few_rounds):
     with pytest.raises(ew.errors.NotEnoughUsers, match=r"about 1,116 people at eps = 2.*there are about") as refused:
-        ew.generate_fakes(crowd, preset="private", eps=2.0, rng=np.random.default_rng(1))
+        ew.generate_fakes(crowd, eps=2.0, rng=np.random.default_rng(1))
     assert refused.value.code == "E_EPS"
     eps = float(str(refused.value).split("so few need eps = ")[1].split(",")[0])
     assert 2.0 < eps < 4.0
     with pytest.raises(ew.errors.NotEnoughUsers, match="even eps = 10, the largest, is too little"):
-        ew.generate_fakes(crowd.of_users(range(50)), preset="private", rng=np.random.default_rng(1))
+        ew.generate_fakes(crowd.of_users(range(50)), eps=4.0, rng=np.random.default_rng(1))
 
 
 @pytest.mark.parametrize(("name", "value"), [("eps", 0.0), ("eps", 11.0), ("delta", 0.0), ("delta", 0.5), ("n", 0)])
 def test_what_cannot_be_is_refused(crowd, name, value):
     with pytest.raises(ew.errors.InvalidParameter, match=f"`{name}`"):
-        ew.generate_fakes(crowd, preset="private", **{name: value})
+        ew.generate_fakes(crowd, **{"eps": 4.0, name: value})
 
 
 def test_a_map_of_too_many_places_is_refused_with_the_number_and_the_way_out():
@@ -582,11 +559,10 @@ def test_a_map_of_too_many_places_is_refused_with_the_number_and_the_way_out():
         Design.of(square(1), 24)
 
 
-def test_what_it_does_not_read(crowd, few_rounds):
-    with pytest.raises(ew.errors.InvalidParameter, match="leave out"):
-        ew.generate_fakes(crowd, preset="private", alternates=crowd)
-    with pytest.raises(ew.errors.InvalidParameter, match="`n` is for preset"):
+def test_what_it_does_not_read(crowd):
+    with pytest.raises(ew.errors.InvalidParameter) as refused:
         ew.generate_fakes(crowd, n=5)
+    assert refused.value.parameter == "n"
 
 
 def test_nothing_but_the_noisy_sum_reaches_the_fakes(crowd, few_rounds, monkeypatch):
@@ -598,7 +574,7 @@ def test_nothing_but_the_noisy_sum_reaches_the_fakes(crowd, few_rounds, monkeypa
     monkeypatch.setattr("elsewhere.privacy.private.release.noisy_sum", lambda *_: fixed)
     others = crowd.of_users(range(300))
 
-    one, two = (ew.generate_fakes(t, preset="private", n=40, rng=np.random.default_rng(1)) for t in (crowd, others))
+    one, two = (ew.generate_fakes(t, eps=4.0, n=40, rng=np.random.default_rng(1)) for t in (crowd, others))
 
     np.testing.assert_array_equal(one.r, two.r)
     assert one.notes == two.notes
@@ -793,7 +769,7 @@ def test_no_attack_on_fakes_finds_the_canary_beyond_the_bound_and_without_noise_
     mean, canary = (np.asarray(design.matrix(x).mean(axis=0)).ravel() for x in (r, day))
 
     def private(people, rng):
-        return ew.generate_fakes(people, preset="private", eps=eps, n=2000, rng=rng).r
+        return ew.generate_fakes(people, eps=eps, n=2000, rng=rng).r
 
     def without_noise(people, rng):
         sums = Sums.of(design, sums_of(people, design, 1.0) / SIGMA, 0.0)
@@ -820,126 +796,36 @@ def test_no_attack_on_fakes_finds_the_canary_beyond_the_bound_and_without_noise_
 # --- maps that nobody has shaped
 
 
-@given(st.floats(-80, 80), st.floats(-180, 180), st.floats(0.01, 5), st.floats(0.01, 20), st.integers(1, 60))
-@settings(max_examples=40, deadline=None)
-def test_a_lattice_is_the_regions_it_draws(south, west, high, wide, cells):
-    from elsewhere.traces.maps import Regions, make_lattice
+@pytest.mark.parametrize("text", ["1,2,3", "1,2,3,4,5,6", "5,2,3,4,9", "1,2,3,4,0"])
+def test_a_grid_that_is_none_is_refused(text):
+    with pytest.raises(ew.errors.InvalidParameter) as refused:
+        grid_of(text)
+    assert refused.value.parameter == "grid"
 
-    grid = make_lattice(south, west, south + high, (west + wide + 180) % 360 - 180, cells)
-    rng = np.random.default_rng(1)
-    lat = rng.uniform(south - 0.1 * high, south + 1.1 * high, 200).clip(-90, 90)
-    lon = (rng.uniform(west - 0.1 * wide, west + 1.1 * wide, 200) + 180) % 360 - 180
+
+@pytest.mark.parametrize("cells", [1, 7, 400])
+def test_a_grid_covers_its_box_with_at_most_so_many_cells(cells):
+    grid = grid_of(f"46.0,7.0,46.4,7.4,{cells}")
 
     assert 1 <= len(grid) <= cells
-    np.testing.assert_array_equal(grid.place_of(lat, lon), Regions.place_of(grid, lat, lon))
-
-
-@pytest.mark.parametrize("text", ["1,2,3", "1,2,3,4,5,6", "a,2,3,4,5", "5,2,3,4,9", "1,2,3,4,1.5", "1,2,3,4,0"])
-def test_a_grid_that_is_none_is_refused(text):
-    with pytest.raises(ew.errors.InvalidParameter, match="grid"):
-        read_grid(text)
+    assert 46.0 < grid.lat.min() <= grid.lat.max() < 46.4
+    assert 7.0 < grid.lon.min() <= grid.lon.max() < 7.4
 
 
 @pytest.mark.skipif(not is_installed(), reason="names of towns are not installed (extra `maps`)")
-class TestGridAboutATown:
-    """A map that the name of a town alone decides: public, whatever the file holds."""
+def test_a_town_is_forty_kilometres_about_its_centre():
+    town, grid = find_town("Tokyo"), grid_of("Tokyo")
 
-    @pytest.mark.parametrize(("text", "cells"), [("Tokyo", 400), (" tokyo ,100", 100), ("Suva,9", 9)])
-    def test_it_is_forty_kilometres_about_the_largest_town_of_the_name(self, text, cells):
-        grid, (south, west, north, east) = read_grid(text), read_grid(text).box
-        town = find_town(text.split(",")[0])
-        assert len(grid) == cells
-        assert grid.place_of(np.array([town.lat]), np.array([town.lon]))[0] >= 0
-        np.testing.assert_allclose((north - south) * 111.195, 40, rtol=1e-3)
-        np.testing.assert_allclose((east - west) % 360 * 111.195 * np.cos(np.radians(town.lat)), 40, rtol=1e-3)
-
-    def test_of_several_towns_the_largest_is_meant(self):
-        assert find_town("london").population > 1_000_000
-
-    @pytest.mark.parametrize("text", ["Nowhere-on-Sea,400", "Tokyo,many", "Tokyo,0"])
-    def test_others_are_refused(self, text):
-        with pytest.raises(ew.errors.InvalidParameter, match="grid"):
-            read_grid(text)
+    assert len(grid) == 400
+    assert np.abs(grid.lat - town.lat).max() * 111.2 == pytest.approx(19, abs=0.2)
+    with pytest.raises(ew.errors.InvalidParameter):
+        grid_of("Nowhere at all")
 
 
-def test_towns_without_their_names_are_refused_with_the_way_out(monkeypatch):
-    monkeypatch.setattr(maps, "is_installed", lambda: False)
-    with pytest.raises(ew.errors.InvalidParameter, match=r"elsewhere\[maps\]"):
-        read_grid("Tokyo")
-
-
-# --- the command
-
-
-@pytest.fixture(scope="module")
-def table(tmp_path_factory):
-    """Fixes of 700 people between six towns' worth of cells, with times: nothing in it is a place yet."""
-    rng = np.random.default_rng(4)
-    path = tmp_path_factory.mktemp("private") / "fixes.csv"
-    lines = ["user,time,lat,lon"]
-    for user in range(700):
-        lat, lon = 46.0 + rng.integers(4, size=2) / 10 + 0.05, 7.0 + rng.integers(4, size=2) / 10 + 0.05
-        for hour in range(24):
-            k = int(9 <= hour < 9 + user % 9)
-            lines.append(f"u{user},2024-03-04T{hour:02d}:30,{lat[k]:.4f},{lon[k]:.4f}")
-    path.write_text("\n".join(lines))
-    return path
-
-
-GRID = ("--grid", "46.0,7.0,46.4,7.4,16", "--step", "1h", "--preset", "private")
-
-
-def test_a_map_found_in_the_traces_is_refused(run, table, tmp_path):
-    status, *said = run("synthesize", table, "-o", tmp_path / "out", "--preset", "private")
-
-    assert status == 2
-    assert "E_MAP" in said[1]
-    assert "--grid" in said[1]
-    # what else it would refuse for, and `plan` knows, is said at once
-    assert f"needs about {people_needed(4, 1e-6)} people with a usable day at eps = 4; `elsewhere plan`" in said[1]
-    assert not (tmp_path / "out").exists()
-
-
-def test_synthesize_publishes_a_certificate_and_keeps_figures_private(run, table, tmp_path, few_rounds):
-    status, *said = run("synthesize", table, "-o", tmp_path / "out", "--eps", 6, "-n", 100, *GRID)
-
-    assert status == 0, said
-    told = json.loads((tmp_path / "out" / "manifest.json").read_text())
-    assert told["certificate"]["protects"] == "everybody"
-    assert told["certificate"]["eps"] == 6
-    assert told["fakes"] == 100
-    assert "700" not in json.dumps(told["provenance"])
-    assert not (tmp_path / "out" / "report.html").exists()
-    assert not (tmp_path / "out-private" / "links.csv").exists()
-    assert (tmp_path / "out-private" / "report.html").exists()
-
-
-def test_the_zone_is_that_of_the_map_and_not_of_the_people(run, table, tmp_path, few_rounds, monkeypatch):
-    """Places in Tokyo, people in Valais: the clock is Tokyo's, by a grid, by places and by regions alike."""
-    from elsewhere.run.reading import reading_keywords
-    from elsewhere.settings import PRESETS, Reading
-
-    places = tmp_path / "places.csv"
-    places.write_text("id,lat,lon\n" + "\n".join(f"{i},35.{60 + i},139.7" for i in range(9)))
-    square = [[139.6, 35.5], [139.8, 35.5], [139.8, 35.8], [139.6, 35.8], [139.6, 35.5]]
-    feature = {"type": "Feature", "properties": {}, "geometry": {"type": "Polygon", "coordinates": [square]}}
-    regions = {"type": "FeatureCollection", "features": [feature]}
-    for way in ({"grid": "35.5,139.6,35.8,139.8,9"}, {"locations": places}, {"regions": regions}):
-        assert reading_keywords(Reading(**way), PRESETS["private"])["tz"] == "Asia/Tokyo"
-        assert reading_keywords(Reading(**way, tz="UTC"), PRESETS["private"])["tz"] == "UTC"
-    flat = ew.Locations(xy=[[0.0, 0.0], [1.0, 1.0]])
-    assert reading_keywords(Reading(locations=flat), PRESETS["private"])["tz"] == "UTC"
-
-
-def test_numbered_slots_are_refused_because_people_would_say_how_many_there_are(run, tmp_path):
-    path = tmp_path / "slots.csv"
-    path.write_text("user,slot,lat,lon\n" + "\n".join(f"{u},{t},46.05,7.05" for u in range(5) for t in range(24)))
-
-    status, *said = run("synthesize", path, "-o", tmp_path / "out", *GRID)
-
-    assert status == 2
-    assert "E_SLOTS" in said[1]
-    assert "column of times" in said[1]
+def test_synthesize_takes_no_map_that_is_found_in_the_people(tmp_path):
+    with pytest.raises(ew.errors.InvalidParameter) as refused:
+        ew.synthesize("people.csv", tmp_path / "out", eps=4.0)
+    assert (refused.value.code, refused.value.parameter) == ("E_MAP", "grid")
 
 
 def test_fakes_that_do_not_match_the_sums_are_refused():
@@ -950,63 +836,3 @@ def test_fakes_that_do_not_match_the_sums_are_refused():
     with pytest.raises(ew.errors.NotEnoughUsers, match="do not match") as refused:
         _require_a_match(np.repeat(np.arange(4), [1, 33, 33, 33])[None], day, 1000)
     assert refused.value.code == "E_EPS"
-
-
-def test_plan_counts_people_by_the_gap_that_a_theorem_takes(run, tmp_path):
-    """290 people are known every 20 minutes, ten every 4 hours: who fills gaps of 6 hours, finds them all."""
-    often = [f"{hour:02d}:{minute}" for hour in range(24) for minute in ("00", "20", "40")]
-    seldom = [f"{hour:02d}:30" for hour in range(0, 24, 4)]
-    lines = [
-        f"u{user},2024-03-04T{time},46.{user % 4}5,7.05" for user in range(300) for time in (often, seldom)[user >= 290]
-    ]
-    path = tmp_path / "fixes.csv"
-    path.write_text("\n".join(["user,time,lat,lon", *lines]))
-
-    status, *said = run("plan", path, "--json")
-
-    told = json.loads(said[0])
-    assert status == 0
-    assert (told["people"], told["people_by_a_public_gap"]) == (290, 300)
-    assert "With 300 people" in told["presets"]["private"]["useful"]
-
-
-def test_plan_and_refusal_count_the_same_people_and_offer_the_gap_that_keeps_them(run, tmp_path):
-    """16 of 95 people have no gap above 6 hours, the others have some of 9."""
-    often, seldom = ("00:10", "05:00", "10:00", "15:00", "20:00", "23:50"), ("00:10", "08:50", "17:30", "23:50")
-    lines = [
-        f"u{user},2024-03-04T{time},46.{(user + i) % 4}5,7.05"
-        for user in range(95)
-        for i, time in enumerate(often if user < 16 else seldom)
-    ]
-    path = tmp_path / "fixes.csv"
-    path.write_text("\n".join(["user,time,lat,lon", *lines]))
-
-    said = run("plan", path)[1]
-    small = run("synthesize", path, "-o", tmp_path / "out", *GRID)[2]
-
-    assert "95 people with a usable day; 16 for private" in said
-    assert "gaps of up to 6h are filled unless --max-gap gives another length" in small
-    wide = run("plan", path, "--max-gap", "12h", "--json")[1]
-    assert json.loads(wide)["people_by_a_public_gap"] == 95
-
-
-def test_days_are_an_option_of_the_command(run, table, tmp_path, few_rounds):
-    status, *said = run("synthesize", table, "-o", tmp_path / "out", "--eps", 6, "-n", 50, "--days", 2, *GRID)
-
-    assert status == 0, said
-    told = json.loads((tmp_path / "out" / "manifest.json").read_text())
-    assert told["provenance"]["parameters"]["days"] == 2
-    with (tmp_path / "out" / "fakes.csv").open() as file:
-        rows = file.read().splitlines()[1:]
-    assert len({row.split(",")[0] for row in rows}) == 50
-
-
-def test_fit_and_prepared_folders_are_refused(run, table, tmp_path):
-    status, *said = run("fit", table, "-o", tmp_path / "model", *GRID)
-    assert status == 2
-    assert "in one step" in said[1]
-    assert run("prepare", table, "-o", tmp_path / "ready", "--step", "1h")[0] == 0
-    status, *said = run("synthesize", tmp_path / "ready", "-o", tmp_path / "out", *GRID)
-    assert status == 2
-    assert "E_MAP" in said[1]
-    assert not (tmp_path / "out").exists()
