@@ -124,9 +124,9 @@ def widen(flags: Floats) -> Floats:
 
 def by_shifted_move_times(link: Link) -> Floats:
     """Compare when they move, either half of the day up to two hours early or late."""
-    wide = (widen(lives.moves.astype(np.float64))[:, None, :] for lives in (link.fakes, link.people))
+    mine, theirs = (widen(lives.moves.astype(np.float64))[:, None, :] for lives in (link.fakes, link.people))
     clock = link.people.clock
-    return shifted_nearness(*wide, clock.second[1:], clock.minutes)
+    return shifted_nearness(mine, theirs, clock.second[1:], clock.minutes)
 
 
 def move_timing(case: Case) -> Finding:
@@ -150,11 +150,10 @@ def shifted_nearness(fakes: Floats, people: Floats, second: Ints, minutes: float
         mine = np.flatnonzero(second // 43_200 % 2 == half)
         if len(mine) == 0:
             continue
-        left, best = fakes[:, :, mine].reshape(len(fakes), -1), None
+        left, best = fakes[:, :, mine].reshape(len(fakes), -1), np.full_like(total, -np.inf)
         for shift in range(-most, most + 1, stride):
             at = np.clip(mine + shift, 0, T - 1)
-            score = left @ people[:, :, at].reshape(len(people), -1).T
-            best = score if best is None else np.maximum(best, score)
+            np.maximum(best, left @ people[:, :, at].reshape(len(people), -1).T, out=best)
         total += best
     return np.asarray(total - (people**2).sum(axis=(1, 2)) / 2, dtype=np.float64)
 

@@ -268,7 +268,7 @@ def map_scores(everybody: Visits, release: Visits) -> dict[str, Floats]:
     if published.has_coordinates and everybody.locations.lat is not None and published.lat is not None:
         _, km = published.nearest(everybody.locations.points()[place])
         out["distance_to_the_map"] = -np.bincount(who, np.log(km + 1e-6), everybody.U) / number
-    return out
+    return {name: np.asarray(values, dtype=np.float64) for name, values in out.items()}
 
 
 def map_membership(case: Case) -> Finding:
