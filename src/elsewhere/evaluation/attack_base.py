@@ -638,6 +638,7 @@ def _named(
 def _finding_without_links(attack: str, case: Case, nearer: Nearer, knows: str, details: dict[str, Any]) -> Finding:
     rate, p, _ = nearer
     shows = p <= RARELY
+    rate = rate if shows else rate._replace(low=min(rate.low, 0.5))  # the best of several scores: p decides
     return Finding(
         attack,
         main=rate,

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from elsewhere._version import __version__
 from elsewhere.data.slots import Traces
 from elsewhere.data.visits import DAY, Ints, Locations, Visits, share_map
-from elsewhere.errors import InvalidParameter, InvalidTraces, NotEnoughUsers, require_whole
+from elsewhere.errors import InvalidParameter, InvalidTraces, NotEnoughUsers, counted, require_whole
 from elsewhere.evaluation.attack_base import (
     ABOVE,
     LEARNT,
@@ -134,7 +134,7 @@ class AuditResult:
         idle = len(by_outcome.get(NOT_RUN, []))
         if idle:
             parts.append(f"{idle} {'was' if idle == 1 else 'were'} not run")
-        return f"of {len(self.findings)} attacks, {'; '.join(parts)}."
+        return f"of {counted(len(self.findings), 'attack')}, {'; '.join(parts)}."
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers by attack: main, control, baseline, interval, bar, passed, ...; ready for JSON."""
@@ -312,6 +312,8 @@ def make_case(
             raise NotEnoughUsers(f"`{name}` must hold at least 2 users, got {side.U}.")
     links = seed_index if seed_index is not None else getattr(fakes, "seed_of_life", None)
     owner = None if links is None else seed_numbers(links, sides["fakes"].U, sides["seeds"].U)
+    # what `generate_fakes` returns is private: it is shuffled when it is published
+    options |= {"listed": not hasattr(fakes, "seed_of_life")}
     file = np.sum([sides[name].visitors() for name in ("seeds", *others)], axis=0)
     label = None
     if classes is not None:
