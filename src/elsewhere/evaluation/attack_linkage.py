@@ -205,7 +205,7 @@ def _compact(r: Ints) -> tuple[int, Ints]:
 
 
 def by_pairs(link: Link) -> Floats:
-    """Score by which place stands for which, learnt from the pairs of all other people."""
+    """Return how well a person fits by which place stands for which, learnt from the pairs of all other people."""
     return Pairs(link, MOST_SLOTS).score()
 
 
@@ -570,7 +570,7 @@ def background(case: Case) -> Finding:
         bar=theirs,
         passed=bool(gap.low <= 0),
         words=f"A few points of a fake fit exactly one of {case.who} in {percent(mine)} of the cases, exactly one of "
-        f"as many strangers in {percent(theirs)} (by {worst.rsplit('_', 1)[0].replace('_', ' ')}, the most telling of "
+        f"as many strangers in {percent(theirs)} (by {worst.rsplit('_', 1)[0].replace('_', ' ')}, the strongest of "
         f"{len(gaps)} kinds of knowledge).",
         details={"worst": worst, "share": shares},
     )
