@@ -377,8 +377,20 @@ def test_a_new_attack_is_one_function_and_one_row(small, monkeypatch):
     result = audit(seeds, holdout, fakes, owner, attacks="A99", rng=np.random.default_rng(1))
 
     assert result.flagged == ("A99",)
-    assert result.in_words() == "of 1 attacks, 1 learnt something (something new)."
+    assert result.in_words() == "of 1 attack, 1 learnt something (something new)."
     assert audit(seeds, None, fakes, owner, attacks="A99", rng=np.random.default_rng(1))["A99"].needs == "`holdout`"
+
+
+def test_what_generate_fakes_returns_brings_its_links_and_has_no_order(groups):
+    seeds, strangers, _ = (g.of_users(np.arange(30)) for g in groups)
+
+    class Made:
+        visits, seed_of_life = seeds, np.arange(30)
+
+    result = audit(seeds, strangers, Made(), None, attacks=["A2", "A20"], rng=np.random.default_rng(1))
+
+    assert result["A2"].main.value == 1.0
+    assert "published list" in result["A20"].needs
 
 
 def test_progress_is_reported(small):

@@ -24,7 +24,7 @@ from elsewhere.evaluation.attack_base import (
     verdict,
     wilson,
 )
-from elsewhere.evaluation.audit import HOLD, fill_slots
+from elsewhere.evaluation.attack_clock import HOLD, fill_slots
 
 
 @st.composite

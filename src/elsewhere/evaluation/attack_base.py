@@ -128,7 +128,7 @@ def _standard_error(*groups: Floats) -> float:
     return math.sqrt(sum((float(x.var(ddof=1)) if len(x) > 1 else 0.25) / len(x) for x in groups))
 
 
-def chance_of_top(score: Floats | Ints, own: Ints, n: int = 1) -> Floats:
+def chance_of_top(score: NDArray[Any], own: Ints, n: int = 1) -> Floats:
     """
     Return the chance that the own candidate is among the n best of each row, ties broken at random: 1/j for one of j.
 
@@ -621,7 +621,7 @@ def _named(
         fresh = replace(strangers, r=strangers.r[order], visits=None)
     shuffled = rng.permutation(U)[owner]
     out: dict[str, dict[str, Any]] = {}
-    for name, score in (scores | learns).items():
+    for name, score in (*scores.items(), *learns.items()):
         learnt = name in learns
         table = score(Link(case.fakes, case.seeds, owner)) if learnt else tables[name][:, :U]
         found: dict[str, Any] = {"main": user_rate(hits(table, owner), units, rng)}
@@ -638,6 +638,7 @@ def _named(
 def _finding_without_links(attack: str, case: Case, nearer: Nearer, knows: str, details: dict[str, Any]) -> Finding:
     rate, p, _ = nearer
     shows = p <= RARELY
+    rate = rate if shows else rate._replace(low=min(rate.low, 0.5))  # the best of several scores: p decides
     return Finding(
         attack,
         main=rate,

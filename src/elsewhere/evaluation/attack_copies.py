@@ -215,8 +215,8 @@ SHUFFLES = 1000
 def order_of_the_list(case: Case) -> Finding:
     """Ask whether neighbours in the list of fakes were made from the same person, or people in their order (A20)."""
     owner, rng = case.made_from, case.rng("A20")
-    if len(owner) < 4:
-        raise Needs("at least 4 fakes")
+    if len(owner) < 4 or not case.options["listed"]:
+        raise Needs("the published list of at least 4 fakes (a pool); unpublished fakes have no order yet")
 
     def statistics(order: Ints) -> Floats:
         """Return the share of neighbours of one person, and how far numbers of people rise or fall along the list."""

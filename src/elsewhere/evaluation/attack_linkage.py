@@ -124,9 +124,9 @@ def widen(flags: Floats) -> Floats:
 
 def by_shifted_move_times(link: Link) -> Floats:
     """Compare when they move, either half of the day up to two hours early or late."""
-    wide = (widen(lives.moves.astype(np.float64))[:, None, :] for lives in (link.fakes, link.people))
+    mine, theirs = (widen(lives.moves.astype(np.float64))[:, None, :] for lives in (link.fakes, link.people))
     clock = link.people.clock
-    return shifted_nearness(*wide, clock.second[1:], clock.minutes)
+    return shifted_nearness(mine, theirs, clock.second[1:], clock.minutes)
 
 
 def move_timing(case: Case) -> Finding:
@@ -150,11 +150,10 @@ def shifted_nearness(fakes: Floats, people: Floats, second: Ints, minutes: float
         mine = np.flatnonzero(second // 43_200 % 2 == half)
         if len(mine) == 0:
             continue
-        left, best = fakes[:, :, mine].reshape(len(fakes), -1), None
+        left, best = fakes[:, :, mine].reshape(len(fakes), -1), np.full_like(total, -np.inf)
         for shift in range(-most, most + 1, stride):
             at = np.clip(mine + shift, 0, T - 1)
-            score = left @ people[:, :, at].reshape(len(people), -1).T
-            best = score if best is None else np.maximum(best, score)
+            np.maximum(best, left @ people[:, :, at].reshape(len(people), -1).T, out=best)
         total += best
     return np.asarray(total - (people**2).sum(axis=(1, 2)) / 2, dtype=np.float64)
 
@@ -206,7 +205,7 @@ def _compact(r: Ints) -> tuple[int, Ints]:
 
 
 def by_pairs(link: Link) -> Floats:
-    """Score by which place stands for which, learnt from the pairs of all other people."""
+    """Return how well a person fits by which place stands for which, learnt from the pairs of all other people."""
     return Pairs(link, MOST_SLOTS).score()
 
 
@@ -571,7 +570,7 @@ def background(case: Case) -> Finding:
         bar=theirs,
         passed=bool(gap.low <= 0),
         words=f"A few points of a fake fit exactly one of {case.who} in {percent(mine)} of the cases, exactly one of "
-        f"as many strangers in {percent(theirs)} (by {worst.rsplit('_', 1)[0].replace('_', ' ')}, the most telling of "
+        f"as many strangers in {percent(theirs)} (by {worst.rsplit('_', 1)[0].replace('_', ' ')}, the strongest of "
         f"{len(gaps)} kinds of knowledge).",
         details={"worst": worst, "share": shares},
     )

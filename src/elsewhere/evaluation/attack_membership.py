@@ -20,6 +20,7 @@ import numpy as np
 from elsewhere.data.visits import DAY, Floats, Ints, Mask, Visits, share_map
 from elsewhere.errors import InvalidParameter
 from elsewhere.evaluation.attack_base import Case, Finding, Link, Lives, Needs, percent, tell_members, wilson
+from elsewhere.evaluation.attack_clock import put_on_clock
 from elsewhere.evaluation.attack_copies import by_agreement, by_shared_places
 from elsewhere.evaluation.attack_linkage import UNSEEN, by_absence, by_metres, by_routine, chains, kinds_by_rank
 
@@ -223,8 +224,6 @@ def shadow_releases(case: Case, score: Any) -> dict[str, tuple[Floats, Mask]]:
     `score(lives, visits)` gives scores of everybody from a release. Halves are complementary in turn, so that
     everybody is in as often as out.
     """
-    from elsewhere.evaluation.audit import put_on_clock
-
     everybody, rng = file_visits(case), case.rng("A22")
     runs, N = case.options["shadows"], everybody.U
     inside = np.zeros((runs, N), dtype=bool)
@@ -268,7 +267,7 @@ def map_scores(everybody: Visits, release: Visits) -> dict[str, Floats]:
     if published.has_coordinates and everybody.locations.lat is not None and published.lat is not None:
         _, km = published.nearest(everybody.locations.points()[place])
         out["distance_to_the_map"] = -np.bincount(who, np.log(km + 1e-6), everybody.U) / number
-    return out
+    return {name: np.asarray(values, dtype=np.float64) for name, values in out.items()}
 
 
 def map_membership(case: Case) -> Finding:
@@ -283,7 +282,7 @@ def map_membership(case: Case) -> Finding:
 
 
 def threshold_canary(case: Case) -> Finding:
-    """Plant places that a person shares with m_min - 1 others: are they published only with that person? (A23)"""
+    """Ask whether planted places of a person and m_min - 1 others are published only with that person (A23)."""
     everybody, rng = file_visits(case), case.rng("A23")
     m_min, runs = case.options["m_min"], case.options["shadows"]
     base = everybody.of_users(np.arange(len(case.seeds)))

@@ -247,7 +247,7 @@ def real_or_fake(case: Case) -> Finding:
     single = {each: two_sided(auc(real[each], fake[each])).value for each in real}
     top = max(single, key=lambda each: single[each])
     words = f"A classifier that looks at {len(real)} features of a life tells fakes from real people with AUC "
-    words += f"{main.value:.3f}, real people from other real people with {chance.value:.3f}; the most telling feature "
+    words += f"{main.value:.3f}, real people from other real people with {chance.value:.3f}; the strongest feature "
     words += f"alone is {top.replace('_', ' ')} ({single[top]:.3f})."
     if passed is None:
         words += f" No verdict: {people.U} strangers are too few."

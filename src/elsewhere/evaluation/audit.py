@@ -16,8 +16,8 @@ from numpy.typing import ArrayLike
 
 from elsewhere._version import __version__
 from elsewhere.data.slots import Traces
-from elsewhere.data.visits import DAY, Ints, Locations, Visits, share_map
-from elsewhere.errors import InvalidParameter, InvalidTraces, NotEnoughUsers, require_whole
+from elsewhere.data.visits import Ints, Locations, Visits, share_map
+from elsewhere.errors import InvalidParameter, InvalidTraces, NotEnoughUsers, counted, require_whole
 from elsewhere.evaluation.attack_base import (
     ABOVE,
     LEARNT,
@@ -26,12 +26,12 @@ from elsewhere.evaluation.attack_base import (
     UNCLEAR,
     WITHIN,
     Case,
-    Clock,
     Finding,
     Lives,
     Needs,
     require_rng,
 )
+from elsewhere.evaluation.attack_clock import find_clock, put_on_clock
 from elsewhere.evaluation.attack_copies import copies, order_of_the_list, rare_places
 from elsewhere.evaluation.attack_linkage import (
     avoidance,
@@ -84,11 +84,8 @@ EVERYBODY = ("A1", "A2", "A3", "A10", "A12", "A13")  # run against every role in
 WORST = (LEARNT, WITHIN, ABOVE, UNCLEAR, NOTHING, NOT_RUN)
 MOST_PEOPLE = 1000  # of a side: more are sampled
 MOST_PAIRS = 6_000_000  # of a fake and a person
-MOST_DAYS = 28  # that are compared day by day; of longer records the week
 MINUTES = 30  # of a slot of visits
-HOLD = {True: 2 * 3600, False: DAY}  # seconds for which somebody who stays, or checks in, is taken to be still there
 OPTIONS = {"m_min": 5, "shadows": 16, "count_runs": 20_000, "model": None, "sampler": None, "generator": None}
-MONDAY = 4  # 1970-01-05
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,7 +131,7 @@ class AuditResult:
         idle = len(by_outcome.get(NOT_RUN, []))
         if idle:
             parts.append(f"{idle} {'was' if idle == 1 else 'were'} not run")
-        return f"of {len(self.findings)} attacks, {'; '.join(parts)}."
+        return f"of {counted(len(self.findings), 'attack')}, {'; '.join(parts)}."
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers by attack: main, control, baseline, interval, bar, passed, ...; ready for JSON."""
@@ -152,71 +149,6 @@ class AuditResult:
 
 
 # -- inputs ------------------------------------------------------------------------------------------------------------
-
-
-def fill_slots(visits: Visits, origin: int, minutes: float, n: int) -> Ints:
-    """
-    Return (U, n) the place of each user in each slot from `origin` on, -1 where nobody was seen.
-
-    It is that of the last visit that begins before the middle of the slot, while it lasts, and for a while after it if
-    another follows.
-    """
-    v, step = visits, round(60 * minutes)
-    timed = bool((v.end > v.start).any())
-    first = -((origin + (step // 2 if timed else step - 1) - v.start) // step)
-    row = np.full((v.U, n), -1, dtype=np.int64)
-    inside = np.flatnonzero((first < n) & (v.end >= origin))
-    row[v.user[inside], np.maximum(first[inside], 0)] = inside
-    row = np.maximum.accumulate(row, axis=1)
-    begin, until = origin + step * np.arange(n), v.end[np.maximum(row, 0)]
-    followed = row < (v.offsets[1:] - 1)[:, None]
-    there = (row >= 0) & ((begin < until) | (followed & (begin < until + HOLD[timed])))
-    if not timed:
-        there |= (row >= 0) & (begin <= until) & (until < begin + step)
-    return np.where(there, v.place[np.maximum(row, 0)], -1).astype(np.int64)
-
-
-def put_on_clock(visits: Visits, like: Lives) -> Lives:
-    """Return visits in the slots of other lives, on their map."""
-    clock, where = like.clock, like.locations
-    place = visits.locations.match(where)[visits.place]
-    known = visits if (place >= 0).all() else visits.select(place >= 0)
-    known = known.replace(place=place[place >= 0], locations=where)
-    step = round(60 * clock.minutes)
-    if clock.period == 0:
-        n = int(clock.second[-1]) // step + 1
-        return Lives(fill_slots(known, clock.origin, clock.minutes, n)[:, clock.second // step], where, clock, known)
-    origin = _first_monday(int(known.start.min()))
-    n = -(-(int(known.end.max()) + 1 - origin) // clock.period) * (clock.period // step)
-    r = fill_slots(known, origin, clock.minutes, n)
-    user, slot = np.nonzero(r >= 0)
-    P, R = clock.period // step, len(where)
-    key, times = np.unique((user * P + slot % P) * R + r[user, slot], return_counts=True)
-    order = np.lexsort((times, key // R))
-    out = np.full((known.U, P), -1, dtype=np.int64)
-    out[key[order] // R // P, key[order] // R % P] = key[order] % R  # the last of a slot is the most frequent
-    return Lives(out[:, clock.second // step], where, clock, known)
-
-
-def _first_monday(second: int) -> int:
-    return ((second // DAY - MONDAY) // 7 * 7 + MONDAY) * DAY
-
-
-def find_clock(sides: Mapping[str, Visits], minutes: float) -> Clock:
-    """Return the slots in which all sides are compared: by date where fakes are of people's dates, else by the week."""
-    people, fakes, step = sides["seeds"], sides["fakes"], round(60 * minutes)
-    low, high = int(people.start.min()), int(people.end.max())
-    within = float(((fakes.start >= low - DAY) & (fakes.start <= high + DAY)).mean())
-    start = min(int(side.start.min()) for side in sides.values())
-    end = max(int(side.end.max()) for side in sides.values())
-    origin = _first_monday(start)
-    period = 0
-    if within < 0.8 or end - start > MOST_DAYS * DAY:
-        period = 7 * DAY if int(fakes.end.max() - fakes.start.min()) > DAY else DAY
-    n = period // step if period else (end - origin) // step + 1
-    if DAY % step:
-        period, n = 0, min(n, MOST_DAYS * DAY // step)
-    return Clock(minutes, origin, period, np.arange(n, dtype=np.int64) * step)
 
 
 def to_visits(given: Any, name: str, where: Locations, clock: Mapping[str, Any]) -> tuple[Visits, float | None]:
@@ -312,6 +244,8 @@ def make_case(
             raise NotEnoughUsers(f"`{name}` must hold at least 2 users, got {side.U}.")
     links = seed_index if seed_index is not None else getattr(fakes, "seed_of_life", None)
     owner = None if links is None else seed_numbers(links, sides["fakes"].U, sides["seeds"].U)
+    # what `generate_fakes` returns is private: it is shuffled when it is published
+    options |= {"listed": not hasattr(fakes, "seed_of_life")}
     file = np.sum([sides[name].visitors() for name in ("seeds", *others)], axis=0)
     label = None
     if classes is not None:
