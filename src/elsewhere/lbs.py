@@ -497,9 +497,6 @@ class Wallet:
     def _keyed_number(self, *words: str) -> int:
         return int.from_bytes(self._keyed_hash(*words)[:8], "big")
 
-    def _keyed_share(self, *words: str) -> float:
-        return self._keyed_number(*words) / 2**64
-
 
 class _Query:
     """One call of the user's function, in a thread of its own."""
@@ -759,7 +756,9 @@ def bucket_pool(content: bytes) -> Pool:
         if bucket["kind"] != "elsewhere bucket" or bucket["format"] != 2:
             raise ValueError
         lives = bucket["lives"]
-        columns = {name: [value for life in lives for value in life[name]] for name in ("start", "end", "place")}
+        columns: dict[str, Any] = {
+            name: [value for life in lives for value in life[name]] for name in ("start", "end", "place")
+        }
         visits = Visits(
             np.repeat(np.arange(len(lives)), [len(life["place"]) for life in lives]),
             locations=Locations(lat=bucket["places"]["lat"], lon=bucket["places"]["lon"]),
