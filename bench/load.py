@@ -1,7 +1,7 @@
 """
-Load on the pool service: 200 devices at once on loopback, for 60 s; it ends by itself.
+Load on the pool service: 200 devices at once on loopback, for 60 s, each asks once a second; it ends by itself.
 
-    python bench/load.py [clients] [seconds]
+    python bench/load.py [clients] [seconds] [postgresql://...]
 
 Prints requests per second, p50 and p99 of their times, errors, and lives that two devices were given (both must be 0).
 Server and clients share the machine.
@@ -18,18 +18,19 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-import elsewhere as ew
+from elsewhere.data.visits import Locations, Visits
+from elsewhere.pool import Pool
 
-BUCKETS, SIZE, LIVES_DAYS, SLOTS = 4, 16, 7, 72
+SIZE, DAYS, VISITS, EVERY = 16, 7, 9, 1.0
 
 
 def make_pool(folder, lives):
     rng = np.random.default_rng(1)
     ids = [rng.bytes(16).hex() for _ in range(lives)]
-    where = ew.Locations(lat=60 + rng.random(400) / 10, lon=24 + rng.random(400) / 10)
-    dates = np.tile(np.arange("2024-03-04", "2024-03-11", dtype="datetime64[D]"), lives)
-    r = np.repeat(rng.integers(400, size=(lives * LIVES_DAYS, SLOTS // 8)), 8, axis=1)
-    ew.Pool(ew.Traces(r, where, users=np.repeat(ids, LIVES_DAYS), dates=dates), {}).save(folder)
+    where = Locations(lat=60 + rng.random(400) / 10, lon=24 + rng.random(400) / 10)
+    start = np.tile((86_400 * np.arange(DAYS)[:, None] + 9_000 * np.arange(VISITS)).ravel(), lives)
+    who, place = np.repeat(np.arange(lives), DAYS * VISITS), rng.integers(400, size=lives * DAYS * VISITS)
+    Pool(Visits(who, start, start + 7_200, place, where, users=ids), {}).save(folder)
 
 
 async def ask(reader, writer, host, method, path, token):
@@ -46,15 +47,17 @@ async def device(url, token, until, times, errors, given):
     try:
         reader, writer = await asyncio.open_connection(at.hostname, at.port, limit=2**24)
         n = 0
+        await asyncio.sleep(EVERY * np.random.default_rng(hash(token) % 2**32).random())
         while time.monotonic() < until:
             begun = time.perf_counter()
-            status, body = await ask(reader, writer, at.netloc, "GET", f"/v1/buckets/{n % BUCKETS}", token)
+            status, body = await ask(reader, writer, at.netloc, "GET", "/v1/buckets/0", token)
             times.append(time.perf_counter() - begun)
             if status != 200:
                 errors.append(status)
-            elif n < BUCKETS:
+            elif n == 0:
                 given.setdefault(token, []).extend(life["id"] for life in json.loads(body)["lives"])
             n += 1
+            await asyncio.sleep(max(0.0, EVERY - (time.perf_counter() - begun)))
         writer.close()
     except (OSError, asyncio.IncompleteReadError) as error:
         errors.append(repr(error))
@@ -76,13 +79,14 @@ async def load(told, clients, seconds):
     return times, errors, given, time.monotonic() - begun
 
 
-def measure(clients=200, seconds=60.0):
+def measure(clients=200, seconds=60.0, store=None):
     """Figures of one run."""
     with tempfile.TemporaryDirectory() as folder:
         pool = Path(folder) / "pool"
-        make_pool(pool, clients * BUCKETS * SIZE)
+        make_pool(pool, clients * SIZE)
         command = [sys.executable, "-m", "elsewhere", "serve", str(pool), "--port", "0", "--json"]
         command += ["--bucket", str(SIZE), "--rate", "1000000"]
+        command += ["--store", store] if store else []
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
             try:
                 told = json.loads("".join(iter(server.stdout.readline, "}\n")) + "}")
@@ -104,4 +108,4 @@ def measure(clients=200, seconds=60.0):
 
 
 if __name__ == "__main__":
-    print(json.dumps(measure(*(number(word) for number, word in zip((int, float), sys.argv[1:], strict=False)))))
+    print(json.dumps(measure(*(number(word) for number, word in zip((int, float, str), sys.argv[1:], strict=False)))))

@@ -611,6 +611,56 @@ def test_two_servers_share_a_pool_in_postgres(pool, postgres):
     assert len({life["id"] for first, _ in got for life in first}) == 60
 
 
+def test_a_database_that_is_killed_loses_no_token_and_gives_no_life_twice(pool, postgres):
+    import psycopg
+
+    with psycopg.connect(postgres, autocommit=True) as connection:
+        connection.execute("DROP SCHEMA public CASCADE")
+        connection.execute("CREATE SCHEMA public")
+        connection.execute("ALTER SYSTEM SET restart_after_crash = on")
+    given, odd = {}, []
+    with serving(pool, "--store", postgres, "--bucket", "2", "--rate", "1000000") as (told, _):
+        stop = threading.Event()
+
+        def client():
+            while not stop.is_set():
+                status, body = asked(told["url"], "POST", "/v1/devices", told["owner_token"])
+                if status == 201:
+                    token = json.loads(body)["token"]
+                    status, body = asked(told["url"], "GET", "/v1/buckets/0", token)
+                    given[token] = {life["id"] for life in json.loads(body)["lives"]} if status == 200 else None
+                if status not in (200, 201, 409, 500):
+                    odd.append(status)
+
+        threads = [threading.Thread(target=client) for _ in range(4)]
+        [t.start() for t in threads]
+        for killed in (1, 2):
+            until = time.monotonic() + 20
+            while len(given) < 6 * killed and time.monotonic() < until:
+                time.sleep(0.01)
+            # the process of a connection dies by -9: PostgreSQL ends all others, and recovers from its log
+            with psycopg.connect(postgres, autocommit=True) as connection:
+                (backend,) = connection.execute(
+                    "SELECT pid FROM pg_stat_activity WHERE state IS NOT NULL AND pid <> pg_backend_pid() LIMIT 1"
+                ).fetchone()
+            os.kill(backend, signal.SIGKILL)
+            time.sleep(1)
+        stop.set()
+        [t.join() for t in threads]
+        for token, before in given.items():
+            status, body = asked(told["url"], "GET", "/v1/buckets/0", token)
+            assert status in ((200,) if before else (200, 409))
+            if status == 200:
+                lives = {life["id"] for life in json.loads(body)["lives"]}
+                assert before in (None, lives)
+                given[token] = lives
+    every = [life for lives in given.values() if lives for life in lives]
+
+    assert odd == []
+    assert len(given) >= 12
+    assert len(every) == len(set(every))
+
+
 def test_slow_clients_and_large_heads_are_cut_off(tmp_path, pool):
     script = tmp_path / "quick.py"
     script.write_text(

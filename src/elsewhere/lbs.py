@@ -63,8 +63,8 @@ WIDEST_SPOT = 150.0  # metres that a persona's own spot lies from the middle of 
 SPOT_METRES = 100.0  # fixes of the device that are this near are of one spot
 NEAR = 300.0  # metres below which a map of cells says nothing: a persona steps as far as the device, turned
 MOST_SPOTS, LARGEST_STATE = 2000, 2**26  # that are kept of a device
-CANDIDATES = 6  # spots of a place among which a persona's own is found
-STRANGE = 0.5  # what it costs that a spot is at no place of the life
+CANDIDATES = 40  # spots of a place among which a persona's own is found
+STRANGE = 0.2  # what it costs that a spot is at no place of the life
 
 Answer = TypeVar("Answer")
 
@@ -454,11 +454,10 @@ class Wallet:
             place = persona.place_at(second)
             return tuple(self._spots(persona, np.array([place]))[0][0].tolist())
         spots = self._device.spots
-        if before in images:
-            away = _metres(spots[before], spots[n])
-            if math.hypot(*away) < NEAR:
-                north, east = self._mirror(persona)
-                return _moved(*images[before], north * away[0], east * away[1])
+        apart, near = min((math.hypot(*_metres(spots[i], spots[n])), i) for i in images)
+        if apart < NEAR:
+            (north, east), mirror = _metres(spots[near], spots[n]), self._mirror(persona)
+            return _moved(*images[near], mirror[0] * north, mirror[1] * east)
         known = sorted(images, key=lambda i: (i != before, -spots[i][2]))[:6]
         points, place = self._spots(persona, np.arange(len(self._lat)))
         cost = STRANGE * ~np.isin(place, persona.own)
@@ -497,9 +496,6 @@ class Wallet:
 
     def _keyed_number(self, *words: str) -> int:
         return int.from_bytes(self._keyed_hash(*words)[:8], "big")
-
-    def _keyed_share(self, *words: str) -> float:
-        return self._keyed_number(*words) / 2**64
 
 
 class _Query:
@@ -760,7 +756,9 @@ def bucket_pool(content: bytes) -> Pool:
         if bucket["kind"] != "elsewhere bucket" or bucket["format"] != 2:
             raise ValueError
         lives = bucket["lives"]
-        columns = {name: [value for life in lives for value in life[name]] for name in ("start", "end", "place")}
+        columns: dict[str, Any] = {
+            name: [value for life in lives for value in life[name]] for name in ("start", "end", "place")
+        }
         visits = Visits(
             np.repeat(np.arange(len(lives)), [len(life["place"]) for life in lives]),
             locations=Locations(lat=bucket["places"]["lat"], lon=bucket["places"]["lon"]),
