@@ -107,7 +107,7 @@ def test_wrong_calls_are_refused(call, names, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     ("call", "parameter"),
-    zip(WRONG_SETTINGS, ["par_q", "par_c", "cell", "holdout"], strict=True),
+    [*zip(WRONG_SETTINGS, ["par_q", "par_c", "cell", "holdout"], strict=True)],
 )
 def test_wrong_settings_are_refused_by_name(call, parameter, names, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
