@@ -43,7 +43,7 @@ WRONG = [
     'ew.generate_fakes(traces, alternates="all")',
     'ew.generate_fakes("traces.csv")',
     'ew.synthesize("traces.csv")',
-    "ew.audit(traces, traces, fakes.r, fakes.seed, runs=3, rng=rng)",
+    "ew.audit(traces, traces, fakes.r)",
     'ew.read_visits("traces.csv", max_gpa="3h")',
     'ew.read_visits("traces.csv", cells="half")',
     "ew.no_such_function()",

@@ -132,7 +132,7 @@ def by_shifted_move_times(link: Link) -> Floats:
 def move_timing(case: Case) -> Finding:
     """Link fakes to people by the times of their moves alone (A4)."""
     scores: dict[str, Score] = {"aligned": by_move_times, "shifted": by_shifted_move_times}
-    return name_people(case, "A4", scores, bar=TIMING_BAR, knows="when each person moves, and no place")
+    return name_people(case, "A4", scores, bar=TIMING_BAR, knows="only when each person moves")
 
 
 def shifted_nearness(fakes: Floats, people: Floats, second: Ints, minutes: float) -> Floats:
@@ -191,7 +191,7 @@ class Pairs:
         change_pairs(self.count, self.leaving, self.people[person], self.fakes[self.fakes_of(person)], sign)
 
     def score(self) -> Floats:
-        """Return (F, U) sum_t ln M[s(t), f(t)] / share(f(t)), M from the pairs of all but the two people in question."""
+        """Return (F, U) sum_t ln M[s(t), f(t)] / share(f(t)), M from the pairs of all but these two people."""
         out = np.empty((len(self.fakes), len(self.people)))
         pair_likelihoods(
             self.count, self.leaving, *self.logs, self.log_share, self.people, self.fakes, self.start, self.made, out
@@ -332,7 +332,7 @@ def class_linkage(case: Case) -> Finding:
         "A5",
         scores,
         bar=NAMED,
-        knows="how and where each person lives, and all other people's pairs of person and fake",
+        knows="how and where each person lives (and, of all others, who became which fake)",
         learns={"pairs": by_pairs},
     )
 
