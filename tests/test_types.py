@@ -127,7 +127,8 @@ def test_public_functions_take_data_first_options_by_keyword_and_rng_last():
             data = [p.name for p in given if p.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]
             if len(named) > 14 or len(data) > 4:
                 many[name] = named
-            if "rng" in named and set(named[named.index("rng") + 1 :]) - {"executor", "workers", "progress"}:
+            after = set(named[named.index("rng") + 1 :]) if "rng" in named else set()
+            if after - {"executor", "workers", "progress", "locations", "roles"}:
                 late[name] = named
 
     assert many == {}
