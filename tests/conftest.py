@@ -26,9 +26,8 @@ BIN = next(iter(sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True))
 
 # files that take longest: they come first, so that no worker is left alone with one of them at the end; those after the
 # first need few kernels or others than it, so that no worker waits for what the other compiles
-LONGEST = ("cluster", "serve", "classes", "read", "strangers", "private", "resume", "first_try", "cli_judge")
-LONGEST += ("generate", "docs", "rulers", "gaps", "attacks", "cli_synthesize", "count", "page", "inputs", "together")
-LONGEST += ("types", "judge_run", "files", "walk", "audit_pf")
+LONGEST = ("cluster", "serve", "classes", "read_visits", "private", "resume", "synthesize", "generate", "attacks")
+LONGEST += ("docs", "reproduce", "page", "types", "cli", "files", "audit_pf")
 
 settings.register_profile("house", deadline=None, max_examples=50)
 settings.load_profile("house")
@@ -92,22 +91,8 @@ def run(capsys):
 
 
 @pytest.fixture
-def few_attacks(monkeypatch):
-    """Runs are judged without the slow attacks: for tests of what else a run with reports does."""
-    monkeypatch.setattr("elsewhere.evaluation.audit.ATTACKS", pieces.few_attacks())
-
-
-@pytest.fixture(scope="module")
-def few_draws():
-    """Laws are learnt and fakes are chosen with few draws: for tests of what else a run does. -> the usual numbers."""
-    before = pieces.change(pieces.FEW_DRAWS)
-    yield before
-    pieces.change(before)
-
-
-@pytest.fixture
 def few_rounds():
-    """The walk of the private preset is fitted in few rounds, and taken as it is: for tests of what else a run does."""
+    """The walk of certified fakes is fitted in few rounds, and taken as it is: for tests of what else a run does."""
     before = pieces.change(pieces.FEW_ROUNDS)
     yield
     pieces.change(before)

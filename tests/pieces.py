@@ -1,4 +1,4 @@
-"""Work for other processes: what tests send there, how they start them, and how runs and audits are short."""
+"""Work for other processes: what tests send there, how they start them, and how runs are short."""
 
 import importlib
 import json
@@ -89,31 +89,7 @@ class Slow:
         return number**2
 
 
-def few_attacks():
-    """Return the table of attacks with those not run that take most of the time of an audit of a small town."""
-    from elsewhere.evaluation.audit import ATTACKS
-
-    return ATTACKS | {slow: ATTACKS[slow]._replace(run=no_time) for slow in ("A5", "A10", "A15")}
-
-
-def no_time(case):
-    """Run no attack."""
-    from elsewhere.evaluation.attack_base import Needs
-
-    raise Needs("time")
-
-
-# how much is drawn while laws are learnt and fakes chosen: a run of eighty people takes a third of its time
-FEW_DRAWS = {
-    "run.attempts.COMPARED": 512,
-    "run.attempts.COMPARED_DAYS": 1024,
-    "run.attempts.LIVES_OF_A_DAY": 1024,
-    "run.attempts.WALKS": 2048,
-    "paper.semantic_clustering.HALVINGS": 3,
-    "paper.semantic_clustering.STARTS": 3,
-    "synthesis.walk.fit.WALKS": 500,
-}
-# how long the walk of the private preset is fitted, and its pool
+# how long the walk of certified fakes is fitted, and its pool
 FEW_ROUNDS = {
     "privacy.private.fit.WALKS": 400,
     "privacy.private.fit.ROUNDS": 5,

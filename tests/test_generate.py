@@ -3,6 +3,7 @@
 import warnings
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 
+import naive
 import numpy as np
 import pytest
 
@@ -130,6 +131,24 @@ class TestPaper:
         with pytest.warns(UserWarning, match="E53"):
             fakes = ew.generate_fakes(single_days, method="paper", kappa=6, rng=lab())
         assert "(E31)" in " ".join(fakes.notes)
+
+    def test_order_1_makes_other_classes_from_the_graph_of_the_slow_twin(self):
+        # everybody stays at one place for a while and goes to and fro between two others: some stay longer, some less
+        days = [
+            [place + 3 * i for place in ([0] * stay + [1, 2] * 6)[:12]] for i, stay in enumerate((4, 4, 4, 7, 7, 7))
+        ]
+        profiles = ew.fit_profiles(ew.Traces(days, ew.Locations(n=18)))
+        graphs = {n: ew.semantic_graph(profiles, order=n, rng=lab()) for n in (0, 1)}
+        kinds = {
+            n: ew.semantic_clustering(graphs[n], kappa=3, method="kmeans", rng=lab()).label.reshape(6, 3)
+            for n in (0, 1)
+        }
+
+        np.testing.assert_allclose(graphs[1].w, naive.first_order_graph(days, 18), atol=1e-9)
+        # how people move tells where they stay, how they share out their time does not
+        assert all(len(set(column)) == 1 for column in kinds[1].T.tolist())
+        assert len(set(kinds[1][0])) == 3
+        assert len(set(kinds[0][:, 0])) == 2
 
     def test_all_people_alike_have_no_fakes(self):
         same = ew.Traces(np.tile([0, 0, 1, 2, 0, 0], (8, 1)), ew.Locations(n=6), step_minutes=240)

@@ -130,12 +130,13 @@ def test_fakes_of_the_users_own_seed_hide_her_in_the_papers_rows():
     assert result.adversaries == ("aggregate",)
 
 
-def test_a_prepared_folder_is_an_input_too(tmp_path, capsys, few_repeats):
-    town = ew.simulate_town(users=12, days=2, locations=60, rng=np.random.default_rng(1)).traces
-    ew.write_traces(town, tmp_path / "town.csv")
-    for words in (["prepare", "town.csv", "-o", "kept"], ["reproduce", "kept", "--per-seed", "10", "--kappa", "6"]):
+def test_what_was_prepared_is_an_input_too(tmp_path, capsys, few_repeats):
+    town = ew.simulate_town(users=12, days=2, locations=60, rng=np.random.default_rng(1)).visits
+    ew.write_visits(town, tmp_path / "town.csv")
+    read = ["reproduce", tmp_path / "kept" / "visits.parquet", "--per-seed", "10", "--kappa", "6"]
+    for words in (["prepare", tmp_path / "town.csv", "-o", tmp_path / "kept"], read):
         with pytest.raises(SystemExit) as stopped:
-            app([str(tmp_path / w) if w in ("town.csv", "kept") else w for w in words])
+            app([str(word) for word in words])
         assert not stopped.value.code, capsys.readouterr().err
 
 
@@ -341,8 +342,8 @@ def test_it_learns_from_the_first_day_and_judges_by_the_second_with_fakes_by_lik
     # the paper's 80 % are of single attempts and without the differential test
     ((given, named),) = calls["generate_fakes"]
     assert given[0].r.tolist() == train
-    assert {n: named[n] for n in ("preset", "k", "max_tries", "per_seed")} == {
-        "preset": "paper",
+    assert {n: named[n] for n in ("method", "k", "max_tries", "per_seed")} == {
+        "method": "paper",
         "k": 1,
         "max_tries": 1,
         "per_seed": 20,

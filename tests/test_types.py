@@ -43,7 +43,7 @@ WRONG = [
     'ew.generate_fakes(traces, alternates="all")',
     'ew.generate_fakes("traces.csv")',
     'ew.synthesize("traces.csv")',
-    "ew.audit(traces, traces, fakes.r, fakes.seed, runs=3, rng=rng)",
+    "ew.audit(traces, traces, fakes.r)",
     'ew.read_visits("traces.csv", max_gpa="3h")',
     'ew.read_visits("traces.csv", cells="half")',
     "ew.no_such_function()",
@@ -107,7 +107,7 @@ def test_wrong_calls_are_refused(call, names, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     ("call", "parameter"),
-    zip(WRONG_SETTINGS, ["par_q", "par_c", "cell", "holdout"], strict=True),
+    [*zip(WRONG_SETTINGS, ["par_q", "par_c", "cell", "holdout"], strict=True)],
 )
 def test_wrong_settings_are_refused_by_name(call, parameter, names, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -127,7 +127,8 @@ def test_public_functions_take_data_first_options_by_keyword_and_rng_last():
             data = [p.name for p in given if p.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]
             if len(named) > 14 or len(data) > 4:
                 many[name] = named
-            if "rng" in named and set(named[named.index("rng") + 1 :]) - {"executor", "workers", "progress"}:
+            after = set(named[named.index("rng") + 1 :]) if "rng" in named else set()
+            if after - {"executor", "workers", "progress", "locations", "roles"}:
                 late[name] = named
 
     assert many == {}

@@ -8,18 +8,16 @@ workers nor the order in which they finish.
 logs and on dashboards as a constant text. An error in a piece of work is reported to the caller alone.
 """
 
-import hashlib
 import sys
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
 from contextlib import AbstractContextManager, suppress
-from functools import cache, partial
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from itertools import islice
-from pathlib import Path
-from time import monotonic, sleep
+from time import monotonic
 from typing import Any, TypeVar
 
 from elsewhere._version import __version__
@@ -103,7 +101,6 @@ CONNECT = 30.0  # seconds in which a scheduler must answer, and the first worker
 CLOSE = 5.0  # seconds in which a failed connection must be closed
 ALONE = 60.0  # seconds to wait for a worker when there is none
 LOOK = 5.0  # seconds between two looks whether workers are still there
-LOSSES = 3  # times that all submitted pieces may be lost without a result in between
 AHEAD = 4  # pieces submitted for each thread of the cluster
 ALIKE = ("numpy", "numba", "scipy", "scikit-learn", "pandas", "pyarrow")  # what the bytes of a result depend on
 
@@ -171,20 +168,10 @@ def _seal_error(error: Exception) -> Sealed:
     return error_sealed
 
 
-@cache
-def _code() -> str:
-    """Return a digest of the source files: two states of one version make different bytes."""
-    whole, package = hashlib.sha256(), Path(__file__).parent
-    for path in sorted(package.rglob("*.py")):
-        whole.update(f"{path.relative_to(package).as_posix()}\0".encode() + path.read_bytes())
-    return whole.hexdigest()[:12]
-
-
 def versions() -> dict[str, str]:
     """Return the versions here of what the bytes of a result depend on."""
     numbers = {
         "elsewhere": __version__,
-        "code": _code(),
         "python": f"{sys.version_info.major}.{sys.version_info.minor}",
     }
     for name in ALIKE:
@@ -206,8 +193,8 @@ class Cluster(Executor):
     Do work on the workers of a Dask scheduler: an `executor` for any function that takes one.
 
     Results are equal to those of one process, byte by byte. When a worker ends, its unfinished pieces are done again by
-    others. The data of a run are sent to scheduler and workers as arguments; a task name is the name of a function and
-    a random number.
+    others; when all have ended, the call is refused and can be repeated. The data of a run are sent to scheduler and
+    workers as arguments; a task name is the name of a function and a random number.
 
     Parameters
     ----------
@@ -258,38 +245,22 @@ class Cluster(Executor):
 
     def _run_in_order(self, name: str, work: Sealed, items: Iterator[Any]) -> Iterator[Any]:
         most = AHEAD * max(1, self._ask(lambda: sum(self._client.nthreads().values())))
-        shared, losses = self._share(work), 0
-        waiting: deque[tuple[Sealed, Any]] = deque()
+        shared = self._share(work)
+        waiting: deque[Any] = deque()
         try:
             while True:
-                for item in islice(items, most - len(waiting)):
-                    sealed = Sealed.of(item)
-                    waiting.append((sealed, self._begin(name, shared, sealed)))
+                waiting.extend(
+                    self._begin(name, shared, Sealed.of(item)) for item in islice(items, most - len(waiting))
+                )
                 if not waiting:
                     return
-                try:
-                    answer = self._result(waiting[0][1])
-                except CancelledError:
-                    # the workers are gone, and with them what was sent to them; finished pieces stay finished
-                    losses += 1
-                    if losses > LOSSES:
-                        raise self._lost("work that was sent to its workers was lost several times") from None
-                    self._wait_for_scheduler()
-                    shared = self._share(work)
-                    failures = ("cancelled", "lost", "error")
-                    waiting = deque(
-                        (item, self._begin(name, shared, item) if begun.status in failures else begun)
-                        for item, begun in waiting
-                    )
-                    continue
+                result, error = self._result(waiting[0]).open()
                 waiting.popleft()
-                losses = 0
-                result, error = answer.open()
                 if error is not None:
                     raise error
                 yield result
         finally:
-            self._cancel([begun for _, begun in waiting])
+            self._cancel(list(waiting))
 
     def _begin(self, name: str, shared: Any, item: Sealed) -> Any:
         from uuid import uuid4
@@ -329,20 +300,13 @@ class Cluster(Executor):
                     code="E_CLUSTER_MEMORY",
                 ) from None
             except (CancelledError, OSError):
-                raise CancelledError from None
+                raise self._lost("it or all its workers went away, with what they were sent") from None
             except ImportError:
                 raise ClusterUnavailable(
                     "a worker cannot load elsewhere: install it there, in the same version.", code="E_CLUSTER_VERSION"
                 ) from None
             else:
                 return result
-
-    def _wait_for_scheduler(self) -> None:
-        end = monotonic() + CONNECT
-        while self._client.status != "running":
-            if self._client.status == "closed" or monotonic() > end:
-                raise self._lost("it went away")
-            sleep(0.1)
 
     def _ask(self, question: Callable[[], Any]) -> Any:
         try:
@@ -353,7 +317,7 @@ class Cluster(Executor):
     def _lost(self, why: str) -> ClusterUnavailable:
         return ClusterUnavailable(
             f"the Dask scheduler at {self.address} can no longer be used: {why}. Nothing was published; look at its "
-            "log, start it again, and repeat the command.",
+            "log, start it again, and repeat the call, which resumes.",
             code="E_CLUSTER_LOST",
         )
 

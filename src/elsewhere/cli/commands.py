@@ -7,7 +7,7 @@ Heavy imports are inside the functions; errors are left to the door (`cli/__init
 import csv
 import json
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -381,7 +381,7 @@ def _json(record: dict[str, Any]) -> bytes:
     return (json.dumps(record, indent=1, allow_nan=False) + "\n").encode()
 
 
-GROUPS = {
+GROUPS: dict[str, tuple[Callable[..., None], ...]] = {
     "Make fakes": (demo, synthesize),
     "Before": (prepare, plan),
     "Judge fakes of any tool": (evaluate, audit),

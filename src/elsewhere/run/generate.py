@@ -320,7 +320,7 @@ def _make_paper(
     row = seed_rows[unit]
     attempts = np.zeros(traces.U, dtype=np.int64)
     np.add.at(attempts, seeds.user if seeds is traces else traces.user[seed_rows], tries)
-    slots = {"step_minutes": traces.step_minutes, "start": traces.start, "tz": traces.tz}
+    slots: dict[str, Any] = {"step_minutes": traces.step_minutes, "start": traces.start, "tz": traces.tz}
     dates = None if traces.dates is None else traces.dates[row]
     return Fakes(
         visits=Traces(r, traces.locations, users=np.arange(len(r)), dates=dates, **slots).visits(),

@@ -204,7 +204,7 @@ def _publish(
     """Write fakes, links and pool into `drafts` (the owner's folder, `out`); judge them and report."""
     private, out = drafts
     preparation = {} if people.preparation is None else people.preparation.to_dict()
-    public = {name: preparation[name] for name in ("format", "cells", "tz") if name in preparation}
+    public: dict[str, Any] = {name: preparation[name] for name in ("format", "cells", "tz") if name in preparation}
     pool, lives = publish_with_links(
         fakes,
         per_seed=job.per_seed,
