@@ -141,7 +141,7 @@ def allowed(field: FieldInfo) -> str:
 
     Examples
     --------
-    >>> [allowed(Rules.model_fields[name]) for name in ("par_s", "k", "against")]
+    >>> [allowed(Paper.model_fields[name]) for name in ("par_s", "k", "against")]
     ['in [0, 1]', 'a whole number, at least 1', 'one of "own", "all"']
 
     """

@@ -64,7 +64,7 @@ def plan(people: int, *, eps: float = 4.0, delta: float = 1e-6, k: int = 10) -> 
     Examples
     --------
     >>> plan(300).people_tested, plan(300).people_certified
-    (30, 604)
+    (30, 597)
 
     """
     require_whole("people", people, 0, MOST_PEOPLE)
