@@ -4,16 +4,17 @@ Decoys over days: how often a service names the user's line among five personas,
     python bench/decoys.py [--draws 2] [--asks 6|0] [--pool lives|people] [--still]
 
 Students of StudentLife (fixes of phones, one in 10 to 20 minutes; those in the town) ask from their own fixes, `--asks`
-times a day at hours at which people ask (0: at every fix), hidden by wallets whose personas are lives that the generator
-made of the students, that of her own left out (`--pool people`: other students' visits). The service is given more than
-it has: it knows which questions belong to one line. Three services:
+times a day at hours at which people ask (0: at every fix), hidden by wallets whose personas are lives that the
+generator made of the students, that of her own left out (`--pool people`: other students' visits). The service is given
+more than it has: it knows which questions belong to one line. Three services:
 
 - `saw`      learns how true lines and personas look, from the questions of the other students, of whom it is told which
              was the true line: steps, recurrences, scatter, distances, hours; two classifiers, the better one counts;
 - `map`      the same, and where the lines of all the others were;
 - `knew`     knew this student before, from the weeks that came before: the line that is nearest to her places by hour.
 
-Students with even numbers were for design; the figures are those of the others. `--still` are personas without scatter.
+Students with even numbers were for design; the figures are those of the others. `--still`: personas that live their
+own hours and do not scatter.
 """
 
 import argparse
@@ -76,16 +77,15 @@ def asked(second, asks, rng):
     return np.sort(np.concatenate(chosen))
 
 
-def lines_of(student, pool, maker, u, asks, rng, still):
-    """Second of each question, and (questions, 1 + decoys, 2) positions, the true line first, not yet rounded."""
+def lines_of(student, pool, maker, u, asks, decimals, rng, still):
+    """Second of each question, and (questions, 1 + decoys, 2) positions, the true line first."""
     rows = asked(student.second.to_numpy(), asks, rng)
     second, lat, lon = (student[name].to_numpy()[rows] for name in ("second", "lat", "lon"))
     mine = Pool(pool.of_users(np.flatnonzero(maker != u)), {})
-    wallet = lbs.Wallet(mine, secret=rng.bytes(32), decimals=7)
+    wallet = lbs.Wallet(mine, secret=rng.bytes(32), decimals=decimals)
     if still:
-        wallet._position = lambda persona, *_, second: wallet._spots(persona, np.array([persona.place_at(second)]))[0][
-            0
-        ]
+        where = wallet._spots
+        wallet._position = lambda persona, *rest: where(persona, np.array([persona.place_at(rest[-1])]))[0][0]
     begin = datetime(1970, 1, 1)
     out = np.empty((len(rows), 1 + DECOYS, 2))
     for n, (t, y, x) in enumerate(zip(second.tolist(), lat.tolist(), lon.tolist(), strict=True)):
@@ -206,10 +206,10 @@ def _first(score):
 def measure(fixes, pool, maker, *, draws, asks, still, decimals=(3, 4), with_map=True, report=1, rng):
     """One row of figures for each number of decimals."""
     students = list(fixes.groupby("uid"))
-    lines = []
-    for u, (_, student) in enumerate(students):
-        lines += [(u, *lines_of(student, pool, maker, u, asks, rng, still)) for _ in range(draws)]
     for d in decimals:
+        lines = []
+        for u, (_, student) in enumerate(students):
+            lines += [(u, *lines_of(student, pool, maker, u, asks, d, rng, still)) for _ in range(draws)]
         seen = [(u, second, to_metres(line, d)) for u, second, line in lines]
         firsts = seen[::draws]
         points = [np.unique(np.round(line[:, j], 1), axis=0) for _, _, line in firsts for j in range(1 + DECOYS)]

@@ -225,6 +225,9 @@ def test_the_worst_that_was_learnt_is_told_in_its_words():
     told = claims.three_sentences(audit(A3=worst, A2=finding("A2", 0.2, passed=False)), CLEAN)[1]
 
     assert "tells 40 % of the people" in told
+    # of two that learnt something, the one farther from guessing: 0.6 is little where a guess reaches 0.5
+    nearer = finding("A10", 0.6, passed=False, words="Near.") | {"baseline": 0.5}
+    assert "tells 40 % of the people" in claims.three_sentences(audit(A3=worst, A10=nearer), CLEAN)[1]
     assert "not known" in claims.three_sentences(None, CLEAN)[1]
 
 

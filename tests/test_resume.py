@@ -26,9 +26,7 @@ import elsewhere as ew
 from elsewhere import checkpoint as kept
 from elsewhere.checkpoint import Checkpoint, _decode, at_once, derive_bytes, hash_value, resume
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:places that a single person", "ignore:`alternates=", "always:resuming the stopped run"
-)
+pytestmark = pytest.mark.filterwarnings("ignore:`alternates=", "always:resuming the stopped run")
 posix = pytest.mark.skipif(os.name == "nt", reason="signals, permissions and locks of POSIX")
 JOB = importlib.import_module("elsewhere.run.synthesize")  # the file, not the function in it
 LAB = {"report": False, "laboratory": True}

@@ -12,6 +12,7 @@ from elsewhere import settings
 from elsewhere.cli import COMMANDS, OPTIONS, _fields, _flags, app
 from elsewhere.data.read import read_visits
 from elsewhere.errors import InvalidParameter
+from elsewhere.run.synthesize import keywords_of
 from elsewhere.settings import Certified, Life, Paper, Reading, Settings, kinds, method_of, option_of
 
 # what each command needs beside the option that is tried; files that are named are not read
@@ -143,7 +144,7 @@ def test_every_way_to_read_is_a_keyword_of_the_reader():
     takes = set(inspect.signature(read_visits).parameters)
     assert set(Reading.model_fields) - takes == {"grid"}
     with pytest.raises(InvalidParameter) as refused:
-        Reading(grid="Tokyo", locations="places.csv").keywords()
+        keywords_of(Reading(grid="Tokyo", locations="places.csv"))
     assert refused.value.parameter == "grid"
 
 

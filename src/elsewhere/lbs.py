@@ -5,11 +5,12 @@ Decoys for a location-based service: a wallet of fake lives that asks along with
     wallet = Wallet.load("https://pool.example", token=...)     # or the folder of a pool
     answer = wallet.ask(lambda lat, lon: service.nearest(lat, lon), 60.1699, 24.9384)
 
-Every question goes out `decoys + 1` times: once from where the user is, and once from where each of her personas is at
-that moment. A persona is a fake life of the pool; which ones are hers is decided by a secret that never leaves the
-device, so they are the same every day, and nobody else knows which they are. Fixes of a receiver scatter, so those of
-personas scatter as the device's own do, learnt from the positions it asks with. All questions leave at once, in an
-order that is drawn for each, with equally many decimals; the answers to decoys, and their errors, are thrown away.
+Every question goes out `decoys + 1` times: once from where the user is, and once from where each of her personas is.
+A persona is a fake life of the pool; which ones are hers is decided by a secret that never leaves the device, so they
+are the same every day, and nobody else knows which they are. Fixes of a receiver scatter, and people start and pause:
+so that this does not tell who is real, every persona moves as the device does, at the places of its own life. All
+questions leave at once, in an order that is drawn for each, with equally many decimals; the answers to decoys, and
+their errors, are thrown away.
 
 What this does not hide: that questions are asked and when, the address of the device on the network, and who the user
 is where the service knows from elsewhere how she lives (docs/decoys.md).
@@ -31,7 +32,7 @@ import urllib.error
 import urllib.request
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
@@ -61,6 +62,7 @@ METRES_PER_DEGREE = 111_195.0
 WIDEST_SPOT = 150.0  # metres that a persona's own spot lies from the middle of a place, at most
 SPOT_METRES = 100.0  # fixes of the device that are this near are of one spot
 NEAR = 300.0  # metres below which a map of cells says nothing: a persona steps as far as the device, turned
+MOST_SPOTS, LARGEST_STATE = 2000, 2**26  # that are kept of a device
 CANDIDATES = 6  # spots of a place among which a persona's own is found
 STRANGE = 0.5  # what it costs that a spot is at no place of the life
 
@@ -90,24 +92,47 @@ class Persona:
 @dataclass
 class Device:
     """
-    Where this device asked from: spots (latitude, longitude, how often), and the spot that each persona has for each.
+    Where this device asked from, and where each persona is instead; it never leaves the device.
 
-    It never leaves the device.
+    `spots` are numbered: latitude, longitude, how often. `images` has, for each persona, its own spot for each of them.
     """
 
-    spots: list[list[float]] = field(default_factory=list)
+    spots: dict[int, list[float]] = field(default_factory=dict)
     images: dict[str, dict[int, tuple[float, float]]] = field(default_factory=dict)
     last: int = -1
 
     def find(self, lat: float, lon: float) -> int:
         """Return the number of the spot of a position, a new one if it is near none."""
-        apart = [(math.hypot(*_metres(spot, (lat, lon))), n) for n, spot in enumerate(self.spots)]
+        apart = ((math.hypot(*_metres(spot, (lat, lon))), n) for n, spot in self.spots.items())
         metres, n = min(apart, default=(math.inf, -1))
         if metres > SPOT_METRES:
-            n = len(self.spots)
-            self.spots.append([lat, lon, 0])
+            n = max(self.spots, default=-1) + 1
+            self.spots[n] = [lat, lon, 0]
+            if len(self.spots) > MOST_SPOTS:
+                rare = min((m for m in self.spots if m not in (n, self.last)), key=lambda m: (self.spots[m][2], m))
+                del self.spots[rare]
+                for images in self.images.values():
+                    images.pop(rare, None)
         self.spots[n][2] += 1
         return n
+
+    @staticmethod
+    def load(path: Path) -> "Device":
+        """Read what was kept of a device; an empty one where nothing was."""
+        try:
+            kept = json.loads(read_regular(path, LARGEST_STATE))
+            spots = {int(n): [float(value) for value in spot] for n, spot in kept["spots"].items()}
+            images = {
+                who: {int(n): (float(lat), float(lon)) for n, (lat, lon) in some.items() if int(n) in spots}
+                for who, some in kept["images"].items()
+            }
+            if any(len(spot) != 3 for spot in spots.values()):
+                raise ValueError
+            return Device(spots, images, kept["last"] if kept["last"] in spots else -1)
+        except FileNotFoundError:
+            return Device()
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            raise InvalidModel(f"{path} is damaged: remove it, and personas begin anew.", code="E_STATE") from None
 
 
 class Wallet:
@@ -148,6 +173,7 @@ class Wallet:
         self._order = sorted(range(visits.U), key=lambda u: self._keyed_hash("persona", str(visits.users[u])))
         self._personas: list[Persona] = []
         self._device, self._lock = Device(), threading.Lock()
+        self._state: Path | None = None
 
     def __repr__(self) -> str:
         # which of the lives are the user's is the secret
@@ -182,8 +208,8 @@ class Wallet:
         secret
             Decides which lives are the personas; by default 32 random bytes, drawn once and kept.
         keep
-            Folder for the secret and the bucket, for their owner alone; by default `elsewhere` in the folder for
-            state of the user's programs ($XDG_STATE_HOME, ~/.local/state).
+            Folder for the secret, the bucket and where this device was, for their owner alone; by default `elsewhere`
+            in the folder for state of the user's programs ($XDG_STATE_HOME, ~/.local/state).
         decimals, wait, pause
             As in `Wallet`.
 
@@ -198,7 +224,10 @@ class Wallet:
             pool = Pool.load(Path(source))
         if mine is None:
             mine = _device_secret(folder)
-        return Wallet(pool, secret=mine, decimals=decimals, wait=wait, pause=pause)
+        wallet = Wallet(pool, secret=mine, decimals=decimals, wait=wait, pause=pause)
+        wallet._state = folder / f"device-{hashlib.sha256(mine).hexdigest()[:16]}.json"
+        wallet._device = Device.load(wallet._state)
+        return wallet
 
     def positions(
         self, lat: float, lon: float, when: datetime | None = None, *, decoys: int = 5
@@ -206,14 +235,19 @@ class Wallet:
         """
         Return where the first `decoys` personas are, as (latitude, longitude), when the user asks from `lat`, `lon`.
 
-        The position of the user teaches the wallet how fixes of this device scatter; it changes nothing else.
+        Personas stand still, wander, start and pause as the device does, each at places of its own life: whatever the
+        device does around a spot, a persona does, mirrored, around its own spot for it. The wallet remembers both.
         """
         here, personas, moment = _degrees(lat, lon), self._first_personas(decoys), self._local_time(when)
         second = calendar.timegm(moment.timetuple()) + moment.microsecond / 1e6
         with self._lock:
             spot, before = self._device.find(*here), self._device.last
             self._device.last = spot
-            return [self._position(persona, here, spot, before, second) for persona in personas]
+            known = sum(map(len, self._device.images.values()))
+            positions = [self._position(persona, here, spot, before, second) for persona in personas]
+            if self._state is not None and sum(map(len, self._device.images.values())) > known:
+                write_files(self._state.parent, {self._state.name: json.dumps(asdict(self._device)).encode()})
+            return positions
 
     def ask(
         self,
@@ -399,8 +433,13 @@ class Wallet:
         for n in (before, spot):
             if n >= 0 and n not in images:
                 images[n] = self._image(persona, images, n, before, second)
-        offset = self._turn(persona, *_metres(self._device.spots[spot], here))
-        return self._round_position(*_moved(*images[spot], *offset))
+        mirror, grid = self._mirror(persona), 10.0**self.decimals
+        # moved by whole steps of the last decimal, so that rounding does to both the same
+        lat, lon = (
+            s * x + round((image - s * middle) * grid) / grid
+            for s, x, image, middle in zip(mirror, here, images[spot], self._device.spots[spot], strict=False)
+        )
+        return self._round_position(min(90.0, max(-90.0, lat)), lon)
 
     def _image(
         self, persona: Persona, images: Mapping[int, tuple[float, float]], n: int, before: int, second: float
@@ -413,12 +452,13 @@ class Wallet:
         """
         if not images:
             place = persona.place_at(second)
-            return self._spots(persona, np.array([place]))[0][0]
+            return tuple(self._spots(persona, np.array([place]))[0][0].tolist())
         spots = self._device.spots
         if before in images:
             away = _metres(spots[before], spots[n])
             if math.hypot(*away) < NEAR:
-                return _moved(*images[before], *self._turn(persona, *away))
+                north, east = self._mirror(persona)
+                return _moved(*images[before], north * away[0], east * away[1])
         known = sorted(images, key=lambda i: (i != before, -spots[i][2]))[:6]
         points, place = self._spots(persona, np.arange(len(self._lat)))
         cost = STRANGE * ~np.isin(place, persona.own)
@@ -428,9 +468,9 @@ class Wallet:
             cost += (2.0 if i == before else 1.0) * np.abs(np.log((theirs + 20) / (mine + 20)))
         return tuple(points[np.argmin(cost)].tolist())
 
-    def _turn(self, persona: Persona, north: float, east: float) -> tuple[float, float]:
-        mirrors = self._keyed_number("mirrors", persona.id)
-        return (-north if mirrors & 1 else north), (-east if mirrors & 2 else east)
+    def _mirror(self, persona: Persona) -> tuple[int, int]:
+        number = self._keyed_number("mirror", persona.id)
+        return 1 - 2 * (number & 1), 1 - (number & 2)
 
     def _spots(self, persona: Persona, places: Any) -> Any:
         """
@@ -438,8 +478,9 @@ class Wallet:
 
         People are never at the very middle of a cell, and a service that knows the map would look for who is.
         """
-        rng = np.random.default_rng(self._keyed_number("spots", persona.id))
-        angle, share = rng.random((2, len(self._lat), CANDIDATES))[:, places]
+        shape = (2, len(self._lat), CANDIDATES)
+        key = hashlib.shake_256(self._keyed_hash("spots", persona.id)).digest(8 * math.prod(shape))
+        angle, share = (np.frombuffer(key, dtype=np.uint64).reshape(shape) / 2**64)[:, places]
         metres = np.asarray(self._reach)[places, None] * np.sqrt(share)
         lat, lon = np.asarray(self._lat)[places, None], np.asarray(self._lon)[places, None]
         north, east = metres * np.sin(2 * np.pi * angle), metres * np.cos(2 * np.pi * angle)
@@ -719,10 +760,11 @@ def bucket_pool(content: bytes) -> Pool:
         if bucket["kind"] != "elsewhere bucket" or bucket["format"] != 2:
             raise ValueError
         lives = bucket["lives"]
+        columns = {name: [value for life in lives for value in life[name]] for name in ("start", "end", "place")}
         visits = Visits(
             np.repeat(np.arange(len(lives)), [len(life["place"]) for life in lives]),
-            *([value for life in lives for value in life[name]] for name in ("start", "end", "place")),
-            Locations(lat=bucket["places"]["lat"], lon=bucket["places"]["lon"]),
+            locations=Locations(lat=bucket["places"]["lat"], lon=bucket["places"]["lon"]),
+            **columns,
             users=[str(life["id"]) for life in lives],
             tz=bucket["tz"],
         )

@@ -297,17 +297,6 @@ class Reading(Settings):
         None, "The map: N equal cells of a box in degrees, or of 40 km about a town.", "S,W,N,E,N|TOWN"
     )
 
-    def keywords(self) -> dict[str, Any]:
-        """Return the keywords of `read_visits`."""
-        given = {name: value for name, value in self if name != "grid"}
-        if self.grid is None:
-            return given
-        if self.locations is not None:
-            raise InvalidParameter("`grid` is a map of its own: leave out `locations`.", parameter="grid")
-        from elsewhere.data.places import grid_of
-
-        return given | {"locations": grid_of(self.grid)}
-
 
 # ---- methods
 

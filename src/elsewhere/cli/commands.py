@@ -53,9 +53,10 @@ def rng_of(seed: int | None) -> Any:
 def read(source: Path, reading: Reading) -> "Visits":
     """Read real people."""
     from elsewhere.data.read import read_visits
+    from elsewhere.run.synthesize import keywords_of
 
     with stage("reading"):
-        return read_visits(source, **reading.keywords())
+        return read_visits(source, **keywords_of(reading))
 
 
 # ---- make fakes
@@ -165,9 +166,10 @@ def _sides(given: settings.Compared, reading: Reading) -> "tuple[Visits, Visits 
     from elsewhere.data.read import read_visits
     from elsewhere.data.visits import share_map
     from elsewhere.pool import Pool
+    from elsewhere.run.synthesize import keywords_of
 
     real = read(given.real, reading)
-    keywords = reading.keywords() | {"locations": real.locations}
+    keywords = keywords_of(reading) | {"locations": real.locations}
     pooled = given.fakes.is_dir() and (given.fakes / "manifest.json").is_file()
     fakes = Pool.load(given.fakes).visits if pooled else read_visits(given.fakes, **keywords)
     holdout = None if given.holdout is None else read_visits(given.holdout, **keywords)

@@ -93,53 +93,58 @@ def move_likelihoods(offset, steps, start, user, log_p, unseen, out):
 
 
 @njit
-def change_pairs(count, leaving, log_count, log_leaving, floor, width, people, fakes, sign):
-    """
-    Take pairs of a person and a fake out of the counts of co-occurrence (sign -1), or put them back (+1), with logs.
-
-    Row i of `people` and of `fakes` is a pair. `floor` is added to every entry, `width` to every row.
-    """
-    n, T = fakes.shape
-    for i in range(n):
-        for t in range(T):
-            r, x = people[i, t], fakes[i, t]
+def change_pairs(count, leaving, person, fakes, sign):
+    """Add to the counts of co-occurrence (sign +1) the pairs of a person and some fakes, or take them out (-1)."""
+    for i in range(len(fakes)):
+        for t in range(len(person)):
+            r, x = person[t], fakes[i, t]
             if r >= 0 and x >= 0:
                 count[r, x] += sign
                 leaving[r] += sign
-    for i in range(n):
-        for t in range(T):
-            r, x = people[i, t], fakes[i, t]
-            if r >= 0 and x >= 0:
-                log_count[r, x] = math.log(count[r, x] + floor)
-                log_leaving[r] = math.log(leaving[r] + width)
 
 
 @njit
-def pair_likelihoods(fakes, people, log_count, log_leaving, log_share, out):
-    """Set out[f, s] = sum over slots at which both are seen of ln M[s(t), f(t)] / share[f(t)]."""
-    F, T = fakes.shape
-    for s in range(len(people)):
-        for f in range(F):
-            score = 0.0
-            for t in range(T):
-                r, x = people[s, t], fakes[f, t]
-                if r >= 0 and x >= 0:
-                    score += log_count[r, x] - log_leaving[r] - log_share[x]
-            out[f, s] = score
+def pair_likelihoods(count, leaving, log_count, log_leaving, log_share, people, fakes, start, made, out):
+    """
+    Set out[f, s] = sum over slots at which both are seen of ln M[s(t), f(t)] / share[f(t)].
+
+    M knows neither the pairs of person s nor those of the person behind f: a candidate of whom M knows nothing must
+    not stand out. Fakes `made[start[u] : start[u + 1]]` are those of person u. `log_count[n]` is the logarithm of a
+    count n and its floor, `log_leaving` likewise.
+    """
+    for u in range(len(people)):
+        mine = fakes[made[start[u] : start[u + 1]]]
+        if len(mine) == 0:
+            continue
+        change_pairs(count, leaving, people[u], mine, -1)
+        for s in range(len(people)):
+            theirs = fakes[made[start[s] : start[s + 1]]]
+            if s != u:
+                change_pairs(count, leaving, people[s], theirs, -1)
+            for i in range(len(mine)):
+                score = 0.0
+                for t in range(fakes.shape[1]):
+                    r, x = people[s, t], mine[i, t]
+                    if r >= 0 and x >= 0:
+                        score += log_count[count[r, x]] - log_leaving[leaving[r]] - log_share[x]
+                out[made[start[u] + i], s] = score
+            if s != u:
+                change_pairs(count, leaving, people[s], theirs, 1)
+        change_pairs(count, leaving, people[u], mine, 1)
 
 
 @njit
-def place_score(r, t, fakes, prior, log_count, log_leaving):
+def place_score(r, t, fakes, prior, count, leaving, log_count, log_leaving):
     """Return ln prior(r) + the sum over fakes, where they are seen at t, of ln M[r, f(t)]."""
     score = prior[r]
     for i in range(len(fakes)):
         if fakes[i, t] >= 0:
-            score += log_count[r, fakes[i, t]] - log_leaving[r]
+            score += log_count[count[r, fakes[i, t]]] - log_leaving[leaving[r]]
     return score
 
 
 @njit
-def reconstruct(fakes, seed, prior, log_count, log_leaving, out_above, out_tied):
+def reconstruct(fakes, seed, prior, count, leaving, log_count, log_leaving, out_above, out_tied):
     """
     Count for every slot how many places score above the true one, and how many the same, the true one included.
 
@@ -149,9 +154,10 @@ def reconstruct(fakes, seed, prior, log_count, log_leaving, out_above, out_tied)
         out_above[t], out_tied[t] = -1, -1
         if seed[t] < 0:
             continue
-        above, tied, true = 0, 0, place_score(seed[t], t, fakes, prior, log_count, log_leaving)
+        above, tied = 0, 0
+        true = place_score(seed[t], t, fakes, prior, count, leaving, log_count, log_leaving)
         for r in range(len(prior)):
-            score = place_score(r, t, fakes, prior, log_count, log_leaving)
+            score = place_score(r, t, fakes, prior, count, leaving, log_count, log_leaving)
             above += score > true + 1e-9
             tied += true - 1e-9 <= score <= true + 1e-9
         out_above[t], out_tied[t] = above, max(tied, 1)

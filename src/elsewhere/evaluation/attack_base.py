@@ -6,9 +6,9 @@ An attack says what it knows and how it scores, and nothing else:
 - a **linkage** score `(link) -> (fakes, people)` says how well each person fits each fake; `name_people` runs it;
 - a **membership** score, a number per person, says who was in the file; `tell_members` judges it.
 
-The base runs each against the people in the file (*main*), against strangers in their place (*control*), with fakes that
-know nobody (*null*: links shuffled, or walks over everybody's moves), and with *fresh* real people in the place of the
-fakes. Several scores may ask one question: the strongest counts, for people and for chance alike. Ties are shared,
+The base runs each against the people in the file (*main*), against strangers in their place (*control*), with fakes
+that know nobody (*null*: links shuffled, or walks over everybody's moves), and with *fresh* real people in the place of
+the fakes. Several scores may ask one question: the strongest counts, for people and for chance alike. Ties are shared,
 people are the unit of sampling, intervals are 95 %, and a bar is held against the upper end. A bar that fresh people
 would not keep at this size gives no verdict, unless the figure is clearly above theirs.
 
@@ -31,9 +31,9 @@ from elsewhere.data.visits import DAY, Floats, Ints, Locations, Mask, Visits
 from elsewhere.errors import InvalidParameter
 
 LEVEL, NORMAL = 0.95, NormalDist()
-RESAMPLES = EXCHANGES = 1000
+RESAMPLES, EXCHANGES = 1000, 2000
 SELDOM = 0.05  # share of groups of fresh real people that a usable bar may flag
-RARELY = 0.01  # chance of an exchange as extreme as what was found, below which it is a finding
+RARELY = 0.005  # chance of an exchange as extreme, below which it is a finding: 5 % for some ten of them in an audit
 DIGITS = 9  # sums of the same numbers in another order differ beyond
 NOT_RUN, LEARNT, NOTHING, UNCLEAR = "not run", "learnt something", "learnt nothing measurable", "cannot tell"
 WITHIN, ABOVE = "learnt something, within its bar", "above its bar, not clearly above chance"
@@ -277,17 +277,20 @@ def plain(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def verdict(main: Rate, bar: float, *chance: Rate | None, flagged: float = 0.0) -> bool | None:
+def verdict(
+    main: Rate, bar: float, null: Rate | None = None, *, fresh: Rate | None = None, flagged: float = 0.0
+) -> bool | None:
     """
     Return True below the bar, False above it, None where the bar is no use and `main` is not clearly worse.
 
-    A bar is no use where `chance` does not keep it, or where it flags fresh people more than seldom (`flagged`).
+    A bar is no use where fakes that know nobody do not keep it (`null`), or where it flags fresh people more than
+    seldom: `flagged` is how often.
     """
     if main.high <= bar:
         return True
-    others = [rate.high for rate in chance if rate is not None]
-    usable = flagged <= SELDOM and max(others, default=0.0) <= bar
-    return False if usable or main.low > max(others, default=math.inf) else None
+    usable = flagged <= SELDOM and (null is None or null.high <= bar)
+    chance = [rate.high for rate in (null, fresh) if rate is not None]
+    return False if usable or main.low > max(chance, default=math.inf) else None
 
 
 def percent(value: float | None) -> str:
@@ -574,10 +577,10 @@ def name_people(
         if who != "top10"
     }
     flagged = flagged_by_chance([len(case.fakes)] * len(named), U, bar)
-    passed = verdict(main, bar, chance["null"], chance.get("fresh"), flagged=flagged)
+    passed = verdict(main, bar, chance["null"], fresh=chance.get("fresh"), flagged=flagged)
     details |= {each: found["main"][0] for each, found in named.items()}
     details |= {"strongest": name, "top10": user_rate(named[name]["top10"], case.units, rng)[0]}
-    if nearer is not None and nearer.p <= RARELY and passed is not False and main.low <= 1 / U:
+    if nearer is not None and nearer.p <= RARELY and passed is not False:
         return _finding_without_links(attack, case, nearer, knows, details)
     control = chance.get("control")
     beside = "" if control is None else f"a stranger in the place of the person in {percent(control.value)}, "
@@ -642,7 +645,7 @@ def _finding_without_links(attack: str, case: Case, nearer: Nearer, knows: str, 
         baseline=0.5,
         bar=0.5,
         passed=not shows,
-        words=f"Whoever knows {knows}, and not who was made from whom, finds {percent(rate.value)} of the fakes "
+        words=f"Whoever knows {knows}, but not who was made from whom, finds {percent(rate.value)} of the fakes "
         f"nearest to one of {case.who} rather than to one of as many strangers; by chance it is 50 %, and as much in "
         f"{percent(p)} of random exchanges.",
         details={"p": p, **details},
@@ -700,7 +703,7 @@ def tell_members(
 def _strongest_auc(found: Mapping[str, Floats], U: int, rng: np.random.Generator) -> tuple[Any, Floats, Rate]:
     """
     Return the score farthest from one half with its AUC, the largest of each exchange of people, and the share
-    recognised at 1 % false alarms with what 99 % of exchanges reach (`high`).
+    recognised at 1 % false alarms with what nearly all exchanges stay below (`high`).
     """
     from scipy.stats import rankdata
 

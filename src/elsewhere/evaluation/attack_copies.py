@@ -1,11 +1,14 @@
 """
-Attacks that look for copies (A1) and for rare places (A13).
+Attacks that look for copies (A1), for rare places (A13), and at the order of the fakes (A20).
 
 A1: does a fake share places with the person it was made from, or days with anybody, more than strangers do? Places of
 the own person, places of the own person at the same time, whole days of anybody; and whether fakes lie nearer to people
 in the file than to strangers, by slots at one place and by shared places.
 
-A13: do fakes go to places that too few people of the file visit (E31)?
+A13: do fakes go to places that too few people of the file visit (E31)? It is a rule of what is published: real people
+do go to such places.
+
+A20: does the place of a fake in the list tell whom it was made from (E63)? Lists that are shuffled do not.
 """
 
 from typing import Any, NamedTuple
@@ -30,6 +33,7 @@ from elsewhere.evaluation.attack_base import (
 )
 
 MOST_SLOTS = 240
+FEWEST_MOVES = 3  # of a day: to stay at home all day is to copy nobody
 
 
 def by_agreement(link: Link) -> Floats:
@@ -61,12 +65,12 @@ def overlap_with_own(link: Link) -> Ints:
 
 
 def whole_days(lives: Lives) -> tuple[Ints, list[bytes]]:
-    """Return the life and the places of every day on which somebody goes somewhere and is seen half of the time."""
+    """Return the life and the places of every day on which somebody moves thrice and is seen half of the time."""
     who, days = [], []
     for day in np.unique(lives.clock.day):
         part = np.ascontiguousarray(lives.r[:, lives.clock.day == day])
-        first = part[np.arange(len(part)), (part >= 0).argmax(axis=1)][:, None]
-        going = ((part != first) & (part >= 0)).any(axis=1) & ((part >= 0).mean(axis=1) >= 0.5)
+        moves = ((part[:, 1:] != part[:, :-1]) & (part[:, 1:] >= 0) & (part[:, :-1] >= 0)).sum(axis=1)
+        going = (moves >= FEWEST_MOVES) & ((part >= 0).mean(axis=1) >= 0.5)
         when = lives.clock.second[lives.clock.day == day] % 86_400
         who += np.flatnonzero(going).tolist()
         days += [when.tobytes() + part[i].tobytes() for i in np.flatnonzero(going)]
@@ -111,7 +115,7 @@ def copies(case: Case) -> Finding:
         control = wilson(twice, max(1, len(days)))
     words = f"{percent(main.value)} of the fakes have a day that is exactly somebody's real day (strangers: "
     words += f"{percent(control.value)})."
-    shows = bool(main.low > control.value and main.value > control.high)
+    shows = main.value > (control.high if control.value > 0 else 0.0)
     ways["whole day"] = Way(main, control, control, shows, words)
     if case.strangers is not None:
         ways["anybody"] = _nearer_way(case, rng, details)
@@ -202,4 +206,36 @@ def rare_places(case: Case) -> Finding:
             "nobody": int((case.file[rare] == 0).sum()),
             "fakes_affected": float(affected.mean()),
         },
+    )
+
+
+SHUFFLES = 1000
+
+
+def order_of_the_list(case: Case) -> Finding:
+    """Ask whether neighbours in the list of fakes were made from the same person, or people in their order (A20)."""
+    owner, rng = case.made_from, case.rng("A20")
+    if len(owner) < 4:
+        raise Needs("at least 4 fakes")
+
+    def statistics(order: Ints) -> Floats:
+        """Return the share of neighbours of one person, and how far numbers of people rise or fall along the list."""
+        along = np.corrcoef(np.arange(len(order)), order)[0, 1] if order.std() > 0 else 0.0
+        return np.array([(order[1:] == order[:-1]).mean(), abs(along)])
+
+    found, chance = statistics(owner), np.array([statistics(rng.permutation(owner)) for _ in range(SHUFFLES)])
+    p = (1 + (chance >= found - 1e-12).sum(axis=0)) / (1 + SHUFFLES)
+    told = int(np.argmin(p))
+    value, often = float(found[told]), float(np.quantile(chance[:, told], 1 - RARELY / 2))
+    what = ("neighbours in the list were made from one person", "the order of the list follows that of the people")[
+        told
+    ]
+    return Finding(
+        "A20",
+        main=Rate(value, value, value),
+        null=Rate(float(chance[:, told].mean()), 0.0, often),
+        bar=often,
+        passed=bool(p[told] > RARELY / 2),
+        words=f"How much {what}: {value:.3f}; in shuffled lists it is at most {often:.3f}.",
+        details={"p": float(p[told])},
     )

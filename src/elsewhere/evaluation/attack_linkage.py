@@ -132,7 +132,7 @@ def by_shifted_move_times(link: Link) -> Floats:
 def move_timing(case: Case) -> Finding:
     """Link fakes to people by the times of their moves alone (A4)."""
     scores: dict[str, Score] = {"aligned": by_move_times, "shifted": by_shifted_move_times}
-    return name_people(case, "A4", scores, bar=TIMING_BAR, knows="when each person moves, and no place,")
+    return name_people(case, "A4", scores, bar=TIMING_BAR, knows="only when each person moves")
 
 
 def shifted_nearness(fakes: Floats, people: Floats, second: Ints, minutes: float) -> Floats:
@@ -163,7 +163,7 @@ def shifted_nearness(fakes: Floats, people: Floats, second: Ints, minutes: float
 
 
 class Pairs:
-    """How often a fake is at x while its person is at r, over all pairs of a link, one person forgotten at a time."""
+    """How often a fake is at x while its person is at r, over all pairs of a link; logarithms of counts and floors."""
 
     def __init__(self, link: Link, most: int = 10**9) -> None:
         if link.owner is None:
@@ -172,28 +172,30 @@ class Pairs:
         (n, self.people), (m, self.fakes) = (_compact(lives.r[:, slots]) for lives in (link.people, link.fakes))
         if n * m > MOST_CELLS:
             raise Needs(f"larger places or fewer people: {n} x {m} places do not fit into memory")
-        self.owner, self.width = link.owner, FLOOR * link.people.R
-        self.tables = np.zeros((n, m)), np.zeros(n), np.full((n, m), math.log(FLOOR)), np.full(n, math.log(self.width))
-        self.add(np.arange(len(link.owner)), 1.0)
+        self.made = np.argsort(link.owner, kind="stable")
+        self.start = np.searchsorted(link.owner[self.made], np.arange(len(self.people) + 1))
+        self.count, self.leaving = np.zeros((n, m), dtype=np.int32), np.zeros(n, dtype=np.int64)
+        for person in range(len(self.people)):
+            self.add(person, 1)
+        number = np.arange(int(self.leaving.max()) + 1)
+        self.logs = np.log(number + FLOOR), np.log(number + FLOOR * link.people.R)
         seen = np.bincount(self.fakes[self.fakes >= 0], minlength=m) + FLOOR
         self.log_share = np.log(seen / seen.sum())
-        order = np.argsort(link.owner, kind="stable")
-        makers, start = np.unique(link.owner[order], return_index=True)
-        self.fakes_of = dict(zip(makers.tolist(), np.split(order, start[1:]), strict=True))
 
-    def add(self, fakes: Ints, sign: float) -> None:
-        """Add the pairs of some fakes to the tables (sign +1), or take them out (-1)."""
-        change_pairs(*self.tables, FLOOR, self.width, self.people[self.owner[fakes]], self.fakes[fakes], sign)
+    def fakes_of(self, person: int) -> Ints:
+        """Return the numbers of the fakes made from a person."""
+        return self.made[self.start[person] : self.start[person + 1]]
+
+    def add(self, person: int, sign: int) -> None:
+        """Add the pairs of a person to the counts (sign +1), or take them out (-1)."""
+        change_pairs(self.count, self.leaving, self.people[person], self.fakes[self.fakes_of(person)], sign)
 
     def score(self) -> Floats:
-        """Return (F, U) sum_t ln M[s(t), f(t)] / share(f(t)), M from the pairs of all people but the fake's."""
+        """Return (F, U) sum_t ln M[s(t), f(t)] / share(f(t)), M from the pairs of all but these two people."""
         out = np.empty((len(self.fakes), len(self.people)))
-        for mine in self.fakes_of.values():
-            self.add(mine, -1.0)
-            part = np.empty((len(mine), len(self.people)))
-            pair_likelihoods(self.fakes[mine], self.people, *self.tables[2:], self.log_share, part)
-            out[mine] = part
-            self.add(mine, 1.0)
+        pair_likelihoods(
+            self.count, self.leaving, *self.logs, self.log_share, self.people, self.fakes, self.start, self.made, out
+        )
         return out
 
 
@@ -330,7 +332,7 @@ def class_linkage(case: Case) -> Finding:
         "A5",
         scores,
         bar=NAMED,
-        knows="how and where each person lives, and all other people's pairs of person and fake,",
+        knows="how and where each person lives (and, of all others, who became which fake)",
         learns={"pairs": by_pairs},
     )
 
@@ -394,23 +396,23 @@ class Recovered(NamedTuple):
 def reconstruct_seeds(link: Link, n: int) -> Recovered:
     """Find the places of people who have n fakes, from the first n of them (A6)."""
     pairs = Pairs(link, MOST_REBUILT_SLOTS)
-    V, T = len(pairs.tables[1]), pairs.fakes.shape[1]
+    V, T = len(pairs.leaving), pairs.fakes.shape[1]
     visits = np.bincount(pairs.people[pairs.people >= 0], minlength=V).astype(np.float64)
-    able = [person for person, mine in pairs.fakes_of.items() if len(mine) >= n][:MOST_REBUILT]
+    able = np.flatnonzero(np.diff(pairs.start) >= n)[:MOST_REBUILT]
     success = np.zeros((len(able), 3))
     above, tied = np.empty((2, T), dtype=np.int64)
-    for i, person in enumerate(able):
-        mine, own = pairs.fakes_of[person], pairs.people[person]
+    for i, person in enumerate(able.tolist()):
+        mine, own = pairs.fakes_of(person), pairs.people[person]
         with np.errstate(divide="ignore"):
             prior = np.log(visits - np.bincount(own[own >= 0], minlength=V))
-        pairs.add(mine, -1.0)
+        pairs.add(person, -1)
         for known, columns in ((pairs.fakes[mine[:n]], (0, 1)), (pairs.fakes[:0], (2,))):
-            reconstruct(known, own, prior, *pairs.tables[2:], above, tied)
+            reconstruct(known, own, prior, pairs.count, pairs.leaving, *pairs.logs, above, tied)
             seen = above >= 0
             for column, best in zip(columns, (1, 5), strict=False):
                 success[i, column] = np.clip((best - above[seen]) / tied[seen], 0, 1).mean() if seen.any() else 0.0
-        pairs.add(mine, 1.0)
-    return Recovered(np.array(able, dtype=np.int64), *success.T)
+        pairs.add(person, 1)
+    return Recovered(able, *success.T)
 
 
 def reconstruction(case: Case) -> Finding:

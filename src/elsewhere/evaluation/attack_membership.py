@@ -1,10 +1,10 @@
 """
 Attacks that tell who was in the file: A3 and A10 from the fakes alone, A22 and A23 by running the generator again.
 
-A3 is the likelihood ratio of the PPMTF referee, reset at the boundaries of traces. A10 takes densities (DOMIAS, GenLRA),
-distances (DCR, DPI, metres, routine), *existence* (which of a person's places and steps occur in the fakes at all, the
-rare ones most) and *absence* (of how many fakes a person shares no place). Everybody is judged by all other people, so
-that members and strangers are treated alike.
+A3 is the likelihood ratio of the PPMTF referee, reset at the boundaries of traces. A10 takes densities (DOMIAS,
+GenLRA), distances (DCR, DPI, metres, routine), *existence* (which of a person's places and steps occur in the fakes at
+all, the rare ones most) and *absence* (with how many fakes a person shares no place). Everybody is judged by all other
+people, so that members and strangers are treated alike.
 
 With a `generator`, a callable `(visits, rng) -> fakes` (Visits, Traces, or anything with `.visits`), A10 and A22 make
 shadow releases of random halves of all people, after which each person has scores with and without having been in the
@@ -187,7 +187,7 @@ def density_membership(case: Case) -> Finding:
     if case.options.get("generator") is not None:
         shadow = shadow_releases(case, lambda lives, _: membership_scores(people, lives))
         found |= {f"{name}_by_shadows": log_ratio(found[name], *table) for name, table in shadow.items()}
-    knows = "everything that each person did, and compares it with the fakes,"
+    knows = "all that each person did"
     return tell_members(case, "A10", found, knows=knows, null=null)
 
 
@@ -254,7 +254,7 @@ def log_ratio(score: Floats, shadow: Floats, inside: Mask) -> Floats:
 
 
 def map_scores(everybody: Visits, release: Visits) -> dict[str, Floats]:
-    """Return scores of everybody from the published places alone: which exist, and how near the published points are."""
+    """Return scores of everybody from the published places: which of theirs exist, how near published points are."""
     published = release.locations.select(np.unique(release.place))
     at = everybody.locations.match(published)
     pair = np.unique(everybody.user.astype(np.int64) * everybody.R + everybody.place)
@@ -283,7 +283,7 @@ def map_membership(case: Case) -> Finding:
 
 
 def threshold_canary(case: Case) -> Finding:
-    """Plant places that a person shares with exactly m_min - 1 others; are they published only with that person? (A23)"""
+    """Plant places that a person shares with m_min - 1 others: are they published only with that person? (A23)"""
     everybody, rng = file_visits(case), case.rng("A23")
     m_min, runs = case.options["m_min"], case.options["shadows"]
     base = everybody.of_users(np.arange(len(case.seeds)))

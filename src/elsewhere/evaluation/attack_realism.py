@@ -1,9 +1,9 @@
 """
 Attacks that tell fakes from real people: A15 by a classifier, A16 by filters.
 
-A15 describes a life by some sixty numbers, none of which a generator may be fitted to: those of `measures`, and shares of
-stays, hours, trips, returns, turns and of what other people do. Both sides are described alike: whatever compares with
-other people is counted over the half of the strangers that is not judged, for real people as for fakes.
+A15 describes a life by some sixty numbers, none of which a generator may be fitted to: those of `measures`, and shares
+of stays, hours, trips, returns, turns and of what other people do. Both sides are described alike: whatever compares
+with other people is counted over the half of the strangers that is not judged, for real people as for fakes.
 
 A16: which points would a filter reject? Steps that nobody makes, speeds that nobody reaches, places at hours at which
 nobody is there. Filters learn from one half of the strangers and judge the other half and the fakes, then the halves
@@ -57,7 +57,7 @@ def _mean(values: NDArray[Any], row: Ints, N: int) -> Floats:
 
 
 def describe_lives(visits: Visits, reference: Visits) -> dict[str, Floats]:
-    """Return (U,) numbers of each life; `reference` are other people on the same map, whom nobody described is among."""
+    """Return (U,) numbers of each life; `reference` are other people on the same map, nobody of those described."""
     crowd = Crowd(visits, Plan(visits.locations, {}))
     v, N, R = visits, visits.U, visits.R
     out = {name: np.nan_to_num(values) for name, values in crowd.people.items()}
@@ -241,7 +241,7 @@ def real_or_fake(case: Case) -> Finding:
     chance = max((rate for rate, _ in between.values()), key=lambda rate: rate.value)
     makers = len(np.unique(case.units[some]))
     flagged = flagged_by_luck(chance, people.U, makers)
-    passed = verdict(main, BAR, chance, flagged=flagged) if main.high > BAR else True
+    passed = verdict(main, BAR, fresh=chance, flagged=flagged) if main.high > BAR else True
     few = NORMAL.inv_cdf(0.5 + JOINT / 2) * auc_deviation(people.U, makers) > BAR - 0.5
     passed = None if passed and few else passed
     single = {each: two_sided(auc(real[each], fake[each])).value for each in real}
@@ -281,7 +281,7 @@ GROUPS = 200  # of real people, to see how often the bar flags them
 
 
 def rejected_shares(lives: Lives, reference: Lives) -> dict[str, Floats]:
-    """Return (N,) by filter the share of the points of each life that it rejects; it knows the people of `reference`."""
+    """Return (N,) by filter the share of each life's points that it rejects, knowing the people of `reference`."""
     R, hour = lives.R, lives.clock.hour % 24
     row, slot = np.nonzero(lives.r >= 0)
     place, N = lives.r[row, slot], len(lives)
@@ -325,7 +325,7 @@ def filtering(case: Case) -> Finding:
     gaps = {name: difference(fakes[name], share["real"], level=level) for name, share in shares.items()}
     chance = {name: difference(share["seeds"], share["real"], level=level) for name, share in shares.items()}
     flagged = _flagged_groups(shares, min(len(next(iter(fakes.values()))), len(case.seeds)), level, rng)
-    verdicts = {name: verdict(gap, FILTER_BAR, chance[name], flagged=flagged) for name, gap in gaps.items()}
+    verdicts = {name: verdict(gap, FILTER_BAR, fresh=chance[name], flagged=flagged) for name, gap in gaps.items()}
     passed = False if False in verdicts.values() else None if None in verdicts.values() else True
     worst = max(gaps, key=lambda name: (verdicts[name] is False, gaps[name].high))
     main, rates = gaps[worst], {name: {g: float(x.mean()) for g, x in share.items()} for name, share in shares.items()}

@@ -32,7 +32,7 @@ from elsewhere.evaluation.attack_base import (
     Needs,
     require_rng,
 )
-from elsewhere.evaluation.attack_copies import copies, rare_places
+from elsewhere.evaluation.attack_copies import copies, order_of_the_list, rare_places
 from elsewhere.evaluation.attack_linkage import (
     avoidance,
     background,
@@ -74,6 +74,7 @@ ATTACKS = {
     "A13": Attack("rare places", rare_places),
     "A15": Attack("telling fakes from real people", real_or_fake),
     "A16": Attack("filters", filtering),
+    "A20": Attack("the order of the list", order_of_the_list),
     "A22": Attack("who was in the file, by the published map", map_membership),
     "A23": Attack("places at the threshold of visitors", threshold_canary),
     "A24": Attack("naming by the shape of a life", shape_linkage),

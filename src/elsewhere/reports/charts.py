@@ -148,11 +148,20 @@ def _ranks(visits: Visits, user: int) -> Ints:
         return np.where(order == 0, 0, np.where(order == order[-1], 1, 3))
     one = visits.select(np.arange(rows.start, rows.stop)).replace(user=np.zeros(rows.stop - rows.start, int), users=[0])
     crowd = Crowd(one, Plan(one.locations, {}))
-    time = crowd.presence(np.arange(one.R)).sum(axis=0)
+    time = time_at(crowd)
     time[crowd.home] = np.inf
     rank = np.full(one.R, 3)
     rank[np.argsort(-time, kind="stable")[:3]] = np.arange(min(3, one.R))
     return np.asarray(rank[one.place])
+
+
+def time_at(crowd: Crowd, hours: slice = slice(0, 24)) -> Floats:
+    """Return (R,) the time, or records, at each place within these hours of the day."""
+    places = np.unique(crowd.visits.place)
+    zone, time = np.zeros(crowd.visits.R, dtype=np.int64), np.zeros(crowd.visits.R)
+    zone[places] = np.arange(len(places))  # a map may have many more places than these people visit
+    time[places] = crowd.presence(zone).reshape(2, 24, len(places))[:, hours].sum(axis=(0, 1))
+    return time
 
 
 def life_strip(life: Life) -> "Figure":
@@ -222,6 +231,7 @@ def bars(names: Sequence[str], values: Sequence[float], *, x: str, texts: Sequen
     axes.set_yticks(range(len(names)), names)
     axes.set_ylim(len(names) - 0.5, -0.6)
     axes.set_xlim(0, (1.2 if texts else 1.02) * top)
+    axes.locator_params(axis="x", nbins=4)
     axes.set_xticks([tick for tick in axes.get_xticks() if 0 <= tick <= 1.001 * top])
     label_axes(axes, x, "")
     return figure

@@ -24,7 +24,7 @@ def number(value: Any, digits: int = 3) -> str:
     """Return a number as people read it; "–" where there is none."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) < float("inf"):
         return "–"
-    if isinstance(value, int) or (float(value).is_integer() and abs(value) >= 1000):
+    if isinstance(value, int) or (float(value).is_integer() and abs(value) > 1):
         return f"{int(value):,}"
     return f"{value:.1g}" if value != 0 and abs(value) < 10**-digits else f"{value:,.{digits}f}"
 
@@ -64,6 +64,19 @@ SIGNS = {
     UNCLEAR: ("?", ""),
     NOT_RUN: ("–", ""),
 }
+
+
+def excess(finding: Plain) -> float | None:
+    """Return what an attack reaches beyond guessing, as a share of all there is; None where it is not a share."""
+    main, guess = finding.get("main"), finding.get("baseline")
+    if main is None or guess is None or not 0 <= guess < 1 or main > 1:
+        return None
+    return max(0.0, (float(main) - float(guess)) / (1 - float(guess)))
+
+
+def strongest_first(ran: Mapping[str, Plain]) -> list[str]:
+    """Return the attacks by what they learnt, then by how far they are beyond guessing."""
+    return sorted(ran, key=lambda n: (STRONGEST_FIRST.index(outcome(ran[n])), -(excess(ran[n]) or 0.0)))
 
 
 class Advice(NamedTuple):
@@ -126,7 +139,7 @@ def _most_learnt(audit: Plain | None) -> str:
     ran = {n: f for n, f in findings(audit).items() if n not in ABOUT_FAKES and outcome(f) != NOT_RUN}
     if not ran:
         return "What an attacker learns is not known: none was let loose on these fakes."
-    strongest = min(ran.values(), key=lambda f: (STRONGEST_FIRST.index(outcome(f)), -(f.get("risk") or 0.0)))
+    strongest = ran[strongest_first(ran)[0]]
     start = {
         LEARNT: "An attacker learnt something about the people behind the fakes, at most this",
         WITHIN: "An attacker learnt a little about the people behind the fakes, at most this",

@@ -251,5 +251,6 @@ def draw_life(axes: "Axes", life: Life, window: Window) -> None:
     for rank in reversed(range(len(RANKS))):
         places = np.unique(v.place[life.rank == rank])
         size = 70 if rank < 2 else 22
-        axes.scatter(*window.xy[places].T, s=size, color=INKS[RANKS[rank]], edgecolors=INKS["ink"], linewidths=0.5,
+        x, y = window.xy[places].T
+        axes.scatter(x, y, s=size, color=INKS[RANKS[rank]], edgecolors=INKS["ink"], linewidths=0.5,
                      zorder=4 - rank / 10)  # fmt: skip

@@ -6,7 +6,7 @@ trace, no figure of one person, no way from a fake to its seed, no name of a use
 the templates show; the words of the page are in templates/, its pictures in `charts` and `maps`.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cache
 from os import PathLike
 from pathlib import Path
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from elsewhere.data.ground import HINT, SOURCES, is_installed
-from elsewhere.data.visits import DAY, Floats, Ints, Visits, share_map
+from elsewhere.data.visits import DAY, Floats, Ints, Locations, Visits, share_map
 from elsewhere.errors import InvalidParameter, counted, require_choice
 from elsewhere.evaluation.measures import Crowd, Plan
 from elsewhere.evaluation.usefulness import GOOD_FOR, NOT_FOR, ROUGH_FOR, UNKNOWN
@@ -41,6 +41,7 @@ ACCEPTED = (
 )
 # of a run, what a shareable report may show; the rest may name a person, a file or the entropy
 PUBLIC = ("method", "parameters", "reproducible", "simulated", "certificate", "notes", "versions", "sizes")
+PARTS = ("Sizes", "Parameters", "Versions")
 SECRET = {"seed", "rng", "entropy", "secret", "path", "source", "users", "ids"}
 LIVING = {"home_share": "at home", "main_share": "at the second place", "routine": "where one usually is",
           "new_places": "places seen once"}  # fmt: skip
@@ -135,18 +136,18 @@ def report(
         "audits": [_audit(result) for result in kinds["audits"]],
         "claims": claims.claims(audit, run),
         "forbidden": claims.forbidden_claims(audit),
-        "publishing": [
-            (result, _publishing_picture(result)) for result in kinds["publishing"] if not shareable or _many(result)
-        ],
+        "publishing": [(one, _publishing_picture(one)) for one in kinds["publishing"] if not shareable or _enough(one)],
         "services": [
-            (result, Picture.of(charts.location_privacy(result), "Privacy against what is sent"))
-            for result in kinds["services"]
-            if not shareable or (result["settings"].get("users") or 0) >= SMALLEST_GROUP
+            (one, Picture.of(charts.location_privacy(one), "Privacy against what is sent"))
+            for one in kinds["services"]
+            if not shareable or _enough(one)
         ],
         "run": run,
         "facts": {
-            "The run": dict(_flat({n: v for n, v in run.items() if not isinstance(v, (Mapping, list, tuple))})),
-            **{name: dict(_flat(run.get(name.lower()) or {})) for name in ("Sizes", "Parameters", "Versions")},
+            heading: {
+                name.replace("_", " "): _text(v) for name, v in values.items() if not isinstance(v, (Mapping, list))
+            }
+            for heading, values in (("Run", run), *((part, run.get(part.lower()) or {}) for part in PARTS))
         },
         "notes": [*kinds["notes"], *(run.get("notes") or ())],
     }
@@ -210,7 +211,7 @@ def collect(results: Any) -> dict[str, Any]:
 def _visible(run: Mapping[str, Any]) -> dict[str, Any]:
     """Return what of a run a shareable report shows: what may be public by its name, and no list of many values."""
     facts = {name: run[name] for name in PUBLIC if name in run}
-    for name in ("parameters", "versions", "sizes"):
+    for name in map(str.lower, PARTS):
         plain = (facts.get(name) or {}).items()
         facts[name] = {n: v for n, v in plain if n not in SECRET and (v is None or isinstance(v, (str, int, float)))}
     return facts
@@ -251,18 +252,17 @@ class Shown(NamedTuple):
         n = FORTNIGHT if several else 1
         fakes = typical(self.fakes, n if self.people is not None else 2 * n)
         if self.people is None:
-            sides = [(self.fakes, fakes[: -(-len(fakes) // 2)]), (self.fakes, fakes[-(-len(fakes) // 2) :])]
-        elif self.seed is None:
-            sides = [(self.people, typical(self.people, n)), (self.fakes, fakes)]
+            half = -(-len(fakes) // 2)
+            sides, who = [(self.fakes, fakes[:half]), (self.fakes, fakes[half:])], ("a fake", "another fake")
         else:
-            sides = [(self.people, list(dict.fromkeys(self.seed[fakes].tolist()))), (self.fakes, fakes)]
-        who = ("fakes", "other fakes") if self.people is None else ("people", "fakes")
-        titles = [f"{'Trips' if self.fakes.form.unit == 'trip' else 'Days'} of {each}" for each in who]
-        if not several:
-            its = "a fake" if self.seed is None else "its fake"
-            who = ("a fake", "another fake") if self.people is None else ("a person", its)
-            titles = [f"The fortnight of {each}" for each in who]
-        return {title: Life.of(*side) for title, side in zip(titles, sides, strict=True) if side[1]}
+            persons, who = typical(self.people, n), ("a person", "a fake")
+            if self.seed is not None:
+                persons, who = list(dict.fromkeys(self.seed[fakes].tolist())), ("a person", "its fake")
+            sides = [(self.people, persons), (self.fakes, fakes)]
+        if several:
+            who = ("fakes", "other fakes") if self.people is None else ("people", "fakes")
+        what = "The fortnight" if not several else "Trips" if self.fakes.form.unit == "trip" else "Days"
+        return {f"{what} of {name}": Life.of(*side) for name, side in zip(who, sides, strict=True) if side[1]}
 
 
 def _some(visits: Visits | None) -> tuple[Any, Ints]:
@@ -332,29 +332,21 @@ def _crowd_column(shown: Shown) -> list[list[Picture]]:
     where = next((crowd.plan.locations for crowd in crowds.values()), None)
     if where is None or not where.has_coordinates:
         return []
-    hours = {who: _by_hour_and_place(crowd) for who, crowd in crowds.items()}
-    panels = {
-        f"Where {who} are": (time.sum(axis=0), {"people": "real", "fakes": "fake"}[who]) for who, time in hours.items()
-    }
-    if list(hours) == ["fakes"] and all(hours["fakes"][part].any() for part in (NIGHT, MIDDAY)):
-        panels = {"Where fakes are at night (0 to 6)": (hours["fakes"][NIGHT].sum(axis=0), "k0"),
-                  "Where fakes are by day (10 to 17)": (hours["fakes"][MIDDAY].sum(axis=0), "k1")}  # fmt: skip
+    inks = {"people": "real", "fakes": "fake"}
+    panels = {f"Where {who} are": (charts.time_at(crowd), inks[who]) for who, crowd in crowds.items()}
+    if shown.people is None:
+        by_part = {
+            "Where fakes are at night (0 to 6)": (charts.time_at(crowds["fakes"], NIGHT), "k0"),
+            "Where fakes are by day (10 to 17)": (charts.time_at(crowds["fakes"], MIDDAY), "k1"),
+        }
+        panels = by_part if all(time.any() for time, _ in by_part.values()) else panels
     shares = {title: (time / time.sum(), ink) for title, (time, ink) in panels.items()}
     both = np.sum([share for share, _ in shares.values()], axis=0)
     window, most = maps.Window.of(where, both), max(float(share.max()) for share, _ in shares.values())
-    draw = maps.visits_map
-    return [
-        [
-            Picture.of(draw(where, share, ink=ink, window=window, most=most), title, window.outside(both))
-            for title, (share, ink) in shares.items()
-        ]
-    ]
-
-
-def _by_hour_and_place(crowd: Crowd) -> Floats:
-    """Return (24, R) time, or records, by hour of the day and place."""
-    places = np.arange(crowd.visits.R)
-    return crowd.presence(places).reshape(2, 24, len(places)).sum(axis=0)
+    figures = {
+        t: maps.visits_map(where, share, ink=ink, window=window, most=most) for t, (share, ink) in shares.items()
+    }
+    return [[Picture.of(figure, title, window.outside(both)) for title, figure in figures.items()]]
 
 
 def _map_note(shown: Shown) -> str:
@@ -364,10 +356,12 @@ def _map_note(shown: Shown) -> str:
         return ""
     if not where.has_coordinates:
         return "The places have no coordinates, so there is no map of them."
-    ground = "" if where.lat is None else SOURCES if is_installed() else HINT
-    return (
-        f"Lines are moves. The larger a disc, the more time is spent there; maps side by side have one scale. {ground}"
-    )
+    scale = "Lines are moves. The larger a disc, the more time is spent there; maps side by side have one scale."
+    return f"{scale} {_ground(where)}"
+
+
+def _ground(where: Locations) -> str:
+    return "" if where.lat is None else SOURCES if is_installed() else HINT
 
 
 def _use_cards(result: Plain, shown: Shown) -> list[tuple[Plain, Any]]:
@@ -379,14 +373,10 @@ def _use_cards(result: Plain, shown: Shown) -> list[tuple[Plain, Any]]:
             who: (np.arange(len(LIVING)), np.array([100 * means[side][name] for name in LIVING]))
             for who, side in (("people", "strangers"), ("fakes", "fakes"))
         }
-        drawn["lives"] = charts.curves(
-            sides, x="share of the time, or of the places (%)", y="", marks=list(LIVING.values())
-        )
-    figures = {name: drawn.get(name) or charts.use_scale(use) for name, use in result["uses"].items()}
-    return [
-        (use, figure and svg(figure, f"{use['title']}: {use['words']}"))
-        for use, figure in zip(result["uses"].values(), figures.values(), strict=True)
-    ]
+        x = "share of the time, or of the places (%)"
+        drawn["lives"] = charts.curves(sides, x=x, y="", marks=list(LIVING.values()))
+    pairs = [(use, drawn.get(name) or charts.use_scale(use)) for name, use in result["uses"].items()]
+    return [(use, figure and svg(figure, f"{use['title']}: {use['words']}")) for use, figure in pairs]
 
 
 def _use_curves(shown: Shown) -> dict[str, Any]:
@@ -430,14 +420,14 @@ def _audit(audit: Plain) -> dict[str, Any]:
     """Return an audit for the page: its findings, the strongest first, and how much each attack learnt."""
     by_id = findings(audit)
     ran = {n: f for n, f in by_id.items() if f.get("status") == "run"}
-    order = sorted(ran, key=lambda n: (claims.STRONGEST_FIRST.index(outcome(ran[n])), -(ran[n].get("risk") or 0.0)))
-    risks = {n: 100 * max(0.0, ran[n]["risk"]) for n in order if isinstance(ran[n].get("risk"), (int, float))}
+    order = claims.strongest_first(ran)
+    beyond = {n: 100 * share for n in order if (share := claims.excess(ran[n])) is not None}
     picture = None
-    if risks:
-        names, texts = [str(ran[n].get("title") or n) for n in risks], [f"{v:.0f} %" for v in risks.values()]
-        figure = charts.bars(names, list(risks.values()), x="added risk (%)", most=100, texts=texts, ink="real")
-        caption = "What an attack reaches beyond what it reaches against strangers, as a share of all there is."
-        picture = Picture.of(figure, "How much each attack learnt", caption)
+    if beyond:
+        names, texts = [str(ran[n].get("title") or n) for n in beyond], [f"{v:.0f} %" for v in beyond.values()]
+        figure = charts.bars(names, list(beyond.values()), x="beyond guessing (%)", most=100, texts=texts, ink="real")
+        caption = "What an attack reaches beyond guessing, as a share of all there is."
+        picture = Picture.of(figure, "How much each attack reached", caption)
     return {
         "picture": picture,
         "ran": {n: ran[n] for n in order},
@@ -445,9 +435,9 @@ def _audit(audit: Plain) -> dict[str, Any]:
     }
 
 
-def _many(result: Plain) -> bool:
-    """Tell whether the figures of a publishing result are those of enough people to be shared."""
-    sizes = result.get("sizes") or {}
+def _enough(result: Plain) -> bool:
+    """Tell whether the figures of a result are those of enough people to be shared."""
+    sizes = {**(result.get("sizes") or {}), **(result.get("settings") or {})}
     return int(sizes.get("users") or sizes.get("train") or 0) >= SMALLEST_GROUP
 
 
@@ -467,21 +457,13 @@ def _publishing_picture(result: Plain) -> Picture:
     return Picture.of(figure, "Popularity of places", "How far sorted visiting probabilities are from the real ones.")
 
 
-def _flat(values: Mapping[Any, Any], before: str = "") -> Iterator[tuple[str, str]]:
-    """Yield names and values as text, those of a mapping inside under its name."""
-    for name, value in values.items():
-        key = f"{before}{str(name).replace('_', ' ')}"
-        if isinstance(value, Mapping):
-            yield from _flat(value, f"{key}: ")
-        elif isinstance(value, (list, tuple)):
-            yield key, ", ".join(map(str, value)) or "–"
-        elif value is None or isinstance(value, bool):
-            yield key, {None: "none", True: "yes", False: "no"}[value]
-        else:
-            yield (
-                key,
-                f"{value:.4g}" if isinstance(value, float) else number(value) if isinstance(value, int) else str(value),
-            )
+def _text(value: Any) -> str:
+    """Return a value for people."""
+    if value is None or isinstance(value, bool):
+        return {None: "none", True: "yes", False: "no"}[value]
+    if isinstance(value, (list, tuple)):
+        return ", ".join(map(str, value)) or "–"
+    return f"{value:.4g}" if isinstance(value, float) else number(value) if isinstance(value, int) else str(value)
 
 
 def preparation_page(visits: Visits) -> str:
@@ -503,11 +485,11 @@ def preparation_page(visits: Visits) -> str:
     crowd = Crowd(some, Plan(some.locations, {}))
     pictures = []
     if some.locations.has_coordinates:
-        time = _by_hour_and_place(crowd).sum(axis=0)
+        time = charts.time_at(crowd)
         window = maps.Window.of(some.locations, time)
         figure = maps.visits_map(some.locations, time, ink="real", window=window)
-        ground = "" if some.locations.lat is None else SOURCES if is_installed() else HINT
-        pictures.append(Picture.of(figure, "Where the records are", f"{window.outside(time)} {ground}".strip()))
+        caption = f"{window.outside(time)} {_ground(some.locations)}".strip()
+        pictures.append(Picture.of(figure, "Where the records are", caption))
     unit, units = UNITS[visits.form.unit]
     caption = f"By the clock of {visits.tz}. Where this looks shifted, the zone is wrong: give it by --tz."
     hours = {"people": (np.arange(24) + 0.5, _starts(some))}

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from elsewhere.checkpoint import Checkpoint, Stages, derive_bytes, derive_rng, hash_file, hash_value, resume
+from elsewhere.data.places import grid_of
 from elsewhere.data.read import read_visits
 from elsewhere.data.visits import Visits
 from elsewhere.data.write import write_visits
@@ -152,7 +153,7 @@ def synthesize(
     # refuse wrong parameters and folders before a large input is read
     job, settings, reading = _sort_options({**options, "eps": eps, "delta": delta}, method, reading, rng)
     out = Path(out)
-    keywords = reading.keywords()
+    keywords = keywords_of(reading)
     owner_folder, stages_folder = _check_folders(out, job.private, force)
     laboratory_secret = None if rng is None else rng.bytes(32)
     tell = progress or (lambda stage, done, total: None)
@@ -370,6 +371,16 @@ def _sort_options(
             parameter="laboratory",
         )
     return job, settings, reading
+
+
+def keywords_of(reading: Reading) -> dict[str, Any]:
+    """Return the keywords of `read_visits`: a `grid` becomes the map that it names."""
+    keywords = {name: value for name, value in reading if name != "grid"}
+    if reading.grid is None:
+        return keywords
+    if reading.locations is not None:
+        raise InvalidParameter("`grid` is a map of its own: leave out `locations`.", parameter="grid")
+    return keywords | {"locations": grid_of(reading.grid)}
 
 
 def job_key(source: Any, job: Job, settings: Method, reading: Reading, secret: bytes | None) -> str | None:
