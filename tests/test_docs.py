@@ -24,8 +24,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import typer.main
 
 import elsewhere as ew
+from elsewhere.cli import app
 from elsewhere.evaluation.audit import ALL
 from elsewhere.privacy.certificate import VACUOUS, odds_factor
 from elsewhere.privacy.private.sums import eps_of, gaussian_mu
@@ -145,6 +147,23 @@ def test_make_has_every_target_that_pages_name():
         return set(re.findall(r"(?:^|`)make ([a-z-]+)", code, re.MULTILINE)) - set(targets)
 
     assert faults(PAGES, unknown) == {}
+
+
+OF_DASK = {"--tls-ca-file", "--tls-cert", "--tls-key", "--local-directory", "--memory-limit"}
+
+
+def test_commands_and_options_that_pages_name_exist():
+    commands = typer.main.get_command(app).commands
+    options = {opt for c in commands.values() for param in c.params for opt in (*param.opts, *param.secondary_opts)}
+
+    def unknown(page):
+        text = TEXT[page].split("## What is no longer offered")[0]
+        lines = [line for line in re.findall(r"^(?:.*`)?(elsewhere [^`\n]*)", text, re.MULTILINE) if "dask" not in line]
+        named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", " ".join([*lines, *re.findall(r"`(--[^`]*)`", text)])))
+        words = {words[1] for line in lines if len(words := line.split()) > 1 and re.fullmatch("[a-z]+", words[1])}
+        return sorted(named - options - OF_DASK - {"--help", "--version"}) + sorted(words - commands.keys())
+
+    assert faults([page for page in PAGES if page.name != "CHANGELOG.md"], unknown) == {}
 
 
 def test_nothing_is_claimed_that_may_not_be_said():
