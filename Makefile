@@ -10,9 +10,9 @@ help:
 	@echo "make test   the test suite      make lint   ruff and mypy"
 	@echo "make test-nojit  coverage of the compiled kernels, by running them as plain Python"
 	@echo "make test-lbs  decoys at a real geocoder, Nominatim (about 2 minutes)"
-	@echo "make bench  speed, as ratios    make soak   what takes longer than a coffee"
+	@echo "make bench  speed and growth    make soak   tests that take longer than a coffee"
 	@echo "make docs   the site, in build/site: open build/site/index.html"
-	@echo "make results  docs/results.md and docs/certificate.csv, measured anew on the data of ../shared (about an hour)"
+	@echo "make results  the tables of docs/results.md, printed, and docs/certificate.csv, measured anew on ../shared (hours)"
 
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable
 
@@ -60,7 +60,8 @@ lint: $(VENV)/installed
 	$(BIN)/mypy
 
 bench: $(VENV)/installed
-	$(BIN)/python -m pytest -q -s -p no:xdist bench $(ARGS)
+	$(BIN)/python bench/paper_speed.py
+	$(BIN)/python bench/scale.py $(ARGS)
 
 soak: $(VENV)/installed
 	$(BIN)/python -m pytest -q -s -m soak $(ARGS)

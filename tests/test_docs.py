@@ -24,8 +24,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import typer.main
 
 import elsewhere as ew
+from elsewhere.cli import app
 from elsewhere.evaluation.audit import ALL
 from elsewhere.privacy.certificate import VACUOUS, odds_factor
 from elsewhere.privacy.private.sums import eps_of, gaussian_mu
@@ -147,6 +149,23 @@ def test_make_has_every_target_that_pages_name():
     assert faults(PAGES, unknown) == {}
 
 
+OF_DASK = {"--tls-ca-file", "--tls-cert", "--tls-key", "--local-directory", "--memory-limit"}
+
+
+def test_commands_and_options_that_pages_name_exist():
+    commands = typer.main.get_command(app).commands
+    options = {opt for c in commands.values() for param in c.params for opt in (*param.opts, *param.secondary_opts)}
+
+    def unknown(page):
+        text = TEXT[page].split("## What is no longer offered")[0]
+        lines = [line for line in re.findall(r"^(?:.*`)?(elsewhere [^`\n]*)", text, re.MULTILINE) if "dask" not in line]
+        named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", " ".join([*lines, *re.findall(r"`(--[^`]*)`", text)])))
+        words = {words[1] for line in lines if len(words := line.split()) > 1 and re.fullmatch("[a-z]+", words[1])}
+        return sorted(named - options - OF_DASK - {"--help", "--version"}) + sorted(words - commands.keys())
+
+    assert faults([page for page in PAGES if page.name != "CHANGELOG.md"], unknown) == {}
+
+
 def test_nothing_is_claimed_that_may_not_be_said():
     # F50; the page on attacks has a section "What may be said"
     claim = re.compile(r"anonymous|anonymi[sz]e|indistinguishable|does not leak", re.IGNORECASE)
@@ -239,7 +258,7 @@ def test_every_number_that_is_cited_resolves():
 
 
 def test_no_document_is_cited_that_the_repository_does_not_have():
-    absent = re.compile(r"\b(?:[R]EADINGS|[R]ELIABILITY|[C]ERTIFICATE|[D]ESIGN)\b|\b[d]ecisions? \d+")
+    absent = re.compile(r"\b(?:[R]EADINGS|[R]ELIABILITY|[C]ERTIFICATE|[D]ESIGN|[G]ENERATOR)\b|\b[d]ecisions? \d+")
 
     def missing(path):
         files = re.findall(r"\bdocs/[\w/-]+\.\w+", prose(path))

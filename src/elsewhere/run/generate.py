@@ -194,7 +194,7 @@ def split_people(n: int, rng: np.random.Generator, *, least: int) -> Ints:
 
 
 def _make_lives(run: Run, data: Visits | Traces, alternates: Visits | Traces | None) -> Fakes:
-    """Make lives: how from many, where by meaning (GENERATOR)."""
+    """Make lives: how from many, where by meaning (E75 ff.)."""
     people, how = _visits(data), run.settings
     if alternates is None:
         seeds = split_people(people.U, np.random.default_rng(run.sequence(0)), least=how.k - 1)
