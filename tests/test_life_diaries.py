@@ -243,8 +243,11 @@ def test_what_a_seed_adds_to_the_weights_is_left_out_for_its_own_fake(model):
     draw_lives(model, np.array([3, 7]), np.array([0, 1]), 0, KEY)
     assert np.array_equal(ground.weight, before)
     mine = where.mine[where.mine_first[3] : where.mine_first[4]]
-    assert set(ground.place[mine]) <= set(model.stays.place[model.stays.user == 3])
-    assert len(mine) > 0
+    part = where.mine_part[where.mine_first[3] : where.mine_first[4]]
+    assert part.sum() == pytest.approx((model.stays.use_user == 3).sum())
+    whole = ground.place[mine[part == 1]]
+    assert len(whole) > 0
+    assert set(whole) <= set(model.stays.place[model.stays.user == 3])
 
 
 def test_streams_of_lives_differ(model):

@@ -933,14 +933,14 @@ def gamma(shape, stream):
 @njit
 def draw_lives(
     law, g, w, mixes, spread, busyness, types, first_day, last_day, lo, hi, border, attempt, numbers, key, tries,
-    sweeps, mine, mine_first, most_own, most_day, least, life, start, end, place, cls, usage, first, good,
+    sweeps, mine, mine_part, mine_first, most_own, most_day, least, life, start, end, place, cls, usage, first, good,
 ):  # fmt: skip
     """
     Draw one life for each of `numbers`; life i is written to rows first[i] : first[i + 1], where it is `good`.
 
     `types`, `first_day`, `last_day` are those of its seed; `mine[mine_first[i] : mine_first[i + 1]]` are the candidates
-    (rows of `g.place`) that the seed itself counts for: its own contribution is left out. Of a weight, `least` must be
-    left. Returns the number of rows, or minus the number of lives done where the room was not enough.
+    (rows of `g.place`) that the seed itself counts for, by `mine_part`: its own contribution is left out, and of a
+    weight `least` must remain. Returns the number of rows, or less than 0 where the room was not enough.
     """
     K, Q = len(law.role), mixes.shape[2]
     longest = 1
@@ -982,7 +982,7 @@ def draw_lives(
         # the seed's own contribution is left out of the weights, and taken back in afterwards
         for j in range(mine_first[i], mine_first[i + 1]):
             k = mine[j]
-            left = g.people[k] - 1.0
+            left = g.people[k] - mine_part[j]
             g.weight[k] *= left / g.people[k] if left >= least else 0.0
         good[i] = m > 0 and draw_sigma(
             g, law.role, owned, memory.cls, time, memory.moves, sweeps, scores, stream, sigma

@@ -33,6 +33,7 @@ from elsewhere.synthesis.groups import (
 BORDER = 4 * HOUR  # when a day begins, where people are seen for days on end
 TRIES = 8  # diaries of which one is taken
 CHOICES = 40_000  # to learn from
+FEW = 2.0  # one of TRIES diaries follows a taste about half as far as one of all diaries would
 COMPARED = 2_500  # days put beside what the law draws
 CANDIDATES = 12  # own places of which one is chosen, in learning
 SPARE = 0.02  # share of days of a kind that begin in a class in which none was seen to
@@ -175,7 +176,7 @@ def _busyness(number: Ints, cell: Ints, whose: Ints, people: int) -> float:
     within = float((rest**2).mean())
     own = np.bincount(whose, rest, people) / np.maximum(days, 1)
     between = float((own**2).mean() - (within / np.maximum(days, 1)).mean())
-    return float(np.sqrt(max(between, 0.0)) / max(within, 0.1))
+    return float(FEW * np.sqrt(max(between, 0.0)) / max(within, 0.1))
 
 
 def _usual_hours(first: Ints, last: Ints) -> tuple[int, int]:

@@ -254,7 +254,7 @@ def draw_lives(
 ) -> tuple[NDArray[np.int64], ...]:
     """Draw a life per seed: life, start, end, place, class, own place of every record; first rows; which are good."""
     d, where = model.diaries, model.where
-    mine = np.concatenate([where.mine[where.mine_first[s] : where.mine_first[s + 1]] for s in seeds])
+    rows = np.concatenate([np.arange(where.mine_first[s], where.mine_first[s + 1]) for s in seeds])
     mine_first = np.append(0, np.cumsum(np.diff(where.mine_first)[seeds]))
     most_day = min(2 * d.longest + 8, MOST_PIECES)
     most_own = min(MOST_OWN, 3 * int(np.bincount(model.stays.use_user).max()) + 16)
@@ -267,7 +267,8 @@ def draw_lives(
         first, good = np.zeros(len(seeds) + 1, dtype=np.int64), np.zeros(len(seeds), dtype=bool)
         n = kernels.draw_lives(
             d.law, ground, model.ways, d.mix, d.spread, d.busyness, model.groups.type_of[seeds], d.first_day[seeds],
-            d.last_day[seeds], d.lo, d.hi, d.border, attempt, numbers, key, TRIES, SWEEPS, mine, mine_first, most_own,
+            d.last_day[seeds], d.lo, d.hi, d.border, attempt, numbers, key, TRIES, SWEEPS, where.mine[rows],
+            where.mine_part[rows], mine_first, most_own,
             most_day, KEPT, *columns, first, good,
         )  # fmt: skip
         if n >= 0:

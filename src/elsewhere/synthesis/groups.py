@@ -19,7 +19,7 @@ HOUR = 3_600
 PASSING = 30 * 60  # a record shorter than this, between two others, is part of a way
 JOINED = 5 * 60  # records less than this apart follow each other without a gap
 CLASSES = 12  # of usages
-PEOPLE_PER_TYPE, MOST_TYPES = 25, 100
+PEOPLE_PER_TYPE, MOST_TYPES = 32, 100
 DAYS_PER_KIND, MOST_KINDS = 60, 32
 FITTED = 20_000  # rows that a clustering is fitted on: more teach nothing new
 LONG = 2.5 * HOUR  # mean stay from which on a class other than home is a main one
@@ -199,15 +199,20 @@ def find_groups(stays: Stays, *, k: int, rng: np.random.Generator, classes: int 
     K = int(use_class.max()) + 1
     means = np.array([table[use_class == c].mean(0) for c in range(K)])
 
-    # home: the usage with most time at night, or most time; classes that are mostly home to their people
+    # home: the usage with most time, at night where that is equal; classes that are mostly home to their people
     night = hours[:, :6].sum(1) + hours[:, 24:30].sum(1)
-    order = np.lexsort((total, night, stays.use_user))
+    order = np.lexsort((night, total, stays.use_user))
     last = np.append(stays.use_user[order][1:] != stays.use_user[order][:-1], True)
     home = np.zeros(n, dtype=bool)
     home[order[last]] = True
     mean_home = np.bincount(use_class, home * total, K) / np.maximum(np.bincount(use_class, total, K), 1e-9)
     mean_dwell = np.bincount(use_class, dwell * total, K) / np.maximum(np.bincount(use_class, total, K), 1e-9)
     role = np.where(mean_home > 0.5, HOME, np.where(mean_dwell >= LONG, MAIN, OTHER))
+    # nobody has two homes: a place where somebody works at night is one of work
+    second, elsewhere = np.flatnonzero((role[use_class] == HOME) & ~home), np.flatnonzero(role != HOME)
+    if len(second) and len(elsewhere):
+        far = ((table[second][:, None] - means[elsewhere][None]) ** 2).sum(2)
+        use_class[second] = elsewhere[far.argmin(1)]
 
     # who lives alike: the share of the time by class and hour of the week, and how much is recorded of a day
     profile = profiles(stays, use_class, K)

@@ -3,9 +3,10 @@ WHERE: one mapping per life from its own places to real places, drawn jointly.
 
 P(sigma) ~ product over own places of W_c(sigma), the people who use a place in way c, times factors of the distances
 between tied places (home and everything, main place and everything, places that follow each other), times factors of
-usual moves. W_c and moves count people, with noise, and fall out below a noisy threshold; the seed's own contribution
-is left out when its fake is placed. The factors of distances are raked: places of people are drawn again with the
-factors so far, and each factor grows by how much rarer its bin is among them than among people.
+usual moves. W_c and moves count people, with noise. Places that few people visit are mostly not published, which is
+drawn; the people who use them count for the nearest published places, so that no part of the map empties. The seed's
+own contribution is left out when its fake is placed. The factors of distances are raked: places of people are drawn
+again with the factors so far, and each factor grows by how much rarer its bin is among them than among people.
 """
 
 from dataclasses import dataclass, field
@@ -18,6 +19,7 @@ from elsewhere.synthesis.groups import Groups, Stays
 
 VISITORS, DRAWN = 3.0, 2.0  # people who must be seen at a place, and the scale of the noise on their number
 BLUR = 0.7  # scale of the noise on how many use it in which way
+LITTLE, NEAREST = 0.05, 3  # least weight of a candidate; published places that an unpublished one counts for
 KEPT = 0.3  # what must be left of that number without the seed
 LEAST, NOISE = 4.0, 1.5  # people who must pass a cell or make a move, and the scale of the noise
 RAKES = 8
@@ -32,7 +34,8 @@ class Where:
     """What places are to people: the ground that lives are placed on."""
 
     ground: kernels.Ground = field(repr=False)
-    mine: Ints = field(repr=False)  # candidates that each person counts for
+    mine: Ints = field(repr=False)  # candidates that each person counts for, and by how much
+    mine_part: Floats = field(repr=False)
     mine_first: Ints = field(repr=False)  # (people + 1,)
 
 
@@ -48,8 +51,12 @@ def learn_mapping(stays: Stays, groups: Groups, locations: Locations, rng: np.ra
     xy = locations.planar() if locations.has_coordinates else np.zeros((R, 2))
     cell, count = np.unique(groups.use_class * R + stays.use_place, return_counts=True)
     shared = shared_places(stays, R, rng)
-    weight = np.where(shared[cell % R] > 0, np.maximum(count + rng.laplace(0.0, BLUR, len(count)), 0.0), 0.0)
-    cell, weight = _fill_empty(cell[weight > 0], weight[weight > 0], shared, K, R)
+    open_ = _open_cells(cell, shared, K, R)
+    to, part = _nearest_open(cell, open_, xy, R) if locations.has_coordinates else _same_open(cell, open_)
+    weight = np.bincount(to.ravel(), (part * count[:, None]).ravel(), len(open_))
+    weight = np.maximum(weight + rng.laplace(0.0, BLUR, len(weight)), LITTLE)
+    of_cell = cell
+    cell = open_
 
     # own places of each person, and how often each follows each
     rows = np.flatnonzero(stays.usage >= 0)
@@ -90,11 +97,12 @@ def learn_mapping(stays: Stays, groups: Groups, locations: Locations, rng: np.ra
         ground = _usual_moves(ground, pair[keep > 0], keep[keep > 0], R)
 
     # which candidates each person counts for
-    key = groups.use_class * R + stays.use_place
-    by_key = np.argsort(cell, kind="stable")
-    at = np.minimum(np.searchsorted(cell[by_key], key), len(cell) - 1)
-    hit = cell[by_key[at]] == key
-    return Where(ground, by_key[at[hit]], np.searchsorted(stays.use_user[hit], np.arange(stays.people + 1)))
+    back = np.empty(len(order), dtype=np.int64)
+    back[order] = np.arange(len(order))
+    use = np.searchsorted(of_cell, groups.use_class * R + stays.use_place)
+    some = part[use] > 0
+    who = np.repeat(stays.use_user, some.sum(1))
+    return Where(ground, back[to[use][some]], part[use][some], np.searchsorted(who, np.arange(stays.people + 1)))
 
 
 def shared_places(stays: Stays, R: int, rng: np.random.Generator) -> Floats:
@@ -105,11 +113,35 @@ def shared_places(stays: Stays, R: int, rng: np.random.Generator) -> Floats:
     return out if out.any() else (visitors > 0).astype(float)
 
 
-def _fill_empty(cell: Ints, weight: Floats, shared: Floats, K: int, R: int) -> tuple[Ints, Floats]:
-    """Give classes without a candidate all places that enough people visit."""
-    missing, some = np.setdiff1d(np.arange(K), cell // R), np.flatnonzero(shared > 0)
-    cell = np.concatenate([cell, (missing[:, None] * R + some).ravel()])
-    return cell, np.concatenate([weight, np.tile(shared[some], len(missing))])
+def _open_cells(cell: Ints, shared: Floats, K: int, R: int) -> Ints:
+    """Return the (class, place) cells of published places, sorted; a class without any gets all published places."""
+    kept = cell[shared[cell % R] > 0]
+    missing = np.setdiff1d(np.arange(K), kept // R)
+    return np.sort(np.concatenate([kept, (missing[:, None] * R + np.flatnonzero(shared > 0)).ravel()]))
+
+
+def _same_open(cell: Ints, open_: Ints) -> tuple[Ints, Floats]:
+    """Return the open cell that each cell is, (n, 1), and whether it is one."""
+    at = np.minimum(np.searchsorted(open_, cell), len(open_) - 1)
+    return at[:, None], (open_[at] == cell).astype(float)[:, None]
+
+
+def _nearest_open(cell: Ints, open_: Ints, xy: Floats, R: int) -> tuple[Ints, Floats]:
+    """Return (n, NEAREST) the open cells that a cell counts for, and by how much: itself, or the nearest ones."""
+    from scipy.spatial import cKDTree
+
+    at, same = _same_open(cell, open_)
+    to, part = np.repeat(at, NEAREST, axis=1), np.zeros((len(cell), NEAREST))
+    part[:, 0] = same[:, 0]
+    for c in np.unique(cell // R):
+        lost = np.flatnonzero((cell // R == c) & (part[:, 0] == 0))
+        rows = np.flatnonzero(open_ // R == c)
+        if len(lost) and len(rows):
+            near = min(NEAREST, len(rows))
+            _, found = cKDTree(xy[open_[rows] % R]).query(xy[cell[lost] % R], k=near)
+            to[lost[:, None], np.arange(near)] = rows[np.asarray(found).reshape(len(lost), near)]
+            part[lost[:, None], np.arange(near)] = 1 / near
+    return to, part
 
 
 def grid_over(xy: Floats, side: float) -> tuple[Floats, int, int]:
