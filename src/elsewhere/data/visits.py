@@ -283,7 +283,8 @@ class Form:
     (one row from here to there, or a line of points). `unit` is who a user is: a "person", a "trip" where the file
     names nobody, or a "vehicle-day". `columns` maps roles to the file's names for them, in the file's order; roles are
     user, start, end, lat, lon, place, kind, trip, and for trips end_lat, end_lon, end_place or points. `offset` tells
-    whether times are written with their offset from UTC; `interval` is the usual number of seconds between two fixes.
+    whether times are written with their offset from UTC, and `zones` whether that is the one of each place; `interval`
+    is the usual number of seconds between two fixes.
     """
 
     record: str = "visits"
@@ -291,6 +292,7 @@ class Form:
     columns: Mapping[str, str] = field(default_factory=dict)
     offset: bool = False
     interval: int = 0
+    zones: bool = False
 
     def __post_init__(self) -> None:
         require_choice("record", self.record, RECORDS)
@@ -305,7 +307,7 @@ class Records:
     Users are numbers in `users`. `start` and `end` are local seconds; `end` is `start` itself for what has no length. A
     trip is two records with one `trip` number, where it begins and where it ends; a line of points is as many. Where
     people were is `lat`, `lon` (NaN where it is missing) or `place`, a number in `places` (-1 where it is missing), or
-    both; `kind` is a number in `kinds`, -1 where it is missing. `accuracy` is the radius of a fix in metres.
+    both; `kind` is a number in `kinds`, -1 where it is missing. `fixes` is how many fixes each stands for.
     """
 
     user: Codes
@@ -319,7 +321,7 @@ class Records:
     kind: Codes | None = None
     kinds: tuple[str, ...] = field(default=(), repr=False)
     trip: Codes | None = None
-    accuracy: Floats | None = None
+    fixes: Ints | None = None
     tz: str = "UTC"
     form: Form = Form()
 
@@ -345,7 +347,7 @@ class Records:
         return replace(self, **columns)
 
 
-ROW = ("user", "start", "end", "lat", "lon", "place", "kind", "trip", "accuracy")  # arrays of `Records`
+ROW = ("user", "start", "end", "lat", "lon", "place", "kind", "trip", "fixes")  # arrays of `Records`
 
 
 @dataclass(frozen=True)
