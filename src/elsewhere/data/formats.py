@@ -90,6 +90,10 @@ class Table:
     counts: Counter[str] = field(default_factory=Counter)
     notes: list[str] = field(default_factory=list)
 
+    def __post_init__(self) -> None:
+        # a table without names that was written with its numbers as names has none
+        self.headed &= any(name != FILE and not re.fullmatch(r"#\d+", name) for name in self.names)
+
     @cached_property
     def labels(self) -> dict[str, str]:
         """Return the name of each column that a message may show."""

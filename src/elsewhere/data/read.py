@@ -52,7 +52,7 @@ from elsewhere.errors import InvalidParameter, InvalidTraces, counted, require_b
 
 ALONE = 100  # records, above which as many users as records are worth a word
 MOST_UNREADABLE = 0.05  # share of times or positions that cannot be read, above which a source is refused
-MOST_MIXED = 0.3  # share of fixes of one user at one time at different places, above which a source is refused
+MOST_MIXED = 0.6  # share of fixes of one user at one time at different places, above which a source is refused
 ONE_ZONE = 0.98  # share of the points in one zone, above which its clock is everybody's
 DAY_STEPS = (24, 48, 72, 96, 144, 288, 1440)  # slots that are a whole day
 SPARSE = 1_800  # seconds between two records of somebody, in the median, above which positions are events, no fixes
