@@ -7,9 +7,9 @@ What a theorem for the whole release costs: docs/certificate.csv, its picture, a
     python bench/certificate.py measure pf --eps 8 4 --only private    some lines of a part
     python bench/certificate.py draw                     the picture of what the table holds
 
-Parts: `pf` (People Flow Tokyo under `private` and three baselines at equal eps), and towns by their number of people. A
-mean over three draws each, with the deviation beside it. Needs `elsewhere[plot]` and ../shared/data. The page is made
-from the table when the site is built (bench/site_pages.py).
+Parts: `pf` (People Flow Tokyo: certified fakes and three baselines at equal eps), and towns by their number of people.
+A mean over three draws each, with the deviation beside it. Needs ../shared/data. The page is made from the table when
+the site is built (bench/site_pages.py).
 """
 
 import argparse
@@ -52,7 +52,7 @@ def named(eps: float) -> str:
 
 
 def measure_private(part: str, given: argparse.Namespace) -> Iterable[list[Row]]:
-    """Yield the lines of PF, or of a town: real people, the preset and the baselines under each eps."""
+    """Yield the lines of PF, or of a town: real people, certified fakes and baselines under each eps."""
     from private import DATASET, FAKES, GENERATORS, figures, splits, tp_tv
 
     pf = part == "pf"
@@ -62,7 +62,7 @@ def measure_private(part: str, given: argparse.Namespace) -> Iterable[list[Row]]
         for who in given.only:
             if not eps and who != "private":
                 continue
-            # the preset is drawn three times, on three splits or on one town; baselines once on each file
+            # certified fakes are drawn three times, on three splits or on one town; baselines once on each file
             draws = pairs if pf or who != "private" else pairs * DRAWS
             found = []
             for draw, (people, aside) in enumerate(draws):
@@ -143,7 +143,7 @@ def lined(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
 
 
 NAMES = {
-    "private": "`private`",
+    "private": "certified",
     "AdaTrace-like": "AdaTrace-like",
     "chain, kinder": "Markov chain, kinder",
     "chain": "Markov chain, thresholded",
@@ -152,7 +152,7 @@ WORDS = {"none": "no noise", "real": "500 real people"}
 
 
 def beside(found: Table, part: str, figures: Iterable[str]) -> str:
-    """Return `private` beside the baselines: a line per eps and generator."""
+    """Return certified fakes beside the baselines: a line per eps and generator."""
     asked = list(figures)
     rows = [["real people", "", found.shown(part, "real", "real", "TP-TV"), *[""] * (len(asked) - 1)]]
     for who, name in NAMES.items():
@@ -172,7 +172,7 @@ def page() -> str:
         for town in towns
     ]
     return TEXT.format(
-        pf=beside(found, "pf", ("TP-TV", "top moves", "A15", "A15 twelve", "A10")),
+        pf=beside(found, "pf", ("TP-TV", "top moves", "A15", "A10")),
         towns="\n\n".join(sections),
         cost=cost(found, towns),
     )
@@ -185,7 +185,7 @@ def spent(found: Table, town: str) -> str:
     most, gb = (max((v for v in values if v is not None), default=None) for values in (seconds, memory))
     if most is None or gb is None:
         return ""
-    return f"\n\n`private` learnt and drew 2,000 fakes in {most:.0f} s of one core at most, with {gb:.1f} GB."
+    return f"\n\nLearning and drawing 2,000 certified fakes took {most:.0f} s of one core at most, and {gb:.1f} GB."
 
 
 def cost(found: Table, towns: list[str]) -> str:
@@ -207,8 +207,8 @@ def cost(found: Table, towns: list[str]) -> str:
 TEXT = """# What a theorem costs
 
 A proof has a price: noise makes fakes less like people. This page has all figures;
-[promise](promise.md#what-it-costs) has them in short. A classifier tells fakes of `private` from real days, with or
-without noise.
+[promise](promise.md#what-it-costs) has them in short. A classifier tells certified fakes from real days,
+with or without noise.
 
 | figure | meaning |
 | --- | --- |
@@ -223,7 +223,7 @@ Tokyo each draw has a split of its own.
 ## People Flow Tokyo
 
 The model is learnt from 667 people, 333 are held out; three random splits. The other tools have the same (eps, delta)
-for the same unit, a person. At eps 2 there are too few people: `private` would refuse, and was measured all the same.
+for the same unit, a person. At eps 2 there are too few people: a run would be refused.
 
 {pf}
 
@@ -247,7 +247,7 @@ STYLE = (  # eps, colour, mark
 
 
 def draw() -> None:
-    """Draw a line per eps over the number of people; hollow points are below the number that the preset asks for."""
+    """Draw a line per eps over the number of people; hollow points are below the number that a run asks for."""
     import matplotlib as mpl
 
     mpl.use("Agg")

@@ -1,132 +1,201 @@
 """
-Decoys over 28 days: how often a service names the user's line, and what helps.
+Decoys over days: how often a service names the user's line among five personas, on real fixes of phones.
 
-    python bench/decoys.py [people]
+    python bench/decoys.py [--draws 2] [--asks 6|0] [--pool lives|people] [--still]
 
-People of a simulated town ask six times a day, at hours at which people ask, hidden by wallets (`elsewhere.lbs`) whose
-personas come from the pool of the same town's fakes, those of her own left out. The service is given more than it has:
-it knows which questions belong to one line. Four services:
+Students of StudentLife (fixes of phones, one in 10 to 20 minutes; those in the town) ask from their own fixes, `--asks`
+times a day at hours at which people ask (0: at every fix), hidden by wallets whose personas are lives that the
+generator made of the students, that of her own left out (`--pool people`: other students' visits). The service is given
+more than it has: it knows which questions belong to one line. Three services:
 
-- `saw`       has learnt how lines look from all users' lines, true and fake: the line most like the others is named;
-- `people`    has watched real people: the line most like them is named;
-- `habits`    knew this user before, from half of her days: the line most likely under her hours and places on the rest;
-              beside it the same where every query is rounded (`decimals` of the wallet) to two decimals or to one;
-- `home`      names the place that recurs most by night; behind personas, and behind decoys drawn afresh every day.
+- `saw`      learns how true lines and personas look, from the questions of the other students, of whom it is told which
+             was the true line: steps, recurrences, scatter, distances, hours; two classifiers, the better one counts;
+- `map`      the same, and where the lines of all the others were;
+- `knew`     knew this student before, from the weeks that came before: the line that is nearest to her places by hour.
+
+Students with even numbers were for design; the figures are those of the others. `--still`: personas that live their
+own hours and do not scatter.
 """
 
+import argparse
 import json
 import sys
 import time
+import warnings
 from datetime import datetime, timedelta
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
+from scipy.spatial import cKDTree
+from scipy.stats import rankdata
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.preprocessing import StandardScaler
 
-import elsewhere as ew
-from elsewhere.evaluation.lbs.days import likeness, portrait, recurring
-from elsewhere.evaluation.lives import anchors
-from elsewhere.lbs import Wallet
+from elsewhere import lbs
+from elsewhere.data.read import read_visits
 from elsewhere.pool import Pool
-from elsewhere.run.publish import publish_with_rows
+from elsewhere.synthesis.generate_life import generate_lives
 
-DAYS, ASKS = 28, 6
+warnings.simplefilter("ignore")
+DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "studentlife" / "studentlife_gps.parquet"
+DECOYS, FOLDS = 5, 4
+DAYS = {1: 6, 7: 3, 28: 2}  # length of what a service saw, and how many such windows of each line
 # how often people ask, by hour
 HOURS = np.array([2, 1, 1, 1, 1, 2, 5, 8, 9, 7, 6, 6, 8, 7, 6, 6, 7, 9, 9, 8, 7, 6, 5, 3], dtype=float)
+DAY, METRES = 86_400, 111_195.0
 
 
-def make(people, rng):
-    """A town, its published pool, and the number of the person behind each life of the pool."""
-    town = ew.simulate_town(users=people, days=DAYS, locations=150, rng=rng).traces
-    fakes = ew.generate_fakes(town, rng=rng, workers=1)
-    pool, rows = publish_with_rows(fakes, laboratory=True, rng=rng)
-    maker = town.user[fakes.seed[rows]]
-    return town, pool, np.array([maker[life[0]] for life in pool.lives()])
+def read_fixes():
+    """The fixes in the town: table of student, local second, lat, lon."""
+    f = pd.read_parquet(DATA)
+    f = f[f.lat.between(43.6, 43.8) & f.lon.between(-72.45, -72.10)]
+    f["second"] = pd.to_datetime(f.timestamp_local.str[:19]).astype("datetime64[s]").astype(np.int64)
+    return f.drop_duplicates(["uid", "second"]).sort_values(["uid", "second"])
 
 
-def filled(asked, places):
-    """A line as the service imagines it: between two questions where it was at the nearest one."""
-    L = len(asked)
-    at = np.flatnonzero(asked)
-    return places[at[np.argmin(np.abs(np.arange(L)[:, None] - at), axis=1)]]
+def make_pool(fixes, kind, rng):
+    """Lives, as visits, and the student that each was made from."""
+    columns = ["uid", "timestamp_local", "lat", "lon", "accuracy"]
+    visits = read_visits(fixes[columns], tz="America/New_York", rng=rng)
+    if kind == "people":
+        return visits, np.arange(visits.U)
+    made = generate_lives(visits, seeds=np.arange(visits.U), k=5, rng=rng)
+    return made.visits, made.seed_of_life
 
 
-def nearest(where, points):
-    lat, lon = np.array(points).T
-    apart = (where.lat[:, None] - lat) ** 2 + ((where.lon[:, None] - lon) * np.cos(np.radians(lat))) ** 2
-    return np.argmin(apart, axis=0)
+def asked(second, asks, rng):
+    """Which of the fixes a student asks from."""
+    if not asks:
+        return np.arange(len(second))
+    chosen = []
+    for day in np.unique(second // DAY):
+        rows = np.flatnonzero(second // DAY == day)
+        weight = HOURS[second[rows] % DAY // 3600]
+        chosen.append(rng.choice(rows, min(asks, len(rows)), replace=False, p=weight / weight.sum()))
+    return np.sort(np.concatenate(chosen))
 
 
-def line_of(wallet, where, asked, days, decoys, step):
-    """(days, decoys, L) places of the personas at the hours at which was asked, filled."""
-    D, L = asked.shape
-    out = np.zeros((D, decoys, L), dtype=np.int64)
-    for d in range(D):
-        row = np.zeros((decoys, L), dtype=np.int64)
-        for t in np.flatnonzero(asked[d]).tolist():
-            when = days[d] + timedelta(minutes=step * t)
-            row[:, t] = nearest(where, wallet.positions(when, decoys=decoys))
-        out[d] = [filled(asked[d], line) for line in row]
-    return out
+def lines_of(student, pool, maker, u, asks, decimals, rng, still):
+    """Second of each question, and (questions, 1 + decoys, 2) positions, the true line first."""
+    rows = asked(student.second.to_numpy(), asks, rng)
+    second, lat, lon = (student[name].to_numpy()[rows] for name in ("second", "lat", "lon"))
+    mine = Pool(pool.of_users(np.flatnonzero(maker != u)), {})
+    wallet = lbs.Wallet(mine, secret=rng.bytes(32), decimals=decimals)
+    if still:
+        where = wallet._spots
+        wallet._position = lambda persona, *rest: where(persona, np.array([persona.place_at(rest[-1])]))[0][0]
+    begin = datetime(1970, 1, 1)
+    out = np.empty((len(rows), 1 + DECOYS, 2))
+    for n, (t, y, x) in enumerate(zip(second.tolist(), lat.tolist(), lon.tolist(), strict=True)):
+        out[n] = [(y, x), *wallet.positions(y, x, begin + timedelta(seconds=t), decoys=DECOYS)]
+    return second, out
 
 
-def measure(town, pool, maker, decoys, rng, users=60):
-    """Success of each service at naming the true line (or, behind fresh decoys, the home), beside a guess."""
-    where, L, step = town.locations, town.L, town.step_minutes
-    minutes = town.minutes()
-    weight = HOURS[(minutes // 60).astype(int)]
-    start = datetime.fromisoformat(str(town.dates.min()))
-    days = [start + timedelta(days=d) for d in range(DAYS)]
-    weekend = np.array([day.weekday() >= 5 for day in days])
-    chosen = rng.permutation(town.U)[:users].tolist()
-    every = {}
-    for u in chosen:
-        rows = np.flatnonzero(town.user == u)
-        rows = rows[np.argsort(town.dates[rows])]
-        asked = np.zeros((DAYS, L), dtype=bool)
-        for d in range(DAYS):
-            asked[d, rng.choice(L, ASKS, replace=False, p=weight / weight.sum())] = True
-        true = np.array([filled(asked[d], town.r[rows[d]]) for d in range(DAYS)])
-        mine = Pool(
-            pool.traces.select(np.concatenate([r for r, m in zip(pool.lives(), maker, strict=True) if m != u])), {}
-        )
-        personas = line_of(Wallet(mine, secret=rng.bytes(32)), where, asked, days, decoys, step)
-        fresh = np.concatenate(
-            [
-                line_of(Wallet(mine, secret=rng.bytes(32)), where, asked[d : d + 1], days[d : d + 1], decoys, step)
-                for d in range(DAYS)
-            ]
-        )
-        every[u] = (rows, true, personas, fresh)
-    lines = {u: [true, *personas.transpose(1, 0, 2)] for u, (_, true, personas, _) in every.items()}
-    look = {u: np.array([portrait(line, weekend, minutes)[2] for line in some]) for u, some in lines.items()}
-    rounded = {
-        f"habits, {decimals} decimals": np.unique(
-            np.round(np.c_[where.lat, where.lon], decimals), axis=0, return_inverse=True
-        )[1].ravel()
-        for decimals in (2, 1)
-    }
-    hits = {name: [] for name in ("saw", "people", "habits", *rounded, "home", "home, fresh")}
-    for u, (rows, true, personas, fresh) in every.items():
-        others = [v for v in every if v != u]
-        hits["saw"].append(_first(likeness(look[u], np.concatenate([look[v] for v in others]))))
-        hits["people"].append(_first(likeness(look[u], np.array([look[v][0] for v in others]))))
-        hits["habits"].append(_first(_known(town.r[rows], lines[u], minutes, town.R)))
-        for name, cell in rounded.items():
-            hits[name].append(_first(_known(cell[town.r[rows]], cell[np.array(lines[u])], minutes, len(cell))))
-        home, _ = anchors(town.r[rows].astype(np.int64), weekend, minutes)
-        for name, decoy in (("home", personas), ("home, fresh", fresh)):
-            sent = np.concatenate([true[:, None], decoy], axis=1)
-            hits[name].append(float(recurring(sent, weekend, minutes, town.R)[0][home]))
-    return {"decoys": decoys, "guess": 1 / (decoys + 1), **{n: round(float(np.mean(h)), 3) for n, h in hits.items()}}
+def windows(second, days, most):
+    """Rows of windows of so many days with enough questions."""
+    first, last = int(second[0] // DAY), int(second[-1] // DAY)
+    starts = np.arange(first + 1, last - days + 1, days)
+    starts = (
+        starts[np.unique(np.linspace(0, len(starts) - 1, min(most, len(starts))).astype(int))] if len(starts) else []
+    )
+    for start in starts:
+        rows = np.flatnonzero((second >= start * DAY) & (second < (start + days) * DAY))
+        if len(rows) >= 4 * days:
+            yield rows
 
 
-def _known(days, lines, minutes, R):
-    """ln likelihood of every second day of each line under the hours and places of the user's other days."""
-    hour = (minutes // 60).astype(int)
-    counts = np.full((24, R), 1e-3)
-    for day in days[::2]:
-        np.add.at(counts, (hour, day), 1)
-    law = np.log(counts / counts.sum(axis=1, keepdims=True))
-    return np.array([sum(law[hour, day].sum() for day in line[1::2]) for line in lines])
+def portrait(second, xy, decimals):
+    """How one line looks: `xy` in metres as the service sees it."""
+    step = np.hypot(*np.diff(xy, axis=0).T)
+    gap = np.diff(second)
+    day, hour = second // DAY, second % DAY // 3600
+    _, point, count = np.unique(np.round(xy, 1), axis=0, return_inverse=True, return_counts=True)
+    point = point.ravel()
+    share = np.sort(count)[::-1] / len(xy)
+    cell = np.unique(np.round(xy / 200), axis=0, return_inverse=True)[1].ravel()
+    cells = np.sort(np.bincount(cell))[::-1] / len(xy)
+    near = step < 150
+    facts = [np.mean(step <= edge) for edge in (0.1, 9, 12, 16, 25, 40, 80, 150, 400, 1000, 3000)]
+    for soon in (gap < 1500, gap >= 1500):
+        facts += [np.mean(step[soon] <= edge) if soon.any() else -1 for edge in (0.1, 12, 25, 80, 400)]
+    for some in (hour < 7, (hour >= 9) & (hour < 17)):
+        quiet = some[1:] & some[:-1]
+        facts += [np.mean(step[quiet] <= edge) if quiet.any() else -1 for edge in (0.1, 12, 25, 150)]
+    facts += [np.mean(np.log1p(step)), np.std(np.log1p(step)), np.mean(np.log1p(step[near])) if near.any() else -1]
+    facts += [len(count) / len(xy), *np.resize(np.append(share[:4], np.zeros(4)), 4), np.mean(count == 1)]
+    facts += [len(cells) / len(xy), *np.append(cells[:4], np.zeros(4))[:4], -(share * np.log(share)).sum()]
+    facts += [-(cells * np.log(cells)).sum()]
+    for rank in (0, 1):  # scatter at the main places
+        order = np.argsort(-np.bincount(cell))
+        at = xy[cell == order[rank]] if len(order) > rank else xy[:1]
+        apart = np.hypot(*(at - np.median(at, axis=0)).T)
+        facts += [*np.quantile(apart, [0.25, 0.5, 0.75, 0.9, 1.0]), len(np.unique(np.round(at, 1), axis=0)) / len(at)]
+        sides = np.abs(at - np.median(at, axis=0)).mean(axis=0)
+        facts += [np.log((sides[0] + 1) / (sides[1] + 1))]
+    back = xy[2:] - xy[:-2]
+    facts += [np.mean(np.hypot(*back.T) <= 0.1), np.mean((step[1:] > 0.1) & (np.hypot(*back.T) <= 0.1))]
+    turn = step[1:] * step[:-1]
+    facts += [np.mean((turn > 0) & (np.hypot(*back.T) > 0.98 * (step[1:] + step[:-1])) & (step[1:] > 60))]
+    middle = xy.mean(axis=0)
+    facts += [np.log1p(np.sqrt(((xy - middle) ** 2).sum(axis=1).mean())), np.log1p(np.hypot(*(xy - middle).T).max())]
+    night, first = cell[hour < 6], {}
+    facts += [np.bincount(night).max() / len(night) if len(night) else -1]
+    seen = np.array([first.setdefault(p, d) < d for p, d in zip(point, day, strict=True)])
+    facts += [seen.mean(), np.std(step > 150), np.mean(np.abs(np.diff((step > 150).astype(int))))]
+    moved = step > 150
+    facts += [np.median(np.log(step[moved])) if moved.any() else -1, moved.sum() / (1 + np.ptp(day))]
+    return np.array(facts, dtype=float)
+
+
+def density(xy, tree, owner, u):
+    """How many lines of other students were where this line was: mean and quantiles over its points, logarithms."""
+    points = np.unique(np.round(xy, 1), axis=0)
+    number = []
+    for reach in (12, 60, 200):
+        found = tree.query_ball_point(points, reach)
+        counted = np.array([len({owner[i] for i in some if owner[i][0] != u}) for some in found])
+        number += [np.log1p(counted).mean(), np.mean(counted == 0)]
+    return np.array(number)
+
+
+def to_metres(points, decimals):
+    """Positions as the service sees them, in metres."""
+    lat, lon = np.round(points[..., 0], decimals), np.round(points[..., 1], decimals)
+    return np.stack([(lat - 43.7) * METRES, (lon + 72.28) * METRES * np.cos(np.radians(43.7))], axis=-1)
+
+
+def named(features, owner, report, rng):
+    """How often the true line is named, for the students of `report`: (groups, 1 + decoys, facts) features."""
+    x = np.concatenate([features, features - features.mean(axis=1, keepdims=True)], axis=2)
+    flat, y = np.concatenate([x, rankdata(features, axis=1)], axis=2), np.zeros(features.shape[:2])
+    y[:, 0] = 1
+    score = np.zeros((2, *y.shape))
+    fold = rng.permutation(owner.max() + 1) % FOLDS
+    for f in range(FOLDS):
+        test = fold[owner] == f
+        a, b = flat[~test].reshape(-1, flat.shape[2]), flat[test].reshape(-1, flat.shape[2])
+        boosted = HistGradientBoostingClassifier(max_iter=60, learning_rate=0.1, max_leaf_nodes=8, random_state=0)
+        score[0, test] = boosted.fit(a, y[~test].ravel()).predict_proba(b)[:, 1].reshape(-1, y.shape[1])
+        scale = StandardScaler().fit(a)
+        line = LogisticRegression(C=0.02, max_iter=300).fit(scale.transform(a), y[~test].ravel())
+        score[1, test] = line.decision_function(scale.transform(b)).reshape(-1, y.shape[1])
+    mine = np.isin(owner, report)
+    hits = [[_first(s) for s in some[mine]] for some in score]
+    return max(float(np.mean(h)) for h in hits), len(hits[0])
+
+
+def knew(second, line, past_second, past):
+    """How well each line fits where the student was at that hour in the weeks before."""
+    hour, before = second % DAY // 3600, past_second % DAY // 3600
+    fit = np.zeros(line.shape[1])
+    for h in np.unique(hour):
+        there = past[np.minimum((before - h) % 24, (h - before) % 24) <= 1]
+        if len(there):
+            apart = cKDTree(there).query(line[hour == h].reshape(-1, 2))[0].reshape(-1, line.shape[1])
+            fit -= np.log1p(apart / 50).sum(axis=0)
+    return fit
 
 
 def _first(score):
@@ -134,9 +203,55 @@ def _first(score):
     return float(best[0] / best.sum())
 
 
+def measure(fixes, pool, maker, *, draws, asks, still, decimals=(3, 4), with_map=True, report=1, rng):
+    """One row of figures for each number of decimals."""
+    students = list(fixes.groupby("uid"))
+    for d in decimals:
+        lines = []
+        for u, (_, student) in enumerate(students):
+            lines += [(u, *lines_of(student, pool, maker, u, asks, d, rng, still)) for _ in range(draws)]
+        seen = [(u, second, to_metres(line, d)) for u, second, line in lines]
+        firsts = seen[::draws]
+        points = [np.unique(np.round(line[:, j], 1), axis=0) for _, _, line in firsts for j in range(1 + DECOYS)]
+        owner_of = [(u, j) for (u, _, _), j in ((s, j) for s in firsts for j in range(1 + DECOYS))]
+        owners = [who for who, some in zip(owner_of, points, strict=True) for _ in some]
+        tree = cKDTree(np.concatenate(points))
+        row = {"decimals": d, "asks": asks, "guess": round(1 / (1 + DECOYS), 3)}
+        for days, most in DAYS.items():
+            looks, places, who, known = [], [], [], []
+            for u, second, line in seen:
+                for rows in windows(second, days, most):
+                    t = second[rows]
+                    looks.append([portrait(t, line[rows, j], d) for j in range(1 + DECOYS)])
+                    if with_map:
+                        places.append([density(line[rows, j], tree, owners, u) for j in range(1 + DECOYS)])
+                    past = second < t[0] - DAY
+                    if past.sum() > 30 and u % 2 == report:
+                        known.append(_first(knew(t, line[rows], second[past], line[past, 0])))
+                    who.append(u)
+            looks, who = np.array(looks), np.array(who)
+            chosen = [u for u in range(len(students)) if u % 2 == report]
+            row[f"saw {days}"], n = (round(v, 3) for v in named(looks, who, chosen, rng))
+            if with_map:
+                both = np.concatenate([looks, np.array(places)], axis=2)
+                row[f"map {days}"] = round(named(both, who, chosen, rng)[0], 3)
+            row[f"knew {days}"] = round(float(np.mean(known)), 3) if known else None
+            row[f"n {days}"] = n
+        yield row
+
+
 if __name__ == "__main__":
-    begun = time.monotonic()
-    rng = np.random.default_rng(3)
-    town, pool, maker = make(int(sys.argv[1]) if len(sys.argv) > 1 else 150, rng)
-    for decoys in (1, 5):
-        print(json.dumps(measure(town, pool, maker, decoys, rng)), f"{time.monotonic() - begun:.0f} s", flush=True)
+    options = argparse.ArgumentParser()
+    options.add_argument("--draws", type=int, default=2)
+    options.add_argument("--asks", type=int, default=6)
+    options.add_argument("--pool", choices=["lives", "people"], default="lives")
+    options.add_argument("--still", action="store_true")
+    options.add_argument("--report", type=int, default=1)
+    told = options.parse_args()
+    begun, rng = time.monotonic(), np.random.default_rng(3)
+    fixes = read_fixes()
+    pool, maker = make_pool(fixes, told.pool, rng)
+    rows = measure(fixes, pool, maker, draws=told.draws, asks=told.asks, still=told.still, report=told.report, rng=rng)
+    for row in rows:
+        print(json.dumps(row), f"{time.monotonic() - begun:.0f} s", flush=True)
+    sys.exit()

@@ -11,6 +11,7 @@ Design: towns with seeds below 100, people 0 mod 2 of StudentLife. Report: seeds
 import argparse
 import time
 import warnings
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -138,7 +139,7 @@ def describe(r: Any, weekend: Any, xy: Any) -> list[float]:
     home, main = anchors(r, weekend)
     workday, free = r[~weekend], r[weekend]
     sets = [set(x.tolist()) for x in r]
-    jaccard = [len(a & b) / len(a | b) for a, b in zip(sets, sets[1:], strict=False)] or [np.nan]
+    jaccard = [len(a & b) / len(a | b) for a, b in pairwise(sets)] or [np.nan]
     seen: set[int] = set()
     growth = [len(seen := seen | s) for s in sets]
     moves = (r[:, 1:] != r[:, :-1]).sum(1)
@@ -165,16 +166,16 @@ def describe(r: Any, weekend: Any, xy: Any) -> list[float]:
 
 
 NAMES = (
-    "nights home", "nights mostly", "main 9-17", "main days", "main weekend", "jaccard", "jaccard sd", "places 1", "3", "7",
-    "14", "28", "moves", "moves we", "moves sd", "places/day", "places sd", "still", "entropy", "top", "second", "3-6",
-    "once", "gyration", "farthest", "home 7", "we", "home 10", "we10", "home 16", "we16", "home 20", "we20", "circle",
-    "midnight", "step",
+    "nights home", "nights mostly", "main 9-17", "main days", "main weekend", "jaccard", "jaccard sd", "places 1", "3",
+    "7", "14", "28", "moves", "moves we", "moves sd", "places/day", "places sd", "still", "entropy", "top",
+    "second", "3-6", "once", "gyration", "farthest", "home 7", "we", "home 10", "we10", "home 16", "we16", "home 20",
+    "we20", "circle", "midnight", "step",
 )  # fmt: skip
 
 
 def told(a: Any, b: Any) -> float:
     """Return the AUC of a judge that tells rows of two tables apart, by cross-validation."""
-    X, y, out = np.vstack([a, b]), np.r_[np.zeros(len(a)), np.ones(len(b))], []
+    X, y, out = np.nan_to_num(np.vstack([a, b])), np.r_[np.zeros(len(a)), np.ones(len(b))], []
     for s in (0, 1):
         judge = HistGradientBoostingClassifier(
             max_depth=3, max_iter=100, learning_rate=0.08, min_samples_leaf=8, random_state=s
@@ -247,8 +248,8 @@ def measure_lives(name: str, fakes: Any, seed: Any, teach: Any, held: Any, truth
         "jobs without": made[without].mean() if without.any() else np.nan,
         "jobs with": made[~without].mean(),
     }
-    one = [abs(roc_auc_score(np.r_[np.zeros(len(real)), np.ones(len(table))], np.nan_to_num(np.r_[real[:, j], table[:, j]]))
-               - 0.5) + 0.5 for j in range(table.shape[1])]  # fmt: skip
+    y, both = np.r_[np.zeros(len(real)), np.ones(len(table))], np.nan_to_num(np.vstack([real, table]))
+    one = [abs(roc_auc_score(y, both[:, j]) - 0.5) + 0.5 for j in range(table.shape[1])]
     worst = np.argsort(one)[::-1][:6]
     out["worst"] = ", ".join(
         f"{NAMES[j]} {one[j]:.2f} ({np.nanmean(table[:, j]):.2f}/{np.nanmean(real[:, j]):.2f})" for j in worst
@@ -310,10 +311,153 @@ def membership(seed: int, releases: int, which: list[str]) -> None:
         print("   named", out["named"], flush=True)
 
 
+def describe_day(r: Any, xy: Any) -> list[float]:
+    """Describe a single day (L,) by 24 numbers."""
+    cut = np.flatnonzero(np.r_[True, r[1:] != r[:-1]])
+    length = np.diff(np.r_[cut, len(r)])
+    stops = r[cut]
+    v, c = np.unique(r, return_counts=True)
+    q = np.sort(c / c.sum())[::-1]
+    step = np.hypot(*(xy[stops[1:]] - xy[stops[:-1]]).T) if len(stops) > 1 else np.zeros(1)
+    points = xy[r]
+    moves = np.r_[False, r[1:] != r[:-1]]
+    back = np.mean(stops[2:] == stops[:-2]) if len(stops) > 2 else 0.0
+    return [
+        len(stops), len(v), len(v) / len(stops), q[0], q[1] if len(q) > 1 else 0.0, q[2:5].sum(),
+        -(q * np.log(q)).sum(), length.max(), length.mean(), np.median(length), (length == 1).mean(),
+        (length == 1).sum(), length[0], length[-1], r[0] == r[-1], back, step.mean(), np.median(step), step.max(),
+        step.sum(), np.sqrt(((points - points.mean(0)) ** 2).sum(1).mean()), np.hypot(*(points[0] - points[-1])),
+        moves[: len(r) // 2].sum(), moves[len(r) // 2 :].sum(),
+    ]  # fmt: skip
+
+
+def describe_events(user: Any, t: Any, p: Any, xy: Any) -> Any:
+    """Describe the records of each person by 21 numbers."""
+    rows = []
+    for u in np.unique(user):
+        place, when = p[user == u], t[user == u]
+        v, c = np.unique(place, return_counts=True)
+        q, gap = np.sort(c / c.sum())[::-1], np.diff(when) if len(when) > 1 else np.zeros(1)
+        row = [len(v) / len(place), q[0], q[1] if len(q) > 1 else 0.0, -(q * np.log(q)).sum(), (c == 1).mean(),
+               (place[1:] == place[:-1]).mean() if len(place) > 1 else 0.0, np.median(gap), (gap < 3600).mean(),
+               *(np.bincount((when // 3600 % 24).astype(int) // 4, minlength=6) / len(when)), len(place)]  # fmt: skip
+        X, step = xy[place], np.zeros(1)
+        if len(place) > 1:
+            step = np.hypot(*(X[1:] - X[:-1]).T)
+        near = (gap < 4 * 3600) & (step > 0)
+        some = step[step > 0] if (step > 0).any() else np.zeros(1)
+        row += [np.sqrt(((X - X.mean(0)) ** 2).sum(1).mean()), np.median(some), some.mean(), some.max(),
+                np.median(np.hypot(*(X - xy[v[c.argmax()]]).T)),
+                np.median(step[near] / np.maximum(gap[near] / 3600, 0.1)) if near.any() else 0.0]  # fmt: skip
+        rows.append(row)
+    return np.array(rows, float)
+
+
+def split(visits: Visits, rng: Any) -> tuple[Visits, Visits, Visits]:
+    """Return seeds, alternates and held-out people: 35, 15 and 50 of a hundred."""
+    order = rng.permutation(visits.U)
+    half = visits.U // 2
+    a, b, c = (visits.of_users(np.sort(x)) for x in np.split(order, [round(0.7 * half), half]))
+    return a, b, c
+
+
+def studentlife(which: int) -> None:
+    """Measure told on days of StudentLife, cells of 250 m, people `which` mod 2."""
+    import pandas as pd
+
+    d = pd.read_parquet(DATA / "studentlife" / "studentlife_72slots.parquet")
+    d = d[d.lat.between(43.6, 43.8) & d.lon.between(-72.45, -72.1)]
+    who = d.uid.str[1:].astype(int)
+    d = d[who % 2 == which]
+    cell = np.floor(d.lat / 0.00225).astype(int) * 100_000 + np.floor(-d.lon / 0.0031).astype(int)
+    cells, place = np.unique(cell, return_inverse=True)
+    xy = np.column_stack([-(cells % 100_000) * 0.25, cells // 100_000 * 0.25])
+    day = pd.to_datetime(d.date).values.astype("datetime64[D]").astype(int)
+    start = day * 86_400 + d.slot.values * STEP
+    user = np.unique(d.uid, return_inverse=True)[1]
+    order = np.lexsort((start, user))
+    v = Visits(user[order], start[order], start[order] + STEP, place[order], Locations(xy=xy))
+    seeds = v.of_users(np.arange(round(0.7 * v.U)))
+    fakes = generate_lives(seeds, alternates=v.of_users(np.arange(round(0.7 * v.U), v.U)), entropy=1, k=5)
+    print(f"StudentLife {which}: {fakes.visits} {fakes.tally} {fakes.notes}")
+
+    def weeks(x: Visits) -> Any:
+        out = []
+        slots = to_slots(x, int(x.start.min() // 86_400), int(np.ptp(x.start) // 86_400) + 1)
+        for life in slots:
+            full = np.flatnonzero((life >= 0).all(1))
+            for a in range(0, len(full) - 6, 7):
+                days = full[a : a + 7]
+                weekend = (x.start.min() // 86_400 + days + 3) % 7 >= 5
+                if weekend.any() and not weekend.all():
+                    out.append(describe(life[days], weekend, xy))
+        return np.array(out)
+
+    real, made = weeks(v), weeks(fakes.visits)
+    half = np.random.default_rng(0).permutation(len(real))
+    halves = told(real[half[::2]], real[half[1::2]])
+    print(
+        f"   told by weeks {told(real, made):.3f} (halves of real weeks {halves:.3f}), {len(made)} weeks of {len(real)}"
+    )
+
+
+def pf() -> None:
+    """Measure single days of PF Tokyo, from 9:00 to 18:40."""
+    import pandas as pd
+
+    d = pd.read_csv(DATA / "pf_tokyo" / "pf_tokyo_traces.csv.gz").sort_values(["uid", "slot"])
+    where = pd.read_csv(DATA / "pf_tokyo" / "pf_tokyo_locations.csv")
+    locations = Locations(lat=where.lat.values, lon=where.lon.values)
+    xy, slots = locations.planar(), int(d.slot.max()) + 1
+    r = d["loc"].values.reshape(-1, slots)
+    day0 = 19_786
+    visits = to_visits(r, np.arange(len(r)), np.full(len(r), day0), locations, 9 * 3600)
+    seeds, alternates, held = split(visits, np.random.default_rng(0))
+    t = time.perf_counter()
+    fakes = generate_lives(seeds, alternates=alternates, entropy=1)
+    spent = time.perf_counter() - t
+    lives = [to_slots(x, day0, 1, 9 * 3600, slots)[:, 0] for x in (fakes.visits, held, seeds)]
+    made, real, own = ([row for row in x if (row >= 0).all()] for x in lives)
+    table = [np.array([describe_day(row, xy) for row in x], float) for x in (made, real, own)]
+    share = [np.bincount(np.concatenate(x), minlength=len(xy)) / np.concatenate(x).size for x in (made, real, own)]
+    top = [set(np.argsort(-x)[:10].tolist()) for x in share]
+    print(f"PF: {fakes.tally} {fakes.notes} {1000 * spent / len(made):.2f} ms a day, learning included")
+    for name, i in (("fakes", 0), ("people", 2)):
+        tv = np.abs(share[i] - share[1]).sum() / 2
+        print(f"   {name}: told {told(table[1], table[i]):.3f}, top ten {len(top[i] & top[1])}, places TV {tv:.3f}")
+    print("   means fake/real", [f"{a:.2f}/{b:.2f}" for a, b in zip(table[0].mean(0), table[1].mean(0), strict=True)])
+
+
+def nyc(people: int = 500) -> None:
+    """Measure check-ins of Foursquare NYC."""
+    import pandas as pd
+
+    d = pd.read_csv(DATA / "foursquare_nyc" / "fsq_nyc_checkins.csv.gz")
+    chosen = np.random.default_rng(0).permutation(np.unique(d.uid))[:people]
+    d = d[d.uid.isin(chosen)]
+    when = pd.to_datetime(d.timestamp_utc).dt.tz_convert("America/New_York").dt.tz_localize(None)
+    t = when.values.astype("datetime64[s]").astype(np.int64)
+    poi, place = np.unique(d.poi, return_inverse=True)
+    at = d.groupby("poi")[["lat", "lon"]].first().loc[poi]
+    locations = Locations(lat=at.lat.values, lon=at.lon.values)
+    user = np.unique(d.uid, return_inverse=True)[1]
+    order = np.lexsort((t, user))
+    visits = Visits(user[order], t[order], t[order], place[order], locations)
+    seeds, alternates, held = split(visits, np.random.default_rng(0))
+    begin = time.perf_counter()
+    fakes = generate_lives(seeds, alternates=alternates, entropy=1)
+    spent = time.perf_counter() - begin
+    xy = locations.planar()
+    table = [describe_events(x.user, x.start, x.place, xy) for x in (fakes.visits, held, seeds)]
+    print(f"NYC: {seeds} -> {fakes.visits} {fakes.tally} {fakes.notes} {spent:.1f} s")
+    print(f"   told {told(table[1], table[0]):.3f} (people {told(table[1], table[2]):.3f})")
+    print("   means fake/real", [f"{a:.2f}/{b:.2f}" for a, b in zip(table[0].mean(0), table[1].mean(0), strict=True)])
+
+
 def main() -> None:
     """Run what the command line asks for."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=["town", "membership"])
+    parser.add_argument("what", choices=["town", "membership", "studentlife", "pf", "nyc"])
     parser.add_argument("--seed", type=int, default=5)
     parser.add_argument("--days", type=int, default=28)
     parser.add_argument("--people", type=int, default=500)
@@ -323,8 +467,12 @@ def main() -> None:
     which = options.which.split(",")
     if options.what == "town":
         town(options.seed, options.days, options.people, which)
-    else:
+    elif options.what == "membership":
         membership(options.seed, options.releases, which)
+    elif options.what == "studentlife":
+        studentlife(options.seed % 2)
+    else:
+        {"pf": pf, "nyc": nyc}[options.what]()
 
 
 if __name__ == "__main__":

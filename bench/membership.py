@@ -1,8 +1,8 @@
 """
-Who was in the file? Shadow releases of one town, half of the people in each, and an attacker who knows everybody's week.
+Who was in the file? Shadow releases of a town, half of the people in each; the attacker knows everybody's week.
 
-`attack(town, make, releases)` calls `make(members, rng) -> (lives (n, 7, 72), person each was made from, people who were
-seeds or None)` for each release, describes every person of the town by about 60 features of nearness to that release,
+`attack(lives, truth, xy, make, releases)` calls `make(members, rng) -> (lives (n, 7, 72), person each was made from)`
+for each release, describes every person of the town by about 60 features of nearness to that release,
 and returns AUC and true-positive rate at 1 % false positives of two classifiers added up: on the same people in other
 releases, on new people, seeds and others apart; of the best single feature of each family; and the share of fakes that
 each of 16 measures of nearness names.
@@ -256,7 +256,8 @@ def _judge(X: Any, y: Any, seeded: Any, columns: Any, named: Any, folds: int) ->
         train = ~test
         mean, sd = X[train].mean(0), X[train].std(0)
         Z = np.concatenate([X, (X - mean) / (sd + 0.3 * sd.mean(0) + 1e-9)], 2)
-        same[test] = _fit_predict(Z[train].reshape(-1, 2 * n), y[train].ravel(), Z[test].reshape(-1, 2 * n)).reshape(-1, N)
+        score = _fit_predict(Z[train].reshape(-1, 2 * n), y[train].ravel(), Z[test].reshape(-1, 2 * n))
+        same[test] = score.reshape(-1, N)
         for a, b in (halves, halves[::-1]):
             q = _fit_predict(X[train][:, a].reshape(-1, n), y[train][:, a].ravel(), X[test][:, b].reshape(-1, n))
             new[np.ix_(test, b)] = q.reshape(test.sum(), -1)

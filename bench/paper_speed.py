@@ -3,18 +3,21 @@ The speed of the paper's algorithm in one run, each figure beside what it is com
 
 `python bench/paper_speed.py` (two minutes on a free machine). Order 0 against scipy's assignment on the dense matrix;
 order 1 on StudentLife, if it lies in ../shared/data; the graph of 100,000 people against that of 10,000; fakes against
-the original tool. Times are of this thread, so that a busy machine decides less.
+the original tool; the privacy test. Times are of this thread, so that a busy machine decides less.
 """
 
 import time
+from pathlib import Path
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
-from test_speed_similarity import STUDENTLIFE, R, U, crowd, studentlife
 
 import elsewhere as ew
 from elsewhere.paper.generate_fake import OK, Blur, ClassSets, FakeMaker
+from elsewhere.paper.privacy_test import PrivacyTest
 
+STUDENTLIFE = Path(__file__).resolve().parents[1].parent / "shared" / "data" / "studentlife"
+R, L, U = 400, 72, 400
 ORIGINAL_TOOL_S = 25.0  # a fake at L = 72, R = 400
 
 
@@ -26,6 +29,27 @@ def seconds(work, runs=3):
         work()
         spent.append(time.thread_time() - begin)
     return min(spent)
+
+
+def crowd(rng):
+    """Users who share their day unevenly among 5 to 30 of the places, one stay after the other."""
+    rows = []
+    for _ in range(U):
+        places = rng.choice(R, rng.integers(5, 31), replace=False)
+        rows.append(np.sort(rng.choice(places, L, p=rng.dirichlet(np.full(len(places), 0.5)))))
+    return ew.Traces(rows, ew.Locations(n=R))
+
+
+def studentlife():
+    """30 users, two days of 72 slots, on a grid of 100 m."""
+    import pandas as pd
+
+    fixes = pd.read_csv(STUDENTLIFE / "paperlike_30users_2days_72slots.csv.gz").sort_values(["uid", "date", "slot"])
+    north = np.floor(fixes["lat"] * 1113.2).astype(int)
+    east = np.floor(fixes["lon"] * 1113.2 * np.cos(np.radians(fixes["lat"].mean()))).astype(int)
+    cells, r = np.unique(np.column_stack([north, east]), axis=0, return_inverse=True)
+    traces = ew.Traces(r.reshape(-1, L), ew.Locations(n=len(cells)), users=fixes["uid"].to_numpy()[::L])
+    return ew.fit_profiles(traces)
 
 
 def order_0():
@@ -50,7 +74,7 @@ def order_1():
     if not STUDENTLIFE.exists():
         print("order 1: StudentLife is not beside the project")
         return
-    some = studentlife(1)[:12]
+    some = studentlife()[:12]
     ew.pairwise_semantic_similarity(some[:3], order=1)  # compiles
     each = seconds(lambda: ew.pairwise_semantic_similarity(some, order=1), 2) / (12 * 11)
     print(f"order 1, StudentLife: {each * 1e3:.2f} ms a pair (at most 2)")
@@ -64,21 +88,25 @@ def graph():
 
 
 def fakes():
-    traces = ew.simulate_town(users=1000, locations=400, rng=np.random.default_rng(1)).traces
+    traces = ew.simulate_town(users=1000, locations=R, rng=np.random.default_rng(1)).traces
     model = ew.aggregate(ew.fit_profiles(traces), traces.locations)
-    label = np.empty(400, dtype=np.int64)
-    label[np.argsort(-model.pi_bar, kind="stable")] = np.arange(400) // 20
+    label = np.empty(R, dtype=np.int64)
+    label[np.argsort(-model.pi_bar, kind="stable")] = np.arange(R) // 20
     label[model.pi_bar == 0] = -1
-    maker = FakeMaker(model, ClassSets.of(label), np.zeros(72, int), Blur(), "viterbi", np.arange(2, dtype=np.uint64))
+    maker = FakeMaker(model, ClassSets.of(label), np.zeros(L, int), Blur(), "viterbi", np.arange(2, dtype=np.uint64))
     rows = np.arange(200)
     maker.attempt(traces.r[:1], rows=[0], tries=[0])  # compiles
     each = seconds(lambda: maker.attempt(traces.r[rows], rows=rows, tries=0)) / len(rows)
     one = seconds(lambda: [ew.generate_fake(r, label, model, rng=np.random.default_rng(1)) for r in traces.r[:5]]) / 5
-    assert np.all(maker.attempt(traces.r[rows], rows=rows, tries=0).status == OK)
+    made = maker.attempt(traces.r[rows], rows=rows, tries=0)
+    assert np.all(made.status == OK)
     print(
-        f"fakes, L = 72, R = 400: {each * 1e3:.2f} ms (at most .7), {ORIGINAL_TOOL_S / each:,.0f} x the original tool; "
-        f"generate_fake, line by line, {one * 1e3:.0f} ms"
+        f"fakes, L = {L}, R = {R}: {each * 1e3:.2f} ms (at most .7), {ORIGINAL_TOOL_S / each:,.0f} x the original "
+        f"tool; generate_fake, line by line, {one * 1e3:.0f} ms"
     )
+    test = PrivacyTest.prepare(traces, "all", k=2)
+    test(made.r, rows)  # compiles
+    print(f"privacy test: {seconds(lambda: test(made.r, rows)) / len(rows) * 1e6:.1f} us a fake (at most 50)")
 
 
 if __name__ == "__main__":

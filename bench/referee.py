@@ -10,12 +10,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from elsewhere.errors import InvalidParameter, require_whole
-from elsewhere.evaluation.attacks.candidates import link_by_moves
-from elsewhere.evaluation.attacks.inputs import Link, join_people, number_within, on_one_map, people_of, seed_rows
-from elsewhere.evaluation.attacks.membership import likelihood_ratio
 from elsewhere.data.slots import Traces, hold_places
 from elsewhere.data.visits import Floats, Ints, Locations
+from elsewhere.errors import InvalidParameter, require_whole
+from elsewhere.evaluation.attack_base import Link, Lives
+from elsewhere.evaluation.attack_linkage import by_moves, first_best
+from elsewhere.evaluation.attack_membership import likelihood_ratio
+from elsewhere.evaluation.publishing.tables import number_within, on_one_map, seed_rows
 
 TOP = 50
 THRESHOLDS = 1000
@@ -84,8 +85,8 @@ def reidentification_rate(seeds: Table, fakes: Table, seed_index: ArrayLike) -> 
     """
     sides = on_one_map({"seeds": seeds, "fakes": fakes})
     rows = seed_rows(seed_index, len(sides["fakes"]), len(sides["seeds"]))
-    link = Link(hold_places(sides["fakes"].r), rows, people_of(sides["seeds"]))
-    return float(link_by_moves(link, sides["seeds"].R)[0].mean())
+    link = Link(_lives(sides["fakes"]), _lives(sides["seeds"]))
+    return float(first_best(by_moves(link), rows).mean())
 
 
 def membership_rates(seeds: Table, holdout: Table, fakes: Table, seed_index: ArrayLike) -> Membership:
@@ -98,26 +99,25 @@ def membership_rates(seeds: Table, holdout: Table, fakes: Table, seed_index: Arr
     """
     sides = on_one_map({"seeds": seeds, "holdout": holdout, "fakes": fakes})
     owner = seed_rows(seed_index, len(sides["fakes"]), len(sides["seeds"]))
-    members, strangers = people_of(sides["seeds"]), people_of(sides["holdout"])
+    members, strangers = _lives(sides["seeds"]), _lives(sides["holdout"])
     order = np.argsort(owner, kind="stable")
     follows = owner[order][1:] == owner[order][:-1]
     before = np.full(len(order), -1)
     before[order[1:][follows]] = order[:-1][follows]
-    ratio = likelihood_ratio(
-        join_people(members, strangers),
-        hold_places(sides["fakes"].r),
-        number_within(owner),
-        sides["seeds"].R,
-        joined=before,
-    )
+    ratio = likelihood_ratio(members.join(strangers), _lives(sides["fakes"]), number_within(owner), joined=before)
     low, high = ratio.min(axis=1).max(), ratio.max()
     level = low + (high - low) * np.arange(THRESHOLDS) / THRESHOLDS
-    U, H = members.U, strangers.U
+    U, H = len(members), len(strangers)
     alarm, false_alarm = (
         np.array([(side > threshold).mean() for threshold in level]) for side in (ratio[:, :U], ratio[:, U:])
     )
     accuracy = (alarm * U + (1 - false_alarm) * H) / (U + H)
     return Membership(float(accuracy.max()), float((alarm - false_alarm).max()))
+
+
+def _lives(traces: Traces) -> Lives:
+    """Return a life per row, gaps filled."""
+    return Lives.of_slots(hold_places(traces.r), traces.locations, traces.step_minutes)
 
 
 def _tables(

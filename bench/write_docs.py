@@ -15,8 +15,11 @@ import elsewhere as ew
 
 # what a reader looks for, in the order of a run; other public names follow under a heading of their own
 GROUPS = {
-    "The whole job": ("synthesize", "Reading", "Result", "plan"),
-    "Traces": ("read_traces", "write_traces", "Traces", "Locations", "Periods", "simulate_town", "Town"),
+    "The whole job": ("synthesize", "Reading", "Result", "plan", "Plan"),
+    "Data": (
+        *("read_visits", "write_visits", "Visits", "Locations", "Form", "Preparation", "Traces", "Periods"),
+        *("simulate_town", "Town"),
+    ),
     "Mobility": ("fit_profiles", "MobilityProfile", "Profiles", "aggregate", "AggregateModel"),
     "Similarity": (
         *("geographic_similarity", "semantic_similarity", "SemanticMatch", "pairwise_geographic_similarity"),
@@ -24,34 +27,36 @@ GROUPS = {
     ),
     "Semantic classes": ("semantic_graph", "LocationGraph", "semantic_clustering", "SemanticClasses"),
     "Fakes": (
-        *("generate_fakes", "Fakes", "Preset", "learn", "FittedModel", "privacy_test", "Verdict", "Certificate"),
+        *("generate_fakes", "Fakes", "generate_fake", "privacy_test", "Verdict", "LifeVerdict", "Certificate"),
         *("publish", "Pool"),
     ),
     "Judging": (
-        *("audit", "AuditResult", "evaluate_publishing", "PublishingResult", "judge_uses", "Uses", "judge_lives"),
-        *("LivesResult", "evaluate_lbs", "LbsResult", "report"),
+        *("judge_usefulness", "Usefulness", "audit", "AuditResult", "Finding", "evaluate_publishing"),
+        *("PublishingResult", "evaluate_lbs", "LbsResult", "report"),
     ),
 }
 
 # types of results, and what experts need: not at the front door
 MODULES = {
     "AggregateModel": "paper.aggregate",
-    "AuditResult": "evaluation.attacks.audit",
+    "AuditResult": "evaluation.audit",
     "Certificate": "privacy.certificate",
+    "Finding": "evaluation.attack_base",
+    "Form": "data.visits",
     "LbsResult": "evaluation.lbs.scenario",
-    "FittedModel": "run.model",
-    "LivesResult": "evaluation.lives",
+    "LifeVerdict": "synthesis.generate_life",
     "LocationGraph": "paper.semantic_clustering",
     "MobilityProfile": "paper.profiles",
+    "Plan": "run.plan",
+    "Preparation": "data.visits",
     "Profiles": "paper.profiles",
     "PublishingResult": "evaluation.publishing.scenario",
     "Result": "run.synthesize",
     "SemanticMatch": "paper.semantic_similarity",
-    "Town": "traces.town",
-    "Uses": "evaluation.uses",
+    "Town": "data.town",
+    "Usefulness": "evaluation.usefulness",
     "Verdict": "paper.privacy_test",
-    "judge_lives": "evaluation.lives",
-    "judge_uses": "evaluation.uses",
+    "judge_usefulness": "evaluation.usefulness",
     "pairwise_geographic_similarity": "paper.geographic_similarity",
     "scaled_distance": "paper.geographic_similarity",
 }

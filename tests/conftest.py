@@ -94,7 +94,7 @@ def run(capsys):
 @pytest.fixture
 def few_attacks(monkeypatch):
     """Runs are judged without the slow attacks: for tests of what else a run with reports does."""
-    monkeypatch.setattr("elsewhere.evaluation.attacks.audit.ATTACKS", pieces.few_attacks())
+    monkeypatch.setattr("elsewhere.evaluation.audit.ATTACKS", pieces.few_attacks())
 
 
 @pytest.fixture(scope="module")

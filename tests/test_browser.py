@@ -13,10 +13,12 @@ import numpy as np
 import pytest
 from browsing import MARKS, SIZES, Visit, started
 from PIL import Image, ImageColor
-from reports_made import HOSTILE, world
+from reports_made import HOSTILE, LBS, PUBLISHING, as_events, world
 
 import elsewhere as ew
 from elsewhere.data import ground
+from elsewhere.data.visits import Visits
+from elsewhere.reports.page import preparation_page, write
 
 pytestmark = MARKS
 
@@ -30,9 +32,11 @@ def browser():
 @pytest.fixture(scope="module")
 def reports(tmp_path_factory):
     w, folder = world(), tmp_path_factory.mktemp("reports")
-    both = {"classes": w["classes"], "run": w["run"], "fakes": w["pool"], "title": f"Test {HOSTILE}"}
-    ew.report(w["results"], folder / "shareable.html", **both)
-    ew.report(w["results"], folder / "owner.html", edition="owner", real=w["real"], **both)
+    both = {"fakes": w["fakes"], "title": f"Test {HOSTILE}"}
+    results, own = [w["judgement"], PUBLISHING, LBS], {"people": w["people"], "seed_of_life": w["seed"]}
+    ew.report(results, folder / "shareable.html", **both)
+    ew.report(results, folder / "owner.html", edition="owner", **own, **both)
+    write(folder / "prepare.html", preparation_page(as_events(w["people"])))
     return folder
 
 
@@ -43,6 +47,7 @@ def reports(tmp_path_factory):
         ("shareable", "phone", "dark"),
         ("owner", "desktop", "dark"),
         ("owner", "phone", "light"),
+        ("prepare", "phone", "dark"),
     ],
 )
 def test_nothing_leaves_the_file_nothing_overflows_and_all_can_be_read(
@@ -51,7 +56,7 @@ def test_nothing_leaves_the_file_nothing_overflows_and_all_can_be_read(
     path = reports / f"{edition}.html"
     with Visit(browser, path, SIZES[size], scheme) as visit:
         tall = visit.page.evaluate("document.documentElement.scrollHeight")
-        first = visit.page.evaluate("document.querySelector('#pictures').getBoundingClientRect().top")
+        first = visit.page.evaluate("document.querySelector('main svg').getBoundingClientRect().top")
         for summary in visit.page.query_selector_all("main details > summary"):
             summary.click()
         folder = Path(os.environ.get("ELSEWHERE_SCREENSHOTS", tmp_path))
@@ -107,15 +112,18 @@ def test_coasts_and_names_are_drawn_on_every_map(browser, tmp_path, scheme):
         pytest.skip("the packages of the extra 'maps' are not installed")
     rng = np.random.default_rng(3)
     where = ew.Locations(rng.uniform(40.58, 40.85, 40), rng.uniform(-74.06, -73.85, 40))
-    real, fakes = (ew.Traces(rng.integers(40, size=(30, 24)), where, step_minutes=60) for _ in range(2))
+    hour = np.tile(np.arange(24), 30) * 3600
+    people, fakes = (
+        Visits(np.repeat(np.arange(30), 24), hour, hour + 3600, rng.integers(40, size=720), where) for _ in range(2)
+    )
     path = tmp_path / "report.html"
-    ew.report(world()["audit"], path, edition="owner", real=real, fakes=fakes)
+    ew.report(world()["audit"], path, edition="owner", people=people, fakes=fakes)
     with Visit(browser, path, SIZES["phone"], scheme) as visit:
-        maps = visit.page.locator(".maps svg")
+        maps = visit.page.locator("#pictures figure:has(h3:text('are')) svg")
         pictures = [Image.open(io.BytesIO(maps.nth(i).screenshot())).convert("RGB") for i in range(maps.count())]
         ink = "getComputedStyle(document.documentElement).getPropertyValue('--{}').trim()"
         inks = [ImageColor.getrgb(visit.page.evaluate(ink.format(layer))) for layer in ("land", "water")]
-        names = visit.page.locator(".maps text").all_text_contents()
+        names = visit.page.locator("#pictures text").all_text_contents()
 
     assert visit.asked == [path.as_uri()]
     assert len(pictures) == 2

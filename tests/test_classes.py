@@ -19,7 +19,6 @@ import elsewhere as ew
 from elsewhere.paper import semantic_clustering as room
 from elsewhere.paper.profiles import count
 from elsewhere.paper.semantic_clustering import ROLE_RANKS
-from elsewhere.run.model import merge_rare
 
 DATA = Path(__file__).resolve().parents[1].parent / "shared" / "data"
 
@@ -364,8 +363,7 @@ def test_halves_are_halves(town):
 @pytest.mark.parametrize("entropy", [21, 22])
 def test_auto_finds_the_towns_classes_within_two(entropy):
     made = ew.simulate_town(users=1000, days=2, rng=rng(entropy))
-    shared, _ = merge_rare(made.traces, 5)
-    classes = ew.semantic_clustering(graph_of(shared, T=12), c_min=5, rng=rng())
+    classes = ew.semantic_clustering(graph_of(made.traces, T=12), c_min=5, rng=rng())
 
     assert len(np.unique(made.truth)) == 6
     assert 4 <= classes.kappa <= 8
@@ -505,69 +503,6 @@ def test_classes_from_a_plain_array():
     for bad in (np.eye(3), [[0, np.nan], [0, 0]], [["a", "b"], ["c", "d"]]):
         with pytest.raises(ew.errors.InvalidTraces, match="`nearness`"):
             ew.SemanticClasses([0, 1], bad)
-
-
-@given(strategies.traces(max_users=5, min_users=2, max_places=6, days=2), st.integers(2, 3), st.integers(0, 9))
-def test_rare_places_become_the_nearest_shared_one(traces, m_min, entropy):
-    xy = rng(entropy).random((traces.R, 2))
-    where = ew.Locations(xy=xy)
-    traces = ew.Traces(traces.r, where, users=traces.user)
-    users = [len({u for row, u in zip(traces.r, traces.user, strict=True) if p in row}) for p in range(traces.R)]
-    if max(users) < m_min:
-        with pytest.raises(ew.errors.InvalidTraces) as caught:
-            merge_rare(traces, m_min)
-        assert caught.value.code == "E_SUPPRESSED"
-        return
-    distance = [[float(where.distance(a, b)) for b in range(traces.R)] for a in range(traces.R)]
-
-    merged, place = merge_rare(traces, m_min)
-
-    assert place.tolist() == naive.merge_rare(traces.r.tolist(), traces.user.tolist(), distance, m_min)
-    assert np.array_equal(merged.r, place[traces.r])
-    for p in np.unique(merged.r):
-        assert len(np.unique(merged.user[np.any(merged.r == p, axis=1)])) >= m_min
-
-
-def test_the_nearest_place_may_lie_across_the_antimeridian():
-    where = ew.Locations(lat=[0, 0, 0], lon=[179.9, -179.9, 170])
-    merged, place = merge_rare(ew.Traces([[0, 2, 1], [2, 1, 1]], where), 2)
-
-    assert place.tolist() == [1, 1, 2]
-    assert merged.r.tolist() == [[1, 2, 1], [2, 1, 1]]
-
-
-def test_evidence_follows_its_places():
-    evidence = {(0, 0): {1: 0.5, 2: 0.25}}
-    on_a_map = ew.Traces([[-1, 0], [0, 0]], ew.Locations(xy=[[0, 0], [1, 0], [2, 0]]), evidence=evidence)
-    without = ew.Traces([[-1, 0], [0, 0]], ew.Locations(n=3), evidence=evidence)
-
-    assert merge_rare(on_a_map, 2)[0].evidence.place.tolist() == [0, 0]
-    assert merge_rare(without, 2)[0].evidence.place.tolist() == []
-
-
-def test_one_visitor_is_enough_where_m_min_is_1():
-    traces = ew.Traces([[0, 1]], ew.Locations(n=3))
-
-    merged, place = merge_rare(traces, 1)
-
-    assert merged is traces
-    assert place.tolist() == [0, 1, 2]
-    with pytest.raises(ew.errors.InvalidParameter, match="`m_min`"):
-        merge_rare(traces, 0)
-
-
-def test_rare_places_without_coordinates_become_missing():
-    r = [[0, 1, 1], [0, 2, 0], [3, 3, 3], [0, 0, -1]]
-    traces = ew.Traces(r, ew.Locations(n=5), users=["a", "b", "c", "a"], dates=["2024-01-01"] * 4)
-
-    merged, place = merge_rare(traces, 2)
-
-    assert place.tolist() == [0, -1, -1, -1, -1]
-    assert merged.r.tolist() == [[0, -1, -1], [0, -1, 0], [0, 0, -1]]
-    assert merged.users.tolist() == ["a", "b", "a"]
-    with pytest.raises(ew.errors.InvalidTraces) as caught:
-        merge_rare(traces, 3)
-    assert caught.value.code == "E_SUPPRESSED"
 
 
 def test_neighbouring_hours_count_as_alike():  # E91

@@ -3,7 +3,6 @@
 import inspect
 import json
 import os
-import shlex
 import signal
 import subprocess
 import sys
@@ -13,6 +12,7 @@ from io import StringIO
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import typer
 from rich.console import Console
@@ -21,12 +21,7 @@ from typer.testing import CliRunner
 
 import elsewhere as ew
 from elsewhere.cli import COMMANDS, WHICH, Door, app, front, output
-from elsewhere.cli.sources import options_of
-from elsewhere.settings import PANELS, Reading
-
-DEMO = ["demo", "--users", "12", "--seed", "3"]
-ROOT = Path(__file__).resolve().parents[1]
-DATA = ROOT.parent / "shared" / "data"
+from elsewhere.settings import PANELS
 
 
 @pytest.fixture
@@ -50,7 +45,7 @@ def broken(error):
     return fragile
 
 
-@pytest.mark.parametrize("words", [["--help"], ["--version"], [], ["demo", "--help"], ["similarity", "--help"]])
+@pytest.mark.parametrize("words", [["--help"], ["--version"], [], ["demo", "--help"], ["synthesize", "--help"]])
 def test_help_loads_nothing_heavy(words):
     look = (
         "import atexit, sys; heavy = {'numpy', 'numba', 'pandas', 'scipy', 'matplotlib', 'pyarrow'}\n"
@@ -93,38 +88,31 @@ def test_the_help_shows_its_panels(run):
     places = [text.index(f"─ {panel} ─") for panel in ("Options", *PANELS)]
 
     assert places == sorted(places)
-    assert text.index("--preset") < places[1] < text.index("--max-bad") < text.index("--kappa") < text.index("--delta")
+    assert text.index("--method") < places[1] < text.index("--columns") < text.index("--kappa") < text.index("--delta")
 
 
-def test_the_help_says_which_preset_to_take_and_says_what_the_plan_does(run):
-    rows = [line.split() for line in WHICH.splitlines()[1:-1]]
-    planned = {each.preset: each for each in ew.plan(10_000)}
-
+def test_the_help_says_which_method_to_take_and_how_many_people_it_needs(run):
     for words in (("--help",), ("synthesize", "--help")):
         shown = run(*words).stdout
         assert [line for line in WHICH.splitlines() if line not in shown] == []
-    assert {row[0]: float(row[-1]) for row in rows} == {
-        name: float(f"{each.people_needed:.1g}") if each.people_needed > 100 else each.people_needed
-        for name, each in planned.items()
-    }
-    for name, *row in rows:
-        promised = planned[name].certificate
-        assert row[0].rstrip(":,") == promised.protects
-        assert (float(row[row.index("eps") + 1]) if "eps" in row else None) == promised.eps
+    planned = ew.plan(10_000)
+    needs = [int(line.split()[-1]) for line in WHICH.splitlines()[1:3]]
+    assert needs[0] == planned.people_tested
+    assert needs[1] == float(f"{planned.people_certified:.1g}")
 
 
 def test_commands_that_do_the_same_have_the_same_options():
     options = {name: {o for p in c.params for o in p.opts} for name, c in get_command(app).commands.items()}
-    reading = {"--step", "--cells", "--tz", "--locations", "--max-bad", "--columns", "--gaps", "--allow-truncated"}
-    making = {"--preset", "--kappa", "--set", "--seed", "--force", "--json"}
     judging = {"--seed", "--out", "--force", "--json"}
 
-    assert [name for name, has in options.items() if "--max-bad" in has and not reading <= has] == []
-    assert [name for name in ("synthesize", "fit", "generate") if not making <= options[name]] == []
+    reading = {name for name, has in options.items() if "--columns" in has}
+    assert reading == {"synthesize", "prepare", "plan", "evaluate", "audit", "lbs", "reproduce"}
+    assert len({frozenset(options[name] & {"--tz", "--cells", "--locations", "--grid"}) for name in reading}) == 1
     assert [name for name in ("evaluate", "audit", "lbs", "reproduce") if not judging <= options[name]] == []
+    assert [name for name, has in options.items() if "--dask" in has] == ["synthesize"]
 
 
-@pytest.mark.parametrize("words", [["nope"], ["similarity"], ["--nope"], ["demo", "--nope"]])
+@pytest.mark.parametrize("words", [["nope"], ["synthesize"], ["--nope"], ["demo", "--nope"]])
 def test_usage_errors_are_one_line(run, words):
     plain, machine = run(*words), run(*words, "--json")
 
@@ -138,7 +126,7 @@ def test_usage_errors_are_one_line(run, words):
 @pytest.mark.parametrize(
     ("words", "parts"),
     [
-        (["--users", "1"], ["`users`", "at least 2", "got '1'", "(--users)"]),
+        (["--users", "1"], ["`users`", "at least 50", "got '1'", "(--users)"]),
         (["--users", "5001"], ["at most 5,000", "got '5001'"]),
         (["--users", "x"], ["`users`", "a whole number", "got 'x'"]),
         (["--seed", "-71077345"], ["`seed`", "at least 0", "(--seed)"]),
@@ -177,7 +165,7 @@ def test_an_error_names_the_option_of_its_command(run, tmp_path):
 
     for words, parameter, option in (
         (["--set", "k=0"], "k", "(-k)"),
-        (["--set", "m_min=0"], "m_min", "(--set m_min)"),
+        (["--set", "par_s=2"], "par_s", "(--set par_s)"),
         (["-k", "0"], "k", "(-k)"),
     ):
         done = run("synthesize", "-o", tmp_path / "o", *words, tmp_path / "a.csv", "--json")
@@ -202,7 +190,7 @@ def test_a_fault_of_ours_shows_its_place_and_no_value(run, monkeypatch):
 
 
 def test_json_after_a_double_dash_is_a_file_name(run):
-    done = run("similarity", "--", "--json")
+    done = run("plan", "--", "--json")
 
     assert (done.exit_code, done.stdout) == (2, "")
     assert done.stderr.startswith("E_OPEN: ")
@@ -250,168 +238,162 @@ def test_a_closed_pipe_is_no_traceback():
     assert "Traceback" not in done.stderr
 
 
-def test_demo_shows_histograms_and_numbers(run):
-    done = run(*DEMO)
-    result = json.loads(run(*DEMO, "--json").stdout)
-
-    assert (done.exit_code, done.stderr) == (0, "")
-    assert "66 pairs of 12 users" in done.stdout
-    assert f"{result['semantic']['mean']:.3f}" in done.stdout
-    assert f"{result['geographic']['quantiles']['95']:.3f}" in done.stdout
-    assert done.stdout.count("█") > 24
-
-
-def test_demo_numbers_are_those_of_the_library(run):
-    result = json.loads(run(*DEMO, "--json").stdout)
-    profiles = ew.fit_profiles(ew.simulate_town(users=12, locations=150, rng=np.random.default_rng(3)).traces)
-    pairs = [(u, v) for u in range(12) for v in range(u)]
-    semantic = [ew.semantic_similarity(profiles[u], profiles[v]).sim for u, v in pairs]
-    geographic = [ew.geographic_similarity(profiles[u], profiles[v]) for u, v in pairs]
-
-    assert (result["users"], result["pairs"], result["reproducible"]) == (12, 66, True)
-    for name, values in (("semantic", semantic), ("geographic", geographic)):
-        assert result[name]["mean"] == pytest.approx(np.mean(values), abs=1e-12)
-        assert result[name]["quantiles"]["25"] == pytest.approx(np.quantile(values, 0.25), abs=1e-12)
-        assert sum(result[name]["histogram"]) == pytest.approx(1, abs=1e-12)
-
-
-def test_a_path_is_printed_as_it_is(run, tmp_path):
-    out = tmp_path / "[bold]brackets[/bold]" / ("long" * 40)
-
-    assert f"wrote {out / 'similarity.json'}\n" in run(*DEMO, "-o", out).stdout
-
-
-def test_demo_writes_once_and_never_overwrites_without_force(run, tmp_path):
-    out = tmp_path / "new" / "town"
-    first = run(*DEMO, "-o", out)
-    written = {path.name: path.read_bytes() for path in out.iterdir()}
-    again = run(*DEMO, "--users", "13", "-o", out)
-
-    assert first.exit_code == 0
-    assert sorted(written) == ["histograms.png", "similarity.json"]
-    assert written["histograms.png"].startswith(b"\x89PNG")
-    assert json.loads(written["similarity.json"])["users"] == 12
-    assert (again.exit_code, again.stderr.split(":")[0]) == (2, "E_OUTPUT")
-    assert written == {path.name: path.read_bytes() for path in out.iterdir()}
-
-    (out / "mine.txt").write_text("keep")
-    assert run(*DEMO, "-o", out, "--force").exit_code == 0
-    assert {**written, "mine.txt": b"keep"} == {path.name: path.read_bytes() for path in out.iterdir()}
-    if os.name == "posix":
-        assert {path.stat().st_mode & 0o777 for path in out.glob("*.[jp]*")} == {0o600}
-
-
-def test_outputs_that_cannot_be_are_refused_before_any_work(run, tmp_path, monkeypatch):
-    monkeypatch.setattr("elsewhere.traces.town.simulate_town", lambda **_: pytest.fail("worked before refusing"))
-    (tmp_path / "file").write_text("mine")
-
-    for out in (tmp_path / "file", tmp_path / "file" / "below"):
-        done = run(*DEMO, "-o", out)
-        assert (done.exit_code, done.stderr.split(":")[0], done.stderr.count("\n")) == (2, "E_OUTPUT", 1)
-    assert (tmp_path / "file").read_text() == "mine"
-
-
-def test_a_full_disk_leaves_no_half_file(run, tmp_path, monkeypatch):
-    def full(_):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("os.fsync", full)
-    done = run(*DEMO, "-o", tmp_path / "out")
-
-    assert (done.exit_code, done.stderr.split(":")[0]) == (2, "E_OUTPUT")
-    assert "No space left" in done.stderr
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.fixture
-def days(tmp_path):
-    """Four users, one day each: two the same, one the same elsewhere, one who never moves."""
-    lives = {
-        "ann": [0] * 36 + [1] * 36,
-        "bob": [0] * 36 + [1] * 36,
-        "eve": [2] * 36 + [3] * 36,
-        "CANARY-7f3a": [4] * 72,
-    }
-    rows = [f"{user},{slot},{place}" for user, life in lives.items() for slot, place in enumerate(life)]
-    path = tmp_path / "days.csv"
-    path.write_text("\n".join(["uid,slot,loc", *rows]) + "\n")
+@pytest.fixture(scope="module")
+def people(tmp_path_factory):
+    """A file of people, whose ids must be seen nowhere."""
+    visits = ew.simulate_town(users=60, days=2, locations=60, rng=np.random.default_rng(3)).visits
+    path = tmp_path_factory.mktemp("people") / "people.csv"
+    ew.write_visits(visits.replace(users=[f"CANARY-{u}" for u in range(visits.U)]), path)
     return path
 
 
-def test_similarity_of_a_file_by_hand(run, days):
-    done = run("similarity", days, "--json")
-    result = json.loads(done.stdout)
-
-    assert (done.exit_code, done.stderr) == (0, "")
-    assert (result["users"], result["pairs"], result["places"]) == (4, 6, 5)
-    assert result["geographic"]["mean"] == pytest.approx(1 / 6)  # ann and bob alone share places
-    assert result["semantic"]["mean"] == pytest.approx((3 * 1 + 3 * 0.5) / 6)  # who stays put overlaps by half
-    assert result["semantic"]["histogram"][10] == result["semantic"]["histogram"][19] == 0.5
-    assert "CANARY" not in done.stdout
-    assert "days.csv" not in done.stdout
+@pytest.fixture(scope="module")
+def made(people, tmp_path_factory):
+    """What `synthesize` writes of them: a folder to publish and one beside it."""
+    out = tmp_path_factory.mktemp("made") / "out"
+    done = CliRunner().invoke(app, ["synthesize", str(people), "-o", str(out), "--no-report", "--json"])
+    assert done.exit_code == 0, done.stderr
+    return out, json.loads(done.stdout)
 
 
-def test_similarity_with_periods_counts_ordered_pairs(run, days):
-    result = json.loads(run("similarity", days, "--periods", "2", "--json").stdout)
+def test_synthesize_says_everything_as_json(made):
+    out, told = made
+    assert told["command"] == "synthesize"
+    assert told["files"] == ["fakes.csv", "fakes.parquet", "pool.parquet", "places.parquet", "manifest.json"]
+    assert {p.name for p in out.iterdir()} == set(told["files"])
+    private = Path(told["private"])
+    assert {p.name for p in private.iterdir()} == set(told["private_files"]) == {"links.csv"}
+    pool = ew.Pool.load(out)
+    assert (told["fakes"], told["fake_visits"]) == (len(pool), len(pool.visits))
+    assert (told["people"], told["method"], told["certificate"]["protects"]) == (60, "life", "nobody")
+    assert told["seeds"] == 42
+    assert told["seeds_without_a_fake"] == 42 - len(pool)
+    assert told["attempts"] >= len(pool)
+    assert told["read"]["users"] == 60
+    assert b"CANARY" not in b"".join(p.read_bytes() for p in out.iterdir())
+    assert (private / "links.csv").read_text().count("CANARY-") == len(pool)
 
-    assert (result["pairs"], result["periods"]) == (12, 2)
-    assert result["semantic"]["mean"] == pytest.approx(1)  # half a day at one place, for everybody
+
+def test_synthesize_says_it_to_people_in_ten_lines(run, people, tmp_path):
+    done = run("synthesize", people, "-o", tmp_path / "[bold]out[/bold]", "--no-report")
+    assert done.exit_code == 0
+    lines = done.stdout.splitlines()
+    assert len(lines) <= 10
+    assert lines[-1].endswith(f"into {tmp_path / '[bold]out[/bold]'}")  # as it is
+    assert "CANARY" not in done.stdout + done.stderr
 
 
-def test_similarity_of_users_drawn_at_random(run, days):
-    drawn = [run("similarity", days, "--users", "2", "--seed", seed, "--json").stdout for seed in (1, 1, 2, 3, 4, 5)]
+def test_plan_says_what_could_be_promised(run, people):
+    done = run("plan", people, "--eps", "2", "--json")
+    told = json.loads(done.stdout)
+    assert (done.exit_code, told["people"], told["certificate"]["eps"]) == (0, 60, 2)
+    assert told["people_tested"] <= 60 < told["people_certified"]
+    assert run("plan", people).stdout.startswith("60 people\n")
 
-    assert json.loads(drawn[0])["pairs"] == 1
-    assert drawn[0] == drawn[1]
-    assert len(set(drawn)) > 1
-    assert run("similarity", days, "--users", "5").stderr.startswith("E_PARAM: `users` ")
+
+def test_evaluate_and_audit_know_seeds_by_their_links(run, people, made, tmp_path):
+    out, told = made
+    words = ["--real", people, "--fakes", out, "--links", Path(told["private"]) / "links.csv", "--json"]
+    done = run("evaluate", *words, "-o", tmp_path / "judged")
+    assert done.exit_code == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert json.loads((tmp_path / "judged" / "evaluation.json").read_text()) == found
+    assert found["command"] == "evaluate"
+    assert run("evaluate", *words, "-o", tmp_path / "judged").exit_code == 2
+    again = run("evaluate", "--real", people, "--fakes", out / "fakes.csv", "--json")
+    assert again.exit_code == 0, again.stderr
+    done = run("audit", *words, "--attacks", "A1")
+    assert done.exit_code == 0, done.stderr
+    assert "A1" in json.loads(done.stdout)["attacks"]
+    assert "CANARY" not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("content", [None, b"fake,seed\nx,y\n", b"a,b\n1,2\n", b"\xff\xfe"])
+def test_links_that_are_none_are_refused(run, people, made, tmp_path, content):
+    if content is not None:
+        (tmp_path / "links.csv").write_bytes(content)
+    done = run("audit", "--real", people, "--fakes", made[0], "--links", tmp_path / "links.csv", "--json")
+    error = json.loads(done.stdout)["error"]
+    assert (done.exit_code, error["parameter"]) == (2, "links")
+    assert error["code"] == ("E_OPEN" if content is None else "E_LINKS")
+    assert error["message"].endswith("(--links)")
+
+
+def test_prepare_shows_how_a_file_was_understood(run, people, tmp_path):
+    done = run("prepare", people, "-o", tmp_path / "out", "--json")
+    assert done.exit_code == 0, done.stderr
+    assert {p.name for p in (tmp_path / "out").iterdir()} == {"visits.parquet", "prepare.html"}
+    assert json.loads(done.stdout)["users"] == 60
+    assert len(set(pd.read_parquet(tmp_path / "out" / "visits.parquet")["user"])) == 60
+    assert "CANARY" not in done.stdout + done.stderr
+
+
+def test_outputs_that_cannot_be_are_refused_before_any_work(run, people, tmp_path, monkeypatch):
+    for home in ("elsewhere.run.synthesize.read_visits", "elsewhere.data.read.read_visits"):
+        monkeypatch.setattr(home, lambda *_, **_named: pytest.fail("worked before refusing"))
+    (tmp_path / "file").write_text("mine")
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "mine.txt").write_text("mine")
+    for command in ("synthesize", "prepare"):
+        for out in (tmp_path / "file", tmp_path / "file" / "below", tmp_path / "full", "/proc/elsewhere"):
+            done = run(command, people, "-o", out)
+            assert (done.exit_code, done.stderr.split(":")[0], done.stderr.count("\n")) == (2, "E_OUTPUT", 1)
+    assert {p.name for p in tmp_path.iterdir()} == {"file", "full"}
 
 
 @pytest.mark.parametrize(
-    ("content", "words", "code"),
-    [
-        (None, [], "E_OPEN"),
-        ("", [], "E_EMPTY"),
-        ("uid,slot,loc\nann,0,1\nann,1,2\n", ["--missing", "perhaps"], "E_PARAM"),
-        ("uid,slot,loc\nCANARY-7f3a,0,1\nCANARY-7f3a,1,2\n", [], "E_TOO_FEW"),
-    ],
+    ("content", "code"), [(None, "E_OPEN"), ("", "E_EMPTY"), ("uid,datetime,lat,lng\nCANARY,never,1,2\n", None)]
 )
-def test_similarity_refuses_in_one_line_and_writes_nothing(run, tmp_path, content, words, code):
+def test_inputs_that_cannot_be_read_are_refused_in_one_line_and_nothing_is_written(run, tmp_path, content, code):
     path = tmp_path / "in.csv"
     if content is not None:
         path.write_text(content)
-    done = run("similarity", path, "--step", "12h", "-o", tmp_path / "out", *words)
-
-    assert (done.exit_code, done.stdout) == (2, "")
-    assert done.stderr.startswith(f"{code}: ")
-    assert done.stderr.count("\n") == 1
-    assert "CANARY" not in done.stderr
-    assert not (tmp_path / "out").exists()
-
-
-SHOWN = {
-    "simulated town": ["demo", "--users", "400", "--seed", "1"],
-    "StudentLife": ["similarity", DATA / "studentlife" / "paperlike_30users_2days_72slots.csv.gz"],
-    "PF Tokyo": ["similarity", DATA / "pf_tokyo" / "pf_tokyo_traces.csv.gz"],
-}
+    for command in ("synthesize", "prepare"):
+        done = run(command, path, "-o", tmp_path / "out")
+        assert (done.exit_code, done.stdout) == (2, "")
+        assert code is None or done.stderr.startswith(f"{code}: ")
+        assert done.stderr.count("\n") == 1
+        assert "CANARY" not in done.stderr
+        assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("people", SHOWN)
-def test_people_are_apart_and_alike_as_the_docs_show(run, people):
-    command = SHOWN[people]
-    if not all(word.exists() for word in command if isinstance(word, Path)):
-        pytest.skip(f"{people}: the data are not beside the project")
-    result = json.loads(run(*command, "--json").stdout)
-    lines = (ROOT / "docs" / "paper.md").read_text().splitlines()
-    first = next(i for i, line in enumerate(lines) if line.startswith(f"| {people}"))
+def test_people_who_are_all_alike_give_exit_3(run, tmp_path):
+    rows = [
+        f"{user},2024-03-04T{hour:02}:00:00,46.{5 if hour in range(9, 17) else 4},7.1"
+        for user in range(40)
+        for hour in range(24)
+    ]
+    (tmp_path / "in.csv").write_text("\n".join(["uid,datetime,lat,lng", *rows]) + "\n")
+    done = run("synthesize", tmp_path / "in.csv", "-o", tmp_path / "out", "--json")
+    assert (done.exit_code, json.loads(done.stdout)["error"]["exit_status"]) == (3, 3)
+    assert [p.name for p in tmp_path.iterdir()] == ["in.csv"]
 
-    assert f"| {result['pairs']:,} |" in lines[first]
-    for kind, line in zip(("geographic", "semantic"), lines[first : first + 2], strict=True):
-        numbers = [result[kind]["mean"], *result[kind]["quantiles"].values()]
-        assert line.endswith(" | ".join(f"{x:.3f}"[1:] for x in numbers) + " |")
-    # the shape of fig:real-gs-similarity: geographic piled near 0, semantic high
-    assert np.argmax(result["geographic"]["histogram"]) == 0
-    assert result["semantic"]["quantiles"]["25"] >= 0.5 > result["geographic"]["quantiles"]["95"]
+
+@pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
+@pytest.mark.parametrize(("ignored", "status"), [(False, 130), (True, 143)])
+def test_a_stopped_job_says_where_it_goes_on(people, tmp_path, ignored, status):
+    # whoever starts it in the background may have it ignore Ctrl-C: it is then stopped by SIGTERM alone
+    code = (
+        "import signal, sys, time\n"
+        f"signal.signal(signal.SIGINT, signal.{'SIG_IGN' if ignored else 'default_int_handler'})\n"
+        "from elsewhere.cli import app\nfrom elsewhere.run import synthesize as job\n"
+        "def wait(*_, **__):\n    print('ready', flush=True)\n    time.sleep(60)\n"
+        "job.make_fakes = wait\napp(sys.argv[1:])\n"
+    )
+    words = ["synthesize", str(people), "-o", str(tmp_path / "out"), "--json"]
+    child = subprocess.Popen(
+        [sys.executable, "-c", code, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert child.stdout.readline() == "ready\n"
+    child.send_signal(signal.SIGINT)
+    if ignored:
+        child.send_signal(signal.SIGTERM)
+    out, said = child.communicate(timeout=60)
+    error = json.loads(out)["error"]
+    assert (child.returncode, error["code"], error["exit_status"]) == (status, "E_INTERRUPTED", status)
+    assert said == f"E_INTERRUPTED: {error['message']}\n"
+    assert "out-unfinished" in said
+    assert [p.name for p in tmp_path.iterdir()] == ["out-unfinished"]
 
 
 def test_progress_is_a_line_now_and_then_where_nobody_watches(capsys, monkeypatch):
@@ -439,19 +421,3 @@ def test_on_a_terminal_progress_counts_stages_and_estimates_within_one(monkeypat
 
     assert "2 of 2: making fakes 3/4" in screen.getvalue()
     assert "0:00:00" in screen.getvalue()  # so long, and so much longer
-
-
-def test_how_an_input_is_read_can_be_typed_again():
-    other = {"step": "30min", "max_gap": "3h", "gaps": "drop", "places": "merge", "map": "whole", "cells": 7}
-    other |= {"max_bad": 0.3, "min_coverage": 0.25, "lon360": True, "any_date": True, "allow_truncated": True}
-    changed = {name: other.get(name, "a b") for name in Reading.model_fields}
-    words = shlex.split(" ".join(options_of(Reading(**changed))))
-    for command in ("synthesize", "plan"):
-        context = (
-            get_command(app)
-            .commands[command]
-            .make_context(command, [*words, "x", *(["-o", "y"] if command == "synthesize" else [])])
-        )
-        texts = {name: text for name, text in context.params.items() if name in changed}
-        assert dict(Reading.of_texts(texts)) == changed
-    assert options_of(Reading()) == []

@@ -13,7 +13,6 @@ import inspect
 import io
 import math
 import os
-import pkgutil
 import re
 import runpy
 import shlex
@@ -27,7 +26,7 @@ import numpy as np
 import pytest
 
 import elsewhere as ew
-from elsewhere.evaluation.attacks.audit import ALL
+from elsewhere.evaluation.audit import ALL
 from elsewhere.privacy.certificate import VACUOUS, odds_factor
 from elsewhere.privacy.private.sums import eps_of, gaussian_mu
 
@@ -38,7 +37,9 @@ SOURCES = [path for folder in ("src", "tests", "bench") for path in sorted((ROOT
 TEXT = {path: path.read_text() for path in [*PAGES, *SOURCES]}
 PUBLIC = set(ew.__all__) - {"__version__", "errors"}
 MODULES = [
-    m.name for m in pkgutil.walk_packages(ew.__path__, "elsewhere.") if not m.name.endswith(("__main__", "_kernels"))
+    path.relative_to(ROOT / "src").with_suffix("").as_posix().replace("/", ".").removesuffix(".__init__")
+    for path in SOURCES
+    if path.is_relative_to(ROOT / "src") and ">>> " in path.read_text()
 ]
 
 
@@ -53,7 +54,7 @@ def faults(paths, rule):
 
 def test_pages_are_short():
     assert len(TEXT[PAGES[0]].split()) <= 900
-    assert sum(len(TEXT[path].split()) for path in DOCS.values()) <= 25_000
+    assert sum(len(TEXT[path].split()) for path in DOCS.values()) <= 22_000
 
 
 # --- examples
@@ -100,12 +101,12 @@ def test_every_block_runs_or_says_why_not(page):
 RUN = {page: [(kind, code) for comment, kind, code in blocks(page) if not comment and kind != "text"] for page in PAGES}
 
 
-@pytest.mark.filterwarnings("ignore:.* classes instead of")
+@pytest.mark.filterwarnings("ignore:places that a single person visits")
 @pytest.mark.parametrize("page", [page for page, found in RUN.items() if found], ids=lambda page: page.name)
 def test_examples_run_and_print_what_they_say(page, run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    town = ew.simulate_town(users=120, locations=60, rng=np.random.default_rng(7))
-    ew.write_traces(town.traces, "traces.csv")  # the reader's own file
+    town = ew.simulate_town(users=60, days=2, locations=40, rng=np.random.default_rng(7))
+    ew.write_visits(town.visits, "traces.csv")  # the reader's own file
     names = {}
     for language, code in RUN[page]:
         if language == "sh":
@@ -164,26 +165,23 @@ def ids_in(file):
 
 
 PAPER = TEXT[DOCS["paper"]]
-MAPPED = re.findall(r"^\| .* \| `([\w.]+)` \|$", PAPER, re.MULTILINE)
+ROWS = re.findall(r"^\| .* \| `([\w.]+)` \| `(src/[\w/]+\.py)` \| `(tests/\w+\.py)::([\w:]+)` \|$", PAPER, re.MULTILINE)
 
 
-@pytest.mark.parametrize("name", dict.fromkeys(MAPPED))
-def test_paper_map_names_what_exists(name):
-    parts = name.split(".")
-    depth = next(n for n in range(len(parts) - 1, 0, -1) if f"elsewhere.{'.'.join(parts[:n])}" in ALL_MODULES)
-    thing = importlib.import_module(f"elsewhere.{'.'.join(parts[:depth])}")
-    for part in parts[depth:]:
-        thing = getattr(thing, part) if hasattr(thing, part) else thing.__dataclass_fields__[part]
+@pytest.mark.parametrize(("name", "file", "tests", "test"), ROWS, ids=[row[0] for row in ROWS])
+def test_paper_map_names_what_exists(name, file, tests, test):
+    thing = importlib.import_module(file.removeprefix("src/").removesuffix(".py").replace("/", "."))
+    for part in name.split("."):
+        thing = getattr(thing, part)
 
-
-ALL_MODULES = {m.name for m in pkgutil.walk_packages(ew.__path__, "elsewhere.")}
+    assert test in ids_in(tests)
 
 
 def test_paper_map_leaves_no_name_of_the_paper_out():
-    mapped = {row[1].strip("`").split(".")[0] for row in ROWS}
     of_the_paper = {name for name in PUBLIC if getattr(ew, name).__module__.startswith("elsewhere.paper.")}
 
-    assert sorted(of_the_paper - mapped) == []
+    assert len(ROWS) > 30
+    assert sorted(of_the_paper - {name for name, *_ in ROWS}) == []
 
 
 LABELS = """
@@ -250,23 +248,17 @@ def test_no_document_is_cited_that_the_repository_does_not_have():
     assert faults([*PAGES, *SOURCES], missing) == {}
 
 
-READINGS = dict(re.findall(r'^\| <a id="e\d+"></a>E(\d+) \| (.*) \|$', TEXT[DOCS["readings"]], re.MULTILINE))
+READINGS = dict(re.findall(r'^\| <a id="e(\d+)"></a>E\1 \| (.*) \|$', TEXT[DOCS["readings"]], re.MULTILINE))
 
 
 def test_readings_and_attacks_are_complete():
-    assert anchors("readings") >= {f"E{n}" for n in range(1, 75)}
+    assert READINGS.keys() >= {str(n) for n in range(1, 80)}
     assert set(ALL) <= anchors("attacks")
 
 
-def named_tests(text):
-    return re.findall(r"`(tests/\w+\.py)::([\w:]+)`", text)
-
-
-@pytest.mark.parametrize("number", [*range(1, 75), 90, 91])
+@pytest.mark.parametrize("number", READINGS)
 def test_every_reading_names_a_test_that_exists(number):
-    text = (ROOT / "docs" / "readings.md").read_text()
-    (entry,) = re.findall(rf'^\| <a id="e{number}"></a>E{number} \| (.*)$', text, re.MULTILINE)
-    named = named_tests(entry)
+    named = re.findall(r"`(tests/\w+\.py)::([\w:]+)`", READINGS[number])
 
     assert named or "No test:" in READINGS[number]
     assert [name for file, name in named if name not in ids_in(file)] == []
@@ -274,7 +266,8 @@ def test_every_reading_names_a_test_that_exists(number):
 
 def test_architecture_names_every_room():
     text = TEXT[DOCS["architecture"]]
-    rooms = {path.stem for path in (ROOT / "src" / "elsewhere").iterdir() if path.suffix == ".py" or path.is_dir()}
+    rooms = {path.relative_to(ROOT / "src" / "elsewhere").parts[0] for path in SOURCES if "src" in path.parts}
+    rooms = {room.removesuffix(".py") for room in rooms}
 
     assert sorted(room for room in rooms if room[0] != "_" and f"`{room}`" not in text) == []
 
@@ -283,7 +276,7 @@ def test_recipes_name_what_exists():
     recipes = TEXT[ROOT / "CONTRIBUTING.md"].split("## Add a format")[1]
     code = "\n".join(TEXT[path] for path in SOURCES)
     files = [path.relative_to(ROOT).as_posix() for path in SOURCES]
-    named = set(re.findall(r"`([\w./]+)`", recipes)) - {"user", "time", "lat", "lon", "bench/"}
+    named = set(re.findall(r"`([\w./]+)`", recipes))
     paths = {name for name in named if name.endswith((".py", "/"))}
 
     assert len(named) > 25
@@ -302,39 +295,12 @@ def test_no_file_has_marks_of_a_merge():
     assert faults(TEXT, lambda path: re.findall(r"^(?:<{7}|>{7}) ", TEXT[path], re.MULTILINE)) == {}
 
 
-# --- the results open with what their second table says
-
-RESULTS = TEXT[DOCS["results"]]
-
-
-def figures(number):
-    """A table of figures as {column: {measure: figure}}."""
-    block = [part for part in RESULTS.split("\n\n") if part.startswith("| measure | goal |")][number]
-    head, _, *rows = ([cell.strip() for cell in line.strip("|").split("|")] for line in block.splitlines())
-    return {
-        column: {row[0]: None if row[i] == "-" else float(row[i].strip("*")) for row in rows}
-        for i, column in enumerate(head)
-        if i >= 2
-    }
-
-
-def test_results_open_with_six_questions_and_a_paragraph():
-    opening = program("results")["opening"]
-
-    assert RESULTS.startswith("# Results\n\n" + "\n".join(opening(figures(0), figures(1))) + "\n\n")
-    assert RESULTS.split("\n\n")[1].count("\n") == 7  # names, a line, six rows
-
-
 # --- the promise: every figure is what the code computes
 
+README = TEXT[PAGES[0]]
 PROMISE = " ".join(TEXT[DOCS["promise"]].split())
 EXAMPLES = dict(re.findall(r"\*\*([\d,]+) people\.\*\* (.*?)(?=\*\*[\d,]+ people\.|##)", PROMISE))
 CERTIFICATE = program("certificate")
-
-
-def private_plan(people, **given):
-    (found,) = (each for each in ew.plan(people, **given) if each.preset == "private")
-    return found
 
 
 def sure(eps):
@@ -343,7 +309,7 @@ def sure(eps):
 
 
 def test_promise_says_what_the_defaults_prove():
-    certificate = private_plan(300).certificate
+    certificate = ew.plan(300).certificate
     told = [f"{sure(0.5)} sure at eps .5", *(f"{sure(eps)} at {eps}" for eps in (1, 2, 4))]
 
     assert f"{odds_factor(certificate.eps)} at the default" in PROMISE
@@ -353,37 +319,41 @@ def test_promise_says_what_the_defaults_prove():
 
 
 def test_promise_300_people():
-    private = private_plan(300)
+    plan = ew.plan(300)
 
-    assert not private.enough
-    assert f"needs {private.people_needed} people" in EXAMPLES["300"]
-    assert "with 300 it runs from eps = 8.9" in EXAMPLES["300"]
-    assert "With 300 people it runs from eps = 8.9." in private.useful
-    assert 1000 < math.exp(8.9) < 10_000  # some thousands
+    assert plan.people_certified > plan.people >= plan.people_tested
+    assert f"needs {plan.people_certified} people" in EXAMPLES["300"]
+    assert f"with 300 it runs from eps = {plan.eps_runs}" in EXAMPLES["300"]
+    assert 1000 < math.exp(plan.eps_runs) < 10_000  # some thousands
 
 
 @pytest.mark.parametrize(("people", "given"), [(10_000, {"eps": 2.0}), (1_000_000, {"eps": 0.5, "delta": 1e-8})])
 def test_promise_of_many_people(people, given):
-    private = private_plan(people, **given)
-    told, certificate = EXAMPLES[f"{people:,}"], private.certificate
-    (good,) = re.findall(r"([\d,]+) people (?:would bring|are enough)", private.useful)
+    plan = ew.plan(people, **given)
+    told, c = EXAMPLES[f"{people:,}"], plan.certificate
 
-    assert private.enough
-    assert f"runs from {private.people_needed:,} people on" in told
-    assert f"{good} people" in told
-    assert f"AUC of any attack at most {certificate.auc:.3f}, advantage at most {certificate.advantage:.3f}" in told
-    factor = f"a factor of {odds_factor(certificate.eps)}, except with probability {certificate.delta:.2g}"
-    assert told.count(factor) == 1
+    assert f"run needs {plan.people_certified:,} people" in told
+    assert f"{plan.people_good:,} people" in told
+    assert f"AUC of any attack at most {c.auc:.3f}, advantage at most {c.advantage:.3f}" in told
+    assert c.words[0] in told
 
 
 @pytest.mark.parametrize("eps", [1, 2, 4, 8])
 def test_promise_by_eps(eps):
-    private = private_plan(100_000, eps=eps)
-    bounds = (f"{x:.3f}"[1:] for x in (private.certificate.advantage, private.certificate.auc))
+    plan = ew.plan(100_000, eps=float(eps))
+    bounds = (f"{x:.3f}"[1:] for x in (plan.certificate.advantage, plan.certificate.auc))
     (row,) = re.findall(rf"\| {eps}(?: \(default\))? \| ([\d.,]+) \| (\S+) \| (\S+) \| ([\d,]+) \|", PROMISE)
 
     assert float(row[0].replace(",", "")) == pytest.approx(math.exp(eps), rel=0.02)
-    assert row[1:] == (*bounds, f"{private.people_needed:,}")
+    assert row[1:] == (*bounds, f"{plan.people_certified:,}")
+
+
+def test_people_needed_are_those_of_the_plan():
+    plan = ew.plan(0)
+
+    for page in (README, TEXT[DOCS["data"]]):
+        assert f"{plan.people_tested} people" in page or f"| {plan.people_tested} |" in page
+        assert f"{plan.people_certified:,}" in page
 
 
 def test_promise_counts_two_ids_and_releases_as_the_accounting_does():

@@ -11,15 +11,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.testing import assert_allclose
 
 import elsewhere as ew
-from elsewhere.evaluation.attacks.finding import CannotRun
-from elsewhere.evaluation.attacks.inputs import AttackInputs
-from elsewhere.evaluation.lbs import findings
 from elsewhere.evaluation.lbs._scenario_kernels import localize, track
-from elsewhere.evaluation.lbs.days import Company, likeness, over_days, portrait, recurring
-from elsewhere.evaluation.lbs.findings import attack_A17, attack_A18, attack_A19
 from elsewhere.evaluation.lbs.generators import aggregate_iid, from_pool, uniform_iid, walk_on_aggregate, walk_on_user
 from elsewhere.evaluation.lbs.scenario import (
     HiddenChain,
@@ -364,7 +358,7 @@ def test_fakes_of_ours_know_their_users_by_label_whatever_the_order():
     # the fakes count their users from the other end
     fakes = ew.generate_fakes(
         train.select(np.arange(len(train))[::-1]),
-        preset="paper",
+        method="paper",
         kappa=6,
         per_seed=2,
         par_s=1,
@@ -400,7 +394,7 @@ def test_fakes_of_ours_know_their_users_by_label_whatever_the_order():
 def test_likely_fakes_are_chosen_more_often():
     town = ew.simulate_town(users=30, locations=40, rng=np.random.default_rng(1)).traces
     fakes = ew.generate_fakes(
-        town, preset="paper", kappa=4, per_seed=2, par_s=1, par_i=60, rng=np.random.default_rng(2)
+        town, method="paper", kappa=4, per_seed=2, par_s=1, par_i=60, rng=np.random.default_rng(2)
     )
     rng = np.random.default_rng(3)
     number = {r.tobytes(): i for i, r in enumerate(fakes.r)}
@@ -409,7 +403,7 @@ def test_likely_fakes_are_chosen_more_often():
         make = from_pool(fakes, choose=choose, temp=temp)
         mean[choose] = np.mean([fakes.loglik[number[make(0, 1, rng)[0].tobytes()]] for _ in range(300)])
 
-    assert mean["likelihood"] > mean["uniform"] + 1
+    assert mean["likelihood"] > mean["uniform"] + 1 / town.L  # of a slot
     with pytest.raises(ew.errors.InvalidParameter):
         from_pool(fakes.r, choose="likelihood")
 
@@ -569,165 +563,6 @@ def test_users_are_matched_by_label():
     assert np.isnan(found.error[:, 0, 0, 1, 0, 0]).tolist() == [False, False, True]
 
 
-def lives_by_hand(people, homes, days=10):
-    """Each of them at home until six, at work from nine to five, in between and after at home: 24 slots a day."""
-    rows = np.array([[h] * 9 + [h + 1] * 8 + [h] * 7 for h in homes])
-    users = np.repeat([f"{people} {h}" for h in homes], days)
-    return ew.Traces(np.repeat(rows, days, axis=0), ew.Locations(n=200), users=users, step_minutes=60)
-
-
-def test_fresh_decoys_are_seen_through_by_intersection_and_personas_are_not():
-    users, fakes = lives_by_hand("user", range(0, 40, 2)), lives_by_hand("fake", range(50, 190, 2))
-    found = over_days(users, Company.of(fakes), n=4, days=(1, 7), rng=np.random.default_rng(1))
-
-    # day one: five lines, nothing to tell them by; then four homes that change and one that does not
-    for decoys, later in (("persona", 1 / 5), ("fresh", 1.0)):
-        for place in ("home", "main"):
-            assert found.found[decoys][place][1].value == pytest.approx(1 / 5)
-            assert found.found[decoys][place][7].value == pytest.approx(later)
-            assert found.found[decoys][place][7].low <= later <= found.found[decoys][place][7].high
-    assert found.guess == 1 / 5
-    assert found.users == {1: 20, 7: 20}
-    assert "names 20 % of the homes and 20 % of the main places if decoys are the same personas" in found.in_words()
-    assert "100 % of the homes and 100 % of the main places if they are drawn afresh" in found.in_words()
-
-
-def test_a_persona_that_does_not_live_like_a_person_is_told():
-    # personas whose home changes every day: linked lines, and one of them has a home
-    users, fakes = lives_by_hand("user", range(0, 40, 2)), lives_by_hand("fake", range(50, 190, 2))
-    shuffled = fakes.with_places(fakes.r[np.random.default_rng(2).permutation(len(fakes))])
-    found = over_days(users, Company.of(shuffled), n=4, days=(7,), rng=np.random.default_rng(1))
-
-    assert found.attacks["persona"]["who lives like a person"]["home"][7].value == 1
-    assert found.found["persona"]["home"][7].value == 1
-
-
-def test_nobody_hides_behind_fakes_of_her_own_and_few_are_not_judged():
-    users = lives_by_hand("user", range(0, 20, 2))
-    rng = np.random.default_rng(3)
-    company = Company.of(users, np.arange(10))  # the fake of each user is that user
-    for user in range(10):
-        for persona in (True, False):
-            decoys = company.beside(user, 9, np.zeros(7, dtype=bool), persona, rng)
-            assert not (decoys == users.r[10 * user, 0]).any()
-            assert all(len(np.unique(day[:, 0])) == 9 for day in decoys)
-    assert over_days(users, company, n=10, rng=rng) is None  # nine are not one's own
-    assert over_days(users.of_users(range(4)), Company.of(users), n=2, rng=rng) is None
-    assert over_days(users, Company.of(users), n=2, days=(7, 28), rng=rng).users == {7: 10}
-
-
-def test_personas_live_days_of_the_same_kind():
-    week = np.arange("2024-03-04", "2024-03-18", dtype="datetime64[D]")  # two weeks from a Monday
-    off = (week.astype(int) + 3) % 7 >= 5
-    rows = np.repeat(np.arange(14)[:, None], 4, axis=1)
-    life = Company.of(ew.Traces(rows, ew.Locations(n=14), users=["a"] * 14, dates=week, step_minutes=360))
-    rng = np.random.default_rng(1)
-    watched = np.array([False, True, True, False, False])  # Friday to Tuesday
-    assert life.beside(-2, 1, watched, True, rng)[:, 0, 0].tolist() == [4, 5, 6, 7, 8]
-    # a weekend of four days is none of hers: her own, one after the other
-    assert life.beside(-2, 1, np.ones(5, dtype=bool), True, rng)[:, 0, 0].tolist() == [5, 6, 12, 13, 5]
-    fresh = np.concatenate([life.beside(-2, 1, watched, False, rng)[:, 0, 0] for _ in range(50)])
-    assert (off[fresh] == np.tile(watched, 50)).all()
-    assert len(set(fresh.tolist())) == 14
-
-
-@settings(max_examples=60, deadline=None)
-@given(st.data())
-def test_guesses_by_recurrence_and_portraits_equal_their_slow_twins(data):
-    D, K, L, R = (data.draw(st.integers(1, most)) for most in (4, 3, 8, 5))
-    cell = st.integers(0, R - 1)
-    sent = np.array(data.draw(st.lists(cell, min_size=D * K * L, max_size=D * K * L))).reshape(D, K, L)
-    weekend = np.array(data.draw(st.lists(st.booleans(), min_size=D, max_size=D)))
-    minutes = np.sort(data.draw(st.lists(st.integers(0, 47), min_size=L, max_size=L, unique=True))).astype(float) * 30
-    slow = naive.recurring(sent.tolist(), weekend.tolist(), minutes.tolist(), R)
-
-    assert_allclose(recurring(sent, weekend, minutes, R), slow)
-    home, main, kind = portrait(sent[:, 0], weekend, minutes)
-    told = naive.portrait(sent[:, 0].tolist(), weekend.tolist(), minutes.tolist())
-    assert [home, main] == told[:2]
-    assert_allclose(kind, told[2], equal_nan=True)
-
-
-def test_likeness_by_hand():
-    others = np.array([[0.0, 1.0], [2.0, 1.0], [4.0, np.nan]])
-    lines = np.array([[2.0, 1.0], [2.0 + np.sqrt(8 / 3), 3.0]])
-    # one standard deviation off in the first, two units in the second, where nobody differs
-    assert_allclose(likeness(lines, others), [0, -5])
-    assert_allclose(likeness(np.array([[1.0, np.nan], [2.0, 9.0]]), others), [-3 / 8, 0])
-
-
-def inputs(seeds, holdout, fakes, owner, seed=1, **more):
-    return AttackInputs.of(
-        seeds, holdout, fakes, owner, rng=np.random.default_rng(seed), parameters={"m_min": 1}, **more
-    )
-
-
-def test_findings_have_the_shape_of_the_audit_and_flag_uniform_dummies(monkeypatch):
-    monkeypatch.setattr(findings, "REPEATS", (1, 2))
-    rng = np.random.default_rng(15)
-    town = ew.simulate_town(users=120, locations=60, rng=rng).traces
-    seeds, holdout = town.select(np.arange(60)), town.select(np.arange(60, 120))
-    dummies = rng.integers(60, size=(120, seeds.L))
-    good = rng.permutation(holdout.r)[np.arange(120) % 60]
-    owner = np.arange(120) % 60
-    flagged, fine = (attack_A17(inputs(seeds, holdout, f, owner)) for f in (dummies, good))
-
-    assert flagged.passed is False
-    assert flagged.main > 0.8 > flagged.bar
-    assert fine.passed is not False
-    assert fine.main < flagged.main - 0.3
-    plain = json.loads(json.dumps(flagged.to_dict()))
-    assert {"main", "control", "baseline", "interval", "bar", "passed"} <= set(plain)
-    assert plain["interval"][0] <= plain["main"] <= plain["interval"][1]
-    held = attack_A19(inputs(seeds, holdout, dummies, owner))
-    assert held.main > 0.99
-    assert held.bar is None
-    with pytest.raises(CannotRun, match="days or more"):
-        attack_A18(inputs(seeds, holdout, dummies, owner))
-    with pytest.raises(CannotRun, match="at least two seed users"):
-        attack_A17(inputs(seeds, holdout, dummies, owner * 0))
-    assert attack_A17(inputs(seeds, holdout.select([0, 1, 2]), dummies, owner)).main > 0.5
-
-
-def test_intersection_finding():
-    rng = np.random.default_rng(16)
-    town = ew.simulate_town(users=60, days=8, locations=80, rng=rng).traces
-    seeds, holdout, others = (town.of_users(np.arange(20 * k, 20 * k + 20)) for k in range(3))
-    owner = np.arange(len(others)) // 8 * 8  # each life is of one seed
-    found = attack_A18(inputs(seeds, holdout, others, owner))
-    by_days = found.details["over_days"]["5"]["found"]
-
-    assert (found.details["days"], found.status) == (7, "run")
-    assert found.passed is not False
-    assert found.main < found.bar + 0.2
-    assert by_days["persona"]["home"][7].value < 0.4 < 0.8 < by_days["fresh"]["home"][7].value
-    assert found.bar == pytest.approx(1 / (found.details["fakes"] + 1) + 0.05)
-    # single days as personas: the line that lives one day again and again is none of a person
-    days = ew.Traces(others.r, others.locations, step_minutes=others.step_minutes, start=others.start)
-    flagged = attack_A18(inputs(seeds, holdout, days, owner))
-    assert flagged.passed is False
-    assert flagged.main > 0.8 > flagged.null.high
-    assert flagged.details["more_than_on_one_day"] > 0.3
-    assert "each lives one day, again and again" in flagged.words
-    plain = json.loads(json.dumps(flagged.to_dict()))
-    assert plain["over_days"]["5"]["found"]["fresh"]["main"]["7"]["value"] > 0.3
-
-
-def test_what_the_pool_adds_is_measured_against_the_same_service_without_it(monkeypatch):
-    monkeypatch.setattr(findings, "REPEATS", (1, 2))
-    town = ew.simulate_town(users=120, locations=60, rng=np.random.default_rng(15)).traces
-    seeds, holdout = town.select(np.arange(60)), town.select(np.arange(60, 120))
-    owner = np.arange(60)
-    held = attack_A19(inputs(seeds, holdout, holdout.r, owner))
-    assert held.main > 0.9 > held.null.high
-    assert held.learnt
-    # a pool that has nothing to do with the decoys
-    pool = ew.Traces(np.zeros((3, town.L), dtype=int), town.locations)
-    idle = attack_A19(inputs(seeds, holdout, holdout.r, owner, pool=pool))
-    assert idle.null.low <= idle.main <= idle.null.high
-    assert not idle.learnt  # though it is above guessing, and whatever strangers reach
-
-
 ZEROS = np.zeros((3, 4), dtype=int)
 ONE = {"a": uniform_iid(1, 4)}
 
@@ -784,7 +619,7 @@ def test_a_bad_pool_is_refused(pool, users, code):
 def test_studentlife_in_the_shape_of_the_paper():
     if not STUDENTS.exists():
         pytest.skip("the StudentLife data are not beside the project")
-    days = ew.read_traces(STUDENTS / "paperlike_30users_2days_72slots.csv.gz", places="merge")
+    days = ew.read_visits(STUDENTS / "paperlike_30users_2days_72slots.csv.gz", places="merge").traces()
     first = np.flatnonzero(np.r_[True, days.user[1:] != days.user[:-1]])
     train, test = days.select(first), days.select(first + 1)
     profiles = ew.fit_profiles(train)

@@ -5,14 +5,14 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from hypothesis.extra.numpy import arrays
 
 import elsewhere as ew
-from elsewhere.reports import maps
-from elsewhere.reports.charts import LETTERS, WIDTH
-from elsewhere.reports.page import hours_of, preparation_page
 from elsewhere.data import ground
 from elsewhere.data.ground import Box, find_towns, read_outlines
+from elsewhere.data.visits import Visits
+from elsewhere.reports import maps
+from elsewhere.reports.charts import LETTERS, WIDTH
+from elsewhere.reports.page import preparation_page
 
 installed = pytest.mark.skipif(not ground.is_installed(), reason="the packages of the extra 'maps' are not installed")
 NYC = (40.75, -73.98)
@@ -24,9 +24,10 @@ def places(middle=NYC, n=60, km=8.0):
     return ew.Locations(middle[0] + off[:, 0], lon)
 
 
-def traces(where, days=40):
+def visits(where, n=40):
     rng = np.random.default_rng(5)
-    return ew.Traces(np.repeat(rng.integers(len(where), size=(days, 6)), 4, axis=1), where, step_minutes=60)
+    hour = np.tile(np.arange(0, 24, 4), n) * 3600
+    return Visits(np.repeat(np.arange(n), 6), hour, hour + 4 * 3600, rng.integers(len(where), size=6 * n), where)
 
 
 def is_land(where, lat, lon):
@@ -101,12 +102,12 @@ def test_names_never_touch_each_other_or_the_edge(towns):
 def test_a_few_far_places_do_not_shrink_the_town():
     town = places(n=50, km=3)
     where = ew.Locations(np.append(town.lat, 48.86), np.append(town.lon, 2.35))
-    visits = np.append(np.full(50, 40.0), 3)
-    window = maps.Window.of(where, visits)
+    weight = np.append(np.full(50, 40.0), 3)
+    window = maps.Window.of(where, weight)
 
     assert 2 * window.half[0] < 40
     assert window.inside.sum() == 50
-    assert window.outside(visits).startswith("Outside: 1 place with 0.1 % of the time, up to 6,")
+    assert window.outside(weight).startswith("Outside: 1 place with 0.1 % of the time, up to 6,")
     # a few of many are left out; half of all are not
     assert maps.Window.of(where, np.append(np.full(50, 40.0), 2000)).inside.all()
     alone = maps.Window.of(ew.Locations([46.5], [6.6]), [7.0])
@@ -125,37 +126,12 @@ def test_the_window_rests_on_what_is_visited():
     assert np.array_equal(windows[0].xy[:30], windows[1].xy[:30])
 
 
-@given(arrays(int, (5, 6), elements=st.integers(-1, 4)), arrays(int, 5, elements=st.integers(-1, 2)))
-def test_flows_are_those_of_the_definition(r, zone):
-    found = maps.flows(r, zone)
-    expected, total = naive.trips_between(r.tolist(), zone.tolist())
-
-    assert {tuple(p): n for p, n in zip(found.pair.tolist(), found.trips.tolist(), strict=True)} == expected
-    assert found.of == total
-    assert found.trips.tolist() == sorted(found.trips.tolist(), reverse=True)
-
-
-@given(arrays(int, (4, 9), elements=st.integers(-1, 3)), st.sampled_from([20, 60, 90, 160]))
-def test_hours_are_those_of_the_definition(r, step):
-    r[:, 0] = np.maximum(r[:, 0], 0)
-    made = ew.Traces(r, ew.Locations(n=4), step_minutes=step, start="22:30")
-    expected = naive.away_and_trips_by_hour(r.tolist(), made.minutes().tolist())
-    hour, away, trips = hours_of(made)
-
-    assert [h - 0.5 for h in hour] == sorted(expected)
-    assert away == pytest.approx([expected[h][0] for h in sorted(expected)])
-    assert trips == pytest.approx([expected[h][1] for h in sorted(expected)])
-
-
 def test_without_the_packages_pages_are_made_and_say_how_to_get_them(tmp_path, monkeypatch):
     monkeypatch.setattr(ground, "find_spec", lambda name: None)
     read_outlines.cache_clear()
-    fakes, told = traces(places()), []
-    ew.report(ew.evaluate_publishing(fakes.r, None, fakes.r), tmp_path / "report.html", fakes=fakes)
-    r = fakes.r.ravel()
-    rows = {"uid": np.repeat(np.arange(40), 24), "slot": np.tile(np.arange(24), 40)}
-    read = ew.read_traces({**rows, "lat": fakes.locations.lat[r], "lon": fakes.locations.lon[r]}, report=told.append)
-    for html in ((tmp_path / "report.html").read_text(), preparation_page(read, told[0])):
+    fakes = visits(places())
+    ew.report({"usefulness": None, "audit": None}, tmp_path / "report.html", fakes=fakes)
+    for html in ((tmp_path / "report.html").read_text(), preparation_page(fakes)):
         assert "pip install &#39;elsewhere[maps]&#39;" in html
         assert "fill: var(--land)" not in html
     read_outlines.cache_clear()

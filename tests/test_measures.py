@@ -1,11 +1,14 @@
 """Measures of people and crowds on visits, against their definitions; and the verdicts on what fakes are good for."""
 
+from collections import Counter
+
 import naive_measures as naive
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from elsewhere.data.town import simulate_town
 from elsewhere.data.visits import Locations, Visits
 from elsewhere.errors import InvalidParameter
 from elsewhere.evaluation import usefulness
@@ -169,3 +172,23 @@ def test_rng_is_asked_for():
     with pytest.raises(InvalidParameter) as refused:
         judge_usefulness(life(1, 20, 4), None, life(1, 20, 4), rng=3)
     assert refused.value.code == "E_PARAM"
+
+
+def test_home_is_where_the_nights_are_and_away_is_all_else():
+    town = simulate_town(users=12, days=4, locations=40, rng=np.random.default_rng(8)).visits
+    crowd = Crowd(town, Plan(town.locations, {}))
+    night, total, away = [Counter() for _ in range(town.U)], Counter(), Counter()
+    minutes = [
+        (int(u), int(p), m % 1440 // 60)
+        for u, p, start, end in zip(town.user, town.place, town.start, town.end, strict=True)
+        for m in range(int(start) // 60, int(end) // 60)
+    ]
+    for u, p, hour in minutes:
+        night[u][p] += hour < 6
+    home = [max(sorted(places), key=places.__getitem__) for places in night]
+    for u, p, hour in minutes:
+        total[hour] += 1
+        away[hour] += p != home[u]
+
+    assert crowd.home.tolist() == home
+    assert crowd.away_by_hour() == pytest.approx([away[h] / total[h] for h in range(24)])

@@ -17,10 +17,9 @@ from PIL import Image
 from test_serve import asked, serving
 from test_store import pool_of
 
-import elsewhere as ew
+from elsewhere.data.read import read_visits
+from elsewhere.data.visits import Locations, Visits
 from elsewhere.pool import Pool
-from elsewhere.data.slots import Traces
-from elsewhere.data.visits import Locations
 
 pytestmark = MARKS
 
@@ -31,17 +30,26 @@ def browser():
         yield one
 
 
-def town(lives=40, places=60, days=2, seed=3, slots=24):
+def town(lives=40, places=60, days=2, seed=3):
     """Lives that sleep at home, work somewhere else, and go somewhere in between, on the coast of Helsinki."""
     rng = np.random.default_rng(seed)
-    r = np.repeat(rng.integers(places, size=(lives * days, 1)), slots, axis=1)
-    r[:, 9:17] = rng.integers(places, size=(lives * days, 1))
-    r[:, 19] = rng.integers(places, size=lives * days)
-    r[0] = 5  # somebody who stays in
+    home, work, out = rng.integers(places, size=(3, lives, days))
+    place = np.stack([home, work, home, out, home], axis=2)
+    place[0] = 5  # somebody who stays in
+    hours = np.array([0, 9, 17, 19, 20, 24])
+    begin = np.datetime64("2024-03-04", "s").astype(np.int64)
+    start, end = (begin + 86_400 * np.arange(days)[:, None] + 3600 * some for some in (hours[:-1], hours[1:]))
     where = Locations(lat=60.19 + rng.normal(0, 0.02, places), lon=24.95 + rng.normal(0, 0.05, places))
-    when = np.tile(np.arange(np.datetime64("2024-03-04"), np.datetime64("2024-03-04") + days), lives)
-    users = np.repeat([rng.bytes(16).hex() for _ in range(lives)], days)
-    return Pool(Traces(r, where, users=users, dates=when, step_minutes=1440 / slots, tz="Europe/Helsinki"), {})
+    users = [rng.bytes(16).hex() for _ in range(lives)]
+    who = np.repeat(np.arange(lives), 5 * days)
+    times = (np.tile(some.ravel(), lives) for some in (start, end))
+    return Pool(Visits(who, *times, place.ravel(), where, users=users, tz="Europe/Helsinki"), {})
+
+
+def steps_of(pool):
+    """(lives, days, 72) places at each step of the page."""
+    place = pool.visits.place.reshape(len(pool), -1, 5)
+    return np.repeat(place, 3 * np.array([9, 8, 2, 1, 4]), axis=2)
 
 
 @pytest.fixture(scope="module")
@@ -121,7 +129,7 @@ def test_nothing_is_shown_without_the_owners_token(browser, service):
 
 def test_one_steps_through_a_day_and_from_day_to_day(browser, service):
     url, token, pool = service
-    r, ids = pool.traces.r, [str(pool.traces.labels[pool.traces.user[rows[0]]]) for rows in pool.lives()]
+    r, ids = steps_of(pool), pool.ids
     with inside(browser, url, token) as visit:
         page = visit.page
         first = page.inner_text("#clock")
@@ -141,7 +149,7 @@ def test_one_steps_through_a_day_and_from_day_to_day(browser, service):
         page.wait_for_timeout(900)
         assert page.inner_text("#clock") == stopped
         page.click(f"#list button:has-text('{ids[3][:8]}')")
-        page.evaluate("document.getElementById('slot').value = 10")
+        page.evaluate("document.getElementById('slot').value = 30")
         page.dispatch_event("#slot", "input")
         on_day = [page.inner_text("#said")]
         page.select_option("#day", "1")
@@ -149,24 +157,21 @@ def test_one_steps_through_a_day_and_from_day_to_day(browser, service):
         on_day.append(page.inner_text("#said"))
         title = page.inner_text("#one-title")
 
-    assert (first, stepped, last) == ("08:00", "09:00", "23:00")
+    assert (first, stepped, last) == ("08:00", "08:20", "23:40")
     assert ended
     assert playing == "true"
-    places = {int(r[rows[0], 9]) for rows in pool.lives()}
-    moved = sum(int(r[rows[0], 9] != r[rows[0], 8]) for rows in pool.lives())
-    assert said == f"At 09:00, 40 fakes are at {len(places)} places; {moved} have just moved."
+    assert said == f"At 08:20, 40 fakes are at {len(set(r[:, 0, 25]))} places; 0 have just moved."
     for n, words in enumerate(on_day):
-        assert words.startswith(f"At 10:00, this fake is at place {r[pool.lives()[3][n], 10]} (")
+        assert words.startswith(f"At 10:00, this fake is at place {r[3, n, 30]} (")
     assert title.endswith("day 2, 2024-03-05")
     assert visit.said == []
 
 
 def test_the_filter_keeps_what_it_says(browser, service):
     url, token, pool = service
-    r = pool.traces.r[[rows[0] for rows in pool.lives()]]
-    ids = [str(pool.traces.labels[pool.traces.user[rows[0]]]) for rows in pool.lives()]
+    r, ids = steps_of(pool)[:, 0], pool.ids
     moves = (r[:, 1:] != r[:, :-1]).sum(axis=1)
-    place = int(r[7, 12])
+    place = int(r[7, 36])
     with inside(browser, url, token) as visit:
         page = visit.page
 
@@ -232,14 +237,15 @@ def test_a_fake_is_downloaded_and_read_again(browser, service, tmp_path, kind):
         path = tmp_path / saved.value.suggested_filename
         saved.value.save_as(path)
         chosen = visit.page.inner_text("#list button[aria-pressed=true] code")
-    rows = next(rows for rows in pool.lives() if str(pool.traces.labels[pool.traces.user[rows[0]]]).startswith(chosen))
+    number = next(n for n, name in enumerate(pool.ids) if name.startswith(chosen))
+    one = pool.visits.of_users([number])
 
     assert path.name == f"fake-{chosen}.{kind}"
     if kind == "json":
-        assert json.loads(path.read_text())["r"] == pool.traces.r[rows].tolist()
+        assert json.loads(path.read_text())["place"] == one.place.tolist()
     else:
-        again = ew.read_traces(path, step="60min", tz="Europe/Helsinki", locations=pool.traces.locations)
-        assert again.r.tolist() == pool.traces.r[rows].tolist()
+        again = read_visits(path, tz="Europe/Helsinki", locations=one.locations)
+        assert set(again.place.tolist()) == set(one.place.tolist())
     assert visit.said == []
 
 
@@ -274,7 +280,7 @@ def test_a_device_is_let_in_and_shut_out(browser, service):
     assert before
     assert made not in again  # shown once
     size = len(json.loads(bucket[1])["lives"])
-    assert re.search(rf"\b{len(pool.lives()) - size}\b", tiles)
+    assert re.search(rf"\b{len(pool) - size}\b", tiles)
     assert visit.said == []
 
 
@@ -346,7 +352,7 @@ def test_by_keyboard_alone(browser, service):
         press("Enter")
         page.wait_for_selector("#new:not([hidden])")
 
-    assert clock == "09:00"
+    assert clock == "08:20"
     assert (chosen, first) == ("0", "0")
     assert playing == "true"
     assert start == "00:00"
@@ -356,7 +362,7 @@ def test_by_keyboard_alone(browser, service):
 
 
 def test_five_thousand_fakes(browser, tmp_path):
-    town(5000, places=800, days=1, slots=48).save(tmp_path / "pool")
+    town(5000, places=800, days=1).save(tmp_path / "pool")
     with serving(tmp_path / "pool") as (told, _), inside(browser, told["url"], told["owner_token"]) as visit:
         page = visit.page
         count = page.inner_text("#matches")

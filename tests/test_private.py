@@ -10,7 +10,7 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 import elsewhere as ew
-from elsewhere.evaluation.attacks.certificates import SumNeighbours
+from elsewhere.evaluation.attack_noise import SumNeighbours
 from elsewhere.privacy.private._fit_kernels import scores
 from elsewhere.privacy.private._lives_kernels import (
     GO_HOME,

@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from urllib.parse import quote, urlsplit
 
@@ -23,6 +24,8 @@ from hypothesis import strategies as st
 from scipy.stats import mannwhitneyu
 from test_store import pool_of
 
+from elsewhere.data.visits import Locations, Visits
+from elsewhere.data.write import write_visits
 from elsewhere.errors import ElsewhereError
 from elsewhere.lbs import Wallet, bucket_pool
 from elsewhere.pool import Pool
@@ -32,6 +35,7 @@ from elsewhere.serve.guard import Rates
 from elsewhere.serve.store import SqliteStore, digest_of, header, life_text
 
 FAST = 1e9  # requests per minute
+NOON = datetime(2024, 3, 6, 12)
 
 
 class Asked:
@@ -65,24 +69,46 @@ def test_health_says_the_version_and_nothing_else(service):
     assert set(answer.json()) == {"status", "version"}
 
 
+def next_day(service):
+    service.store.rows("UPDATE device SET drew = '2020-01-01'")
+
+
 def test_a_device_gets_its_buckets_and_nobody_elses(service):
     one, two = service.device(label="one"), service.device(label="two")
     first = service("GET", "/v1/buckets/0", one["token"])
-    ids = [
-        {life["id"] for life in service("GET", f"/v1/buckets/{n}", who["token"]).json()["lives"]}
-        for who in (one, two)
-        for n in (0, 1)
-    ]
+    ids = []
+    for n in (0, 1):
+        ids += [
+            {life["id"] for life in service("GET", f"/v1/buckets/{n}", who["token"]).json()["lives"]}
+            for who in (one, two)
+        ]
+        next_day(service)
 
     assert first.content == service("GET", "/v1/buckets/0", one["token"]).content
     assert [len(s) for s in ids] == [6] * 4
     assert len(set.union(*ids)) == 24
-    spent = service("GET", "/v1/buckets/2", two["token"]), service("GET", "/v1/buckets/3", two["token"])
-    assert [a.status_code for a in spent] == [200, 409]
-    assert spent[1].json()["error"]["code"] == "E_SPENT"
+    assert service("GET", "/v1/buckets/2", two["token"]).status_code == 200
+    next_day(service)
+    spent = service("GET", "/v1/buckets/3", two["token"])
+    assert (spent.status_code, spent.json()["error"]["code"]) == (409, "E_SPENT")
     level = service("GET", "/v1/devices", service.owner).json()
     assert (level["lives"], level["free"]) == (30, 0)
     assert {d["label"] for d in level["devices"]} == {"", "one", "two"}
+
+
+def test_a_token_draws_its_share_of_the_pool_a_day_and_no_more(service):
+    phone, other = service.device()["token"], service.device()["token"]
+    answers = [service("GET", f"/v1/buckets/{n}", phone) for n in range(BUCKETS)]
+    drawn = {life["id"] for answer in answers if answer.status_code == 200 for life in answer.json()["lives"]}
+
+    assert [answer.status_code for answer in answers] == [200] + [429] * (BUCKETS - 1)
+    assert answers[1].json()["error"]["code"] == "E_SHARE"
+    assert int(answers[1].headers["retry-after"]) > 0
+    assert len(drawn) == 6
+    assert service("GET", "/v1/buckets/0", phone).status_code == 200
+    assert service("GET", "/v1/buckets/0", other).status_code == 200
+    next_day(service)
+    assert service("GET", "/v1/buckets/1", phone).status_code == 200
 
 
 def test_tokens_end_when_revoked_and_roles_are_kept_apart(service):
@@ -103,32 +129,38 @@ def test_tokens_end_when_revoked_and_roles_are_kept_apart(service):
 def test_the_whole_pool_is_for_its_owner_alone(tmp_path):
     pool = pool_of(30, days=3, slots=24)
     service = Asked(tmp_path, pool)
-    phone, life = service.device()["token"], str(pool.traces.users[0])
+    phone, life = service.device()["token"], pool.ids[4]
     paths = ["/v1/pool", "/v1/pool/days/0", "/v1/pool/days/99", f"/v1/lives/{life}", "/v1/lives/nobody"]
     head = service("GET", "/v1/pool", service.owner).json()
     days = [service("GET", f"/v1/pool/days/{n}", service.owner).json() for n in range(3)]
     one = service("GET", f"/v1/lives/{life}", service.owner)
+    place = pool.visits.place.reshape(30, 3, 24)
 
     assert {service("GET", path, phone).status_code for path in paths} == {403}
     assert {service("GET", path).status_code for path in paths} == {401}
-    assert head["lives"] == [str(pool.traces.labels[pool.traces.user[rows[0]]]) for rows in pool.lives()]
-    assert (head["slots"], head["days"]) == (24, 3)
+    assert (tuple(head["lives"]), head["days"], head["tz"]) == (pool.ids, 3, "Europe/Helsinki")
     for n, day in enumerate(days):
-        assert day["r"] == [pool.traces.r[rows[n]].tolist() for rows in pool.lives()]
+        assert day["visits"] == [[[60 * h, 60 * h + 60, p] for h, p in enumerate(r)] for r in place[:, n].tolist()]
         assert set(day["dates"]) == {f"2024-03-0{4 + n}"}
-    assert one.json()["r"] == [day["r"][0] for day in days]
+    rows = pool.visits.rows(4)
+    assert one.json() == {"id": life} | {
+        name: getattr(pool.visits, name)[rows].tolist() for name in ("start", "end", "place")
+    }
     assert one.headers["content-disposition"].startswith("attachment")
     wrong = [service("GET", path, service.owner) for path in ("/v1/pool/days/3", "/v1/lives/nobody")]
     assert [answer.json()["error"]["code"] for answer in wrong] == ["E_DAY", "E_LIFE"]
 
 
-def test_a_shorter_life_has_no_later_day(tmp_path):
-    pool = pool_of(6, days=2, slots=4)
-    fewer = Pool(pool.traces.select(np.arange(11)), {})
-    service = Asked(tmp_path, fewer)
+def test_days_of_a_life_are_its_own_and_a_visit_over_midnight_is_in_both(tmp_path):
+    day = 86_400
+    where = Locations(lat=[60.0, 60.1], lon=[24.0, 24.1])
+    # one life of a night and a moment of the next evening, one of a single call five days later
+    starts, ends = [20 * 3600, day + 18 * 3600, 6 * day], [day + 7 * 3600, day + 18 * 3600, 6 * day]
+    service = Asked(tmp_path, Pool(Visits([0, 0, 1], starts, ends, [0, 1, 1], where, users=["a", "b"]), {}), bucket=1)
+    days = [service("GET", f"/v1/pool/days/{n}", service.owner).json() for n in range(2)]
 
-    assert [len(r) for r in service("GET", "/v1/pool/days/1", service.owner).json()["r"]] == [4] * 5 + [0]
-    assert service("GET", "/v1/pool/days/1", service.owner).json()["dates"][5] is None
+    assert days[0] == {"day": 0, "dates": ["1970-01-01", "1970-01-07"], "visits": [[[1200, 1440, 0]], [[0, 0, 1]]]}
+    assert days[1]["visits"] == [[[0, 420, 0], [1080, 1080, 1]], None]
 
 
 @pytest.mark.parametrize("token", [None, "wrong", "x" * 500, "' OR 1=1 --", "\x7f"])
@@ -204,68 +236,55 @@ def test_wrong_bucket_numbers(service, n):
     assert answer.json()["error"]["code"] in ("E_PARAM", "E_PATH")
 
 
-def test_formats_of_a_bucket_hold_the_same_days(service, tmp_path):
-    import elsewhere as ew
+@pytest.mark.parametrize("kind", ["geojson", "gpx"])
+def test_a_life_as_a_file_holds_its_visits(tmp_path, kind):
+    pool = pool_of(6, days=1, slots=24)
+    service = Asked(tmp_path, pool)
+    made = service("GET", f"/v1/lives/{pool.ids[2]}?format={kind}", service.owner)
+    path = tmp_path / f"life.{kind}"
+    path.write_bytes(made.content)
+    write_visits(pool.visits.of_users([2]), tmp_path / f"same.{kind}")
 
-    token = service.device()["token"]
-    made = {f: service("GET", f"/v1/buckets/0?format={f}", token) for f in ("json", "geojson", "gpx")}
-    lives = json.loads(made["json"].content)["lives"]
-    features = json.loads(made["geojson"].content)["features"]
-
-    assert {f["properties"]["uid"] for f in features} == {life["id"] for life in lives}
-    assert len(features) == 6 * 3
-    (tmp_path / "bucket.gpx").write_bytes(made["gpx"].content)
-    assert ew.read_traces(tmp_path / "bucket.gpx", step="60min", tz="Europe/Helsinki").L == 24
-    assert made["gpx"].headers["content-type"] == "application/gpx+xml"
-    assert service("GET", "/v1/buckets/0?format=exe", token).status_code == 422
+    assert made.headers["content-type"].startswith({"geojson": "application/geo+json", "gpx": "application/gpx"}[kind])
+    assert made.content == (tmp_path / f"same.{kind}").read_bytes()
+    assert service("GET", f"/v1/lives/{pool.ids[2]}?format=exe", service.owner).status_code == 422
 
 
 @settings(max_examples=40)
-@given(
-    lives=st.integers(1, 6),
-    days=st.integers(1, 3),
-    slots=st.sampled_from([1, 2, 24, 7]),
-    seed=st.integers(0, 99),
-    dates=st.booleans(),
-    data=st.data(),
-)
-def test_a_bucket_has_the_same_length_whatever_lives_are_in_it(lives, days, slots, seed, dates, data):
-    pool = pool_of(lives, days, slots, seed=seed, dates=dates)
-    r = pool.traces.r.copy()
-    r[data.draw(st.integers(0, len(r) - 1)), 1:] = -1  # a day of one instant
-    r[:, ::2][:, 1:] = -1  # and gaps everywhere
-    pool = Pool(pool.traces.with_places(r), {})
-    texts = [life_text(pool, rows) for rows in pool.lives()]
-    about = {
-        "head": json.dumps(header(pool), separators=(",", ":")),
-        "largest": str(max(map(len, texts))),
-        "most_days": str(days),
-    }
+@given(lives=st.integers(1, 6), days=st.integers(1, 3), seed=st.integers(0, 99), data=st.data())
+def test_a_bucket_has_the_same_length_whatever_lives_are_in_it(lives, days, seed, data):
+    pool = pool_of(lives, days, 24, seed=seed)
+    keep = np.random.default_rng(seed).random(len(pool.visits)) < 0.5
+    keep[pool.visits.offsets[:-1]] = True  # lives of different length
+    pool = Pool(pool.visits.select(keep), {})
+    texts = [life_text(pool, number) for number in range(lives)]
+    about = {"head": json.dumps(header(pool), separators=(",", ":")), "largest": str(max(map(len, texts)))}
     size = data.draw(st.integers(1, lives))
     chosen = [data.draw(st.lists(st.sampled_from(texts), min_size=size, max_size=size)) for _ in range(2)]
-    for kind in ("json", "geojson", "gpx"):
-        one, two = (bucket_file(about, [t for t in some], size, kind) for some in chosen)  # noqa: C416
-        assert len(one) == len(two)
-        assert one.endswith(b" ")  # the largest bucket still fits
+    one, two = (bucket_file(about, some, size) for some in chosen)
+
+    assert len(one) == len(two)
+    assert one.endswith(b" ")  # the largest bucket still fits
+    assert [json.loads(life) for life in chosen[0]] == json.loads(one)["lives"]
 
 
 def test_a_bucket_read_by_the_client_is_the_pool(tmp_path):
     pool = pool_of(6, days=2)
     service = Asked(tmp_path, pool)
-    there = bucket_pool(service("GET", "/v1/buckets/0", service.device()["token"]).content)
-    days = {str(u): pool.traces.r[rows].tolist() for u, rows in zip(pool.traces.labels, pool.lives(), strict=True)}
+    there = bucket_pool(service("GET", "/v1/buckets/0", service.device()["token"]).content).visits
 
-    assert {
-        str(u): there.traces.r[rows].tolist() for u, rows in zip(there.traces.labels, there.lives(), strict=True)
-    } == days
-    assert np.allclose(there.traces.locations.lat, pool.traces.locations.lat)
-    assert there.traces.tz == pool.traces.tz
+    for number, name in enumerate(pool.ids):
+        mine, theirs = pool.visits.rows(number), there.rows(there.users.index(name))
+        for column in ("start", "end", "place"):
+            assert np.array_equal(getattr(pool.visits, column)[mine], getattr(there, column)[theirs])
+    assert np.allclose(there.locations.lat, pool.visits.locations.lat)
+    assert there.tz == pool.visits.tz
 
 
 def test_rates_are_per_token_and_for_strangers_per_address(tmp_path):
     service = Asked(tmp_path, pool_of(12), rate=60)
     app = service.client.app
-    for rates in (app.by_token, app.by_address, app.of_all):
+    for rates in (app.by_token, app.by_address, app.by_path):
         rates.clock = lambda: 0.0  # a slow machine would be given more
     one, two = service.device()["token"], service.device()["token"]
     answers = [service("GET", "/v1/buckets/0", one).status_code for _ in range(12)]
@@ -277,9 +296,22 @@ def test_rates_are_per_token_and_for_strangers_per_address(tmp_path):
     assert service("GET", "/v1/buckets/0", two).status_code == 200
     assert 429 in [service("GET", "/v1/buckets/0", "guess").status_code for _ in range(80)]
     assert service("GET", "/v1/health").status_code == 200
-    app.of_all.most = 3
-    app.of_all.left.clear()
-    assert [service("GET", "/v1/health").status_code for _ in range(4)] == [200] * 3 + [429]
+
+
+def test_a_flood_of_one_path_starves_no_other(tmp_path):
+    service = Asked(tmp_path, pool_of(12), rate=60)
+    app = service.client.app
+    for rates in (app.by_token, app.by_address, app.by_path):
+        rates.clock = lambda: 0.0
+    token = service.device()["token"]
+    flood = [service("GET", "/v1/health").status_code for _ in range(700)]
+
+    assert flood.count(200) == 600
+    assert flood[-1] == 429
+    assert service("GET", "/v1/buckets/0", token).status_code == 200
+    assert service("GET", "/v1/devices", service.owner).status_code == 200
+    assert service("GET", "/").status_code == 200
+    assert service("GET", "/openapi.json").status_code == 200
 
 
 def test_rates_come_back_with_time_and_forget_strangers():
@@ -325,7 +357,7 @@ def test_whether_a_token_was_ever_valid_is_not_told_by_time(service):
 def test_whether_an_id_exists_is_not_told_by_time(tmp_path):
     pool = pool_of(30, days=1)
     service = Asked(tmp_path, pool)
-    device, life = service.device(), str(pool.traces.users[0])
+    device, life = service.device(), pool.ids[0]
     phone = service.device()["token"]
     cases = [("DELETE", "/v1/devices/", device["id"]), ("GET", "/v1/lives/", life)]
     rng, nobody = np.random.default_rng(5), "0" * 16
@@ -481,13 +513,13 @@ def test_from_the_command_to_a_hidden_question(pool, tmp_path):
             Wallet.load(told["url"], token="wrong", keep=tmp_path / "other")  # noqa: S106
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=20)
-    offline = Wallet.load(told["url"], keep=tmp_path / "kept")
 
     assert status == 201
     assert wrong.value.code == "E_TOKEN"
     assert (process.returncode, out, err) == (0, "", "")
     assert wallet.ask(lambda lat, lon: lat, 60.5, 24.5) == 60.5
-    assert offline.positions() == wallet.positions()
+    offline = Wallet.load(told["url"], keep=tmp_path / "kept")
+    assert offline.positions(60.5, 24.5, NOON) == wallet.positions(60.5, 24.5, NOON)
     with serving(pool) as (again, _):
         assert again["owner_token"] is None  # shown once
         assert again["free"] == 120 - again["bucket"]
@@ -555,7 +587,7 @@ def test_two_hundred_devices_for_a_minute():
     found = json.loads(done.stdout)
 
     assert (found["errors"], found["given_twice"]) == (0, 0)
-    assert found["given"] == 200 * 4 * 16
+    assert found["given"] == 200 * 16
 
 
 def test_two_servers_share_a_pool_in_postgres(pool, postgres):
@@ -732,7 +764,7 @@ def test_another_pool_in_the_same_store_is_refused(run, pool, tmp_path):
 
 def test_a_laboratory_pool_stays_on_this_machine(run, tmp_path):
     made = pool_of(8)
-    Pool(made.traces, {"reproducible": True}).save(tmp_path / "lab")
+    Pool(made.visits, {"reproducible": True}).save(tmp_path / "lab")
     files = tmp_path / "cert.pem", tmp_path / "key.pem"
     subprocess.run(
         ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=x", "-days", "2"]

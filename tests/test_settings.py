@@ -1,5 +1,6 @@
 """Options: every one of every command refuses a bad value in one line, and is declared once for library and command."""
 
+import inspect
 import json
 from typing import Literal, get_origin
 
@@ -9,21 +10,19 @@ from typer.testing import CliRunner
 
 from elsewhere import settings
 from elsewhere.cli import COMMANDS, OPTIONS, _fields, _flags, app
+from elsewhere.data.read import read_visits
 from elsewhere.errors import InvalidParameter
-from elsewhere.settings import PRESETS, Reading, Settings, kinds, option_of, preset_of, seconds_of
+from elsewhere.run.synthesize import keywords_of
+from elsewhere.settings import Certified, Life, Paper, Reading, Settings, kinds, method_of, option_of
 
 # what each command needs beside the option that is tried; files that are named are not read
 NEEDS = {
     "plan": ["a.csv"],
     "synthesize": ["a.csv", "-o", "out"],
     "prepare": ["a.csv", "-o", "out"],
-    "fit": ["a.csv", "-o", "out"],
-    "generate": ["a.csv", "-o", "out"],
-    "publish": ["fakes", "-o", "out"],
     "evaluate": ["--real", "a.csv", "--fakes", "a.csv"],
     "audit": ["--real", "a.csv", "--fakes", "a.csv"],
     "lbs": ["--real", "a.csv"],
-    "similarity": ["a.csv"],
     "reproduce": ["a.csv"],
     "serve": ["pool"],
 }
@@ -31,17 +30,11 @@ NEEDS = {
 BAD_TEXTS = {
     "tz": "Nowhere/Land",
     "columns": "nonsense",
-    "format": "nonsense",
     "date_format": "%Q",
     "grid": "1,2",
-    "box": "1,2",
-    "step": "soon",
-    "max_gap": "soon",
-    "start": "25:99",
-    "encoding": "nonsense",
     "n_fakes": "1,x",
     "attacks": "A99",
-    "parameters": "m_min",
+    "parameters": "par_s",
     "host": "no host",
     "out": "a.csv",
     "private": "a.csv",
@@ -49,12 +42,12 @@ BAD_TEXTS = {
     "key": "nowhere.pem",
 }
 ANY_TEXT = ("store", "dask")  # an address, which is tried when work begins
-CHECKED_BY_SETTINGS = {"step", "max_gap", "start", "encoding", "n_fakes"}
+CHECKED_BY_SETTINGS = {"encoding", "n_fakes"}
 
 
 def is_checked(name, field):
     of_number_or_choice = any(kind in (int, float) or get_origin(kind) is Literal for kind in kinds(field.annotation))
-    return (of_number_or_choice and name not in ("grid", "box")) or name in CHECKED_BY_SETTINGS
+    return of_number_or_choice or name in CHECKED_BY_SETTINGS
 
 
 def every_option():
@@ -73,7 +66,7 @@ def run(tmp_path, monkeypatch):
     return lambda *words: CliRunner().invoke(app, [str(word) for word in words])
 
 
-@pytest.mark.parametrize(("command", "name", "field"), every_option())
+@pytest.mark.parametrize(("command", "name", "field"), [*every_option()])
 def test_a_bad_value_of_any_option_is_refused_in_one_line(run, command, name, field):
     bad, words = BAD_TEXTS.get(name, "nonsense"), list(NEEDS.get(command, []))
     if option_of(field).argument:
@@ -98,7 +91,7 @@ def test_a_bad_value_of_any_option_is_refused_in_one_line(run, command, name, fi
 
 @pytest.mark.parametrize(
     ("words", "near"),
-    [(["synthesize", "--stpe", "1h"], "--step"), (["demo", "--user", "9"], "--users"), (["synthesise"], "synthesize")],
+    [(["synthesize", "--cels", "9"], "--cells"), (["demo", "--user", "9"], "--users"), (["synthesise"], "synthesize")],
 )
 def test_unknown_options_and_commands_suggest_the_nearest(run, words, near):
     done = run(*words)
@@ -107,78 +100,114 @@ def test_unknown_options_and_commands_suggest_the_nearest(run, words, near):
     assert near in done.stderr
 
 
-def test_an_unknown_parameter_of_a_preset_suggests_the_nearest(run):
-    done = run("synthesize", "a.csv", "-o", "out", "--set", "m_minn=3")
+def test_an_unknown_parameter_of_a_method_suggests_the_nearest(run):
+    done = run("synthesize", "a.csv", "-o", "out", "--set", "par_ss=.3")
 
     assert (done.exit_code, done.stderr[:8]) == (2, "E_PARAM:")
-    assert "`m_min`" in done.stderr
+    assert "`par_s`" in done.stderr
 
 
 def test_every_option_has_help_and_says_what_is_right():
     for command in COMMANDS:
         for name, field in _fields(command).items():
             assert option_of(field).help.endswith("."), (command.__name__, name)
-    for preset in PRESETS.values():
-        for name, field in type(preset).model_fields.items():
+    for method in (Life, Paper, Certified):
+        for name, field in method.model_fields.items():
             assert option_of(field).help.endswith("."), name
             assert settings.allowed(field)
 
 
 def test_an_option_that_several_groups_have_has_one_range():
     groups = [kind for kind in vars(settings).values() if isinstance(kind, type) and issubclass(kind, Settings)]
-    for name in ("k", "eps", "delta", "days", "choose", "temp", "kappa", "seed"):
+    for name in ("k", "eps", "delta", "choose", "kappa", "seed"):
         ranges = {settings.allowed(kind.model_fields[name]) for kind in groups if name in kind.model_fields}
         assert len(ranges) == 1, (name, ranges)
 
 
 def test_all_wrong_values_are_named_at_once_and_long_ones_cut():
     with pytest.raises(InvalidParameter) as refused:
-        Reading(cells=0, max_bad=2.0, gaps="x" * 500)
+        Reading(cells=0, interval=-2.0, places="x" * 500)
 
-    assert all(f"`{name}` must be" in str(refused.value) for name in ("cells", "max_bad", "gaps"))
+    assert all(f"`{name}` must be" in str(refused.value) for name in ("cells", "interval", "places"))
     assert len(str(refused.value)) < 500
 
 
 def test_texts_of_a_command_line_are_converted_and_texts_of_the_library_are_not():
-    assert Reading.of_texts({"cells": "7", "max_bad": ".3"}) == Reading(cells=7, max_bad=0.3)
+    assert Reading.of_texts({"cells": "7", "interval": ".3"}) == Reading(cells=7, interval=0.3)
     assert Reading(cells=np.int64(7)).cells == 7
-    for wrong in ({"cells": "7"}, {"cells": True}, {"cells": 7.5}, {"max_bad": "0.3"}, {"max_bad": float("nan")}):
+    for wrong in ({"cells": "7"}, {"cells": True}, {"cells": 7.5}, {"interval": "0.3"}, {"interval": float("nan")}):
         with pytest.raises(InvalidParameter):
             Reading(**wrong)
+
+
+def test_every_way_to_read_is_a_keyword_of_the_reader():
+    takes = set(inspect.signature(read_visits).parameters)
+    assert set(Reading.model_fields) - takes == {"grid"}
+    with pytest.raises(InvalidParameter) as refused:
+        keywords_of(Reading(grid="Tokyo", locations="places.csv"))
+    assert refused.value.parameter == "grid"
+
+
+def test_the_papers_method_field_by_field():
+    assert dict(method_of("paper")) == {
+        "periods": 1,
+        "clustering": "kmeans",
+        "c_min": 1,
+        "epsilon": 0.01,
+        "n_min": 5,
+        "sampler": "viterbi",
+        "par_c": 0.25,
+        "par_m": 0.75,
+        "par_l": 1.0,
+        "par_v": 4.0,
+        "subsample": "per-fake",
+        "merge": "reach",
+        "par_s": 0.1,
+        "par_i": 0,
+        "par_d": 0.1,
+        "k": 2,
+        "intersection": "set",
+        "against": "own",
+        "min_sim": None,
+        "max_tries": 50,
+    }
+
+
+@pytest.mark.parametrize("method", [Life, Paper, Certified])
+def test_defaults_are_right_values(method):
+    assert method() == method(**dict(method()))
+    if method is not Certified:
+        assert settings.METHODS[method.name] == method()
 
 
 @pytest.mark.parametrize(
     ("word", "name", "value"),
     [
-        ("m_min=3", "m_min", 3),
-        ("shift=30", "shift", 30.0),
-        ("relaxed=()", "relaxed", ()),
-        ("relaxed=par_i", "relaxed", ("par_i",)),
+        ("n_min=3", "n_min", 3),
+        ("par_v=30", "par_v", 30.0),
         ("periods=(0,6,24)", "periods", (0.0, 6.0, 24.0)),
         ("periods=6", "periods", 6),
-        ("class_periods=none", "class_periods", None),
         ("min_sim=None", "min_sim", None),
+        ("sampler=ffbs", "sampler", "ffbs"),
     ],
 )
-def test_parameters_of_a_preset_are_read_from_words(word, name, value):
-    assert getattr(settings.PresetOptions(parameters=(word,)).chosen(), name) == value
-    assert preset_of("product", **{name: value}).parameters()[name] == value
+def test_parameters_of_a_method_are_read_from_words(word, name, value):
+    assert getattr(settings.MethodOptions(method="paper", parameters=(word,)).chosen(), name) == value
+    assert getattr(method_of("paper", **{name: value}), name) == value
 
 
-def test_a_parameter_that_is_given_twice_is_refused():
+def test_eps_makes_either_method_certified():
+    for method in ("life", "paper"):
+        chosen = settings.MethodOptions(method=method, eps=2.0, days=3, parameters=("delta=1e-5",)).chosen()
+        assert chosen == Certified(eps=2.0, delta=1e-5, days=3)
+    for given, parameter in (({"delta": 1e-5}, "delta"), ({"days": 2}, "days"), ({"eps": 2.0, "k": 3}, "k")):
+        with pytest.raises(InvalidParameter) as refused:
+            settings.MethodOptions(**given).chosen()
+        assert (refused.value.code, refused.value.parameter) == ("E_NOT_READ", parameter)
+
+
+@pytest.mark.parametrize("given", [{"k": 3, "parameters": ("k=4",)}, {"eps": 3.0, "parameters": ("eps=4",)}])
+def test_a_parameter_that_is_given_twice_is_refused(given):
     with pytest.raises(InvalidParameter) as refused:
-        settings.PresetOptions(k=3, parameters=("k=4",)).chosen()
-    assert refused.value.parameter == "k"
-
-
-@pytest.mark.parametrize(
-    ("length", "seconds"), [("20min", 1200), ("1h", 3600), ("90 s", 90), ("2hours", 7200), (1.5, 90)]
-)
-def test_lengths_of_time(length, seconds):
-    assert seconds_of(length) == seconds
-
-
-@pytest.mark.parametrize("length", ["", "h", "5", "-1h", "1.5s", "1 fortnight", float("nan"), -3])
-def test_what_is_no_length_of_time(length):
-    with pytest.raises(ValueError, match="no length"):
-        seconds_of(length)
+        settings.MethodOptions(**given).chosen()
+    assert refused.value.parameter == next(iter(given))

@@ -8,28 +8,29 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
+from elsewhere.data.visits import Locations, Visits
 from elsewhere.errors import ElsewhereError, MissingExtra
 from elsewhere.pool import Pool
 from elsewhere.serve import store as stores
-from elsewhere.serve.store import PoolSpent, SqliteStore, digest_of, open_store
-from elsewhere.data.slots import Traces
-from elsewhere.data.visits import Locations
+from elsewhere.serve.store import PoolSpent, ShareDrawn, SqliteStore, digest_of, open_store
 
 
-def pool_of(lives=40, days=2, slots=4, places=9, seed=1, dates=True):
-    """Random lives; their ids tell them apart."""
+def pool_of(lives=40, days=2, slots=4, places=9, seed=1):
+    """Random lives of `slots` visits a day, one after the other; their ids tell them apart."""
     rng = np.random.default_rng(seed)
-    r = rng.integers(places, size=(lives * days, slots))
-    when = np.tile(np.arange(np.datetime64("2024-03-04"), np.datetime64("2024-03-04") + days), lives)
-    traces = Traces(
-        r,
+    begin = int(np.datetime64("2024-03-04", "s").astype(np.int64))
+    step = 86_400 // slots
+    start = begin + np.tile((86_400 * np.arange(days)[:, None] + step * np.arange(slots)).ravel(), lives)
+    visits = Visits(
+        np.repeat(np.arange(lives), days * slots),
+        start,
+        start + step,
+        rng.integers(places, size=lives * days * slots),
         Locations(lat=60 + 0.01 * np.arange(places), lon=24 + 0.01 * np.arange(places)),
-        users=np.repeat([rng.bytes(16).hex() for _ in range(lives)], days),
-        dates=when if dates else None,
-        step_minutes=1440 / slots,
+        users=[rng.bytes(16).hex() for _ in range(lives)],
         tz="Europe/Helsinki",
     )
-    return Pool(traces, {})
+    return Pool(visits, {})
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -71,6 +72,20 @@ def test_a_pool_that_is_spent_says_so_and_gives_nothing(store):
 
     assert store.overview()["free"] == 8
     assert len(store.issue("c", 8, alone=True)) == 8
+
+
+def test_a_device_draws_one_new_bucket_a_day_and_has_those_it_drew(store):
+    store.fill(pool_of(40))
+    one, two = (store.admit(digest_of(name), "device") for name in "ab")
+    first = store.issue("a0", 6, alone=True, device=one)
+    with pytest.raises(ShareDrawn):
+        store.issue("a1", 6, alone=True, device=one)
+
+    assert store.issue("a0", 6, alone=True, device=one) == first
+    assert len(store.issue("b0", 6, alone=True, device=two)) == 6
+    assert store.overview()["free"] == 28
+    store.rows("UPDATE device SET drew = '2020-01-01'")  # another day
+    assert not set(store.issue("a1", 6, alone=True, device=one)) & set(first)
 
 
 def test_shared_lives_may_come_again_but_never_those_that_were_given_alone(store):
@@ -203,7 +218,7 @@ def test_the_file_says_neither_tokens_nor_who_holds_what(tmp_path):
 
 
 def test_places_without_a_position_are_refused(tmp_path):
-    pool = Pool(Traces([[0, 1]], Locations(n=2), users=["a"]), {})
+    pool = Pool(Visits([0], [0], [9], [1], Locations(n=2)), {})
     with pytest.raises(ElsewhereError, match="no latitude and longitude"):
         SqliteStore(tmp_path / "x.sqlite").fill(pool)
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from scipy.stats import chi2
 
 import elsewhere as ew
-from elsewhere.traces import _traces_kernels as kernels
-from elsewhere.traces import town as module
+from elsewhere.data import _data_kernels as kernels
+from elsewhere.data import town as module
 
 HOME, WORK, SCHOOL, SHOP, LEISURE, ROAD = range(6)
 ALPHA = 1e-6

@@ -16,44 +16,42 @@ ROOT = Path(__file__).resolve().parents[1]
 RIGHT = """
 import numpy as np
 import elsewhere as ew
-from elsewhere.evaluation.attacks.audit import AuditResult
+from elsewhere.evaluation.audit import AuditResult
 from elsewhere.evaluation.publishing.scenario import PublishingResult
-from elsewhere.run.model import FittedModel
 from elsewhere.run.synthesize import Result
 from elsewhere.data.town import Town
 
 rng = np.random.default_rng(1)
 town: Town = ew.simulate_town(users=60, locations=100, rng=rng)
-traces: ew.Traces = ew.read_traces("traces.csv", cells=100, max_gap="3h")
-learnt: FittedModel = ew.learn(town.traces, "product", kappa=6, m_min=2, rng=rng)
-fakes: ew.Fakes = ew.generate_fakes(town.traces, preset="paper", par_c=0.3, k=3, alternates="all", rng=rng)
-more: ew.Fakes = ew.generate_fakes(town.traces, preset="private", eps=2.0, n=100)
+visits: ew.Visits = ew.read_visits("traces.csv", cells=100, tz="Europe/Zurich")
+traces: ew.Traces = visits.traces(step_minutes=30)
+lives: ew.Fakes = ew.generate_fakes(visits, k=5, alternates=town.visits)
+fakes: ew.Fakes = ew.generate_fakes(town.traces, method="paper", par_c=0.3, k=3, rng=rng)
+more: ew.Fakes = ew.generate_fakes(town.visits, eps=2.0, n=100)
 pool: ew.Pool = ew.publish(fakes, per_seed=2, choose="likelihood", laboratory=True)
 result: PublishingResult = ew.evaluate_publishing(town.traces, None, fakes.r, rng=rng)
 attacks: AuditResult = ew.audit(town.traces, town.traces, fakes.r, fakes.seed, rng=rng)
-made: Result = ew.synthesize("traces.csv", "out", preset="product", m_min=2, reading=ew.Reading(cells=200))
-again: Result = ew.synthesize("traces.csv", "out", step="30min", also=["gpx"], force=True)
+made: Result = ew.synthesize("traces.csv", "out", method="paper", par_c=0.2, reading=ew.Reading(cells=200))
+again: Result = ew.synthesize("traces.csv", "out", cells=300, also=["gpx"], force=True)
 ew.report([result, attacks], "report.html")
 """
 WRONG = [
     'ew.publish("nonsense", no_such=3)',
     "ew.publish(fakes, temperature=2.0)",
     'ew.publish(fakes, choose="best")',
-    'ew.learn("x")',
-    'ew.learn(traces, "nope")',
-    'ew.generate_fakes(traces, preset="best")',
+    'ew.generate_fakes(traces, method="best")',
+    'ew.generate_fakes(traces, alternates="all")',
     'ew.generate_fakes("traces.csv")',
     'ew.synthesize("traces.csv")',
     "ew.audit(traces, traces, fakes.r, fakes.seed, runs=3, rng=rng)",
-    'ew.read_traces("traces.csv", max_gpa="3h")',
-    'ew.read_traces("traces.csv", min_coverage="half")',
+    'ew.read_visits("traces.csv", max_gpa="3h")',
+    'ew.read_visits("traces.csv", cells="half")',
     "ew.no_such_function()",
 ]
 # names and values of `settings`, which are checked when they are given
 WRONG_SETTINGS = [
-    "ew.learn(traces, m_minimum=3)",
     "ew.generate_fakes(traces, par_q=1)",
-    'ew.generate_fakes(traces, preset="paper", par_c="much")',
+    'ew.generate_fakes(traces, method="paper", par_c="much")',
     'ew.synthesize("traces.csv", "out", cell=300)',
     'ew.synthesize("traces.csv", "out", holdout=2)',
 ]
@@ -96,7 +94,7 @@ def test_right_programs_pass_and_every_wrong_call_is_refused(checker, tmp_path):
 @pytest.fixture(scope="module")
 def names():
     town = ew.simulate_town(users=60, locations=60, rng=np.random.default_rng(3)).traces
-    fakes = ew.generate_fakes(town, kappa=6, m_min=2, c_min=1, k=3)
+    fakes = ew.generate_fakes(town, k=3)
     return {"ew": ew, "traces": town, "fakes": fakes, "rng": np.random.default_rng(4)}
 
 
@@ -109,7 +107,7 @@ def test_wrong_calls_are_refused(call, names, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     ("call", "parameter"),
-    zip(WRONG_SETTINGS, ["m_minimum", "par_q", "par_c", "cell", "holdout"], strict=True),
+    zip(WRONG_SETTINGS, ["par_q", "par_c", "cell", "holdout"], strict=True),
 )
 def test_wrong_settings_are_refused_by_name(call, parameter, names, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -127,9 +125,9 @@ def test_public_functions_take_data_first_options_by_keyword_and_rng_last():
             given = inspect.signature(value).parameters.values()
             named = [p.name for p in given if p.kind is not inspect.Parameter.VAR_KEYWORD]
             data = [p.name for p in given if p.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]
-            if len(named) > 12 or len(data) > 4:
+            if len(named) > 14 or len(data) > 4:
                 many[name] = named
-            if "rng" in named and set(named[named.index("rng") + 1 :]) - {"executor"}:
+            if "rng" in named and set(named[named.index("rng") + 1 :]) - {"executor", "workers", "progress"}:
                 late[name] = named
 
     assert many == {}

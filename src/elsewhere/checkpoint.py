@@ -335,7 +335,7 @@ def resume(
     checkpoint = Checkpoint.open(folder, key, force=force, spent=spent)
     if done := checkpoint.finished - NO_WORK:
         parts = Counter(name.partition("-")[0].replace("_", " ") for name in done)  # some stages have many parts
-        listing = ", ".join(f"{name} ({n})" if " " in name else name for name, n in sorted(parts.items()))
+        listing = ", ".join(f"{name} ({n})" if n > 1 else name for name, n in sorted(parts.items()))
         warnings.warn(f"resuming the stopped run in {checkpoint.folder}; already done: {listing}.", stacklevel=4)
     ended = True
     try:

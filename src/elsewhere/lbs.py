@@ -5,15 +5,18 @@ Decoys for a location-based service: a wallet of fake lives that asks along with
     wallet = Wallet.load("https://pool.example", token=...)     # or the folder of a pool
     answer = wallet.ask(lambda lat, lon: service.nearest(lat, lon), 60.1699, 24.9384)
 
-Every question goes out `decoys + 1` times: once from where the user is, and once from where each of her personas is at
-that hour. A persona is a fake life of the pool; which ones are hers is decided by a secret that never leaves the
-device, so they are the same every day, and nobody else knows which they are. All questions leave at once, in an order
-that is drawn for each, with equally many decimals; the answers to decoys, and their errors, are thrown away.
+Every question goes out `decoys + 1` times: once from where the user is, and once from where each of her personas is.
+A persona is a fake life of the pool; which ones are hers is decided by a secret that never leaves the device, so they
+are the same every day, and nobody else knows which they are. Fixes of a receiver scatter, and people start and pause:
+so that this does not tell who is real, every persona moves as the device does, at the places of its own life. All
+questions leave at once, in an order that is drawn for each, with equally many decimals; the answers to decoys, and
+their errors, are thrown away.
 
 What this does not hide: that questions are asked and when, the address of the device on the network, and who the user
 is where the service knows from elsewhere how she lives (docs/decoys.md).
 """
 
+import calendar
 import contextlib
 import contextvars
 import hashlib
@@ -27,10 +30,10 @@ import threading
 import time
 import urllib.error
 import urllib.request
+from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import date, datetime, timedelta
-from functools import cached_property
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
@@ -38,8 +41,7 @@ from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 import numpy as np
 from numpy.typing import NDArray
 
-from elsewhere.data.slots import MINUTES_PER_DAY, Traces, clock_minutes
-from elsewhere.data.visits import Locations, zone_of
+from elsewhere.data.visits import DAY, Locations, Visits, zone_of
 from elsewhere.errors import (
     ElsewhereError,
     InvalidModel,
@@ -58,24 +60,79 @@ LARGEST_BUCKET = 256 * 2**20
 SECONDS = 30.0  # to wait for answers, and for a bucket
 METRES_PER_DEGREE = 111_195.0
 WIDEST_SPOT = 150.0  # metres that a persona's own spot lies from the middle of a place, at most
+SPOT_METRES = 100.0  # fixes of the device that are this near are of one spot
+NEAR = 300.0  # metres below which a map of cells says nothing: a persona steps as far as the device, turned
+MOST_SPOTS, LARGEST_STATE = 2000, 2**26  # that are kept of a device
+CANDIDATES = 6  # spots of a place among which a persona's own is found
+STRANGE = 0.5  # what it costs that a spot is at no place of the life
 
 Answer = TypeVar("Answer")
 
 
-@dataclass(frozen=True)
-class Day:
-    """One day of a life: its date, if it has one, and its place at each slot."""
+class Persona:
+    """A fake life as a wallet lives it: its places, and where it is at any second of the local clock."""
 
-    date: date | None
-    r: NDArray[np.int32]
+    def __init__(self, visits: Visits, number: int, keyed: Callable[..., int]) -> None:
+        rows = visits.rows(number)
+        start, end = visits.start[rows], visits.end[rows]
+        self.id = str(visits.users[number])
+        self.first = int(start[0]) // DAY * DAY
+        days = max(1, -(-(int(end.max()) - self.first) // DAY))
+        self.span = DAY * (days // 7 * 7 or days)  # whole weeks, over and over
+        self.shift = 7 * DAY * (keyed("week", self.id) % max(1, days // 7))
+        self.start, self.place = start.tolist(), visits.place[rows].tolist()
+        self.own = np.unique(visits.place[rows])
+
+    def place_at(self, second: float) -> int:
+        """Return where the life is at a second of the local clock: between two visits, where the last one was."""
+        now = self.first + (second - self.first + self.shift) % self.span
+        return int(self.place[bisect_right(self.start, now) - 1])
 
 
-@dataclass(frozen=True)
-class Life:
-    """A fake life of a pool: its opaque id and its days in order."""
+@dataclass
+class Device:
+    """
+    Where this device asked from, and where each persona is instead; it never leaves the device.
 
-    id: str
-    days: tuple[Day, ...]
+    `spots` are numbered: latitude, longitude, how often. `images` has, for each persona, its own spot for each of them.
+    """
+
+    spots: dict[int, list[float]] = field(default_factory=dict)
+    images: dict[str, dict[int, tuple[float, float]]] = field(default_factory=dict)
+    last: int = -1
+
+    def find(self, lat: float, lon: float) -> int:
+        """Return the number of the spot of a position, a new one if it is near none."""
+        apart = ((math.hypot(*_metres(spot, (lat, lon))), n) for n, spot in self.spots.items())
+        metres, n = min(apart, default=(math.inf, -1))
+        if metres > SPOT_METRES:
+            n = max(self.spots, default=-1) + 1
+            self.spots[n] = [lat, lon, 0]
+            if len(self.spots) > MOST_SPOTS:
+                rare = min((m for m in self.spots if m not in (n, self.last)), key=lambda m: (self.spots[m][2], m))
+                del self.spots[rare]
+                for images in self.images.values():
+                    images.pop(rare, None)
+        self.spots[n][2] += 1
+        return n
+
+    @staticmethod
+    def load(path: Path) -> "Device":
+        """Read what was kept of a device; an empty one where nothing was."""
+        try:
+            kept = json.loads(read_regular(path, LARGEST_STATE))
+            spots = {int(n): [float(value) for value in spot] for n, spot in kept["spots"].items()}
+            images = {
+                who: {int(n): (float(lat), float(lon)) for n, (lat, lon) in some.items() if int(n) in spots}
+                for who, some in kept["images"].items()
+            }
+            if any(len(spot) != 3 for spot in spots.values()):
+                raise ValueError
+            return Device(spots, images, kept["last"] if kept["last"] in spots else -1)
+        except FileNotFoundError:
+            return Device()
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            raise InvalidModel(f"{path} is damaged: remove it, and personas begin anew.", code="E_STATE") from None
 
 
 class Wallet:
@@ -103,33 +160,27 @@ class Wallet:
     ) -> None:
         if not isinstance(pool, Pool):
             raise InvalidParameter(f"`pool` must be a `Pool`, got {type(pool).__name__}.", parameter="pool")
-        t = pool.traces
-        if t.locations.lat is None or t.locations.lon is None:
+        visits, where = pool.visits, pool.visits.locations
+        if where.lat is None or where.lon is None:
             raise InvalidParameter("the places of this pool have no latitude and longitude.", code="E_MAP")
         self._secret = _check_secret(secret)
         self.decimals = require_whole("decimals", decimals, 0, 8)
         self.wait = require_between("wait", wait, 0, 3600, open_low=True)
         self.pause = require_between("pause", pause, 0, 60)
-        self.zone, self.step, self.start, self.L = zone_of(t.tz), t.step_minutes, clock_minutes(t.start), t.L
-        self._lat, self._lon = t.locations.lat, (t.locations.lon + 180) % 360 - 180
-        self._reach = _reach(t.locations)
-        dates = None if t.dates is None else t.dates.tolist()
-        lives = [
-            Life(
-                str(t.labels[t.user[rows[0]]]),
-                tuple(Day(None if dates is None else dates[row], t.r[row]) for row in rows),
-            )
-            for rows in pool.lives()
-        ]
+        self.zone, self._visits = zone_of(visits.tz), visits
+        self._lat, self._lon, self._reach = where.lat.tolist(), where.lon.tolist(), _reach(where)
         # whose rank among all lives only the secret tells: the first n are the n personas, whatever n
-        self._personas = sorted(lives, key=lambda life: self._keyed_hash("persona", life.id))
+        self._order = sorted(range(visits.U), key=lambda u: self._keyed_hash("persona", str(visits.users[u])))
+        self._personas: list[Persona] = []
+        self._device, self._lock = Device(), threading.Lock()
+        self._state: Path | None = None
 
     def __repr__(self) -> str:
         # which of the lives are the user's is the secret
-        return f"Wallet({len(self._personas)} lives)"
+        return f"Wallet({len(self._order)} lives)"
 
     def __len__(self) -> int:
-        return len(self._personas)
+        return len(self._order)
 
     @staticmethod
     def load(
@@ -157,8 +208,8 @@ class Wallet:
         secret
             Decides which lives are the personas; by default 32 random bytes, drawn once and kept.
         keep
-            Folder for the secret and the bucket, for their owner alone; by default `elsewhere` in the folder for
-            state of the user's programs ($XDG_STATE_HOME, ~/.local/state).
+            Folder for the secret, the bucket and where this device was, for their owner alone; by default `elsewhere`
+            in the folder for state of the user's programs ($XDG_STATE_HOME, ~/.local/state).
         decimals, wait, pause
             As in `Wallet`.
 
@@ -173,12 +224,30 @@ class Wallet:
             pool = Pool.load(Path(source))
         if mine is None:
             mine = _device_secret(folder)
-        return Wallet(pool, secret=mine, decimals=decimals, wait=wait, pause=pause)
+        wallet = Wallet(pool, secret=mine, decimals=decimals, wait=wait, pause=pause)
+        wallet._state = folder / f"device-{hashlib.sha256(mine).hexdigest()[:16]}.json"
+        wallet._device = Device.load(wallet._state)
+        return wallet
 
-    def positions(self, when: datetime | None = None, *, decoys: int = 5) -> list[tuple[float, float]]:
-        """Return where the first `decoys` personas are at a time, as (latitude, longitude)."""
-        moment = self._local_time(when)
-        return [self._position(life, moment) for life in self._first_personas(decoys)]
+    def positions(
+        self, lat: float, lon: float, when: datetime | None = None, *, decoys: int = 5
+    ) -> list[tuple[float, float]]:
+        """
+        Return where the first `decoys` personas are, as (latitude, longitude), when the user asks from `lat`, `lon`.
+
+        Personas stand still, wander, start and pause as the device does, each at places of its own life: whatever the
+        device does around a spot, a persona does, mirrored, around its own spot for it. The wallet remembers both.
+        """
+        here, personas, moment = _degrees(lat, lon), self._first_personas(decoys), self._local_time(when)
+        second = calendar.timegm(moment.timetuple()) + moment.microsecond / 1e6
+        with self._lock:
+            spot, before = self._device.find(*here), self._device.last
+            self._device.last = spot
+            known = sum(map(len, self._device.images.values()))
+            positions = [self._position(persona, here, spot, before, second) for persona in personas]
+            if self._state is not None and sum(map(len, self._device.images.values())) > known:
+                write_files(self._state.parent, {self._state.name: json.dumps(asdict(self._device)).encode()})
+            return positions
 
     def ask(
         self,
@@ -214,7 +283,7 @@ class Wallet:
                 f"`fn` must be a function of latitude and longitude, got {type(fn).__name__}.", parameter="fn"
             )
         truth = self._round_position(*_degrees(lat, lon))
-        queries = [(truth, True), *((place, False) for place in self.positions(when, decoys=decoys))]
+        queries = [(truth, True), *((place, False) for place in self.positions(lat, lon, when, decoys=decoys))]
         secrets.SystemRandom().shuffle(queries)
         pending = [_Query(fn, place) for place, _ in queries]
         _send(pending, self.pause)
@@ -333,12 +402,14 @@ class Wallet:
 
     # where a persona is
 
-    def _first_personas(self, decoys: int) -> list[Life]:
+    def _first_personas(self, decoys: int) -> list[Persona]:
         require_whole("decoys", decoys, 1, MOST_DECOYS)
-        if decoys > len(self._personas):
+        if decoys > len(self._order):
             raise NotEnoughUsers(
-                f"`decoys` must be at most {len(self._personas)}, the number of lives in this wallet, got {decoys}."
+                f"`decoys` must be at most {len(self._order)}, the number of lives in this wallet, got {decoys}."
             )
+        for number in self._order[len(self._personas) : decoys]:
+            self._personas.append(Persona(self._visits, number, self._keyed_number))
         return self._personas[:decoys]
 
     def _local_time(self, when: Any) -> datetime:
@@ -354,67 +425,68 @@ class Wallet:
             )
         return time.replace(tzinfo=self.zone) if time.tzinfo is None else time.astimezone(self.zone)
 
-    def _position(self, life: Life, moment: datetime) -> tuple[float, float]:
-        today = moment.date()
-        minute = 60 * moment.hour + moment.minute + moment.second / 60 - self.start
-        if minute < 0:  # the day of a trace begins at its first slot
-            minute, today = minute + MINUTES_PER_DAY, today - timedelta(days=1)
-        slot = int(minute // self.step)
-        if slot >= self.L:  # after the last slot: whichever is nearer, that or the first one of the next day
-            over = minute - self.L * self.step
-            later = over > (MINUTES_PER_DAY - self.L * self.step) / 2
-            slot, today = (0, today + timedelta(days=1)) if later else (self.L - 1, today)
-        r = self._day_of(life, today).r
-        there = np.flatnonzero(r >= 0)
-        place = int(r[there[np.argmin(np.abs(there - slot))]])
-        return self._spot(life, place)
+    def _position(
+        self, persona: Persona, here: tuple[float, float], spot: int, before: int, second: float
+    ) -> tuple[float, float]:
+        """Return a persona's fix: as far from its spot as the device's is from its own, in another direction."""
+        images = self._device.images.setdefault(persona.id, {})
+        for n in (before, spot):
+            if n >= 0 and n not in images:
+                images[n] = self._image(persona, images, n, before, second)
+        mirror, grid = self._mirror(persona), 10.0**self.decimals
+        # moved by whole steps of the last decimal, so that rounding does to both the same
+        lat, lon = (
+            s * x + round((image - s * middle) * grid) / grid
+            for s, x, image, middle in zip(mirror, here, images[spot], self._device.spots[spot], strict=False)
+        )
+        return self._round_position(min(90.0, max(-90.0, lat)), lon)
 
-    def _day_of(self, life: Life, today: date) -> Day:
+    def _image(
+        self, persona: Persona, images: Mapping[int, tuple[float, float]], n: int, before: int, second: float
+    ) -> tuple[float, float]:
         """
-        Return what a persona lives on a date.
+        Return the spot of a persona that stands for a new spot of the device.
 
-        Her days one after the other, with weekdays on weekdays, and from the beginning again when they are used up;
-        the secret says in which week she begins. Where she has no such day, one of the same weekday, else one of the
-        same kind (weekday, weekend), else any.
+        The first one is at the place where the life is at that moment. Later ones are, of all spots of places, the one
+        whose distances from the persona's spots are most like those of the device's, with its own places preferred.
         """
-        number = today.toordinal()
-        first = life.days[0].date
-        if first is None:
-            return life.days[(number + self._keyed_number("week", life.id)) % len(life.days)]
-        by_date = self._calendar[life.id]
-        weeks = ((life.days[-1].date or first) - first).days // 7 + 1
-        whole = max(1, weeks - 1 if len(by_date) < 7 * weeks else weeks)
-        shift = self._keyed_number("week", life.id) % whole
-        target = first + timedelta(days=(number - first.toordinal() + 7 * shift) % (7 * whole))
-        if target in by_date:
-            return by_date[target]
-        for alike in (
-            lambda d: d.weekday() == today.weekday(),
-            lambda d: (d.weekday() >= 5) == (today.weekday() >= 5),
-            lambda d: True,
-        ):
-            fitting = [day for each, day in by_date.items() if alike(each)]
-            if fitting:
-                return fitting[(number + shift) % len(fitting)]
-        raise AssertionError("a life has a day")
+        if not images:
+            place = persona.place_at(second)
+            return tuple(self._spots(persona, np.array([place]))[0][0].tolist())
+        spots = self._device.spots
+        if before in images:
+            away = _metres(spots[before], spots[n])
+            if math.hypot(*away) < NEAR:
+                north, east = self._mirror(persona)
+                return _moved(*images[before], north * away[0], east * away[1])
+        known = sorted(images, key=lambda i: (i != before, -spots[i][2]))[:6]
+        points, place = self._spots(persona, np.arange(len(self._lat)))
+        cost = STRANGE * ~np.isin(place, persona.own)
+        for i in known:
+            theirs = np.hypot(*_metres(images[i], (points[:, 0], points[:, 1])))
+            mine = math.hypot(*_metres(spots[i], spots[n]))
+            cost += (2.0 if i == before else 1.0) * np.abs(np.log((theirs + 20) / (mine + 20)))
+        return tuple(points[np.argmin(cost)].tolist())
 
-    @cached_property
-    def _calendar(self) -> dict[str, dict[date, Day]]:
-        return {life.id: {day.date: day for day in life.days if day.date is not None} for life in self._personas}
+    def _mirror(self, persona: Persona) -> tuple[int, int]:
+        number = self._keyed_number("mirror", persona.id)
+        return 1 - 2 * (number & 1), 1 - (number & 2)
 
-    def _spot(self, life: Life, place: int) -> tuple[float, float]:
+    def _spots(self, persona: Persona, places: Any) -> Any:
         """
-        Return a persona's own spot in a place: always the same, near its middle.
+        Return the spots that a persona may have at places, and the place of each.
 
         People are never at the very middle of a cell, and a service that knows the map would look for who is.
         """
-        random = self._keyed_hash("spot", life.id, str(place))
-        angle, radius = (int.from_bytes(random[i : i + 8], "big") / 2**64 for i in (0, 8))
-        metres = float(self._reach[place]) * math.sqrt(radius)
-        lat = float(self._lat[place]) + metres * math.sin(2 * math.pi * angle) / METRES_PER_DEGREE
-        widest = max(0.01, math.cos(math.radians(lat)))
-        lon = float(self._lon[place]) + metres * math.cos(2 * math.pi * angle) / (METRES_PER_DEGREE * widest)
-        return self._round_position(min(90.0, max(-90.0, lat)), lon)
+        shape = (2, len(self._lat), CANDIDATES)
+        key = hashlib.shake_256(self._keyed_hash("spots", persona.id)).digest(8 * math.prod(shape))
+        angle, share = (np.frombuffer(key, dtype=np.uint64).reshape(shape) / 2**64)[:, places]
+        metres = np.asarray(self._reach)[places, None] * np.sqrt(share)
+        lat, lon = np.asarray(self._lat)[places, None], np.asarray(self._lon)[places, None]
+        north, east = metres * np.sin(2 * np.pi * angle), metres * np.cos(2 * np.pi * angle)
+        lon = lon + east / (METRES_PER_DEGREE * np.cos(np.radians(lat)))
+        points = np.stack([(lat + north / METRES_PER_DEGREE).ravel(), lon.ravel()], axis=1)
+        return points, np.repeat(places, CANDIDATES)
 
     def _round_position(self, lat: float, lon: float) -> tuple[float, float]:
         east = round((lon + 180) % 360 - 180, self.decimals)
@@ -425,6 +497,9 @@ class Wallet:
 
     def _keyed_number(self, *words: str) -> int:
         return int.from_bytes(self._keyed_hash(*words)[:8], "big")
+
+    def _keyed_share(self, *words: str) -> float:
+        return self._keyed_number(*words) / 2**64
 
 
 class _Query:
@@ -478,6 +553,18 @@ def _degrees(lat: float, lon: float) -> tuple[float, float]:
             "`lat` must be in [-90, 90] and `lon` in [-360, 360] degrees.", code="E_OUTSIDE", parameter="lat"
         )
     return north, east
+
+
+def _moved(lat: float, lon: float, north: float, east: float) -> tuple[float, float]:
+    """Return a position so many metres north and east of another."""
+    wide = METRES_PER_DEGREE * max(0.01, math.cos(math.radians(lat)))
+    return min(90.0, max(-90.0, lat + north / METRES_PER_DEGREE)), lon + east / wide
+
+
+def _metres(one: Sequence[float], two: Any) -> tuple[Any, Any]:
+    """Return how many metres another position lies north and east of one."""
+    wide = METRES_PER_DEGREE * max(0.01, math.cos(math.radians(one[0])))
+    return (two[0] - one[0]) * METRES_PER_DEGREE, ((two[1] - one[1] + 180) % 360 - 180) * wide
 
 
 def _reach(locations: Locations) -> NDArray[np.float64]:
@@ -670,17 +757,17 @@ def bucket_pool(content: bytes) -> Pool:
     """Return the lives of a bucket, as the pool service sends it, as a `Pool`; anything else is refused."""
     try:
         bucket = json.loads(content)
-        if bucket["kind"] != "elsewhere bucket" or bucket["format"] != 1:
+        if bucket["kind"] != "elsewhere bucket" or bucket["format"] != 2:
             raise ValueError
         lives = bucket["lives"]
-        dated = lives[0]["dates"] is not None
-        traces = Traces(
-            [day for life in lives for day in life["r"]],
-            Locations(lat=bucket["places"]["lat"], lon=bucket["places"]["lon"]),
-            users=[str(life["id"]) for life in lives for _ in life["r"]],
-            dates=[day for life in lives for day in life["dates"]] if dated else None,
-            **{name: bucket[name] for name in ("step_minutes", "start", "tz")},
+        columns = {name: [value for life in lives for value in life[name]] for name in ("start", "end", "place")}
+        visits = Visits(
+            np.repeat(np.arange(len(lives)), [len(life["place"]) for life in lives]),
+            locations=Locations(lat=bucket["places"]["lat"], lon=bucket["places"]["lon"]),
+            **columns,
+            users=[str(life["id"]) for life in lives],
+            tz=bucket["tz"],
         )
     except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError, OverflowError, ElsewhereError):
         raise InvalidModel("this is not a bucket of a pool service, or a newer one.", code="E_BUCKET") from None
-    return Pool(traces, {})
+    return Pool(visits, {})

@@ -37,6 +37,7 @@ from elsewhere.errors import InvalidParameter
 # what most need comes first in a command's help, in a panel of its own; the rest in these, in this order
 PANELS = READ, MODEL, PRIVACY, EXPERT = "Reading", "Model", "Privacy", "Expert"
 OUT = ("-o", "--out")
+DELTA = 1e-6  # of a certificate, where none is given
 LONGEST_SHOWN = 80  # characters of a value in a message
 
 
@@ -296,17 +297,6 @@ class Reading(Settings):
         None, "The map: N equal cells of a box in degrees, or of 40 km about a town.", "S,W,N,E,N|TOWN"
     )
 
-    def keywords(self) -> dict[str, Any]:
-        """Return the keywords of `read_visits`."""
-        given = {name: value for name, value in self if name != "grid"}
-        if self.grid is None:
-            return given
-        if self.locations is not None:
-            raise InvalidParameter("`grid` is a map of its own: leave out `locations`.", parameter="grid")
-        from elsewhere.data.places import grid_of
-
-        return given | {"locations": grid_of(self.grid)}
-
 
 # ---- methods
 
@@ -320,13 +310,23 @@ class Method(Settings):
 
         def __getattr__(self, name: str) -> Any: ...
 
+    @classmethod
+    def _refusal(cls, names: Sequence[str], values: Mapping[str, Any]) -> InvalidParameter:
+        """Return the error for these parameters; it says which method has a parameter that this one has not."""
+        for name in names:
+            for other in (Life, Paper, Certified):
+                if name not in cls.model_fields and name in other.model_fields:
+                    way = "give `eps`" if other is Certified else f'use method "{other.name}"'
+                    return InvalidParameter(f"`{name}` is not read here: {way}.", code="E_NOT_READ", parameter=name)
+            if name not in cls.model_fields:
+                return unknown_parameter(name, [*cls.model_fields, *Making.model_fields])
+        return super()._refusal(names, values)
+
     def changed_by_texts(self, texts: Mapping[str, str]) -> Self:
         """Return the same method with parameters as a command line has them: none for None, commas in a tuple."""
         values: dict[str, Any] = {n: None if text.lower() == "none" else text for n, text in texts.items()}
-        for name, text in values.items():
-            if name not in type(self).model_fields:
-                raise unknown_parameter(name, type(self).model_fields)
-            has_tuple = any(get_origin(kind) is tuple for kind in kinds(type(self).model_fields[name].annotation))
+        for name, field in type(self).model_fields.items():
+            text, has_tuple = values.get(name), any(get_origin(kind) is tuple for kind in kinds(field.annotation))
             if has_tuple and text is not None and not text.isdigit():
                 values[name] = tuple(word for word in re.split(r"[\s,()\[\]]+", text) if word)
         return self.of_texts({**dict(self), **values})
@@ -377,20 +377,22 @@ class Certified(Method):
 
     name = "certified"
     eps: float = eps_option(4.0)
-    delta: float = delta_option(1e-06)
+    delta: float = delta_option(DELTA)
     days: int = days_option(1)
 
 
 # put together without a check, which would double the time of `elsewhere --help`; the tests check them
 METHODS: dict[str, Method] = {"life": Life.model_construct(), "paper": Paper.model_construct()}
-PARAMETERS = tuple(dict.fromkeys(name for method in METHODS.values() for name in type(method).model_fields))
+PARAMETERS = tuple(dict.fromkeys(name for method in (Life, Paper, Certified) for name in method.model_fields))
 
 
-def method_of(method: str | Method, **parameters: Any) -> Method:
-    """Return a method by name, or as it is, with some parameters changed."""
+def method_of(method: str | Method, *, eps: float | None = None, delta: float = DELTA, **parameters: Any) -> Method:
+    """Return a method by name, or as it is, with some parameters changed; with `eps` the certified one."""
     if not isinstance(method, Method):
         method = METHODS[MethodOptions(method=method).method]  # type: ignore[arg-type]  # checked there
-    return method.changed(**parameters)
+    if eps is not None:
+        return Certified(eps=eps, delta=delta, **parameters)
+    return method.changed(**parameters, **({} if delta == DELTA else {"delta": delta}))
 
 
 # ---- making fakes
@@ -470,8 +472,7 @@ class MethodOptions(Settings):
         given = {name: value for name, value in own.items() if value is not None}
         if both := sorted(given.keys() & texts.keys()):
             raise InvalidParameter(f"`{both[0]}` is given twice: leave out its --set.", parameter=both[0])
-        method: Method = Certified() if self.eps is not None else METHODS[self.method]
-        return method.changed_by_texts(texts).changed(**given)
+        return method_of(self.method, eps=given.pop("eps", None)).changed_by_texts(texts).changed(**given)
 
 
 class Answer(Settings):
@@ -486,6 +487,11 @@ class Input(Answer):
 
     source: Path = source_option(...)
     out: Path = out_option(...)
+
+
+class Synthesize(Input):
+    """What `synthesize` takes beside a method, a `Job` and a `Reading`."""
+
     dask: str | None = dask_option(None)
 
 
@@ -511,7 +517,7 @@ class Plan(Settings):
 
     source: Path = source_option(...)
     eps: float = eps_option(4.0)
-    delta: float = delta_option(1e-6)
+    delta: float = delta_option(DELTA)
     as_json: bool = option(False, "One JSON object on stdout, for machines.", flags=("--json",))
 
 

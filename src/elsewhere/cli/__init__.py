@@ -107,7 +107,7 @@ def front(
     Turn real location traces into fake ones that live like people, elsewhere, and point at no one.
 
     Try it without data: elsewhere demo. With a file of positions: elsewhere plan FILE, then elsewhere synthesize FILE
-    -o DIR. A person of whom a fake is made is its seed; a preset is a way of making fakes, with its own promise.
+    -o DIR. A person of whom a fake is made is its seed.
     """
     if version:
         typer.echo(f"elsewhere {__version__}")
@@ -234,7 +234,7 @@ def _parameter(name: str, field: FieldInfo) -> inspect.Parameter:
 
 
 def _place(item: tuple[str, FieldInfo]) -> tuple[int, int]:
-    """Return where an option comes in the help: what has no panel first, among these input, output and preset."""
+    """Return where an option comes in the help: what has no panel first, among these input, output and method."""
     name, field = item
     panel, first = option_of(field).panel, ("source", "real", "fakes", "out", "method")
     return PANELS.index(panel) + 1 if panel else 0, first.index(name) if name in first else len(first)

@@ -53,9 +53,10 @@ def rng_of(seed: int | None) -> Any:
 def read(source: Path, reading: Reading) -> "Visits":
     """Read real people."""
     from elsewhere.data.read import read_visits
+    from elsewhere.run.synthesize import keywords_of
 
     with stage("reading"):
-        return read_visits(source, **reading.keywords())
+        return read_visits(source, **keywords_of(reading))
 
 
 # ---- make fakes
@@ -82,7 +83,7 @@ def demo(given: settings.Demo) -> None:
         write_visits(town.visits, path)
         options = settings.MethodOptions(seed=given.seed)
         job = settings.Job(laboratory=True, report=given.report)
-        whole = settings.Input(source=path, out=out, force=given.force, as_json=given.as_json)
+        whole = settings.Synthesize(source=path, out=out, force=given.force, as_json=given.as_json)
         synthesize(whole, options, job, Reading())
 
 
@@ -102,7 +103,7 @@ def plan(given: settings.Plan, reading: Reading) -> None:
     say({"command": "plan", **result.to_dict()}, lines, as_json=given.as_json)
 
 
-def synthesize(given: settings.Input, method: settings.MethodOptions, job: settings.Job, reading: Reading) -> None:
+def synthesize(given: settings.Synthesize, method: settings.MethodOptions, job: settings.Job, reading: Reading) -> None:
     """
     Do the whole job: read a file of real traces, make fakes, test and attack them, and write fakes and reports.
 
@@ -129,7 +130,8 @@ def synthesize(given: settings.Input, method: settings.MethodOptions, job: setti
             rng=rng_of(method.seed),
             **dict(job),
         )
-    say(result.to_dict(), output.summary(result), as_json=given.as_json)
+    folders = {"out": str(result.out), "private": str(result.private)}
+    say({"command": "synthesize", **folders, **result.to_dict()}, output.summary(result), as_json=given.as_json)
 
 
 def prepare(given: settings.Input, reading: Reading) -> None:
@@ -164,9 +166,10 @@ def _sides(given: settings.Compared, reading: Reading) -> "tuple[Visits, Visits 
     from elsewhere.data.read import read_visits
     from elsewhere.data.visits import share_map
     from elsewhere.pool import Pool
+    from elsewhere.run.synthesize import keywords_of
 
     real = read(given.real, reading)
-    keywords = reading.keywords() | {"locations": real.locations}
+    keywords = keywords_of(reading) | {"locations": real.locations}
     pooled = given.fakes.is_dir() and (given.fakes / "manifest.json").is_file()
     fakes = Pool.load(given.fakes).visits if pooled else read_visits(given.fakes, **keywords)
     holdout = None if given.holdout is None else read_visits(given.holdout, **keywords)
@@ -175,12 +178,13 @@ def _sides(given: settings.Compared, reading: Reading) -> "tuple[Visits, Visits 
     if given.links is None:
         return real, holdout, fakes, None
     number = {str(label): i for i, label in enumerate(real.users)}
-    with given.links.open(newline="") as file:
-        rows = list(csv.DictReader(file))
     try:
-        seed_of = {row["fake"]: number[row["seed"]] for row in rows}
+        with given.links.open(newline="", encoding="utf-8") as file:
+            seed_of = {row["fake"]: number[row["seed"]] for row in csv.DictReader(file)}
         seed = np.array([seed_of[str(label)] for label in fakes.users])
-    except KeyError:
+    except OSError:
+        raise InvalidTraces("`links` cannot be read.", code="E_OPEN", parameter="links") from None
+    except (KeyError, UnicodeDecodeError, csv.Error):
         raise InvalidTraces(
             "`links` must have the columns fake and seed, with every fake and people of the real file.",
             code="E_LINKS",

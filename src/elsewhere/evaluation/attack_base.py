@@ -4,11 +4,11 @@ What all attacks share: the case they are run on, the comparisons they are held 
 An attack says what it knows and how it scores, and nothing else:
 
 - a **linkage** score `(link) -> (fakes, people)` says how well each person fits each fake; `name_people` runs it;
-- a **membership** score `(people, release) -> (people,)` says who was in the file; `tell_members` runs it.
+- a **membership** score, a number per person, says who was in the file; `tell_members` judges it.
 
-The base runs each against the people in the file (*main*), against strangers in their place (*control*), with fakes that
-know nobody (*null*: links shuffled, or walks over everybody's moves), and with *fresh* real people in the place of the
-fakes. Several scores may ask one question: the strongest counts, for people and for chance alike. Ties are shared,
+The base runs each against the people in the file (*main*), against strangers in their place (*control*), with fakes
+that know nobody (*null*: links shuffled, or walks over everybody's moves), and with *fresh* real people in the place of
+the fakes. Several scores may ask one question: the strongest counts, for people and for chance alike. Ties are shared,
 people are the unit of sampling, intervals are 95 %, and a bar is held against the upper end. A bar that fresh people
 would not keep at this size gives no verdict, unless the figure is clearly above theirs.
 
@@ -31,9 +31,9 @@ from elsewhere.data.visits import DAY, Floats, Ints, Locations, Mask, Visits
 from elsewhere.errors import InvalidParameter
 
 LEVEL, NORMAL = 0.95, NormalDist()
-RESAMPLES = EXCHANGES = 1000
+RESAMPLES, EXCHANGES = 1000, 2000
 SELDOM = 0.05  # share of groups of fresh real people that a usable bar may flag
-RARELY = 0.01  # chance of an exchange as extreme as what was found, below which it is a finding
+RARELY = 0.005  # chance of an exchange as extreme, below which it is a finding: 5 % for some ten of them in an audit
 DIGITS = 9  # sums of the same numbers in another order differ beyond
 NOT_RUN, LEARNT, NOTHING, UNCLEAR = "not run", "learnt something", "learnt nothing measurable", "cannot tell"
 WITHIN, ABOVE = "learnt something, within its bar", "above its bar, not clearly above chance"
@@ -277,17 +277,20 @@ def plain(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def verdict(main: Rate, bar: float, *chance: Rate | None, flagged: float = 0.0) -> bool | None:
+def verdict(
+    main: Rate, bar: float, null: Rate | None = None, *, fresh: Rate | None = None, flagged: float = 0.0
+) -> bool | None:
     """
     Return True below the bar, False above it, None where the bar is no use and `main` is not clearly worse.
 
-    A bar is no use where `chance` does not keep it, or where it flags fresh people more than seldom (`flagged`).
+    A bar is no use where fakes that know nobody do not keep it (`null`), or where it flags fresh people more than
+    seldom: `flagged` is how often.
     """
     if main.high <= bar:
         return True
-    others = [rate.high for rate in chance if rate is not None]
-    usable = flagged <= SELDOM and max(others, default=0.0) <= bar
-    return False if usable or main.low > max(others, default=math.inf) else None
+    usable = flagged <= SELDOM and (null is None or null.high <= bar)
+    chance = [rate.high for rate in (null, fresh) if rate is not None]
+    return False if usable or main.low > max(chance, default=math.inf) else None
 
 
 def percent(value: float | None) -> str:
@@ -345,6 +348,12 @@ class Lives:
     locations: Locations
     clock: Clock
     visits: Visits | None = None
+
+    @staticmethod
+    def of_slots(r: NDArray[np.integer], locations: Locations, minutes: float = 20) -> "Lives":
+        """Return a life per row of a table of places, all of one day."""
+        second = np.round(np.arange(r.shape[1]) * 60 * minutes).astype(np.int64)
+        return Lives(np.asarray(r, dtype=np.int64), locations, Clock(minutes, 0, 0, second))
 
     def __len__(self) -> int:
         return len(self.r)
@@ -562,12 +571,16 @@ def name_people(
     named = _named(case, tables, scores, learns or {}, hits, rng)
     name = max(named, key=lambda each: named[each]["main"][0].value)
     main, worst = named[name]["main"]
-    chance = {who: max((found[who][0] for found in named.values()), key=lambda r: r.value) for who in named[name]}
+    chance = {
+        who: max((found[who][0] for found in named.values()), key=lambda r: r.value)
+        for who in named[name]
+        if who != "top10"
+    }
     flagged = flagged_by_chance([len(case.fakes)] * len(named), U, bar)
-    passed = verdict(main, bar, chance["null"], chance.get("fresh"), flagged=flagged)
+    passed = verdict(main, bar, chance["null"], fresh=chance.get("fresh"), flagged=flagged)
     details |= {each: found["main"][0] for each, found in named.items()}
     details |= {"strongest": name, "top10": user_rate(named[name]["top10"], case.units, rng)[0]}
-    if nearer is not None and nearer.p <= RARELY and passed is not False and main.low <= 1 / U:
+    if nearer is not None and nearer.p <= RARELY and passed is not False:
         return _finding_without_links(attack, case, nearer, knows, details)
     control = chance.get("control")
     beside = "" if control is None else f"a stranger in the place of the person in {percent(control.value)}, "
@@ -632,7 +645,7 @@ def _finding_without_links(attack: str, case: Case, nearer: Nearer, knows: str, 
         baseline=0.5,
         bar=0.5,
         passed=not shows,
-        words=f"Whoever knows {knows}, and not who was made from whom, finds {percent(rate.value)} of the fakes "
+        words=f"Whoever knows {knows}, but not who was made from whom, finds {percent(rate.value)} of the fakes "
         f"nearest to one of {case.who} rather than to one of as many strangers; by chance it is 50 %, and as much in "
         f"{percent(p)} of random exchanges.",
         details={"p": p, **details},
@@ -641,25 +654,22 @@ def _finding_without_links(attack: str, case: Case, nearer: Nearer, knows: str, 
 
 # -- membership: who was in the file? ----------------------------------------------------------------------------------
 
-PersonScores = Callable[[Lives, Lives], dict[str, Floats]]  # (people, release) -> name -> (people,)
-
 
 def tell_members(
-    case: Case, attack: str, scores: PersonScores, *, knows: str, more: Mapping[str, Floats] | None = None
+    case: Case, attack: str, found: Mapping[str, Floats], *, knows: str, null: Mapping[str, Floats] | None = None
 ) -> Finding:
     """
     Return the finding of an attack that tells people in the file from strangers, by the strongest of its scores.
 
-    The figure is an AUC, either way round; chance is that of the strongest score under random exchanges of members and
-    strangers, so that neither the number of scores nor that of people flatters. `more` are further scores of everybody,
-    members first. At 1 % false alarms the share recognised is held against the same exchanges.
+    `found` are scores of everybody, members first; `null` the same from fakes that know nobody. The figure is an AUC,
+    either way round; chance is that of the strongest score under random exchanges of members and strangers, so that
+    neither the number of scores nor that of people flatters. At 1 % false alarms the share recognised is held against
+    the same exchanges.
     """
     rng, strangers, U = case.rng(attack), case.others, len(case.seeds)
     people = case.seeds.join(strangers)
-    found = scores(people, case.fakes) | dict(more or {})
-    null = scores(people, case.walks(rng))
     best, by_chance, early = _strongest_auc(found, U, rng)
-    free, _, _ = _strongest_auc(null, U, rng)
+    free = None if null is None else _strongest_auc(null, U, rng)[0][1]
     name, rate = best
     p = (1 + int((by_chance >= rate.value - 1e-12).sum())) / (1 + EXCHANGES)
     shows = p <= RARELY
@@ -673,7 +683,7 @@ def tell_members(
     return Finding(
         attack,
         main=Rate(rate.value, max(0.0, rate.value - (often - 0.5)), min(1.0, rate.value + (often - 0.5))),
-        control=free[1],
+        control=free,
         baseline=0.5 if shows else max(0.5, often),
         bar=often,
         passed=not (shows or early_shows),
@@ -693,7 +703,7 @@ def tell_members(
 def _strongest_auc(found: Mapping[str, Floats], U: int, rng: np.random.Generator) -> tuple[Any, Floats, Rate]:
     """
     Return the score farthest from one half with its AUC, the largest of each exchange of people, and the share
-    recognised at 1 % false alarms with what exchanges reach (`high`: 97.5 % of them).
+    recognised at 1 % false alarms with what nearly all exchanges stay below (`high`).
     """
     from scipy.stats import rankdata
 
@@ -710,16 +720,16 @@ def _strongest_auc(found: Mapping[str, Floats], U: int, rng: np.random.Generator
     best = int(np.argmax(far[:, 0]))
     name = list(found)[best]
     rate = two_sided(auc(found[name][:U], found[name][U:]))
-    # of the best score, people above what one stranger in a hundred exceeds
-    turned = rank if told[best, 0] >= 0.5 else -rank
-    alarms = np.array([_recognised(turned[best], each) for each in inside])
-    early = Rate(float(alarms[0]), 0.0, float(np.quantile(alarms[1:], (1 + LEVEL) / 2)))
+    alarms = np.array([max(_recognised(score, each) for score in rank) for each in inside])
+    early = Rate(float(alarms[0]), 0.0, float(np.quantile(alarms[1:], 1 - RARELY)))
     return (name, rate), 0.5 + far[:, 1:].max(axis=0), early
 
 
 def _recognised(score: Floats, inside: Mask) -> float:
-    strangers = np.sort(score[~inside])[::-1]
-    return float((score[inside] > strangers[int(0.01 * len(strangers))]).mean())
+    """Return the share of the people inside who score above what one stranger in a hundred exceeds."""
+    strangers = score[~inside]
+    at = len(strangers) - 1 - int(0.01 * len(strangers))
+    return float((score[inside] > np.partition(strangers, at)[at]).mean())
 
 
 def _worst_tenth(score: Floats, people: Lives, U: int) -> float:

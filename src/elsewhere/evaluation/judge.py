@@ -18,8 +18,6 @@ from elsewhere.evaluation.audit import AuditResult, audit
 from elsewhere.evaluation.usefulness import Usefulness, judge_usefulness
 from elsewhere.pool import Pool
 
-MOST_PEOPLE = 2_000  # of each side in an audit; more are sampled, and the notes say so
-
 
 @dataclass(frozen=True, eq=False)
 class Judgement:

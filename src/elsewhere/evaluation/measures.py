@@ -178,6 +178,24 @@ class Crowd:
         return np.bincount(pairs // self.visits.R).astype(np.float64)
 
     @cached_property
+    def home(self) -> Ints:
+        """Return (U,) the home of each person: the place of most nights, else of most time."""
+        v = self.visits
+        row, hour, weight = self._hours
+        pair, own = np.unique(v.user[row].astype(np.int64) * v.R + v.place[row], return_inverse=True)
+        who, night = pair // v.R, (hour % 24 >= NIGHT[0]) & (hour % 24 < NIGHT[1])
+        asleep = np.bincount(own, weight * night, len(pair))
+        sleeps = np.bincount(who, asleep, v.U) > 0
+        return np.asarray(pair[_first_of_each(who, np.where(sleeps[who], asleep, np.bincount(own, weight)), v.U)] % v.R)
+
+    def away_by_hour(self) -> Floats:
+        """Return (24,) the share of the time, or records, that is not at home, by hour of the day; 0 where none is."""
+        row, hour, weight = self._hours
+        away = self.visits.place[row] != self.home[self.visits.user[row]]
+        total = np.bincount(hour % 24, weight, 24)
+        return np.asarray(np.bincount(hour % 24, weight * away, 24) / np.maximum(total, 1.0))
+
+    @cached_property
     def people(self) -> dict[str, Floats]:
         """Return numbers of each person: see `describe_people`."""
         return describe_people(self)
@@ -215,11 +233,9 @@ def describe_people(crowd: Crowd) -> dict[str, Floats]:
     pair, own = np.unique(user * R + place, return_inverse=True)  # the own places of all people
     who, where = pair // R, pair % R
     time = np.bincount(own, weight)
-    night = np.bincount(own, weight * ((hour % 24 >= NIGHT[0]) & (hour % 24 < NIGHT[1])), len(pair))
     total = np.bincount(who, time, U)
     share = time / total[who]
-    asleep = np.bincount(who, night, U) > 0
-    home = _first_of_each(who, np.where(asleep[who], night, time).astype(np.float64), U)
+    home = np.minimum(np.searchsorted(pair, np.arange(U) * R + crowd.home), len(pair) - 1)
     other = time.astype(np.float64)
     other[home[home >= 0]] = -1.0
     main = _first_of_each(who, other, U)

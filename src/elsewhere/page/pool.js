@@ -4,6 +4,7 @@ import { TownMap } from "./map.js";
 import { Stepper, clockOf, controls, dayBar, el, letter, make, many, ranked, staysOf, whole } from "./parts.js";
 
 const LISTED = 60; // fakes at a time
+const CLOCK = { slots: 72, step_minutes: 20, start: "00:00" }; // the steps of a day on this page
 const pool = { token: null, head: null, days: new Map(), day: 0, facts: [], shown: [], chosen: null, listed: LISTED };
 
 class Refusal extends Error {
@@ -46,7 +47,7 @@ el("enter").addEventListener("submit", async (event) => {
   }
   try {
     const [level, head] = await Promise.all(["/v1/devices", "/v1/pool"].map(async (path) => (await ask(path)).json()));
-    pool.head = head;
+    pool.head = { ...head, ...CLOCK };
     await dayOf(0);
     el("token").value = "";
     open(level);
@@ -60,8 +61,19 @@ el("enter").addEventListener("submit", async (event) => {
 el("lock").addEventListener("click", () => location.reload());
 
 async function dayOf(n) {
-  if (!pool.days.has(n)) pool.days.set(n, await (await ask(`/v1/pool/days/${n}`)).json());
+  if (!pool.days.has(n)) {
+    const day = await (await ask(`/v1/pool/days/${n}`)).json();
+    pool.days.set(n, { ...day, r: day.visits.map(placesOf) });
+  }
   return pool.days.get(n);
+}
+
+// The place at each step of a day, -1 before the first visit; between two visits where the last one was.
+function placesOf(visits) {
+  if (visits === null) return [];
+  const r = new Array(CLOCK.slots).fill(-1);
+  for (const [from, , place] of visits) r.fill(place, Math.floor(from / CLOCK.step_minutes));
+  return r;
 }
 
 function open(level) {

@@ -52,7 +52,7 @@ from elsewhere.sorting import number_keys
 METHODS = ("roles", "kmeans")
 STARTS = 10  # n_init of k-means (E28)
 PAPERS = 20  # classes of the paper
-# kappa="auto" (E29, docs/decisions/0025-kappa.md)
+# kappa="auto" (E29, docs/decisions.md)
 LEAST = 4  # classes, where the places allow it
 TO_A_CLASS = 5  # places
 ENOUGH = 0.9  # share of the largest score with which the smaller number is as good
@@ -64,7 +64,7 @@ ABOVE_CHANCE = 2.0  # standard deviations over the halvings
 
 
 def semantic_clustering(
-    S: "Iterable[MobilityProfile] | LocationGraph",
+    graph: "Iterable[MobilityProfile] | LocationGraph",
     *,
     kappa: int | str = "auto",
     method: str = "roles",
@@ -80,8 +80,8 @@ def semantic_clustering(
 
     Parameters
     ----------
-    S
-        Profiles: the box of the figure, pair by pair, k-means on the rows of w_G. Or the graph that `semantic_graph`
+    graph
+        Profiles S: the box of the figure, pair by pair, k-means on the rows of w_G. Or the graph that `semantic_graph`
         makes of them, the same weights without a loop over pairs; finer periods than those of the model make better
         classes.
     kappa
@@ -110,9 +110,9 @@ def semantic_clustering(
     [1, 0, 1, 0, 1, 0, -1]
 
     """
-    if isinstance(S, LocationGraph):
-        return classes_of_graph(S, kappa, method, c_min, rng, require_between("blur", blur, 0, 24))
-    S = Profiles.of(S)
+    if isinstance(graph, LocationGraph):
+        return classes_of_graph(graph, kappa, method, c_min, rng, require_between("blur", blur, 0, 24))
+    S = Profiles.of(graph)
     w_G = np.zeros((S.R, S.R))
     for u, v in permutations(S, 2):
         s, sigma = semantic_similarity(u, v), shared_mapping(u, v)

@@ -1,8 +1,8 @@
 """
-Maps of visits, of classes and of trips: no tiles, no request.
+Maps of where people are, and of a life: no tiles, no request.
 
 Kilometres on a plane, north up, with a scale. Under places that have latitude and longitude lie coasts, borders and
-names of towns where these are installed (`traces.ground`). A map is zoomed to nearly all of its visits, and says what
+names of towns where these are installed (`data.ground`). A map is zoomed to nearly all of its visits, and says what
 lies outside. Where places are many, the most visited are drawn.
 """
 
@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from elsewhere.data.ground import Box, find_towns, is_installed, read_outlines
-from elsewhere.data.visits import EARTH_RADIUS_KM, Codes, Floats, Ints, Locations
+from elsewhere.data.visits import EARTH_RADIUS_KM, Floats, Locations
 from elsewhere.errors import counted
-from elsewhere.reports.charts import CLASS_INKS, INKS, LETTERS, MARKERS, WIDTH, _legend, new_figure
+from elsewhere.evaluation.measures import Crowd, Plan
+from elsewhere.reports.charts import INKS, LETTERS, RANKS, WIDTH, Life, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,7 +27,7 @@ ASPECT = 0.62  # height of a map by its width: two of them and two strips of hou
 MOST_PLACES = 1_500
 NEARLY_ALL = (0.99, 0.98, 0.95)  # shares of the visits that a map may be zoomed to, where that halves it
 MOST_NAMES = 10
-MOST_FLOWS = 40
+MOST_MOVES = 150  # of a life
 SIZES = 40  # of discs
 LINES = {"river": (0.8, "-"), "province": (0.5, ":"), "border": (0.9, "--")}
 KM_PER_DEGREE = math.radians(1) * EARTH_RADIUS_KM
@@ -36,7 +37,7 @@ class Window(NamedTuple):
     """
     The part of the plane that a map shows.
 
-    Codes in kilometres about its middle, which of them it shows, half of its width and height; and on the globe
+    Places in kilometres about its middle, which of them it shows, half of its width and height; and on the globe
     longitude and latitude of the middle, and how narrow a degree of longitude is there.
     """
 
@@ -122,11 +123,15 @@ def _round(rough: float) -> float:
 
 
 def _new_map(window: Window) -> "tuple[Figure, Axes]":
-    """Return an empty map: ground, names of towns, scale."""
-    wide, tall = window.half
-    figure = new_figure(WIDTH, WIDTH * tall / wide)
+    """Return an empty map that fills its figure."""
+    figure = new_figure(WIDTH, WIDTH * window.half[1] / window.half[0])
     figure.set_layout_engine("none")
-    axes = figure.add_axes((0, 0, 1, 1))
+    return figure, draw_base(figure.add_axes((0, 0, 1, 1)), window)
+
+
+def draw_base(axes: "Axes", window: Window) -> "Axes":
+    """Draw what lies under every map: ground, names of towns, scale."""
+    wide, tall = window.half
     axes.set_xlim(-wide, wide)
     axes.set_ylim(-tall, tall)
     axes.set_aspect("equal")
@@ -140,7 +145,7 @@ def _new_map(window: Window) -> "tuple[Figure, Axes]":
     text = f"{length:g} km" if length >= 1 else f"{1000 * length:g} m"
     axes.plot([-0.94 * wide, -0.94 * wide + length], [-0.94 * tall] * 2, color=INKS["ink"], linewidth=1.5)
     axes.text(-0.94 * wide, -0.91 * tall, text, fontsize=LETTERS, color=INKS["ink"])
-    return figure, axes
+    return axes
 
 
 def _draw_ground(axes: "Axes", window: Window) -> None:
@@ -216,77 +221,36 @@ def visits_map(
     return figure
 
 
-def classes_map(
-    locations: Locations, label: ArrayLike, *, shown: ArrayLike | None = None, window: Window | None = None
-) -> "Figure":
-    """Draw places by semantic class (fig:semantic-clusters): a colour and a marker for each class."""
-    classes = np.asarray(getattr(label, "label", label))
-    visible = (classes >= 0) if shown is None else (classes >= 0) & np.asarray(shown, dtype=bool)
-    visible[np.flatnonzero(visible)[MOST_PLACES:]] = False
-    here = Window.of(locations, visible) if window is None else window
-    figure, axes = _new_map(here)
-    for c in np.unique(classes[visible]).tolist():
-        x, y = here.xy[visible & here.inside & (classes == c)].T
-        marker = MARKERS[(c + c // len(CLASS_INKS)) % len(MARKERS)]
-        colour = CLASS_INKS[c % len(CLASS_INKS)]
-        axes.scatter(x, y, s=16, color=colour, marker=marker, linewidths=0, label=f"{c + 1}", zorder=2)
-    _legend(axes, loc="upper right", ncols=1 + len(np.unique(classes)) // 12)
+def life_map(life: Life, window: Window) -> "Figure":
+    """
+    Draw the places of a life in the colours of `life_strip`, and the moves between them, the more frequent the wider.
+
+    Trips are arrows from where they begin to where they end.
+    """
+    figure, axes = _new_map(window)
+    draw_life(axes, life, window)
     return figure
 
 
-class Flows(NamedTuple):
-    """Trips between two zones, both ways: the pair of zones, and how many trips there are."""
-
-    pair: Ints
-    trips: Ints
-    of: int
-
-
-def flows(r: Codes, zone: Ints) -> Flows:
-    """
-    Count trips between zones, most first: a trip is a change of place between two known slots that follow each other.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> result = flows(np.array([[0, -1, 1, 0], [1, 2, 2, 1]]), zone=np.array([0, 0, 1]))
-    >>> result.pair.tolist(), result.trips.tolist(), result.of
-    ([[0, 1]], [2], 4)
-
-    """
-    row, slot = np.nonzero(r >= 0)
-    place = r[row, slot]
-    moved = (row[1:] == row[:-1]) & (place[1:] != place[:-1])
-    ends = np.sort(np.column_stack([zone[place[:-1][moved]], zone[place[1:][moved]]]), axis=1)
-    ends = ends[(ends[:, 0] >= 0) & (ends[:, 0] != ends[:, 1])]
-    pair, trips = np.unique(ends, axis=0, return_counts=True)
-    order = np.lexsort((*pair.T[::-1], -trips))
-    return Flows(pair[order], trips[order], int(moved.sum()))
-
-
-def zones(window: Window) -> tuple[Ints, Floats, float]:
-    """Return squares of a round number of kilometres: zone of each place (-1 outside), their middles, their size."""
-    side = _round(max(float(window.half[0]) / 4, 1e-9))
-    square = np.floor(window.xy / side).astype(np.int64)
-    key = np.where(window.inside, (square[:, 0] + 1000) * 10_000 + square[:, 1] + 1000, -1)
-    names, zone = np.unique(key, return_inverse=True)
-    zone = zone - int(names[0] == -1)
-    middles = [window.xy[zone == z].mean(axis=0) for z in range(int(zone.max()) + 1)]
-    return zone, np.array(middles), side
-
-
-def flows_map(window: Window, r: Codes, *, ink: str = "fake", widest: float) -> "Figure":
-    """Draw the strongest flows between zones as curves; one of the share `widest` of all trips is the widest."""
+def draw_life(axes: "Axes", life: Life, window: Window) -> None:
+    """Draw what `life_map` does on given axes."""
     from matplotlib.patches import FancyArrowPatch
 
-    zone, middle, _ = zones(window)
-    all_flows = flows(r, zone)
-    figure, axes = _new_map(window)
-    strongest = list(zip(all_flows.pair.tolist(), all_flows.trips.tolist(), strict=True))[:MOST_FLOWS]
-    for (a, b), trips in reversed(strongest):
-        width = 0.6 + 6 * math.sqrt(trips / all_flows.of / widest)
+    v = life.visits
+    origin, target, _ = Crowd(v, Plan(v.locations, {})).moves
+    ends = np.column_stack([origin, target])
+    ends = ends if v.trip is not None else np.sort(ends, axis=1)
+    pairs, count = np.unique(ends, axis=0, return_counts=True)
+    order = np.argsort(-count, kind="stable")[:MOST_MOVES]
+    for (a, b), n in zip(pairs[order].tolist(), count[order].tolist(), strict=True):
         axes.add_patch(
-            FancyArrowPatch(middle[a], middle[b], arrowstyle="-", connectionstyle="arc3,rad=0.18", linewidth=width,
-                            color=INKS[ink], alpha=0.6, shrinkA=0, shrinkB=0, zorder=2)
+            FancyArrowPatch(window.xy[a], window.xy[b], arrowstyle="-|>" if v.trip is not None else "-",
+                            connectionstyle="arc3,rad=0.12", linewidth=min(0.6 + 0.25 * n, 3), color=INKS["soft"],
+                            alpha=0.7, shrinkA=0, shrinkB=0 if v.trip is None else 4, mutation_scale=8, zorder=2)
         )  # fmt: skip
-    return figure
+    for rank in reversed(range(len(RANKS))):
+        places = np.unique(v.place[life.rank == rank])
+        size = 70 if rank < 2 else 22
+        x, y = window.xy[places].T
+        axes.scatter(x, y, s=size, color=INKS[RANKS[rank]], edgecolors=INKS["ink"], linewidths=0.5,
+                     zorder=4 - rank / 10)  # fmt: skip

@@ -6,85 +6,47 @@ trace, no figure of one person, no way from a fake to its seed, no name of a use
 the templates show; the words of the page are in templates/, its pictures in `charts` and `maps`.
 """
 
-import hashlib
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from os import PathLike
 from pathlib import Path
-from platform import python_version
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from elsewhere._version import __version__
 from elsewhere.data.ground import HINT, SOURCES, is_installed
-from elsewhere.data.slots import Traces
-from elsewhere.data.visits import Floats, Ints, Locations
+from elsewhere.data.visits import DAY, Floats, Ints, Locations, Visits, share_map
 from elsewhere.errors import InvalidParameter, counted, require_choice
-from elsewhere.evaluation.attacks.audit import AuditResult, id_with_role, in_one_sentence
-from elsewhere.evaluation.attacks.finding import ABOVE, LEARNT, NOTHING, UNCLEAR, WITHIN, plain
-from elsewhere.evaluation.lbs.scenario import LbsResult
-from elsewhere.evaluation.lives import LivesResult
-from elsewhere.evaluation.publishing.scenario import PublishingResult
-from elsewhere.evaluation.uses import GOOD_FOR, MEASURES, NOT_FOR, ROUGH_FOR, UNKNOWN, Uses
+from elsewhere.evaluation.measures import Crowd, Plan
+from elsewhere.evaluation.usefulness import GOOD_FOR, NOT_FOR, ROUGH_FOR, UNKNOWN
 from elsewhere.files import write_files
-from elsewhere.paper.semantic_clustering import labels_of
-from elsewhere.pool import Pool
-from elsewhere.reports import charts, maps
-from elsewhere.reports.charts import Plain, mean, svg
-from elsewhere.reports.claims import (
-    Badge,
-    advice,
-    claims,
-    findings,
-    forbidden_claims,
-    format_figure,
-    number,
-    outcome,
-    outcome_sign,
-    percent,
-    question,
-    three_sentences,
-)
-from elsewhere.run.fakes import Fakes
-from elsewhere.traces.fixes import GAPS, Preparation, length_text
+from elsewhere.reports import charts, claims, maps
+from elsewhere.reports.charts import FORTNIGHT, Life, Plain, svg
+from elsewhere.reports.claims import findings, number, outcome, percent
 
 EDITIONS = ("owner", "shareable")
+MOST_CELLS = 250  # points of a picture
+MOST_PEOPLE = 2_000  # of each side in the pictures; of more, as many that lie evenly in the file
 SMALLEST_GROUP = 5  # people: the figure of fewer would be somebody's own, and stays out of a shareable report
-MOST_DAYS = 14  # of a life, or of people of one day each, in the first picture
-SIGNS = {GOOD_FOR: ("✓", "good"), ROUGH_FOR: ("≈", "rough"), NOT_FOR: ("✗", "bad"), UNKNOWN: ("?", "")}
-KINDS = {AuditResult: "audits", PublishingResult: "publishing", LbsResult: "lbs", Uses: "uses", LivesResult: "lives"}
-BESIDE = {"notes", "run", "version", "files"}  # what stands beside results in a file of several
+SIGNS = {GOOD_FOR: ("✓", "good"), ROUGH_FOR: ("≈", "rough"), NOT_FOR: ("✗", "bad"), UNKNOWN: ("?", "")} | claims.SIGNS
+# keys by which the `to_dict()` of each kind of result is known
+KINDS = {
+    "uses": {"uses", "divergences"},
+    "publishing": {"aggregate", "visits", "allocation"},
+    "services": {"settings", "generators"},
+}
 ACCEPTED = (
-    "`results` must be a `PublishingResult`, an `LbsResult`, an `AuditResult`, `Uses`, a `LivesResult`, the "
-    "`to_dict()` of one, or a list or a mapping of names to such results"
+    "`results` must be a `Judgement`, a `Usefulness`, an `AuditResult`, a `PublishingResult`, an `LbsResult`, the "
+    "`to_dict()` of one, or a list of such"
 )
-RULES = {
-    "not_made": "no walk or candidate places left",
-    "similarity": "too many visits in common with its seed (par_s)",
-    "intersection": "shares a place with its seed (par_i)",
-    "differential": "too few others resemble it as much (par_d, k)",
-    "others": "too close to another person",
-    "min_sim": "too unlike its seed (min_sim)",
-}
-# what may name a person, a file or the entropy of a run never leaves the house
-PRIVATE = {
-    "seed", "rng", "entropy", "random_state", "seed_index", "labels", "label", "user_ids", "ids", "user_labels",
-    "path", "input", "source", "file", "files", "folder", "out", "loglik", "verdicts", "links",
-}  # fmt: skip
-LONGEST_LIST, LONGEST_MAPPING = 12, 200
-FLOWS = "Flows between "
-NEEDS = {
-    "`seed_index`": "to know who was made from whom",
-    "`holdout`": "real people of whom no fake was made",
-    "`classes`": "the classes of the places",
-    "`sampler`": "the noise of a run with a theorem",
-}
-# of `run`: shown in a place of its own
-SPECIAL = {"parameters", "versions", "certificate", "notes", "in_words", "categories", "agreement", "tally"}
-SPECIAL |= {"attempts", "passed", "rejected_by", "acceptance"}
+# of a run, what a shareable report may show; the rest may name a person, a file or the entropy
+PUBLIC = ("method", "parameters", "reproducible", "simulated", "certificate", "notes", "versions", "sizes")
+PARTS = ("Sizes", "Parameters", "Versions")
+SECRET = {"seed", "rng", "entropy", "secret", "path", "source", "users", "ids"}
+LIVING = {"home_share": "at home", "main_share": "at the second place", "routine": "where one usually is",
+          "new_places": "places seen once"}  # fmt: skip
+UNITS = {"person": ("person", "people"), "trip": ("trip", "trips"), "vehicle-day": ("vehicle day", "vehicle days")}
+NIGHT, MIDDAY = slice(0, 6), slice(10, 17)  # hours of the day
 
 
 class Picture(NamedTuple):
@@ -93,13 +55,11 @@ class Picture(NamedTuple):
     title: str
     svg: str
     caption: str = ""
-    wide: bool = False
 
     @staticmethod
-    def of(figure: Any, title: str, caption: str = "", label: str = "") -> "Picture":
-        """Return a figure as a picture; `label` is read to those who do not see it, by default title and caption."""
-        wide = bool(figure.get_figwidth() > 1.2 * charts.WIDTH)
-        return Picture(title, svg(figure, label or f"{title}. {caption}".strip()), caption, wide)
+    def of(figure: Any, title: str, caption: str = "") -> "Picture":
+        """Return a figure as a picture; title and caption are read to those who do not see it."""
+        return Picture(title, svg(figure, f"{title}. {caption}".strip()), caption)
 
 
 def report(
@@ -107,11 +67,10 @@ def report(
     path: str | PathLike[str],
     *,
     edition: str = "shareable",
-    fakes: Any = None,
-    real: Traces | None = None,
-    classes: Any = None,
-    run: Mapping[str, Any] | None = None,
-    title: str | None = None,
+    people: Visits | None = None,
+    fakes: Visits | None = None,
+    seed_of_life: Any = None,
+    title: str = "Report on synthetic location traces",
 ) -> None:
     """
     Write the report of an evaluation: one HTML file that opens offline and makes no request.
@@ -119,74 +78,78 @@ def report(
     Parameters
     ----------
     results
-        What `audit`, `judge_uses`, `judge_lives`, `evaluate_publishing` or `evaluate_lbs` returned, or the `to_dict()`
-        of it; or a list of such, or names -> such.
+        A `Judgement`, a `Usefulness`, an `AuditResult`, a `PublishingResult` or an `LbsResult`, the `to_dict()` of one,
+        or a list of such.
     path
         Where to; an old file is replaced as a whole.
     edition
         "shareable": aggregates and fakes only; "owner": real days too, for the eyes of their owner.
+    people
+        Real people beside the fakes; refused in the shareable edition.
     fakes
-        What the first pictures show: a `Pool` or `Traces`; in the owner's edition also what `generate_fakes` returned,
-        each fake then beside its seed.
-    real
-        Real traces beside the fakes; refused in the shareable edition.
-    classes
-        `SemanticClasses` of the places, for the map of classes. Whoever holds them links fakes to seeds better (A5):
-        leave them out of a shareable report unless they are public anyway.
-    run
-        How the fakes were made, by name: `preset`, `parameters`, `certificate`, `tally` or `attempts`, `passed` and
-        `rejected_by`, `notes`, `versions`, and whatever else is worth a line. A pool adds its provenance.
+        The fakes, for the pictures.
+    seed_of_life
+        The number in `people` of the person behind each fake, -1 for nobody; refused in the shareable edition.
     title
         Heading of the page.
 
     Examples
     --------
     >>> import tempfile, pathlib, numpy as np, elsewhere as ew
-    >>> days = np.random.default_rng(1).integers(5, size=(8, 12))
+    >>> fakes = ew.simulate_town(users=20, days=3, locations=60, rng=np.random.default_rng(1)).visits
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "report.html"
-    >>> ew.report(ew.evaluate_publishing(days, None, days), path, title="Eight days")
+    >>> ew.report({"usefulness": None, "audit": None, "run": {"method": "life"}}, path, fakes=fakes)
     >>> path.read_text().startswith("<!doctype html>")
     True
 
     """
     require_choice("edition", edition, EDITIONS)
     shareable = edition == "shareable"
-    kinds = collect(results)
-    shown = _traces_to_show(fakes, real, classes, shareable)
-    facts = _facts(run, fakes, shareable)
-    audit, uses = (next(iter(kinds[kind].values()), None) for kind in ("audits", "uses"))
-    context = {
-        "title": "Report on synthetic location traces" if title is None else str(title),
-        "shareable": shareable,
-        "contents": _contents(kinds, shown.fakes),
-        "good_for": None if uses is None else _good_for(uses),
-        "advice": advice(audit, facts, uses),
-        "sentences": three_sentences(audit, facts, uses),
-        "maps": _first_maps(shown),
-        "map_note": _map_note(shown),
-        "strips": _strips(shown),
-        "uses": {name: _uses(result) for name, result in kinds["uses"].items()},
-        "lives": {name: (result, _life_pictures(result)) for name, result in kinds["lives"].items()},
-        "audits": {name: _audit(result, name, shareable) for name, result in kinds["audits"].items()},
-        "claims": claims(audit, facts),
-        "forbidden": forbidden_claims(audit),
-        "publishing": {
-            name: (result, few := shareable and _few_people(result), _publishing_pictures(result, few))
-            for name, result in kinds["publishing"].items()
-        },
-        "services": {
-            name: (
-                result,
-                shareable and (result["settings"].get("users") or 0) < SMALLEST_GROUP,
-                _service_pictures(result),
+    for name, value in (("people", people), ("seed_of_life", seed_of_life)):
+        if value is not None and shareable:
+            raise InvalidParameter(
+                f"`{name}` tells of real people, who never go into a shareable report; leave it out, or pass "
+                'edition="owner".',
+                code="E_PRIVATE",
+                parameter=name,
             )
-            for name, result in kinds["lbs"].items()
+    for name, visits in (("people", people), ("fakes", fakes)):
+        if visits is not None and not isinstance(visits, Visits):
+            raise InvalidParameter(f"`{name}` must be `Visits`, got {type(visits).__name__}.", parameter=name)
+    kinds = collect(results)
+    run = _visible(kinds["run"]) if shareable else kinds["run"]
+    shown = Shown.of(people, fakes, seed_of_life)
+    audit = next(iter(kinds["audits"]), None)
+    lives = shown.lives()
+    context = {
+        "title": str(title),
+        "shareable": shareable,
+        "contents": _contents(run, shown.fakes),
+        "good_for": _good_for(kinds["uses"][0]["uses"]) if kinds["uses"] else None,
+        "columns": [*_life_columns(lives), *_crowd_column(shown)],
+        "lives": list(lives.values()),
+        "map_note": _map_note(shown),
+        "uses": [_use_cards(result, shown) for result in kinds["uses"]],
+        "divergences": [result["divergences"] for result in kinds["uses"] if result["divergences"]],
+        "advice": claims.advice(audit, run),
+        "sentences": claims.three_sentences(audit, run),
+        "audits": [_audit(result) for result in kinds["audits"]],
+        "claims": claims.claims(audit, run),
+        "forbidden": claims.forbidden_claims(audit),
+        "publishing": [(one, _publishing_picture(one)) for one in kinds["publishing"] if not shareable or _enough(one)],
+        "services": [
+            (one, Picture.of(charts.location_privacy(one), "Privacy against what is sent"))
+            for one in kinds["services"]
+            if not shareable or _enough(one)
+        ],
+        "run": run,
+        "facts": {
+            heading: {
+                name.replace("_", " "): _text(v) for name, v in values.items() if not isinstance(v, (Mapping, list))
+            }
+            for heading, values in (("Run", run), *((part, run.get(part.lower()) or {}) for part in PARTS))
         },
-        "more_pictures": _more_pictures(shown),
-        "run": facts,
-        "categories": facts.get("categories"),
-        "accepted": _accepted(facts),
-        "facts": _listed_facts(facts),
+        "notes": [*kinds["notes"], *(run.get("notes") or ())],
     }
     write(path, render("report.html", context))
 
@@ -205,8 +168,8 @@ def _templates() -> Any:
         loader=PackageLoader("elsewhere.reports"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
         lstrip_blocks=True,
     )  # fmt: skip
-    pages.filters |= {"number": number, "percent": percent, "figure": format_figure, "mean": mean}
-    pages.globals |= {"question": question, "outcome": outcome, "outcome_sign": outcome_sign, "counted": counted}
+    pages.filters |= {"number": number, "percent": percent, "mean": _mean}
+    pages.globals |= {"signs": SIGNS, "outcome": outcome, "counted": counted}
     return pages
 
 
@@ -216,608 +179,347 @@ def write(path: str | PathLike[str], page: str) -> None:
     write_files(target.parent, {target.name: page.encode("utf-8", "replace")})
 
 
-def collect(results: Any) -> dict[str, dict[str, Plain]]:
+def collect(results: Any) -> dict[str, Any]:
     """
-    Return results by kind (audits, publishing, lbs, uses, lives), each name -> plain numbers; "" where it has no name.
+    Return results by kind (uses, audits, publishing, services: lists of plain numbers), with `run` and `notes`.
 
     Examples
     --------
-    >>> list(collect({"ours": {"A1": {"status": "run", "passed": True}}})["audits"])
-    ['ours']
+    >>> len(collect([{"A1": {"status": "run", "passed": True}}])["audits"])
+    1
 
     """
-    kinds: dict[str, dict[str, Plain]] = {kind: {} for kind in KINDS.values()}
-    for name, kind, one in _each(results, "", 0):
-        # several of one name are numbered
-        names = [name, *(f"{name} {n}".strip() for n in range(2, len(kinds[kind]) + 2))]
-        kinds[kind][next(n for n in names if n not in kinds[kind])] = one
-    if not any(kinds.values()):
-        raise InvalidParameter(f"{ACCEPTED}; nothing of that kind is in it.")
+    kinds: dict[str, Any] = {"uses": [], "audits": [], "publishing": [], "services": [], "run": {}, "notes": []}
+    for one in results if isinstance(results, (list, tuple)) else [results]:
+        numbers = one.to_dict() if hasattr(one, "to_dict") else one
+        if not isinstance(numbers, Mapping):
+            raise InvalidParameter(f"{ACCEPTED}; got {type(one).__name__}.", parameter="results")
+        if {"usefulness", "audit"} <= numbers.keys():
+            parts = {"uses": numbers["usefulness"], "audits": numbers["audit"]}
+            kinds["run"] = {**kinds["run"], **(numbers.get("run") or {})}
+            kinds["notes"] += numbers.get("notes") or []
+        else:
+            kind = next((kind for kind, keys in KINDS.items() if keys <= numbers.keys()), None)
+            if kind is None and not findings(numbers):
+                raise InvalidParameter(f"{ACCEPTED}; got none of these.", parameter="results")
+            parts = {kind or "audits": numbers}
+        for kind, part in parts.items():
+            kinds[kind] += [] if part is None else [part]
     return kinds
 
 
-def _each(results: Any, name: str, depth: int) -> Iterator[tuple[str, str, Plain]]:
-    """Yield name, kind and plain numbers of every result that is given, however they are nested."""
-    kind = next((kind for of_type, kind in KINDS.items() if isinstance(results, of_type)), None)
-    if kind is not None:
-        more = {"sizes": plain(results.sizes), "notes": list(results.notes)} if kind == "audits" else {}
-        yield name, kind, {**results.to_dict(), **more}
-    elif isinstance(results, Mapping) and (kind := _kind(results)) is not None:
-        yield name, kind, plain(dict(results))
-        # the rest of an evaluation
-        yield from (
-            (name, n, plain(dict(results[n]))) for n in ("uses", "lives") if isinstance(results.get(n), Mapping)
-        )
-    elif depth < 3 and isinstance(results, Mapping):
-        for n, one in results.items():
-            yield from _each(one, str(n), depth + 1) if n not in BESIDE and one is not None else ()
-    elif depth < 3 and isinstance(results, Sequence) and not isinstance(results, (str, bytes)):
-        for one in results:
-            yield from _each(one, name, depth + 1)
-    else:
-        raise InvalidParameter(f"{ACCEPTED}; got {type(results).__name__}.")
-
-
-def _kind(numbers: Mapping[Any, Any]) -> str | None:
-    if {"aggregate", "visits", "allocation"} <= numbers.keys():
-        return "publishing"
-    if {"measures", "growth", "week"} <= numbers.keys():
-        return "lives"
-    if {"settings", "generators"} <= numbers.keys():
-        return "lbs"
-    if {m.id for m in MEASURES} <= numbers.keys():
-        return "uses"
-    attacks = findings({str(name): value for name, value in numbers.items()}).values()
-    is_audit = attacks and all(isinstance(attack, Mapping) and "status" in attack for attack in attacks)
-    return "audits" if is_audit else None
-
-
-class Shown(NamedTuple):
-    """What the pictures show: fakes, real traces, the real row of each fake, the class of each place."""
-
-    fakes: Traces | None = None
-    real: Traces | None = None
-    seed: Ints | None = None
-    label: Ints | None = None
-
-    @property
-    def sides(self) -> dict[str, tuple[Traces, str]]:
-        """Return people and fakes, where they are given, with their ink."""
-        both = {"people": (self.real, "real"), "fakes": (self.fakes, "fake")}
-        return {name: (traces, ink) for name, (traces, ink) in both.items() if traces is not None}
-
-
-def _traces_to_show(fakes: Any, real: Any, classes: Any, shareable: bool) -> Shown:
-    if real is not None and shareable:
-        raise InvalidParameter(
-            '`real` holds real traces, which never go into a shareable report; leave it out, or pass edition="owner".',
-            code="E_PRIVATE",
-        )
-    if real is not None and not isinstance(real, Traces):
-        raise InvalidParameter(f"`real` must be `Traces`, got {type(real).__name__}.")
-    if isinstance(fakes, Fakes) and shareable:
-        raise InvalidParameter(
-            "`fakes` as `generate_fakes` returns them know their seeds and never go into a shareable report; pass the "
-            '`Pool` that `publish` makes of them, or edition="owner".',
-            code="E_PRIVATE",
-        )
-    seed, traces = None, None
-    if isinstance(fakes, Fakes):
-        if fakes.seeds is not None and (fakes.seed >= 0).all():
-            real, seed = fakes.seeds, np.asarray(fakes.seed)
-        f = fakes.frame
-        traces = Traces(
-            fakes.r, f.locations, users=fakes.life.tolist(), step_minutes=f.step_minutes, start=f.start, tz=f.tz
-        )
-    elif isinstance(fakes, Pool):
-        # beside real traces on their map, else on its own
-        traces = fakes.traces if real is None else fakes.to_map(real.locations)
-    elif isinstance(fakes, Traces):
-        traces = fakes
-    elif fakes is not None:
-        raise InvalidParameter(
-            "`fakes` must be a `Pool`, `Traces`, or (owner's edition) what `generate_fakes` returns, got "
-            f"{type(fakes).__name__}."
-        )
-    if traces is not None and real is not None and (traces.R != real.R or traces.L != real.L):
-        raise InvalidParameter(
-            f"`fakes` have {traces.R} places and {traces.L} slots, `real` {real.R} and {real.L}: they must be on "
-            "one map and clock.",
-            code="E_MISMATCH",
-        )
-    size = next((t.R for t in (traces, real) if t is not None), None)
-    return Shown(traces, real, seed, None if classes is None or size is None else labels_of(classes, size))
-
-
-def _facts(run: Any, fakes: Any, shareable: bool) -> dict[str, Any]:
-    """Return how the fakes were made: what they say of it themselves, and over it what `run` says."""
-    if run is not None and not isinstance(run, Mapping):
-        raise InvalidParameter(f"`run` must map names to values, got {type(run).__name__}.")
-    defaults: dict[str, Any] = {}
-    if isinstance(fakes, Pool):
-        defaults = {n: v for n, v in fakes.provenance.items() if v is not None}
-    elif isinstance(fakes, Fakes):
-        defaults = {"preset": fakes.preset.name, "kappa": fakes.kappa, "parameters": fakes.preset.parameters(),
-                    "notes": fakes.notes, "reproducible": fakes.laboratory,
-                    "certificate": fakes.certificate.to_dict()}  # fmt: skip
-        if not fakes.covered:
-            defaults["tally"] = dict(fakes.tally)
-    facts = {**defaults, **({} if run is None else dict(run))}
-    return visible(facts) if shareable else facts
-
-
-def visible(run: Mapping[str, Any], whole: Sequence[str] = ("notes", "certificate")) -> dict[str, Any]:
-    """
-    Return what of `run` a shareable report shows.
-
-    It leaves out what is private by its name, and lists that could hold a value per person. `whole` are sentences of
-    ours, about nobody, and are shown whatever their length.
-    """
-    facts = {}
-    for name, value in run.items():
-        if str(name).lower() in PRIVATE:
-            continue
-        if name in whole:
-            facts[name] = value
-        elif isinstance(value, Mapping) and len(value) <= LONGEST_MAPPING:
-            facts[name] = visible(value, whole=())
-        elif isinstance(value, (list, tuple)) and len(value) <= LONGEST_LIST:
-            if all(v is None or isinstance(v, (str, int, float)) for v in value):
-                facts[name] = value
-        elif value is None or isinstance(value, (str, int, float, bool)):
-            facts[name] = value
+def _visible(run: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what of a run a shareable report shows: what may be public by its name, and no list of many values."""
+    facts = {name: run[name] for name in PUBLIC if name in run}
+    for name in map(str.lower, PARTS):
+        plain = (facts.get(name) or {}).items()
+        facts[name] = {n: v for n, v in plain if n not in SECRET and (v is None or isinstance(v, (str, int, float)))}
     return facts
 
 
-def _contents(kinds: dict[str, dict[str, Plain]], fakes: Traces | None) -> str:
-    """Return how many fakes there are, and for how many people, days and places, in a sentence."""
-    sizes: dict[str, Any] = {}
-    for kind in ("uses", "publishing", "audits"):
-        sizes = {**(next(iter(kinds[kind].values()), {}).get("sizes") or {}), **sizes}
-    people = sizes.get("people", sizes.get("seed_users", sizes.get("users")))
-    sentence = f"{number(sizes['fakes'])} synthetic days" if sizes.get("fakes") else "Synthetic days"
-    if fakes is not None:
-        days = f"and {number(len(fakes))} days of their lives" if fakes.U < len(fakes) else "with one day each"
-        sentence = f"{number(fakes.U)} people who do not exist, {days}"
-    sentence += f", in place of {number(people)} real people" if people else ", in place of real ones"
-    return sentence + (f", at {number(sizes['places'])} places." if sizes.get("places") else ".")
+class Shown(NamedTuple):
+    """What the pictures show: fakes, people on the same map, and the person behind each fake."""
+
+    fakes: Visits | None
+    people: Visits | None
+    seed: Ints | None
+
+    @staticmethod
+    def of(people: Visits | None, fakes: Visits | None, seed_of_life: Any) -> "Shown":
+        """Put both on one map; of more than `MOST_PEOPLE` fakes as many are shown, with the people behind them."""
+        if people is None or fakes is None:
+            return Shown(_some(fakes)[0], _some(people)[0], None)
+        people, fakes = share_map(people, fakes)
+        fakes, lives = _some(fakes)
+        seed = None if seed_of_life is None else np.asarray(seed_of_life, dtype=np.int64)[lives]
+        if seed is None or np.any(seed < 0):
+            return Shown(fakes, _some(people)[0], None)
+        others = np.setdiff1d(_some(people)[1], seed)[: MOST_PEOPLE // 2]
+        chosen, number_of = np.unique(np.concatenate([seed, others]), return_inverse=True)
+        return Shown(fakes, people.of_users(chosen), number_of[: len(seed)])
+
+    @property
+    def crowds(self) -> dict[str, Crowd]:
+        """Return people and fakes, where they are given."""
+        sides = {"people": self.people, "fakes": self.fakes}
+        return {name: Crowd(v, Plan(v.locations, {})) for name, v in sides.items() if v is not None}
+
+    def lives(self) -> dict[str, Life]:
+        """Return two lives by title: a person's and its fake's, or where no person may be shown two fakes'."""
+        if self.fakes is None:
+            return {}
+        several = bool(_days_seen(self.fakes).max() == 1)
+        n = FORTNIGHT if several else 1
+        fakes = typical(self.fakes, n if self.people is not None else 2 * n)
+        if self.people is None:
+            half = -(-len(fakes) // 2)
+            sides, who = [(self.fakes, fakes[:half]), (self.fakes, fakes[half:])], ("a fake", "another fake")
+        else:
+            persons, who = typical(self.people, n), ("a person", "a fake")
+            if self.seed is not None:
+                persons, who = list(dict.fromkeys(self.seed[fakes].tolist())), ("a person", "its fake")
+            sides = [(self.people, persons), (self.fakes, fakes)]
+        if several:
+            who = ("fakes", "other fakes") if self.people is None else ("people", "fakes")
+        what = "The fortnight" if not several else "Trips" if self.fakes.form.unit == "trip" else "Days"
+        return {f"{what} of {name}": Life.of(*side) for name, side in zip(who, sides, strict=True) if side[1]}
+
+
+def _some(visits: Visits | None) -> tuple[Any, Ints]:
+    """Return at most `MOST_PEOPLE` users, evenly over the file, and their numbers."""
+    if visits is None:
+        return None, np.arange(0)
+    chosen = np.unique(np.linspace(0, visits.U - 1, min(visits.U, MOST_PEOPLE)).astype(np.int64))
+    chosen = chosen[np.diff(visits.offsets)[chosen] > 0]
+    return visits.of_users(chosen), chosen
+
+
+def _days_seen(visits: Visits) -> Ints:
+    """Return on how many days each user is seen at the beginning of a visit."""
+    pairs = np.unique(visits.user.astype(np.int64) * (1 << 32) + visits.start // DAY)
+    return np.bincount(pairs >> 32, minlength=visits.U)
+
+
+def typical(visits: Visits, n: int) -> list[int]:
+    """Return n users who are seen on many days and visit neither most nor fewest places."""
+    days = _days_seen(visits)
+    long = np.flatnonzero(days >= min(FORTNIGHT, np.quantile(days, 0.8)))
+    places = np.bincount(np.unique(visits.user.astype(np.int64) * visits.R + visits.place) // visits.R)
+    order = long[np.argsort(places[long], kind="stable")]
+    return [int(order[i]) for i in sorted({(i + 1) * len(order) // (n + 1) for i in range(n)})]
+
+
+def _contents(run: Mapping[str, Any], fakes: Visits | None) -> str:
+    """Return how many fakes there are, and in place of how many people, in a sentence."""
+    sizes, who = run.get("sizes") or {}, UNITS["person" if fakes is None else fakes.form.unit][1]
+    n = sizes.get("fakes") or (None if fakes is None else fakes.U)
+    words = f"{number(n)} fake {who}" if n else f"Fake {who}"
+    words += f" with {number(sizes['fake visits'])} visits" if sizes.get("fake visits") else ""
+    words += f", in place of {number(sizes['seeds'])} real ones" if sizes.get("seeds") else ", in place of real ones"
+    return words + (f", at {number(sizes['places'])} places." if sizes.get("places") else ".")
 
 
 def _good_for(uses: Plain) -> str:
     """Return what the fakes are good for, rough for and not for, in one sentence."""
-    titles: dict[str, list[str]] = {word: [] for word in SIGNS}
-    for m in MEASURES:
-        use = uses.get(m.id) or {}
-        title = str(use.get("title", m.title)).replace(",", "")
-        names = titles[str(use.get("verdict", UNKNOWN))]
-        if title.startswith(FLOWS) and names and FLOWS.lower() in names[-1]:
-            names[-1] += f" / {title.removeprefix(FLOWS)}"
-        else:
-            names.append(title[:1].lower() + title[1:])
     starts = {GOOD_FOR: "good for", ROUGH_FOR: "rough for", NOT_FOR: "not for", UNKNOWN: "not known for"}
-    parts = [f"{starts[word]} {_and(names)}" for word, names in titles.items() if names]
+    titles: dict[str, list[str]] = {word: [] for word in starts}
+    for use in uses.values():
+        title = str(use["title"]).split(":")[0].replace(",", "")
+        titles[str(use["verdict"])].append(title[:1].lower() + title[1:])
     none = "" if titles[GOOD_FOR] else "good for none of the uses that were judged; "
+    parts = [f"{starts[word]} {', '.join(names)}" for word, names in titles.items() if names]
     return f"They are {none}{'; '.join(parts)}."
 
 
-def _and(words: Sequence[str]) -> str:
-    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+def _life_columns(lives: Mapping[str, Life]) -> list[list[Picture]]:
+    """Return for each life its hours and, where places have coordinates, its map, all maps on one scale."""
+    columns = [
+        [Picture.of(charts.life_strip(life), title, "Each row is another one." * life.of_several)]
+        for title, life in lives.items()
+    ]
+    where = next((life.visits.locations for life in lives.values()), None)
+    if where is not None and where.has_coordinates:
+        weight = np.sum([np.bincount(life.visits.place, minlength=len(where)) for life in lives.values()], axis=0)
+        window = maps.Window.of(where, weight > 0)
+        for column, (title, life) in zip(columns, lives.items(), strict=True):
+            column.append(Picture.of(maps.life_map(life, window), f"{title}, on the map"))
+    return columns
 
 
-def _time_at(traces: Traces, slots: Any = slice(None)) -> Floats:
-    """Return the share of the time at each place, in per cent, over these slots of the day."""
-    r = traces.r[:, slots]
-    visits = np.bincount(r[r >= 0], minlength=traces.R)
-    return np.asarray(100 * visits / max(1, visits.sum()))
-
-
-def _locations(shown: Shown) -> Locations | None:
-    """Return the places of the map, if they have coordinates; the owner's map is whole, a pool has places moved."""
-    where = next((traces.locations for traces, _ in shown.sides.values()), None)
-    return where if where is not None and where.has_coordinates else None
-
-
-def _first_maps(shown: Shown) -> list[Picture]:
-    """Return where people and where fakes are, on one scale; without people, where fakes are by night and by day."""
-    where = _locations(shown)
-    if where is None:
+def _crowd_column(shown: Shown) -> list[list[Picture]]:
+    """Return maps of where people and where fakes are; without people, where fakes are by night and by day."""
+    crowds = shown.crowds
+    where = next((crowd.plan.locations for crowd in crowds.values()), None)
+    if where is None or not where.has_coordinates:
         return []
-    panels = {
-        f"Where {'the ' * (who == 'fakes')}{who} are": (_time_at(t), ink) for who, (t, ink) in shown.sides.items()
+    inks = {"people": "real", "fakes": "fake"}
+    panels = {f"Where {who} are": (charts.time_at(crowd), inks[who]) for who, crowd in crowds.items()}
+    if shown.people is None:
+        by_part = {
+            "Where fakes are at night (0 to 6)": (charts.time_at(crowds["fakes"], NIGHT), "k0"),
+            "Where fakes are by day (10 to 17)": (charts.time_at(crowds["fakes"], MIDDAY), "k1"),
+        }
+        panels = by_part if all(time.any() for time, _ in by_part.values()) else panels
+    shares = {title: (time / time.sum(), ink) for title, (time, ink) in panels.items()}
+    both = np.sum([share for share, _ in shares.values()], axis=0)
+    window, most = maps.Window.of(where, both), max(float(share.max()) for share, _ in shares.values())
+    figures = {
+        t: maps.visits_map(where, share, ink=ink, window=window, most=most) for t, (share, ink) in shares.items()
     }
-    if shown.real is None and shown.fakes is not None:
-        hour = shown.fakes.minutes() // 60
-        night, day = hour < 6, (hour >= 10) & (hour < 17)
-        if night.any() and day.any():
-            panels = {"Where the fakes are at night (0 to 6)": (_time_at(shown.fakes, night), "k0"),
-                      "Where the fakes are by day (10 to 17)": (_time_at(shown.fakes, day), "k1")}  # fmt: skip
-    both = np.sum([time for time, _ in panels.values()], axis=0)
-    if not both.any():
-        return []
-    window, most = maps.Window.of(where, both), max(float(time.max()) for time, _ in panels.values())
-    return [
-        Picture.of(maps.visits_map(where, time, ink=ink, window=window, most=most), title,
-                   label=f"{title}: map of {int(np.sum(time > 0))} places, the larger a disc the more time")
-        for title, (time, ink) in panels.items()
-    ]  # fmt: skip
+    return [[Picture.of(figure, title, window.outside(both)) for title, figure in figures.items()]]
 
 
 def _map_note(shown: Shown) -> str:
-    """Return what a reader must know about the maps: their scale, what lies outside, where the coasts come from."""
-    where = _locations(shown)
+    """Return what a reader must know about the maps: their scale, and where coasts come from."""
+    where = next((crowd.plan.locations for crowd in shown.crowds.values()), None)
     if where is None:
-        return "The places have no coordinates, so there is no map of them." if shown.sides else ""
-    both = np.sum([_time_at(traces) for traces, _ in shown.sides.values()], axis=0)
-    outside = maps.Window.of(where, both).outside(both) if both.any() else ""
-    ground = "" if where.lat is None else SOURCES if is_installed() else HINT
-    return " ".join(["The larger a disc, the more time is spent there; all maps have one scale.", outside, ground])
+        return ""
+    if not where.has_coordinates:
+        return "The places have no coordinates, so there is no map of them."
+    scale = "Lines are moves. The larger a disc, the more time is spent there; maps side by side have one scale."
+    return f"{scale} {_ground(where)}"
 
 
-def _strips(shown: Shown) -> list[Picture]:
-    """Return one life hour by hour beside its fake; two fakes where no real one may be shown; or days of several."""
-    fakes, real = shown.fakes, shown.real
-    if fakes is None:
-        return []
-    hours = (fakes.minutes()[0] + fakes.step_minutes * np.arange(fakes.L + 1)) / 60
-    if fakes.U == len(fakes):
-        rows = _by_hash(fakes.r)[: MOST_DAYS if real is not None else 2 * MOST_DAYS]
-        if real is None:
-            half = -(-len(rows) // 2)
-            sides = {"Days of fakes": fakes.r[rows[:half]], "Days of other fakes": fakes.r[rows[half:]]}
-        elif shown.seed is not None:
-            sides = {"Days of people": real.r[shown.seed[rows]], "The fakes made from them": fakes.r[rows]}
-        else:
-            sides = {"Days of people": real.r[_by_hash(real.r)[:MOST_DAYS]], "Days of fakes": fakes.r[rows]}
-        caption = "A row is one day of another person, in the colours of her own places."
+def _ground(where: Locations) -> str:
+    return "" if where.lat is None else SOURCES if is_installed() else HINT
+
+
+def _use_cards(result: Plain, shown: Shown) -> list[tuple[Plain, Any]]:
+    """Return every use with its verdict and its picture: curves of fakes beside people where both are at hand."""
+    drawn = _use_curves(shown) if shown.people is not None and shown.fakes is not None else {}
+    means = result.get("means") or {}
+    if means and all(means[side].get(name) is not None for side in ("fakes", "strangers") for name in LIVING):
+        sides = {
+            who: (np.arange(len(LIVING)), np.array([100 * means[side][name] for name in LIVING]))
+            for who, side in (("people", "strangers"), ("fakes", "fakes"))
+        }
+        x = "share of the time, or of the places (%)"
+        drawn["lives"] = charts.curves(sides, x=x, y="", marks=list(LIVING.values()))
+    pairs = [(use, drawn.get(name) or charts.use_scale(use)) for name, use in result["uses"].items()]
+    return [(use, figure and svg(figure, f"{use['title']}: {use['words']}")) for use, figure in pairs]
+
+
+def _use_curves(shown: Shown) -> dict[str, Any]:
+    """Return figures of fakes beside people, by use: when and where, busiest places, lengths of trips and of stays."""
+    crowds = shown.crowds
+    drawn: dict[str, Any] = {"hours": _when_and_where(crowds)}
+    visits = {who: crowd.visits_by_place() for who, crowd in crowds.items()}
+    busiest = np.argsort(-visits["people"], kind="stable")[:10]
+    sides = {who: (np.arange(1, len(busiest) + 1), 100 * v[busiest] / v.sum()) for who, v in visits.items()}
+    drawn["places"] = charts.curves(sides, x="the people's busiest places, by rank", y="stays there (%)")
+    lengths = {"stays": ({who: crowd.stay_lengths / 60 for who, crowd in crowds.items()}, "hours", "stays (%)")}
+    if crowds["people"].plan.locations.has_coordinates:
+        lengths["trips"] = ({who: crowd.trip_lengths for who, crowd in crowds.items()}, "kilometres", "moves (%)")
+    for use, (samples, x, y) in lengths.items():
+        if (density := charts.density(samples)) is not None:
+            drawn[use] = charts.curves(density, x=x, y=y, log=True)
+    return drawn
+
+
+def _when_and_where(crowds: Mapping[str, Crowd]) -> Any:
+    """Draw how many are out by hour, and how many fakes there are where and when so many people are."""
+    plan = Plan.of(crowds["people"].visits)
+    zone = plan.zones.get("neighbourhoods", plan.zones["places"])
+    parts = {who: crowd.presence(zone).reshape(2, 4, 6, -1).sum(axis=2) for who, crowd in crowds.items()}
+    cells = {who: 100 * (time / np.maximum(time.sum(axis=2, keepdims=True), 1)).ravel() for who, time in parts.items()}
+    if crowds["people"].timed:
+        hours, y = {who: 100 * crowd.away_by_hour() for who, crowd in crowds.items()}, "away from home (%)"
     else:
-        caption = "A row is a day."
-        lives = _typical_lives(fakes, 2 if real is None else 1)
-        days = [np.flatnonzero(fakes.user == life)[:MOST_DAYS] for life in lives]
-        if real is None:
-            titles = ("The life of a fake", "The life of another fake")
-            sides = {title: fakes.r[rows] for title, rows in zip(titles, days, strict=False)}
-        else:
-            person = _typical_lives(real, 1)[0] if shown.seed is None else real.user[shown.seed[days[0][0]]]
-            own = "its fake" if shown.seed is not None else "a fake"
-            real_days = np.flatnonzero(real.user == person)[:MOST_DAYS]
-            sides = {"The life of a person": real.r[real_days], f"The life of {own}": fakes.r[days[0]]}
-    pictures = []
-    for title, rows_of_it in sides.items():
-        if len(rows_of_it):
-            names = [f"{i + 1}" for i in range(len(rows_of_it))]
-            figure = charts.life_strip(rows_of_it, names, hours, per_row=fakes.U == len(fakes))
-            pictures.append(Picture.of(figure, f"{title}, hour by hour", caption))
-    return pictures
+        hours, y = {who: _starts(crowd.visits) for who, crowd in crowds.items()}, "records (%)"
+    busy = np.argsort(-(cells["people"] + cells["fakes"]), kind="stable")[:MOST_CELLS]
+    by_hour = {who: (np.arange(24) + 0.5, share) for who, share in hours.items()}
+    return charts.when_and_where(by_hour, y, cells["people"][busy], cells["fakes"][busy])
 
 
-def _by_hash(r: Any) -> Ints:
-    """Return the rows in an order that depends on nothing but their places: not on a file, not on the seeds."""
-    keys = [hashlib.sha256(np.ascontiguousarray(row, dtype="<i4").tobytes()).digest() for row in r]
-    return np.array(sorted(range(len(r)), key=lambda i: (keys[i], i)), dtype=np.int64)
+def _starts(visits: Visits) -> Floats:
+    """Return (24,) the share of the visits that begin in each hour of the day, in per cent."""
+    return np.asarray(100 * np.bincount(visits.start % DAY // 3600, minlength=24) / len(visits))
 
 
-def _typical_lives(traces: Traces, n: int) -> list[int]:
-    """Return n people who have many days and move neither most nor least, whatever their order."""
-    days = np.bincount(traces.user, minlength=traces.U)
-    moves = np.bincount(traces.user, (np.diff(traces.r, axis=1) != 0).sum(axis=1), traces.U) / np.maximum(days, 1)
-    long = np.flatnonzero(days >= min(MOST_DAYS, days.max()))
-    first_day = np.unique(traces.user, return_index=True)[1]
-    keys = {int(u): hashlib.sha256(traces.r[first_day[u]].astype("<i4").tobytes()).digest() for u in long}
-    order = sorted(keys, key=lambda u: (moves[u], keys[u]))
-    return [order[(i + 1) * len(order) // (n + 1)] for i in range(min(n, len(order)))]
-
-
-def _uses(uses: Plain) -> list[tuple[Plain, Badge, Any]]:
-    """Return every use with its verdict and its picture."""
-    cards: list[tuple[Plain, Badge, Any]] = []
-    for m in MEASURES:
-        use = {"title": m.title, "words": "", **(uses.get(m.id) or {})}
-        sign, kind = SIGNS.get(str(use.get("verdict")), ("?", ""))
-        figure = charts.use_scale(use)
-        picture = None if figure is None else svg(figure, f"{use['title']}: {use['words']}")
-        cards.append((use, Badge(sign, str(use.get("verdict")), kind), picture))
-    return cards
-
-
-def _life_pictures(result: Plain) -> list[Picture]:
-    """Return how people live over many days: new places day by day, who is at home and at the main place by hour."""
-    pictures, growth, week = [], result.get("growth") or {}, result.get("week") or {}
-    if len(growth.get("days") or ()) > 1:
-        sides = {"people": (growth["days"], growth["real"]), "fakes": (growth["days"], growth["fakes"])}
-        band = (growth["days"], growth["low"], growth["high"])
-        figure = charts.lines(sides, x="days", y="distinct places", band=band)
-        pictures.append(Picture.of(figure, "New places, day by day", "Mean of people. Band: halves of real people."))
-    days = {7: ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"], 2: ["weekday", "weekend"]}.get(week.get("kinds") or 1)
-    ticks = (list(range(0, 25, 6)), [str(h) for h in range(0, 25, 6)])
-    if days is not None:
-        ticks = ([24 * i + 12 for i in range(len(days))], days)
-    for place, title in (("home", "At home, by hour"), ("main", "At the main place besides home, by hour")):
-        if place in week:
-            hour = week[place]["hour"]
-            side = {
-                s: [None if v is None else 100 * v for v in week[place][s]] for s in ("fakes", "real", "low", "high")
-            }
-            sides = {"people": (hour, side["real"]), "fakes": (hour, side["fakes"])}
-            band = (hour, side["low"], side["high"])
-            figure = charts.lines(sides, x="", y="people (%)", band=band, top=100, ticks=ticks)
-            pictures.append(Picture.of(figure, title, "People who are there. Band: halves of real people."))
-    return pictures
-
-
-def _audit(audit: Plain, name: str, shareable: bool) -> dict[str, Any]:
+def _audit(audit: Plain) -> dict[str, Any]:
     """Return an audit for the page: its findings, the strongest first, and how much each attack learnt."""
     by_id = findings(audit)
     ran = {n: f for n, f in by_id.items() if f.get("status") == "run"}
-    order = [LEARNT, WITHIN, ABOVE, UNCLEAR, NOTHING]
-    risks = {n: 100 * max(0.0, f["risk"]) for n, f in ran.items() if isinstance(f.get("risk"), (int, float))}
+    order = claims.strongest_first(ran)
+    beyond = {n: 100 * share for n in order if (share := claims.excess(ran[n])) is not None}
     picture = None
-    if risks:
-        inks = {LEARNT: "real", WITHIN: "k1", ABOVE: "k1", NOTHING: "test"}
-        figure = charts.bars(
-            [question(n, ran[n]).short for n in risks],
-            list(risks.values()),
-            [inks.get(outcome(ran[n]), "base") for n in risks],
-            x="added risk (%)",
-            most=100,
-            texts=[f"{v:.0f} %" for v in risks.values()],
-        )
-        caption = "What an attack reaches beyond what it reaches against strangers, as a share of all there is."
-        picture = Picture.of(figure, "How much each attack learnt", caption, f"{caption} {name}")
-    in_words = in_one_sentence({id_with_role(n, f.get("role")): outcome(f) for n, f in by_id.items()})
-    people = (audit.get("sizes") or {}).get("seed_users")
+    if beyond:
+        names, texts = [str(ran[n].get("title") or n) for n in beyond], [f"{v:.0f} %" for v in beyond.values()]
+        figure = charts.bars(names, list(beyond.values()), x="beyond guessing (%)", most=100, texts=texts, ink="real")
+        caption = "What an attack reaches beyond guessing, as a share of all there is."
+        picture = Picture.of(figure, "How much each attack reached", caption)
     return {
-        "summary": in_words[:1].upper() + in_words[1:],
         "picture": picture,
-        "findings": by_id,
-        "ran": ran,
-        "strongest": sorted(ran, key=lambda n: [*order, outcome(ran[n])].index(outcome(ran[n]))),
-        "needs": {n: _needs(f) for n, f in by_id.items() if f.get("status") == "not run"},
-        "roles": list(dict.fromkeys(role for f in ran.values() for role in f.get("roles") or {})),
-        # the worst tenth of few people would be the figure of single ones
-        "decile": not shareable or (isinstance(people, int) and people // 10 >= SMALLEST_GROUP),
-        "notes": [n for n in map(str, audit.get("notes") or ()) if not n.startswith("elsewhere ")],
+        "ran": {n: ran[n] for n in order},
+        "absent": {n: by_id[n] for n in by_id if n not in ran},
     }
 
 
-def _needs(finding: Plain) -> str:
-    """Return what an attack that was not run needs, in words."""
-    needs = str(finding.get("needs") or "an input that was not given").rstrip(".")
-    for name, words in NEEDS.items():
-        needs = needs.replace(name, words)
-    return needs.replace("`", "")
+def _enough(result: Plain) -> bool:
+    """Tell whether the figures of a result are those of enough people to be shared."""
+    sizes = {**(result.get("sizes") or {}), **(result.get("settings") or {})}
+    return int(sizes.get("users") or sizes.get("train") or 0) >= SMALLEST_GROUP
 
 
-def _few_people(result: Plain) -> bool:
-    """Tell whether means and histograms of a publishing result would be those of single people."""
-    sizes = result.get("sizes") or {}
-    people = [sizes.get("users", sizes.get("train"))]
-    if sizes.get("test"):
-        people.append(sizes.get("test_users", sizes["test"]))
-    return not all(isinstance(n, int) and n >= SMALLEST_GROUP for n in people)
+def _mean(value: Any) -> float | None:
+    """Return the mean of a figure, or the figure itself where it is one number."""
+    value = value.get("mean") if isinstance(value, Mapping) else value
+    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
 
 
-def _publishing_pictures(result: Plain, few: bool) -> list[Picture]:
-    """Return the figures of the paper's publishing scenario; without those that would show few people one by one."""
-    drawn = [
-        (
-            charts.visiting_divergence,
-            "Popularity of places",
-            "How far sorted visiting probabilities are from the real ones.",
-        ),
-        (charts.time_allocation, "Time at the favourite places", "How time is shared out over the three most visited."),
-    ]
-    if not few and "semantic" in (result.get("similarity") or {}):
-        drawn += [
-            (charts.fake_seed_similarity, "A fake and its seed", "Places should differ, the way of life should not."),
-            (charts.differential_similarity, "Its seed against everybody else", "A small difference hides the seed."),
-        ]
-    if not few and result.get("qq"):
-        words = "On the dotted line, fakes resemble each other as people do."
-        drawn.append((charts.similarity_qq, "Resemblance among each other", words))
-    pictures = [Picture.of(draw(result), title, caption) for draw, title, caption in drawn]
-    names, ratios, inks = [], [], []
-    for name, habit in (result.get("habits") or {}).items() if not few else ():
-        for side, whose, ink in (("testing", "other people", "test"), ("fakes", "fakes", "fake")):
-            value, real = mean(habit.get(side)), mean(habit.get("train"))
-            if value is not None and real:
-                names.append(f"{name.replace('_', ' ')}, {whose}")
-                ratios.append(100 * value / real)
-                inks.append(ink)
-    if names:
-        figure = charts.bars(names, ratios, inks, x="mean, % of that of real people")
-        pictures.append(Picture.of(figure, "Habits", "100 %: on average as real people."))
-    return pictures
-
-
-def _service_pictures(result: Plain) -> list[Picture]:
-    """Return the figures of the service scenario."""
-    caption = "Tracking by a service that knows how people move in general; a mark per number of fakes."
-    pictures = [Picture.of(charts.location_privacy(result), "Privacy against what is sent", caption)]
-    for n, figures in (result.get("over_days") or {}).items():
-        title = f"Found behind {n} decoy{'s' * (str(n) != '1')}, watched for many days"
-        pictures.append(Picture.of(charts.found_over_days(figures), title, str(figures.get("in_words", ""))))
-    return pictures
-
-
-def _more_pictures(shown: Shown) -> list[Picture]:
-    """Return maps of trips and of classes, and who is away and sets out by hour."""
-    pictures, where = [], _locations(shown)
-    if where is not None:
-        both = np.sum([_time_at(traces) for traces, _ in shown.sides.values()], axis=0)
-        window = maps.Window.of(where, both)
-        zone = maps.zones(window)[0]
-        by_side = {who: maps.flows(traces.r, zone) for who, (traces, _) in shown.sides.items()}
-        widest = max([float(f.trips[0] / f.of) for f in by_side.values() if len(f.trips)], default=0.0)
-        for who, (traces, ink) in shown.sides.items() if widest else ():
-            figure = maps.flows_map(window, traces.r, ink=ink, widest=widest)
-            strongest = (
-                f"The {maps.MOST_FLOWS} strongest flows, both ways; the widest has {percent(widest)} of all trips."
-            )
-            pictures.append(Picture.of(figure, f"Trips of {who}", strongest))
-        if shown.label is not None:
-            caption = "Places that play the same part in different people's lives share a class."
-            figure = maps.classes_map(where, shown.label, shown=both > 0, window=window)
-            pictures.append(Picture.of(figure, "Places by class", caption))
-    sides = {who: hours_of(traces) for who, (traces, _) in shown.sides.items()}
-    if any(len(hour) > 1 for hour, _, _ in sides.values()):
-        away = {who: (hour, share) for who, (hour, share, _) in sides.items()}
-        trips = {who: (hour, share) for who, (hour, _, share) in sides.items()}
-        x = "hour of the day, local clock"
-        pictures += [
-            Picture.of(charts.lines(away, x=x, y="away (% of people)"), "Away from the main place, by hour"),
-            Picture.of(charts.lines(trips, x=x, y="trips per 100 people"), "Trips, by hour"),
-        ]
-    return pictures
-
-
-def hours_of(traces: Traces) -> tuple[list[float], list[float], list[float]]:
-    """
-    Return hours of the day, the share that is away from its main place in per cent, and trips per 100 rows.
-
-    The main place of a row is where it has most slots (the first of several); away is the share of the known slots of
-    an hour that are elsewhere; a trip counts in the hour of the first slot at the new place.
-
-    Examples
-    --------
-    >>> import elsewhere as ew
-    >>> hours_of(ew.Traces([[0, 0, 1, 0], [2, 1, 2, -1]], ew.Locations(n=3), step_minutes=60))[1][:3]
-    [0.0, 50.0, 50.0]
-
-    """
-    hour = (traces.minutes() // 60).astype(np.int64)
-    known = traces.r >= 0
-    row, slot = np.nonzero(known)
-    place = traces.r[row, slot].astype(np.int64)
-    stay, count = np.unique(row * traces.R + place, return_counts=True)
-    order = np.lexsort((stay, -count, stay // traces.R))
-    # every row has a slot, so each row's first is its own
-    main = stay[order][np.unique(stay[order] // traces.R, return_index=True)[1]] % traces.R
-    slots = np.bincount(hour, known.sum(axis=0), 24)
-    off = np.bincount(hour, (known & (traces.r != main[:, None])).sum(axis=0), 24)
-    moved = (row[1:] == row[:-1]) & (place[1:] != place[:-1])
-    trips = np.bincount(hour[slot[1:][moved]], minlength=24)
-    there = np.flatnonzero(slots > 0)
-    return (
-        (there + 0.5).tolist(),
-        (100 * off[there] / slots[there]).tolist(),
-        (100 * trips[there] / len(traces)).tolist(),
-    )
-
-
-def _accepted(run: Mapping[str, Any]) -> Picture | None:
-    """Draw how many attempts passed, and how many each rule rejected."""
-    tally = dict(run["tally"]) if isinstance(run.get("tally"), Mapping) else {}
-    attempts, passed = tally.pop("tested", run.get("attempts")), tally.pop("passed", run.get("passed"))
-    tally |= dict(run["rejected_by"]) if isinstance(run.get("rejected_by"), Mapping) else {}
-    if not (isinstance(attempts, int) and isinstance(passed, int) and attempts > 0):
-        return None
-    rejected = {RULES.get(n, str(n).replace("_", " ")): c for n, c in tally.items() if isinstance(c, int) and c}
-    counts = {"passed": passed, **rejected}
+def _publishing_picture(result: Plain) -> Picture:
+    """Draw how far visiting probabilities are from the real ones: other people, fakes, baselines (tbl:vistprob-kl)."""
+    sides = {"testing": "other people", "fakes": "fakes", "uniform": "uniform", "single": "single place"}
+    kl = {words: v for side, words in sides.items() if (v := _mean(result["visits"]["all"].get(side))) is not None}
     figure = charts.bars(
-        list(counts),
-        [100 * c / attempts for c in counts.values()],
-        ["fake", *["real"] * len(rejected)],
-        x=f"% of {attempts:,} attempts",
-        most=100,
-        texts=[f"{c:,}" for c in counts.values()],
+        list(kl), list(kl.values()), x="KL divergence from real (nats)", texts=[number(v) for v in kl.values()]
     )
-    caption = "An attempt can break several rules. How many pass describes the filter, not how private fakes are."
-    return Picture.of(figure, "Accepted and rejected", caption)
+    return Picture.of(figure, "Popularity of places", "How far sorted visiting probabilities are from the real ones.")
 
 
-def _listed_facts(run: Mapping[str, Any]) -> dict[str, dict[str, str]]:
-    """Return run, parameters and versions, as names and values."""
-    versions = {"elsewhere": __version__, "Python": python_version()}
-    for name in ("numpy", "numba", "scipy", "scikit-learn"):
-        with suppress(PackageNotFoundError):
-            versions[name] = version(name)
-    parts = {name: run[name] if isinstance(run.get(name), Mapping) else {} for name in ("parameters", "versions")}
-    return {
-        "The run": dict(_flat({n: v for n, v in run.items() if n not in SPECIAL})),
-        "Parameters": dict(_flat(parts["parameters"])),
-        "Versions": versions | dict(_flat(parts["versions"])),
-    }
+def _text(value: Any) -> str:
+    """Return a value for people."""
+    if value is None or isinstance(value, bool):
+        return {None: "none", True: "yes", False: "no"}[value]
+    if isinstance(value, (list, tuple)):
+        return ", ".join(map(str, value)) or "–"
+    return f"{value:.4g}" if isinstance(value, float) else number(value) if isinstance(value, int) else str(value)
 
 
-def _flat(values: Mapping[Any, Any], before: str = "") -> Iterator[tuple[str, str]]:
-    """Yield names and values as text, those of a mapping inside under its name."""
-    for name, value in values.items():
-        key = f"{before}{str(name).replace('_', ' ')}"
-        if isinstance(value, Mapping):
-            yield from _flat(value, f"{key}: ")
-        elif isinstance(value, (list, tuple)):
-            yield key, ", ".join(map(str, value)) or "–"
-        elif value is None or isinstance(value, bool):
-            yield key, {None: "none", True: "yes", False: "no"}[value]
-        elif isinstance(value, float):
-            yield key, f"{value:.4g}"
-        else:
-            yield key, number(value) if isinstance(value, int) else str(value)
-
-
-REASONS = {
-    "E_CSV": "more or fewer fields than the first line",
-    "E_ENCODING": "an id with characters that are no text",
-    "E_USER": "no user id",
-    "E_DATE": "no readable time",
-    "E_NUMBER": "a number that cannot be read",
-    "E_OUTSIDE": "outside the globe",
-    "E_NULL_ISLAND": "at latitude 0, longitude 0, where nobody else is: no position",
-    "E_INDEX": "no place",
-    "E_SPEED": "a single jump that no airliner could make",
-    "repeated": "the same fix twice",
-    "contradicted": "a second place at the same instant; the first was kept",
-}
-MOST_USERS = 80  # in the picture of coverage, and in the list of those dropped
-
-
-def preparation_page(traces: Traces, prepared: Preparation) -> str:
+def preparation_page(visits: Visits) -> str:
     """
-    Return the page of `elsewhere prepare`: how many rows, users, days were read, dropped, fixed, and why.
+    Return the page of `elsewhere prepare`: how a file was understood, and what was dropped and why.
 
-    It names users and shows their days and places: a private page, for the owner of the data alone.
+    It shows where real people were: a private page, for the owner of the data alone.
 
     Examples
     --------
     >>> import elsewhere as ew
-    >>> reports = []
-    >>> day = {"uid": ["ann"] * 72, "slot": range(72), "loc": [0] * 30 + [1] * 42}
-    >>> "1 user" in preparation_page(ew.read_traces(day, report=reports.append), reports[0])
+    >>> from elsewhere.data.visits import Visits
+    >>> town = ew.Locations(n=2)
+    >>> "3 visits of 2 people" in preparation_page(Visits([0, 0, 1], [50, 900, 50], [50, 960, 50], [1, 0, 1], town))
     True
 
     """
-    p, shown = prepared, Shown(real=traces)
-    where, c = _locations(shown), prepared.coverage
+    some, _ = _some(visits)
+    crowd = Crowd(some, Plan(some.locations, {}))
     pictures = []
-    if where is not None:
-        figure = maps.visits_map(where, _time_at(traces), ink="real")
-        pictures.append(Picture.of(figure, "Where people are", _map_note(shown)))
-    if c is not None and c.date is not None and len(c.user):
-        best = [u for u in np.argsort(-c.by_user, kind="stable") if np.any(c.user == u)][:MOST_USERS]
-        line = np.full(len(c.labels), -1)
-        line[best] = np.arange(len(best))
-        some, first = line[c.user] >= 0, c.date.min()
-        figure = charts.coverage(line[c.user[some]], (c.date - first).astype(int)[some], c.kept[some], str(first))
-        caption = f"A line per user, best known first, {len(best)} of {p.users + p.users_dropped:,}; orange: dropped."
-        pictures.append(Picture.of(figure, "Every user's days", caption))
-    tenths = [f"{10 * i} to {10 * (i + 1)} %" for i in range(len(p.users_by_coverage))]
-    users = list(p.users_by_coverage)
-    figure = charts.bars(tenths, users, ["fake"] * len(users), x="users", texts=[number(n) for n in users])
-    pictures.append(Picture.of(figure, "Users by share of their slots that are known"))
-    lost: list[str] = []
-    if c is not None:
-        kept = np.bincount(c.user, c.kept, len(c.labels)) > 0
-        lost = [f"{c.labels[u]} ({percent(float(c.by_user[u]), 0)} known)" for u in np.unique(c.user) if not kept[u]]
-    longest = "–" if p.max_gap_minutes is None else length_text(p.max_gap_minutes)
+    if some.locations.has_coordinates:
+        time = charts.time_at(crowd)
+        window = maps.Window.of(some.locations, time)
+        figure = maps.visits_map(some.locations, time, ink="real", window=window)
+        caption = f"{window.outside(time)} {_ground(some.locations)}".strip()
+        pictures.append(Picture.of(figure, "Where the records are", caption))
+    unit, units = UNITS[visits.form.unit]
+    caption = f"By the clock of {visits.tz}. Where this looks shifted, the zone is wrong: give it by --tz."
+    hours = {"people": (np.arange(24) + 0.5, _starts(some))}
+    figure = charts.curves(hours, x="hour of the day", y="records that begin (%)")
+    pictures.append(Picture.of(figure, "Hours of the day", caption))
+    same = some.user[1:] == some.user[:-1]
+    between = np.maximum(some.start[1:] - some.end[:-1], 0)[same] / 3600
+    counts = np.diff(visits.offsets).astype(np.float64)
+    caption = (
+        f"{percent(np.mean(between > 0) if len(between) else 0.0)} of the records are followed by a gap, which is "
+    )
+    caption += "not filled in."
+    for samples, x, y, title, words in (
+        (between, "hours without a record", "gaps (%)", "Gaps", caption),
+        (counts, f"records per {unit}", f"{units} (%)", f"Records per {unit}", ""),
+    ):
+        if len(np.unique(samples[samples > 0])) > 1:
+            figure = charts.curves(charts.density({"people": samples}) or {}, x=x, y=y, log=True)
+            pictures.append(Picture.of(figure, title, words))
+    days = _days_seen(some)
     context = {
-        "p": p,
-        "slots": max(1, p.slots_observed + p.slots_held + p.slots_missing),
+        "p": visits.preparation,
+        "visits": visits,
+        "unit": unit,
+        "units": units,
+        "first": str(np.datetime64(int(visits.start.min()), "s").astype("datetime64[D]")),
+        "last": str(np.datetime64(int(visits.end.max()), "s").astype("datetime64[D]")),
+        "days": float(np.median(days)),
+        "per_day": float(np.median(np.diff(some.offsets) / np.maximum(days, 1))),
+        "timed": crowd.timed,
         "pictures": pictures,
-        "reasons": REASONS,
-        "longest": longest,
-        "gap_words": GAPS.get(p.gaps, "").format(max_gap=longest, min_coverage=percent(p.min_coverage, 0)),
-        "step": length_text(p.step_minutes or 0),
-        "lost": lost[:MOST_USERS],
-        "lost_more": max(0, len(lost) - MOST_USERS),
     }
     return render("prepare.html", context)

@@ -6,29 +6,28 @@ Make fakes: `GenerateFake` of fig:alg, over lives or over the paper's slots.
 With `eps`, everything is learnt from noisy sums over everybody, and nobody is a seed (privacy/).
 """
 
-import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from elsewhere.checkpoint import Stages, at_once
-from elsewhere.data.slots import Periods, Traces
-from elsewhere.data.visits import Ints, Visits, share_map
-from elsewhere.errors import InvalidParameter, NotEnoughUsers, NothingPassed
+from elsewhere.data.slots import Periods, Traces, clock_minutes
+from elsewhere.data.visits import DAY, Ints, Visits, share_map
+from elsewhere.errors import InvalidParameter, InvalidTraces, NotEnoughUsers, NothingPassed
 from elsewhere.paper.aggregate import AggregateModel, aggregate
 from elsewhere.paper.generate_fake import Attempts, Blur, ClassSets, FakeMaker
-from elsewhere.paper.privacy_test import RULES, PrivacyTest, Verdicts
+from elsewhere.paper.privacy_test import PrivacyTest, Verdicts
 from elsewhere.paper.profiles import fit_profiles
 from elsewhere.paper.semantic_clustering import SemanticClasses, semantic_clustering, semantic_graph
 from elsewhere.privacy.private.release import release_private
 from elsewhere.run.publish import Fakes, Learnt
 from elsewhere.scale import map_over
-from elsewhere.settings import Certified, Kappa, Making, Method, MethodName, Paper, method_of
+from elsewhere.settings import DELTA, Certified, Kappa, Life, Making, Method, MethodName, Paper, method_of
 from elsewhere.synthesis.generate_life import generate_lives
 
 Progress = Callable[[int, int], None]
@@ -42,12 +41,12 @@ def generate_fakes(
     method: MethodName | Method = "life",
     per_seed: int = 1,
     eps: float | None = None,
-    delta: float = 1e-6,
+    delta: float = DELTA,
     n: int | None = None,
     kappa: Kappa = "auto",
     classes: SemanticClasses | ArrayLike | None = None,
     model: AggregateModel | None = None,
-    alternates: Visits | Traces | Literal["all", "split"] | None = None,
+    alternates: Visits | Traces | None = None,
     rng: np.random.Generator | None = None,
     executor: Executor | None = None,
     workers: int | None = None,
@@ -95,7 +94,7 @@ def generate_fakes(
         data,
         _draw_entropy(rng),
         laboratory=rng is not None,
-        settings=Certified(eps=eps, delta=delta, **parameters) if eps is not None else method_of(method, **parameters),
+        settings=method_of(method, eps=eps, delta=delta, **parameters),
         making=Making(kappa=kappa, per_seed=per_seed, n=n, workers=1 if workers is None else workers),
         classes=classes,
         model=model,
@@ -106,10 +105,10 @@ def generate_fakes(
 
 
 @dataclass(frozen=True, eq=False)
-class Job:
+class Run:
     """What all steps share: parameters, the secret of all draws, and where work is done."""
 
-    settings: Any
+    settings: Method
     making: Making
     entropy: int = field(repr=False)
     laboratory: bool
@@ -117,9 +116,9 @@ class Job:
     executor: Executor | None
     progress: Progress | None
 
-    def rng(self, *key: int) -> np.random.Generator:
-        """Return the random generator of one use of the secret."""
-        return np.random.default_rng(np.random.SeedSequence(self.entropy, spawn_key=key))
+    def sequence(self, key: int) -> np.random.SeedSequence:
+        """Return the random numbers of one use of the secret."""
+        return np.random.SeedSequence(self.entropy, spawn_key=(key,))
 
 
 def make_fakes(
@@ -127,11 +126,11 @@ def make_fakes(
     entropy: int,
     *,
     laboratory: bool,
-    settings: Method | Certified,
+    settings: Method,
     making: Making,
     classes: SemanticClasses | ArrayLike | None = None,
     model: AggregateModel | None = None,
-    alternates: Visits | Traces | str | None = None,
+    alternates: Visits | Traces | None = None,
     stages: Stages = at_once,
     executor: Executor | None = None,
     progress: Progress | None = None,
@@ -141,29 +140,44 @@ def make_fakes(
 
     The fakes depend on nothing else but the noise of a theorem, so that a resumed run gives the same fakes.
     """
-    if not isinstance(data, Visits | Traces):
-        raise InvalidParameter(f"`data` must be `Visits` or `Traces`, got {type(data).__name__}.", parameter="data")
-    of_paper = {"classes": classes, "model": model}
-    if not isinstance(settings, Paper):
-        for name, given in of_paper.items():
-            if given is not None:
-                raise InvalidParameter(f'`{name}` is for method "paper".', parameter=name)
-    if making.n is not None and not isinstance(settings, Certified):
-        raise InvalidParameter(
-            "`n` is for certified fakes (`eps`), any number of which may be released; others are `per_seed` of each "
-            "seed.",
-            parameter="n",
-        )
+    _refuse_misfits(data, settings, making, classes=classes, model=model, alternates=alternates)
     # kernels release the GIL, so threads are enough
     own_threads = executor is None and making.workers > 1
     with ThreadPoolExecutor(making.workers) if own_threads else nullcontext(executor) as where:
-        job = Job(settings, making, entropy, laboratory, stages, where, progress)
+        run = Run(settings, making, entropy, laboratory, stages, where, progress)
         if isinstance(settings, Certified):
-            return _make_certified(job, data)
+            return _make_certified(run, data)
         if isinstance(settings, Paper):
-            traces = data if isinstance(data, Traces) else data.traces()
-            return _make_paper(job, traces, classes, model, alternates)
-        return _make_lives(job, data, alternates)
+            return _make_paper(run, _slots(data), classes, model, None if alternates is None else _slots(alternates))
+        return _make_lives(run, data, alternates)
+
+
+def _refuse_misfits(data: Any, settings: Method, making: Making, **given: Any) -> None:
+    """Refuse data of another type, and what the method does not read."""
+    for name, value in (("data", data), ("alternates", given["alternates"])):
+        if not isinstance(value, Visits | Traces) and not (value is None and name == "alternates"):
+            raise InvalidParameter(
+                f"`{name}` must be `Visits` or `Traces`, got {type(value).__name__}.", parameter=name
+            )
+    readers: dict[str, tuple[type[Method], ...]] = {
+        "classes": (Paper,),
+        "model": (Paper,),
+        "alternates": (Paper, Life),
+        "n": (Certified,),
+    }
+    wanted = {Paper: 'method "paper"', Life: 'method "life"', Certified: "certified fakes (`eps`)"}
+    for name, methods in readers.items():
+        if (given | {"n": making.n})[name] is not None and not isinstance(settings, methods):
+            of = " and ".join(wanted[method] for method in methods)
+            raise InvalidParameter(f"`{name}` is for {of}.", code="E_NOT_READ", parameter=name)
+
+
+def _slots(data: Visits | Traces) -> Traces:
+    return data if isinstance(data, Traces) else data.traces()
+
+
+def _visits(data: Visits | Traces) -> Visits:
+    return data if isinstance(data, Visits) else data.visits()
 
 
 def split_people(n: int, rng: np.random.Generator, *, least: int) -> Ints:
@@ -179,172 +193,181 @@ def split_people(n: int, rng: np.random.Generator, *, least: int) -> Ints:
     return np.sort(rng.permutation(n)[:seeds])
 
 
-def _make_lives(job: Job, data: Visits | Traces, alternates: Visits | Traces | str | None) -> Fakes:
+def _make_lives(run: Run, data: Visits | Traces, alternates: Visits | Traces | None) -> Fakes:
     """Make lives: how from many, where by meaning (GENERATOR)."""
-    people = data if isinstance(data, Visits) else data.visits()
-    others = alternates if isinstance(alternates, Visits) else None
-    if isinstance(alternates, Traces):
-        others = alternates.visits()
-    if others is None:
-        seeds = split_people(people.U, job.rng(0), least=job.settings.k - 1)
+    people, how = _visits(data), run.settings
+    if alternates is None:
+        seeds = split_people(people.U, np.random.default_rng(run.sequence(0)), least=how.k - 1)
         others = people.of_users(np.setdiff1d(np.arange(people.U), seeds))
     else:
         seeds = np.arange(people.U)
-        people, others = share_map(people, others)
+        people, others = share_map(people, _visits(alternates))
     result = generate_lives(
         people.of_users(seeds),
         alternates=others,
-        per_seed=job.making.per_seed,
-        entropy=job.entropy,
-        executor=job.executor,
-        stages=job.stages,
-        progress=job.progress,
-        k=job.settings.k,
-        par_s=job.settings.par_s,
-        par_d=job.settings.par_d,
-        attempts=job.settings.max_tries,
+        per_seed=run.making.per_seed,
+        entropy=run.entropy,
+        executor=run.executor,
+        stages=run.stages,
+        progress=run.progress,
+        k=how.k,
+        par_s=how.par_s,
+        par_d=how.par_d,
+        attempts=how.max_tries,
     )
     if result.visits is None:
-        rules = ", ".join(f"{name} {count}" for name, count in result.tally.items() if name not in ("tested", "passed"))
-        raise NothingPassed(
-            f"none of {len(seeds)} seeds has a fake that passed the privacy test in {result.tally['tested']} attempts "
-            f"(rejected by: {rules}); loosen a test, or give more people."
-        )
+        raise _nothing_passed(len(seeds) * run.making.per_seed, result.tally)
     attempts = np.zeros(people.U, dtype=np.int64)
     attempts[seeds] = result.attempts
     fakes = Fakes(
         visits=result.visits,
         seed_of_life=seeds[result.seed_of_life],
         method="life",
-        parameters=dict(job.settings),
+        parameters=dict(how),
         seeds=seeds,
+        users=people.users,
         verdicts=result.verdicts,
         attempts=attempts,
         tally=result.tally,
-        laboratory=job.laboratory,
+        laboratory=run.laboratory,
         notes=result.notes,
     )
     return fakes if isinstance(data, Visits) else _in_slots(fakes, data)
 
 
 def _in_slots(fakes: Fakes, data: Traces) -> Fakes:
-    """Return the same with its days in the slots of the data, each beside a day of its seed of the same kind."""
-    t = fakes.visits.traces(step_minutes=data.step_minutes)
-    life = np.array([fakes.visits.users.index(label) for label in t.labels], dtype=np.int64)[t.user]
-    row = np.empty(len(t), dtype=np.int64)
+    """Return the same with rows of slots: for each life, where it is in the slots of each row of its seed."""
     order = np.argsort(data.user, kind="stable")
     first = np.searchsorted(data.user[order], np.arange(data.U + 1))
-    number = np.arange(len(t)) - np.searchsorted(life, life)
-    person = fakes.seed_of_life[life]
-    size = np.diff(first)[person]
-    row = order[first[person] + number % size]
-    return replace(fakes, r=t.r, seed=row, life=life)
+    size = np.diff(first)[fakes.seed_of_life]
+    life = np.repeat(np.arange(len(fakes)), size)
+    within = np.arange(len(life)) - np.repeat(np.cumsum(size) - size, size)
+    row = order[first[fakes.seed_of_life[life]] + within]
+    if data.dates is not None:
+        day = data.dates.astype(np.int64)[row]
+    else:  # as `Traces.visits` counts them
+        day = 4 + within * (int(data.L * 60 * data.step_minutes) // DAY + 1)
+    v = fakes.visits
+    begin = np.searchsorted(v.user, np.arange(len(fakes) + 1))
+    # a fake may live on other days than its seed: the nearest
+    day = np.clip(day, v.start[begin[:-1]][life] // DAY, (v.end[begin[1:] - 1][life] - 1) // DAY)
+    middle = 60 * (clock_minutes(data.start) + data.step_minutes * (np.arange(data.L) + 0.5))
+    time = (day[:, None] * DAY + middle).astype(np.int64)
+    # the visit that began last, by life and time; before the first of a life its first
+    low = min(v.start.min(), time.min())
+    span = max(v.start.max(), time.max()) - low + 1
+    found = np.searchsorted(v.user * span + v.start - low, life[:, None] * span + time - low, side="right") - 1
+    at = np.maximum(found, begin[life][:, None])
+    return replace(fakes, r=v.place[at].astype(np.int32), seed=row, life=life)
+
+
+def _nothing_passed(wanted: int, tally: Mapping[str, int]) -> NothingPassed:
+    rules = ", ".join(f"{name} {n}" for name, n in tally.items() if name not in ("tested", "passed") and n)
+    return NothingPassed(
+        f"0 of {wanted} fakes passed the privacy test in {tally['tested']} attempts (rejected by: "
+        f"{rules or 'no rule'}); loosen a test, or give more people or places."
+    )
+
+
+def _learn_paper(
+    run: Run, traces: Traces, classes: SemanticClasses | ArrayLike | None, model: AggregateModel | None
+) -> Learnt:
+    """Return aggregate model and classes as given, or learnt from the traces."""
+    how = run.settings
+    if model is None or classes is None:
+        profiles = fit_profiles(traces, periods=how.periods, missing="skip")
+        if model is None:
+            model = aggregate(profiles, traces.locations, epsilon=how.epsilon, n_min=how.n_min)
+        if classes is None:
+            classes = semantic_clustering(
+                semantic_graph(profiles),
+                kappa=run.making.kappa,
+                method=how.clustering,
+                c_min=how.c_min,
+                rng=np.random.default_rng(run.sequence(0)),
+            )
+    label = classes if isinstance(classes, SemanticClasses) else SemanticClasses(classes)
+    for name, fits in (("model", model.locations == traces.locations), ("classes", len(label.label) == traces.R)):
+        if not fits:
+            raise InvalidParameter(f"`{name}` must be on the map of the data.", code="E_MISMATCH", parameter=name)
+    return Learnt(model, label)
 
 
 def _make_paper(
-    job: Job,
+    run: Run,
     traces: Traces,
     classes: SemanticClasses | ArrayLike | None,
     model: AggregateModel | None,
-    alternates: Visits | Traces | str | None,
+    alternates: Traces | None,
 ) -> Fakes:
     """Make the paper's fakes: every trace is a seed, model and classes are learnt from the seeds themselves."""
-    how = job.settings
-    warnings.warn("places that a single person visits enter model, classes and fakes (E31).", stacklevel=4)
-    rng = job.rng(0)
+    how = run.settings
     seed_rows = np.flatnonzero(np.all(traces.r >= 0, axis=1))
+    if len(seed_rows) == 0:
+        raise InvalidTraces("no trace is known from end to end, as the paper's seeds are.", code="E_GAPS")
     seeds = traces if len(seed_rows) == len(traces) else traces.select(seed_rows)
-    own_model, own_classes = model, classes
-    if model is None or classes is None:
-        profiles = fit_profiles(traces, periods=how.periods, missing="skip")
-        own_model = model or aggregate(profiles, traces.locations, epsilon=how.epsilon, n_min=how.n_min)
-        if classes is None:
-            graph = semantic_graph(profiles)
-            own_classes = semantic_clustering(
-                graph, kappa=job.making.kappa, method=how.clustering, c_min=how.c_min, rng=rng
-            )
-    assert own_model is not None  # noqa: S101 - just learnt
-    assert own_classes is not None  # noqa: S101 - just learnt
-    label = own_classes if isinstance(own_classes, SemanticClasses) else SemanticClasses(own_classes)
-    if own_model.locations != traces.locations or len(label.label) != traces.R:
-        raise InvalidParameter(
-            "`model` and `classes` must be on the map of the data.", code="E_MISMATCH", parameter="model"
-        )
-    blur = Blur(
-        par_c=how.par_c, par_m=how.par_m, par_l=how.par_l, c_min=how.c_min, subsample=how.subsample, merge=how.merge
-    )
-    sets = ClassSets.of(label.label, nearness=label.nearness, model_places=own_model.visitors > 0)
-    key = np.random.SeedSequence(job.entropy, spawn_key=(1,)).generate_state(4, np.uint64).astype(np.uint64)[:2]
+    learnt = _learn_paper(run, traces, classes, model)
     tau = Periods.of(how.periods).of_minute(traces.minutes()).astype(np.int64)
-    maker = FakeMaker(own_model, sets, tau, blur, how.sampler, key, how.par_v)
-    others: Any = "all" if alternates is None else alternates.traces() if isinstance(alternates, Visits) else alternates
-    test = PrivacyTest.prepare(
-        seeds,
-        None if how.k == 1 and how.against == "own" else others,
-        par_s=how.par_s,
-        par_i=how.par_i,
-        par_d=how.par_d,
-        k=how.k,
-        periods=how.periods,
-        against=how.against,
-        intersection=how.intersection,
-        min_sim=how.min_sim,
-    )
-    work = Attempts(maker, test, seeds, how.max_tries)
-    pieces = [
-        np.column_stack([rows, np.full(len(rows), number)])
-        for number in range(job.making.per_seed)
-        for rows in np.split(np.arange(len(seeds)), np.arange(work.size, len(seeds), work.size))
-    ]
-    blocks = map_over(
-        work, pieces, executor=job.executor, progress=job.progress, stages=job.stages, name="blocks_of_fakes"
-    )
-    tally = {name: sum(m.tally[name] for m in blocks) for name in blocks[0].tally}
-    tally = {"tested": tally["tested"] + tally["not_made"], **{n: c for n, c in tally.items() if n != "tested"}}
-    units = np.concatenate(pieces)
-    unit = np.concatenate([units_of[m.unit] for units_of, m in zip(pieces, blocks, strict=True)])
-    if len(unit) == 0:
-        rules = ", ".join(f"{name} {tally[name]}" for name in RULES if tally[name])
-        raise NothingPassed(
-            f"0 of {len(units)} fakes passed the privacy tests in {tally['tested']} attempts (rejected by: "
-            f"{rules or 'no rule; no fake could be made'}); loosen a test, or give more people or places."
-        )
-    order = np.lexsort((unit[:, 1], unit[:, 0]))
-    r = np.concatenate([m.r for m in blocks])[order]
-    row = seed_rows[unit[order, 0]]
-    tries = np.zeros(traces.U, dtype=np.int64)
-    np.add.at(tries, traces.user[seed_rows[units[:, 0]]], np.concatenate([m.tries for m in blocks]))
+    blur = Blur(**{name: getattr(how, name) for name in ("par_c", "par_m", "par_l", "c_min", "subsample", "merge")})
+    label = learnt.classes
+    sets = ClassSets.of(label.label, nearness=label.nearness, model_places=learnt.model.visitors > 0)
+    key = run.sequence(1).generate_state(4, np.uint64).astype(np.uint64)[:2]
+    maker = FakeMaker(learnt.model, sets, tau, blur, how.sampler, key, how.par_v)
+    rules = ("par_s", "par_i", "par_d", "k", "periods", "against", "intersection", "min_sim")
+    others = None if how.k == 1 and how.against == "own" else "all" if alternates is None else alternates
+    test = PrivacyTest.prepare(seeds, others, **{name: getattr(how, name) for name in rules})
+    r, unit, verdicts, tries, tally = _attempt(run, Attempts(maker, test, seeds, how.max_tries), len(seeds))
+    row = seed_rows[unit]
+    attempts = np.zeros(traces.U, dtype=np.int64)
+    np.add.at(attempts, seeds.user if seeds is traces else traces.user[seed_rows], tries)
+    slots = {"step_minutes": traces.step_minutes, "start": traces.start, "tz": traces.tz}
     dates = None if traces.dates is None else traces.dates[row]
-    fake = Traces(
-        r,
-        traces.locations,
-        users=np.arange(len(r)),
-        dates=dates,
-        step_minutes=traces.step_minutes,
-        start=traces.start,
-        tz=traces.tz,
-    )
     return Fakes(
-        visits=fake.visits(),
+        visits=Traces(r, traces.locations, users=np.arange(len(r)), dates=dates, **slots).visits(),
         seed_of_life=traces.user[row].astype(np.int64),
         method="paper",
         parameters={**dict(how), "kappa": label.kappa},
         seeds=np.unique(traces.user[seed_rows]).astype(np.int64),
-        verdicts=Verdicts.joined([m.verdicts for m in blocks]).select(order),
-        attempts=tries,
+        users=traces.labels,
+        verdicts=verdicts,
+        attempts=attempts,
         tally=tally,
-        laboratory=job.laboratory,
-        loglik=own_model.loglik(r, tau) / traces.L,
+        laboratory=run.laboratory,
+        notes=("places that a single person visits enter model, classes and fakes (E31).",),
+        loglik=learnt.model.loglik(r, tau) / traces.L,
         r=r,
         seed=row,
         life=np.arange(len(r)),
-        learnt=Learnt(own_model, label),
+        learnt=learnt,
     )
 
 
-def _make_certified(job: Job, data: Visits | Traces) -> Fakes:
+def _attempt(run: Run, work: Attempts, n: int) -> tuple[NDArray[np.int32], Ints, Verdicts, Ints, dict[str, int]]:
+    """Return the accepted fakes in the order of n seeds; the seed of each, verdicts, tries of each seed, the tally."""
+    pieces = [
+        np.column_stack([rows, np.full(len(rows), number)])
+        for number in range(run.making.per_seed)
+        for rows in np.split(np.arange(n), np.arange(work.size, n, work.size))
+    ]
+    blocks = map_over(
+        work, pieces, executor=run.executor, progress=run.progress, stages=run.stages, name="blocks_of_fakes"
+    )
+    total = {name: sum(block.tally[name] for block in blocks) for name in blocks[0].tally}
+    tally = total | {"tested": total["tested"] + total["not_made"]}
+    unit = np.concatenate([piece[block.unit] for piece, block in zip(pieces, blocks, strict=True)])
+    if len(unit) == 0:
+        raise _nothing_passed(n * run.making.per_seed, tally)
+    order = np.lexsort((unit[:, 1], unit[:, 0]))
+    r = np.concatenate([block.r for block in blocks])[order]
+    tries = np.zeros(n, dtype=np.int64)
+    np.add.at(tries, np.concatenate(pieces)[:, 0], np.concatenate([block.tries for block in blocks]))
+    verdicts = Verdicts.joined([block.verdicts for block in blocks]).select(order)
+    return r, unit[order, 0], verdicts, tries, tally
+
+
+def _make_certified(run: Run, data: Visits | Traces) -> Fakes:
     """Make fakes by noisy sums over everybody: nobody is a seed, and nothing is tested."""
-    how = job.settings
+    how = run.settings
     # how long gaps are is a matter of the people whom the theorem protects: a public number of minutes is filled
     traces = data if isinstance(data, Traces) else data.traces(max_gap=PUBLIC_GAP)
     release = release_private(
@@ -352,12 +375,12 @@ def _make_certified(job: Job, data: Visits | Traces) -> Fakes:
         eps=how.eps,
         delta=how.delta,
         days=how.days,
-        n=job.making.n,
-        in_laboratory=job.laboratory,
-        entropy=job.entropy,
-        progress=job.progress,
-        stages=job.stages,
-        executor=job.executor,
+        n=run.making.n,
+        in_laboratory=run.laboratory,
+        entropy=run.entropy,
+        progress=run.progress,
+        stages=run.stages,
+        executor=run.executor,
     )
     lives = np.arange(len(release.r)) // how.days
     # on which days people have data is theirs: the days of 2001, the first a Monday
@@ -379,7 +402,7 @@ def _make_certified(job: Job, data: Visits | Traces) -> Fakes:
         parameters=dict(how),
         seeds=np.zeros(0, dtype=np.int64),
         certificate=release.certificate,
-        laboratory=job.laboratory,
+        laboratory=run.laboratory,
         notes=release.notes,
         mechanism=release.mechanism,
         r=release.r,

@@ -46,9 +46,7 @@ class Plan:
         enough = self.people >= self.people_tested
         tested += "There are enough people." if enough else f"It needs {self.people_tested:,} people."
         c = self.certificate
-        certified = (
-            f"certified (eps {c.eps:g}, delta {c.delta:g}): no membership attack has an AUC above {c.auc:.3f}. "
-        )
+        certified = f"certified (eps {c.eps:g}, delta {c.delta:g}): no membership attack has an AUC above {c.auc:.3f}. "
         if self.people >= self.people_good:
             certified += "Nearly as useful as without noise."
         elif self.people >= self.people_certified:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from elsewhere._version import __version__
 from elsewhere.checkpoint import derive_bytes, derive_rng
 from elsewhere.data.visits import Codes, Floats, Ints, Visits
-from elsewhere.errors import InvalidParameter, PublicationRefused, require_whole
+from elsewhere.errors import InvalidParameter, PublicationRefused, require_choice, require_whole
 from elsewhere.pool import Pool
 from elsewhere.privacy.certificate import NOTHING_PROVEN, Certificate
 
@@ -46,6 +46,8 @@ class Fakes:
         How they were made.
     seeds
         Persons of the data who could be a seed; whoever is not among them is a stranger to the fakes.
+    users
+        What the persons of the data are called.
     verdicts
         What the privacy test measured on each life.
     attempts
@@ -74,6 +76,7 @@ class Fakes:
     method: str
     parameters: Mapping[str, Any] = field(repr=False)
     seeds: Ints = field(repr=False)
+    users: tuple[Any, ...] = field(default=(), repr=False)
     verdicts: Sequence[Any] = field(default=(), repr=False)
     attempts: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64), repr=False)
     tally: Mapping[str, int] = field(default_factory=dict)
@@ -172,6 +175,7 @@ def publish_with_links(
             f"`fakes` must be what `generate_fakes` returns, got {type(fakes).__name__}.", parameter="fakes"
         )
     require_whole("per_seed", per_seed, 1)
+    require_choice("choose", choose, ("uniform", "likelihood"))
     reproducible = fakes.laboratory or rng is not None
     if reproducible and not laboratory:
         raise PublicationRefused(

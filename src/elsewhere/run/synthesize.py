@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from elsewhere.checkpoint import Checkpoint, Stages, derive_bytes, derive_rng, hash_file, hash_value, resume
+from elsewhere.data.places import grid_of
 from elsewhere.data.read import read_visits
 from elsewhere.data.visits import Visits
 from elsewhere.data.write import write_visits
@@ -36,6 +37,7 @@ from elsewhere.run.generate import make_fakes
 from elsewhere.run.publish import Fakes, links_file, publish_with_links
 from elsewhere.scale import versions
 from elsewhere.settings import (
+    DELTA,
     PARAMETERS,
     Certified,
     Job,
@@ -96,7 +98,7 @@ def synthesize(
     *,
     method: MethodName | Method = "life",
     eps: float | None = None,
-    delta: float = 1e-6,
+    delta: float = DELTA,
     reading: Reading | None = None,
     force: bool = False,
     executor: Executor | None = None,
@@ -149,11 +151,9 @@ def synthesize(
 
     """
     # refuse wrong parameters and folders before a large input is read
-    if eps is not None:
-        method = Certified(eps=eps, delta=delta)
-    job, settings, reading = _sort_options(options, method, reading, rng)
+    job, settings, reading = _sort_options({**options, "eps": eps, "delta": delta}, method, reading, rng)
     out = Path(out)
-    keywords = reading.keywords()
+    keywords = keywords_of(reading)
     owner_folder, stages_folder = _check_folders(out, job.private, force)
     laboratory_secret = None if rng is None else rng.bytes(32)
     tell = progress or (lambda stage, done, total: None)
@@ -349,8 +349,9 @@ def _sort_options(
     """Return the options of `synthesize` by what they are for; refuse wrong ones before a large input is read."""
     of_job, of_reading = ({n: v for n, v in options.items() if n in kind.model_fields} for kind in (Job, Reading))
     parameters = {name: value for name, value in options.items() if name not in of_job | of_reading}
-    for name in parameters.keys() - set(PARAMETERS) - {"days"}:
-        raise unknown_parameter(name, [*Job.model_fields, *Reading.model_fields, *PARAMETERS])
+    for name in parameters:
+        if name not in PARAMETERS:
+            raise unknown_parameter(name, [*Job.model_fields, *Reading.model_fields, *PARAMETERS])
     settings, job = method_of(method, **parameters), Job(**of_job)
     reading = (reading or Reading()).changed(**of_reading)
     if isinstance(settings, Certified) and reading.grid is None and reading.locations is None:
@@ -370,6 +371,16 @@ def _sort_options(
             parameter="laboratory",
         )
     return job, settings, reading
+
+
+def keywords_of(reading: Reading) -> dict[str, Any]:
+    """Return the keywords of `read_visits`: a `grid` becomes the map that it names."""
+    keywords = {name: value for name, value in reading if name != "grid"}
+    if reading.grid is None:
+        return keywords
+    if reading.locations is not None:
+        raise InvalidParameter("`grid` is a map of its own: leave out `locations`.", parameter="grid")
+    return keywords | {"locations": grid_of(reading.grid)}
 
 
 def job_key(source: Any, job: Job, settings: Method, reading: Reading, secret: bytes | None) -> str | None:

@@ -2,26 +2,31 @@
 The interface over HTTP: health, buckets of whole lives, and devices for the owner. It never asks for a position.
 
     GET    /v1/health           version, for everybody
-    GET    /v1/buckets/{n}      a device's n-th bucket; the same one every time; ?format=json|geojson|gpx
+    GET    /v1/buckets/{n}      a device's n-th bucket; the same one every time; one new one a day
     POST   /v1/devices          owner: let a device in; its token is in the answer and nowhere else
     GET    /v1/devices          owner: the devices, and how many lives are left
     DELETE /v1/devices/{id}     owner: shut a device out
-    GET    /v1/pool             owner: clock, places and ids of all lives, for the page
-    GET    /v1/pool/days/{n}    owner: the n-th day of every life
+    GET    /v1/pool             owner: zone, places and ids of all lives, for the page
+    GET    /v1/pool/days/{n}    owner: the visits of the n-th day of every life
     GET    /v1/lives/{id}       owner: one life; ?format=json|geojson|gpx
 
-A bucket always has the same number of lives and, in each format, the same number of bytes, so neither the server nor
-whoever watches the line learns which of its lives are used, nor which lives they are.
+A bucket always has the same number of lives and of bytes, so neither the server nor whoever watches the line learns
+which of its lives are used, nor which lives they are. Whoever sees the whole pool can strike every fake out of a user's
+questions (A19): its routes ask for the owner's token, on this machine too.
 """
 
 import hmac
 import json
 import secrets
+import tempfile
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
+from functools import cached_property
+from pathlib import Path as FilePath
 from typing import Annotated, Any
 
+import numpy as np
 from fastapi import FastAPI, Path, Query, Request, Response, Security
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
@@ -31,26 +36,24 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Route
 
 from elsewhere._version import __version__
-from elsewhere.data.slots import Traces
-from elsewhere.data.visits import Locations
+from elsewhere.data.ground import page_map
+from elsewhere.data.visits import DAY, Visits
+from elsewhere.data.write import write_visits
 from elsewhere.errors import ElsewhereError
 from elsewhere.files import page_files
 from elsewhere.pool import Pool
 from elsewhere.serve.guard import Guard
-from elsewhere.serve.store import Device, PoolSpent, Store, digest_of, life_text
-from elsewhere.serve.view import PoolView, traces_file
+from elsewhere.serve.store import Device, PoolSpent, ShareDrawn, Store, digest_of, life_text
 
 BUCKETS = 8  # that a device may have
 LONGEST_DAYS = 3650
 PAGE = ("pool.html", "pool.js", "map.js", "parts.js", "style.css", "icon.svg")
-# bytes that a slot takes at most, and a day beside its slots (see `write_traces`)
-WIDEST = {"geojson": (56, 160), "gpx": (120, 120)}
 JSON: dict[int | str, dict[str, Any]] = {200: {"content": {"application/json": {}}}}
 MEDIA = {"json": "application/json", "geojson": "application/geo+json", "gpx": "application/gpx+xml"}
 
 
 class Format(StrEnum):
-    """Formats of a bucket."""
+    """Formats of a life."""
 
     json = "json"
     geojson = "geojson"
@@ -143,19 +146,17 @@ def make_app(store: Store, pool: Pool, *, bucket: int, shared: bool = False, rat
     @api.get(
         "/v1/buckets/{n}",
         dependencies=bearer,
-        responses=faults(401, 403, 404, 409, 422, 429) | {200: {"content": {kind: {} for kind in MEDIA.values()}}},
+        responses=faults(401, 403, 404, 409, 422, 429) | JSON,
         response_class=Response,
     )
     def read_bucket(
-        request: Request,
-        n: Annotated[int, Path(ge=0, lt=BUCKETS, description="Which of the device's own buckets.")],
-        format: Annotated[Format, Query(description="JSON for `elsewhere.lbs`.")] = Format.json,  # noqa: A002
+        request: Request, n: Annotated[int, Path(ge=0, lt=BUCKETS, description="Which of the device's own buckets.")]
     ) -> Response:
         """Return a bucket of whole lives; the device picks its own from it, and tells nobody which."""
-        _as(request, "device")
+        device = _as(request, "device")
         holder = hmac.digest(_token(request), f"bucket {n}".encode(), "sha256").hex()
-        lives = store.issue(holder, bucket, alone=not shared)
-        return Response(bucket_file(about, lives, bucket, format.value), media_type=MEDIA[format.value])
+        lives = store.issue(holder, bucket, alone=not shared, device=device.id)
+        return Response(bucket_file(about, lives, bucket), media_type=MEDIA["json"])
 
     @api.post("/v1/devices", status_code=201, responses=faults(401, 403, 413, 422, 429), **owners)  # type: ignore[arg-type]
     def admit_device(request: Request, new: NewDevice | None = None) -> Admitted:
@@ -201,26 +202,55 @@ def make_app(store: Store, pool: Pool, *, bucket: int, shared: bool = False, rat
     return Guard(api, store, rate=rate)
 
 
-def bucket_file(about: dict[str, str], lives: list[str], size: int, kind: str) -> bytes:
-    """Return lives (as the store keeps them) in a format, padded with blanks to the length of the largest bucket."""
+def bucket_file(about: dict[str, str], lives: list[str], size: int) -> bytes:
+    """Return lives (as the store keeps them) as JSON, padded with blanks to the length of the largest bucket."""
     head = about["head"]
-    if kind == "json":
-        text = f'{head[:-1]},"lives":[{",".join(lives)}]}}'
-        return text.encode().ljust(len(head) + 16 + size * (int(about["largest"]) + 1))
-    clock = json.loads(head)
-    contents = [json.loads(life) for life in lives]
-    days = [day for life in contents for day in life["r"]]
-    dates = [day for life in contents for day in life["dates"] or []]
-    traces = Traces(
-        days,
-        Locations(lat=clock["places"]["lat"], lon=clock["places"]["lon"]),
-        users=[life["id"] for life in contents for _ in life["r"]],
-        dates=dates or None,
-        **{name: clock[name] for name in ("step_minutes", "start", "tz")},
-    )
-    content = traces_file(traces, kind)
-    slot, day = WIDEST[kind]
-    return content.ljust(200 + size * int(about["most_days"]) * (day + slot * traces.L))
+    text = f'{head[:-1]},"lives":[{",".join(lives)}]}}'
+    return text.encode().ljust(len(head) + 16 + size * (int(about["largest"]) + 1))
+
+
+class PoolView:
+    """The pool as its owner sees it, a day at a time; `days` is the number of days of the longest life."""
+
+    def __init__(self, pool: Pool) -> None:
+        self.pool, v = pool, pool.visits
+        self.first = v.start[v.offsets[:-1]] // DAY
+        self.last = np.maximum.reduceat(np.maximum(v.start, v.end - 1), v.offsets[:-1]) // DAY
+        self.days = int((self.last - self.first).max()) + 1
+        self.number = {str(name): number for number, name in enumerate(pool.ids)}
+
+    @cached_property
+    def head(self) -> bytes:
+        """Return zone, map, ground and ids, as JSON."""
+        facts = {"tz": self.pool.visits.tz, "days": self.days, "laboratory": _reproducible(self.pool)}
+        return _json({**facts, **page_map(self.pool.visits.locations), "lives": list(self.number)})
+
+    def day(self, n: int) -> bytes:
+        """Return the n-th day of every life, as JSON: date and visits (minute of the day from, to, place), or null."""
+        v, begin = self.pool.visits, (self.first + n) * DAY
+        which = np.flatnonzero((v.start < begin[v.user] + DAY) & ((v.end > begin[v.user]) | (v.start == begin[v.user])))
+        minutes = (np.clip([v.start[which], v.end[which]] - begin[v.user[which]], 0, DAY) // 60).tolist()
+        lives: list[Any] = [[] if n <= last else None for last in (self.last - self.first).tolist()]
+        for user, *visit in zip(v.user[which].tolist(), *minutes, v.place[which].tolist(), strict=True):
+            lives[user].append(visit)
+        dates = (self.first + n).astype("datetime64[D]").astype(str).tolist()
+        return _json({"day": n, "dates": dates, "visits": lives})
+
+
+def visits_file(visits: Visits, kind: str) -> bytes:
+    """Return visits as a file of GeoJSON or GPX."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = FilePath(folder) / f"lives.{kind}"
+        write_visits(visits, path)
+        return path.read_bytes()
+
+
+def _json(value: Any) -> bytes:
+    return json.dumps(value, separators=(",", ":")).encode()
+
+
+def _reproducible(pool: Pool) -> bool:
+    return bool(pool.provenance.get("reproducible"))
 
 
 def _as(request: Request, role: str) -> Device:
@@ -239,13 +269,13 @@ def _add_pool(api: FastAPI, pool: Pool, shown: PoolView, owners: dict[str, Any])
 
     @api.get("/v1/pool", response_class=Response, responses=faults(401, 403, 429) | JSON, **owners)
     def read_pool(request: Request) -> Response:
-        """Return clock, places and ids of all lives."""
+        """Return zone, places and ids of all lives."""
         _as(request, "owner")
         return Response(shown.head, media_type=MEDIA["json"])
 
     @api.get("/v1/pool/days/{n}", response_class=Response, responses=faults(401, 403, 404, 422, 429) | JSON, **owners)
     def read_day(request: Request, n: Annotated[int, Path(ge=0, lt=LONGEST_DAYS)]) -> Response:
-        """Return the n-th day of every life, in the order of `/v1/pool`."""
+        """Return the visits of the n-th day of every life, in the order of `/v1/pool`."""
         _as(request, "owner")
         if n >= shown.days:
             raise Refused(404, f"the longest life has {shown.days} days.", code="E_DAY")
@@ -264,12 +294,14 @@ def _add_pool(api: FastAPI, pool: Pool, shown: PoolView, owners: dict[str, Any])
     ) -> Response:
         """Return one life as a file."""
         _as(request, "owner")
-        rows = shown.life(life)
-        if rows is None:
+        number, kind = shown.number.get(life), format.value
+        if number is None:
             raise Refused(404, "there is no such life.", code="E_LIFE")
-        kind = format.value
-        content = life_text(pool, rows).encode() if kind == "json" else traces_file(pool.traces.select(rows), kind)
-        headers = {"content-disposition": f'attachment; filename="fake-{rows[0]}.{kind}"'}
+        if kind == "json":
+            content = life_text(pool, number).encode()
+        else:
+            content = visits_file(pool.visits.of_users([number]), kind)
+        headers = {"content-disposition": f'attachment; filename="fake-{number}.{kind}"'}
         return Response(content, media_type=MEDIA[kind], headers=headers)
 
 
@@ -307,6 +339,10 @@ def _add_faults(api: FastAPI) -> None:
     @api.exception_handler(PoolSpent)
     def spent(_request: Request, error: PoolSpent) -> JSONResponse:
         return answer(409, error.code, error.args[0])
+
+    @api.exception_handler(ShareDrawn)
+    def drawn(_request: Request, error: ShareDrawn) -> JSONResponse:
+        return answer(429, error.code, error.args[0], {"retry-after": "3600"})
 
     @api.exception_handler(HTTPException)
     def other(request: Request, error: HTTPException) -> JSONResponse:

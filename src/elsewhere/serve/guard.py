@@ -64,7 +64,8 @@ class Guard:
 
     def __init__(self, app: App, store: Store, *, rate: float) -> None:
         self.app, self.store = app, store
-        self.by_token, self.by_address, self.of_all = Rates(rate), Rates(10 * rate), Rates(100 * rate)
+        # each may use up its own share alone: a token, an address without one, an open path
+        self.by_token, self.by_address, self.by_path = Rates(rate), Rates(10 * rate), Rates(100 * rate)
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -102,10 +103,11 @@ class Guard:
         if not _small(headers.get(b"content-length", b"0")):
             raise _TooLarge
         path = scope["path"]
-        if wait := self.of_all.wait(""):
-            await _refuse_for_now(send, wait)
-            return
-        if path not in OPEN and not path.startswith("/page/"):
+        if path in OPEN or path.startswith("/page/"):
+            if wait := self.by_path.wait(path if path in OPEN else "/page/"):
+                await _refuse_for_now(send, wait)
+                return
+        else:
             address = (scope.get("client") or ("",))[0]
             token = _token(headers)
             who = None if token is None else await run_in_threadpool(self.store.known, digest_of(token))

@@ -103,7 +103,7 @@ def serve(
                 "this is a laboratory pool: whoever knows its seed can repeat it. Publish one without `rng`, or give "
                 "`laboratory=True`."
             )
-        lives = pool.traces.U
+        lives = len(pool)
         size = min(lives, max(6, min(32, lives // 8))) if bucket is None else require_whole("bucket", bucket, 1, lives)
         if size > LARGEST_BUCKET:
             raise InvalidParameter(f"`bucket` must be at most {LARGEST_BUCKET}, got {size}.", parameter="bucket")

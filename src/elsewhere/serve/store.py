@@ -19,7 +19,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from hmac import compare_digest
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,7 @@ import numpy as np
 from elsewhere.errors import ElsewhereError, InvalidModel, InvalidTraces, MissingExtra, OutputRefused
 from elsewhere.pool import Pool
 
-FORMAT = "1"
+FORMAT = "2"
 FREE, SHARED, ALONE = 0, 1, 2
 TABLES = (
     "CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
@@ -40,7 +40,7 @@ TABLES = (
     "place INTEGER NOT NULL REFERENCES life, alone INTEGER NOT NULL, PRIMARY KEY (holder, position))",
     "CREATE UNIQUE INDEX IF NOT EXISTS held_alone ON held (place) WHERE alone = 1",
     "CREATE TABLE IF NOT EXISTS device (id TEXT PRIMARY KEY, digest TEXT NOT NULL UNIQUE, role TEXT NOT NULL, "
-    "label TEXT NOT NULL, created TEXT NOT NULL, expires TEXT, revoked INTEGER NOT NULL)",
+    "label TEXT NOT NULL, created TEXT NOT NULL, expires TEXT, revoked INTEGER NOT NULL, drew TEXT)",
 )
 
 
@@ -48,6 +48,12 @@ class PoolSpent(ElsewhereError):
     """Fewer lives are left than a bucket holds."""
 
     code = "E_SPENT"
+
+
+class ShareDrawn(ElsewhereError):
+    """A device has drawn its share of the pool for today."""
+
+    code = "E_SHARE"
 
 
 @dataclass(frozen=True)
@@ -109,7 +115,7 @@ class Store:
         """Take in the lives of a pool, once; a store that holds another pool is refused."""
         head = header(pool)
         digest = hashlib.sha256(json.dumps(head).encode())
-        lives = [life_text(pool, rows) for rows in pool.lives()]
+        lives = [life_text(pool, number) for number in range(len(pool))]
         for text in sorted(lives):
             digest.update(text.encode())
         about = {
@@ -117,7 +123,6 @@ class Store:
             "pool": digest.hexdigest(),
             "head": json.dumps(head, separators=(",", ":")),
             "largest": str(max(map(len, lives))),
-            "most_days": str(max(map(len, pool.lives()))),
         }
         with self.change():
             for table in TABLES:
@@ -143,7 +148,9 @@ class Store:
             if only:
                 self.rows("UPDATE device SET revoked = 1 WHERE role = ?", role)
             today = datetime.now(UTC).date().isoformat()
-            self.rows("INSERT INTO device VALUES (?, ?, ?, ?, ?, ?, 0)", device, digest, role, label, today, expires)
+            self.rows(
+                "INSERT INTO device VALUES (?, ?, ?, ?, ?, ?, 0, NULL)", device, digest, role, label, today, expires
+            )
         return device
 
     def known(self, digest: str) -> Device | None:
@@ -162,18 +169,22 @@ class Store:
             self.rows("UPDATE device SET revoked = 1 WHERE id = ? AND role = 'device'", device)
         return bool(rows)
 
-    def issue(self, holder: str, size: int, *, alone: bool) -> list[str]:
+    def issue(self, holder: str, size: int, *, alone: bool, device: str | None = None) -> list[str]:
         """
         Return the bucket of a holder: `size` lives, drawn uniformly the first time, the same ones ever after.
 
         With `alone` they were never given to anybody and never will be; without, they may be others' too. `PoolSpent`
-        where fewer are left.
+        where fewer are left. A device draws one bucket a day, `ShareDrawn` at the next; of it only the day is kept.
         """
         query = "SELECT content FROM held JOIN life USING (place) WHERE holder = ? ORDER BY position"
         if there := self.rows(query, holder):
             return [content for (content,) in there]
         with self.change():
             if not self.rows("SELECT 1 FROM held WHERE holder = ? LIMIT 1", holder):
+                today = datetime.now(UTC).date().isoformat()
+                if device and self.rows("SELECT 1 FROM device WHERE id = ? AND drew = ?", device, today):
+                    raise ShareDrawn("a device draws one new bucket a day: again tomorrow (UTC).")
+                self.rows("UPDATE device SET drew = ? WHERE id = ?", today, device or "")
                 if alone:  # the order is random: the next ones are a uniform draw
                     free = self.rows("SELECT place FROM life WHERE state = ? ORDER BY place LIMIT ?", FREE, size)
                 else:
@@ -313,25 +324,22 @@ class PostgresStore(Store):
 
 
 def header(pool: Pool) -> dict[str, Any]:
-    """Return clock and map of a pool as a bucket shows them; places without a position are refused."""
-    t = pool.traces
-    if t.locations.lat is None or t.locations.lon is None:
+    """Return zone and map of a pool as a bucket shows them; places without a position are refused."""
+    where = pool.visits.locations
+    if where.lat is None or where.lon is None:
         raise InvalidTraces(
             "the places of this pool have no latitude and longitude: nobody can ask a service about them.", code="E_MAP"
         )
     return {
         "kind": "elsewhere bucket",
-        "format": 1,
-        "step_minutes": t.step_minutes,
-        "start": t.start,
-        "tz": t.tz,
-        "places": {"lat": np.round(t.locations.lat, 7).tolist(), "lon": np.round(t.locations.lon, 7).tolist()},
+        "format": 2,
+        "tz": pool.visits.tz,
+        "places": {"lat": np.round(where.lat, 7).tolist(), "lon": np.round(where.lon, 7).tolist()},
     }
 
 
-def life_text(pool: Pool, rows: Any) -> str:
-    """Return one life as JSON: its id, the dates of its days, and the place at each slot of them."""
-    t = pool.traces
-    dates = None if t.dates is None else [date.isoformat(day) for day in t.dates[rows].tolist()]
-    life = {"id": str(t.labels[t.user[rows[0]]]), "dates": dates, "r": t.r[rows].tolist()}
-    return json.dumps(life, separators=(",", ":"))
+def life_text(pool: Pool, number: int) -> str:
+    """Return one life as JSON: its id, and start, end (local seconds since 1970) and place of each visit."""
+    rows = pool.visits.rows(number)
+    columns = {name: getattr(pool.visits, name)[rows].tolist() for name in ("start", "end", "place")}
+    return json.dumps({"id": str(pool.ids[number]), **columns}, separators=(",", ":"))

@@ -1,4 +1,4 @@
-"""Compiled loops of lives: drawing diaries, choosing places for them jointly, ways between places, the test of a life."""
+"""Compiled loops of lives: drawing diaries, choosing places for them jointly, ways between places."""
 
 import math
 from typing import NamedTuple
@@ -266,7 +266,7 @@ def wobble(length, grain, stream):
 
 @njit
 def draw_day(law, memory, kind_of_person, kind, off, here, before, first_piece, lo, weight, columns, stream, day):
-    """Draw one diary into `day`: from place `here` carried over the border, or by an opening; `lo` is where it begins."""
+    """Draw one diary into `day`, from second `lo` on: at place `here`, carried over the border, or by an opening."""
     day.state[0], day.state[1], day.state[2] = 0, memory.size[0], 0
     q, grain, most = 0, law.grain, len(day.own) - 1
     if here >= 0:
@@ -444,7 +444,8 @@ def replay(
                                 if j == x:
                                     chosen = some
                             some += 1
-                    if size[0] < len(new_rows) and mine > (1 if now >= 0 and now < known and memory.cls[now] == c else 0):
+                    here_too = 1 if 0 <= now < known and memory.cls[now] == c else 0
+                    if size[0] < len(new_rows) and mine > here_too:
                         new_rows[size[0], c] = 1.0
                         new_rows[size[0], K + c] = math.log1p(mine)
                         new_rows[size[0], 2 * K] = math.log1p(visits)
@@ -475,13 +476,15 @@ def replay(
 
 @njit
 def draw_diary(
-    law, kind_of_person, mix, busy, off, lo, hi, tries, memory, days, weight, columns, features, stream, own, cls, start, end
+    law, kind_of_person, mix, busy, off, lo, hi, tries, memory, days, weight, columns, features, stream, own, cls,
+    start, end,
 ):  # fmt: skip
     """
     Draw the diary of one life; return its number of pieces.
 
-    `mix` (2, Q) the person's kinds of day, `busy` a taste for stays, `off` (D,) its calendar; the life is seen from second `lo` of the first day
-    until second `hi` of the last; -1: whenever something is recorded. Times are seconds since the first border.
+    `mix` (2, Q) the person's kinds of day, `busy` a taste for stays, `off` (D,) its calendar; the life is seen from
+    second `lo` of the first day until second `hi` of the last; -1: whenever something is recorded. Times are seconds
+    since the first border.
     """
     clear_memory(memory)
     Q, D, n = len(law.begins), len(off), 0
@@ -510,8 +513,10 @@ def draw_diary(
                 kind = max(draw_index(mix[off[d]], Q, uniform(stream)), 0)
         best = 0
         for a in range(tries):
-            p = first_piece
-            draw_day(law, memory, kind_of_person, kind, off[d], here, before, p, begin, weight, columns, stream, days[a])
+            draw_day(
+                law, memory, kind_of_person, kind, off[d], here, before, first_piece, begin, weight, columns, stream,
+                days[a],
+            )  # fmt: skip
             day_features(law, memory, off[d], days[a], features)
             v = busy * features[4]
             for k in range(FEATURES):
@@ -549,7 +554,7 @@ def draw_diary(
 BINS = 10  # of a distance
 EXACT = 512  # candidates of a class up to which all are weighed; beyond, a sample
 PROPOSED = 24  # of each of three samples: anywhere, about a tied place, about it more widely
-MOST_PASSES = 12
+MOST_PASSES, LENGTHS = 12, 40  # cells of a way; bins of its length
 WAY_CELLS = 20  # cells that a way is made of
 
 
@@ -642,6 +647,16 @@ def place_score(g, anchors, cls, moves, sigma, n, i, x):
 
 
 @njit
+def squares_apart(g, x, y):
+    """Return how many squares of the grid lie between two places, along the longer side."""
+    column = min(int((g.xy[x, 0] - g.corner[0]) / g.corner[2]), g.columns - 1)
+    row = min(int((g.xy[x, 1] - g.corner[1]) / g.corner[2]), g.rows - 1)
+    column -= min(int((g.xy[y, 0] - g.corner[0]) / g.corner[2]), g.columns - 1)
+    row -= min(int((g.xy[y, 1] - g.corner[1]) / g.corner[2]), g.rows - 1)
+    return max(abs(column), abs(row))
+
+
+@njit
 def _block_weight(g, c, centre, reach, ends):
     """Return the weight of class c in the squares within `reach` of that of place `centre`; fill in their ranges."""
     column = min(int((g.xy[centre, 0] - g.corner[0]) / g.corner[2]), g.columns - 1)
@@ -683,8 +698,9 @@ def draw_sigma(g, role, n, cls, time, moves, sweeps, scores, stream, sigma):
     anchors, order = np.empty(2, np.int64), np.argsort(-time[:n])
     find_anchors(role, n, cls, time, anchors)
     sigma[:n] = -1
-    ends, among = np.empty((64, 2), np.int64), np.empty(3 * PROPOSED + 1, np.int64)
-    for sweep in range(sweeps):
+    ends, among = np.empty((16, 2), np.int64), np.empty(3 * PROPOSED + 1, np.int64)
+    rows = np.empty(n, np.int64)  # the candidate that each own place is at
+    for _ in range(sweeps):
         for i in order:
             c = cls[i]
             lo, hi = g.first[c], g.first[c + 1]
@@ -700,20 +716,18 @@ def draw_sigma(g, role, n, cls, time, moves, sweeps, scores, stream, sigma):
                     top = max(top, v)
                 for k in range(hi - lo):
                     scores[k] = math.exp(scores[k] - top)
-                sigma[i] = g.place[lo + max(draw_index(scores, hi - lo, uniform(stream)), 0)]
+                rows[i] = lo + max(draw_index(scores, hi - lo, uniform(stream)), 0)
+                sigma[i] = g.place[rows[i]]
                 continue
             # about which place: the anchor, or home for the main place, or any that is tied; it stays where it is
             centre = -1
             for j in (anchors[0], anchors[1]):
-                if centre < 0 and j >= 0 and j != i and sigma[j] >= 0 and (moves[i, j] + moves[j, i] > 0 or j == anchors[0]):
+                tied = j >= 0 and j != i and (j == anchors[0] or moves[i, j] + moves[j, i] > 0)
+                if centre < 0 and tied and sigma[j] >= 0:
                     centre = sigma[j]
             whole, count = g.total[hi] - g.total[lo], 0
             if sigma[i] >= 0:
-                for k in range(lo, hi):  # the present place among the candidates, by square
-                    if g.place[k] == sigma[i]:
-                        among[count] = k
-                        count += 1
-                        break
+                among[0], count = rows[i], 1
             near, wide = 0.0, 0.0
             if centre >= 0:
                 near, _ = _block_weight(g, c, centre, 1, ends)
@@ -739,11 +753,10 @@ def draw_sigma(g, role, n, cls, time, moves, sweeps, scores, stream, sigma):
                 x = g.place[among[k]]
                 density = 1.0 / whole
                 if centre >= 0:
-                    dx = abs(int((g.xy[x, 0] - g.corner[0]) / g.corner[2]) - int((g.xy[centre, 0] - g.corner[0]) / g.corner[2]))
-                    dy = abs(int((g.xy[x, 1] - g.corner[1]) / g.corner[2]) - int((g.xy[centre, 1] - g.corner[1]) / g.corner[2]))
-                    if near > 0.0 and max(dx, dy) <= 1:
+                    away = squares_apart(g, x, centre)
+                    if near > 0.0 and away <= 1:
                         density += 1.0 / near
-                    if wide > 0.0 and max(dx, dy) <= 5:
+                    if wide > 0.0 and away <= 5:
                         density += 1.0 / wide
                 v = -1e9
                 if g.weight[among[k]] > 0.0:
@@ -752,7 +765,8 @@ def draw_sigma(g, role, n, cls, time, moves, sweeps, scores, stream, sigma):
                 top = max(top, v)
             for k in range(count):
                 scores[k] = math.exp(scores[k] - top)
-            sigma[i] = g.place[among[max(draw_index(scores, count, uniform(stream)), 0)]]
+            rows[i] = among[max(draw_index(scores, count, uniform(stream)), 0)]
+            sigma[i] = g.place[rows[i]]
     return True
 
 
@@ -798,7 +812,9 @@ class Passages(NamedTuple):
     corner: NDArray[np.float64]
     columns: int
     rows: int
-    number: NDArray[np.float64]  # (BINS, MOST_PASSES + 1) cumulative: cells of a way by distance
+    number: NDArray[np.float64]  # (LENGTHS, MOST_PASSES + 1) cumulative: cells of a way by distance
+    step: float  # kilometres of a bin of that distance
+    detour: float  # kilometres by which a way is longer than direct, in the exponent
     length: NDArray[np.float64]  # cumulative: grains of a pass
     moves: NDArray[np.int64]  # sorted keys of moves of enough people
     people: NDArray[np.float64]
@@ -806,31 +822,30 @@ class Passages(NamedTuple):
 
 
 @njit
-def way_candidates(xy, w, a, b, among, fit):
-    """Fill in the WAY_CELLS best cells between a and b, by people who pass and distance from the straight line."""
+def length_of(xy, a, b):
+    """Return the distance of two places."""
     dx, dy = xy[b, 0] - xy[a, 0], xy[b, 1] - xy[a, 1]
-    length = math.sqrt(dx * dx + dy * dy)
-    margin = 0.3 * length + 0.5 * w.corner[2]
+    return math.sqrt(dx * dx + dy * dy)
+
+
+@njit
+def way_candidates(xy, w, a, b, among, weight, fit):
+    """Fill in the WAY_CELLS best cells between a and b, by people who pass and the detour; return how many."""
+    length, n = length_of(xy, a, b), 0
+    margin = 4.0 * w.detour + 0.2 * length
     c0 = int((min(xy[a, 0], xy[b, 0]) - margin - w.corner[0]) / w.corner[2])
     c1 = int((max(xy[a, 0], xy[b, 0]) + margin - w.corner[0]) / w.corner[2])
     r0 = int((min(xy[a, 1], xy[b, 1]) - margin - w.corner[1]) / w.corner[2])
     r1 = int((max(xy[a, 1], xy[b, 1]) + margin - w.corner[1]) / w.corner[2])
-    n = 0
     for r in range(max(r0, 0), min(r1, w.rows - 1) + 1):
         lo = w.square[r * w.columns + min(max(c0, 0), w.columns - 1)]
         hi = w.square[r * w.columns + min(max(c1, 0), w.columns - 1) + 1]
         for k in range(lo, hi):
             x = w.cells[k]
-            if x == a or x == b:
+            if x in (a, b):
                 continue
-            px, py = xy[x, 0] - xy[a, 0], xy[x, 1] - xy[a, 1]
-            qx, qy = xy[x, 0] - xy[b, 0], xy[x, 1] - xy[b, 1]
-            more = math.sqrt(px * px + py * py) + math.sqrt(qx * qx + qy * qy) - length
-            if more > 2 * margin:
-                continue
-            v = w.weight[k] * math.exp(-more / (0.1 * length + 0.25 * w.corner[2]))
-            # keep the best, in order
-            j = n
+            v = w.weight[k] * math.exp((length - length_of(xy, a, x) - length_of(xy, x, b)) / w.detour)
+            j = n  # the best are kept, in order
             if n == WAY_CELLS:
                 if v <= fit[n - 1]:
                     continue
@@ -838,38 +853,36 @@ def way_candidates(xy, w, a, b, among, fit):
             else:
                 n += 1
             while j > 0 and fit[j - 1] < v:
-                among[j], fit[j] = among[j - 1], fit[j - 1]
+                among[j], weight[j], fit[j] = among[j - 1], weight[j - 1], fit[j - 1]
                 j -= 1
-            among[j], fit[j] = x, v
+            among[j], weight[j], fit[j] = x, w.weight[k], v
     return n
 
 
 @njit
-def move_weight(xy, w, R, a, b, unit):
-    """Return how usual the move a -> b is: people who make it, and a little for every near place."""
-    dx, dy = xy[b, 0] - xy[a, 0], xy[b, 1] - xy[a, 1]
-    d2 = (dx * dx + dy * dy) / (unit * unit)
-    k = find_key(w.moves, a * R + b)
-    return (w.people[k] if k >= 0 else 0.0) + 0.2 / (1.0 + d2 * d2)
+def move_weight(xy, w, a, b, goal):
+    """Return how usual the move a -> b is on the way to `goal`: its people, a little for all; less for a detour."""
+    k = find_key(w.moves, a * len(xy) + b)
+    longer = length_of(xy, a, b) + length_of(xy, b, goal) - length_of(xy, a, goal)
+    return ((w.people[k] if k >= 0 else 0.0) + 0.2) * math.exp(-longer / w.detour)
 
 
 @njit
-def draw_way(xy, w, a, b, n, unit, among, fit, filter_, table, stream, out):
+def draw_way(xy, w, a, b, n, among, weight, fit, filter_, table, stream, out):
     """
-    Draw n cells of a way from a to b: P ~ product of cell weights and usual moves, ends included.
+    Draw n cells of a way from a to b: P ~ product of weights of cells and moves, ends included, and of exp(-detour).
 
     Forward filter over the cells, backward sampling. Returns False where there are too few cells.
     """
-    R = len(xy)
-    m = way_candidates(xy, w, a, b, among, fit)
+    m = way_candidates(xy, w, a, b, among, weight, fit)
     if m < n or m == 0:
         return False
     if n > 1:
         for p in range(m):
             for q in range(m):
-                table[p, q] = 0.0 if p == q else move_weight(xy, w, R, among[p], among[q], unit)
+                table[p, q] = 0.0 if p == q else move_weight(xy, w, among[p], among[q], b)
     for q in range(m):
-        filter_[0, q] = fit[q] * move_weight(xy, w, R, a, among[q], unit)
+        filter_[0, q] = weight[q] * move_weight(xy, w, a, among[q], b)
     for i in range(1, n):
         total = 0.0
         for p in range(m):
@@ -878,9 +891,9 @@ def draw_way(xy, w, a, b, n, unit, among, fit, filter_, table, stream, out):
             v = 0.0
             for p in range(m):
                 v += filter_[i - 1, p] * table[p, q]
-            filter_[i, q] = v * fit[q] / max(total, 1e-300)
+            filter_[i, q] = v * weight[q] / max(total, 1e-300)
     for q in range(m):
-        filter_[n - 1, q] *= move_weight(xy, w, R, among[q], b, unit)
+        filter_[n - 1, q] *= move_weight(xy, w, among[q], b, b)
     after = draw_index(filter_[n - 1], m, uniform(stream))
     if after < 0:
         return False
@@ -896,6 +909,12 @@ def draw_way(xy, w, a, b, n, unit, among, fit, filter_, table, stream, out):
 
 
 @njit
+def normal(stream):
+    """Draw from the standard normal law."""
+    return math.sqrt(-2.0 * math.log(1.0 - uniform(stream))) * math.cos(2.0 * math.pi * uniform(stream))
+
+
+@njit
 def gamma(shape, stream):
     """Draw from the gamma law (Marsaglia and Tsang 2000)."""
     boost = 1.0
@@ -905,7 +924,7 @@ def gamma(shape, stream):
     d = shape - 1.0 / 3.0
     c = 1.0 / math.sqrt(9.0 * d)
     while True:
-        x = math.sqrt(-2.0 * math.log(1.0 - uniform(stream))) * math.cos(2.0 * math.pi * uniform(stream))
+        x = normal(stream)
         v = (1.0 + c * x) ** 3
         if v > 0.0 and math.log(1.0 - uniform(stream)) < 0.5 * x * x + d - d * v + d * math.log(v):
             return d * v * boost
@@ -913,11 +932,11 @@ def gamma(shape, stream):
 
 @njit
 def draw_lives(
-    law, g, w, mixes, spread, busyness, types, first_day, last_day, lo, hi, border, attempt, numbers, key, tries, sweeps,
-    mine, mine_first, most_own, most_day, least, life, start, end, place, cls, usage, first, good,
+    law, g, w, mixes, spread, busyness, types, first_day, last_day, lo, hi, border, attempt, numbers, key, tries,
+    sweeps, mine, mine_first, most_own, most_day, least, life, start, end, place, cls, usage, first, good,
 ):  # fmt: skip
     """
-    Draw one life for each of `numbers`; life i is written to rows first[i] : first[i + 1], `good` says whether it was.
+    Draw one life for each of `numbers`; life i is written to rows first[i] : first[i + 1], where it is `good`.
 
     `types`, `first_day`, `last_day` are those of its seed; `mine[mine_first[i] : mine_first[i + 1]]` are the candidates
     (rows of `g.place`) that the seed itself counts for: its own contribution is left out. Of a weight, `least` must be
@@ -931,15 +950,15 @@ def draw_lives(
     days = [new_day(most_day) for _ in range(tries)]
     weight, columns, features = np.zeros(most_own + 512), np.zeros(OWN), np.zeros(FEATURES)
     room = longest * most_day
-    own, kinds, begin, until = (np.zeros(room, np.int64), np.zeros(room, np.int64), np.zeros(room, np.int64), np.zeros(room, np.int64))  # fmt: skip
+    own, kinds = np.zeros(room, np.int64), np.zeros(room, np.int64)
+    begin, until = np.zeros(room, np.int64), np.zeros(room, np.int64)
     off = np.zeros(longest, np.int64)
     mix, time, sigma = np.zeros((2, Q)), np.zeros(most_own), np.zeros(most_own, np.int64)
     scores = np.empty(max(EXACT, 3 * PROPOSED + 1))
-    among, fit = np.zeros(WAY_CELLS, np.int64), np.zeros(WAY_CELLS)
+    among, worth, fit = np.zeros(WAY_CELLS, np.int64), np.zeros(WAY_CELLS), np.zeros(WAY_CELLS)
     filter_, table = np.zeros((MOST_PASSES, WAY_CELLS)), np.zeros((WAY_CELLS, WAY_CELLS))
     way = np.zeros(MOST_PASSES, np.int64)
     route = np.full((most_own, most_own, MOST_PASSES + 1), -1, np.int32)
-    unit = math.sqrt(g.limits[3])
     n = 0
     for i in range(len(numbers)):
         stream = open_stream(key, attempt, numbers[i])
@@ -951,10 +970,10 @@ def draw_lives(
             for k in range(Q):
                 shape = mixes[types[i], o, k] * spread[o]
                 mix[o, k] = gamma(shape, stream) if shape > 1e-6 else 0.0
-        busy = busyness * math.sqrt(-2.0 * math.log(1.0 - uniform(stream))) * math.cos(2.0 * math.pi * uniform(stream))
+        busy = busyness * normal(stream)
         m = draw_diary(
-            law, types[i], mix, busy, off[:D], lo, hi, tries, memory, days, weight, columns, features, stream, own, kinds,
-            begin, until,
+            law, types[i], mix, busy, off[:D], lo, hi, tries, memory, days, weight, columns, features, stream, own,
+            kinds, begin, until,
         )  # fmt: skip
         owned = memory.size[0]
         time[:owned] = 0.0
@@ -985,11 +1004,11 @@ def draw_lives(
                 cells = route[x, y, 0]
                 if cells < 0 or uniform(stream) > w.habit:
                     u, cells = uniform(stream), 0
-                    ladder = w.number[distance_bin(g.xy, g.limits, sigma[x], sigma[y])]
+                    ladder = w.number[min(int(length_of(g.xy, sigma[x], sigma[y]) / w.step), LENGTHS - 1)]
                     while cells < MOST_PASSES and u >= ladder[cells]:
                         cells += 1
                     while cells > 0 and not draw_way(
-                        g.xy, w, sigma[x], sigma[y], cells, unit, among, fit, filter_, table, stream, way
+                        g.xy, w, sigma[x], sigma[y], cells, among, worth, fit, filter_, table, stream, way
                     ):
                         cells -= 1
                     route[x, y, 0], route[y, x, 0] = cells, cells

@@ -10,6 +10,7 @@ length, and a day without records is a kind of day.
 """
 
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,7 +61,7 @@ def learn_diaries(stays: Stays, groups: Groups, *, k: int, rng: np.random.Genera
     first, last = _spans(stays.user, stays.start, stays.end, stays.people)
     border = BORDER if np.median((last - first) / DAY) > 2.5 else 0
 
-    # diaries: a stay at home begins when one leaves for it, any other when one arrives; passes have no time of their own
+    # a stay at home begins when one leaves for it, any other when one arrives; passes have no time of their own
     rows = np.flatnonzero(stays.usage >= 0)
     user, cls = stays.user[rows], groups.use_class[stays.usage[rows]]
     chain = np.cumsum(~stays.joined)
@@ -167,7 +168,7 @@ def _in_groups(values: Ints, k: int) -> Ints:
 
 
 def _busyness(number: Ints, cell: Ints, whose: Ints, people: int) -> float:
-    """Return how much people differ in their numbers of stays beyond type and kind of day, per variance within these."""
+    """Return how much people differ in their numbers of stays beyond type and kind of day, by the variance within."""
     mean = np.bincount(cell, number) / np.maximum(np.bincount(cell), 1)
     rest = number - mean[cell]
     days = np.bincount(whose, minlength=people)
@@ -196,7 +197,7 @@ def _kinds_of_day(
     for h in range(24):
         length = np.clip(np.minimum(e, (h + 1) * HOUR) - np.maximum(s, h * HOUR), 0, HOUR) / HOUR
         length += (s == e) & (s // HOUR == h)
-        np.add.at(table, (at, h, role), length)
+        np.add.at(table[:, h], (at, role), length)
     number = np.diff(day_first)
     classes = np.zeros((n, K))
     np.add.at(classes, (at, cls), 1.0)
@@ -210,7 +211,7 @@ def _kinds_of_day(
         if len(mine) == 0:
             continue
         label, means = _cluster(table[mine], int(np.clip(len(mine) // DAYS_PER_KIND, 1, MOST_KINDS)), rng)
-        label = _merge_small(label, means, lambda c, w=whose[mine], m=len(means): _people_of(c, w, m), k)
+        label = _merge_small(label, means, partial(_people_of, user=whose[mine], n=len(means)), k)
         kind[mine] = used + label
         used += int(label.max()) + 1
     return kind

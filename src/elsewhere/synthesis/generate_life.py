@@ -155,13 +155,18 @@ def generate_lives(
         notes.append(f"{seeds.U} seeds are one type: types need {k} people each.")
     if seeds.form.unit != "person":
         notes.append(f"a life is a {seeds.form.unit}: nobody is protected beyond it.")
-    rng = np.random.Generator(np.random.Philox(entropy))
-    model = stages("learn lives", lambda: learn_lives(seeds, k=k, rng=rng))
-    test = stages("learn test", lambda: learn_test(model, alternates, k=k, par_s=par_s, par_d=par_d, rng=rng))
-    key = np.random.SeedSequence(entropy).generate_state(2, np.uint64)
+    # a stream for each stage: a resumed run does not draw again what a finished one drew
+    of_lives, of_test = np.random.Generator(np.random.Philox(entropy)).spawn(2)
+    form, unit = seeds, seeds.form.unit
+    if seeds.trip is not None:
+        seeds, alternates = stays_of_trips(seeds), stays_of_trips(alternates)
+    model = stages("learn lives", lambda: learn_lives(seeds, k=k, rng=of_lives))
+    test = stages("learn test", lambda: learn_test(model, alternates, k=k, par_s=par_s, par_d=par_d, rng=of_test))
+    key = np.random.SeedSequence(entropy).generate_state(2, np.uint64).astype(np.uint64)
     seed = np.repeat(np.arange(seeds.U), per_seed)
     blocks = [np.arange(a, min(a + BLOCK, len(seed))) for a in range(0, len(seed), BLOCK)]
-    work = partial(generate_block, model, test, seed, key, attempts)
+    least = 2 if unit == "trip" else 1
+    work = partial(generate_block, model, test, seed, key, attempts, least)
     done = map_over(work, blocks, executor=executor, progress=progress, stages=stages, name="lives")
 
     rows = [np.concatenate([d[0][j] for d in done]) for j in range(4)]
@@ -175,11 +180,11 @@ def generate_lives(
         notes.append(f"{failed} of {len(seed)} lives did not pass the test in {attempts} attempts and were left out.")
     keep = passed[rows[0]]
     life, start, end, place = (column[keep] for column in rows)
-    visits = None
-    if passed.any():
-        visits = seeds.replace(
-            user=number[life], start=start, end=end, place=place, users=range(int(passed.sum())), trip=_trips(seeds, life)
-        )
+    visits, users = None, range(int(passed.sum()))
+    if passed.any() and form.trip is None:
+        visits = form.replace(user=number[life], start=start, end=end, place=place, users=users)
+    elif passed.any():
+        visits = trips_of_stays(form, number[life], start, end, place, users)
     tally = {"tested": int(tries.sum()), "passed": int(passed.sum())}
     tally |= {rule: int(n) for rule, n in zip(RULES, rejected, strict=True)}
     return Lives(
@@ -192,16 +197,31 @@ def generate_lives(
     )
 
 
-def _trips(seeds: Visits, life: Ints) -> Ints | None:
-    """Return the trip of each record where the file has trips: pairs of records of a life, in order."""
-    if seeds.trip is None:
-        return None
-    first = np.append(True, life[1:] != life[:-1])
-    return (np.arange(len(life)) - np.maximum.accumulate(np.where(first, np.arange(len(life)), 0))) // 2
+def stays_of_trips(visits: Visits) -> Visits:
+    """Return the stays between trips: from the end of one to the beginning of the next, where both are at one place."""
+    trip = np.asarray(visits.trip)
+    between = np.append(False, (visits.user[1:] == visits.user[:-1]) & (trip[1:] != trip[:-1]))
+    between &= visits.place == np.append(-1, visits.place[:-1])
+    first = np.flatnonzero(~between)
+    end = np.maximum.reduceat(visits.end, first)
+    return visits.replace(
+        user=visits.user[first], start=visits.start[first], end=end, place=visits.place[first], trip=None
+    )
+
+
+def trips_of_stays(form: Visits, life: Ints, start: Ints, end: Ints, place: Ints, users: range) -> Visits:
+    """Return the trips between the stays of each life, two records each: where and when it begins and ends."""
+    pair = np.flatnonzero(life[1:] == life[:-1])
+    if form.form.unit == "trip":  # a life is one trip
+        pair = pair[np.append(True, life[pair][1:] != life[pair][:-1])]
+    both = np.column_stack([pair, pair + 1]).ravel()
+    when = np.column_stack([end[pair], np.maximum(start[pair + 1], end[pair])]).ravel()
+    trip = np.repeat(np.arange(len(pair)), 2)
+    return form.replace(user=life[both], start=when, end=when, place=place[both], users=users, trip=trip)
 
 
 def generate_block(
-    model: LifeModel, test: LifeTest, seed: Ints, key: NDArray[np.uint64], attempts: int, numbers: Ints
+    model: LifeModel, test: LifeTest, seed: Ints, key: NDArray[np.uint64], attempts: int, least: int, numbers: Ints
 ) -> tuple[list[Ints], list[LifeVerdict], Ints, Ints]:
     """Draw the lives with these numbers until they pass: rows, verdict and attempts of each, rejections by rule."""
     kept: dict[int, list[Ints]] = {}
@@ -214,7 +234,8 @@ def generate_block(
         found = privacy_test_lives(test, model.groups, seed[open_], columns, first)
         left = []
         for i, number in enumerate(open_.tolist()):
-            verdicts[number] = found[i] if good[i] else LifeVerdict(("infeasible",), 0.0, 0, 0, 0)
+            enough = good[i] and first[i + 1] - first[i] >= least
+            verdicts[number] = found[i] if enough else LifeVerdict(("infeasible",), 0.0, 0, 0, 0)
             rejected += [rule in found[i].rejected_by for rule in RULES]
             if verdicts[number].passed:
                 kept[number] = [column[first[i] : first[i + 1]] for column in columns[:4]]
@@ -274,19 +295,18 @@ def learn_test(
     visited = np.unique(stays.user * (1 << 32) + stays.place)
     sizes = np.searchsorted(visited >> 32, np.arange(stays.people + 1))
     places = [visited[sizes[u] : sizes[u + 1]] & 0xFFFFFFFF for u in range(stays.people)]
-    shared = np.array([len(np.intersect1d(places[i], places[j], assume_unique=True)) for i, j in zip(a, b, strict=True)])
+    both = [np.intersect1d(places[i], places[j], assume_unique=True) for i, j in zip(a, b, strict=True)]
+    shared = np.array([len(common) for common in both])
     most_shared = int(np.quantile(shared, 0.95)) if len(shared) else 0
 
     # runs of three records, (class, hour) each, that one seed alone of all people has
     mine = _patterns(stays.user, stays.start, np.where(stays.usage >= 0, groups.use_class[stays.usage], -1))
     theirs = _patterns(others.user, others.start, np.where(others.usage >= 0, other_class[others.usage], -1))
-    mine = np.unique(np.column_stack(mine), axis=0)
-    pattern, people = np.unique(np.concatenate([mine[:, 1], np.unique(theirs[1])]), return_counts=True)
-    alone = mine[people[np.searchsorted(pattern, mine[:, 1])] == 1]
+    pairs = np.unique(np.column_stack(mine), axis=0)
+    pattern, people = np.unique(np.concatenate([pairs[:, 1], np.unique(theirs[1])]), return_counts=True)
+    alone = pairs[people[np.searchsorted(pattern, pairs[:, 1])] == 1]
     first = np.searchsorted(alone[:, 0], np.arange(stays.people + 1))
-    return LifeTest(
-        stays, groups.profile, profile[chosen], weights, first, alone[:, 1], par_s, par_d, most_shared, k
-    )
+    return LifeTest(stays, groups.profile, profile[chosen], weights, first, alone[:, 1], par_s, par_d, most_shared, k)
 
 
 def _week_weights(user: Ints, start: Ints, end: Ints, place: Ints, people: int) -> _Weights:
@@ -322,7 +342,7 @@ def privacy_test_lives(
     sim_G(fake, seed) <= par_s; no more shared places than 95 % of strangers of one type; at least k - 1 alternates at
     least as similar to the fake as the seed is, within par_d; no run of three records that the seed alone has.
     """
-    _, start, end, place, cls, usage = columns
+    _, start, end, place, cls, _ = columns
     n = len(seed)
     fake = np.repeat(np.arange(n), np.diff(first))
     # sim_G over parts of the week

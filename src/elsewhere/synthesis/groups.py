@@ -42,6 +42,7 @@ class Stays:
     people: int
     grain: int  # seconds that all times are a multiple of
     events: bool  # most records have no length
+    single: bool = False  # a person is one trip: whether a record is its first tells usages apart
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,8 +90,9 @@ def find_stays(visits: Visits) -> Stays:
     times = np.concatenate([start, end])
     grain = next((g for g in (HOUR, 1800, 1200, 900, 600, 300, 60) if np.mean(times % g == 0) > 0.98), 1)
     events = bool(np.mean(length == 0) > 0.5)
+    single = visits.form.unit == "trip"
     return Stays(
-        user, start, end, place, usage, joined, usages // visits.R, usages % visits.R, visits.U, grain, events
+        user, start, end, place, usage, joined, usages // visits.R, usages % visits.R, visits.U, grain, events, single
     )
 
 
@@ -149,8 +151,8 @@ def describe_usages(stays: Stays) -> Usages:
     np.add.at(hours, (usage[row], hour), seconds)
     total = hours.sum(1)
     if stays.events:  # few records: an hour also tells of its neighbours
-        day = hours.reshape(n, 2, 24)
-        hours = (day + 0.5 * np.roll(day, 1, 2) + 0.5 * np.roll(day, -1, 2)).reshape(n, 48)
+        daily = hours.reshape(n, 2, 24)
+        hours = (daily + 0.5 * np.roll(daily, 1, 2) + 0.5 * np.roll(daily, -1, 2)).reshape(n, 48)
     everything = np.bincount(stays.use_user, total, stays.people)
     count = np.bincount(usage, minlength=n)
     dwell = np.bincount(usage, stays.end[rows] - stays.start[rows], n) / np.maximum(count, 1)
@@ -167,6 +169,9 @@ def describe_usages(stays: Stays) -> Usages:
             0.8 * on / np.maximum(days, 1)[stays.use_user],
         ]
     )
+    if stays.single:
+        first = np.append(True, stays.user[rows][1:] != stays.user[rows][:-1])
+        table = np.column_stack([table, 3.0 * np.bincount(usage, first, n) / np.maximum(count, 1)])
     return Usages(hours, total, dwell, table, days)
 
 

@@ -16,7 +16,7 @@ from elsewhere.data.visits import Floats, Ints, Locations
 from elsewhere.synthesis import _life_kernels as kernels
 from elsewhere.synthesis.groups import Groups, Stays
 
-VISITORS, DRAWN = 4.0, 2.0  # people who must be seen at a place, and the scale of the noise on their number
+VISITORS, DRAWN = 3.0, 2.0  # people who must be seen at a place, and the scale of the noise on their number
 BLUR = 0.7  # scale of the noise on how many use it in which way
 KEPT = 0.3  # what must be left of that number without the seed
 LEAST, NOISE = 4.0, 1.5  # people who must pass a cell or make a move, and the scale of the noise
@@ -80,8 +80,8 @@ def learn_mapping(stays: Stays, groups: Groups, locations: Locations, rng: np.ra
     begin = np.searchsorted(cls * squares + square[place], (np.arange(K)[:, None] * squares + np.arange(squares + 1)))
     pair, people = _movers(stays.use_place[a], stays.use_place[b], owner, R)
     ground = kernels.Ground(
-        xy, limits, place, first, weight, weight.copy(), np.append(0.0, np.cumsum(weight)), begin, corner, columns, height,
-        np.zeros((2, 2, K, kernels.BINS)), np.zeros(kernels.BINS), np.zeros(0, np.int64), np.zeros(0),
+        xy, limits, place, first, weight, weight.copy(), np.append(0.0, np.cumsum(weight)), begin, corner, columns,
+        height, np.zeros((2, 2, K, kernels.BINS)), np.zeros(kernels.BINS), np.zeros(0, np.int64), np.zeros(0),
     )  # fmt: skip
     if locations.has_coordinates:
         ground = _rake(ground, stays, groups, moves, moves_first, person_first, rng)
@@ -176,7 +176,8 @@ def _rake(
         used = groups.use_class[take][again >= 0] * R + again[again >= 0]
         count = np.bincount(order[np.searchsorted(cell[order], used)], minlength=len(cell)).astype(float)
         wanted = goal * np.bincount(cls, count, K)[cls]
-        weight = ground.weight * _nearer(wanted, count, np.arange(len(cell)), 2.0, damp) * _nearer(wanted, count, square, 4.0, damp)
+        weight = ground.weight * _nearer(wanted, count, np.arange(len(cell)), 2.0, damp)
+        weight *= _nearer(wanted, count, square, 4.0, damp)
         ground = ground._replace(
             anchor=np.clip(anchor, -6, 6),
             step=np.clip(ground.step + change[4, 0], -6, 6),

@@ -12,6 +12,7 @@ from elsewhere.synthesis import _life_kernels as kernels
 from elsewhere.synthesis.groups import PASSING, Stays
 from elsewhere.synthesis.mapping import grid_over, noisy, square_of
 
+SHARP = 0.5  # scale of detours, as a share of people's mean detour by one cell
 CHANCE = 0.8  # of ways that are the same again, the share that habit explains
 
 
@@ -32,12 +33,17 @@ def learn_ways(stays: Stays, ground: kernels.Ground, rng: np.random.Generator) -
     a, b = stay[:-1], stay[1:]
     linked = (chain[a] == chain[b]) & (stays.place[a] != stays.place[b])
     a, b = a[linked], b[linked]
-    d2 = ((ground.xy[stays.place[a]] - ground.xy[stays.place[b]]) ** 2).sum(1)
-    bins = np.searchsorted(ground.limits, d2, side="right")
-    number = np.zeros((kernels.BINS, kernels.MOST_PASSES + 1))
-    np.add.at(number, (bins, np.minimum(b - a - 1, kernels.MOST_PASSES)), 1.0)
-    number += 2 * (number.sum(0) + 1e-3) / (number.sum() + 1e-2)
+    direct = np.hypot(*(ground.xy[stays.place[a]] - ground.xy[stays.place[b]]).T)
+    step = max(float(np.sqrt(ground.limits[0])) * 0.6, 1e-6)
+    number = np.zeros((kernels.LENGTHS + 2, kernels.MOST_PASSES + 1))
+    bins = np.minimum(direct / step, kernels.LENGTHS - 1).astype(np.int64)
+    np.add.at(number, (bins + 1, np.minimum(b - a - 1, kernels.MOST_PASSES)), 1.0)
+    number = number[1:-1] + 0.5 * (number[2:] + number[:-2]) + (number.sum(0) + 1e-3) / (number.sum() + 1e-2)
     number = np.cumsum(number / number.sum(1, keepdims=True), axis=1)
+    single = b - a == 2
+    middle = ground.xy[stays.place[a[single] + 1]]
+    legs = [np.hypot(*(middle - ground.xy[stays.place[end[single]]]).T) for end in (a, b)]
+    detour = max(SHARP * float((legs[0] + legs[1] - direct[single]).mean()) if single.any() else 0.0, 1e-3)
     grains = np.maximum((stays.end - stays.start)[passes] // stays.grain, 1)
     length = np.bincount(grains, minlength=2)[1 : max(PASSING // stays.grain, 1) + 1].astype(float) + 1e-9
 
@@ -59,8 +65,9 @@ def learn_ways(stays: Stays, ground: kernels.Ground, rng: np.random.Generator) -
     move = stays.place[follows - 1] * R + stays.place[follows]
     pairs = np.unique(np.column_stack([move, stays.user[follows]]), axis=0)
     moves, people = np.unique(pairs[:, 0], return_counts=True)
-    people = noisy(people.astype(float), rng)
+    movers = noisy(people.astype(float), rng)
     return kernels.Passages(
         cells[order], weight[cells][order], np.searchsorted(square[order], np.arange(columns * rows + 1)), corner,
-        columns, rows, number, np.cumsum(length / length.sum()), moves[people > 0], people[people > 0], habit,
+        columns, rows, number, step, detour, np.cumsum(length / length.sum()), moves[movers > 0], movers[movers > 0],
+        habit,
     )  # fmt: skip

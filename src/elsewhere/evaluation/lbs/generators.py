@@ -194,7 +194,7 @@ def from_pool(
     maker: Ints | None = None
     if isinstance(pool, Fakes):
         r = pool.r
-        maker = None if pool.covered else pool.seed_of_life[pool.life]
+        maker, labels = (None, None) if pool.covered else (pool.seed_of_life[pool.life], pool.users)
     else:
         r = pool.r if isinstance(pool, Traces) else np.asarray(pool)
     if r.ndim != 2 or r.dtype.kind not in "iu" or r.size == 0:

@@ -23,8 +23,7 @@ import numpy as np
 
 from elsewhere.data.visits import Floats, Ints
 from elsewhere.errors import InvalidParameter, require_between
-from elsewhere.evaluation.attacks.finding import LEVEL, CannotRun, Finding, Rate
-from elsewhere.evaluation.attacks.inputs import AttackInputs
+from elsewhere.evaluation.attack_base import LEVEL, Case, Finding, Needs, Rate
 from elsewhere.privacy.private.release import Mechanism, sums_of
 from elsewhere.privacy.private.sums import SIGMA, Below, discrete_gaussian, eps_of, from_generator
 
@@ -192,27 +191,25 @@ def gaussian_eps(smaller: Ints, larger: Ints, *, delta: float, level: float) -> 
     return Rate(eps(p.value, q.value), eps(p.low, q.high), eps(p.high, q.low))
 
 
-def noise_audit(inputs: AttackInputs) -> Finding:
+def noise_audit(case: Case) -> Finding:
     """Audit the noisy sums of the private preset on releases of two neighbouring inputs (A9)."""
-    mechanism = inputs.sampler
+    mechanism = case.options.get("sampler")
     if not isinstance(mechanism, Mechanism):
-        raise CannotRun("the `sampler` of private fakes")
-    runs, rng, claim = inputs.parameters["count_runs"], inputs.rng("A9"), mechanism.eps
+        raise Needs("the `sampler` of private fakes")
+    runs, rng, claim = case.options["count_runs"], case.rng("A9"), mechanism.eps
     without = eps_without_noise(runs, delta=mechanism.delta)
     if without <= claim:
-        raise CannotRun(f"more `count_runs` than {runs}: sums without noise would not be found out either")
+        raise Needs(f"more `count_runs` than {runs}: sums without noise would not be found out either")
     pair = SumNeighbours.of(mechanism, rng)
     eps, chance = pair.audit(runs, rng)
     length = float(np.linalg.norm(pair.change)) / (mechanism.mu * SIGMA)
     return Finding(
         "A9",
-        interval=Rate(eps.low, eps.low, eps.high if math.isfinite(eps.high) else eps.low),
-        control=chance,
-        baseline=0.0,
+        main=Rate(eps.low, eps.low, eps.high if math.isfinite(eps.high) else eps.low),
+        control=Rate(chance, chance, chance),
+        baseline=claim,  # to prove what is claimed tells nothing of anybody
         bar=claim,
         passed=eps.low <= claim,
-        leaks=eps.low > claim,
-        reachable=chance <= claim,
         words=f"Over {runs} releases of either of two files that differ by one person, the one who moves the sums most "
         f"(by {length:.2f} of what is allowed), an auditor who knows all else and sees the noisy sums proves eps >= "
         f"{eps.low:.3f} (estimate {eps.value:.3f}); claimed is eps <= {claim:g}. Sums without noise would be found out "

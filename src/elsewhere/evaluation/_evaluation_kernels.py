@@ -1,0 +1,239 @@
+"""Kernels of the attacks: every fake against every person, slot by slot; -1 is a slot in which nobody was seen."""
+
+import math
+
+import numpy as np
+
+from elsewhere._jit import njit
+
+
+@njit
+def count_agreements(a, b, out):
+    """Set out[i, j] = number of slots at which a[i] and b[j] are at one place."""
+    T = a.shape[1]
+    for i in range(len(a)):
+        for j in range(len(b)):
+            n = 0
+            for t in range(T):
+                n += a[i, t] == b[j, t] and a[i, t] >= 0
+            out[i, j] = n
+
+
+@njit
+def mean_distances(a, b, x, y, out):
+    """Set out[i, j] = mean distance between a[i] and b[j] over the slots at which both are seen; infinite if none."""
+    T = a.shape[1]
+    for i in range(len(a)):
+        for j in range(len(b)):
+            n, total = 0, 0.0
+            for t in range(T):
+                p, q = a[i, t], b[j, t]
+                if p >= 0 and q >= 0:
+                    dx, dy = x[p] - x[q], y[p] - y[q]
+                    total += math.sqrt(dx * dx + dy * dy)
+                    n += 1
+            out[i, j] = total / n if n > 0 else np.inf
+
+
+@njit
+def distances_to_places(start, place, weight, start_of, place_of, x, y, out):
+    """
+    Set out[i, j] = weighted mean over the places of life i of the distance to the nearest place of life j.
+
+    Life i has places `place[start[i] : start[i + 1]]` with weights that sum to 1; life j those of `start_of`.
+    """
+    for i in range(len(start) - 1):
+        for j in range(len(start_of) - 1):
+            total = 0.0
+            for k in range(start[i], start[i + 1]):
+                near = np.inf
+                for m in range(start_of[j], start_of[j + 1]):
+                    dx, dy = x[place[k]] - x[place_of[m]], y[place[k]] - y[place_of[m]]
+                    near = min(near, dx * dx + dy * dy)
+                total += weight[k] * math.sqrt(near)
+            out[i, j] = total
+
+
+@njit
+def longest_common_run(a, b, row):
+    """Return the longest stretch of places that both contain, at whatever hour; `row` is scratch (T + 1)."""
+    T = len(a)
+    best = 0
+    row[:] = 0
+    for i in range(T):
+        for j in range(T - 1, -1, -1):
+            if a[i] == b[j] and a[i] >= 0:
+                row[j + 1] = row[j] + 1
+                best = max(best, row[j + 1])
+            else:
+                row[j + 1] = 0
+    return best
+
+
+@njit
+def move_likelihoods(offset, steps, start, user, log_p, unseen, out):
+    """
+    Set out[f, u] = sum over the steps of fake f of ln p(u), one after the other, so that ties are those of a loop.
+
+    Fake f makes `steps[offset[f] : offset[f + 1]]`; step k was made by `user[start[k] : start[k + 1]]`, -1 by nobody.
+    """
+    for f in range(len(offset) - 1):
+        out[f] = 0.0
+        for k in steps[offset[f] : offset[f + 1]]:
+            if k < 0:
+                out[f] += unseen
+                continue
+            at, end = start[k], start[k + 1]
+            for u in range(out.shape[1]):
+                if at < end and user[at] == u:
+                    out[f, u] += log_p[at]
+                    at += 1
+                else:
+                    out[f, u] += unseen
+
+
+@njit
+def change_pairs(count, leaving, person, fakes, sign):
+    """Add to the counts of co-occurrence (sign +1) the pairs of a person and some fakes, or take them out (-1)."""
+    for i in range(len(fakes)):
+        for t in range(len(person)):
+            r, x = person[t], fakes[i, t]
+            if r >= 0 and x >= 0:
+                count[r, x] += sign
+                leaving[r] += sign
+
+
+@njit
+def pair_likelihoods(count, leaving, log_count, log_leaving, log_share, people, fakes, start, made, out):
+    """
+    Set out[f, s] = sum over slots at which both are seen of ln M[s(t), f(t)] / share[f(t)].
+
+    M knows neither the pairs of person s nor those of the person behind f: a candidate of whom M knows nothing must
+    not stand out. Fakes `made[start[u] : start[u + 1]]` are those of person u. `log_count[n]` is the logarithm of a
+    count n and its floor, `log_leaving` likewise.
+    """
+    for u in range(len(people)):
+        mine = fakes[made[start[u] : start[u + 1]]]
+        if len(mine) == 0:
+            continue
+        change_pairs(count, leaving, people[u], mine, -1)
+        for s in range(len(people)):
+            theirs = fakes[made[start[s] : start[s + 1]]]
+            if s != u:
+                change_pairs(count, leaving, people[s], theirs, -1)
+            for i in range(len(mine)):
+                score = 0.0
+                for t in range(fakes.shape[1]):
+                    r, x = people[s, t], mine[i, t]
+                    if r >= 0 and x >= 0:
+                        score += log_count[count[r, x]] - log_leaving[leaving[r]] - log_share[x]
+                out[made[start[u] + i], s] = score
+            if s != u:
+                change_pairs(count, leaving, people[s], theirs, 1)
+        change_pairs(count, leaving, people[u], mine, 1)
+
+
+@njit
+def place_score(r, t, fakes, prior, count, leaving, log_count, log_leaving):
+    """Return ln prior(r) + the sum over fakes, where they are seen at t, of ln M[r, f(t)]."""
+    score = prior[r]
+    for i in range(len(fakes)):
+        if fakes[i, t] >= 0:
+            score += log_count[count[r, fakes[i, t]]] - log_leaving[leaving[r]]
+    return score
+
+
+@njit
+def reconstruct(fakes, seed, prior, count, leaving, log_count, log_leaving, out_above, out_tied):
+    """
+    Count for every slot how many places score above the true one, and how many the same, the true one included.
+
+    Closer than 1e-9 is the same; -1 where the true place is not known.
+    """
+    for t in range(fakes.shape[1]):
+        out_above[t], out_tied[t] = -1, -1
+        if seed[t] < 0:
+            continue
+        above, tied = 0, 0
+        true = place_score(seed[t], t, fakes, prior, count, leaving, log_count, log_leaving)
+        for r in range(len(prior)):
+            score = place_score(r, t, fakes, prior, count, leaving, log_count, log_leaving)
+            above += score > true + 1e-9
+            tied += true - 1e-9 <= score <= true + 1e-9
+        out_above[t], out_tied[t] = above, max(tied, 1)
+
+
+@njit
+def fits(kind, known, fake, person, times_fake, times_person, tolerance):
+    """
+    Tell whether a person fits what the adversary knows: slots `known` (rising) of a fake, in one of seven ways.
+
+    0 location, 1 sequence, 2 time, 3 unique location, 4 frequency, 5 probability, 6 proportion.
+    """
+    h = len(known)
+    if kind == 1:
+        t = 0
+        for i in range(h):
+            while t < len(person) and person[t] != fake[known[i]]:
+                t += 1
+            if t == len(person):
+                return False
+            t += 1
+        return True
+    top, own = 1, 1
+    if kind == 6:
+        for i in range(h):
+            top = max(top, times_fake[known[i]])
+            own = max(own, times_person[fake[known[i]]])
+    for i in range(h):
+        r = fake[known[i]]
+        if kind == 2:
+            if person[known[i]] != r:
+                return False
+            continue
+        of_person, of_fake = times_person[r], times_fake[known[i]]
+        if of_person == 0:
+            return False
+        if kind == 0:
+            times = 0
+            for j in range(h):
+                times += fake[known[j]] == r
+            if of_person < times:
+                return False
+        elif kind == 4:
+            if of_person != of_fake:
+                return False
+        elif kind == 5:
+            if abs(of_person - of_fake) > tolerance * len(person):
+                return False
+        elif kind == 6 and abs(of_person / own - of_fake / top) > tolerance:
+            return False
+    return True
+
+
+@njit
+def find_only_fits(known, fakes, times_fake, people, times, start, visitor, tolerance, out):
+    """
+    Set out[f, kind, i] = the only person that fits knowledge i of fake f; -1 where none or several do.
+
+    `known (F, I, h)` slots; `times_fake (F, T)` slots of the fake at the place of each slot, `times (N, R)` those of
+    people. Whoever fits visits all known places: only `visitor[start[r] : start[r + 1]]` of the rarest are looked at.
+    """
+    F, tries, h = known.shape
+    for f in range(F):
+        for i in range(tries):
+            rare = fakes[f, known[f, i, 0]]
+            for j in range(1, h):
+                r = fakes[f, known[f, i, j]]
+                if start[r + 1] - start[r] < start[rare + 1] - start[rare]:
+                    rare = r
+            for kind in range(out.shape[1]):
+                match = -1
+                for at in range(start[rare], start[rare + 1]):
+                    s = visitor[at]
+                    if fits(kind, known[f, i], fakes[f], people[s], times_fake[f], times[s], tolerance):
+                        if match >= 0:
+                            match = -1
+                            break
+                        match = s
+                out[f, kind, i] = match

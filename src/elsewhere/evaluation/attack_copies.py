@@ -1,0 +1,241 @@
+"""
+Attacks that look for copies (A1), for rare places (A13), and at the order of the fakes (A20).
+
+A1: does a fake share places with the person it was made from, or days with anybody, more than strangers do? Places of
+the own person, places of the own person at the same time, whole days of anybody; and whether fakes lie nearer to people
+in the file than to strangers, by slots at one place and by shared places.
+
+A13: do fakes go to places that too few people of the file visit (E31)? It is a rule of what is published: real people
+do go to such places.
+
+A20: does the place of a fake in the list tell whom it was made from (E63)? Lists that are shuffled do not.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from elsewhere.data.visits import Floats, Ints
+from elsewhere.evaluation._evaluation_kernels import count_agreements, longest_common_run
+from elsewhere.evaluation.attack_base import (
+    RARELY,
+    Case,
+    Finding,
+    Link,
+    Lives,
+    Needs,
+    Rate,
+    nearer_to_members,
+    percent,
+    user_rate,
+    verdict,
+    wilson,
+)
+
+MOST_SLOTS = 240
+FEWEST_MOVES = 3  # of a day: to stay at home all day is to copy nobody
+
+
+def by_agreement(link: Link) -> Floats:
+    """Return the number of slots at which a fake and a person are at one place."""
+    slots = link.people.clock.thin(MOST_SLOTS)
+    out = np.empty((len(link.fakes), len(link.people)))
+    count_agreements(*(np.ascontiguousarray(lives.r[:, slots]) for lives in (link.fakes, link.people)), out)
+    return out
+
+
+def by_shared_places(link: Link) -> Floats:
+    """Return the number of places that a fake and a person share."""
+    return np.asarray((link.fakes.visited @ link.people.visited.T).toarray())
+
+
+def overlap_with_own(link: Link) -> Ints:
+    """Return (F, 3) slots at one place, shared places, and the longest common run of each fake and its own person."""
+    owner = link.owner
+    if owner is None:
+        raise Needs("`seed_index`, the person each fake was made from")
+    theirs, mine = link.people.r[owner], link.fakes.r
+    out = np.zeros((len(mine), 3), dtype=np.int64)
+    out[:, 0] = ((mine == theirs) & (mine >= 0)).sum(axis=1)
+    out[:, 1] = link.fakes.visited.multiply(link.people.visited[owner]).sum(axis=1)
+    scratch, slots = np.zeros(mine.shape[1] + 1, dtype=np.int64), link.people.clock.thin(MOST_SLOTS)
+    for i in np.flatnonzero(out[:, 1] > 0):
+        out[i, 2] = longest_common_run(mine[i, slots], theirs[i, slots], scratch[: len(slots) + 1])
+    return out
+
+
+def whole_days(lives: Lives) -> tuple[Ints, list[bytes]]:
+    """Return the life and the places of every day on which somebody moves thrice and is seen half of the time."""
+    who, days = [], []
+    for day in np.unique(lives.clock.day):
+        part = np.ascontiguousarray(lives.r[:, lives.clock.day == day])
+        moves = ((part[:, 1:] != part[:, :-1]) & (part[:, 1:] >= 0) & (part[:, :-1] >= 0)).sum(axis=1)
+        going = (moves >= FEWEST_MOVES) & ((part >= 0).mean(axis=1) >= 0.5)
+        when = lives.clock.second[lives.clock.day == day] % 86_400
+        who += np.flatnonzero(going).tolist()
+        days += [when.tobytes() + part[i].tobytes() for i in np.flatnonzero(going)]
+    return np.array(who, dtype=np.int64), days
+
+
+def share_with_copied_day(lives: Lives, people: set[bytes]) -> Floats:
+    """Return (N,) whether each life has a day that somebody lived exactly so."""
+    who, days = whole_days(lives)
+    out = np.zeros(len(lives))
+    out[who[np.array([day in people for day in days], dtype=bool)]] = 1.0
+    return out
+
+
+class Way(NamedTuple):
+    """One way of copying: the figure, what strangers and fakes that know nobody reach, whether it shows, the words."""
+
+    main: Rate
+    control: Rate | None
+    null: Rate | None
+    shows: bool
+    words: str
+
+
+def copies(case: Case) -> Finding:
+    """Look for copied places and days (A1); the finding is that of the first way that shows."""
+    rng = case.rng("A1")
+    ways: dict[str, Way] = {}
+    details: dict[str, Any] = {}
+    if case.owner is not None:
+        ways |= _own_ways(case, rng, details)
+    lived = set(whole_days(case.seeds)[1])
+    copied = share_with_copied_day(case.fakes, lived)
+    main, details["verbatim"] = user_rate(copied, case.units, rng)[0], int(copied.sum())
+    control = None
+    if case.strangers is not None:
+        strange = share_with_copied_day(case.strangers, lived)
+        control = wilson(float(strange.sum()), len(strange))
+    else:  # days that two people of the file have in common
+        _, days = whole_days(case.seeds)
+        twice = len(days) - len(lived)
+        control = wilson(twice, max(1, len(days)))
+    words = f"{percent(main.value)} of the fakes have a day that is exactly somebody's real day (strangers: "
+    words += f"{percent(control.value)})."
+    shows = main.value > (control.high if control.value > 0 else 0.0)
+    ways["whole day"] = Way(main, control, control, shows, words)
+    if case.strangers is not None:
+        ways["anybody"] = _nearer_way(case, rng, details)
+    how = next((name for name, way in ways.items() if way.shows), next(iter(ways)))
+    way = ways[how]
+    return Finding(
+        "A1",
+        main=way.main,
+        control=way.control,
+        null=way.null,
+        baseline=0.5 if how == "anybody" else 0.0 if way.control is None else way.control.value,
+        bar=0.5 if how == "anybody" else 0.0 if way.control is None else way.control.high,
+        passed=not way.shows,
+        worst_decile=details.pop("worst", None),
+        words=way.words,
+        details={"how": how, **details},
+    )
+
+
+def _own_ways(case: Case, rng: np.random.Generator, details: dict[str, Any]) -> dict[str, Way]:
+    """Return what fakes share with their own people, beside strangers and shuffled links."""
+    owner, strangers = case.made_from, case.strangers
+    links = {"main": Link(case.fakes, case.seeds, owner)}
+    links["null"] = Link(case.fakes, case.seeds, rng.permutation(len(case.seeds))[owner])
+    if strangers is not None:
+        stand_in = rng.permutation(len(strangers))[owner % len(strangers)]
+        links["control"] = Link(case.fakes, strangers, stand_in)
+    common = {name: overlap_with_own(link) for name, link in links.items()}
+    ways = {}
+    for measure, (how, what) in enumerate(
+        (("own person, same time", "are at a place of their own person at the same time"),
+         ("own person", "share a place with their own person"))
+    ):  # fmt: skip
+        rates = {n: user_rate((x[:, measure] > 0).astype(np.float64), case.units, rng) for n, x in common.items()}
+        main, control = rates["main"][0], rates["control"][0] if "control" in rates else None
+        chance = max(rate.high for name, (rate, _) in rates.items() if name != "main")
+        words = f"{percent(main.value)} of the fakes {what}"
+        words += "." if control is None else f" (a stranger's: {percent(control.value)})."
+        ways[how] = Way(main, control, rates["null"][0], main.low > chance, words)
+        details["worst"] = rates["main"][1]
+    own = common["main"]
+    details |= {
+        "own_seed_zero": bool(own[:, 1].max(initial=0) == 0),
+        "own_shared": ways["own person"].main,
+        "own_points_aligned": float(own[:, 0].sum() / max(1, int((case.fakes.r >= 0).sum()))),
+        "own_longest_run": int(own[:, 2].max(initial=0)),
+    }
+    return dict(reversed(ways.items()))
+
+
+def _nearer_way(case: Case, rng: np.random.Generator, details: dict[str, Any]) -> Way:
+    """Return whether fakes lie nearer to people in the file than to strangers, by slots and by places."""
+    n, U = min(len(case.seeds), len(case.others)), len(case.seeds)
+    both = case.seeds.join(case.others)
+    columns = np.concatenate([np.sort(rng.permutation(U)[:n]), U + rng.permutation(len(case.others))[:n]])
+    tables = {"slots": by_agreement(Link(case.fakes, both)), "places": by_shared_places(Link(case.fakes, both))}
+    nearer = nearer_to_members({name: table[:, columns] for name, table in tables.items()}, n, rng)
+    details["links_found"] = {"share": nearer.rate, "p": nearer.p, "by": nearer.name}
+    words = f"{percent(nearer.rate.value)} of the fakes have most {nearer.name} in common with one of {case.who} "
+    words += f"rather than with one of as many strangers; as much in {percent(nearer.p)} of random exchanges."
+    return Way(nearer.rate, None, None, nearer.p <= RARELY, words)
+
+
+def rare_places(case: Case) -> Finding:
+    """Count the places of the fakes that few people of the file visit (A13)."""
+    m_min, places = case.options["m_min"], np.unique(case.fakes.r[case.fakes.r >= 0])
+    mine = np.asarray(case.seeds.visited.sum(axis=0)).ravel() if case.role else case.file
+    rare = places[(case.file[places] < m_min) & (mine[places] > 0 if case.role else True)]
+    affected = np.isin(case.fakes.r, rare).any(axis=1)
+    control = None
+    if case.strangers is not None:
+        lived = np.unique(case.strangers.r[case.strangers.r >= 0])
+        control = Rate(*[float((case.file[lived] < m_min).sum())] * 3)
+    main = Rate(*[float(len(rare))] * 3)
+    words = f"{len(rare)} places of the fakes have fewer than {m_min} visitors among the people of the file"
+    words += "." if len(rare) == 0 else f"; {int(affected.sum())} fakes go to one of them."
+    return Finding(
+        "A13",
+        main=main,
+        control=control,
+        baseline=0.0,
+        bar=0.0,
+        passed=verdict(main, 0.0),
+        words=words,
+        details={
+            "m_min": m_min,
+            "one_user": int((case.file[rare] == 1).sum()),
+            "nobody": int((case.file[rare] == 0).sum()),
+            "fakes_affected": float(affected.mean()),
+        },
+    )
+
+
+SHUFFLES = 1000
+
+
+def order_of_the_list(case: Case) -> Finding:
+    """Ask whether neighbours in the list of fakes were made from the same person, or people in their order (A20)."""
+    owner, rng = case.made_from, case.rng("A20")
+    if len(owner) < 4:
+        raise Needs("at least 4 fakes")
+
+    def statistics(order: Ints) -> Floats:
+        """Return the share of neighbours of one person, and how far numbers of people rise or fall along the list."""
+        along = np.corrcoef(np.arange(len(order)), order)[0, 1] if order.std() > 0 else 0.0
+        return np.array([(order[1:] == order[:-1]).mean(), abs(along)])
+
+    found, chance = statistics(owner), np.array([statistics(rng.permutation(owner)) for _ in range(SHUFFLES)])
+    p = (1 + (chance >= found - 1e-12).sum(axis=0)) / (1 + SHUFFLES)
+    told = int(np.argmin(p))
+    value, often = float(found[told]), float(np.quantile(chance[:, told], 1 - RARELY / 2))
+    what = ("neighbours in the list were made from one person", "the order of the list follows that of the people")[
+        told
+    ]
+    return Finding(
+        "A20",
+        main=Rate(value, value, value),
+        null=Rate(float(chance[:, told].mean()), 0.0, often),
+        bar=often,
+        passed=bool(p[told] > RARELY / 2),
+        words=f"How much {what}: {value:.3f}; in shuffled lists it is at most {often:.3f}.",
+        details={"p": float(p[told])},
+    )

@@ -1,0 +1,577 @@
+"""
+Attacks that link a fake to the person it was made from (A2, A4, A5, A7, A12, A24), or find where that person was (A6).
+
+Scores of a fake and a person, larger where they fit better:
+
+| attack | score | knows |
+|---|---|---|
+| A2 | `by_moves` | p(u): moves that u never made get 1e-8, the first maximum counts, as in the PPMTF referee |
+| A4 | `by_move_times`, `by_shifted_move_times` | when they move, and no place; up to two hours early or late |
+| A5 | `by_pairs` | which place stands for which, learnt from all other people: sum_t ln M[s(t), f(t)] |
+| A5 | `by_time_shares` | sim_S of order 0: how the time is shared out over places |
+| A5 | `by_metres`, `by_usual_metres` | where they are, in metres: slot by slot, and by hour of the week |
+| A5 | `by_places_in_metres` | where they go: how far the places of a fake are from the person's nearest |
+| A5 | `by_routine`, `by_usual_routine` | rank among the own places, or class: slot by slot, by hour of the week |
+| A24 | `by_shape` | distances between the main places, turned and scaled |
+
+A7 asks whether a fake avoids the places of its person. A6 takes the argmax over r of ln prior(r) + sum over n fakes of
+ln M[r, f(t)]. A12 is whether two to four points of a fake fit one person alone, by eight kinds of knowledge
+(Pellungrini et al.): places (as often as known), their sequence, at their times, the set, with their frequencies,
+probabilities or proportions, and the two main places.
+"""
+
+import math
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from elsewhere.data.visits import Floats, Ints
+from elsewhere.evaluation._evaluation_kernels import (
+    change_pairs,
+    distances_to_places,
+    find_only_fits,
+    mean_distances,
+    move_likelihoods,
+    pair_likelihoods,
+    reconstruct,
+)
+from elsewhere.evaluation.attack_base import (
+    LEVEL,
+    Case,
+    Finding,
+    Link,
+    Lives,
+    Needs,
+    Rate,
+    Score,
+    difference,
+    name_people,
+    percent,
+    share_below,
+    user_rate,
+    verdict,
+)
+
+UNSEEN = 1e-8
+FLOOR = 0.02
+MAP_BAR, TIMING_BAR, NAMED = 0.0112, 0.01, 0.1  # the original tool's figure on PF; one in a hundred; one in ten
+HOURS_OFF = 2  # by which a fake may be early or late
+RANKS = 6  # own places told apart by their rank; all others are one
+MOST_SLOTS = 240  # of a pair that are compared where every slot costs
+MOST_CELLS = 2**26  # of a table of places of people x places of fakes
+
+
+# -- A2: how each person moves -----------------------------------------------------------------------------------------
+
+
+def chains(people: Lives) -> tuple[Ints, Ints, Floats]:
+    """Return user, step r R + r', and p(u)_r^{r'} of every step that somebody made, by user and step."""
+    row, step = people.steps
+    R = people.R
+    pair, count = np.unique(row * (R * R) + step, return_counts=True)
+    leaving, back = np.unique(pair // R, return_inverse=True)
+    return pair // (R * R), pair % (R * R), count / np.bincount(back, count, len(leaving))[back]
+
+
+def by_moves(link: Link) -> Floats:
+    """Return sum_t ln p(u)_{f(t)}^{f(t+1)}, added up slot by slot so that near-ties fall as in the referee."""
+    user, step, p = chains(link.people)
+    order = np.lexsort((user, step))
+    steps, start = np.unique(step[order], return_index=True)
+    log_p = np.array([math.log(x) for x in p[order].tolist()])
+    row, made = link.fakes.steps
+    at = np.searchsorted(steps, made).clip(max=max(len(steps) - 1, 0))
+    known = np.where(steps[at] == made, at, -1) if len(steps) else np.full(len(made), -1)
+    out = np.empty((len(link.fakes), len(link.people)))
+    offset = np.searchsorted(row, np.arange(len(out) + 1))
+    move_likelihoods(offset, known, np.append(start, len(order)), user[order], log_p, math.log(UNSEEN), out)
+    return out
+
+
+def first_best(score: Floats, own: Ints) -> Floats:
+    """Return whether the first maximum of each row is the own one."""
+    return np.asarray(score.argmax(axis=1) == own, dtype=np.float64)
+
+
+def reidentification(case: Case) -> Finding:
+    """Name the person whose own moves explain a fake best (A2); its form in metres stands in A5."""
+    return name_people(case, "A2", {"moves": by_moves}, bar=MAP_BAR, knows="how each person moves", hits=first_best)
+
+
+# -- A4: when people move ----------------------------------------------------------------------------------------------
+
+
+def by_move_times(link: Link) -> Floats:
+    """
+    Return 20 times the score of A4, in whole numbers so that ties are exact.
+
+    With move flags m_f, m_s and m_s widened by one step either way: both - 3 outside - .05 different.
+    """
+    f, m = (lives.moves.astype(np.float64) for lives in (link.fakes, link.people))
+    moves = f.sum(axis=1)[:, None]
+    near, equal = f @ widen(m).T, f @ m.T
+    return np.asarray(20 * near - 60 * (moves - near) - (moves + m.sum(axis=1) - 2 * equal))
+
+
+def widen(flags: Floats) -> Floats:
+    """Return flags that also hold one slot before and after."""
+    wide = flags.copy()
+    wide[:, 1:] = np.maximum(wide[:, 1:], flags[:, :-1])
+    wide[:, :-1] = np.maximum(wide[:, :-1], flags[:, 1:])
+    return wide
+
+
+def by_shifted_move_times(link: Link) -> Floats:
+    """Compare when they move, either half of the day up to two hours early or late."""
+    wide = (widen(lives.moves.astype(np.float64))[:, None, :] for lives in (link.fakes, link.people))
+    clock = link.people.clock
+    return shifted_nearness(*wide, clock.second[1:], clock.minutes)
+
+
+def move_timing(case: Case) -> Finding:
+    """Link fakes to people by the times of their moves alone (A4)."""
+    scores: dict[str, Score] = {"aligned": by_move_times, "shifted": by_shifted_move_times}
+    return name_people(case, "A4", scores, bar=TIMING_BAR, knows="only when each person moves")
+
+
+def shifted_nearness(fakes: Floats, people: Floats, second: Ints, minutes: float) -> Floats:
+    """
+    Return how near people are to fakes in Euclid's sense, the larger the nearer, either half of the day shifted.
+
+    Tables are (lives, kinds, slots): 1 where a life is of that kind at that slot. What everybody does at a slot counts
+    for nothing: each side is taken relative to its mean.
+    """
+    fakes, people = ((x - x.mean(axis=0)).astype(np.float32) for x in (fakes, people))
+    T, most = fakes.shape[2], min(fakes.shape[2] - 1, round(HOURS_OFF * 60 / minutes))
+    stride = max(1, most // 4)  # some nine shifts are enough
+    total = np.zeros((len(fakes), len(people)), dtype=np.float32)
+    for half in (0, 1):
+        mine = np.flatnonzero(second // 43_200 % 2 == half)
+        if len(mine) == 0:
+            continue
+        left, best = fakes[:, :, mine].reshape(len(fakes), -1), None
+        for shift in range(-most, most + 1, stride):
+            at = np.clip(mine + shift, 0, T - 1)
+            score = left @ people[:, :, at].reshape(len(people), -1).T
+            best = score if best is None else np.maximum(best, score)
+        total += best
+    return np.asarray(total - (people**2).sum(axis=(1, 2)) / 2, dtype=np.float64)
+
+
+# -- A5: which place stands for which, and who lives how and where -----------------------------------------------------
+
+
+class Pairs:
+    """How often a fake is at x while its person is at r, over all pairs of a link; logarithms of counts and floors."""
+
+    def __init__(self, link: Link, most: int = 10**9) -> None:
+        if link.owner is None:
+            raise Needs("`seed_index`, the person each fake was made from")
+        slots = link.people.clock.thin(most)
+        (n, self.people), (m, self.fakes) = (_compact(lives.r[:, slots]) for lives in (link.people, link.fakes))
+        if n * m > MOST_CELLS:
+            raise Needs(f"larger places or fewer people: {n} x {m} places do not fit into memory")
+        self.made = np.argsort(link.owner, kind="stable")
+        self.start = np.searchsorted(link.owner[self.made], np.arange(len(self.people) + 1))
+        self.count, self.leaving = np.zeros((n, m), dtype=np.int32), np.zeros(n, dtype=np.int64)
+        for person in range(len(self.people)):
+            self.add(person, 1)
+        number = np.arange(int(self.leaving.max()) + 1)
+        self.logs = np.log(number + FLOOR), np.log(number + FLOOR * link.people.R)
+        seen = np.bincount(self.fakes[self.fakes >= 0], minlength=m) + FLOOR
+        self.log_share = np.log(seen / seen.sum())
+
+    def fakes_of(self, person: int) -> Ints:
+        """Return the numbers of the fakes made from a person."""
+        return self.made[self.start[person] : self.start[person + 1]]
+
+    def add(self, person: int, sign: int) -> None:
+        """Add the pairs of a person to the counts (sign +1), or take them out (-1)."""
+        change_pairs(self.count, self.leaving, self.people[person], self.fakes[self.fakes_of(person)], sign)
+
+    def score(self) -> Floats:
+        """Return (F, U) sum_t ln M[s(t), f(t)] / share(f(t)), M from the pairs of all but these two people."""
+        out = np.empty((len(self.fakes), len(self.people)))
+        pair_likelihoods(
+            self.count, self.leaving, *self.logs, self.log_share, self.people, self.fakes, self.start, self.made, out
+        )
+        return out
+
+
+def _compact(r: Ints) -> tuple[int, Ints]:
+    """Return the number of places that occur, and the table with these numbered; -1 stays."""
+    places = np.unique(r[r >= 0])
+    return max(1, len(places)), np.where(r >= 0, np.searchsorted(places, r), -1)
+
+
+def by_pairs(link: Link) -> Floats:
+    """Score by which place stands for which, learnt from the pairs of all other people."""
+    return Pairs(link, MOST_SLOTS).score()
+
+
+def by_time_shares(link: Link) -> Floats:
+    """Return sim_S of order 0: the overlap of the times at the own places, the longest first."""
+    mine, theirs = (_sorted_times(lives) for lives in (link.fakes, link.people))
+    score = np.zeros((len(mine), len(theirs)))
+    for i in range(min(mine.shape[1], theirs.shape[1])):
+        score += np.minimum(mine[:, i][:, None], theirs[:, i])
+    return score
+
+
+def _sorted_times(lives: Lives) -> Floats:
+    """Return the time at each of the own places, the longest first, as a share of the slots."""
+    table = lives.time
+    row = np.repeat(np.arange(len(lives)), np.diff(table.indptr))
+    order = np.lexsort((-table.data, row))
+    rank = np.arange(len(order)) - table.indptr[row]
+    out = np.zeros((len(lives), int(rank.max(initial=0)) + 1))
+    out[row, rank] = table.data[order]
+    return np.asarray(out / np.maximum(out.sum(axis=1, keepdims=True), 1))
+
+
+def by_metres(link: Link) -> Floats:
+    """Return minus the mean distance, slot by slot."""
+    slots = link.people.clock.thin(MOST_SLOTS)
+    return _nearness_in_metres(link.fakes.r[:, slots], link.people.r[:, slots], link)
+
+
+def by_usual_metres(link: Link) -> Floats:
+    """Return minus the mean distance between the usual places of each hour of the week."""
+    return _nearness_in_metres(usual_places(link.fakes), usual_places(link.people), link)
+
+
+def by_places_in_metres(link: Link) -> Floats:
+    """Return minus the mean distance, over the time of a fake, to the nearest place of the person."""
+    xy = link.people.locations.planar()
+    mine, theirs = link.fakes.time, link.people.time
+    weight = mine.data / np.maximum(np.repeat(mine.sum(axis=1), np.diff(mine.indptr)), 1)
+    out = np.empty((len(link.fakes), len(link.people)))
+    places = (np.asarray(x, dtype=np.int64) for x in (mine.indptr, mine.indices))
+    of = (np.asarray(x, dtype=np.int64) for x in (theirs.indptr, theirs.indices))
+    distances_to_places(*places, weight, *of, *map(np.ascontiguousarray, xy.T), out)
+    return -out
+
+
+def _nearness_in_metres(mine: Ints, theirs: Ints, link: Link) -> Floats:
+    out = np.empty((len(mine), len(theirs)))
+    xy = link.people.locations.planar()
+    mean_distances(np.ascontiguousarray(mine), np.ascontiguousarray(theirs), *map(np.ascontiguousarray, xy.T), out)
+    return -out
+
+
+def usual_places(lives: Lives) -> Ints:
+    """Return (N, 168) the place where each life is most at each hour of the week, -1 where it is never seen."""
+    row, slot = np.nonzero(lives.r >= 0)
+    key, n = np.unique((row * 168 + lives.clock.hour[slot]) * lives.R + lives.r[row, slot], return_counts=True)
+    order = np.lexsort((n, key // lives.R))
+    out = np.full((len(lives), 168), -1, dtype=np.int64)
+    cell = key[order] // lives.R
+    out[cell // 168, cell % 168] = key[order] % lives.R  # the last of a cell is the most frequent
+    return out
+
+
+def kinds_by_rank(lives: Lives) -> Ints:
+    """Return (N, T) the rank of the place of each slot among the own places, by time; RANKS - 1 for all others."""
+    table = lives.time
+    row = np.repeat(np.arange(len(lives)), np.diff(table.indptr))
+    order = np.lexsort((table.indices, -table.data, row))
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order] = np.arange(len(order)) - table.indptr[row]
+    key = row * lives.R + table.indices
+    by_key = np.argsort(key)
+    here = np.arange(len(lives))[:, None] * lives.R + np.maximum(lives.r, 0)
+    at = np.searchsorted(key[by_key], here).clip(max=max(len(key) - 1, 0))
+    return np.where(lives.r >= 0, np.minimum(rank[by_key][at], RANKS - 1), -1)
+
+
+def kinds_by_class(lives: Lives, label: Ints) -> Ints:
+    """Return (N, T) the class of the place of each slot, -1 where it is not known."""
+    return np.where(lives.r >= 0, label[lives.r], -1)
+
+
+def by_routine(link: Link, kinds: Any) -> Floats:
+    """Compare what kind of place they are at, slot by slot, either half of the day up to two hours early or late."""
+    slots = link.people.clock.thin(400)
+    minutes = link.people.clock.minutes * (slots[1] - slots[0] if len(slots) > 1 else 1)
+    mine, theirs = _one_hot(kinds(link.fakes)[:, slots], kinds(link.people)[:, slots])
+    return shifted_nearness(mine, theirs, link.people.clock.second[slots], minutes)
+
+
+def by_usual_routine(link: Link, kinds: Any) -> Floats:
+    """Compare the share of each kind of place at each hour of the week."""
+    hour, place = np.unique(link.people.clock.hour, return_inverse=True)
+    fold = np.zeros((len(place), len(hour)), dtype=np.float32)
+    fold[np.arange(len(place)), place] = 1
+    sides = []
+    for table in _one_hot(kinds(link.fakes), kinds(link.people)):
+        share = table @ fold
+        sides.append(share / np.maximum(share.sum(axis=1, keepdims=True), 1))
+    mine, theirs = ((x - x.mean(axis=0)).reshape(len(x), -1) for x in sides)
+    return np.asarray(mine @ theirs.T - (theirs**2).sum(axis=1) / 2, dtype=np.float64)
+
+
+def _one_hot(*tables: Ints) -> list[Any]:
+    """Return (N, kinds, T) ones where a life is at a place of that kind."""
+    kinds = range(max(int(t.max(initial=0)) for t in tables) + 1)
+    return [np.stack([t == kind for kind in kinds], axis=1).astype(np.float32) for t in tables]
+
+
+def class_linkage(case: Case) -> Finding:
+    """Run every attack that knows where or how people live (A5); the strongest is the figure."""
+    scores: dict[str, Score] = {"time_shares": by_time_shares}
+    kinds: dict[str, Any] = {"ranks": kinds_by_rank}
+    if case.label is not None:
+        kinds["classes"] = partial(kinds_by_class, label=case.label)
+    for name, of in kinds.items():
+        scores |= {name: partial(by_routine, kinds=of), f"{name}_by_hour": partial(by_usual_routine, kinds=of)}
+    if case.seeds.locations.has_coordinates:
+        scores |= {"metres": by_metres, "metres_by_hour": by_usual_metres, "places_in_metres": by_places_in_metres}
+    return name_people(
+        case,
+        "A5",
+        scores,
+        bar=NAMED,
+        knows="how and where each person lives (and, of all others, who became which fake)",
+        learns={"pairs": by_pairs},
+    )
+
+
+# -- A24: the shape of a life ------------------------------------------------------------------------------------------
+
+
+def by_shape(link: Link, *, scaled: bool) -> Floats:
+    """Return minus the mean difference of the sorted logarithms of the distances between the four main places."""
+    mine, theirs = (main_distances(lives) for lives in (link.fakes, link.people))
+    if scaled:
+        mine, theirs = (x - x.mean(axis=1, keepdims=True) for x in (mine, theirs))
+    out = np.zeros((len(mine), len(theirs)))
+    for i in range(mine.shape[1]):
+        out -= np.abs(mine[:, i][:, None] - theirs[:, i])
+    return out
+
+
+def main_distances(lives: Lives) -> Floats:
+    """Return (N, 6) the sorted ln(km + .1) between the four main places; with fewer places the main one again."""
+    table = lives.time
+    row = np.repeat(np.arange(len(lives)), np.diff(table.indptr))
+    order = np.lexsort((table.indices, -table.data, row))
+    rank = np.arange(len(order)) - table.indptr[row]
+    top = np.full((len(lives), 4), -1)
+    some = rank < 4
+    top[row[some], rank[some]] = table.indices[order][some]
+    top = np.where(top >= 0, top, top[:, :1])
+    a, b = np.triu_indices(4, 1)
+    return np.sort(np.log(lives.locations.distance(top[:, a], top[:, b]) + 0.1), axis=1)
+
+
+def shape_linkage(case: Case) -> Finding:
+    """Link fakes to people by the distances between their main places (A24)."""
+    if not case.seeds.locations.has_coordinates:
+        raise Needs("coordinates of the places (`locations`)")
+    scores: dict[str, Score] = {name: partial(by_shape, scaled=name == "scaled") for name in ("distances", "scaled")}
+    return name_people(case, "A24", scores, bar=TIMING_BAR, knows="how far apart the main places of each person are")
+
+
+# -- A6: where was the person? A7: what does a fake avoid? -------------------------------------------------------------
+
+FAKES = (1, 3, 10)
+ABOVE_PRIOR = 0.05
+MOST_REBUILT, MOST_REBUILT_SLOTS = 500, 72
+
+
+class Recovered(NamedTuple):
+    """
+    Per person who has fakes enough, the share of the slots whose place is found.
+
+    `exact` by the attack, `top5` among its first five places, `prior` by the places of the other people alone.
+    """
+
+    person: Ints
+    exact: Floats
+    top5: Floats
+    prior: Floats
+
+
+def reconstruct_seeds(link: Link, n: int) -> Recovered:
+    """Find the places of people who have n fakes, from the first n of them (A6)."""
+    pairs = Pairs(link, MOST_REBUILT_SLOTS)
+    V, T = len(pairs.leaving), pairs.fakes.shape[1]
+    visits = np.bincount(pairs.people[pairs.people >= 0], minlength=V).astype(np.float64)
+    able = np.flatnonzero(np.diff(pairs.start) >= n)[:MOST_REBUILT]
+    success = np.zeros((len(able), 3))
+    above, tied = np.empty((2, T), dtype=np.int64)
+    for i, person in enumerate(able.tolist()):
+        mine, own = pairs.fakes_of(person), pairs.people[person]
+        with np.errstate(divide="ignore"):
+            prior = np.log(visits - np.bincount(own[own >= 0], minlength=V))
+        pairs.add(person, -1)
+        for known, columns in ((pairs.fakes[mine[:n]], (0, 1)), (pairs.fakes[:0], (2,))):
+            reconstruct(known, own, prior, pairs.count, pairs.leaving, *pairs.logs, above, tied)
+            seen = above >= 0
+            for column, best in zip(columns, (1, 5), strict=False):
+                success[i, column] = np.clip((best - above[seen]) / tied[seen], 0, 1).mean() if seen.any() else 0.0
+        pairs.add(person, 1)
+    return Recovered(able, *success.T)
+
+
+def reconstruction(case: Case) -> Finding:
+    """Find the place of the person at each slot from the fakes (A6)."""
+    owner, rng = case.made_from, case.rng("A6")
+    link = Link(case.fakes, case.seeds, owner)
+    most = int(np.bincount(owner).max())
+    runs = {n: reconstruct_seeds(link, n) for n in FAKES if n <= most}
+    n = max(runs, key=lambda each: float(runs[each].exact.mean()))
+    found = runs[n]
+    gain = _paired(found.exact, found.prior)
+    walks = reconstruct_seeds(Link(case.walks(rng), case.seeds, owner), n)
+    null = _paired(walks.exact, walks.prior)
+    prior = float(found.prior.mean())
+    control = None
+    if case.strangers is not None:
+        stand_in = rng.permutation(len(case.strangers))[owner % len(case.strangers)]
+        strange = reconstruct_seeds(Link(case.fakes, case.strangers, stand_in), 1)
+        control = Rate(*(prior + x for x in _paired(strange.exact, strange.prior)))
+    main, chance = (Rate(*(min(1.0, max(0.0, prior + x)) for x in rate)) for rate in (gain, null))
+    return Finding(
+        "A6",
+        main=main,
+        control=control,
+        null=chance,
+        baseline=prior,
+        bar=prior + ABOVE_PRIOR,
+        passed=verdict(gain, ABOVE_PRIOR, null),
+        worst_decile=float(np.sort(found.exact)[::-1][: -(-len(found.exact) // 10)].mean()),
+        words=f"Whoever knows all other people's pairs of person and fake finds where a person was at "
+        f"{percent(main.value)} of the times from {n} fake{'s' * (n > 1)}; the places of the other people alone find "
+        f"{percent(prior)}.",
+        details={
+            "n": n,
+            "exact": {k: float(run.exact.mean()) for k, run in runs.items()},
+            "top5": {k: float(run.top5.mean()) for k, run in runs.items()},
+        },
+    )
+
+
+def _paired(a: Floats, b: Floats) -> Rate:
+    """Return the mean of a - b with its interval, one pair per person."""
+    return difference(a - b, np.zeros(2))
+
+
+def by_absence(link: Link) -> Floats:
+    """Return by how much fewer places a fake shares with a person than its number of places lets expect."""
+    mine, theirs = link.fakes.visited, link.people.visited
+    shared = (mine @ theirs.T).toarray()
+    popular = np.asarray(mine.mean(axis=0)).ravel()
+    size = np.asarray(mine.sum(axis=1)).ravel()
+    expected = (theirs @ popular)[None, :] * (size / size.mean())[:, None]
+    return np.asarray((expected - shared) / np.sqrt(expected + 0.5))
+
+
+def avoidance(case: Case) -> Finding:
+    """Ask whether a fake avoids the places of the person it was made from (A7)."""
+    owner, rng, strangers = case.made_from, case.rng("A7"), case.others
+    both = by_absence(Link(case.fakes, case.seeds.join(strangers)))
+    table, side = both[:, : len(case.seeds)], both[:, len(case.seeds) :]
+
+    def told(score: Floats, own: Ints, against: Floats) -> tuple[Rate, float]:
+        """Return how often a fake avoids the own person more than a stranger."""
+        mine = score[np.arange(len(score)), own]
+        hits = np.array([share_below(mine[i : i + 1], against[i])[0] for i in range(len(mine))])
+        return user_rate(hits, case.units, rng)
+
+    main, worst = told(table, owner, side)
+    null, _ = told(table, rng.permutation(len(case.seeds))[owner], side)
+    stand_in = rng.permutation(len(strangers))[owner % len(strangers)]
+    control, _ = told(side, stand_in, side)
+    chance = max(0.5, null.high)
+    return Finding(
+        "A7",
+        main=main,
+        control=control,
+        null=null,
+        baseline=0.5,
+        bar=chance,
+        passed=bool(main.low <= chance),
+        worst_decile=worst,
+        words=f"A fake avoids the places of the person it was made from more than those of a stranger in "
+        f"{percent(main.value)} of the cases; by chance it is {percent(null.value)}.",
+        details={},
+    )
+
+
+# -- A12: what fits one person alone -----------------------------------------------------------------------------------
+
+KINDS = ("location", "sequence", "time", "unique", "frequency", "probability", "proportion")
+KNOWN, TRIES, TOLERANCE, MOST_FAKES = (2, 3, 4), 8, 0.05, 1000
+
+
+def only_fits(fakes: Lives, people: Lives, h: int, rng: np.random.Generator) -> Ints:
+    """Return (F, 8 kinds, tries) the only person that fits h random points of each fake; -1 where there is no one."""
+    order = np.where(fakes.r[:, None, :] >= 0, rng.random((len(fakes), TRIES, fakes.r.shape[1])), 2.0)
+    known = np.sort(order.argpartition(h - 1, axis=2)[:, :, :h], axis=2)
+    seen = (fakes.r >= 0).sum(axis=1) >= h
+    times = people.time.toarray().astype(np.int64)
+    row = np.arange(len(fakes))[:, None]
+    mine = np.where(fakes.r >= 0, fakes.time.toarray().astype(np.int64)[row, np.maximum(fakes.r, 0)], 0)
+    by_place = people.visited.T.tocsr()
+    by_place.sort_indices()
+    out = np.full((len(fakes), len(KINDS) + 1, TRIES), -1, dtype=np.int64)
+    start, visitor = (np.asarray(x, dtype=np.int64) for x in (by_place.indptr, by_place.indices))
+    some = np.flatnonzero(seen)
+    part = out[some, : len(KINDS)].copy()
+    find_only_fits(known[some], fakes.r[some], mine[some], people.r, times, start, visitor, TOLERANCE, part)
+    out[some, : len(KINDS)] = part
+    pair, theirs = two_main_places(fakes), two_main_places(people)
+    both, first, number = np.unique(theirs, return_index=True, return_counts=True)
+    at = np.searchsorted(both, pair).clip(max=len(both) - 1)
+    alone = (both[at] == pair) & (number[at] == 1)
+    out[:, -1] = np.where(alone, first[at], -1)[:, None]
+    return out
+
+
+def two_main_places(lives: Lives) -> Ints:
+    """Return the two places of most time in one number, the lower place first among equals."""
+    table = lives.time
+    row = np.repeat(np.arange(len(lives)), np.diff(table.indptr))
+    order = np.lexsort((table.indices, -table.data, row))
+    rank = np.arange(len(order)) - table.indptr[row]
+    top = np.full((len(lives), 2), -1, dtype=np.int64)
+    some = rank < 2
+    top[row[some], rank[some]] = table.indices[order][some]
+    return np.asarray(top[:, 0] * (lives.R + 1) + top[:, 1] + 1)
+
+
+def background(case: Case) -> Finding:
+    """Ask whether a few points of a fake fit exactly one person in the file, more often than one stranger (A12)."""
+    rng, strangers = case.rng("A12"), case.others
+    n = min(len(case.seeds), len(strangers))
+    some = np.sort(rng.permutation(len(case.fakes))[:MOST_FAKES])
+    fakes = case.fakes.of(some)
+    sides = [side.of(np.sort(rng.permutation(len(side))[:n])) for side in (case.seeds, strangers)]
+    known = [h for h in KNOWN if h <= fakes.r.shape[1]]
+    level = 1 - (1 - LEVEL) / (len(known) * (len(KINDS) + 1))
+    gaps: dict[str, Rate] = {}
+    shares: dict[str, list[float]] = {}
+    for h in known:
+        entropy = int(rng.integers(2**62))  # the same points for people and for strangers
+        matches = [only_fits(fakes, side, h, np.random.default_rng(entropy)) for side in sides]
+        for kind, name in enumerate((*KINDS, "home_and_work")):
+            # how often each person is the only one, as a multiple of an equal share
+            each = [np.bincount(m[:, kind].ravel() + 1, minlength=n + 1)[1:] * n / m[:, kind].size for m in matches]
+            gaps[f"{name}_{h}"] = difference(*each, level=level)
+            shares[f"{name}_{h}"] = [float(x.mean()) for x in each]
+    worst = max(gaps, key=lambda name: gaps[name].value / max(gaps[name].high - gaps[name].low, 1e-12))
+    (mine, theirs), gap = shares[worst], gaps[worst]
+    return Finding(
+        "A12",
+        main=Rate(mine, max(0.0, theirs + gap.low), min(1.0, theirs + gap.high)),
+        control=Rate(theirs, theirs, theirs),
+        baseline=theirs,
+        bar=theirs,
+        passed=bool(gap.low <= 0),
+        words=f"A few points of a fake fit exactly one of {case.who} in {percent(mine)} of the cases, exactly one of "
+        f"as many strangers in {percent(theirs)} (by {worst.rsplit('_', 1)[0].replace('_', ' ')}, the most telling of "
+        f"{len(gaps)} kinds of knowledge).",
+        details={"worst": worst, "share": shares},
+    )

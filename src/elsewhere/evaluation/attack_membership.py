@@ -1,0 +1,348 @@
+"""
+Attacks that tell who was in the file: A3 and A10 from the fakes alone, A22 and A23 by running the generator again.
+
+A3 is the likelihood ratio of the PPMTF referee, reset at the boundaries of traces. A10 takes densities (DOMIAS,
+GenLRA), distances (DCR, DPI, metres, routine), *existence* (which of a person's places and steps occur in the fakes at
+all, the rare ones most) and *absence* (with how many fakes a person shares no place). Everybody is judged by all other
+people, so that members and strangers are treated alike.
+
+With a `generator`, a callable `(visits, rng) -> fakes` (Visits, Traces, or anything with `.visits`), A10 and A22 make
+shadow releases of random halves of all people, after which each person has scores with and without having been in the
+file. A22 sees only the places of a release and their positions. A23 plants places that a person shares with exactly
+m_min - 1 others, and looks whether they are published with that person and without.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from elsewhere.data.visits import DAY, Floats, Ints, Mask, Visits, share_map
+from elsewhere.errors import InvalidParameter
+from elsewhere.evaluation.attack_base import Case, Finding, Link, Lives, Needs, percent, tell_members, wilson
+from elsewhere.evaluation.attack_copies import by_agreement, by_shared_places
+from elsewhere.evaluation.attack_linkage import UNSEEN, by_absence, by_metres, by_routine, chains, kinds_by_rank
+
+NEIGHBOURS = 20
+BACKOFF, SMOOTH = 1.0, 0.5
+CANARIES = 6  # planted places of a person
+
+
+# -- A3: the ratio of likelihoods --------------------------------------------------------------------------------------
+
+
+def likelihood_ratio(people: Lives, fakes: Lives, dataset: Ints, *, joined: Ints | None = None) -> Floats:
+    """
+    Return the largest ln p(u)(f) / p_others(f) over the fakes of each dataset, (datasets, people).
+
+    p_others is the mean of the other people's p; steps never seen get 1e-8 on either side. `joined` names for each fake
+    the one that the referee lets run into it (-1: none), as it does not reset at the boundaries of traces.
+    """
+    from scipy import sparse
+
+    N, R = len(people), people.R
+    user, step, p = chains(people)
+    steps, column = np.unique(step, return_inverse=True)
+    makers, total = np.bincount(column), np.bincount(column, p)
+    rest = np.where(makers[column] > 1, (total[column] - p) / (N - 1), UNSEEN)
+    population = np.log(total / (N - 1))
+    gain = (np.log(p) - np.log(UNSEEN)) - (np.log(rest) - population[column])
+    table = sparse.csr_array((gain, (column, user)), shape=(len(steps), N))
+    row, made = fakes.steps
+    if joined is not None:
+        into = np.flatnonzero(joined >= 0)
+        row = np.concatenate([row, into])
+        made = np.concatenate([made, fakes.r[joined[into], -1] * R + fakes.r[into, 0]])
+    at = np.searchsorted(steps, made).clip(max=len(steps) - 1)
+    known = steps[at] == made  # a step that nobody made is floored on both sides and cancels
+    counts = sparse.csr_array((np.ones(int(known.sum())), (row[known], at[known])), shape=(len(fakes), len(steps)))
+    score = (counts @ table).toarray() + (counts @ (np.log(UNSEEN) - population))[:, None]
+    best = np.full((int(dataset.max()) + 1, N), -np.inf)
+    np.maximum.at(best, dataset, score)
+    return best
+
+
+def likelihood_membership(case: Case) -> Finding:
+    """Tell members from strangers by a ratio of likelihoods (A3)."""
+    people = case.seeds.join(case.others)
+    found, null = (
+        # one release: a person is judged by the fake that fits best
+        {"likelihood_ratio": likelihood_ratio(people, release, np.zeros(len(release), dtype=np.int64))[0]}
+        for release in (case.fakes, case.walks(case.rng("A3")))
+    )
+    return tell_members(case, "A3", found, knows="how each person moves", null=null)
+
+
+# -- A10: densities, distances, existence, absence ---------------------------------------------------------------------
+
+
+def gram_counts(lives: Lives) -> dict[str, tuple[Ints, Ints]]:
+    """Return life and key of all that is counted of lives: places, steps, places by hour of the day."""
+    row, slot = np.nonzero(lives.r >= 0)
+    place = lives.r[row, slot]
+    return {
+        "places": (row, place),
+        "steps": lives.steps,
+        "hours": (row, lives.clock.hour[slot] % 24 * lives.R + place),
+    }
+
+
+def densities(people: Lives, release: Lives, kind: str) -> Floats:
+    """
+    Return (N,) mean ln of the density of each person's grams in the release minus that among all other people.
+
+    A gram has (count + SMOOTH) / (all + SMOOTH keys); the person's own grams are left out of the people's.
+    """
+    (row, key), (_, made) = gram_counts(people)[kind], gram_counts(release)[kind]
+    keys, index = np.unique(key, return_inverse=True)
+    there = np.searchsorted(keys, made).clip(max=len(keys) - 1)
+    in_release = np.bincount(there[keys[there] == made], minlength=len(keys))
+    everybody = np.bincount(index, minlength=len(keys))
+    pair, own = np.unique(row * len(keys) + index, return_counts=True)
+    who, what = pair // len(keys), pair % len(keys)
+    size = np.bincount(row, minlength=len(people))
+    fake = np.log((in_release[what] + SMOOTH) / (len(made) + SMOOTH * len(keys)))
+    real = np.log((everybody[what] - own + SMOOTH) / (len(key) - size[who] + SMOOTH * len(keys)))
+    return np.asarray(np.bincount(who, own * (fake - real), len(people)) / np.maximum(size, 1))
+
+
+def influence(people: Lives, release: Lives) -> Floats:
+    """Return ln Pr{release} with the steps of each person minus without them, under everybody's chain (GenLRA)."""
+    row, step = people.steps
+    R = people.R
+    keys, index = np.unique(step, return_inverse=True)
+    total = np.bincount(index)
+    pair, own = np.unique(row * len(keys) + index, return_counts=True)
+    who, what = pair // len(keys), pair % len(keys)
+    made = release.steps[1]
+    at = np.searchsorted(keys, made).clip(max=len(keys) - 1)
+    count = np.bincount(at[keys[at] == made], minlength=len(keys))
+    gain = count[what] * np.log((total[what] + BACKOFF) / (total[what] - own + BACKOFF))
+    origin, leaving = np.bincount(step // R, minlength=R), np.bincount(made // R, minlength=R)
+    pair_of, mine = np.unique(row * R + step // R, return_counts=True)
+    from_place = pair_of % R
+    loss = leaving[from_place] * np.log((origin[from_place] + BACKOFF) / (origin[from_place] - mine + BACKOFF))
+    return np.asarray(np.bincount(who, gain, len(people)) - np.bincount(pair_of // R, loss, len(people)))
+
+
+def existence(people: Lives, release: Lives) -> dict[str, Floats]:
+    """Return how many of a person's places and steps occur in the release at all, each by the rarer the more."""
+    out = {}
+    published = np.asarray(release.visited.sum(axis=0)).ravel() > 0
+    visitors = np.maximum(np.asarray(people.visited.sum(axis=0)).ravel() - 1, 0)  # beside the person
+    places = people.visited
+    rare = published / (1 + visitors)
+    out["places_that_exist"] = (places @ published) / np.maximum(places.sum(axis=1), 1)
+    out["rare_places_that_exist"] = (places @ rare) / np.maximum(places @ (1 / (1 + visitors)), 1e-9)
+    row, step = people.steps
+    moved = step // people.R != step % people.R
+    pair = np.unique(row[moved] * (people.R**2) + step[moved])
+    who, keys = pair // people.R**2, pair % people.R**2
+    made = np.isin(keys, release.steps[1])
+    _, index, number = np.unique(keys, return_inverse=True, return_counts=True)
+    weight = 1 / number[index]
+    total = np.bincount(who, weight, len(people))
+    out["rare_moves_that_exist"] = np.bincount(who, weight * made, len(people)) / np.maximum(total, 1e-9)
+    return {name: np.asarray(values, dtype=np.float64) for name, values in out.items()}
+
+
+def membership_scores(people: Lives, release: Lives) -> dict[str, Floats]:
+    """Return (people,) scores by name; larger means "was in the file"."""
+    N = len(people)
+    to_fakes, to_people = (by_agreement(Link(people, others)) for others in (release, people))
+    np.fill_diagonal(to_people, -1)
+    keep = min(NEIGHBOURS, len(release), N - 1)
+    mine, theirs = (-np.sort(-table, axis=1)[:, :keep] for table in (to_fakes, to_people))
+    radius = -np.sort(-np.concatenate([mine, theirs], axis=1), axis=1)[:, keep - 1 : keep]
+    inside, outside = (mine >= radius).sum(axis=1), (theirs >= radius).sum(axis=1)
+    absent = by_absence(Link(release, people))
+    routine = nearest_routine(people, release)
+    out = {
+        "density_of_steps": densities(people, release, "steps"),
+        "density_of_places": densities(people, release, "places"),
+        "density_of_hours": densities(people, release, "hours"),
+        "influence": influence(people, release),
+        "closest_fake": mine[:, 0] + mine[:, : min(5, keep)].mean(axis=1) / 1e3,
+        "share_of_neighbours": inside / (inside + outside),
+        "fakes_without_a_shared_place": -(by_shared_places(Link(release, people)) == 0).mean(axis=0),
+        "most_avoided": absent.max(axis=0),
+        "closest_routine": routine,
+        **existence(people, release),
+    }
+    if people.locations.has_coordinates:
+        out["closest_in_metres"] = by_metres(Link(release, people)).max(axis=0)
+    return {name: np.asarray(values, dtype=np.float64) for name, values in out.items()}
+
+
+def nearest_routine(people: Lives, release: Lives) -> Floats:
+    """Return how near the routine of the nearest fake is to that of each person, beyond the mean of all fakes."""
+    near = by_routine(Link(people, release), kinds_by_rank)
+    return np.asarray((near.max(axis=1) - near.mean(axis=1)) / (near.std(axis=1) + 1e-9))
+
+
+def density_membership(case: Case) -> Finding:
+    """Tell members from strangers by densities, distances, existence and absence (A10)."""
+    people = case.seeds.join(case.others)
+    found, null = (membership_scores(people, release) for release in (case.fakes, case.walks(case.rng("A10"))))
+    if case.options.get("generator") is not None:
+        shadow = shadow_releases(case, lambda lives, _: membership_scores(people, lives))
+        found |= {f"{name}_by_shadows": log_ratio(found[name], *table) for name, table in shadow.items()}
+    knows = "all that each person did"
+    return tell_members(case, "A10", found, knows=knows, null=null)
+
+
+# -- shadow releases ---------------------------------------------------------------------------------------------------
+
+
+def visits_of(fakes: Any) -> Visits:
+    """Return the visits of what a generator returns."""
+    found = getattr(fakes, "visits", fakes)
+    found = found() if callable(found) else found
+    if isinstance(found, tuple):
+        return visits_of(found[0])
+    if not isinstance(found, Visits):
+        raise InvalidParameter("`generator` must return `Visits`, or what has them.", parameter="generator")
+    return found
+
+
+def file_visits(case: Case) -> Visits:
+    """Return the visits of everybody, members first, or say that they are needed."""
+    if case.options.get("generator") is None:
+        raise Needs("`generator`, a callable (visits, rng) -> fakes, to release files with and without a person")
+    seeds, strangers = share_map(*(side.visits for side in (case.seeds, case.others) if side.visits is not None))
+    columns = {name: np.concatenate([getattr(seeds, name), getattr(strangers, name)]) for name in ("start", "end")}
+    user = np.concatenate([seeds.user, strangers.user + seeds.U])
+    place = np.concatenate([seeds.place, strangers.place])
+    return seeds.replace(**columns, user=user, place=place, users=np.arange(seeds.U + strangers.U), trip=None)
+
+
+def shadow_releases(case: Case, score: Any) -> dict[str, tuple[Floats, Mask]]:
+    """
+    Return by score the (runs, people) table of shadow releases of random halves of the people, and who was in each.
+
+    `score(lives, visits)` gives scores of everybody from a release. Halves are complementary in turn, so that
+    everybody is in as often as out.
+    """
+    from elsewhere.evaluation.audit import put_on_clock
+
+    everybody, rng = file_visits(case), case.rng("A22")
+    runs, N = case.options["shadows"], everybody.U
+    inside = np.zeros((runs, N), dtype=bool)
+    tables: dict[str, list[Floats]] = {}
+    for run in range(runs):
+        inside[run] = ~inside[run - 1] if run % 2 else rng.permutation(N) < N // 2
+        made = visits_of(case.options["generator"](everybody.of_users(np.flatnonzero(inside[run])), rng.spawn(1)[0]))
+        for name, values in score(put_on_clock(made, case.seeds), made).items():
+            tables.setdefault(name, []).append(values)
+    return {name: (np.array(rows), inside) for name, rows in tables.items()}
+
+
+def log_ratio(score: Floats, shadow: Floats, inside: Mask) -> Floats:
+    """Return ln Pr{score | in the file} / Pr{score | not} of each person, both laws normal, fitted to shadow runs."""
+
+    def law(where: Mask) -> tuple[Floats, Floats]:
+        weight = where / np.maximum(where.sum(axis=0), 1)
+        mean = (weight * shadow).sum(axis=0)
+        return mean, (weight * (shadow - mean) ** 2).sum(axis=0)
+
+    (mean_in, var_in), (mean_out, var_out) = law(inside), law(~inside)
+    spread = math.sqrt(float((var_in + var_out).mean() / 2) + 1e-12)  # few runs per person: one variance for all
+    return np.asarray(((score - mean_out) ** 2 - (score - mean_in) ** 2) / (2 * spread**2))
+
+
+# -- A22: the map; A23: the threshold ----------------------------------------------------------------------------------
+
+
+def map_scores(everybody: Visits, release: Visits) -> dict[str, Floats]:
+    """Return scores of everybody from the published places: which of theirs exist, how near published points are."""
+    published = release.locations.select(np.unique(release.place))
+    at = everybody.locations.match(published)
+    pair = np.unique(everybody.user.astype(np.int64) * everybody.R + everybody.place)
+    who, place = pair // everybody.R, pair % everybody.R
+    number = np.bincount(who, minlength=everybody.U)
+    alone = 1 / np.bincount(place, minlength=everybody.R)[place]
+    out = {
+        "places_on_the_map": np.bincount(who, at[place] >= 0, everybody.U) / number,
+        "rare_places_on_the_map": np.bincount(who, alone * (at[place] >= 0), everybody.U),
+    }
+    if published.has_coordinates and everybody.locations.lat is not None and published.lat is not None:
+        _, km = published.nearest(everybody.locations.points()[place])
+        out["distance_to_the_map"] = -np.bincount(who, np.log(km + 1e-6), everybody.U) / number
+    return out
+
+
+def map_membership(case: Case) -> Finding:
+    """Tell members from strangers by the published places and their positions (A22)."""
+    everybody = file_visits(case)
+    if case.fakes.visits is None:
+        raise Needs("fakes as visits")
+    found = map_scores(everybody, case.fakes.visits)
+    shadow = shadow_releases(case, lambda _, visits: map_scores(everybody, visits))
+    found |= {f"{name}_by_shadows": log_ratio(found[name], *table) for name, table in shadow.items()}
+    return tell_members(case, "A22", found, knows="the published map alone")
+
+
+def threshold_canary(case: Case) -> Finding:
+    """Plant places that a person shares with m_min - 1 others: are they published only with that person? (A23)"""
+    everybody, rng = file_visits(case), case.rng("A23")
+    m_min, runs = case.options["m_min"], case.options["shadows"]
+    base = everybody.of_users(np.arange(len(case.seeds)))
+    if base.U <= m_min or not base.locations.has_coordinates:
+        raise Needs(f"more than {m_min} people, and coordinates of the places")
+    hits = np.zeros((2, runs))
+    for run in range(runs):
+        people = rng.permutation(base.U)[:m_min]
+        for inside, chosen in ((1, people), (0, people[1:])):
+            planted, new = plant(base, chosen, rng)
+            made = visits_of(case.options["generator"](planted, rng.spawn(1)[0]))
+            shown = made.locations.select(np.unique(made.place))
+            hits[inside, run] = float((planted.locations.select(new).match(shown) >= 0).mean())
+    main, control = (wilson(float(hits[i].sum() * CANARIES), runs * CANARIES) for i in (1, 0))
+    return Finding(
+        "A23",
+        main=main,
+        control=control,
+        null=control,
+        baseline=control.value,
+        bar=control.high,
+        passed=bool(main.low <= control.high),
+        words=f"Places that a person shares with exactly {m_min - 1} others are published in {percent(main.value)} of "
+        f"the releases with that person and in {percent(control.value)} of those without.",
+        details={"runs": runs, "planted": CANARIES},
+    )
+
+
+def plant(base: Visits, people: Ints, rng: np.random.Generator) -> tuple[Visits, Ints]:
+    """Return visits with new places near the middle of the map where exactly these people go, and their numbers."""
+    where = base.locations
+    near = rng.integers(where.n, size=CANARIES)
+    sides = {
+        name: values[near] + rng.uniform(2e-4, 2e-3, CANARIES)
+        for name, values in where.coordinates.items()
+        if name != "xy"
+    }
+    if where.xy is not None:
+        sides = {"xy": where.xy[near] + rng.uniform(0.02, 0.2, (CANARIES, 2))}
+    ids = None if where.ids is None else [f"canary-{i}-{int(rng.integers(2**40))}" for i in range(CANARIES)]
+    joined = where.append(replace_locations(sides, ids, where))
+    new = where.n + np.arange(CANARIES)
+    first = base.start[base.offsets[:-1]][people] // DAY * DAY
+    user = np.repeat(people, CANARIES)
+    start = np.repeat(first, CANARIES) + 43_200 + 3600 * np.tile(np.arange(CANARIES), len(people))
+    place = np.tile(new, len(people))
+    return (
+        base.replace(
+            user=np.concatenate([base.user, user]),
+            start=np.concatenate([base.start, start]),
+            end=np.concatenate([base.end, start + 3600]),
+            place=np.concatenate([base.place, place]),
+            locations=joined,
+        ),
+        new,
+    )
+
+
+def replace_locations(sides: dict[str, Floats], ids: list[str] | None, where: Any) -> Any:
+    """Return new places with the coordinates and words that the map has."""
+    kind = None if where.kind is None else [""] * CANARIES
+    return type(where)(**sides, ids=ids, kind=kind)

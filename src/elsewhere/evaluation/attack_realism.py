@@ -1,0 +1,361 @@
+"""
+Attacks that tell fakes from real people: A15 by a classifier, A16 by filters.
+
+A15 describes a life by some sixty numbers, none of which a generator may be fitted to: those of `measures`, and shares
+of stays, hours, trips, returns, turns and of what other people do. Both sides are described alike: whatever compares
+with other people is counted over the half of the strangers that is not judged, for real people as for fakes.
+
+A16: which points would a filter reject? Steps that nobody makes, speeds that nobody reaches, places at hours at which
+nobody is there. Filters learn from one half of the strangers and judge the other half and the fakes, then the halves
+change places.
+"""
+
+import math
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elsewhere.data.visits import Floats, Ints, Visits
+from elsewhere.evaluation.attack_base import (
+    LEVEL,
+    NORMAL,
+    Case,
+    Finding,
+    Lives,
+    Needs,
+    Rate,
+    auc,
+    by_user,
+    difference,
+    percent,
+    points,
+    two_sided,
+    verdict,
+)
+from elsewhere.evaluation.measures import HOUR, Crowd, Plan
+from elsewhere.scale import one_thread
+
+BAR = 0.60
+FOLDS = 5
+MOST_LIVES = 5000  # of either side
+JOINT = 1 - (1 - LEVEL) / 2  # one interval for two classifiers
+CROSS = 1.3  # an AUC by cross-validation scatters so much more than that of a fixed score (106 pairs of real groups)
+STAYS = (15, 30, 60, 120, 240, 480, 960)  # minutes
+TRIPS = (0.3, 1.0, 3.0, 10.0, 30.0)  # km
+
+
+def _shares(bin_of: Ints, row: Ints, bins: int, N: int) -> Floats:
+    """Return (N, bins) the share of each row's entries in each bin."""
+    count = np.bincount(row * bins + bin_of, minlength=N * bins).reshape(N, bins).astype(np.float64)
+    return np.asarray(count / np.maximum(count.sum(axis=1, keepdims=True), 1))
+
+
+def _mean(values: NDArray[Any], row: Ints, N: int) -> Floats:
+    return np.asarray(np.bincount(row, values, N) / np.maximum(np.bincount(row, minlength=N), 1))
+
+
+def describe_lives(visits: Visits, reference: Visits) -> dict[str, Floats]:
+    """Return (U,) numbers of each life; `reference` are other people on the same map, nobody of those described."""
+    crowd = Crowd(visits, Plan(visits.locations, {}))
+    v, N, R = visits, visits.U, visits.R
+    out = {name: np.nan_to_num(values) for name, values in crowd.people.items()}
+    row, hour, weight = crowd._hours
+    days = np.bincount(np.unique(v.user[row].astype(np.int64) * (1 << 32) + hour // 24) >> 32, minlength=N)
+    origin, target, arrives = crowd.moves
+    who = v.user[arrives].astype(np.int64)
+    out["moves_per_day"] = np.bincount(who, minlength=N) / np.maximum(days, 1)
+    first, seconds = crowd._stays
+    stayed = v.user[first].astype(np.int64)
+    tables = {
+        "stays": _shares(np.searchsorted(STAYS, seconds / 60), stayed, len(STAYS) + 1, N),
+        "arrivals": _shares(v.start[arrives] // HOUR % 24 // 2, who, 12, N),
+        "presence": _shares(hour % 24 // 4 + 6 * ((hour // 24 + 3) % 7 >= 5), v.user[row].astype(np.int64), 12, N),
+    }
+    pair, own = np.unique(v.user[row].astype(np.int64) * R + v.place[row], return_inverse=True)
+    time = np.bincount(own, weight)
+    order = np.lexsort((-time, pair // R))
+    rank = np.arange(len(pair)) - np.searchsorted(pair // R, pair[order] // R)
+    top = np.zeros((N, 5))
+    some = rank < 5
+    top[pair[order][some] // R, rank[some]] = (time[order] / np.bincount(pair // R, time, N)[pair[order] // R])[some]
+    tables["time_at_place"] = top
+    next_to = np.flatnonzero((arrives[1:] == arrives[:-1] + 1) & (who[1:] == who[:-1]))
+    out["back_at_once"] = _mean(origin[next_to] == target[next_to + 1], who[next_to], N)
+    out["days"] = days.astype(np.float64)
+    if v.locations.has_coordinates:
+        km = crowd.trip_lengths
+        tables["trips"] = _shares(np.searchsorted(TRIPS, km), who, len(TRIPS) + 1, N)
+        out |= {"km_mean": _mean(km, who, N), "km_spread": np.sqrt(_mean(km**2, who, N))}
+        leg = v.locations.planar()[target] - v.locations.planar()[origin]
+        cosine = (leg[next_to] * leg[next_to + 1]).sum(axis=1)
+        size = np.linalg.norm(leg[next_to], axis=1) * np.linalg.norm(leg[next_to + 1], axis=1)
+        cosine = cosine / np.maximum(size, 1e-12)
+        turns = {"turn": cosine, "turned_back": cosine < -0.85, "straight_on": cosine > 0.85}
+        out |= {name: _mean(values, who[next_to], N) for name, values in turns.items()}
+    out |= _compared_with(reference, v, (row, hour), (who, origin * R + target))
+    for name, table in tables.items():
+        out |= {f"{name}_{i}": table[:, i] for i in range(table.shape[1])}
+    return out
+
+
+def _compared_with(
+    reference: Visits, v: Visits, hours: tuple[Ints, Ints], moves: tuple[Ints, Ints]
+) -> dict[str, Floats]:
+    """Return how usual places, hours and moves are among the people of the reference."""
+    other, (row, hour), (who, move) = Crowd(reference, Plan(v.locations, {})), hours, moves
+    N, R = v.U, v.R
+    user = v.user[row].astype(np.int64)
+    popular = np.log(np.bincount(reference.place, minlength=R) + 0.5)[v.place[row]]
+    there, when, _ = other._hours
+    at_hour = count_in((when % 24) * R + reference.place[there], (hour % 24) * R + v.place[row])
+    origin, target, _ = other.moves
+    made = count_in(origin * R + target, move)
+    mean = _mean(popular, user, N)
+    return {
+        "popularity": mean,
+        "popularity_spread": np.sqrt(np.maximum(_mean(popular**2, user, N) - mean**2, 0)),
+        "hours_unseen": _mean(at_hour == 0, user, N),
+        "hour_likelihood": _mean(np.log(at_hour + 0.5), user, N),
+        "moves_unseen": _mean(made == 0, who, N),
+        "move_likelihood": _mean(np.log(made + 0.5), who, N),
+    }
+
+
+def count_in(keys: Ints, wanted: Ints) -> Ints:
+    """Return how often each wanted key is among the keys."""
+    ordered = np.sort(keys)
+    return np.asarray(np.searchsorted(ordered, wanted, "right") - np.searchsorted(ordered, wanted, "left"))
+
+
+def score_by_classifiers(x: Floats, y: Floats, known: Ints, group: Ints, rng: np.random.Generator) -> dict[str, Floats]:
+    """
+    Return how real rows of `x` (real people `known`) and `y` (fakes of `group`) look to two classifiers that have not
+    seen them, as ranks of their fold; nothing where there are too few people for two folds.
+    """
+    from scipy.stats import rankdata
+    from sklearn.ensemble import HistGradientBoostingClassifier
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    folds = min(FOLDS, len(np.unique(known)), len(np.unique(group)))
+    if folds < 2:
+        return {}
+    both, real = np.concatenate([x, y]), np.arange(len(x) + len(y)) < len(x)
+    fold = np.concatenate([_folds(known, folds, rng), _folds(group, folds, rng)])
+    kinds: dict[str, Any] = {
+        "logistic_regression": lambda: make_pipeline(
+            StandardScaler(), LogisticRegression(C=0.1, max_iter=1000, class_weight="balanced")
+        ),
+        "boosted_trees": lambda: HistGradientBoostingClassifier(
+            max_iter=50, learning_rate=0.1, max_leaf_nodes=15, max_bins=63, early_stopping=False, random_state=0
+        ),
+    }
+    ranks = {}
+    with one_thread():  # on tables this small threads wait for each other more than they work
+        for name, make in kinds.items():
+            score = np.empty(len(both))
+            for k in range(folds):
+                model, here = make().fit(both[fold != k], real[fold != k]), fold == k
+                score[here] = rankdata(model.decision_function(both[here])) / (here.sum() + 1)
+            ranks[name] = score
+    return ranks
+
+
+def _folds(user: Ints, folds: int, rng: np.random.Generator) -> Ints:
+    """Return a fold for every row: people at random into folds of equal size, all rows of one person into one."""
+    _, number = np.unique(user, return_inverse=True)
+    return np.asarray((rng.permutation(int(number.max()) + 1) % folds)[number])
+
+
+def wider(rate: Rate, times: float) -> Rate:
+    """Return the same figure with an interval so many times as wide."""
+    half = times * max(rate.high - rate.value, rate.value - rate.low)
+    return Rate(rate.value, max(0.0, rate.value - half), min(1.0, rate.value + half))
+
+
+def auc_deviation(real: int, fakes: int) -> float:
+    """Return the standard deviation of the cross-validated AUC of `real` people and `fakes` others of their kind."""
+    return CROSS * math.sqrt((1 / real + 1 / fakes) / 12)
+
+
+def flagged_by_luck(chance: Rate, real: int, fakes: int) -> float:
+    """
+    Return how often the bar flags fresh real people, whose AUC is normal about one half, or what was measured.
+
+    Examples
+    --------
+    >>> [round(flagged_by_luck(Rate(0.5, 0.45, 0.55), n, 2 * n), 2) for n in (60, 120, 250)]
+    [0.92, 0.69, 0.22]
+
+    """
+    middle = chance.value if chance.low > 0.5 else 0.5
+    above = 1 - NORMAL.cdf((BAR - middle) / auc_deviation(real, fakes) - NORMAL.inv_cdf(0.5 + JOINT / 2))
+    return 1 - (1 - above) ** 2
+
+
+class Told(NamedTuple):
+    """By classifier the AUC, and that over the tenth of the others told best; the features of real and other lives."""
+
+    by_classifier: dict[str, tuple[Rate, float]]
+    real: dict[str, Floats]
+    other: dict[str, Floats]
+
+
+def tell_apart(real: list[Visits], other: Visits, group: Ints, rng: np.random.Generator) -> Told:
+    """Tell real people from others; either half of the real people is judged in turn while the other half describes."""
+    scores: dict[str, list[tuple[Floats, Floats]]] = {}
+    described: list[tuple[dict[str, Floats], dict[str, Floats]]] = []
+    for judged, reference in (real, real[::-1]):
+        described.append((describe_lives(judged, reference), describe_lives(other, reference)))
+        x, y = (np.column_stack(list(side.values())) for side in described[-1])
+        for name, score in score_by_classifiers(x, y, np.arange(len(x)), group, rng).items():
+            scores.setdefault(name, []).append((score[: len(x)], score[len(x) :]))
+    out = {}
+    for name, turns in scores.items():
+        above, below = (np.concatenate(side) for side in zip(*turns, strict=True))
+        groups = np.tile(group, len(turns))
+        each = np.sort(by_user(1 - np.searchsorted(np.sort(above), below) / len(above), groups))[::-1]
+        out[name] = wider(auc(above, below, groups, level=JOINT), CROSS), float(each[: -(-len(each) // 10)].mean())
+    mine, others = ({n: np.concatenate([turn[i][n] for turn in described]) for n in described[0][i]} for i in (0, 1))
+    return Told(out, mine, others)
+
+
+def real_or_fake(case: Case) -> Finding:
+    """Tell real people from fakes by classifiers of their lives (A15)."""
+    rng, strangers = case.rng("A15"), case.others
+    people, fakes, seeds = strangers.visits, case.fakes.visits, case.seeds.visits
+    if people is None or fakes is None or seeds is None or people.U < 4:
+        raise Needs("`holdout` of at least 4 people")
+    order = rng.permutation(people.U)
+    half = [people.of_users(np.sort(order[i::2])) for i in (0, 1)]
+    some = np.sort(rng.permutation(fakes.U)[:MOST_LIVES])
+    told, real, fake = tell_apart(half, fakes.of_users(some), case.units[some], rng)
+    between = tell_apart(half, seeds, np.arange(seeds.U), rng).by_classifier
+    if not told:
+        raise Needs("more people than there are, to train on")
+    name = max(told, key=lambda each: told[each][0].value)
+    main, worst = told[name]
+    chance = max((rate for rate, _ in between.values()), key=lambda rate: rate.value)
+    makers = len(np.unique(case.units[some]))
+    flagged = flagged_by_luck(chance, people.U, makers)
+    passed = verdict(main, BAR, fresh=chance, flagged=flagged) if main.high > BAR else True
+    few = NORMAL.inv_cdf(0.5 + JOINT / 2) * auc_deviation(people.U, makers) > BAR - 0.5
+    passed = None if passed and few else passed
+    single = {each: two_sided(auc(real[each], fake[each])).value for each in real}
+    top = max(single, key=lambda each: single[each])
+    words = f"A classifier that looks at {len(real)} features of a life tells fakes from real people with AUC "
+    words += f"{main.value:.3f}, real people from other real people with {chance.value:.3f}; the most telling feature "
+    words += f"alone is {top.replace('_', ' ')} ({single[top]:.3f})."
+    if passed is None:
+        words += f" No verdict: {people.U} strangers are too few."
+    return Finding(
+        "A15",
+        main=main,
+        control=chance,
+        null=chance,
+        baseline=0.5,
+        bar=BAR,
+        passed=passed,
+        worst_decile=worst,
+        words=words,
+        details={
+            "classifiers": {each: rate for each, (rate, _) in told.items()},
+            "single": single,
+            "mean_real": {each: float(values.mean()) for each, values in real.items()},
+            "mean_fake": {each: float(values.mean()) for each, values in fake.items()},
+        },
+    )
+
+
+# -- A16: filters ------------------------------------------------------------------------------------------------------
+
+FILTER_BAR = 0.01
+STEP_FLOOR = 1e-4  # of p_bar
+FASTEST = 0.999  # quantile of the speeds of real steps
+MISPLACED = 0.25  # a place used this much less than its due at an hour
+ENOUGH = 10  # slots before a place's hours are judged
+GROUPS = 200  # of real people, to see how often the bar flags them
+
+
+def rejected_shares(lives: Lives, reference: Lives) -> dict[str, Floats]:
+    """Return (N,) by filter the share of each life's points that it rejects, knowing the people of `reference`."""
+    R, hour = lives.R, lives.clock.hour % 24
+    row, slot = np.nonzero(lives.r >= 0)
+    place, N = lives.r[row, slot], len(lives)
+    there, when = np.nonzero(reference.r >= 0)
+    known = reference.r[there, when]
+    visits, at_hour = count_in(known, place), count_in(hour[when] * R + known, hour[slot] * R + place)
+    due = visits * (np.bincount(hour[when], minlength=24) / max(1, len(when)))[hour[slot]]
+    who, step = lives.steps
+    made = reference.steps[1]
+    leaving, times = count_in(made // R, step // R), count_in(made, step)
+    popular = (count_in(known, step % R) + 0.5) / (len(known) + 0.5 * R)
+    out = {
+        "steps nobody makes": _mean((times + popular) / (leaving + 1) < STEP_FLOOR, who, N),
+        "places where nobody is at that hour": _mean(at_hour == 0, row, N),
+        "places at the wrong hour": _mean((visits >= ENOUGH) & (at_hour < MISPLACED * due), row, N),
+    }
+    if lives.locations.has_coordinates:
+        fastest = float(np.quantile(lives.locations.distance(made // R, made % R), FASTEST)) if len(made) else math.inf
+        out["too fast"] = _mean(lives.locations.distance(step // R, step % R) > fastest, who, N)
+    return out
+
+
+def filtering(case: Case) -> Finding:
+    """Compare how many points of fakes and of real people are impossible or unlikely (A16)."""
+    rng, people = case.rng("A16"), case.others
+    if len(people) < 4:
+        raise Needs("`holdout` of at least 4 people")
+    half = rng.permutation(len(people)) % 2
+    sides = {"fakes": case.fakes, "seeds": case.seeds}
+    shares: dict[str, dict[str, Floats]] = {}
+    for side in (0, 1):
+        mine, others = np.flatnonzero(half == side), np.flatnonzero(half != side)
+        reference = people.of(others)
+        for name, share in rejected_shares(people.of(mine), reference).items():
+            shares.setdefault(name, {"real": np.zeros(len(people))})["real"][mine] = share
+        for group, lives in sides.items():
+            for name, share in rejected_shares(lives, reference).items():
+                shares[name][group] = shares[name].get(group, np.zeros(len(lives))) + share / 2
+    level = 1 - (1 - LEVEL) / len(shares)
+    fakes = {name: by_user(share["fakes"], case.units) for name, share in shares.items()}
+    gaps = {name: difference(fakes[name], share["real"], level=level) for name, share in shares.items()}
+    chance = {name: difference(share["seeds"], share["real"], level=level) for name, share in shares.items()}
+    flagged = _flagged_groups(shares, min(len(next(iter(fakes.values()))), len(case.seeds)), level, rng)
+    verdicts = {name: verdict(gap, FILTER_BAR, fresh=chance[name], flagged=flagged) for name, gap in gaps.items()}
+    passed = False if False in verdicts.values() else None if None in verdicts.values() else True
+    worst = max(gaps, key=lambda name: (verdicts[name] is False, gaps[name].high))
+    main, rates = gaps[worst], {name: {g: float(x.mean()) for g, x in share.items()} for name, share in shares.items()}
+    words = f"Of {len(gaps)} filters, {worst!r} rejects {points(main.value)} more of the fakes than of real people ("
+    words += f"{percent(rates[worst]['fakes'])} against {percent(rates[worst]['real'])} of their points)."
+    if passed is None:
+        words += f" No verdict: fresh real people would exceed the bar {100 * flagged:.0f} times in 100."
+    each = np.sort(fakes[worst])[::-1]
+    return Finding(
+        "A16",
+        main=main,
+        control=chance[worst],
+        null=chance[worst],
+        baseline=0.0,
+        bar=FILTER_BAR,
+        passed=passed,
+        worst_decile=float(each[: -(-len(each) // 10)].mean()) - rates[worst]["real"],
+        words=words,
+        details={"worst": worst, "rates": rates, "difference": gaps},
+    )
+
+
+def _flagged_groups(
+    shares: Mapping[str, Mapping[str, Floats]], size: int, level: float, rng: np.random.Generator
+) -> float:
+    """Return how often the bar flags a group of `size` real people, drawn at random, beside all others."""
+    table = np.array([np.concatenate([share["real"], share["seeds"]]) for share in shares.values()])
+    number, size = 0, min(size, table.shape[1] // 2)
+    for _ in range(GROUPS):
+        order = rng.permutation(table.shape[1])
+        some, rest = table[:, order[:size]], table[:, order[size:]]
+        number += any(difference(a, b, level=level).high > FILTER_BAR for a, b in zip(some, rest, strict=True))
+    return number / GROUPS

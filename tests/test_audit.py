@@ -1,0 +1,424 @@
+"""The audit: every control is flagged, every attack flags one, independent people pass; and what it promises."""
+
+import json
+import re
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from elsewhere.data.read import read_visits
+from elsewhere.data.slots import Traces
+from elsewhere.data.town import simulate_town
+from elsewhere.data.visits import Locations, Visits
+from elsewhere.errors import ElsewhereError
+from elsewhere.evaluation import audit as audits
+from elsewhere.evaluation.attack_base import Finding, Needs, Rate
+from elsewhere.evaluation.audit import ALL, ATTACKS, Attack, audit
+
+PEOPLE, DAYS = 120, 3
+A_RULE = ("A13",)  # whom a place must have as visitors is a rule of publication: real people do not keep it
+
+
+@pytest.fixture(scope="module")
+def town():
+    return simulate_town(users=3 * PEOPLE, days=DAYS, locations=250, rng=np.random.default_rng(5))
+
+
+@pytest.fixture(scope="module")
+def groups(town):
+    """Return seeds, strangers, and independent people in the place of fakes."""
+    order = np.random.default_rng(9).permutation(3 * PEOPLE)
+    return tuple(town.visits.of_users(np.sort(order[i::3])) for i in range(3))
+
+
+def next_cells(where):
+    from scipy.spatial import cKDTree
+
+    return cKDTree(where.planar()).query(where.planar(), k=2)[1][:, 1]
+
+
+def one_visit_copied(seeds, others):
+    """Return other people, each with one place of a seed at its hour."""
+    rng, place = np.random.default_rng(2), others.place.copy()
+    for u in range(seeds.U):
+        mine, theirs = seeds.rows(u), others.rows(u)
+        i = int(rng.integers(mine.start, mine.stop))
+        middle = (seeds.start[i] + seeds.end[i]) // 2
+        at = np.flatnonzero((others.start[theirs] <= middle) & (others.end[theirs] > middle))
+        place[theirs.start + at[:1]] = seeds.place[i]
+    return others.replace(place=place)
+
+
+def some_verbatim(seeds, others):
+    """Return other people, but for one in a hundred, two at least."""
+    n = max(2, seeds.U // 100)
+    parts = seeds.of_users(np.arange(n)), others.of_users(np.arange(n, others.U))
+    columns = {name: np.concatenate([getattr(part, name) for part in parts]) for name in ("start", "end", "place")}
+    return others.replace(user=np.concatenate([parts[0].user, parts[1].user + n]), **columns)
+
+
+def times_copied(seeds, truth):
+    """Return the seeds' own times, every place replaced by another of its class, differently for each person."""
+    rng, place = np.random.default_rng(4), seeds.place.copy()
+    for u in range(seeds.U):
+        swap = np.arange(seeds.R)
+        for kind in np.unique(truth):
+            there = np.flatnonzero(truth == kind)
+            swap[there] = rng.permutation(there)
+        place[seeds.rows(u)] = swap[seeds.place[seeds.rows(u)]]
+    return seeds.replace(place=place)
+
+
+def avoided(seeds, others):
+    """Return other people who never go where their seed goes: visits there are at the most popular other place."""
+    place = others.place.copy()
+    popular = np.argsort(-np.bincount(others.place, minlength=others.R))
+    for u in range(seeds.U):
+        own = np.unique(seeds.place[seeds.rows(u)])
+        mine = place[others.rows(u)]
+        place[others.rows(u)] = np.where(np.isin(mine, own), popular[~np.isin(popular, own)][0], mine)
+    return others.replace(place=place)
+
+
+@pytest.fixture(scope="module")
+def fakes(town, groups):
+    seeds, _, others = groups
+    rng, own = np.random.default_rng(3), np.arange(PEOPLE)
+    moved = seeds.replace(place=next_cells(seeds.locations)[seeds.place])
+    wild = others.replace(place=rng.integers(others.R, size=len(others)))
+    return {
+        "independent": (others, rng.permutation(PEOPLE)),
+        "independent, no links": (others, None),
+        "the seed itself": (seeds, own),
+        "one visit": (one_visit_copied(seeds, others), own),
+        "next cell, links shuffled": (moved, rng.permutation(PEOPLE)),
+        "next cell, no links": (moved, None),
+        "one in a hundred": (some_verbatim(seeds, others), own),
+        "own times elsewhere": (times_copied(seeds, town.truth), own),
+        "avoided": (avoided(seeds, others), own),
+        "uniform dummies": (wild, own),
+    }
+
+
+FLAGGED = {
+    "the seed itself": {"A1", "A2", "A3", "A4", "A5", "A6", "A10", "A12", "A13", "A20", "A24"},
+    "one visit": {"A1"},
+    "next cell, links shuffled": {"A4", "A5", "A10"},
+    "next cell, no links": {"A4", "A5", "A10"},
+    "one in a hundred": {"A1"},
+    "own times elsewhere": {"A4", "A5", "A10"},
+    "avoided": {"A7"},
+    "uniform dummies": {"A15", "A16"},
+}
+
+
+@pytest.fixture(scope="module")
+def found(groups, fakes):
+    """Return the audit of every kind of fakes: by all attacks, or by those that must flag it."""
+    seeds, strangers, _ = groups
+    every = {"independent": ALL, "independent, no links": [a for a in ALL if a != "A15"], "the seed itself": ALL}
+    return {
+        name: audit(
+            seeds,
+            strangers,
+            lives,
+            links,
+            attacks=every.get(name) or FLAGGED[name],
+            rng=np.random.default_rng(1),
+        )
+        for name, (lives, links) in fakes.items()
+    }
+
+
+@pytest.mark.parametrize("control", FLAGGED)
+def test_every_control_is_flagged(found, control):
+    assert FLAGGED[control] <= set(found[control].flagged)
+
+
+# A9 has its own controls, A22 and A23 theirs below
+@pytest.mark.parametrize("attack", [a for a in ALL if a not in ("A9", "A22", "A23")])
+def test_every_attack_flags_a_control(found, attack):
+    assert attack in {each for control in FLAGGED for each in found[control].flagged}
+
+
+@pytest.mark.parametrize("name", ["independent", "independent, no links"])
+def test_independent_people_pass(found, name):
+    assert set(found[name].flagged) <= set(A_RULE)
+    for finding in found[name].findings:
+        if finding.id not in A_RULE:
+            assert finding.learnt is not True, finding.words
+
+
+@pytest.mark.parametrize(("members", "strangers"), [(60, 60), (70, 30)])
+def test_people_who_leak_nothing_are_seldom_flagged(town, members, strangers):
+    ids = ("A1", "A2", "A3", "A4", "A5", "A6", "A7", "A10", "A12", "A16", "A20", "A24")
+    failed = []
+    for seed in range(3):
+        order = np.random.default_rng(seed).permutation(town.visits.U)
+        sizes = np.cumsum([0, members, strangers, members])
+        sides = (town.visits.of_users(order[a:b]) for a, b in pairwise(sizes))
+        links = np.random.default_rng(seed).permutation(members)
+        failed += audit(*sides, links, attacks=ids, rng=np.random.default_rng(seed)).flagged
+
+    # 36 attacks at a chance of .5 to 5 % each
+    assert len(failed) <= 2, failed
+
+
+def test_metres_and_links_found_by_the_attacker_name_the_moved_people(found):
+    finding = found["next cell, links shuffled"]["A5"]
+
+    assert finding.details["links_found"]["share"].value > 0.95
+    assert finding.main.value > 0.95
+    assert finding.details["metres"].value < 0.05  # by the links that were given
+
+
+def test_a_threshold_and_the_map_give_members_away(groups):
+    seeds, strangers, others = (g.of_users(np.arange(60)) for g in groups)
+
+    def published(visits, rng, least):
+        """Publish everybody at places of at least so many visitors: whoever is there decides what is published."""
+        enough = visits.visitors() >= least
+        return visits.select(enough[visits.place])
+
+    options = {"shadows": 10, "attacks": ["A22", "A23"], "rng": np.random.default_rng(1)}
+    results = {}
+    for least in (5, 1):
+        release = published(seeds, None, least)
+        make = lambda visits, rng, least=least: published(visits, rng, least)  # noqa: E731
+        kept = np.unique(release.user)
+        results[least] = audit(seeds, strangers, release.of_users(kept), None, generator=make, **options)
+    nothing = audit(seeds, strangers, others, None, generator=lambda visits, rng: others, **options)
+
+    assert results[5]["A23"].main.value == 1.0
+    assert results[5]["A23"].control.value == 0.0
+    assert "A23" in results[5].flagged
+    assert "A22" in results[1].flagged
+    assert nothing.flagged == ()
+
+
+def test_another_tools_fakes_from_two_files(groups, tmp_path):
+    seeds, strangers, others = (g.of_users(np.arange(40)) for g in groups)
+    both = {"real.csv": [seeds, strangers], "fakes.csv": [others]}
+    for name, parts in both.items():
+        import pandas as pd
+
+        frames = [p.to_frame()[["user", "start", "end", "lat", "lon"]].assign(side=i) for i, p in enumerate(parts)]
+        table = pd.concat(frames)
+        table["user"] = table.pop("side").astype(str) + "-" + table["user"].astype(str)
+        table.to_csv(tmp_path / name, index=False)
+    real = read_visits(tmp_path / "real.csv")
+    other = read_visits(tmp_path / "fakes.csv", locations=real.locations)
+    mine = np.array([str(label).startswith("0-") for label in real.users])
+    result = audit(
+        real.of_users(mine), real.of_users(~mine), other, None, attacks=["A1", "A5"], rng=np.random.default_rng(1)
+    )
+
+    assert result.flagged == ()
+    assert result.sizes["fakes"] == 40
+    copied = audit(
+        real.of_users(mine), real.of_users(~mine), real.of_users(mine), None, attacks=["A1"],
+        rng=np.random.default_rng(1),
+    )  # fmt: skip
+    assert copied.flagged == ("A1",)
+
+
+# -- what the audit promises -------------------------------------------------------------------------------------------
+
+
+def people(n, rng, R=20, L=10):
+    """Return homes on a line of places, and steps of one or two places at habitual times."""
+    r = np.empty((n, L), dtype=np.int64)
+    r[:, 0] = rng.integers(R, size=n)
+    for t in range(1, L):
+        r[:, t] = np.clip(r[:, t - 1] + rng.integers(-2, 3, n), 0, R - 1)
+    return r
+
+
+@pytest.fixture(scope="module")
+def small():
+    r = people(60, np.random.default_rng(6))
+    return r[:30], r[30:], r[:30][::-1].copy(), np.arange(30)
+
+
+def test_the_result_is_plain_and_speaks_plainly(found):
+    result = found["the seed itself"]
+    figures = json.loads(json.dumps(result.to_dict(), allow_nan=False))
+    rows = json.loads(json.dumps(result.table(), allow_nan=False))
+
+    assert [row["id"] for row in rows] == list(figures) == list(ALL)
+    for name in ("main", "control", "baseline", "interval", "bar", "passed", "worst_decile", "risk", "words"):
+        assert name in figures["A2"]
+    for row in rows:
+        assert row["words"].endswith(".")
+        assert not re.search(r"\bA\d+\b|anonym|indistinguish|does not leak|deniab", row["words"])
+
+
+def test_main_lies_in_its_interval_and_risk_is_its_formula(found):
+    for result in found.values():
+        for attack, figures in result.to_dict().items():
+            if figures["interval"] is not None:
+                low, high = figures["interval"]
+                assert low <= figures["main"] <= high, attack
+            if figures["risk"] is not None:
+                main, control = figures["main"], figures["control"]
+                assert figures["risk"] == pytest.approx((main - control) / (1 - control))
+
+
+def test_what_lacks_an_input_says_what_it_needs(small):
+    seeds, holdout, fakes, _ = small
+    result = audit(seeds, holdout, fakes, None, rng=np.random.default_rng(1))
+    alone = audit(seeds, None, fakes, None, rng=np.random.default_rng(1))
+
+    assert "`seed_index`" in result["A6"].needs
+    assert "`sampler`" in result["A9"].needs
+    assert "`generator`" in result["A22"].needs
+    assert "coordinates" in result["A24"].needs
+    assert result["A2"].main is not None
+    assert "`holdout`" in alone["A3"].needs
+    assert alone["A1"].main is not None  # a copy is a copy, whoever it was made from
+
+
+def test_an_attack_does_not_depend_on_the_others(small):
+    alone = audit(*small, attacks="A2", rng=np.random.default_rng(1)).to_dict()
+    together = audit(*small, attacks=["A4", "A2", "A10"], rng=np.random.default_rng(1)).to_dict()
+    again = audit(*small, attacks=["A10", "A4", "A2"], rng=np.random.default_rng(1)).to_dict()
+
+    assert list(together) == ["A2", "A4", "A10"]
+    assert alone["A2"] == together["A2"]
+    assert again == together
+
+
+def test_arrays_traces_and_visits_are_the_same_to_it(small):
+    seeds, holdout, fakes, owner = small
+    where = Locations(n=20)
+    ids = ["A1", "A2", "A4", "A5", "A6", "A12", "A13"]
+    typed = [Traces(r, where) for r in (seeds, holdout, fakes)]
+    given = {
+        "arrays": (seeds, holdout, fakes),
+        "traces": typed,
+        "mixed": (typed[0], holdout, fakes),
+    }
+    results = {
+        name: audit(*sides, owner, attacks=ids, locations=where, rng=np.random.default_rng(1)).to_dict()
+        for name, sides in given.items()
+    }
+
+    assert results["arrays"] == results["traces"] == results["mixed"]
+    by_visits = audit(*(t.visits() for t in typed), owner, attacks=["A2"], rng=np.random.default_rng(1))
+    assert by_visits["A2"].main.value > 0  # slots of 30 minutes, where those of the tables are 20
+
+
+def test_renaming_places_changes_no_linkage(small):
+    seeds, holdout, fakes, owner = small
+    name = np.random.default_rng(9).permutation(20)
+    ids = ["A1", "A2", "A4", "A5", "A6"]
+    before, after = (
+        audit(*sides, owner, attacks=ids, locations=Locations(n=20), rng=np.random.default_rng(1)).to_dict()
+        for sides in ((seeds, holdout, fakes), (name[seeds], name[holdout], name[fakes]))
+    )
+
+    for attack in ids:
+        assert after[attack]["main"] == pytest.approx(before[attack]["main"], abs=1e-12), attack
+
+
+def test_fakes_of_other_dates_are_compared_by_the_week(groups):
+    seeds, strangers, _ = (g.of_users(np.arange(40)) for g in groups)
+    later = seeds.replace(start=seeds.start + 35 * 86_400, end=seeds.end + 35 * 86_400)
+    result = audit(seeds, strangers, later, np.arange(40), attacks=["A5"], rng=np.random.default_rng(1))
+
+    assert result["A5"].main.value == 1.0
+    assert any("week" in note for note in result.notes)
+
+
+def test_more_people_than_are_looked_at_are_sampled(groups, monkeypatch):
+    monkeypatch.setattr(audits, "MOST_PEOPLE", 30)
+    seeds, strangers, _ = groups
+    result = audit(seeds, strangers, seeds, np.arange(PEOPLE), attacks=["A2"], rng=np.random.default_rng(1))
+
+    assert result.sizes["seed_users"] == result.sizes["holdout_users"] == result.sizes["fakes"] == 30
+    assert result["A2"].main.value == 1.0
+    assert any(f"30 of {PEOPLE} seeds" in note for note in result.notes)
+
+
+def test_the_worst_role_is_the_finding(groups):
+    seeds, strangers, others = (g.of_users(np.arange(60)) for g in groups)
+    roles = {"model people": others, "alternates": "too few of them"}
+    result = audit(
+        seeds, strangers, others, None, roles=roles, attacks=["A1", "A2", "A4"], rng=np.random.default_rng(1)
+    )
+
+    assert result["A1"].details["role"] == result["A2"].details["role"] == "model people"
+    assert set(result.flagged) == {"A1", "A2"}
+    assert result["A2"].details["roles"]["alternates"]["outcome"] == "not run"
+    assert "roles" not in result["A4"].details
+
+
+def test_classes_are_an_attack_of_their_own(town, groups):
+    seeds, strangers, _ = (g.of_users(np.arange(50)) for g in groups)
+    lives = times_copied(seeds, town.truth)
+    for classes in (None, town.truth):
+        found = audit(
+            seeds, strangers, lives, np.arange(50), attacks=["A5"], classes=classes, rng=np.random.default_rng(1)
+        )["A5"].details
+        assert ("classes" in found) is (classes is not None)
+    assert found["classes"].value > 0.9
+
+
+def test_a_new_attack_is_one_function_and_one_row(small, monkeypatch):
+    def attempt(case):
+        if case.strangers is None:
+            raise Needs("`holdout`")
+        return Finding("A99", main=Rate(0.5, 0.4, 0.6), baseline=0.1, bar=0.2, passed=False, words="It works.")
+
+    monkeypatch.setitem(ATTACKS, "A99", Attack("something new", attempt))
+    monkeypatch.setattr(audits, "ALL", tuple(ATTACKS))
+    seeds, holdout, fakes, owner = small
+    result = audit(seeds, holdout, fakes, owner, attacks="A99", rng=np.random.default_rng(1))
+
+    assert result.flagged == ("A99",)
+    assert result.in_words() == "of 1 attacks, 1 learnt something (something new)."
+    assert audit(seeds, None, fakes, owner, attacks="A99", rng=np.random.default_rng(1))["A99"].needs == "`holdout`"
+
+
+def test_progress_is_reported(small):
+    steps = []
+    audit(*small, attacks=["A4", "A13"], progress=lambda i, n: steps.append((i, n)), rng=np.random.default_rng(1))
+
+    assert steps == [(1, 2), (2, 2)]
+
+
+BAD = {
+    "one user": (lambda s, h, f, o: (s[:1], h, f, np.zeros_like(o)), {}, "E_TOO_FEW"),
+    "no such seed": (lambda s, h, f, o: (s, h, f, o + 1), {}, "E_INDEX"),
+    "too few links": (lambda s, h, f, o: (s, h, f, o[:-1]), {}, "E_SHAPE"),
+    "half places": (lambda s, h, f, o: (s + 0.5, h, f, o), {}, "E_NUMBER"),
+    "NaN": (lambda s, h, f, o: (s, h, np.full(f.shape, np.nan), o), {}, "E_NUMBER"),
+    "words": (lambda s, h, f, o: (s, "abc", f, o), {}, "E_NUMBER"),
+    "too few places": (lambda s, h, f, o: (s, h, f, o), {"locations": Locations(n=3)}, "E_INDEX"),
+    "classes": (lambda s, h, f, o: (s, h, f, o), {"classes": [0, 1]}, "E_MISMATCH"),
+    "unknown attack": (lambda s, h, f, o: (s, h, f, o), {"attacks": ["A99"]}, "E_PARAM"),
+    "no attack": (lambda s, h, f, o: (s, h, f, o), {"attacks": []}, "E_PARAM"),
+    "m_min": (lambda s, h, f, o: (s, h, f, o), {"m_min": 0}, "E_PARAM"),
+    "rng": (lambda s, h, f, o: (s, h, f, o), {"rng": 7}, "E_PARAM"),
+    "option": (lambda s, h, f, o: (s, h, f, o), {"k": 7}, "E_CALL"),
+    "generator": (lambda s, h, f, o: (s, h, f, o), {"generator": lambda v, g: 3, "attacks": "A22"}, "E_PARAM"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_is_refused_with_a_code(small, case):
+    change, options, code = BAD[case]
+    with pytest.raises(ElsewhereError) as error:
+        audit(*change(*small), **{"attacks": ["A5"], "rng": np.random.default_rng(1), **options})
+
+    assert error.value.code == code
+
+
+def test_nothing_of_anybody_is_shown(groups):
+    seeds, strangers, _ = groups
+    case, _, _ = audits.make_case(seeds, strangers, seeds, None, rng=np.random.default_rng(1), **audits.OPTIONS)
+    shown = repr(case) + repr(case.seeds) + repr(case.fakes)
+
+    assert not re.search(r"\[|array|\d{3,}", shown.replace("0x", "").split(" at ")[0])
+    assert isinstance(case.seeds.visits, Visits)

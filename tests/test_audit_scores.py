@@ -1,0 +1,349 @@
+"""Scores, intervals and comparisons of the attacks: each against its slow twin, or by hand."""
+
+import math
+
+import naive_attacks as naive
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+
+from elsewhere.data.visits import DAY, Locations, Visits
+from elsewhere.evaluation import attack_copies, attack_linkage, attack_membership, attack_realism
+from elsewhere.evaluation.attack_base import (
+    Link,
+    Lives,
+    Rate,
+    auc,
+    chance_of_top,
+    flagged_by_chance,
+    free_walks,
+    nearer_to_members,
+    user_rate,
+    verdict,
+    wilson,
+)
+from elsewhere.evaluation.audit import HOLD, fill_slots
+
+
+@st.composite
+def links(draw, *, gaps=False):
+    """Return a link of a few people and fakes on a small map, with or without slots at which nobody was seen."""
+    U, R, L = draw(st.integers(2, 4)), draw(st.integers(2, 5)), draw(st.integers(3, 6))
+    F = draw(st.integers(1, 6))
+    cell = st.integers(-1 if gaps else 0, R - 1)
+    rows = np.array(draw(st.lists(st.lists(cell, min_size=L, max_size=L), min_size=U + F, max_size=U + F)))
+    rows[:, 0] = np.maximum(rows[:, 0], 0)
+    owner = np.array(draw(st.lists(st.integers(0, U - 1), min_size=F, max_size=F)))
+    where = Locations(xy=np.random.default_rng(R).uniform(0, 9, (R, 2)))
+    return Link(Lives.of_slots(rows[U:], where), Lives.of_slots(rows[:U], where), owner)
+
+
+def rows_of(link):
+    return link.fakes.r.tolist(), link.people.r.tolist()
+
+
+# -- figures -----------------------------------------------------------------------------------------------------------
+
+
+@given(st.integers(1, 2000), st.floats(0, 1))
+def test_wilson_solves_its_equation(n, share):
+    rate = wilson(share * n, n)
+
+    assert_allclose([rate.low, rate.high], naive.wilson_ends(share * n, n), atol=1e-9)
+
+
+def test_fakes_of_one_person_are_not_independent():
+    rng = np.random.default_rng(1)
+    user = np.repeat(np.arange(100), 10)
+    hits = np.repeat(rng.random(100) < 0.3, 10).astype(float)
+    clustered, worst = user_rate(hits, user, rng)
+    alone = wilson(hits.sum(), len(hits))
+
+    assert clustered.high - clustered.low > 2 * (alone.high - alone.low)
+    assert worst == 1.0
+
+
+def test_no_hit_is_not_certainty():
+    rate, _ = user_rate(np.zeros(500), np.repeat(np.arange(50), 10), np.random.default_rng(1))
+
+    assert rate.value == 0
+    assert rate.high == wilson(0, 500).high > 0
+
+
+@given(st.lists(st.integers(0, 5), min_size=1, max_size=8), st.lists(st.integers(0, 5), min_size=1, max_size=8))
+def test_auc_equals_the_count_of_pairs(a, b):
+    rate = auc(np.array(a, float), np.array(b, float))
+
+    assert rate.value == pytest.approx(naive.auc_by_pairs(a, b))
+    assert 0 <= rate.low <= rate.value <= rate.high <= 1
+
+
+def test_auc_interval_covers():
+    # normal scores half a deviation apart: AUC = Phi(.5 / sqrt 2) = .6382
+    rng = np.random.default_rng(3)
+    found = [auc(rng.normal(0.5, 1, 60), rng.normal(0, 1, 60)) for _ in range(400)]
+    covered = sum(rate.low <= 0.63816 <= rate.high for rate in found)
+
+    # 95 % of 400 is 380; 5.2 standard deviations of 4.36 (alpha 1e-7), and 2 points for the normal approximation
+    assert covered >= 400 * 0.93 - 5.2 * 4.36
+
+
+def test_verdict_needs_a_bar_that_chance_can_keep():
+    low, high, chance = Rate(0.01, 0.0, 0.02), Rate(0.5, 0.4, 0.6), Rate(0.08, 0.01, 0.15)
+
+    assert verdict(low, 0.05, None) is True
+    assert verdict(high, 0.05, low) is False
+    assert verdict(Rate(0.1, 0.01, 0.2), 0.05, chance) is None
+    assert verdict(high, 0.05, chance) is False
+    # a bar that flags fresh people more than seldom
+    above, fresh = Rate(0.012, 0.005, 0.02), Rate(0.004, 0.001, 0.015)
+    assert verdict(above, 0.01, fresh=fresh, flagged=0.3) is None
+    assert verdict(above, 0.01, fresh=fresh, flagged=0.01) is False
+    assert verdict(Rate(0.1, 0.05, 0.2), 0.01, fresh=fresh, flagged=0.3) is False
+
+
+@given(st.integers(1, 400), st.integers(2, 400), st.floats(0.001, 0.5))
+@settings(max_examples=50, deadline=None)
+def test_how_often_fresh_people_are_flagged(trials, candidates, bar):
+    law = [math.comb(trials, k) * candidates**-k * (1 - 1 / candidates) ** (trials - k) for k in range(trials + 1)]
+    slow = sum(p for k, p in enumerate(law) if wilson(k, trials).high > bar)
+
+    assert flagged_by_chance([trials], candidates, bar) == pytest.approx(slow, abs=1e-9)
+    assert flagged_by_chance([trials] * 3, candidates, bar) == pytest.approx(1 - (1 - slow) ** 3, abs=1e-9)
+
+
+@given(st.lists(st.lists(st.integers(0, 3), min_size=4, max_size=4), min_size=1, max_size=5), st.integers(1, 4))
+def test_ties_are_shared(scores, n):
+    own = np.arange(len(scores)) % 4
+    expected = [float(naive.among_the_best(row, i, n)) for row, i in zip(scores, own, strict=True)]
+
+    assert_allclose(chance_of_top(np.array(scores, float), own, n), expected)
+
+
+def test_strangers_and_members_exchanged_are_chance():
+    rng = np.random.default_rng(5)
+    flagged = 0
+    for _ in range(300):
+        table = rng.normal(size=(60, 40)) + 2 * rng.normal(size=40)  # some people are near to every fake
+        flagged += nearer_to_members({"one": table, "two": rng.normal(size=(60, 40))}, 20, rng).p <= 0.05
+    close = rng.normal(size=(60, 40))
+    close[np.arange(60), np.arange(60) % 20] += 9
+
+    # 5 % of 300 are 15 with a deviation of 3.8; 5.3 deviations are alpha 1e-7
+    assert flagged <= 15 + 5.3 * 3.8
+    assert nearer_to_members({"close": close}, 20, rng).p < 0.01
+
+
+# -- each score and its slow twin --------------------------------------------------------------------------------------
+
+
+@given(links())
+def test_moves_equal_their_slow_twin(link):
+    fakes, people = rows_of(link)
+    expected = [naive.reidentified(f, [[s] for s in people]) for f in fakes]
+
+    assert attack_linkage.by_moves(link).argmax(axis=1).tolist() == expected
+
+
+@given(links())
+def test_move_times_equal_their_slow_twin(link):
+    fakes, people = rows_of(link)
+    expected = [[20 * naive.timing_score(f, s) for s in people] for f in fakes]
+
+    assert (attack_linkage.by_move_times(link) == np.array(expected, dtype=float)).all()
+
+
+@given(links(gaps=True))
+@settings(max_examples=40)
+def test_pairs_equal_their_slow_twin(link):
+    fakes, people = rows_of(link)
+    found = attack_linkage.by_pairs(link)
+    for i in range(len(fakes)):
+        expected = np.array(naive.pair_scores(i, fakes, link.owner.tolist(), people, link.people.R))
+        # relative to the share of the places, which is the same for all people who are seen at the same slots
+        seen = [tuple(np.flatnonzero((np.array(s) >= 0) & (np.array(fakes[i]) >= 0))) for s in people]
+        for a in range(len(people)):
+            for b in range(a):
+                if seen[a] == seen[b]:
+                    assert found[i, a] - found[i, b] == pytest.approx(expected[a] - expected[b], abs=1e-9)
+
+
+@given(links(gaps=True))
+@settings(max_examples=30)
+def test_pairs_are_put_back(link):
+    pairs = attack_linkage.Pairs(link)
+    before = pairs.count.copy(), pairs.leaving.copy()
+    pairs.score()
+
+    assert (pairs.count == before[0]).all()
+    assert (pairs.leaving == before[1]).all()
+
+
+@given(links(), st.integers(1, 3))
+@settings(max_examples=40)
+def test_reconstruction_equals_its_slow_twin(link, n):
+    fakes, people = rows_of(link)
+    found = attack_linkage.reconstruct_seeds(link, n)
+    arguments = fakes, link.owner.tolist(), people, link.people.R
+
+    assert found.person.tolist() == np.flatnonzero(np.bincount(link.owner, minlength=1) >= n).tolist()
+    for i, person in enumerate(found.person.tolist()):
+        assert found.exact[i] == pytest.approx(naive.recovered(person, n, *arguments), abs=1e-9)
+        assert found.top5[i] == pytest.approx(min(1.0, naive.recovered(person, n, *arguments, best=5)), abs=1e-9)
+        assert found.prior[i] == pytest.approx(naive.recovered(person, 0, *arguments), abs=1e-9)
+
+
+@given(links(gaps=True))
+def test_metres_equal_their_slow_twins(link):
+    fakes, people = rows_of(link)
+    xy = link.people.locations.planar().tolist()
+
+    assert_allclose(attack_linkage.by_metres(link), [[-naive.mean_km(f, s, xy) for s in people] for f in fakes])
+    expected = [[-naive.km_to_places(f, s, xy) for s in people] for f in fakes]
+    assert_allclose(attack_linkage.by_places_in_metres(link), expected, atol=1e-9)
+
+
+@given(links(gaps=True), st.booleans())
+def test_shape_equals_its_slow_twin(link, scaled):
+    xy = link.people.locations.planar().tolist()
+    mine, theirs = (np.array([naive.shape(row, xy) for row in rows]) for rows in rows_of(link))
+    if scaled:
+        mine, theirs = (x - x.mean(axis=1, keepdims=True) for x in (mine, theirs))
+    expected = [[-np.abs(a - b).sum() for b in theirs] for a in mine]
+
+    assert_allclose(attack_linkage.by_shape(link, scaled=scaled), expected, atol=1e-9)
+
+
+@given(links())
+def test_time_shares_equal_their_slow_twin(link):
+    fakes, people = rows_of(link)
+
+    assert_allclose(attack_linkage.by_time_shares(link), [[naive.time_overlap(f, s) for s in people] for f in fakes])
+
+
+@given(links())
+@settings(max_examples=40)
+def test_shifted_nearness_equals_its_slow_twin(link):
+    kinds = range(link.people.R)
+    mine, theirs = (np.array([[row == k for k in kinds] for row in lives.r], float) for lives in link[:2])
+    second = np.arange(mine.shape[2]) * 14_400  # six slots of four hours
+    found = attack_linkage.shifted_nearness(mine, theirs, second, 240)
+    again = attack_linkage.shifted_nearness(mine, theirs, second, 60)
+    for table, most in ((found, 0), (again, min(2, mine.shape[2] - 1))):
+        expected = [
+            [
+                naive.shifted_score(f, s, mine.mean(axis=0), theirs.mean(axis=0), second // 43_200 % 2, most)
+                for s in theirs
+            ]
+            for f in mine
+        ]
+        assert_allclose(table, expected, atol=1e-4)
+
+
+@given(links(gaps=True))
+def test_what_is_in_common_equals_its_slow_twin(link):
+    fakes, people = rows_of(link)
+    found = attack_copies.overlap_with_own(link)
+    for i, (f, o) in enumerate(zip(fakes, link.owner.tolist(), strict=True)):
+        s = [p if p >= 0 else -2 for p in people[o]]  # unseen is no place in common
+        aligned, shared, run = naive.in_common(f, s)
+
+        assert found[i].tolist() == [aligned, shared, run]
+
+
+@given(links())
+@settings(max_examples=40)
+def test_likelihood_ratio_equals_its_slow_twin(link):
+    fakes, people = rows_of(link)
+    dataset = np.arange(len(fakes)) % 2
+    found = attack_membership.likelihood_ratio(link.people, link.fakes, dataset)
+    for number in range(int(dataset.max()) + 1):
+        mine = [f for f, d in zip(fakes, dataset, strict=True) if d == number]
+
+        assert_allclose(found[number], naive.membership_ratio([[s] for s in people], mine), atol=1e-9)
+
+
+@given(links(), st.integers(1, 3))
+@settings(max_examples=60)
+def test_background_equals_its_slow_twin(link, h):
+    fakes, people = rows_of(link)
+    found = attack_linkage.only_fits(link.fakes, link.people, h, np.random.default_rng(5))
+    order = np.random.default_rng(5).random((len(fakes), attack_linkage.TRIES, link.fakes.r.shape[1]))
+    known = np.sort(order.argpartition(h - 1, axis=2)[:, :, :h], axis=2)
+    for f, fake in enumerate(fakes):
+        for i, kind in enumerate((*attack_linkage.KINDS, "home_and_work")):
+            for k, slots in enumerate(known[f].tolist()):
+                who = [u for u, s in enumerate(people) if naive.fits(kind, slots, fake, s)]
+
+                assert found[f, i, k] == (who[0] if len(who) == 1 else -1)
+
+
+def test_existence_and_absence_by_hand():
+    where = Locations(n=5)
+    people = Lives.of_slots(np.array([[0, 1, 1], [2, 3, 3], [0, 3, 3]]), where)
+    release = Lives.of_slots(np.array([[0, 1, 1], [0, 4, 4]]), where)
+    found = attack_membership.existence(people, release)
+
+    assert found["places_that_exist"].tolist() == [1.0, 0.0, 0.5]
+    assert found["rare_moves_that_exist"].tolist() == [1.0, 0.0, 0.0]
+    # the first person has place 0 of both fakes and 1 of one: 1.5 are expected, and the fakes have 2 and 1
+    expected = np.array([[1.5 - 2, 0, 0], [1.5 - 1, 0, 0]]) / np.sqrt([2.0, 0.5, 1.5])
+    assert_allclose(attack_linkage.by_absence(Link(release, people)), expected)
+
+
+def test_ranks_and_usual_places_by_hand():
+    lives = Lives.of_slots(np.array([[7, 7, 7, 2, 2, 4, -1]]), Locations(n=9), minutes=60)
+
+    assert attack_linkage.kinds_by_rank(lives).tolist() == [[0, 0, 0, 1, 1, 2, -1]]
+    assert attack_linkage.usual_places(lives)[0, :8].tolist() == [7, 7, 7, 2, 2, 4, -1, -1]
+
+
+def test_free_walks_follow_the_steps_of_all_people():
+    people = Lives.of_slots(np.array([[0, 1, 0]] * 4 + [[0, 2, 0]] * 2), Locations(n=3))
+    walks = free_walks(people, np.ones(6), np.ones((40_000, 3), dtype=bool), np.random.default_rng(2))
+    law = 4 / 6
+
+    # 5.3 standard deviations are alpha 1e-7
+    assert (walks[:, 0] == 0).all()
+    assert abs((walks[:, 1] == 1).mean() - law) < 5.3 * math.sqrt(law * (1 - law) / 40_000)
+    assert set(zip(walks[:, :-1].ravel(), walks[:, 1:].ravel(), strict=True)) == {(0, 1), (1, 0), (0, 2), (2, 0)}
+
+
+@given(st.lists(st.tuples(st.integers(0, 200), st.integers(1, 90), st.integers(0, 4)), min_size=1, max_size=8))
+def test_slots_equal_their_slow_twin(drawn):
+    rows, now = [], 0
+    for gap, length, place in drawn:
+        rows.append((60 * (now + gap), 60 * (now + gap + length), place))
+        now += gap + length
+    start, end, place = (np.array(column) for column in zip(*rows, strict=True))
+    visits = Visits(np.zeros(len(rows), dtype=int), start, end, place, Locations(n=5))
+    found = fill_slots(visits, 0, 30, 100)
+
+    assert found[0].tolist() == naive.slots_of(rows, 0, 1800, 100, HOLD[True])
+
+
+def test_filters_reject_what_nobody_does():
+    where = Locations(xy=np.column_stack([np.arange(20), np.zeros(20)]))
+    rng = np.random.default_rng(1)
+    reference = Lives.of_slots(np.clip(np.cumsum(rng.integers(-1, 2, (80, 12)), axis=1) + 5, 0, 9), where)
+    jump = attack_realism.rejected_shares(Lives.of_slots(np.tile([15, 3], (1, 6)), where), reference)
+    known = attack_realism.rejected_shares(reference.of(np.arange(3)), reference)
+
+    assert jump["too fast"][0] == 1.0
+    assert jump["places where nobody is at that hour"][0] >= 0.5
+    assert max(values.max() for name, values in known.items() if name != "places at the wrong hour") == 0.0
+
+
+def test_a_day_is_described_by_hand():
+    where = Locations(xy=np.array([[0.0, 0.0], [3.0, 4.0], [0.0, 8.0]]))
+    hours = np.array([0, 8, 9, 17, 24]) * 3600 + 4 * DAY
+    life = Visits([0] * 4, hours[:-1], hours[1:], [0, 1, 2, 0], where)
+    found = attack_realism.describe_lives(life, life)
+
+    assert found["moves_per_day"].tolist() == [3.0]
+    assert found["places"].tolist() == [3.0]
+    assert found["km_mean"][0] == pytest.approx((5 + 5 + 8) / 3)
+    assert found["moves_unseen"].tolist() == found["hours_unseen"].tolist() == [0.0]
+    assert [found[f"time_at_place_{i}"][0] for i in range(4)] == pytest.approx([15 / 24, 8 / 24, 1 / 24, 0])

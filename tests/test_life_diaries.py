@@ -1,0 +1,252 @@
+"""The law of diaries against its definition; lives of all kinds of record; the privacy test of a life."""
+
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+
+import naive_life
+import numpy as np
+import pytest
+
+import elsewhere as ew
+from elsewhere.data.visits import DAY, Form, Locations, Visits
+from elsewhere.paper._generate_kernels import open_stream, uniform
+from elsewhere.synthesis import _life_kernels as kernels
+from elsewhere.synthesis.diaries import fit_choices, share_spans
+from elsewhere.synthesis.generate_life import (
+    draw_lives,
+    generate_lives,
+    learn_lives,
+    learn_test,
+    privacy_test_lives,
+)
+from elsewhere.synthesis.groups import find_groups, find_stays
+
+KEY = np.array([5, 6], dtype=np.uint64)
+SLOT = 1_200
+
+
+@pytest.fixture(scope="module")
+def town():
+    town = ew.simulate_town(users=60, days=7, locations=120, rng=np.random.default_rng(11))
+    r = np.asarray(town.traces.r).reshape(60, -1)
+    user, slot = np.nonzero(np.append(np.ones((60, 1), bool), r[:, 1:] != r[:, :-1], axis=1))
+    start = slot * SLOT + 19_786 * DAY  # 2024-03-04
+    end = np.append(start[1:], 0)
+    last = np.append(user[1:] != user[:-1], True)
+    end[last] = (19_786 + 7) * DAY
+    return Visits(user, start, end, r[user, slot], Locations(xy=town.traces.locations.planar()))
+
+
+@pytest.fixture(scope="module")
+def model(town):
+    return learn_lives(town.of_users(np.arange(42)), k=10, rng=np.random.default_rng(0))
+
+
+@pytest.fixture(scope="module")
+def events():
+    """Check-ins: shops by day, bars in the evening, never between 2 and 8."""
+    rng = np.random.default_rng(3)
+    user, day = np.repeat(np.arange(50), 40), np.tile(np.arange(20_000, 20_040), 50)
+    keep = rng.random(len(user)) < 0.6
+    user, day = user[keep], day[keep]
+    evening = rng.random(len(user)) < 0.4
+    second = np.where(evening, rng.uniform(19, 25.9, len(user)), rng.uniform(8, 18, len(user))) * 3600
+    place = np.where(
+        evening, 30 + (user * 7 + rng.integers(0, 3, len(user))) % 15, (user + rng.integers(0, 4, len(user))) % 30
+    )
+    start = day * DAY + second.astype(np.int64)
+    return Visits(user, start, start, place, Locations(xy=rng.uniform(0, 8, (45, 2))))
+
+
+def test_short_records_between_two_others_are_passes(town):
+    stays = find_stays(town)
+    passes = stays.usage < 0
+    assert 0 < passes.sum() < len(passes)
+    assert ((stays.end - stays.start)[passes] <= 1_800).all()
+    used = set(zip(stays.use_user.tolist(), stays.use_place.tolist(), strict=True))
+    assert all((u, p) not in used for u, p in zip(stays.user[passes], stays.place[passes], strict=True))
+
+
+@pytest.mark.parametrize("k", [5, 10])
+def test_types_and_classes_are_of_at_least_k_people(town, k):
+    stays = find_stays(town)
+    groups = find_groups(stays, k=k, rng=np.random.default_rng(1))
+    assert np.bincount(groups.type_of).min() >= k
+    for c in range(groups.K):
+        assert len(np.unique(stays.use_user[groups.use_class == c])) >= k
+    assert np.allclose(groups.profile.sum(1), 1)
+
+
+def test_pieces_are_drawn_as_the_law_says(model):
+    law, groups = model.diaries.law, model.groups
+    Q, K = law.begins.shape[0], groups.K
+    n = len(law.start)
+    cell = np.full(n, -1)
+    cell[law.by_type] = np.repeat(np.arange(len(law.type_first) - 1), np.diff(law.type_first))
+    inside = cell >= 0  # the last pieces of people, cut off by the end of the file, are never drawn
+    carried = np.where(inside, cell % 2, -1)
+    piece_kind, piece_type = cell // (2 * K) % Q, cell // (2 * K * Q)
+    rng = np.random.default_rng(4)
+    for i in rng.choice(np.flatnonzero(inside), 12):
+        where = int(piece_type[i]), int(piece_kind[i]), int(law.cls[i]), int(carried[i]), int(law.start[i])
+        among = naive_life.piece_law(law, piece_type, piece_kind, carried, *where)
+        stream = open_stream(KEY, 2, int(i))
+        found = Counter(int(kernels.draw_piece(law, *where, stream)) for _ in range(3_000))
+        assert set(found) <= set(among)
+        worst = max(abs(found[p] / 3_000 - 1 / len(among)) for p in among)
+        assert worst <= naive_life.tolerance(1 / len(among), 3_000)
+
+
+def test_choices_are_fitted_by_maximum_likelihood():
+    rng = np.random.default_rng(7)
+    rows, true = rng.normal(0, 1, (4_000, 5, 3)), np.array([1.0, -0.5, 0.0])
+    many = rng.integers(2, 6, 4_000)
+    v = np.where(np.arange(5) < many[:, None], rows @ true + rng.gumbel(0, 1, (4_000, 5)), -np.inf)
+    assert np.allclose(fit_choices(rows, many, v.argmax(1)), true, atol=0.1)
+
+
+def test_gamma_has_its_mean_and_variance():
+    for shape in (0.3, 1.0, 4.0):
+        stream = open_stream(KEY, 3, 0)
+        x = np.array([kernels.gamma(shape, stream) for _ in range(20_000)])
+        assert abs(x.mean() - shape) <= 5 * np.sqrt(shape / 20_000)
+        assert abs(x.var() / shape - 1) <= 0.12
+
+
+def test_spans_are_shared_by_k_people():
+    rng = np.random.default_rng(0)
+    first = rng.integers(0, 300, 57)
+    start, end = share_spans(first, first + rng.integers(0, 60, 57), 10)
+    for values in (start, end - start):
+        assert np.unique(values, return_counts=True)[1].min() >= 10
+    same = np.zeros(30, dtype=np.int64)
+    assert (share_spans(same, same + 6, 10)[1] == 6).all()
+
+
+def test_a_filled_week_becomes_filled_weeks_of_the_same_span(town):
+    seeds, alternates = town.of_users(np.arange(42)), town.of_users(np.arange(42, 60))
+    lives = generate_lives(seeds, alternates=alternates, entropy=1, k=5, attempts=20)
+    fakes = lives.visits
+    assert fakes.U == len(lives.seed_of_life) >= 35
+    assert lives.tally["tested"] == lives.attempts.sum()
+    assert all(v.passed for v in lives.verdicts)
+    for u in range(fakes.U):
+        rows = fakes.rows(u)
+        assert fakes.start[rows][0] == seeds.start.min()
+        assert fakes.end[rows][-1] == seeds.end.max()
+        assert (fakes.start[rows][1:] == fakes.end[rows][:-1]).mean() > 0.95
+    assert (fakes.start % SLOT == 0).all()
+    assert abs(len(fakes) / fakes.U / (len(seeds) / seeds.U) - 1) < 0.2
+    assert set(np.unique(fakes.place)) <= set(np.unique(seeds.place))
+
+
+def test_the_same_entropy_gives_the_same_lives_on_any_executor(town):
+    seeds, alternates = town.of_users(np.arange(42)), town.of_users(np.arange(42, 60))
+    alone = generate_lives(seeds, alternates=alternates, entropy=9, k=5, per_seed=2)
+    with ThreadPoolExecutor(2) as executor:
+        both = generate_lives(seeds, alternates=alternates, entropy=9, k=5, per_seed=2, executor=executor)
+    for name in ("user", "start", "end", "place"):
+        assert np.array_equal(getattr(alone.visits, name), getattr(both.visits, name))
+    other = generate_lives(seeds, alternates=alternates, entropy=10, k=5, per_seed=2)
+    assert not np.array_equal(other.visits.place, alone.visits.place)
+
+
+def test_check_ins_become_check_ins_at_hours_that_were_observed(events):
+    lives = generate_lives(
+        events.of_users(np.arange(36)), alternates=events.of_users(np.arange(36, 50)), entropy=2, k=5, attempts=20
+    )
+    fakes = lives.visits
+    assert np.array_equal(fakes.start, fakes.end)
+    hour = fakes.start // 3600 % 24
+    assert ((hour >= 3) & (hour < 7)).mean() < 0.005
+    assert abs(len(fakes) / fakes.U / (len(events) / events.U) - 1) < 0.2
+    evening = (hour >= 19) | (hour < 2)
+    assert (fakes.place[evening] >= 30).mean() > 0.7 > 0.3 > (fakes.place[~evening] >= 30).mean()
+
+
+def test_places_without_coordinates_will_do(events):
+    plain = events.replace(locations=Locations(n=45))
+    lives = generate_lives(
+        plain.of_users(np.arange(36)), alternates=plain.of_users(np.arange(36, 50)), entropy=2, k=5, attempts=20
+    )
+    assert lives.visits.U > 25
+
+
+def test_trips_become_trips_that_begin_where_the_last_one_ended():
+    rng = np.random.default_rng(8)
+    user, when, place, trip = [], [], [], []
+    for u in range(50):
+        here = u % 20
+        for day in range(10):
+            for hour, to in ((8, 20 + u % 7), (17, u % 20)):
+                t = (20_000 + day) * DAY + int(3600 * (hour + rng.normal(0, 0.5)))
+                user += [u, u]
+                when += [t, t + 1_500]
+                place += [here, to]
+                trip += [len(trip) // 2] * 2
+                here = to
+    trips = Visits(user, when, when, place, Locations(xy=rng.uniform(0, 8, (27, 2))), trip=trip)
+    lives = generate_lives(
+        trips.of_users(np.arange(36)), alternates=trips.of_users(np.arange(36, 50)), entropy=2, k=5, attempts=20
+    )
+    fakes = lives.visits
+    assert abs(len(fakes) / fakes.U / 40 - 1) < 0.25
+    assert (np.unique(fakes.trip, return_counts=True)[1] == 2).all()
+    origin, goal = fakes.place[::2], fakes.place[1::2]
+    same = fakes.user[2::2] == fakes.user[:-2:2]
+    assert (origin[1:] == goal[:-1])[same].all()
+    assert 500 < np.median(fakes.start[1::2] - fakes.start[::2]) < 4_000
+
+
+def test_a_file_of_trips_without_people_gives_trips():
+    rng = np.random.default_rng(9)
+    n = 300
+    start = 20_000 * DAY + rng.integers(0, 5, n) * DAY + rng.integers(7 * 3600, 20 * 3600, n)
+    user = np.repeat(np.arange(n), 2)
+    when = np.column_stack([start, start + rng.integers(300, 1_800, n)]).ravel()
+    place = np.column_stack([rng.integers(0, 12, n), rng.integers(12, 20, n)]).ravel()
+    form = Form("trips", "trip")
+    rides = Visits(user, when, when, place, Locations(xy=rng.uniform(0, 5, (20, 2))), trip=user, form=form)
+    lives = generate_lives(rides.of_users(np.arange(200)), alternates=rides.of_users(np.arange(200, n)), entropy=3)
+    assert lives.visits.U > 150
+    assert len(lives.visits) == 2 * lives.visits.U
+    assert any("trip" in note for note in lives.notes)
+    assert (lives.visits.place[::2] < 12).mean() > 0.9 < (lives.visits.place[1::2] >= 12).mean()
+
+
+def test_a_copy_of_the_seed_fails_the_test_and_the_figures_are_those_of_the_definition(town, model):
+    seeds = town.of_users(np.arange(42))
+    test = learn_test(model, town.of_users(np.arange(42, 60)), k=5, par_s=0.1, par_d=0.1, rng=np.random.default_rng(0))
+    stays, groups = model.stays, model.groups
+    mine = np.flatnonzero(stays.user == 3)
+    cls = np.where(stays.usage[mine] >= 0, groups.use_class[stays.usage[mine]], -1)
+    columns = (stays.user[mine], stays.start[mine], stays.end[mine], stays.place[mine], cls, stays.usage[mine])
+    (verdict,) = privacy_test_lives(test, groups, np.array([3]), columns, np.array([0, len(mine)]))
+    assert {"similar", "shared", "timing"} <= set(verdict.rejected_by)
+    assert verdict.sim == pytest.approx(1.0)
+
+    *drawn, first, good = draw_lives(model, np.array([3, 7]), np.array([0, 1]), 0, KEY)
+    assert good.all()
+    found = privacy_test_lives(test, groups, np.array([3, 7]), drawn, first)
+    for i, s in enumerate((3, 7)):
+        rows = slice(first[i], first[i + 1])
+        fake = list(zip(*(drawn[j][rows].tolist() for j in (1, 2, 3)), strict=True))
+        own = seeds.rows(s)
+        seed = list(zip(*(getattr(seeds, c)[own].tolist() for c in ("start", "end", "place")), strict=True))
+        assert found[i].sim == pytest.approx(naive_life.geographic_similarity(fake, seed))
+        assert found[i].shared == len({x[2] for x in fake} & {x[2] for x in seed})
+
+
+def test_what_a_seed_adds_to_the_weights_is_left_out_for_its_own_fake(model):
+    ground, where = model.where.ground, model.where
+    before = ground.weight.copy()
+    draw_lives(model, np.array([3, 7]), np.array([0, 1]), 0, KEY)
+    assert np.array_equal(ground.weight, before)
+    mine = where.mine[where.mine_first[3] : where.mine_first[4]]
+    assert set(ground.place[mine]) <= set(model.stays.place[model.stays.user == 3])
+    assert len(mine) > 0
+
+
+def test_streams_of_lives_differ(model):
+    numbers = {uniform(open_stream(KEY, attempt, life)) for attempt in range(3) for life in range(5)}
+    assert len(numbers) == 15
