@@ -467,8 +467,8 @@ def _by_value(found: Columns, table: Table, free: list[str], values: Mapping[str
         found.notes.append(f"where: column {table.labels[rest[0]]}, by its values")
     if "place" not in roles and {"lat", "lon"} <= roles.keys():
         sides = [as_text(table.sample.column(roles[axis])).to_pylist() for axis in ("lat", "lon")]
-        where = list(zip(*sides, strict=True))
-        names = [n for n in rest if _tell_positions(as_text(table.sample.column(n)).to_pylist(), where)]
+        positions = list(zip(*sides, strict=True))
+        names = [n for n in rest if _tell_positions(as_text(table.sample.column(n)).to_pylist(), positions)]
         if len(names) == 1:
             roles["place"] = names[0]
             found.notes.append(f"places: column {table.labels[names[0]]}, by its values")

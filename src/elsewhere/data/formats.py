@@ -98,9 +98,10 @@ class Table:
     def labels(self) -> dict[str, str]:
         """Return the name of each column that a message may show."""
         shown = {FILE: "file"}
-        for i, name in enumerate(each for each in self.names if each != FILE):
-            column = self.sample.column(name)
-            values = set(column.to_pylist()) if "string" in str(column.type) else set()
+        names = [name for name in self.names if name != FILE]
+        columns = [self.sample.column(name) for name in names]
+        values = {value for column in columns if "string" in str(column.type) for value in column.to_pylist()}
+        for i, name in enumerate(names):
             plain = re.fullmatch(r"[^\W\d][\w .:/()#%°-]{0,40}", name) and not re.search(r"\d[.,:]\d|\d{5}", name)
             shown[name] = name if self.headed and plain and name not in values else f"#{i + 1}"
         return shown

@@ -278,8 +278,8 @@ def public_places(records: Records, *, most: int, rng: np.random.Generator) -> t
         raise InvalidTraces("no place has enough people to be on a public map.", code="E_EMPTY")
     first = {name: i for i, name in reversed(list(enumerate(ids)))}  # a file may call a venue as a tile is called
     order = [first[name] for name in sorted(first)]
-    number = {name: i for i, name in enumerate(sorted(first))}
-    becomes = np.array([*(number[name] for name in ids), -1], dtype=np.int32)
+    rank = {name: i for i, name in enumerate(sorted(first))}
+    becomes = np.array([*(rank[name] for name in ids), -1], dtype=np.int32)
     words: dict[str, Any] = {"ids": [ids[i] for i in order], "kind": [kinds[i] for i in order] if any(kinds) else None}
     if where:
         lat, lon = np.concatenate([np.stack(rung.centres(keys)) for rung, keys in told], axis=1)[:, order]
