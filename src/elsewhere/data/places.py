@@ -105,6 +105,7 @@ def make_visits(
         require_whole("cells", cells, 1)
     if not len(records):
         raise InvalidTraces(f"{preparation.name or 'the input'}: no record is left.", code="E_EMPTY")
+    drawn = locations is None and places == "auto"
     if locations is not None:
         place, rare, reason = find_on_map(records, locations), 0, "not on the map (`locations`)"
     elif places == "auto":
@@ -122,21 +123,17 @@ def make_visits(
     gone = int(lost.sum() if records.fixes is None else records.fixes[lost].sum())
     if lost.any():
         records, place = records.select(~lost), place[~lost]
-    moved = _tell_moved(records, locations, place)
+    moved = _tell_moved(records, locations, place) if drawn else []
     unsaid = np.array([name == OTHER or name.startswith(f"{OTHER}:") for name in locations.ids or ()], dtype=bool)
     vague = int(unsaid[place].sum()) if unsaid.any() else 0
-    users, user = records.users, records.user
-    present = np.bincount(user, minlength=len(users)) > 0
-    if not present.all():
-        users = tuple(label for label, here in zip(users, present.tolist(), strict=True) if here)
-        user = (np.cumsum(present) - 1).astype(np.int32)[user]
-    first, last = _runs(records, user, place)
-    columns: dict[str, Any] = {"user": user[first], "start": records.start[first]}
+    records = records.number_users()
+    first, last = _runs(records, place)
+    columns: dict[str, Any] = {"user": records.user[first], "start": records.start[first]}
     columns |= {"end": records.end[last], "place": place[first]}
     columns |= {} if records.trip is None else {"trip": records.trip[first]}
     for column in columns.values():
         column.setflags(write=False)  # nobody else has it: `Visits` need not copy it
-    visits = Visits(**columns, locations=locations, users=users, tz=records.tz, form=records.form)
+    visits = Visits(**columns, locations=locations, users=records.users, tz=records.tz, form=records.form)
     if places == "merge":
         locations, becomes = reduce_places(
             locations, np.bincount(visits.place, minlength=visits.R), cells=cells or PAPER_PLACES
@@ -177,11 +174,11 @@ def _tell_moved(records: Records, locations: Locations, place: Codes) -> list[st
     ]
 
 
-def _runs(records: Records, user: Codes, place: Codes) -> tuple[Mask | slice, Mask | slice]:
+def _runs(records: Records, place: Codes) -> tuple[Mask | slice, Mask | slice]:
     """Return the first and the last record of each visit: fixes that follow each other at one place are one."""
     if records.form.record != "fixes" and "points" not in records.form.columns:
         return slice(None), slice(None)
-    new = np.ones(len(records) + 1, dtype=bool)
+    user, new = records.user, np.ones(len(records) + 1, dtype=bool)
     new[1:-1] = (user[1:] != user[:-1]) | (place[1:] != place[:-1])
     new[1:-1] |= records.start[1:] - records.end[:-1] > SILENCE
     if records.trip is not None:

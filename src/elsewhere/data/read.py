@@ -761,12 +761,12 @@ class _Reader:
             form=form,
             **fields,
         )
-        records = _renumber_users(records)
+        records = records.number_users()
         if own == "person" and len(records) > ALONE and len(records.users) > 0.9 * len(records):
             self.notes.append("hardly anybody has two records: a user is no more than a record, and protected as one")
         if records.lat is None and not located:
             self.notes.append("places have no positions: give `locations`, or the folder that holds their table too")
-        records = _sorted(records) if trip is not None and not trips else records
+        records = records.sort() if trip is not None and not trips else records
         if record == "events":
             records = self._tell_fixes(records)
         if occupied is not None and trip is None:
@@ -790,7 +790,7 @@ class _Reader:
     def _tell_fixes(self, records: Records) -> Records:
         """Return the records as fixes where positions come densely and belong to no place of the file."""
         some = np.flatnonzero(records.user < max(1, 1_000_000 * len(records.users) // len(records)))
-        few = _sorted(records.select(some))
+        few = records.select(some).sort()
         gaps = np.diff(few.start)[few.user[1:] == few.user[:-1]]
         usual = float(np.median(gaps)) if len(gaps) else np.inf
         fixes = records.lat is not None and records.place is None and usual <= SPARSE
@@ -799,7 +799,7 @@ class _Reader:
 
     def _cut_vehicles(self, records: Records) -> Records:
         """Return the trips of vehicles by shift, each as a user of its own."""
-        records = _sorted(records)
+        records = records.sort()
         day = (records.start - NEW_DAY) // DAY
         new = (np.diff(records.user) != 0) | (np.diff(day) != 0) | (np.diff(records.start) > PAUSE)
         if records.form.record == "trips":  # a trip is of one shift
@@ -888,33 +888,9 @@ def _written_roles(roles: Mapping[str, str], names: tuple[str, ...]) -> dict[str
     return first | {named[name]: name for name in names if name in named}
 
 
-def _renumber_users(records: Records) -> Records:
-    """Return the records with users numbered in the order of their labels that occur."""
-    used = np.zeros(len(records.users), dtype=bool)
-    used[records.user] = True
-    if used.all():
-        return records
-    number = (np.cumsum(used) - 1).astype(np.int32)
-    return replace(
-        records,
-        user=number[records.user],
-        users=tuple(u for u, there in zip(records.users, used, strict=True) if there),
-    )
-
-
 def _number_rides(records: Records) -> Records:
     """Return the records in order, with each run of occupied ones as a trip."""
-    records = _sorted(records)
+    records = records.sort()
     occupied = np.asarray(records.trip) >= 0
     first = occupied & np.concatenate([[True], ~occupied[:-1] | (np.diff(records.user) != 0)])
     return replace(records, trip=np.where(occupied, np.cumsum(first) - 1, -1).astype(np.int32))
-
-
-def _sorted(records: Records) -> Records:
-    """Return the records by user and start."""
-    user, start = records.user, records.start
-    step = np.diff(user)
-    if np.all((step > 0) | ((step == 0) & (start[1:] >= start[:-1]))):
-        return records
-    span = int(np.ptp(start)) + 1
-    return records.select(np.argsort(user * np.int64(span) + (start - start.min()), kind="stable"))

@@ -54,7 +54,8 @@ def clean(records: Records, preparation: Preparation) -> tuple[Records, Preparat
         return bad
 
     records, faults = _faults(records)
-    records = _sort(records, drop(faults))
+    bad = drop(faults)
+    records = (records.select(~bad) if bad.any() else records).sort()
     for find in (_doubles, _jumps):
         bad = drop(find(records))
         records = records.select(~bad) if bad.any() else records
@@ -93,17 +94,6 @@ def _faults(records: Records) -> tuple[Records, dict[str, Mask]]:
         lat, lon = np.where(wrong, np.nan, lat), np.where(wrong, np.nan, lon)
         records = replace(records, lat=lat, lon=lon)
     return records, masks | {"no place and no position": wrong & (place < 0)}
-
-
-def _sort(records: Records, bad: Mask) -> Records:
-    """Return the records that are not `bad`, by user and start; those of one instant in the order of the file."""
-    user, start = records.user, records.start
-    same = user[1:] == user[:-1]
-    if np.all((user[1:] > user[:-1]) | (same & (start[1:] >= start[:-1]))):
-        return records.select(~bad) if bad.any() else records
-    low, span = int(start.min()), int(np.ptp(start)) + 1
-    order = np.argsort(user * np.int64(span) + (start - low), kind="stable")
-    return records.select(order[~bad[order]] if bad.any() else order)
 
 
 def _doubles(records: Records) -> dict[str, Mask]:

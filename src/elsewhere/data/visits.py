@@ -346,6 +346,23 @@ class Records:
             columns["end"] = columns["start"]  # one array for both, where nothing has a length
         return replace(self, **columns)
 
+    def sort(self) -> "Records":
+        """Return the records by user and start; those of one instant in the order of the file."""
+        user, start = self.user, self.start
+        same = user[1:] == user[:-1]
+        if np.all((user[1:] > user[:-1]) | (same & (start[1:] >= start[:-1]))):
+            return self
+        span = int(np.ptp(start)) + 1
+        return self.select(np.argsort(user * np.int64(span) + (start - start.min()), kind="stable"))
+
+    def number_users(self) -> "Records":
+        """Return the records with the users that have one, numbered in their old order."""
+        present = np.bincount(self.user, minlength=len(self.users)) > 0
+        if present.all():
+            return self
+        users = tuple(label for label, here in zip(self.users, present.tolist(), strict=True) if here)
+        return replace(self, user=(np.cumsum(present) - 1).astype(np.int32)[self.user], users=users)
+
 
 ROW = ("user", "start", "end", "lat", "lon", "place", "kind", "trip", "fixes")  # arrays of `Records`
 
