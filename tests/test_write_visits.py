@@ -128,7 +128,7 @@ def test_tracks_are_read_again(tmp_path, name):
     visits = simulate_town(users=4, days=1, locations=30, rng=np.random.default_rng(1)).visits
     write_visits(visits, tmp_path / name)
     again = read_visits(tmp_path / name, places="grid", tz="UTC")
-    assert again.U == (4 if name == "a.geojson" else 1)  # a file of tracks is read as one person's
+    assert again.U == 4
     assert again.start.min() == visits.start.min()
     assert again.end.max() == visits.end.max()
 

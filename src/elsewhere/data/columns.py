@@ -3,7 +3,7 @@ Find what the columns of a table mean, by the caller's word, by their names, by 
 
 Roles: user (household beside it), time or date and clock, utc and local, offset, end, duration, day and slot; lat and
 lon, point, place; end_lat, end_lon, end_point, end_place of a trip; points (a line of them, every `interval` seconds);
-kind, trip, occupied, accuracy. A table in which a role is missing is refused with one error that says which columns
+kind, trip, occupied. A table in which a role is missing is refused with one error that says which columns
 there are, what was found and what to type. Messages show names of columns, never a value.
 """
 
@@ -21,48 +21,45 @@ from elsewhere.data.formats import FILE, KNOWN, NUMBER, Table
 from elsewhere.data.visits import Codes, Floats, Ints, zone_of
 from elsewhere.errors import InvalidParameter, InvalidTraces
 
+# names of columns without accents and punctuation; names of people and things may have one of NUMBERED behind
 WORDS = {
-    "user": "uid userid user userindex username personid person personno persno perno personnumber individualid "
-    "individual individuallocalidentifier agentid agent deviceid device participantid participant subjectid subject "
-    "respondentid respondent memberid customerid customer clientid client subscriberid subscriber msisdn imsi imei "
-    "callerid caller phoneid phonenumber phone accountid account cardid card cardnumber badgeid badge employeeid "
-    "employee studentid student passengerid riderid rider clientmac macaddress mac visitorid visitor maid caid adid "
-    "advertiserid animalid taglocalidentifier tagid moid objectid trackerid mmsi nutzer nutzerid teilnehmer "
-    "teilnehmerid proband probandid geraet geraeteid kundenid usuario idusuario utilisateur idutilisateur "
-    "identifiant who handle",
-    "vehicle": "taxiid taxi cabid cab vehicleid vehicle vehiclenumber driverid driver carid car busid bus truckid "
-    "truck medallion plate plateno licenseplate numberplate kennzeichen fahrzeug fahrzeugid",
-    "household": "houseid householdid household hhid hhno hhnumber sampno haushaltid haushalt idmenage idhogar",
-    "utc": "timestamputc utctimestamp datetimeutc utcdatetime timeutc utctime utc gmt timegmt utcdate",
-    "local": "timestamplocal localtimestamp datetimelocal localdatetime timelocal localtime",
+    "user": "u user person pers individual agent device participant subject respondent customer client subscriber "
+    "msisdn imsi imei caller phone account card badge employee student passenger rider clientmac macaddress mac "
+    "visitor maid caid adid advertiser individuallocal taglocal nutzer teilnehmer proband gerat geraet kunde kunden "
+    "usuario idusuario utilisateur idutilisateur identifiant who handle memberid perno animalid tagid moid objectid "
+    "trackerid deviceaid",
+    "vehicle": "taxi cab vehicle driver car bus truck medallion plate licenseplate numberplate kennzeichen fahrzeug "
+    "mmsi",
+    "household": "house household hh samp haushalt idmenage idhogar",
     "time": "datetime timestamp time trackedat t ts tst when dateandtime datetimestamp timestampms unixtimestamp "
     "unixtime unix epochtime epoch gpstime gpsdatetime fixtime recordedat createdat eventtime checkintime calltime "
     "callstart basedatetime loctime zeitstempel zeitpunkt uhrzeit zeit fechahora hora horodatage heure clock hhmm "
     "transactiontime tapintime arrivaltime",
     "date": "date localdate calldate eventdate traveldate tripdate surveydate datum fecha jour day",
     "offset": "timezoneoffset offset offsetminutes tzoffset utcoffset timezoneoffsetminutes",
-    "slot": "slot timeslot slotid slotindex timeindex",
+    "slot": "slot timeslot slotid slotindex timeindex hour hours hourofday",
     "day": "day dayno daynumber d",
     "duration": "duration tripduration rideduration durationsec durations durationseconds durationmin durationminutes "
     "triptimeinsecs triptime dauer duree duracion calldurationsec callduration tripdurationseconds",
     "lat": "lat latitude latdeg latitudedeg gpslat gpslatitude locationlat venuelat venuelatitude decimallatitude "
-    "positionlat y breitengrad breite latitud latitudine",
+    "positionlat y breitengrad breite latitud latitudine northing",
     "lon": "lng lon long longitude londeg longitudedeg gpslon gpslng gpslong gpslongitude locationlong locationlon "
     "venuelng venuelon venuelongitude decimallongitude positionlon x laengengrad laenge lange langengrad longitud "
-    "longitudine",
+    "longitudine easting",
     "point": "geometry geom thegeom wkt point latlng latlon latlong coordinates coordinate coords position lonlat "
     "location gpscoordinates",
     "points": "polyline linestring path trajectory points route geometry",
-    "place": "placeid venueid poiid locationid cellid towerid antennaid btsid siteid zoneid stationid stopid place "
-    "venue poi poiindex location loc cell tower antenna bts site zone taz station stop celltower celltoweroid "
-    "stopcode geohash h3 cgi ecgi accesspoint ap apname door gate room reader building beacon area district ort "
-    "standort lugar lieu haltestelle placename venuename stationname activity",
+    "place": "place venue poi location loc cell tower antenna bts site zone station stop taz celltower celltoweroid "
+    "geohash h3 cgi ecgi accesspoint ap door gate room reader building beacon area district ort standort lugar lieu "
+    "haltestelle",
     "kind": "category venuecategory venuecategoryname categoryname poicategory placecategory poitype placetype "
     "purpose activity activitytype amenity kind type locationtype",
-    "trip": "tripid rideid tid traj trajid trajectoryid trackid segmentid tripno journeyid orderid trip ride",
+    "trip": "tripid rideid tid trjid traj trajid trajectoryid trackid segmentid tripno journeyid orderid trip ride",
     "occupied": "occupied occupancy hired loaded passengerflag load",
-    "accuracy": "accuracy acc horizontalaccuracy accuracymeters",
 }
+NUMBERED = ("id", "", "no", "nr", "num", "number", "index", "code", "key", "hash", "identifier", "name")
+OF_THINGS = ("user", "vehicle", "household", "place")  # roles whose words may have one of NUMBERED behind
+LAST_WORDS = ("time", "date", "lat", "lon")  # roles that the last word of a name tells: stop_lat, TXN_DATE
 # the two ends of a trip or a visit, as words within names of columns; a visit begins with an arrival
 ARRIVAL, DEPARTURE = ("arrival", "arr", "arrive", "arrived"), ("departure", "dep", "depart", "departed")
 BEGINS = "start started strt begin origin orig o from pickup pu source boarding entry checkin tapin connect"
@@ -70,7 +67,7 @@ FINISHES = (
     "end ended stop finish finished destination dest d to dropoff do alighting exit checkout tapout disconnect left"
 )
 SIDED = {
-    "time": "time datetime timestamp at ts t hour clock",
+    "time": "time datetime timestamp at ts t hour clock utc local gmt",
     "date": "date day",
     "lat": "lat latitude y",
     "lon": "lon lng long longitude x",
@@ -78,14 +75,19 @@ SIDED = {
     "place": "id zone taz location locationid station stationid place placeid stop stopid cell cellid tower zoneid "
     "name stationname community area district city",
 }
+MEASURED = {"battery", "charge", "odometer", "fuel", "soc", "km", "miles", "speed", "count"}  # at both ends of a trip
 FILLERS = frozenset(["tpep", "lpep", "trip", "centroid", "ride", "call"])
-JOINED = r"(?i)\b(start|strt|end|stop|orig|dest|pickup|dropoff|dep|arr)(?=(time|date|lat|lon|lng|zone|taz|station)\b)"
+JOINED = (
+    r"(?i)\b(start|strt|end|stop|orig|dest|pickup|dropoff|dep|arr)(?=(time|date|lat|lon|lng|zone|taz|station)\b)|"
+    r"\b(pu|do)(?=location)|\bwhy(?=(from|to)\b)"
+)
 SIMPLE = ("household", "utc", "local", "time", "date", "offset", "slot", "day", "duration", "lat", "lon", "points",
-          "point", "place", "kind", "trip", "occupied", "accuracy")  # fmt: skip
+          "point", "place", "kind", "trip", "occupied")  # fmt: skip
 ENDS = ("end", "end_date", "end_lat", "end_lon", "end_point", "end_place")
 ROLES = ("user", *SIMPLE, *ENDS)
 TIMES = ("datetime", "epoch", "date", "clock")  # kinds of columns that hold times
 CLOCK = r"\d{1,2}:\d\d(:\d\d([.,]\d+)?)?( ?[AaPp]\.?[Mm]\.?)?"
+LOOSE = r"\d{1,2}[:.h]\d\d([:.m]\d\d([.,]\d+)?)?( ?[AaPp]\.?[Mm]\.?)?"  # 7.40, 7h40, beside a date
 DATE = (
     r"(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.](\d{4}|\d\d)|\d{1,2}[- ][A-Za-z]{3,9}[- ,]+\d{4}|"
     r"(19|20)\d{6})"
@@ -100,7 +102,7 @@ KINDS = (
     ("clock", CLOCK + rf"({ZONED})?"),
     (
         "datetime",
-        rf"{DATE}[T ,]+{CLOCK}({ZONED})?|{DATE}[T ]\d\d({ZONED})?|{WORDED}|(19|20)\d{{10}}(\d\d)?|\d{{8}}T\d{{4,6}}Z?",
+        rf"{DATE}[T ,]+{LOOSE}({ZONED})?|{DATE}[T ]\d\d({ZONED})?|{WORDED}|(19|20)\d{{10}}(\d\d)?|\d{{8}}T\d{{4,6}}Z?",
     ),
     ("point", PAIR),
     ("point", WKT),
@@ -144,6 +146,7 @@ class Columns:
     roles: dict[str, str]
     kinds: dict[str, str]
     requested: frozenset[str] = frozenset()
+    samples: Mapping[str, list[str]] = field(default_factory=dict)
     vehicle: bool = False
     notes: list[str] = field(default_factory=list)
 
@@ -216,7 +219,7 @@ def find_columns(table: Table, columns: Any = None, *, alone: bool = False) -> C
     kinds = {name: find_kind(values[name]) for name in names}
     free = [name for name in names if name not in requested.values()]
     roles = dict(requested)
-    found = Columns(roles, kinds, frozenset(requested))
+    found = Columns(roles, kinds, frozenset(requested), values)
     if table.kind in KNOWN or table.kind in ("geolife", "gpx", "google"):
         for name in free:
             role = {"venue": "place", "location": "place", "category": "kind", "offset_minutes": "offset",
@@ -232,15 +235,14 @@ def find_columns(table: Table, columns: Any = None, *, alone: bool = False) -> C
     _by_value(found, table, [name for name in names if name not in roles.values()], values)
     if alone:
         roles.pop("user", None)
-    elif "user" not in roles and (table.files > 1 or not found.trips) and not {"trip", "points"} & roles.keys():
+    elif "user" not in roles and (table.owners > 1 or not found.trips) and not {"trip", "points"} & roles.keys():
         candidates = [
             n for n in names if n not in roles.values() and kinds[n] in ("words", "whole") and _repeats(values[n])
         ]
-        if table.files > 1 or not candidates:
+        if table.owners > 1 or not candidates:
             roles["user"] = FILE
-            found.notes.append(
-                "each file is one person" if table.files > 1 else "no column tells who: the file is one person"
-            )
+            whole = "no column tells who: all of it is one person"
+            found.notes.append(f"each of {table.owners} files or folders is one person" if table.owners > 1 else whole)
     if ("lat" in roles) != ("lon" in roles) and {"place", "point", "points"} & roles.keys():
         roles.pop("lat", roles.pop("lon", None))
     _refuse_missing(found, table, alone)
@@ -270,31 +272,61 @@ def find_kind(values: Sequence[str]) -> str:
     return "decimal" if any(re.search("[.,]", v) for v in numbers) else "whole"
 
 
+def words_of(name: str) -> list[str]:
+    """Return the words of a name: "pickUpTime", "pick_up_time" and "Pickup time" are pickup and time."""
+    text = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", " ", re.sub(JOINED, r"\g<0> ", name))
+    text = re.sub(r"(?i)(pick|drop|tap)[ _-](up|off|in|out)", r"\1\2", re.sub(JOINED, r"\g<0> ", text))
+    return [word for word in re.split(r"[^a-z0-9]+", text.casefold()) if word]
+
+
+def find_named(role: str, names: Sequence[str]) -> str | None:
+    """Return the column that is named as a role is, the likeliest name first; None where there is none."""
+    known = {normalize(name): name for name in reversed(names)}
+    words = WORDS[role].split()
+    for behind in NUMBERED if role in OF_THINGS else ("",):
+        for word in words:
+            if word + behind in known:
+                return known[word + behind]
+    last = [name for name in names if len(parts := words_of(name)) > 1 and parts[-1] in words]
+    return last[0] if role in LAST_WORDS and len(last) == 1 else None
+
+
 def _by_name(found: Columns, free: list[str], values: Mapping[str, list[str]]) -> None:
     """Give roles by the names of columns, where the values can be what the name says."""
     roles, kinds = found.roles, found.kinds
     known = {normalize(name): name for name in reversed(free)}
+    dated = any(kinds[name] == "date" for name in free)
     fits = {
-        "time": TIMES, "utc": TIMES, "local": TIMES, "date": ("date", "datetime"), "lat": ("decimal", "whole"),
-        "lon": ("decimal", "whole"), "point": ("point",), "points": ("points",), "accuracy": ("decimal", "whole"),
-        "offset": ("whole", "flag"), "slot": ("whole", "flag"), "day": ("whole", "flag"), "occupied": ("flag",),
-        "duration": ("decimal", "whole", "flag"), "kind": ("words", "whole", "flag"),
+        "time": TIMES, "date": ("date", "datetime"), "lat": ("decimal", "whole"), "lon": ("decimal", "whole"),
+        "point": ("point",), "points": ("points",), "offset": ("whole", "flag"), "slot": ("whole", "flag"),
+        "day": ("whole", "flag"), "occupied": ("flag",), "duration": ("decimal", "whole", "flag"),
+        "kind": ("words", "whole", "flag"),
     }  # fmt: skip
+
+    def can_be(role: str, name: str) -> bool:
+        if name in roles.values():
+            return False
+        if role in ("place", "household"):  # a place that never changes is none
+            return kinds[name] not in TIMES and (role != "place" or len(set(values[name])) > 1)
+        if role in ("lat", "lon") and normalize(name) in "xy" and kinds[name] == "whole":
+            return False  # numbers of cells
+        if role == "time" and dated and kinds[name] == "whole":
+            return is_clock(values[name])
+        return kinds[name] in fits.get(role, (kinds[name],))
+
+    for clock in ("utc", "local"):
+        marks = {"utc", "gmt"} if clock == "utc" else {"local"}
+        named = [n for n in free if kinds[n] in TIMES and marks & {*words_of(n), *re.findall("utc|gmt", n.casefold())}]
+        if len(named) == 1 and named[0] not in roles.values() and clock not in roles:
+            roles[clock] = named[0]
     for role in ("user", "vehicle", *SIMPLE):
         target = "user" if role == "vehicle" else role
-        if target in roles or (role == "time" and roles.keys() & {"utc", "local"} and "time" not in roles):
+        if role not in WORDS or target in roles or (role == "time" and {"utc", "local"} & roles.keys()):
             continue
-        for word in WORDS[role].split():
-            name = known.get(word)
-            if name is None or name in roles.values() or kinds[name] not in fits.get(role, (kinds[name],)):
-                continue
-            if role in ("place", "household") and kinds[name] in TIMES:
-                continue
-            if role in ("lat", "lon") and word in "xy" and kinds[name] == "whole":
-                continue  # numbers of cells
+        name = find_named(role, [name for name in free if can_be(role, name)])
+        if name is not None:
             roles[target] = name
             found.vehicle |= role == "vehicle"
-            break
     if "time" in roles and "slot" not in roles and "day" in roles:
         del roles["day"]
     if "user" not in roles and "id" in known and _repeats(values[known["id"]]):
@@ -310,12 +342,18 @@ def _by_name(found: Columns, free: list[str], values: Mapping[str, list[str]]) -
         roles["place"] = roles.pop("kind")  # a diary of activities
 
 
+def is_clock(values: Sequence[str]) -> bool:
+    """Tell whether whole numbers are clock times, hhmm or hhmmss."""
+    return (
+        bool(values)
+        and max(map(len, values)) > 2
+        and all(re.fullmatch(r"([01]?\d|2[0-4])?[0-5]?\d([0-5]\d)?", v) for v in values)
+    )
+
+
 def _end_of(name: str, kind: str, visits: bool) -> tuple[str, str] | None:
     """Return ("" or "end_", role) of a column that belongs to one end of a trip or visit; None for any other."""
-    text = re.sub(r"(?i)(pick|drop|tap)[ _-](up|off|in|out)", r"\1\2", name)
-    text = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", " ", text)
-    text = re.sub(JOINED, r"\1 ", text)
-    words = [w for w in re.split(r"[^a-z0-9]+", text.casefold()) if w and w not in FILLERS]
+    words = [w for w in words_of(name) if w not in FILLERS]
     sides = [("", (*BEGINS.split(), *DEPARTURE)), ("end_", (*FINISHES.split(), *ARRIVAL))]
     if not words or not (found := [(w, side) for side, marks in sides for w in (words[0], words[-1]) if w in marks]):
         return None
@@ -337,6 +375,21 @@ def _end_of(name: str, kind: str, visits: bool) -> tuple[str, str] | None:
     return None
 
 
+def _pair_of_places(found: Columns, free: list[str]) -> dict[str, str]:
+    """Return two columns of names or codes that differ in from and to alone, as the places of a trip's ends."""
+    sides: dict[str, dict[str, str]] = {}
+    for name in free:
+        words = words_of(name)
+        ends = {*words[:1], *words[-1:]}
+        side = "" if ends & {*BEGINS.split()} else "end_" if ends & {*FINISHES.split()} else None
+        coded = found.kinds[name] in ("words", "whole") and len(words) > 1 and _repeats(found.samples[name])
+        if side is not None and coded and _end_of(name, found.kinds[name], visits=False) is None:
+            stem = " ".join(w for w in words if w not in (*BEGINS.split(), *FINISHES.split()))
+            sides.setdefault(stem, {}).setdefault(f"{side}place", name)
+    whole = [pair for stem, pair in sides.items() if len(pair) == 2 and not {*stem.split()} & MEASURED]
+    return whole[0] if len(whole) == 1 else {}
+
+
 def _by_ends(found: Columns, free: list[str]) -> None:
     """Give roles to columns that say where and when a trip begins and ends, or when a visit does."""
     for visits in (False, True):
@@ -345,6 +398,8 @@ def _by_ends(found: Columns, free: list[str]) -> None:
             end = _end_of(name, found.kinds[name], visits)
             if end is not None and ("".join(end) not in ends or (end[1] == "place" and normalize(name).endswith("id"))):
                 ends["".join(end)] = name  # the id of a place rather than its name
+        if not {"lat", "point", "place"} & ends.keys():
+            ends |= _pair_of_places(found, free)
         both = [role for role in ("lat", "lon", "point", "place") if role in ends and f"end_{role}" in ends]
         if both and both not in (["lat"], ["lon"]):
             break
@@ -380,7 +435,7 @@ def _by_value(found: Columns, table: Table, free: list[str], values: Mapping[str
     elif not where and len(of.get("points", [])) == 1:
         roles["points"] = of["points"][0]
     elif not {"lat", "lon", "point", "points"} & roles.keys():
-        degrees = [name for name in of.get("decimal", []) if _are_degrees(values[name])]
+        degrees = [name for name in of.get("decimal", []) if are_degrees(values[name])]
         if len(degrees) == 2 and len(values[degrees[0]]) == len(values[degrees[1]]):
             a, b = (np.array([_number(v) for v in values[name]]) for name in degrees)
             first = is_latitude_first(a, b)
@@ -392,8 +447,10 @@ def _by_value(found: Columns, table: Table, free: list[str], values: Mapping[str
     rest = [name for name in free if name not in roles.values()]
     numbered = ("words", "whole", *(["epoch"] if "time" in roles else []))  # numbers of phones look like times
     alike = [n for n in rest if kinds[n] in numbered and _repeats(values[n])]
-    if "user" not in roles and not found.trips and table.files == 1:
-        constant = [n for n in alike if len(set(values[n])) > 1] or alike
+    if "user" not in roles and not found.trips and table.owners == 1:
+        # of a table with names a number may be a count of anything: it is nobody unless it is called so
+        constant = [n for n in alike if not table.headed or kinds[n] == "words"]
+        constant = [n for n in constant if len(set(values[n])) > 1] or constant
         lead = next((n for n in table.names if n != FILE), "")
         steady = kinds.get(lead) == "flag" and values[lead] == sorted(values[lead])
         words = [n for n in constant if kinds[n] == "words"]
@@ -404,21 +461,38 @@ def _by_value(found: Columns, table: Table, free: list[str], values: Mapping[str
             roles["user"] = choice
             found.notes.append(f"who: column {table.labels[choice]}, by its values")
     rest = [name for name in alike if name not in roles.values()]
-    unknown = [n for n in of.get("decimal", []) if n not in roles.values() and _are_degrees(values[n])]
+    unknown = [n for n in of.get("decimal", []) if n not in roles.values() and are_degrees(values[n])]
     if not {"lat", "point", "points", "place"} & roles.keys() and len(rest) == 1 and len(unknown) < 2:
         roles["place"] = rest[0]
         found.notes.append(f"where: column {table.labels[rest[0]]}, by its values")
+    if "place" not in roles and {"lat", "lon"} <= roles.keys():
+        sides = [as_text(table.sample.column(roles[axis])).to_pylist() for axis in ("lat", "lon")]
+        positions = list(zip(*sides, strict=True))
+        names = [n for n in rest if _tell_positions(as_text(table.sample.column(n)).to_pylist(), positions)]
+        if len(names) == 1:
+            roles["place"] = names[0]
+            found.notes.append(f"places: column {table.labels[names[0]]}, by its values")
     flags = [n for n in of.get("flag", []) if n not in roles.values()]
     if not table.headed and len(flags) == 1 and {"lat", "lon"} <= roles.keys() and "occupied" not in roles:
         roles["occupied"] = flags[0]
         found.notes.append(f"occupied: column {table.labels[flags[0]]}, by its values")
 
 
+def _tell_positions(ids: Sequence[str | None], where: Sequence[tuple[Any, ...]]) -> bool:
+    """Tell whether each of many ids goes with one position: then these are ids of places."""
+    seen: dict[str, set[Any]] = {}
+    rows = [(i, at) for i, at in zip(ids, where, strict=True) if i is not None]
+    for i, at in rows:
+        seen.setdefault(i, set()).add(at)
+    alone = sum(len(each) == 1 for each in seen.values())
+    return len(seen) > A_FEW and len(rows) >= 2 * len(seen) and alone >= MOSTLY * len(seen)
+
+
 def _number(text: str) -> float:
     return float(text.replace(",", ".")) if NUMBER.fullmatch(text) else np.nan
 
 
-def _are_degrees(values: Sequence[str]) -> bool:
+def are_degrees(values: Sequence[str]) -> bool:
     """Tell whether numbers are within 180 and have three decimals or more, as positions have."""
     fine = sum(len(re.split("[.,]", v)[-1]) >= 3 for v in values if re.search("[.,]", v))
     return fine > len(values) / 2 and sum(abs(_number(v)) <= 180 for v in values) >= MOSTLY * len(values)
@@ -469,13 +543,19 @@ def _refuse_missing(found: Columns, table: Table, alone: bool) -> None:
         "lat": ("decimal",),
         "lon": ("decimal",),
     }
-    words = []
+    words, odd = [], []
     for role in missing:
         fits = [n for n in table.names if n in kinds and n not in taken and kinds[n] in want[role]]
+        if role == "user" and table.headed:
+            fits = [n for n in fits if kinds[n] == "words"]  # a number may be a count of anything
         if role != "time":
-            likely = _are_degrees if role != "user" else lambda values: _repeats(values) and len(set(values)) > A_FEW
+            likely = are_degrees if role != "user" else lambda values: _repeats(values) and len(set(values)) > A_FEW
             fits = [n for n in fits if likely(sample_text(table.sample.column(n)))]
         choice = fits[0] if fits and (len(fits) == 1 or role in ("lat", "lon")) else None
+        called = find_named(role, [n for n in kinds if n not in taken])
+        if called is not None and role != "user":  # the name says so, and the values do not
+            odd.append(labels[called])
+            choice = called
         taken |= {choice} if choice else set()
         words.append(f"{role}={labels[choice] if choice else 'NAME'}")
     example = ",".join(words)
@@ -483,12 +563,18 @@ def _refuse_missing(found: Columns, table: Table, alone: bool) -> None:
     also = " or place=NAME" if "lat" in missing else ""
     known = ", ".join(f"{role}={labels.get(name, 'file')}" for role, name in roles.items()) or "nothing"
     hint = ""
-    large = [n for n in kinds if kinds[n] == "decimal" and not _are_degrees(sample_text(table.sample.column(n)))]
+    if odd and "time" in missing:
+        hint = "; and say how its times are written (`date_format`, as in strptime)"
+    elif odd:
+        hint = f"; {' and '.join(odd)} must hold decimal degrees: convert degrees, minutes and seconds first"
+    large = [n for n in kinds if kinds[n] == "decimal" and not are_degrees(sample_text(table.sample.column(n)))]
     if "lat" in missing and len(large) >= 2:
         hint = "; metres of a projection must be converted to degrees (EPSG:4326) first"
     if "user" in missing:
         hint += (
-            "; user=file if each file is one person" if table.files > 1 else '; or `unit` "trip" if nobody has two rows'
+            "; user=file if each file is one person"
+            if table.owners > 1
+            else '; or `unit` "trip" if nobody has two rows'
         )
     raise InvalidTraces(
         f"{table.name}: no column for {', '.join(missing)}; {_list(table, kinds)}; found: {known}; "
@@ -532,15 +618,17 @@ def as_text(column: Any) -> Any:
 class Labels:
     """Numbers of labels, in the order in which they come, over all batches of a table."""
 
-    def __init__(self) -> None:
+    def __init__(self, nothing: frozenset[str] = frozenset()) -> None:
         self.number: dict[str, int] = {}
+        self.nothing = nothing  # labels, in small letters, that stand for none
 
     def codes(self, column: Any) -> Codes:
         """Return the number of each label, -1 where there is none."""
         text = as_text(column)
         text = text.combine_chunks() if hasattr(text, "combine_chunks") else text
         encoded = text.dictionary_encode()
-        numbers = [self.number.setdefault(label, len(self.number)) for label in encoded.dictionary.to_pylist()]
+        labels = [None if each.casefold() in self.nothing else each for each in encoded.dictionary.to_pylist()]
+        numbers = [-1 if each is None else self.number.setdefault(each, len(self.number)) for each in labels]
         index = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
         return np.asarray(np.array([*numbers, -1], dtype=np.int32)[index])
 
@@ -635,8 +723,8 @@ def find_form(values: Sequence[str], label: str, name: str) -> TimeForm:
         if len(np.unique(units)) > 1:
             raise InvalidTraces(f"{name}: column {label} mixes seconds and milliseconds.", code="E_DATE")
         return TimeForm("epoch", list(UNITS)[int(units[0])], aware=True)
-    if kind == "clock" or all(re.fullmatch(r"([01]?\d|2[0-4])[0-5]\d", v) for v in few):
-        return TimeForm("clock")
+    if kind == "clock" or is_clock(few):
+        return TimeForm("clock", "hhmmss" if kind != "clock" and max(map(len, few)) > 4 else "")
     size = np.array([_number(v) for v in few])
     if np.mean((size > 30_000) & (size < 60_000)) > MOSTLY:
         return TimeForm("excel")
@@ -708,7 +796,9 @@ def _tidy_format(text: Any) -> Any:
     """Return times without fractions of seconds, and with AM and PM as `strptime` has them."""
     import pyarrow.compute as pc
 
-    text = pc.replace_substring_regex(pc.utf8_trim_whitespace(text), r"(:\d\d)[.,]\d+", r"\1")
+    text = pc.replace_substring_regex(pc.utf8_trim_whitespace(text), r" (\d{1,2})[.h](\d\d)", r" \1:\2")
+    text = pc.replace_substring_regex(text, r" (\d{1,2}:\d\d)[.m](\d\d)", r" \1:\2")
+    text = pc.replace_substring_regex(text, r"(:\d\d)[.,]\d+", r"\1")
     text = pc.replace_substring_regex(text, r"(\d) ?([AaPp])\.?[Mm]\.?$", r"\1 \2M")
     return pc.replace_substring_regex(text, r" ?(Z|UTC|GMT)$", "")
 
@@ -734,7 +824,7 @@ def read_times(column: Any, form: TimeForm) -> tuple[Ints, Ints | None]:
         return seconds, (np.zeros(len(seconds), np.int64) if form.kind == "epoch" else None)
     text = as_text(column)
     if form.kind == "clock":
-        return read_clock(text), None
+        return read_clock(text, len(form.format)), None
     if form.kind == "format":
         read = pc.strptime(_tidy_format(text), format=form.format, unit="s", error_is_null=True)
         seconds = _bounded(read.cast(pa.timestamp("s")).cast(pa.int64()))
@@ -781,12 +871,15 @@ def _bounded(seconds: Any) -> Ints:
     return np.where((values >= EARLIEST) & (values < LATEST), values, MISSING)
 
 
-def read_clock(text: Any) -> Ints:
-    """Return the seconds since midnight of clock times: 7:40, 07:40:00 AM, 0740, 24:00."""
+def read_clock(text: Any, digits: int = 0) -> Ints:
+    """Return the seconds since midnight of clock times: 7:40, 07:40:00 AM, 0740, 24:00; of six `digits` 074000."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    text = pc.replace_substring_regex(pc.utf8_trim_whitespace(text), r"^(\d{1,2})(\d\d)$", r"\1:\2")
+    text = pc.utf8_trim_whitespace(text)
+    text = pc.utf8_lpad(text, digits or 3, "0")
+    text = pc.replace_substring_regex(text, r"^(\d{1,2})(\d\d)(\d\d)?$", r"\1:\2:\3")
+    text = pc.replace_substring_regex(text, ":$", "")
     parts = pc.extract_regex(
         text, r"^(?P<h>\d{1,2}):(?P<m>[0-5]\d)(?::(?P<s>[0-5]\d))?(?:[.,]\d+)? ?(?P<half>[AaPp]?)\.?[Mm]?\.?.*$"
     )

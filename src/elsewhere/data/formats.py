@@ -25,6 +25,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property, partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -44,6 +45,10 @@ DATED = re.compile(
     r"\s*\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}\b.*|\s*\d{1,2}:\d\d(:\d\d.*)?( ?[AaPp]\.?[Mm]\.?)?\s*", re.ASCII
 )
 TWITTER = re.compile(r"[A-Z][a-z]{2} [A-Z][a-z]{2} \d\d \d\d:\d\d:\d\d \+0000 \d{4}")
+DAY_NAME = re.compile(  # a date within the name of a file: 2024-05-01, 20240501_0800, 2024_MAY
+    r"(19|20)\d\d[-_.]?((0[1-9]|1[0-2])([-_.]?[0-3]\d([T_-]?\d{4,6})?)?(?!\d)|"
+    r"(?i:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*)", re.ASCII
+)  # fmt: skip
 NO_DATA = {".md", ".pdf", ".html", ".htm", ".py", ".r", ".png", ".jpg", ".doc", ".docx", ".rtf", ".log", ".yml"}
 PACKED: dict[bytes, Callable[[BinaryIO], Any]] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ": lzma.open}
 DAMAGE = (EOFError, OSError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, NotImplementedError)  # of an archive
@@ -81,17 +86,22 @@ class Table:
     sample: Any
     batches: Callable[[Sequence[str]], Iterator[Any]]
     headed: bool = True
-    files: int = 1
+    owners: int = 1  # different people whom the names of its files and folders tell of
     counts: Counter[str] = field(default_factory=Counter)
     notes: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        # a table without names that was written with its numbers as names has none
+        self.headed &= any(name != FILE and not re.fullmatch(r"#\d+", name) for name in self.names)
 
     @cached_property
     def labels(self) -> dict[str, str]:
         """Return the name of each column that a message may show."""
         shown = {FILE: "file"}
-        for i, name in enumerate(each for each in self.names if each != FILE):
-            column = self.sample.column(name)
-            values = set(column.to_pylist()) if "string" in str(column.type) else set()
+        names = [name for name in self.names if name != FILE]
+        columns = [self.sample.column(name) for name in names]
+        values = {value for column in columns if "string" in str(column.type) for value in column.to_pylist()}
+        for i, name in enumerate(names):
             plain = re.fullmatch(r"[^\W\d][\w .:/()#%°-]{0,40}", name) and not re.search(r"\d[.,:]\d|\d{5}", name)
             shown[name] = name if self.headed and plain and name not in values else f"#{i + 1}"
         return shown
@@ -133,10 +143,10 @@ def list_files(source: str | os.PathLike[str]) -> list[Piece]:
             files = [p for p in files if p.suffix.lower() not in NO_DATA and not p.name.startswith((".", "_"))]
             if not files:
                 raise InvalidTraces(f"the folder {root.name} holds no files of data.", code="E_EMPTY")
-            shown = f"of the folder {root.name}"
+            owners = _owners([p.relative_to(root).parts for p in files], root.name)
             return [
-                Piece(f"file {i} {shown}", _owner(p), p.stat().st_size, partial(p.open, "rb"))
-                for i, p in enumerate(files, 1)
+                Piece(f"file {i} of the folder {root.name}", owner, p.stat().st_size, partial(p.open, "rb"))
+                for i, (p, owner) in enumerate(zip(files, owners, strict=True), 1)
             ]
         if not root.is_file():
             what = "is no file" if root.exists() else "does not exist"
@@ -147,21 +157,41 @@ def list_files(source: str | os.PathLike[str]) -> list[Piece]:
             with zipfile.ZipFile(root) as archive:
                 members = [m for m in archive.infolist() if not m.is_dir() and m.file_size]
             if not any(m.filename == "[Content_Types].xml" for m in members):  # a workbook is a zip too
-                return [_member(root, m, f"file {i} of {root.name}") for i, m in enumerate(members, 1)]
-        return [Piece(root.name, _owner(root), root.stat().st_size, partial(root.open, "rb"))]
+                owners = _owners([Path(m.filename).parts for m in members], root.stem)
+                named = zip(members, owners, strict=True)
+                return [_member(root, m, f"file {i} of {root.name}", owner) for i, (m, owner) in enumerate(named, 1)]
+        return [Piece(root.name, _stem(root.name), root.stat().st_size, partial(root.open, "rb"))]
     except DAMAGE as error:
         code = "E_OPEN" if isinstance(error, OSError) else "E_COMPRESSION"
         raise InvalidTraces(f"{root.name} cannot be opened ({type(error).__name__}).", code=code) from None
 
 
-def _owner(path: Path) -> str:
-    """Return whose file this may be: its name without suffixes, or the folder of a person of GeoLife."""
-    if path.parent.name.lower() == "trajectory" and path.suffix.lower() == ".plt":
-        return path.parents[1].name
-    return Path(re.sub(r"\.(gz|bz2|xz)$", "", path.name)).stem
+def _stem(name: str) -> str:
+    return Path(re.sub(r"\.(gz|bz2|xz)$", "", name)).stem
 
 
-def _member(archive: Path, member: zipfile.ZipInfo, name: str) -> Piece:
+def _owners(paths: Sequence[tuple[str, ...]], name: str) -> list[str]:
+    """
+    Return whose each file may be, by its path: the first folder that differs, or else the file's name; dates aside.
+
+    Examples
+    --------
+    >>> _owners([("ann", "2024-05-01.csv"), ("ann", "2024-05-02.csv"), ("bob", "2024-05-01.csv")], "people")
+    ['ann', 'ann', 'bob']
+    >>> _owners([("ann.csv",), ("bob_20240501.csv",)], "people")
+    ['ann', 'bob']
+
+    """
+    plain = [tuple(DAY_NAME.sub("", part).strip("-_. ") for part in (*path[:-1], _stem(path[-1]))) for path in paths]
+    deepest = max(map(len, plain))
+    for level in range(deepest - 1):
+        folders = {path[level] for path in plain if len(path) > level + 1}
+        if len(folders) > 1 and "" not in folders:
+            return [path[level] if len(path) > level + 1 else path[-1] for path in plain]
+    return [path[-1] or name for path in plain]
+
+
+def _member(archive: Path, member: zipfile.ZipInfo, name: str, owner: str) -> Piece:
     @contextmanager
     def opened() -> Iterator[Any]:
         with zipfile.ZipFile(archive) as folder, folder.open(member) as stream:
@@ -169,7 +199,7 @@ def _member(archive: Path, member: zipfile.ZipInfo, name: str) -> Piece:
 
     if member.file_size > max(MOST_DOCUMENT, MOST_RATIO * member.compress_size):
         raise InvalidTraces(f"{name} unpacks to too many bytes.", code="E_TOO_LARGE")
-    return Piece(name, _owner(Path(member.filename)), member.file_size, opened)
+    return Piece(name, owner, member.file_size, opened)
 
 
 @contextmanager
@@ -233,8 +263,9 @@ def _join(tables: list[Table], name: str) -> Table:
     schema = first.sample.schema
     samples = [table.sample.slice(0, share).cast(schema) for table in chosen if table.sample.schema.equals(schema)]
     return replace(
-        first, name=name, sample=pa.concat_tables(samples), batches=batches, files=len(tables), counts=counts
-    )
+        first, name=name, sample=pa.concat_tables(samples), batches=batches, counts=counts,
+        owners=len({str(table.sample.column(FILE)[0]) for table in tables}) if FILE in first.names else 1,
+    )  # fmt: skip
 
 
 # --- delimited text ---------------------------------------------------------------------------------------------------
@@ -567,18 +598,25 @@ def _open_frame(source: Any, name: str) -> Table:
 
 
 def _open_excel(piece: Piece) -> Table:
-    """Return the first sheet of a workbook, read by pandas."""
+    """Return the first sheet of a workbook, read by pandas, as the text that it would be saved as."""
     import pandas as pd
 
     try:
         with piece.open() as stream:
-            frame = pd.read_excel(io.BytesIO(stream.read()), engine="calamine")
+            frame = pd.read_excel(io.BytesIO(stream.read()), engine="calamine", header=None, dtype=object)
     except ImportError:
         raise MissingExtra(f"{piece.name} is a workbook; pip install 'elsewhere[excel]', or save it as CSV.") from None
     except Exception:  # the readers of workbooks raise errors of many kinds, with values in them
         raise InvalidTraces(f"{piece.name} is no workbook that can be read; save it as CSV.", code="E_FORMAT") from None
-    table = _open_frame(frame.dropna(how="all"), piece.name)
-    return replace(table, kind="excel")
+    out = io.StringIO()
+    for row in frame.dropna(how="all").itertuples(index=False):
+        cells = ["" if pd.isna(cell) else str(cell) for cell in row]
+        csv.writer(out).writerow(cells if sum(map(bool, cells)) > 1 else filter(None, cells))  # one cell is a title
+    content = out.getvalue().encode()
+    if not content:
+        raise InvalidTraces(f"{piece.name} holds no rows.", code="E_EMPTY")
+    text = replace(piece, size=len(content), open=lambda: io.BytesIO(content))
+    return _open_text(text, _find_dialect(content.decode()[:SAMPLE], piece.name), None, "excel")
 
 
 # --- documents --------------------------------------------------------------------------------------------------------
@@ -608,7 +646,14 @@ def _open_gpx(piece: Piece) -> Table:
     except Exception:  # what the parser says may quote the file
         raise InvalidTraces(f"{piece.name} is damaged: no whole GPX document.", code="E_XML") from None
     points = [point for track in tracks for part in track.segments for point in part.points]
+    whose = [track.name for track in tracks for part in track.segments for _ in part.points]
+    spans = [track.get_time_bounds() for track in tracks]
+    known = sorted((span.start_time, span.end_time) for span in spans if span.start_time and span.end_time)
+    several = None not in whose and any(
+        a[1] > b[0] for a, b in pairwise(known)
+    )  # tracks of one time: of several people
     rows: dict[str, list[Any]] = {
+        **({"user": whose} if several else {}),
         "utc": [p.time and p.time.astimezone(UTC) for p in points],
         "lat": [p.latitude for p in points],
         "lon": [p.longitude for p in points],

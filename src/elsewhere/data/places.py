@@ -43,6 +43,8 @@ MOST_PLACES = 20_000
 PAPER_PLACES = 400  # E74
 AGREED = 0.9  # of the people at a venue give the same position: then it is the venue's own
 EVERYWHERE = 5  # records per point on average, and people at nine of ten: then points are venues
+OTHER = "other"  # the place of what happened at places without a position that too few people share
+WORTH_SAYING_KM = 0.3  # from its place on the map, for one of ten records
 FAR_KM = 50.0  # from the nearest place of a map, a record is not on it
 TILE = re.compile(r"q([0-3]+)(?::(.*))?", re.DOTALL)
 
@@ -103,6 +105,7 @@ def make_visits(
         require_whole("cells", cells, 1)
     if not len(records):
         raise InvalidTraces(f"{preparation.name or 'the input'}: no record is left.", code="E_EMPTY")
+    drawn = locations is None and places == "auto"
     if locations is not None:
         place, rare, reason = find_on_map(records, locations), 0, "not on the map (`locations`)"
     elif places == "auto":
@@ -117,20 +120,20 @@ def make_visits(
         lost |= whole_trips(records.trip, lost)  # a trip with one end is none
     if lost.all():
         raise InvalidTraces(f"{preparation.name or 'the input'}: no record is left ({reason}).", code="E_EMPTY")
+    gone = int(lost.sum() if records.fixes is None else records.fixes[lost].sum())
     if lost.any():
         records, place = records.select(~lost), place[~lost]
-    users, user = records.users, records.user
-    present = np.bincount(user, minlength=len(users)) > 0
-    if not present.all():
-        users = tuple(label for label, here in zip(users, present.tolist(), strict=True) if here)
-        user = (np.cumsum(present) - 1).astype(np.int32)[user]
-    first, last = _runs(records, user, place)
-    columns: dict[str, Any] = {"user": user[first], "start": records.start[first]}
+    moved = _tell_moved(records, locations, place) if drawn else []
+    unsaid = np.array([name == OTHER or name.startswith(f"{OTHER}:") for name in locations.ids or ()], dtype=bool)
+    vague = int(unsaid[place].sum()) if unsaid.any() else 0
+    records = records.number_users()
+    first, last = _runs(records, place)
+    columns: dict[str, Any] = {"user": records.user[first], "start": records.start[first]}
     columns |= {"end": records.end[last], "place": place[first]}
     columns |= {} if records.trip is None else {"trip": records.trip[first]}
     for column in columns.values():
         column.setflags(write=False)  # nobody else has it: `Visits` need not copy it
-    visits = Visits(**columns, locations=locations, users=users, tz=records.tz, form=records.form)
+    visits = Visits(**columns, locations=locations, users=records.users, tz=records.tz, form=records.form)
     if places == "merge":
         locations, becomes = reduce_places(
             locations, np.bincount(visits.place, minlength=visits.R), cells=cells or PAPER_PLACES
@@ -138,7 +141,10 @@ def make_visits(
         visits = visits.replace(place=becomes[visits.place], locations=locations)
     return visits.replace(
         preparation=preparation.count(
-            dropped={reason: int(lost.sum())},
+            dropped={reason: gone},
+            changed=dict(preparation.changed)
+            | ({f'told of "{OTHER}", as too few people were there': vague} if vague else {}),
+            notes=(*preparation.notes, *moved),
             users=visits.U,
             visits=len(visits),
             places=visits.R,
@@ -150,11 +156,29 @@ def make_visits(
     )
 
 
-def _runs(records: Records, user: Codes, place: Codes) -> tuple[Mask | slice, Mask | slice]:
+def _tell_moved(records: Records, locations: Locations, place: Codes) -> list[str]:
+    """Return a note that says how far from their place on the map records were."""
+    if records.lat is None or records.lon is None or locations.lat is None or locations.lon is None:
+        return []
+    some = np.flatnonzero(np.isfinite(records.lat) & np.isfinite(records.lon))
+    some = some[:: max(1, len(some) // 100_000)]
+    there = np.column_stack([locations.lat, locations.lon])[place[some]]
+    here = to_xyz(records.lat[some], records.lon[some])
+    km = np.linalg.norm(here - to_xyz(there[:, 0], there[:, 1]), axis=1)
+    if not len(km) or np.quantile(km, 0.9) < WORTH_SAYING_KM:
+        return []
+    half, most = (f"{far:.2g} km" for far in np.quantile(km, [0.5, 0.9]))
+    return [
+        "places are venues and cells that enough people share, drawn anew each time (`rng`): half of the records were "
+        f"within {half} of theirs, nine of ten within {most}"
+    ]
+
+
+def _runs(records: Records, place: Codes) -> tuple[Mask | slice, Mask | slice]:
     """Return the first and the last record of each visit: fixes that follow each other at one place are one."""
     if records.form.record != "fixes" and "points" not in records.form.columns:
         return slice(None), slice(None)
-    new = np.ones(len(records) + 1, dtype=bool)
+    user, new = records.user, np.ones(len(records) + 1, dtype=bool)
     new[1:-1] = (user[1:] != user[:-1]) | (place[1:] != place[:-1])
     new[1:-1] |= records.start[1:] - records.end[:-1] > SILENCE
     if records.trip is not None:
@@ -249,15 +273,16 @@ def public_places(records: Records, *, most: int, rng: np.random.Generator) -> t
     kinds = [rung.kind(key) for rung, keys in told for key in keys.tolist()]
     if not ids:
         raise InvalidTraces("no place has enough people to be on a public map.", code="E_EMPTY")
-    order = np.argsort(np.array(ids, dtype=object), kind="stable")
-    becomes = np.full(len(ids) + 1, -1, dtype=np.int32)
-    becomes[order] = np.arange(len(ids))
+    first = {name: i for i, name in reversed(list(enumerate(ids)))}  # a file may call a venue as a tile is called
+    order = [first[name] for name in sorted(first)]
+    rank = {name: i for i, name in enumerate(sorted(first))}
+    becomes = np.array([*(rank[name] for name in ids), -1], dtype=np.int32)
     words: dict[str, Any] = {"ids": [ids[i] for i in order], "kind": [kinds[i] for i in order] if any(kinds) else None}
     if where:
         lat, lon = np.concatenate([np.stack(rung.centres(keys)) for rung, keys in told], axis=1)[:, order]
         locations = Locations(lat, lon, **words)
     else:
-        locations = Locations(n=len(ids), **words)
+        locations = Locations(n=len(order), **words)
     return locations, becomes[place][items.of], rare
 
 
@@ -288,11 +313,23 @@ def _rungs(
 
     common, K = _common_kinds(items, len(kinds)), max(1, len(kinds))
     centres = of_venue if located else nowhere
+    own, kind = items.venue[items.what], items.kind[items.what]
+    known = (own >= 0) & (kind >= 0)
+    if (
+        known.any() and np.mean(common[own[known]] == kind[known]) < AGREED
+    ):  # what is done in a district is not its kind
+        yield Rung(
+            np.where((items.venue >= 0) & (items.kind >= 0), items.venue * K + items.kind, -1),
+            lambda key: f"{names[key // K]}:{kinds[key % K]}",
+            lambda keys: centres(keys // K),
+            lambda key: kinds[key % K],
+        )
+        common[:] = -1
     yield Rung(items.venue, lambda key: str(names[key]), centres, lambda key: word(common[key]))
     if not located:
         if kinds:
-            yield Rung(items.kind, lambda key: f"other:{kinds[key]}", nowhere, word)
-        yield Rung(np.zeros(len(items.venue), dtype=np.int64), lambda _: "other", nowhere, lambda _: "")
+            yield Rung(items.kind, lambda key: f"{OTHER}:{kinds[key]}", nowhere, word)
+        yield Rung(np.zeros(len(items.venue), dtype=np.int64), lambda _: OTHER, nowhere, lambda _: "")
         return
     for zoom in range(finest, COARSEST_OF_KIND - 1, -1) if kinds else ():
         tile = items.tile >> 2 * (FINEST - zoom)
@@ -415,6 +452,12 @@ def find_on_map(records: Records, locations: Locations) -> Codes:
         number = {name: i for i, name in enumerate(map(str, range(len(locations))) if ids is None else ids)}
         of_code = np.array([*(number.get(name, -1) for name in records.places), -1], dtype=np.int32)
         place = of_code[records.place]
+        if records.kind is not None:  # a district and what is done there may be one place
+            pairs, pair = number_keys(records.place.astype(np.int64) * (len(records.kinds) + 1) + records.kind)
+            K = len(records.kinds) + 1
+            names = [f"{records.places[key // K]}:{records.kinds[key % K]}" if key % K < K - 1 else "" for key in pairs]
+            both = np.array([number.get(name, -1) for name in names], dtype=np.int32)[pair]
+            place = np.where(both >= 0, both, place)
     if records.lat is None or records.lon is None or not locations.has_coordinates:
         return place
     rest = np.flatnonzero((place < 0) & np.isfinite(records.lat) & np.isfinite(records.lon))

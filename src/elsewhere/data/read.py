@@ -19,16 +19,18 @@ from elsewhere.data.columns import (
     MISSING,
     NO_DAY,
     TIMES,
-    WORDS,
     AmbiguousDates,
     Columns,
     Labels,
     TimeForm,
+    are_degrees,
     as_text,
     find_columns,
     find_form,
     find_kind,
+    find_named,
     find_zone,
+    is_clock,
     is_latitude_first,
     normalize,
     read_clock,
@@ -40,18 +42,22 @@ from elsewhere.data.columns import (
     share_on_land,
     to_local,
     to_local_by_place,
+    words_of,
 )
 from elsewhere.data.formats import FILE, Table, list_files, open_tables
 from elsewhere.data.places import make_visits
-from elsewhere.data.stays import NEW_DAY, PAUSE, clean, find_stays, split_vehicles
+from elsewhere.data.stays import ELSEWHERE, NEW_DAY, PAUSE, clean, find_stays, split_vehicles
 from elsewhere.data.visits import DAY, UNITS, Floats, Form, Ints, Locations, Mask, Preparation, Records, Visits, zone_of
 from elsewhere.errors import InvalidParameter, InvalidTraces, counted, require_between, require_choice
 
+ALONE = 100  # records, above which as many users as records are worth a word
 MOST_UNREADABLE = 0.05  # share of times or positions that cannot be read, above which a source is refused
+MOST_MIXED = 0.6  # share of fixes of one user at one time at different places, above which a source is refused
 ONE_ZONE = 0.98  # share of the points in one zone, above which its clock is everybody's
 DAY_STEPS = (24, 48, 72, 96, 144, 288, 1440)  # slots that are a whole day
 SPARSE = 1_800  # seconds between two records of somebody, in the median, above which positions are events, no fixes
 CHANGED = ("times that", "positions that", "characters that")  # beginnings of counts of what is there otherwise
+NOWHERE = frozenset(["off", "out", "none", "unknown", "nowhere", "n/a", "-"])  # as names of places
 LINE_INTERVAL = 15  # seconds between two points of a line, as in the taxi data of Porto
 Progress = Callable[[str, float], None]
 
@@ -119,13 +125,19 @@ def read_visits(
     say = progress or (lambda step, records: None)
     say("cleaning", len(records))
     records, preparation = clean(records, preparation)
+    mixed = preparation.dropped.get(ELSEWHERE, 0)
+    if mixed > MOST_MIXED * (mixed + len(records)):
+        raise InvalidTraces(
+            f"{preparation.name}: {mixed:,} of {mixed + len(records):,} records are at another place than others of "
+            "the same user at the same time: several people are read as one, or the time of day is not read; say which "
+            "columns have them (`columns` user=NAME,time=NAME).",
+            code="E_COLUMNS",
+        )
     records = find_stays(records)
-    if unit is None:
+    if unit is None and find_named("user", [records.form.columns.get("user", "")]) is None:
         vehicles = split_vehicles(records)
         if vehicles is not records:
-            note = (
-                f"{counted(len(records.users), 'vehicle')} that are out all day: each shift stands for itself (`unit`)"
-            )
+            note = f"{counted(len(records.users), 'vehicle')}, out all day: each shift stands for itself (`unit`)"
             preparation = replace(preparation, notes=(*preparation.notes, note))
         records = vehicles
     if shapes and own_map is not None:
@@ -183,12 +195,11 @@ class PlaceTable:
         names = [name for name in table.names if name != FILE]
         batches = list(table.batches(names))
         self.columns = {n: [v for b in batches for v in as_text(b.column(n)).to_pylist()] for n in names}
-        values = {name: sample_text(table.sample.column(name)) for name in names}
-        kinds = {name: find_kind(each) for name, each in values.items()}
-        words = {normalize(name): name for name in reversed(names)}
-        where = [next((words[w] for w in WORDS[axis].split() if w in words), None) for axis in ("lat", "lon")]
+        kinds = {name: find_kind(sample_text(table.sample.column(name))) for name in names}
+        numbers = [name for name in names if kinds[name] in ("decimal", "whole")]
+        where = [find_named(axis, numbers) for axis in ("lat", "lon")]
         if None in where:
-            numbers = [n for n in names if kinds[n] == "decimal"]
+            numbers = [n for n in numbers if kinds[n] == "decimal"]
             order = None
             if len(numbers) == 2:
                 order = is_latitude_first(*(read_numbers(table.sample.column(n))[0] for n in numbers))
@@ -205,7 +216,11 @@ class PlaceTable:
         self.lat, self.lon = (
             np.concatenate([read_numbers(b.column(axis).combine_chunks())[0] for b in batches]) for axis in where
         )
-        self.kind = next((self.columns[words[w]] for w in WORDS["kind"].split() if w in words), None)
+        called = find_named("kind", names)
+        if called is None and not table.headed:  # words that repeat, of these the most different
+            words = [n for n in names if kinds[n] == "words" and len(set(self.columns[n])) <= len(self.lat) / 2]
+            called = max(words, key=lambda name: len(set(self.columns[name])), default=None)
+        self.kind = None if called is None else self.columns[called]
         self.ids = [name for name in names if name not in where]
 
     def _read_polygons(self, source: Any) -> bool:
@@ -309,17 +324,19 @@ def _choose_table(tables: list[Table], columns: Any, unit: str | None) -> tuple[
         raise errors[0] if errors else InvalidTraces("the folder holds places and no records.", code="E_COLUMNS")
     if len(records) > 1:
         records[0].notes.append(
-            f"{counted(len(records) - 1, 'other table')} of the folder with other columns were not read"
+            f"not read: {counted(len(records) - 1, 'other table')} of the folder, with other columns"
         )
     return records[0], places[0] if places else None
 
 
 def is_table_of_places(table: Table) -> bool:
     """Tell whether a table has ids and positions of places, and no times."""
-    kinds = {name: find_kind(sample_text(table.sample.column(name))) for name in table.names if name != FILE}
-    words = {normalize(name) for name in kinds}
-    where = words & {"lat", "latitude", "y"} and words & {"lon", "lng", "long", "longitude", "x"}
-    return bool(where) and not any(kind in TIMES for kind in kinds.values())
+    samples = {name: sample_text(table.sample.column(name)) for name in table.names if name != FILE}
+    kinds = {name: find_kind(values) for name, values in samples.items()}
+    if any(kind in TIMES for kind in kinds.values()):
+        return False
+    degrees = [name for name in samples if kinds[name] == "decimal" and are_degrees(samples[name])]
+    return None not in [find_named(axis, list(kinds)) for axis in ("lat", "lon")] or len(degrees) == 2 < len(kinds)
 
 
 class _Buffer:
@@ -350,7 +367,7 @@ class _Reader:
         self.roles, self.rows = meaning.roles, 0
         self.counts: Counter[str] = Counter()
         self.notes = [*table.notes, *meaning.notes]
-        self.labels = {role: Labels() for role in ("user", "place", "kind", "trip")}
+        self.labels = {role: Labels() for role in ("user", "kind", "trip")} | {"place": Labels(NOWHERE)}
         self.store: dict[str, _Buffer] = {}
         self.forms = {
             role: self._form(role, date_format)
@@ -361,8 +378,10 @@ class _Reader:
         if clock is not None and clock.kind != "clock":
             self.forms.pop("date", None)
         self.utc = table.kind in ("geolife", "gpx", "google") or ("utc" in self.roles and "local" not in self.roles)
-        # whole numbers on both axes are the numbers of cells of a grid
-        self.cells = {"whole"} == {meaning.kinds.get(self.roles.get(axis, "")) for axis in ("lat", "lon")}
+        # whole numbers x and y are the numbers of cells of a grid
+        axes = [self.roles.get(axis, "") for axis in ("lat", "lon")]
+        self.whole = {"whole"} == {meaning.kinds.get(name) for name in axes}
+        self.cells = self.whole and all(words_of(name)[-1:] in (["x"], ["y"]) for name in axes)
         self.lat_first = self._point_order()
 
     def _form(self, role: str, date_format: str | None) -> TimeForm:
@@ -375,8 +394,10 @@ class _Reader:
         if pa.types.is_timestamp(column.type) or pa.types.is_date(column.type):
             return TimeForm("typed", aware=getattr(column.type, "tz", None) is not None)
         values = sample_text(column)
-        if date_format is not None and not (role == "time" and find_kind(values) == "clock"):
-            return TimeForm("format", date_format, aware="%z" in date_format)
+        if date_format is not None and not (find_kind(values) == "clock" or is_clock(values)):
+            form = TimeForm("format", date_format, aware="%z" in date_format)
+            if np.mean(read_times(column.combine_chunks(), form)[0] != MISSING) > 0.5:
+                return form
         if not values:
             raise InvalidTraces(f"{self.table.name}: column {label} is empty.", code="E_DATE")
         try:
@@ -441,7 +462,7 @@ class _Reader:
             elif f"{side}point" in roles:
                 a, b = read_points(column(f"{side}point"))
                 out[f"{side}lat"], out[f"{side}lon"] = (a, b) if self.lat_first else (b, a)
-        for role in ("accuracy", "duration", "occupied", "offset", "slot", "day"):
+        for role in ("duration", "occupied", "offset", "slot", "day"):
             if role in roles:
                 if role == "duration" and self.meaning.kinds[roles[role]] == "clock":
                     seconds = read_clock(as_text(column(role)))
@@ -463,6 +484,8 @@ class _Reader:
         date = read_times(column("date"), self.forms["date"])[0] if "date" in self.forms else None
         if clock is None:
             out["start"] = np.full(rows, NO_DAY, dtype=np.int64) if date is None else date
+            if date is not None and "slot" not in self.roles and self.forms["date"].kind != "typed":
+                self.notes.append("no column tells the time of day: records are at 0:00 of their date")
             return
         seconds, offset = read_times(column(clock), self.forms[clock])
         if self.forms[clock].kind == "clock":
@@ -532,29 +555,28 @@ class _Reader:
         near = _positions_of(columns, located)
         zone = self._to_local_clock(columns, tz, near)
         self._add_ends(columns)
-        keep = columns["start"] != MISSING
-        self._drop("rows without a time", ~keep)
-        trips = self.meaning.trips
+        trips, keep = self.meaning.trips, np.ones(len(columns["start"]), dtype=bool)
+
+        def drop(reason: str, rows: Mask) -> None:
+            self.counts[reason] += int((rows & keep).sum())
+            keep[rows] = False
+
+        drop("rows without a time", columns["start"] == MISSING)
         if "user" in columns:
-            keep &= self._drop("rows without a user", columns["user"] < 0)
-        keep &= self._drop("rows without a place", ~_located(columns, ""))
+            drop("rows without a user", columns["user"] < 0)
+        drop("rows without a place", ~_located(columns, ""))
         if trips:
-            keep &= self._drop("trips without an end", columns.get("end", columns["start"]) == MISSING)
-            keep &= self._drop("trips without a destination", ~_located(columns, "end_"))
+            drop("trips without an end", columns.get("end", columns["start"]) == MISSING)
+            drop("trips without a destination", ~_located(columns, "end_"))
         if "end" in columns:
-            late = (columns["end"] < columns["start"]) & (columns["end"] != MISSING) & keep
-            what = "trips" if trips else "visits"
-            keep &= self._drop(f"{what} that end before they start", late)
+            late = (columns["end"] < columns["start"]) & (columns["end"] != MISSING)
+            drop(f"{'trips' if trips else 'visits'} that end before they start", late)
         if not keep.any():
             counts = ", ".join(f"{many:,} {what}" for what, many in self.counts.items() if many)
             raise InvalidTraces(f"{table.name}: no row can be used ({counts}).", code="E_EMPTY")
         if not keep.all():
             columns = {role: values[keep] for role, values in columns.items() if values is not None}
-        return self._make_records(columns, zone, unit, n)
-
-    def _drop(self, reason: str, rows: Mask) -> Mask:
-        self.counts[reason] += int(rows.sum())
-        return ~rows
+        return self._make_records(columns, zone, unit, n, located is not None)
 
     def _add_slots(self, columns: dict[str, Any]) -> None:
         """Add the time of slots of a day to their date, or to the number of their day."""
@@ -564,7 +586,7 @@ class _Reader:
         if slot is None or "time" in self.forms or "utc" in self.forms or "local" in self.forms:
             return
         base = 1 if self.table.kind == "SGLT" else 0
-        many = int(np.nan_to_num(slot).max()) + 1 - base
+        many = 24 if normalize(self.roles["slot"]).startswith("hour") else int(np.nan_to_num(slot).max()) + 1 - base
         step = DAY // (many if many in DAY_STEPS else next((s for s in (72, *DAY_STEPS) if many <= s), 72))
         self.notes.append(f"slots are read as {step // 60} minutes each, from midnight")
         good = np.isfinite(slot) & (slot >= base)
@@ -586,11 +608,17 @@ class _Reader:
             raise InvalidTraces(f"{name}: no row has a position that can be read.", code="E_NUMBER")
         labels = [self.table.labels.get(self.roles.get(f"{side}{axis}", ""), axis) for axis in ("lat", "lon")]
         exchanged = f"`columns` {side}lat={labels[1]},{side}lon={labels[0]}"
+        scale = _find_scale(y, x) if self.whole else 1
+        if scale > 1:
+            self.notes.append(f"positions are read as {scale:,}ths of a degree")
+            lat /= scale
+            lon /= scale
+            y, x = y / scale, x / scale
         high, far = np.abs(y), np.abs(x)
         if np.mean((high > 1_000) | (far > 1_000)) > 0.5:
             raise InvalidTraces(
-                f"{name}: columns {labels[0]} and {labels[1]} are metres of a projection, no degrees; convert them to "
-                "latitude and longitude (EPSG:4326).",
+                f"{name}: columns {labels[0]} and {labels[1]} are no degrees, but metres of "
+                "a projection or parts of degrees; convert them to latitude and longitude (EPSG:4326).",
                 code="E_SWAPPED",
             )
         if np.mean((high > 90) & (high <= 180) & (far <= 90)) > MOST_UNREADABLE:
@@ -615,7 +643,7 @@ class _Reader:
         start, shift, offset = columns["start"], columns.pop("shift", None), columns.pop("offset", None)
         end_shift = columns.pop("end_shift", None)
         zone, share = find_zone(*near) if near is not None else (None, 0.0)
-        self.offset = shift is not None
+        self.offset, self.zones = shift is not None, False
         if shift is None:
             if "time" in self.forms or "local" in self.forms:
                 where = f"of {zone}, where the positions lie" if zone and tz is None else "as it stands"
@@ -629,8 +657,24 @@ class _Reader:
             per = next(unit for unit, most in ((3600, 14), (60, 14 * 60), (1, np.inf)) if np.abs(minutes).max() <= most)
             local = np.where(there, start + (per * minutes).astype(np.int64), MISSING)
             self.notes.append("the local clock is UTC and the file's own offset")
+        elif shift.any() and zone is not None and share >= ONE_ZONE:
+            local = to_local(start, zone)
+            other = float(np.mean(local[there] != (start + shift)[there])) if there.any() else 0.0
+            turned = (
+                find_zone(near[1], near[0])[0] if near is not None and other > 0.9 and "point" in self.roles else None
+            )
+            if turned is not None and np.mean(to_local(start, turned)[there] != (start + shift)[there]) < 0.1:
+                zone, local = turned, to_local(start, turned)
+                columns["lat"], columns["lon"] = columns["lon"], columns["lat"]
+                self.notes.append(f"points are read with the latitude first: the offset of the times is that of {zone}")
+            elif other > MOST_UNREADABLE:
+                self.notes.append(
+                    f"{other:.0%} of the times have another offset than {zone}, where the positions lie and whose "
+                    "clock is taken (`tz`); are latitude and longitude exchanged?"
+                )
         elif shift.any():
             local = np.where(there, start + shift, MISSING)
+            self.zones = len(np.unique(shift)) > 2
             if end_shift is not None and "end" in columns:
                 columns["end"] = np.where(
                     columns["end"] == MISSING, MISSING, columns["end"] + end_shift - (local - start)
@@ -643,6 +687,7 @@ class _Reader:
             local = to_local(start, zone)
         else:
             local, many = to_local_by_place(start, columns["lat"], columns["lon"], zone)
+            self.zones = True
             self.notes.append(
                 f"times are UTC: days and hours are those of the {many} zones where the positions lie (`tz`)"
             )
@@ -670,7 +715,7 @@ class _Reader:
         columns["end"] = np.where(good, columns["start"] + (np.nan_to_num(duration) * unit).astype(np.int64), MISSING)
 
     def _make_records(
-        self, columns: dict[str, Any], zone: str, unit: str | None, rows: int
+        self, columns: dict[str, Any], zone: str, unit: str | None, rows: int, located: bool
     ) -> tuple[Records, Preparation]:
         """Return the columns as records: trips as two each, with the unit that users are."""
         trips = self.meaning.trips
@@ -694,19 +739,20 @@ class _Reader:
             known, users = np.unique(lost, return_inverse=True)
             users, labels = users.astype(np.int32), tuple(str(i) for i in range(1, len(known) + 1))
             self.notes.append(
-                "no column tells who travelled: each trip stands for itself, nobody is protected beyond a trip"
+                "no column is known to tell who travelled (`columns` user=NAME): each trip stands for itself, nobody "
+                "is protected beyond a trip"
             )
         fields: dict[str, Any] = {"user": users, "start": columns["start"], "end": end, "trip": trip}
         if occupied is not None and trip is None:
             fields["trip"] = occupied.astype(np.int32) - 1
-        for role in ("lat", "lon", "place", "kind", "accuracy"):
+        for role in ("lat", "lon", "place", "kind"):
             fields[role] = columns.get(role)
         if trips:
             fields = _two_ends(fields, columns, end)
         instant = fields["end"] is fields["start"] or bool(np.array_equal(fields["start"], fields["end"]))
         record = "trips" if trips else "events" if instant else "visits"
         roles = _written_roles(self.roles, self.table.names)
-        form = Form(record, own, {role: name for role, name in roles.items() if name != FILE}, self.offset)
+        form = Form(record, own, roles, self.offset, zones=self.zones)
         records = Records(
             users=labels,
             places=self.labels["place"].names,
@@ -715,8 +761,12 @@ class _Reader:
             form=form,
             **fields,
         )
-        records = _renumber_users(records)
-        records = _sorted(records) if trip is not None and not trips else records
+        records = records.number_users()
+        if own == "person" and len(records) > ALONE and len(records.users) > 0.9 * len(records):
+            self.notes.append("hardly anybody has two records: a user is no more than a record, and protected as one")
+        if records.lat is None and not located:
+            self.notes.append("places have no positions: give `locations`, or the folder that holds their table too")
+        records = records.sort() if trip is not None and not trips else records
         if record == "events":
             records = self._tell_fixes(records)
         if occupied is not None and trip is None:
@@ -740,7 +790,7 @@ class _Reader:
     def _tell_fixes(self, records: Records) -> Records:
         """Return the records as fixes where positions come densely and belong to no place of the file."""
         some = np.flatnonzero(records.user < max(1, 1_000_000 * len(records.users) // len(records)))
-        few = _sorted(records.select(some))
+        few = records.select(some).sort()
         gaps = np.diff(few.start)[few.user[1:] == few.user[:-1]]
         usual = float(np.median(gaps)) if len(gaps) else np.inf
         fixes = records.lat is not None and records.place is None and usual <= SPARSE
@@ -749,7 +799,7 @@ class _Reader:
 
     def _cut_vehicles(self, records: Records) -> Records:
         """Return the trips of vehicles by shift, each as a user of its own."""
-        records = _sorted(records)
+        records = records.sort()
         day = (records.start - NEW_DAY) // DAY
         new = (np.diff(records.user) != 0) | (np.diff(day) != 0) | (np.diff(records.start) > PAUSE)
         if records.form.record == "trips":  # a trip is of one shift
@@ -761,6 +811,19 @@ class _Reader:
             '(`unit` "person" keeps them whole)'
         )
         return replace(records, user=number, users=labels, form=replace(records.form, unit="vehicle-day"))
+
+
+def _find_scale(lat: Floats, lon: Floats) -> int:
+    """Return by what to divide whole numbers to have degrees on land; 1 where that is not plain."""
+    fits = [
+        scale
+        for scale in (10**5, 10**6, 10**7)
+        if np.abs(lat).max() <= 90 * scale
+        and np.abs(lon).max() <= 180 * scale
+        and np.abs(lon).max() > scale / 10
+        and share_on_land(lat / scale, lon / scale) > 0.95
+    ]
+    return fits[0] if len(fits) == 1 else 1
 
 
 def _truths() -> Any:
@@ -811,7 +874,7 @@ def _two_ends(fields: dict[str, Any], columns: Mapping[str, Any], end: Ints) -> 
     for role in ("lat", "lon", "place"):
         first, last = fields[role], columns.get(f"end_{role}")
         two[role] = None if first is None or last is None else both(first, last)
-    two["kind"] = two["accuracy"] = None
+    two["kind"] = None
     return two
 
 
@@ -820,37 +883,14 @@ def _written_roles(roles: Mapping[str, str], names: tuple[str, ...]) -> dict[str
     spoken = {"time": "start", "local": "start", "utc": "utc"}
     if not {"time", "local"} & roles.keys() and "utc" in roles:
         spoken["utc"] = "start"
-    named = {name: spoken.get(role, role) for role, name in roles.items()}
-    return {named[name]: name for name in names if name in named}
-
-
-def _renumber_users(records: Records) -> Records:
-    """Return the records with users numbered in the order of their labels that occur."""
-    used = np.zeros(len(records.users), dtype=bool)
-    used[records.user] = True
-    if used.all():
-        return records
-    number = (np.cumsum(used) - 1).astype(np.int32)
-    return replace(
-        records,
-        user=number[records.user],
-        users=tuple(u for u, there in zip(records.users, used, strict=True) if there),
-    )
+    named = {name: spoken.get(role, role) for role, name in roles.items() if name != FILE}
+    first = {"user": "user"} if roles.get("user") == FILE else {}  # whom the file's name tells has a column too
+    return first | {named[name]: name for name in names if name in named}
 
 
 def _number_rides(records: Records) -> Records:
     """Return the records in order, with each run of occupied ones as a trip."""
-    records = _sorted(records)
+    records = records.sort()
     occupied = np.asarray(records.trip) >= 0
     first = occupied & np.concatenate([[True], ~occupied[:-1] | (np.diff(records.user) != 0)])
     return replace(records, trip=np.where(occupied, np.cumsum(first) - 1, -1).astype(np.int32))
-
-
-def _sorted(records: Records) -> Records:
-    """Return the records by user and start."""
-    user, start = records.user, records.start
-    step = np.diff(user)
-    if np.all((step > 0) | ((step == 0) & (start[1:] >= start[:-1]))):
-        return records
-    span = int(np.ptp(start)) + 1
-    return records.select(np.argsort(user * np.int64(span) + (start - start.min()), kind="stable"))

@@ -27,6 +27,7 @@ HOURS_OUT = 6.0  # observed per day: less is a walk, a run, a ride of a person
 SAMPLE = 1 << 20  # fixes that tell the usual time between two
 PAUSE = 7200  # seconds of standing or of silence that end a shift
 LONG_SHIFT = 16 * 3600
+ELSEWHERE = "at another place at the same time"
 NULL_ISLAND = "at latitude 0, longitude 0, which stands for no position"
 NEW_DAY = 4 * 3600  # second of the local day at which a shift without an end is cut
 
@@ -53,7 +54,8 @@ def clean(records: Records, preparation: Preparation) -> tuple[Records, Preparat
         return bad
 
     records, faults = _faults(records)
-    records = _sort(records, drop(faults))
+    bad = drop(faults)
+    records = (records.select(~bad) if bad.any() else records).sort()
     for find in (_doubles, _jumps):
         bad = drop(find(records))
         records = records.select(~bad) if bad.any() else records
@@ -94,17 +96,6 @@ def _faults(records: Records) -> tuple[Records, dict[str, Mask]]:
     return records, masks | {"no place and no position": wrong & (place < 0)}
 
 
-def _sort(records: Records, bad: Mask) -> Records:
-    """Return the records that are not `bad`, by user and start; those of one instant in the order of the file."""
-    user, start = records.user, records.start
-    same = user[1:] == user[:-1]
-    if np.all((user[1:] > user[:-1]) | (same & (start[1:] >= start[:-1]))):
-        return records.select(~bad) if bad.any() else records
-    low, span = int(start.min()), int(np.ptp(start)) + 1
-    order = np.argsort(user * np.int64(span) + (start - low), kind="stable")
-    return records.select(order[~bad[order]] if bad.any() else order)
-
-
 def _doubles(records: Records) -> dict[str, Mask]:
     """Return the second of records that are equal, and of fixes of one user at one time, by reason."""
     where = [column for column in (records.lat, records.lon, records.place, records.kind) if column is not None]
@@ -117,7 +108,7 @@ def _doubles(records: Records) -> dict[str, Mask]:
         moved = np.zeros(len(records), dtype=bool)
         for column in where:
             moved[again] |= column[again] != column[first]
-        return {"at another place at the same time": moved, "repeated": repeated}
+        return {ELSEWHERE: moved, "repeated": repeated}
     if records.trip is not None and records.form.record == "trips":
         order = np.argsort(records.trip, kind="stable")
         order = order[records.trip[order] >= 0]
@@ -180,7 +171,8 @@ def find_stays(records: Records) -> Records:
     form = replace(records.form, interval=int(np.median(step)) if len(step) else 0)
     names = ("user", "start", "place", "kind", "trip")
     columns: dict[str, Any] = {name: c[new[:-1]] for name in names if (c := getattr(records, name)) is not None}
-    return replace(records, **columns, end=records.end[new[1:]], lat=lat, lon=lon, accuracy=None, form=form)
+    return replace(records, **columns, end=records.end[new[1:]], lat=lat, lon=lon, form=form,
+                   fixes=np.bincount(segment, minlength=count))  # fmt: skip
 
 
 def split_vehicles(records: Records) -> Records:

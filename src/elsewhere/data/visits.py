@@ -283,7 +283,8 @@ class Form:
     (one row from here to there, or a line of points). `unit` is who a user is: a "person", a "trip" where the file
     names nobody, or a "vehicle-day". `columns` maps roles to the file's names for them, in the file's order; roles are
     user, start, end, lat, lon, place, kind, trip, and for trips end_lat, end_lon, end_place or points. `offset` tells
-    whether times are written with their offset from UTC; `interval` is the usual number of seconds between two fixes.
+    whether times are written with their offset from UTC, and `zones` whether that is the one of each place; `interval`
+    is the usual number of seconds between two fixes.
     """
 
     record: str = "visits"
@@ -291,6 +292,7 @@ class Form:
     columns: Mapping[str, str] = field(default_factory=dict)
     offset: bool = False
     interval: int = 0
+    zones: bool = False
 
     def __post_init__(self) -> None:
         require_choice("record", self.record, RECORDS)
@@ -305,7 +307,7 @@ class Records:
     Users are numbers in `users`. `start` and `end` are local seconds; `end` is `start` itself for what has no length. A
     trip is two records with one `trip` number, where it begins and where it ends; a line of points is as many. Where
     people were is `lat`, `lon` (NaN where it is missing) or `place`, a number in `places` (-1 where it is missing), or
-    both; `kind` is a number in `kinds`, -1 where it is missing. `accuracy` is the radius of a fix in metres.
+    both; `kind` is a number in `kinds`, -1 where it is missing. `fixes` is how many fixes each stands for.
     """
 
     user: Codes
@@ -319,7 +321,7 @@ class Records:
     kind: Codes | None = None
     kinds: tuple[str, ...] = field(default=(), repr=False)
     trip: Codes | None = None
-    accuracy: Floats | None = None
+    fixes: Ints | None = None
     tz: str = "UTC"
     form: Form = Form()
 
@@ -344,8 +346,25 @@ class Records:
             columns["end"] = columns["start"]  # one array for both, where nothing has a length
         return replace(self, **columns)
 
+    def sort(self) -> "Records":
+        """Return the records by user and start; those of one instant in the order of the file."""
+        user, start = self.user, self.start
+        same = user[1:] == user[:-1]
+        if np.all((user[1:] > user[:-1]) | (same & (start[1:] >= start[:-1]))):
+            return self
+        span = int(np.ptp(start)) + 1
+        return self.select(np.argsort(user * np.int64(span) + (start - start.min()), kind="stable"))
 
-ROW = ("user", "start", "end", "lat", "lon", "place", "kind", "trip", "accuracy")  # arrays of `Records`
+    def number_users(self) -> "Records":
+        """Return the records with the users that have one, numbered in their old order."""
+        present = np.bincount(self.user, minlength=len(self.users)) > 0
+        if present.all():
+            return self
+        users = tuple(label for label, here in zip(self.users, present.tolist(), strict=True) if here)
+        return replace(self, user=(np.cumsum(present) - 1).astype(np.int32)[self.user], users=users)
+
+
+ROW = ("user", "start", "end", "lat", "lon", "place", "kind", "trip", "fixes")  # arrays of `Records`
 
 
 @dataclass(frozen=True)

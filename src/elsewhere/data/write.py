@@ -18,6 +18,7 @@ from xml.sax.saxutils import escape
 import numpy as np
 from numpy.typing import NDArray
 
+from elsewhere.data.columns import zones_at
 from elsewhere.data.visits import DAY, Form, Ints, Visits, zone_of
 from elsewhere.errors import InvalidParameter, InvalidTraces
 from elsewhere.files import write_files
@@ -116,6 +117,8 @@ def to_table(visits: Visits, form: Form) -> Any:
     columns = dict(form.columns) or ROLES[form.record]
     clock_only = "date" in columns
     ids = np.array([str(i) for i in range(visits.R)] if where.ids is None else where.ids, dtype=object)
+    if where.kind is not None and "kind" in columns:  # the kind of "district:activity" has a column of its own
+        ids[:] = [name.removesuffix(f":{kind}") for name, kind in zip(ids, where.kind, strict=True)]
     users = np.array([str(label) for label in visits.users], dtype=object)
 
     def texts(words: NDArray[Any], codes: NDArray[Any]) -> Any:
@@ -126,7 +129,19 @@ def to_table(visits: Visits, form: Form) -> Any:
             return _clock(seconds)
         if not form.offset:
             return pa.array(seconds.astype("datetime64[s]"))
-        return pa.array(to_utc(seconds, visits.tz), pa.timestamp("s", tz=_zone_name(visits.tz)))
+        return pa.array(utc(seconds), pa.timestamp("s", tz="UTC" if form.zones else _zone_name(visits.tz)))
+
+    zones = [visits.tz] * visits.R
+    if form.zones and where.lat is not None and where.lon is not None:
+        zones = [zone or visits.tz for zone in zones_at(where.lat, where.lon)]
+
+    def utc(seconds: Ints) -> Ints:
+        rows = last if seconds is end else first
+        there = np.array(zones, dtype=object)[visits.place[rows]]
+        result = seconds.copy()
+        for zone in set(zones):
+            result[there == zone] = to_utc(seconds[there == zone], zone)
+        return result
 
     def side(values: Any, rows: Ints) -> Any:
         return None if values is None else pa.array(values[visits.place[rows]])
@@ -135,11 +150,11 @@ def to_table(visits: Visits, form: Form) -> Any:
         "user": lambda: texts(users, visits.user[first]),
         "start": lambda: times(start),
         "end": lambda: times(end),
-        "utc": lambda: pa.array(to_utc(start, visits.tz), pa.timestamp("s", tz="UTC")),
+        "utc": lambda: pa.array(utc(start), pa.timestamp("s", tz="UTC")),
         "date": lambda: pa.array(start.astype("datetime64[s]").astype("datetime64[D]")),
         "end_date": lambda: pa.array(end.astype("datetime64[s]").astype("datetime64[D]")),
         "duration": lambda: pa.array((end - start) // (60 if "min" in columns["duration"].lower() else 1)),
-        "offset": lambda: pa.array((start - to_utc(start, visits.tz)) // 60),
+        "offset": lambda: pa.array((start - utc(start)) // 60),
         "day": lambda: pa.array(start // DAY - start.min() // DAY),
         "slot": lambda: pa.array(start % DAY // (form.interval or SLOT)),
         "lat": lambda: side(where.lat, first),
