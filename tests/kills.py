@@ -4,7 +4,8 @@ Kill `synthesize` at random steps, let the same call go on, and compare with a r
     python tests/kills.py INPUT FOLDER KILLS SEED
 
 A step is an operation on the file system or a block of fakes, so that kills fall where progress is, on fast
-machines and slow ones; every fourth falls at a random time instead. A run that goes on is killed again half of the times. Nothing is
+machines and slow ones; every fourth falls at a random time instead. A run that goes on is
+killed again half of the times. Nothing is
 judged. Children are forked, so that kernels are loaded once. Prints one line of JSON.
 """
 

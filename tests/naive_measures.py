@@ -2,6 +2,7 @@
 
 import math
 from collections import Counter, defaultdict
+from itertools import pairwise
 
 HOUR = 3600
 
@@ -41,11 +42,7 @@ def stays(rows, gap=2 * HOUR):
 
 
 def moves(rows, longest=24 * HOUR):
-    return [
-        (a[3], b[3])
-        for a, b in zip(rows, rows[1:], strict=False)
-        if a[0] == b[0] and a[3] != b[3] and b[1] - a[2] <= longest
-    ]
+    return [(a[3], b[3]) for a, b in pairwise(rows) if a[0] == b[0] and a[3] != b[3] and b[1] - a[2] <= longest]
 
 
 def person(rows, timed, distance):

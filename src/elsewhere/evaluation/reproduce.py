@@ -229,6 +229,7 @@ def reproduce(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # the alternates are seeds, as in the paper (E53)
         passed = PrivacyTest.prepare(train, "all")(made.r, made.seed).passed
+    assert made.loglik is not None  # noqa: S101 - of the paper's method
     r, seed, loglik = made.r[passed], made.seed[passed], finite(made.loglik)[passed]
     tell(3, 6)
     drawn = draw_by_likelihood(seed, loglik, DRAWN, rng)

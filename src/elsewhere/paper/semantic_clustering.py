@@ -52,7 +52,7 @@ from elsewhere.sorting import number_keys
 METHODS = ("roles", "kmeans")
 STARTS = 10  # n_init of k-means (E28)
 PAPERS = 20  # classes of the paper
-# kappa="auto" (E29, docs/decisions.md)
+# the number of classes that "auto" finds (E29, docs/decisions.md)
 LEAST = 4  # classes, where the places allow it
 TO_A_CLASS = 5  # places
 ENOUGH = 0.9  # share of the largest score with which the smaller number is as good

@@ -80,7 +80,7 @@ def learn_mapping(stays: Stays, groups: Groups, locations: Locations, rng: np.ra
     corner, columns, height = grid_over(xy, SIDE * 2 * unit)
     square = square_of(xy, corner, columns, height)
     order = np.lexsort((cell % R, square[cell % R], cell // R))
-    cell, weight = cell[order], weight[order]
+    cell, weight = cell[order], weight[order].astype(np.float64)
     place, cls = cell % R, cell // R
     squares = columns * height
     first = np.searchsorted(cls, np.arange(K + 1))

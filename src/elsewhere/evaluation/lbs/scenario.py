@@ -288,9 +288,7 @@ class LbsResult:
                     **{name: self._summary(self.overhead[:, g, m, i]) for i, name in enumerate(OVERHEADS)},
                     "error": errors,
                 }
-        whole: dict[str, Any] = plain(
-            {"settings": self.settings, "generators": by_generator, "notes": self.notes}
-        )
+        whole: dict[str, Any] = plain({"settings": self.settings, "generators": by_generator, "notes": self.notes})
         return {**whole, "version": __version__}
 
     def table(self) -> list[dict[str, Any]]:
