@@ -105,7 +105,8 @@ def test_ways_have_the_probabilities_of_their_definition(n):
         columns, rows, np.zeros((kernels.LENGTHS, 1)), 1.0, 0.7, np.ones(1), moves, rng.uniform(1, 3, 5), 0.0,
     )  # fmt: skip
     among, weight, fit = np.zeros(kernels.WAY_CELLS, np.int64), np.zeros(kernels.WAY_CELLS), np.zeros(kernels.WAY_CELLS)
-    many = kernels.way_candidates(xy, passages, 0, 1, among, weight, fit)
+    own = np.array([True, True, False, False, False, False])
+    many = kernels.way_candidates(xy, passages, 0, 1, own, among, weight, fit)
     assert sorted(among[:many].tolist()) == cells.tolist()
     law = naive_life.way_law(xy, passages, 0, 1, n, dict(zip(among[:many].tolist(), weight[:many], strict=True)))
     table, filter_ = (
@@ -115,7 +116,7 @@ def test_ways_have_the_probabilities_of_their_definition(n):
     out, found, draws = np.zeros(kernels.MOST_PASSES, np.int64), Counter(), 6_000
     for i in range(draws):
         stream = open_stream(KEY, 1, i)
-        assert kernels.draw_way(xy, passages, 0, 1, n, among, weight, fit, filter_, table, stream, out)
+        assert kernels.draw_way(xy, passages, 0, 1, n, own, among, weight, fit, filter_, table, stream, out)
         found[tuple(out[:n].tolist())] += 1
     assert set(found) <= set(law)
     for cells_of_way, p in law.items():

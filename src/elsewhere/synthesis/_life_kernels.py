@@ -279,6 +279,7 @@ def draw_day(law, memory, kind_of_person, kind, off, here, before, first_piece, 
         if p >= 0:
             c = law.cls[p]
             t = lo if first_piece >= 0 else max(lo, rounded(law.start[p] + wobble(3600, grain, stream), grain))
+            t = min(t, DAY - grain)
             x = draw_own(law, memory, day, c, -1, -1, part_of(t, off), weight, columns, stream)
     while p >= 0 and q < most:
         length = law.end[p] - law.start[p]
@@ -829,8 +830,8 @@ def length_of(xy, a, b):
 
 
 @njit
-def way_candidates(xy, w, a, b, among, weight, fit):
-    """Fill in the WAY_CELLS best cells between a and b, by people who pass and the detour; return how many."""
+def way_candidates(xy, w, a, b, own, among, weight, fit):
+    """Fill in the WAY_CELLS best cells between a and b, by people who pass and the detour; none of the `own` places."""
     length, n = length_of(xy, a, b), 0
     margin = 4.0 * w.detour + 0.2 * length
     c0 = int((min(xy[a, 0], xy[b, 0]) - margin - w.corner[0]) / w.corner[2])
@@ -842,7 +843,7 @@ def way_candidates(xy, w, a, b, among, weight, fit):
         hi = w.square[r * w.columns + min(max(c1, 0), w.columns - 1) + 1]
         for k in range(lo, hi):
             x = w.cells[k]
-            if x in (a, b):
+            if own[x]:  # what is passed at an own place is no pass
                 continue
             v = w.weight[k] * math.exp((length - length_of(xy, a, x) - length_of(xy, x, b)) / w.detour)
             j = n  # the best are kept, in order
@@ -868,13 +869,13 @@ def move_weight(xy, w, a, b, goal):
 
 
 @njit
-def draw_way(xy, w, a, b, n, among, weight, fit, filter_, table, stream, out):
+def draw_way(xy, w, a, b, n, own, among, weight, fit, filter_, table, stream, out):
     """
     Draw n cells of a way from a to b: P ~ product of weights of cells and moves, ends included, and of exp(-detour).
 
     Forward filter over the cells, backward sampling. Returns False where there are too few cells.
     """
-    m = way_candidates(xy, w, a, b, among, weight, fit)
+    m = way_candidates(xy, w, a, b, own, among, weight, fit)
     if m < n or m == 0:
         return False
     if n > 1:
@@ -957,7 +958,7 @@ def draw_lives(
     scores = np.empty(max(EXACT, 3 * PROPOSED + 1))
     among, worth, fit = np.zeros(WAY_CELLS, np.int64), np.zeros(WAY_CELLS), np.zeros(WAY_CELLS)
     filter_, table = np.zeros((MOST_PASSES, WAY_CELLS)), np.zeros((WAY_CELLS, WAY_CELLS))
-    way = np.zeros(MOST_PASSES, np.int64)
+    way, lived = np.zeros(MOST_PASSES, np.int64), np.zeros(len(g.xy), np.bool_)
     route = np.full((most_own, most_own, MOST_PASSES + 1), -1, np.int32)
     n = 0
     for i in range(len(numbers)):
@@ -995,6 +996,8 @@ def draw_lives(
             return -i - 1
         base = first_day[i] * DAY + border
         route[:owned, :owned, 0] = -1
+        for j in range(owned):
+            lived[sigma[j]] = True
         for q in range(m):
             a = begin[q]
             if len(w.cells) > 0 and q > 0 and until[q - 1] == a and own[q - 1] != own[q]:
@@ -1008,7 +1011,7 @@ def draw_lives(
                     while cells < MOST_PASSES and u >= ladder[cells]:
                         cells += 1
                     while cells > 0 and not draw_way(
-                        g.xy, w, sigma[x], sigma[y], cells, among, worth, fit, filter_, table, stream, way
+                        g.xy, w, sigma[x], sigma[y], cells, lived, among, worth, fit, filter_, table, stream, way
                     ):
                         cells -= 1
                     route[x, y, 0], route[y, x, 0] = cells, cells
@@ -1034,5 +1037,7 @@ def draw_lives(
             life[n], start[n], end[n] = numbers[i], base + a, base + until[q]
             place[n], cls[n], usage[n] = sigma[own[q]], kinds[q], own[q]
             n += 1
+        for j in range(owned):
+            lived[sigma[j]] = False
     first[len(numbers)] = n
     return n

@@ -114,14 +114,15 @@ def learn_diaries(stays: Stays, groups: Groups, *, k: int, rng: np.random.Genera
     head = day_first[full]
     state[full] = np.where(carried[head] == 1, piece_cls[head], K)
     lo, hi = _usual_hours(first - border - first_day * DAY, last - border - last_day * DAY)
-    # what is cut off because nobody is seen before or after tells nothing of how days begin, or stays end
+    # what is cut off because nobody is seen before or after tells nothing of how days begin; its stays go on
     early, late = (date == first_day[whose]) & (lo >= 0), (day == last_day[piece_user]) & (hi >= 0)
     ended = late & (over == 0) & (after < 0)
+    over, e = np.where(ended, 1, over), np.where(ended, DAY, e)
     np.add.at(begins, (kind[~early], state[~early]), 1.0)
     begins = begins / np.maximum(begins.sum(1, keepdims=True), 1) + SPARE * begins.sum(0) / max(begins.sum(), 1)
 
     def sort_by(cell: Ints, cells: int, rows: Ints | None = None) -> tuple[Ints, Ints]:
-        rows = np.flatnonzero(~ended) if rows is None else rows
+        rows = np.arange(len(cell)) if rows is None else rows
         order = rows[np.lexsort((s[rows] if len(cell) == len(s) else rows, cell[rows]))]
         return order, np.searchsorted(cell[order], np.arange(cells + 1))
 
