@@ -53,8 +53,8 @@ def learn_mapping(stays: Stays, groups: Groups, locations: Locations, rng: np.ra
     shared = shared_places(stays, R, rng)
     open_ = _open_cells(cell, shared, K, R)
     to, part = _nearest_open(cell, open_, xy, R) if locations.has_coordinates else _same_open(cell, open_)
-    weight = np.bincount(to.ravel(), (part * count[:, None]).ravel(), len(open_))
-    weight = np.maximum(weight + rng.laplace(0.0, BLUR, len(weight)), LITTLE)
+    people_of = np.bincount(to.ravel(), (part * count[:, None]).ravel(), len(open_))
+    weight: Floats = np.maximum(people_of + rng.laplace(0.0, BLUR, len(open_)), LITTLE)
     of_cell = cell
     cell = open_
 
@@ -80,7 +80,7 @@ def learn_mapping(stays: Stays, groups: Groups, locations: Locations, rng: np.ra
     corner, columns, height = grid_over(xy, SIDE * 2 * unit)
     square = square_of(xy, corner, columns, height)
     order = np.lexsort((cell % R, square[cell % R], cell // R))
-    cell, weight = cell[order], weight[order].astype(np.float64)
+    cell, weight = cell[order], weight[order]
     place, cls = cell % R, cell // R
     squares = columns * height
     first = np.searchsorted(cls, np.arange(K + 1))
