@@ -81,9 +81,19 @@ def test_a_count_is_nobody(tmp_path):
     )
     path = tmp_path / "counters.csv"
     path.write_text("station,datetime,count,lat,lon\n" + rows)
+    with pytest.raises(InvalidTraces, match="counts people"):
+        read_records(path)
+    path.write_text(path.read_text().replace("count", "level"))
     with pytest.raises(InvalidTraces, match="no column for user") as error:
         read_records(path)
-    assert "user=count" not in str(error.value)
+    assert "user=level" not in str(error.value)
+
+
+def test_a_matrix_of_flows_is_no_table_of_trips(tmp_path):
+    rows = [(a, b, h, (a * b + h) % 40) for a in range(12) for b in range(12) for h in range(24)]
+    path = save(pd.DataFrame(rows, columns=["origin", "destination", "hour", "trips"]), tmp_path / "flows.csv")
+    with pytest.raises(InvalidTraces, match="counts people or trips"):
+        read_records(path)
 
 
 def test_who_is_called_a_person_is_no_vehicle(tmp_path):
