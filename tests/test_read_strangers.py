@@ -81,9 +81,19 @@ def test_a_count_is_nobody(tmp_path):
     )
     path = tmp_path / "counters.csv"
     path.write_text("station,datetime,count,lat,lon\n" + rows)
+    with pytest.raises(InvalidTraces, match="counts people"):
+        read_records(path)
+    path.write_text(path.read_text().replace("count", "level"))
     with pytest.raises(InvalidTraces, match="no column for user") as error:
         read_records(path)
-    assert "user=count" not in str(error.value)
+    assert "user=level" not in str(error.value)
+
+
+def test_a_matrix_of_flows_is_no_table_of_trips(tmp_path):
+    rows = [(a, b, h, (a * b + h) % 40) for a in range(12) for b in range(12) for h in range(24)]
+    path = save(pd.DataFrame(rows, columns=["origin", "destination", "hour", "trips"]), tmp_path / "flows.csv")
+    with pytest.raises(InvalidTraces, match="counts people or trips"):
+        read_records(path)
 
 
 def test_who_is_called_a_person_is_no_vehicle(tmp_path):
@@ -376,3 +386,20 @@ def test_times_of_no_known_form_ask_for_their_form(tmp_path):
     path = save(table, tmp_path / "t.csv")
     with pytest.raises(InvalidTraces, match=r"time=time.*date_format"):
         read_records(path)
+
+
+def test_an_archive_with_a_damaged_name_or_a_password_is_refused(tmp_path):
+    path = tmp_path / "t.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("gerät.csv", "user,time,lat,lon\n1,2024-01-01T00:00:00,51.5,-0.1\n")
+    whole = path.read_bytes()
+    at = whole.index("gerät".encode())
+    for damaged in (
+        whole[:at] + b"\xf7" + whole[at + 1 :],  # a name that is no text
+        whole[:6]
+        + bytes([whole[6] | 1])
+        + whole[7:].replace(b"PK\x01\x02\x14\x03\x14\x00\x00", b"PK\x01\x02\x14\x03\x14\x00\x01"),
+    ):
+        path.write_bytes(damaged)
+        with pytest.raises(InvalidTraces):
+            read_records(path)

@@ -55,6 +55,7 @@ WORDS = {
     "kind": "category venuecategory venuecategoryname categoryname poicategory placecategory poitype placetype "
     "purpose activity activitytype amenity kind type locationtype",
     "trip": "tripid rideid tid trjid traj trajid trajectoryid trackid segmentid tripno journeyid orderid trip ride",
+    "count": "count counts n trips flow flows volume persons people passengers",
     "occupied": "occupied occupancy hired loaded passengerflag load",
 }
 NUMBERED = ("id", "", "no", "nr", "num", "number", "index", "code", "key", "hash", "identifier", "name")
@@ -310,6 +311,8 @@ def _by_name(found: Columns, free: list[str], values: Mapping[str, list[str]]) -
             return kinds[name] not in TIMES and (role != "place" or len(set(values[name])) > 1)
         if role in ("lat", "lon") and normalize(name) in "xy" and kinds[name] == "whole":
             return False  # numbers of cells
+        if role == "slot" and normalize(name).startswith("hour") and not dated:
+            return False
         if role == "time" and dated and kinds[name] == "whole":
             return is_clock(values[name])
         return kinds[name] in fits.get(role, (kinds[name],))
@@ -527,6 +530,13 @@ def _list(table: Table, kinds: Mapping[str, str]) -> str:
 def _refuse_missing(found: Columns, table: Table, alone: bool) -> None:
     """Refuse a table without a user, a time or a place, with what there is and what to type."""
     roles, kinds, labels = found.roles, found.kinds, table.labels
+    many = find_named("count", [n for n in kinds if kinds[n] == "whole" and n not in roles.values()])
+    if many is not None and not alone and not {"user", "trip"} & roles.keys():
+        raise InvalidTraces(
+            f"{table.name}: column {labels[many]} counts people or trips, and a row tells of none of them: give a "
+            "table with a row for each trip or record, or `columns` user=NAME if a column tells who.",
+            code="E_COLUMNS",
+        )
     missing = []
     if "user" not in roles and not alone and not found.trips and not {"trip", "points"} & roles.keys():
         missing.append("user")

@@ -51,7 +51,8 @@ DAY_NAME = re.compile(  # a date within the name of a file: 2024-05-01, 20240501
 )  # fmt: skip
 NO_DATA = {".md", ".pdf", ".html", ".htm", ".py", ".r", ".png", ".jpg", ".doc", ".docx", ".rtf", ".log", ".yml"}
 PACKED: dict[bytes, Callable[[BinaryIO], Any]] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ": lzma.open}
-DAMAGE = (EOFError, OSError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, NotImplementedError)  # of an archive
+# what the openers of archives raise at damage, in their names too
+DAMAGE = (EOFError, OSError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, NotImplementedError, UnicodeDecodeError)
 TEXT_MARKS = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
 PLT = ("lat", "lon", "#3", "altitude", "days", "date", "clock")
 KNOWN = {
@@ -197,6 +198,8 @@ def _member(archive: Path, member: zipfile.ZipInfo, name: str, owner: str) -> Pi
         with zipfile.ZipFile(archive) as folder, folder.open(member) as stream:
             yield stream
 
+    if member.flag_bits & 1:
+        raise InvalidTraces(f"{name} is encrypted; unpack it first.", code="E_COMPRESSION")
     if member.file_size > max(MOST_DOCUMENT, MOST_RATIO * member.compress_size):
         raise InvalidTraces(f"{name} unpacks to too many bytes.", code="E_TOO_LARGE")
     return Piece(name, owner, member.file_size, opened)

@@ -136,6 +136,8 @@ def to_table(visits: Visits, form: Form) -> Any:
         zones = [zone or visits.tz for zone in zones_at(where.lat, where.lon)]
 
     def utc(seconds: Ints) -> Ints:
+        if len(set(zones)) == 1:
+            return to_utc(seconds, zones[0])
         rows = last if seconds is end else first
         there = np.array(zones, dtype=object)[visits.place[rows]]
         result = seconds.copy()
