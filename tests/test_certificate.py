@@ -120,9 +120,9 @@ class TestCertificate:
 
 
 class TestOfFakes:
-    def test_product_and_paper_have_none_and_the_manifest_says_so(self, tmp_path):
-        town = ew.simulate_town(users=60, locations=100, rng=np.random.default_rng(1))
-        fakes = ew.generate_fakes(town.traces, kappa=8, m_min=2, c_min=1)
+    def test_lives_have_none_and_the_manifest_says_so(self, tmp_path):
+        town = ew.simulate_town(users=60, days=3, locations=100, rng=np.random.default_rng(1))
+        fakes = ew.generate_fakes(town.visits)
         assert fakes.certificate.protects == "nobody"
         ew.publish(fakes).save(tmp_path / "pool")
         manifest = json.loads((tmp_path / "pool" / "manifest.json").read_text())

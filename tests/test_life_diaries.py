@@ -10,7 +10,7 @@ import pytest
 import elsewhere as ew
 from elsewhere.data.visits import DAY, Form, Locations, Visits
 from elsewhere.paper._generate_kernels import open_stream, uniform
-from elsewhere.synthesis import _life_kernels as kernels
+from elsewhere.synthesis import _diary_kernels as kernels
 from elsewhere.synthesis.diaries import fit_choices, share_spans
 from elsewhere.synthesis.generate_life import (
     draw_lives,

@@ -131,7 +131,7 @@ def test_fakes_of_the_users_own_seed_hide_her_in_the_papers_rows():
 
 
 def test_what_was_prepared_is_an_input_too(tmp_path, capsys, few_repeats):
-    town = ew.simulate_town(users=12, days=2, locations=60, rng=np.random.default_rng(1)).visits
+    town = ew.simulate_town(users=30, days=2, locations=40, rng=np.random.default_rng(1)).visits
     ew.write_visits(town, tmp_path / "town.csv")
     read = ["reproduce", tmp_path / "kept" / "visits.parquet", "--per-seed", "10", "--kappa", "6"]
     for words in (["prepare", tmp_path / "town.csv", "-o", tmp_path / "kept"], read):

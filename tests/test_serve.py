@@ -776,7 +776,7 @@ def test_wrong_options_are_refused(run, tmp_path, pool):
         ((pool, "--host", "0.0.0.0"), "E_PARAM"),  # noqa: S104
         ((pool, "--host", "pool.example"), "E_PARAM"),
         ((pool, "--port", "70000"), "E_PARAM"),
-        ((pool, "--port", "x"), "E_USAGE"),
+        ((pool, "--port", "x"), "E_PARAM"),
         ((pool, "--bucket", "0"), "E_PARAM"),
         ((pool, "--bucket", "121"), "E_PARAM"),
         ((pool, "--rate", "0"), "E_PARAM"),

@@ -204,6 +204,12 @@ def _shown(value: Any) -> str:
     return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}..."
 
 
+def _directives(value: str | None) -> str | None:
+    if value is not None and not re.fullmatch(r"([^%]|%[aAbBdfHIjmMpSyYzZ%T])*%[dmyYjHMS].*", value):
+        raise ValueError("no format of dates")
+    return value
+
+
 def _codec(value: str | None) -> str | None:
     try:
         codecs.lookup(value or "utf-8")
@@ -285,7 +291,9 @@ class Reading(Settings):
     locations: Any = reads(None, "The places: a table of towers, venues or stations, or GeoJSON polygons.", "FILE")
     cells: int | None = reads(None, "Most places; by default 20,000, and 400 where they are merged.", "N", ge=1)
     unit: Literal["person", "trip", "vehicle-day"] | None = reads(None, "Who a user is; by default the file tells.")
-    date_format: str | None = reads(None, 'How dates are written, such as "%d.%m.%Y %H:%M".', "FORMAT")
+    date_format: Annotated[str | None, AfterValidator(_directives)] = reads(
+        None, 'How dates are written, such as "%d.%m.%Y %H:%M".', "FORMAT", values='a format such as "%d.%m.%Y %H:%M"'
+    )
     encoding: Annotated[str | None, AfterValidator(_codec)] = reads(
         None,
         "Encoding of a text file that is not UTF-8.",

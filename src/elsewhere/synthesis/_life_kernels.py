@@ -1,4 +1,4 @@
-"""Compiled loops of lives: drawing diaries, choosing places for them jointly, ways between places."""
+"""Compiled loops of lives: choosing places jointly, ways between places, whole lives."""
 
 import math
 from typing import NamedTuple
@@ -8,549 +8,18 @@ from numpy.typing import NDArray
 
 from elsewhere._jit import njit
 from elsewhere.paper._generate_kernels import open_stream, uniform
-
-DAY, SLOT, SLOTS = 86_400, 1_200, 72
-PARTS = 8  # of the week: four of the day, weekdays and weekends apart
-ENOUGH = 8  # pieces of which the next one is drawn
-NEAR, FAR = 1_800, 5_400  # seconds from now at which they begin
-BRIEF = 7_200  # a shorter stay keeps its length, a longer one the hour at which it ends
-RECENT = 10  # earlier days that a day is compared with
-NEW = 2  # weights of going somewhere new, beside two per class
-OWN = 5  # weights of an own place
-FEATURES = 12  # of a diary
-HOME = 0
-
-
-class Law(NamedTuple):
-    """
-    Pieces of stays, cut at the border of the day, and what is learnt of choices. K classes, Q kinds of day, T types.
-
-    A piece says how long a stay of this class, begun at this second of the day, lasts, and what comes next.
-    """
-
-    start: NDArray[np.int64]
-    end: NDArray[np.int64]
-    over: NDArray[np.int64]  # 1: goes on beyond the border
-    after: NDArray[np.int64]  # class of the next record of the day, -1 none
-    again: NDArray[np.int64]  # 1: the next record is at the same place
-    gap: NDArray[np.int64]  # seconds until it
-    cls: NDArray[np.int64]
-    by_type: NDArray[np.int64]  # pieces sorted by ((type, kind, class), carried), start
-    type_first: NDArray[np.int64]
-    by_kind: NDArray[np.int64]
-    kind_first: NDArray[np.int64]
-    by_class: NDArray[np.int64]
-    class_first: NDArray[np.int64]
-    open_type: NDArray[np.int64]  # first pieces of days that nothing is carried into, by (type, kind)
-    open_type_first: NDArray[np.int64]
-    open_kind: NDArray[np.int64]
-    open_kind_first: NDArray[np.int64]
-    day_first: NDArray[np.int64]  # pieces of each day
-    day_kind: NDArray[np.int64]
-    days: NDArray[np.int64]  # days by (type, weekend)
-    days_first: NDArray[np.int64]
-    begins: NDArray[np.float64]  # (Q, K + 1) share of days of a kind that begin carried in a class, or open
-    role: NDArray[np.int64]  # (K,)
-    new: NDArray[np.float64]  # (2 K + NEW,)
-    own: NDArray[np.float64]  # (OWN,)
-    like: NDArray[np.float64]  # (FEATURES,)
-    grain: int
-
-
-class Memory(NamedTuple):
-    """What one person has done so far."""
-
-    cls: NDArray[np.int64]  # (M,) class of each own place
-    visits: NDArray[np.int64]  # (M,)
-    parts: NDArray[np.int64]  # (M, PARTS)
-    moves: NDArray[np.int64]  # (M, M)
-    last: NDArray[np.int64]  # (M,) day of the last visit
-    slots: NDArray[np.int64]  # (days, SLOTS) own place, -1 nothing recorded
-    off: NDArray[np.int64]  # (days,)
-    own_of: NDArray[np.int64]  # (K,) own places of each class
-    visits_of: NDArray[np.int64]  # (K,)
-    size: NDArray[np.int64]  # (2,) own places, days
-
-
-class Day(NamedTuple):
-    """One diary: own place, class, start and end of each piece; `state`: pieces, own places after it, over."""
-
-    own: NDArray[np.int64]
-    cls: NDArray[np.int64]
-    start: NDArray[np.int64]
-    end: NDArray[np.int64]
-    slots: NDArray[np.int64]
-    new_cls: NDArray[np.int64]  # classes of places that are new on this day
-    state: NDArray[np.int64]
-
-
-@njit
-def new_memory(most, days, K):
-    """Make an empty memory."""
-    i = np.int64
-    return Memory(
-        np.zeros(most, i), np.zeros(most, i), np.zeros((most, PARTS), i), np.zeros((most, most), i),
-        np.zeros(most, i), np.full((days, SLOTS), -1), np.zeros(days, i), np.zeros(K, i), np.zeros(K, i),
-        np.zeros(2, i),
-    )  # fmt: skip
-
-
-@njit
-def clear_memory(memory):
-    """Make the memory that of somebody new."""
-    n = memory.size[0]
-    memory.visits[:n] = 0
-    memory.parts[:n] = 0
-    memory.moves[:n, :n] = 0
-    memory.last[:n] = -9
-    memory.own_of[:] = 0
-    memory.visits_of[:] = 0
-    memory.size[:] = 0
-
-
-@njit
-def new_day(most):
-    """Make room for a diary."""
-    i = np.int64
-    return Day(
-        np.zeros(most, i), np.zeros(most, i), np.zeros(most, i), np.zeros(most, i), np.full(SLOTS, -1),
-        np.zeros(most, i), np.zeros(3, i),
-    )  # fmt: skip
-
-
-@njit
-def draw_index(weight, n, u):
-    """Draw a number 0 .. n - 1 by weights, -1 where all are 0."""
-    total = 0.0
-    for i in range(n):
-        total += weight[i]
-    if not total > 0.0:
-        return -1
-    point, found = u * total, -1
-    for i in range(n):
-        if weight[i] > 0.0:
-            found = i
-            point -= weight[i]
-            if point < 0.0:
-                break
-    return found
-
-
-@njit
-def _window(start, order, lo, hi, t, reach):
-    """Return the range of order[lo:hi], sorted by start, that begins within `reach` of t."""
-    a, b = lo, hi
-    while a < b:
-        m = (a + b) // 2
-        if start[order[m]] < t - reach:
-            a = m + 1
-        else:
-            b = m
-    first, b = a, hi
-    while a < b:
-        m = (a + b) // 2
-        if start[order[m]] <= t + reach:
-            a = m + 1
-        else:
-            b = m
-    return first, a
-
-
-@njit
-def draw_piece(law, kind_of_person, kind, c, carried, t, stream):
-    """Draw a piece of class c that begins at about t: of this type and kind, else of this kind, else of anybody."""
-    K, Q = len(law.role), len(law.begins)
-    orders = (law.by_type, law.by_kind, law.by_class)
-    firsts = (law.type_first, law.kind_first, law.class_first)
-    cells = (((kind_of_person * Q + kind) * K + c) * 2 + carried, (kind * K + c) * 2 + carried, c * 2 + carried)
-    for level in range(3):
-        order, lo, hi = orders[level], firsts[level][cells[level]], firsts[level][cells[level] + 1]
-        for reach in (NEAR, FAR):
-            a, b = _window(law.start, order, lo, hi, t, reach)
-            if b - a >= ENOUGH:
-                return order[a + int(uniform(stream) * (b - a))]
-            if carried:
-                break
-    order, lo, hi = law.by_class, law.class_first[c * 2 + carried], law.class_first[c * 2 + carried + 1]
-    a, b = _window(law.start, order, lo, hi, t, 4 * FAR)
-    if a == b:
-        a, b = lo, hi
-    return order[a + int(uniform(stream) * (b - a))] if b > a else -1
-
-
-@njit
-def draw_opening(law, kind_of_person, kind, stream):
-    """Draw the first piece of a day that nothing is carried into, -1 where there is none."""
-    cell = kind_of_person * len(law.begins) + kind
-    a, b = law.open_type_first[cell], law.open_type_first[cell + 1]
-    if b - a >= ENOUGH:
-        return law.open_type[a + int(uniform(stream) * (b - a))]
-    a, b = law.open_kind_first[kind], law.open_kind_first[kind + 1]
-    return law.open_kind[a + int(uniform(stream) * (b - a))] if b > a else -1
-
-
-@njit
-def part_of(t, off):
-    """Return the part of the week of a second of the day (from its border on)."""
-    return min(t * 4 // DAY, 3) + 4 * off
-
-
-@njit
-def own_columns(memory, x, here, before, part, day, out):
-    """Fill in what speaks for an own place x: visits, those at this part of the week, from here, back, lately."""
-    out[0] = math.log1p(memory.visits[x])
-    out[1] = math.log1p(memory.parts[x, part])
-    out[2] = math.log1p(memory.moves[here, x]) if here >= 0 else 0.0
-    out[3] = 1.0 if x == before else 0.0
-    out[4] = 1.0 if day - memory.last[x] <= 2 else 0.0
-
-
-@njit
-def new_logit(law, c, own, visits, day):
-    """Return the ln odds of a new place of class c."""
-    K = len(law.role)
-    w = law.new
-    return w[c] + w[K + c] * math.log1p(own) + w[2 * K] * math.log1p(visits) + w[2 * K + 1] * math.log1p(day)
-
-
-@njit
-def draw_own(law, memory, day, c, here, before, part, weight, columns, stream):
-    """Draw which own place of class c comes after `here`: one of before, one that is new today, or a newer one."""
-    known, added = memory.size[0], day.state[1] - memory.size[0]
-    today = memory.size[1]
-    own, visits, some = memory.own_of[c], memory.visits_of[c], 0
-    for j in range(known + added):
-        weight[j] = 0.0
-        if j == here:
-            continue
-        if j < known:
-            if memory.cls[j] == c:
-                own_columns(memory, j, here if here < known else -1, before, part, today, columns)
-                v = 0.0
-                for k in range(OWN):
-                    v += law.own[k] * columns[k]
-                weight[j] = math.exp(v)
-                some += 1
-        elif day.new_cls[j - known] == c:
-            weight[j] = 1.0
-            own, visits, some = own + 1, visits + 1, some + 1
-    logit = new_logit(law, c, own, visits, today)
-    full = known + added >= len(memory.cls) - 1 or added >= len(day.new_cls) - 1
-    if some > 0 and (full or uniform(stream) * (1.0 + math.exp(logit)) >= math.exp(logit)):
-        j = draw_index(weight, known + added, uniform(stream))
-        if j >= 0:
-            return j
-    if full:
-        return max(here, 0)
-    day.new_cls[added] = c
-    day.state[1] += 1
-    return known + added
-
-
-@njit
-def rounded(t, grain):
-    """Return t rounded to the grain of the file's times."""
-    return (t + grain // 2) // grain * grain
-
-
-@njit
-def wobble(length, grain, stream):
-    """Draw by how much a length is changed: a slot to either side, or up to a quarter of it."""
-    if length == 0:
-        return 0
-    if grain >= 600:
-        return (int(uniform(stream) * 3) - 1) * grain
-    most = min(1200.0, 0.25 * length)
-    return int((2.0 * uniform(stream) - 1.0) * most)
-
-
-@njit
-def draw_day(law, memory, kind_of_person, kind, off, here, before, first_piece, lo, weight, columns, stream, day):
-    """Draw one diary into `day`, from second `lo` on: at place `here`, carried over the border, or by an opening."""
-    day.state[0], day.state[1], day.state[2] = 0, memory.size[0], 0
-    q, grain, most = 0, law.grain, len(day.own) - 1
-    if here >= 0:
-        c, t, x = memory.cls[here], lo, here
-        p = draw_piece(law, kind_of_person, kind, c, 1, 0, stream)
-        if p < 0:
-            p = draw_piece(law, kind_of_person, kind, c, 0, 0, stream)
-    else:
-        p = first_piece if first_piece >= 0 else draw_opening(law, kind_of_person, kind, stream)
-        if p >= 0:
-            c = law.cls[p]
-            t = lo if first_piece >= 0 else max(lo, rounded(law.start[p] + wobble(3600, grain, stream), grain))
-            t = min(t, DAY - grain)
-            x = draw_own(law, memory, day, c, -1, -1, part_of(t, off), weight, columns, stream)
-    while p >= 0 and q < most:
-        length = law.end[p] - law.start[p]
-        if law.over[p] == 1:
-            end = DAY
-        elif length == 0:
-            end = t
-        else:
-            end = (t + length if length < BRIEF and q > 0 else law.end[p]) + wobble(length, grain, stream)
-            end = max(rounded(end, grain), t + grain)
-        stays_on = end >= DAY
-        day.own[q], day.cls[q], day.start[q], day.end[q] = x, c, t, min(end, DAY)
-        q += 1
-        if stays_on:
-            day.state[2] = 1
-            break
-        if law.after[p] < 0:
-            break
-        gap = law.gap[p]
-        t = end + (max(rounded(gap + wobble(gap, grain, stream), grain), grain) if gap > 0 else 0)
-        if t >= DAY:
-            break
-        if law.again[p] == 0 or gap == 0:
-            c = law.after[p]
-            to = draw_own(law, memory, day, c, x, before, part_of(t, off), weight, columns, stream)
-            before, x = x, to
-        p = draw_piece(law, kind_of_person, kind, c, 0, t, stream)
-    day.state[0] = q
-    fill_slots(day)
-
-
-@njit
-def fill_slots(day):
-    """Write the own place of each slot of a diary."""
-    day.slots[:] = -1
-    for q in range(day.state[0]):
-        a, b = day.start[q] // SLOT, max((day.end[q] - 1) // SLOT, day.start[q] // SLOT)
-        for t in range(a, min(b + 1, SLOTS)):
-            day.slots[t] = day.own[q]
-
-
-@njit
-def day_features(law, memory, off, day, out):
-    """Fill in what a diary is chosen by: how like the earlier days of the person, how busy, how much at home."""
-    out[:] = 0.0
-    n, seen, known = day.state[0], 0, memory.size[0]
-    best, total, near = 0.0, 0.0, 0.0
-    for back in range(memory.size[1]):
-        d = memory.size[1] - 1 - back
-        if memory.off[d] != off:
-            continue
-        equal, either = 0, 0
-        for t in range(SLOTS):
-            a, b = day.slots[t], memory.slots[d, t]
-            if a >= 0 or b >= 0:
-                either += 1
-                equal += 1 if a == b else 0
-        share = equal / either if either > 0 else 1.0
-        total += share
-        best = max(best, share)
-        if seen == 0:
-            near = share
-        seen += 1
-        if seen == RECENT:
-            break
-    if seen > 0:
-        out[0], out[1], out[2] = total / seen, best, near
-        out[3] = out[0] * out[0]
-    home, brief, returns, distinct = 0, 0, 0, 0
-    for q in range(n):
-        length = day.end[q] - day.start[q]
-        if law.role[day.cls[q]] == HOME:
-            home += length
-            returns += 1
-        elif length <= 3600:
-            brief += 1
-        old = False
-        for z in range(q):
-            old = old or day.own[z] == day.own[q]
-        distinct += 0 if old else 1
-    out[4], out[5] = n, n * n / 10.0
-    out[6], out[7] = day.state[1] - known, distinct
-    out[8] = home / 36000.0
-    out[9] = out[8] * out[8]
-    out[10], out[11] = brief, returns
-
-
-@njit
-def remember_day(law, memory, off, day):
-    """Take a diary into the memory."""
-    today, known = memory.size[1], memory.size[0]
-    for j in range(day.state[1] - known):
-        c = day.new_cls[j]
-        memory.cls[known + j] = c
-        memory.own_of[c] += 1
-    memory.size[0] = day.state[1]
-    for q in range(day.state[0]):
-        x = day.own[q]
-        if q > 0 or day.start[q] > 0 or memory.visits[x] == 0:
-            memory.visits[x] += 1
-            memory.visits_of[day.cls[q]] += 1
-            memory.parts[x, part_of(day.start[q], off)] += 1
-        if q > 0:
-            memory.moves[day.own[q - 1], x] += 1
-        memory.last[x] = today
-    memory.slots[today] = day.slots
-    memory.off[today] = off
-    memory.size[1] += 1
-
-
-@njit
-def replay(
-    law, person_first, person_type, day_first, day_kind, day_off, own, cls, start, end, over, tries, share, key,
-    new_rows, new_said, own_rows, own_many, own_chosen, like_rows, size,
-):  # fmt: skip
-    """
-    Live people's days again and write down their choices: new or own place, which own place, which diary.
-
-    `person_first` days of each person, `day_first` pieces of each day, `own` numbers a person's places as they appear.
-    Of the days, a share is put beside `tries` diaries that the law draws for the same person, kind and state.
-    """
-    most = 1
-    for i in range(len(own)):
-        most = max(most, own[i] + 2)
-    longest = 1
-    for i in range(len(person_first) - 1):
-        longest = max(longest, person_first[i + 1] - person_first[i])
-    K = len(law.role)
-    memory, real, other = new_memory(most + 64, longest + 1, K), new_day(256), new_day(256)
-    weight, columns = np.zeros(most + 512), np.zeros(OWN)
-    for i in range(len(person_first) - 1):
-        clear_memory(memory)
-        stream = open_stream(key, 0, i)
-        here, before = -1, -1
-        for d in range(person_first[i], person_first[i + 1]):
-            off, kind, a, b = day_off[d], day_kind[d], day_first[d], day_first[d + 1]
-            if b - a > 255:
-                b = a + 255
-            known = memory.size[0]
-            real.state[0], real.state[1], real.state[2] = b - a, known, 0
-            carried = here >= 0 and b > a and start[a] == 0 and own[a] == here
-            now, last = here if carried else -1, before
-            for q in range(b - a):
-                x, c = own[a + q], cls[a + q]
-                real.own[q], real.cls[q], real.start[q], real.end[q] = x, c, start[a + q], end[a + q]
-                if q == 0 and carried:
-                    continue
-                is_new = x >= real.state[1]
-                if x != now:
-                    mine, visits, some, chosen = memory.own_of[c], memory.visits_of[c], 0, -1
-                    for j in range(real.state[1]):
-                        if j == now:
-                            continue
-                        if j >= known:
-                            if real.new_cls[j - known] == c:
-                                mine, visits = mine + 1, visits + 1
-                            continue
-                        if memory.cls[j] == c:
-                            if some < own_rows.shape[1] and size[1] < len(own_rows):
-                                at = now if now < known else -1
-                                part = part_of(start[a + q], off)
-                                own_columns(memory, j, at, last, part, memory.size[1], own_rows[size[1], some])
-                                if j == x:
-                                    chosen = some
-                            some += 1
-                    here_too = 1 if 0 <= now < known and memory.cls[now] == c else 0
-                    if size[0] < len(new_rows) and mine > here_too:
-                        new_rows[size[0], c] = 1.0
-                        new_rows[size[0], K + c] = math.log1p(mine)
-                        new_rows[size[0], 2 * K] = math.log1p(visits)
-                        new_rows[size[0], 2 * K + 1] = math.log1p(memory.size[1])
-                        new_said[size[0]] = 1.0 if is_new else 0.0
-                        size[0] += 1
-                    if chosen >= 0 and 1 < some <= own_rows.shape[1]:
-                        own_many[size[1]], own_chosen[size[1]] = some, chosen
-                        size[1] += 1
-                if is_new:
-                    real.new_cls[x - known] = c
-                    real.state[1] = x + 1
-                last, now = now, x
-            fill_slots(real)
-            if size[2] < len(like_rows) and b > a and uniform(stream) < share and memory.size[1] > 0:
-                day_features(law, memory, off, real, like_rows[size[2], 0])
-                for n in range(tries):
-                    draw_day(
-                        law, memory, person_type[i], kind, off, here if carried else -1, before, -1, 0, weight, columns,
-                        stream, other,
-                    )  # fmt: skip
-                    day_features(law, memory, off, other, like_rows[size[2], n + 1])
-                size[2] += 1
-            remember_day(law, memory, off, real)
-            before = last
-            here = own[b - 1] if b > a and over[b - 1] == 1 else -1
-
-
-@njit
-def draw_diary(
-    law, kind_of_person, mix, busy, off, lo, hi, tries, memory, days, weight, columns, features, stream, own, cls,
-    start, end,
-):  # fmt: skip
-    """
-    Draw the diary of one life; return its number of pieces.
-
-    `mix` (2, Q) the person's kinds of day, `busy` a taste for stays, `off` (D,) its calendar; the life is seen from
-    second `lo` of the first day until second `hi` of the last; -1: whenever something is recorded. Times are seconds
-    since the first border.
-    """
-    clear_memory(memory)
-    Q, D, n = len(law.begins), len(off), 0
-    here, before = -1, -1
-    shares = np.empty(max(Q, tries))
-    for d in range(D):
-        first_piece, kind, begin = -1, 0, 0
-        if d == 0 and lo >= 0:
-            cell = kind_of_person * 2 + off[0]
-            a, b = law.days_first[cell], law.days_first[cell + 1]
-            begin = lo
-            for _ in range(40):
-                if first_piece >= 0 or b == a:
-                    break
-                donor = law.days[a + int(uniform(stream) * (b - a))]
-                kind = law.day_kind[donor]
-                for p in range(law.day_first[donor], law.day_first[donor + 1]):
-                    if law.start[p] <= lo < law.end[p]:
-                        first_piece = p
-        if first_piece < 0:
-            state = memory.cls[here] if here >= 0 else len(law.role)
-            for k in range(Q):
-                shares[k] = mix[off[d], k] * law.begins[k, state]
-            kind = draw_index(shares, Q, uniform(stream))
-            if kind < 0:
-                kind = max(draw_index(mix[off[d]], Q, uniform(stream)), 0)
-        best = 0
-        for a in range(tries):
-            draw_day(
-                law, memory, kind_of_person, kind, off[d], here, before, first_piece, begin, weight, columns, stream,
-                days[a],
-            )  # fmt: skip
-            day_features(law, memory, off[d], days[a], features)
-            v = busy * features[4]
-            for k in range(FEATURES):
-                v += law.like[k] * features[k]
-            shares[a] = v
-        top = shares[0]
-        for a in range(tries):
-            top = max(top, shares[a])
-        for a in range(tries):
-            shares[a] = math.exp(shares[a] - top)
-        best = max(draw_index(shares, tries, uniform(stream)), 0)
-        day = days[best]
-        remember_day(law, memory, off[d], day)
-        last_day = d == D - 1
-        for q in range(day.state[0]):
-            s, e = day.start[q] + d * DAY, day.end[q] + d * DAY
-            if last_day and hi >= 0:
-                if s - d * DAY >= hi:
-                    break
-                e = min(e, d * DAY + hi)
-            if q == 0 and here >= 0 and n > 0 and own[n - 1] == day.own[0] and end[n - 1] == s:
-                end[n - 1] = e
-                continue
-            if n == len(own):
-                break
-            own[n], cls[n], start[n], end[n] = day.own[q], day.cls[q], s, e
-            n += 1
-        m = day.state[0]
-        if m > 1:
-            before = day.own[m - 2]
-        here = day.own[m - 1] if m > 0 and day.state[2] == 1 else -1
-    return n
-
+from elsewhere.synthesis._diary_kernels import (
+    DAY,
+    FEATURES,
+    HOME,
+    OWN,
+    draw_diary,
+    draw_index,
+    gamma,
+    new_day,
+    new_memory,
+    normal,
+)
 
 BINS = 10  # of a distance
 EXACT = 512  # candidates of a class up to which all are weighed; beyond, a sample
@@ -910,25 +379,35 @@ def draw_way(xy, w, a, b, n, own, among, weight, fit, filter_, table, stream, ou
 
 
 @njit
-def normal(stream):
-    """Draw from the standard normal law."""
-    return math.sqrt(-2.0 * math.log(1.0 - uniform(stream))) * math.cos(2.0 * math.pi * uniform(stream))
+def find_route(g, w, x, y, sigma, route, lived, among, worth, fit, filter_, table, stream, way):
+    """Return the number of cells between the own places x and y; a way once taken is mostly taken again, both ways."""
+    cells = route[x, y, 0]
+    if cells < 0 or uniform(stream) > w.habit:
+        u, cells = uniform(stream), 0
+        ladder = w.number[min(int(length_of(g.xy, sigma[x], sigma[y]) / w.step), LENGTHS - 1)]
+        while cells < MOST_PASSES and u >= ladder[cells]:
+            cells += 1
+        while cells > 0 and not draw_way(
+            g.xy, w, sigma[x], sigma[y], cells, lived, among, worth, fit, filter_, table, stream, way
+        ):
+            cells -= 1
+        route[x, y, 0], route[y, x, 0] = cells, cells
+        for c in range(cells):
+            route[x, y, c + 1], route[y, x, cells - c] = way[c], way[c]
+    return cells
 
 
 @njit
-def gamma(shape, stream):
-    """Draw from the gamma law (Marsaglia and Tsang 2000)."""
-    boost = 1.0
-    if shape < 1.0:
-        boost = (1.0 - uniform(stream)) ** (1.0 / max(shape, 1e-6))
-        shape += 1.0
-    d = shape - 1.0 / 3.0
-    c = 1.0 / math.sqrt(9.0 * d)
-    while True:
-        x = normal(stream)
-        v = (1.0 + c * x) ** 3
-        if v > 0.0 and math.log(1.0 - uniform(stream)) < 0.5 * x * x + d - d * v + d * math.log(v):
-            return d * v * boost
+def draw_passes(w, grain, cells, spare, stream, took):
+    """Draw how long each cell of a way takes, within `spare` seconds; return the seconds of all."""
+    used = 0
+    for c in range(cells):
+        u, grains = uniform(stream), 1
+        while grains < len(w.length) and u >= w.length[grains - 1]:
+            grains += 1
+        took[c] = max(min(grains * grain, spare - used - (cells - c - 1) * grain), grain)
+        used += took[c]
+    return used
 
 
 @njit
@@ -958,7 +437,7 @@ def draw_lives(
     scores = np.empty(max(EXACT, 3 * PROPOSED + 1))
     among, worth, fit = np.zeros(WAY_CELLS, np.int64), np.zeros(WAY_CELLS), np.zeros(WAY_CELLS)
     filter_, table = np.zeros((MOST_PASSES, WAY_CELLS)), np.zeros((WAY_CELLS, WAY_CELLS))
-    way, lived = np.zeros(MOST_PASSES, np.int64), np.zeros(len(g.xy), np.bool_)
+    way, took, lived = np.zeros(MOST_PASSES, np.int64), np.zeros(MOST_PASSES, np.int64), np.zeros(len(g.xy), np.bool_)
     route = np.full((most_own, most_own, MOST_PASSES + 1), -1, np.int32)
     n = 0
     for i in range(len(numbers)):
@@ -1001,36 +480,19 @@ def draw_lives(
         for q in range(m):
             a = begin[q]
             if len(w.cells) > 0 and q > 0 and until[q - 1] == a and own[q - 1] != own[q]:
-                x, y = own[q - 1], own[q]
                 homeward = law.role[kinds[q]] == HOME
                 spare = (until[q] - a if homeward else base + a - start[n - 1]) - law.grain
-                cells = route[x, y, 0]
-                if cells < 0 or uniform(stream) > w.habit:
-                    u, cells = uniform(stream), 0
-                    ladder = w.number[min(int(length_of(g.xy, sigma[x], sigma[y]) / w.step), LENGTHS - 1)]
-                    while cells < MOST_PASSES and u >= ladder[cells]:
-                        cells += 1
-                    while cells > 0 and not draw_way(
-                        g.xy, w, sigma[x], sigma[y], cells, lived, among, worth, fit, filter_, table, stream, way
-                    ):
-                        cells -= 1
-                    route[x, y, 0], route[y, x, 0] = cells, cells
-                    for c in range(cells):
-                        route[x, y, c + 1], route[y, x, cells - c] = way[c], way[c]
-                used, cells = 0, min(cells, max(spare // law.grain, 0))
-                took = np.zeros(MOST_PASSES, np.int64)
-                for c in range(cells):
-                    u, grains = uniform(stream), 1
-                    while grains < len(w.length) and u >= w.length[grains - 1]:
-                        grains += 1
-                    took[c] = max(min(grains * law.grain, spare - used - (cells - c - 1) * law.grain), law.grain)
-                    used += took[c]
+                cells = find_route(
+                    g, w, own[q - 1], own[q], sigma, route, lived, among, worth, fit, filter_, table, stream, way
+                )
+                cells = min(cells, max(spare // law.grain, 0))
+                used = draw_passes(w, law.grain, cells, spare, stream, took)
                 t = a if homeward else a - used
                 if not homeward and cells > 0:
                     end[n - 1] = base + t
                 for c in range(cells):
                     life[n], start[n], end[n] = numbers[i], base + t, base + t + took[c]
-                    place[n], cls[n], usage[n] = route[x, y, c + 1], -1, -1
+                    place[n], cls[n], usage[n] = route[own[q - 1], own[q], c + 1], -1, -1
                     t += took[c]
                     n += 1
                 a = t if homeward else a

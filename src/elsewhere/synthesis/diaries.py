@@ -11,12 +11,13 @@ length, and a day without records is a kind of day.
 
 from dataclasses import dataclass, field
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from elsewhere.data.visits import DAY, Floats, Ints
-from elsewhere.synthesis import _life_kernels as kernels
+from elsewhere.synthesis import _diary_kernels as kernels
 from elsewhere.synthesis.groups import (
     DAYS_PER_KIND,
     HOME,
@@ -55,13 +56,25 @@ class Diaries:
     busyness: float  # deviation between people of the taste for stays, in ln weight of a diary per stay
 
 
-def learn_diaries(stays: Stays, groups: Groups, *, k: int, rng: np.random.Generator) -> Diaries:
-    """Learn the law of diaries from people's stays."""
-    K, T = groups.K, int(groups.type_of.max()) + 1
-    role = groups.role
-    first, last = _spans(stays.user, stays.start, stays.end, stays.people)
-    border = BORDER if np.median((last - first) / DAY) > 2.5 else 0
+class Pieces(NamedTuple):
+    """Stays cut at the border of the day: seconds of their day, and what follows each."""
 
+    user: Ints
+    usage: Ints
+    cls: Ints
+    day: Ints
+    s: Ints
+    e: Ints
+    carried: Ints  # goes on from the day before
+    over: Ints  # goes on the day after
+    after: Ints  # class of the next piece of the day, -1 for none
+    again: Ints  # whether that is the same place
+    gap: Ints
+
+
+def _cut_stays(stays: Stays, groups: Groups, border: int) -> Pieces:
+    """Return the stays of everybody in pieces of one day each."""
+    role = groups.role
     # a stay at home begins when one leaves for it, any other when one arrives; passes have no time of their own
     rows = np.flatnonzero(stays.usage >= 0)
     user, cls = stays.user[rows], groups.use_class[stays.usage[rows]]
@@ -88,7 +101,20 @@ def learn_diaries(stays: Stays, groups: Groups, *, k: int, rng: np.random.Genera
     after = np.where(alike, np.append(cls[stay][1:], -1), -1)
     again = np.where(alike, np.append(stays.usage[rows][stay][1:], -1) == stays.usage[rows][stay], False)
     gap = np.where(alike, np.append(s[1:], 0) - e, 0)
-    piece_cls, piece_user = cls[stay], user[stay]
+    usage = stays.usage[rows][stay]
+    return Pieces(user[stay], usage, cls[stay], day, s, e, carried, over, after, again.astype(np.int64), gap)
+
+
+def learn_diaries(stays: Stays, groups: Groups, *, k: int, rng: np.random.Generator) -> Diaries:
+    """Learn the law of diaries from people's stays."""
+    K, T = groups.K, int(groups.type_of.max()) + 1
+    role = groups.role
+    first, last = _spans(stays.user, stays.start, stays.end, stays.people)
+    border = BORDER if np.median((last - first) / DAY) > 2.5 else 0
+
+    pieces = _cut_stays(stays, groups, border)
+    s, e, over, after, carried, day = (getattr(pieces, n) for n in ("s", "e", "over", "after", "carried", "day"))
+    piece_cls, piece_user = pieces.cls, pieces.user
 
     # days of everybody from the first to the last, also those without a record
     first_day, last_day = (first - border) // DAY, np.maximum(last - border - 1, first - border) // DAY
@@ -130,14 +156,13 @@ def learn_diaries(stays: Stays, groups: Groups, *, k: int, rng: np.random.Genera
     cell = ((piece_type * Q + piece_kind) * K + piece_cls) * 2 + carried
     heads = head[(carried[head] == 0) & ~early[full]]
     law = kernels.Law(
-        s, e, over, after, again.astype(np.int64), gap, piece_cls,
+        s, e, over, after, pieces.again, pieces.gap, piece_cls,
         *sort_by(cell, T * Q * K * 2), *sort_by(cell % (Q * K * 2), Q * K * 2), *sort_by(cell % (K * 2), K * 2),
         *sort_by(piece_type * Q + piece_kind, T * Q, heads), *sort_by(piece_kind, Q, heads),
         day_first, kind, *sort_by(type_of[whose] * 2 + off, T * 2, full),
         begins, role, np.zeros(2 * K + kernels.NEW), np.zeros(kernels.OWN), np.zeros(kernels.FEATURES), stays.grain,
     )  # fmt: skip
-    usage = stays.usage[rows][stay]
-    law = _learn_choices(law, offset, type_of, day_first, kind, off, usage, over, rng)
+    law = _learn_choices(law, offset, type_of, day_first, kind, off, pieces.usage, over, rng)
     longest = int(np.diff(day_first).max(initial=1))
     busyness = _busyness(np.diff(day_first), type_of[whose] * Q + kind, whose, stays.people)
     first_day, last_day = share_spans(first_day, last_day, k)
