@@ -403,3 +403,25 @@ def test_an_archive_with_a_damaged_name_or_a_password_is_refused(tmp_path):
         path.write_bytes(damaged)
         with pytest.raises(InvalidTraces):
             read_records(path)
+
+
+def test_rides_of_taxis_without_names_are_read_again(tmp_path):
+    rng = np.random.default_rng(4)
+    (tmp_path / "cabs").mkdir()
+    for cab in range(8):
+        times = 1_211_000_000 + 60 * np.arange(600)
+        way = np.array([37.76, -122.43]) + np.cumsum(rng.normal(0, 0.002, (600, 2)), axis=0)
+        lines = [f"{a:.5f} {b:.5f} {i // 25 % 2} {t}" for i, ((a, b), t) in enumerate(zip(way, times, strict=True))]
+        (tmp_path / "cabs" / f"new_{cab}.txt").write_text("\n".join(lines) + "\n")
+    visits = read_visits(tmp_path / "cabs", places="grid")  # nothing between two rides is dropped
+    write_visits(visits, tmp_path / "out.csv")
+    again = read_visits(tmp_path / "out.csv", locations=visits.locations)
+    assert len(np.unique(again.trip)) == len(np.unique(visits.trip)) > 8
+    assert again.U == visits.U
+
+
+def test_an_id_in_the_place_of_a_name_is_not_shown(tmp_path):
+    (tmp_path / "t.csv").write_text(",CANARYann7f3a\n" + "".join(f"{i},{i % 7}\n" for i in range(50)))
+    with pytest.raises(InvalidTraces) as error:
+        read_records(tmp_path / "t.csv")
+    assert "CANARY" not in str(error.value)

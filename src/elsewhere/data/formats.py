@@ -93,7 +93,7 @@ class Table:
 
     def __post_init__(self) -> None:
         # a table without names that was written with its numbers as names has none
-        self.headed &= any(name != FILE and not re.fullmatch(r"#\d+", name) for name in self.names)
+        self.headed &= 2 * sum(bool(re.fullmatch(r"#\d+", name)) for name in self.names) < len(self.names)
 
     @cached_property
     def labels(self) -> dict[str, str]:
@@ -103,7 +103,9 @@ class Table:
         columns = [self.sample.column(name) for name in names]
         values = {value for column in columns if "string" in str(column.type) for value in column.to_pylist()}
         for i, name in enumerate(names):
-            plain = re.fullmatch(r"[^\W\d][\w .:/()#%°-]{0,40}", name) and not re.search(r"\d[.,:]\d|\d{5}", name)
+            plain = re.fullmatch(r"[^\W\d][\w .:/()#%°-]{0,40}", name) and not re.search(
+                r"\d[.,:]\d|\d{5}|\d[a-zA-Z]", name
+            )
             shown[name] = name if self.headed and plain and name not in values else f"#{i + 1}"
         return shown
 
