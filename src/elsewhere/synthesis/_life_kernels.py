@@ -411,6 +411,24 @@ def draw_passes(w, grain, cells, spare, stream, took):
 
 
 @njit
+def draw_mix(mixes, spread, stream, mix):
+    """Draw how often a person has each kind of day, on weekdays and at weekends: a Dirichlet law about the type's."""
+    for o in range(2):
+        for k in range(mixes.shape[1]):
+            shape = mixes[o, k] * spread[o]
+            mix[o, k] = gamma(shape, stream) if shape > 1e-6 else 0.0
+
+
+@njit
+def leave_out(g, mine, mine_part, lo, hi, least):
+    """Take the seed's own contribution out of the weights; of a weight `least` people must remain."""
+    for j in range(lo, hi):
+        k = mine[j]
+        left = g.people[k] - mine_part[j]
+        g.weight[k] *= left / g.people[k] if left >= least else 0.0
+
+
+@njit
 def draw_lives(
     law, g, w, mixes, spread, busyness, types, first_day, last_day, lo, hi, border, attempt, numbers, key, tries,
     sweeps, mine, mine_part, mine_first, most_own, most_day, least, life, start, end, place, cls, usage, first, good,
@@ -446,10 +464,7 @@ def draw_lives(
         D = last_day[i] - first_day[i] + 1
         for d in range(D):
             off[d] = 1 if (first_day[i] + d + 3) % 7 >= 5 else 0
-        for o in range(2):
-            for k in range(Q):
-                shape = mixes[types[i], o, k] * spread[o]
-                mix[o, k] = gamma(shape, stream) if shape > 1e-6 else 0.0
+        draw_mix(mixes[types[i]], spread, stream, mix)
         busy = busyness * normal(stream)
         m = draw_diary(
             law, types[i], mix, busy, off[:D], lo, hi, tries, memory, days, weight, columns, features, stream, own,
@@ -460,10 +475,7 @@ def draw_lives(
         for q in range(m):
             time[own[q]] += max(until[q] - begin[q], 60)
         # the seed's own contribution is left out of the weights, and taken back in afterwards
-        for j in range(mine_first[i], mine_first[i + 1]):
-            k = mine[j]
-            left = g.people[k] - mine_part[j]
-            g.weight[k] *= left / g.people[k] if left >= least else 0.0
+        leave_out(g, mine, mine_part, mine_first[i], mine_first[i + 1], least)
         good[i] = m > 0 and draw_sigma(
             g, law.role, owned, memory.cls, time, memory.moves, sweeps, scores, stream, sigma
         )
