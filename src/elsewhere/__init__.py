@@ -6,9 +6,9 @@ Types of results, errors and what experts need are in their modules.
 
 The rooms, in the order of a run; each imports only those before it (docs/architecture.md):
 
-    traces      reads files into slots and places, and writes them
+    data        reads files into visits of places, and writes them
     paper       the paper: profiles, similarities, classes of places, the privacy test, its fakes
-    synthesis   fakes by walks with memory
+    synthesis   lives: how from many, where by meaning
     privacy     certificates
     run         the whole job, from a file to two folders
     evaluation  attacks on fakes, and what they are good for

@@ -125,7 +125,7 @@ class SumNeighbours:
     """
     Sums over two files at the auditor's numbers, without noise: of the smaller file, and what one person adds.
 
-    `noise` is that of the preset; a test gives another one, which is to be found out.
+    `noise` is that of the release; a test gives another one, which is to be found out.
     """
 
     without: Ints = field(repr=False)
@@ -192,7 +192,7 @@ def gaussian_eps(smaller: Ints, larger: Ints, *, delta: float, level: float) -> 
 
 
 def noise_audit(case: Case) -> Finding:
-    """Audit the noisy sums of the private preset on releases of two neighbouring inputs (A9)."""
+    """Audit the noisy sums of certified fakes on releases of two neighbouring inputs (A9)."""
     mechanism = case.options.get("sampler")
     if not isinstance(mechanism, Mechanism):
         raise Needs("the `sampler` of private fakes")

@@ -128,7 +128,7 @@ def _widen(c, classes, visited, c_min):
     """
     Return the class c and as many nearest classes as bring it to c_min places outside visited(seed) (E30), sorted.
 
-    Where not so many exist, the class stays as it is. c_min = 1 widens nothing: where a class of the paper's preset is
+    Where not so many exist, the class stays as it is. c_min = 1 widens nothing: where a class of the paper's method is
     used up, the ladder of E45 helps.
     """
     wide = np.empty(len(classes.everywhere), dtype=classes.member.dtype)

@@ -15,7 +15,7 @@ GenerateFake(R, S, kappa, pars)                                                 
     Return    F
 
 `generate_fake` is the inner loop for one seed, line by line, before the test; `FakeMaker` makes the same attempts many
-at a time in compiled loops, number for number; `generate_fakes(preset="paper")` is the whole box.
+at a time in compiled loops, number for number; `generate_fakes(method="paper")` is the whole box.
 
 Readings: the class of r is that of C, before removal (E38); C' is drawn once per fake and never emptied (E39); seed(t)
 is removed last, so that merging does not bring it back (E40); a place merges by one reach per boundary (E42); what is

@@ -15,7 +15,7 @@ Read with `<=` for sim and int (E50, E51), sim in the larger direction (E12), pl
 
 For people with all their days, limits named in `relaxed` are raised to what strangers have with the seed, where that is
 more: par_s to the 5 % quantile of their similarities, par_i to the 5 % quantile of the numbers of places that they
-share with it, over several days to the median (E50, E51). The preset `product` names those that were not given.
+share with it, over several days to the median (E50, E51).
 
 What the test is not: "differential" bounds a difference. It shows neither that s' could have produced f, nor that s
 is not the most similar of all (E54, E55). At order 0 with one period sim_G = 0 exactly if no place is shared, so

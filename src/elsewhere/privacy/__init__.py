@@ -1,4 +1,4 @@
 """
-What is proven of fakes: `private` is the preset with a theorem, a walk learnt from noisy sums over people;
+What is proven of fakes: `private` has a theorem, by a walk learnt from noisy sums over people;
 `certificate` says what holds for a release.
 """

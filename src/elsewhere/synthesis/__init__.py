@@ -1,6 +1,6 @@
 """
-From classes, chains and people to fakes.
+Lives: how from many, where by meaning.
 
-`paper` makes one attempt at a fake of a seed: semantic seed, then decoding (GenerateFake). `walk` draws walks with
-memory, and lives over days, without any seed, and pairs them with seeds afterwards.
+`groups` finds people alike and what places are to them, `diaries` learns how people live, `mapping` and `ways` where,
+and `generate_life` draws lives and tests them. `walk` is what certified fakes are drawn by.
 """

@@ -1,5 +1,5 @@
 """
-The private preset, end to end: everybody in the file as one bounded vector, a noisy sum, and any number of fakes of it.
+Certified fakes, end to end: everybody in the file as one bounded vector, a noisy sum, and any number of fakes of it.
 
 No split, no seeds. From the people nothing is used but the noisy sum (theorem 2): the number of people that decides
 whether there are enough, the number of fakes and the fakes themselves follow from it.
@@ -48,7 +48,7 @@ FROM_SUMS = "whether there are enough people, and how many fakes there are, foll
 
 def people_needed(eps: float, delta: float) -> int:
     """
-    Return how many people the private preset needs under (eps, delta).
+    Return how many people certified fakes need under (eps, delta).
 
     Examples
     --------
@@ -221,7 +221,7 @@ def _require_enough(people: float, mu: float, eps: float, delta: float) -> None:
         return
     least = people_needed(eps, delta)
     raise NotEnoughUsers(
-        f'preset "private" needs about {least:,} people at eps = {eps:g}, and there are about '
+        f'`eps` needs about {least:,} people at eps = {eps:g}, and there are about '
         f"{max(0, round(people, -1)):,.0f} (counted with noise); {_eps_for(people, delta)}",
         code="E_EPS",
     )
@@ -243,6 +243,6 @@ def _eps_for(people: float, delta: float) -> str:
     eps = math.ceil(10 * eps_of(ENOUGH / people, delta)) / 10 if people > 1 else math.inf
     if eps > MOST_EPS:
         return (
-            f"for so few even eps = {MOST_EPS:g}, the largest, is too little: give more people, or use another preset."
+            f"for so few even eps = {MOST_EPS:g}, the largest, is too little: give more people, or leave out `eps`."
         )
     return f"so few need eps = {eps:g}, which promises less; or give more people."
