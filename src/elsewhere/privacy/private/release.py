@@ -221,7 +221,7 @@ def _require_enough(people: float, mu: float, eps: float, delta: float) -> None:
         return
     least = people_needed(eps, delta)
     raise NotEnoughUsers(
-        f'`eps` needs about {least:,} people at eps = {eps:g}, and there are about '
+        f"`eps` needs about {least:,} people at eps = {eps:g}, and there are about "
         f"{max(0, round(people, -1)):,.0f} (counted with noise); {_eps_for(people, delta)}",
         code="E_EPS",
     )
@@ -242,7 +242,5 @@ def _require_a_match(r: Codes, day: NDArray[np.float64], lives: int) -> None:
 def _eps_for(people: float, delta: float) -> str:
     eps = math.ceil(10 * eps_of(ENOUGH / people, delta)) / 10 if people > 1 else math.inf
     if eps > MOST_EPS:
-        return (
-            f"for so few even eps = {MOST_EPS:g}, the largest, is too little: give more people, or leave out `eps`."
-        )
+        return f"for so few even eps = {MOST_EPS:g}, the largest, is too little: give more people, or leave out `eps`."
     return f"so few need eps = {eps:g}, which promises less; or give more people."

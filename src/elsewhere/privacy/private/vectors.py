@@ -74,11 +74,11 @@ class Design:
         R = len(locations)
         if not 2 <= R <= MOST_PLACES:
             raise InvalidParameter(
-                f'`eps` takes a map of 2 to {MOST_PLACES:,} places, and this one has {R:,}: give '
+                f"`eps` takes a map of 2 to {MOST_PLACES:,} places, and this one has {R:,}: give "
                 + (f"fewer and larger ones, such as a `grid` of {MOST_PLACES:,} cells or fewer." if R > 1 else "more.")
             )
         if L < 2:
-            raise InvalidParameter(f'`eps` needs at least 2 slots a day, got {L}.')
+            raise InvalidParameter(f"`eps` needs at least 2 slots a day, got {L}.")
         require_whole("days", days, 1, MOST_DAYS)
         if days > 1 and L < PARTS:
             raise InvalidParameter(f"fakes that live for several days need at least {PARTS} slots a day, got {L}.")
