@@ -41,6 +41,7 @@ COARSEST = 6  # zoom of the coarsest tiles: 626 km wide at the equator
 COARSEST_OF_KIND = 11  # zoom of the coarsest tiles that keep the kind of a place apart: 20 km wide
 MOST_PLACES = 20_000
 PAPER_PLACES = 400  # E74
+PAPER_ZOOM = 18  # of the tiles that are merged: 100 m wide at 49 degrees
 AGREED = 0.9  # of the people at a venue give the same position: then it is the venue's own
 EVERYWHERE = 5  # records per point on average, and people at nine of ten: then points are venues
 OTHER = "other"  # the place of what happened at places without a position that too few people share
@@ -113,7 +114,7 @@ def make_visits(
         locations, place, rare = public_places(records, most=cells or MOST_PLACES, rng=stream)
         reason = "where too few people were"
     else:
-        locations, place = _finest_tiles(records)
+        locations, place = _all_tiles(records, PAPER_ZOOM if places == "merge" else FINEST)
         rare, reason = 0, "no position"
     lost = place < 0
     if records.trip is not None and records.form.record == "trips" and "points" not in records.form.columns:
@@ -195,23 +196,23 @@ def _count_tiles(locations: Locations) -> dict[str, int]:
     return {f"{around / 2**zoom:.0f}": zooms.count(zoom) for zoom in sorted(set(zooms), reverse=True)}
 
 
-def _tile_keys(records: Records) -> Ints:
-    """Return the key of the finest tile of each record; -1 where it has no position."""
+def _tile_keys(records: Records, zoom: int = FINEST) -> Ints:
+    """Return the key of the tile of each record, by default the finest; -1 where it has no position."""
     key = np.full(len(records), -1, dtype=np.int64)
     if records.lat is not None and records.lon is not None:
-        kernels.tile_keys(records.lat, records.lon, FINEST, key)
+        kernels.tile_keys(records.lat, records.lon, zoom, key)
         key[~(np.isfinite(records.lat) & np.isfinite(records.lon))] = -1
     return key
 
 
-def _finest_tiles(records: Records) -> tuple[Locations, Codes]:
-    """Return every tile of the finest grid with a record, and that of each record."""
-    keys, place = _number(_tile_keys(records))
+def _all_tiles(records: Records, zoom: int) -> tuple[Locations, Codes]:
+    """Return every tile with a record, and that of each record."""
+    keys, place = _number(_tile_keys(records, zoom))
     has = keys >= 0
     if not has.any():
         raise InvalidParameter('`places` must be "auto" where records have no coordinates.')
-    lat, lon = tile_centres(keys[has], FINEST)
-    ids = [tile_name(key, FINEST) for key in keys[has].tolist()]
+    lat, lon = tile_centres(keys[has], zoom)
+    ids = [tile_name(key, zoom) for key in keys[has].tolist()]
     return Locations(lat, lon, ids=ids), (place - np.count_nonzero(~has)).astype(np.int32)
 
 
