@@ -425,3 +425,11 @@ def test_an_id_in_the_place_of_a_name_is_not_shown(tmp_path):
     with pytest.raises(InvalidTraces) as error:
         read_records(tmp_path / "t.csv")
     assert "CANARY" not in str(error.value)
+
+
+def test_an_archive_without_a_file_is_refused(tmp_path):
+    with zipfile.ZipFile(tmp_path / "empty.zip", "w") as archive:
+        archive.writestr("people.csv", "")
+    with pytest.raises(InvalidTraces) as refused:
+        read_visits(tmp_path / "empty.zip")
+    assert refused.value.code == "E_EMPTY"

@@ -158,7 +158,9 @@ def list_files(source: str | os.PathLike[str]) -> list[Piece]:
             start = file.read(4)
         if start == b"PK\x03\x04":
             with zipfile.ZipFile(root) as archive:
-                members = [m for m in archive.infolist() if not m.is_dir() and m.file_size]
+                members = [m for m in archive.infolist() if not m.is_dir() and m.file_size and Path(m.filename).name]
+            if not members:
+                raise InvalidTraces(f"{root.name} holds no file with content.", code="E_EMPTY")
             if not any(m.filename == "[Content_Types].xml" for m in members):  # a workbook is a zip too
                 owners = _owners([Path(m.filename).parts for m in members], root.stem)
                 named = zip(members, owners, strict=True)
