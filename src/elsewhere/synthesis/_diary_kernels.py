@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from elsewhere._jit import njit
 from elsewhere.paper._generate_kernels import open_stream, uniform
+from elsewhere.paper._profile_kernels import draw_index
 
 DAY, SLOT, SLOTS = 86_400, 1_200, 72
 PARTS = 8  # of the week: four of the day, weekdays and weekends apart
@@ -116,24 +117,6 @@ def new_day(most):
         np.zeros(most, i), np.zeros(most, i), np.zeros(most, i), np.zeros(most, i), np.full(SLOTS, -1),
         np.zeros(most, i), np.zeros(3, i),
     )  # fmt: skip
-
-
-@njit
-def draw_index(weight, n, u):
-    """Draw a number 0 .. n - 1 by weights, -1 where all are 0."""
-    total = 0.0
-    for i in range(n):
-        total += weight[i]
-    if not total > 0.0:
-        return -1
-    point, found = u * total, -1
-    for i in range(n):
-        if weight[i] > 0.0:
-            found = i
-            point -= weight[i]
-            if point < 0.0:
-                break
-    return found
 
 
 @njit

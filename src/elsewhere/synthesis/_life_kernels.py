@@ -7,14 +7,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elsewhere._jit import njit
+from elsewhere._search_kernels import find_sorted
 from elsewhere.paper._generate_kernels import open_stream, uniform
+from elsewhere.paper._profile_kernels import draw_index
 from elsewhere.synthesis._diary_kernels import (
     DAY,
     FEATURES,
     HOME,
     OWN,
     draw_diary,
-    draw_index,
     gamma,
     new_day,
     new_memory,
@@ -59,19 +60,6 @@ def distance_bin(xy, limits, a, b):
 
 
 @njit
-def find_key(keys, key):
-    """Return the position of a key in a sorted array, -1 where it is not."""
-    a, b = 0, len(keys)
-    while a < b:
-        m = (a + b) // 2
-        if keys[m] < key:
-            a = m + 1
-        else:
-            b = m
-    return a if a < len(keys) and keys[a] == key else -1
-
-
-@njit
 def find_anchors(role, n, cls, time, out):
     """Fill in (home, main place): most time in a class of homes, or at all; most time elsewhere, 5 % at least; -1."""
     home, main, total = -1, -1, 0.0
@@ -110,7 +98,7 @@ def place_score(g, anchors, cls, moves, sigma, n, i, x):
         elif flow > 0:
             v += g.step[distance_bin(g.xy, g.limits, x, y)]
         if flow > 0 and len(g.moves) > 0:
-            k = find_key(g.moves, min(x, y) * R + max(x, y))
+            k = find_sorted(g.moves, 0, len(g.moves), min(x, y) * R + max(x, y))
             if k >= 0:
                 v += g.usual[k]
     return v
@@ -332,7 +320,7 @@ def way_candidates(xy, w, a, b, own, among, weight, fit):
 @njit
 def move_weight(xy, w, a, b, goal):
     """Return how usual the move a -> b is on the way to `goal`: its people, a little for all; less for a detour."""
-    k = find_key(w.moves, a * len(xy) + b)
+    k = find_sorted(w.moves, 0, len(w.moves), a * len(xy) + b)
     longer = length_of(xy, a, b) + length_of(xy, b, goal) - length_of(xy, a, goal)
     return ((w.people[k] if k >= 0 else 0.0) + 0.2) * math.exp(-longer / w.detour)
 
