@@ -61,7 +61,7 @@ lint: $(VENV)/installed
 
 bench: $(VENV)/installed
 	$(BIN)/python bench/paper_speed.py
-	$(BIN)/python bench/scale.py $(ARGS)
+	$(BIN)/python bench/scale.py $(or $(ARGS),--judge)
 
 soak: $(VENV)/installed
 	$(BIN)/python -m pytest -q -s -m soak $(ARGS)

@@ -4,12 +4,12 @@ What a theorem for the whole release costs: docs/certificate.csv, its picture, a
     python bench/certificate.py                          measure everything (an hour or two), write table and picture
     python bench/certificate.py measure pf               measure this part anew; others stay as they are in the table
     python bench/certificate.py measure 1000 100000      towns of so many people
-    python bench/certificate.py measure pf --eps 8 4 --only private    some lines of a part
+    python bench/certificate.py measure pf --eps 8 4 --only certified    some lines of a part
     python bench/certificate.py draw                     the picture of what the table holds
 
 Parts: `pf` (People Flow Tokyo: certified fakes and three baselines at equal eps), and towns by their number of people.
-A mean over three draws each, with the deviation beside it. Needs ../shared/data. The page is made from the table when
-the site is built (bench/site_pages.py).
+A mean over draws (three, or `--draws`), with the deviation beside it. Needs ../shared/data. The page is made from the
+table when the site is built (bench/site_pages.py).
 """
 
 import argparse
@@ -60,20 +60,20 @@ def measure_private(part: str, given: argparse.Namespace) -> Iterable[list[Row]]
     yield rows_of(part, "real", "real", [{"TP-TV": tp_tv(p.r[:DATASET], aside.r)} for p, aside in pairs])
     for eps in given.eps:
         for who in given.only:
-            if not eps and who != "private":
+            if not eps and who != "certified":
                 continue
-            # certified fakes are drawn three times, on three splits or on one town; baselines once on each file
-            draws = pairs if pf or who != "private" else pairs * DRAWS
+            # certified fakes are drawn on as many splits, or as often on one town; baselines once on each file
+            draws = pairs[: given.draws] if pf or who != "certified" else pairs * given.draws
             found = []
             for draw, (people, aside) in enumerate(draws):
                 began = time.process_time()
                 fakes = GENERATORS[who](people, eps, FAKES, np.random.default_rng(draw))
                 took = time.process_time() - began
-                found.append(figures(fakes, people, aside, members=pf and who == "private"))
-                if who == "private":
+                found.append(figures(fakes, people, aside, members=pf and who == "certified"))
+                if who == "certified":
                     found[-1]["seconds"] = took
             lines = rows_of(part, who, named(eps), found)
-            if who == "private" and not pf:
+            if who == "certified" and not pf:
                 memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
                 lines += rows_of(part, who, named(eps), [{"GB": memory}])
             yield lines
@@ -118,7 +118,7 @@ class Table:
 
     def towns(self) -> list[str]:
         """Return the towns that were measured."""
-        return [town for town in TOWNS if self.value(town, "private", "none", "TP-TV") is not None]
+        return [town for town in TOWNS if self.value(town, "certified", "none", "TP-TV") is not None]
 
     def shown(self, part: str, who: str, eps: str, figure: str, *, spread: bool = False) -> str:
         """Return a mean as text, without its leading zero, or a dash."""
@@ -143,7 +143,7 @@ def lined(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
 
 
 NAMES = {
-    "private": "certified",
+    "certified": "certified",
     "AdaTrace-like": "AdaTrace-like",
     "chain, kinder": "Markov chain, kinder",
     "chain": "Markov chain, thresholded",
@@ -180,8 +180,8 @@ def page() -> str:
 
 def spent(found: Table, town: str) -> str:
     """Return what learning took, in words."""
-    seconds = [found.value(town, "private", named(eps), "seconds") for eps in EPS]
-    memory = [found.value(town, "private", named(eps), "GB") for eps in EPS]
+    seconds = [found.value(town, "certified", named(eps), "seconds") for eps in EPS]
+    memory = [found.value(town, "certified", named(eps), "GB") for eps in EPS]
     most, gb = (max((v for v in values if v is not None), default=None) for values in (seconds, memory))
     if most is None or gb is None:
         return ""
@@ -192,14 +192,11 @@ def cost(found: Table, towns: list[str]) -> str:
     """Return by how much noise raises TP-TV, by people and eps."""
     rows = []
     for town in towns:
-        free = found.rows[town, "private", "none", "TP-TV"]
+        free = float(found.rows[town, "certified", "none", "TP-TV"]["mean"])
         cells = []
         for eps in map(named, EPS[1:]):
-            noisy = found.rows.get((town, "private", eps, "TP-TV"))
-            alike = noisy is not None and bool(noisy["sd"]) == bool(free["sd"])  # of one version of the fit
-            cells.append(
-                f"{float(noisy['mean']) - float(free['mean']):+.3f}".replace("0.", ".") if noisy and alike else "-"
-            )
+            noisy = found.value(town, "certified", eps, "TP-TV")
+            cells.append("-" if noisy is None else f"{noisy - free:+.3f}".replace("0.", "."))
         rows.append([f"{int(town):,}", *cells])
     return lined(("people", *(f"eps {named(eps)}" for eps in EPS[1:])), rows)
 
@@ -222,8 +219,8 @@ Tokyo each draw has a split of its own.
 
 ## People Flow Tokyo
 
-The model is learnt from 667 people, 333 are held out; three random splits. The other tools have the same (eps, delta)
-for the same unit, a person. At eps 2 there are too few people: a run would be refused.
+The model is learnt from 667 people, 333 are held out, by random splits. The other tools have the same (eps, delta)
+for the same unit, a person. At eps 2 and 1 there are too few people: a run would be refused.
 
 {pf}
 
@@ -253,14 +250,14 @@ def draw() -> None:
     mpl.use("Agg")
     import matplotlib.pyplot as plt
 
-    from elsewhere.privacy.private.release import people_needed
+    from elsewhere.synthesis.certificate import people_needed
 
     mpl.rcParams |= {"svg.fonttype": "none", "svg.hashsalt": "people-eps", "font.family": "sans-serif", "font.size": 11}
     figure, axes = plt.subplots(figsize=(7.6, 4.4), layout="constrained")
     found = Table()
     sizes = [int(town) for town in found.towns()]
     for eps, colour, mark in STYLE:
-        who = "real" if eps == "real" else "private"
+        who = "real" if eps == "real" else "certified"
         points = [(n, v) for n in sizes if (v := found.value(str(n), who, eps, "TP-TV")) is not None]
         if not points:
             continue
@@ -291,7 +288,8 @@ def main() -> None:
     words.add_argument("verb", nargs="?", choices=["measure", "draw"], default="measure")
     words.add_argument("parts", nargs="*", metavar="PART", help=f"{', '.join(PARTS)}; all of them by default")
     words.add_argument("--eps", nargs="+", type=float, default=EPS, help="of pf and towns; 0: without noise")
-    words.add_argument("--only", nargs="+", default=("private", *BASELINES), help="generators of pf and towns")
+    words.add_argument("--only", nargs="+", default=("certified", *BASELINES), help="generators of pf and towns")
+    words.add_argument("--draws", type=int, default=DRAWS, help="of certified fakes, and splits of pf")
     given = words.parse_args()
     if given.verb == "measure":
         measure(given.parts or list(PARTS), given)

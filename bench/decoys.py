@@ -33,10 +33,9 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
+import elsewhere as ew
 from elsewhere import lbs
-from elsewhere.data.read import read_visits
 from elsewhere.pool import Pool
-from elsewhere.synthesis.generate_life import generate_lives
 
 warnings.simplefilter("ignore")
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "studentlife" / "studentlife_gps.parquet"
@@ -58,10 +57,10 @@ def read_fixes():
 def make_pool(fixes, kind, rng):
     """Lives, as visits, and the student that each was made from."""
     columns = ["uid", "timestamp_local", "lat", "lon", "accuracy"]
-    visits = read_visits(fixes[columns], tz="America/New_York", rng=rng)
+    visits = ew.read_visits(fixes[columns], tz="America/New_York", rng=rng)
     if kind == "people":
         return visits, np.arange(visits.U)
-    made = generate_lives(visits, seeds=np.arange(visits.U), k=5, rng=rng)
+    made = ew.generate_fakes(visits, per_seed=2, k=5, rng=rng)
     return made.visits, made.seed_of_life
 
 
@@ -83,13 +82,12 @@ def lines_of(student, pool, maker, u, asks, decimals, rng, still):
     second, lat, lon = (student[name].to_numpy()[rows] for name in ("second", "lat", "lon"))
     mine = Pool(pool.of_users(np.flatnonzero(maker != u)), {})
     wallet = lbs.Wallet(mine, secret=rng.bytes(32), decimals=decimals)
-    if still:
-        where = wallet._spots
-        wallet._position = lambda persona, *rest: where(persona, np.array([persona.place_at(rest[-1])]))[0][0]
     begin = datetime(1970, 1, 1)
     out = np.empty((len(rows), 1 + DECOYS, 2))
     for n, (t, y, x) in enumerate(zip(second.tolist(), lat.tolist(), lon.tolist(), strict=True)):
         out[n] = [(y, x), *wallet.positions(y, x, begin + timedelta(seconds=t), decoys=DECOYS)]
+        if still:
+            out[n, 1:] = [wallet._points[wallet._places_from(life, t)[0]] for life in wallet._order[:DECOYS]]
     return second, out
 
 
@@ -203,7 +201,7 @@ def _first(score):
     return float(best[0] / best.sum())
 
 
-def measure(fixes, pool, maker, *, draws, asks, still, decimals=(3, 4), with_map=True, report=1, rng):
+def measure(fixes, pool, maker, *, draws, asks, still, decimals=(4, 3, 2), with_map=True, report=1, rng):
     """One row of figures for each number of decimals."""
     students = list(fixes.groupby("uid"))
     for d in decimals:

@@ -4,6 +4,7 @@ Measure the generator of lives: every row of its table, beside real people and b
     python bench/life.py town [--seed 5] [--days 28]      told, routine, homes, place x hour, jobs, time; rivals too
     python bench/life.py membership [--seed 77] [--releases 24]
     python bench/life.py studentlife | pf | nyc
+    python bench/life.py report                           the towns of docs/results.md
 
 Design: towns with seeds below 100, people 0 mod 2 of StudentLife. Report: seeds of 100 and above, the others, PF, NYC.
 """
@@ -373,7 +374,7 @@ def studentlife(which: int) -> None:
     cells, place = np.unique(cell, return_inverse=True)
     xy = np.column_stack([-(cells % 100_000) * 0.25, cells // 100_000 * 0.25])
     day = pd.to_datetime(d.date).values.astype("datetime64[D]").astype(int)
-    start = day * 86_400 + d.slot.values * STEP
+    start = day * 86_400 + d.slot.values.astype(np.int64) * STEP
     user = np.unique(d.uid, return_inverse=True)[1]
     order = np.lexsort((start, user))
     v = Visits(user[order], start[order], start[order] + STEP, place[order], Locations(xy=xy))
@@ -457,7 +458,7 @@ def nyc(people: int = 500) -> None:
 def main() -> None:
     """Run what the command line asks for."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=["town", "membership", "studentlife", "pf", "nyc"])
+    parser.add_argument("what", choices=["town", "membership", "studentlife", "pf", "nyc", "report"])
     parser.add_argument("--seed", type=int, default=5)
     parser.add_argument("--days", type=int, default=28)
     parser.add_argument("--people", type=int, default=500)
@@ -469,6 +470,11 @@ def main() -> None:
         town(options.seed, options.days, options.people, which)
     elif options.what == "membership":
         membership(options.seed, options.releases, which)
+    elif options.what == "report":
+        for seed, days in ((105, 28), (107, 7)):
+            town(seed, days, options.people, ["life", "markov"])
+        for seed in (177, 178):
+            membership(seed, options.releases, ["life"])
     elif options.what == "studentlife":
         studentlife(options.seed % 2)
     else:

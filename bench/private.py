@@ -1,11 +1,15 @@
 """
 Certified fakes beside an AdaTrace-like tool and two Markov chains at equal (eps, delta).
 
-`bench/certificate.py` measures them on people of one day, and writes its table. Constants of the certified method were
-chosen on other splits and another town (docs/decisions.md). Baselines get the same accounting (Gaussian, user level),
-but float noise: they are measured, not published.
+    python bench/private.py prototypes           learn the prototypes of classes on simulated towns, and print them
+
+`bench/certificate.py` measures the generators on people of one day, and writes its table. Constants of the certified
+method were chosen on towns of other seeds (docs/decisions.md). Baselines get the same accounting (Gaussian, user
+level), but float noise: they are measured, not published. Slots of certified fakes in which nobody is seen take the
+last place, as those of people do.
 """
 
+import itertools
 import sys
 from pathlib import Path
 from typing import Any
@@ -14,10 +18,10 @@ import numpy as np
 from referee import tp_tv
 
 import elsewhere as ew
-from elsewhere.privacy.private.fit import Maps, Smoother, Sums, draw_fakes, fit_walk
-from elsewhere.privacy.private.release import _parts
-from elsewhere.privacy.private.sums import SIGMA, from_generator, gaussian_mu, noise_of, noisy_sum
-from elsewhere.privacy.private.vectors import Design
+from elsewhere.data.slots import clock_minutes, hold_places
+from elsewhere.synthesis import _certified_kernels as kernels
+from elsewhere.synthesis.certificate import SIGMA, from_generator, gaussian_mu, noise_of, noisy_sum
+from elsewhere.synthesis.certified import Design, Drawn, Sums, days_of, fit_law, observed, sums_of
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -27,13 +31,47 @@ Rng = np.random.Generator
 
 def ours(people: ew.Traces, eps: float, n: int, rng: Rng) -> Any:
     """Certified fakes of a day, below the number of people that a run asks for too; eps 0: the same without noise."""
-    design = Design.of(people.locations, people.L, 1)
+    design, seen = Design.of(people.locations), observed(people.visits())
     mu = noise_of(eps, DELTA, design.cells) if eps else 1.0
-    parts = _parts(people, design, mu)
-    y = noisy_sum(parts, design.cells, mu, from_generator(rng)) if eps else sum(parts) / (mu * SIGMA)
-    sums = Sums.of(design, y, 1 / mu if eps else 0.0)
-    maps = Maps(sums, Smoother(design))
-    return draw_fakes(sums, maps, fit_walk(sums, maps, rng), n, rng)[0].r
+    y = sums_of(seen, design, mu)
+    y = noisy_sum([y], design.cells, mu, from_generator(rng)) if eps else y / SIGMA
+    fitted = fit_law(Sums.of(design, y, 1 / mu if eps else 1e-9), rng)
+    key = rng.integers(0, 2**63, 2).astype(np.uint64)
+    draw = Drawn(fitted.law, fitted.ground, np.zeros((1, 1), dtype=np.int64), key, design)
+    first = round(clock_minutes(people.start) / 20)
+    r = draw(np.arange(n))[0][:, 0, first : first + people.L]
+    return hold_places(r[(r >= 0).any(axis=1)])
+
+
+def prototypes() -> Any:
+    """Centres of k-means over usages of three towns, seen all day, and from 9 to 19 h; the night place first."""
+    from sklearn.cluster import KMeans
+
+    tables = []
+    for seed, days, users in ((3, 1, 3000), (4, 7, 400), (5, 14, 200)):
+        town = ew.simulate_town(users=users, days=days, locations=400, rng=np.random.default_rng(seed)).traces
+        whole = days_of(observed(town.visits()))
+        for window, again in ((slice(0, 72), 2), (slice(27, 57), 1)):
+            r = np.full_like(whole.r, -1)
+            r[:, window] = whole.r[:, window]
+            found = np.vstack([usages(r[a:b], whole.off[a:b]) for a, b in itertools.pairwise(whole.first)])
+            some = np.random.default_rng(seed).permutation(len(found))[:8000]
+            tables += [found[some]] * again
+    centres = KMeans(kernels.CLASSES - 1, n_init=5, random_state=1).fit(np.vstack(tables)).cluster_centers_
+    night = centres[:, [0, 1, 7]].sum(axis=1) + centres[:, -3]
+    return centres[np.lexsort((-centres[:, -3], night < night.max()))]
+
+
+def usages(r: Any, off: Any) -> Any:
+    """How a person uses each place that is not only passed through: the numbers that classes are told by."""
+    m, F = 1 + r.size, 2 * kernels.DAYPARTS
+    number, place, table, total = np.full(2048, -1), np.empty(m, np.int64), np.empty((m, F)), np.empty(m)
+    runs, between, days = np.empty((3, m), dtype=np.int64)
+    n = kernels.find_usages(r, off, number, place, table, total, runs, between, days)
+    some = between[:n] < runs[:n]
+    share, stay = 1.5 * total[:n] / total[:n].sum(), 0.4 * np.log1p(total[:n] / runs[:n] / kernels.PER_HOUR)
+    parts = np.sqrt(table[:n] / total[:n, None])
+    return np.column_stack([parts, share, stay, 0.8 * days[:n] / len(r)])[some]
 
 
 def bounded(keys: Any, who: Any, n: int, size: int, most: float) -> Any:
@@ -162,7 +200,7 @@ def adatrace(people: ew.Traces, eps: float, n: int, rng: Rng) -> Any:
     return out
 
 
-GENERATORS = {"private": ours, "AdaTrace-like": adatrace, "chain, kinder": kinder_chain, "chain": chain}
+GENERATORS = {"certified": ours, "AdaTrace-like": adatrace, "chain, kinder": kinder_chain, "chain": chain}
 
 
 def top_moves(fakes: Any, real: ew.Traces, top: int = 50) -> float:
@@ -199,3 +237,9 @@ def splits(kind: str, people: int) -> list[tuple[ew.Traces, ew.Traces]]:
         return pairs
     town = ew.simulate_town(users=people + 1000, locations=400, rng=np.random.default_rng(17)).traces
     return [(town.of_users(np.arange(people)), town.of_users(np.arange(people, people + 1000)))]
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] != ["prototypes"]:
+        sys.exit(__doc__)
+    print(np.array2string(prototypes(), precision=2, suppress_small=True, separator=", ", max_line_width=200))

@@ -16,7 +16,7 @@ from elsewhere.errors import InvalidParameter, require_whole
 from elsewhere.evaluation.attack_base import Link, Lives
 from elsewhere.evaluation.attack_linkage import by_moves, first_best
 from elsewhere.evaluation.attack_membership import likelihood_ratio
-from elsewhere.evaluation.publishing.tables import number_within, on_one_map, seed_rows
+from elsewhere.evaluation.sides import number_within, on_one_map, seed_numbers
 
 TOP = 50
 THRESHOLDS = 1000
@@ -84,7 +84,7 @@ def reidentification_rate(seeds: Table, fakes: Table, seed_index: ArrayLike) -> 
 
     """
     sides = on_one_map({"seeds": seeds, "fakes": fakes})
-    rows = seed_rows(seed_index, len(sides["fakes"]), len(sides["seeds"]))
+    rows = seed_numbers(seed_index, len(sides["fakes"]), len(sides["seeds"]))
     link = Link(_lives(sides["fakes"]), _lives(sides["seeds"]))
     return float(first_best(by_moves(link), rows).mean())
 
@@ -98,7 +98,7 @@ def membership_rates(seeds: Table, holdout: Table, fakes: Table, seed_index: Arr
 
     """
     sides = on_one_map({"seeds": seeds, "holdout": holdout, "fakes": fakes})
-    owner = seed_rows(seed_index, len(sides["fakes"]), len(sides["seeds"]))
+    owner = seed_numbers(seed_index, len(sides["fakes"]), len(sides["seeds"]))
     members, strangers = _lives(sides["seeds"]), _lives(sides["holdout"])
     order = np.argsort(owner, kind="stable")
     follows = owner[order][1:] == owner[order][:-1]
@@ -131,7 +131,7 @@ def _tables(
     if R is not None and sides["fakes"].R != R:
         raise InvalidParameter(f"`axis` must hold {sides['fakes'].R} whole numbers, one per place, got {R}.")
     F = len(sides["fakes"])
-    number = np.zeros(F, dtype=np.int64) if seed_index is None else number_within(seed_rows(seed_index, F))
+    number = np.zeros(F, dtype=np.int64) if seed_index is None else number_within(np.asarray(seed_index))
     return {name: hold_places(t.r) for name, t in sides.items()}, sides["fakes"].R, number
 
 

@@ -22,7 +22,7 @@ import numpy as np
 from referee import TOP, tm_emd, tp_tv
 
 import elsewhere as ew
-from elsewhere.evaluation.lbs.generators import OURS, judge_service, two_days
+from elsewhere.evaluation.lbs import OURS, judge_service, two_days
 from elsewhere.reports.charts import location_privacy, png
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -78,7 +78,10 @@ class Tokyo:
 
 
 def figure(finding: dict[str, Any]) -> float:
-    """The figure of an attack; of one that names people the share named, also where it found more without links."""
+    """The figure of an attack: an AUC either way round, or the share named, also where it found more otherwise."""
+    if "auc" in finding:
+        value = float(finding["auc"][finding["strongest"]]["value"])
+        return max(value, 1 - value)
     return float(finding[finding["strongest"]]["value"] if "links_found" in finding else finding["main"])
 
 

@@ -1,12 +1,13 @@
 """
-The whole job by size: seconds and memory of reading, making and judging, and how they grow.
+The whole job by size: seconds and memory of reading, making, writing and (with --judge) judging, and how they grow.
 
-    python bench/scale.py                                              a few minutes
+    python bench/scale.py --judge                                      a few minutes
     python bench/scale.py --people 1000 10000 100000 --days 14 --places 400 --json build/scale.json
 
-Towns of people x days x places, a record per stay. Every size runs in a process of its own, so that its peak of memory
-is its own; a small one goes first, which compiles. Seconds are of the processor: the clock on the wall tells how busy
-the machine was. Growth is the slope of ln seconds over ln size, where the other two sizes stay as they are.
+Towns of people x days x places, a record per stay; each line of the table is printed when it is measured. Every size
+runs in a process of its own, so that its peak of memory is its own; a small one goes first, which compiles. Seconds are
+of the processor: the clock on the wall tells how busy the machine was. Growth is the slope of ln seconds over ln size,
+where the other two sizes stay as they are.
 """
 
 import argparse
@@ -24,7 +25,7 @@ from typing import Any
 import numpy as np
 
 SIZES = ("people", "days", "places")
-STAGES = ("read", "generate", "judge")
+STAGES = ("read", "generate", "write", "judge")
 LEAST = 0.2  # seconds below which growth says nothing
 COMPILING = (60, 2, 60)  # people, days, places
 
@@ -34,7 +35,7 @@ def peak() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
 
 
-def measure(people: int, days: int, places: int, folder: Path) -> dict[str, Any]:
+def measure(people: int, days: int, places: int, folder: Path, judge: bool) -> dict[str, Any]:
     """Return seconds and memory of each stage for a town of this size."""
     import elsewhere as ew
     from elsewhere.evaluation.judge import judge_run
@@ -54,16 +55,25 @@ def measure(people: int, days: int, places: int, folder: Path) -> dict[str, Any]
 
     visits = timed("read", lambda: ew.read_visits(path, rng=np.random.default_rng(2)))
     fakes = timed("generate", lambda: ew.generate_fakes(visits, rng=np.random.default_rng(3)))
-    pool, lives = publish_with_links(fakes, laboratory=True, rng=np.random.default_rng(4))
-    of = fakes.seed_of_life[lives]
-    timed("judge", lambda: judge_run(visits, fakes.seeds, pool, of, rng=np.random.default_rng(5)))
+
+    def write() -> Any:
+        pool, lives = publish_with_links(fakes, laboratory=True, rng=np.random.default_rng(4))
+        ew.write_visits(pool.visits, folder / "fakes.csv")
+        ew.write_visits(pool.visits, folder / "fakes.parquet")
+        pool.save(folder / "pool")
+        return pool, fakes.seed_of_life[lives]
+
+    pool, of = timed("write", write)
+    if judge:
+        timed("judge", lambda: judge_run(visits, fakes.seeds, pool, of, rng=np.random.default_rng(5)))
     return out | {"fakes": len(fakes), "seconds": sum(s["seconds"] for s in out["stages"].values()), "GB": peak()}
 
 
-def in_a_process(people: int, days: int, places: int) -> dict[str, Any]:
+def in_a_process(people: int, days: int, places: int, judge: bool) -> dict[str, Any]:
     """Return what `measure` does in a process of its own, or why it failed."""
     with tempfile.TemporaryDirectory() as folder:
         words = [sys.executable, __file__, "--one", *map(str, (people, days, places)), folder]
+        words += ["--judge"] if judge else []
         done = subprocess.run(words, capture_output=True, text=True, check=False)
     if done.returncode:
         return {"people": people, "days": days, "places": places, "failed": done.stderr.strip().splitlines()[-1:]}
@@ -74,7 +84,7 @@ def exponents(cells: list[dict[str, Any]]) -> dict[str, float]:
     """Return the growth of each stage with each size, the largest over the other two sizes."""
     out: dict[str, float] = {}
     done = [cell for cell in cells if "failed" not in cell]
-    for size, stage in product(SIZES, STAGES):
+    for size, stage in product(SIZES, done[0]["stages"] if done else ()):
         others = [name for name in SIZES if name != size]
         for rest in sorted({tuple(cell[name] for name in others) for cell in done}):
             row = [cell for cell in done if tuple(cell[name] for name in others) == rest]
@@ -85,20 +95,26 @@ def exponents(cells: list[dict[str, Any]]) -> dict[str, float]:
     return out
 
 
-def table(cells: list[dict[str, Any]]) -> str:
-    """Return sizes, seconds and GB as a table in Markdown."""
-    lines = [[*SIZES, "records", *(f"{stage}, s" for stage in STAGES), "all, s", "GB", "ms a fake day"]]
-    lines.append(["---"] * len(lines[0]))
-    for cell in cells:
-        size = [f"{cell[name]:,}" for name in SIZES]
-        if "failed" in cell:
-            lines.append([*size, *map(str, cell["failed"])])
-            continue
-        took = [cell["stages"][stage]["seconds"] for stage in STAGES]
-        each = 1e3 * cell["stages"]["generate"]["seconds"] / max(1, cell["fakes"] * cell["days"])
-        figures = [*(f"{t:.1f}" for t in took), f"{cell['seconds']:.1f}", f"{cell['GB']:.2f}", f"{each:.2f}"]
-        lines.append([*size, f"{cell['visits']:,}", *figures])
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+def line(words: list[str]) -> str:
+    """Return a line of a table in Markdown."""
+    return f"| {' | '.join(words)} |"
+
+
+def head(judge: bool) -> str:
+    """Return the head of the table."""
+    names = [*SIZES, "records", *(f"{stage}, s" for stage in STAGES[: 3 + judge]), "all, s", "GB", "ms a fake day"]
+    return f"{line(names)}\n{line(['---'] * len(names))}"
+
+
+def row(cell: dict[str, Any]) -> str:
+    """Return the sizes, seconds and GB of one size."""
+    size = [f"{cell[name]:,}" for name in SIZES]
+    if "failed" in cell:
+        return line([*size, *map(str, cell["failed"])])
+    took = [stage["seconds"] for stage in cell["stages"].values()]
+    each = 1e3 * cell["stages"]["generate"]["seconds"] / max(1, cell["fakes"] * cell["days"])
+    figures = [*(f"{t:.1f}" for t in took), f"{cell['seconds']:.1f}", f"{cell['GB']:.2f}", f"{each:.2f}"]
+    return line([*size, f"{cell['visits']:,}", *figures])
 
 
 def main() -> None:
@@ -108,19 +124,23 @@ def main() -> None:
     options.add_argument("--days", type=int, nargs="+", default=[7])
     options.add_argument("--places", type=int, nargs="+", default=[400])
     options.add_argument("--json", type=Path)
+    options.add_argument("--judge", action="store_true", help="measure usefulness and attacks too")
     options.add_argument("--one", nargs=4, help=argparse.SUPPRESS)
     given = options.parse_args()
     if given.one:
         *size, folder = given.one
-        print(json.dumps(measure(*map(int, size), Path(folder))))
+        print(json.dumps(measure(*map(int, size), Path(folder), given.judge)))
         return
-    in_a_process(*COMPILING)
-    cells = [in_a_process(*size) for size in product(given.people, given.days, given.places)]
+    in_a_process(*COMPILING, given.judge)
+    cells = []
+    print(head(given.judge))
+    for size in product(given.people, given.days, given.places):
+        cells.append(in_a_process(*size, given.judge))
+        print(row(cells[-1]), flush=True)
     grown = exponents(cells)
     if given.json:
         given.json.parent.mkdir(parents=True, exist_ok=True)
         given.json.write_text(json.dumps({"cells": cells, "exponents": grown}, indent=1))
-    print(table(cells))
     print(*(f"seconds grow as size^{slope:.2f}: {name}" for name, slope in grown.items()), sep="\n")
 
 

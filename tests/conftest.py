@@ -26,7 +26,7 @@ BIN = next(iter(sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True))
 
 # files that take longest: they come first, so that no worker is left alone with one of them at the end; those after the
 # first need few kernels or others than it, so that no worker waits for what the other compiles
-LONGEST = ("cluster", "serve", "classes", "read_visits", "private", "resume", "synthesize", "generate", "attacks")
+LONGEST = ("cluster", "serve", "classes", "read_visits", "certified", "resume", "synthesize", "generate", "attacks")
 LONGEST += ("docs", "reproduce", "page", "types", "cli", "files", "audit_pf")
 
 settings.register_profile("house", deadline=None, max_examples=50)
@@ -92,7 +92,7 @@ def run(capsys):
 
 @pytest.fixture
 def few_rounds():
-    """The walk of certified fakes is fitted in few rounds, and taken as it is: for tests of what else a run does."""
+    """The law of certified fakes is led to the sums in few rounds: for tests of what else a run does."""
     before = pieces.change(pieces.FEW_ROUNDS)
     yield
     pieces.change(before)

@@ -104,16 +104,18 @@ def slots(visits, width, gap):
 
 
 def shared_tiles(records, finest, coarsest, enough):
-    """The tile of each record (user, lat, lon): the smallest with enough people of whom nothing finer tells."""
+    """The tile of each record (user, lat, lon): the smallest in which enough people were and half as many are left."""
     place = [None] * len(records)
     for zoom in range(finest, coarsest - 1, -1):
-        people = defaultdict(set)
+        there, left = defaultdict(set), defaultdict(set)
         for i, (user, lat, lon) in enumerate(records):
+            key = quadkey(lat, lon, finest)[:zoom]
+            there[key].add(user)
             if place[i] is None:
-                people[quadkey(lat, lon, finest)[:zoom]].add(user)
+                left[key].add(user)
         for i, (_, lat, lon) in enumerate(records):
             key = quadkey(lat, lon, finest)[:zoom]
-            if place[i] is None and len(people[key]) >= enough:
+            if place[i] is None and len(there[key]) >= enough and len(left[key]) >= max(1, enough // 2):
                 place[i] = "q" + key
     return place
 

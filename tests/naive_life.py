@@ -12,8 +12,8 @@ def distance_bin(xy, limits, a, b):
     return sum(((xy[a] - xy[b]) ** 2).sum() >= limit for limit in limits)
 
 
-def sigma_law(ground, role, cls, time, moves):
-    """Return {places: probability} of all mappings of own places, by enumeration."""
+def sigma_law(ground, role, cls, time, soon):
+    """Return {places: probability} of all mappings of own places: home by its weight, the rest given home."""
     n = len(cls)
     homes = [i for i in range(n) if role[cls[i]] == 0] or list(range(n))
     home = max(homes, key=lambda i: time[i])
@@ -32,7 +32,9 @@ def sigma_law(ground, role, cls, time, moves):
             continue
         v = sum(math.log(w) for _, w in choice)
         for i, j in itertools.combinations(range(n), 2):
-            follow = int(moves[i, j] + moves[j, i] > 0)
+            tie = max(soon[i, j], soon[j, i])
+            follow = int(tie > 0)
+            v += ground.pace[tie, distance_bin(ground.xy, ground.paces, places[i], places[j])]
             b = distance_bin(ground.xy, ground.limits, places[i], places[j])
             if home in (i, j):
                 v += ground.anchor[0, follow, cls[j if i == home else i], b]
@@ -44,23 +46,65 @@ def sigma_law(ground, role, cls, time, moves):
             if follow and key in ground.moves.tolist():
                 v += ground.usual[ground.moves.tolist().index(key)]
         law[places] = math.exp(v)
-    total = sum(law.values())
-    return {places: p / total for places, p in law.items()}
+    weight = dict(candidates[home])
+    given_home = {h: sum(p for places, p in law.items() if places[home] == h) for h in weight}
+    return {
+        places: weight[places[home]] / sum(weight.values()) * p / given_home[places[home]] for places, p in law.items()
+    }
 
 
-def way_law(xy, passages, a, b, n, weight):
-    """Return {cells: probability} of all ways of n cells from a to b; `weight` is the weight of each cell."""
-    people = dict(zip(passages.moves.tolist(), passages.people.tolist(), strict=True))
+def expected_people(seen, mean, spread, scale):
+    """Return E(people of another day | a count with Laplace noise), by sums over all counts."""
+    shape = 1 / spread
+    log_law = [
+        math.lgamma(n + shape) - math.lgamma(shape) - math.lgamma(n + 1)
+        + n * math.log(spread * mean / (1 + spread * mean)) - shape * math.log(1 + spread * mean)
+        for n in range(400)
+    ]  # fmt: skip
+    weight = [math.exp(v - abs(seen - n) / scale) for n, v in enumerate(log_law)]
+    factor = [(n + shape) / (shape + mean) for n in range(400)]  # of the gamma law of factors, given n
+    return sum(w * mean * f for w, f in zip(weight, factor, strict=True)) / sum(weight)
+
+
+def turn(xy, x, y, z):
+    """The bin of the turn at y: 9 back to x, else 0 (straight back) to 8 (straight on)."""
+    if z == x:
+        return 9
+    come, go = xy[y] - xy[x], xy[z] - xy[y]
+    return math.floor((come @ go / math.hypot(*come) / math.hypot(*go) + 1) * 4 + 0.5)
+
+
+def way_law(xy, moves, turns, detour, pull, a, b, n, banned):
+    """Return {cells: probability} of all ways of n cells from a to b; `moves` {(from, to): weight}."""
+
+    def longer(x):
+        return math.dist(xy[a], xy[x]) + math.dist(xy[x], xy[b]) - math.dist(xy[a], xy[b])
+
+    def next_move(x, y, z):
+        after = {to: w * turns[turn(xy, x, y, to)] for (here, to), w in moves.items() if here == y}
+        return after.get(z, 0.0) / sum(after.values())
+
     law = {}
-    for cells in itertools.product(weight, repeat=n):
-        if any(x == y for x, y in itertools.pairwise(cells)):
+    for cells in itertools.product(range(len(xy)), repeat=n):
+        if banned & set(cells) or max(map(longer, cells)) > detour:
             continue
-        moves = list(itertools.pairwise([a, *cells, b]))
-        length = sum(math.dist(xy[x], xy[y]) for x, y in moves)
-        v = math.prod(weight[x] for x in cells) * math.exp((math.dist(xy[a], xy[b]) - length) / passages.detour)
-        law[cells] = v * math.prod(people.get(x * len(xy) + y, 0.0) + 0.2 for x, y in moves)
+        stops = [a, *cells, b]
+        if any(move not in moves for move in itertools.pairwise(stops)):
+            continue
+        law[cells] = moves[stops[0], stops[1]] * math.prod(next_move(*stops[i : i + 3]) for i in range(n))
+        law[cells] *= math.exp(-sum(map(longer, cells)) / (n * pull))
     total = sum(law.values())
-    return {cells: p / total for cells, p in law.items()}
+    return {cells: p / total for cells, p in law.items() if p > 0}
+
+
+def lengths_law(length, n, ticks):
+    """Return {lengths: probability} of n passes that together take `ticks`."""
+    law = {}
+    for took in itertools.product(range(1, len(length) + 1), repeat=n):
+        if sum(took) == ticks:
+            law[took] = math.prod(length[t - 1] for t in took)
+    total = sum(law.values())
+    return {took: p / total for took, p in law.items()}
 
 
 def piece_law(law, piece_type, piece_kind, carried, of_type, of_kind, c, is_carried, t):
@@ -76,6 +120,73 @@ def piece_law(law, piece_type, piece_kind, carried, of_type, of_kind, c, is_carr
             if is_carried:
                 break
     return [i for i in rows if abs(law.start[i] - t) <= 4 * HOUR_AND_HALF] or rows
+
+
+def own_law(law, past, known, new_today, c, here, before, when, today):
+    """
+    Return {own place: probability} of what comes next in class c; the number after the last one is a new place.
+
+    `past` lists (day, part of the week, place, place before it on that day or None) of all visits, `known` the class
+    of each own place, `new_today` those of places first seen today, numbered after them.
+    """
+    weight, seen_here = {}, here is not None and here < len(known)  # a place of an earlier day
+    for x, cls in enumerate(known):
+        if cls == c and x != here:
+            visits = [v for v in past if v[2] == x]
+            columns = [
+                math.log1p(len(visits)),
+                math.log1p(sum(v[1] == when for v in visits)),
+                math.log1p(sum(v[3] == here for v in visits)) if here is not None else 0.0,
+                float(x == before and seen_here),
+                float(today - max(v[0] for v in visits) <= 2),
+                float(x == before and not seen_here),
+            ]
+            weight[x] = math.exp(sum(w * v for w, v in zip(law.own, columns, strict=True)))
+    for j, cls in enumerate(new_today):
+        if cls == c and len(known) + j != here:
+            weight[len(known) + j] = 1.0
+    K = len(law.role)
+    fresh = sum(cls == c for j, cls in enumerate(new_today) if len(known) + j != here)
+    own = sum(cls == c for cls in known) + fresh
+    visits = sum(known[v[2]] == c for v in past) + fresh
+    odds = law.new[c] + law.new[K + c] * math.log1p(own)
+    odds += law.new[2 * K] * math.log1p(visits) + law.new[2 * K + 1] * math.log1p(today)
+    new = 1 / (1 + math.exp(-odds)) if weight else 1.0
+    total = sum(weight.values())
+    return {x: (1 - new) * w / total for x, w in weight.items()} | {len(known) + len(new_today): new}
+
+
+def day_law(law, earlier, off, diaries, known, busy):
+    """
+    Return the probability of each diary, a list of (start, end, own place, class); `known` own places before it.
+
+    `earlier` lists (weekend, diary) of the days before; likeness is the share of 20-minute slots at the same place.
+    """
+
+    def slots(diary):
+        out = {}
+        for start, end, x, _ in diary:
+            out |= dict.fromkeys(range(start // 1200, max((end - 1) // 1200, start // 1200) + 1), x)
+        return out
+
+    def likeness(a, b):
+        either = set(a) | set(b)
+        return sum(a.get(t) == b.get(t) for t in either) / len(either) if either else 1.0
+
+    scores = []
+    for diary in diaries:
+        like = [likeness(slots(diary), slots(day)) for weekend, day in reversed(earlier) if weekend == off][:10]
+        mean = sum(like) / len(like) if like else 0.0
+        places, n = [x for _, _, x, _ in diary], len(diary)
+        at_home = [end - start for start, end, _, c in diary if law.role[c] == 0]
+        home = sum(at_home) / 36_000
+        brief = sum(end - start <= 3_600 for start, end, _, c in diary if law.role[c] != 0)
+        new = len({x for x in places if x >= known})
+        features = [mean, max(like, default=0.0), like[0] if like else 0.0, mean**2, n, n * n / 10, new]
+        features += [len(set(places)), home, home**2, brief, len(at_home)]
+        scores.append(busy * n + sum(w * f for w, f in zip(law.like, features, strict=True)))
+    total = sum(math.exp(v) for v in scores)
+    return [math.exp(v) / total for v in scores]
 
 
 def geographic_similarity(fake, seed):

@@ -89,13 +89,11 @@ class Slow:
         return number**2
 
 
-# how long the walk of certified fakes is fitted, and its pool
+# how long the law of certified fakes is led to the sums
 FEW_ROUNDS = {
-    "privacy.private.fit.WALKS": 400,
-    "privacy.private.fit.ROUNDS": 5,
-    "privacy.private.fit.PAIRS_FROM": 2,
-    "privacy.private.fit.POOL": 1500,
-    "privacy.private.fit.POOL_LIVES": 500,
+    "synthesis.certified.ROUNDS": 4,
+    "synthesis.certified.PLACED": 3,
+    "synthesis.certified.LIVES": 300,
 }
 
 

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import elsewhere as ew
-from elsewhere.paper.aggregate import AggregateModel
 from elsewhere.paper.profiles import MobilityProfile
 
 DATA = Path(__file__).resolve().parents[1].parent / "shared" / "data" / "pf_tokyo"
@@ -119,20 +118,6 @@ def test_rows_are_laws_on_the_feasible_moves(case):  # E34, F32
         np.testing.assert_array_equal(p > 0, np.ones_like(p, dtype=bool) if feasible is None else feasible)
         assert model.first(t).sum() == pytest.approx(1)
     assert model.pi_bar.sum() == pytest.approx(1)
-
-
-@settings(deadline=None)
-@given(cases())
-def test_arrays_give_the_model_back(case):
-    traces, T, locations, feasible, epsilon, n_min = case
-    model = ew.aggregate(ew.fit_profiles(traces, periods=T), locations, epsilon=epsilon, feasible=feasible, n_min=n_min)
-
-    copy = AggregateModel.from_arrays(*model.to_arrays())
-
-    for pair in [(t, s) for t in range(T) for s in range(T)]:
-        np.testing.assert_array_equal(copy.table(*pair), model.table(*pair))
-    np.testing.assert_array_equal(copy.first(0), model.first(0))
-    assert (copy.locations, copy.epsilon, copy.n_min, copy.n_users) == (locations, epsilon, n_min, traces.U)
 
 
 def loop_loglik(model, rows, tau):

@@ -5,7 +5,6 @@ import pytest
 from scipy import sparse
 
 import elsewhere as ew
-from elsewhere.paper.aggregate import AggregateModel
 
 
 def trace(*places):
@@ -76,45 +75,3 @@ def test_the_model_cannot_be_changed_from_outside():
     for array in (model.pi_bar, model.first(0), model.table(), model.visitors):
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 1
-
-
-def damaged():
-    places = ew.Locations(xy=[[0, 0], [0, 3], [2, 1]])
-    feasible = np.array([[1, 0, 1], [1, 1, 1], [0, 1, 1]])
-    u = ew.fit_profiles(ew.Traces([[0, 1, 2, 0, 1], [0, 0, 1, 1, 2]], places, step_minutes=240), periods=2)
-    arrays, numbers = ew.aggregate(u, places, feasible=feasible).to_arrays()
-    without = {name: array for name, array in arrays.items() if name != "mass"}
-    yield from (
-        ("missing", without, numbers),
-        ("extra", arrays | {"who": arrays["pi"]}, numbers),
-        ("number missing", arrays, {"R": 3}),
-        ("R", arrays, numbers | {"R": 4}),
-        ("huge T", arrays, numbers | {"T": 10**9}),
-        ("T", arrays, numbers | {"T": "2"}),
-        ("epsilon", arrays, numbers | {"epsilon": -1}),
-        ("fewer users", arrays, numbers | {"n_users": 1}),
-        ("swapped", arrays | {"mass": arrays["count"], "count": arrays["mass"]}, numbers | {"n_users": 2}),
-        ("unsorted", arrays | {"key": arrays["key"][::-1]}, numbers),
-        ("repeated", arrays | {"key": arrays["key"][[0, 0, *range(2, len(arrays["key"]))]]}, numbers),
-        ("beyond", arrays | {"key": arrays["key"] + 10**6}, numbers),
-        ("one short", arrays | {"mass": arrays["mass"][1:]}, numbers),
-        ("nan", arrays | {"mass": arrays["mass"] * np.nan}, numbers),
-        ("negative", arrays | {"pi": -arrays["pi"]}, numbers),
-        ("doubled", arrays | {"pi": 2 * arrays["pi"]}, numbers),
-        ("text", arrays | {"pi": np.array(["a", "b", "c"])}, numbers),
-        ("nan place", arrays | {"xy": arrays["xy"] * np.nan}, numbers),
-        ("other place", arrays | {"xy": arrays["xy"][:2]}, numbers),
-        ("open start", arrays | {"feasible_start": arrays["feasible_start"][::-1]}, numbers),
-        ("open target", arrays | {"feasible_target": arrays["feasible_target"] + 1}, numbers),
-        ("open short", arrays | {"feasible_target": arrays["feasible_target"][:-1]}, numbers),
-        ("open float", arrays | {"feasible_target": arrays["feasible_target"] * 1.0}, numbers),
-        ("half open", {k: v for k, v in arrays.items() if k != "feasible_target"}, numbers),
-    )
-
-
-@pytest.mark.parametrize(("arrays", "numbers"), [pytest.param(a, n, id=name) for name, a, n in damaged()])
-def test_arrays_that_are_no_model_are_refused(arrays, numbers):  # B52, F32
-    with pytest.raises(ew.errors.InvalidModel) as caught:
-        AggregateModel.from_arrays(arrays, numbers)
-
-    assert caught.value.code == "E_MODEL"

@@ -7,13 +7,15 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from elsewhere.data.places import tile_centres
 from elsewhere.data.read import read_visits
 from elsewhere.data.slots import Traces
 from elsewhere.data.town import simulate_town
 from elsewhere.data.visits import Locations, Visits
 from elsewhere.errors import ElsewhereError
 from elsewhere.evaluation import audit as audits
-from elsewhere.evaluation.attack_base import Finding, Needs, Rate
+from elsewhere.evaluation.attack_base import Finding, Needs, Rate, tell_members
+from elsewhere.evaluation.attack_copies import people_around
 from elsewhere.evaluation.audit import ALL, ATTACKS, Attack, audit
 
 PEOPLE, DAYS = 120, 3
@@ -173,6 +175,74 @@ def test_metres_and_links_found_by_the_attacker_name_the_moved_people(found):
     assert finding.details["metres"].value < 0.05  # by the links that were given
 
 
+def test_two_files_are_enough_to_find_whom_fakes_point_at(groups, fakes):
+    seeds, _, _ = groups
+    learnt = {
+        name: audit(seeds, None, fakes[name][0], None, attacks=["A4", "A5"], rng=np.random.default_rng(1)).flagged
+        for name in ("independent", "next cell, no links", "own times elsewhere")
+    }
+
+    assert learnt == {
+        "independent": (),
+        "next cell, no links": ("A4", "A5"),
+        "own times elsewhere": ("A4", "A5"),
+    }
+
+
+def test_denser_records_point_at_nobody(groups):
+    seeds, _, others = groups
+    thin = seeds.select(np.random.default_rng(8).random(len(seeds)) < 0.5)
+
+    assert audit(thin, None, others, None, attacks=["A4", "A5"], rng=np.random.default_rng(1)).flagged == ()
+
+
+def test_a_few_members_that_are_recognised_are_the_figure():
+    rng = np.random.default_rng(3)
+    case, _, _ = audits.make_case(*people(600, rng).reshape(3, 200, 10), None, rng=rng)
+    score = rng.normal(size=400)
+    none = tell_members(case, "A3", {"score": score}, knows="all")
+    score[:16] += 9  # of 200 members, whom all others hide in the AUC
+    some = tell_members(case, "A3", {"score": score}, knows="all")
+
+    assert (none.passed, none.main.value > 0.4) == (True, True)
+    assert some.passed is False
+    assert some.details["auc"]["score"].value < 0.6
+    assert some.details["p"] > 0.005
+    assert 0.08 <= some.main.value <= 0.13
+    assert some.main.low > some.baseline == 0.01
+
+
+def test_places_are_rare_if_few_of_all_people_visit_them():
+    town = Locations(n=3)
+    seeds, strangers = np.array([[0, 1], [0, 0]]), np.array([[0, 1], [0, 2]])
+    found = audit(
+        seeds, strangers, np.array([[0, 1], [2, 2]]), None, attacks=["A13"], m_min=2, locations=town,
+        rng=np.random.default_rng(1),
+    )["A13"]  # fmt: skip
+
+    assert (found.main.value, found.details["places"], found.details["one_user"]) == (0.5, 1, 1)
+    alone = audit(
+        seeds, None, np.array([[0, 1]]), None, attacks=["A13"], m_min=2, locations=town, rng=np.random.default_rng(1)
+    )
+    assert alone["A13"].main.value == 1  # without the stranger who goes there
+
+
+def test_who_is_in_a_tile_counts_for_it():
+    # a tile, a finer one inside it, a cafe in the finer one, and a tile far away
+    coarse, fine, far = "q0231", "q02310", "q1111"
+    lat, lon = (np.empty(4), np.empty(4))
+    for i, name in enumerate((coarse, fine, far)):
+        key = int(name[1:], 4)
+        lat[[0, 1, 3][i]], lon[[0, 1, 3][i]] = (x[0] for x in tile_centres(np.array([key]), len(name) - 1))
+    lat[2], lon[2] = lat[1] + 0.01, lon[1] + 0.01
+    where = Locations(lat, lon, ids=[coarse, fine, "cafe", far])
+    people = Visits([0, 1, 2, 2, 3], [0, 0, 0, 9, 0], [9, 9, 9, 20, 9], [0, 1, 2, 1, 3], where)
+
+    assert people_around(people).tolist() == [3, 2, 1, 1]
+    plain = people.replace(locations=Locations(lat, lon, ids=["a", "b", "c", "d"]))
+    assert people_around(plain).tolist() == [1, 2, 1, 1]
+
+
 def test_a_threshold_and_the_map_give_members_away(groups):
     seeds, strangers, others = (g.of_users(np.arange(60)) for g in groups)
 
@@ -244,14 +314,13 @@ def small():
 def test_the_result_is_plain_and_speaks_plainly(found):
     result = found["the seed itself"]
     figures = json.loads(json.dumps(result.to_dict(), allow_nan=False))
-    rows = json.loads(json.dumps(result.table(), allow_nan=False))
 
-    assert [row["id"] for row in rows] == list(figures) == list(ALL)
+    assert list(figures) == list(ALL)
     for name in ("main", "control", "baseline", "interval", "bar", "passed", "worst_decile", "risk", "words"):
         assert name in figures["A2"]
-    for row in rows:
-        assert row["words"].endswith(".")
-        assert not re.search(r"\bA\d+\b|anonym|indistinguish|does not leak|deniab", row["words"])
+    for finding in result.findings:
+        assert finding.words.endswith(".")
+        assert not re.search(r"\bA\d+\b|anonym|indistinguish|does not leak|deniab", finding.words)
 
 
 def test_main_lies_in_its_interval_and_risk_is_its_formula(found):
@@ -377,7 +446,7 @@ def test_a_new_attack_is_one_function_and_one_row(small, monkeypatch):
     result = audit(seeds, holdout, fakes, owner, attacks="A99", rng=np.random.default_rng(1))
 
     assert result.flagged == ("A99",)
-    assert result.in_words() == "of 1 attack, 1 learnt something (something new)."
+    assert (result["A99"].title, result["A99"].outcome) == ("something new", "learnt something")
     assert audit(seeds, None, fakes, owner, attacks="A99", rng=np.random.default_rng(1))["A99"].needs == "`holdout`"
 
 

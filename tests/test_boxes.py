@@ -175,7 +175,7 @@ def town():
 def test_the_box_and_the_batch_make_one_fake_number_for_number(town, pars):
     traces, classes, model = town
     blur = Blur(**{name: value for name, value in pars.items() if name != "par_v"})
-    sets = ClassSets.of(classes.label, nearness=classes.nearness)
+    sets = ClassSets.of(classes)
     for i in range(30):
         key = stream_key(rng(i))
         maker = FakeMaker(model, sets, np.zeros(traces.L, int), blur, "viterbi", key, pars.get("par_v", 4.0))
@@ -208,7 +208,7 @@ def test_the_box_draws_what_its_definition_draws(town):
     # the slow twin knows nothing of elsewhere: numbers of numpy's Philox, sets and paths from the definition
     traces, classes, model = town
     p, first = model.table(), model.pi_bar
-    nearest = ClassSets.of(classes.label, nearness=classes.nearness).near.tolist()
+    nearest = ClassSets.of(classes).near.tolist()
     for i in range(5):
         key = stream_key(rng(i))
         number = np.random.Generator(np.random.Philox(key=key, counter=np.zeros(4, dtype=np.uint64))).random

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import elsewhere as ew
-from elsewhere.privacy.certificate import ENTROPY, Certificate, largest_advantage, largest_auc
+from elsewhere.synthesis.certificate import ENTROPY, Certificate, largest_advantage, largest_auc
 
 EPS = st.floats(0, 12)
 DELTA = st.floats(0, 0.5)

@@ -18,7 +18,7 @@ from threadpoolctl import threadpool_limits
 import elsewhere as ew
 from elsewhere.paper import semantic_clustering as room
 from elsewhere.paper.profiles import count
-from elsewhere.paper.semantic_clustering import ROLE_RANKS
+from elsewhere.paper.semantic_graph import ROLE_RANKS
 
 DATA = Path(__file__).resolve().parents[1].parent / "shared" / "data"
 
@@ -410,7 +410,7 @@ def test_auto_of_the_papers_rows_is_the_papers_20_where_the_places_allow_it(plac
 
 
 def test_ranks_of_at_most_so_many_users_are_kept_however_they_come(town, monkeypatch):
-    from elsewhere.paper import semantic_clustering as building
+    from elsewhere.paper import semantic_graph as building
 
     profiles = ew.fit_profiles(town.traces, periods=4)
     monkeypatch.setattr(building, "MOST_HELD", 50)

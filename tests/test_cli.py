@@ -3,6 +3,7 @@
 import inspect
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -22,6 +23,10 @@ from typer.testing import CliRunner
 import elsewhere as ew
 from elsewhere.cli import COMMANDS, WHICH, Door, app, front, output
 from elsewhere.settings import PANELS
+from elsewhere.synthesis import certificate
+from elsewhere.synthesis.certificate import gaussian_mu
+
+BOX = "45.8,-12.2,46.2,-11.8,100"
 
 
 @pytest.fixture
@@ -98,7 +103,7 @@ def test_the_help_says_which_method_to_take_and_how_many_people_it_needs(run):
     planned = ew.plan(10_000)
     needs = [int(line.split()[-1]) for line in WHICH.splitlines()[1:3]]
     assert needs[0] == planned.people_tested
-    assert needs[1] == float(f"{planned.people_certified:.1g}")
+    assert needs[1] == planned.people_certified
 
 
 def test_commands_that_do_the_same_have_the_same_options():
@@ -270,6 +275,8 @@ def test_synthesize_says_everything_as_json(made):
     assert told["seeds_without_a_fake"] == 42 - len(pool)
     assert told["attempts"] >= len(pool)
     assert told["read"]["users"] == 60
+    assert {"people", "visits", "places", "read", "notes", "attempts"} <= set(told["private_fields"]) <= set(told)
+    assert not {"fakes", "files", "certificate"} & set(told["private_fields"])
     assert b"CANARY" not in b"".join(p.read_bytes() for p in out.iterdir())
     assert (private / "links.csv").read_text().count("CANARY-") == len(pool)
 
@@ -279,7 +286,7 @@ def test_synthesize_says_it_to_people_in_ten_lines(run, people, tmp_path):
     assert done.exit_code == 0
     lines = done.stdout.splitlines()
     assert len(lines) <= 10
-    assert lines[-1].endswith(f"into {tmp_path / '[bold]out[/bold]'}")  # as it is
+    assert lines[0].endswith(f"into {tmp_path / '[bold]out[/bold]'}")  # as it is
     assert "CANARY" not in done.stdout + done.stderr
 
 
@@ -288,7 +295,21 @@ def test_plan_says_what_could_be_promised(run, people):
     told = json.loads(done.stdout)
     assert (done.exit_code, told["people"], told["certificate"]["eps"]) == (0, 60, 2)
     assert told["people_tested"] <= 60 < told["people_certified"]
-    assert run("plan", people).stdout.startswith("60 people\n")
+    assert told["private_fields"] == ["people", "eps_runs", "eps_good", "words"]
+    assert run("plan", people).stdout.startswith("60 people (private")
+
+
+def test_a_plan_for_others_counts_with_noise(run, people, monkeypatch):
+    told = [json.loads(run("plan", people, "--noisy", "--grid", BOX, "--json").stdout) for _ in range(4)]
+
+    counts = [each["people"] for each in told]
+    assert len(set(counts)) > 1
+    assert max(counts) < 60 + 6 / gaussian_mu(0.1, 1e-6)  # six standard deviations
+    assert all(each["private_fields"] == [] for each in told)
+    refused = run("plan", people, "--noisy")
+    assert (refused.exit_code, refused.stderr[:5]) == (2, "E_MAP")
+    monkeypatch.setattr(certificate, "discrete_gaussian", lambda n, _: np.zeros(n, dtype=np.int64))
+    assert run("plan", people, "--noisy", "--grid", BOX).stdout.startswith("60 people (counted with noise of eps 0.1)")
 
 
 def test_evaluate_and_audit_know_seeds_by_their_links(run, people, made, tmp_path):
@@ -421,3 +442,41 @@ def test_on_a_terminal_progress_counts_stages_and_estimates_within_one(monkeypat
 
     assert "2 of 2: making fakes 3/4" in screen.getvalue()
     assert "0:00:00" in screen.getvalue()  # so long, and so much longer
+
+
+@pytest.mark.parametrize(
+    ("unit", "first", "units"),
+    [("person", "fixes", "people"), ("trip", "trips", "trips"), ("vehicle-day", "fixes", "shifts")],
+)
+def test_what_is_counted_has_its_name(run, tmp_path, unit, first, units):
+    rows = [(u, 10 * u + 5 * i, 52.3 + u % 6 / 50, 4.9 + i % 2 / 50) for u in range(36) for i in range(6)]
+    table = pd.DataFrame(rows, columns=["person", "minutes", "lat", "lon"])
+    when = pd.Timestamp("2024-03-04") + pd.to_timedelta(table.minutes, unit="min")
+    table = table.assign(time=when, colour="CANARY").drop(columns="minutes")
+    if unit == "trip":
+        table = table.rename(columns={"lat": "start_lat", "lon": "start_lon", "time": "started_at"})
+        table = table.assign(ended_at=when + pd.Timedelta("5min"), end_lat=table.start_lat, end_lon=4.9)
+    table.to_csv(tmp_path / "t.csv", index=False)
+    done = run("prepare", tmp_path / "t.csv", "--unit", unit, "-o", tmp_path / "out")
+    assert done.exit_code == 0, done.stderr
+    counted = done.stdout.splitlines()[0]
+    assert counted.startswith(f"216 {first}")
+    assert units in counted
+    assert "left out: colour" in done.stdout.replace(", person", "").replace("person, ", "")
+    assert "CANARY" not in done.stdout
+    planned = run("plan", tmp_path / "t.csv", "--unit", unit).stdout
+    assert f" {units} (private" in planned.splitlines()[0]
+    assert ("people" in planned) == (unit == "person")
+
+
+def test_messages_name_options_as_they_are_typed(run, tmp_path):
+    (tmp_path / "t.csv").write_text("spot,when\na,2024-03-04 10:00\nb,2024-03-04 11:00\n")
+    done = run("prepare", tmp_path / "t.csv", "-o", tmp_path / "out")
+    assert "`" not in done.stdout + done.stderr
+    calls = [f"p{i % 12},2024-03-04 1{i % 10}:00,s{i % 2}" for i in range(60)]
+    (tmp_path / "t.csv").write_text("\n".join(["person,time,tower", *calls]) + "\n")
+    done = run("prepare", tmp_path / "t.csv", "-o", tmp_path / "out")
+    assert done.exit_code == 0, done.stderr
+    assert "--tz" in done.stdout
+    assert "--locations" in done.stdout
+    assert not re.search("`(tz|locations|columns|unit)`", done.stdout)

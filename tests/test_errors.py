@@ -19,7 +19,7 @@ DAY = ew.Traces([[0, 0, 1, 2]], HERE, step_minutes=360)
 REFUSALS = {
     "one dimension": (lambda: ew.Traces([0, 1], HERE), InvalidTraces, "E_SHAPE", "`r` two dimensions 1"),
     "ragged rows": (lambda: ew.Traces([[0, 1], [0]], HERE), InvalidTraces, "E_SHAPE", "`r` one length"),
-    "no rows": (lambda: ew.Traces(np.empty((0, 4)), HERE), InvalidTraces, "E_EMPTY", "`r` 0 traces"),
+    "no rows": (lambda: ew.Traces(np.empty((0, 4)), HERE), InvalidTraces, "E_EMPTY", "`r` empty"),
     "empty trace": (lambda: ew.Traces([[0, 1], [-1, -1]], HERE), InvalidTraces, "E_EMPTY", "row 1 `r`"),
     "index too high": (lambda: ew.Traces([[0, 3]], HERE), InvalidTraces, "E_INDEX", "`r` 0 .. 2 row 0"),
     "index too low": (lambda: ew.Traces([[0, -2]], HERE), InvalidTraces, "E_INDEX", "`r` 0 .. 2 row 0"),

@@ -17,7 +17,6 @@ from elsewhere.paper.profiles import (
     FeasibleMoves,
     Seen,
     chain_of,
-    fill_slots,
     log_dirichlet,
     sample_user,
     split_r_hat,
@@ -28,6 +27,10 @@ CHAINS, Z = 100, 4.9  # independent runs; two-sided normal quantile of 1e-6 (R8)
 
 def all_moves(K):
     return FeasibleMoves(np.arange(K), np.arange(0, K * K + 1, K), np.tile(np.arange(K), K))
+
+
+def with_places(traces, r):
+    return ew.Traces(r, traces.locations, users=traces.users, dates=traces.dates, step_minutes=traces.step_minutes)
 
 
 def no_evidence(rows, L):
@@ -159,7 +162,7 @@ def test_nothing_is_lost_or_made_up(traces, entropy, T):
     rng = np.random.default_rng(entropy)
     r = np.where(rng.random(traces.r.shape) < 0.4, -1, traces.r)
     r[:, 0] = traces.r[:, 0]
-    gappy = traces.with_places(r)
+    gappy = with_places(traces, r)
     profiles = ew.fit_profiles(gappy, periods=T, missing="gibbs", rng=rng, sweeps=8, burn_in=2)
 
     visited = {int(p) for p in r.ravel()}
@@ -211,13 +214,13 @@ def test_it_recovers_p_better_than_dropping_or_filling_forward():  # E4
     r[:, 0] = traces.r[:, 0]
     last = np.maximum.accumulate(np.where(r >= 0, np.arange(traces.L), 0), axis=1)
     forward = np.take_along_axis(r, last, axis=1)
-    gappy = traces.with_places(r)
+    gappy = with_places(traces, r)
     drawn = ew.fit_profiles(gappy, missing="gibbs", rng=rng, sweeps=100, burn_in=50)
 
     gibbs = rows_away(drawn, law)
     # with a few days only, filling forward wins: it bets on stays, and people do stay
     assert gibbs < rows_away(ew.fit_profiles(gappy, missing="skip"), law)
-    assert gibbs < rows_away(ew.fit_profiles(traces.with_places(forward)), law)
+    assert gibbs < rows_away(ew.fit_profiles(with_places(traces, forward)), law)
     assert drawn.sampling.slots == (r < 0).sum()
     assert drawn.sampling.r_hat < 1.5
 
@@ -248,46 +251,3 @@ def test_convergence_figure():
     assert split_r_hat(rng.normal(size=2000)) < 1.01
     assert split_r_hat(np.r_[rng.normal(size=100), 5 + rng.normal(size=100)]) > 1.5
     assert split_r_hat(np.ones(10)) == 1
-
-
-class TestFilling:
-    """`fill_slots`, what `--missing gibbs` does: one draw from the posterior of everybody's own chain."""
-
-    def test_draws_have_the_law_of_all_ways_to_fill_the_gaps(self):
-        # two days of one person, three unknown slots and one of which the evidence says 1 : 100; many such people
-        rows, evidence = [[0, None, 1, 0, None], [1, None, 0, 0, 0]], [{}, {1: {0: 1.0, 1: 100.0}}]
-        n = 600
-        known = [[-1 if place is None else place for place in row] for row in rows]
-        seen = {(2 * i + 1, 1): evidence[1][1] for i in range(n)}
-        people = ew.Traces(known * n, ew.Locations(n=4), users=np.repeat(np.arange(n), 2), evidence=seen)
-        filled = fill_slots(people, rng=np.random.default_rng(1)).r.reshape(n, 10)
-        law = naive.posterior_of_fillings(rows, [0, 1], 0.01, evidence)
-        assert sum(law.values()) == pytest.approx(1)
-        assert len(law) == 8
-        assert {tuple(row) for row in filled.tolist()} <= set(law)
-        for way, q in law.items():
-            share = np.mean((filled == way).all(axis=1))
-            # sweeps are not independent of their start; 60 of them are, to within this
-            assert abs(share - q) <= Z * math.sqrt(q * (1 - q) / n) + 0.01
-
-    def test_nobody_is_filled_by_what_others_do(self):
-        # the second person's days change, or there are many more people: the first person's draws stay
-        gaps = [[0, -1, -1, 1, 0, -1]]
-        for others in ([[2, 3, 2, 3, 2, 3]], [[0, 1, 0, 1, 0, 1]], [[0, 2, 1, 0, 2, 1]] * 5):
-            people = ew.Traces(gaps * 60 + others, ew.Locations(n=4), users=np.arange(60 + len(others)))
-            filled = fill_slots(people, rng=np.random.default_rng(2)).r[:60]
-            assert set(np.unique(filled)) == {0, 1}
-            if others == [[2, 3, 2, 3, 2, 3]]:
-                before = filled
-        np.testing.assert_array_equal(filled, before)
-
-    def test_what_is_known_stays_and_whole_traces_are_left_alone(self):
-        rng = np.random.default_rng(3)
-        r = rng.integers(0, 5, (40, 12))
-        gaps = np.where(rng.random(r.shape) < 0.3, -1, r)
-        gaps[:, 0] = r[:, 0]
-        filled = fill_slots(ew.Traces(gaps, ew.Locations(n=5), users=np.arange(40) // 2), periods=4, rng=rng).r
-        assert (filled[gaps >= 0] == gaps[gaps >= 0]).all()
-        assert (filled >= 0).all()
-        whole = ew.Traces(r, ew.Locations(n=5))
-        assert (fill_slots(whole, rng=rng).r == r).all()

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import elsewhere as ew
+from elsewhere.paper import semantic_graph as building
 from elsewhere.paper.profiles import Profiles
-from elsewhere.paper.semantic_clustering import _order_zero
 
 
 def naive_graph(traces, T):
@@ -99,10 +99,11 @@ def test_sums_over_users_and_similarities_of_pairs_give_one_graph(traces, T):
     profiles = ew.fit_profiles(traces, periods=T)
     half = len(profiles) // 2
 
-    by_sums = _order_zero(profiles, few=0)
-    grown = _order_zero(Profiles.of(profiles[:half]), few=0).update(profiles[half:])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(building, "FEW_USERS", 0)
+        by_sums, grown = ew.semantic_graph(profiles), ew.semantic_graph(profiles[:half]).update(profiles[half:])
 
-    assert by_sums._profiles is None
+    assert by_sums._sums
     for graph in (by_sums, grown):
         np.testing.assert_allclose(graph.w, ew.semantic_graph(profiles).w, atol=1e-12)
         np.testing.assert_allclose(graph.roles, ew.semantic_graph(profiles).roles, atol=1e-12)
@@ -113,12 +114,14 @@ def test_sums_over_users_and_similarities_of_pairs_give_one_graph(traces, T):
 @given(traces=strategies.traces(), T=st.integers(1, 3))
 def test_sums_between_classes_need_no_table_of_places(few, mapping, traces, T):
     profiles = Profiles.of(ew.fit_profiles(traces, periods=T, missing="skip"))
-    graph = _order_zero(profiles, few=few) if mapping == "per-period" else ew.semantic_graph(profiles, mapping=mapping)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(building, "FEW_USERS", few)
+        graph = ew.semantic_graph(profiles, mapping=mapping)
     label = np.arange(int(graph.visited.sum())) % 3 % len(np.flatnonzero(graph.visited))
     expected = naive.edges_between(label.tolist(), graph.w_visited.tolist())
     for at_once in (1, 2_000_000):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("elsewhere.paper.semantic_clustering.STACKED", at_once)
+            patch.setattr(building, "STACKED", at_once)
             np.testing.assert_allclose(graph.between(label), expected, atol=1e-9)
             visited = np.flatnonzero(graph.visited)
             np.testing.assert_array_equal(graph.between(label[::-1], visited[::-1]), graph.between(label))

@@ -75,6 +75,30 @@ def test_kernels_that_two_processes_have_compiled_work_in_a_third(tmp_path):
         assert done.returncode == 0, done.stderr
 
 
+TYPED = """
+from typing import NamedTuple
+from elsewhere._jit import njit
+
+class Old(NamedTuple):
+    x: int
+
+@njit
+def first(pair):
+    return pair.x
+
+print(first(Old(1)), sum(first.stats.cache_misses.values()))
+"""
+
+
+@pytest.mark.skipif(pieces.PLAIN, reason="nothing is compiled")
+def test_what_was_compiled_for_a_type_that_is_gone_is_compiled_anew(tmp_path):
+    for text in (TYPED, TYPED.replace("Old", "New")):
+        (tmp_path / "typed.py").write_text(text)
+        run = [sys.executable, "-c", "import typed"]  # numba keeps the types of a script whole
+        done = subprocess.run(run, capture_output=True, text=True, check=False, cwd=tmp_path)
+        assert done.stdout.split() == ["1", "1"], done.stderr
+
+
 @pytest.fixture
 def read_only(tmp_path):
     """The package where nothing can be written beside the code, not even by root."""

@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import naive_life
 import numpy as np
 import pytest
+from numba.typed import List
 
 import elsewhere as ew
 from elsewhere.data.visits import DAY, Form, Locations, Visits
@@ -72,6 +73,8 @@ def test_types_and_classes_are_of_at_least_k_people(town, k):
     stays = find_stays(town)
     groups = find_groups(stays, k=k, rng=np.random.default_rng(1))
     assert np.bincount(groups.type_of).min() >= k
+    assert np.bincount(groups.habit_of).min() >= k
+    assert len(np.unique(groups.habit_of)) > len(np.unique(groups.type_of)) or k == 10
     for c in range(groups.K):
         assert len(np.unique(stays.use_user[groups.use_class == c])) >= k
     assert np.allclose(groups.profile.sum(1), 1)
@@ -95,6 +98,90 @@ def test_pieces_are_drawn_as_the_law_says(model):
         assert set(found) <= set(among)
         worst = max(abs(found[p] / 3_000 - 1 / len(among)) for p in among)
         assert worst <= naive_life.tolerance(1 / len(among), 3_000)
+
+
+LIVED = [  # (weekend, [(start, end, own place, class)]): two homes' worth of habits in five classes
+    (0, [(0, 20_000, 0, 0), (21_000, 50_000, 1, 1), (52_000, 55_000, 2, 2), (56_000, 86_400, 0, 0)]),
+    (0, [(0, 22_000, 0, 0), (23_000, 49_000, 1, 1), (52_000, 54_000, 3, 2), (55_000, 86_400, 0, 0)]),
+    (1, [(0, 40_000, 0, 0), (42_000, 45_000, 2, 2), (46_000, 70_000, 4, 2), (71_000, 86_400, 0, 0)]),
+    (0, [(0, 21_000, 0, 0), (24_000, 50_000, 1, 1), (51_000, 52_000, 2, 2), (53_000, 86_400, 0, 0)]),
+]
+
+
+def write_day(day, diary, memory):
+    """Write a diary down as the kernels have it."""
+    known = int(memory.size[0])
+    day.state[:] = len(diary), known, 0
+    for q, (start, end, x, c) in enumerate(diary):
+        day.start[q], day.end[q], day.own[q], day.cls[q] = start, end, x, c
+        if x >= day.state[1]:
+            day.new_cls[x - known] = c
+            day.state[1] = x + 1
+    kernels.fill_slots(day)
+
+
+@pytest.fixture
+def lived(model):
+    """The law with weights of our own, and somebody with four days behind."""
+    rng = np.random.default_rng(5)
+    K = len(model.groups.role)
+    law = model.diaries.law._replace(
+        role=np.minimum(np.arange(K), 2), new=rng.normal(-0.3, 0.3, 2 * K + kernels.NEW),
+        own=np.array([0.8, 0.5, 0.6, -0.7, 0.4, 0.3]), like=rng.normal(0, 0.25, kernels.FEATURES),
+    )  # fmt: skip
+    memory = kernels.new_memory(60, 10, K)
+    kernels.clear_memory(memory)
+    for off, diary in LIVED:
+        day = kernels.new_day(40)
+        write_day(day, diary, memory)
+        kernels.remember_day(law, memory, off, day)
+    return law, memory
+
+
+@pytest.mark.parametrize(
+    ("here", "before", "new_today"), [(1, 0, []), (0, 2, [2, 1]), (2, 4, [2]), (5, 1, [2, 2]), (5, 3, [2])]
+)
+def test_own_places_and_new_ones_follow_as_their_law_says(lived, here, before, new_today):
+    law, memory = lived
+    assert len(law.own) == kernels.OWN  # compiled loops do not look
+    known = [0, 1, 2, 2, 2]
+    past = []
+    for d, (off, diary) in enumerate(LIVED):
+        for q, (start, _, x, _) in enumerate(diary):
+            if q > 0 or start > 0 or d == 0:
+                past.append((d, min(start // 21_600, 3) + 4 * off, x, diary[q - 1][2] if q > 0 else None))
+    part, n = kernels.part_of(51_000, 0), 8_000
+    at = here if here < len(known) else None
+    wanted = naive_life.own_law(law, past, known, new_today, 2, at if at is not None else here, before, part, 4)
+    found, stream = Counter(), open_stream(KEY, 4, here)
+    weight, columns = np.zeros(200), np.zeros(kernels.OWN)
+    for _ in range(n):
+        day = kernels.new_day(40)
+        day.state[:] = 0, len(known) + len(new_today), 0
+        day.new_cls[: len(new_today)] = new_today
+        found[int(kernels.draw_own(law, memory, day, 2, here, before, part, weight, columns, stream))] += 1
+    assert set(found) <= set(wanted)
+    for x, p in wanted.items():
+        assert abs(found[x] / n - p) <= naive_life.tolerance(p, n)
+
+
+@pytest.mark.parametrize("off", [0, 1])
+def test_a_day_is_chosen_as_its_law_says(lived, off):
+    law, memory = lived
+    diaries = [
+        LIVED[0][1],
+        [(0, 40_000, 0, 0), (42_000, 45_500, 2, 2), (46_000, 86_400, 0, 0)],
+        [(0, 30_000, 0, 0), (31_000, 33_000, 5, 2), (34_000, 40_000, 6, 1), (41_000, 86_400, 0, 0)],
+        [(0, 21_500, 0, 0), (24_000, 50_000, 1, 1), (51_000, 52_000, 5, 2), (53_000, 86_400, 0, 0)],
+    ]
+    days = List([kernels.new_day(40) for _ in diaries])
+    for day, diary in zip(days, diaries, strict=True):
+        write_day(day, diary, memory)
+    wanted, n = naive_life.day_law(law, LIVED, off, diaries, 5, 1.0), 8_000
+    stream, features, shares = open_stream(KEY, 5, off), np.zeros(kernels.FEATURES), np.zeros(len(days))
+    found = Counter(kernels.choose_day(law, memory, off, 1.0, days, features, shares, stream) for _ in range(n))
+    for a, p in enumerate(wanted):
+        assert abs(found[a] / n - p) <= naive_life.tolerance(p, n)
 
 
 def test_choices_are_fitted_by_maximum_likelihood():
@@ -225,7 +312,7 @@ def test_a_copy_of_the_seed_fails_the_test_and_the_figures_are_those_of_the_defi
     assert {"similar", "shared", "timing"} <= set(verdict.rejected_by)
     assert verdict.sim == pytest.approx(1.0)
 
-    *drawn, first, good = draw_lives(model, np.array([3, 7]), np.array([0, 1]), 0, KEY)
+    *drawn, first, good = draw_lives(model, np.array([3, 7]), np.array([0.2, 0.7]), np.array([0, 1]), 0, KEY)
     assert good.all()
     found = privacy_test_lives(test, groups, np.array([3, 7]), drawn, first)
     for i, s in enumerate((3, 7)):
@@ -240,14 +327,40 @@ def test_a_copy_of_the_seed_fails_the_test_and_the_figures_are_those_of_the_defi
 def test_what_a_seed_adds_to_the_weights_is_left_out_for_its_own_fake(model):
     ground, where = model.where.ground, model.where
     before = ground.weight.copy()
-    draw_lives(model, np.array([3, 7]), np.array([0, 1]), 0, KEY)
+    draw_lives(model, np.array([3, 7]), np.array([0.2, 0.7]), np.array([0, 1]), 0, KEY)
     assert np.array_equal(ground.weight, before)
     mine = where.mine[where.mine_first[3] : where.mine_first[4]]
-    part = where.mine_part[where.mine_first[3] : where.mine_first[4]]
-    assert part.sum() == pytest.approx((model.stays.use_user == 3).sum())
-    whole = ground.place[mine[part == 1]]
-    assert len(whole) > 0
-    assert set(whole) <= set(model.stays.place[model.stays.user == 3])
+    left = where.mine_left[where.mine_first[3] : where.mine_first[4]]
+    assert ((left > 0) & (left < 1)).all()
+    places = set(ground.place[mine])
+    assert places
+    assert places <= set(model.stays.use_place[model.stays.use_user == 3])
+
+
+def test_only_cells_that_people_pass_are_passed(model):
+    numbers = np.arange(20)
+    *drawn, _, _ = draw_lives(model, numbers, np.linspace(0, 0.95, 20), numbers, 0, KEY)
+    place, cls = drawn[3], drawn[4]
+    assert (cls == -1).sum() > 50
+    assert set(place[cls == -1]) <= set(model.stays.place[model.stays.usage < 0])
+
+
+def test_the_order_of_lives_does_not_show_in_their_homes(town):
+    seeds, alternates = town.of_users(np.arange(42)), town.of_users(np.arange(42, 60))
+    home = []
+    for entropy in range(12):
+        fakes = generate_lives(seeds, alternates=alternates, entropy=entropy, k=5).visits
+        longest = np.lexsort((fakes.end - fakes.start, fakes.user))
+        last = np.append(fakes.user[longest][1:] != fakes.user[longest][:-1], True)
+        place = fakes.place[longest][last][:35]
+        step = np.abs(np.diff(fakes.locations.planar()[place], axis=0)).sum(1)
+        home.append([np.corrcoef(np.arange(35), place)[0, 1], *step])
+    home = np.array(home)
+    assert abs(home[:, 0].mean()) < 4 / np.sqrt(12 * 35)
+    # neither do steps from one life's home to the next one's repeat from release to release
+    rest = home[:, 1:] - home[:, 1:].mean(1, keepdims=True)
+    alike = [np.corrcoef(rest[i], rest[j])[0, 1] for i in range(12) for j in range(i)]
+    assert abs(np.mean(alike)) < 4 / np.sqrt(12 * 34)
 
 
 def test_streams_of_lives_differ(model):

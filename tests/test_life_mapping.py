@@ -8,7 +8,8 @@ import pytest
 
 from elsewhere.paper._generate_kernels import open_stream
 from elsewhere.synthesis import _life_kernels as kernels
-from elsewhere.synthesis.mapping import grid_over, square_of
+from elsewhere.synthesis._diary_kernels import TIES
+from elsewhere.synthesis.mapping import BLUR, MANY, estimate_spread, expect_people, grid_over, square_of
 
 KEY = np.array([3, 4], dtype=np.uint64)
 
@@ -28,22 +29,24 @@ def make_ground(xy, candidates, rng, *, moves=()):
     return kernels.Ground(
         xy, limits, place, np.searchsorted(cls, np.arange(K + 1)), weight, weight.copy(),
         np.append(0.0, np.cumsum(weight)), begin, corner, columns, rows,
-        rng.normal(0, 0.7, (2, 2, K, kernels.BINS)), rng.normal(0, 0.7, kernels.BINS), keys, np.full(len(keys), 0.8),
+        rng.normal(0, 0.7, (2, 2, K, kernels.BINS)), rng.normal(0, 0.7, kernels.BINS), limits[:4],
+        np.append(np.zeros((1, 5)), rng.normal(0, 0.7, (TIES, 5)), axis=0), keys, np.full(len(keys), 0.8),
     )  # fmt: skip
 
 
 def draw(ground, role, cls, time, moves, sweeps, n):
-    sigma, scores = np.empty(len(cls), np.int64), np.empty(kernels.EXACT + 100)
+    sigma = np.empty(len(cls), np.int64)
     for i in range(n):
         stream = open_stream(KEY, 0, i)
-        assert kernels.draw_sigma(ground, role, len(cls), cls, time, moves, sweeps, scores, stream, sigma)
+        point = kernels.uniform(stream)
+        assert kernels.draw_sigma(ground, role, len(cls), cls, time, moves, sweeps, point, stream, sigma)
         yield tuple(sigma.tolist())
 
 
 @pytest.mark.parametrize("seed", [0, 1])
 def test_mappings_have_the_probabilities_of_their_definition(seed):
     rng = np.random.default_rng(seed)
-    xy = rng.uniform(0, 3, (5, 2))
+    xy = rng.uniform(0, 3, (6, 2))
     candidates = [
         (0, 0, 2.0),
         (0, 1, 1.0),
@@ -53,6 +56,7 @@ def test_mappings_have_the_probabilities_of_their_definition(seed):
         (2, 4, 1.0),
         (2, 3, 2.0),
         (2, 0, 1.0),
+        (2, 5, 0.7),
     ]
     ground = make_ground(xy, candidates, rng, moves=[(0, 2), (1, 3), (3, 4)])
     role, cls, time = np.array([0, 1, 2]), np.array([2, 0, 1, 2]), np.array([2.0, 50.0, 20.0, 1.0])
@@ -83,41 +87,55 @@ def test_classes_with_many_candidates_are_sampled_from_the_same_law():
         assert abs(found[b] / n - expected[b]) <= naive_life.tolerance(expected[b], n) + 0.01
 
 
+def test_homes_of_a_sequence_of_lives_are_as_their_weights_say_within_one():
+    rng = np.random.default_rng(6)
+    weights = rng.uniform(0.2, 3, 40)
+    ground = make_ground(rng.uniform(0, 9, (40, 2)), [(0, i, float(w)) for i, w in enumerate(weights)], rng)
+    sigma, n = np.empty(1, np.int64), 200
+    found = np.zeros(40)
+    for i in range(n):
+        point = (n - 1 - i + rng.random()) / n
+        arguments = np.array([0]), 1, np.array([0]), np.array([1.0]), np.zeros((1, 1), np.int64), 2, point
+        kernels.draw_sigma(ground, *arguments, open_stream(KEY, 0, i), sigma)
+        found[sigma[0]] += 1
+    assert np.abs(found - n * weights / weights.sum()).max() <= 2  # independent draws: about 6
+
+
+def test_a_home_of_which_nothing_is_left_is_not_drawn():
+    rng = np.random.default_rng(6)
+    ground = make_ground(rng.uniform(0, 9, (3, 2)), [(0, i, 1.0) for i in range(3)], rng)
+    ground.weight[1] = 0.0
+    role, cls, time, moves = np.array([0]), np.array([0]), np.array([1.0]), np.zeros((1, 1), np.int64)
+    gone = int(ground.place[1])
+    assert gone not in {places[0] for places in draw(ground, role, cls, time, moves, 1, 200)}
+
+
+@pytest.mark.parametrize(("mean", "spread"), [(0.3, 0.5), (4.0, 0.05), (2.0, 8.0)])
+def test_people_are_expected_as_the_definition_says(mean, spread):
+    seen = np.array([-2.0, 0.0, 0.6, 3.2, 5.0, MANY - 0.1])
+    found = expect_people(seen, np.full(6, mean), np.full(6, spread))
+    wanted = [naive_life.expected_people(s, mean, spread, BLUR) for s in seen]
+    assert found == pytest.approx(wanted, rel=1e-4)
+
+
+def test_what_many_people_do_is_never_taken_for_noise():
+    found = expect_people(np.array([30.0]), np.array([0.3]), np.array([8.0]))
+    assert found == pytest.approx([(30 + 1 / 8) * 2.4 / 3.4])
+
+
+def test_the_spread_of_places_is_estimated():
+    rng = np.random.default_rng(1)
+    cls, mean = np.repeat([0, 1], 20_000), rng.uniform(1, 6, 40_000)
+    factor = np.append(np.ones(20_000), rng.gamma(1 / 0.5, 0.5, 20_000))
+    seen = rng.poisson(mean * factor) + rng.laplace(0, BLUR, 40_000)
+    spread = estimate_spread(seen, mean, cls, 2)
+    assert spread[0] == pytest.approx(0.05)
+    assert spread[-1] == pytest.approx(0.5, abs=0.05)
+
+
 def test_a_class_without_candidates_cannot_be_placed():
     rng = np.random.default_rng(0)
     ground = make_ground(rng.uniform(0, 3, (3, 2)), [(0, 0, 1.0), (2, 1, 1.0)], rng)
-    sigma, scores = np.empty(1, np.int64), np.empty(kernels.EXACT + 100)
-    arguments = np.array([0, 1, 2]), 1, np.array([1]), np.array([1.0]), np.zeros((1, 1), np.int64), 2, scores
+    sigma = np.empty(1, np.int64)
+    arguments = np.array([0, 1, 2]), 1, np.array([1]), np.array([1.0]), np.zeros((1, 1), np.int64), 2, 0.5
     assert not kernels.draw_sigma(ground, *arguments, open_stream(KEY, 0, 0), sigma)
-
-
-@pytest.mark.parametrize("n", [1, 2, 3])
-def test_ways_have_the_probabilities_of_their_definition(n):
-    rng = np.random.default_rng(2)
-    xy = np.array([[0.0, 0.0], [4.0, 0.5], [1.0, 0.3], [2.0, -0.2], [3.0, 0.4], [2.2, 0.8]])
-    cells = np.array([2, 3, 4, 5])
-    corner, columns, rows = grid_over(xy, 1.0)
-    square = square_of(xy[cells], corner, columns, rows)
-    order = np.argsort(square, kind="stable")
-    moves = np.array(sorted([0 * 6 + 2, 2 * 6 + 3, 3 * 6 + 4, 4 * 6 + 1, 2 * 6 + 5]))
-    passages = kernels.Passages(
-        cells[order], rng.uniform(1, 4, 4), np.searchsorted(square[order], np.arange(columns * rows + 1)), corner,
-        columns, rows, np.zeros((kernels.LENGTHS, 1)), 1.0, 0.7, np.ones(1), moves, rng.uniform(1, 3, 5), 0.0,
-    )  # fmt: skip
-    among, weight, fit = np.zeros(kernels.WAY_CELLS, np.int64), np.zeros(kernels.WAY_CELLS), np.zeros(kernels.WAY_CELLS)
-    own = np.array([True, True, False, False, False, False])
-    many = kernels.way_candidates(xy, passages, 0, 1, own, among, weight, fit)
-    assert sorted(among[:many].tolist()) == cells.tolist()
-    law = naive_life.way_law(xy, passages, 0, 1, n, dict(zip(among[:many].tolist(), weight[:many], strict=True)))
-    table, filter_ = (
-        np.zeros((kernels.WAY_CELLS, kernels.WAY_CELLS)),
-        np.zeros((kernels.MOST_PASSES, kernels.WAY_CELLS)),
-    )
-    out, found, draws = np.zeros(kernels.MOST_PASSES, np.int64), Counter(), 6_000
-    for i in range(draws):
-        stream = open_stream(KEY, 1, i)
-        assert kernels.draw_way(xy, passages, 0, 1, n, own, among, weight, fit, filter_, table, stream, out)
-        found[tuple(out[:n].tolist())] += 1
-    assert set(found) <= set(law)
-    for cells_of_way, p in law.items():
-        assert abs(found[cells_of_way] / draws - p) <= naive_life.tolerance(p, draws)

@@ -149,9 +149,11 @@ def fetch(url):
 
 def test_what_the_geocoder_saw_tells_neither_by_order_nor_by_decimals(geocoder):
     pool, points = streets()
-    wallet, rank = Wallet(pool, secret=b"a secret of sixteen or more bytes"), Counter()
+    # its log has the order of its answers, and how long one takes depends on the place, which it knows: with a pause
+    # between queries they are answered as they leave
+    wallet, rank = Wallet(pool, secret=b"a secret of sixteen or more bytes", pause=0.1), Counter()
     geocoder.seen(0)
-    for n in range(180):
+    for n in range(120):
         lat, lon = points[n % len(points)]
         url = f"http://{geocoder.address}/reverse?format=jsonv2&lat={lat}&lon={lon}"
         assert wallet.ask_url(fetch, url, decoys=3)["address"]
@@ -159,6 +161,6 @@ def test_what_the_geocoder_saw_tells_neither_by_order_nor_by_decimals(geocoder):
         assert len(seen) == 4
         assert {len(text.partition(".")[2]) for point in seen for text in point} == {4}
         rank[[(float(y), float(x)) for y, x in seen].index((lat, lon))] += 1
-    statistic = sum((rank[i] - 45) ** 2 / 45 for i in range(4))
+    statistic = sum((rank[i] - 30) ** 2 / 30 for i in range(4))
 
     assert statistic < chi2.isf(1e-6, 3)

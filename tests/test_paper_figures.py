@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 import elsewhere as ew
-from elsewhere.evaluation.lbs.generators import OURS
+from elsewhere.evaluation.lbs import OURS
 from elsewhere.evaluation.reproduce import reproduce
 from elsewhere.paper.generate_fake import ClassSets
+from elsewhere.reports import charts
 from elsewhere.reports import paper_figures as drawing
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* classes instead of", "ignore:`m_min` = 1", "ignore:`alternates=")
@@ -43,7 +44,7 @@ def test_every_figure_shows_the_numbers(result):
         expected = [result.service.figure(OURS, m)["median"] for m in result.service.n_fakes]
         np.testing.assert_allclose(line.get_ydata(), expected)
     assert f"{result.fakes.learnt.classes.kappa} semantic classes" in words(figures["dataset"])
-    assert all(drawing.png(figure).startswith(b"\x89PNG") for figure in figures.values())
+    assert all(charts.png(figure).startswith(b"\x89PNG") for figure in figures.values())
 
 
 def test_the_procedure_shows_what_is_removed_merged_and_drawn():

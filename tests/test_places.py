@@ -94,6 +94,19 @@ def test_the_smallest_tile_that_enough_people_share(rows):
         assert [None if p < 0 else locations.ids[p] for p in place] == expected
 
 
+@pytest.mark.usefixtures("no_noise")
+def test_homes_beside_busy_tiles_are_told_of_the_next_size_and_lone_ones_of_none():
+    key = key_of(48.2, 16.4, FINEST - 1)
+    lat, lon = tile_centres(4 * key + np.arange(4), FINEST)
+    for homes, sizes in ((5, [16, 17, 17, 17]), (3, [17, 17, 17])):
+        user = np.r_[np.tile(np.arange(20), 3), np.arange(homes)]
+        tile = np.r_[np.repeat(np.arange(3), 20), np.full(homes, 3)]
+        records = events(user, lat[tile], lon[tile], form=Form("fixes")).sort()
+        locations, place, _ = public_places(records, most=1000, rng=np.random.default_rng(0))
+        assert sorted(len(name) - 1 for name in locations.ids) == sizes
+        assert (place < 0).sum() == (0 if homes == 5 else 3)
+
+
 def on_map(records, rng=0):
     return make_visits(records, Preparation(), rng=np.random.default_rng(rng))
 
@@ -158,6 +171,7 @@ def test_whether_a_rare_place_is_published_is_drawn():
     seen = seen[1:]
     for n in range(1, 13):
         p = naive_data.chance_of_at_least(n, module.SHARED, module.NOISE)
+        p *= naive_data.chance_of_at_least(n, module.SHARED // 2, module.NOISE)  # all of them are told of
         assert abs(seen[n - 1] - runs * p) <= 5 * np.sqrt(runs * p * (1 - p)) + 5, n
     assert seen[0] < 20
     assert seen[11] > 0.9 * runs
@@ -170,11 +184,11 @@ def test_the_noise_is_the_operating_systems_unless_a_stream_is_given():
 
 
 def venues(people=12, spread=0.0):
-    """Twelve people at the inn, two at a hut, everybody in their own street."""
+    """Twelve people at the inn, three at a hut, everybody in their own street."""
     rng = np.random.default_rng(1)
-    user = np.r_[np.arange(people), [0, 1], np.arange(people)]
-    place = np.r_[np.zeros(people), [1, 1], np.full(people, -1)].astype(np.int32)
-    lat = np.r_[np.full(people, 48.2), [48.3, 48.3], 48.1 + np.arange(people) / 1000]
+    user = np.r_[np.arange(people), [0, 1, 2], np.arange(people)]
+    place = np.r_[np.zeros(people), [1, 1, 1], np.full(people, -1)].astype(np.int32)
+    lat = np.r_[np.full(people, 48.2), [48.3, 48.3, 48.3], 48.1 + np.arange(people) / 1000]
     lat = lat + rng.uniform(-spread, spread, len(lat))
     records = events(user, lat, np.full(len(user), 16.4), place=place, places=("inn", "hut"))
     return records.select(np.argsort(user, kind="stable"))
@@ -282,10 +296,10 @@ def test_kinds_and_venues_are_found_again():
 @pytest.mark.usefixtures("no_noise")
 def test_published_positions_are_found_again_even_where_a_finer_tile_lies_there():
     lat, lon = tile_centres(np.array([key_of(48.2, 16.4, 12)]), 12)
-    corner = np.arange(20) % 4  # five people in each quarter of the tile, twenty in its middle
+    corner = np.arange(12) % 4  # three people in each quarter of the tile, twenty in its middle
     north = np.r_[np.full(20, lat[0]), lat[0] + 0.012 * (2 * (corner // 2) - 1)]
     east = np.r_[np.full(20, lon[0]), lon[0] + 0.02 * (2 * (corner % 2) - 1)]
-    where = on_map(events(np.arange(40), north, east, form=Form("fixes"))).locations
+    where = on_map(events(np.arange(32), north, east, form=Form("fixes"))).locations
     assert [len(name) - 1 for name in where.ids] == [12, 17]
     again = events(np.arange(where.n), where.lat, where.lon)
     assert find_on_map(again, where).tolist() == [0, 1]

@@ -582,23 +582,6 @@ class TestManyFakes:
         assert first == again[::-1]
         assert all(not array.any() for array in (scratch.tally, scratch.hist, scratch.forth, scratch.back))
 
-    @pytest.mark.parametrize("against", ["own", "all"])
-    def test_a_block_of_seeds_is_tested_as_it_is_among_all(self, against):
-        rng = np.random.default_rng(6)
-        seeds, alternates = (
-            ew.Traces(rng.integers(-1, 9, (9, 12)), ew.Locations(n=9), users=[f"{name}{i}" for i in range(9)])
-            for name in "sa"
-        )
-        test = PrivacyTest.prepare(seeds, alternates, periods=2, against=against, par_i=3)
-        fakes, seed = rng.integers(0, 9, (40, 12)), rng.integers(3, 7, 40)
-
-        shared = test.of(test.block(0, 0))
-        alone = shared.of(test.block(3, 7))
-
-        assert len(set(test(fakes, seed).shared.tolist())) > 1
-        assert list(alone(fakes, seed - 3)) == list(test(fakes, seed))
-        assert len(shared.prepared.seeds.r) == 0  # what every worker is sent holds no seed's day
-
     def test_goes_to_another_process(self):
         seeds = ew.Traces([[0, 0, 1, 1]], ew.Locations(n=8), users=["s"])
         test = PrivacyTest.prepare(seeds, None, k=1)
@@ -747,21 +730,16 @@ def test_the_room_claims_no_more_than_it_measures():
     assert not [text for text in spoken if "deniab" in text.lower() or "anonym" in text.lower()]
 
 
-def test_alternates_are_looked_for_from_those_who_live_like_the_seed():
-    # one alternate in a thousand lives like the seed, whoever stands first; the verdict does not depend on the order
+def test_alternates_are_found_in_any_order():
+    # one alternate in a hundred lives like the seed, whoever stands first; the verdict does not depend on the order
     rng = np.random.default_rng(1)
     seeds = ew.Traces([[0, 0, 0, 0, 0, 1, 1, 2]], ew.Locations(n=60), users=["ann"])
     r = rng.integers(3, 50, (400, 8))
     r[rng.permutation(400)[:5]] = [50, 50, 50, 50, 50, 51, 51, 52]
     fake = np.array([[53, 53, 53, 53, 53, 54, 54, 55]])
-    found = []
     for order in (np.arange(400), rng.permutation(400)):
         test = PrivacyTest.prepare(seeds, ew.Traces(r[order], ew.Locations(n=60)), k=4, par_d=0.05)
-        found.append(test(fake, [0]).alternates.tolist())
-        steady = _kernels.top_place_share(test.prepared.alternates)
-        assert (np.diff(steady) >= 0).all()
-        assert steady[test.prepared.seeds.near[0] - 1] < 5 / 8 <= steady[test.prepared.seeds.near[0]]
-    assert found == [[3], [3]]
+        assert test(fake, [0]).alternates.tolist() == [3]
     everybody = PrivacyTest.prepare(seeds, ew.Traces(r, ew.Locations(n=60)), k=4, par_d=0.05, count_all=True)
     counts = [sorted((row.count(x) for x in set(row)), reverse=True) for row in r.tolist()]
     alike = [sum(map(min, mine, (5, 2, 1))) / 8 for mine in counts]

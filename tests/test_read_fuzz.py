@@ -17,39 +17,10 @@ from elsewhere.errors import ElsewhereError
 USERS = ("CANARYann7f3a", "CANARYbob91c2", "CANARYeve55d0")
 SECRET = re.compile(r"CANARY|52\.51\d{3}|13\.40\d{3}|2024-03-1\d")
 TOKENS = [
-    b",",
-    b";",
-    b"\t",
-    b'"',
-    b"\n",
-    b"\r",
-    b"\x00",
-    b"\xff",
-    b"{",
-    b"}",
-    b"[",
-    b"]",
-    b"<",
-    b"nan",
-    b"-",
-    b"1e999",
-    b"0",
-    b"99999999999999999999",
-    "é".encode(),
-    b"inf",
-    b"null",
-    b"lat",
-    b"time",
-    b"user",
-    b"POINT (",
-    b"24:00",
-    b":60",
-    b"Z",
-    b"+02:00",
-    b"/",
-    b"#",
-    b" ",
-]
+    b",", b";", b"\t", b'"', b"\n", b"\r", b"\x00", b"\xff", b"{", b"}", b"[", b"]", b"<", b"nan", b"-", b"1e999", b"0",
+    b"99999999999999999999", "é".encode(), b"inf", b"null", b"lat", b"time", b"user", b"POINT (", b"24:00", b":60",
+    b"Z", b"+02:00", b"/", b"#", b" ",
+]  # fmt: skip
 
 
 def rows(n=60):
@@ -182,7 +153,8 @@ def fuzz(folder, seed, seconds):
         path.write_bytes(mangle(whole[name], list(whole.values()), rng))
         try:
             visits = read_visits(path)
-            said = " ".join((*visits.preparation.notes, *visits.preparation.dropped, *visits.preparation.changed))
+            told = visits.preparation
+            said = " ".join((*told.notes, *told.dropped, *told.changed, *told.left_out))
             outcomes["read"] += 1
         except ElsewhereError as error:
             said = str(error)

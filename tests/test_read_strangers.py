@@ -1,5 +1,6 @@
 """Files that strangers tried and that were once read wrong in silence, or refused with advice that did not work."""
 
+import json
 import re
 import zipfile
 
@@ -179,32 +180,40 @@ def test_offsets_that_change_from_row_to_row_are_instants(tmp_path):
 # --- where ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("scale", [10**5, 10**6, 10**7])
-def test_whole_parts_of_degrees(tmp_path, scale):
-    frame = fixes()
-    table = frame.assign(lat=(frame["lat"] * scale).round().astype(int), lon=(frame["lon"] * scale).round().astype(int))
-    for options in ({}, {"columns": "lat=lat,lon=lon"}):
-        records, preparation, *_ = read_records(save(table, tmp_path / "t.csv"), **options)
-        assert np.allclose(np.sort(records.lat), np.sort(frame["lat"]), atol=1e-5)
-        assert any("of a degree" in note for note in preparation.notes)
-
-
-def test_metres_with_the_name_of_their_zone_are_refused(tmp_path):
-    frame = fixes()
-    table = frame[["person", "time"]].assign(
-        easting=700_000.5 + frame["lon"], northing=5_700_000.5 + frame["lat"], zone="30U"
-    )
-    with pytest.raises(InvalidTraces, match="EPSG:4326"):
-        read_records(save(table, tmp_path / "t.csv"))
-
-
-def test_points_with_the_latitude_first_are_told_by_their_clock(tmp_path):
+def odd_tables():
+    """Return name -> (table, code): what is not read, and must be refused rather than read wrong."""
     frame = fixes(at=(41.88, 12.48))
-    rows = [f"{u};{t:%Y-%m-%d %H:%M:%S}.739166+01;POINT({a} {b})" for u, t, a, b in frame.itertuples(index=False)]
-    (tmp_path / "t.txt").write_text("\n".join(rows) + "\n")
-    records, *_ = read_records(tmp_path / "t.txt")
-    assert records.tz == "Europe/Rome"
-    assert 41 < records.lat.mean() < 43
+    north, east = frame["lat"], frame["lon"]
+    only = frame[["person", "time"]]
+    offset = frame["time"].dt.strftime("%Y-%m-%d %H:%M:%S+01")
+    date = frame["time"].dt.date
+    minute = frame["time"].dt.hour * 60 + frame["time"].dt.minute
+    ends = only.drop(columns="time").assign(date=date, start_min=minute, end_min=minute + 9, place=east)
+    return {
+        "millionths of degrees": (
+            only.assign(lat=(north * 1e6).astype(int), lon=(east * 1e6).astype(int)),
+            "E_SWAPPED",
+        ),
+        "metres": (only.assign(easting=700_000.5 + east, northing=5_700_000.5 + north, zone="30U"), "E_SWAPPED"),
+        "degrees and minutes": (only.assign(lat=north.map("{:.0f}°1'2\"N".format), lon="12°3'4\"E"), "E_COLUMNS"),
+        "latitude first": (
+            only.assign(time=offset, point=[f"POINT({a} {b})" for a, b in zip(north, east, strict=True)]),
+            "E_SWAPPED",
+        ),
+        "minutes at both ends": (ends, "E_DATE"),
+        "days of a workbook": (frame.assign(time=45_054 + minute), "E_COLUMNS"),
+        "no form of times": (frame.assign(time=frame["time"].dt.strftime("day %j of %Y at %H+%M")), "E_COLUMNS"),
+    }
+
+
+@pytest.mark.parametrize("name", odd_tables())
+def test_what_is_not_known_is_refused_with_what_to_do(tmp_path, name):
+    table, code = odd_tables()[name]
+    with pytest.raises(InvalidTraces) as error:
+        read_records(save(table, tmp_path / "t.csv"))
+    assert error.value.code == code
+    assert re.search("columns|date_format|EPSG:4326", str(error.value))
+    assert not re.search("P0|41[.]|2022-", str(error.value))
 
 
 @pytest.mark.parametrize("names", [("stop_id", "stop_lat", "stop_lon"), ("stop_id", "centroid_lat", "centroid_lon")])
@@ -218,10 +227,14 @@ def test_a_table_of_stops_beside_the_taps(tmp_path, names):
     assert np.allclose(visits.locations.lon, -46.6)
 
 
-def test_ids_that_go_with_one_position_are_places(tmp_path):
-    rows = [f"{u}\t{t:%Y-%m-%dT%H:%M:%SZ}\t{51.5 + p / 100}\t{-0.12 - p / 90}\t{9000 + p}" for u, t, p in events()]
+def test_venues_of_foursquare_keep_their_categories(tmp_path):
+    rows = [f"{u}\tv{p}\t{t:%a %b %d %H:%M:%S} +0000 {t:%Y}\t540" for u, t, p in events(30)]
     (tmp_path / "checkins.txt").write_text("\n".join(rows) + "\n")
-    assert set(read_records(tmp_path / "checkins.txt")[0].places) == {str(9000 + p) for p in range(5)}
+    venues = [f"v{p}\t{35.6 + p / 99:.6f}\t139.{700 + p}\t{('Bar', 'Office')[p % 2]}\tJP" for p in range(5)]
+    (tmp_path / "venues.txt").write_text("\n".join(venues) + "\n")
+    visits = read_visits(tmp_path / "checkins.txt", locations=tmp_path / "venues.txt")
+    assert set(visits.locations.kind) == {"Bar", "Office"}
+    assert visits.R == 5
 
 
 def test_off_is_no_place(tmp_path):
@@ -375,9 +388,103 @@ def test_the_end_of_a_timeline_is_read_again(tmp_path):
 
 
 def test_a_column_that_is_called_latitude_is_not_asked_for(tmp_path):
-    table = fixes().assign(lat="40°41'50.12\"N", lon="73°58'0.5\"W")
-    with pytest.raises(InvalidTraces, match="decimal degrees"):
+    table = fixes().assign(lat="north of here", lon="west of there")
+    with pytest.raises(InvalidTraces, match="must hold degrees"):
         read_records(save(table, tmp_path / "t.csv"))
+
+
+@pytest.mark.parametrize("options", [{}, {"columns": "date=year+month+day"}])
+def test_a_date_in_three_columns(tmp_path, options):
+    frame = fixes(every=60)
+    when = frame.pop("time").dt
+    table = frame.assign(year=when.year, month=when.month, day=when.day, hour=when.hour)
+    records, *_ = read_records(save(table, tmp_path / "t.csv"), **options)
+    assert sorted(records.start.tolist()) == sorted(
+        fixes(every=60)["time"].astype("datetime64[s]").astype("int64").tolist()
+    )
+
+
+def test_hours_and_minutes_in_two_columns(tmp_path):
+    frame = fixes()
+    when = frame.pop("time").dt
+    table = frame.assign(date=when.date, hour=when.hour, minute=when.minute)
+    records, *_ = read_records(save(table, tmp_path / "t.csv"))
+    assert sorted(records.start.tolist()) == sorted(fixes()["time"].astype("datetime64[s]").astype("int64").tolist())
+
+
+@pytest.mark.parametrize(("name", "unit"), [("minutes", 60), ("seconds_after_midnight", 1), ("time", 60), ("time", 1)])
+def test_minutes_and_seconds_after_midnight(tmp_path, name, unit):
+    frame = fixes()
+    seconds = frame["time"].astype("datetime64[s]").astype("int64")
+    for day in ({"date": frame["time"].dt.date}, {"day": seconds // 86_400 - seconds.min() // 86_400}):
+        table = frame.drop(columns="time").assign(**day, **{name: seconds % 86_400 // unit})
+        records, *_ = read_records(save(table, tmp_path / "t.csv"))
+        assert sorted(records.start % 86_400) == sorted(seconds % 86_400)
+        assert len(np.unique(records.start // 86_400)) == 2
+        visits = read_visits(tmp_path / "t.csv")
+        write_visits(visits, tmp_path / "out.csv")
+        again = read_visits(tmp_path / "out.csv", locations=visits.locations)
+        assert np.array_equal(again.start % 86_400, visits.start % 86_400)
+
+
+def test_a_departure_alone_is_the_time(tmp_path):
+    rows = [(u, t, f"S{p}") for u, t, p in events()]
+    records, *_ = read_records(
+        save(pd.DataFrame(rows, columns=["card_no", "departure", "stop_id"]), tmp_path / "t.csv")
+    )
+    assert sorted(records.start.tolist()) == sorted(int(t.timestamp()) for _, t, _ in events())
+
+
+def test_hours_of_a_stay_are_its_length(tmp_path):
+    rows = [(u, t, 1.5, f"v{p}") for u, t, p in events()]
+    path = save(pd.DataFrame(rows, columns=["uid", "arrival", "stay_hours", "venue"]), tmp_path / "t.csv")
+    assert set((np.diff([read_records(path)[0].start, read_records(path)[0].end], axis=0)).ravel()) == {5400}
+
+
+def test_trips_between_points_are_written_and_read_again(tmp_path):
+    rows = [
+        (u, t, t + pd.Timedelta(minutes=9), f"{48 + p / 50},16.4", f"{48 + (p + 1) / 50},16.4")
+        for u, t, p in events(20)
+    ]
+    path = save(
+        pd.DataFrame(rows, columns=["customer_id", "start", "end", "pickup_point", "dropoff_point"]), tmp_path / "t.csv"
+    )
+    visits = read_visits(path)
+    write_visits(visits, tmp_path / "out.csv")
+    again = read_visits(tmp_path / "out.csv", locations=visits.locations)
+    assert again.form.record == visits.form.record == "trips"
+    assert np.array_equal(again.place, visits.place)
+
+
+def test_a_person_of_a_household_is_told_by_both(tmp_path):
+    rows = [(h, p, t, f"S{p}") for h in range(8) for p in (1, 2) for _, t, p in events(1)]
+    table = pd.DataFrame(rows, columns=["HH_ID", "PER_ID", "time", "zone"])
+    for options in ({}, {"columns": "user=HH_ID+PER_ID"}):
+        records, *_ = read_records(save(table, tmp_path / "t.csv"), **options)
+        assert len(records.users) == len(table[["HH_ID", "PER_ID"]].drop_duplicates())
+
+
+@pytest.mark.parametrize("at", [5, 300, -2])
+def test_a_quote_that_is_not_closed_costs_its_row_alone(tmp_path, at):
+    frame = fixes()
+    lines = save(frame.assign(note="well"), tmp_path / "t.csv").read_text().splitlines()
+    lines[7] = lines[7].replace("well", '"over\ntwo, or ""three"" lines"')
+    lines[at] = lines[at].replace("well", '"well')
+    (tmp_path / "t.csv").write_text("\n".join(lines) + "\n")
+    records, preparation, *_ = read_records(tmp_path / "t.csv")
+    assert len(records) == len(frame) - 1
+    assert preparation.dropped == {"rows with a quote that is not closed": 1}
+
+
+@pytest.mark.parametrize("left", [0, 1, 200])
+def test_as_many_rows_lost_to_quotes_as_are_read_are_refused(tmp_path, left):
+    lines = save(fixes(), tmp_path / "t.csv").read_text().splitlines()[: 2 * left + 21]
+    lines[1 + left :] = ['"' + line for line in lines[1 + left :]]
+    (tmp_path / "t.csv").write_text("\n".join(lines) + "\n")
+    with pytest.raises(InvalidTraces, match="quote") as error:
+        read_records(tmp_path / "t.csv")
+    assert error.value.code == "E_CSV"
+    assert "P0" not in str(error.value)
 
 
 def test_times_of_no_known_form_ask_for_their_form(tmp_path):
@@ -433,3 +540,171 @@ def test_an_archive_without_a_file_is_refused(tmp_path):
     with pytest.raises(InvalidTraces) as refused:
         read_visits(tmp_path / "empty.zip")
     assert refused.value.code == "E_EMPTY"
+
+
+# --- Google's Timeline, old and new -----------------------------------------------------------------------------------
+
+
+def moment(minutes):
+    return f"2024-03-04T{8 + minutes // 60:02}:{minutes % 60:02}:00Z"
+
+
+TIMELINES = {
+    "records": {"locations": [
+        {"timestampMs": str(1709539200000 + 60000 * i), "latitudeE7": 515000000 + i, "longitudeE7": 2**32 - 1200000}
+        for i in range(30)]},
+    "semantic history": {"timelineObjects": [
+        {"placeVisit": {"location": {"latitudeE7": 515000000, "longitudeE7": -1200000},
+                        "otherCandidateLocations": [{"latitudeE7": 1, "longitudeE7": 1}],
+                        "duration": {"startTimestamp": moment(0), "endTimestamp": moment(10)}}},
+        {"activitySegment": {"startLocation": {"latitudeE7": 515000000, "longitudeE7": -1200000},
+                             "endLocation": {"latitudeE7": 516000000, "longitudeE7": -1100000},
+                             "duration": {"startTimestampMs": "1709540000000", "endTimestampMs": "1709541000000"},
+                             "simplifiedRawPath": {"points": [{"latE7": 515500000, "lngE7": -1150000,
+                                                               "timestamp": moment(20)}]},
+                             "waypointPath": {"waypoints": [{"latE7": 1, "lngE7": 1}]}}}]},
+    "phone": [
+        {"startTime": moment(0), "endTime": moment(10), "visit": {"topCandidate": {"placeLocation": "geo:51.5,-0.12"}}},
+        {"startTime": moment(10), "endTime": moment(30),
+         "activity": {"start": "geo:51.5,-0.12", "end": "geo:51.6,-0.11", "topCandidate": {"type": "walking"}}},
+        {"startTime": moment(10), "endTime": moment(130),
+         "timelinePath": [{"point": "geo:51.55,-0.115", "durationMinutesOffsetFromStartTime": "15"}]}],
+    "signals": {"semanticSegments": [], "rawSignals": [
+        {"position": {"LatLng": "51.5°, -0.12°", "timestamp": moment(5)}}, {"wifiScan": {"deliveryTime": moment(5)}}]},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "spans"),
+    [
+        ("records", [(60 * i, 60 * i) for i in range(30)]),
+        ("semantic history", [(0, 600), (800, 800), (1200, 1200), (1800, 1800)]),
+        ("phone", [(0, 600), (600, 600), (1500, 1500), (1800, 1800)]),
+        ("signals", [(300, 300)]),
+    ],
+)
+def test_timelines_of_google(tmp_path, name, spans):
+    (tmp_path / "t.json").write_text(json.dumps(TIMELINES[name], ensure_ascii=False))
+    records, *_ = read_records(tmp_path / "t.json", tz="UTC")
+    zero = int(pd.Timestamp("2024-03-04T08:00").timestamp())
+    assert sorted(zip((records.start - zero).tolist(), (records.end - zero).tolist(), strict=True)) == spans
+    assert 51.4 < records.lat.min() <= records.lat.max() < 51.7
+    assert -0.13 < records.lon.min() <= records.lon.max() < -0.1
+
+
+def german_survey(people=12):
+    """A survey of trips with German names and decimal commas; the purpose is one of three words."""
+    rng, rows = np.random.default_rng(5), []
+    for u in range(people):
+        for i in range(4):
+            at = [
+                f"{base + step:.5f}".replace(".", ",")
+                for base, step in zip(LONDON * 2, rng.normal(0, 0.05, 4), strict=True)
+            ]
+            rows.append((f"H{u:02}", f"1{i}.09.2022", f"{7 + i}:{10 + u}", *at[:2], *at[2:], f"{8 + i}:{10 + u}",
+                         ["Arbeit", "Einkauf", "Freizeit"][i % 3]))  # fmt: skip
+    names = [
+        "Haushalt",
+        "Datum",
+        "Startzeit",
+        "Start_Breite",
+        "Start_Länge",
+        "Ziel_Breite",
+        "Ziel_Länge",
+        "Ankunftszeit",
+    ]
+    return pd.DataFrame(rows, columns=[*names, "Zweck"])
+
+
+@pytest.mark.parametrize("purpose", ["Zweck", "purpose", "location"])
+def test_few_words_beside_coordinates_are_no_places(tmp_path, purpose):
+    path = save(german_survey().rename(columns={"Zweck": purpose}), tmp_path / "t.tsv", sep="\t")
+    with pytest.raises(InvalidTraces) as error:
+        read_records(path)
+    assert (error.value.code, error.value.parameter) == ("E_COLUMNS", "columns")
+    typed = re.search(r"give `columns` '?(\S*start=Startzeit)", str(error.value))[1]
+    assert {"lat=Start_Breite", "lon=Start_Länge", "start=Startzeit"} <= set(typed.split(","))
+    typed = "user=Haushalt,lat=Start_Breite,lon=Start_Länge,start=Startzeit,date=Datum"
+    ends = ",end=Ankunftszeit,end_lat=Ziel_Breite,end_lon=Ziel_Länge"
+    records, *_ = read_records(path, columns=typed + ends)
+    assert records.form.record == "trips"
+    assert len(records) == 2 * 4 * 12
+    assert np.all(records.start % 86_400 >= 7 * 3600)
+
+
+@pytest.mark.parametrize("stamped", [False, True])
+def test_times_that_are_all_at_midnight_are_not_read_in_silence(tmp_path, stamped):
+    frame = fixes()
+    dates = frame.time.dt.strftime("%Y-%m-%d 00:00:00" if stamped else "%Y-%m-%d")
+    table = frame.assign(time=dates, beginn=frame.time.dt.strftime("%H:%M"), ende=frame.time.dt.strftime("%H:%M"))
+    with pytest.raises(InvalidTraces) as error:
+        read_records(save(table, tmp_path / "t.csv"))
+    assert error.value.code == "E_COLUMNS"
+    assert "start=beginn" in str(error.value)
+    preparation = read_records(save(table.drop(columns=["beginn", "ende"]), tmp_path / "t.csv"))[1]
+    assert any("0:00" in note for note in preparation.notes)
+
+
+def test_the_roles_that_may_be_given_are_all_listed(tmp_path):
+    with pytest.raises(ValueError, match=r"E_COLUMNS.* start") as error:
+        read_records(save(fixes(), tmp_path / "t.csv"), columns="nobody=person")
+    assert error.value.parameter == "columns"
+
+
+def test_columns_that_fakes_do_not_carry_are_named_once(tmp_path):
+    table = fixes().assign(weight=1.5, event_type="CANARY")
+    prepared = read_records(save(table, tmp_path / "t.csv"))[1]
+    assert prepared.left_out == ("weight", "event_type")
+    trips = german_survey().drop(columns=["Startzeit", "Ankunftszeit"])
+    names = ["person", "date", "start_lat", "start_lon", "end_lat", "end_lon", "purpose"]
+    trips = trips.set_axis(names, axis=1).assign(start_time="07:10", end_time="08:10")
+    assert read_records(save(trips, tmp_path / "t.tsv", sep="\t"))[1].left_out == ("purpose",)
+
+
+def test_a_column_called_utc_is_written_in_utc(tmp_path):
+    frame = fixes(at=(46.9, 7.4))
+    table = frame.assign(utc_time=frame.time.dt.strftime("%Y-%m-%dT%H:%M:%SZ"), offset_minutes=60).drop(columns="time")
+    visits = read_visits(save(table, tmp_path / "t.csv"), rng=np.random.default_rng(1))
+    write_visits(visits, tmp_path / "again.csv")
+    written = pd.read_csv(tmp_path / "again.csv", dtype=str)
+    assert list(written.columns) == [name for name in table.columns if name in written.columns]
+    assert set(written.utc_time.str[-1]) == {"Z"}
+    assert pd.to_datetime(written.utc_time).min() == pd.to_datetime(table.utc_time).min()
+    assert set(written.offset_minutes) == {"60"}
+
+
+def test_a_table_without_names_is_written_without_names(tmp_path):
+    path = tmp_path / "t.csv"
+    fixes().to_csv(path, index=False, header=False)
+    visits = read_visits(path, rng=np.random.default_rng(1))
+    write_visits(visits, tmp_path / "again.csv")
+    first = (tmp_path / "again.csv").read_text().splitlines()[0]
+    assert "#" not in first
+    assert first.startswith("P00,2022-11-07T00:00:00,")
+    assert len(read_visits(tmp_path / "again.csv").users) == visits.U
+
+
+@pytest.mark.parametrize("ending", ["parquet", "feather", "frame"])
+def test_row_numbers_of_pandas_are_no_column(tmp_path, ending):
+    import pyarrow as pa
+    import pyarrow.feather
+    import pyarrow.parquet
+
+    frame = pd.DataFrame(events(), columns=["person", "time", "spot"])
+    odd = pa.Table.from_pandas(frame.assign(__index_level_0__=np.arange(len(frame)) % 5), preserve_index=False)
+    odd, path = odd.drop_columns("spot"), tmp_path / f"t.{ending}"
+    if ending != "frame":
+        (pyarrow.parquet.write_table if ending == "parquet" else pyarrow.feather.write_feather)(odd, str(path))
+    with pytest.raises(InvalidTraces) as error:
+        read_records(odd if ending == "frame" else path)
+    assert error.value.code == "E_COLUMNS"
+    assert "__index" not in str(error.value)
+
+
+def test_a_letter_is_told_what_a_table_is(tmp_path):
+    (tmp_path / "t.txt").write_text(
+        "Hello, this is a letter, to the city.\nWe have, as it is, no data, at all.\nYours\n"
+    )
+    with pytest.raises(InvalidTraces, match="`columns` user=NAME") as error:
+        read_records(tmp_path / "t.txt")
+    assert error.value.parameter == "columns"

@@ -80,6 +80,7 @@ def town(days, users):
 
 
 def write(path, head, rows, sep=",", encoding="utf-8"):
+    head = head.split(",") if isinstance(head, str) else head
     sink = io.StringIO()
     csv.writer(sink, delimiter=sep, lineterminator="\n").writerows([head, *rows] if head else rows)
     path.write_bytes(sink.getvalue().encode(encoding))
@@ -145,13 +146,8 @@ def check_ins_of_the_world(folder):
             starts.append(s)
     city = cities[0]
     city.users *= len(cities)
-    return (
-        write(folder / "world.tsv", ["uid", "utc_time", "lat", "lon", "venue"], rows, "\t"),
-        city,
-        "events",
-        "person",
-        starts,
-    )
+    path = write(folder / "world.tsv", ["uid", "utc_time", "lat", "lon", "venue"], rows, "\t")
+    return path, city, "events", "person", starts
 
 
 def taxis(folder):
@@ -212,25 +208,10 @@ def survey_trips(folder):
         [u[1:2], u[2:], i, f"{a:%d.%m.%Y}", f"{a:%H:%M}", f"{b:%H:%M}", f"Z{p}", f"Z{q}", "work"]
         for i, (u, a, b, p, q) in enumerate(city.moves())
     ]
-    head = [
-        "household_id",
-        "person_no",
-        "trip_no",
-        "date",
-        "departure_time",
-        "arrival_time",
-        "origin_zone",
-        "destination_zone",
-        "purpose",
-    ]
+    head = "household_id,person_no,trip_no,date,departure_time,arrival_time,origin_zone,destination_zone,purpose"
     city.users = len({(r[0], r[1]) for r in rows})
-    return (
-        write(folder / "trips.csv", head, rows, ";"),
-        city,
-        "trips",
-        "person",
-        [t for m in city.moves() for t in m[1:3]],
-    )
+    path = write(folder / "trips.csv", head, rows, ";")
+    return path, city, "trips", "person", [t for m in city.moves() for t in m[1:3]]
 
 
 def bike_trips(folder):
@@ -254,21 +235,10 @@ def bike_trips(folder):
         ]
         for i, (_, a, b, p, q) in enumerate(moves)
     ]
-    head = [
-        "ride_id",
-        "rideable_type",
-        "started_at",
-        "ended_at",
-        "start_station_name",
-        "start_station_id",
-        "end_station_name",
-        "end_station_id",
-        "start_lat",
-        "start_lng",
-        "end_lat",
-        "end_lng",
-        "member_casual",
-    ]
+    head = (
+        "ride_id,rideable_type,started_at,ended_at,start_station_name,start_station_id,"
+        "end_station_name,end_station_id,start_lat,start_lng,end_lat,end_lng,member_casual"
+    )
     city.users = len(rows)
     return write(folder / "bikes.csv", head, rows), city, "trips", "trip", [t for m in moves for t in m[1:3]]
 
@@ -295,13 +265,8 @@ def plain_fixes(folder, **options):
     city = City("Berlin")
     fixes = list(city.fixes())
     rows = [[u, f"{t:%Y-%m-%d %H:%M:%S}", f"{y:.6f}", f"{x:.6f}"] for u, t, y, x in fixes]
-    return (
-        write(folder / "fixes.csv", ["uid", "datetime", "lat", "lng"], rows, **options),
-        city,
-        "fixes",
-        "person",
-        [f[1] for f in fixes],
-    )
+    path = write(folder / "fixes.csv", ["uid", "datetime", "lat", "lng"], rows, **options)
+    return path, city, "fixes", "person", [f[1] for f in fixes]
 
 
 def cabspotting(folder):
@@ -330,13 +295,8 @@ def decimal_commas(folder):
     rows = [
         [u, f"{t:%d.%m.%Y %H:%M}", f"{y:.6f}".replace(".", ","), f"{x:.6f}".replace(".", ",")] for u, t, y, x in fixes
     ]
-    return (
-        write(folder / "de.csv", ["Nutzer", "Zeitpunkt", "Breite", "Länge"], rows, ";", "cp1252"),
-        city,
-        "fixes",
-        "person",
-        [f[1] for f in fixes],
-    )
+    path = write(folder / "de.csv", ["Nutzer", "Zeitpunkt", "Breite", "Länge"], rows, ";", "cp1252")
+    return path, city, "fixes", "person", [f[1] for f in fixes]
 
 
 def date_and_clock(folder):
@@ -344,13 +304,8 @@ def date_and_clock(folder):
     fixes = list(city.fixes())
     rows = [[u, f"{t:%m/%d/%Y}", f"{t:%I:%M:%S %p}", y, x] for u, t, y, x in fixes]
     rows += [["p000", "03/25/2024", "01:00:00 AM", city.lat0, city.lon0]]
-    return (
-        write(folder / "two.csv", ["uid", "date", "time", "lat", "lng"], rows),
-        city,
-        "fixes",
-        "person",
-        [f[1] for f in fixes] + [datetime(2024, 3, 25, 1)],
-    )
+    path = write(folder / "two.csv", ["uid", "date", "time", "lat", "lng"], rows)
+    return path, city, "fixes", "person", [f[1] for f in fixes] + [datetime(2024, 3, 25, 1)]
 
 
 def milliseconds(folder):
@@ -462,16 +417,10 @@ def rides(folder):
         [u, f"{a:%Y-%m-%d %H:%M:%S}", f"{b:%Y-%m-%d %H:%M:%S}", city.lat[p], city.lon[p], city.lat[q], city.lon[q]]
         for u, a, b, p, q in moves
     ]
-    head = [
-        "hack_license",
-        "pickup_datetime",
-        "dropoff_datetime",
-        "pickup_latitude",
-        "pickup_longitude",
-        "dropoff_latitude",
-        "dropoff_longitude",
-    ]
-    head[0] = "passenger_id"
+    head = (
+        "passenger_id,pickup_datetime,dropoff_datetime,"
+        "pickup_latitude,pickup_longitude,dropoff_latitude,dropoff_longitude"
+    )
     return write(folder / "rides.csv", head, rows), city, "trips", "person", [t for m in moves for t in m[1:3]]
 
 
@@ -501,25 +450,15 @@ def door_log(folder):
     city = City("New York")
     rows = [[f"{s:%m/%d/%Y %I:%M:%S %p}", u, f"Door {p}"] for u, s, _, p in city.rows]
     rows.append(["03/25/2024 01:00:00 AM", "p000", "Door 1"])
-    return (
-        write(folder / "doors.csv", ["Timestamp", "Badge", "Door"], rows),
-        city,
-        "events",
-        "person",
-        [s for _, s, _, _ in city.rows] + [datetime(2024, 3, 25, 1)],
-    )
+    path = write(folder / "doors.csv", ["Timestamp", "Badge", "Door"], rows)
+    return path, city, "events", "person", [s for _, s, _, _ in city.rows] + [datetime(2024, 3, 25, 1)]
 
 
 def twitter_style(folder):
     city = City("Berlin")
     rows = [[f"{s:%b %d, %Y %I:%M %p}", u, f"({city.lat[p]:.6f}, {city.lon[p]:.6f})"] for u, s, _, p in city.rows]
-    return (
-        write(folder / "odd.csv", ["Created At", "handle", "coords"], rows, "|"),
-        city,
-        "events",
-        "person",
-        [s for _, s, _, _ in city.rows],
-    )
+    path = write(folder / "odd.csv", ["Created At", "handle", "coords"], rows, "|")
+    return path, city, "events", "person", [s for _, s, _, _ in city.rows]
 
 
 def movebank(folder):
@@ -529,56 +468,19 @@ def movebank(folder):
         [i, "true", f"{city.utc(t):%Y-%m-%d %H:%M:%S}.000", x, y, "gps", "Ciconia", u]
         for i, (u, t, y, x) in enumerate(fixes)
     ]
-    head = [
-        "event-id",
-        "visible",
-        "timestamp",
-        "location-long",
-        "location-lat",
-        "sensor-type",
-        "individual-taxon",
-        "individual-local-identifier",
-    ]
-    return (
-        write(folder / "storks.csv", head, rows),
-        city,
-        "fixes",
-        "person",
-        [city.utc(f[1]).replace(tzinfo=None) for f in fixes],
+    head = (
+        "event-id,visible,timestamp,location-long,location-lat,sensor-type,individual-taxon,individual-local-identifier"
     )
+    path = write(folder / "storks.csv", head, rows)
+    return path, city, "fixes", "person", [city.utc(f[1]).replace(tzinfo=None) for f in fixes]
 
 
 SHAPES = [
-    check_ins,
-    check_ins_without_kinds,
-    foursquare,
-    check_ins_of_the_world,
-    taxis,
-    gps_sessions,
-    phone_records,
-    diaries,
-    survey_trips,
-    bike_trips,
-    polylines,
-    plain_fixes,
-    cabspotting,
-    headerless,
-    decimal_commas,
-    date_and_clock,
-    milliseconds,
-    offsets,
-    geolife,
-    gpx,
-    timeline,
-    geojson,
-    calls_beside_towers,
-    rides,
-    numbered_slots,
-    grid_cells,
-    door_log,
-    twitter_style,
-    movebank,
-]
+    check_ins, check_ins_without_kinds, foursquare, check_ins_of_the_world, taxis, gps_sessions, phone_records,
+    diaries, survey_trips, bike_trips, polylines, plain_fixes, cabspotting, headerless, decimal_commas,
+    date_and_clock, milliseconds, offsets, geolife, gpx, timeline, geojson, calls_beside_towers, rides,
+    numbered_slots, grid_cells, door_log, twitter_style, movebank,
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.__name__)
@@ -759,12 +661,18 @@ def test_both_readings_of_a_date_are_offered_and_taken(tmp_path):
     path = text(
         tmp_path, HEAD + "".join(f"u{i % 3},0{1 + i % 9}/0{1 + i % 7}/2024 10:00,52.5{i},13.4{i}\n" for i in range(99))
     )
-    with pytest.raises(InvalidTraces, match="%d/%m/%Y %H:%M"):
+    with pytest.raises(InvalidTraces, match='"%d/%m/%Y" or "%m/%d/%Y"'):
         read_visits(path)
 
-    records, *_ = read_records(path, date_format="%m/%d/%Y %H:%M")
-
-    assert records.start[1].astype("datetime64[s]") == np.datetime64("2024-02-02T10:00")
+    for date_format, third in (
+        ("%m/%d/%Y", "2024-03-03T10:00"),
+        ("%d/%m/%Y", "2024-03-03T10:00"),
+        ("%m/%d/%Y %H:%M", "2024-03-03T10:00"),
+    ):
+        records, *_ = read_records(path, date_format=date_format)
+        assert records.start[2].astype("datetime64[s]") == np.datetime64(third)
+        last = {"%d": "2024-02-09T10:00", "%m": "2024-09-02T10:00"}[date_format[:2]]
+        assert records.start[8].astype("datetime64[s]") == np.datetime64(last)
 
 
 def test_everything_dropped_is_counted(tmp_path):
@@ -947,15 +855,16 @@ def shared_data():
 
 def odd_files(folder):
     """Return name -> (path, users, record, unit, local starts) of files with the columns of public data sets."""
-    c, b, pk = City("New York"), City("Berlin"), City("Beijing")
+    c, b = City("New York"), City("Berlin")
     mv, ends = list(c.moves()), [t for m in c.moves() for t in m[1:3]]
     seen = [s for _, s, _, _ in c.rows]
     iso, us = "%Y-%m-%d %H:%M:%S", "%m/%d/%Y %I:%M:%S %p"
+    late = ("p000", datetime(2024, 3, 25, 1), datetime(2024, 3, 25, 2), 0, 1)  # no month has this number
     made = {}
 
     def put(name, head, rows, users, record, unit, starts, sep=","):
         made[name] = (
-            write(folder / f"{name}.csv", head.split(",") if head else None, rows, sep),
+            write(folder / f"{name}.csv", head, rows, sep),
             users,
             record,
             unit,
@@ -970,28 +879,6 @@ def odd_files(folder):
         "trips",
         "trip",
         ends,
-    )
-    put(
-        "old bikes",
-        "tripduration,starttime,stoptime,start station id,start station latitude,start station longitude,"
-        "end station id,end station latitude,end station longitude,bikeid,usertype",
-        [
-            [1200, f"{a:{iso}}", f"{e:{iso}}", p, c.lat[p], c.lon[p], q, c.lat[q], c.lon[q], i % 300, "Subscriber"]
-            for i, (_, a, e, p, q) in enumerate(mv)
-        ],
-        len(mv),
-        "trips",
-        "trip",
-        ends,
-    )
-    put(
-        "taxi fixes",
-        None,
-        [[u[1:], f"{t:{iso}}", f"{x:.5f}", f"{y:.5f}"] for u, t, y, x in pk.fixes()],
-        30,
-        "fixes",
-        "person",
-        [t for _, t, _, _ in pk.fixes()],
     )
     put(
         "friends",
@@ -1027,18 +914,6 @@ def odd_files(folder):
         "trips",
         "person",
         ends,
-    )
-    put(
-        "time use",
-        "respondent,day,start,end,activity",
-        [
-            [u, f"{s:%Y-%m-%d}", f"{s:%H:%M}", f"{e:%H:%M}", ("sleep", "work", "shop", "eat")[p % 4]]
-            for u, s, e, p in c.rows
-        ],
-        30,
-        "visits",
-        "person",
-        seen,
     )
     put(
         "staypoints",
@@ -1082,12 +957,12 @@ def odd_files(folder):
         "Pickup Centroid Longitude,Dropoff Centroid Latitude,Dropoff Centroid  Longitude",
         [
             [f"{i:040x}", f"{u}x", f"{a:{us}}", f"{e:{us}}", p, c.lat[p], c.lon[p], c.lat[q], c.lon[q]]
-            for i, (u, a, e, p, q) in enumerate(mv)
+            for i, (u, a, e, p, q) in enumerate([*mv, late])
         ],
         None,
         "trips",
         "vehicle-day",
-        ends,
+        [*ends, *late[1:3]],
     )
     put(
         "panel",

@@ -14,7 +14,7 @@ import pytest
 
 import elsewhere as ew
 from elsewhere.cli import app
-from elsewhere.evaluation.lbs.generators import OURS, judge_service, two_days
+from elsewhere.evaluation.lbs import OURS, judge_service, two_days
 from elsewhere.evaluation.reproduce import (
     NUMBERS,
     OTHERS,

@@ -182,9 +182,8 @@ def test_no_noise_is_drawn_twice_for_one_release(tmp_path, monkeypatch):
 
     town = ew.simulate_town(users=120, locations=25, rng=np.random.default_rng(4)).traces
     town = ew.Traces(town.r[:, ::6], town.locations, step_minutes=120)
-    release = importlib.import_module("elsewhere.privacy.private.release")
-    monkeypatch.setattr(release, "ENOUGH", 1.0)
-    monkeypatch.setattr(release, "ASTRAY", 2.0)
+    release = importlib.import_module("elsewhere.synthesis.certified")
+    monkeypatch.setattr(release, "people_needed", lambda *_: 1)
     drawn, draw = [], release.noisy_sum
 
     def counted(*words, **named):
@@ -205,7 +204,7 @@ def test_no_noise_is_drawn_twice_for_one_release(tmp_path, monkeypatch):
             raise error
 
         with monkeypatch.context() as patch:
-            patch.setattr(release, "fit_walk", fail)
+            patch.setattr(release, "fit_law", fail)
             with pytest.raises((KeyboardInterrupt, ew.errors.NotEnoughUsers)) as stopped:
                 go_on()
         assert drawn == [1]
@@ -432,13 +431,9 @@ def test_values_come_back_as_they_were(tmp_path_factory, value):
     [
         np.arange(6.0).reshape(2, 3).T,
         np.array(["a", "bé"]),
-        np.array(["a", 7, None], dtype=object),
         np.array(["2024-01-02"], dtype="datetime64[D]"),
         np.zeros((0, 4), dtype=np.int32),
         np.array([np.nan, -0.0, np.inf]),
-        np.float32(0.1),
-        np.bool_(True),
-        np.datetime64("2024-01-02"),
     ],
     ids=str,
 )
@@ -447,11 +442,8 @@ def test_arrays_come_back_to_the_last_bit(tmp_path, array):
     back = checkpoint("array", lambda: array)
     assert type(back) is type(array)
     assert (back.dtype, back.shape) == (array.dtype, array.shape)
-    if array.dtype == object:
-        assert back.tolist() == array.tolist()
-    else:
-        assert back.tobytes() == array.tobytes()
-        assert getattr(back, "flags", {}).f_contiguous == array.flags.f_contiguous
+    assert back.tobytes() == array.tobytes()
+    assert back.flags.f_contiguous == array.flags.f_contiguous
     checkpoint.remove()
     assert not list(tmp_path.iterdir())
 
@@ -459,7 +451,8 @@ def test_arrays_come_back_to_the_last_bit(tmp_path, array):
 def test_what_cannot_be_kept_is_refused(tmp_path):
     checkpoint = Checkpoint.open(tmp_path / "x", KEY)
     assert checkpoint("mine", lambda: Thing(1, b"2")) == Thing(1, b"2")
-    for alien in (object(), iter([]), np.random.default_rng(1), lambda: 1, subprocess):
+    assert checkpoint("number", lambda: [np.int32(3), np.float64(0.1), np.bool_(True)]) == [3, 0.1, True]
+    for alien in (object(), np.array(["a", None]), iter([]), np.random.default_rng(1), lambda: 1, subprocess):
         with pytest.raises(TypeError, match="cannot be kept"):
             checkpoint("alien", lambda alien=alien: alien)
     assert "alien" not in checkpoint.finished

@@ -42,7 +42,7 @@ def open_stream(attempt, row=0):
 
 def semantic_seed(seed, label, *, nearness=None, model_places=None, rng, **blur):
     """The compiled semantic seed of one trace, from plain arrays."""
-    classes = ClassSets.of(label, nearness=nearness, model_places=model_places)
+    classes = ClassSets.of(ew.SemanticClasses(label, nearness), model_places=model_places)
     stream = _kernels.open_stream(stream_key(rng), np.uint64(0), np.uint64(0))
     return blur_seed(np.array(seed, dtype=np.int32), classes, Blur(**blur), stream)
 
@@ -112,8 +112,9 @@ def worlds(draw):
     """A random partition (singletons and unknown places included), a seed with gaps, and every parameter."""
     R = draw(st.integers(1, 9))
     kappa = draw(st.integers(1, R))
-    label = draw(st.lists(st.integers(-1, kappa - 1), min_size=R, max_size=R))
-    kappa = max(label) + 1
+    drawn = draw(st.lists(st.integers(-1, kappa - 1), min_size=R, max_size=R).filter(lambda label: max(label) >= 0))
+    classes = sorted({c for c in drawn if c >= 0})  # numbered without gaps
+    label, kappa = [classes.index(c) if c >= 0 else -1 for c in drawn], len(classes)
     nearness = draw(
         st.lists(st.lists(st.integers(0, 3), min_size=kappa, max_size=kappa), min_size=kappa, max_size=kappa)
     )
@@ -124,8 +125,8 @@ def worlds(draw):
         par_m=draw(st.sampled_from([0.0, 0.5, 0.75, 0.9])),
         par_l=draw(st.sampled_from([0.0, 0.4, 1.0])),
         c_min=draw(st.integers(1, 4)),
-        subsample=draw(st.sampled_from(["per-fake", "per-instant"])),
-        merge=draw(st.sampled_from(["reach", "independent"])),
+        per_instant=draw(st.booleans()),
+        independent=draw(st.booleans()),
     )
     return seed, label, np.array(nearness, dtype=float).reshape(kappa, kappa), allowed, blur
 
@@ -134,7 +135,7 @@ def naive_sets(seed, label, nearness, allowed, blur, number):
     kappa = len(nearness)
     nearest = {c: sorted(set(range(kappa)) - {c}, key=lambda k: -nearness[c][k]) for c in range(kappa)}
     places = {r for r in range(len(label)) if allowed is None or allowed[r]}
-    modes = (blur.subsample == "per-instant", blur.merge == "independent")
+    modes = (blur.per_instant, blur.independent)
     of = {name: getattr(blur, name) for name in ("par_c", "par_m", "par_l", "c_min")}
     return naive.semantic_seed(seed, label, nearest, number, **of, modes=modes, allowed=places)
 
@@ -143,7 +144,9 @@ def naive_sets(seed, label, nearness, allowed, blur, number):
 @settings(deadline=None, max_examples=400)
 def test_equals_the_definition_number_for_number(world, attempt):
     seed, label, nearness, allowed, blur = world
-    classes = ClassSets.of(label, nearness=nearness, model_places=None if allowed is None else np.array(allowed))
+    classes = ClassSets.of(
+        ew.SemanticClasses(label, nearness), model_places=None if allowed is None else np.array(allowed)
+    )
     expected, steps = naive_sets(*world, numpy_stream(KEY, attempt, 0).random)
     places = np.array(seed, dtype=np.int32)
 
@@ -162,7 +165,10 @@ def test_no_set_is_empty_or_holds_what_was_removed(world, attempt):
     seed, label, nearness, _, blur = world
     try:
         semseed = blur_seed(
-            np.array(seed, dtype=np.int32), ClassSets.of(label, nearness=nearness), blur, open_stream(attempt)
+            np.array(seed, dtype=np.int32),
+            ClassSets.of(ew.SemanticClasses(label, nearness)),
+            blur,
+            open_stream(attempt),
         )
     except Unfakeable:
         return
@@ -193,7 +199,7 @@ def test_one_sub_sample_per_fake():
 
 
 def test_a_sub_sample_per_instant_on_request():
-    semseed = semantic_seed([0] * 20, TWO, par_c="per-instant", par_m=0, par_l=0, rng=np.random.default_rng(1))
+    semseed = semantic_seed([0] * 20, TWO, per_instant=True, par_m=0, par_l=0, rng=np.random.default_rng(1))
 
     assert len({tuple(places) for places in sets_of(semseed)}) > 15
 
@@ -205,11 +211,11 @@ def test_a_place_removed_from_one_widened_class_is_removed_from_all():
         assert len(semseed[0]) < 24
 
 
-@pytest.mark.parametrize("subsample", ["per-fake", "per-instant"])
-def test_a_class_is_never_emptied(subsample):
+@pytest.mark.parametrize("per_instant", [False, True])
+def test_a_class_is_never_emptied(per_instant):
     label = [0, 1, 1, 2, 2, 2]
     survivors = np.zeros(6, dtype=int)
-    for semseed in draws([0, 1, 3, 3], label, 4000, par_c=0.999999, par_m=0, par_l=0, subsample=subsample):
+    for semseed in draws([0, 1, 3, 3], label, 4000, par_c=0.999999, par_m=0, par_l=0, per_instant=per_instant):
         assert semseed[0].tolist() == [0]
         assert set(semseed[1]) <= {1, 2}
         assert len(semseed[2])
@@ -218,12 +224,12 @@ def test_a_class_is_never_emptied(subsample):
 
 
 @pytest.mark.parametrize(
-    ("par_l", "subsample", "share"),
-    [(0.0, "per-fake", 0.75), (0.1, "per-fake", 0.75 * 0.9**30), (0.0, "per-instant", 0.75**30)],
+    ("par_l", "per_instant", "share"),
+    [(0.0, False, 0.75), (0.1, False, 0.75 * 0.9**30), (0.0, True, 0.75**30)],
 )
-def test_share_of_fakes_that_can_stay_at_a_constant_seed(par_l, subsample, share):
+def test_share_of_fakes_that_can_stay_at_a_constant_seed(par_l, per_instant, share):
     n = 20_000
-    fakes = draws([0] * 30, TWO, n, par_l=par_l, subsample=subsample)
+    fakes = draws([0] * 30, TWO, n, par_l=par_l, per_instant=per_instant)
     stay = sum(np.count_nonzero(semseed.places == 0) == 30 for semseed in fakes)
 
     assert within_wilson(stay, n, share)
@@ -243,13 +249,13 @@ GOLDEN = {
 }
 
 
-@pytest.mark.parametrize("merge", ["reach", "independent"])
-def test_frequencies_are_the_golden_probabilities(merge):
+@pytest.mark.parametrize("independent", [False, True])
+def test_frequencies_are_the_golden_probabilities(independent):
     # the golden classes with nine more places each: then no class is ever emptied, which the closed form leaves out
     label = GOLDEN_LABEL + [0, 1, 2] * 9
     n = 20_000
     hits = np.zeros((len(GOLDEN_SEED), len(label)), dtype=int)
-    for semseed in draws(GOLDEN_SEED, label, n, merge=merge):
+    for semseed in draws(GOLDEN_SEED, label, n, independent=independent):
         hits[np.repeat(np.arange(len(semseed)), np.diff(semseed.offset)), semseed.places] += 1
     q = naive.window_q(GOLDEN_SEED, label, len(label), 0.25, 0.75, 1.0)
 
@@ -258,12 +264,12 @@ def test_frequencies_are_the_golden_probabilities(merge):
         assert within_wilson(hits[t, r], n, q[t][r], alpha=1e-8), (t, r)
 
 
-@pytest.mark.parametrize("merge", ["reach", "independent"])
-def test_reach_has_the_law_of_par_m(merge):
+@pytest.mark.parametrize("independent", [False, True])
+def test_reach_has_the_law_of_par_m(independent):
     # places 1..11 of the first class into the second run, 13..23 of the second into the first
     n, run = 2000, 8
     forwards, backwards = np.zeros(run, dtype=int), np.zeros(run, dtype=int)
-    for semseed in draws([0] * run + [12] * run, TWO, n, par_c=0, par_m=0.7, merge=merge):
+    for semseed in draws([0] * run + [12] * run, TWO, n, par_c=0, par_m=0.7, independent=independent):
         for d in range(run):
             forwards[d] += np.count_nonzero(semseed[run + d] < 12)
             backwards[d] += np.count_nonzero(semseed[run - 1 - d] >= 12)
@@ -277,12 +283,12 @@ def test_reach_has_the_law_of_par_m(merge):
 def test_the_slots_a_place_joins_are_contiguous():
     seed = [0] * 6 + [12] * 9
     broken = 0
-    for merge in ("reach", "independent"):
-        for semseed in draws(seed, TWO, 300, par_c=0, par_m=0.8, par_l=0, merge=merge):
+    for independent in (False, True):
+        for semseed in draws(seed, TWO, 300, par_c=0, par_m=0.8, par_l=0, independent=independent):
             for r in range(12):
                 foreign = [t - 6 for t in range(6, 15) if r in semseed[t]]
                 if foreign != list(range(len(foreign))):
-                    assert merge == "independent"
+                    assert independent
                     broken += 1
     assert broken > 100
 
@@ -393,8 +399,6 @@ def test_places_outside_the_model_are_never_candidates():
         ("par_l", None),
         ("c_min", 0),
         ("c_min", 2.5),
-        ("merge", "never"),
-        ("subsample", "per-day"),
     ],
 )
 def test_parameters_out_of_range(parameter, value):
@@ -409,7 +413,7 @@ def test_parameters_out_of_range(parameter, value):
     [
         ([0], [], {}, "E_SHAPE"),
         ([0], [0, -2], {}, "E_INDEX"),
-        ([0], [0, 9], {}, "E_INDEX"),
+        ([0], [-1, -1], {}, "E_INDEX"),
         ([0], [0, 1], {"nearness": [[1.0]]}, "E_SHAPE"),
         ([0], [0, 1], {"nearness": [[1.0, np.nan], [0, 0]]}, "E_SHAPE"),
         ([0], [0, 1], {"model_places": [True]}, "E_SHAPE"),

@@ -1,5 +1,6 @@
 """The live store: uniform, exact under concurrency, the same with SQLite and PostgreSQL."""
 
+import contextlib
 import threading
 from collections import Counter
 from datetime import UTC, datetime, timedelta
@@ -162,6 +163,29 @@ def test_sixty_four_threads_over_four_connections_never_get_the_same_life(store,
     assert store.overview()["free"] == 0
 
 
+def test_a_life_given_alone_is_in_no_bucket_that_is_shared_at_the_same_time(store, address):
+    store.fill(pool_of(60, days=1))
+    several = [open_store(address) for _ in range(4)]
+    got = {True: [], False: []}
+    ready = threading.Barrier(16)
+
+    def take(i):
+        ready.wait()
+        with contextlib.suppress(PoolSpent):
+            got[i % 2 == 0].append(set(several[i % 4].issue(f"holder {i}", 3, alone=i % 2 == 0)))
+
+    threads = [threading.Thread(target=take, args=(i,)) for i in range(16)]
+    [t.start() for t in threads]
+    [t.join() for t in threads]
+    for one in several:
+        one.close()
+    alone = set().union(*got[True])
+
+    assert len(alone) == 3 * len(got[True])
+    assert not alone & set().union(*got[False])
+    assert len(got[True]) == 8
+
+
 def test_one_holder_asking_from_many_threads_gets_one_bucket(store, address):
     store.fill(pool_of(64, days=1))
     several = [open_store(address) for _ in range(4)]
@@ -190,7 +214,7 @@ def test_every_life_is_as_likely_to_be_drawn(tmp_path, alone):
     for i in range(draws):
         live = SqliteStore(tmp_path / f"{alone}{i % 4}.sqlite")
         live.rows("PRAGMA synchronous = OFF")
-        for table in ("held", "life", "meta", "device"):
+        for table in ("held", "free", "life", "meta", "device"):
             live.rows(f"DROP TABLE IF EXISTS {table}")
         live.fill(pool)
         seen.update(live.issue("a", 2, alone=alone))
@@ -246,7 +270,7 @@ def test_a_postgres_connection_that_was_lost_is_made_anew(address):
     live = open_store(address)
     live.fill(pool_of(10))
     other = open_store(address)
-    other.rows("SELECT pg_terminate_backend(?)", live.connection.info.backend_pid)
+    other.rows("SELECT pg_terminate_backend(?)", live.idle[-1].info.backend_pid)
     other.close()
 
     assert len(live.issue("a", 2, alone=True)) == 2

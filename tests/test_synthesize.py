@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 import elsewhere as ew
+from elsewhere.cli import output
 
 pytestmark = pytest.mark.filterwarnings("ignore:`alternates=")
 JOB = importlib.import_module("elsewhere.run.synthesize")  # the file, not the function in it
@@ -62,6 +63,14 @@ def test_two_folders_hold_what_the_result_says(judged):
     assert len({p.stat().st_mtime_ns for p in made.out.iterdir()}) == 1  # how long fakes took is not told
     assert list(dict.fromkeys(stage for stage, *_ in stages)) == list(JOB.STAGES)
     assert all(0 <= done <= total for _, done, total in stages if total)
+
+
+def test_a_summary_ends_with_the_path_of_the_report(judged):
+    made, _ = judged
+    lines = output.summary(made)
+    assert len(lines) <= 10
+    assert lines[-1].endswith(str(made.private / "report.html"))
+    assert "CANARY" not in "".join(lines)
 
 
 def test_nobody_real_is_in_what_is_published(judged):
@@ -127,8 +136,7 @@ def test_the_papers_method_on_visits(town, tmp_path):
 
 @pytest.mark.usefixtures("few_rounds")
 def test_certified_fakes_have_no_links_and_no_report_to_share(tmp_path, monkeypatch):
-    monkeypatch.setattr("elsewhere.privacy.private.release.ENOUGH", 1.0)
-    monkeypatch.setattr("elsewhere.privacy.private.release.ASTRAY", 2.0)
+    monkeypatch.setattr("elsewhere.synthesis.certified.people_needed", lambda *_: 1)
     visits = ew.simulate_town(users=120, locations=40, rng=np.random.default_rng(3)).visits
     ew.write_visits(visits, tmp_path / "people.csv")
     made = ew.synthesize(tmp_path / "people.csv", tmp_path / "out", eps=8.0, delta=1e-3, grid=BOX, n=30, report=False)

@@ -17,7 +17,7 @@ RIGHT = """
 import numpy as np
 import elsewhere as ew
 from elsewhere.evaluation.audit import AuditResult
-from elsewhere.evaluation.publishing.scenario import PublishingResult
+from elsewhere.evaluation.publishing import PublishingResult
 from elsewhere.run.synthesize import Result
 from elsewhere.data.town import Town
 

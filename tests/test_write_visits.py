@@ -84,7 +84,7 @@ def test_trips_are_one_row_with_both_ends_or_a_line(tmp_path):
     form = Form("trips", columns={"user": "taxi", "start": "t", "points": "POLYLINE"}, interval=600)
     write_visits(visits, tmp_path / "p.parquet", like=form)
     line = json.loads(pd.read_parquet(tmp_path / "p.parquet").POLYLINE[0])
-    assert line == [[7.0, 46.0], [7.0, 46.0], [7.1, 46.1], [7.1, 46.1]]
+    assert line == [[7.0, 46.0]] * 6 + [[7.1, 46.1]] * 2  # the second begins an hour after the first
     with pytest.raises(InvalidTraces):
         write_visits(some(), tmp_path / "n.csv", like=form)
 
@@ -143,7 +143,7 @@ def test_sglt(tmp_path):
 
 
 ROUND = ["check_ins", "check_ins_without_kinds", "taxis", "gps_sessions", "diaries", "survey_trips", "bike_trips",
-         "polylines", "plain_fixes", "date_and_clock", "rides"]  # fmt: skip
+         "polylines", "plain_fixes", "date_and_clock", "rides", "numbered_slots", "grid_cells"]  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", ROUND)

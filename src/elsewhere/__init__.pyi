@@ -11,8 +11,8 @@ from .data.visits import Visits as Visits
 from .data.write import write_visits as write_visits
 from .errors import ElsewhereError as ElsewhereError
 from .evaluation.audit import audit as audit
-from .evaluation.lbs.scenario import evaluate_lbs as evaluate_lbs
-from .evaluation.publishing.scenario import evaluate_publishing as evaluate_publishing
+from .evaluation.lbs import evaluate_lbs as evaluate_lbs
+from .evaluation.publishing import evaluate_publishing as evaluate_publishing
 from .paper.aggregate import aggregate as aggregate
 from .paper.generate_fake import generate_fake as generate_fake
 from .paper.geographic_similarity import geographic_similarity as geographic_similarity
@@ -21,7 +21,7 @@ from .paper.privacy_test import privacy_test as privacy_test
 from .paper.profiles import fit_profiles as fit_profiles
 from .paper.semantic_clustering import SemanticClasses as SemanticClasses
 from .paper.semantic_clustering import semantic_clustering as semantic_clustering
-from .paper.semantic_clustering import semantic_graph as semantic_graph
+from .paper.semantic_graph import semantic_graph as semantic_graph
 from .paper.semantic_similarity import pairwise_semantic_similarity as pairwise_semantic_similarity
 from .paper.semantic_similarity import semantic_similarity as semantic_similarity
 from .pool import Pool as Pool

@@ -11,11 +11,24 @@ from typing import Any, cast
 
 import numba
 from numba.core.bytecode import FunctionIdentity
+from numba.core.caching import IndexDataCacheFile
 from numba.core.types import unliteral
 
 # numba numbers what it compiles from 1 on in every process, and the number alone tells its `sort` of floats from its
 # `argsort`: of two kernels that two processes have cached under one number, one gives wrong answers or crashes
 FunctionIdentity._unique_ids = itertools.count(secrets.randbits(48))
+_read_index = IndexDataCacheFile._load_index
+
+
+def _read_own_index(self: IndexDataCacheFile) -> dict[Any, str]:
+    """Return what is compiled already: nothing where it is of a version whose types are gone, on which numba fails."""
+    try:
+        return _read_index(self)
+    except (AttributeError, ImportError):
+        return {}
+
+
+cast("Any", IndexDataCacheFile)._load_index = _read_own_index
 
 
 def njit(function: Callable[..., Any]) -> Any:

@@ -21,7 +21,7 @@ import shutil
 import struct
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -41,7 +41,6 @@ from elsewhere.files import (
     whole_file,
     write_files,
 )
-from elsewhere.settings import Settings
 
 T = TypeVar("T")
 JOB, PART, KIND = "job.json", ".part", "elsewhere unfinished run"
@@ -253,30 +252,25 @@ def _encode(value: Any, arrays: list[np.ndarray[Any, Any]]) -> Any:
     """
     Return a value as a node of a JSON tree: a plain value, or [kind, nodes of its parts].
 
-    Arrays and numbers of numpy are appended to `arrays`, in the order of their nodes. Objects of this package, named
-    tuples and data classes, are their fields.
+    Arrays are appended to `arrays`, in the order of their nodes. Named tuples and data classes of this package are
+    their fields.
     """
+    value = value.item() if isinstance(value, np.number | np.bool_) else value
     kind = type(value)
-    parts: Any = ()
     if value is None or kind in (bool, int, float, str):
         return value
+    word, parts = kind.__name__, value
     if kind is bytes:
         return ["bytes", value.hex()]
-    if isinstance(value, np.ndarray) and value.dtype == object:
-        word, parts = "objects", [list(value.shape), *value.ravel().tolist()]
-    elif isinstance(value, np.ndarray | np.generic):
-        word = "array" if isinstance(value, np.ndarray) else "number"
-        arrays.append(np.asarray(value))
-    elif kind in (list, tuple):
-        word, parts = kind.__name__, value
-    elif isinstance(value, Mapping):
-        word, parts = "dict", [*value.keys(), *value.values()]
+    if kind is np.ndarray and value.dtype != object:
+        arrays.append(value)
+        word, parts = "array", ()
+    elif kind is dict:
+        parts = [*value.keys(), *value.values()]
     elif kind.__module__.startswith("elsewhere.") and (isinstance(value, tuple) or dataclasses.is_dataclass(value)):
         word = f"{kind.__module__}:{kind.__qualname__}"
         parts = value if isinstance(value, tuple) else [getattr(value, f.name) for f in dataclasses.fields(value)]
-    elif isinstance(value, Settings):
-        word, parts = f"{kind.__module__}:{kind.__qualname__}", [dict(value)]
-    else:
+    elif kind not in (list, tuple):
         raise TypeError(f"a {kind.__module__}.{kind.__qualname__} cannot be kept")
     return [word, [_encode(part, arrays) for part in parts]]
 
@@ -288,14 +282,9 @@ def _decode(node: Any, file: io.BufferedReader) -> Any:
     word, nodes = node
     if word == "bytes":
         return bytes.fromhex(nodes)
+    if word == "array":
+        return np.lib.format.read_array(file, allow_pickle=False)
     parts = [_decode(part, file) for part in nodes]
-    if word in ("array", "number"):
-        array = np.lib.format.read_array(file, allow_pickle=False)
-        return array if word == "array" else array[()]
-    if word == "objects":
-        objects = np.empty(len(parts) - 1, dtype=object)
-        objects[:] = parts[1:]
-        return objects.reshape(parts[0])
     if word in ("list", "tuple"):
         return parts if word == "list" else tuple(parts)
     if word == "dict":
@@ -306,8 +295,6 @@ def _decode(node: Any, file: io.BufferedReader) -> Any:
     kind = pkgutil.resolve_name(word)
     if issubclass(kind, tuple):
         return tuple.__new__(kind, parts)
-    if issubclass(kind, Settings):
-        return kind(**parts[0])
     value = kind.__new__(kind)
     for field, part in zip(dataclasses.fields(kind), parts, strict=True):
         object.__setattr__(value, field.name, part)

@@ -16,8 +16,6 @@ import shutil
 import stat
 import tempfile
 import warnings
-import zipfile
-import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -308,34 +306,6 @@ def read_listed(folder: Path, name: str, index: Mapping[str, Any], largest: int)
     if hashlib.sha256(data).hexdigest() != sha256:
         raise ValueError(f"{name} is damaged: its sha256 is not that of the index")
     return data
-
-
-def pack_arrays(arrays: Mapping[str, Any]) -> bytes:
-    """Return the bytes of an npz file of these arrays; equal arrays give equal bytes."""
-    import numpy as np
-
-    sink = io.BytesIO()
-    with zipfile.ZipFile(sink, "w", zipfile.ZIP_DEFLATED) as archive:  # not `savez`, which writes the time of day
-        for name, array in arrays.items():
-            content = io.BytesIO()
-            np.lib.format.write_array(content, np.asarray(array), allow_pickle=False)
-            archive.writestr(zipfile.ZipInfo(f"{name}.npy"), content.getvalue(), zipfile.ZIP_DEFLATED)
-    return sink.getvalue()
-
-
-def read_arrays(data: bytes, largest: int) -> dict[str, Any]:
-    """Return the arrays of an npz file; `ValueError` if it is none, or would unpack to more than `largest` bytes."""
-    import numpy as np
-
-    try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            if sum(member.file_size for member in archive.infolist()) > largest:
-                raise ValueError("its arrays are too large")
-        with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
-            return dict(arrays)
-    # `RuntimeError` includes `NotImplementedError`, of a later version of the format
-    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, KeyError, TypeError) as error:
-        raise ValueError("it cannot be read as arrays") from error
 
 
 @contextlib.contextmanager

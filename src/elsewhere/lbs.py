@@ -6,14 +6,14 @@ Decoys for a location-based service: a wallet of fake lives that asks along with
     answer = wallet.ask(lambda lat, lon: service.nearest(lat, lon), 60.1699, 24.9384)
 
 Every question goes out `decoys + 1` times: once from where the user is, and once from where each of her personas is.
-A persona is a fake life of the pool; which ones are hers is decided by a secret that never leaves the device, so they
-are the same every day, and nobody else knows which they are. Fixes of a receiver scatter, and people start and pause:
-so that this does not tell who is real, every persona moves as the device does, at the places of its own life. All
-questions leave at once, in an order that is drawn for each, with equally many decimals; the answers to decoys, and
-their errors, are thrown away.
+A persona begins where a fake life of the pool is, and from then on makes every step that the device makes: the lines
+that a service sees are alike to the last decimal, so that nothing in a line tells whose it is, however long it looks:
+not the scatter of a receiver, nor starts and pauses, nor what recurs. Which lives, is decided by a secret that never
+leaves the device. All questions leave at once, in an order that is drawn for each, with equally many decimals; the
+answers to decoys, and their errors, are thrown away.
 
-What this does not hide: that questions are asked and when, the address of the device on the network, and who the user
-is where the service knows from elsewhere how she lives (docs/decoys.md).
+What this does not hide: that questions are asked and when, the shape of the line, the address of the device on the
+network, and the user from whoever knows where people or she herself are (docs/decoys.md).
 """
 
 import calendar
@@ -30,9 +30,7 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
@@ -58,81 +56,9 @@ from elsewhere.pool import Pool
 MOST_DECOYS = 64
 LARGEST_BUCKET = 256 * 2**20
 SECONDS = 30.0  # to wait for answers, and for a bucket
-METRES_PER_DEGREE = 111_195.0
-WIDEST_SPOT = 150.0  # metres that a persona's own spot lies from the middle of a place, at most
-SPOT_METRES = 100.0  # fixes of the device that are this near are of one spot
-NEAR = 300.0  # metres below which a map of cells says nothing: a persona steps as far as the device, turned
-MOST_SPOTS, LARGEST_STATE = 2000, 2**26  # that are kept of a device
-CANDIDATES = 40  # spots of a place among which a persona's own is found
-STRANGE = 0.2  # what it costs that a spot is at no place of the life
+LARGEST_STATE = 2**20  # bytes
 
 Answer = TypeVar("Answer")
-
-
-class Persona:
-    """A fake life as a wallet lives it: its places, and where it is at any second of the local clock."""
-
-    def __init__(self, visits: Visits, number: int, keyed: Callable[..., int]) -> None:
-        rows = visits.rows(number)
-        start, end = visits.start[rows], visits.end[rows]
-        self.id = str(visits.users[number])
-        self.first = int(start[0]) // DAY * DAY
-        days = max(1, -(-(int(end.max()) - self.first) // DAY))
-        self.span = DAY * (days // 7 * 7 or days)  # whole weeks, over and over
-        self.shift = 7 * DAY * (keyed("week", self.id) % max(1, days // 7))
-        self.start, self.place = start.tolist(), visits.place[rows].tolist()
-        self.own = np.unique(visits.place[rows])
-
-    def place_at(self, second: float) -> int:
-        """Return where the life is at a second of the local clock: between two visits, where the last one was."""
-        now = self.first + (second - self.first + self.shift) % self.span
-        return int(self.place[bisect_right(self.start, now) - 1])
-
-
-@dataclass
-class Device:
-    """
-    Where this device asked from, and where each persona is instead; it never leaves the device.
-
-    `spots` are numbered: latitude, longitude, how often. `images` has, for each persona, its own spot for each of them.
-    """
-
-    spots: dict[int, list[float]] = field(default_factory=dict)
-    images: dict[str, dict[int, tuple[float, float]]] = field(default_factory=dict)
-    last: int = -1
-
-    def find(self, lat: float, lon: float) -> int:
-        """Return the number of the spot of a position, a new one if it is near none."""
-        apart = ((math.hypot(*_metres(spot, (lat, lon))), n) for n, spot in self.spots.items())
-        metres, n = min(apart, default=(math.inf, -1))
-        if metres > SPOT_METRES:
-            n = max(self.spots, default=-1) + 1
-            self.spots[n] = [lat, lon, 0]
-            if len(self.spots) > MOST_SPOTS:
-                rare = min((m for m in self.spots if m not in (n, self.last)), key=lambda m: (self.spots[m][2], m))
-                del self.spots[rare]
-                for images in self.images.values():
-                    images.pop(rare, None)
-        self.spots[n][2] += 1
-        return n
-
-    @staticmethod
-    def load(path: Path) -> "Device":
-        """Read what was kept of a device; an empty one where nothing was."""
-        try:
-            kept = json.loads(read_regular(path, LARGEST_STATE))
-            spots = {int(n): [float(value) for value in spot] for n, spot in kept["spots"].items()}
-            images = {
-                who: {int(n): (float(lat), float(lon)) for n, (lat, lon) in some.items() if int(n) in spots}
-                for who, some in kept["images"].items()
-            }
-            if any(len(spot) != 3 for spot in spots.values()):
-                raise ValueError
-            return Device(spots, images, kept["last"] if kept["last"] in spots else -1)
-        except FileNotFoundError:
-            return Device()
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            raise InvalidModel(f"{path} is damaged: remove it, and personas begin anew.", code="E_STATE") from None
 
 
 class Wallet:
@@ -168,11 +94,11 @@ class Wallet:
         self.wait = require_between("wait", wait, 0, 3600, open_low=True)
         self.pause = require_between("pause", pause, 0, 60)
         self.zone, self._visits = zone_of(visits.tz), visits
-        self._lat, self._lon, self._reach = where.lat.tolist(), where.lon.tolist(), _reach(where)
+        self._points = np.stack([where.lat, where.lon], axis=1)
         # whose rank among all lives only the secret tells: the first n are the n personas, whatever n
         self._order = sorted(range(visits.U), key=lambda u: self._keyed_hash("persona", str(visits.users[u])))
-        self._personas: list[Persona] = []
-        self._device, self._lock = Device(), threading.Lock()
+        self._offsets: list[tuple[float, float]] = []  # degrees from the user to each persona; from the first question
+        self._lock = threading.Lock()
         self._state: Path | None = None
 
     def __repr__(self) -> str:
@@ -208,8 +134,8 @@ class Wallet:
         secret
             Decides which lives are the personas; by default 32 random bytes, drawn once and kept.
         keep
-            Folder for the secret, the bucket and where this device was, for their owner alone; by default `elsewhere`
-            in the folder for state of the user's programs ($XDG_STATE_HOME, ~/.local/state).
+            Folder for the secret, the bucket and how far the personas are away, for their owner alone; by default
+            `elsewhere` in the folder for state of the user's programs ($XDG_STATE_HOME, ~/.local/state).
         decimals, wait, pause
             As in `Wallet`.
 
@@ -225,8 +151,10 @@ class Wallet:
         if mine is None:
             mine = _device_secret(folder)
         wallet = Wallet(pool, secret=mine, decimals=decimals, wait=wait, pause=pause)
-        wallet._state = folder / f"device-{hashlib.sha256(mine).hexdigest()[:16]}.json"
-        wallet._device = Device.load(wallet._state)
+        first = "".join(str(wallet._visits.users[u]) for u in wallet._order[:MOST_DECOYS])
+        wallet._state = folder / f"personas-{wallet._keyed_hash('offsets', first).hex()[:16]}.json"
+        if wallet._state.exists():
+            wallet._offsets = _read_offsets(wallet._state, len(wallet._order))
         return wallet
 
     def positions(
@@ -235,19 +163,23 @@ class Wallet:
         """
         Return where the first `decoys` personas are, as (latitude, longitude), when the user asks from `lat`, `lon`.
 
-        Personas stand still, wander, start and pause as the device does, each at places of its own life: whatever the
-        device does around a spot, a persona does, mirrored, around its own spot for it. The wallet remembers both.
+        A persona is always as far from the user as at the first question: it stands still, wanders, starts and pauses
+        as the device does. It is moved by whole steps of the last decimal, so that rounding does the same to both.
         """
-        here, personas, moment = _degrees(lat, lon), self._first_personas(decoys), self._local_time(when)
-        second = calendar.timegm(moment.timetuple()) + moment.microsecond / 1e6
+        here, moment = _degrees(lat, lon), self._local_time(when)
+        require_whole("decoys", decoys, 1, MOST_DECOYS)
+        if decoys > len(self._order):
+            raise NotEnoughUsers(
+                f"`decoys` must be at most {len(self._order)}, the number of lives in this wallet, got {decoys}."
+            )
         with self._lock:
-            spot, before = self._device.find(*here), self._device.last
-            self._device.last = spot
-            known = sum(map(len, self._device.images.values()))
-            positions = [self._position(persona, here, spot, before, second) for persona in personas]
-            if self._state is not None and sum(map(len, self._device.images.values())) > known:
-                write_files(self._state.parent, {self._state.name: json.dumps(asdict(self._device)).encode()})
-            return positions
+            if not self._offsets:
+                self._offsets = self._begin(here, calendar.timegm(moment.timetuple()))
+        (y, x), grid = self._round_position(*here), 10.0**self.decimals
+        return [
+            self._round_position(min(90.0, max(-90.0, y + round(north * grid) / grid)), x + round(east * grid) / grid)
+            for north, east in self._offsets[:decoys]
+        ]
 
     def ask(
         self,
@@ -402,16 +334,6 @@ class Wallet:
 
     # where a persona is
 
-    def _first_personas(self, decoys: int) -> list[Persona]:
-        require_whole("decoys", decoys, 1, MOST_DECOYS)
-        if decoys > len(self._order):
-            raise NotEnoughUsers(
-                f"`decoys` must be at most {len(self._order)}, the number of lives in this wallet, got {decoys}."
-            )
-        for number in self._order[len(self._personas) : decoys]:
-            self._personas.append(Persona(self._visits, number, self._keyed_number))
-        return self._personas[:decoys]
-
     def _local_time(self, when: Any) -> datetime:
         if when is None:
             return datetime.now(self.zone)
@@ -425,67 +347,41 @@ class Wallet:
             )
         return time.replace(tzinfo=self.zone) if time.tzinfo is None else time.astimezone(self.zone)
 
-    def _position(
-        self, persona: Persona, here: tuple[float, float], spot: int, before: int, second: float
-    ) -> tuple[float, float]:
-        """Return a persona's fix: as far from its spot as the device's is from its own, in another direction."""
-        images = self._device.images.setdefault(persona.id, {})
-        for n in (before, spot):
-            if n >= 0 and n not in images:
-                images[n] = self._image(persona, images, n, before, second)
-        mirror, grid = self._mirror(persona), 10.0**self.decimals
-        # moved by whole steps of the last decimal, so that rounding does to both the same
-        lat, lon = (
-            s * x + round((image - s * middle) * grid) / grid
-            for s, x, image, middle in zip(mirror, here, images[spot], self._device.spots[spot], strict=False)
-        )
-        return self._round_position(min(90.0, max(-90.0, lat)), lon)
-
-    def _image(
-        self, persona: Persona, images: Mapping[int, tuple[float, float]], n: int, before: int, second: float
-    ) -> tuple[float, float]:
+    def _begin(self, here: tuple[float, float], second: int) -> list[tuple[float, float]]:
         """
-        Return the spot of a persona that stands for a new spot of the device.
+        Return the degrees from the user to each persona: from the place of the pool she is nearest to, to its life's.
 
-        The first one is at the place where the life is at that moment. Later ones are, of all spots of places, the one
-        whose distances from the persona's spots are most like those of the device's, with its own places preferred.
+        So a persona lies as far from the middle of a place as she does, and no two lines are one while lives go to
+        places enough: a life that goes nowhere new is asked last. What was kept first, by whichever process, holds.
         """
-        if not images:
-            place = persona.place_at(second)
-            return tuple(self._spots(persona, np.array([place]))[0][0].tolist())
-        spots = self._device.spots
-        apart, near = min((math.hypot(*_metres(spots[i], spots[n])), i) for i in images)
-        if apart < NEAR:
-            (north, east), mirror = _metres(spots[near], spots[n]), self._mirror(persona)
-            return _moved(*images[near], mirror[0] * north, mirror[1] * east)
-        known = sorted(images, key=lambda i: (i != before, -spots[i][2]))[:6]
-        points, place = self._spots(persona, np.arange(len(self._lat)))
-        cost = STRANGE * ~np.isin(place, persona.own)
-        for i in known:
-            theirs = np.hypot(*_metres(images[i], (points[:, 0], points[:, 1])))
-            mine = math.hypot(*_metres(spots[i], spots[n]))
-            cost += (2.0 if i == before else 1.0) * np.abs(np.log((theirs + 20) / (mine + 20)))
-        return tuple(points[np.argmin(cost)].tolist())
+        east = math.cos(math.radians(here[0]))
+        nearest = np.hypot(self._points[:, 0] - here[0], ((self._points[:, 1] - here[1] + 180) % 360 - 180) * east)
+        grid, taken = 10.0**self.decimals, {(0, 0)}
+        apart, together = [], []
+        for number in self._order[:MOST_DECOYS]:
+            away = self._points[self._places_from(number, second)] - self._points[np.argmin(nearest)]
+            steps = [tuple(step) for step in np.round(away * grid).astype(np.int64).tolist()]
+            chosen = next((i for i, step in enumerate(steps) if step not in taken), None)
+            (together if chosen is None else apart).append(tuple(away[chosen or 0].tolist()))
+            taken.add(steps[chosen or 0])
+        offsets = apart + together
+        if self._state is None:
+            return offsets
+        _keep_first(self._state, json.dumps(offsets).encode())
+        return _read_offsets(self._state, len(self._order))
 
-    def _mirror(self, persona: Persona) -> tuple[int, int]:
-        number = self._keyed_number("mirror", persona.id)
-        return 1 - 2 * (number & 1), 1 - (number & 2)
-
-    def _spots(self, persona: Persona, places: Any) -> Any:
+    def _places_from(self, number: int, second: int) -> NDArray[np.int64]:
         """
-        Return the spots that a persona may have at places, and the place of each.
+        Return the places of a life from a second of the local clock on, and then the earlier ones.
 
-        People are never at the very middle of a cell, and a service that knows the map would look for who is.
+        Between two visits a life is where the last one was; its whole weeks are lived over and over.
         """
-        shape = (2, len(self._lat), CANDIDATES)
-        key = hashlib.shake_256(self._keyed_hash("spots", persona.id)).digest(8 * math.prod(shape))
-        angle, share = (np.frombuffer(key, dtype=np.uint64).reshape(shape) / 2**64)[:, places]
-        metres = np.asarray(self._reach)[places, None] * np.sqrt(share)
-        lat, lon = np.asarray(self._lat)[places, None], np.asarray(self._lon)[places, None]
-        north, east = metres * np.sin(2 * np.pi * angle), metres * np.cos(2 * np.pi * angle)
-        lon = lon + east / (METRES_PER_DEGREE * np.cos(np.radians(lat)))
-        points = np.stack([(lat + north / METRES_PER_DEGREE).ravel(), lon.ravel()], axis=1)
-        return points, np.repeat(places, CANDIDATES)
+        rows = self._visits.rows(number)
+        start = self._visits.start[rows]
+        first = int(start[0]) // DAY * DAY
+        days = max(1, -(-(int(self._visits.end[rows].max()) - first) // DAY))
+        now = first + (second - first) % (DAY * (days // 7 * 7 or days))
+        return np.roll(self._visits.place[rows], 1 - int(np.searchsorted(start, now, "right")))
 
     def _round_position(self, lat: float, lon: float) -> tuple[float, float]:
         east = round((lon + 180) % 360 - 180, self.decimals)
@@ -493,9 +389,6 @@ class Wallet:
 
     def _keyed_hash(self, *words: str) -> bytes:
         return hmac.digest(self._secret, "\0".join(words).encode(), "sha256")
-
-    def _keyed_number(self, *words: str) -> int:
-        return int.from_bytes(self._keyed_hash(*words)[:8], "big")
 
 
 class _Query:
@@ -549,33 +442,6 @@ def _degrees(lat: float, lon: float) -> tuple[float, float]:
             "`lat` must be in [-90, 90] and `lon` in [-360, 360] degrees.", code="E_OUTSIDE", parameter="lat"
         )
     return north, east
-
-
-def _moved(lat: float, lon: float, north: float, east: float) -> tuple[float, float]:
-    """Return a position so many metres north and east of another."""
-    wide = METRES_PER_DEGREE * max(0.01, math.cos(math.radians(lat)))
-    return min(90.0, max(-90.0, lat + north / METRES_PER_DEGREE)), lon + east / wide
-
-
-def _metres(one: Sequence[float], two: Any) -> tuple[Any, Any]:
-    """Return how many metres another position lies north and east of one."""
-    wide = METRES_PER_DEGREE * max(0.01, math.cos(math.radians(one[0])))
-    return (two[0] - one[0]) * METRES_PER_DEGREE, ((two[1] - one[1] + 180) % 360 - 180) * wide
-
-
-def _reach(locations: Locations) -> NDArray[np.float64]:
-    """
-    Return how far, in metres, a spot of a place may lie from its middle: four tenths of the way to the nearest
-    other.
-    """
-    if len(locations) == 1:
-        return np.array([WIDEST_SPOT])
-    from scipy.spatial import cKDTree
-
-    assert locations.lat is not None and locations.lon is not None  # noqa: PT018, S101 - asked before
-    ball = locations.points(radius=1.0)
-    near = np.asarray(cKDTree(ball).query(ball, k=2)[0])[:, 1] * np.degrees(1) * METRES_PER_DEGREE
-    return np.asarray(np.minimum(WIDEST_SPOT, 0.4 * near))
 
 
 # positions in addresses
@@ -661,21 +527,24 @@ def _state_folder() -> Path:
     return (Path(state) if state else Path.home() / ".local" / "state") / "elsewhere"
 
 
+def _keep_first(path: Path, content: bytes) -> None:
+    """Write a file for its owner alone unless it is there: of processes that come at once, the first one wins."""
+    draft = f".{path.stem}-{secrets.token_hex(8)}"
+    write_files(path.parent, {draft: content})
+    try:
+        with contextlib.suppress(FileExistsError):
+            os.link(path.parent / draft, path)
+    except OSError:
+        (path.parent / draft).replace(path)
+    finally:
+        (path.parent / draft).unlink(missing_ok=True)
+
+
 def _device_secret(folder: Path) -> bytes:
     """Return the secret of this device, drawn by the operating system the first time."""
     path = folder / "secret"
     if not path.exists():
-        mine = secrets.token_hex(32)
-        # two processes may come here at once: the first to link its file wins
-        draft = f".secret-{secrets.token_hex(8)}"
-        write_files(folder, {draft: mine.encode()})
-        try:
-            with contextlib.suppress(FileExistsError):
-                os.link(folder / draft, path)
-        except OSError:
-            (folder / draft).replace(path)
-        finally:
-            (folder / draft).unlink(missing_ok=True)
+        _keep_first(path, secrets.token_hex(32).encode())
     try:
         content = read_regular(path, 1024)
     except OSError:
@@ -683,6 +552,17 @@ def _device_secret(folder: Path) -> bytes:
     if len(content) < 16:
         raise InvalidModel(f"the secret in {folder} is damaged: its file is too short.", code="E_SECRET")
     return content
+
+
+def _read_offsets(path: Path, lives: int) -> list[tuple[float, float]]:
+    """Return how far the personas of this device are away, in degrees."""
+    try:
+        offsets = [(float(north), float(east)) for north, east in json.loads(read_regular(path, LARGEST_STATE))]
+        if len(offsets) != min(lives, MOST_DECOYS) or not np.all(np.abs(offsets) <= 360):
+            raise ValueError
+    except (OSError, ValueError, TypeError, RecursionError):
+        raise InvalidModel(f"{path} is damaged: remove it, and personas begin anew.", code="E_STATE") from None
+    return offsets
 
 
 def _device_bucket(url: str, token: str | None, folder: Path) -> Pool:

@@ -31,6 +31,7 @@ from typer.core import TyperGroup
 
 from elsewhere._version import __version__
 from elsewhere.cli.commands import GROUPS, synthesize
+from elsewhere.cli.output import as_typed
 from elsewhere.errors import ElsewhereError, Interrupted
 from elsewhere.settings import PANELS, PARAMETERS, Settings, kinds, option_of
 
@@ -43,7 +44,7 @@ EXITS = (
 WHICH = """\
 Which method?    a theorem protects       fakes                        people needed
   life           nobody: attacks measure  most useful, one a person    30
-  life, --eps 4  everybody in the file    any number, of nobody        600
+  life, --eps 4  everybody in the file    any number, of nobody        597
   paper          nobody: not to publish   as the paper has them        2
 elsewhere plan INPUT says what can be promised to your people; it costs no privacy."""
 COMMANDS = tuple(command for group in GROUPS.values() for command in group)
@@ -124,7 +125,9 @@ def _refuse(error: ElsewhereError, as_json: bool, options: dict[str, str]) -> in
     option = options.get(error.parameter or "")
     # a note is what was added on the way: what has been kept, and where
     notes = [str(note) for note in getattr(error, "__notes__", [])]
-    message = " ".join([str(error.args[0]), *([f"({option})"] if option else []), *notes])
+    told = str(error.args[0])
+    told = told if error.code == "E_PARAM" else as_typed(told)  # a value out of range has its option behind
+    message = " ".join([told, *([f"({option})"] if option and option not in told else []), *notes])
     # a file name may hold a newline or an escape sequence (B60): one line stays one line
     line = "".join(c if c.isprintable() else " " for c in message)
     if as_json:

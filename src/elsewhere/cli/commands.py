@@ -91,16 +91,24 @@ def plan(given: settings.Plan, reading: Reading) -> None:
     """
     Say what the privacy test and a certificate would promise the people of a file, and how many people each needs.
 
-    Nothing of the input is used but the number of people: planning costs nobody any privacy.
+    Nothing of the input is used but the number of people. The plan is for you alone, and costs nobody any privacy;
+    with --noisy people are counted with noise, a release of eps .1, and others may see it.
 
     Example: elsewhere plan traces.csv --eps 2
     """
+    from elsewhere.run.plan import COUNT_EPS, FROM_PEOPLE, count_with_noise
     from elsewhere.run.plan import plan as planned
 
-    people = read(given.source, reading).U
-    result = planned(people, eps=given.eps, delta=given.delta)
-    lines = [f"{people:,} people", *result.words]
-    say({"command": "plan", **result.to_dict()}, lines, as_json=given.as_json)
+    if given.noisy:
+        how, private = f"counted with noise of eps {COUNT_EPS:g}", []
+        people, unit = count_with_noise(given.source, reading, given.delta), "person"
+    else:
+        how, private = "private: counted without noise", list(FROM_PEOPLE)
+        visits = read(given.source, reading)
+        people, unit = visits.U, visits.form.unit
+    result = planned(people, eps=given.eps, delta=given.delta, unit=unit)
+    facts = {"command": "plan", **result.to_dict(), "private_fields": private}
+    say(facts, [f"{people:,} {result.units} ({how})", *result.words], as_json=given.as_json)
 
 
 def synthesize(given: settings.Synthesize, method: settings.MethodOptions, job: settings.Job, reading: Reading) -> None:
@@ -211,14 +219,19 @@ def evaluate(given: settings.Evaluate, reading: Reading) -> None:
     _check_out(given.out, given.force)
     seeds, strangers, fakes, _ = _sides(given, reading)
     rng = rng_of(given.seed)
+    notes = []
     if strangers is None:  # nobody says of whom fakes were made: halves of the people stand for seeds and strangers
+        notes.append(
+            "Nobody was set aside: fakes are compared with people of whom they may be made, which flatters them; give "
+            "--holdout, or --links of fakes to people."
+        )
         order = rng.permutation(seeds.U)
         seeds, strangers = seeds.of_users(order[: seeds.U // 2]), seeds.of_users(order[seeds.U // 2 :])
     with stage("comparing"):
         result = judge_usefulness(seeds, strangers, fakes, rng=rng)
-    record = {"command": "evaluate", **result.to_dict()}
+    record = {"command": "evaluate", **result.to_dict(), "notes": notes}
     _write(given.out, {"evaluation.json": _json(record)}, given.force)
-    say(record, output.usefulness(result), as_json=given.as_json)
+    say(record, [*notes, *output.usefulness(result)], as_json=given.as_json)
 
 
 def audit(given: settings.Audit, reading: Reading) -> None:
@@ -252,7 +265,7 @@ def lbs(given: settings.Lbs, reading: Reading) -> None:
     """
     _check_out(given.out, given.force)
     rng = rng_of(given.seed)
-    from elsewhere.evaluation.lbs.generators import judge_service, two_days
+    from elsewhere.evaluation.lbs import judge_service, two_days
     from elsewhere.run.generate import generate_fakes
 
     if given.real is None:
@@ -358,7 +371,8 @@ def reproduce(given: settings.Reproduce, reading: Reading) -> None:
 
 
 def _reproduction_files(result: "Reproduction", record: dict[str, Any]) -> dict[str, bytes]:
-    from elsewhere.reports.paper_figures import paper_figures, png
+    from elsewhere.reports.charts import png
+    from elsewhere.reports.paper_figures import paper_figures
 
     files = {f"{name}.png": png(figure) for name, figure in paper_figures(result).items()}
     pictures = "".join(f"\n![{name.removesuffix('.png')}]({name})\n" for name in files)

@@ -4,6 +4,7 @@ that is no terminal.
 """
 
 import json
+import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -13,6 +14,8 @@ import typer
 from rich.box import SIMPLE_HEAD
 from rich.console import Console, RenderableType
 from rich.table import Table
+
+from elsewhere.settings import Reading
 
 if TYPE_CHECKING:
     from elsewhere.data.visits import Visits
@@ -119,39 +122,62 @@ def number(value: float | None, digits: int = 3) -> str:
 
 
 def summary(result: "Result") -> list[Any]:
-    """Return what a run did, in at most ten lines: read, made, good for what, what attacks learnt, where it is."""
+    """Return what a run did, in at most ten lines: read and made, good for what, what attacks learnt, where to look."""
+    from elsewhere.data.visits import UNITS
+
     facts = result.to_dict()
+    private = "" if "seeds" in facts else " (private: counted without noise)"
+    units = UNITS[result.fakes.visits.form.unit][1]
     lines = [
-        f"read {facts['visits']:,} visits of {facts['people']:,} people at {facts['places']:,} places",
-        f"made {facts['fakes']:,} fakes with {facts['fake_visits']:,} visits"
-        + (f" of {facts['seeds']:,} seeds" if "seeds" in facts else ", of nobody in particular"),
+        f"read {facts['visits']:,} visits of {facts['people']:,} {units} at {facts['places']:,} places{private}, and "
+        f"wrote {facts['fakes']:,} fakes with {facts['fake_visits']:,} visits into {result.out}"
     ]
+    lost = facts["read"].get("left_out")
+    lines += [f"columns left out: {', '.join(lost)}"] if lost else []
     if facts.get("seeds_without_a_fake"):
         lines.append(f"{facts['seeds_without_a_fake']:,} seeds have no fake that passed the privacy test")
     lines += facts["certificate"]["words"][:1] if facts["certificate"]["eps"] is not None else []
-    if result.judgement is not None:
-        from elsewhere.reports.claims import three_sentences
+    if result.judgement is None:
+        return [*lines, *facts["notes"][-1:]]
+    from elsewhere.reports.claims import three_sentences
 
-        if result.judgement.usefulness is not None:
-            good = [u.title for u in result.judgement.usefulness.uses if u.verdict == "good"]
-            lines.append(f"good for: {', '.join(good) or 'none of the uses that were judged'}")
-        findings = None if result.judgement.audit is None else result.judgement.audit.to_dict()
-        lines += three_sentences(findings, result.judgement.run)
-    if result.private_files:
-        lines.append(f"wrote {', '.join(result.private_files)} into {result.private}: for you alone")
-    lines.append(f"wrote {', '.join(result.files)} into {result.out}")
-    return lines
+    if result.judgement.usefulness is not None:
+        uses = result.judgement.usefulness.uses
+        good = [use.title[0].lower() + use.title[1:] for use in uses if use.verdict == "good"]
+        lines.append(f"good for {len(good)} of {len(uses)} uses{': ' if good else ''}{'; '.join(good)}")
+    findings = None if result.judgement.audit is None else result.judgement.audit.to_dict()
+    lines += three_sentences(findings, result.judgement.run)
+    return [*lines, f"report, for you alone: {result.private / 'report.html'}"]
 
 
 def reading(visits: "Visits") -> list[str]:
     """Return how a file was understood: what was read, dropped and noted."""
-    lines = [
-        f"{len(visits):,} {visits.form.record} of {visits.U:,} users (unit: {visits.form.unit}) at {visits.R:,} places"
-    ]
-    if visits.preparation is not None:
-        lines += [f"dropped: {n:,} {why}" for why, n in visits.preparation.dropped.items()]
-        lines += visits.preparation.notes
+    import numpy as np
+
+    from elsewhere.data.visits import UNITS
+
+    form, prepared, who = visits.form, visits.preparation, UNITS[visits.form.unit][1]
+    what = f"{len(visits):,} {form.record}"
+    if visits.trip is not None and form.record == "trips":
+        travelled = visits.trip >= 0
+        trips = np.unique(np.stack([visits.user[travelled], visits.trip[travelled]]), axis=1).shape[1]
+        what = f"{trips:,} trips"
+    elif prepared is not None and form.record == "fixes":
+        fixes = prepared.rows - sum(prepared.dropped.values())
+        what = f"{fixes:,} fixes, merged into {len(visits):,} visits,"
+    alone = "each for itself" if form.unit == form.record[:-1] else f"of {visits.U:,} {who}"
+    lines = [f"{what} {alone}, at {visits.R:,} places"]
+    if prepared is not None:
+        lines += [f"dropped: {n:,} {why}" for why, n in prepared.dropped.items()]
+        lines += [f"columns left out: {', '.join(prepared.left_out)}"] if prepared.left_out else []
+        lines += map(as_typed, prepared.notes)
     return lines
+
+
+def as_typed(message: str) -> str:
+    """Return a message with the options of reading as they are typed: `date_format` is --date-format."""
+    options = {name: f"--{name.replace('_', '-')}" for name in Reading.model_fields}
+    return re.sub(r"`(\w+)`", lambda word: options.get(word[1], word[0]), message)
 
 
 def usefulness(result: Any) -> list[Any]:
@@ -166,18 +192,23 @@ def usefulness(result: Any) -> list[Any]:
 
 
 def attacks(result: Any) -> list[Any]:
-    """Return a line per attack: what it reached, what strangers and guessing give, what it learnt in words."""
+    """Return three sentences, then a line per attack, the strongest first, and what those that were not run need."""
+    from elsewhere.reports.claims import strongest_first, three_sentences
+
     table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
-    for name in ("", "attack", "reached", "95 %", "strangers", "guessing", "outcome"):
+    for name in ("attack", "reached", "95 %", "strangers", "guessing", "outcome"):
         table.add_column(name, overflow="fold")
-    for f in result.table():
-        if f["status"] == "run":
-            between = "" if f["low"] is None else f"{number(f['low'])} .. {number(f['high'])}"
-            figures = (number(f["main"]), between, number(f["control"]), number(f["baseline"]))
-            table.add_row(f["id"], f["attack"], *figures, f["outcome"])
-    words = [f"{f.id}: {f.words}" for f in result.findings if f.learnt]
-    absent = [f"{f.id} was not run: it needs {f.needs}" for f in result.findings if f.main is None]
-    return [table, *words, *absent, result.in_words()]
+    ran = {name: f for name, f in result.to_dict().items() if f["status"] == "run"}
+    for f in (ran[name] for name in strongest_first(ran)):
+        between = "" if f["interval"] is None else " .. ".join(number(end) for end in f["interval"])
+        table.add_row(f["title"], number(f["main"]), between, number(f["control"]), number(f["baseline"]), f["outcome"])
+    words = [f"{f.title}: {f.words}" for f in result.findings if f.learnt]
+    lacking: dict[str, list[str]] = {}
+    for f in result.findings:
+        if f.main is None:
+            lacking.setdefault(f.needs, []).append(f.title)
+    absent = [f"not run, for want of {needs}: {', '.join(titles)}" for needs, titles in lacking.items()]
+    return [*three_sentences(result.to_dict(), {}), table, *words, *absent, *result.notes]
 
 
 def lbs_tables(result: Any) -> list[Any]:
@@ -185,6 +216,8 @@ def lbs_tables(result: Any) -> list[Any]:
     Return tables of the median error of tracking under each adversary, by generator and number of fakes, beside
     the ceiling.
     """
+    import numpy as np
+
     sizes = result.settings
     opening = (
         f"{sizes['users']} users, {sizes['slots']} slots, {sizes['places']} places; error of tracking at exposed "
@@ -193,37 +226,17 @@ def lbs_tables(result: Any) -> list[Any]:
     table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     for name in ("decoys", "m", "sent", *result.adversaries, "m/(m+1)"):
         table.add_column(name, no_wrap=True)
-    rows: dict[tuple[str, int], dict[str, Any]] = {}
-    for row in result.table():
-        if row["attack"] == "tracking":
-            entry = rows.setdefault((row["generator"], row["fakes"]), {"sent": row["diversity"], "top": row["ceiling"]})
-            entry[row["adversary"]] = row["error"]
-    for (generator, m), row in rows.items():
-        errors = ("" if row.get(a) is None else f"{row[a]:.2f}" for a in result.adversaries)
-        table.add_row(generator, str(m), f"{row['sent']:.1f}", *errors, f"{row['top']:.2f}")
+    for g, generator in enumerate(result.generators):
+        for i, m in enumerate(result.n_fakes):
+            errors = (f"{result.figure(generator, m, adversary)['median']:.2f}" for adversary in result.adversaries)
+            sent = f"{np.nanmedian(result.overhead[:, g, i, 0]):.1f}"
+            table.add_row(generator, str(m), sent, *errors, f"{m / (m + 1):.2f}")
     legend = (
         "m: fakes sent along; sent: different places per query; then what the adversary knows: how people move, the "
         "user, the classes, the pool; last, what m fakes reach that cannot be told from the truth (above it, the "
         "adversary takes a fake for more likely than the truth)"
     )
-    return [opening, table, legend, *_over_days(result)]
-
-
-def _over_days(result: Any) -> list[Any]:
-    """Return tables of homes and main places found by watching for several days, by kind of decoys."""
-    if not result.over_days:
-        return []
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    days_watched = sorted({days for watch in result.over_days for days in watch.users})
-    for name in ("decoys", "m", "found", *(f"{days} day{'s' * (days > 1)}" for days in days_watched), "guess"):
-        table.add_column(name, no_wrap=True)
-    for watch in result.over_days:
-        for decoys, words in (("persona", "the same every day"), ("fresh", "fresh every day")):
-            for place, by_days in watch.found[decoys].items():
-                rates = ("" if (r := by_days.get(days)) is None else f"{r.value:.2f}" for days in days_watched)
-                table.add_row(words, str(watch.n), place, *rates, f"{watch.guess:.2f}")
-    opening = "share of homes and of main places that a service finds which sees every line of every day, by its watch"
-    return [opening, table, *(watch.in_words() for watch in result.over_days)]
+    return [opening, table, legend]
 
 
 def reproduction_tables(result: "Reproduction") -> list[Any]:

@@ -54,47 +54,8 @@ def tile_keys(lat: Any, lon: Any, zoom: int, out: Any) -> None:
 
 
 @njit
-def number_keys(keys: Any, slots: Any, out: Any, found: Any) -> int:
-    """
-    Write the number of each key, from 0 in the order they come, and into `found` the key of each number.
-
-    `slots` is a hash table of -1, a power of two in size. Returns how many there are, or -1 if they fill half of it.
-    """
-    n, mask = 0, len(slots) - 1
-    for i in range(len(keys)):
-        key = keys[i]
-        at = (key ^ (key >> 17) ^ (key >> 31)) & mask  # tiles of one region differ in their low bits
-        while slots[at] >= 0 and found[slots[at]] != key:
-            at = (at + 1) & mask
-        if slots[at] < 0:
-            if 2 * n >= mask:
-                return -1
-            found[n], slots[at] = key, n
-            n += 1
-        out[i] = slots[at]
-    return n
-
-
-@njit
-def find_pairs(user: Any, item: Any, last: Any, who: Any, what: Any) -> int:
-    """
-    Write the distinct pairs of a user and an item, and return how many there are; `who` may be empty, to count them.
-
-    The entries of one user stand together; `last` (items,) is -1 everywhere.
-    """
-    n, write = 0, len(who) > 0
-    for i in range(len(user)):
-        if last[item[i]] != user[i]:
-            last[item[i]] = user[i]
-            if write:
-                who[n], what[n] = user[i], item[i]
-            n += 1
-    return n
-
-
-@njit
 def count_people(who: Any, what: Any, group: Any, last: Any, out: Any) -> None:
-    """Count the users of each group of items, -1 for none, from the pairs of `find_pairs`; `last` (groups,) is -1."""
+    """Count the users of each group of items, -1 for none, from distinct pairs by user; `last` (groups,) is -1."""
     for i in range(len(who)):
         g = group[what[i]]
         if g >= 0 and last[g] != who[i]:
@@ -223,26 +184,6 @@ def sum_times(
         today = (start[i] - new_day) // 86_400
         days[u] += not mine or today != day
         day = today
-
-
-@njit
-def number_shifts(user: Any, start: Any, end: Any, pause: int, long: int, new_day: int, out: Any) -> int:
-    """
-    Write for each record the number of its shift; return how many there are.
-
-    A shift ends with `pause` seconds of standing or of silence, and at second `new_day` of the day once it is `long`.
-    """
-    shift, began = -1, 0
-    for i in range(len(user)):
-        new = i == 0 or user[i] != user[i - 1]
-        if not new:
-            rest = max(start[i] - end[i - 1], end[i] - start[i], end[i - 1] - start[i - 1]) >= pause
-            day = (start[i] - new_day) // 86_400 != (start[i - 1] - new_day) // 86_400
-            new = rest or (day and start[i] - began >= long)
-        if new:
-            shift, began = shift + 1, start[i]
-        out[i] = shift
-    return shift + 1
 
 
 class Streets(NamedTuple):

@@ -7,40 +7,43 @@ person. Foursquare's check-ins: tab-separated without names; TSMC2014: user, ven
 offset in minutes, UTC time; TIST2015: user, venue, UTC time, offset. SGLT: user, time, location, counted from 1.
 """
 
-import bz2
 import csv
-import gzip
 import io
-import json
-import lzma
-import math
 import os
 import re
 import sys
 import zipfile
-import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
-from functools import cached_property, partial
-from itertools import pairwise
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
+from elsewhere.data.documents import open_gpx, open_json
+from elsewhere.data.tables import (
+    DAMAGE,
+    FILE,
+    INDEX,
+    MOST_DOCUMENT,
+    SAMPLED,
+    Piece,
+    Table,
+    read_document,
+    table_of,
+    unpack,
+)
+from elsewhere.data.values import NUMBER
 from elsewhere.errors import ElsewhereError, InvalidParameter, InvalidTraces, MissingExtra, counted
 
-FILE = "the file's name"  # column with the name of each row's file (the folder's, for GeoLife)
 BLOCK = 1 << 24  # bytes of text that are parsed at once
 SAMPLE = 1 << 18  # bytes at the beginning, the middle and the end that tell what a text holds
-SAMPLED = 2_000  # rows of a sample from each of these
+LOOKED_AT = 200  # lines that tell how a text is divided
 LONGEST_LINE = 10 << 20
-MOST_DOCUMENT = 1 << 30  # bytes of a document (JSON, GPX) that is parsed as a whole
 MOST_RATIO = 1_000  # of unpacked to packed bytes, in a file that unpacks to more than MOST_DOCUMENT
 DELIMITERS = (",", ";", "\t", "|", " ")  # a blank stands for any run of blanks
 NOTHING = ["", "NA", "N/A", "NULL", "null", "NaN", "nan", "None", "none", "#N/A", "\\N"]
-NUMBER = re.compile(r"\s*[+-]?(\d+[.,]?\d*|[.,]\d+)([eE][+-]?\d+)?\s*", re.ASCII)
 DATED = re.compile(
     r"\s*\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}\b.*|\s*\d{1,2}:\d\d(:\d\d.*)?( ?[AaPp]\.?[Mm]\.?)?\s*", re.ASCII
 )
@@ -49,10 +52,8 @@ DAY_NAME = re.compile(  # a date within the name of a file: 2024-05-01, 20240501
     r"(19|20)\d\d[-_.]?((0[1-9]|1[0-2])([-_.]?[0-3]\d([T_-]?\d{4,6})?)?(?!\d)|"
     r"(?i:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*)", re.ASCII
 )  # fmt: skip
+UNCLOSED = "rows with a quote that is not closed"
 NO_DATA = {".md", ".pdf", ".html", ".htm", ".py", ".r", ".png", ".jpg", ".doc", ".docx", ".rtf", ".log", ".yml"}
-PACKED: dict[bytes, Callable[[BinaryIO], Any]] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ": lzma.open}
-# what the openers of archives raise at damage, in their names too
-DAMAGE = (EOFError, OSError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, NotImplementedError, UnicodeDecodeError)
 TEXT_MARKS = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
 PLT = ("lat", "lon", "#3", "altitude", "days", "date", "clock")
 KNOWN = {
@@ -62,64 +63,16 @@ KNOWN = {
 }
 
 
-@dataclass(frozen=True)
-class Piece:
-    """One file of a source: its name in messages, whose it may be, its size, and a function that opens its bytes."""
-
-    name: str
-    user: str
-    size: int
-    open: Callable[[], AbstractContextManager[Any]]
-
-
-@dataclass
-class Table:
-    """
-    A source with named columns; `batches(names)` yields Arrow tables of these columns, text unless typed already.
-
-    `labels` are the names of columns for messages: a number where a name could be somebody's data. `counts` has what
-    was not read, by reason, and grows while batches are read.
-    """
-
-    name: str
-    names: tuple[str, ...]
-    kind: str
-    sample: Any
-    batches: Callable[[Sequence[str]], Iterator[Any]]
-    headed: bool = True
-    owners: int = 1  # different people whom the names of its files and folders tell of
-    counts: Counter[str] = field(default_factory=Counter)
-    notes: list[str] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        # a table without names that was written with its numbers as names has none
-        self.headed &= 2 * sum(bool(re.fullmatch(r"#\d+", name)) for name in self.names) < len(self.names)
-
-    @cached_property
-    def labels(self) -> dict[str, str]:
-        """Return the name of each column that a message may show."""
-        shown = {FILE: "file"}
-        names = [name for name in self.names if name != FILE]
-        columns = [self.sample.column(name) for name in names]
-        values = {value for column in columns if "string" in str(column.type) for value in column.to_pylist()}
-        for i, name in enumerate(names):
-            plain = re.fullmatch(r"[^\W\d][\w .:/()#%°-]{0,40}", name) and not re.search(
-                r"\d[.,:]\d|\d{5}|\d[a-zA-Z]", name
-            )
-            shown[name] = name if self.headed and plain and name not in values else f"#{i + 1}"
-        return shown
-
-
 def open_tables(source: Any, *, encoding: str | None = None, name: str = "") -> list[Table]:
     """Return the tables of a source: one, or one for each kind of table in a folder, the largest first."""
     if not isinstance(source, (str, os.PathLike)):
         return [_open_frame(source, name or "the table")]
     pieces = list_files(source)
     parts: dict[Any, list[Table]] = {}
-    skipped, like = [], None
+    skipped = []
     for piece in pieces:
         try:
-            table, like = _open_piece(piece, encoding, like)
+            table = _open_piece(piece, encoding)
             parts.setdefault((table.kind, table.names), []).append(table)
         except ElsewhereError as error:
             skipped.append(error)
@@ -209,47 +162,27 @@ def _member(archive: Path, member: zipfile.ZipInfo, name: str, owner: str) -> Pi
     return Piece(name, owner, member.file_size, opened)
 
 
-@contextmanager
-def _unpack(piece: Piece) -> Iterator[BinaryIO]:
-    """Open the bytes of a file, unpacked, and close everything in the end."""
-    try:
-        with piece.open() as stream:
-            start = stream.read(6)
-            stream.seek(0)
-            opener = next((opener for mark, opener in PACKED.items() if start.startswith(mark)), None)
-            if opener is None:
-                yield stream
-            else:
-                with opener(stream) as inner:
-                    yield inner
-    except DAMAGE:
-        raise InvalidTraces(f"{piece.name} is cut off or damaged within its packing.", code="E_COMPRESSION") from None
-
-
-def _open_piece(piece: Piece, encoding: str | None, like: "_Dialect | None") -> "tuple[Table, _Dialect | None]":
-    """Return the table of one file, by what its first bytes say, and the dialect if it is a text."""
-    with _unpack(piece) as stream:
+def _open_piece(piece: Piece, encoding: str | None) -> Table:
+    """Return the table of one file, by what its first bytes say."""
+    with unpack(piece) as stream:
         head = stream.read(SAMPLE)
     if head.startswith((b"PAR1", b"ARROW1", b"FEA1")):
-        return _open_arrow(piece, head.startswith(b"PAR1")), like
+        return _open_arrow(piece, head.startswith(b"PAR1"))
     if head.startswith((b"PK\x03\x04", b"\xd0\xcf\x11\xe0")):
-        return _open_excel(piece), like
+        return _open_excel(piece)
     text = _decode(head, encoding, piece).lstrip("\ufeff \t\r\n")
     if not text:
         raise InvalidTraces(f"{piece.name} is empty.", code="E_EMPTY")
     if text.startswith("<"):
-        return _open_gpx(piece), like
+        return open_gpx(piece)
     if text[0] in "{[":
-        return _open_json(piece, encoding), like
+        return open_json(piece, _decode(read_document(piece), encoding, piece).lstrip("\ufeff"))
     if re.match(r"[^\n]*\n\s*WGS 84", text):
-        return _open_text(piece, _Dialect(",", PLT, False, 6), encoding, "geolife"), like
-    dialect = like if like is not None and like.fits(text) else _find_dialect(text, piece.name)
+        return _open_text(piece, _Dialect(",", PLT, False, 6), encoding, "geolife")
+    dialect = _find_dialect(text, piece.name)
     table = _open_text(piece, dialect, encoding, "csv")
     known = _known_columns(table) if not table.headed else None
-    if known is not None:
-        dialect = replace(dialect, names=KNOWN[known])
-        table = _open_text(piece, dialect, encoding, known)
-    return table, dialect
+    return table if known is None else _open_text(piece, replace(dialect, names=KNOWN[known]), encoding, known)
 
 
 def _join(tables: list[Table], name: str) -> Table:
@@ -288,14 +221,6 @@ class _Dialect:
     skip: int
     notes: tuple[str, ...] = ()
 
-    def fits(self, text: str) -> bool:
-        """Tell whether another text of a folder begins as this one."""
-        if self.headed:
-            at = text.split("\n", self.skip)
-            return len(at) >= self.skip > 0 and tuple(_split(at[self.skip - 1], self.delimiter)) == self.names
-        fields = _split(text.split("\n", 1)[0], self.delimiter)
-        return self.skip == 0 and len(fields) == len(self.names) and any(map(_is_value, fields))
-
 
 def _is_value(text: str) -> bool:
     return bool(NUMBER.fullmatch(text) or DATED.fullmatch(text) or TWITTER.fullmatch(text))
@@ -312,15 +237,14 @@ def _split(line: str, delimiter: str) -> list[str]:
 
 def _find_dialect(text: str, name: str) -> _Dialect:
     """Find the delimiter that divides most lines alike, the line of names, and the lines before it."""
-    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")[:400]
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n", LOOKED_AT)[:LOOKED_AT]
     lines = lines[:-1] if len(lines) > 1 else lines
-    mark = re.fullmatch(r"sep=(.)", lines[0], re.IGNORECASE)  # Excel's own first line
     comments = [i for i, line in enumerate(lines) if line.lstrip().startswith(("#", "//", "%"))]
-    filled = [i for i, line in enumerate(lines) if line.strip() and i not in comments and not (mark and i == 0)]
+    filled = [i for i, line in enumerate(lines) if line.strip() and i not in comments]
     if not filled:
         raise InvalidTraces(f"{name} holds no rows.", code="E_EMPTY")
     best: tuple[Any, ...] = ()
-    for rank, delimiter in enumerate([mark[1]] if mark else DELIMITERS):
+    for rank, delimiter in enumerate(DELIMITERS):
         widths = [len(_split(lines[i], delimiter)) for i in filled]
         width, often = max(Counter(widths).items(), key=lambda pair: (pair[1] * (pair[0] > 1), pair[0]))
         # blanks stand within names and times too: they divide only where nothing else does
@@ -329,9 +253,7 @@ def _find_dialect(text: str, name: str) -> _Dialect:
         if score > best:
             best, chosen, modal = score, delimiter, width
     if modal == 1 and len(filled) > 1:
-        raise InvalidTraces(
-            f"{name} has one column; known delimiters are comma, semicolon, tab, bar and blanks.", code="E_FORMAT"
-        )
+        raise InvalidTraces(f"{name} has one column: nothing known divides its lines.", code="E_FORMAT")
     rows = [(i, _split(lines[i], chosen)) for i in filled]
     at, first = next((pair for pair in rows if len(pair[1]) in (modal, modal - 1)), rows[0])
     below = [row for i, row in rows if i > at]
@@ -352,9 +274,6 @@ def _find_dialect(text: str, name: str) -> _Dialect:
         twice = next(i for i, each in enumerate(names) if each in names[:i])
         raise InvalidTraces(f"{name}: columns #{names.index(names[twice]) + 1} and #{twice + 1} have one name; "
                             "give each its own.", code="E_COLUMNS")  # fmt: skip
-    if len(below) >= 2 and headed and not any(map(_is_value, below[0])) and sum(map(_is_value, below[1])) >= 2:
-        at += 1  # a line of units
-        notes.append("the line below the names was not read: it holds no data")
     return _Dialect(chosen, tuple(names), headed, at + (1 if headed else 0), tuple(notes))
 
 
@@ -379,39 +298,70 @@ def _decode(block: bytes, encoding: str | None, piece: Piece, counts: Counter[st
         raise InvalidParameter(f"`encoding` must be the name of an encoding, got {encoding!r}.") from None
 
 
-def _read_blocks(piece: Piece, encoding: str | None, counts: Counter[str], size: int = BLOCK) -> Iterator[bytes]:
-    """Yield the lines of a text in UTF-8, in blocks of whole lines."""
-    with _unpack(piece) as stream:
+def _read_blocks(
+    piece: Piece, dialect: _Dialect, encoding: str | None, counts: Counter[str], size: int = BLOCK
+) -> Iterator[bytes]:
+    """Yield the lines of a text in UTF-8, in blocks of whole rows."""
+    with unpack(piece) as stream:
         rest, total = stream.read(4), 0
         wide = next((e for mark, e in TEXT_MARKS.items() if rest.startswith(mark)), encoding)
         if wide not in (None, "utf-8", "utf-8-sig", "ascii"):  # blocks could cut a character
-            yield _decode(rest + stream.read(MOST_DOCUMENT), wide, piece).lstrip("\ufeff").encode()
-            return
+            rest = _decode(rest + stream.read(MOST_DOCUMENT), wide, piece).lstrip("\ufeff").encode()
         rest = rest.removeprefix(b"\xef\xbb\xbf")
         while more := stream.read(size):
             total += len(more)
             if total > max(MOST_DOCUMENT, MOST_RATIO * piece.size):
                 raise InvalidTraces(f"{piece.name} unpacks to too many bytes.", code="E_TOO_LARGE")
             rest += more
-            at = _last_whole_line(rest)
-            if at:
-                yield _to_utf8(rest[:at], piece, counts)
-                rest = rest[at:]
-            elif len(rest) > LONGEST_LINE + BLOCK:
-                raise InvalidTraces(
-                    f"{piece.name} has a line of more than 10 MB, or a quote that is not closed.", code="E_TOO_LARGE"
-                )
-        if rest:
-            yield _to_utf8(rest, piece, counts)
+            at = max(rest.rfind(b"\n"), rest.rfind(b"\r", 0, -1) if b"\n" not in rest else -1) + 1
+            rows, unclosed = _close_quotes(rest[:at], dialect, counts)
+            rest = unclosed + rest[at:]
+            if len(rest) > LONGEST_LINE + BLOCK:
+                raise InvalidTraces(f"{piece.name} has a line of more than 10 MB.", code="E_TOO_LARGE")
+            if rows:
+                yield _to_utf8(rows, piece, counts)
+        rows, unclosed = _close_quotes(rest, dialect, counts)
+        if unclosed:  # until the end of the text
+            counts[UNCLOSED] += 1
+            rows += unclosed.partition(b"\n")[2]
+        if rows:
+            yield _to_utf8(rows, piece, counts)
 
 
-def _last_whole_line(block: bytes) -> int:
-    """Return where the last line ends that is not within quotes, 0 where none does."""
-    end = b"\n" if b"\n" in block else b"\r"
-    at = block.rfind(end) + 1
-    while at and block.count(b'"', 0, at) % 2:  # before the line with the quote that is open
-        at = block.rfind(end, 0, block.rfind(b'"', 0, at)) + 1
-    return at
+def _close_quotes(block: bytes, dialect: _Dialect, counts: Counter[str]) -> tuple[bytes, bytes]:
+    """
+    Return the whole rows of a block, and the beginning of one whose quote is open at its end.
+
+    A value in quotes may go over several lines. Where one of these could be a row of its own, the quote was never
+    closed: its row is left out and counted, and the others are kept.
+    """
+    if b'"' not in block:
+        return block, b""
+    lines = block.splitlines(keepends=True)
+    odd = [i for i, line in enumerate(lines) if line.count(b'"') % 2]
+    mark, full, lost = dialect.delimiter.encode(), len(dialect.names) - 1, set()
+    while odd:
+        first, last = odd[0], odd[1] if len(odd) > 1 else len(lines) - 1
+        if any(line.count(mark) >= full for line in lines[first + 1 : last + 1]):
+            lost.add(first)
+            del odd[0]
+        elif len(odd) == 1:
+            break
+        else:
+            del odd[:2]
+    counts[UNCLOSED] += len(lost)
+    end = odd[0] if odd else len(lines)
+    rows = (line for i, line in enumerate(lines[:end]) if i not in lost)
+    return b"".join(rows) if lost or odd else block, b"".join(lines[end:])
+
+
+def refuse_unclosed(name: str, counts: Counter[str], rows: int) -> None:
+    """Refuse a text with as many rows lost to a quote that is not closed as are read."""
+    if counts[UNCLOSED] >= max(1, rows):
+        raise InvalidTraces(
+            f"{name}: {counts[UNCLOSED]:,} {UNCLOSED}, and {rows:,} others; close the quotes, or delete them.",
+            code="E_CSV",
+        )
 
 
 def _to_utf8(block: bytes, piece: Piece, counts: Counter[str]) -> bytes:
@@ -426,7 +376,7 @@ def _open_text(piece: Piece, dialect: _Dialect, encoding: str | None, kind: str)
 
     def batches(wanted: Sequence[str]) -> Iterator[Any]:
         skip, last = dialect.skip, b""
-        for block in _read_blocks(piece, encoding, counts):
+        for block in _read_blocks(piece, dialect, encoding, counts):
             table = _parse_block(block, dialect, wanted, counts, piece, skip)
             yield table.append_column(FILE, pa.array([piece.user] * len(table))) if FILE in wanted else table
             skip, last = 0, block[-LONGEST_LINE:]
@@ -487,20 +437,28 @@ def _sample_text(piece: Piece, dialect: _Dialect, encoding: str | None) -> Any:
     import pyarrow as pa
 
     unseen: Counter[str] = Counter()
-    blocks = _read_blocks(piece, encoding, unseen, SAMPLE)
+    blocks = _read_blocks(piece, dialect, encoding, unseen, SAMPLE)
     tables = [_parse_block(next(blocks, b""), dialect, dialect.names, unseen, piece, dialect.skip)]
     blocks.close()  # type: ignore[attr-defined]
-    with _unpack(piece) as stream:
+    with unpack(piece) as stream:
         if isinstance(stream, io.BufferedReader | io.BytesIO) and piece.size > 4 * SAMPLE and encoding is None:
             for at in (piece.size // 2, piece.size - SAMPLE):
                 stream.seek(at)
                 part = stream.read(SAMPLE)
                 part = part[part.find(b"\n") + 1 : part.rfind(b"\n") + 1]
-                if part.count(b'"') % 2 == 0 and part.strip() and b"\0" not in part:
+                part, _ = _close_quotes(part, dialect, unseen)
+                if part.strip() and b"\0" not in part:
                     tables.append(_parse_block(_to_utf8(part, piece, unseen), dialect, dialect.names, unseen, piece))
     rows = pa.concat_tables([table.slice(0, SAMPLED) for table in tables])
+    refuse_unclosed(piece.name, unseen, len(rows))
     if len(rows) == 0:
-        raise InvalidTraces(f"{piece.name} holds no rows with as many fields as its first line.", code="E_EMPTY")
+        raise InvalidTraces(
+            f"{piece.name} holds no rows with as many fields as its first line: it is no table; give one with a line "
+            "of names and a row for each record that tells who, when and where (`columns` "
+            "user=NAME,time=NAME,lat=NAME,lon=NAME says which column does, where its name does not).",
+            code="E_EMPTY",
+            parameter="columns",
+        )
     return rows
 
 
@@ -533,15 +491,13 @@ def _open_arrow(piece: Piece, parquet: bool) -> Table:
             if not parquet:
                 whole = feather.read_table(pa.BufferReader(stream.read()))
                 whole.validate(full=True)
-                return _of_table(whole, piece.name, "feather", piece.user)
+                return table_of(whole, piece.name, "feather", piece.user)
             file = pq.ParquetFile(pa.BufferReader(stream.read()) if not hasattr(stream, "name") else stream.name)
-        names = tuple(file.schema_arrow.names)
-        sample = file.read_row_group(0).slice(0, 3 * SAMPLED) if file.num_row_groups else file.read()
+        names = tuple(name for name in file.schema_arrow.names if not INDEX.fullmatch(name))
+        sample = (file.read_row_group(0) if file.num_row_groups else file.read()).select(names).slice(0, 3 * SAMPLED)
         sample.validate(full=True)
     except (pa.ArrowException, OSError, ValueError):
-        raise InvalidTraces(
-            f"{piece.name} is a damaged or unknown kind of Parquet or Arrow file.", code="E_FORMAT"
-        ) from None
+        raise InvalidTraces(f"{piece.name} is a damaged Parquet or Arrow file.", code="E_FORMAT") from None
     if not file.metadata.num_rows:
         raise InvalidTraces(f"{piece.name} holds no rows.", code="E_EMPTY")
 
@@ -556,26 +512,6 @@ def _open_arrow(piece: Piece, parquet: bool) -> Table:
 
     sample = sample.append_column(FILE, pa.array([piece.user] * len(sample), pa.string()))
     return Table(piece.name, (*names, FILE), "parquet", sample, batches)
-
-
-def _of_table(table: Any, name: str, kind: str, user: str | None = None, counts: Counter[str] | None = None) -> Table:
-    """Return an Arrow table in memory as a `Table`."""
-    import pyarrow as pa
-
-    if len(table) == 0:
-        raise InvalidTraces(f"{name} holds no rows.", code="E_EMPTY")
-    names = tuple(table.column_names)
-    if len(set(names)) < len(names):
-        raise InvalidTraces(f"{name} has two columns of one name; give each its own.", code="E_COLUMNS")
-    if user is not None and FILE not in names:
-        table = table.append_column(FILE, pa.array([user] * len(table), pa.string()))
-
-    def batches(wanted: Sequence[str]) -> Iterator[Any]:
-        yield table.select([n for n in table.column_names if n in wanted])
-
-    step = max(1, len(table) // (3 * SAMPLED))
-    rows = table.take(list(range(0, len(table), step))) if step > 1 else table
-    return Table(name, tuple(table.column_names), kind, rows, batches, counts=counts or Counter())
 
 
 def _open_frame(source: Any, name: str) -> Table:
@@ -601,7 +537,7 @@ def _open_frame(source: Any, name: str) -> Table:
         raise InvalidParameter(
             f'`source` must be a path, "-", or a table of pandas, polars or Arrow, got {type(source).__name__}.'
         ) from None
-    return _of_table(table, name, "frame")
+    return table_of(table, name, "frame")
 
 
 def _open_excel(piece: Piece) -> Table:
@@ -624,261 +560,3 @@ def _open_excel(piece: Piece) -> Table:
         raise InvalidTraces(f"{piece.name} holds no rows.", code="E_EMPTY")
     text = replace(piece, size=len(content), open=lambda: io.BytesIO(content))
     return _open_text(text, _find_dialect(content.decode()[:SAMPLE], piece.name), None, "excel")
-
-
-# --- documents --------------------------------------------------------------------------------------------------------
-
-
-def _read_document(piece: Piece) -> bytes:
-    with _unpack(piece) as stream:
-        content = stream.read(MOST_DOCUMENT)
-        if stream.read(1):
-            raise InvalidTraces(
-                f"{piece.name} is larger than 1 GB: give CSV, Parquet or JSON lines.", code="E_TOO_LARGE"
-            )
-    return content
-
-
-def _open_gpx(piece: Piece) -> Table:
-    """Return the points of a GPX file, read by gpxpy."""
-    content = _read_document(piece)
-    if b"<!DOCTYPE" in content or b"<!ENTITY" in content:
-        raise InvalidTraces(f"{piece.name} defines entities, which are not read.", code="E_XML")
-    if b"<gpx" not in content[:SAMPLE]:
-        raise InvalidTraces(f"{piece.name} is XML or a web page, and no GPX.", code="E_FORMAT")
-    try:
-        import gpxpy
-
-        tracks = gpxpy.parse(content.decode("utf-8-sig")).tracks
-    except Exception:  # what the parser says may quote the file
-        raise InvalidTraces(f"{piece.name} is damaged: no whole GPX document.", code="E_XML") from None
-    points = [point for track in tracks for part in track.segments for point in part.points]
-    whose = [track.name for track in tracks for part in track.segments for _ in part.points]
-    spans = [track.get_time_bounds() for track in tracks]
-    known = sorted((span.start_time, span.end_time) for span in spans if span.start_time and span.end_time)
-    several = None not in whose and any(
-        a[1] > b[0] for a, b in pairwise(known)
-    )  # tracks of one time: of several people
-    rows: dict[str, list[Any]] = {
-        **({"user": whose} if several else {}),
-        "utc": [p.time and p.time.astimezone(UTC) for p in points],
-        "lat": [p.latitude for p in points],
-        "lon": [p.longitude for p in points],
-    }
-    return _of_rows(rows, piece, "gpx", Counter())
-
-
-def _of_rows(rows: Mapping[str, Sequence[Any]], piece: Piece, kind: str, counts: Counter[str]) -> Table:
-    import pyarrow as pa
-
-    utc = pa.timestamp("us", "UTC")
-    try:
-        arrays = {key: pa.array(values, utc if key in ("utc", "end_utc") else None) for key, values in rows.items()}
-    except (pa.ArrowException, OverflowError, UnicodeEncodeError):
-        raise InvalidTraces(f"{piece.name} holds a value that is no number, time or text.", code="E_FORMAT") from None
-    return _of_table(pa.table(arrays), piece.name, kind, piece.user, counts)
-
-
-def _open_json(piece: Piece, encoding: str | None) -> Table:
-    """Return JSON as a table: lines or a list of objects, GeoJSON, or Google's Timeline."""
-    text = _decode(_read_document(piece), encoding, piece).lstrip("\ufeff")
-    counts: Counter[str] = Counter()
-    try:
-        document: Any = json.loads(text)
-        if isinstance(document, dict) and not any(isinstance(v, list | dict) for v in document.values()):
-            document = [document]
-    except (ValueError, RecursionError):
-        document = _json_lines(text, piece, counts)
-    if isinstance(document, dict):
-        if {"locations", "semanticSegments", "timelineObjects", "rawSignals"} & document.keys():
-            return _of_rows(_google(document, counts), piece, "google", counts)
-        if "features" in document or document.get("type") in ("Feature", "MovingFeature"):
-            return _of_rows(_geojson(document, counts), piece, "geojson", counts)
-        lists = [v for v in document.values() if isinstance(v, list) and v and isinstance(v[0], dict)]
-        document = lists[0] if len(lists) == 1 else [document]
-    if isinstance(document, list) and any(
-        isinstance(d, dict) and {"timelinePath", "visit"} & d.keys() for d in document
-    ):
-        return _of_rows(_google({"semanticSegments": document}, counts), piece, "google", counts)
-    objects = [item for item in document if isinstance(item, dict)] if isinstance(document, list) else []
-    counts["entries that are no objects"] += len(document) - len(objects) if objects else 0
-    if not objects:
-        raise InvalidTraces(
-            f"{piece.name}: JSON of no known shape; known are lists or lines of objects with a time and a position, "
-            "GeoJSON and Google's Timeline.",
-            code="E_FORMAT",
-        )
-    return _of_rows(_columns_of(objects), piece, "json", counts)
-
-
-def _json_lines(text: str, piece: Piece, counts: Counter[str]) -> list[Any]:
-    """Return the objects of lines; a file of which no line is JSON is refused, other lines are counted."""
-    objects, bad, lines = [], 0, text.splitlines()
-    for i, line in enumerate(lines):
-        if line.strip():
-            try:
-                objects.append(json.loads(line))
-            except (ValueError, RecursionError):
-                bad += 1
-                if i == len(lines) - 1 and not text.endswith("\n") and objects:
-                    raise InvalidTraces(f"{piece.name} is cut off within its last line.", code="E_TRUNCATED") from None
-    if len(objects) < 9 * bad or not objects:
-        raise InvalidTraces(f"{piece.name} is damaged: no whole JSON document, and no lines of JSON.", code="E_FORMAT")
-    counts["lines that are no JSON"] += bad
-    return objects
-
-
-def _plain(record: Mapping[str, Any], depth: int = 4) -> Iterator[tuple[str, Any]]:
-    """Yield keys and values, those of inner objects as outer.inner; a point of GeoJSON as text, lists as JSON."""
-    for key, value in record.items():
-        if isinstance(value, dict) and value.get("type") == "Point" and isinstance(value.get("coordinates"), list):
-            yield key, f"POINT ({' '.join(str(part) for part in value['coordinates'][:2])})"
-        elif isinstance(value, dict) and depth:
-            yield from ((f"{key}.{inner}", each) for inner, each in _plain(value, depth - 1))
-        elif value is None or isinstance(value, str):
-            yield key, value
-        else:
-            yield key, json.dumps(value)
-
-
-def _columns_of(objects: Sequence[dict[str, Any]]) -> dict[str, list[Any]]:
-    """Return objects as columns of text; an object with a list of objects gives a row for each of these."""
-    inner = next((k for k, v in objects[0].items() if isinstance(v, list) and v and isinstance(v[0], dict)), None)
-    columns: dict[str, list[Any]] = {}
-    rows = 0
-    for item in objects:
-        steps = item.get(inner) if inner else None
-        outer = dict(_plain({k: v for k, v in item.items() if k != inner}))
-        for step in steps if isinstance(steps, list) else [{}]:
-            record = {**outer, **(dict(_plain(step)) if isinstance(step, dict) else {})}
-            for key, value in record.items():
-                if key not in columns and len(columns) >= 200:
-                    continue
-                column = columns.setdefault(key, [])
-                column.extend([None] * (rows - len(column)))
-                column.append(value)
-            rows += 1
-    for column in columns.values():
-        column.extend([None] * (rows - len(column)))
-    return columns
-
-
-def _geojson(document: dict[str, Any], counts: Counter[str]) -> dict[str, list[Any]]:
-    """Return a row per point: its properties, its time (a list of the feature, or the fourth coordinate), lat, lon."""
-    rows = []
-    features = document.get("features", [document])
-    for feature in features if isinstance(features, list) else []:
-        if not isinstance(feature, dict):
-            continue
-        inside: list[Any] = [feature.get("properties"), feature.get("temporalGeometry", feature.get("geometry"))]
-        properties, geometry = (each if isinstance(each, dict) else {} for each in inside)
-        points: Any = geometry.get("coordinates")
-        kind = geometry.get("type")
-        points = [points] if kind == "Point" else points
-        lists = [d.get(k) for d in (geometry, properties) for k in ("datetimes", "times", "coordTimes", "timestamps")]
-        times: Any = next((each for each in lists if isinstance(each, list)), None)
-        if kind == "MultiLineString" and isinstance(points, list):
-            points = [p for line in points if isinstance(line, list) for p in line]
-            times = [t for part in times for t in (part if isinstance(part, list) else [part])] if times else None
-        good = isinstance(points, list) and points and all(isinstance(p, list) and len(p) > 1 for p in points)
-        if not good or kind not in ("Point", "LineString", "MultiPoint", "MovingPoint", "MultiLineString"):
-            counts["features without points"] += 1
-            continue
-        if times is None and all(len(p) > 3 for p in points):
-            times = [p[3] for p in points]
-        plain = dict(_plain({k: v for k, v in properties.items() if not isinstance(v, list | dict)}))
-        if times is None and kind == "Point":
-            times = [None]
-        if not isinstance(times, list) or len(times) != len(points):
-            counts["features without a time for each point"] += 1
-            continue
-        for point, time in zip(points, times, strict=True):
-            moment = {} if time is None else {"datetime": time if isinstance(time, str) else json.dumps(time)}
-            rows.append({**plain, **moment, "lat": json.dumps(point[1]), "lon": json.dumps(point[0])})
-    return _columns_of(rows) if rows else {}
-
-
-def _google(document: dict[str, Any], counts: Counter[str]) -> dict[str, list[Any]]:
-    """Return fixes, points of paths, visits and ends of journeys of Google's Timeline, old and new."""
-    rows: list[tuple[Any, Any, float, float]] = []
-
-    def add(start: Any, end: Any, where: tuple[float, float] | None) -> None:
-        times = _instant(start), _instant(end)
-        if where is None or times[0] is None or not (-90 <= where[0] <= 90 and -180 <= where[1] <= 180):
-            counts["entries without a time and a position"] += 1
-        else:
-            rows.append((times[0], times[1] or times[0], *where))
-
-    for item in _items(document, "locations"):
-        add(item.get("timestamp", item.get("timestampMs")), None, _e7(item, "latitudeE7", "longitudeE7"))
-    for item in _items(document, "timelineObjects"):
-        visit, segment = item.get("placeVisit"), item.get("activitySegment")
-        if isinstance(visit, dict):
-            begin, end = _span(visit)
-            add(begin, end, _e7(visit.get("location"), "latitudeE7", "longitudeE7"))
-        if isinstance(segment, dict):
-            begin, end = _span(segment)
-            add(begin, None, _e7(segment.get("startLocation"), "latitudeE7", "longitudeE7"))
-            for step in _items(segment.get("simplifiedRawPath"), "points"):
-                add(step.get("timestamp", step.get("timestampMs")), None, _e7(step, "latE7", "lngE7"))
-            add(end, None, _e7(segment.get("endLocation"), "latitudeE7", "longitudeE7"))
-    for item in _items(document, "semanticSegments"):
-        begin, end = item.get("startTime"), item.get("endTime")
-        for step in _items(item, "timelinePath"):
-            time, minutes = step.get("time"), step.get("durationMinutesOffsetFromStartTime")
-            if time is None and isinstance(minutes, str | int) and str(minutes).isdigit() and _instant(begin):
-                time = 1000 * (_instant(begin).timestamp() + 60 * int(minutes))
-            add(time, None, _degrees(step.get("point")))
-        visit, activity = item.get("visit"), item.get("activity")
-        if isinstance(visit, dict):
-            place = (visit.get("topCandidate") or {}).get("placeLocation")
-            add(begin, end, _degrees(place.get("latLng") if isinstance(place, dict) else place))
-        if isinstance(activity, dict):
-            for side, time in (("start", begin), ("end", end)):
-                where = activity.get(side)
-                add(time, None, _degrees(where.get("latLng") if isinstance(where, dict) else where))
-    if not rows:
-        for item in _items(document, "rawSignals"):
-            where = item.get("position")
-            if isinstance(where, dict):
-                add(where.get("timestamp"), None, _degrees(where.get("LatLng", where.get("latLng"))))
-    start, end, lat, lon = zip(*rows, strict=True) if rows else ((), (), (), ())
-    return {"utc": list(start), "end_utc": list(end), "lat": list(lat), "lon": list(lon)}
-
-
-def _items(document: Any, key: str) -> Iterator[dict[str, Any]]:
-    inside = document.get(key) if isinstance(document, dict) else None
-    yield from (each for each in inside if isinstance(each, dict)) if isinstance(inside, list) else ()
-
-
-def _span(item: dict[str, Any]) -> tuple[Any, Any]:
-    inside = item.get("duration")
-    span = inside if isinstance(inside, dict) else {}
-    return tuple(span.get(f"{side}Timestamp", span.get(f"{side}TimestampMs")) for side in ("start", "end"))  # type: ignore[return-value]
-
-
-def _instant(value: Any) -> Any:
-    """Return the UTC time of an ISO text or of milliseconds since 1970; None for anything else."""
-    try:
-        if isinstance(value, str) and not value.isdigit():
-            time = datetime.fromisoformat(value)
-            return time.astimezone(UTC) if time.tzinfo else time.replace(tzinfo=UTC)
-        return datetime.fromtimestamp(float(value) / 1000, UTC) if isinstance(value, str | int | float) else None
-    except (ValueError, OverflowError, OSError, TypeError):
-        return None
-
-
-def _e7(item: Any, lat: str, lon: str) -> tuple[float, float] | None:
-    """Return degrees from ten-millionths of a degree; some exports add 2^32 to negative ones."""
-    pair: list[Any] = [item.get(key) if isinstance(item, dict) else None for key in (lat, lon)]
-    if not all(isinstance(v, int | float) and not isinstance(v, bool) and math.isfinite(v) for v in pair):
-        return None
-    return tuple((v - 2**32 if v > limit else v) / 1e7 for v, limit in zip(pair, (9e8, 18e8), strict=True))
-
-
-def _degrees(text: Any) -> tuple[float, float] | None:
-    """Return latitude and longitude of "43.77°, 9.07°" or "geo:43.77,9.07"."""
-    match = re.fullmatch(
-        r"\s*(?:geo:)?\s*([+-]?\d{1,3}\.?\d*)\s*°?\s*,\s*([+-]?\d{1,3}\.?\d*)\s*°?\s*", str(text), re.ASCII
-    )
-    return (float(match[1]), float(match[2])) if match else None

@@ -7,9 +7,7 @@ are clipped to the box of the map and thinned to what its scale can show, so the
 
 import gzip
 import json
-import unicodedata
 from collections.abc import Iterator
-from difflib import get_close_matches
 from functools import cache, lru_cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -156,30 +154,6 @@ def find_town(name: str) -> Town | None:
         return None
     lat, lon, population = figures[max(same, key=lambda i: figures[i, 2])]
     return Town(names[same[0]], float(lat), float(lon), int(population))
-
-
-LIKELY_MEANT = 50_000  # inhabitants of a town that is offered for a name that is not known
-
-
-def similar_towns(name: str, most: int = 3) -> list[str]:
-    """
-    Return names of larger towns that are spelt much like this one, accents aside, the likest first.
-
-    Examples
-    --------
-    >>> similar_towns("Nuremberg") in ([], ["Nürnberg"])  # none where the names are not installed
-    True
-
-    """
-    names, figures = _names()
-    larger = sorted(np.flatnonzero(figures[:, 2] >= LIKELY_MEANT).tolist(), key=lambda i: figures[i, 2])
-    spelt = {_plain_letters(names[i]): names[i] for i in larger}  # of one spelling the largest
-    return [spelt[each] for each in get_close_matches(_plain_letters(name), spelt, most, cutoff=0.7)]
-
-
-def _plain_letters(name: str) -> str:
-    letters = unicodedata.normalize("NFKD", name.strip().casefold())
-    return "".join(each for each in letters if not unicodedata.combining(each))
 
 
 AROUND = 0.35  # of the town's own size, left free around it

@@ -10,7 +10,7 @@ within it, so every place that the maps of two files have in common has the same
 
 import re
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -44,6 +44,7 @@ PAPER_PLACES = 400  # E74
 PAPER_ZOOM = 18  # of the tiles that are merged: 100 m wide at 49 degrees
 AGREED = 0.9  # of the people at a venue give the same position: then it is the venue's own
 EVERYWHERE = 5  # records per point on average, and people at nine of ten: then points are venues
+VENUE = -1  # in the place of a zoom
 OTHER = "other"  # the place of what happened at places without a position that too few people share
 WORTH_SAYING_KM = 0.3  # from its place on the map, for one of ten records
 FAR_KM = 50.0  # from the nearest place of a map, a record is not on it
@@ -207,7 +208,7 @@ def _tile_keys(records: Records, zoom: int = FINEST) -> Ints:
 
 def _all_tiles(records: Records, zoom: int) -> tuple[Locations, Codes]:
     """Return every tile with a record, and that of each record."""
-    keys, place = _number(_tile_keys(records, zoom))
+    keys, place = number_keys(_tile_keys(records, zoom))
     has = keys >= 0
     if not has.any():
         raise InvalidParameter('`places` must be "auto" where records have no coordinates.')
@@ -230,160 +231,140 @@ class Items(NamedTuple):
     who: Codes
     what: Codes
 
+    def people(self, group: Ints, groups: int) -> Ints:
+        """Count the users of each group of items; -1 is in no group."""
+        count, last = np.zeros(groups, dtype=np.int64), np.full(groups, -1, dtype=np.int32)
+        kernels.count_people(self.who, self.what, group, last, count)
+        return count
+
 
 class Rung(NamedTuple):
-    """One way to tell where: the key of each item, -1 where it has none, and the id, position and kind of a key."""
+    """
+    One way to tell where: by venue (`zoom` is VENUE) or by tile, of one kind of place or of all.
 
+    The key of an item is that of its venue or tile, times one more than the number of kinds, plus that of its kind (0
+    for all); -1 where it has none.
+    """
+
+    zoom: int
     key: Ints
-    name: Callable[[int], str]
-    centres: Callable[[Ints], tuple[Floats, Floats]]
-    kind: Callable[[int], str]
+
+
+class Venues(NamedTuple):
+    """Venues of a file: that of each record (None where there are none), their names, positions, and kinds."""
+
+    of: Ints | None
+    names: NDArray[np.object_]
+    points: Floats
 
 
 def public_places(records: Records, *, most: int, rng: np.random.Generator) -> tuple[Locations, Codes, int]:
     """
     Return the public map of the records, the place of each, -1 where none can be told, and how many places are rare.
 
-    Rung by rung, from the file's own venues over ever coarser tiles, first of one kind of place, then of all: a place
-    is on the map if the people who were there, and whom no finer rung has told of, are enough.
+    Rung by rung, from the file's own venues over ever coarser tiles, first of one kind of place, then of all, a place
+    tells of the people of whom no finer place tells: see `_tell`.
     """
-    where = [] if records.lat is None or records.lon is None else [records.lat, records.lon]
-    venues, names, points = _venues(records)
-    items = _items(records, venues)
+    located = records.lat is not None and records.lon is not None
+    venues = _venues(records)
+    items = _items(records, venues.of)
+    common = _common_kinds(items, len(records.kinds))
     U = len(distinct(items.who))
     enough, finest = min(SHARED, max(1, U // 2)), FINEST
     while True:
-        place = np.full(len(items.venue), -1, dtype=np.int64)
-        told: list[tuple[Rung, Ints]] = []
-        count = rare = 0
-        for rung in _rungs(items, records.kinds, names, points, bool(where), finest):
-            key = np.where(place < 0, rung.key, -1)
-            keys, chosen = _choose(key, items, enough, rng)
-            rare = rare or len(keys) - int(chosen.sum())
-            number = np.full(len(keys), -1, dtype=np.int64)
-            number[chosen] = count + np.arange(int(chosen.sum()))
-            has = key >= 0
-            place[has] = number[np.searchsorted(keys, key[has])]
-            told.append((rung, keys[chosen]))
-            count += int(chosen.sum())
-        if count <= most or (finest <= COARSEST and enough > U):
+        place, told, rare = _tell(items, list(_rungs(items, common, len(records.kinds), located, finest)), enough, rng)
+        if len(told) <= most or (finest <= COARSEST and enough > U):
             break
         # too many: a coarser grid, and more people for each place
         enough, finest = 2 * enough, max(COARSEST, finest - 1)
-    ids = [rung.name(key) for rung, keys in told for key in keys.tolist()]
-    kinds = [rung.kind(key) for rung, keys in told for key in keys.tolist()]
-    if not ids:
+    if not told:
         raise InvalidTraces("no place has enough people to be on a public map.", code="E_EMPTY")
+    ids, kinds, where = [], [], np.full((len(told), 2), np.nan)
+    for i, (zoom, key) in enumerate(told):
+        base, kind = divmod(key, len(records.kinds) + 1)
+        word = records.kinds[kind - 1] if kind else ""
+        name = str(venues.names[base]) if zoom == VENUE else tile_name(base, zoom) if zoom else OTHER
+        ids.append(f"{name}:{word}" if word else name)
+        kinds.append(records.kinds[common[base]] if zoom == VENUE and not kind and common[base] >= 0 else word)
+        if located:
+            where[i] = venues.points[base] if zoom == VENUE else np.ravel(tile_centres(np.array([base]), zoom))
     first = {name: i for i, name in reversed(list(enumerate(ids)))}  # a file may call a venue as a tile is called
-    order = [first[name] for name in sorted(first)]
-    rank = {name: i for i, name in enumerate(sorted(first))}
+    names = sorted(first)
+    order, rank = [first[name] for name in names], {name: i for i, name in enumerate(names)}
     becomes = np.array([*(rank[name] for name in ids), -1], dtype=np.int32)
-    words: dict[str, Any] = {"ids": [ids[i] for i in order], "kind": [kinds[i] for i in order] if any(kinds) else None}
-    if where:
-        lat, lon = np.concatenate([np.stack(rung.centres(keys)) for rung, keys in told], axis=1)[:, order]
-        locations = Locations(lat, lon, **words)
-    else:
-        locations = Locations(n=len(order), **words)
+    words: dict[str, Any] = {"ids": names, "kind": [kinds[i] for i in order] if any(kinds) else None}
+    locations = Locations(*where[order].T, **words) if located else Locations(n=len(order), **words)
     return locations, becomes[place][items.of], rare
 
 
-def _choose(key: Ints, items: Items, enough: int, rng: np.random.Generator) -> tuple[Ints, Mask]:
-    """Return the keys of items and which of them enough people share, give or take the noise."""
-    keys = distinct(key[key >= 0])
-    group = np.where(key >= 0, np.searchsorted(keys, key), -1)
-    people, last = np.zeros(len(keys), dtype=np.int64), np.full(len(keys), -1, dtype=np.int32)
-    kernels.count_people(items.who, items.what, group, last, people)
-    stop = 1 - np.exp(-1 / NOISE)
-    noise = rng.geometric(stop, len(keys)) - rng.geometric(stop, len(keys))
-    return keys, people + noise >= enough
+def _tell(
+    items: Items, rungs: list[Rung], enough: int, rng: np.random.Generator
+) -> tuple[Ints, list[tuple[int, int]], int]:
+    """
+    Return the place that tells of each item, -1 for none, the zoom and key of each place, and how many are rare.
+
+    A place is on the map if `enough` people were there, whatever finer places tell of them, and half as many are left
+    for it to tell of: nobody is told apart by what lies around. Both numbers are compared with noise of their own.
+    """
+    place = np.full(len(items.venue), -1, dtype=np.int64)
+    told: list[tuple[int, int]] = []
+    stop, rare = 1 - np.exp(-1 / NOISE), 0
+    for i, rung in enumerate(rungs):
+        keys = distinct(rung.key[rung.key >= 0])
+        group = np.where(rung.key >= 0, np.searchsorted(keys, rung.key), -1)
+        rest = np.where(place < 0, group, -1)
+        there, left = items.people(group, len(keys)), items.people(rest, len(keys))
+        noise = (rng.geometric(stop, (2, len(keys))) - rng.geometric(stop, (2, len(keys)))) if len(keys) else 0
+        passed = (np.stack([there, left]) + noise >= [[enough], [max(1, enough // 2)]]).all(axis=0)
+        rare += int((~passed).sum()) if i == 0 else 0
+        passed &= left > 0
+        number = np.full(len(keys) + 1, -1, dtype=np.int64)
+        number[:-1][passed] = len(told) + np.arange(int(passed.sum()))
+        place = np.where(place < 0, number[rest], place)
+        told += [(rung.zoom, key) for key in keys[passed].tolist()]
+    return place, told, rare
 
 
-def _rungs(
-    items: Items, kinds: tuple[str, ...], names: NDArray[np.object_], points: Floats, located: bool, finest: int
-) -> Iterator[Rung]:
-    """Return the ways to tell where, the finest first."""
+def _rungs(items: Items, common: Codes, K: int, located: bool, finest: int) -> Iterator[Rung]:
+    """Return the ways to tell where, the finest first; `common` is emptied where kinds do not belong to venues."""
 
-    def nowhere(keys: Ints) -> tuple[Floats, Floats]:
-        return np.full(len(keys), np.nan), np.full(len(keys), np.nan)
+    def rung(zoom: int, base: Ints, kinds: bool) -> Rung:
+        lacks = (base < 0) | (items.kind < 0) if kinds else base < 0
+        return Rung(zoom, np.where(lacks, -1, base * (K + 1) + (items.kind + 1 if kinds else 0)))
 
-    def of_venue(keys: Ints) -> tuple[Floats, Floats]:
-        return points[keys, 0], points[keys, 1]
-
-    def word(kind: int) -> str:
-        return kinds[kind] if kind >= 0 else ""
-
-    common, K = _common_kinds(items, len(kinds)), max(1, len(kinds))
-    centres = of_venue if located else nowhere
     own, kind = items.venue[items.what], items.kind[items.what]
     known = (own >= 0) & (kind >= 0)
-    if (
-        known.any() and np.mean(common[own[known]] == kind[known]) < AGREED
-    ):  # what is done in a district is not its kind
-        yield Rung(
-            np.where((items.venue >= 0) & (items.kind >= 0), items.venue * K + items.kind, -1),
-            lambda key: f"{names[key // K]}:{kinds[key % K]}",
-            lambda keys: centres(keys // K),
-            lambda key: kinds[key % K],
-        )
+    if known.any() and np.mean(common[own[known]] == kind[known]) < AGREED:
+        yield rung(VENUE, items.venue, kinds=True)  # what is done in a district is not its kind
         common[:] = -1
-    yield Rung(items.venue, lambda key: str(names[key]), centres, lambda key: word(common[key]))
-    if not located:
-        if kinds:
-            yield Rung(items.kind, lambda key: f"{OTHER}:{kinds[key]}", nowhere, word)
-        yield Rung(np.zeros(len(items.venue), dtype=np.int64), lambda _: OTHER, nowhere, lambda _: "")
-        return
-    for zoom in range(finest, COARSEST_OF_KIND - 1, -1) if kinds else ():
-        tile = items.tile >> 2 * (FINEST - zoom)
-        yield Rung(
-            np.where((items.tile >= 0) & (items.kind >= 0), tile * K + items.kind, -1),
-            lambda key, zoom=zoom: f"{tile_name(key // K, zoom)}:{kinds[key % K]}",  # type: ignore[misc]
-            lambda keys, zoom=zoom: tile_centres(keys // K, zoom),  # type: ignore[misc]
-            lambda key: kinds[key % K],
-        )
-    for zoom in range(finest, COARSEST - 1, -1):
-        yield Rung(
-            np.where(items.tile >= 0, items.tile >> 2 * (FINEST - zoom), -1),
-            lambda key, zoom=zoom: tile_name(key, zoom),  # type: ignore[misc]
-            lambda keys, zoom=zoom: tile_centres(keys, zoom),  # type: ignore[misc]
-            lambda _: "",
-        )
+    yield rung(VENUE, items.venue, kinds=False)
+    for kinds in (True, False) if K else (False,):
+        if located:
+            for zoom in range(finest, (COARSEST_OF_KIND if kinds else COARSEST) - 1, -1):
+                yield rung(zoom, np.where(items.tile < 0, -1, items.tile >> 2 * (FINEST - zoom)), kinds)
+        else:
+            yield rung(0, np.zeros(len(items.venue), dtype=np.int64), kinds)
 
 
 def _items(records: Records, venues: Ints | None) -> Items:
     """Return what different answers the records give to "where", with which users give them."""
-    tiles, of = _number(_tile_keys(records))
+    tiles, of = number_keys(_tile_keys(records))
     venue = kind = np.full(len(tiles), -1, dtype=np.int64)
     if venues is not None or records.kind is not None:
         none = np.full(1, -1, dtype=np.int64)
         kinds = none if records.kind is None else records.kind
         own = none if venues is None else venues
         K, V = int(kinds.max(initial=-1)) + 2, int(own.max(initial=-1)) + 2
-        keys, of = _number((of.astype(np.int64) * K + kinds + 1) * V + own + 1)
+        keys, of = number_keys((of * K + kinds + 1) * V + own + 1)
         tiles, kind, venue = tiles[keys // V // K], keys // V % K - 1, keys % V - 1
-    user, empty = records.user, np.empty(0, dtype=np.int32)
-    n = kernels.find_pairs(user, of, np.full(len(tiles), -1, dtype=np.int32), empty, empty)
-    who, what = np.empty(n, dtype=np.int32), np.empty(n, dtype=np.int32)
-    kernels.find_pairs(user, of, np.full(len(tiles), -1, dtype=np.int32), who, what)
-    return Items(venue, tiles, kind, of, who, what)
+    pairs = distinct(records.user * np.int64(len(tiles)) + of)
+    who, what = (part.astype(np.int32) for part in (pairs // len(tiles), pairs % len(tiles)))
+    return Items(venue, tiles, kind, of.astype(np.int32), who, what)
 
 
-def _number(keys: Ints) -> tuple[Ints, Codes]:
-    """Return the different keys in order, and for each key its number among them: `number_keys` without a sort."""
-    out, size = np.empty(len(keys), dtype=np.int32), 1 << 16
-    while True:
-        found, slots = np.empty(size, dtype=np.int64), np.full(size, -1, dtype=np.int32)
-        n = kernels.number_keys(keys, slots, out, found)
-        if n >= 0:
-            order = np.argsort(found[:n])
-            rank = np.empty(n, dtype=np.int32)
-            rank[order] = np.arange(n, dtype=np.int32)
-            return found[:n][order], rank[out]
-        size *= 4
-
-
-def _venues(records: Records) -> tuple[Ints | None, NDArray[np.object_], Floats]:
+def _venues(records: Records) -> Venues:
     """
-    Return the venue of each record, -1 for none (None where there are no venues), with names and positions of venues.
+    Return the venue of each record, -1 for none, with names and positions of venues.
 
     A venue is a place that the file names. Where records have coordinates, it is one only if nine of ten of its people
     give the same position: else the positions are those of people, and say where they were. Where the file names no
@@ -393,9 +374,9 @@ def _venues(records: Records) -> tuple[Ints | None, NDArray[np.object_], Floats]
     n = len(records)
     if records.lat is None or records.lon is None:
         assert records.place is not None  # noqa: S101 - records have a position or a place
-        return records.place.astype(np.int64), names, np.empty((len(names), 2))
+        return Venues(records.place.astype(np.int64), names, np.empty((len(names), 2)))
     if records.place is None and records.form.record == "fixes":
-        return None, names, np.empty((0, 2))
+        return Venues(None, names, np.empty((0, 2)))
     has = np.isfinite(records.lat) & np.isfinite(records.lon)
     lat, lon = (np.round(side[has] * 1e5).astype(np.int64) for side in (records.lat, records.lon))
     points, point = number_keys((lat + 9_000_000) * 72_000_001 + lon + 36_000_000)
@@ -404,10 +385,10 @@ def _venues(records: Records) -> tuple[Ints | None, NDArray[np.object_], Floats]
     if records.place is None:
         people = np.bincount(distinct(point * span + user) // span, minlength=len(points))
         if n < EVERYWHERE * len(points) or np.mean(people[point] >= EVERYWHERE) < AGREED:
-            return None, names, np.empty((0, 2))
+            return Venues(None, names, np.empty((0, 2)))
         venues = np.full(n, -1, dtype=np.int64)
         venues[has] = point
-        return venues, np.array([f"{a:.5f},{b:.5f}" for a, b in where.tolist()], dtype=object), where
+        return Venues(venues, np.array([f"{a:.5f},{b:.5f}" for a, b in where.tolist()], dtype=object), where)
     venue = records.place[has].astype(np.int64)
     P = np.int64(len(points))
     pairs, pair = number_keys(venue * P + point)
@@ -420,7 +401,7 @@ def _venues(records: Records) -> tuple[Ints | None, NDArray[np.object_], Floats]
     real = own >= 0
     position[own[real]] = where[(pairs % P)[choice]][real]
     agreed[own[real]] = (pair_people[choice] >= AGREED * people[own])[real]
-    return np.where(agreed[records.place], records.place, -1).astype(np.int64), names, position
+    return Venues(np.where(agreed[records.place], records.place, -1).astype(np.int64), names, position)
 
 
 def _common_kinds(items: Items, K: int) -> Codes:
@@ -448,69 +429,56 @@ def find_on_map(records: Records, locations: Locations) -> Codes:
     are no tiles, within 50 km.
     """
     place = np.full(len(records), -1, dtype=np.int32)
-    ids = locations.ids
+    K = len(records.kinds) + 1
+    code = {word: k for k, word in enumerate(records.kinds, 1)}
+    kind = np.zeros(len(records), dtype=np.int64) if records.kind is None else records.kind.astype(np.int64) + 1
     if records.place is not None:
-        number = {name: i for i, name in enumerate(map(str, range(len(locations))) if ids is None else ids)}
-        of_code = np.array([*(number.get(name, -1) for name in records.places), -1], dtype=np.int32)
-        place = of_code[records.place]
-        if records.kind is not None:  # a district and what is done there may be one place
-            pairs, pair = number_keys(records.place.astype(np.int64) * (len(records.kinds) + 1) + records.kind)
-            K = len(records.kinds) + 1
-            names = [f"{records.places[key // K]}:{records.kinds[key % K]}" if key % K < K - 1 else "" for key in pairs]
-            both = np.array([number.get(name, -1) for name in names], dtype=np.int32)[pair]
-            place = np.where(both >= 0, both, place)
-    if records.lat is None or records.lon is None or not locations.has_coordinates:
+        ids = map(str, range(len(locations))) if locations.ids is None else locations.ids
+        number = {name: i for i, name in enumerate(ids)}
+        names = [*records.places, ""]  # the last is that of no place, -1
+
+        def find(key: int) -> int:
+            """Return the place of a name; a district and what is done there may be one place."""
+            name, k = names[key // K], key % K
+            return number.get(f"{name}:{records.kinds[k - 1]}" if k else name, number.get(name, -1)) if key >= 0 else -1
+
+        pairs, pair = number_keys(records.place.astype(np.int64) * K + kind)
+        place = np.array([find(key) for key in pairs.tolist()], dtype=np.int32)[pair]
+    if records.lat is None or records.lon is None or locations.lat is None or locations.lon is None:
         return place
-    rest = np.flatnonzero((place < 0) & np.isfinite(records.lat) & np.isfinite(records.lon))
-    place[rest] = _find_exactly(records.select(rest), locations)
-    tiles = {i: found for i, name in enumerate(ids or ()) if (found := TILE.fullmatch(name))}
-    rest = np.flatnonzero((place < 0) & np.isfinite(records.lat) & np.isfinite(records.lon))
-    some = records.select(rest)
-    if tiles:
-        code = {name: k for k, name in enumerate(records.kinds)}
-        rungs: dict[tuple[bool, int], list[tuple[int, int]]] = {}
-        for i, tile in tiles.items():
-            if (kind := -1 if tile[2] is None else code.get(tile[2], -2)) > -2:
-                rungs.setdefault((kind < 0, -len(tile[1])), []).append(
-                    (int(tile[1], 4) * (len(code) + 1) + kind + 1, i)
-                )
-        keys, at = number_keys(_tile_keys(some) * (len(code) + 1) + (0 if some.kind is None else some.kind + 1))
-        told = np.full(len(keys), -1, dtype=np.int32)
-        for (plain, zoom), known in sorted(rungs.items()):
-            there, number_of = np.array(sorted(known), dtype=np.int64).T
-            key = keys // (len(code) + 1) >> 2 * (FINEST + zoom)
-            key = key * (len(code) + 1) + (0 if plain else keys % (len(code) + 1))
-            near = np.minimum(np.searchsorted(there, key), len(there) - 1)
-            told = np.where((told < 0) & (there[near] == key), number_of[near], told).astype(np.int32)
-        place[rest] = told[at]
+    located = np.isfinite(records.lat) & np.isfinite(records.lon)
+
+    def fill(known: Ints, values: Ints, keys: Ints) -> None:
+        """Give the records that have no place yet the value of their key."""
+        if not len(known):
+            return
+        order = np.argsort(known, kind="stable")
+        near = order[np.minimum(np.searchsorted(known[order], keys), len(known) - 1)]
+        some = (place < 0) & located & (known[near] == keys)
+        place[some] = values[near][some]
+
+    every = np.arange(len(locations))
+    there, here = (_position_keys(np.asarray(each.lat), np.asarray(each.lon)) for each in (locations, records))
+    words = locations.kind or [""] * len(locations)
+    own, plain = np.array([code.get(word, 0) for word in words]), np.array([not word for word in words])
+    fill(there[own > 0] * K + own[own > 0], every[own > 0], here * K + kind)
+    for some in (plain, np.ones_like(plain)):
+        fill(there[some], every[some], here)
+    tiles = {i: found for i, name in enumerate(locations.ids or ()) if (found := TILE.fullmatch(name))}
+    rungs: dict[tuple[bool, int], list[tuple[int, int]]] = {}
+    for i, tile in tiles.items():
+        if tile[2] is None or tile[2] in code:
+            key = int(tile[1], 4) * K + code.get(tile[2] or "", 0)
+            rungs.setdefault((tile[2] is None, -len(tile[1])), []).append((key, i))
+    finest = _tile_keys(records) if rungs else there
+    for (all_kinds, zoom), known in sorted(rungs.items()):
+        keys, values = np.array(known, dtype=np.int64).T
+        fill(keys, values, (finest >> 2 * (FINEST + zoom)) * K + (0 if all_kinds else kind))
     others = np.array([i for i in range(len(locations)) if i not in tiles], dtype=np.int64)
-    rest = np.flatnonzero((place < 0) & np.isfinite(records.lat) & np.isfinite(records.lon))
-    if len(others) and len(rest) and locations.lat is not None:
+    rest = np.flatnonzero((place < 0) & located)
+    if len(others) and len(rest):
         nearest, km = locations.select(others).nearest(to_xyz(records.lat[rest], records.lon[rest]))
         place[rest] = np.where(km <= FAR_KM, others[nearest], -1)
-    return place
-
-
-def _find_exactly(records: Records, locations: Locations) -> Codes:
-    """Return the place at the position of each record, one of its kind before others; -1 where there is none."""
-    place = np.full(len(records), -1, dtype=np.int32)
-    if locations.lat is None or locations.lon is None or records.lat is None or records.lon is None:
-        return place
-    there, here = (_position_keys(np.asarray(each.lat), np.asarray(each.lon)) for each in (locations, records))
-    first = np.argsort(there, kind="stable")
-    near = first[np.minimum(np.searchsorted(there[first], here), len(there) - 1)]
-    away = np.abs(locations.lat[near] - records.lat) + np.abs(locations.lon[near] - records.lon)
-    rows = np.flatnonzero((there[near] == here) & (away < 1e-9))
-    if locations.kind is None or len(np.unique(there)) == len(there):
-        place[rows] = near[rows]
-        return place
-    words = [*records.kinds, ""]
-    number = {key: i for i, key in reversed(list(enumerate(zip(there.tolist(), locations.kind, strict=True))))}
-    codes = np.full(len(rows), -1, dtype=np.int64) if records.kind is None else records.kind[rows].astype(np.int64)
-    keys, of = _number(near[rows] * len(words) + codes % len(words))
-    own = [(int(there[key // len(words)]), words[key % len(words)], key // len(words)) for key in keys.tolist()]
-    best = [number.get((at, word), number.get((at, ""), i)) for at, word, i in own]
-    place[rows] = np.array(best, dtype=np.int32)[of]
     return place
 
 
@@ -575,8 +543,7 @@ def _merge(x: Floats, w: Floats, cells: int) -> tuple[Floats, Ints]:
     Costs are compared squared, which keeps equal ones equal: no root is taken.
     """
     n, globe = len(x), x.shape[1] == 3
-    position, into, remaining = x.copy(), np.arange(n), n
-    ids, axes, w = np.arange(n), [column.copy() for column in x.T], w.copy()
+    position, into, axes, w = x.copy(), np.arange(n), [column.copy() for column in x.T], w.copy()
     heavy = np.maximum(1.0, w) ** 2
     cost, partner, stale = np.empty(n), np.empty(n, dtype=np.int64), np.zeros(n, dtype=bool)
     row, step = np.empty(n), np.empty(n)
@@ -597,11 +564,9 @@ def _merge(x: Floats, w: Floats, cells: int) -> tuple[Floats, Ints]:
 
     for i in range(n):
         look(i)
-    while remaining > cells:
-        i = int(np.argmin(cost))
-        if stale[i]:
+    for _ in range(n - cells):
+        while stale[i := int(np.argmin(cost))]:
             look(i)
-            continue
         i, j = sorted((i, int(partner[i])))
         share = w[i] / (w[i] + w[j]) if w[i] + w[j] > 0 else 0.5
         centre = np.array([share * axis[i] + (1 - share) * axis[j] for axis in axes])
@@ -609,7 +574,7 @@ def _merge(x: Floats, w: Floats, cells: int) -> tuple[Floats, Ints]:
             centre *= EARTH_RADIUS_KM / (np.linalg.norm(centre) or EARTH_RADIUS_KM)
         w[i] += w[j]
         heavy[i] = max(1.0, w[i]) ** 2
-        position[ids[i]], into[ids[j]] = centre, ids[i]
+        position[i], into[j] = centre, i
         for axis, value in zip(axes, centre, strict=True):
             axis[i], axis[j] = value, np.inf  # what is infinitely far is nobody's partner
         cost[j] = np.inf
@@ -617,13 +582,6 @@ def _merge(x: Floats, w: Floats, cells: int) -> tuple[Floats, Ints]:
         look(i)
         nearer = (row < cost) | ((row == cost) & (partner > i) & np.isfinite(row))
         cost[nearer], partner[nearer], stale[nearer] = row[nearer], i, False
-        remaining -= 1
-        if remaining < 0.7 * len(ids):
-            alive = np.isfinite(axes[0])
-            new = np.cumsum(alive) - 1
-            ids, w, heavy, cost, stale = ids[alive], w[alive], heavy[alive], cost[alive], stale[alive]
-            axes, partner = [axis[alive] for axis in axes], new[partner[alive]]
-            row, step = np.empty(remaining), np.empty(remaining)
     while np.any(into != into[into]):
         into = into[into]
     return position, into
@@ -660,13 +618,14 @@ def grid_of(text: str) -> Locations:
 
 def _grid_about(name: str, cells: str) -> Locations:
     """Return cells of the TOWN_KM x TOWN_KM about the centre of a town, which its name alone decides."""
-    from elsewhere.data.ground import find_town, is_installed, similar_towns
+    from elsewhere.data.ground import find_town
 
-    town = find_town(name) if is_installed() else None
+    town = find_town(name)
     if town is None or not cells.isdigit():
-        like = " or ".join(similar_towns(name)) if is_installed() else "pip install 'elsewhere[maps]'"
         raise InvalidParameter(
-            f"`grid`: no town {name!r} is known ({like}); give one nearby, or five numbers S,W,N,E,N.", parameter="grid"
+            f"`grid`: no town {name!r} is known (names need pip install 'elsewhere[maps]'); give one nearby, as it is "
+            "written there, or five numbers S,W,N,E,N.",
+            parameter="grid",
         )
     up = float(np.degrees(TOWN_KM / 2 / EARTH_RADIUS_KM))
     across = min(up / max(float(np.cos(np.radians(town.lat))), 1e-3), 179.0)

@@ -14,7 +14,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from elsewhere.data.visits import DAY, Codes, Floats, Form, Ints, Locations, Mask, Visits, freeze, zone_of
+from elsewhere.data.visits import (
+    DAY,
+    Codes,
+    Floats,
+    Form,
+    Ints,
+    Locations,
+    Visits,
+    freeze,
+    plain_labels,
+    whole_numbers,
+    zone_of,
+)
 from elsewhere.errors import InvalidParameter, InvalidTraces, require_between, require_whole
 from elsewhere.sorting import count_users
 
@@ -89,18 +101,15 @@ class Evidence:
 
     @staticmethod
     def of(evidence: "Evidence | Mapping[tuple[int, int], Any]") -> "Evidence":
-        """Return the evidence from `{(row, slot): {place: weight}}` or `{(row, slot): (places, weights)}`."""
+        """Return the evidence from `{(row, slot): {place: weight}}`."""
         if isinstance(evidence, Evidence):
             return evidence
         rows: list[tuple[int, int, int, float]] = []
         try:
             for (row, slot), likely in evidence.items():
-                pairs = likely.items() if isinstance(likely, Mapping) else zip(*likely, strict=True)
-                rows.extend((int(row), int(slot), int(place), float(weight)) for place, weight in pairs)
+                rows.extend((int(row), int(slot), int(place), float(weight)) for place, weight in likely.items())
         except (AttributeError, TypeError, ValueError):
-            raise InvalidTraces(
-                "`evidence` must map (row, slot) to {place: weight} or to (places, weights).", code="E_EVIDENCE"
-            ) from None
+            raise InvalidTraces("`evidence` must map (row, slot) to {place: weight}.", code="E_EVIDENCE") from None
         columns = list(zip(*rows, strict=True)) if rows else [(), (), (), ()]
         return Evidence(
             freeze(np.array(columns[0], dtype=np.int64)),
@@ -241,32 +250,16 @@ class Traces:
         if array.ndim != 2:
             raise InvalidTraces(f"`{name}` must have two dimensions (traces, slots), got {array.ndim}.", code="E_SHAPE")
         if array.size == 0:
-            raise InvalidTraces(
-                f"`{name}` is empty: {array.shape[0]} traces of {array.shape[1]} slots.", code="E_EMPTY"
-            )
-        if array.dtype.kind == "f":
-            if not np.all(np.isfinite(array)):
-                raise InvalidTraces(f"`{name}` holds NaN or infinity; mark a missing slot by -1.", code="E_NUMBER")
-            if np.any(array != np.floor(array)):
-                raise InvalidTraces(f"`{name}` must hold whole numbers of places.", code="E_NUMBER")
-        elif array.dtype.kind not in "iu":
-            raise InvalidTraces(
-                f"`{name}` must hold whole numbers of places, got dtype {array.dtype}.", code="E_NUMBER"
-            )
+            raise InvalidTraces(f"`{name}` is empty: its shape is {array.shape}.", code="E_EMPTY")
+        array = whole_numbers(name, array.ravel()).reshape(array.shape)
         bad = (array < -1) | (array >= R)
         if np.any(bad):
-            first = int(np.flatnonzero(bad.any(axis=1))[0])
+            row = int(np.flatnonzero(bad.any(axis=1))[0])
             raise InvalidTraces(
-                f"`{name}` must be in 0 .. {R - 1}, or -1 for missing: {int(bad.sum())} are not, "
-                f"the first in row {first}.",
-                code="E_INDEX",
+                f"`{name}` must be in 0 .. {R - 1}, or -1 for missing: in row {row} some are not.", code="E_INDEX"
             )
-        empty = np.all(array == -1, axis=1)
-        if np.any(empty):
-            raise InvalidTraces(
-                f"row {int(np.flatnonzero(empty)[0])} of `{name}` has no known slot (every entry is -1).",
-                code="E_EMPTY",
-            )
+        if np.any(np.all(array == -1, axis=1)):
+            raise InvalidTraces(f"`{name}` has a row without a known slot (every entry is -1).", code="E_EMPTY")
         return np.asarray(freeze(array.astype(np.int32, copy=False)), dtype=np.int32)
 
     def __len__(self) -> int:
@@ -310,11 +303,6 @@ class Traces:
             tz=self.tz,
             evidence=evidence,
         )
-
-    def with_places(self, r: ArrayLike) -> "Traces":
-        """Return the same users, days and clock with other places in each slot, without evidence."""
-        fields = {name: getattr(self, name) for name in ("users", "dates", "step_minutes", "start", "tz")}
-        return Traces(r, self.locations, **fields)
 
     def visits(self) -> Visits:
         """
@@ -451,9 +439,7 @@ def fill_slots(visits: Visits, *, step_minutes: float = 20, max_gap: float | Non
     """
     width = round(60 * require_between("step_minutes", step_minutes, 0, MINUTES_PER_DAY, open_low=True))
     if width < 1 or DAY % width:
-        raise InvalidParameter(
-            f"`step_minutes` must divide the {MINUTES_PER_DAY} minutes of a day, got {step_minutes}."
-        )
+        raise InvalidParameter(f"`step_minutes` must divide {MINUTES_PER_DAY} minutes, got {step_minutes}.")
     L = DAY // width
     (user, slot), place, last, soonest = _longest_stay(visits, width)
     day = slot // L
@@ -463,9 +449,7 @@ def fill_slots(visits: Visits, *, step_minutes: float = 20, max_gap: float | Non
     owner, begin = user[new], day[new] * DAY
     N = len(owner)
     if N * L > MOST_SLOTS:
-        raise InvalidTraces(
-            f"{N} days of {L} slots are more than the limit of {MOST_SLOTS:,} slots.", code="E_TOO_LARGE"
-        )
+        raise InvalidTraces(f"{N} days of {L} slots are more than {MOST_SLOTS:,} slots.", code="E_TOO_LARGE")
     r = np.full((N, L), -1, dtype=np.int32)
     r[row, slot % L] = place
     seen = (r >= 0).sum(axis=1)
@@ -535,10 +519,7 @@ def _number_labels(labels: Sequence[Any] | NDArray[Any]) -> tuple[Ints, tuple[An
         user = np.fromiter((number.setdefault(v, len(number)) for v in values), dtype=np.int64, count=len(values))
     except TypeError:
         raise InvalidTraces("`users` must hold plain labels (numbers or text).", code="E_USER") from None
-    # NaN and NaT differ from themselves; pandas' NA does not even say so
-    if any(v is None or (v == v) is not True for v in number):
-        raise InvalidTraces("`users` holds a missing label (None or NaN).", code="E_USER")
-    return freeze(user), tuple(number)
+    return freeze(user), plain_labels(number)
 
 
 def hold_places(r: ArrayLike) -> Ints:
@@ -554,70 +535,3 @@ def hold_places(r: ArrayLike) -> Ints:
     last = np.maximum.accumulate(np.where(known, np.arange(places.shape[1]), -1), axis=1)
     last = np.where(last < 0, known.argmax(axis=1)[:, None], last)
     return np.take_along_axis(places, last, axis=1)
-
-
-def is_weekend(dates: NDArray[np.datetime64]) -> Mask:
-    """Return which days are a Saturday or a Sunday."""
-    return np.asarray((dates.astype("datetime64[D]").astype(np.int64) + 3) % 7 >= 5)
-
-
-@dataclass(frozen=True, eq=False)
-class People:
-    """
-    Who has which days: `rows` (people, days of the calendar) are rows of the traces, -1 where somebody has none.
-
-    The calendar begins on a Monday, and only the kind of a day counts: a person's first day is the first of its kind,
-    weekday or weekend, every further day the next of its kind after it. So what a person's days show of when they were
-    is their order and their kinds. Where nobody has two days the calendar is one day long, and has no kind; without
-    dates every day counts as a weekday.
-
-    Examples
-    --------
-    >>> from elsewhere.data.visits import Locations
-    >>> dates = ["2024-03-05", "2024-03-09", "2024-03-12"]  # Tuesday, Saturday, Tuesday
-    >>> ann = Traces([[0], [1], [2]], Locations(n=3), users=["ann"] * 3, dates=dates)
-    >>> People.of(ann).rows.tolist()
-    [[0, -1, -1, -1, -1, 1, -1, 2]]
-    >>> People.of(ann).places(ann.r).tolist()
-    [[0, -1, -1, -1, -1, 1, -1, 2]]
-
-    """
-
-    rows: Ints
-    weekend: Mask  # (days,)
-    day: Ints = field(repr=False)  # (rows of the traces,) day of the calendar of each
-    days: int  # of the calendar
-
-    @staticmethod
-    def of(traces: Traces, *, alone: bool = False) -> "People":
-        """Return the people of these traces; `alone`: every row counts as a person of its own."""
-        if alone or len(traces) == traces.U:
-            user = np.arange(len(traces)) if alone else traces.user
-            rows = np.empty((len(traces), 1), dtype=np.int64)
-            rows[user, 0] = np.arange(len(traces))
-            return People(rows, np.zeros(1, dtype=bool), np.zeros(len(traces), dtype=np.int64), 1)
-        dated = traces.dates is not None
-        when = traces.dates.astype(np.int64) if traces.dates is not None else np.zeros(len(traces), dtype=np.int64)
-        off = is_weekend(traces.dates) if traces.dates is not None else np.zeros(len(traces), dtype=bool)
-        day = np.empty(len(traces), dtype=np.int64)
-        last, person = -1, -1
-        for row in np.lexsort((np.arange(len(traces)), when, traces.user)).tolist():
-            if traces.user[row] != person:
-                last, person = -1, int(traces.user[row])
-            last += 1
-            while dated and (last % 7 >= 5) != off[row]:
-                last += 1
-            day[row] = last
-        days = int(day.max()) + 1
-        rows = np.full((traces.U, days), -1, dtype=np.int64)
-        rows[traces.user, day] = np.arange(len(traces))
-        weekend = np.arange(days) % 7 >= 5 if dated else np.zeros(days, dtype=bool)
-        return People(rows, weekend, day, days)
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def places(self, r: NDArray[np.integer]) -> Codes:
-        """Return the places (people, days x L) of each person over the calendar, -1 on days they do not have."""
-        every = np.where(self.rows[:, :, None] >= 0, r[self.rows], -1)
-        return np.ascontiguousarray(every.reshape(len(self), -1), dtype=np.int32)

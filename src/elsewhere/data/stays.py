@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elsewhere.data import _data_kernels as kernels
-from elsewhere.data.visits import Codes, Ints, Mask, Preparation, Records
+from elsewhere.data.visits import DAY, Codes, Ints, Mask, Preparation, Records
 
 FASTEST_KMH = 1200.0  # no airliner is faster over ground
 LEAST_JUMP_KM = 10.0  # nearer, positions jitter: two networks place one phone differently within a second
@@ -26,10 +26,9 @@ MOVING = 0.5  # of the observed time: persons move a tenth of it, taxis most of 
 HOURS_OUT = 6.0  # observed per day: less is a walk, a run, a ride of a person
 SAMPLE = 1 << 20  # fixes that tell the usual time between two
 PAUSE = 7200  # seconds of standing or of silence that end a shift
-LONG_SHIFT = 16 * 3600
 ELSEWHERE = "at another place at the same time"
 NULL_ISLAND = "at latitude 0, longitude 0, which stands for no position"
-NEW_DAY = 4 * 3600  # second of the local day at which a shift without an end is cut
+NEW_DAY = 4 * 3600  # second of the local day at which every shift ends
 
 
 def clean(records: Records, preparation: Preparation) -> tuple[Records, Preparation]:
@@ -175,28 +174,35 @@ def find_stays(records: Records) -> Records:
                    fixes=np.bincount(segment, minlength=count))  # fmt: skip
 
 
-def split_vehicles(records: Records) -> Records:
+def split_vehicles(records: Records, *, known: bool = False) -> Records:
     """
-    Return vehicles that are out all day by shift; persons as they are.
+    Return vehicles by shift, each a user of its own; persons as they are.
 
-    A file is one of vehicles if half of its users move for more than half of the time in which they are observed, and
-    are observed for six hours or more on the days they have. A shift ends with two hours of standing or of silence,
-    and at four in the morning once it has lasted 16 hours. `records` are those of `find_stays`.
+    A shift ends with two hours of standing or of silence, and at four in the morning; a trip is of one shift. `known`
+    says that these are vehicles; else the records are those of `find_stays`, and tell.
     """
-    if records.form.record != "fixes" or records.form.unit != "person" or records.trip is not None or not len(records):
+    if not (known or _are_vehicles(records)):
         return records
+    records = records.sort()
+    user, start, stands = records.user, records.start, records.end - records.start >= PAUSE
+    new = (np.diff((start - NEW_DAY) // DAY) != 0) | (start[1:] - records.end[:-1] >= PAUSE) | stands[1:] | stands[:-1]
+    if records.form.record == "trips":
+        new &= np.diff(np.asarray(records.trip)) != 0
+    new = np.append(True, new | (np.diff(user) != 0))
+    owner = user[new]
+    nth = np.arange(len(owner)) - np.searchsorted(owner, owner) + 1
+    labels = tuple(f"{records.users[u]}/{k}" for u, k in zip(owner.tolist(), nth.tolist(), strict=True))
+    shift = (np.cumsum(new) - 1).astype(np.int32)
+    return replace(records, user=shift, users=labels, form=replace(records.form, unit="vehicle-day"))
+
+
+def _are_vehicles(records: Records) -> bool:
+    """Tell whether half of the users move for more than half of the time they are observed, six hours a day or more."""
+    if records.form.record != "fixes" or records.form.unit != "person" or records.trip is not None or not len(records):
+        return False
     observed, moving, days = np.zeros((3, len(records.users)), dtype=np.int64)
-    times = (records.user, records.start, records.end)
-    kernels.sum_times(*times, SILENCE, STAY_SECONDS, NEW_DAY, observed, moving, days)
+    kernels.sum_times(records.user, records.start, records.end, SILENCE, STAY_SECONDS, NEW_DAY, observed, moving, days)
     seen = observed > 0
     if not seen.any() or np.median(moving[seen] / observed[seen]) <= MOVING:
-        return records
-    if np.median(observed[seen] / days[seen]) < 3600 * HOURS_OUT:
-        return records
-    shift = np.empty(len(records), dtype=np.int32)
-    n = kernels.number_shifts(*times, PAUSE, LONG_SHIFT, NEW_DAY, shift)
-    owner = np.empty(n, dtype=np.int64)
-    owner[shift] = records.user
-    nth = np.arange(n) - np.searchsorted(owner, owner) + 1
-    labels = tuple(f"{records.users[u]}/{k}" for u, k in zip(owner.tolist(), nth.tolist(), strict=True))
-    return replace(records, user=shift, users=labels, form=replace(records.form, unit="vehicle-day"))
+        return False
+    return bool(np.median(observed[seen] / days[seen]) >= 3600 * HOURS_OUT)

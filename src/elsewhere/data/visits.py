@@ -37,7 +37,7 @@ Mask = NDArray[np.bool_]
 EARTH_RADIUS_KM = 6371.0088
 DAY = 86_400
 RECORDS = ("fixes", "events", "visits", "trips")
-UNITS = ("person", "trip", "vehicle-day")
+UNITS = {"person": ("person", "people"), "trip": ("trip", "trips"), "vehicle-day": ("shift", "shifts")}
 # columns of `to_frame()`, and what other tools call them
 COLUMNS = ("user", "start", "end", "place", "lat", "lon", "kind", "trip")
 NAMES = {
@@ -284,7 +284,7 @@ class Form:
     names nobody, or a "vehicle-day". `columns` maps roles to the file's names for them, in the file's order; roles are
     user, start, end, lat, lon, place, kind, trip, and for trips end_lat, end_lon, end_place or points. `offset` tells
     whether times are written with their offset from UTC, and `zones` whether that is the one of each place; `interval`
-    is the usual number of seconds between two fixes.
+    is the usual number of seconds between two fixes, and `slot` that of a slot of the day.
     """
 
     record: str = "visits"
@@ -293,10 +293,11 @@ class Form:
     offset: bool = False
     interval: int = 0
     zones: bool = False
+    slot: int = 0
 
     def __post_init__(self) -> None:
         require_choice("record", self.record, RECORDS)
-        require_choice("unit", self.unit, UNITS)
+        require_choice("unit", self.unit, tuple(UNITS))
 
 
 @dataclass(frozen=True, eq=False)
@@ -374,7 +375,8 @@ class Preparation:
 
     `dropped` counts records by the reason why they are not in the visits, `changed` those that are there otherwise
     than the file has them. `cells` counts the places by the width of their cell in metres; empty where places are
-    the file's own. `places_rare` were not published, and what happened there is told of a coarser cell.
+    the file's own. `places_rare` were not published, and what happened there is told of a coarser cell. `left_out` are
+    the names of columns that are not read, or not written again.
     """
 
     name: str = ""
@@ -390,6 +392,7 @@ class Preparation:
     form: Form = Form()
     tz: str = "UTC"
     notes: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values, for JSON."""
@@ -471,14 +474,14 @@ class Visits:
         if not isinstance(locations, Locations):
             raise InvalidParameter(f"`locations` must be a `Locations`, got {type(locations).__name__}.")
         given = {"user": user, "start": start, "end": end, "place": place} | ({} if trip is None else {"trip": trip})
-        columns = {name: _whole_numbers(name, column) for name, column in given.items()}
+        columns = {name: whole_numbers(name, column) for name, column in given.items()}
         sizes = {name: len(column) for name, column in columns.items()}
         if len(set(sizes.values())) > 1:
             raise InvalidTraces(f"columns of visits must be of equal length, got {sizes}.", code="E_SHAPE")
         n = sizes["user"]
         if n == 0:
             raise InvalidTraces("there must be at least one visit.", code="E_EMPTY")
-        labels = _plain_labels(np.arange(int(columns["user"].max()) + 1) if users is None else users)
+        labels = plain_labels(np.arange(int(columns["user"].max()) + 1) if users is None else users)
         zone_of(tz)
         for name, low, size in (("user", 0, len(labels)), ("place", 0, len(locations)), ("trip", -1, 1 << 31)):
             if name in columns and (columns[name].min() < low or columns[name].max() >= size):
@@ -621,7 +624,7 @@ def share_map(*several: Visits) -> tuple[Visits, ...]:
     return tuple(each.replace(place=each.locations.match(common)[each.place], locations=common) for each in several)
 
 
-def _whole_numbers(name: str, column: ArrayLike) -> NDArray[np.integer]:
+def whole_numbers(name: str, column: ArrayLike) -> NDArray[np.integer]:
     """Return a column as whole numbers; times may be datetime64. Read-only columns of the right type are not copied."""
     array = np.asarray(column)
     if array.dtype.kind == "M":
@@ -633,11 +636,11 @@ def _whole_numbers(name: str, column: ArrayLike) -> NDArray[np.integer]:
     if array.dtype.kind == "f" and np.all(np.isfinite(array)) and np.all(array == np.floor(array)):
         array = array.astype(np.int64)
     if array.size and array.dtype.kind not in "iu":
-        raise InvalidTraces(f"`{name}` must hold whole numbers, got dtype {array.dtype}.", code="E_NUMBER")
+        raise InvalidTraces(f"`{name}` must hold whole numbers, no NaN; got dtype {array.dtype}.", code="E_NUMBER")
     return array if array.size else array.astype(np.int64)
 
 
-def _plain_labels(labels: Iterable[Any]) -> tuple[Any, ...]:
+def plain_labels(labels: Iterable[Any]) -> tuple[Any, ...]:
     """Return the labels of users as a tuple of plain values; refuse missing ones and doubles."""
     values = tuple(v.item() if isinstance(v, np.generic) else v for v in labels)
     # NaN and NaT differ from themselves; pandas' NA does not even say so

@@ -18,7 +18,7 @@ from xml.sax.saxutils import escape
 import numpy as np
 from numpy.typing import NDArray
 
-from elsewhere.data.columns import zones_at
+from elsewhere.data.times import zones_at
 from elsewhere.data.visits import DAY, Form, Ints, Visits, zone_of
 from elsewhere.errors import InvalidParameter, InvalidTraces
 from elsewhere.files import write_files
@@ -158,7 +158,7 @@ def to_table(visits: Visits, form: Form) -> Any:
         "duration": lambda: pa.array((end - start) // (60 if "min" in columns["duration"].lower() else 1)),
         "offset": lambda: pa.array((start - utc(start)) // 60),
         "day": lambda: pa.array(start // DAY - start.min() // DAY),
-        "slot": lambda: pa.array(start % DAY // (form.interval or SLOT)),
+        "slot": lambda: pa.array(start % DAY // (form.slot or SLOT)),
         "lat": lambda: side(where.lat, first),
         "lon": lambda: side(where.lon, first),
         "place": lambda: texts(ids, visits.place[first]),
@@ -169,6 +169,7 @@ def to_table(visits: Visits, form: Form) -> Any:
         "trip": lambda: None if trip is None else pa.array(trip[first], mask=trip[first] < 0),
         "occupied": lambda: None if trip is None else pa.array((trip[first] >= 0).astype(np.int8)),
         "point": lambda: None if where.lat is None else pa.array(_points(visits, first)),
+        "end_point": lambda: None if where.lat is None else pa.array(_points(visits, last)),
         "points": lambda: None if where.lat is None else pa.array(_lines(visits, form, first, last)),
     }
     table = {name: fill[role]() for role, name in columns.items() if role in fill}
@@ -239,7 +240,9 @@ def _lines(visits: Visits, form: Form, first: Ints, last: Ints) -> list[str]:
     lines = []
     for a, b in zip(first.tolist(), last.tolist(), strict=True):
         own = a + np.flatnonzero(trip[a : b + 1] == trip[a])
-        times = (visits.end[own] - visits.start[own]) // interval + 1
+        # until the next visit begins: a point that is missing must not shift those after it
+        until = np.append(visits.start[own][1:], visits.end[b] + interval)
+        times = np.maximum(1, np.round((until - visits.start[own]) / interval).astype(np.int64))
         places = np.repeat(visits.place[own], times).tolist()
         lines.append(json.dumps([[lon[r], lat[r]] for r in places]))
     return lines
@@ -267,9 +270,12 @@ def _to_csv(table: Any, separator: str) -> bytes:
             columns[name] = pa.DictionaryArray.from_arrays(column.indices, pa.array(words)).cast(pa.string())
         else:
             columns[name] = column
+    unnamed = 2 * sum(name.startswith("#") for name in columns) >= len(columns)  # numbers stand for names
     for quotes in ("none", "needed"):  # "needed" quotes every text, "none" refuses those that need it
         out = io.BytesIO()
-        options = pyarrow.csv.WriteOptions(delimiter=separator, quoting_style=quotes, quoting_header=quotes)
+        options = pyarrow.csv.WriteOptions(
+            include_header=not unnamed, delimiter=separator, quoting_style=quotes, quoting_header=quotes
+        )
         try:
             pyarrow.csv.write_csv(pa.table(columns), out, options)
             break

@@ -34,6 +34,7 @@ LEVEL, NORMAL = 0.95, NormalDist()
 RESAMPLES, EXCHANGES = 1000, 2000
 SELDOM = 0.05  # share of groups of fresh real people that a usable bar may flag
 RARELY = 0.005  # chance of an exchange as extreme, below which it is a finding: 5 % for some ten of them in an audit
+ODD = 0.25  # share of fakes unlike people that may point at one person (.13 of a tool's that never met the people)
 DIGITS = 9  # sums of the same numbers in another order differ beyond
 NOT_RUN, LEARNT, NOTHING, UNCLEAR = "not run", "learnt something", "learnt nothing measurable", "cannot tell"
 WITHIN, ABOVE = "learnt something, within its bar", "above its bar, not clearly above chance"
@@ -390,6 +391,21 @@ class Lives:
         return table
 
     @cached_property
+    def ranked(self) -> tuple[Ints, Ints, Floats, Ints]:
+        """Return life, place, slots and rank of the own places of all lives: those of a life in turn, longest first."""
+        table = self.time
+        row = np.repeat(np.arange(len(self)), np.diff(table.indptr))
+        order = np.lexsort((table.indices, -table.data, row))
+        return row, table.indices[order].astype(np.int64), table.data[order], np.arange(len(row)) - table.indptr[row]
+
+    def main_places(self, n: int) -> Ints:
+        """Return (N, n) the places of most time, -1 where a life has fewer."""
+        row, place, _, rank = self.ranked
+        out = np.full((len(self), n), -1, dtype=np.int64)
+        out[row[rank < n], rank[rank < n]] = place[rank < n]
+        return out
+
+    @cached_property
     def steps(self) -> tuple[Ints, Ints]:
         """Return the life and the step r R + r' of every two slots that follow each other, in the order of time."""
         known = (self.r[:, :-1] >= 0) & (self.r[:, 1:] >= 0) & self.clock.follows
@@ -419,8 +435,8 @@ class Case:
     """
     What an audit is of, checked: the people in the file, strangers, fakes, who each fake was made from.
 
-    `label` are the classes of the places; `file` counts the people of the whole file at each place; `notes` say what
-    was sampled. `options` are those of `audit`.
+    `label` are the classes of the places; `file` counts the people of the whole data at each place, strangers too.
+    `options` are those of `audit`.
     """
 
     seeds: Lives
@@ -449,7 +465,7 @@ class Case:
     def made_from(self) -> Ints:
         """Return who each fake was made from, for attacks that cannot do without."""
         if self.owner is None:
-            raise Needs("`seed_index`, the person each fake was made from")
+            raise Needs("`seed_index` (the links: the person each fake was made from)")
         return self.owner
 
     @property
@@ -551,39 +567,39 @@ def name_people(
     `knows` says what the attacker knows, after "whoever knows". Scores in `learns` learn from the links of other
     people, and run only where links are known. `hits` turns scores and owners into success.
     """
-    rng, U = case.rng(attack), len(case.seeds)
-    strangers = case.strangers
-    n = 0 if strangers is None else min(U, len(strangers))
-    members = np.sort(rng.permutation(U)[:n])
+    rng, U, strangers = case.rng(attack), len(case.seeds), case.strangers
     both = case.seeds if strangers is None else case.seeds.join(strangers)
     tables = {name: np.asarray(score(Link(case.fakes, both))) for name, score in scores.items()}
-    nearer = None
-    if n > 1:
-        columns = np.concatenate([members, U + rng.permutation(len(both) - U)[:n]])
-        nearer = nearer_to_members({name: table[:, columns] for name, table in tables.items()}, n, rng)
+    nearer: Nearer | None = None
     details: dict[str, Any] = {}
-    if nearer is not None:
+    if strangers is not None:
+        n = min(U, len(strangers))
+        columns = np.concatenate([np.sort(rng.permutation(U)[:n]), U + rng.permutation(len(strangers))[:n]])
+        nearer = nearer_to_members({name: table[:, columns] for name, table in tables.items()}, n, rng)
         details["links_found"] = {"share": nearer.rate, "p": nearer.p, "by": nearer.name}
     if case.owner is None:
         if nearer is None:
-            raise Needs("`seed_index`, the person each fake was made from, or `holdout`")
-        return _finding_without_links(attack, case, nearer, knows, details)
+            return _point_at_one(case, attack, scores, tables, knows)
+        return _without_links(attack, case, nearer, knows, details)
     named = _named(case, tables, scores, learns or {}, hits, rng)
     name = max(named, key=lambda each: named[each]["main"][0].value)
     main, worst = named[name]["main"]
     chance = {
         who: max((found[who][0] for found in named.values()), key=lambda r: r.value)
         for who in named[name]
-        if who != "top10"
+        if who not in ("main", "top10")
     }
     flagged = flagged_by_chance([len(case.fakes)] * len(named), U, bar)
     passed = verdict(main, bar, chance["null"], fresh=chance.get("fresh"), flagged=flagged)
     details |= {each: found["main"][0] for each, found in named.items()}
     details |= {"strongest": name, "top10": user_rate(named[name]["top10"], case.units, rng)[0]}
     if nearer is not None and nearer.p <= RARELY and passed is not False:
-        return _finding_without_links(attack, case, nearer, knows, details)
-    control = chance.get("control")
-    beside = "" if control is None else f"a stranger in the place of the person in {percent(control.value)}, "
+        return _without_links(attack, case, nearer, knows, details)
+    beside = (
+        f"a stranger in the place of the person in {percent(chance['control'].value)}, "
+        if strangers is not None
+        else ""
+    )
     words = f"Whoever knows {knows} names the person behind {percent(main.value)} of the fakes; {beside}a guess in "
     words += f"{percent(1 / U)}."
     if passed is None:
@@ -591,9 +607,7 @@ def name_people(
     return Finding(
         attack,
         main=main,
-        control=control,
-        null=chance["null"],
-        fresh=chance.get("fresh"),
+        **chance,
         baseline=1 / U,
         bar=bar,
         passed=passed,
@@ -635,7 +649,8 @@ def _named(
     return out
 
 
-def _finding_without_links(attack: str, case: Case, nearer: Nearer, knows: str, details: dict[str, Any]) -> Finding:
+def _without_links(attack: str, case: Case, nearer: Nearer, knows: str, details: dict[str, Any]) -> Finding:
+    """Return the finding where nobody says who was made from whom: are fakes nearer to the people in the file?"""
     rate, p, _ = nearer
     shows = p <= RARELY
     rate = rate if shows else rate._replace(low=min(rate.low, 0.5))  # the best of several scores: p decides
@@ -651,6 +666,59 @@ def _finding_without_links(attack: str, case: Case, nearer: Nearer, knows: str, 
         f"{percent(p)} of random exchanges.",
         details={"p": p, **details},
     )
+
+
+def _point_at_one(
+    case: Case, attack: str, scores: Mapping[str, Score], tables: Mapping[str, NDArray[Any]], knows: str
+) -> Finding:
+    """
+    Return whether fakes point at one person more clearly than people do at another person: all that can be asked
+    without links and strangers.
+
+    How clearly is the gap between the best and the second best candidate, in standard deviations of all candidates
+    (eccentricity, Narayanan and Shmatikov 2008); chance is that of exchanges of fakes and people. Fakes that are
+    unlike people point at somebody by their oddness, so only a large share is a finding.
+    """
+    found = {}
+    for name, score in scores.items():
+        others = np.array(score(Link(case.seeds, case.seeds)), dtype=np.float64)
+        np.fill_diagonal(others, -np.inf)
+        found[name] = np.concatenate([eccentricity(tables[name]), eccentricity(others)])
+    best, _, early = _strongest_auc(found, len(case.fakes), case.rng(attack))
+    chance = Rate(0.01, 0.0, max(early.high, ODD))
+    words = f"Whoever knows {knows}, but not who was made from whom, finds that {percent(early.value)} of the fakes "
+    words += "point at one person more clearly than 99 in 100 people point at another; by chance at most "
+    words += f"{percent(early.high)} do, and up to {percent(ODD)} may where fakes are unlike people."
+    return Finding(
+        attack,
+        main=Rate(early.value, *wilson(early.value * len(case.fakes), len(case.fakes))[1:]),
+        control=chance,
+        null=chance,
+        baseline=0.01,
+        bar=chance.high,
+        passed=True if early.value <= early.high else False if early.value > chance.high else None,
+        words=words,
+        details={"strongest": best[0]},
+    )
+
+
+def eccentricity(score: NDArray[Any]) -> Floats:
+    """
+    Return by how many standard deviations of its row the best candidate is ahead of the second, 0 where none is left.
+
+    Examples
+    --------
+    >>> eccentricity(np.array([[4.0, 0.0, 0.0, 0.0], [2.0, 2.0, 0.0, -np.inf]])).round(2).tolist()
+    [2.31, 0.0]
+
+    """
+    known = np.isfinite(score)
+    first, second = -np.sort(-np.where(known, score, -np.inf), axis=1)[:, :2].T
+    n = np.maximum(known.sum(axis=1), 1)
+    mean = np.where(known, score, 0.0).sum(axis=1) / n
+    spread = np.sqrt(np.where(known, (score - mean[:, None]) ** 2, 0.0).sum(axis=1) / n)
+    ahead = np.where(np.isfinite(second), first - np.where(np.isfinite(second), second, 0.0), 0.0)
+    return np.asarray(np.where(spread > 1e-12, ahead / np.maximum(spread, 1e-12), 0.0))
 
 
 # -- membership: who was in the file? ----------------------------------------------------------------------------------
@@ -669,35 +737,36 @@ def tell_members(
     """
     rng, strangers, U = case.rng(attack), case.others, len(case.seeds)
     people = case.seeds.join(strangers)
-    best, by_chance, early = _strongest_auc(found, U, rng)
+    (name, rate), by_chance, early = _strongest_auc(found, U, rng)
     free = None if null is None else _strongest_auc(null, U, rng)[0][1]
-    name, rate = best
     p = (1 + int((by_chance >= rate.value - 1e-12).sum())) / (1 + EXCHANGES)
-    shows = p <= RARELY
     often = float(np.quantile(by_chance, (1 + LEVEL) / 2))
-    early_shows = early.value > early.high
+    details = {
+        "auc": {each: auc(values[:U], values[U:]) for each, values in found.items()},
+        "strongest": name,
+        "p": p,
+        "tpr_at_1_percent": early.value,
+        "tpr_by_chance": early.high,
+        "detectable": often,
+    }
     words = f"Whoever knows {knows} tells {case.who} from strangers with AUC {rate.value:.3f} (by "
     words += f"{name.replace('_', ' ')}, the best of {len(found)}); exchanged at random, people reach "
     words += f"{float(by_chance.mean()):.3f}, and as much in {percent(p)} of the exchanges."
-    if early_shows:
+    if early.value > early.high:
         words += f" At 1 % false alarms {percent(early.value)} are recognised, by chance at most {percent(early.high)}."
+    worst = _worst_tenth(found[name], people, U)
+    shared: dict[str, Any] = {"worst_decile": worst, "words": words, "details": details}
+    if p > RARELY and early.value > early.high:  # not people in general, but some of them
+        main = Rate(early.value, *wilson(early.value * U, U)[1:])
+        return Finding(attack, main=main, baseline=0.01, bar=early.high, passed=False, **shared)
     return Finding(
         attack,
         main=Rate(rate.value, max(0.0, rate.value - (often - 0.5)), min(1.0, rate.value + (often - 0.5))),
         control=free,
-        baseline=0.5 if shows else max(0.5, often),
+        baseline=0.5 if p <= RARELY else max(0.5, often),
         bar=often,
-        passed=not (shows or early_shows),
-        worst_decile=_worst_tenth(found[name], people, U),
-        words=words,
-        details={
-            "auc": {each: auc(values[:U], values[U:]) for each, values in found.items()},
-            "strongest": name,
-            "p": p,
-            "tpr_at_1_percent": early.value,
-            "tpr_by_chance": early.high,
-            "detectable": often,
-        },
+        passed=p > RARELY,
+        **shared,
     )
 
 

@@ -5,8 +5,9 @@ A1: does a fake share places with the person it was made from, or days with anyb
 the own person, places of the own person at the same time, whole days of anybody; and whether fakes lie nearer to people
 in the file than to strangers, by slots at one place and by shared places.
 
-A13: do fakes go to places that too few people of the file visit (E31)? It is a rule of what is published: real people
-do go to such places.
+A13: do fakes go to places that too few people of the data visit (E31), strangers counted too, who are on the same map,
+and in tiles whoever is inside?
+It is a rule of what is published: real people do go to such places.
 
 A20: does the place of a fake in the list tell whom it was made from (E63)? Lists that are shuffled do not.
 """
@@ -15,7 +16,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from elsewhere.data.visits import Floats, Ints
+from elsewhere.data._data_kernels import tile_keys
+from elsewhere.data.places import TILE
+from elsewhere.data.visits import Floats, Ints, Visits
 from elsewhere.evaluation._evaluation_kernels import count_agreements, longest_common_run
 from elsewhere.evaluation.attack_base import (
     RARELY,
@@ -28,7 +31,6 @@ from elsewhere.evaluation.attack_base import (
     nearer_to_members,
     percent,
     user_rate,
-    verdict,
     wilson,
 )
 
@@ -53,7 +55,7 @@ def overlap_with_own(link: Link) -> Ints:
     """Return (F, 3) slots at one place, shared places, and the longest common run of each fake and its own person."""
     owner = link.owner
     if owner is None:
-        raise Needs("`seed_index`, the person each fake was made from")
+        raise Needs("`seed_index` (the links: the person each fake was made from)")
     theirs, mine = link.people.r[owner], link.fakes.r
     out = np.zeros((len(mine), 3), dtype=np.int64)
     out[:, 0] = ((mine == theirs) & (mine >= 0)).sum(axis=1)
@@ -179,32 +181,52 @@ def _nearer_way(case: Case, rng: np.random.Generator, details: dict[str, Any]) -
     return Way(nearer.rate, None, None, nearer.p <= RARELY, words)
 
 
+def people_around(visits: Visits) -> Ints:
+    """Return (R,) how many people visit each place, or, where it is a tile of the public map, any place inside it."""
+    where, R, U = visits.locations, visits.R, visits.U
+    found = [TILE.fullmatch(str(name)) for name in where.ids or ()]
+    zoom = np.array([len(tile[1]) if tile else 0 for tile in found], dtype=np.int64)
+    number, key = visits.visitors().copy(), np.empty(R, dtype=np.int64)
+    if where.lat is None or where.lon is None:
+        return number
+    pair = np.unique(visits.user.astype(np.int64) * R + visits.place)
+    for z in np.unique(zoom[zoom > 0]).tolist():
+        tile_keys(where.lat, where.lon, z, key)
+        inside = pair[((zoom == 0) | (zoom >= z))[pair % R]]
+        keys, people = np.unique(np.unique(key[inside % R] * U + inside // R) // U, return_counts=True)
+        tiles = np.flatnonzero(zoom == z)
+        at = np.searchsorted(keys, key[tiles]).clip(max=max(len(keys) - 1, 0))
+        number[tiles] = np.where(keys[at] == key[tiles], people[at], 0) if len(keys) else 0
+    return number
+
+
 def rare_places(case: Case) -> Finding:
-    """Count the places of the fakes that few people of the file visit (A13)."""
+    """Count the places of the fakes that few people of the data visit (A13)."""
     m_min, places = case.options["m_min"], np.unique(case.fakes.r[case.fakes.r >= 0])
     mine = np.asarray(case.seeds.visited.sum(axis=0)).ravel() if case.role else case.file
     rare = places[(case.file[places] < m_min) & (mine[places] > 0 if case.role else True)]
-    affected = np.isin(case.fakes.r, rare).any(axis=1)
+    there = np.asarray(np.isin(case.fakes.r, rare).any(axis=1), dtype=np.float64)
+    main, worst = user_rate(there, case.units, case.rng("A13"))
     control = None
     if case.strangers is not None:
-        lived = np.unique(case.strangers.r[case.strangers.r >= 0])
-        control = Rate(*[float((case.file[lived] < m_min).sum())] * 3)
-    main = Rate(*[float(len(rare))] * 3)
-    words = f"{len(rare)} places of the fakes have fewer than {m_min} visitors among the people of the file"
-    words += "." if len(rare) == 0 else f"; {int(affected.sum())} fakes go to one of them."
+        lived = np.isin(case.strangers.r, np.flatnonzero(case.file < m_min))
+        control = wilson(float(np.count_nonzero(lived.any(axis=1))), len(lived))
+    words = f"{percent(main.value)} of the fakes go to one of {len(rare)} places that fewer than {m_min} people of the "
+    words += "data visit."
     return Finding(
         "A13",
         main=main,
         control=control,
         baseline=0.0,
         bar=0.0,
-        passed=verdict(main, 0.0),
-        words=words,
+        passed=len(rare) == 0,
+        worst_decile=worst,
+        words=words if len(rare) else f"No fake goes to a place that fewer than {m_min} people of the data visit.",
         details={
             "m_min": m_min,
+            "places": len(rare),
             "one_user": int((case.file[rare] == 1).sum()),
             "nobody": int((case.file[rare] == 0).sum()),
-            "fakes_affected": float(affected.mean()),
         },
     )
 

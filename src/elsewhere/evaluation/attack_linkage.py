@@ -166,7 +166,7 @@ class Pairs:
 
     def __init__(self, link: Link, most: int = 10**9) -> None:
         if link.owner is None:
-            raise Needs("`seed_index`, the person each fake was made from")
+            raise Needs("`seed_index` (the links: the person each fake was made from)")
         slots = link.people.clock.thin(most)
         (n, self.people), (m, self.fakes) = (_compact(lives.r[:, slots]) for lives in (link.people, link.fakes))
         if n * m > MOST_CELLS:
@@ -220,12 +220,9 @@ def by_time_shares(link: Link) -> Floats:
 
 def _sorted_times(lives: Lives) -> Floats:
     """Return the time at each of the own places, the longest first, as a share of the slots."""
-    table = lives.time
-    row = np.repeat(np.arange(len(lives)), np.diff(table.indptr))
-    order = np.lexsort((-table.data, row))
-    rank = np.arange(len(order)) - table.indptr[row]
+    row, _, time, rank = lives.ranked
     out = np.zeros((len(lives), int(rank.max(initial=0)) + 1))
-    out[row, rank] = table.data[order]
+    out[row, rank] = time
     return np.asarray(out / np.maximum(out.sum(axis=1, keepdims=True), 1))
 
 
@@ -272,16 +269,12 @@ def usual_places(lives: Lives) -> Ints:
 
 def kinds_by_rank(lives: Lives) -> Ints:
     """Return (N, T) the rank of the place of each slot among the own places, by time; RANKS - 1 for all others."""
-    table = lives.time
-    row = np.repeat(np.arange(len(lives)), np.diff(table.indptr))
-    order = np.lexsort((table.indices, -table.data, row))
-    rank = np.empty(len(order), dtype=np.int64)
-    rank[order] = np.arange(len(order)) - table.indptr[row]
-    key = row * lives.R + table.indices
-    by_key = np.argsort(key)
+    row, place, _, rank = lives.ranked
+    key = row * lives.R + place
+    order = np.argsort(key)
     here = np.arange(len(lives))[:, None] * lives.R + np.maximum(lives.r, 0)
-    at = np.searchsorted(key[by_key], here).clip(max=max(len(key) - 1, 0))
-    return np.where(lives.r >= 0, np.minimum(rank[by_key][at], RANKS - 1), -1)
+    at = np.searchsorted(key[order], here).clip(max=max(len(key) - 1, 0))
+    return np.where(lives.r >= 0, np.minimum(rank[order][at], RANKS - 1), -1)
 
 
 def kinds_by_class(lives: Lives, label: Ints) -> Ints:
@@ -352,13 +345,7 @@ def by_shape(link: Link, *, scaled: bool) -> Floats:
 
 def main_distances(lives: Lives) -> Floats:
     """Return (N, 6) the sorted ln(km + .1) between the four main places; with fewer places the main one again."""
-    table = lives.time
-    row = np.repeat(np.arange(len(lives)), np.diff(table.indptr))
-    order = np.lexsort((table.indices, -table.data, row))
-    rank = np.arange(len(order)) - table.indptr[row]
-    top = np.full((len(lives), 4), -1)
-    some = rank < 4
-    top[row[some], rank[some]] = table.indices[order][some]
+    top = lives.main_places(4)
     top = np.where(top >= 0, top, top[:, :1])
     a, b = np.triu_indices(4, 1)
     return np.sort(np.log(lives.locations.distance(top[:, a], top[:, b]) + 0.1), axis=1)
@@ -531,13 +518,7 @@ def only_fits(fakes: Lives, people: Lives, h: int, rng: np.random.Generator) -> 
 
 def two_main_places(lives: Lives) -> Ints:
     """Return the two places of most time in one number, the lower place first among equals."""
-    table = lives.time
-    row = np.repeat(np.arange(len(lives)), np.diff(table.indptr))
-    order = np.lexsort((table.indices, -table.data, row))
-    rank = np.arange(len(order)) - table.indptr[row]
-    top = np.full((len(lives), 2), -1, dtype=np.int64)
-    some = rank < 2
-    top[row[some], rank[some]] = table.indices[order][some]
+    top = lives.main_places(2)
     return np.asarray(top[:, 0] * (lives.R + 1) + top[:, 1] + 1)
 
 

@@ -1,12 +1,12 @@
 """
-A9, the audit of the noisy sums of `private`: do they keep the eps that is claimed?
+A9, the audit of the noisy sums of certified fakes: do they keep the eps that is claimed?
 
 Two files that differ by one person, thousands of releases. The auditor knows everybody, and sees the noisy sums
 themselves, of which all that is published is made. The person is the one whose list is the longest, among people of the
 file: nobody moves the sums more. What tells the two files apart best is the likelihood ratio, which for this noise is
 the noisy sum along that person's list. On one half of the releases the auditor chooses the event that tells the two
 files apart best, on the other half he bounds its two probabilities (Clopper-Pearson). Whatever lower bound of eps comes
-out must lie below the claim; sums that keep no promise are to be found out (tests/test_private.py).
+out must lie below the claim; sums that keep no promise are to be found out (tests/test_certified.py).
 
 The bound presupposes nothing of the noise, and sees no rarer events than there are releases: far less than a delta of
 one in a million. So a second figure takes the claim at its word, which is that errors trade off as those of two
@@ -24,8 +24,8 @@ import numpy as np
 from elsewhere.data.visits import Floats, Ints
 from elsewhere.errors import InvalidParameter, require_between
 from elsewhere.evaluation.attack_base import LEVEL, Case, Finding, Needs, Rate
-from elsewhere.privacy.private.release import Mechanism, sums_of
-from elsewhere.privacy.private.sums import SIGMA, Below, discrete_gaussian, eps_of, from_generator
+from elsewhere.synthesis.certificate import SIGMA, Below, discrete_gaussian, eps_of, from_generator
+from elsewhere.synthesis.certified import Mechanism
 
 CANDIDATES, OTHERS = 300, 20  # people among whom the longest is looked for, and who are in the smaller file
 NUMBERS = 48  # of a person's list that the auditor looks at: the largest
@@ -137,12 +137,11 @@ class SumNeighbours:
     @staticmethod
     def of(mechanism: Mechanism, rng: np.random.Generator) -> "SumNeighbours":
         """Return the pair that strains the sums most, by the code that makes them."""
-        people, design, mu = mechanism.traces, mechanism.design, mechanism.mu
-        some = rng.permutation(people.U)[:CANDIDATES]
-        lengths = [sum(float(x) ** 2 for x in sums_of(people.of_users([u]), design, mu)) for u in some.tolist()]
+        some = rng.permutation(mechanism.seen.people)[:CANDIDATES]
+        lengths = [float((mechanism.sums([u]).astype(np.float64) ** 2).sum()) for u in some.tolist()]
         longest = int(some[int(np.argmax(lengths))])
         others = [u for u in some[: OTHERS + 1].tolist() if u != longest]
-        without, both = (sums_of(people.of_users(who), design, mu) for who in (others, [*others, longest]))
+        without, both = (mechanism.sums(who) for who in (others, [*others, longest]))
         at = np.argsort(-np.abs(both - without), kind="stable")[:NUMBERS]
         return SumNeighbours(without[at], (both - without)[at], mechanism.eps, mechanism.delta)
 
@@ -195,7 +194,7 @@ def noise_audit(case: Case) -> Finding:
     """Audit the noisy sums of certified fakes on releases of two neighbouring inputs (A9)."""
     mechanism = case.options.get("sampler")
     if not isinstance(mechanism, Mechanism):
-        raise Needs("the `sampler` of private fakes")
+        raise Needs("the `sampler` of certified fakes")
     runs, rng, claim = case.options["count_runs"], case.rng("A9"), mechanism.eps
     without = eps_without_noise(runs, delta=mechanism.delta)
     if without <= claim:

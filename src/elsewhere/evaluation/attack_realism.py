@@ -61,8 +61,8 @@ def describe_lives(visits: Visits, reference: Visits) -> dict[str, Floats]:
     crowd = Crowd(visits, Plan(visits.locations, {}))
     v, N, R = visits, visits.U, visits.R
     out = {name: np.nan_to_num(values) for name, values in crowd.people.items()}
-    row, hour, weight = crowd._hours
-    days = np.bincount(np.unique(v.user[row].astype(np.int64) * (1 << 32) + hour // 24) >> 32, minlength=N)
+    row, hour, _ = crowd._hours
+    days = np.bincount(crowd.person_days[0], minlength=N)
     origin, target, arrives = crowd.moves
     who = v.user[arrives].astype(np.int64)
     out["moves_per_day"] = np.bincount(who, minlength=N) / np.maximum(days, 1)
@@ -73,14 +73,7 @@ def describe_lives(visits: Visits, reference: Visits) -> dict[str, Floats]:
         "arrivals": _shares(v.start[arrives] // HOUR % 24 // 2, who, 12, N),
         "presence": _shares(hour % 24 // 4 + 6 * ((hour // 24 + 3) % 7 >= 5), v.user[row].astype(np.int64), 12, N),
     }
-    pair, own = np.unique(v.user[row].astype(np.int64) * R + v.place[row], return_inverse=True)
-    time = np.bincount(own, weight)
-    order = np.lexsort((-time, pair // R))
-    rank = np.arange(len(pair)) - np.searchsorted(pair // R, pair[order] // R)
-    top = np.zeros((N, 5))
-    some = rank < 5
-    top[pair[order][some] // R, rank[some]] = (time[order] / np.bincount(pair // R, time, N)[pair[order] // R])[some]
-    tables["time_at_place"] = top
+    tables["time_at_place"] = crowd.time_shares(5)
     next_to = np.flatnonzero((arrives[1:] == arrives[:-1] + 1) & (who[1:] == who[:-1]))
     out["back_at_once"] = _mean(origin[next_to] == target[next_to + 1], who[next_to], N)
     out["days"] = days.astype(np.float64)

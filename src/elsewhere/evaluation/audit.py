@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from elsewhere._version import __version__
 from elsewhere.data.slots import Traces
 from elsewhere.data.visits import Ints, Locations, Visits, share_map
-from elsewhere.errors import InvalidParameter, InvalidTraces, NotEnoughUsers, counted, require_whole
+from elsewhere.errors import InvalidParameter, NotEnoughUsers, require_whole
 from elsewhere.evaluation.attack_base import (
     ABOVE,
     LEARNT,
@@ -32,7 +32,7 @@ from elsewhere.evaluation.attack_base import (
     require_rng,
 )
 from elsewhere.evaluation.attack_clock import find_clock, put_on_clock
-from elsewhere.evaluation.attack_copies import copies, order_of_the_list, rare_places
+from elsewhere.evaluation.attack_copies import copies, order_of_the_list, people_around, rare_places
 from elsewhere.evaluation.attack_linkage import (
     avoidance,
     background,
@@ -50,6 +50,7 @@ from elsewhere.evaluation.attack_membership import (
 )
 from elsewhere.evaluation.attack_noise import noise_audit
 from elsewhere.evaluation.attack_realism import filtering, real_or_fake
+from elsewhere.evaluation.sides import count_places, seed_numbers, to_table
 from elsewhere.scale import map_over
 
 
@@ -108,94 +109,31 @@ class AuditResult:
         """Return the ids of the attacks whose bar the fakes do not keep."""
         return tuple(f.id for f in self.findings if f.passed is False)
 
-    def in_words(self) -> str:
-        """
-        Say in one sentence how many attacks learnt something, how many did not, and how many were not run.
-
-        Examples
-        --------
-        >>> from elsewhere.evaluation.attack_base import Rate
-        >>> rows = Finding("A13", "rare places", main=Rate(3, 3, 3), baseline=0, bar=0, passed=False), Finding("A9")
-        >>> AuditResult(rows, {}).in_words()
-        'of 2 attacks, 1 learnt something (rare places); 1 was not run.'
-
-        """
-        by_outcome: dict[str, list[str]] = {}
-        for f in self.findings:
-            by_outcome.setdefault(f.outcome, []).append(f.title)
-        winners = by_outcome.get(LEARNT, []) + by_outcome.get(WITHIN, [])
-        parts = [f"{len(winners)} learnt something ({', '.join(winners)})" if winners else "none learnt anything"]
-        open_ones = by_outcome.get(UNCLEAR, []) + by_outcome.get(ABOVE, [])
-        if open_ones:
-            parts.append(f"for {len(open_ones)} there are too few people to tell ({', '.join(open_ones)})")
-        idle = len(by_outcome.get(NOT_RUN, []))
-        if idle:
-            parts.append(f"{idle} {'was' if idle == 1 else 'were'} not run")
-        return f"of {counted(len(self.findings), 'attack')}, {'; '.join(parts)}."
-
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers by attack: main, control, baseline, interval, bar, passed, ...; ready for JSON."""
         return {f.id: f.to_dict() for f in self.findings}
-
-    def table(self) -> list[dict[str, Any]]:
-        """Return a row per attack: id, attack, main, low, high, control, baseline, risk, bar, passed, words ...."""
-        names = ("main", "control", "baseline", "risk", "bar", "passed", "worst_decile", "status", "outcome", "words")
-        rows = []
-        for f in self.findings:
-            figures = f.to_dict()
-            low, high = figures["interval"] or (None, None)
-            rows.append({"id": f.id, "attack": f.title, "low": low, "high": high} | {n: figures[n] for n in names})
-        return rows
 
 
 # -- inputs ------------------------------------------------------------------------------------------------------------
 
 
-def to_visits(given: Any, name: str, where: Locations, clock: Mapping[str, Any]) -> tuple[Visits, float | None]:
-    """Return one side as visits, and the minutes of its slots if it had any; plain tables have the slots of `clock`."""
-    found = getattr(given, "visits", given)
-    if isinstance(given, Visits) or (isinstance(found, Visits) and not isinstance(given, Traces)):
-        return found, None
-    try:
-        table = given if isinstance(given, Traces) else Traces(getattr(given, "r", given), where, **clock)
-    except InvalidTraces as error:
-        raise InvalidTraces(error.args[0].replace("`r`", f"`{name}`"), code=error.code) from None
-    return table.visits(), table.step_minutes
-
-
-def _map_of(*given: Any) -> Locations:
-    try:
-        return Locations(n=max(1, 1 + max(int(np.max(np.asarray(getattr(t, "r", t)))) for t in given)))
-    except (TypeError, ValueError):
-        raise InvalidTraces("give `Visits`, `Traces` or tables of whole numbers of places.", code="E_NUMBER") from None
-
-
-def seed_numbers(seed_index: ArrayLike, F: int, U: int) -> Ints | None:
-    """Check `seed_index` and return it, one person per fake; None where some are not known (-1)."""
-    owner = np.asarray(seed_index)
-    if owner.shape != (F,) or owner.dtype.kind not in "iu":
-        raise InvalidParameter(
-            f"`seed_index` must hold {F} whole numbers, one per fake, got shape {owner.shape}, dtype {owner.dtype}.",
-            code="E_SHAPE",
-            parameter="seed_index",
-        )
-    if owner.max() >= U or owner.min() < -1:
-        raise InvalidParameter(
-            f"`seed_index` must hold people of `seeds`, 0 .. {U - 1}.", code="E_INDEX", parameter="seed_index"
-        )
-    return None if owner.min() < 0 else owner.astype(np.int64)
-
-
 def _sides(given: Mapping[str, Any], locations: Locations | None) -> tuple[dict[str, Visits], float]:
-    """Return all sides as visits on one map, and the minutes of a slot."""
-    maps = [side.locations for side in given.values() if isinstance(side, (Traces, Visits))]
+    """Return all sides as visits on one map, and the minutes of a slot; plain tables have those of the other sides."""
+    known: dict[str, Any] = {}
+    for name, side in given.items():
+        found = getattr(side, "visits", None)
+        known[name] = found if isinstance(found, Visits) else side
+    maps = [side.locations for side in known.values() if isinstance(side, (Traces, Visits))]
     maps = [locations] if locations is not None else maps
-    where = maps[0] if maps else _map_of(*given.values())
-    slots = next((side for side in given.values() if isinstance(side, Traces)), None)
+    where = maps[0] if maps else count_places(known.values())
+    slots = next((side for side in known.values() if isinstance(side, Traces)), None)
     clock = {} if slots is None else {"step_minutes": slots.step_minutes, "start": slots.start, "tz": slots.tz}
-    pairs = {name: to_visits(side, name, where, clock) for name, side in given.items()}
-    minutes = next((m for _, m in pairs.values() if m is not None), MINUTES)
-    return dict(zip(pairs, share_map(*(visits for visits, _ in pairs.values())), strict=True)), minutes
+    tables = {
+        name: to_table(side, name, where, **clock) for name, side in known.items() if not isinstance(side, Visits)
+    }
+    minutes = next((table.step_minutes for table in tables.values()), MINUTES)
+    visits = [tables[name].visits() if name in tables else side for name, side in known.items()]
+    return dict(zip(known, share_map(*visits), strict=True)), minutes
 
 
 def _sample(sides: dict[str, Visits], owner: Ints | None, rng: np.random.Generator) -> tuple[Any, Ints | None, Any]:
@@ -243,10 +181,11 @@ def make_case(
         if side.U < 2 and name != "fakes":
             raise NotEnoughUsers(f"`{name}` must hold at least 2 users, got {side.U}.")
     links = seed_index if seed_index is not None else getattr(fakes, "seed_of_life", None)
-    owner = None if links is None else seed_numbers(links, sides["fakes"].U, sides["seeds"].U)
+    owner = None if links is None else seed_numbers(links, sides["fakes"].U, sides["seeds"].U, least=-1)
+    owner = owner if owner is None or owner.min() >= 0 else None  # some are not known
     # what `generate_fakes` returns is private: it is shuffled when it is published
     options |= {"listed": not hasattr(fakes, "seed_of_life")}
-    file = np.sum([sides[name].visitors() for name in ("seeds", *others)], axis=0)
+    file = np.sum([people_around(side) for name, side in sides.items() if name != "fakes"], axis=0)
     label = None
     if classes is not None:
         from elsewhere.paper.semantic_clustering import labels_of
@@ -358,7 +297,7 @@ def audit(
     >>> seeds, holdout = rng.integers(40, size=(2, 60, 12))
     >>> result = audit(seeds, holdout, seeds, np.arange(60), attacks=["A1", "A2", "A9"], rng=rng)
     >>> result.flagged, result.to_dict()["A2"]["main"], result["A9"].needs
-    (('A1', 'A2'), 1.0, 'the `sampler` of private fakes')
+    (('A1', 'A2'), 1.0, 'the `sampler` of certified fakes')
 
     """
     ids = _ids(attacks)

@@ -18,6 +18,10 @@ from elsewhere.evaluation.audit import AuditResult, audit
 from elsewhere.evaluation.usefulness import Usefulness, judge_usefulness
 from elsewhere.pool import Pool
 
+# visitors that a place of fakes must have: the map's threshold of eight is drawn with noise, which publishes a place of
+# one person in fewer than 1 of 1,000 cases, and one of four, where nobody's presence decides, in 13
+ALONE = 2
+
 
 @dataclass(frozen=True, eq=False)
 class Judgement:
@@ -71,6 +75,8 @@ def judge_run(
     taught = np.arange(people.U) if nobody else seeds
     others = np.setdiff1d(np.arange(people.U), taught)
     strangers = holdout if holdout is not None else people.of_users(others) if len(others) else None
+    # who is neither a seed nor set aside is in the file all the same
+    roles = {"other people in the file": people.of_users(others)} if holdout is not None and len(others) > 1 else {}
     notes = []
     if strangers is None:
         notes.append("everybody is behind the fakes: set people aside (`holdout`) to have strangers to compare with.")
@@ -86,6 +92,8 @@ def judge_run(
             strangers,
             pool.visits,
             None if nobody else np.searchsorted(taught, seed_of_life),
+            m_min=ALONE,
+            roles=roles,
             executor=executor,
             progress=progress,
             rng=of_attacks,
@@ -94,7 +102,12 @@ def judge_run(
         raise
     except ElsewhereError as error:
         notes.append(f"no attack could be run: {error.args[0]}")
-    run = {
+    return Judgement(usefulness, findings, _about_run(people, makers, strangers, pool), tuple(notes))
+
+
+def _about_run(people: Visits, makers: Visits, strangers: Visits | None, pool: Pool) -> dict[str, Any]:
+    """Return what a report says of the run: how the fakes were made, and the sizes."""
+    return {
         "method": pool.provenance.get("method"),
         "parameters": pool.provenance.get("parameters", {}),
         "reproducible": bool(pool.provenance.get("reproducible")),
@@ -106,10 +119,9 @@ def judge_run(
             "people": people.U,
             "visits": len(people),
             "places": people.R,
-            "seeds": len(taught),
+            "seeds": makers.U,
             "strangers": 0 if strangers is None else strangers.U,
             "fakes": len(pool),
             "fake visits": len(pool.visits),
         },
     }
-    return Judgement(usefulness, findings, run, tuple(notes))

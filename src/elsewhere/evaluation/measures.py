@@ -112,10 +112,16 @@ class Crowd:
         return row, hour, np.maximum(inside, 1).astype(np.float64)
 
     @cached_property
+    def person_days(self) -> tuple[Ints, Ints]:
+        """Return the person of each day on which somebody was seen, and which of these each of `_hours` is on."""
+        row, hour, _ = self._hours
+        key, number = np.unique(self.visits.user[row].astype(np.int64) * (1 << 32) + hour // 24, return_inverse=True)
+        return key >> 32, number
+
+    @property
     def days(self) -> int:
         """Return the number of days of all people on which they were seen."""
-        row, hour, _ = self._hours
-        return len(np.unique(self.visits.user[row].astype(np.int64) * (1 << 32) + hour // 24))
+        return len(self.person_days[0])
 
     def presence(self, zone: Ints) -> Floats:
         """Return (48, zones): time or records in each zone by hour of the day, weekdays first and then weekends."""
@@ -172,21 +178,35 @@ class Crowd:
     @cached_property
     def daily_places(self) -> Floats:
         """Return the number of different places of each person and day."""
-        row, hour, _ = self._hours
-        day = np.unique(self.visits.user[row].astype(np.int64) * (1 << 32) + hour // 24, return_inverse=True)[1]
-        pairs = np.unique(day * self.visits.R + self.visits.place[row])
+        pairs = np.unique(self.person_days[1] * self.visits.R + self.visits.place[self._hours[0]])
         return np.bincount(pairs // self.visits.R).astype(np.float64)
+
+    @cached_property
+    def own_places(self) -> tuple[Ints, Ints, Floats, Ints]:
+        """Return person, place and time of the own places of all, by person; and which of them each `_hours` is at."""
+        v = self.visits
+        row, _, weight = self._hours
+        pair, own = np.unique(v.user[row].astype(np.int64) * v.R + v.place[row], return_inverse=True)
+        return pair // v.R, pair % v.R, np.bincount(own, weight).astype(np.float64), own
+
+    def time_shares(self, n: int) -> Floats:
+        """Return (U, n) the share of each person's time at the places of most time."""
+        who, _, time, _ = self.own_places
+        order = np.lexsort((-time, who))
+        rank = np.arange(len(who)) - np.searchsorted(who, who)
+        out = np.zeros((self.visits.U, n))
+        out[who[rank < n], rank[rank < n]] = (time[order] / np.bincount(who, time)[who])[rank < n]
+        return out
 
     @cached_property
     def home(self) -> Ints:
         """Return (U,) the home of each person: the place of most nights, else of most time."""
-        v = self.visits
-        row, hour, weight = self._hours
-        pair, own = np.unique(v.user[row].astype(np.int64) * v.R + v.place[row], return_inverse=True)
-        who, night = pair // v.R, (hour % 24 >= NIGHT[0]) & (hour % 24 < NIGHT[1])
-        asleep = np.bincount(own, weight * night, len(pair))
-        sleeps = np.bincount(who, asleep, v.U) > 0
-        return np.asarray(pair[_first_of_each(who, np.where(sleeps[who], asleep, np.bincount(own, weight)), v.U)] % v.R)
+        _, hour, weight = self._hours
+        who, where, time, own = self.own_places
+        night = (hour % 24 >= NIGHT[0]) & (hour % 24 < NIGHT[1])
+        asleep, U = np.bincount(own, weight * night, len(who)), self.visits.U
+        sleeps = np.bincount(who, asleep, U) > 0
+        return np.asarray(where[_first_of_each(who, np.where(sleeps[who], asleep, time), U)])
 
     def away_by_hour(self) -> Floats:
         """Return (24,) the share of the time, or records, that is not at home, by hour of the day; 0 where none is."""
@@ -229,21 +249,18 @@ def describe_people(crowd: Crowd) -> dict[str, Floats]:
     v = crowd.visits
     U, R = v.U, v.R
     row, hour, weight = crowd._hours
-    user, place = v.user[row].astype(np.int64), v.place[row].astype(np.int64)
-    pair, own = np.unique(user * R + place, return_inverse=True)  # the own places of all people
-    who, where = pair // R, pair % R
-    time = np.bincount(own, weight)
+    user = v.user[row].astype(np.int64)
+    who, where, time, own = crowd.own_places
     total = np.bincount(who, time, U)
     share = time / total[who]
-    home = np.minimum(np.searchsorted(pair, np.arange(U) * R + crowd.home), len(pair) - 1)
-    other = time.astype(np.float64)
+    home = np.minimum(np.searchsorted(who * R + where, np.arange(U) * R + crowd.home), len(who) - 1)
+    other = time.copy()
     other[home[home >= 0]] = -1.0
     main = _first_of_each(who, other, U)
     main = np.where((main >= 0) & (other[main] > 0), main, -1)
-    day = hour // 24
-    day_number = np.unique(user * (1 << 32) + day, return_inverse=True)[1]
-    days = np.bincount(np.unique(day_number * U + user) % U, minlength=U).astype(np.float64)
-    seen_on = np.bincount(np.unique(own * (day_number.max() + 1) + day_number) // (day_number.max() + 1))
+    of_day, day = crowd.person_days
+    days = np.bincount(of_day, minlength=U).astype(np.float64)
+    seen_on = np.bincount(np.unique(own * len(of_day) + day) // len(of_day))
     number = np.bincount(who, minlength=U).astype(np.float64)
     first, _ = crowd._stays
     values = {
@@ -253,7 +270,7 @@ def describe_people(crowd: Crowd) -> dict[str, Floats]:
         "home_share": share[home],
         "main_share": np.where(main >= 0, share[main], 0.0),
         "entropy": -np.bincount(who, share * np.log(share), U),
-        "routine": _routine(user, own, hour, day_number, weight, U, len(pair)),
+        "routine": _routine(user, own, hour, day, weight, U, len(who)),
         "new_places": np.where(days > 1, np.bincount(who, seen_on == 1, U) / number, np.nan),
     }
     if crowd.plan.locations.has_coordinates:

@@ -25,24 +25,13 @@ from elsewhere.data.slots import Traces
 from elsewhere.data.visits import Codes, Floats, Ints
 from elsewhere.errors import NotEnoughUsers, require_whole
 from elsewhere.evaluation.attack_base import plain
-from elsewhere.evaluation.lbs.generators import OURS, USER, PoolGenerator, five_generators, two_days
-from elsewhere.evaluation.lbs.scenario import LbsResult, evaluate_lbs
-from elsewhere.evaluation.publishing.metrics import (
-    POPULAR,
-    TOP_PLACES,
-    allocation_kl,
-    kl,
-    move_weights,
-    moves_similarity,
-    top_shares,
-    visits_similarity,
-)
-from elsewhere.evaluation.publishing.scenario import PublishingResult, evaluate_publishing
-from elsewhere.paper.aggregate import aggregate
+from elsewhere.evaluation.lbs import OURS, USER, LbsResult, PoolGenerator, evaluate_lbs, five_generators, two_days
+from elsewhere.evaluation.publishing import EPSILON, PublishingResult, Scene, evaluate_publishing
 from elsewhere.paper.geographic_similarity import pairwise_geographic_similarity
 from elsewhere.paper.privacy_test import PrivacyTest
-from elsewhere.paper.profiles import count, fit_profiles
-from elsewhere.paper.semantic_clustering import classes_of_graph, most_classes, numbers_to_try, semantic_graph
+from elsewhere.paper.profiles import fit_profiles
+from elsewhere.paper.semantic_clustering import classes_of_graph, most_classes, numbers_to_try
+from elsewhere.paper.semantic_graph import semantic_graph
 from elsewhere.paper.semantic_similarity import pairwise_semantic_similarity
 from elsewhere.run.generate import generate_fakes
 from elsewhere.run.publish import Fakes, finite
@@ -97,6 +86,67 @@ NUMBERS = {
     "time 3 random": Printed("tbl:timealloc-kl", "KL of time at the 3rd place, random", 0.5092, True),
 }
 
+# what the text concludes: where, what, and why it may not hold on other data
+_FURTHER = "testing is closer than fakes, fakes are closer than uniform and single"
+_FEWER = "ours and the walk on the user send fewer different {} than the random strategies"
+_POPULAR = "popularity alone (E65) is kept better, or worse, than another day keeps it"
+_AS_MANY = "fakes, or walks on the user, go to as many places here as random ones"
+STATED = {
+    "people differ in places": (
+        "fig:real-gs-similarity a",
+        "geographic similarity of two users: most near 0",
+        "people here share more places than in the paper's town",
+    ),
+    "people are alike in meaning": (
+        "fig:real-gs-similarity b",
+        "semantic similarity of two users: most high",
+        "these people divide their time in different ways",
+    ),
+    "differences are small": (
+        "fig:deltas-fakeset2",
+        "most differences of semantic similarity are small (below .1)",
+        "the fakes keep more of what is special in their seeds (E71 on the wording)",
+    ),
+    "fakes are like their seeds": (
+        "fig:real-fake-semantic-similarity",
+        "fakes are semantically similar to their seeds",
+        "classes here are too coarse to carry the life of a seed over",
+    ),
+    "quantiles on a line": (
+        "fig:fake-fake-semantic-similarity-qq",
+        "quantiles of real-real and fake-fake similarity on a line",
+        "fakes resemble each other in another way than people do",
+    ),
+    "visits": ("tbl:vistprob-kl", _FURTHER, _POPULAR),
+    "popular visits": ("tbl:vistprob-kl-50mp", _FURTHER, _POPULAR),
+    "time": (
+        "tbl:timealloc-kl",
+        "time at the place of rank {}: fakes are closer than uniform and random",
+        "the fakes share out their time in another way than their seeds",
+    ),
+    "time beside testing": (
+        "tbl:timealloc-kl",
+        "sometimes the fakes are closer than testing",
+        "another day of the same people is like the first",
+    ),
+    "ours misleads most": (
+        "fig:locationprivacy",
+        "{}: ours misleads tracking more than all others",
+        "fakes here move less plausibly under the aggregate model than those of the other generator",
+    ),
+    "near the maximum": (
+        "Service, Results",
+        "{}: privacy very close to the maximum (m/(m+1) = {})",
+        "below it the aggregate model tells fakes from the truth, above it fakes mislead it (E67)",
+    ),
+    "the walk is next": (
+        "Service, Results",
+        "{}: of the others the walk on the user (RW user) comes closest to ours",
+        "walks on the user stay where the user is, and here that confuses less, or more, than in the paper",
+    ),
+    "places sent": ("fig:locationprivacy a", _FEWER.format("places"), _AS_MANY),
+    "classes sent": ("fig:locationprivacy b", _FEWER.format("classes"), _AS_MANY),
+}
 
 CLOSE = 0.1  # of the most there can be: "very close to the maximum"
 DATASETS, DRAWN = 10, 50  # of the paper; fakes per seed in the datasets
@@ -287,8 +337,8 @@ def _service(
     number[users] = np.arange(len(users))
     maker = number[train.user[seed]]
     generators = five_generators(train.of_users(users), r, maker)
-    generators[OURS] = PoolGenerator(r, maker, None, loglik, own=True)
-    generators[OTHERS] = PoolGenerator(r, maker, None, loglik)
+    generators[OURS] = PoolGenerator(r, maker, loglik, own=True)
+    generators[OTHERS] = PoolGenerator(r, maker, loglik)
     return evaluate_lbs(
         train.of_users(users),
         test.of_users(users),
@@ -320,10 +370,11 @@ def _intervals(
     have, first = np.unique(seed, return_index=True)
     size = np.diff(np.append(first, len(seed)))
     draws: dict[str, list[float]] = {}
+    scene = Scene(train.r, train.user, None, r, None, train.locations, np.zeros(train.L, dtype=np.int32), 1)
     for i in range(RESAMPLES):
         some = rng.integers(len(have), size=len(have))
         fake = r[first[some] + (rng.random(len(have)) * size[some]).astype(np.int64)]
-        for key, value in _one_dataset(train, train.r[have[some]], fake, models=i < OF_MODELS).items():
+        for key, value in scene.compare(train.r[have[some]], fake, EPSILON if i < OF_MODELS else None).items():
             draws.setdefault(key, []).append(value)
     shares = _share_per_seed(made, train)
     draws["passed"] = shares[rng.integers(len(shares), size=(RESAMPLES, len(shares)))].mean(axis=1).tolist()
@@ -348,26 +399,6 @@ def _spreads(publishing: PublishingResult) -> dict[str, Any]:
     figures |= {name: publishing.visits[name] for name in ("all", "top")}
     figures |= {f"time {j}": figure for j, figure in publishing.allocation.items()}
     return {name: figure["fakes"] for name, figure in figures.items()}
-
-
-def _one_dataset(train: Traces, real: Codes, fake: Codes, *, models: bool) -> dict[str, float]:
-    """Return the figures of one dataset against the real traces, as `evaluate_publishing` has them."""
-    visits = [-np.sort(-np.bincount(x.ravel(), minlength=train.R).astype(np.float64)) for x in (real, fake)]
-    out = {"all": kl(*visits), "top": kl(*(x[:POPULAR] for x in visits))}
-    shares = [top_shares(x) for x in (real, fake)]
-    for j in range(TOP_PLACES):
-        out[f"time {j + 1}"] = allocation_kl(shares[0][:, j], shares[1][:, j], train.L)
-    if models:
-        tau, N = np.zeros(train.L, dtype=np.int32), len(real)
-        people, others = (count(x, np.arange(N), tau, U=N, R=train.R, T=1) for x in (real, fake))
-        ours, theirs, weight = (
-            aggregate(people, train.locations),
-            aggregate(others, train.locations),
-            move_weights(people),
-        )
-        out["p_bar"] = moves_similarity(ours, theirs, weight)
-        out["pi_bar"] = visits_similarity(ours, theirs, weight.sum(axis=(1, 2)))
-    return out
 
 
 def _kappa_rule(profiles: Any, rng: np.random.Generator) -> Row:
@@ -441,162 +472,73 @@ def _statements(
     geographic: Floats, semantic: Floats, publishing: PublishingResult, service: LbsResult
 ) -> tuple[Row, ...]:
     """Return what the paper concludes from its figures and tables, each as something that could fail."""
+    middle = [float(np.median(values)) for values in (geographic, semantic)]
     rows = [
-        _holds(
-            "fig:real-gs-similarity a",
-            "geographic similarity of two users: most near 0",
-            f"median {np.median(geographic):.2f}",
-            float(np.median(geographic)) < 0.2,
-            "people here share more places than in the paper's town",
-        ),
-        _holds(
-            "fig:real-gs-similarity b",
-            "semantic similarity of two users: most high",
-            f"median {np.median(semantic):.2f}",
-            float(np.median(semantic)) > 0.5,
-            "these people divide their time in different ways",
-        ),
+        _holds("people differ in places", f"median {middle[0]:.2f}", middle[0] < 0.2),
+        _holds("people are alike in meaning", f"median {middle[1]:.2f}", middle[1] > 0.5),
     ]
     samples = publishing.samples
     if len(samples.get("differential", ())):
         share = float((samples["differential"] < 0.1).mean())
-        rows.append(
-            _holds(
-                "fig:deltas-fakeset2",
-                "most differences of semantic similarity are small (below .1)",
-                f"{share:.0%} are",
-                share > 0.5,
-                "the fakes keep more of what is special in their seeds (E71 on the wording)",
-            )
-        )
+        rows.append(_holds("differences are small", f"{share:.0%} are", share > 0.5))
     if len(samples.get("semantic", ())):
-        middle = float(np.median(samples["semantic"]))
-        rows.append(
-            _holds(
-                "fig:real-fake-semantic-similarity",
-                "fakes are semantically similar to their seeds",
-                f"median {middle:.2f}",
-                middle > 0.5,
-                "classes here are too coarse to carry the life of a seed over",
-            )
-        )
+        own = float(np.median(samples["semantic"]))
+        rows.append(_holds("fakes are like their seeds", f"median {own:.2f}", own > 0.5))
     if len(samples.get("real_real", ())) and len(samples.get("fake_fake", ())):
         at = np.linspace(0.02, 0.98, 49)
         line = [np.quantile(samples[name], at) for name in ("real_real", "fake_fake")]
-        r = float(np.asarray(np.corrcoef(line))[0, 1])
-        rows.append(
-            _holds(
-                "fig:fake-fake-semantic-similarity-qq",
-                "quantiles of real-real and fake-fake similarity on a line",
-                f"correlation {r:.3f}, mean distance {float(np.mean(np.abs(line[0] - line[1]))):.2f}",
-                r > 0.95,
-                "fakes resemble each other in another way than people do",
-            )
-        )
+        r, apart = float(np.asarray(np.corrcoef(line))[0, 1]), float(np.mean(np.abs(line[0] - line[1])))
+        rows.append(_holds("quantiles on a line", f"correlation {r:.3f}, mean distance {apart:.2f}", r > 0.95))
     return (*rows, *_table_statements(publishing), *_service_statements(service))
 
 
 def _table_statements(publishing: PublishingResult) -> list[Row]:
     """Return what the text says of the three tables."""
     rows = []
-    for place, name in (("tbl:vistprob-kl", "all"), ("tbl:vistprob-kl-50mp", "top")):
+    for key, name in (("visits", "all"), ("popular visits", "top")):
         figure = publishing.visits[name]
-        testing, fakes = figure["testing"], figure["fakes"]["mean"]
-        uniform, single = figure["uniform"], figure["single"]
-        rows.append(
-            _holds(
-                place,
-                "testing is closer than fakes, fakes are closer than uniform and single",
-                f"{testing:.4f}, {fakes:.4f}, {uniform:.4f}, {single:.4f}",
-                testing < fakes < min(uniform, single),
-                "popularity alone (E65) is kept better, or worse, than another day keeps it",
-            )
-        )
+        order = figure["testing"], figure["fakes"]["mean"], figure["uniform"], figure["single"]
+        rows.append(_holds(key, ", ".join(f"{x:.4f}" for x in order), order[0] < order[1] < min(order[2:])))
     for rank, figure in publishing.allocation.items():
-        fakes, others = figure["fakes"]["mean"], (figure["uniform"], figure["random_unsorted"]["mean"])  # E70
-        rows.append(
-            _holds(
-                "tbl:timealloc-kl",
-                f"time at the place of rank {rank}: fakes are closer than uniform and random",
-                f"{fakes:.4f}, {others[0]:.4f}, {others[1]:.4f}",
-                fakes < min(others),
-                "the fakes share out their time in another way than their seeds",
-            )
-        )
-    closer = {rank: figure["fakes"]["mean"] < figure["testing"] for rank, figure in publishing.allocation.items()}
-    rows.append(
-        _holds(
-            "tbl:timealloc-kl",
-            "sometimes the fakes are closer than testing",
-            f"at {sum(closer.values())} of {len(closer)} ranks",
-            any(closer.values()),
-            "another day of the same people is like the first",
-        )
-    )
-    return rows
+        three = figure["fakes"]["mean"], figure["uniform"], figure["random_unsorted"]["mean"]  # E70
+        rows.append(_holds("time", ", ".join(f"{x:.4f}" for x in three), three[0] < min(three[1:]), rank))
+    closer = [figure["fakes"]["mean"] < figure["testing"] for figure in publishing.allocation.values()]
+    return [*rows, _holds("time beside testing", f"at {sum(closer)} of {len(closer)} ranks", any(closer))]
 
 
 def _service_statements(service: LbsResult) -> list[Row]:
+    """Return what the text says of the service."""
     rows = []
     for m in service.n_fakes:
-        decoys = "1 fake" if m == 1 else f"{m} fakes"
+        decoys, ceiling = "1 fake" if m == 1 else f"{m} fakes", m / (m + 1)
         error = {name: service.figure(name, m)["median"] for name in service.generators if name != OTHERS}
         best = max((n for n in error if n != OURS), key=lambda n: error[n])
-        rows.append(
-            _holds(
-                "fig:locationprivacy",
-                f"{decoys}: ours misleads tracking more than all others",
-                f"{error[OURS]:.2f}, next {best} {error[best]:.2f}",
-                error[OURS] >= error[best],
-                "fakes here move less plausibly under the aggregate model than those of the other generator",
-                service.figure(OURS, m)["interval"],
-            )
-        )
-        ceiling = m / (m + 1)
-        rows.append(
-            _holds(
-                "Service, Results",
-                f"{decoys}: privacy very close to the maximum (m/(m+1) = {ceiling:.2f})",
-                f"{error[OURS]:.2f}",
-                abs(error[OURS] - ceiling) <= CLOSE * ceiling,
-                "below it the aggregate model tells fakes from the truth, above it fakes mislead it (E67)",
-            )
-        )
-        rows.append(
-            _holds(
-                "Service, Results",
-                f"{decoys}: of the others the walk on the user (RW user) comes closest to ours",
-                f"{USER} {error[USER]:.2f}, next {_next(error):.2f}",
-                _next(error) <= error[USER] <= error[OURS],
-                "walks on the user stay where the user is, and here that confuses less, or more, than in the paper",
-            )
-        )
-    last = len(service.n_fakes) - 1
-    for panel, cost, what in (("a", 0, "different places"), ("b", 1, "different classes")):
-        sent_by = {
-            n: float(np.nanmedian(service.overhead[:, g, last, cost]))
-            for g, n in enumerate(service.generators)
-            if n != OTHERS
+        beaten = max(value for name, value in error.items() if name not in (OURS, USER))
+        ours, near = f"{error[OURS]:.2f}", abs(error[OURS] - ceiling) <= CLOSE * ceiling
+        interval = service.figure(OURS, m)["interval"]
+        rows += [
+            _holds("ours misleads most", f"{ours}, next {best} {error[best]:.2f}", error[OURS] >= error[best], decoys,
+                   interval=interval),
+            _holds("near the maximum", ours, near, decoys, f"{ceiling:.2f}"),
+            _holds("the walk is next", f"{USER} {error[USER]:.2f}, next {beaten:.2f}",
+                   beaten <= error[USER] <= error[OURS], decoys),
+        ]  # fmt: skip
+    for cost, key in enumerate(("places sent", "classes sent")):
+        sent = {
+            name: float(np.nanmedian(service.overhead[:, g, -1, cost]))
+            for g, name in enumerate(service.generators)
+            if name != OTHERS
         }
-        rows.append(
-            _holds(
-                f"fig:locationprivacy {panel}",
-                f"ours and the walk on the user send fewer {what} than the random strategies",
-                ", ".join(f"{name} {value:.1f}" for name, value in sent_by.items()),
-                max(sent_by[OURS], sent_by[USER]) < min(sent_by[name] for name in sent_by if name not in (OURS, USER)),
-                "fakes, or walks on the user, go to as many places here as random ones",
-            )
-        )
+        fewer = max(sent[OURS], sent[USER]) < min(sent[name] for name in sent if name not in (OURS, USER))
+        rows.append(_holds(key, ", ".join(f"{name} {value:.1f}" for name, value in sent.items()), fewer))
     return rows
 
 
-def _next(error: dict[str, float]) -> float:
-    """Return the largest error of the generators that are neither ours nor the walk on the user."""
-    return max(value for name, value in error.items() if name not in (OURS, USER))
-
-
-def _holds(place: str, what: str, ours: str, agrees: bool, why_not: str, interval: Any = None) -> Row:
-    return Row(place, what, "stated", ours, interval and tuple(interval), bool(agrees), "" if agrees else why_not)
+def _holds(key: str, ours: str, agrees: bool, *words: str, interval: Any = None) -> Row:
+    """Return the row of a statement, its `words` filled in."""
+    place, what, why_not = STATED[key]
+    held = bool(agrees)
+    return Row(place, what.format(*words), "stated", ours, interval and tuple(interval), held, "" if held else why_not)
 
 
 def _product_rows(publishing: PublishingResult, service: LbsResult) -> list[Row]:

@@ -5,8 +5,8 @@ A stream is numpy's own Philox4x64-10 (Salmon et al. 2011), bit for bit: attempt
 `Generator(Philox(key=key, counter=[0, i, s, 0])).random()` would return. So no two attempts share a number, a result
 depends on neither order nor number of workers, and no Python object is made per fake.
 
-numba keeps machine code per file and looks at that file's date alone: after a change here, remove the `__pycache__` of
-those who call it.
+numba keeps machine code per file and looks at that file's date alone: after a change here, or of a named tuple that is
+passed in, remove the `__pycache__` of those who call it.
 """
 
 import math
@@ -416,11 +416,7 @@ def trace_back(delta, back, offset, places, in_logs, fake):
 
 @njit
 def viterbi(chain, offset, places, par_v, stream, fake):
-    """
-    Run the randomised Viterbi algorithm over candidate sets: fill `fake`, return False if no path is feasible.
-
-    `decode.viterbi_by_blocks` is the same loop for maps on which the tables of `chain` would be too large.
-    """
+    """Run the randomised Viterbi algorithm over candidate sets: fill `fake`, return False if no path is feasible."""
     delta = np.empty(len(places))
     back = np.zeros(len(places), dtype=np.int64)
     for in_logs in (False, True):

@@ -19,12 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elsewhere._jit import njit
-from elsewhere._search_kernels import first_not_below, sort
 from elsewhere.data.visits import Codes, Floats, Ints
 
 # the rules of the privacy test, one bit each
 SIMILARITY, INTERSECTION, DIFFERENTIAL, OTHERS, MIN_SIM = 1, 2, 4, 8, 16
-ROUNDING = 1e-9  # sums of bounds are rounded, and nobody may be passed over for it
 
 
 class Counted(NamedTuple):
@@ -368,21 +366,18 @@ class Clock(NamedTuple):
 
 
 class Visitors(NamedTuple):
-    """The seeds of everybody that visit a place in a period: entries `start[tau * R + r] : start[tau * R + r + 1]`."""
+    """The seeds that visit a place in a period: entries `start[tau * R + r] : start[tau * R + r + 1]`."""
 
     start: Ints
     trace: Codes
     visits: Codes
-    n: Ints  # of the traces, as in `Counted`
-    N: Ints
-    M: Ints
-    user: Ints
-    share: Floats  # (T,) the largest share of its slots that any of them has in a period
 
 
 class Rules(NamedTuple):
-    """The thresholds that are the same for all seeds, as the kernel reads them."""
+    """The thresholds, as the kernel reads them."""
 
+    par_s: float
+    par_i: int
     par_d: float
     k: int
     min_sim: float  # 0 = off: no similarity is below it
@@ -392,23 +387,14 @@ class Rules(NamedTuple):
     exact_below: int  # a larger M would make N N' M inexact
 
 
-class Seeds(NamedTuple):
-    """The seeds whose fakes are tested: all, or those of one block."""
-
-    r: Codes  # (S, L) their traces
-    limit: Ints  # (S,) places, or equal slots, that a fake may share with each
-    par_s: Floats  # (S,) how similar a fake may be to each
-    counted: Counted
-    near: Ints  # (S,) the alternate at which a seed would stand in the order of alternates; 0 where there is none
-
-
 class Prepared(NamedTuple):
     """All that a verdict needs besides the fake and the number of its seed."""
 
     rules: Rules
     clock: Clock
-    seeds: Seeds
-    alternates: Counted  # the traces of a user side by side; where each has one, in the order of `top_place_share`
+    r: Codes  # (S, L) the seeds
+    seeds: Counted
+    alternates: Counted  # the traces of a user side by side
     visitors: Visitors
     R: int
 
@@ -419,9 +405,8 @@ class Scratch(NamedTuple):
     fake: Counted
     tally: Codes  # (R,)
     hist: Codes  # (L + 1,)
-    forth: Floats  # (traces of `Visitors`,)
+    forth: Floats  # (S,)
     back: Floats
-    met: Ints
 
 
 @njit
@@ -442,14 +427,13 @@ def empty_counts(traces: int, entries: int, T: int) -> Counted:
 @njit
 def new_scratch(prepared: Prepared) -> Scratch:
     """Make working memory for `verdict_one`, one per thread."""
-    L, S, T = len(prepared.clock.slot), len(prepared.visitors.N), len(prepared.clock.start) - 1
+    L, S, T = len(prepared.clock.slot), len(prepared.r), len(prepared.clock.start) - 1
     return Scratch(
         empty_counts(1, L, T),
         np.zeros(prepared.R, np.int32),
         np.zeros(L + 1, np.int32),
         np.zeros(S, np.float64),
         np.zeros(S, np.float64),
-        np.zeros(S, np.int64),
     )
 
 
@@ -531,11 +515,7 @@ def list_visitors(seeds: Counted, R: int) -> Visitors:
             trace[free[key]] = i // T
             visits[free[key]] = seeds.visits[e]
             free[key] += 1
-    share = np.zeros(T, np.float64)
-    for i in range(len(seeds.N)):
-        for tau in range(T):
-            share[tau] = max(share[tau], seeds.n[i, tau] / max(seeds.N[i], 1))
-    return Visitors(start, trace, visits, seeds.n, seeds.N, seeds.M, seeds.user, share)
+    return Visitors(start, trace, visits)
 
 
 @njit
@@ -576,60 +556,15 @@ def shared_places(u: Counted, i: int, v: Counted, j: int, tally: Codes) -> int:
 
 
 @njit
-def stranger_quantiles(
-    seeds: Counted, others: Counted, some: Ints, R: int, share: float, few: float
-) -> tuple[Ints, Floats]:
-    """
-    Return two quantiles over `some` of the others, for each seed (S,): of the number of places that they share with
-    it, at the level `share`, and of their similarity sim_G to it, at the level `few`.
-    """
-    tally = np.zeros(R, np.int32)
-    places, similarity = np.zeros(len(seeds.N), np.int64), np.zeros(len(seeds.N))
-    shared, sim = np.zeros(len(some), np.int64), np.zeros(len(some))
-    nth_shared, nth_sim = max(0, math.ceil(share * len(some)) - 1), max(0, math.ceil(few * len(some)) - 1)
-    for i in range(len(seeds.N) if len(some) else 0):
-        apart = 0  # others without a place in common: the least of both are 0 where they are enough, as mostly
-        for a in range(len(some)):
-            shared[a] = shared_places(seeds, i, others, some[a], tally)
-            apart += shared[a] == 0
-        if nth_sim >= apart:
-            for a in range(len(some)):
-                sim[a] = geographic(seeds, i, others, some[a], tally) if shared[a] > 0 else 0.0
-            sort(sim)
-            similarity[i] = sim[nth_sim]
-        if nth_shared >= apart:
-            sort(shared)
-            places[i] = shared[nth_shared]
-    return places, similarity
-
-
-@njit
-def top_place_share(u: Counted) -> Floats:
-    """Return for each trace the share of its slots at the most visited place of each period."""
-    T = u.n.shape[1]
-    out = np.zeros(len(u.N))
-    for i in range(len(u.N)):
-        for tau in range(T):
-            if u.n[i, tau] > 0:
-                out[i] += u.ranked[u.start[i * T + tau]] / u.N[i]
-    return out
-
-
-@njit
-def count_alternates(
-    X: float, N: int, own: int, fake: Counted, alternates: Counted, near: int, par_d: float, stop: int
-) -> int:
+def count_alternates(X: float, N: int, own: int, fake: Counted, alternates: Counted, par_d: float, stop: int) -> int:
     """
     Count the distinct users, other than `own`, with |sim_S(s, f) - sim_S(s', f)| < par_d for one of their traces (E52).
 
-    The search begins at alternate `near`, the one most like the seed, goes both ways, and ends after `stop` users.
+    The search ends after `stop` users.
     """
     count, last = 0, -1
-    M, A = max(fake.M[0], 1), len(alternates.N)
-    for i in range(2 * A):
-        a = near + i // 2 if i % 2 == 0 else near - 1 - i // 2
-        if a < 0 or a >= A:
-            continue
+    M = max(fake.M[0], 1)
+    for a in range(len(alternates.N)):
         user = alternates.user[a]
         if user in (last, own):
             continue
@@ -642,71 +577,25 @@ def count_alternates(
 
 
 @njit
-def similarity_so_far(seeds: Visitors, s: int, u: Counted, i: int, scratch: Scratch) -> float:
-    """Return the larger of sim_G(u_i, s) and sim_G(s, u_i), by the sums over the places looked at so far."""
-    return max(scratch.forth[s] / (seeds.N[s] * max(u.M[i], 1)), scratch.back[s] / (u.N[i] * max(seeds.M[s], 1)))
-
-
-@njit
 def largest_similarity(u: Counted, i: int, own: int, prepared: Prepared, scratch: Scratch) -> float:
-    """
-    Return the largest sim_G, in either direction, of u_i to a seed of any user but `own` (E15).
-
-    A bound saves most of the work. Codes that add much to a similarity and have few visitors come first, those that
-    many pass through last. Once the places left cannot make a new seed the most similar one, only seeds met before are
-    looked up in them, and each of these only while it may still be the most similar.
-    """
-    seeds, forth, back, met = prepared.visitors, scratch.forth, scratch.back, scratch.met
-    T, R = u.n.shape[1], prepared.R
-    begin, entries = u.start[i * T], u.start[(i + 1) * T] - u.start[i * T]
-    order, worth, most, left = np.empty(entries, np.int64), np.empty(entries), np.empty(entries), 0.0
+    """Return the largest sim_G, in either direction, of u_i to a seed of any user but `own` (E15)."""
+    seeds, visitors, forth, back = prepared.seeds, prepared.visitors, scratch.forth, scratch.back
+    T = u.n.shape[1]
     for tau in range(T):
+        m = u.n[i, tau]
         for e in range(u.start[i * T + tau], u.start[i * T + tau + 1]):
-            key, j = tau * R + u.place[e], e - begin
-            # what the place adds at most to any similarity, in either direction
-            most[j] = u.visits[e] * max(1 / u.N[i], seeds.share[tau] / u.n[i, tau])
-            left += most[j]
-            mine = most[j] / (1 + seeds.start[key + 1] - seeds.start[key])
-            while j > 0 and worth[j - 1] < mine:
-                worth[j], order[j] = worth[j - 1], order[j - 1]
-                j -= 1
-            worth[j], order[j] = mine, e
-    best, seen = 0.0, 0
-    for e in order:
-        tau = 0
-        while e >= u.start[i * T + tau + 1]:
-            tau += 1
-        m, key = u.n[i, tau], tau * R + u.place[e]
-        first, last = seeds.start[key], seeds.start[key + 1]
-        everybody = left + ROUNDING >= best
-        low, high, kept = (first, last, seen) if everybody else (0, seen, 0)
-        for x in range(low, high):
-            if everybody:
-                s, there = seeds.trace[x], x
-                if forth[s] == 0:
-                    if seeds.user[s] == own:
-                        continue
-                    met[kept] = s
-                    kept += 1
-            else:
-                s = met[x]
-                if similarity_so_far(seeds, s, u, i, scratch) + left + ROUNDING < best:
-                    forth[s], back[s] = 0.0, 0.0
-                    continue
-                met[kept] = s
-                kept += 1
-                there = first + first_not_below(seeds.trace[first:last], s)
-                if there == last or seeds.trace[there] != s:
-                    continue
-            n = seeds.n[s, tau]
-            y = min(seeds.visits[there] * m, u.visits[e] * n)
-            forth[s] += term(y, m, u.M[i])
-            back[s] += term(y, n, seeds.M[s])
-            best = max(best, similarity_so_far(seeds, s, u, i, scratch))
-        seen = kept
-        left -= most[e - begin]
-    for x in range(seen):
-        forth[met[x]], back[met[x]] = 0.0, 0.0
+            key = tau * prepared.R + u.place[e]
+            for x in range(visitors.start[key], visitors.start[key + 1]):
+                s = visitors.trace[x]
+                y = min(visitors.visits[x] * m, u.visits[e] * seeds.n[s, tau])
+                forth[s] += term(y, m, u.M[i])
+                back[s] += term(y, seeds.n[s, tau], seeds.M[s])
+    best = 0.0
+    for s in range(len(forth)):
+        if forth[s] > 0.0 and seeds.user[s] != own:
+            there = forth[s] / (seeds.N[s] * max(u.M[i], 1))
+            best = max(best, there, back[s] / (u.N[i] * max(seeds.M[s], 1)))
+        forth[s], back[s] = 0.0, 0.0
     return best
 
 
@@ -731,29 +620,28 @@ def verdict_one(
     Returns the bits of the rules that rejected (0 = passed), sim_G, shared places, equal slots, alternates found,
     sim_S(s, f), and the largest similarity to another seed.
     """
-    rules, seeds, f = prepared.rules, prepared.seeds.counted, scratch.fake
+    rules, seeds, f = prepared.rules, prepared.seeds, scratch.fake
     own = seeds.user[seed]
     count_row(fake, prepared.clock, f, 0, scratch.tally, scratch.hist, rules.exact_below)
     rejected = 0
 
     sim = geographic(f, 0, seeds, seed, scratch.tally)
-    if sim > prepared.seeds.par_s[seed]:  # E51
+    if sim > rules.par_s:  # E51
         rejected |= SIMILARITY
 
     shared = shared_places(f, 0, seeds, seed, scratch.tally)
     aligned = 0
     for t in range(len(fake)):
-        if fake[t] >= 0 and fake[t] == prepared.seeds.r[seed, t]:
+        if fake[t] >= 0 and fake[t] == prepared.r[seed, t]:
             aligned += 1
-    if (aligned if rules.aligned else shared) > prepared.seeds.limit[seed]:  # E50
+    if (aligned if rules.aligned else shared) > rules.par_i:  # E50
         rejected |= INTERSECTION
 
     X, N = semantic_numerator(seeds, seed, f, 0), seeds.N[seed]
     sim_s = X / (N * max(f.M[0], 1))
     alternates = 0
     if rules.k > 1:
-        near = prepared.seeds.near[seed]
-        alternates = count_alternates(X, N, own, f, prepared.alternates, near, rules.par_d, rules.stop)
+        alternates = count_alternates(X, N, own, f, prepared.alternates, rules.par_d, rules.stop)
         if alternates < rules.k - 1:
             rejected |= DIFFERENTIAL
     if sim_s < rules.min_sim:  # E56

@@ -14,8 +14,8 @@ What is added up over users are visits and the rows of p(u). No sum belongs to o
 """
 
 import warnings
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -23,27 +23,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from elsewhere.data.visits import Codes, Floats, Ints, Locations
-from elsewhere.errors import InvalidModel, InvalidParameter, InvalidTraces, require_between, require_whole
+from elsewhere.errors import InvalidParameter, InvalidTraces, require_between, require_whole
 from elsewhere.paper._profile_kernels import fill_block, fill_moves, keep_feasible, nearness_sums
 from elsewhere.paper.profiles import MobilityProfile, Profiles
 from elsewhere.sorting import number_keys
 
 TABLE_PLACES = 4096
 LARGEST_ANSWER = 2**27  # numbers, 1 GiB: the most that one call returns
-GEOMETRY = ("lat", "lon", "xy")
-FEASIBLE = ("feasible_start", "feasible_target")
-NUMBERS = ("R", "T", "n_users", "epsilon", "n_min")
-# sums of a model: name -> kind of dtype, shape; M moves
-ARRAYS: dict[str, tuple[str, str]] = {
-    "visitors": ("i", "R"),
-    "pi": ("f", "R"),
-    "pi_tau": ("f", "TR"),
-    "lived": ("i", "T"),
-    "key": ("i", "M"),
-    "mass": ("f", "M"),
-    "count": ("f", "M"),
-    "movers": ("i", "M"),
-}
 
 
 class _MovesByRow(NamedTuple):
@@ -67,7 +53,7 @@ class AggregateModel:
 
     Arrays are sums over users: visiting probabilities `pi` (R,) and, by period, `pi_tau` (T, R), of the users who
     have `lived` in it; distinct `visitors` of each place. Move m, coded `key[m]` = (pair R + r) R + r', carries
-    `mass[m]` = sum over users of p_r^{r'}(u), `count[m]` departures, and `movers[m]` distinct users. The pair is
+    `mass[m]` = sum over users of p_r^{r'}(u), and `count[m]` departures. The pair is
     tau T + tau'; number T^2 stands for the moves of all pairs pooled. With T = 1 the only pair is the pool.
 
     `feasible` is None, or (start, target): the places that may follow r are `target[start[r] : start[r + 1]]`.
@@ -83,15 +69,14 @@ class AggregateModel:
     key: Ints
     mass: Floats
     count: Floats
-    movers: Ints
     locations: Locations
     epsilon: float
     n_min: int
     feasible: tuple[Ints, Codes] | None
 
     def __post_init__(self) -> None:
-        for name in ARRAYS:
-            getattr(self, name).setflags(write=False)
+        for array in (self.visitors, self.pi, self.pi_tau, self.lived, self.key, self.mass, self.count):
+            array.setflags(write=False)
 
     def __repr__(self) -> str:
         return f"AggregateModel({self.n_users} users, {self.R} places, {self.T} periods, epsilon {self.epsilon:g})"
@@ -190,46 +175,6 @@ class AggregateModel:
                 fill_moves(p, steps[:, columns].ravel(), steps[:, columns + 1].ravel(), row, a, b, *self._by_rows.tail)
                 out += np.log(p).reshape(N, len(columns)).sum(axis=1)
         return np.asarray(out, dtype=np.float64)
-
-    def with_moves(self, feasible: Any) -> "AggregateModel":
-        """Return the same model with these moves alone: (R, R) matrix of 0 and 1, as for `aggregate`."""
-        return replace(self, feasible=feasible_moves(feasible, self.R))
-
-    def suppressed(self, m_min: int) -> "AggregateModel":
-        """Return the model without the moves that fewer than `m_min` users have made: what may go into a file."""
-        keep = self.movers >= m_min
-        moves: dict[str, Any] = {name: getattr(self, name)[keep] for name in ("key", "mass", "count", "movers")}
-        return replace(self, **moves)
-
-    def to_arrays(self) -> tuple[dict[str, NDArray[Any]], dict[str, float]]:
-        """Return arrays and numbers from which `from_arrays` makes the same model; none is one user's."""
-        arrays: dict[str, NDArray[Any]] = {name: getattr(self, name) for name in ARRAYS}
-        arrays |= {name: array for name in GEOMETRY if (array := getattr(self.locations, name)) is not None}
-        if self.feasible is not None:
-            arrays |= dict(zip(FEASIBLE, self.feasible, strict=True))
-        return arrays, {name: getattr(self, name) for name in NUMBERS}
-
-    @staticmethod
-    def from_arrays(arrays: Mapping[str, NDArray[Any]], numbers: Mapping[str, Any]) -> "AggregateModel":
-        """Return the model of `to_arrays`; `InvalidModel` where these cannot be one."""
-        try:
-            geometry: dict[str, Any] = {name: arrays[name] for name in GEOMETRY if name in arrays}
-            names = {*ARRAYS, *geometry, *(FEASIBLE if FEASIBLE[0] in arrays else ())}
-            if set(arrays) != names or set(numbers) != set(NUMBERS):
-                raise InvalidModel("an array or a number of the model is missing, or one too many is there.")
-            R, T, n_users = (require_whole(name, numbers[name], 1) for name in ("R", "T", "n_users"))
-            locations = Locations(**geometry) if geometry else Locations(n=R)
-            if len(locations) != R:
-                raise InvalidModel(f"the coordinates must be those of {R} places, got {len(locations)}.")
-            epsilon = require_between("epsilon", numbers["epsilon"], 0, np.inf, open_high=True)
-            n_min = require_whole("n_min", numbers["n_min"], 1)
-            feasible = _check_feasible(arrays[FEASIBLE[0]], arrays[FEASIBLE[1]], R) if FEASIBLE[0] in arrays else None
-            sums = _check_sums(arrays, R, T, n_users)
-            return AggregateModel(
-                R, T, n_users, **sums, locations=locations, epsilon=epsilon, n_min=n_min, feasible=feasible
-            )
-        except (InvalidParameter, InvalidTraces) as error:
-            raise InvalidModel(error.args[0]) from None
 
     @cached_property
     def _tables(self) -> dict[tuple[int, int], Floats]:
@@ -360,22 +305,19 @@ def _sum_over_users(u: Profiles) -> dict[str, NDArray[Any]]:
     visited = np.zeros(len(u.support), dtype=bool)
     visited[entry[u.visit_count > 0]] = True
 
-    # moves that happened: p of each, pooled over the pairs of periods; a user counts once as a mover, in however many
-    # pairs the move was made
+    # moves that happened: p of each, pooled over the pairs of periods
     happened = u.move_count > 0
     number, first = u.move_count[happened].astype(np.float64), np.repeat(u.support_start[:-1], np.diff(u.move_start))
     leaving, arriving = (first + u.move_origin)[happened], (first + u.move_target)[happened]  # in `u.support`
     key = u.support[leaving].astype(np.int64) * R + u.support[arriving]
     p = number / np.bincount(leaving, number, len(u.support))[leaving]
-    mover = np.zeros(len(number))
-    mover[np.unique(leaving.astype(np.int64) * len(u.support) + arriving, return_index=True)[1]] = 1
     if T > 1:
         # then each pair of periods by itself, before the pool
         pair = (u.move_tau.astype(np.int64) * T + u.move_tau_next)[happened]
         _, row = number_keys(leaving * (T * T) + pair)
         key = np.concatenate([pair * (R * R) + key, T * T * R * R + key])
         p = np.concatenate([number / np.bincount(row, number)[row], p])
-        mover, number = np.concatenate([np.ones(len(number)), mover]), np.tile(number, 2)
+        number = np.tile(number, 2)
 
     # the same move of several users; sums in all possible cells take less than to sort the keys, if cells are few
     if int(key.max(initial=0)) < 4 * len(key):
@@ -383,12 +325,11 @@ def _sum_over_users(u: Profiles) -> dict[str, NDArray[Any]]:
     else:
         keys, key = np.unique(key, return_inverse=True)
         cells = np.arange(len(keys))
-    mass, count, movers = (np.bincount(key, column)[cells] for column in (p, number, mover))
+    mass, count = (np.bincount(key, column)[cells] for column in (p, number))
     return {
         "key": keys,
         "mass": mass.astype(np.float64),  # sums of nothing are whole numbers
         "count": count.astype(np.float64),
-        "movers": movers.astype(np.int64),
         "visitors": np.bincount(u.support[visited], minlength=R),
         "pi": np.bincount(place, u.visit_count / lived.sum(axis=1)[who], R),
         "pi_tau": np.bincount(period * R + place, u.visit_count / lived[who, period], T * R).reshape(T, R),
@@ -418,46 +359,3 @@ def feasible_moves(feasible: Any, R: int) -> tuple[Ints, Codes]:
     if dead_ends:
         warnings.warn(f"{dead_ends} of {R} rows of `feasible` are 0: nobody can leave these places.", stacklevel=3)
     return start, by_rows.indices.astype(np.int32)
-
-
-def _check_sums(arrays: Mapping[str, NDArray[Any]], R: int, T: int, n_users: int) -> dict[str, Any]:
-    """Return the sums of `arrays`; `InvalidModel` where these cannot be sums over `n_users` users (F32)."""
-    for name, (kind, shape) in ARRAYS.items():
-        array = arrays[name]
-        expected = tuple({"R": R, "T": T, "M": len(np.atleast_1d(arrays["key"]))}[size] for size in shape)
-        if array.shape != expected or array.dtype.kind != kind:
-            raise InvalidModel(f"`{name}` must be an array of shape {expected} of kind {kind}.")
-        if not np.all(np.isfinite(array)) or np.any(array < 0):
-            raise InvalidModel(f"`{name}` must be finite and at least 0.")
-    wide: dict[str, Any] = {"i": np.int64, "f": np.float64}
-    sums: dict[str, Any] = {name: arrays[name].astype(wide[kind]) for name, (kind, _) in ARRAYS.items()}
-    key, mass, pi, lived = (sums[name] for name in ("key", "mass", "pi", "lived"))
-    pairs = 1 if T == 1 else T * T + 1
-    if len(key) and (np.any(np.diff(key) <= 0) or key[-1] >= pairs * R * R):
-        raise InvalidModel(f"`key` must rise and stay below {pairs * R * R}.")
-    rows = np.bincount(np.unique(key // R, return_inverse=True)[1], mass)
-    if np.any(mass <= 0) or np.any(sums["count"] <= 0) or np.any(rows > n_users * (1 + 1e-9)):
-        raise InvalidModel(f"`mass` and `count` must be above 0, a row of `mass` at most {n_users}.")
-    if np.any(sums["visitors"] > n_users) or np.any(lived > n_users):
-        raise InvalidModel(f"`visitors` and `lived` must be at most {n_users}.")
-    if not np.isclose(pi.sum(), n_users, rtol=1e-9) or not np.allclose(sums["pi_tau"].sum(axis=1), lived, rtol=1e-9):
-        raise InvalidModel("visiting probabilities must sum to 1 per user.")
-    return sums
-
-
-def _check_feasible(start: NDArray[Any], target: NDArray[Any], R: int) -> tuple[Ints, Codes]:
-    """Return the moves of `feasible` as they are kept; `InvalidModel` where they are no lists of places by rows."""
-    if (
-        start.dtype.kind != "i"
-        or target.dtype.kind != "i"
-        or start.shape != (R + 1,)
-        or target.ndim != 1
-        or start[0] != 0
-        or start[-1] != len(target)
-        or np.any(np.diff(start) < 0)
-        or np.any(target < 0)
-        or np.any(target >= R)
-        or np.any(np.diff(np.repeat(np.arange(R), np.diff(start)) * R + target) <= 0)
-    ):
-        raise InvalidModel(f"`feasible_start` and `feasible_target` must list places in 0 .. {R - 1}, sorted by rows.")
-    return start.astype(np.int64), target.astype(np.int32)

@@ -37,7 +37,7 @@ Attempt i on seed s draws from a stream of its own (key of the run, s, i), so wh
 other attempts nor the number of workers.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import groupby, pairwise
@@ -59,15 +59,13 @@ from elsewhere.errors import (
 )
 from elsewhere.paper import _generate_kernels as _kernels
 from elsewhere.paper._generate_kernels import open_stream, uniform
-from elsewhere.paper._profile_kernels import from_logs
-from elsewhere.paper.aggregate import AggregateModel
+from elsewhere.paper.aggregate import LARGEST_ANSWER, AggregateModel
 from elsewhere.paper.privacy_test import RULES, PrivacyTest, Verdicts
+from elsewhere.paper.semantic_clustering import SemanticClasses
 
 SAMPLERS = ("viterbi", "ffbs")
-SUBSAMPLE = ("per-fake", "per-instant")
-MERGE = ("reach", "independent")
 OK, NO_PATH, UNFAKEABLE = _kernels.OK, _kernels.NO_PATH, _kernels.UNFAKEABLE
-# numbers, 256 MiB: above that p_bar is not held as tables but computed block by block
+# numbers, 256 MiB: above that p_bar is computed for the candidates of one attempt alone, of which it may take 1 GiB
 LARGEST_TABLE = 2**25
 
 Stream = NDArray[np.uint64]
@@ -116,9 +114,9 @@ def generate_fake(
     [2, 2, 3, 2]
 
     """
-    Blur(par_c, par_m, par_l)  # refuses what is no parameter
+    Blur(par_c, par_m, par_l).checked()
     require_par_v(par_v)
-    C = ClassSets.of(getattr(classes, "label", classes), nearness=getattr(classes, "nearness", None))
+    C = ClassSets.of(classes)
     seed, stream = _check_seed(seed, C, model), open_stream(stream_key(rng), 0, 0)
     C_prime = subsample_classes(C, seed, par_c, stream)
     semseed: Sets = [set(C_prime[C.class_of(r)]) for r in seed]
@@ -181,8 +179,12 @@ def remove_seed(semseed: Sets, C: "ClassSets", seed: Codes, par_l: float, stream
 
 def hmm_decode(semseed: "SemanticSeed", model: AggregateModel, par_v: float, stream: Stream) -> Codes:
     """Return the most probable trace through the sets under <p_bar, pi_bar>, chances perturbed by par_v (HMMDecode)."""
-    tau = np.zeros(len(semseed), dtype=np.int64)
-    return viterbi(semseed, np.array(model.pi_bar), Blocks(model, tau, semseed), float(par_v), stream)[0]
+    fake, loglik = decode(semseed, model, np.zeros(len(semseed), dtype=np.int64), float(par_v), stream)
+    if loglik == -np.inf:
+        raise NoFeasiblePath(
+            f"no trace of positive probability goes through the candidate sets of these {len(semseed)} slots."
+        )
+    return fake
 
 
 class ClassSets(NamedTuple):
@@ -200,19 +202,15 @@ class ClassSets(NamedTuple):
     near: Codes
 
     @staticmethod
-    def of(
-        label: ArrayLike, *, nearness: ArrayLike | None = None, model_places: ArrayLike | None = None
-    ) -> "ClassSets":
+    def of(classes: ArrayLike | SemanticClasses, *, model_places: ArrayLike | None = None) -> "ClassSets":
         """
-        Make the sets from a label per place.
+        Make the sets from semantic classes, or from a label per place.
 
         Parameters
         ----------
-        label
-            (R,) class of each place, -1 where it is unknown.
-        nearness
-            (kappa, kappa) mean edge weight between classes; without it larger classes are nearer. Equal ones: lowest
-            number first.
+        classes
+            `SemanticClasses`, whose nearness decides which class is nearest; without it larger classes are nearer, of
+            equal ones that of the lowest number. Or the class of each place (R,), -1 where it is unknown.
         model_places
             (R,) mask of the places that may be candidates; by default all that have a class.
 
@@ -222,8 +220,8 @@ class ClassSets(NamedTuple):
         [0, 3, 1]
 
         """
-        labels = _check_labels(label)
-        kappa = max(int(labels.max()) + 1, 0)
+        C = classes if isinstance(classes, SemanticClasses) else SemanticClasses(classes)
+        labels, kappa = C.label.astype(np.int32), C.kappa
         known = labels >= 0
         if model_places is not None:
             mask = np.asarray(model_places)
@@ -233,14 +231,7 @@ class ClassSets(NamedTuple):
         everywhere = np.flatnonzero(known).astype(np.int32)
         member = everywhere[np.argsort(labels[everywhere], kind="stable")]
         size = np.bincount(labels[everywhere], minlength=kappa)
-        if nearness is None:
-            weight = np.broadcast_to(size.astype(np.float64), (kappa, kappa))
-        else:
-            weight = np.asarray(nearness, dtype=np.float64)
-            if weight.shape != (kappa, kappa) or np.any(np.isnan(weight)):
-                raise InvalidParameter(
-                    f"`nearness` must be numbers of shape ({kappa}, {kappa}), one row per class.", code="E_SHAPE"
-                )
+        weight = np.broadcast_to(size, (kappa, kappa)) if C.nearness is None else C.nearness
         order = np.argsort(-weight, axis=1, kind="stable")
         near = order[order != np.arange(kappa)[:, None]].reshape(kappa, max(kappa - 1, 0))
         return ClassSets(
@@ -261,25 +252,14 @@ class ClassSets(NamedTuple):
         return self.member[self.start[c] : self.start[c + 1]] if c >= 0 else self.member[:0]
 
 
-def _check_labels(label: Any) -> Codes:
-    labels = np.asarray(label)
-    if labels.ndim != 1 or labels.size == 0 or not np.issubdtype(labels.dtype, np.integer):
-        raise InvalidTraces("`label` must be a vector of whole numbers, one class per place.", code="E_SHAPE")
-    if labels.min() < -1 or labels.max() >= len(labels):
-        raise InvalidTraces(f"`label` must be in -1 .. {len(labels) - 1}.", code="E_INDEX")
-    return np.array(labels, dtype=np.int32)
-
-
-@dataclass(frozen=True)
-class Blur:
+class Blur(NamedTuple):
     """
     Parameters of the semantic seed.
 
     Parameters
     ----------
     par_c
-        Probability that a place is removed from its class, in [0, 1); `"per-instant"` is .25 with a fresh draw at
-        every slot (E39).
+        Probability that a place is removed from its class, in [0, 1) (E39).
     par_m
         A place joins a slot of the neighbouring run d slots away with probability par_m^d, in [0, 1) (E42).
     par_l
@@ -287,54 +267,30 @@ class Blur:
     c_min
         Codes a class must have outside those of the seed, else it is widened with the nearest classes (E30). 1, the
         paper's, widens nothing and leaves it to the ladder of E45.
-    subsample
-        One C' `"per-fake"`, or a fresh one `"per-instant"` (E39).
-    merge
-        `"reach"`: one reach per place and boundary; `"independent"`: a draw at each slot (E42).
+    per_instant
+        A fresh C' at every slot instead of one for the fake (E39).
+    independent
+        A draw at each slot instead of one reach for each place and boundary (E42).
 
     """
 
-    par_c: float | str = 0.25
+    par_c: float = 0.25
     par_m: float = 0.75
     par_l: float = 1.0
     c_min: int = 1
-    subsample: str = "per-fake"
-    merge: str = "reach"
+    per_instant: bool = False
+    independent: bool = False
 
-    def __post_init__(self) -> None:
-        require_choice("subsample", self.subsample, SUBSAMPLE)
-        require_choice("merge", self.merge, MERGE)
-        par_c = self.par_c
-        if isinstance(par_c, str):
-            require_choice("par_c", par_c, SUBSAMPLE[1:])
-            object.__setattr__(self, "subsample", par_c)
-            par_c = 0.25
-        object.__setattr__(self, "par_c", require_between("par_c", par_c, 0, 1, open_high=True))
-        require_between("par_m", self.par_m, 0, 1, open_high=True)
-        require_between("par_l", self.par_l, 0, 1)
-        require_whole("c_min", self.c_min, 1)
-
-    def numbers(self) -> "BlurNumbers":
-        """Return the numbers as the kernels read them."""
-        return BlurNumbers(
-            float(self.par_c),
-            self.subsample == "per-instant",
-            float(self.par_m),
-            self.merge == "independent",
-            float(self.par_l),
-            int(self.c_min),
+    def checked(self) -> "Blur":
+        """Return the same numbers, of the types that kernels are compiled for; what is no parameter is refused."""
+        return Blur(
+            require_between("par_c", self.par_c, 0, 1, open_high=True),
+            require_between("par_m", self.par_m, 0, 1, open_high=True),
+            require_between("par_l", self.par_l, 0, 1),
+            require_whole("c_min", self.c_min, 1),
+            self.per_instant,
+            self.independent,
         )
-
-
-class BlurNumbers(NamedTuple):
-    """A `Blur` without words."""
-
-    par_c: float
-    per_instant: bool
-    par_m: float
-    independent: bool
-    par_l: float
-    c_min: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -355,7 +311,7 @@ class SemanticSeed:
             raise Unfakeable("a slot has an empty candidate set.")
 
     @staticmethod
-    def of(sets: "Sequence[Any]") -> "SemanticSeed":
+    def of(sets: "Iterable[Any]") -> "SemanticSeed":
         """
         Make a semantic seed from one list of places per slot.
 
@@ -390,7 +346,7 @@ def blur_seed(seed: Codes, classes: ClassSets, blur: Blur, stream: Stream) -> Se
     A slot at a place without a class (-1), or missing, has no class to draw from: its set is what its neighbours
     merge into it, else all places of the model (steps 1 and 4 of E45).
     """
-    offset, places, step = _kernels.semantic_seed(seed, classes, blur.numbers(), stream)
+    offset, places, step = _kernels.semantic_seed(seed, classes, blur.checked(), stream)
     if len(places) == 0:
         raise unfakeable(int(np.argmin(step)), len(seed), classes)
     return SemanticSeed(offset, places, step)
@@ -424,113 +380,46 @@ def _check_seed(seed: Any, C: ClassSets, model: AggregateModel) -> Codes:
     return np.array(places, dtype=np.int32)
 
 
-@dataclass(frozen=True, eq=False)
-class Blocks(Sequence[Floats]):
-    """p_bar between neighbouring candidate sets, computed when read."""
-
-    model: AggregateModel
-    tau: Ints
-    semseed: SemanticSeed
-
-    def __len__(self) -> int:
-        return len(self.tau) - 1
-
-    def __getitem__(self, t: int) -> Floats:  # type: ignore[override]
-        if not 0 <= t < len(self):
-            raise IndexError(t)
-        return self.model.block(self.semseed[t], self.semseed[t + 1], int(self.tau[t]), int(self.tau[t + 1]))
-
-
-def viterbi(
-    semseed: SemanticSeed, first: Floats, blocks: Sequence[Floats], par_v: float, stream: Stream
-) -> tuple[Codes, float]:
-    """
-    Return one decoding and its ln Pr: the loop of the kernel `viterbi`, with p_bar read block by block.
-
-    Item t of `blocks` holds p_bar from the candidates of slot t to those of t + 1; they are read a second time if
-    floats lose their range. par_v = 1 is exact Viterbi, where the lowest of equally good places wins.
-    """
-    L, offset = len(semseed), semseed.offset
-    position = (np.arange(offset[-1]) - np.repeat(offset[:-1], np.diff(offset))).astype(np.int32)
-    sets = [slice(a, b) for a, b in pairwise(offset)]
-    delta, back = np.empty(offset[-1]), np.zeros(offset[-1], dtype=np.int64)
-    for in_logs in (False, True):
-        # a repetition draws the same numbers, see the kernel
-        numbers = stream.copy()
-        _kernels.viterbi_start(first, semseed[0], par_v, in_logs, numbers, delta)
-        in_range, p_back = True, []
-        for block, here, there in zip(blocks, sets[:-1], sets[1:], strict=True):
-            rows, cols = position[here], position[there]
-            p = np.ascontiguousarray(block)
-            in_range &= _kernels.viterbi_step(
-                p, rows, cols, delta[here], par_v, in_logs, numbers, delta[there], back[there]
-            )
-            p_back.append(p[back[there], cols])
-        if in_range:
-            break
-    at = np.empty(L, dtype=np.int32)
-    if not _kernels.trace_back(delta[sets[-1]], back, offset, position, in_logs, at):
-        raise no_path(L)
-    r = semseed.places[offset[:-1] + at]
-    steps = [p[j] for p, j in zip(p_back, at[1:], strict=True)]
-    return r, float(np.log(first[r[0]]) + np.log(steps).sum())
-
-
-def no_path(L: int) -> NoFeasiblePath:
-    """Return the error of a decoder that finds only paths of probability 0."""
-    return NoFeasiblePath(f"no trace of positive probability goes through the candidate sets of these {L} slots.")
-
-
-def ffbs(semseed: SemanticSeed, first: Floats, blocks: Sequence[Floats], stream: Stream) -> tuple[Codes, float, float]:
-    """
-    Draw one trace from the posterior, with p_bar read block by block: r, its ln Pr, and its ln Pr given the sets.
-
-    The last is the probability with which this very trace is drawn from these sets.
-    """
-    L, offset = len(semseed), semseed.offset
-    alpha, log_z, in_logs = forward(semseed, first, blocks)
-    at = np.empty(L, dtype=np.int64)
-    at[-1] = _kernels.draw_last(alpha[offset[-2] :], in_logs, stream)
-    if at[-1] < 0:
-        raise no_path(L)
-    steps = np.empty(L - 1)
-    for t in range(L - 2, -1, -1):
-        p = np.ascontiguousarray(blocks[t], dtype=np.float64)
-        rows = np.arange(len(p), dtype=np.int32)
-        at[t] = _kernels.draw_before(p, rows, at[t + 1], alpha[offset[t] : offset[t + 1]], in_logs, stream)
-        steps[t] = p[at[t], at[t + 1]]
-    r = semseed.places[offset[:-1] + at]
-    loglik = float(np.log(first[r[0]]) + np.log(steps).sum())
-    return r, loglik, loglik - log_z
-
-
-def forward(semseed: SemanticSeed, first: Floats, blocks: Sequence[Floats]) -> tuple[Floats, float, bool]:
-    """
-    Return alpha of every candidate, ln Z, and whether alpha holds logarithms because floats would have lost
-    their range.
-    """
-    alpha = np.empty(len(semseed.places))
-    sets = [slice(a, b) for a, b in pairwise(semseed.offset)]
-    for in_logs in (False, True):
-        log_z = _kernels.forward_start(first, semseed[0], in_logs, alpha[sets[0]])
-        for block, here, there in zip(blocks, sets[:-1], sets[1:], strict=True):
-            p = np.ascontiguousarray(block)
-            rows, cols = np.arange(p.shape[0], dtype=np.int32), np.arange(p.shape[1], dtype=np.int32)
-            log_z += _kernels.forward_step(p, rows, cols, alpha[here], in_logs, alpha[there])
-        if not np.isnan(log_z):
-            break
-    if in_logs:
-        last = alpha[sets[-1]]
-        log_z = from_logs(last, np.empty(len(last)))
-    return alpha, float(log_z), in_logs
-
-
 class Chain(NamedTuple):
     """The aggregate model as the kernels read it: `table[pair[t]]` is p_bar from slot t to t + 1."""
 
     first: Floats
     table: Floats
     pair: Ints
+
+
+def chain_of(model: AggregateModel, tau: Ints, places: NDArray[np.integer], largest: int) -> Chain | None:
+    """Return the model between these places, by their position; None if it needs more than `largest` numbers."""
+    steps = np.column_stack([tau[:-1], tau[1:]]).reshape(-1, 2)
+    pairs, pair = np.unique(steps, axis=0, return_inverse=True)
+    if len(pairs) * len(places) ** 2 > largest:
+        return None
+    table = np.empty((len(pairs), len(places), len(places)))
+    for i, (now, then) in enumerate(pairs.tolist()):
+        table[i] = model.block(places, places, now, then)
+    first = model.first(int(tau[0])) if model.T > 1 else model.pi_bar
+    return Chain(np.array(first[places]), table, pair.ravel())
+
+
+def decode(
+    semseed: SemanticSeed, model: AggregateModel, tau: Ints, par_v: float, stream: Stream
+) -> tuple[Codes, float]:
+    """
+    Return one trace through the sets and its ln Pr, -inf where no path leads through: by the model of its candidates.
+
+    Randomised Viterbi, exact if `par_v` = 1, where the lowest of equally good places wins; a draw from the posterior if
+    it is 0.
+    """
+    candidates, at = np.unique(semseed.places, return_inverse=True)
+    chain = chain_of(model, tau, candidates, LARGEST_ANSWER)
+    if chain is None:
+        raise InvalidParameter(
+            f"a slot may be at any of {len(candidates)} places: more than the model computes at a time; merge places.",
+            code="E_TOO_LARGE",
+        )
+    fake = np.empty(len(semseed), dtype=np.int32)
+    loglik = _kernels.decode(chain, semseed.offset, at.astype(np.int32), par_v, stream, fake)
+    return candidates[fake] if loglik > -np.inf else np.full_like(fake, -1), float(loglik)
 
 
 class AttemptBatch(NamedTuple):
@@ -596,6 +485,7 @@ class FakeMaker:
     def __post_init__(self) -> None:
         require_choice("sampler", self.sampler, SAMPLERS)
         require_par_v(self.par_v)
+        object.__setattr__(self, "blur", self.blur.checked())
         # writable copies of one type: anything else would be compiled once more
         object.__setattr__(self, "key", np.array(self.key, dtype=np.uint64))
         object.__setattr__(self, "tau", np.array(self.tau, dtype=np.int64))
@@ -631,9 +521,10 @@ class FakeMaker:
         out = AttemptBatch(np.empty((B, L), np.int32), np.empty(B), np.empty(B, np.int8))
         if self.chain is None:
             for b in range(B):
-                self._attempt_in_parts(r[b], open_stream(self.key, attempt[b], row[b]), out, b)
+                stream = open_stream(self.key, attempt[b], row[b])
+                out.r[b], out.loglik[b], out.status[b] = self._attempt_alone(r[b], stream)
         else:
-            kernel = (self.classes, self.blur.numbers(), self.chain, self._par_v, self.key)
+            kernel = (self.classes, self.blur, self.chain, self._par_v, self.key)
             _kernels.attempts(r, row, attempt, *kernel, *out)
         return out
 
@@ -642,58 +533,26 @@ class FakeMaker:
         return float(self.par_v) if self.sampler == "viterbi" else 0.0
 
     @cached_property
-    def _first(self) -> Floats:
-        return np.array(self.model.first(int(self.tau[0])) if self.model.T > 1 else self.model.pi_bar)
-
-    @cached_property
     def chain(self) -> Chain | None:
         """Return the model between all places; None if its tables would be too large."""
-        return self._chain(np.arange(self.model.R))
+        return chain_of(self.model, self.tau, np.arange(self.model.R), LARGEST_TABLE)
 
-    def _chain(self, places: NDArray[np.integer]) -> Chain | None:
-        """Return the model between these places, renumbered; None if its tables would be too large."""
-        steps = np.column_stack([self.tau[:-1], self.tau[1:]]).reshape(-1, 2)
-        pairs, pair = np.unique(steps, axis=0, return_inverse=True)
-        if len(pairs) * len(places) ** 2 > LARGEST_TABLE:
-            return None
-        table = np.empty((len(pairs), len(places), len(places)))
-        for i, (tau, tau_next) in enumerate(pairs.tolist()):
-            table[i] = self.model.block(places, places, tau, tau_next)
-        return Chain(self._first[places], table, pair.ravel())
-
-    def _attempt_in_parts(self, seed: Codes, stream: Stream, out: AttemptBatch, b: int) -> None:
-        """Make the same attempt, number for number, with tables of its own candidates, or block by block."""
-        out.r[b], out.loglik[b], out.status[b] = -1, -np.inf, UNFAKEABLE
+    def _attempt_alone(self, seed: Codes, stream: Stream) -> tuple[Any, float, int]:
+        """Make the same attempt, number for number, by the model of its own candidates."""
         try:
-            semseed = blur_seed(seed, self.classes, self.blur, stream)
-            candidates = np.unique(semseed.places)
-            chain = self._chain(candidates)
-            if chain is None:
-                out.r[b], out.loglik[b] = self._decode_by_blocks(semseed, stream)
-            else:
-                at, fake = np.searchsorted(candidates, semseed.places).astype(np.int32), np.empty_like(seed)
-                out.loglik[b] = _kernels.decode(chain, semseed.offset, at, self._par_v, stream, fake)
-                out.r[b] = candidates[fake] if out.loglik[b] > -np.inf else -1
-            out.status[b] = OK if out.loglik[b] > -np.inf else NO_PATH
+            fake, loglik = decode(
+                blur_seed(seed, self.classes, self.blur, stream), self.model, self.tau, self._par_v, stream
+            )
         except Unfakeable:
-            pass
-        except NoFeasiblePath:
-            out.status[b] = NO_PATH
-        except InvalidParameter as error:
-            # two neighbouring sets of nearly all places of a huge map: more moves than the model computes at a time
+            return -1, -np.inf, UNFAKEABLE
+        except InvalidParameter as error:  # nearly all places of a huge map
             if error.code != "E_TOO_LARGE":
                 raise
-
-    def _decode_by_blocks(self, semseed: SemanticSeed, stream: Stream) -> tuple[Codes, float]:
-        blocks = Blocks(self.model, self.tau, semseed)
-        if self.sampler == "viterbi":
-            return viterbi(semseed, self._first, blocks, self._par_v, stream)
-        return ffbs(semseed, self._first, blocks, stream)[:2]
+            return -1, -np.inf, UNFAKEABLE
+        return fake, loglik, OK if loglik > -np.inf else NO_PATH
 
 
 CHUNK = 256  # fakes per piece of work
-WIDEST = 32  # tries of one fake at a time
-NOT_MADE, FAILED, PASSED = range(3)  # what comes of an attempt
 
 
 @dataclass(frozen=True, eq=False)
@@ -721,49 +580,21 @@ class Attempts:
         """Generate the fakes of the units, rows (seed, number of the fake)."""
         pending = np.arange(len(units))
         tries = np.zeros(len(units), dtype=np.int64)
-        parts: list[tuple[Any, Ints, Verdicts, Verdicts]] = []
-        not_made = 0
-        while len(pending) and tries[pending[0]] < self.max_tries:
-            # several tries of each at a time where few are pending; those after the first that passes never were
-            number_of_tries = tries[pending[0]]
-            width = int(min(max(1, CHUNK // len(pending)), WIDEST, self.max_tries - number_of_tries))
-            row, fake = np.repeat(units[pending], width, axis=0).T
+        tally = dict.fromkeys(("tested", "passed", "not_made", *RULES), 0)
+        kept: list[tuple[Any, Ints, Verdicts]] = []
+        for number in range(self.max_tries):
+            row, fake = units[pending].T
             # attempt number a of fake j is stream j * max_tries + a of its seed: nothing else moves it
-            number = fake * self.max_tries + number_of_tries + np.tile(np.arange(width), len(pending))
-            outcome, traces, verdicts = self._try_once(row, number)
-            passed = (outcome == PASSED).reshape(len(pending), width)
-            tries_used = np.where(passed.any(axis=1), passed.argmax(axis=1) + 1, width)
-            tries[pending] += tries_used
-            in_count = (np.arange(width) < tries_used[:, None]).ravel()
-            not_made += int(np.count_nonzero(in_count & (outcome == NOT_MADE)))
-            tested = outcome >= FAILED
-            failures = verdicts.select((in_count & (outcome == FAILED))[tested])
-            first = in_count & (outcome == PASSED)
-            passes = verdicts.select(first[tested])
-            parts.append((traces[first], pending[passed.any(axis=1)], passes, failures))
-            pending = pending[~passed.any(axis=1)]
-        return Made(
-            np.concatenate([k[0] for k in parts]),
-            np.concatenate([k[1] for k in parts]),
-            Verdicts.joined([k[2] for k in parts]),
-            tries,
-            _count_outcomes([v for k in parts for v in k[2:]], not_made),
-        )
-
-    def _try_once(self, row: Ints, number: Ints) -> tuple[Ints, Any, Verdicts]:
-        """Make one attempt each; return what came of it, the trace, and the verdicts on those that were tested."""
-        attempt = self.maker.attempt(self.seeds.r[row], rows=row, tries=number)
-        outcome = np.where(attempt.status == OK, FAILED, NOT_MADE)
-        testable = np.flatnonzero(outcome == FAILED)
-        verdicts = self.test(attempt.r[testable], row[testable])
-        outcome[testable[verdicts.passed]] = PASSED
-        return outcome, attempt.r, verdicts
-
-
-def _count_outcomes(verdicts: list[Verdicts], not_made: int) -> dict[str, int]:
-    """Return how many attempts were tested, passed, were failed by each rule, and how many gave no trace."""
-    tally = dict.fromkeys(("tested", "passed", "not_made", *RULES), 0) | {"not_made": not_made}
-    for some in verdicts:
-        for name, count in some.counts().items():
-            tally[name] += count
-    return tally
+            made = self.maker.attempt(self.seeds.r[row], rows=row, tries=fake * self.max_tries + number)
+            tries[pending] += 1
+            tested = np.flatnonzero(made.status == OK)
+            verdicts = self.test(made.r[tested], row[tested])
+            for name, count in [*verdicts.counts().items(), ("not_made", len(row) - len(tested))]:
+                tally[name] += count
+            passed = tested[verdicts.passed]
+            kept.append((made.r[passed], pending[passed], verdicts.select(verdicts.passed)))
+            pending = np.delete(pending, passed)
+            if not len(pending):
+                break
+        r, unit, verdict = zip(*kept, strict=True)
+        return Made(np.concatenate(r), np.concatenate(unit), Verdicts.joined(verdict), tries, tally)

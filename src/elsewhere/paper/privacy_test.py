@@ -13,10 +13,6 @@ Read with `<=` for sim and int (E50, E51), sim in the larger direction (E12), pl
                   most similar seed (E15);
 - "min_sim"       with `min_sim`: if sim_S(s, f) < min_sim, that is, if f is useless as a fake of its seed (E56).
 
-For people with all their days, limits named in `relaxed` are raised to what strangers have with the seed, where that is
-more: par_s to the 5 % quantile of their similarities, par_i to the 5 % quantile of the numbers of places that they
-share with it, over several days to the median (E50, E51).
-
 What the test is not: "differential" bounds a difference. It shows neither that s' could have produced f, nor that s
 is not the most similar of all (E54, E55). At order 0 with one period sim_G = 0 exactly if no place is shared, so
 par_i = 0 leaves par_s nothing to reject (E14); both are kept, and the verdict names each that rejected.
@@ -27,7 +23,7 @@ counts in fractions, `PrivacyTest` in whole numbers (`_similarity_kernels.py`), 
 
 import warnings
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, NamedTuple, overload
@@ -35,7 +31,7 @@ from typing import Any, NamedTuple, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from elsewhere.data.slots import MINUTES_PER_DAY, People, Periods, Traces
+from elsewhere.data.slots import MINUTES_PER_DAY, Periods, Traces
 from elsewhere.data.visits import Codes, Floats, Ints, Locations
 from elsewhere.errors import (
     InvalidParameter,
@@ -46,7 +42,7 @@ from elsewhere.errors import (
     require_whole,
 )
 from elsewhere.paper import _similarity_kernels as _kernels
-from elsewhere.paper._similarity_kernels import Clock, Counted, Prepared, Rules, Seeds
+from elsewhere.paper._similarity_kernels import Clock, Counted, Prepared, Rules
 
 RULES = {
     "similarity": _kernels.SIMILARITY,
@@ -275,11 +271,6 @@ class Verdicts(Sequence[Verdict]):
         """Return which fakes no rule rejected, (F,)."""
         return np.asarray(self.rejected == 0)
 
-    @property
-    def close_to_others(self) -> NDArray[np.bool_]:
-        """Return which fakes the rule "others" rejected: too similar to a seed other than their own, (F,)."""
-        return np.asarray(self.rejected & RULES["others"] > 0)
-
     def counts(self) -> dict[str, int]:
         """Count the fakes: all, passed, and rejected by each rule that was run (a fake may be by several)."""
         by_rule = {
@@ -327,14 +318,6 @@ class Verdicts(Sequence[Verdict]):
 
 STRANGERS_BELOW = 0.95  # the quantile of E15
 EXACT = 2**53  # whole numbers below it are exact in float64
-# quantiles over strangers, for limits that are relaxed. Over several days a fake may share as many places with its seed
-# as the median stranger does
-HALF = 0.5
-# on one day only as many as the 5 % quantile, which is above 0 only where nearly every stranger shares places with the
-# seed, as taxis do; and it may be as similar to its seed as the 5 % quantile of similarity, if that exceeds `par_s`
-FEW = 0.05
-MOST_ALIKE = 0.9  # above it people do nearly the same all day, and a fake of one would be a copy of all (B38)
-STRANGERS_ASKED = 500  # for that, at most
 OTHER_MAP = "`{}` must speak of the same places as the rest (B53)."
 
 
@@ -374,17 +357,9 @@ class PrivacyTest:
         intersection: str = "set",
         min_sim: float | None = None,
         count_all: bool = False,
-        people: People | None = None,
-        relaxed: Collection[str] = (),
     ) -> "PrivacyTest":
         """
         Prepare the test, with parameters as in `privacy_test`, for all `seeds` at once.
-
-        With `people`, those of `seeds`, a seed, an alternate and a fake is a person with all their days. Two people who
-        live in one town for weeks share some places: with "par_i" in `relaxed` a fake may share as many with its seed
-        as the median alternate does, on a single day as the 5 % quantile of the alternates, if that is more than
-        `par_i`. With "par_s" in `relaxed` it may be as similar to its seed as the 5 % quantile of the alternates, if
-        that is more than `par_s`, as on a map of a dozen places. Other limits stay as given.
 
         `alternates="all"` takes the other users of `seeds` themselves, as the paper's experiments do, with a warning
         (E53). `count_all` counts every alternate; by default counting stops at the k-1st.
@@ -394,71 +369,38 @@ class PrivacyTest:
         _check_thresholds(par_s, par_i, par_d, k, against, intersection, min_sim)
         available = check_alternates(seeds, alternates, k=k, against=against)
 
-        # visits of the seeds, and of the alternates, whose users are numbered after those of the seeds
-        by_day, of_day, R = people is None, Periods.of(periods), seeds.R
-        persons = People.of(seeds, alone=True) if people is None else people
-        mine = seeds, persons, seeds.user if by_day else np.arange(len(persons))
-        theirs = mine if alternates == "all" else None
-        if isinstance(alternates, Traces):
-            others = People.of(alternates, alone=by_day)
-            theirs = alternates, others, seeds.U + (alternates.user if by_day else np.arange(len(others)))
-        exact_below = EXACT // max(traces.L * group.days for traces, group, _ in (mine, theirs or mine)) ** 2
-        clock, r, counts = _count_visits(*mine, of_day, R, exact_below)
-        if theirs is None:
+        of_day, R = Periods.of(periods), seeds.R
+        longest = max(seeds.L, alternates.L if isinstance(alternates, Traces) else 0)
+        exact_below = EXACT // longest**2
+        clock, r, counts = _count_visits(seeds, seeds.user, np.arange(len(seeds)), of_day, exact_below)
+        if alternates is None:
             strangers = _kernels.empty_counts(0, 0, of_day.T)
-        else:
-            strangers = _count_visits(*theirs, of_day, R, exact_below, by_user=True).counts
-        strangers, near = _sort_by_top_share(strangers, counts)
-
-        # thresholds, those of each seed and those of all
-        limit, most = np.full(len(r), min(par_i, r.shape[1]), dtype=np.int64), np.full(len(r), float(par_s))
-        if relaxed and not by_day and isinstance(alternates, Traces):
-            places, similarity = _relaxed_thresholds(counts, strangers, R, persons.days)
-            limit = np.maximum(limit, places if "par_i" in relaxed and intersection == "set" else 0)
-            most = np.maximum(most, similarity if "par_s" in relaxed else 0.0)
-        stop = available if count_all else k - 1
+        else:  # users of other traces are numbered after those of the seeds; all rows of one stand side by side
+            theirs, before = (alternates, seeds.U) if isinstance(alternates, Traces) else (seeds, 0)
+            order = np.argsort(theirs.user, kind="stable")
+            _, _, strangers = _count_visits(theirs, before + theirs.user, order, of_day, exact_below)
         rules = Rules(
+            par_s=float(par_s),
+            par_i=int(min(par_i, seeds.L)),
             par_d=float(par_d),
             k=int(k),
             min_sim=float(min_sim or 0),
             aligned=intersection == "aligned",
             quantile=np.inf,
-            stop=stop,
+            stop=available if count_all else k - 1,
             exact_below=exact_below,
         )
         everybody = counts if against == "all" else _kernels.empty_counts(0, 0, of_day.T)
         visitors = _kernels.list_visitors(everybody, R if against == "all" else 0)
-        prepared = Prepared(rules, clock, Seeds(r, limit, most, counts, near), strangers, visitors, R)
+        prepared = Prepared(rules, clock, r, counts, strangers, visitors, R)
         if against == "all":
             quantile = _quantile_of_users(_kernels.similarity_of_alternates(prepared), prepared.alternates.user)
             prepared = prepared._replace(rules=rules._replace(quantile=quantile))
         return PrivacyTest(prepared, _not_run(k, against, min_sim))
 
-    def block(self, first: int, last: int) -> Seeds:
-        """Return seeds `first` .. `last` - 1 with their counts and limits, to be tested in one piece of work."""
-        r, limit, par_s, c, near = self.prepared.seeds
-        T, rows = c.n.shape[1], slice(first, last)
-        start = c.start[first * T : last * T + 1]
-        entry = slice(int(start[0]), int(start[-1]))
-        part = Counted(
-            start - start[0],
-            c.place[entry],
-            c.visits[entry],
-            c.ranked[entry],
-            c.n[rows],
-            c.N[rows],
-            c.M[rows],
-            c.user[rows],
-        )
-        return Seeds(r[rows], limit[rows], par_s[rows], part, near[rows])
-
-    def of(self, seeds: Seeds) -> "PrivacyTest":
-        """Return the test of these seeds, numbered from 0; the rule "others" still compares with all seeds."""
-        return replace(self, prepared=self.prepared._replace(seeds=seeds))
-
     def __call__(self, fakes: ArrayLike | Traces, seed: ArrayLike) -> Verdicts:
         """Return the verdicts on the fakes (F, L), fake i made from row `seed[i]` of the seeds."""
-        p, own = self.prepared, self.prepared.seeds.r
+        p, own = self.prepared, self.prepared.r
         rows = fakes.r if isinstance(fakes, Traces) else _table("fakes", fakes)
         try:
             numbers = np.asarray(seed)
@@ -595,66 +537,16 @@ def _checked(name: str, rows: NDArray[Any], locations: Locations, clock: Traces 
         raise InvalidTraces(str(fault.args[0]).replace("`r`", f"`{name}`"), code=fault.code) from None
 
 
-class _Visits(NamedTuple):
-    """Traces (S, L) of people, their visit counts, and the slots of each period that these were counted by."""
-
-    clock: Clock
-    r: Codes
-    counts: Counted
-
-
 def _count_visits(
-    traces: Traces, people: People, user: Ints, periods: Periods, R: int, exact_below: int, *, by_user: bool = False
-) -> _Visits:
-    """Count the visits of each of these `people`, whose users are `user`; rows in the order of users if `by_user`."""
-    tau = periods.of_minute(np.tile(traces.minutes(), people.days))
+    traces: Traces, user: Ints, order: Ints, periods: Periods, exact_below: int
+) -> tuple[Clock, Codes, Counted]:
+    """Return the slots of each period, and rows of `traces`, which are of `user`, in this order, with their visits."""
+    tau = periods.of_minute(traces.minutes())
     slot = np.argsort(tau, kind="stable").astype(np.int64)
     clock = Clock(slot, np.searchsorted(tau[slot], np.arange(periods.T + 1)).astype(np.int64))
-    order = np.argsort(user, kind="stable") if by_user else np.arange(len(user))
     # kernels are compiled for one kind of array: contiguous, writable, of this type
-    r, user = np.array(people.places(traces.r)[order], np.int32, order="C"), user[order].astype(np.int64)
-    return _Visits(clock, r, _kernels.count_rows(r, user, clock, R, exact_below))
-
-
-def _relaxed_thresholds(seeds: Counted, strangers: Counted, R: int, days: int) -> tuple[Ints, Floats]:
-    """
-    Return how many places a fake may share with each seed, and how similar it may be to it, as strangers are (S,).
-
-    Codes: as many as `HALF` of the strangers share at most, on a single day as the `FEW` who share least. Similarity:
-    that of the `FEW` least similar strangers, and 0 where even these do nearly the same all day (`MOST_ALIKE`).
-    """
-    U = len(strangers.user)
-    some = np.linspace(0, U - 1, min(U, STRANGERS_ASKED)).astype(np.int64)
-    places, similarity = _kernels.stranger_quantiles(seeds, strangers, some, R, HALF if days > 1 else FEW, FEW)
-    return places, np.where(similarity > MOST_ALIKE, 0.0, similarity)
-
-
-def _sort_by_top_share(strangers: Counted, seeds: Counted) -> tuple[Counted, Ints]:
-    """
-    Return the alternates sorted by the share of slots at their most visited places, and the position of each seed.
-
-    The test looks at alternates with a share like the seed's first, and so at few of them. Traces of one user must stay
-    side by side: where somebody has several, nothing is sorted and all positions are 0.
-    """
-    T = strangers.n.shape[1]
-    if len(np.unique(strangers.user)) < len(strangers.user) or len(strangers.user) == 0:
-        return strangers, np.zeros(len(seeds.N), dtype=np.int64)
-    top_share = _kernels.top_place_share(strangers)
-    order = np.argsort(top_share, kind="stable")
-    size = np.diff(strangers.start).reshape(-1, T)[order].ravel()
-    first = strangers.start[:-1].reshape(-1, T)[order].ravel()
-    entry = np.repeat(first - (np.cumsum(size) - size), size) + np.arange(int(size.sum()))
-    ordered = Counted(
-        np.append(0, np.cumsum(size)).astype(np.int64),
-        strangers.place[entry],
-        strangers.visits[entry],
-        strangers.ranked[entry],
-        strangers.n[order],
-        strangers.N[order],
-        strangers.M[order],
-        strangers.user[order],
-    )
-    return ordered, np.searchsorted(top_share[order], _kernels.top_place_share(seeds)).astype(np.int64)
+    r = np.array(traces.r[order], np.int32, order="C")
+    return clock, r, _kernels.count_rows(r, user[order].astype(np.int64), clock, traces.R, exact_below)
 
 
 def _quantile_of_users(similarity: Floats, user: Ints) -> float:

@@ -297,7 +297,7 @@ def count(r: Codes, user: Ints, tau: Codes, *, U: int, R: int, T: int) -> Profil
             start, end = np.searchsorted(user, [first, first + several], sorter=order)
             rows = order[start:end]
             parts.append(count(r[rows], user[rows] - first, tau[rows], U=several, R=R, T=T))
-        return _join(parts)
+        return join_profiles(parts)
     place, when = r.astype(np.int64), tau.astype(np.int64)
     who = np.broadcast_to(user[:, None], (N, L))
     present = place >= 0
@@ -335,7 +335,7 @@ def count(r: Codes, user: Ints, tau: Codes, *, U: int, R: int, T: int) -> Profil
     )
 
 
-def _join(parts: list[Profiles]) -> Profiles:
+def join_profiles(parts: list[Profiles]) -> Profiles:
     """Join the columns of several parts of the users, in order."""
     columns: dict[str, Any] = {}
     for name in (column.name for column in fields(Profiles) if column.name not in ("R", "T", "sampling")):
@@ -355,7 +355,6 @@ def _distinct_runs(key: Ints) -> tuple[Ints, Ints, Ints]:
 
 
 SMALLEST = -745.0  # ln of what no float below holds; with shapes of 1e-4 most moves of a draw are rarer
-FILLING = 60  # sweeps before slots are filled
 PRIOR = 0.01  # of all pseudo-counts of a row together, if every place can be reached from it (E4)
 
 
@@ -415,33 +414,6 @@ def gibbs_profiles(
         r_hat = split_r_hat(means.changes) if latent[rows].any() else 1.0
         worst, slow = max(worst, r_hat), slow + (r_hat > 1.1)
     return replace(Profiles.of(profiles), sampling=Sampling(sweeps, burn_in, int(latent.sum()), worst, slow))
-
-
-def fill_slots(traces: Traces, *, periods: int | Sequence[float] | Periods = 1, rng: np.random.Generator) -> Traces:
-    """
-    Return the same traces with every missing or uncertain slot drawn from the posterior of its person's own chain (E4).
-
-    It is the last of `FILLING` sweeps of the Gibbs sampler that counts. A person's slots depend on that person alone,
-    and are at places where the person was seen, or that the evidence on the slot names.
-
-    Examples
-    --------
-    >>> import elsewhere as ew
-    >>> gaps = ew.Traces([[0, 0, -1, 0, 1], [2, -1, 2, 2, 2]], ew.Locations(n=3))
-    >>> fill_slots(gaps, rng=np.random.default_rng(1)).r[1].tolist()
-    [2, 2, 2, 2, 2]
-
-    """
-    clock = Periods.of(periods)
-    tau, latent, r = clock.of_minute(traces.minutes()), uncertain_slots(traces), traces.r.copy()
-    nobody = np.empty(0, dtype=np.int64)
-    for rows, stream in zip(_rows_of(traces), rng.spawn(traces.U), strict=True):
-        if latent[rows].any():
-            means, moves = _sample_slots(
-                traces, rows, latent[rows], nobody, tau, clock.T, 1, FILLING - 1, PRIOR, stream
-            )
-            r[rows] = moves.places[means.last]
-    return traces.with_places(r)
 
 
 def uncertain_slots(traces: Traces) -> NDArray[np.bool_]:

@@ -283,7 +283,7 @@ def when_and_where(hours: Curves, y: str, people: Floats, fakes: Floats) -> "Fig
     right.plot([0, most], [0, most], color=INKS["real"], linewidth=1.6)
     right.scatter(people, fakes, s=6, color=INKS["fake"], alpha=0.6, linewidths=0, zorder=2)
     label_axes(left, "hour of the day", y)
-    label_axes(right, "people in a part of the map (%)", "fakes there then (%)")
+    label_axes(right, "people there then (%)", "fakes there then (%)")
     return figure
 
 

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from elsewhere.evaluation.attack_base import ABOVE, LEARNT, NOT_RUN, NOTHING, UNCLEAR, WITHIN
-from elsewhere.privacy.certificate import VACUOUS
 from elsewhere.reports.charts import Plain
+from elsewhere.synthesis.certificate import VACUOUS
 
 STRONGEST_FIRST = (LEARNT, WITHIN, ABOVE, UNCLEAR, NOTHING, NOT_RUN)
 # not about people: noise, telling fakes from real people, filters, decoys
@@ -115,22 +115,24 @@ def advice(audit: Plain | None, run: Mapping[str, Any]) -> Advice:
         way = "a smaller --eps" if covered else "a theorem (--eps; `elsewhere plan` says whether people are enough)"
         todo = f"Give the fakes only to people who may see the real data, or make others with {way} and read that "
         return Advice("no", "Do not publish openly", f"{todo}report.")
-    keep = "Keep the private folder to yourself, and "
+    keep = "Keep the private folder to yourself, and " if run else ""
     if 2 * len(not_run) > len(outcomes) and not covered:
         words = f"Cannot be advised: {len(not_run)} of {len(outcomes)} attacks on people were not run"
-        return Advice("care", words, f"{keep}run the attacks that are missing before you decide.")
+        return Advice("care", words, _sentence(f"{keep}run the attacks that are missing before you decide."))
     if learnt or not_run or {WITHIN, ABOVE, UNCLEAR} & set(outcomes.values()):
         words = "A theorem covers everybody in the file: publish with care" if covered else "Publish with care"
-        return Advice("care", words, f"{keep}publish only if what the attacks below found is acceptable to you.")
-    todo = f"{keep}say that this is no proof: it covers only the attacks that were tried."
+        todo = _sentence(f"{keep}publish only if what the attacks below found is acceptable to you.")
+        return Advice("care", words, todo)
+    todo = _sentence(f"{keep}say that this is no proof: it covers only the attacks that were tried.")
     return Advice("yes", "Nothing measured here speaks against publishing", todo)
 
 
 def three_sentences(audit: Plain | None, run: Mapping[str, Any]) -> list[str]:
     """Return what is safe to say, what an attacker learnt at most and about whom, and what to do."""
     met = [claim for claim in claims(audit, run)[:-1] if claim.met]
-    tried = ", and attacks were tried, with what they found" if findings(audit) else ""
-    plain = f"these people do not exist{tried}; no stronger sentence about privacy holds here."
+    facts = ["these people do not exist"] if run else []
+    facts += ["attacks were tried, with what they found"] if findings(audit) else []
+    plain = f"{', and '.join(facts) or 'nothing yet'}; no stronger sentence about privacy holds here."
     return [f"Safe to say: {met[-1].sentence if met else plain}", _most_learnt(audit), advice(audit, run).todo]
 
 
@@ -144,9 +146,14 @@ def _most_learnt(audit: Plain | None) -> str:
         LEARNT: "An attacker learnt something about the people behind the fakes, at most this",
         WITHIN: "An attacker learnt a little about the people behind the fakes, at most this",
         NOTHING: "No attack learnt anything measurable about the people behind the fakes; the closest",
-    }.get(outcome(strongest), "No attack clearly learnt anything about the people behind the fakes, but too few people "
-          "speak against it")  # fmt: skip
+    }.get(
+        outcome(strongest), "Whether an attacker learns anything about the people behind the fakes is open; the closest"
+    )
     return f"{start}: {_continued(str(strongest.get('words') or strongest.get('title', '')))}"
+
+
+def _sentence(words: str) -> str:
+    return words[:1].upper() + words[1:]
 
 
 def _continued(words: str) -> str:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 ASPECT = 0.62  # height of a map by its width: two of them and two strips of hours fit a screen
 MOST_PLACES = 1_500
-NEARLY_ALL = (0.99, 0.98, 0.95)  # shares of the visits that a map may be zoomed to, where that halves it
+NEARLY_ALL = (0.99, 0.98, 0.95)  # shares of the visits that a map may be zoomed to, where that shrinks it by a third
 MOST_NAMES = 10
 MOST_MOVES = 150  # of a life
 SIZES = 40  # of discs
@@ -91,7 +91,8 @@ class Window(NamedTuple):
             return ""
         far, part = np.hypot(*self.xy[away].T).max(), share[away].sum() / share.sum()
         outside = counted(int(away.sum()), "place")
-        return f"Outside: {outside} with {100 * part:.1f} % of the time, up to {far:,.0f} km away."
+        time = f"{100 * part:.1f} %" if part >= 0.0005 else "less than 0.1 %"
+        return f"Outside: {outside} with {time} of the time, up to {far:,.0f} km away."
 
 
 def _nearly_all(xy: Floats, weight: Floats) -> NDArray[np.bool_]:
@@ -99,7 +100,7 @@ def _nearly_all(xy: Floats, weight: Floats) -> NDArray[np.bool_]:
     Return the places that hold nearly all weight: a few far ones must not shrink a town.
 
     From all of them to 99, 98 and 95 per cent of the weight, as much left out on each side: a step is taken where it
-    halves the map.
+    shrinks the map by a third.
     """
     held: NDArray[np.bool_] = weight > 0
     every = np.flatnonzero(held)
@@ -111,7 +112,7 @@ def _nearly_all(xy: Floats, weight: Floats) -> NDArray[np.bool_]:
             ends = np.minimum(np.searchsorted(upto, [(1 - share) / 2, (1 + share) / 2]), len(order) - 1)
             low, high = side[order[ends]]
             fewer[every] &= (side[every] >= low) & (side[every] <= high)
-        if fewer.any() and 2 * np.ptp(xy[fewer], axis=0).max() <= np.ptp(xy[held], axis=0).max():
+        if fewer.any() and 1.5 * np.ptp(xy[fewer], axis=0).max() <= np.ptp(xy[held], axis=0).max():
             held = fewer
     return held
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from elsewhere.data.ground import HINT, SOURCES, is_installed
-from elsewhere.data.visits import DAY, Floats, Ints, Locations, Visits, share_map
+from elsewhere.data.visits import DAY, UNITS, Floats, Ints, Locations, Visits, share_map
 from elsewhere.errors import InvalidParameter, counted, require_choice
 from elsewhere.evaluation.measures import Crowd, Plan
 from elsewhere.evaluation.usefulness import GOOD_FOR, NOT_FOR, ROUGH_FOR, UNKNOWN
@@ -45,7 +45,6 @@ PARTS = ("Sizes", "Parameters", "Versions")
 SECRET = {"seed", "rng", "entropy", "secret", "path", "source", "users", "ids"}
 LIVING = {"home_share": "at home", "main_share": "at the second place", "routine": "where one usually is",
           "new_places": "places seen once"}  # fmt: skip
-UNITS = {"person": ("person", "people"), "trip": ("trip", "trips"), "vehicle-day": ("vehicle day", "vehicle days")}
 NIGHT, MIDDAY = slice(0, 6), slice(10, 17)  # hours of the day
 
 

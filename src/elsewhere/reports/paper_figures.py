@@ -5,14 +5,12 @@ The paper's figures, of other data: one function each, which returns a matplotli
 told apart by everybody; the same result gives the same bytes.
 """
 
-import io
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from elsewhere.data.visits import Codes, Floats
-from elsewhere.evaluation.lbs.generators import OURS
-from elsewhere.evaluation.reproduce import OTHERS, Reproduction
+from elsewhere.evaluation.reproduce import Reproduction
 from elsewhere.paper._generate_kernels import open_stream
 from elsewhere.paper.generate_fake import (
     ClassSets,
@@ -23,9 +21,9 @@ from elsewhere.paper.generate_fake import (
     stream_key,
     subsample_classes,
 )
+from elsewhere.reports.charts import MARKERS, label_axes, location_privacy, new_figure
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 # Okabe and Ito, then lighter ones: twenty classes
@@ -34,7 +32,6 @@ COLOURS = [
     *("#8C510A", "#5E3C99", "#A6D96A", "#F4A6C0", "#1B5E7A", "#B2182B", "#7FBC41", "#DFC27D"),
     *("#80CDC1", "#4D4D4D", "#B2ABD2", "#FDB863"),
 ]
-MARKERS = "os^DPXv*"
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 BINS = np.linspace(0, 1, 21)
 ATTEMPTS = 100  # at a fake for fig:procedure
@@ -53,30 +50,8 @@ def paper_figures(result: Reproduction) -> "dict[str, Figure]":
     figures["differential"] = histograms({"|sim_S(s, f) - sim_S(s', f)|": samples["differential"]}, "pairs of f and s'")
     figures["own-seed"] = histograms({"sim_S(seed, fake)": samples["semantic"]}, "fakes")
     figures["qq"] = qq(samples["real_real"], samples["fake_fake"])
-    figures["location-privacy"] = location_privacy(result)
+    figures["location-privacy"] = location_privacy(result.service.to_dict())
     return figures
-
-
-def new_figure(width: float, height: float) -> "Figure":
-    """Return an empty figure of this size in inches."""
-    from matplotlib.figure import Figure
-
-    return Figure(figsize=(width, height), layout="constrained")
-
-
-def png(figure: "Figure") -> bytes:
-    """Return the figure as the bytes of a PNG file, the same for the same figure."""
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=150, metadata={"Software": None})  # no name of a library, no hour
-    return buffer.getvalue()
-
-
-def _plain(axes: "Axes", x: str, y: str, title: str = "") -> None:
-    axes.set_xlabel(x, fontsize=9)
-    axes.set_ylabel(y, fontsize=9)
-    axes.set_title(title, fontsize=9)
-    axes.tick_params(labelsize=8)
-    axes.spines[["top", "right"]].set_visible(False)
 
 
 def sketch(result: Reproduction) -> "Figure":
@@ -117,7 +92,7 @@ def procedure(result: Reproduction, seed: int | None = None, rng: np.random.Gene
     """
     learnt = result.fakes.learnt
     assert learnt is not None  # noqa: S101 - fresh fakes know it
-    C, r = ClassSets.of(learnt.classes.label, nearness=learnt.classes.nearness), result.train.r
+    C, r = ClassSets.of(learnt.classes), result.train.r
     if seed is None:
         share = np.bincount(result.fakes.seed, minlength=len(r)) / np.maximum(result.fakes.attempts, 1)
         often = np.flatnonzero(share >= min(1 / 3, share.max()))
@@ -209,14 +184,14 @@ def dataset(result: Reproduction) -> "Figure":
     points = left.scatter(*xy[seen].T, s=8 + 3 * np.sqrt(visits[seen]), c=np.log10(visits[seen]), cmap="viridis")
     bar = figure.colorbar(points, ax=left, shrink=0.8)
     bar.set_label("visits, powers of ten", fontsize=8)
-    _plain(left, "km", "km", f"(a) {train.R} places, {int(seen.sum())} visited by {train.U} users")
+    label_axes(left, "km", "km", f"(a) {train.R} places, {int(seen.sum())} visited by {train.U} users")
     label = learnt.classes.label
     right.scatter(*xy[label < 0].T, s=5, color="#DDDDDD")
     for c in range(learnt.classes.kappa):
         at = label == c
         marker = MARKERS[c // len(COLOURS) % len(MARKERS)]
         right.scatter(*xy[at].T, s=22, color=COLOURS[c % len(COLOURS)], marker=marker)
-    _plain(right, "km", "km", f"(b) {learnt.classes.kappa} semantic classes, by colour")
+    label_axes(right, "km", "km", f"(b) {learnt.classes.kappa} semantic classes, by colour")
     for axes in (left, right):
         axes.set_aspect("equal")
     return figure
@@ -232,7 +207,7 @@ def histograms(values: dict[str, Floats], of_what: str) -> "Figure":
         axes.text(
             float(np.median(sample)), axes.get_ylim()[1], f" median {np.median(sample):.2f}", fontsize=8, va="top"
         )
-        _plain(axes, name, f"share of {len(sample):,} {of_what}")
+        label_axes(axes, name, f"share of {len(sample):,} {of_what}")
     return figure
 
 
@@ -246,27 +221,6 @@ def qq(real: Floats, fake: Floats) -> "Figure":
     axes.plot(ends, ends, color="#999999", linewidth=1)
     axes.plot(x, y, "o", markersize=3.5, color=COLOURS[0])
     r = float(np.corrcoef(x, y)[0, 1])
-    _plain(axes, "sim_S among real traces", "sim_S among fakes", f"quantiles 1 % .. 99 %, correlation {r:.3f}")
+    label_axes(axes, "sim_S among real traces", "sim_S among fakes", f"quantiles 1 % .. 99 %, correlation {r:.3f}")
     axes.set_aspect("equal")
-    return figure
-
-
-def location_privacy(result: Reproduction) -> "Figure":
-    """Return fig:locationprivacy: median error of tracking against the places, and classes, sent per event."""
-    service = result.service
-    figure = new_figure(11.5, 4.0)
-    for cost, axes in enumerate(figure.subplots(1, 2, sharey=True)):
-        for g, name in enumerate(service.generators):
-            sent = np.nanmedian(service.overhead[:, g, :, cost], axis=0)
-            shown = [service.figure(name, m) for m in service.n_fakes]
-            middle = np.array([f["median"] for f in shown])
-            bars = np.abs(np.array([f["interval"] for f in shown]).T - middle)
-            words = {OURS: "ours, own seed (the paper's)", OTHERS: "ours, other people's seeds"}.get(name, name)
-            axes.errorbar(sent, middle, yerr=bars, color=COLOURS[g], marker=MARKERS[g], markersize=6, linewidth=1,
-                          elinewidth=0.6, label=words)  # fmt: skip
-        what = ("different places sent per event", "different semantic classes sent per event")[cost]
-        _plain(axes, what, "" if cost else "error of tracking, median over users")
-        axes.set_ylim(0, 1.03)
-    title = f"{', '.join(map(str, service.n_fakes))} fakes"
-    figure.legend(*axes.get_legend_handles_labels(), loc="outside right center", fontsize=8, title=title)
     return figure

@@ -3,7 +3,7 @@ Make fakes: `GenerateFake` of fig:alg, over lives or over the paper's slots.
 
 `life`, the default, draws how people live from a law that many share and where by what places mean (synthesis/).
 `paper` blurs each seed into its semantic seed, decodes a fake from it and keeps what passes the test (paper/).
-With `eps`, everything is learnt from noisy sums over everybody, and nobody is a seed (privacy/).
+With `eps`, everything is learnt from noisy sums over everybody, and nobody is a seed (run/certified.py).
 """
 
 from collections.abc import Callable, Mapping
@@ -23,15 +23,16 @@ from elsewhere.paper.aggregate import AggregateModel, aggregate
 from elsewhere.paper.generate_fake import Attempts, Blur, ClassSets, FakeMaker
 from elsewhere.paper.privacy_test import PrivacyTest, Verdicts
 from elsewhere.paper.profiles import fit_profiles
-from elsewhere.paper.semantic_clustering import SemanticClasses, semantic_clustering, semantic_graph
-from elsewhere.privacy.private.release import release_private
+from elsewhere.paper.semantic_clustering import SemanticClasses, semantic_clustering
+from elsewhere.paper.semantic_graph import semantic_graph
+from elsewhere.run.certified import make_certified
 from elsewhere.run.publish import Fakes, Learnt
 from elsewhere.scale import map_over
 from elsewhere.settings import DELTA, Certified, Kappa, Life, Making, Method, MethodName, Paper, method_of
+from elsewhere.synthesis.certified import observed
 from elsewhere.synthesis.generate_life import generate_lives
 
 Progress = Callable[[int, int], None]
-PUBLIC_GAP = 360.0  # minutes that certified fakes fill
 SEED_SHARE = 0.7  # of the people; the others are alternates
 
 
@@ -146,7 +147,12 @@ def make_fakes(
     with ThreadPoolExecutor(making.workers) if own_threads else nullcontext(executor) as where:
         run = Run(settings, making, entropy, laboratory, stages, where, progress)
         if isinstance(settings, Certified):
-            return _make_certified(run, data)
+            visits = _visits(data)
+            fakes = make_certified(
+                observed(visits), visits.locations, tz=visits.tz, settings=settings, making=making, entropy=entropy,
+                laboratory=laboratory, stages=stages, executor=where, progress=progress,
+            )  # fmt: skip
+            return fakes if isinstance(data, Visits) else _in_slots(fakes, data)
         if isinstance(settings, Paper):
             return _make_paper(run, _slots(data), classes, model, None if alternates is None else _slots(alternates))
         return _make_lives(run, data, alternates)
@@ -237,20 +243,26 @@ def _make_lives(run: Run, data: Visits | Traces, alternates: Visits | Traces | N
 
 def _in_slots(fakes: Fakes, data: Traces) -> Fakes:
     """Return the same with rows of slots: for each life, where it is in the slots of each row of its seed."""
-    order = np.argsort(data.user, kind="stable")
-    first = np.searchsorted(data.user[order], np.arange(data.U + 1))
-    size = np.diff(first)[fakes.seed_of_life]
-    life = np.repeat(np.arange(len(fakes)), size)
-    within = np.arange(len(life)) - np.repeat(np.cumsum(size) - size, size)
-    row = order[first[fakes.seed_of_life[life]] + within]
-    if data.dates is not None:
-        day = data.dates.astype(np.int64)[row]
-    else:  # as `Traces.visits` counts them
-        day = 4 + within * (int(data.L * 60 * data.step_minutes) // DAY + 1)
     v = fakes.visits
     begin = np.searchsorted(v.user, np.arange(len(fakes) + 1))
-    # a fake may live on other days than its seed: the nearest
-    day = np.clip(day, v.start[begin[:-1]][life] // DAY, (v.end[begin[1:] - 1][life] - 1) // DAY)
+    if fakes.covered:  # nobody's rows: the days of each life
+        many = np.maximum(v.end - 1, v.start) // DAY - v.start // DAY + 1
+        within = np.arange(many.sum()) - np.repeat(np.cumsum(many) - many, many)
+        day = np.unique(np.repeat(v.user.astype(np.int64) * (1 << 20) + v.start // DAY, many) + within)
+        life, day, row = day >> 20, day & ((1 << 20) - 1), np.full(len(day), -1)
+    else:
+        order = np.argsort(data.user, kind="stable")
+        first = np.searchsorted(data.user[order], np.arange(data.U + 1))
+        size = np.diff(first)[fakes.seed_of_life]
+        life = np.repeat(np.arange(len(fakes)), size)
+        within = np.arange(len(life)) - np.repeat(np.cumsum(size) - size, size)
+        row = order[first[fakes.seed_of_life[life]] + within]
+        if data.dates is not None:
+            day = data.dates.astype(np.int64)[row]
+        else:  # as `Traces.visits` counts them
+            day = 4 + within * (int(data.L * 60 * data.step_minutes) // DAY + 1)
+        # a fake may live on other days than its seed: the nearest
+        day = np.clip(day, v.start[begin[:-1]][life] // DAY, (v.end[begin[1:] - 1][life] - 1) // DAY)
     middle = 60 * (clock_minutes(data.start) + data.step_minutes * (np.arange(data.L) + 0.5))
     time = (day[:, None] * DAY + middle).astype(np.int64)
     # the visit that began last, by life and time; before the first of a life its first
@@ -263,10 +275,9 @@ def _in_slots(fakes: Fakes, data: Traces) -> Fakes:
 
 def _nothing_passed(wanted: int, tally: Mapping[str, int]) -> NothingPassed:
     rules = ", ".join(f"{name} {n}" for name, n in tally.items() if name not in ("tested", "passed") and n)
-    return NothingPassed(
-        f"0 of {wanted} fakes passed the privacy test in {tally['tested']} attempts (rejected by: "
-        f"{rules or 'no rule'}); loosen a test, or give more people or places."
-    )
+    why = f"none passed the privacy test (rejected by: {rules}); loosen a test, or give more people or places."
+    none = "too little is known of each person to draw a life; give more hours of their days."
+    return NothingPassed(f"0 of {wanted} fakes were made in {tally['tested']} attempts: {why if rules else none}")
 
 
 def _learn_paper(
@@ -308,9 +319,10 @@ def _make_paper(
     seeds = traces if len(seed_rows) == len(traces) else traces.select(seed_rows)
     learnt = _learn_paper(run, traces, classes, model)
     tau = Periods.of(how.periods).of_minute(traces.minutes()).astype(np.int64)
-    blur = Blur(**{name: getattr(how, name) for name in ("par_c", "par_m", "par_l", "c_min", "subsample", "merge")})
+    redrawn = how.subsample == "per-instant", how.merge == "independent"
+    blur = Blur(how.par_c, how.par_m, how.par_l, how.c_min, *redrawn)
     label = learnt.classes
-    sets = ClassSets.of(label.label, nearness=label.nearness, model_places=learnt.model.visitors > 0)
+    sets = ClassSets.of(label, model_places=learnt.model.visitors > 0)
     key = run.sequence(1).generate_state(4, np.uint64).astype(np.uint64)[:2]
     maker = FakeMaker(learnt.model, sets, tau, blur, how.sampler, key, how.par_v)
     rules = ("par_s", "par_i", "par_d", "k", "periods", "against", "intersection", "min_sim")
@@ -363,65 +375,6 @@ def _attempt(run: Run, work: Attempts, n: int) -> tuple[NDArray[np.int32], Ints,
     np.add.at(tries, np.concatenate(pieces)[:, 0], np.concatenate([block.tries for block in blocks]))
     verdicts = Verdicts.joined([block.verdicts for block in blocks]).select(order)
     return r, unit[order, 0], verdicts, tries, tally
-
-
-def _make_certified(run: Run, data: Visits | Traces) -> Fakes:
-    """Make fakes by noisy sums over everybody: nobody is a seed, and nothing is tested."""
-    how = run.settings
-    # how long gaps are is a matter of the people whom the theorem protects: a public number of minutes is filled
-    traces = data if isinstance(data, Traces) else data.traces(max_gap=PUBLIC_GAP)
-    release = release_private(
-        traces,
-        eps=how.eps,
-        delta=how.delta,
-        days=how.days,
-        n=run.making.n,
-        in_laboratory=run.laboratory,
-        entropy=run.entropy,
-        progress=run.progress,
-        stages=run.stages,
-        executor=run.executor,
-    )
-    lives = np.arange(len(release.r)) // how.days
-    # on which days people have data is theirs: the days of 2001, the first a Monday
-    day = _weekdays(release.weekend.reshape(-1, how.days)) if how.days > 1 else np.zeros(len(lives), dtype=np.int64)
-    fake = Traces(
-        release.r,
-        traces.locations,
-        users=lives,
-        dates=np.datetime64("2001-01-01", "D") + day,
-        step_minutes=traces.step_minutes,
-        start=traces.start,
-        tz=traces.tz,
-    )
-    visits = fake.visits()
-    return Fakes(
-        visits=visits,
-        seed_of_life=np.full(visits.U, -1),
-        method="certified",
-        parameters=dict(how),
-        seeds=np.zeros(0, dtype=np.int64),
-        certificate=release.certificate,
-        laboratory=run.laboratory,
-        notes=release.notes,
-        mechanism=release.mechanism,
-        r=release.r,
-        seed=np.full(len(release.r), -1),
-        life=lives,
-    )
-
-
-def _weekdays(weekend: NDArray[np.bool_]) -> Ints:
-    """Return days of lives (n, days), one after the other on a calendar that begins on a Monday, each of its kind."""
-    out = np.empty(weekend.shape, dtype=np.int64)
-    for life, kinds in enumerate(weekend):
-        at = 5 - int(np.argmax(kinds)) if kinds.any() and not kinds[0] and np.argmax(kinds) <= 5 else 5 * int(kinds[0])
-        for i, off in enumerate(kinds.tolist()):
-            while (at % 7 >= 5) != off:
-                at += 1
-            out[life, i] = at
-            at += 1
-    return out.ravel()
 
 
 def _draw_entropy(rng: np.random.Generator | None) -> int:

@@ -21,7 +21,7 @@ from elsewhere.checkpoint import derive_bytes, derive_rng
 from elsewhere.data.visits import Codes, Floats, Ints, Visits
 from elsewhere.errors import InvalidParameter, PublicationRefused, require_choice, require_whole
 from elsewhere.pool import Pool
-from elsewhere.privacy.certificate import NOTHING_PROVEN, Certificate
+from elsewhere.synthesis.certificate import NOTHING_PROVEN, Certificate
 
 
 class Learnt(NamedTuple):

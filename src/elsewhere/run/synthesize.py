@@ -15,7 +15,7 @@ import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -25,14 +25,13 @@ import numpy as np
 from elsewhere.checkpoint import Checkpoint, Stages, derive_bytes, derive_rng, hash_file, hash_value, resume
 from elsewhere.data.places import grid_of
 from elsewhere.data.read import read_visits
-from elsewhere.data.visits import Visits
+from elsewhere.data.visits import Mask, Visits
 from elsewhere.data.write import write_visits
 from elsewhere.errors import InvalidParameter, InvalidTraces, PublicationRefused
 from elsewhere.evaluation.judge import Judgement, judge_run
 from elsewhere.files import check_folder, clean_up, read_index, read_regular, whole_folders, write_files
 from elsewhere.pool import Pool, earlier_files
-from elsewhere.privacy.certificate import Certificate
-from elsewhere.privacy.private.release import SUMS
+from elsewhere.run.certified import make_certified, read_rows, require_map, visits_of
 from elsewhere.run.generate import make_fakes
 from elsewhere.run.publish import Fakes, links_file, publish_with_links
 from elsewhere.scale import versions
@@ -48,11 +47,15 @@ from elsewhere.settings import (
     method_of,
     unknown_parameter,
 )
+from elsewhere.synthesis.certificate import Certificate
+from elsewhere.synthesis.certified import SUMS
 
 Progress = Callable[[str, int, int], None]
 READ, MAKE, JUDGE, WRITE = STAGES = ("reading", "making fakes", "judging", "writing")
 SECRET, WRITTEN = "secret", "written"  # names of kept stages
 SPENT = frozenset({SUMS})  # stages that draw the noise of a theorem, which must be drawn once
+# fields of --json that are options, or say of the published files what these say themselves; all others are private
+MADE = {"method", "fakes", "fake_visits", "certificate", "files", "private_files"}
 REPORT, LINKS, JUDGEMENT = "report.html", "links.csv", "judgement.json"
 FORMS = {"gpx": "fakes.gpx", "geojson": "fakes.geojson", "sglt": "fakes.trace"}
 
@@ -89,6 +92,7 @@ class Result:
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers and words for JSON, as `elsewhere synthesize --json` prints them."""
         facts = {**self.facts, "files": self.files, "private_files": self.private_files}
+        facts["private_fields"] = [name for name in facts if name not in MADE]
         return dict(json.loads(json.dumps(facts, allow_nan=False)))  # a copy, with lists instead of tuples
 
 
@@ -153,7 +157,7 @@ def synthesize(
     # refuse wrong parameters and folders before a large input is read
     job, settings, reading = _sort_options({**options, "eps": eps, "delta": delta}, method, reading, rng)
     out = Path(out)
-    keywords = keywords_of(reading)
+    keywords_of(reading)
     owner_folder, stages_folder = _check_folders(out, job.private, force)
     laboratory_secret = None if rng is None else rng.bytes(32)
     tell = progress or (lambda stage, done, total: None)
@@ -165,29 +169,87 @@ def synthesize(
         for folder in (out, owner_folder):
             check_folder(folder, force=force)
         secret = laboratory_secret or stages(SECRET, lambda: secrets.token_bytes(32))
-        people: Visits = stages(
-            "reading",
-            lambda: read_visits(
-                source, rng=derive_rng(secret, "map"), progress=lambda step, n: tell(READ, int(n), 0), **keywords
-            ),
-        )
-        aside = derive_rng(secret, "aside").random(people.U) < job.holdout  # who is set aside depends on nobody else
-        control = people.of_users(aside) if aside.any() else None
-        taught = people.of_users(~aside) if aside.any() else people
-        tell(MAKE, 0, 0)
-        fakes = make_fakes(
-            taught,
-            int.from_bytes(secret[:16], "little"),
-            laboratory=rng is not None,
-            settings=settings,
-            making=job,
-            stages=stages,
-            executor=executor,
-            progress=lambda done, total: tell(MAKE, done, total),
-        )
+        rest = (secret, rng is not None, stages, executor, tell)
+        if isinstance(settings, Certified):
+            fakes, taught, control = _make_certified(source, job, settings, reading, *rest)
+        else:
+            fakes, taught, control = _make(source, job, settings, reading, *rest)
         with whole_folders((owner_folder, out), force=force, outdated=earlier_results) as drafts:
             result = _publish(taught, fakes, control, job, drafts, secret, stages, executor, tell)
     return replace(result, out=out, private=owner_folder)
+
+
+def _make(
+    source: Any,
+    job: Job,
+    settings: Method,
+    reading: Reading,
+    secret: bytes,
+    laboratory: bool,
+    stages: Stages,
+    executor: Executor | None,
+    tell: Progress,
+) -> tuple[Fakes, Visits, Visits | None]:
+    """Read people, set some aside, and make fakes of the others; return all three."""
+    keywords = keywords_of(reading)
+    people: Visits = stages(
+        "reading",
+        lambda: read_visits(
+            source, rng=derive_rng(secret, "map"), progress=lambda step, n: tell(READ, int(n), 0), **keywords
+        ),
+    )
+    aside = _set_aside(secret, people.U, job)
+    control = people.of_users(aside) if aside.any() else None
+    taught = people.of_users(~aside) if aside.any() else people
+    tell(MAKE, 0, 0)
+    fakes = make_fakes(
+        taught,
+        int.from_bytes(secret[:16], "little"),
+        laboratory=laboratory,
+        settings=settings,
+        making=job,
+        stages=stages,
+        executor=executor,
+        progress=lambda done, total: tell(MAKE, done, total),
+    )
+    return fakes, taught, control
+
+
+def _make_certified(
+    source: Any,
+    job: Job,
+    settings: Certified,
+    reading: Reading,
+    secret: bytes,
+    laboratory: bool,
+    stages: Stages,
+    executor: Executor | None,
+    tell: Progress,
+) -> tuple[Fakes, Visits, Visits | None]:
+    """Do the same for certified fakes, of rows that are read each by itself."""
+    seen, locations, tz = stages("reading", lambda: read_rows(source, reading))
+    aside = _set_aside(secret, seen.people, job)
+    taught = seen.of_users(np.flatnonzero(~aside)) if aside.any() else seen
+    tell(MAKE, 0, 0)
+    fakes = make_certified(
+        taught,
+        locations,
+        tz=tz,
+        settings=settings,
+        making=job,
+        entropy=int.from_bytes(secret[:16], "little"),
+        laboratory=laboratory,
+        stages=stages,
+        executor=executor,
+        progress=lambda done, total: tell(MAKE, done, total),
+    )
+    control = visits_of(seen.of_users(np.flatnonzero(aside)), locations, tz) if aside.any() else None
+    return fakes, visits_of(taught, locations, tz), control
+
+
+def _set_aside(secret: bytes, people: int, job: Job) -> Mask:
+    """Return who is set aside, which depends on nobody else."""
+    return derive_rng(secret, "aside").random(people) < job.holdout
 
 
 def _publish(
@@ -214,10 +276,9 @@ def _publish(
         reading={} if fakes.covered else public,
     )
     seed_of_life = fakes.seed_of_life[lives]
-    private_files = []
+    private_files = [] if fakes.covered else [LINKS]
     if not fakes.covered:
         write_files(private, {LINKS: links_file(pool, people, seed_of_life)})
-        private_files.append(LINKS)
     names = ["fakes.csv", "fakes.parquet", *(FORMS[form] for form in job.also)]
     for name in names:
         write_visits(pool.visits, out / name)
@@ -225,16 +286,19 @@ def _publish(
     judgement = None
     if job.report:
         tell(JUDGE, 0, 0)
-        judgement = judge_run(
-            people,
-            fakes.seeds,
-            pool,
-            seed_of_life,
-            holdout=control,
-            executor=executor,
-            progress=lambda done, total: tell(JUDGE, done, total),
-            rng=derive_rng(secret, "judge"),
-        )
+        # of certified fakes, what a judge finds or fails at must not decide whether they are published
+        with suppress(Exception) if fakes.covered else nullcontext():
+            judgement = judge_run(
+                people,
+                fakes.seeds,
+                pool,
+                seed_of_life,
+                holdout=control,
+                executor=executor,
+                progress=lambda done, total: tell(JUDGE, done, total),
+                rng=derive_rng(secret, "judge"),
+            )
+    if judgement is not None:
         tell(WRITE, 0, 0)
         write_files(private, {JUDGEMENT: (json.dumps(judgement.to_dict(), indent=1, allow_nan=False) + "\n").encode()})
         private_files.append(JUDGEMENT)
@@ -354,13 +418,8 @@ def _sort_options(
             raise unknown_parameter(name, [*Job.model_fields, *Reading.model_fields, *PARAMETERS])
     settings, job = method_of(method, **parameters), Job(**of_job)
     reading = (reading or Reading()).changed(**of_reading)
-    if isinstance(settings, Certified) and reading.grid is None and reading.locations is None:
-        raise InvalidParameter(
-            "`eps` protects everybody in the file, so the map must not come from the file: name its town, such as "
-            '`grid="Tokyo"`, or give a box, or a table of public places as `locations`.',
-            code="E_MAP",
-            parameter="grid",
-        )
+    if isinstance(settings, Certified):
+        require_map(reading)
     if rng is not None and not isinstance(rng, np.random.Generator):
         raise InvalidParameter(f"`rng` must be a numpy.random.Generator, got {type(rng).__name__}.", parameter="rng")
     if rng is not None and not isinstance(settings, Paper) and not job.laboratory:

@@ -22,7 +22,7 @@ import tempfile
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path as FilePath
 from typing import Annotated, Any
 
@@ -32,6 +32,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from fastapi.security import HTTPBearer
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.routing import Route
 
@@ -42,7 +43,7 @@ from elsewhere.data.write import write_visits
 from elsewhere.errors import ElsewhereError
 from elsewhere.files import page_files
 from elsewhere.pool import Pool
-from elsewhere.serve.guard import Guard
+from elsewhere.serve.guard import Guard, look
 from elsewhere.serve.store import Device, PoolSpent, ShareDrawn, Store, digest_of, life_text
 
 BUCKETS = 8  # that a device may have
@@ -149,16 +150,29 @@ def make_app(store: Store, pool: Pool, *, bucket: int, shared: bool = False, rat
         responses=faults(401, 403, 404, 409, 422, 429) | JSON,
         response_class=Response,
     )
-    def read_bucket(
+    async def read_bucket(
         request: Request, n: Annotated[int, Path(ge=0, lt=BUCKETS, description="Which of the device's own buckets.")]
     ) -> Response:
         """Return a bucket of whole lives; the device picks its own from it, and tells nobody which."""
         device = _as(request, "device")
         holder = hmac.digest(_token(request), f"bucket {n}".encode(), "sha256").hex()
-        lives = store.issue(holder, bucket, alone=not shared, device=device.id)
+        lives = await look(store, store.bucket, holder)
+        if not lives:
+            draw = partial(store.issue, holder, bucket, alone=not shared, device=device.id)
+            lives = await run_in_threadpool(draw)
         return Response(bucket_file(about, lives, bucket), media_type=MEDIA["json"])
 
-    @api.post("/v1/devices", status_code=201, responses=faults(401, 403, 413, 422, 429), **owners)  # type: ignore[arg-type]
+    _add_devices(api, store, owners, bucket, shared)
+    _add_pool(api, pool, pictures, owners)
+    _add_page(api)
+    _add_faults(api)
+    return Guard(api, store, rate=rate)
+
+
+def _add_devices(api: FastAPI, store: Store, owners: dict[str, Any], bucket: int, shared: bool) -> None:
+    """Add what the owner does with devices: let in, list, shut out."""
+
+    @api.post("/v1/devices", status_code=201, responses=faults(401, 403, 413, 422, 429), **owners)
     def admit_device(request: Request, new: NewDevice | None = None) -> Admitted:
         """Let a device in; its token is in this answer and nowhere else."""
         _as(request, "owner")
@@ -168,7 +182,7 @@ def make_app(store: Store, pool: Pool, *, bucket: int, shared: bool = False, rat
         expires = None if days is None else (datetime.now(UTC) + timedelta(days=days)).isoformat()
         return Admitted(id=store.admit(digest_of(token), "device", device.label, expires), token=token, expires=expires)
 
-    @api.get("/v1/devices", responses=faults(401, 403, 429), **owners)  # type: ignore[arg-type]
+    @api.get("/v1/devices", responses=faults(401, 403, 429), **owners)
     def list_devices(request: Request) -> Level:
         """List the devices, and say how many lives are left."""
         _as(request, "owner")
@@ -188,18 +202,13 @@ def make_app(store: Store, pool: Pool, *, bucket: int, shared: bool = False, rat
         "/v1/devices/{device}",
         status_code=204,
         responses=faults(401, 403, 404, 422, 429),
-        **owners,  # type: ignore[arg-type]
+        **owners,
     )
     def revoke_device(request: Request, device: Annotated[str, Path(max_length=64)]) -> None:
         """Shut a device out; what it was given is given to nobody else."""
         _as(request, "owner")
         if not store.revoke(device):
             raise Refused(404, "there is no such device.", code="E_DEVICE")
-
-    _add_pool(api, pool, pictures, owners)
-    _add_page(api)
-    _add_faults(api)
-    return Guard(api, store, rate=rate)
 
 
 def bucket_file(about: dict[str, str], lives: list[str], size: int) -> bytes:

@@ -13,7 +13,7 @@ import traceback
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, MutableMapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from starlette.concurrency import run_in_threadpool
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -24,6 +24,7 @@ from elsewhere.serve.store import Store, digest_of
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
+Answer = TypeVar("Answer")
 App = Callable[[Message, Receive, Send], Awaitable[None]]
 
 LARGEST_BODY, LARGEST_HEAD = 4096, 16384
@@ -110,7 +111,7 @@ class Guard:
         else:
             address = (scope.get("client") or ("",))[0]
             token = _token(headers)
-            who = None if token is None else await run_in_threadpool(self.store.known, digest_of(token))
+            who = None if token is None else await look(self.store, self.store.known, digest_of(token))
             if wait := self.by_address.wait(address) if who is None else self.by_token.wait(who.id):
                 await _refuse_for_now(send, wait)
                 return
@@ -129,6 +130,11 @@ class Guard:
             return message
 
         await self.app(scope, receive_guarded, send)
+
+
+async def look(store: Store, read: Callable[[str], Answer], name: str) -> Answer:
+    """Read something from a store: at once from a file, where it takes microseconds; else in a thread."""
+    return read(name) if store.local else await run_in_threadpool(read, name)
 
 
 async def _refuse_for_now(send: Send, wait: int) -> None:

@@ -42,6 +42,14 @@ class Started:
     laboratory: bool
 
 
+def _size_of_bucket(bucket: int | None, lives: int) -> int:
+    """Return how many lives are in a bucket: as asked, or an eighth of the pool, at least 6, at most 32."""
+    size = min(lives, max(6, min(32, lives // 8))) if bucket is None else require_whole("bucket", bucket, 1, lives)
+    if size > LARGEST_BUCKET:
+        raise InvalidParameter(f"`bucket` must be at most {LARGEST_BUCKET}, got {size}.", parameter="bucket")
+    return size
+
+
 def serve(
     source: str | Path,
     *,
@@ -94,8 +102,7 @@ def serve(
         require_whole("port", port, 0, 65535)
         require_between("rate", rate, 1, 1e9)
         local = check_host(host, cert, key)
-        folder = Path(source)
-        folder = folder.parent if folder.is_file() else folder
+        folder = Path(source).parent if Path(source).is_file() else Path(source)
         pool = Pool.load(folder)
         reproducible = bool(pool.provenance.get("reproducible"))
         if reproducible and not local and not laboratory:
@@ -104,9 +111,7 @@ def serve(
                 "`laboratory=True`."
             )
         lives = len(pool)
-        size = min(lives, max(6, min(32, lives // 8))) if bucket is None else require_whole("bucket", bucket, 1, lives)
-        if size > LARGEST_BUCKET:
-            raise InvalidParameter(f"`bucket` must be at most {LARGEST_BUCKET}, got {size}.", parameter="bucket")
+        size = _size_of_bucket(bucket, lives)
         where = store or folder.resolve().with_name(f"{folder.resolve().name}-live.sqlite")
         live = open_store(where)
         try:

@@ -16,6 +16,7 @@ import os
 import secrets
 import sqlite3
 import threading
+from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -29,13 +30,14 @@ import numpy as np
 from elsewhere.errors import ElsewhereError, InvalidModel, InvalidTraces, MissingExtra, OutputRefused
 from elsewhere.pool import Pool
 
-FORMAT = "2"
-FREE, SHARED, ALONE = 0, 1, 2
+FORMAT = "3"
+MOST_CONNECTIONS = 8  # of one server to its database
 TABLES = (
     "CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
     # `place` is the place in a random order; lives are given away in it
-    "CREATE TABLE IF NOT EXISTS life (place INTEGER PRIMARY KEY, content TEXT NOT NULL, state INTEGER NOT NULL)",
-    "CREATE INDEX IF NOT EXISTS life_state ON life (state, place)",
+    "CREATE TABLE IF NOT EXISTS life (place INTEGER PRIMARY KEY, content TEXT NOT NULL)",
+    # lives that nobody holds: a table of its own, so that giving one away does not write its content again
+    "CREATE TABLE IF NOT EXISTS free (place INTEGER PRIMARY KEY)",
     "CREATE TABLE IF NOT EXISTS held (holder TEXT NOT NULL, position INTEGER NOT NULL, "
     "place INTEGER NOT NULL REFERENCES life, alone INTEGER NOT NULL, PRIMARY KEY (holder, position))",
     "CREATE UNIQUE INDEX IF NOT EXISTS held_alone ON held (place) WHERE alone = 1",
@@ -86,28 +88,73 @@ def open_store(where: str | Path) -> "Store":
 
 
 class Store:
-    """The six methods, in the SQL that SQLite and PostgreSQL share."""
+    """The six methods, in the SQL that SQLite and PostgreSQL share, over a few connections: readers never wait."""
+
+    AT_ONCE = 1  # changes
+    local = True  # a read waits for nobody
+    NEXT = "SELECT place FROM free ORDER BY place LIMIT ?"
 
     def __init__(self) -> None:
-        self.lock = threading.RLock()
+        self.idle: deque[Any] = deque([self.connect()])  # the last one used is the next
+        self.few = threading.BoundedSemaphore(MOST_CONNECTIONS)
+        self.changes = threading.BoundedSemaphore(self.AT_ONCE)  # the others wait without a connection
+        self.own = threading.local()  # the connection of the change that a thread is in
 
     # what differs between the two databases
 
-    def rows(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
+    def connect(self) -> Any:
+        """Return a new connection, outside of any transaction."""
+        raise NotImplementedError
+
+    def run(self, connection: Any, sql: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
         """Run one statement and return its rows."""
         raise NotImplementedError
 
     def many(self, sql: str, values: Sequence[tuple[Any, ...]]) -> None:
-        """Run one statement for each tuple of values."""
+        """Run one statement of a change for each tuple of values."""
         raise NotImplementedError
 
-    def change(self) -> AbstractContextManager[None]:
-        """Make one transaction that no other change, of this or another process, comes between."""
+    def transaction(self, connection: Any, name: str) -> AbstractContextManager[Any]:
+        """Make one transaction that no other change of that name, of this or another process, comes between."""
         raise NotImplementedError
+
+    # what both share
+
+    @contextmanager
+    def borrow(self) -> Iterator[Any]:
+        """Hold a connection that nobody else uses; one that was lost meanwhile is not lent again."""
+        with self.few:
+            try:
+                connection = self.idle.pop()
+            except IndexError:
+                connection = self.connect()
+            try:
+                yield connection
+            finally:
+                if not getattr(connection, "closed", False):
+                    self.idle.append(connection)
+
+    def rows(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
+        """Run one statement, of the change that this thread is in or by itself, and return its rows."""
+        if mine := getattr(self.own, "connection", None):
+            return self.run(mine, sql, values)
+        with self.borrow() as connection:
+            return self.run(connection, sql, values)
+
+    @contextmanager
+    def change(self, name: str) -> Iterator[None]:
+        """Make one transaction of all that this thread does inside; changes of one name come one after the other."""
+        with self.changes, self.borrow() as connection, self.transaction(connection, name):
+            self.own.connection = connection
+            try:
+                yield
+            finally:
+                self.own.connection = None
 
     def close(self) -> None:
-        """Close the connection."""
-        raise NotImplementedError
+        """Close the connections."""
+        while self.idle:
+            self.idle.pop().close()
 
     # the six methods
 
@@ -124,13 +171,14 @@ class Store:
             "head": json.dumps(head, separators=(",", ":")),
             "largest": str(max(map(len, lives))),
         }
-        with self.change():
+        with self.change("fill"):
             for table in TABLES:
                 self.rows(table)
             there = self.meta()
             if not there:
                 secrets.SystemRandom().shuffle(lives)
-                self.many("INSERT INTO life VALUES (?, ?, ?)", [(i, text, FREE) for i, text in enumerate(lives)])
+                self.many("INSERT INTO life VALUES (?, ?)", list(enumerate(lives)))
+                self.rows("INSERT INTO free SELECT place FROM life")
                 self.many("INSERT INTO meta VALUES (?, ?)", list(about.items()))
             elif there.get("format") != FORMAT:
                 raise InvalidModel(f"the store has format {there.get('format')!r}, this version reads {FORMAT}.")
@@ -144,7 +192,7 @@ class Store:
     def admit(self, digest: str, role: str, label: str = "", expires: str | None = None, *, only: bool = False) -> str:
         """Let the holder of a token in and return its id; with `only`, whoever had that role before is shut out."""
         device = secrets.token_hex(8)
-        with self.change():
+        with self.change("admit"):
             if only:
                 self.rows("UPDATE device SET revoked = 1 WHERE role = ?", role)
             today = datetime.now(UTC).date().isoformat()
@@ -164,7 +212,7 @@ class Store:
 
     def revoke(self, device: str) -> bool:
         """Shut a device out for good; whether there was such a device. Its lives stay given away."""
-        with self.change():
+        with self.change("revoke"):
             rows = self.rows("SELECT 1 FROM device WHERE id = ? AND role = 'device'", device)
             self.rows("UPDATE device SET revoked = 1 WHERE id = ? AND role = 'device'", device)
         return bool(rows)
@@ -176,38 +224,42 @@ class Store:
         With `alone` they were never given to anybody and never will be; without, they may be others' too. `PoolSpent`
         where fewer are left. A device draws one bucket a day, `ShareDrawn` at the next; of it only the day is kept.
         """
-        query = "SELECT content FROM held JOIN life USING (place) WHERE holder = ? ORDER BY position"
-        if there := self.rows(query, holder):
-            return [content for (content,) in there]
-        with self.change():
-            if not self.rows("SELECT 1 FROM held WHERE holder = ? LIMIT 1", holder):
-                today = datetime.now(UTC).date().isoformat()
-                if device and self.rows("SELECT 1 FROM device WHERE id = ? AND drew = ?", device, today):
-                    raise ShareDrawn("a device draws one new bucket a day: again tomorrow (UTC).")
-                self.rows("UPDATE device SET drew = ? WHERE id = ?", today, device or "")
-                if alone:  # the order is random: the next ones are a uniform draw
-                    free = self.rows("SELECT place FROM life WHERE state = ? ORDER BY place LIMIT ?", FREE, size)
-                else:
-                    able = self.rows("SELECT place FROM life WHERE state < ?", ALONE)
-                    free = secrets.SystemRandom().sample(able, min(size, len(able)))
-                if len(free) < size:
-                    raise PoolSpent(
-                        f"fewer than {size} lives are left, the size of a bucket: publish a new pool, or let devices "
-                        "share lives (`shared`)."
-                    )
-                places = [place for (place,) in free]
-                state = ALONE if alone else SHARED
-                self.many(
-                    "INSERT INTO held VALUES (?, ?, ?, ?)",
-                    [(holder, i, place, int(alone)) for i, place in enumerate(places)],
+        with self.change(holder):
+            if there := self.bucket(holder):
+                return there
+            today = datetime.now(UTC).date().isoformat()
+            mark = "UPDATE device SET drew = ? WHERE id = ? AND (drew IS NULL OR drew <> ?) RETURNING id"
+            if device and not self.rows(mark, today, device, today):
+                raise ShareDrawn("a device draws one new bucket a day: again tomorrow (UTC).")
+            if alone:  # the order is random: the next ones are a uniform draw
+                drawn = [place for (place,) in self.rows(self.NEXT, size)]
+            else:
+                able = self.rows("SELECT place FROM life WHERE place NOT IN (SELECT place FROM held WHERE alone = 1)")
+                drawn = [place for (place,) in secrets.SystemRandom().sample(able, min(size, len(able)))]
+            self.many("DELETE FROM free WHERE place = ?", [(place,) for place in drawn])
+            if not alone:  # what another server gave away alone meanwhile
+                given = {place for (place,) in self.rows("SELECT place FROM held WHERE alone = 1")}
+                drawn = [place for place in drawn if place not in given]
+            if len(drawn) < size:
+                raise PoolSpent(
+                    f"fewer than {size} lives are left, the size of a bucket: publish a new pool, or let devices "
+                    "share lives (`shared`)."
                 )
-                self.many("UPDATE life SET state = ? WHERE place = ?", [(state, place) for place in places])
+            self.many(
+                "INSERT INTO held VALUES (?, ?, ?, ?)",
+                [(holder, i, place, int(alone)) for i, place in enumerate(drawn)],
+            )
+            return self.bucket(holder)
+
+    def bucket(self, holder: str) -> list[str]:
+        """Return the lives that a holder has, none before the first draw."""
+        query = "SELECT content FROM held JOIN life USING (place) WHERE holder = ? ORDER BY position"
         return [content for (content,) in self.rows(query, holder)]
 
     def overview(self) -> dict[str, Any]:
         """Return how many lives there are and how many nobody holds, and the devices without what they hold."""
         ((lives,),) = self.rows("SELECT count(*) FROM life")
-        ((free,),) = self.rows("SELECT count(*) FROM life WHERE state = ?", FREE)
+        ((free,),) = self.rows("SELECT count(*) FROM free")
         devices = self.rows("SELECT id, role, label, created, expires, revoked FROM device ORDER BY created, id")
         return {
             "lives": lives,
@@ -224,103 +276,99 @@ class SqliteStore(Store):
     """One file, for one server or several on one machine; for its owner alone."""
 
     def __init__(self, path: Path) -> None:
+        self.path = path
         super().__init__()
-        try:
-            os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
-            # isolation_level None: transactions begin where we say so
-            self.connection = sqlite3.connect(path, timeout=30, isolation_level=None, check_same_thread=False)
-            self.connection.execute("PRAGMA journal_mode = WAL")
-            self.connection.execute("PRAGMA synchronous = FULL")
-            self.connection.execute("PRAGMA foreign_keys = ON")
-        except OSError as error:
-            raise OutputRefused(f"the store {path} cannot be made: {error.strerror}.") from None
-        except sqlite3.DatabaseError:
-            raise InvalidModel(f"{path} is no store of a pool, or is damaged.", code="E_STORE") from None
 
-    def rows(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
+    def connect(self) -> sqlite3.Connection:
+        """Open the file, which is made if it is not there."""
+        try:
+            os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
+            # isolation_level None: transactions begin where we say so
+            connection = sqlite3.connect(self.path, timeout=30, isolation_level=None, check_same_thread=False)
+            for rule in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON"):
+                connection.execute(f"PRAGMA {rule}")
+        except OSError as error:
+            raise OutputRefused(f"the store {self.path} cannot be made: {error.strerror}.") from None
+        except sqlite3.DatabaseError:
+            raise InvalidModel(f"{self.path} is no store of a pool, or is damaged.", code="E_STORE") from None
+        return connection
+
+    def run(self, connection: Any, sql: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
         """Run one statement and return its rows."""
-        with self.lock:
-            return self.connection.execute(sql, values).fetchall()
+        rows: list[tuple[Any, ...]] = connection.execute(sql, values).fetchall()
+        return rows
 
     def many(self, sql: str, values: Sequence[tuple[Any, ...]]) -> None:
-        """Run one statement for each tuple of values."""
-        with self.lock:
-            self.connection.executemany(sql, values)
+        """Run one statement of a change for each tuple of values."""
+        self.own.connection.executemany(sql, values)
 
     @contextmanager
-    def change(self) -> Iterator[None]:
+    def transaction(self, connection: Any, name: str) -> Iterator[None]:
         """Make one transaction that no other change, of this or another process, comes between."""
-        with self.lock:
-            self.connection.execute("BEGIN IMMEDIATE")
-            try:
-                yield
-            except BaseException:
-                self.connection.execute("ROLLBACK")
-                raise
-            self.connection.execute("COMMIT")
-
-    def close(self) -> None:
-        """Close the connection."""
-        with self.lock:
-            self.connection.close()
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            connection.execute("ROLLBACK")
+            raise
+        connection.execute("COMMIT")
 
 
 class PostgresStore(Store):
     """A database that several servers share; `pip install 'elsewhere[postgres]'`."""
 
-    LOCK = 0x656C7365  # every change holds this advisory lock: the transactions of all servers come one after the other
+    AT_ONCE = MOST_CONNECTIONS // 2
+    local = False
+    NEXT = Store.NEXT + " FOR UPDATE SKIP LOCKED"  # changes of several servers pass each other
 
     def __init__(self, address: str) -> None:
-        super().__init__()
         try:
             import psycopg
         except ImportError:
             raise MissingExtra("a store in PostgreSQL needs psycopg: pip install 'elsewhere[postgres]'.") from None
         self.psycopg, self.address = psycopg, address
-        self.connection = self._connect()
+        super().__init__()
 
-    def _connect(self) -> Any:
+    def connect(self) -> Any:
+        """Open a connection to the server."""
         try:
             return self.psycopg.connect(self.address, autocommit=True, connect_timeout=10)
         except (self.psycopg.Error, ValueError):
             # the address may hold a password
             raise OutputRefused("the PostgreSQL server of the store does not answer, or refuses us.") from None
 
-    def _cursor(self) -> Any:
-        if self.connection.closed:  # the server was restarted
-            self.connection = self._connect()
-        return self.connection.cursor()
-
     def rows(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
-        """Run one statement and return its rows; once more on a new connection where the old one was lost."""
-        with self.lock:
-            inside = self.connection.info.transaction_status != self.psycopg.pq.TransactionStatus.IDLE
-            try:
-                cursor = self._cursor().execute(sql.replace("?", "%s"), values)
-            except self.psycopg.OperationalError:
-                if inside or not self.connection.closed:
-                    raise
-                cursor = self._cursor().execute(sql.replace("?", "%s"), values)
-            return list(cursor.fetchall()) if cursor.description else []
-
-    def many(self, sql: str, values: Sequence[tuple[Any, ...]]) -> None:
-        """Run one statement for each tuple of values."""
-        with self.lock:
-            self._cursor().executemany(sql.replace("?", "%s"), values)
+        """Run one statement and return its rows; once more on a new connection where the server was restarted."""
+        try:
+            return super().rows(sql, *values)
+        except self.psycopg.OperationalError:
+            if getattr(self.own, "connection", None):
+                raise
+            self.close()
+            return super().rows(sql, *values)
 
     @contextmanager
-    def change(self) -> Iterator[None]:
-        """Make one transaction that no other change, of this or another process, comes between."""
-        with self.lock:
-            self.rows("SELECT 1")  # a connection that was lost is made anew before anything begins
-            with self.connection.transaction():
-                self.rows("SELECT pg_advisory_xact_lock(?)", self.LOCK)
-                yield
+    def change(self, name: str) -> Iterator[None]:
+        """Make one transaction of all that this thread does inside; changes of one name come one after the other."""
+        self.rows("SELECT 1")  # connections that were lost are made anew before anything begins
+        with super().change(name):
+            yield
 
-    def close(self) -> None:
-        """Close the connection."""
-        with self.lock:
-            self.connection.close()
+    def run(self, connection: Any, sql: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
+        """Run one statement and return its rows."""
+        cursor = connection.execute(sql.replace("?", "%s"), values)
+        return list(cursor.fetchall()) if cursor.description else []
+
+    def many(self, sql: str, values: Sequence[tuple[Any, ...]]) -> None:
+        """Run one statement of a change for each tuple of values."""
+        self.own.connection.cursor().executemany(sql.replace("?", "%s"), values)
+
+    @contextmanager
+    def transaction(self, connection: Any, name: str) -> Iterator[None]:
+        """Make one transaction that no other change of that name, of this or another process, comes between."""
+        with connection.transaction():
+            self.run(connection, "SELECT pg_advisory_xact_lock(hashtextextended(?, 0))", (name,))
+            yield
 
 
 def header(pool: Pool) -> dict[str, Any]:

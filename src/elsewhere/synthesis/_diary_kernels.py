@@ -17,8 +17,10 @@ NEAR, FAR = 1_800, 5_400  # seconds from now at which they begin
 BRIEF = 7_200  # a shorter stay keeps its length, a longer one the hour at which it ends
 RECENT = 10  # earlier days that a day is compared with
 NEW = 2  # weights of going somewhere new, beside two per class
-OWN = 5  # weights of an own place
+OWN = 6  # weights of an own place
 FEATURES = 12  # of a diary
+SOON = (300, 1_200, 3_600, 10_800)  # seconds between two places
+TIES = len(SOON) + 1
 HOME = 0
 
 
@@ -35,6 +37,7 @@ class Law(NamedTuple):
     after: NDArray[np.int64]  # class of the next record of the day, -1 none
     again: NDArray[np.int64]  # 1: the next record is at the same place
     gap: NDArray[np.int64]  # seconds until it
+    way: NDArray[np.int64]  # 1: spent on a way that is seen, or none
     cls: NDArray[np.int64]
     by_type: NDArray[np.int64]  # pieces sorted by ((type, kind, class), carried), start
     type_first: NDArray[np.int64]
@@ -65,6 +68,7 @@ class Memory(NamedTuple):
     visits: NDArray[np.int64]  # (M,)
     parts: NDArray[np.int64]  # (M, PARTS)
     moves: NDArray[np.int64]  # (M, M)
+    soon: NDArray[np.int64]  # (M, M) how soon at best one followed the other: 0 never, TIES at once
     last: NDArray[np.int64]  # (M,) day of the last visit
     slots: NDArray[np.int64]  # (days, SLOTS) own place, -1 nothing recorded
     off: NDArray[np.int64]  # (days,)
@@ -74,12 +78,13 @@ class Memory(NamedTuple):
 
 
 class Day(NamedTuple):
-    """One diary: own place, class, start and end of each piece; `state`: pieces, own places after it, over."""
+    """One diary: own place, class, start, end and way of each piece; `state`: pieces, own places after it, over."""
 
     own: NDArray[np.int64]
     cls: NDArray[np.int64]
     start: NDArray[np.int64]
     end: NDArray[np.int64]
+    way: NDArray[np.int64]  # 1: reached by a way that is seen
     slots: NDArray[np.int64]
     new_cls: NDArray[np.int64]  # classes of places that are new on this day
     state: NDArray[np.int64]
@@ -91,7 +96,8 @@ def new_memory(most, days, K):
     i = np.int64
     return Memory(
         np.zeros(most, i), np.zeros(most, i), np.zeros((most, PARTS), i), np.zeros((most, most), i),
-        np.zeros(most, i), np.full((days, SLOTS), -1), np.zeros(days, i), np.zeros(K, i), np.zeros(K, i),
+        np.zeros((most, most), i), np.zeros(most, i), np.full((days, SLOTS), -1), np.zeros(days, i),
+        np.zeros(K, i), np.zeros(K, i),
         np.zeros(2, i),
     )  # fmt: skip
 
@@ -103,6 +109,7 @@ def clear_memory(memory):
     memory.visits[:n] = 0
     memory.parts[:n] = 0
     memory.moves[:n, :n] = 0
+    memory.soon[:n, :n] = 0
     memory.last[:n] = -9
     memory.own_of[:] = 0
     memory.visits_of[:] = 0
@@ -114,8 +121,8 @@ def new_day(most):
     """Make room for a diary."""
     i = np.int64
     return Day(
-        np.zeros(most, i), np.zeros(most, i), np.zeros(most, i), np.zeros(most, i), np.full(SLOTS, -1),
-        np.zeros(most, i), np.zeros(3, i),
+        np.zeros(most, i), np.zeros(most, i), np.zeros(most, i), np.zeros(most, i), np.zeros(most, i),
+        np.full(SLOTS, -1), np.zeros(most, i), np.zeros(3, i),
     )  # fmt: skip
 
 
@@ -184,7 +191,8 @@ def own_columns(memory, x, here, before, part, day, out):
     out[0] = math.log1p(memory.visits[x])
     out[1] = math.log1p(memory.parts[x, part])
     out[2] = math.log1p(memory.moves[here, x]) if here >= 0 else 0.0
-    out[3] = 1.0 if x == before else 0.0
+    out[3] = 1.0 if x == before and here >= 0 else 0.0
+    out[5] = 1.0 if x == before and here < 0 else 0.0  # where the person was seen last, days ago perhaps
     out[4] = 1.0 if day - memory.last[x] <= 2 else 0.0
 
 
@@ -242,16 +250,20 @@ def wobble(length, grain, stream):
     if length == 0:
         return 0
     if grain >= 600:
+        if length <= 2 * grain:
+            return 0
         return (int(uniform(stream) * 3) - 1) * grain
     most = min(1200.0, 0.25 * length)
     return int((2.0 * uniform(stream) - 1.0) * most)
 
 
 @njit
-def draw_day(law, memory, kind_of_person, kind, off, here, before, first_piece, lo, weight, columns, stream, day):
-    """Draw one diary into `day`, from second `lo` on: at place `here`, carried over the border, or by an opening."""
+def draw_day(
+    law, memory, kind_of_person, kind, off, here, before, first_piece, lo, hi, weight, columns, stream, day
+):  # fmt: skip
+    """Draw one diary into `day`, between seconds `lo` and `hi`: at place `here`, carried over, or by an opening."""
     day.state[0], day.state[1], day.state[2] = 0, memory.size[0], 0
-    q, grain, most = 0, law.grain, len(day.own) - 1
+    q, grain, most, way = 0, law.grain, len(day.own) - 1, 0
     if here >= 0:
         c, t, x = memory.cls[here], lo, here
         p = draw_piece(law, kind_of_person, kind, c, 1, 0, stream)
@@ -263,7 +275,7 @@ def draw_day(law, memory, kind_of_person, kind, off, here, before, first_piece, 
             c = law.cls[p]
             t = lo if first_piece >= 0 else max(lo, rounded(law.start[p] + wobble(3600, grain, stream), grain))
             t = min(t, DAY - grain)
-            x = draw_own(law, memory, day, c, -1, -1, part_of(t, off), weight, columns, stream)
+            x = draw_own(law, memory, day, c, -1, before, part_of(t, off), weight, columns, stream)
     while p >= 0 and q < most:
         length = law.end[p] - law.start[p]
         if law.over[p] == 1:
@@ -273,8 +285,10 @@ def draw_day(law, memory, kind_of_person, kind, off, here, before, first_piece, 
         else:
             end = (t + length if length < BRIEF and q > 0 else law.end[p]) + wobble(length, grain, stream)
             end = max(rounded(end, grain), t + grain)
+            if law.end[p] < hi <= end and t + grain < hi:  # it ended within what is seen
+                end = hi - grain
         stays_on = end >= DAY
-        day.own[q], day.cls[q], day.start[q], day.end[q] = x, c, t, min(end, DAY)
+        day.own[q], day.cls[q], day.start[q], day.end[q], day.way[q] = x, c, t, min(end, DAY), way
         q += 1
         if stays_on:
             day.state[2] = 1
@@ -283,9 +297,14 @@ def draw_day(law, memory, kind_of_person, kind, off, here, before, first_piece, 
             break
         gap = law.gap[p]
         t = end + (max(rounded(gap + wobble(gap, grain, stream), grain), grain) if gap > 0 else 0)
+        if law.end[p] + gap < hi <= t:
+            t = max(hi - grain, end)
+        way = law.way[p]
         if t >= DAY:
+            if way == 1:  # who would still be on the way does not leave
+                day.end[q - 1], day.state[2] = DAY, 1
             break
-        if law.again[p] == 0 or gap == 0:
+        if law.again[p] == 0:
             c = law.after[p]
             to = draw_own(law, memory, day, c, x, before, part_of(t, off), weight, columns, stream)
             before, x = x, to
@@ -351,6 +370,30 @@ def day_features(law, memory, off, day, out):
 
 
 @njit
+def choose_day(law, memory, off, busy, days, features, shares, stream):
+    """Draw one of several diaries, by weights exp(likeness and all that people's days are chosen by)."""
+    top = -1e18
+    for a in range(len(days)):
+        day_features(law, memory, off, days[a], features)
+        shares[a] = busy * features[4]
+        for k in range(FEATURES):
+            shares[a] += law.like[k] * features[k]
+        top = max(top, shares[a])
+    for a in range(len(days)):
+        shares[a] = math.exp(shares[a] - top)
+    return max(draw_index(shares, len(days), uniform(stream)), 0)
+
+
+@njit
+def tie_of(gap):
+    """Return how soon one place followed another, by the seconds between: 1 to TIES."""
+    tie = TIES
+    for limit in SOON:
+        tie -= gap >= limit
+    return tie
+
+
+@njit
 def remember_day(law, memory, off, day):
     """Take a diary into the memory."""
     today, known = memory.size[1], memory.size[0]
@@ -367,6 +410,8 @@ def remember_day(law, memory, off, day):
             memory.parts[x, part_of(day.start[q], off)] += 1
         if q > 0:
             memory.moves[day.own[q - 1], x] += 1
+            tie = tie_of(day.start[q] - day.end[q - 1])
+            memory.soon[day.own[q - 1], x] = max(memory.soon[day.own[q - 1], x], tie)
         memory.last[x] = today
     memory.slots[today] = day.slots
     memory.off[today] = off
@@ -448,20 +493,23 @@ def replay(
                 day_features(law, memory, off, real, like_rows[size[2], 0])
                 for n in range(tries):
                     draw_day(
-                        law, memory, person_type[i], kind, off, here if carried else -1, before, -1, 0, weight, columns,
-                        stream, other,
+                        law, memory, person_type[i], kind, off, here if carried else -1, before, -1, 0, DAY, weight,
+                        columns, stream, other,
                     )  # fmt: skip
                     day_features(law, memory, off, other, like_rows[size[2], n + 1])
                 size[2] += 1
             remember_day(law, memory, off, real)
-            before = last
-            here = own[b - 1] if b > a and over[b - 1] == 1 else -1
+            here, before = -1, last
+            if b > a and over[b - 1] == 1:
+                here = own[b - 1]
+            elif b > a:
+                before = own[b - 1]
 
 
 @njit
 def draw_diary(
     law, kind_of_person, mix, busy, off, lo, hi, tries, memory, days, weight, columns, features, stream, own, cls,
-    start, end,
+    start, end, way,
 ):  # fmt: skip
     """
     Draw the diary of one life; return its number of pieces.
@@ -495,30 +543,20 @@ def draw_diary(
             kind = draw_index(shares, Q, uniform(stream))
             if kind < 0:
                 kind = max(draw_index(mix[off[d]], Q, uniform(stream)), 0)
-        best = 0
         for a in range(tries):
             draw_day(
-                law, memory, kind_of_person, kind, off[d], here, before, first_piece, begin, weight, columns, stream,
-                days[a],
+                law, memory, kind_of_person, kind, off[d], here, before, first_piece, begin,
+                hi if hi >= 0 and d == D - 1 else DAY, weight, columns, stream, days[a],
             )  # fmt: skip
-            day_features(law, memory, off[d], days[a], features)
-            v = busy * features[4]
-            for k in range(FEATURES):
-                v += law.like[k] * features[k]
-            shares[a] = v
-        top = shares[0]
-        for a in range(tries):
-            top = max(top, shares[a])
-        for a in range(tries):
-            shares[a] = math.exp(shares[a] - top)
-        best = max(draw_index(shares, tries, uniform(stream)), 0)
-        day = days[best]
+        day = days[choose_day(law, memory, off[d], busy, days, features, shares, stream)]
         remember_day(law, memory, off[d], day)
         last_day = d == D - 1
         for q in range(day.state[0]):
             s, e = day.start[q] + d * DAY, day.end[q] + d * DAY
             if last_day and hi >= 0:
                 if s - d * DAY >= hi:
+                    if day.way[q] == 1 and n > 0:  # who would still be on the way does not leave
+                        end[n - 1] = d * DAY + hi
                     break
                 e = min(e, d * DAY + hi)
             if q == 0 and here >= 0 and n > 0 and own[n - 1] == day.own[0] and end[n - 1] == s:
@@ -526,12 +564,14 @@ def draw_diary(
                 continue
             if n == len(own):
                 break
-            own[n], cls[n], start[n], end[n] = day.own[q], day.cls[q], s, e
+            own[n], cls[n], start[n], end[n], way[n] = day.own[q], day.cls[q], s, e, day.way[q]
             n += 1
         m = day.state[0]
         if m > 1:
             before = day.own[m - 2]
         here = day.own[m - 1] if m > 0 and day.state[2] == 1 else -1
+        if m > 0 and here < 0:
+            before = day.own[m - 1]
     return n
 
 

@@ -20,7 +20,6 @@ from elsewhere.data.visits import DAY, Floats, Ints
 from elsewhere.synthesis import _diary_kernels as kernels
 from elsewhere.synthesis.groups import (
     DAYS_PER_KIND,
-    HOME,
     HOUR,
     MOST_KINDS,
     Groups,
@@ -42,9 +41,10 @@ SPARE = 0.02  # share of days of a kind that begin in a class in which none was 
 
 @dataclass(frozen=True, eq=False)
 class Diaries:
-    """The law of diaries, and what a person draws from its type: a mix of kinds of day."""
+    """The law of diaries, and what a person draws: a habit from its type, a mix of kinds of day from its habit."""
 
     law: kernels.Law = field(repr=False)
+    habits: Floats = field(repr=False)  # (types, T) people of each type with each habit
     mix: Floats = field(repr=False)  # (T, 2, Q)
     spread: Floats = field(repr=False)  # (2,) concentration of people's mixes about it
     border: int  # seconds after midnight
@@ -70,26 +70,21 @@ class Pieces(NamedTuple):
     after: Ints  # class of the next piece of the day, -1 for none
     again: Ints  # whether that is the same place
     gap: Ints
+    way: Ints  # whether that time is a way that is seen, or there is none
 
 
 def _cut_stays(stays: Stays, groups: Groups, border: int) -> Pieces:
     """Return the stays of everybody in pieces of one day each."""
-    role = groups.role
-    # a stay at home begins when one leaves for it, any other when one arrives; passes have no time of their own
     rows = np.flatnonzero(stays.usage >= 0)
     user, cls = stays.user[rows], groups.use_class[stays.usage[rows]]
-    chain = np.cumsum(~stays.joined)
-    same = np.append(False, user[1:] == user[:-1])
-    joined = same & (chain[rows] == np.append(-1, chain[rows][:-1]))
-    begin = stays.start[rows].copy()
-    homeward = joined & (role[cls] == HOME)
-    begin[homeward] = stays.end[rows][np.flatnonzero(homeward) - 1]
-    follows = np.append(joined[1:], False)
-    end = np.where(follows, np.append(begin[1:], 0), stays.end[rows])
-    end = np.maximum(end, begin)
+    begin, end = stays.start[rows] - border, stays.end[rows] - border
+    chain = np.cumsum(~stays.joined)[rows]
+    by_way = np.append((chain[1:] == chain[:-1]) & ((np.diff(rows) > 1) | (end[:-1] == begin[1:])), False)
+    # a way over the border belongs to where it leads
+    by_night = np.append(False, by_way[:-1]) & (begin // DAY > np.append(0, end[:-1]) // DAY)
+    begin = np.where(by_night, np.append(0, end[:-1]), begin)
 
     # pieces: cut at the border of the day
-    begin, end = begin - border, end - border
     many = np.maximum((end - 1) // DAY - begin // DAY, 0) + 1
     stay = np.repeat(np.arange(len(rows)), many)
     nth = np.arange(len(stay)) - np.repeat(np.cumsum(many) - many, many)
@@ -102,12 +97,14 @@ def _cut_stays(stays: Stays, groups: Groups, border: int) -> Pieces:
     again = np.where(alike, np.append(stays.usage[rows][stay][1:], -1) == stays.usage[rows][stay], False)
     gap = np.where(alike, np.append(s[1:], 0) - e, 0)
     usage = stays.usage[rows][stay]
-    return Pieces(user[stay], usage, cls[stay], day, s, e, carried, over, after, again.astype(np.int64), gap)
+    way = (alike & by_way[stay]).astype(np.int64)
+    return Pieces(user[stay], usage, cls[stay], day, s, e, carried, over, after, again.astype(np.int64), gap, way)
 
 
 def learn_diaries(stays: Stays, groups: Groups, *, k: int, rng: np.random.Generator) -> Diaries:
     """Learn the law of diaries from people's stays."""
-    K, T = groups.K, int(groups.type_of.max()) + 1
+    K, type_of = groups.K, groups.habit_of
+    T = int(type_of.max()) + 1
     role = groups.role
     first, last = _spans(stays.user, stays.start, stays.end, stays.people)
     border = BORDER if np.median((last - first) / DAY) > 2.5 else 0
@@ -128,7 +125,6 @@ def learn_diaries(stays: Stays, groups: Groups, *, k: int, rng: np.random.Genera
     kind = _kinds_of_day(at, s, e, role[piece_cls], piece_cls, K, off, whose, day_first, k, rng)
     Q = int(kind.max()) + 1
 
-    type_of = groups.type_of
     mix = np.full((T, 2, Q), 1e-9)
     np.add.at(mix, (type_of[whose], off, kind), 1.0)
     spread = _spreads(mix, whose, off, kind, type_of, stays.people)
@@ -156,7 +152,7 @@ def learn_diaries(stays: Stays, groups: Groups, *, k: int, rng: np.random.Genera
     cell = ((piece_type * Q + piece_kind) * K + piece_cls) * 2 + carried
     heads = head[(carried[head] == 0) & ~early[full]]
     law = kernels.Law(
-        s, e, over, after, pieces.again, pieces.gap, piece_cls,
+        s, e, over, after, pieces.again, pieces.gap, pieces.way, piece_cls,
         *sort_by(cell, T * Q * K * 2), *sort_by(cell % (Q * K * 2), Q * K * 2), *sort_by(cell % (K * 2), K * 2),
         *sort_by(piece_type * Q + piece_kind, T * Q, heads), *sort_by(piece_kind, Q, heads),
         day_first, kind, *sort_by(type_of[whose] * 2 + off, T * 2, full),
@@ -166,7 +162,9 @@ def learn_diaries(stays: Stays, groups: Groups, *, k: int, rng: np.random.Genera
     longest = int(np.diff(day_first).max(initial=1))
     busyness = _busyness(np.diff(day_first), type_of[whose] * Q + kind, whose, stays.people)
     first_day, last_day = share_spans(first_day, last_day, k)
-    return Diaries(law, mix, spread, border, first_day, last_day, lo, hi, longest, busyness)
+    habits = np.zeros((int(groups.type_of.max()) + 1, T))
+    np.add.at(habits, (groups.type_of, type_of), 1.0)
+    return Diaries(law, habits, mix, spread, border, first_day, last_day, lo, hi, longest, busyness)
 
 
 def _spans(user: Ints, start: Ints, end: Ints, people: int) -> tuple[Ints, Ints]:

@@ -23,9 +23,20 @@ from elsewhere.data.visits import DAY, Floats, Ints, Visits
 from elsewhere.errors import InvalidParameter, require_whole
 from elsewhere.scale import map_over
 from elsewhere.synthesis import _life_kernels as kernels
+from elsewhere.synthesis._way_kernels import MOST_PASSES, Passages
 from elsewhere.synthesis.diaries import TRIES, Diaries, learn_diaries
-from elsewhere.synthesis.groups import HOUR, Groups, Stays, classify, find_groups, find_stays, profiles, weekend_of
-from elsewhere.synthesis.mapping import KEPT, SWEEPS, Where, learn_mapping
+from elsewhere.synthesis.groups import (
+    HOUR,
+    JOINED,
+    Groups,
+    Stays,
+    classify,
+    find_groups,
+    find_stays,
+    profiles,
+    weekend_of,
+)
+from elsewhere.synthesis.mapping import SWEEPS, Where, learn_mapping
 from elsewhere.synthesis.ways import learn_ways
 
 BLOCK = 64  # lives drawn by one call
@@ -73,7 +84,8 @@ class LifeModel:
     groups: Groups = field(repr=False)
     diaries: Diaries = field(repr=False)
     where: Where = field(repr=False)
-    ways: kernels.Passages = field(repr=False)
+    ways: Passages = field(repr=False)
+    most_own: int  # own places of a life at most
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,8 +93,9 @@ class LifeTest:
     """The privacy test of a life: what is known of seeds and alternates, and the limits that strangers set."""
 
     seeds: Stays = field(repr=False)
-    profile: Floats = field(repr=False)  # (seeds, K x 48)
-    others: Floats = field(repr=False)  # (alternates, K x 48)
+    visited: Ints = field(repr=False)  # (seed, place) of each place that a seed was seen at, sorted
+    profile: Floats = field(repr=False)  # (seeds, (K + 1) x 48)
+    others: Floats = field(repr=False)  # (alternates, (K + 1) x 48)
     role_of_week: "_Weights" = field(repr=False)  # time of seeds by place and part of the week
     pattern_first: Ints = field(repr=False)  # (seeds + 1,) into
     patterns: Ints = field(repr=False)  # runs of three records that the seed alone has, sorted
@@ -107,7 +120,9 @@ def learn_lives(seeds: Visits, *, k: int = 10, rng: np.random.Generator) -> Life
     groups = find_groups(stays, k=k, rng=rng)
     diaries = learn_diaries(stays, groups, k=k, rng=rng)
     where = learn_mapping(stays, groups, seeds.locations, rng)
-    return LifeModel(stays, groups, diaries, where, learn_ways(stays, where.ground, rng))
+    ways = learn_ways(stays, where.ground, rng)
+    most_own = min(MOST_OWN, 3 * int(np.bincount(stays.use_user).max()) + 16)
+    return LifeModel(stays, groups, diaries, where, ways, most_own)
 
 
 def generate_lives(
@@ -156,9 +171,9 @@ def generate_lives(
     if seeds.form.unit != "person":
         notes.append(f"a life is a {seeds.form.unit}: nobody is protected beyond it.")
     # a stream for each stage: a resumed run does not draw again what a finished one drew
-    of_lives, of_test = np.random.Generator(np.random.Philox(entropy)).spawn(2)
+    of_lives, of_test, of_homes, of_trips = np.random.Generator(np.random.Philox(entropy)).spawn(4)
     form, unit = seeds, seeds.form.unit
-    if seeds.trip is not None:
+    if form.form.record == "trips":
         seeds, alternates = stays_of_trips(seeds), stays_of_trips(alternates)
     model = stages("learn lives", lambda: learn_lives(seeds, k=k, rng=of_lives))
     test = stages("learn test", lambda: learn_test(model, alternates, k=k, par_s=par_s, par_d=par_d, rng=of_test))
@@ -166,10 +181,19 @@ def generate_lives(
     seed = np.repeat(np.arange(seeds.U), per_seed)
     blocks = [np.arange(a, min(a + BLOCK, len(seed))) for a in range(0, len(seed), BLOCK)]
     least = 2 if unit == "trip" else 1
-    work = partial(generate_block, model, test, seed, key, attempts, least)
+    # homes spread evenly over town, dealt out at random: no order of lives shows in them
+    points = (of_homes.permutation(len(seed)) + of_homes.random(len(seed))) / len(seed)
+    work = partial(generate_block, model, test, seed, points, key, attempts, least)
     done = map_over(work, blocks, executor=executor, progress=progress, stages=stages, name="lives")
+    return collect_lives(done, form, seed, attempts, notes, model.stays, of_trips)
 
-    rows = [np.concatenate([d[0][j] for d in done]) for j in range(4)]
+
+def collect_lives(
+    done: Sequence[tuple[list[Ints], list[LifeVerdict], Ints, Ints]], form: Visits, seed: Ints, attempts: int,
+    notes: list[str], stays: Stays, rng: np.random.Generator,
+) -> Lives:  # fmt: skip
+    """Return the lives of all blocks that passed, numbered anew, as records of the kind of `form`; count the others."""
+    rows = [np.concatenate([d[0][j] for d in done]) for j in range(5)]
     verdicts = [v for d in done for v in d[1]]
     tries = np.concatenate([d[2] for d in done])
     rejected = sum((d[3] for d in done), start=np.zeros(len(RULES), dtype=np.int64))
@@ -179,10 +203,19 @@ def generate_lives(
     if failed:
         notes.append(f"{failed} of {len(seed)} lives did not pass the test in {attempts} attempts and were left out.")
     keep = passed[rows[0]]
-    life, start, end, place = (column[keep] for column in rows)
+    life, start, end, place, cls = (column[keep] for column in rows)
+    if stays.beat:  # fixes again, at the pace of people's
+        many = np.maximum((end - start) // stays.beat, 1)
+        row = np.repeat(np.arange(len(life)), many)
+        nth = np.arange(len(row)) - np.repeat(np.cumsum(many) - many, many)
+        life, place, cls, start = life[row], place[row], cls[row], start[row] + nth * stays.beat
+        end = start
+    elif stays.trail:  # who stays longer is seen until the end
+        end = np.where(end - start > JOINED, end, start)
     visits, users = None, range(int(passed.sum()))
-    if passed.any() and form.trip is None:
-        visits = form.replace(user=number[life], start=start, end=end, place=place, users=users)
+    if passed.any() and form.form.record != "trips":
+        trip = None if form.trip is None else some_legs(life, cls, float(np.mean(form.trip >= 0)), rng)
+        visits = form.replace(user=number[life], start=start, end=end, place=place, users=users, trip=trip)
     elif passed.any():
         visits = trips_of_stays(form, number[life], start, end, place, users)
     tally = {"tested": int(tries.sum()), "passed": int(passed.sum())}
@@ -191,10 +224,17 @@ def generate_lives(
         visits,
         seed[passed],
         tuple(v for v in verdicts if v.passed),
-        np.bincount(seed, tries, seeds.U).astype(np.int64),
+        np.bincount(seed, tries, form.U).astype(np.int64),
         tally,
         tuple(notes),
     )
+
+
+def some_legs(life: Ints, cls: Ints, share: float, rng: np.random.Generator) -> Ints:
+    """Return the trip of each record: of the legs from one own place to the next this share are trips, others -1."""
+    leg = np.cumsum((cls >= 0) | (life != np.append(-1, life[:-1]))) - 1
+    trips = rng.random(int(leg[-1]) + 1) < share
+    return np.asarray(np.where(trips[leg], (np.cumsum(trips) - 1)[leg], -1))
 
 
 def stays_of_trips(visits: Visits) -> Visits:
@@ -221,7 +261,14 @@ def trips_of_stays(form: Visits, life: Ints, start: Ints, end: Ints, place: Ints
 
 
 def generate_block(
-    model: LifeModel, test: LifeTest, seed: Ints, key: NDArray[np.uint64], attempts: int, least: int, numbers: Ints
+    model: LifeModel,
+    test: LifeTest,
+    seed: Ints,
+    points: Floats,
+    key: NDArray[np.uint64],
+    attempts: int,
+    least: int,
+    numbers: Ints,
 ) -> tuple[list[Ints], list[LifeVerdict], Ints, Ints]:
     """Draw the lives with these numbers until they pass: rows, verdict and attempts of each, rejections by rule."""
     kept: dict[int, list[Ints]] = {}
@@ -229,7 +276,7 @@ def generate_block(
     tries, rejected = np.zeros(len(numbers), dtype=np.int64), np.zeros(len(RULES), dtype=np.int64)
     open_ = numbers
     for attempt in range(attempts):
-        *columns, first, good = draw_lives(model, seed[open_], open_, attempt, key)
+        *columns, first, good = draw_lives(model, seed[open_], points[open_], open_, attempt, key)
         tries[np.isin(numbers, open_)] += 1
         found = privacy_test_lives(test, model.groups, seed[open_], columns, first)
         left = []
@@ -238,38 +285,36 @@ def generate_block(
             verdicts[number] = found[i] if enough else LifeVerdict(("infeasible",), 0.0, 0, 0, 0)
             rejected += [rule in found[i].rejected_by for rule in RULES]
             if verdicts[number].passed:
-                kept[number] = [column[first[i] : first[i + 1]] for column in columns[:4]]
+                kept[number] = [column[first[i] : first[i + 1]] for column in columns[:5]]
             else:
                 left.append(number)
         open_ = np.array(left, dtype=np.int64)
         if not left:
             break
-    empty = [np.zeros(0, dtype=np.int64)] * 4
-    rows = [np.concatenate([kept.get(n, empty)[j] for n in numbers.tolist()]) for j in range(4)]
+    empty = [np.zeros(0, dtype=np.int64)] * 5
+    rows = [np.concatenate([kept.get(n, empty)[j] for n in numbers.tolist()]) for j in range(5)]
     return rows, [verdicts[n] for n in numbers.tolist()], tries, rejected
 
 
 def draw_lives(
-    model: LifeModel, seeds: Ints, numbers: Ints, attempt: int, key: NDArray[np.uint64]
+    model: LifeModel, seeds: Ints, points: Floats, numbers: Ints, attempt: int, key: NDArray[np.uint64]
 ) -> tuple[NDArray[np.int64], ...]:
     """Draw a life per seed: life, start, end, place, class, own place of every record; first rows; which are good."""
     d, where = model.diaries, model.where
     rows = np.concatenate([np.arange(where.mine_first[s], where.mine_first[s + 1]) for s in seeds])
     mine_first = np.append(0, np.cumsum(np.diff(where.mine_first)[seeds]))
     most_day = min(2 * d.longest + 8, MOST_PIECES)
-    most_own = min(MOST_OWN, 3 * int(np.bincount(model.stays.use_user).max()) + 16)
     days = int((d.last_day[seeds] - d.first_day[seeds] + 1).sum())
-    room = 64 + days * (d.longest + 4) * 3 + most_day * (kernels.MOST_PASSES + 1)
+    room = 64 + days * (d.longest + 4) * 3 + most_day * (MOST_PASSES + 1)
     # the kernel leaves a seed's own contribution out by changing weights for a moment: on a copy, for threads
     ground = where.ground._replace(weight=where.ground.weight.copy())
     while True:
         columns = [np.zeros(room, dtype=np.int64) for _ in range(6)]
         first, good = np.zeros(len(seeds) + 1, dtype=np.int64), np.zeros(len(seeds), dtype=bool)
         n = kernels.draw_lives(
-            d.law, ground, model.ways, d.mix, d.spread, d.busyness, model.groups.type_of[seeds], d.first_day[seeds],
-            d.last_day[seeds], d.lo, d.hi, d.border, attempt, numbers, key, TRIES, SWEEPS, where.mine[rows],
-            where.mine_part[rows], mine_first, most_own,
-            most_day, KEPT, *columns, first, good,
+            d.law, ground, model.ways, d.habits[model.groups.type_of[seeds]], d.mix, d.spread, d.busyness, points,
+            d.first_day[seeds], d.last_day[seeds], d.lo, d.hi, d.border, attempt, numbers, key, TRIES, SWEEPS,
+            where.mine[rows], where.mine_left[rows], mine_first, model.most_own, most_day, *columns, first, good,
         )  # fmt: skip
         if n >= 0:
             return (*(column[:n] for column in columns), first, good)
@@ -293,7 +338,7 @@ def learn_test(
     if not some.any():
         some = a != b
     a, b = a[some], b[some]
-    visited = np.unique(stays.user * (1 << 32) + stays.place)
+    visited = np.unique(stays.user << 32 | stays.place)
     sizes = np.searchsorted(visited >> 32, np.arange(stays.people + 1))
     places = [visited[sizes[u] : sizes[u + 1]] & 0xFFFFFFFF for u in range(stays.people)]
     both = [np.intersect1d(places[i], places[j], assume_unique=True) for i, j in zip(a, b, strict=True)]
@@ -307,7 +352,9 @@ def learn_test(
     pattern, people = np.unique(np.concatenate([pairs[:, 1], np.unique(theirs[1])]), return_counts=True)
     alone = pairs[people[np.searchsorted(pattern, pairs[:, 1])] == 1]
     first = np.searchsorted(alone[:, 0], np.arange(stays.people + 1))
-    return LifeTest(stays, groups.profile, profile[chosen], weights, first, alone[:, 1], par_s, par_d, most_shared, k)
+    return LifeTest(
+        stays, visited, groups.profile, profile[chosen], weights, first, alone[:, 1], par_s, par_d, most_shared, k
+    )
 
 
 def _week_weights(user: Ints, start: Ints, end: Ints, place: Ints, people: int) -> _Weights:
@@ -357,17 +404,15 @@ def privacy_test_lives(
     sim = np.bincount(owner, overlap * np.maximum(mine.parts[owner, part], known.parts[seed[owner], part]), n)
     # shared places
     visited = np.unique(fake << 32 | place)
-    own = np.unique(test.seeds.user << 32 | test.seeds.place)
     hit = (seed[visited >> 32] << 32) | (visited & 0xFFFFFFFF)
-    where = np.minimum(np.searchsorted(own, hit), len(own) - 1)
-    shared = np.bincount((visited >> 32)[own[where] == hit], minlength=n)
+    where = np.minimum(np.searchsorted(test.visited, hit), len(test.visited) - 1)
+    shared = np.bincount((visited >> 32)[test.visited[where] == hit], minlength=n)
     # alternates at least as similar, by class and hour of the week
-    stay = cls >= 0
     lives = Stays(
-        fake[stay], start[stay], end[stay], place[stay], np.arange(stay.sum()), np.zeros(stay.sum(), dtype=bool),
-        fake[stay], place[stay], n, test.seeds.grain, test.seeds.events,
+        fake, start, end, place, np.where(cls >= 0, np.arange(len(cls)), -1), np.zeros(len(cls), dtype=bool), fake,
+        place, n, test.seeds.grain, test.seeds.events,
     )  # fmt: skip
-    profile = profiles(lives, cls[stay], groups.K)
+    profile = profiles(lives, cls, groups.K)
     out = []
     runs = _patterns(fake, start, cls)
     for i in range(n):

@@ -3,23 +3,28 @@ Who lives alike: usages of places, their classes, types of people, kinds of day.
 
 A *usage* is what a place is to a person: the hours of the week spent there, the share of the time, the length of the
 stays, the share of the days. Usages are clustered into classes; people into *types* of at least k whose time by class
-and hour of the week is similar (the paper's sim_S with hours of the week as periods and one mapping, through classes);
+and hour of the week is similar (the paper's sim_S with hours of the week as periods and one mapping, through classes),
+and again into about twice as many *habits*: a seed gives its type, the habit is drawn as people of the type have them;
 their days into *kinds*. Passes (short records between two others, at places that are no usage) belong to ways.
 """
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from elsewhere.data.visits import DAY, Floats, Ints, Visits
+from elsewhere.data.visits import DAY, Floats, Ints, Mask, Visits
+from elsewhere.synthesis._way_kernels import MOST_PASSES
 
 HOUR = 3_600
 PASSING = 30 * 60  # a record shorter than this, between two others, is part of a way
+MOST_PASSING = 4 * 3_600
+TURNED, GO_ON = 20, 2  # records that must tell; how many times more go on than turn back where they pass
 JOINED = 5 * 60  # records less than this apart follow each other without a gap
 CLASSES = 12  # of usages
-PEOPLE_PER_TYPE, MOST_TYPES = 32, 100
+PEOPLE_PER_TYPE, PEOPLE_PER_HABIT, MOST_TYPES = 32, 16, 100
 DAYS_PER_KIND, MOST_KINDS = 60, 32
 FITTED = 20_000  # rows that a clustering is fitted on: more teach nothing new
 LONG = 2.5 * HOUR  # mean stay from which on a class other than home is a main one
@@ -43,16 +48,19 @@ class Stays:
     grain: int  # seconds that all times are a multiple of
     events: bool  # most records have no length
     single: bool = False  # a person is one trip: whether a record is its first tells usages apart
+    trail: bool = False  # most records are fixes without length that follow each other closely
+    beat: int = 0  # seconds between fixes at one place, 0 where these are one record
 
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """Classes of usages, types of people: `use_class` (M,), `role` (K,) of each class, `type_of` (people,)."""
+    """Classes of usages `use_class` (M,), `role` (K,) of each class; types and finer habits of people, (people,)."""
 
     use_class: Ints
     role: Ints
     type_of: Ints
-    profile: Floats = field(repr=False)  # (people, K x 48) share of the time by class and hour of the week
+    habit_of: Ints
+    profile: Floats = field(repr=False)  # (people, (K + 1) x 48) share of the time by class, ways last, and hour
     means: Floats = field(repr=False)  # (K, features) centres of the classes
 
     @property
@@ -72,6 +80,14 @@ def find_stays(visits: Visits) -> Stays:
     start, end = visits.start.astype(np.int64), visits.end.astype(np.int64)
     same = np.zeros(len(user), dtype=bool)
     same[1:] = user[1:] == user[:-1]
+    # fixes that follow each other closely are a trail: each lasts until the next
+    soon = np.append(same[1:] & (start[1:] - end[:-1] <= JOINED), False)
+    fix = (start == end) & soon
+    trail, beat = bool(np.mean(fix) > 0.5), 0
+    if trail:
+        again = fix & (place == np.append(place[1:], -1))
+        beat = int(np.median((np.append(start[1:], 0) - start)[again])) if np.mean(again) > 0.1 else 0
+        end = np.where(soon, np.append(start[1:], 0), end)
     touching = same & (start - np.append(0, end[:-1]) <= 0)
     joins = touching & (place == np.append(-1, place[:-1])) & (end > start)
     first = np.flatnonzero(~joins)
@@ -82,7 +98,10 @@ def find_stays(visits: Visits) -> Stays:
     joined = same & (start - np.append(0, end[:-1]) <= JOINED)
     follows = np.append(joined[1:], False)
     length = end - start
-    short = joined & follows & (length > 0) & (length <= PASSING)
+    inner = joined & follows & (length > 0)
+    xy = visits.locations.planar() if visits.locations.has_coordinates else np.zeros((visits.R, 2))
+    short = inner & (length <= longest_pass(place, length, inner, xy))
+    short &= ~_legs(short)
     key = user * visits.R + place
     usages = np.unique(key[~short])
     at = np.minimum(np.searchsorted(usages, key), len(usages) - 1)
@@ -92,8 +111,43 @@ def find_stays(visits: Visits) -> Stays:
     events = bool(np.mean(length == 0) > 0.5)
     single = visits.form.unit == "trip"
     return Stays(
-        user, start, end, place, usage, joined, usages // visits.R, usages % visits.R, visits.U, grain, events, single
-    )
+        user, start, end, place, usage, joined, usages // visits.R, usages % visits.R, visits.U, grain, events, single,
+        trail, beat,
+    )  # fmt: skip
+
+
+def _legs(short: Mask) -> Mask:
+    """Return the passes at which a run of more than MOST_PASSES is cut into legs of equal length: they are usages."""
+    run = np.cumsum(~short)
+    size = np.bincount(run, short)[run].astype(np.int64)
+    rows = np.arange(len(short))
+    nth = rows - np.maximum.accumulate(np.where(short, -1, rows))  # 1, 2, ... within the run
+    legs = size // (MOST_PASSES + 1) + 1
+    return np.asarray(short & (nth * legs // (size + 1) != (nth - 1) * legs // (size + 1)))
+
+
+def longest_pass(place: Ints, length: Ints, inner: Mask, xy: Floats) -> int:
+    """
+    Return the seconds up to which a record between two others is part of a way; PASSING where too few records tell.
+
+    Who stayed for a purpose turns back as often as not; who pauses on the way goes on. Passes are as long, in steps of
+    PASSING, as those who went on (they turned by less than 60 degrees) are GO_ON times those who turned back (by more
+    than 120).
+    """
+    middle = np.flatnonzero(inner & (place != np.roll(place, 1)) & (place != np.roll(place, -1)))
+    come, go = (xy[place[middle + i]] - xy[place[middle + i - 1]] for i in (0, 1))
+    cosine = (come * go).sum(1) / np.maximum(np.hypot(*come.T) * np.hypot(*go.T), 1e-9)
+    cosine[place[middle - 1] == place[middle + 1]] = -1
+    longest = 0
+    while longest < MOST_PASSING:
+        some = (length[middle] > longest) & (length[middle] <= longest + PASSING)
+        on, back = int((cosine[some] > 0.5).sum()), int((cosine[some] < -0.5).sum())
+        if on + back < TURNED:
+            return max(longest, PASSING)
+        if on < GO_ON * back:
+            break
+        longest += PASSING
+    return longest
 
 
 def hours_of_week(stays: Stays, rows: Ints) -> tuple[Ints, Ints, Floats]:
@@ -176,11 +230,11 @@ def describe_usages(stays: Stays) -> Usages:
 
 
 def profiles(stays: Stays, use_class: Ints, K: int) -> Floats:
-    """Return (people, K x 48) shares of the time by class and hour of the week."""
-    rows = np.flatnonzero(stays.usage >= 0)
-    row, hour, seconds = hours_of_week(stays, rows)
-    out = np.zeros((stays.people, K * 48))
-    np.add.at(out, (stays.user[rows][row], use_class[stays.usage[rows][row]] * 48 + hour), seconds)
+    """Return (people, (K + 1) x 48) shares of the time by class, ways last, and hour of the week."""
+    row, hour, seconds = hours_of_week(stays, np.arange(len(stays.user)))
+    cls = np.where(stays.usage >= 0, use_class[stays.usage], K)
+    out = np.zeros((stays.people, (K + 1) * 48))
+    np.add.at(out, (stays.user[row], cls[row] * 48 + hour), seconds)
     return np.asarray(out / np.maximum(out.sum(1, keepdims=True), 1e-9))
 
 
@@ -216,16 +270,18 @@ def find_groups(stays: Stays, *, k: int, rng: np.random.Generator, classes: int 
 
     # who lives alike: the share of the time by class and hour of the week, and how much is recorded of a day
     profile = profiles(stays, use_class, K)
-    coarse = profile.reshape(stays.people, K, 2, 12, 2).sum(4)
+    coarse = profile.reshape(stays.people, K + 1, 2, 12, 2).sum(4)
     activity = np.log(np.bincount(stays.user, minlength=stays.people) / np.maximum(days, 1) + 1e-9)
     span = np.log(np.maximum(days, 1))
     alike = np.column_stack(
         [np.sqrt(coarse).reshape(stays.people, -1), 0.3 * activity, (0.3 if stays.events else 0.0) * span]
     )
-    types = int(np.clip(stays.people // PEOPLE_PER_TYPE, 1, MOST_TYPES))
-    label, centres = _cluster(alike, types, rng)
-    type_of = _merge_small(label, centres, lambda t: np.bincount(t, minlength=len(centres)), k)
-    return Groups(use_class, role, type_of, profile, means)
+
+    def gather(people: int) -> Ints:
+        label, centres = _cluster(alike, int(np.clip(stays.people // people, 1, MOST_TYPES)), rng)
+        return _merge_small(label, centres, partial(np.bincount, minlength=len(centres)), k)
+
+    return Groups(use_class, role, gather(PEOPLE_PER_TYPE), gather(PEOPLE_PER_HABIT), profile, means)
 
 
 def _people_of(label: Ints, user: Ints, n: int) -> Ints:

@@ -1,32 +1,39 @@
 """
 WHERE: one mapping per life from its own places to real places, drawn jointly.
 
-P(sigma) ~ product over own places of W_c(sigma), the people who use a place in way c, times factors of the distances
-between tied places (home and everything, main place and everything, places that follow each other), times factors of
-usual moves. W_c and moves count people, with noise. Places that few people visit are mostly not published, which is
-drawn; the people who use them count for the nearest published places, so that no part of the map empties. The seed's
-own contribution is left out when its fake is placed. The factors of distances are raked: places of people are drawn
+P(sigma) = W_c(home) x P(the rest | home); the rest ~ product over own places of W_c(sigma), times factors of the
+distances between tied places (home and everything, main place and everything, places that follow each other), times
+factors of usual moves and, of sparse records, of distances by the time between. W_c(r) is the number of people who may
+be expected to use place r in way c: the posterior mean
+given noisy counts of people in squares, coarse to fine, and at the place itself, so that a place of few people counts
+as its neighbourhood does, while homes stay where people live. Places with few visitors may be left out, which is drawn.
+The seed's own contribution is left out when its fake is placed. Homes of all lives are spread evenly over the weights:
+as many fakes live in each part of town as people do. The factors of distances are raked: places of people are drawn
 again with the factors so far, and each factor grows by how much rarer its bin is among them than among people.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
 from elsewhere.data.visits import Floats, Ints, Locations
 from elsewhere.synthesis import _life_kernels as kernels
+from elsewhere.synthesis._diary_kernels import SOON, TIES
 from elsewhere.synthesis.groups import Groups, Stays
 
-VISITORS, DRAWN = 3.0, 2.0  # people who must be seen at a place, and the scale of the noise on their number
-BLUR = 0.7  # scale of the noise on how many use it in which way
-LITTLE, NEAREST = 0.05, 3  # least weight of a candidate; published places that an unpublished one counts for
-KEPT = 0.3  # what must be left of that number without the seed
+VISITORS, DRAWN = 1.0, 3.0  # people who must be seen at a place, and the scale of the noise on their number
+BLUR = 1.2  # scale of the noise on how many people use it in which way
+MANY = 10  # people of whom noise hides nothing
+PLACES = 9  # of a square
 LEAST, NOISE = 4.0, 1.5  # people who must pass a cell or make a move, and the scale of the noise
 RAKES = 8
 SWEEPS = 4
 RAKED = 400  # people whose places are drawn again
 SIDE = 2.0  # squares of the grid, in usual lengths of a move
 TRUST = 12.0  # pairs that the prior of a factor counts for
+RAREST = 6.0  # largest ln factor
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,9 +41,16 @@ class Where:
     """What places are to people: the ground that lives are placed on."""
 
     ground: kernels.Ground = field(repr=False)
-    mine: Ints = field(repr=False)  # candidates that each person counts for, and by how much
-    mine_part: Floats = field(repr=False)
+    mine: Ints = field(repr=False)  # candidates of each person's own places, and what is left of them without it
+    mine_left: Floats = field(repr=False)
     mine_first: Ints = field(repr=False)  # (people + 1,)
+
+
+class Weights(NamedTuple):
+    """People expected to use each candidate, and if one less had been seen."""
+
+    people: Floats
+    less: Floats
 
 
 def noisy(count: Floats, rng: np.random.Generator) -> Floats:
@@ -49,14 +63,12 @@ def learn_mapping(stays: Stays, groups: Groups, locations: Locations, rng: np.ra
     """Learn where people live their classes, and how far apart."""
     R, K = len(locations), groups.K
     xy = locations.planar() if locations.has_coordinates else np.zeros((R, 2))
-    cell, count = np.unique(groups.use_class * R + stays.use_place, return_counts=True)
-    shared = shared_places(stays, R, rng)
-    open_ = _open_cells(cell, shared, K, R)
-    to, part = _nearest_open(cell, open_, xy, R) if locations.has_coordinates else _same_open(cell, open_)
-    people_of = np.bincount(to.ravel(), (part * count[:, None]).ravel(), len(open_))
-    weight: Floats = np.maximum(people_of + rng.laplace(0.0, BLUR, len(open_)), LITTLE)
-    of_cell = cell
-    cell = open_
+    cell = open_cells(stays, groups, R, rng)
+    weights = learn_weights(stays, groups, cell, xy if locations.has_coordinates else None, R, rng)
+    weight, left = weights.people, weights.less / weights.people
+    own = groups.use_class * R + stays.use_place
+    at = np.minimum(np.searchsorted(cell, own), len(cell) - 1)
+    some = cell[at] == own
 
     # own places of each person, and how often each follows each
     rows = np.flatnonzero(stays.usage >= 0)
@@ -65,17 +77,23 @@ def learn_mapping(stays: Stays, groups: Groups, locations: Locations, rng: np.ra
     day = stays.start[rows] // 86_400
     near &= np.append(False, (chain[rows][1:] == chain[rows][:-1]) | (day[1:] == day[:-1]))
     a, b = stays.usage[rows][np.flatnonzero(near) - 1], stays.usage[rows][near]
-    a, b = a[a != b], b[a != b]
+    moved = a != b
+    a, b = a[moved], b[moved]
     size = np.bincount(stays.use_user, minlength=stays.people)
     person_first = np.append(0, np.cumsum(size))
-    moves_first = np.append(0, np.cumsum(size**2))
+    soon_first = np.append(0, np.cumsum(size**2))
     owner = stays.use_user[a]
     local = person_first[owner]
-    moves = np.bincount(moves_first[owner] + (a - local) * size[owner] + b - local, minlength=moves_first[-1])
+    gap = stays.start[rows][near] - stays.end[rows][np.flatnonzero(near) - 1]
+    soon = np.zeros(int(soon_first[-1]), dtype=np.int64)
+    tie = TIES - np.searchsorted(SOON, gap[moved], side="right")
+    np.maximum.at(soon, soon_first[owner] + (a - local) * size[owner] + b - local, tie)
     length = np.hypot(*(xy[stays.use_place[a]] - xy[stays.use_place[b]]).T)
     length = length[length > 0]
     unit = float(np.median(length)) / 2 if len(length) else 1.0
     limits = (unit * (2 ** (np.arange(1, kernels.BINS) / 2) - 1)) ** 2
+
+    paces = (2 * unit * 2 ** np.linspace(-5, 2.5, kernels.PACES - 1)) ** 2
 
     corner, columns, height = grid_over(xy, SIDE * 2 * unit)
     square = square_of(xy, corner, columns, height)
@@ -88,60 +106,87 @@ def learn_mapping(stays: Stays, groups: Groups, locations: Locations, rng: np.ra
     pair, people = _movers(stays.use_place[a], stays.use_place[b], owner, R)
     ground = kernels.Ground(
         xy, limits, place, first, weight, weight.copy(), np.append(0.0, np.cumsum(weight)), begin, corner, columns,
-        height, np.zeros((2, 2, K, kernels.BINS)), np.zeros(kernels.BINS), np.zeros(0, np.int64), np.zeros(0),
+        height, np.zeros((2, 2, K, kernels.BINS)), np.zeros(kernels.BINS), paces,
+        np.zeros((TIES + 1, kernels.PACES)), np.zeros(0, np.int64), np.zeros(0),
     )  # fmt: skip
     if locations.has_coordinates:
-        ground = _rake(ground, stays, groups, moves, moves_first, person_first, rng)
+        ground = _rake(ground, stays, groups, soon, soon_first, person_first, rng)
     keep = noisy(people.astype(float), rng)
     if (keep > 0).any() and not locations.has_coordinates:
         ground = _usual_moves(ground, pair[keep > 0], keep[keep > 0], R)
 
-    # which candidates each person counts for
+    # the candidates of each person's own places, and what is left of their weight without it
     back = np.empty(len(order), dtype=np.int64)
     back[order] = np.arange(len(order))
-    use = np.searchsorted(of_cell, groups.use_class * R + stays.use_place)
-    some = part[use] > 0
-    who = np.repeat(stays.use_user, some.sum(1))
-    return Where(ground, back[to[use][some]], part[use][some], np.searchsorted(who, np.arange(stays.people + 1)))
+    first_of = np.searchsorted(stays.use_user[some], np.arange(stays.people + 1))
+    return Where(ground, back[at[some]], left[at[some]], first_of)
 
 
-def shared_places(stays: Stays, R: int, rng: np.random.Generator) -> Floats:
-    """Return the noisy number of visitors of each place, 0 where that is below VISITORS."""
-    visitors = np.bincount(np.unique(stays.user * R + stays.place) % R, minlength=R)
-    out = visitors + rng.laplace(0.0, DRAWN, R)
-    out = np.where((out >= VISITORS) & (visitors > 0), out, 0.0)
-    return out if out.any() else (visitors > 0).astype(float)
-
-
-def _open_cells(cell: Ints, shared: Floats, K: int, R: int) -> Ints:
+def open_cells(stays: Stays, groups: Groups, R: int, rng: np.random.Generator) -> Ints:
     """Return the (class, place) cells of published places, sorted; a class without any gets all published places."""
-    kept = cell[shared[cell % R] > 0]
-    missing = np.setdiff1d(np.arange(K), kept // R)
-    return np.sort(np.concatenate([kept, (missing[:, None] * R + np.flatnonzero(shared > 0)).ravel()]))
+    visitors = np.bincount(np.unique(stays.user * R + stays.place) % R, minlength=R)
+    shared = (visitors + rng.laplace(0.0, DRAWN, R) >= VISITORS) & (visitors > 0)
+    if not shared.any():
+        shared = visitors > 0
+    cell = np.unique(groups.use_class * R + stays.use_place)
+    cell = cell[shared[cell % R]]
+    missing = np.setdiff1d(np.arange(groups.K), cell // R)
+    return np.sort(np.concatenate([cell, (missing[:, None] * R + np.flatnonzero(shared)).ravel()]))
 
 
-def _same_open(cell: Ints, open_: Ints) -> tuple[Ints, Floats]:
-    """Return the open cell that each cell is, (n, 1), and whether it is one."""
-    at = np.minimum(np.searchsorted(open_, cell), len(open_) - 1)
-    return at[:, None], (open_[at] == cell).astype(float)[:, None]
+def learn_weights(
+    stays: Stays, groups: Groups, cell: Ints, xy: Floats | None, R: int, rng: np.random.Generator
+) -> Weights:
+    """Return how many people are expected to use each candidate, from noisy counts of people, coarse to fine."""
+    use, K = groups.use_class * R + stays.use_place, groups.K
+    cls, place = cell // R, cell % R
+    mean: Floats = np.bincount(groups.use_class, minlength=K)[cls] / np.bincount(cls, minlength=K)[cls]
+    for square in _squares(xy) if xy is not None else ():
+        many = int(square.max()) + 1
+        key, at = np.unique(cls * many + square[place], return_inverse=True)
+        expected = np.bincount(at, mean).astype(float)
+        people = np.bincount(use // R * many + square[use % R], minlength=K * many)[key]
+        seen = people + rng.laplace(0.0, BLUR, len(key))
+        found = expect_people(seen, expected, estimate_spread(seen, expected, key // many, K))
+        mean = mean * (found / expected)[at]
+    used = np.sort(use)
+    people = np.searchsorted(used, cell, "right") - np.searchsorted(used, cell)
+    seen = people + rng.laplace(0.0, BLUR, len(cell))
+    spread = estimate_spread(seen, mean, cls, K)
+    return Weights(expect_people(seen, mean, spread), expect_people(seen - 1.0, mean, spread))
 
 
-def _nearest_open(cell: Ints, open_: Ints, xy: Floats, R: int) -> tuple[Ints, Floats]:
-    """Return (n, NEAREST) the open cells that a cell counts for, and by how much: itself, or the nearest ones."""
-    from scipy.spatial import cKDTree
+def estimate_spread(seen: Floats, mean: Floats, cls: Ints, K: int) -> Floats:
+    """Return the variance of places' own factors about 1, that of its class for each, by the method of moments."""
+    trust = 1 / (1 + mean) ** 2
+    excess = np.bincount(cls, trust * ((seen - mean) ** 2 - mean - 2 * BLUR**2), K)
+    return np.asarray(np.clip(excess / np.maximum(np.bincount(cls, trust * mean**2, K), 1e-9), 0.05, 20.0))[cls]
 
-    at, same = _same_open(cell, open_)
-    to, part = np.repeat(at, NEAREST, axis=1), np.zeros((len(cell), NEAREST))
-    part[:, 0] = same[:, 0]
-    for c in np.unique(cell // R):
-        lost = np.flatnonzero((cell // R == c) & (part[:, 0] == 0))
-        rows = np.flatnonzero(open_ // R == c)
-        if len(lost) and len(rows):
-            near = min(NEAREST, len(rows))
-            _, found = cKDTree(xy[open_[rows] % R]).query(xy[cell[lost] % R], k=near)
-            to[lost[:, None], np.arange(near)] = rows[np.asarray(found).reshape(len(lost), near)]
-            part[lost[:, None], np.arange(near)] = 1 / near
-    return to, part
+
+def expect_people(seen: Floats, mean: Floats, spread: Floats) -> Floats:
+    """
+    Return the posterior mean of numbers of people of which `seen` is a count with Laplace noise.
+
+    The number expected, a mean times a gamma factor of variance `spread`; the count, Poisson; the noise of scale BLUR.
+    """
+    shape, odds = 1 / spread, spread * mean
+    weight, total, sum_ = (1 + odds) ** -shape, np.zeros(len(seen)), np.zeros(len(seen))
+    for n in range(2 * MANY):
+        likely = weight * np.exp(-np.abs(seen - n) / BLUR)
+        total, sum_ = total + likely, sum_ + n * likely
+        weight = weight * (n + shape) / (n + 1) * odds / (1 + odds)
+    people = np.where(seen < MANY, sum_ / np.maximum(total, 1e-300), seen)  # of many, noise hides nothing
+    return np.asarray((people + shape) * odds / (1 + odds))
+
+
+def _squares(xy: Floats) -> Iterator[Ints]:
+    """Yield the square of each place on grids that get finer, the last of about PLACES places a square."""
+    size = np.ptp(xy, axis=0)
+    side = float(np.sqrt(size.prod() * PLACES / len(xy)))
+    levels = max(int(np.log2(max(size.max() / max(side, 1e-9), 1.0))), 0)
+    for level in range(levels, -1, -1):
+        corner, columns, rows = grid_over(xy, side * 2**level)
+        yield np.unique(square_of(xy, corner, columns, rows), return_inverse=True)[1]
 
 
 def grid_over(xy: Floats, side: float) -> tuple[Floats, int, int]:
@@ -167,7 +212,7 @@ def _movers(a: Ints, b: Ints, owner: Ints, R: int) -> tuple[Ints, Ints]:
 
 
 def _rake(
-    ground: kernels.Ground, stays: Stays, groups: Groups, moves: Ints, moves_first: Ints, person_first: Ints,
+    ground: kernels.Ground, stays: Stays, groups: Groups, soon: Ints, soon_first: Ints, person_first: Ints,
     rng: np.random.Generator,
 ) -> kernels.Ground:  # fmt: skip
     """Return the ground with factors under which tied places are as far apart, and used as often, as people's are."""
@@ -175,7 +220,7 @@ def _rake(
     people = np.flatnonzero((n > 1) & (n <= 200))
     people = rng.permutation(people)[:RAKED]
     take = np.concatenate([np.arange(person_first[u], person_first[u + 1]) for u in people] or [np.zeros(0, int)])
-    flow = np.concatenate([moves[moves_first[u] : moves_first[u + 1]] for u in people] or [np.zeros(0, int)])
+    flow = np.concatenate([soon[soon_first[u] : soon_first[u + 1]] for u in people] or [np.zeros(0, int)])
     first, flow_first = np.append(0, np.cumsum(n[people])), np.append(0, np.cumsum(n[people] ** 2))
     rows = np.flatnonzero(stays.usage >= 0)
     time = np.bincount(stays.usage[rows], np.maximum(stays.end[rows] - stays.start[rows], 60), len(stays.use_user))
@@ -191,10 +236,11 @@ def _rake(
     for step in range(RAKES):
         damp = 0.7 / (1 + step / 3)  # factors of several ties act together
         real, drawn = np.zeros((5, K, kernels.BINS)), np.zeros((5, K, kernels.BINS))
+        paces = np.zeros((2, TIES + 1, kernels.PACES))
         key = rng.integers(0, 2**63, 2).astype(np.uint64)
         kernels.count_distances(
             ground, groups.role, first, groups.use_class[take], stays.use_place[take], time[take], flow, flow_first,
-            3, key, real, drawn, again,
+            3, key, real, drawn, paces, again,
         )  # fmt: skip
         # classes with few pairs lean on all classes
         total = real.sum(1, keepdims=True) + TRUST, drawn.sum(1, keepdims=True) + TRUST
@@ -204,6 +250,13 @@ def _rake(
         pairs = drawn.sum(2, keepdims=True)
         change = (pairs * few + 3 * TRUST * base) / (pairs + 3 * TRUST)
         change = damp * np.clip(change, -1.0, 1.0)
+        # a distance that nobody has, such as that of two cities: at once as rare as can be
+        nobody = (real.sum(1) == 0) & (real.sum((1, 2)) > 10 * TRUST)[:, None]
+        change = np.where(nobody[:, None], -RAREST, change)
+        paces[:, 0] = 0  # places that never follow each other have no pace
+        if not stays.events:  # where everything is recorded, what the distances of anchors say is enough
+            paces[:] = 0
+        pace = ground.pace + damp * np.clip(np.log((paces[0] + TRUST) / (paces[1] + TRUST)), -1.0, 1.0)
         anchor = ground.anchor + change[:4].reshape(2, 2, K, kernels.BINS)
         used = groups.use_class[take][again >= 0] * R + again[again >= 0]
         count = np.bincount(order[np.searchsorted(cell[order], used)], minlength=len(cell)).astype(float)
@@ -211,8 +264,9 @@ def _rake(
         weight = ground.weight * _nearer(wanted, count, np.arange(len(cell)), 2.0, damp)
         weight *= _nearer(wanted, count, square, 4.0, damp)
         ground = ground._replace(
-            anchor=np.clip(anchor, -6, 6),
-            step=np.clip(ground.step + change[4, 0], -6, 6),
+            anchor=np.clip(anchor, -RAREST, RAREST),
+            step=np.clip(ground.step + change[4, 0], -RAREST, RAREST),
+            pace=np.clip(pace, -RAREST, RAREST),
             weight=weight,
             total=np.append(0.0, np.cumsum(weight)),
         )

@@ -2,32 +2,55 @@
 The location-based-service scenario: a user sends decoys along with her place, the service tries to see through them.
 
 In order: what the service knows before it looks, one query log as it sees it and how far each adversary gets, the
-result, and the scenario itself.
+result, the scenario itself, and generators of decoys: four are the paper's, the fifth draws fakes of a pool.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, TypedDict, Unpack
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from elsewhere._version import __version__
 from elsewhere.data.slots import Periods, Traces
-from elsewhere.data.visits import Codes, Floats, Ints, Locations
-from elsewhere.errors import InvalidParameter, InvalidTraces, require_between, require_choice, require_whole
-from elsewhere.evaluation.attack_base import plain
-from elsewhere.evaluation.lbs._scenario_kernels import candidates, hits, localize, sightings, track, without_pool
-from elsewhere.evaluation.publishing.tables import on_one_map
+from elsewhere.data.visits import Codes, Floats, Ints, Locations, Mask
+from elsewhere.errors import (
+    InvalidParameter,
+    InvalidTraces,
+    NotEnoughUsers,
+    require_between,
+    require_choice,
+    require_whole,
+)
+from elsewhere.evaluation._lbs_kernels import candidates, hits, localize, sightings, track, without_pool
+from elsewhere.evaluation.attack_base import plain, require_rng
+from elsewhere.evaluation.sides import on_one_map
 from elsewhere.paper.aggregate import AggregateModel, aggregate
-from elsewhere.paper.profiles import Profiles, fit_profiles
+from elsewhere.paper.profiles import MobilityProfile, Profiles, fit_profiles
 from elsewhere.paper.semantic_clustering import labels_of
+from elsewhere.run.publish import Fakes
 from elsewhere.scale import map_over
 
+ADVERSARIES = ("aggregate", "user", "classes", "pool")
+ATTACKS = ("localization", "tracking")
+WHERE = ("exposed", "all")
+OVERHEADS = ("diversity", "semantic", "guess")
+BAR = 0.9  # of the ceiling m / (m + 1)
 BETWEEN = 64  # most visited places that are hidden candidates while nothing is sent
 HOURLY = 10.0  # visits that the whole day is worth beside those of one hour
+RESAMPLES = 1000
+TABLE_PLACES = 1024  # up to here the whole of p_bar is kept
+OURS, USER = "elsewhere", "walk on user"
+FEWEST = 2  # users, so that one can be hidden behind the fakes of another
+NOTHING = np.empty(0, dtype=np.uint32)
+
+Generator = Callable[[int, int, np.random.Generator], Any]
+
+
+# -- what the service knows --------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,14 +84,14 @@ def popular(law: Floats, most: int = BETWEEN) -> Ints:
     return np.sort(best[law[best] > 0])
 
 
-def chain_of(model: AggregateModel, tau: Codes, places: Ints, *, between: int = BETWEEN) -> HiddenChain:
+def chain_of(model: AggregateModel, tau: Codes, places: Ints) -> HiddenChain:
     """
     Return <p_bar, pi_bar> over these `places` and the most visited ones.
 
     The law of the first slot gets the weight epsilon of a uniform one, as the rows of p_bar get that of their kernel
     (E34): what nobody visited in training is unlikely, not impossible.
     """
-    common = popular(np.asarray(model.pi_bar), between)
+    common = popular(np.asarray(model.pi_bar))
     place = np.union1d(places, common)
     pairs, pair = period_steps(tau)
     start = model.first(int(tau[0])) if model.T > 1 else model.pi_bar
@@ -98,9 +121,7 @@ def class_hours(r: Codes, label: Ints, hour: Ints) -> Floats:
     return np.where(label >= 0, np.log(lift)[hour][:, label], 0.0)
 
 
-NOTHING = np.empty(0, dtype=np.uint32)
-
-Flags = NDArray[np.bool_]
+# -- one query log -----------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,7 +132,7 @@ class Sightings:
     place: Ints
 
     @staticmethod
-    def of(truth: Ints, fakes: Ints, exposed: Flags, rng: np.random.Generator) -> "Sightings":
+    def of(truth: Ints, fakes: Ints, exposed: Mask, rng: np.random.Generator) -> "Sightings":
         """
         Shuffle truth and fakes at the exposed slots, each place once: a client does not ask the same twice.
 
@@ -128,7 +149,7 @@ class Sightings:
         return Sightings(start, place[:size])
 
     @property
-    def seen(self) -> Flags:
+    def seen(self) -> Mask:
         """Tell at which slots anything was sent, (L,)."""
         return np.diff(self.start) > 0
 
@@ -215,12 +236,7 @@ def attack_all(
     return chances
 
 
-ADVERSARIES = ("aggregate", "user", "classes", "pool")
-ATTACKS = ("localization", "tracking")
-WHERE = ("exposed", "all")
-OVERHEADS = ("diversity", "semantic", "guess")
-RESAMPLES = 1000
-BAR = 0.9  # of the ceiling m / (m + 1)
+# -- the result --------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -291,33 +307,6 @@ class LbsResult:
         whole: dict[str, Any] = plain({"settings": self.settings, "generators": by_generator, "notes": self.notes})
         return {**whole, "version": __version__}
 
-    def table(self) -> list[dict[str, Any]]:
-        """Return one row per generator, number of fakes, adversary and attack: error, interval, overheads, ceiling."""
-        rows = []
-        for g, generator in enumerate(self.generators):
-            for m, n in enumerate(self.n_fakes):
-                costs = {name: self._summary(self.overhead[:, g, m, i])["median"] for i, name in enumerate(OVERHEADS)}
-                for adversary in self.adversaries:
-                    for attack in ATTACKS:
-                        main, whole = (self.figure(generator, n, adversary, attack, where) for where in WHERE)
-                        low, high = main["interval"]
-                        rows.append(
-                            {
-                                "generator": generator,
-                                "fakes": n,
-                                "adversary": adversary,
-                                "attack": attack,
-                                "error": main["median"],
-                                "low": low,
-                                "high": high,
-                                "error_all": whole["median"],
-                                "ceiling": n / (n + 1),
-                                **costs,
-                            }
-                        )
-        table: list[dict[str, Any]] = plain(rows)
-        return table
-
     def _summary(self, values: Floats) -> dict[str, Any]:
         there = ~np.isnan(values)
         if not there.any():
@@ -334,16 +323,7 @@ class LbsResult:
         }
 
 
-Generator = Callable[[int, int, np.random.Generator], ArrayLike]
-
-
-class LbsOptions(TypedDict, total=False):
-    """Further keywords of `evaluate_lbs`."""
-
-    periods: int | Sequence[float] | Periods
-    locations: Locations | None
-    between: int
-    adversaries: Sequence[str]
+# -- the scenario ------------------------------------------------------------------------------------------------------
 
 
 def evaluate_lbs(
@@ -356,11 +336,12 @@ def evaluate_lbs(
     n_fakes: Iterable[int] = (1, 5, 10),
     beta: float = 0.5,
     repeats: tuple[int, int] = (4, 5),
-    model: AggregateModel | None = None,
+    periods: int | Sequence[float] | Periods = 1,
+    locations: Locations | None = None,
+    adversaries: Sequence[str] = ADVERSARIES,
     executor: Executor | None = None,
     progress: Callable[[int, int], None] | None = None,
     rng: np.random.Generator,
-    **options: Unpack[LbsOptions],
 ) -> LbsResult:
     """
     Attack users behind decoys: the service's error on every test user, against the overhead (fig:locationprivacy).
@@ -376,7 +357,7 @@ def evaluate_lbs(
         The true traces (the paper: the second day); of several rows of a user one is drawn per selection of fakes.
     generators
         Name -> callable(user, n, rng) giving (n, L) places. `user` is the user's number in `train`, after those the
-        users who are in `test` alone. See `elsewhere.evaluation.lbs.generators`.
+        users who are in `test` alone. See `elsewhere.evaluation.lbs`.
     classes
         Semantic class of each place, for the semantic overhead and the adversary who knows it.
     pool
@@ -388,23 +369,21 @@ def evaluate_lbs(
         Probability that a slot is exposed, each by itself (E74).
     repeats
         Selections of fakes, and exposures for each of them.
-    model
-        <p_bar, pi_bar> of the adversaries; by default learnt from `train`.
-    executor
-        Where the work runs, by user; the result does not depend on it.
-    progress
-        Called as `progress(users done, users)`.
+    periods
+        Of the day, in what the adversaries learn; the paper has one.
+    locations
+        Places of plain arrays.
+    adversaries
+        Those to ask, of all that have their inputs.
+    executor, progress
+        Where the work runs, by user (the result does not depend on it); called as `progress(users done, users)`.
     rng
         Draws rows, fakes, exposures, order; every user has a stream of her own.
-    **options
-        `periods`: of the day, of the model; the paper has one. `locations`: places of plain arrays. `between`: how many
-        of the most visited places, besides those just seen, an adversary takes into account while nothing is sent; the
-        number of places for all of them. `adversaries`: those to ask, by default all that have their inputs.
 
     Examples
     --------
     >>> import numpy as np, elsewhere as ew
-    >>> from elsewhere.evaluation.lbs.generators import uniform_iid
+    >>> from elsewhere.evaluation.lbs import uniform_iid
     >>> days = np.repeat([[0], [1], [2]], 10, axis=1)
     >>> result = ew.evaluate_lbs(days, days, {"uniform": uniform_iid(9, 10)}, n_fakes=[1], rng=np.random.default_rng(1),
     ...                         locations=ew.Locations(n=9))
@@ -412,23 +391,95 @@ def evaluate_lbs(
     0.0
 
     """
-    periods, locations = options.pop("periods", 1), options.pop("locations", None)
-    between = options.pop("between", BETWEEN)
-    adversaries = tuple(options.pop("adversaries", ADVERSARIES))
+    require_rng(rng)
+    require_between("beta", beta, 0, 1, open_low=True)
     for name in adversaries:
         require_choice("adversaries", name, ADVERSARIES)
-    if options:
-        names = ", ".join(LbsOptions.__annotations__)
-        raise InvalidParameter(f"`{next(iter(options))}` is no option of `evaluate_lbs`; these are: {names}.")
-    stage = _check_inputs(
-        train, test, generators, classes, pool, n_fakes, beta, repeats, model, periods, locations, between
+    numbers = tuple(dict.fromkeys(_whole_numbers("n_fakes", n_fakes)))
+    times = _whole_numbers("repeats", repeats)
+    if len(times) != 2:
+        raise InvalidParameter("`repeats` must be two whole numbers.", parameter="repeats")
+    if not isinstance(generators, Mapping) or not generators or not all(map(callable, generators.values())):
+        raise InvalidParameter(
+            "`generators` must map at least one name to a callable(user, n, rng).", parameter="generators"
+        )
+    # the map of the fakes need not be the owner's: only the numbers of places are compared
+    sides = on_one_map({"train": train, "test": test, "pool": getattr(pool, "r", pool)}, locations)
+    people, truth = sides["train"], sides["test"]
+    minutes = next((t for t in (test, train) if isinstance(t, Traces)), truth).minutes()
+    # a plain array has no labels: users are the same where their places in line are
+    by_label = isinstance(train, Traces) and isinstance(test, Traces)
+    place = {label: i for i, label in enumerate(dict.fromkeys([*people.labels, *truth.labels]))}
+    number = np.array([place[label] for label in truth.labels]) if by_label else np.arange(truth.U)
+    profiles = fit_profiles(people, periods=Periods.of(periods), missing="skip")
+    label = None if classes is None else labels_of(classes, people.R)
+    stage = _Stage(
+        test=truth,
+        number=number,
+        generators=dict(generators),
+        n_fakes=numbers,
+        beta=float(beta),
+        repeats=(times[0], times[1]),
+        model=aggregate(profiles, people.locations),
+        tau=Periods.of(periods).of_minute(minutes),
+        profiles=profiles,
+        label=label,
+        worth=None if label is None else class_hours(people.r, label, (minutes // 60).astype(np.int64)),
+        pool=None if pool is None else sides["pool"].r.astype(np.int64),
+        adversaries=tuple(adversaries),
     )
-    stage = replace(stage, adversaries=adversaries)
-    if not isinstance(rng, np.random.Generator):
-        raise InvalidParameter(f"`rng` must be a `numpy.random.Generator`, got {type(rng).__name__}.", parameter="rng")
-    *streams, last = rng.spawn(stage.test.U + 1)
-    users = list(enumerate(streams))
-    results = map_over(partial(_attack_user, stage), users, executor=executor, progress=progress)
+    *streams, last = rng.spawn(truth.U + 1)
+    results = map_over(partial(_attack_user, stage), list(enumerate(streams)), executor=executor, progress=progress)
+    return _result(stage, results, last)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class _Stage:
+    """The inputs, checked."""
+
+    test: Traces
+    number: Ints
+    generators: dict[str, Any]
+    n_fakes: tuple[int, ...]
+    beta: float
+    repeats: tuple[int, int]
+    model: AggregateModel
+    tau: Codes
+    profiles: Profiles
+    label: Ints | None
+    worth: Floats | None
+    pool: Ints | None
+    adversaries: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        # an executor may log its work: sizes only
+        return f"_Stage({self.test.U} people, {len(self.generators)} generators)"
+
+    def draw_fakes(self, name: str, user: int, n: int, rng: np.random.Generator) -> Ints:
+        """Return what a generator gives, checked."""
+        fakes = np.asarray(self.generators[name](user, n, rng))
+        if fakes.shape != (n, self.test.L) or fakes.dtype.kind not in "iu":
+            raise InvalidTraces(
+                f"generator {name!r} must give {(n, self.test.L)} whole numbers of places, got shape {fakes.shape}.",
+                code="E_SHAPE",
+            )
+        if fakes.min() < -1 or fakes.max() >= self.test.R:
+            raise InvalidTraces(f"generator {name!r} must give places in 0 .. {self.test.R - 1}.", code="E_INDEX")
+        return fakes.astype(np.int64)
+
+
+def _whole_numbers(name: str, values: Any) -> list[int]:
+    try:
+        numbers = [require_whole(name, n, 1) for n in values]
+    except TypeError:
+        numbers = []
+    if not numbers:
+        raise InvalidParameter(f"`{name}` must be whole numbers in a list, got {values!r}.", parameter=name)
+    return numbers
+
+
+def _result(stage: _Stage, results: Sequence[tuple[Any, Any]], rng: np.random.Generator) -> LbsResult:
+    """Return errors and overheads of all users, of the adversaries that had their inputs."""
     there = [a for i, a in enumerate(ADVERSARIES) if not all(np.isnan(e[:, :, i]).all() for e, _ in results)]
     keep = [ADVERSARIES.index(a) for a in there]
     return LbsResult(
@@ -438,137 +489,21 @@ def evaluate_lbs(
         error=np.stack([e for e, _ in results])[:, :, :, keep],
         overhead=np.stack([o for _, o in results]),
         settings={
-            "beta": beta,
-            "repeats": list(repeats),
+            "beta": stage.beta,
+            "repeats": list(stage.repeats),
             "periods": stage.model.T,
-            "between": between,
             "users": stage.test.U,
             "places": stage.test.R,
             "slots": stage.test.L,
             "pool": 0 if stage.pool is None else len(stage.pool),
         },
-        notes=stage.notes,
-        resamples=last.integers(stage.test.U, size=(RESAMPLES, stage.test.U)),
+        notes=tuple(f"{name}: {g.note}" for name, g in stage.generators.items() if getattr(g, "note", "")),
+        resamples=rng.integers(stage.test.U, size=(RESAMPLES, stage.test.U)),
     )
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class _Stage:
-    """The inputs, checked."""
-
-    test: Traces
-    number: Ints
-    generators: dict[str, Generator]
-    n_fakes: tuple[int, ...]
-    beta: float
-    repeats: tuple[int, int]
-    model: AggregateModel
-    tau: Codes
-    profiles: Profiles
-    between: int
-    label: Ints | None
-    worth: Floats | None
-    pool: Ints | None
-    notes: tuple[str, ...]
-    adversaries: tuple[str, ...] = ADVERSARIES
-
-    def __repr__(self) -> str:
-        # an executor may log its work: sizes only
-        return f"_Stage({self.test.U} people, {len(self.generators)} generators)"
-
-
-def _check_inputs(
-    train: Any,
-    test: Any,
-    generators: Mapping[str, Generator],
-    classes: Any,
-    pool: Any,
-    n_fakes: Iterable[int],
-    beta: float,
-    repeats: tuple[int, int],
-    model: AggregateModel | None,
-    periods: Any,
-    locations: Locations | None,
-    between: int,
-) -> _Stage:
-    require_between("beta", beta, 0, 1, open_low=True)
-    numbers = tuple(dict.fromkeys(require_whole("n_fakes", n, 1) for n in _as_list("n_fakes", n_fakes)))
-    times = tuple(require_whole("repeats", n, 1) for n in _as_list("repeats", repeats))
-    if len(times) != 2 or not numbers:
-        raise InvalidParameter(
-            "`repeats` must be two whole numbers, and `n_fakes` hold at least one.", parameter="repeats"
-        )
-    require_whole("between", between, 1)
-    if not isinstance(generators, Mapping) or not generators or not all(map(callable, generators.values())):
-        raise InvalidParameter(
-            "`generators` must map at least one name to a callable(user, n, rng).", parameter="generators"
-        )
-    if not isinstance(model, AggregateModel | None):
-        raise InvalidParameter(f"`model` must be an `AggregateModel`, got {type(model).__name__}.", parameter="model")
-    where = locations if locations is not None or model is None else model.locations
-    # the map of the fakes need not be the owner's: only the numbers of places are compared
-    pool_rows = getattr(pool, "r", pool)
-    sides = on_one_map({"train": train, "test": test, "pool": pool_rows}, where)
-    people, truth = sides["train"], sides["test"]
-    clock = next((t for t in (test, train) if isinstance(t, Traces)), truth)
-    parts = Periods.of(periods)
-    profiles = fit_profiles(people, periods=parts, missing="skip")
-    if model is None:
-        model = aggregate(profiles, people.locations)
-    elif model.locations != people.locations or model.T != parts.T:
-        raise InvalidParameter(
-            f"`model` must be of these places and of {parts.T} periods, as `periods` says.",
-            code="E_MISMATCH",
-            parameter="model",
-        )
-    number, labels = _number_users(people, truth, isinstance(train, Traces) and isinstance(test, Traces))
-    by_name: dict[str, Any] = {n: g.for_users(labels) if hasattr(g, "for_users") else g for n, g in generators.items()}
-    label = None if classes is None else labels_of(classes, people.R)
-    return _Stage(
-        test=truth,
-        number=number,
-        generators=by_name,
-        n_fakes=numbers,
-        beta=float(beta),
-        repeats=(times[0], times[1]),
-        model=model,
-        tau=parts.of_minute(clock.minutes()),
-        profiles=profiles,
-        between=between,
-        label=label,
-        worth=None if label is None else class_hours(people.r, label, (clock.minutes() // 60).astype(np.int64)),
-        pool=None if pool is None else sides["pool"].r.astype(np.int64),
-        notes=tuple(f"{n}: {g.note}" for n, g in by_name.items() if getattr(g, "note", "")),
-    )
-
-
-def _as_list(name: str, values: Any) -> list[Any]:
-    try:
-        return list(values)
-    except TypeError:
-        raise InvalidParameter(f"`{name}` must be whole numbers in a list, got {values!r}.", parameter=name) from None
-
-
-def _number_users(train: Traces, test: Traces, by_label: bool) -> tuple[Ints, tuple[Any, ...]]:
-    """
-    Return the number of each test user among the users of `train`, strangers after them; and the labels so
-    numbered.
-    """
-    if not by_label:
-        # a plain array has no labels: users are the same where their places in line are
-        most = max(train.U, test.U)
-        return np.arange(test.U), (*train.labels[:most], *test.labels[train.U :])
-    place = {label: i for i, label in enumerate(train.labels)}
-    strangers = [label for label in test.labels if label not in place]
-    place |= {label: train.U + i for i, label in enumerate(strangers)}
-    return np.array([place[label] for label in test.labels]), (*train.labels, *strangers)
 
 
 def _attack_user(stage: _Stage, task: tuple[int, np.random.Generator]) -> tuple[Floats, Floats]:
-    """
-    Return the error (generators, n_fakes, adversaries, attacks, where) and overhead of one user, means over all
-    runs.
-    """
+    """Return error (generators, n_fakes, adversaries, attacks, where) and overhead of one user, means over all runs."""
     u, rng = task
     selections, exposures = stage.repeats
     rows = np.flatnonzero(stage.test.user == u)
@@ -577,18 +512,18 @@ def _attack_user(stage: _Stage, task: tuple[int, np.random.Generator]) -> tuple[
     exposed = rng.random((selections, exposures, stage.test.L)) < stage.beta
     exposed &= truths[:, None, :] >= 0
     fakes = {
-        (g, m, a): _draw_fakes(stage, name, int(stage.number[u]), n, rng)
+        (g, m, a): stage.draw_fakes(name, int(stage.number[u]), n, rng)
         for g, name in enumerate(stage.generators)
         for m, n in enumerate(stage.n_fakes)
         for a in range(selections)
     }
     places = np.unique(np.concatenate([truths.ravel(), *(f.ravel() for f in fakes.values())]))
     places = places[places >= 0]
-    chains = {"aggregate": chain_of(stage.model, stage.tau, places, between=stage.between)}
+    chains = {"aggregate": chain_of(stage.model, stage.tau, places)}
     if "user" in stage.adversaries and stage.number[u] < len(stage.profiles):
         profile = stage.profiles[int(stage.number[u])]
         model = aggregate([profile], stage.model.locations, epsilon=stage.model.epsilon)
-        chains["user"] = chain_of(model, stage.tau, places, between=stage.between)
+        chains["user"] = chain_of(model, stage.tau, places)
     error = np.full((len(stage.generators), len(stage.n_fakes), len(ADVERSARIES), 2, 2, selections, exposures), np.nan)
     cost = np.full((*error.shape[:2], len(OVERHEADS), selections, exposures), np.nan)
     for (g, m, a), decoys in fakes.items():
@@ -606,18 +541,6 @@ def _attack_user(stage: _Stage, task: tuple[int, np.random.Generator]) -> tuple[
     return _mean_runs(error), _mean_runs(cost)
 
 
-def _draw_fakes(stage: _Stage, name: str, user: int, n: int, rng: np.random.Generator) -> Ints:
-    fakes = np.asarray(stage.generators[name](user, n, rng))
-    if fakes.shape != (n, stage.test.L) or fakes.dtype.kind not in "iu":
-        raise InvalidTraces(
-            f"generator {name!r} must give {(n, stage.test.L)} whole numbers of places, got shape {fakes.shape}.",
-            code="E_SHAPE",
-        )
-    if fakes.min() < -1 or fakes.max() >= stage.test.R:
-        raise InvalidTraces(f"generator {name!r} must give places in 0 .. {stage.test.R - 1}.", code="E_INDEX")
-    return fakes.astype(np.int64)
-
-
 def _mean_runs(runs: Floats) -> Floats:
     """Return the mean over selections and exposures, NaN left out."""
     flat = runs.reshape(*runs.shape[:-2], -1)
@@ -625,3 +548,243 @@ def _mean_runs(runs: Floats) -> Floats:
     number = there.sum(axis=-1)
     total = np.where(there, flat, 0.0).sum(axis=-1)
     return np.asarray(np.divide(total, number, out=np.full(number.shape, np.nan), where=number > 0))
+
+
+# -- generators of decoys ----------------------------------------------------------------------------------------------
+
+
+def uniform_iid(R: int, L: int) -> Generator:
+    """
+    Return the generator "uniform IID": every place at every slot alike.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> uniform_iid(5, 4)(0, 2, np.random.default_rng(1)).shape
+    (2, 4)
+
+    """
+    require_whole("R", R, 1)
+    require_whole("L", L, 1)
+    return lambda user, n, rng: rng.integers(R, size=(n, L))
+
+
+def aggregate_iid(model: AggregateModel, L: int) -> Generator:
+    """Return the generator "aggregate mobility IID": every slot drawn from pi_bar."""
+    edge = np.cumsum(model.pi_bar)
+    require_whole("L", L, 1)
+    return lambda user, n, rng: _draw(edge, rng.random((n, L)))
+
+
+def walk_on_aggregate(model: AggregateModel, L: int) -> Generator:
+    """Return the generator "random walk on aggregate mobility": pi_bar at the first slot (E74), then p_bar."""
+    require_whole("L", L, 1)
+    first = np.cumsum(model.pi_bar)
+    table = np.cumsum(model.table(), axis=1) if model.R <= TABLE_PLACES else None
+
+    def walk(user: int, n: int, rng: np.random.Generator) -> Ints:
+        r = np.empty((n, L), dtype=np.int64)
+        r[:, 0] = _draw(first, rng.random(n))
+        for t in range(1, L):
+            here = r[:, t - 1]
+            edges = np.cumsum(model.rows(here), axis=1) if table is None else table[here]
+            r[:, t] = _next(edges, rng.random(n))
+        return r
+
+    return walk
+
+
+def walk_on_user(profiles: Iterable[MobilityProfile], L: int) -> Generator:
+    """
+    Return the generator "random walk on the user's own mobility": pi(u) at the first slot, then p(u), pooled over
+    periods.
+
+    At a place that the user never left there is nothing to follow: the walk goes on from pi(u).
+    """
+    people = Profiles.of(profiles)
+    require_whole("L", L, 1)
+
+    def walk(user: int, n: int, rng: np.random.Generator) -> Ints:
+        u = people[user]
+        first = np.cumsum(u.pi_r)
+        p = np.zeros((u.K, u.K))
+        np.add.at(p, (u.origin, u.target), u.count)
+        leaving = p.sum(axis=1, keepdims=True)
+        edge = np.cumsum(np.where(leaving > 0, p / np.where(leaving > 0, leaving, 1), u.pi_r), axis=1)
+        k = np.empty((n, L), dtype=np.int64)
+        k[:, 0] = _draw(first, rng.random(n))
+        for t in range(1, L):
+            k[:, t] = _next(edge[k[:, t - 1]], rng.random(n))
+        return u.support[k].astype(np.int64)
+
+    return walk
+
+
+@dataclass(frozen=True, eq=False)
+class PoolGenerator:
+    """
+    Fakes of a pool, none of which descends from the user they protect (E66); made by `from_pool`.
+
+    With `own` they all do, as in the paper's experiment; where a user has too few, some are sent twice. `maker[f]` is
+    the number of the user that fake f descends from, -1 where that is nobody of these users, None where it is unknown.
+    """
+
+    r: Codes = field(repr=False)
+    maker: Ints | None = field(repr=False)
+    weight: Floats = field(repr=False)
+    own: bool = False
+
+    @property
+    def note(self) -> str:
+        """Return what a reader of the result should know."""
+        unknown = "the descent of the fakes is unknown: some may descend from the user they protect (E66)."
+        return unknown if self.maker is None else ""
+
+    def __call__(self, user: int, n: int, rng: np.random.Generator) -> Codes:
+        """Draw `n` different fakes, none of which descends from `user`; with `own`, all."""
+        maker = np.full(len(self.r), -1) if self.maker is None else self.maker
+        able = np.flatnonzero((maker == user) == self.own)
+        if len(able) < n and not self.own:
+            raise NotEnoughUsers(
+                f"{n} fakes are wanted that do not descend from the user they protect, {len(able)} are there; "
+                "generate more, or ask for fewer."
+            )
+        # Gumbel keys: the n largest are a draw without replacement with weights exp(weight)
+        order = np.argsort(-(self.weight[able] + rng.gumbel(size=len(able))))
+        return self.r[able[np.resize(order, n)]]
+
+
+def from_pool(pool: Any, users_of_fakes: ArrayLike | None = None, *, users: Sequence[Any] = ()) -> PoolGenerator:
+    """
+    Make a generator of existing fakes, never one that descends from the user it protects (E66).
+
+    Parameters
+    ----------
+    pool
+        What `generate_fakes` returns, `Traces`, or an (F, L) array of places; of a `Pool`, `pool.to_map(locations)`, on
+        the map that the others use.
+    users_of_fakes
+        (F,) number of the user each fake descends from, -1 for nobody. A public pool does not know it, and its user
+        cannot either.
+    users
+        Instead, for what `generate_fakes` returns: the labels of the users in the order of their numbers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> ours = from_pool([[0, 1], [2, 3], [4, 5]], [0, 1, 1])
+    >>> ours(1, 1, np.random.default_rng(1)).tolist()
+    [[0, 1]]
+
+    """
+    r = np.asarray(getattr(pool, "r", pool))
+    if r.ndim != 2 or r.dtype.kind not in "iu" or r.size == 0:
+        raise InvalidParameter(
+            f"`pool` must hold (F, L) whole numbers of places, got shape {r.shape}.", code="E_SHAPE", parameter="pool"
+        )
+    maker = None if users_of_fakes is None else np.asarray(users_of_fakes)
+    if maker is None and users and isinstance(pool, Fakes) and not pool.covered:
+        number = {label: i for i, label in enumerate(users)}
+        maker = np.array([number.get(label, -1) for label in pool.users])[pool.seed_of_life[pool.life]]
+    if maker is not None and (maker.shape != (len(r),) or maker.dtype.kind not in "iu" or maker.min() < -1):
+        raise InvalidParameter(
+            f"`users_of_fakes` must hold {len(r)} whole numbers, -1 for nobody, got shape {maker.shape}.",
+            code="E_SHAPE",
+            parameter="users_of_fakes",
+        )
+    return PoolGenerator(r, maker, np.zeros(len(r)))
+
+
+def _draw(edge: Floats, u: Floats) -> Ints:
+    """Draw places of a law given by its running sums."""
+    return np.asarray(np.minimum(np.searchsorted(edge / edge[-1], u, side="right"), len(edge) - 1), dtype=np.int64)
+
+
+def _next(edges: Floats, u: Floats) -> Ints:
+    """Draw one place per row of running sums."""
+    below = (edges <= (u * edges[:, -1])[:, None]).sum(axis=1)
+    return np.asarray(np.minimum(below, edges.shape[1] - 1), dtype=np.int64)
+
+
+def two_days(traces: Traces) -> tuple[Traces, Traces]:
+    """
+    Return the first day of every user who has several (training), and the second (testing), users in the same order.
+
+    Days are ordered by date, without dates as they come.
+
+    Examples
+    --------
+    >>> from elsewhere.data.visits import Locations
+    >>> days = Traces([[0, 1], [2, 2], [3, 3], [1, 1], [0, 0]], Locations(n=4), users=list("aabcc"))
+    >>> [t.r.tolist() for t in two_days(days)]
+    [[[0, 1], [1, 1]], [[2, 2], [0, 0]]]
+
+    """
+    day = np.arange(len(traces)) if traces.dates is None else traces.dates.astype(np.int64)
+    order = np.lexsort((day, traces.user))
+    user = traces.user[order]
+    rank = np.arange(len(order)) - np.searchsorted(user, user)
+    several = np.bincount(user, minlength=traces.U) > 1
+    if several.sum() < FEWEST:
+        raise NotEnoughUsers(
+            f"{int(several.sum())} users have two days, {FEWEST} are needed: give the second day as another file "
+            "(`test`), or traces of several days.",
+            code="E_DAYS",
+        )
+    first, second = (order[(rank == k) & several[user]] for k in (0, 1))
+    return traces.select(first), traces.select(second)
+
+
+def five_generators(train: Traces, fakes: Any, users_of_fakes: Ints | None = None) -> dict[str, Generator]:
+    """
+    Return the four generators of the paper learnt from `train`, and fakes that never descend from whom they
+    hide (E66).
+    """
+    profiles = fit_profiles(train, missing="skip")
+    model = aggregate(profiles, train.locations)
+    return {
+        "uniform IID": uniform_iid(train.R, train.L),
+        "aggregate IID": aggregate_iid(model, train.L),
+        "walk on aggregate": walk_on_aggregate(model, train.L),
+        USER: walk_on_user(profiles, train.L),
+        OURS: from_pool(fakes, users_of_fakes, users=train.labels),
+    }
+
+
+def judge_service(
+    train: Traces,
+    test: Traces,
+    fakes: Any,
+    users_of_fakes: Ints | None = None,
+    *,
+    classes: Any = None,
+    n_fakes: tuple[int, ...] = (1, 5, 10),
+    beta: float = 0.5,
+    repeats: tuple[int, int] = (4, 5),
+    progress: Callable[[int, int], None] | None = None,
+    rng: np.random.Generator,
+) -> LbsResult:
+    """
+    Run all five generators under all adversaries; users of `test` who are not in `train` are left out.
+
+    `users_of_fakes` gives the number in `train` of the user each fake descends from, where `fakes` does not know it.
+    """
+    users = [i for i, label in enumerate(test.labels) if label in set(train.labels)]
+    if len(users) < FEWEST:
+        raise InvalidTraces(
+            f"{len(users)} users are in both the training and the testing traces, {FEWEST} are needed.", code="E_DAYS"
+        )
+    generators = five_generators(train, fakes, users_of_fakes)
+    return evaluate_lbs(
+        train,
+        test.of_users(np.array(users)),
+        generators,
+        classes=classes,
+        # numbers of places only: the map of the fakes need not be the owner's
+        pool=np.asarray(getattr(fakes, "r", fakes)),
+        n_fakes=n_fakes,
+        beta=beta,
+        repeats=repeats,
+        rng=rng,
+        progress=progress,
+    )

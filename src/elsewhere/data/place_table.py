@@ -1,0 +1,127 @@
+"""Read the table of places that the ids of a source refer to: towers, venues, stations; or polygons of zones."""
+
+import json
+import os
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from elsewhere.data.columns import are_degrees, find_kind, find_named, is_latitude_first
+from elsewhere.data.formats import list_files, open_tables
+from elsewhere.data.tables import FILE, Table
+from elsewhere.data.times import TIMES
+from elsewhere.data.values import as_text, numbers_of, sample_text
+from elsewhere.data.visits import Locations, Records
+from elsewhere.errors import InvalidTraces
+
+
+class PlaceTable:
+    """A table of places: ids, positions or polygons, and kinds; which column has the ids, the records tell."""
+
+    def __init__(self, source: Any) -> None:
+        self.shapes: list[Any] = []
+        self.kind: list[Any] | None = None
+        if isinstance(source, (str, os.PathLike)) and self._read_polygons(source):
+            return
+        table = source if isinstance(source, Table) else open_tables(source, name="`locations`")[0]
+        names = [name for name in table.names if name != FILE]
+        batches = list(table.batches(names))
+        self.columns = {n: [v for b in batches for v in as_text(b.column(n)).to_pylist()] for n in names}
+        kinds = {name: find_kind(sample_text(table.sample.column(name))) for name in names}
+        numbers = [name for name in names if kinds[name] in ("decimal", "whole")]
+        where = [find_named(axis, numbers) for axis in ("lat", "lon")]
+        values = {name: numbers_of([each or "" for each in self.columns[name]]) for name in numbers}
+        numbers = [n for n in numbers if kinds[n] == "decimal"]
+        if None in where and len(numbers) == 2:
+            order = is_latitude_first(*(values[name] for name in numbers))
+            where = [None, None] if order is None else [*(numbers if order else numbers[::-1])]
+        if where[0] is None or where[1] is None:
+            shown = ", ".join(table.labels[n] for n in names)
+            raise InvalidTraces(
+                f"`locations`: no columns of degrees; its columns are {shown}; call two of them lat and lon.",
+                code="E_COLUMNS",
+            )
+        self.lat, self.lon = values[where[0]], values[where[1]]
+        called = find_named("kind", names)
+        if called is None and not table.headed:  # words that repeat, of these the most different: Foursquare's venues
+            words = [n for n in names if kinds[n] == "words" and len(set(self.columns[n])) <= len(self.lat) / 2]
+            called = max(words, key=lambda name: len(set(self.columns[name])), default=None)
+        self.kind = None if called is None else self.columns[called]
+        self.ids = [name for name in names if name not in where]
+
+    def _read_polygons(self, source: Any) -> bool:
+        """Read zones from polygons of GeoJSON; tell whether the source has any."""
+        pieces = list_files(source)
+        if len(pieces) != 1:
+            return False
+        with pieces[0].open() as stream:
+            start = stream.read(16).lstrip(b"\xef\xbb\xbf \t\r\n")
+            content = start + stream.read() if start.startswith(b"{") else b""
+        try:
+            features = json.loads(content)["features"]
+            kinds = {feature["geometry"]["type"] for feature in features if feature.get("geometry")}
+        except (ValueError, KeyError, TypeError, AttributeError):
+            return False
+        if not kinds or not kinds <= {"Polygon", "MultiPolygon"}:
+            return False
+        import shapely
+        from shapely.geometry import shape
+
+        try:
+            self.shapes = [shapely.make_valid(shape(f["geometry"])) for f in features]
+        except (ValueError, TypeError, AttributeError, IndexError, shapely.errors.ShapelyError):
+            raise InvalidTraces("`locations` holds a polygon that is damaged.", code="E_FORMAT") from None
+        plain = [f.get("properties") or {} for f in features]
+        self.ids = list(dict.fromkeys(key for each in plain for key in each))
+        self.columns = {key: [None if each.get(key) is None else str(each[key]) for each in plain] for key in self.ids}
+        middle = [polygon.representative_point() for polygon in self.shapes]
+        self.lat, self.lon = np.array([p.y for p in middle]), np.array([p.x for p in middle])
+        return True
+
+    def join(self, records: Records) -> Locations:
+        """Return the map, joined by the column of ids that the records name most places of."""
+        good = np.isfinite(self.lat) & np.isfinite(self.lon)
+        named = set(records.places)
+        shared = {name: len(named & set(self.columns[name])) for name in self.ids}
+        best = max(shared, key=lambda name: shared[name], default=None)
+        numbers = [str(i + (0 if "0" in named else 1)) for i in range(len(good))]
+        ids: list[Any] = numbers
+        if named and best is not None and shared[best]:
+            ids = self.columns[best]
+        elif not named <= set(numbers):
+            raise InvalidTraces("`locations`: no column has the ids of the source's places.", code="E_MISMATCH")
+        elif not named:
+            whole = [n for n in self.ids if None not in self.columns[n] and len(set(self.columns[n])) == len(good)]
+            ids = self.columns[whole[0]] if whole else numbers
+        first = {name: i for i, name in reversed(list(enumerate(ids))) if good[i] and name is not None}
+        if records.place is not None and records.lat is None:
+            share = float(np.array([*(name in first for name in records.places), False])[records.place].mean())
+            if share < 0.5:
+                raise InvalidTraces(f"`locations` has the places of {share:.0%} of the records.", code="E_MISMATCH")
+        keep = sorted(first.values())
+        self.shapes = [self.shapes[i] for i in keep] if self.shapes else []
+        kind = None if self.kind is None else [self.kind[i] for i in keep]
+        return Locations(self.lat[keep], self.lon[keep], ids=[ids[i] for i in keep], kind=kind)
+
+
+def is_table_of_places(table: Table) -> bool:
+    """Tell whether a table has ids and positions of places, and no times."""
+    samples = {name: sample_text(table.sample.column(name)) for name in table.names if name != FILE}
+    kinds = {name: find_kind(values) for name, values in samples.items()}
+    if any(kind in TIMES for kind in kinds.values()):
+        return False
+    degrees = [name for name in samples if kinds[name] == "decimal" and are_degrees(samples[name])]
+    return None not in [find_named(axis, list(kinds)) for axis in ("lat", "lon")] or len(degrees) == 2 < len(kinds)
+
+
+def find_zones(records: Records, shapes: list[Any], zones: Locations) -> Records:
+    """Return the records with the polygon that each position lies in as their place."""
+    import shapely
+
+    if records.lat is None or records.lon is None:
+        return records
+    place = np.full(len(records), -1, dtype=np.int32)
+    point, inside = shapely.STRtree(shapes).query(shapely.points(records.lon, records.lat), predicate="within")
+    place[point] = inside
+    return replace(records, place=place, places=zones.ids or (), lat=None, lon=None)

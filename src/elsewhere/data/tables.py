@@ -1,0 +1,139 @@
+"""Hold an opened source: `Piece`, a file of it, and `Table`, its rows as Arrow tables with named columns."""
+
+import bz2
+import gzip
+import lzma
+import re
+import zipfile
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, BinaryIO
+
+from elsewhere.data.values import as_text
+from elsewhere.errors import InvalidTraces
+
+FILE = "the file's name"  # column with the name of each row's file (the folder's, for GeoLife)
+INDEX = re.compile(r"__index_level_\d+__")  # the row numbers that pandas writes beside the columns
+SAMPLED = 2_000  # rows of a sample from the beginning, the middle and the end
+MOST_DOCUMENT = 1 << 30  # bytes of a document (JSON, GPX) that is parsed as a whole
+PACKED: dict[bytes, Callable[[BinaryIO], Any]] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ": lzma.open}
+# what the openers of archives raise at damage, in their names too
+DAMAGE = (EOFError, OSError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, NotImplementedError, UnicodeDecodeError)
+
+
+@dataclass(frozen=True)
+class Piece:
+    """One file of a source: its name in messages, whose it may be, its size, and a function that opens its bytes."""
+
+    name: str
+    user: str
+    size: int
+    open: Callable[[], AbstractContextManager[Any]]
+
+
+@dataclass
+class Table:
+    """
+    A source with named columns; `batches(names)` yields Arrow tables of these columns, text unless typed already.
+
+    `labels` are the names of columns for messages: a number where a name could be somebody's data. `counts` has what
+    was not read, by reason, and grows while batches are read.
+    """
+
+    name: str
+    names: tuple[str, ...]
+    kind: str
+    sample: Any
+    batches: Callable[[Sequence[str]], Iterator[Any]]
+    headed: bool = True
+    owners: int = 1  # different people whom the names of its files and folders tell of
+    counts: Counter[str] = field(default_factory=Counter)
+    notes: list[str] = field(default_factory=list)
+    joined: tuple[str, ...] = ()  # columns that are several of the source's own, joined
+
+    def __post_init__(self) -> None:
+        # a table without names that was written with its numbers as names has none
+        self.headed &= 2 * sum(bool(re.fullmatch(r"#\d+", name)) for name in self.names) < len(self.names)
+
+    @cached_property
+    def labels(self) -> dict[str, str]:
+        """Return the name of each column that a message may show."""
+        shown = {FILE: "file"}
+        names = [name for name in self.names if name != FILE]
+        columns = [self.sample.column(name) for name in names]
+        values = {value for column in columns if "string" in str(column.type) for value in column.to_pylist()}
+        for i, name in enumerate(names):
+            plain = re.fullmatch(r"[^\W\d][\w .:/()#%°+-]{0,40}", name) and not re.search(
+                r"\d[.,:]\d|\d{5}|\d[a-zA-Z]", name
+            )
+            shown[name] = name if self.headed and plain and name not in values else f"#{i + 1}"
+        return shown
+
+    def join(self, names: Sequence[str], mark: str) -> "Table":
+        """Return the table with one more column, the last: the text of several, joined by a mark."""
+        import pyarrow.compute as pc
+
+        name = "+".join(names)
+
+        def add(table: Any) -> Any:
+            return table.append_column(name, pc.binary_join_element_wise(*(as_text(table[n]) for n in names), mark))
+
+        def batches(wanted: Sequence[str]) -> Iterator[Any]:
+            for batch in self.batches([n for n in self.names if n in wanted or n in names]):
+                yield add(batch)
+
+        return replace(self, names=(*self.names, name), sample=add(self.sample), batches=batches,
+                       joined=(*self.joined, name))  # fmt: skip
+
+
+@contextmanager
+def unpack(piece: Piece) -> Iterator[BinaryIO]:
+    """Open the bytes of a file, unpacked, and close everything in the end."""
+    try:
+        with piece.open() as stream:
+            start = stream.read(6)
+            stream.seek(0)
+            opener = next((opener for mark, opener in PACKED.items() if start.startswith(mark)), None)
+            if opener is None:
+                yield stream
+            else:
+                with opener(stream) as inner:
+                    yield inner
+    except DAMAGE:
+        raise InvalidTraces(f"{piece.name} is cut off or damaged within its packing.", code="E_COMPRESSION") from None
+
+
+def read_document(piece: Piece) -> bytes:
+    """Return the bytes of a document that is parsed as a whole."""
+    with unpack(piece) as stream:
+        content = stream.read(MOST_DOCUMENT)
+        if stream.read(1):
+            raise InvalidTraces(
+                f"{piece.name} is larger than 1 GB: give CSV, Parquet or JSON lines.", code="E_TOO_LARGE"
+            )
+    return content
+
+
+def table_of(table: Any, name: str, kind: str, user: str | None = None, counts: Counter[str] | None = None) -> Table:
+    """Return an Arrow table in memory as a `Table`."""
+    import pyarrow as pa
+
+    if len(table) == 0:
+        raise InvalidTraces(f"{name} holds no rows.", code="E_EMPTY")
+    table = table.select([i for i, name in enumerate(table.column_names) if not INDEX.fullmatch(name)])
+    names = tuple(table.column_names)
+    if len(set(names)) < len(names):
+        raise InvalidTraces(f"{name} has two columns of one name; give each its own.", code="E_COLUMNS")
+    if user is not None and FILE not in names:
+        table = table.append_column(FILE, pa.array([user] * len(table), pa.string()))
+
+    def batches(wanted: Sequence[str]) -> Iterator[Any]:
+        yield table.select([n for n in table.column_names if n in wanted])
+
+    step = max(1, len(table) // (3 * SAMPLED))
+    rows = table.take(list(range(0, len(table), step))) if step > 1 else table
+    return Table(name, tuple(table.column_names), kind, rows, batches, counts=counts or Counter())

@@ -1,0 +1,494 @@
+"""
+The publishing scenario of sec:evaluation: do fakes keep the statistics of the real traces, ours or any other tool's?
+
+The figures of the paper and no others; all else that fakes are good for is in `usefulness`. A trace is the unit on both
+sides: several days of one user count as several traces. Fakes come in datasets, as many traces each as the real one;
+figures are means over the datasets, beside what another real day ("testing") reaches.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from elsewhere._version import __version__
+from elsewhere.data.slots import Periods, Traces
+from elsewhere.data.visits import Codes, Floats, Ints, Locations
+from elsewhere.errors import InvalidParameter, require_between, require_whole
+from elsewhere.evaluation.attack_base import plain, require_rng
+from elsewhere.evaluation.measures import jensen_shannon, misplaced
+from elsewhere.evaluation.sides import number_within, on_one_map, seed_numbers
+from elsewhere.paper._similarity_kernels import visit_similarity
+from elsewhere.paper.aggregate import AggregateModel, aggregate
+from elsewhere.paper.geographic_similarity import visits_of
+from elsewhere.paper.profiles import Profiles, count
+from elsewhere.paper.semantic_similarity import pairwise_semantic_similarity
+from elsewhere.sorting import distinct
+
+NEVER = 0.1  # visits that a place without any is given before a KL divergence (E64)
+POPULAR = 50  # places of tbl:vistprob-kl-50mp
+TOP_PLACES = 3  # of each person, whose time tbl:timealloc-kl compares
+RANDOM_DRAWS = 200
+EPSILON = 0.01  # weight of the distance kernel in both aggregate models (E34),
+SENSITIVITY = (1e-4, 1.0)  # and others that are tried beside it (E73)
+MOST_PLACES = 4096  # on maps up to this size: every value evaluates the kernel of all visited places anew
+ROWS = 64  # of p_bar at a time
+MOST_PAIRS = 5_000_000  # of a seed and a fake
+MOST_COMPARED = 1_000  # traces of a dataset that are compared with each other
+QQ_LEVELS = np.arange(1, 100) / 100
+QUANTILES = (5, 25, 50, 75, 95)
+BIN_EDGES = np.linspace(0, 1, 21)
+
+
+# -- distances ---------------------------------------------------------------------------------------------------------
+
+
+def kl(real: ArrayLike, other: ArrayLike) -> float:
+    """
+    Return KL(real || other) in nats of two vectors of *counts*: zeros become .1, then both are normalised (E64).
+
+    Parameters
+    ----------
+    real, other
+        Counts of one length, at least 0.
+
+    Examples
+    --------
+    >>> round(kl([6, 3, 1, 0], [4, 4, 2, 0]), 6), round(kl([6, 3, 1, 0], [10, 0, 0, 0]), 6)
+    (0.086792, 0.954383)
+
+    """
+    p, q = _counts(real, other)
+    p, q = (np.where(x > 0, x, NEVER) for x in (p, q))
+    p, q = p / p.sum(), q / q.sum()
+    return max(0.0, float((p * np.log(p / q)).sum()))
+
+
+def _counts(real: ArrayLike, other: ArrayLike) -> tuple[Floats, Floats]:
+    p, q = np.asarray(real, dtype=np.float64), np.asarray(other, dtype=np.float64)
+    if p.ndim != 1 or p.shape != q.shape or p.size == 0:
+        raise InvalidParameter(f"counts must be vectors of one length, got shapes {p.shape} and {q.shape}.")
+    if not (np.all(np.isfinite(p)) and np.all(np.isfinite(q))) or min(p.min(), q.min()) < 0:
+        raise InvalidParameter("counts must be finite and at least 0.", code="E_NUMBER")
+    if p.sum() == 0 or q.sum() == 0:
+        raise InvalidParameter("counts must not all be 0.", code="E_EMPTY")
+    return p, q
+
+
+def top_shares(r: Codes) -> Floats:
+    """
+    Return (N, 3) share of its known slots that each trace spends at its 1st, 2nd and 3rd most visited place.
+
+    Examples
+    --------
+    >>> top_shares(np.array([[4, 4, 4, 7]])).tolist()
+    [[0.75, 0.25, 0.0]]
+
+    """
+    N, L = r.shape
+    ordered = np.sort(r, axis=1)
+    fresh = np.diff(ordered, axis=1, prepend=ordered[:, :1] - 1) != 0
+    run = np.cumsum(fresh, axis=1) - 1
+    count = np.zeros((N, max(L, TOP_PLACES)))
+    known = ordered >= 0
+    np.add.at(count, (np.nonzero(known)[0], run[known]), 1.0)
+    return np.asarray(-np.sort(-count, axis=1)[:, :TOP_PLACES] / known.sum(axis=1)[:, None], dtype=np.float64)
+
+
+def allocation_kl(real: Floats, other: Floats, L: int, *, paired: bool = False) -> float:
+    """
+    Return the KL of the allocation vector of one rank; `real` and `other` are shares of time, one per trace.
+
+    Sorted, unless trace i of both belong together (`paired`). Where `other` has another number of traces it is read
+    at evenly spaced quantiles.
+    """
+    if not paired:
+        real, other = np.sort(real), np.sort(other)
+        if len(real) != len(other):
+            levels, theirs = ((np.arange(n) + 0.5) / n for n in (len(real), len(other)))
+            other = np.interp(levels, theirs, other)
+    # a rank that nobody has is no law: all shares are then equal, as everybody gets .1 of a slot
+    real, other = (x if x.any() else np.ones(len(x)) for x in (real, other))
+    return kl(real * L, other * L)
+
+
+def random_allocation(real: Floats, L: int, rng: np.random.Generator, *, paired: bool = False) -> Floats:
+    """
+    Return the baseline Random: everybody spends a uniformly random share of time there; one KL per draw.
+
+    Sorted over people, as the fakes are (E70). Not sorted (`paired`), it is above Uniform by 1 - ln 2 = .31 in the
+    mean, whatever the real shares are; the paper's tables have .51, .46, .43.
+    """
+    other = rng.random((RANDOM_DRAWS, len(real)))
+    return np.array([allocation_kl(real, x, L, paired=paired) for x in other])
+
+
+def visits_similarity(real: AggregateModel, other: AggregateModel, w: Floats) -> float:
+    """
+    Return sum_tau w_tau sum_r min(pi_bar_tau^r, pi_bar_F,tau^r), w the real shares of time in each period (E13).
+
+    A period in which `other` has no slot adds 0.
+    """
+    if real.T == 1:
+        return min(1.0, float(np.minimum(real.pi_bar, other.pi_bar).sum()))
+    periods = np.flatnonzero((w > 0) & (other.lived > 0))
+    return min(1.0, float(sum(w[t] * np.minimum(real.first(t), other.first(t)).sum() for t in periods.tolist())))
+
+
+def moves_similarity(real: AggregateModel, other: AggregateModel, weight: Floats) -> float:
+    """
+    Return sum_{r,tau,tau'} weight min(p_bar, p_bar_F), Hamming (eq:as1); `weight (T, T, R)` sums to 1.
+
+    Both models carry the same kernel, so where neither has a move their rows are proportional: there the sum of minima
+    is the smaller of the two remaining masses, and only places that somebody moved to are ever evaluated.
+    """
+    R, total = real.R, 0.0
+    # every place that either model has seen a move to, by origin
+    step = distinct(np.concatenate([m.key % (R * R) for m in (real, other)]))
+    start = np.searchsorted(step // R, np.arange(R + 1))
+    for tau, tau_next in zip(*np.nonzero(weight.any(axis=2)), strict=True):
+        origins = np.flatnonzero(weight[tau, tau_next])
+        for i in range(0, len(origins), ROWS):
+            r = origins[i : i + ROWS]
+            there = np.unique(np.concatenate([step[start[o] : start[o + 1]] % R for o in r.tolist()]))
+            a, b = (m.block(r, there, int(tau), int(tau_next)) for m in (real, other))
+            remainder = np.minimum(1 - a.sum(axis=1), 1 - b.sum(axis=1))
+            overlap = np.minimum(a, b).sum(axis=1) + np.maximum(0.0, remainder)
+            total += float(weight[tau, tau_next, r] @ overlap)
+    return min(1.0, total)
+
+
+def move_weights(profiles: Profiles) -> Floats:
+    """
+    Return (T, T, R) pi_bar^{r,tau} times the share of the departures from (r, tau) whose next slot lies in tau' (E7).
+
+    With one period this is pi_bar. What has no departure stays in its period.
+    """
+    T, R = profiles.T, profiles.R
+    who = np.repeat(np.arange(len(profiles)), np.diff(profiles.visit_start))
+    place = profiles.support[profiles.support_start[who] + profiles.visit_k]
+    slots = np.bincount(who, profiles.visit_count)
+    pi = np.zeros((T, R))
+    np.add.at(pi, (profiles.visit_tau, place), profiles.visit_count / slots[who] / len(profiles))
+    mover = np.repeat(np.arange(len(profiles)), np.diff(profiles.move_start))
+    origin = profiles.support[profiles.support_start[mover] + profiles.move_origin]
+    moves = np.zeros((T, T, R))
+    np.add.at(moves, (profiles.move_tau, profiles.move_tau_next, origin), profiles.move_count)
+    leaving = moves.sum(axis=1, keepdims=True)
+    stays = np.broadcast_to(np.eye(T)[:, :, None], moves.shape)
+    return np.asarray(pi[:, None, :] * np.where(leaving > 0, moves / np.where(leaving > 0, leaving, 1), stays))
+
+
+# -- the scene and its figures -----------------------------------------------------------------------------------------
+
+
+class Scene(NamedTuple):
+    """The inputs, checked."""
+
+    real: Codes
+    user: Ints
+    test: Codes | None
+    fakes: Codes
+    owner: Ints | None
+    places: Locations
+    tau: Codes
+    T: int
+
+    @property
+    def R(self) -> int:
+        """Return the number of places."""
+        return len(self.places)
+
+    def profiles(self, r: Codes) -> Profiles:
+        """Return one profile per trace."""
+        return count(r, np.arange(len(r)), self.tau, U=len(r), R=self.R, T=self.T)
+
+    def visits(self, r: Codes) -> Floats:
+        """Return the number of visits of each place, (R,)."""
+        return np.bincount(r[r >= 0], minlength=self.R).astype(np.float64)
+
+    def compare(
+        self, real: Codes, other: Codes, epsilon: float | None = EPSILON, further: Sequence[float] = ()
+    ) -> dict[str, float]:
+        """
+        Return the figures of one dataset beside the real traces, by name.
+
+        "all", "top" (tbl:vistprob-kl, tbl:vistprob-kl-50mp): KL of visits, sorted by popularity in each dataset; "kl",
+        "js", "tv": not sorted (E65); "time 1" ... (tbl:timealloc-kl, E70); "p_bar", "pi_bar" (eq:as1), and "p_bar .1"
+        for `further` values of epsilon; without an epsilon neither.
+        """
+        visits = [self.visits(r) for r in (real, other)]
+        ranked = [-np.sort(-x) for x in visits]
+        figures = {"all": kl(*ranked), "top": kl(*(x[:POPULAR] for x in ranked)), "kl": kl(*visits)}
+        figures |= {"js": jensen_shannon(*visits), "tv": misplaced(*(x[None] for x in visits))}
+        shares = [top_shares(r) for r in (real, other)]
+        for j in range(TOP_PLACES):
+            figures[f"time {j + 1}"] = allocation_kl(shares[0][:, j], shares[1][:, j], real.shape[1])
+        if epsilon is None:
+            return figures
+        people, others = self.profiles(real), self.profiles(other)
+        weight = move_weights(people)
+        for e in (*further, epsilon):
+            mine, theirs = (aggregate(profiles, self.places, epsilon=e) for profiles in (people, others))
+            figures["p_bar" if e == epsilon else f"p_bar {e:g}"] = moves_similarity(mine, theirs, weight)
+        return figures | {"pi_bar": visits_similarity(mine, theirs, weight.sum(axis=(1, 2)))}
+
+
+def datasets_of(scene: Scene, datasets: int, rng: np.random.Generator) -> tuple[list[Ints], list[str]]:
+    """Return the rows of the fakes in each dataset."""
+    F, N = len(scene.fakes), len(scene.real)
+    order = rng.permutation(F)
+    if scene.owner is None:
+        if F <= N:
+            return [np.sort(order)], []
+        if F >= datasets * N:
+            return [order[i * N : (i + 1) * N] for i in range(datasets)], []
+        return [rng.choice(F, N, replace=False) for _ in range(datasets)], ["the datasets share fakes."]
+    notes = []
+    number = np.empty(F, dtype=np.int64)
+    number[order] = number_within(scene.owner[order])
+    seeds, have = np.unique(scene.owner, return_counts=True)
+    if len(seeds) < N:
+        notes.append(f"{N - len(seeds)} of {N} real traces have no fake.")
+    if have.max() < datasets:
+        most = "1 fake: 1 dataset" if have.max() == 1 else f"{have.max()} fakes: {have.max()} datasets"
+        notes.append(f"no seed has more than {most} instead of {datasets}.")
+    if have.min() < min(datasets, have.max()):
+        notes.append("seeds with fewer fakes than there are datasets give some of theirs several times.")
+    first = np.searchsorted(scene.owner, seeds, sorter=(by_seed := np.lexsort((number, scene.owner))))
+    return [by_seed[first + i % have] for i in range(min(datasets, int(have.max())))], notes
+
+
+def spread(values: Sequence[float] | Floats) -> dict[str, float | None]:
+    """Return the mean, median and standard deviation (None of a single dataset) of a figure over the datasets."""
+    x = np.array(values, dtype=np.float64)
+    return {
+        "mean": float(x.mean()),
+        "median": float(np.median(x)),
+        "std": float(x.std(ddof=1)) if len(x) > 1 else None,
+    }
+
+
+def _tables(
+    scene: Scene, chosen: list[Ints], epsilon: float, rng: np.random.Generator
+) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+    """Return aggregates, visits and time allocation: of the fake datasets, the second real one, and baselines."""
+    further = sorted({EPSILON, *SENSITIVITY} - {epsilon}) if scene.R <= MOST_PLACES else []
+    each = [scene.compare(scene.real, scene.fakes[rows], epsilon, further) for rows in chosen]
+    test = None if scene.test is None else scene.compare(scene.real, scene.test, epsilon, further)
+
+    def figure(name: str) -> dict[str, Any]:
+        """Return what the fakes and the second real dataset reach."""
+        fakes = {"fakes": spread([one[name] for one in each])}
+        return fakes if test is None else {"testing": test[name], **fakes}
+
+    by_epsilon = {e: figure("p_bar" if e == epsilon else f"p_bar {e:g}") for e in sorted({epsilon, *further})}
+    by_name = {f"{e:g}": one for e, one in by_epsilon.items()}
+    aggregates = {"p_bar": {**figure("p_bar"), "epsilon": epsilon, "by_epsilon": by_name}, "pi_bar": figure("pi_bar")}
+    ranked, visits = -np.sort(-scene.visits(scene.real)), {}
+    for name, n in (("all", scene.R), ("top", min(POPULAR, scene.R))):
+        real = ranked[:n]
+        single = np.zeros(n)
+        single[0] = real.sum()
+        visits[name] = {"places": n, **figure(name), "uniform": kl(real, np.ones(n)), "single": kl(real, single)}
+    visits["unsorted"] = {name: figure(name) for name in ("kl", "js", "tv")}
+    real, fake, L = top_shares(scene.real), top_shares(scene.fakes), scene.real.shape[1]
+    allocation = {}
+    for j in range(TOP_PLACES):
+        one = figure(f"time {j + 1}")
+        if scene.owner is not None:  # every fake beside its own seed instead of sorting
+            pairs = [(real[scene.owner[rows], j], fake[rows, j]) for rows in chosen]
+            one["paired"] = spread([allocation_kl(*pair, L, paired=True) for pair in pairs])
+        one["uniform"] = allocation_kl(real[:, j], np.full(len(real), 1 / TOP_PLACES), L)
+        one["random_unsorted"] = spread(random_allocation(real[:, j], L, rng, paired=True))
+        one["random"] = spread(random_allocation(real[:, j], L, rng))
+        allocation[str(j + 1)] = one
+    return aggregates, visits, allocation
+
+
+def similarities(
+    scene: Scene, chosen: list[Ints], rng: np.random.Generator
+) -> tuple[dict[str, Any], dict[str, Any] | None, dict[str, Floats], list[str]]:
+    """Compare fakes with their seeds (fig:real-fake-semantic-similarity), differential (fig:deltas-fakeset2), Q-Q."""
+    samples: dict[str, Floats] = {}
+    notes = []
+    if scene.owner is not None:
+        most = max(1, MOST_PAIRS // len(scene.real))
+        sample = np.arange(len(scene.fakes))
+        if len(sample) > most:
+            sample = np.sort(rng.permutation(len(sample))[:most])
+            notes.append(f"similarities are those of {most} fakes drawn at random.")
+        owner = scene.owner[sample]
+        both = [scene.profiles(r) for r in (scene.real, scene.fakes[sample])]
+        table = np.empty((len(scene.real), len(sample)))
+        left, right = (visits_of(p) for p in both)
+        for name, places in (("geographic", both[0].R), ("semantic", 0)):
+            # seed first (E26)
+            visit_similarity(left, right, 0, places, table)
+            samples[name] = table[owner, np.arange(len(sample))]
+        other = scene.user[:, None] != scene.user[owner][None, :]
+        samples["differential"] = np.abs(samples["semantic"] - table)[other]
+    # sets of one size are sampled alike, so that a set is compared with itself by the same pairs
+    some = {n: np.sort(rng.permutation(n)[:MOST_COMPARED]) for n in {len(scene.real), *map(len, chosen)}}
+    samples["real_real"] = _all_pairs(scene, scene.real[some[len(scene.real)]])
+    each = [_all_pairs(scene, scene.fakes[rows[some[len(rows)]]]) for rows in chosen]
+    samples["fake_fake"] = np.concatenate(each)
+    histograms = {name: {"n": len(values), **describe(values)} for name, values in samples.items() if len(values)}
+    return (
+        {"bin_edges": BIN_EDGES.round(2), **histograms},
+        _qq(samples["real_real"], samples["fake_fake"]),
+        samples,
+        notes,
+    )
+
+
+def _all_pairs(scene: Scene, r: Codes) -> Floats:
+    """Return sim_S of all pairs of different traces."""
+    table = pairwise_semantic_similarity(scene.profiles(r))
+    return np.asarray(table[~np.eye(len(r), dtype=bool)])
+
+
+def _qq(real: Floats, fake: Floats) -> dict[str, Any] | None:
+    """Return the quantiles of both at the same levels, and their correlation (fig:fake-fake-semantic-similarity-qq)."""
+    if len(real) == 0 or len(fake) == 0:
+        return None
+    x, y = np.quantile(real, QQ_LEVELS), np.quantile(fake, QQ_LEVELS)
+    correlation = float(np.corrcoef(x, y)[0, 1]) if x.std() > 0 and y.std() > 0 else float("nan")
+    if np.array_equal(x, y):
+        correlation = 1.0
+    return {"levels": QQ_LEVELS, "real": x, "fake": y, "correlation": correlation}
+
+
+def describe(values: Floats) -> dict[str, Any]:
+    """Return mean, quantiles and normalised histogram of similarities."""
+    levels = np.quantile(values, np.array(QUANTILES) / 100)
+    # a share of visits such as .25 lies on an edge: rounding keeps it from falling on either side by its last bit
+    counts, _ = np.histogram(np.clip(np.round(values, 9), 0, 1), BIN_EDGES)
+    return {
+        "mean": float(values.mean()),
+        "quantiles": {str(q): float(x) for q, x in zip(QUANTILES, levels, strict=True)},
+        "histogram": counts / counts.sum(),
+    }
+
+
+# measure -> what it says, for people; what fakes that are the real traces themselves reach
+
+
+@dataclass(frozen=True, eq=False)
+class PublishingResult:
+    """
+    What the fakes keep, by name; `to_dict` describes the figures.
+
+    `samples` holds the values behind the histograms and the Q-Q plot: `geographic`, `semantic` (fake against its own
+    seed), `differential`, `real_real` and `fake_fake`.
+    """
+
+    sizes: dict[str, int]
+    aggregate: dict[str, Any]
+    visits: dict[str, Any]
+    allocation: dict[str, Any]
+    similarity: dict[str, Any]
+    qq: dict[str, Any] | None
+    notes: tuple[str, ...] = ()
+    samples: dict[str, Floats] = field(default_factory=dict, repr=False)
+
+    def __repr__(self) -> str:
+        s = self.sizes
+        return f"PublishingResult({s['datasets']} datasets of {s['dataset_size']} fakes, {s['train']} real traces)"
+
+    def to_dict(self) -> dict[str, Any]:
+        """
+        Return plain numbers, ready for JSON.
+
+        `aggregate` (p_bar, pi_bar: similarity in [0, 1]); `visits` (all, top: KL in nats, sorted by popularity;
+        unsorted: KL, Jensen-Shannon in bits, total variation); `allocation` (ranks 1, 2, 3: KL in nats); `similarity`
+        (histograms of fake against own seed, and differential); `qq`. "fakes" holds mean, median and standard deviation
+        over the datasets, "testing" is the second real dataset.
+        """
+        names = ("sizes", "aggregate", "visits", "allocation", "similarity", "qq", "notes")
+        return {**plain({name: getattr(self, name) for name in names}), "version": __version__}
+
+
+def evaluate_publishing(
+    train: Traces | ArrayLike,
+    test: Traces | ArrayLike | None,
+    fakes: Any,
+    *,
+    seed_index: ArrayLike | None = None,
+    datasets: int = 10,
+    locations: Locations | None = None,
+    periods: int | Sequence[float] | Periods = 1,
+    epsilon: float = EPSILON,
+    rng: np.random.Generator | None = None,
+) -> PublishingResult:
+    """
+    Compare fakes with the real traces they stand for: the tables and figures of sec:evaluation.
+
+    Parameters
+    ----------
+    train
+        The real traces, `Traces` or a plain (N, L) array of places.
+    test
+        Other real traces (the paper: the second day), or None: what drift alone would give.
+    fakes
+        (F, L) array of places, `Traces`, a `Pool`, or what `generate_fakes` returns.
+    seed_index
+        (F,) row of `train` each fake was made from. Every dataset then holds one fake per seed; without it, as many
+        fakes at random as there are real traces.
+    datasets
+        Number of fake datasets; fewer where a seed does not have as many fakes.
+    rng
+        Chooses the datasets, and the sample where there are too many pairs; by default always the same.
+    locations
+        Places of plain arrays.
+    periods
+        Periods of the day for the similarities; the paper has one.
+    epsilon
+        Weight of the distance kernel in both aggregate models (E34).
+
+    Examples
+    --------
+    >>> import numpy as np, elsewhere as ew
+    >>> days = np.random.default_rng(1).integers(5, size=(8, 12))
+    >>> same = ew.evaluate_publishing(days, None, days).to_dict()
+    >>> round(same["aggregate"]["p_bar"]["fakes"]["mean"], 9), same["visits"]["all"]["fakes"]["mean"]
+    (1.0, 0.0)
+
+    """
+    require_whole("datasets", datasets, 1)
+    require_between("epsilon", epsilon, 0, np.inf, open_high=True)
+    draw = np.random.default_rng(0) if rng is None else rng
+    require_rng(draw)
+    table = fakes if isinstance(fakes, Traces) else getattr(fakes, "r", fakes)
+    owner = getattr(fakes, "seed", None) if seed_index is None else seed_index
+    sides = on_one_map({"train": train, "test": test, "fakes": table}, locations)
+    clock = next((t for t in (train, test, table) if isinstance(t, Traces)), sides["train"])
+    tau = Periods.of(periods)
+    scene = Scene(
+        real=sides["train"].r,
+        user=sides["train"].user,
+        test=sides["test"].r if test is not None else None,
+        fakes=sides["fakes"].r,
+        owner=None if owner is None else seed_numbers(owner, len(sides["fakes"]), len(sides["train"])),
+        places=sides["train"].locations,
+        tau=tau.of_minute(clock.minutes()),
+        T=tau.T,
+    )
+    chosen, notes = datasets_of(scene, datasets, draw)
+    similarity, qq, samples, more = similarities(scene, chosen, draw)
+    aggregates, visits, allocation = _tables(scene, chosen, epsilon, draw)
+    sizes = {
+        "train": len(scene.real),
+        "test": 0 if scene.test is None else len(scene.test),
+        "users": sides["train"].U,
+        "test_users": 0 if scene.test is None else sides["test"].U,
+        "fakes": len(scene.fakes),
+        "datasets": len(chosen),
+        "dataset_size": len(chosen[0]),
+        "places": scene.R,
+        "slots": scene.real.shape[1],
+        "periods": scene.T,
+    }
+    return PublishingResult(sizes, aggregates, visits, allocation, similarity, qq, (*notes, *more), samples)

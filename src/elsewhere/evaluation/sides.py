@@ -1,0 +1,67 @@
+"""What the judges are given, checked: tables of slots on one map, and the person each fake was made from."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from elsewhere.data.slots import Traces
+from elsewhere.data.visits import Ints, Locations
+from elsewhere.errors import InvalidParameter, InvalidTraces
+
+
+def count_places(tables: Iterable[Any]) -> Locations:
+    """Return as many places as plain tables count, without coordinates."""
+    try:
+        return Locations(n=max(1, 1 + max(int(np.max(np.asarray(getattr(t, "r", t)))) for t in tables)))
+    except (TypeError, ValueError):
+        raise InvalidTraces("give `Visits`, `Traces` or tables of whole numbers of places.", code="E_NUMBER") from None
+
+
+def to_table(given: Any, name: str, where: Locations, **clock: Any) -> Traces:
+    """Return one side as `Traces`; a plain table has the slots of `clock`."""
+    try:
+        return given if isinstance(given, Traces) else Traces(getattr(given, "r", given), where, **clock)
+    except InvalidTraces as error:
+        raise InvalidTraces(error.args[0].replace("`r`", f"`{name}`"), code=error.code) from None
+
+
+def on_one_map(sides: Mapping[str, Any], locations: Locations | None = None) -> dict[str, Traces]:
+    """Return `Traces` and plain arrays as `Traces` on one map, of one length; None is left out."""
+    there = {name: value for name, value in sides.items() if value is not None}
+    maps = [t.locations for t in there.values() if isinstance(t, Traces)] + ([locations] if locations else [])
+    if any(m != maps[0] for m in maps):
+        raise InvalidTraces("seeds, hold-out, fakes and `locations` must be on one map.", code="E_MISMATCH")
+    where = maps[0] if maps else count_places(there.values())
+    tables = {name: to_table(value, name, where) for name, value in there.items()}
+    lengths = sorted({t.L for t in tables.values()})
+    if len(lengths) > 1:
+        names = ", ".join(f"`{name}`" for name in there)
+        raise InvalidTraces(f"{names} must have one number of slots, got {lengths}.", code="E_SHAPE")
+    return tables
+
+
+def seed_numbers(seed_index: ArrayLike, F: int, U: int, *, least: int = 0) -> Ints:
+    """Check `seed_index` and return it: for each of F fakes the number of its person, `least` .. U - 1."""
+    owner = np.asarray(seed_index)
+    if owner.shape != (F,) or owner.dtype.kind not in "iu":
+        raise InvalidParameter(
+            f"`seed_index` must hold {F} whole numbers, one per fake, got shape {owner.shape}, dtype {owner.dtype}.",
+            code="E_SHAPE",
+            parameter="seed_index",
+        )
+    if owner.min() < least or owner.max() >= U:
+        raise InvalidParameter(
+            f"`seed_index` must hold numbers of people, {least} .. {U - 1}.", code="E_INDEX", parameter="seed_index"
+        )
+    return owner.astype(np.int64)
+
+
+def number_within(owner: Ints) -> Ints:
+    """Return the number of each entry among those with the same value, in order: 0 for the first, 1 for the next ..."""
+    order = np.argsort(owner, kind="stable")
+    owners = owner[order]
+    number = np.empty(len(order), dtype=np.int64)
+    number[order] = np.arange(len(order)) - np.searchsorted(owners, owners)
+    return number

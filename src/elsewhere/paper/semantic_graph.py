@@ -1,0 +1,543 @@
+"""
+The location graph w_G of SemanticClustering, and the roles that places have for people (E27).
+
+**Order 0.** sigma matches the places of both users rank by rank (E20), a place inside a block of b tied counts carries
+1/b at each of the b ranks of its block (E22), and s_uv = sum of min(x, y) over ranks is an integral of products of
+indicators, min(x, y) = integral of 1[x >= l] 1[y >= l] dl. So the double sum over users factors into sums over single
+users (docs/readings.md): for rank i in period tau and rank j in period tau', only
+
+    right[r, x] = sum_u A_{tau,i}[u, r] 1[share of u at (tau', j) is x]        (left: the same times w_tau w_tau')
+
+is needed, accumulated over levels. Equal fractions a/L are equal floats, so users of different lengths meet exactly.
+For few users the matrix S of all s_uv is cheaper, however long their lists: w_G = sum over (tau, i) of
+A^T diag(w_tau) (S - I) A.
+
+**Pairs.** At order 1, and with one sigma for several periods, every pair is a search, and all pairs are looked at.
+
+Beside the weights the graph keeps who holds which place at which rank, of at most MOST_HELD users and in memory alone:
+by what halves of the people agree on, "auto" finds kappa.
+"""
+
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from elsewhere.data.visits import Codes, Floats, Ints
+from elsewhere.errors import InvalidParameter, require_choice, require_whole
+from elsewhere.paper.profiles import MobilityProfile, Profiles, join_profiles
+from elsewhere.paper.semantic_similarity import semantic_similarity
+from elsewhere.scale import iterate_over
+from elsewhere.sorting import number_keys
+
+ROLE_RANKS = 12  # a role tells the first 11 ranks apart and counts all others as one
+
+
+@dataclass(frozen=True, eq=False)
+class RankedVisits:
+    """Visits of all users by rank: entry e covers the ranks `first[e] .. first[e] + size[e] - 1` of its period."""
+
+    user: Ints
+    tau: Ints
+    place: Ints
+    share: Floats  # of the user's slots in the period
+    rank: Ints  # position in the sorted order; ties in any order, their shares being equal
+    first: Ints
+    size: Ints
+    w: Floats  # (U, T)
+    covering: Ints  # every (entry, rank) such that the entry covers the rank, with weight 1/size: the entry,
+    covered: Ints  # and the rank
+
+
+def rank_visits(profiles: Profiles, *, whole_day: bool = False) -> RankedVisits:
+    """Return the visits of each user in each period, most visited place first; or in the whole day, as one period."""
+    U, R, T = len(profiles), profiles.R, 1 if whole_day else profiles.T
+    user = np.repeat(np.arange(U), np.diff(profiles.visit_start))
+    place = profiles.support[profiles.support_start[user] + profiles.visit_k].astype(np.int64)
+    tau, count = profiles.visit_tau.astype(np.int64), profiles.visit_count
+    if whole_day:
+        key, entry = number_keys(user * R + place)
+        user, place, tau, count = key // R, key % R, np.zeros_like(key), np.bincount(entry, count)
+    segment = user * T + tau
+    lived = np.bincount(segment, count, U * T).reshape(U, T)
+    order = np.lexsort((-count, segment))
+    user, tau, count, place, segment = user[order], tau[order], count[order], place[order], segment[order]
+    fresh = np.concatenate([[True], segment[1:] != segment[:-1]])
+    rank = np.arange(len(order)) - np.maximum.accumulate(np.where(fresh, np.arange(len(order)), 0))
+    opens = fresh | np.concatenate([[True], count[1:] != count[:-1]])
+    block = np.cumsum(opens) - 1
+    first, size = rank[opens][block], np.bincount(block)[block]
+    covering = np.repeat(np.arange(len(size)), size)
+    covered = first[covering] + np.arange(len(covering)) - np.repeat(np.cumsum(size) - size, size)
+    w = lived / lived.sum(axis=1, keepdims=True)
+    return RankedVisits(user, tau, place, count / lived[user, tau], rank, first, size, w, covering, covered)
+
+
+def group_by_rank(tau: Ints, rank: Ints) -> Iterator[tuple[int, int, Ints]]:
+    """Yield the entries of each (tau, rank), smallest first."""
+    width = int(rank.max()) + 1
+    key = tau * width + rank
+    order = np.argsort(key, kind="stable")
+    starts = np.flatnonzero(np.concatenate([[True], np.diff(key[order]) != 0]))
+    for entries in np.split(order, starts[1:]):
+        yield int(key[entries[0]]) // width, int(key[entries[0]]) % width, entries
+
+
+class HeldRanks(NamedTuple):
+    """Who holds which place at which rank: entry e says that `place[e]` is at `column[e]` of a role for `user[e]`."""
+
+    user: Ints
+    place: Ints
+    column: Ints
+    weight: Floats
+
+    def of_users(self, chosen: NDArray[np.bool_]) -> "HeldRanks":
+        """Return the entries of the users whose number is marked in `chosen`."""
+        entries = chosen[self.user]
+        return HeldRanks(self.user[entries], self.place[entries], self.column[entries], self.weight[entries])
+
+    def table(self, R: int, width: int) -> Floats:
+        """Return (R, width) sums over users: the roles of the places."""
+        sums = np.bincount(self.place * width + self.column, self.weight, R * width)
+        return np.asarray(sums, dtype=np.float64).reshape(R, width)
+
+
+def held_ranks(profiles: Profiles) -> HeldRanks:
+    """
+    Return the ranks that every place holds for every user, of the whole day and of each period.
+
+    Their sum over users (`HeldRanks.table`) counts for how many people each place is the i-th most visited: its roles.
+    """
+    clocks = [(1, True), (profiles.T, False)] if profiles.T > 1 else [(1, False)]
+    parts, before = [], 0
+    for T, whole_day in clocks:
+        visits = rank_visits(profiles, whole_day=whole_day)
+        entry = visits.covering
+        column = before + visits.tau[entry] * ROLE_RANKS + np.minimum(visits.covered, ROLE_RANKS - 1)
+        parts.append((visits.user[entry], visits.place[entry], column, 1 / visits.size[entry]))
+        before += T * ROLE_RANKS
+    return HeldRanks(*map(np.concatenate, zip(*parts, strict=True)))
+
+
+DENSE_LIMIT = 10_000  # places with an edge; above, w alone would need more than 800 MB
+FEW_USERS = 4_096  # all their similarities take 134 MB
+STACKED = 2_000_000  # sums that are looked at at once
+MOST_HELD = 5_000  # users whose own ranks are kept, so that halves of the people can be compared (E29)
+
+Rank = tuple[int, int]  # (tau, i): the i-th most visited place of period tau
+
+
+@dataclass(frozen=True, eq=False)
+class _Sums:
+    """For one pair of ranks: sums over users of the weight of `place` at one rank and `share` at the other."""
+
+    place: Ints
+    share: Floats
+    left: Floats
+    right: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class _Stacked:
+    """Several `_Sums` in columns: entry e is of `place[e]` at `level[e]`; the levels of a pair rise side by side."""
+
+    place: Ints
+    level: Ints
+    left: Floats
+    right: Floats
+    width: Floats  # of each level: what it is above the one before
+    last: Ints  # of each level, the last of its pair
+
+    @staticmethod
+    def of(parts: list[_Sums]) -> "_Stacked":
+        distinct = [np.unique(part.share, return_inverse=True) for part in parts]
+        first = np.cumsum([0, *(len(levels) for levels, _ in distinct)])
+        return _Stacked(
+            np.concatenate([part.place for part in parts]),
+            np.concatenate([level + start for (_, level), start in zip(distinct, first, strict=False)]),
+            np.concatenate([part.left for part in parts]),
+            np.concatenate([part.right for part in parts]),
+            np.concatenate([np.diff(levels, prepend=0.0) for levels, _ in distinct]),
+            np.repeat(first[1:] - 1, np.diff(first)),
+        )
+
+    def add_to(self, out: Floats, of_place: Ints) -> None:
+        """Add left diag(level widths) right^T of every pair to `out` by the number `of_place`, or its diagonal."""
+        rows, row = np.unique(of_place[self.place], return_inverse=True)
+        shape = len(rows), len(self.width)
+
+        def reaching(values: Floats) -> Floats:
+            table = np.bincount(row * shape[1] + self.level, values, shape[0] * shape[1]).reshape(shape)
+            # users whose share reaches a level: all those at it or above, of the same pair
+            up_to = np.cumsum(table, axis=1)
+            return np.asarray(up_to[:, self.last] - up_to + table)
+
+        left, right = reaching(self.left) * self.width, reaching(self.right)
+        if out.ndim == 1:
+            out[rows] += (left * right).sum(axis=1)
+        else:
+            out[np.ix_(rows, rows)] += left @ right.T
+
+
+def _sum_by_share(place: Ints, shares: Floats, level: Ints | Codes, left: Floats, right: Floats) -> _Sums:
+    """Return the sums by place and share; the share of an entry is `shares[level]`, and `shares` rise."""
+    cell, cells = place * len(shares) + level, (int(place.max()) + 1) * len(shares)
+    if cells > len(cell):  # else sums in all cells take less than to sort the entries
+        key, cell = number_keys(cell)
+        there = np.arange(len(key))
+    else:
+        key = there = np.flatnonzero(np.bincount(cell))
+    return _Sums(
+        key // len(shares),
+        shares[key % len(shares)],
+        np.asarray(np.bincount(cell, left)[there], dtype=np.float64),
+        np.asarray(np.bincount(cell, right)[there], dtype=np.float64),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class LocationGraph:
+    """
+    w_G: how often, and between how similar people, two places stand for each other.
+
+    `w[r, r']` is the sum over ordered pairs of users u != v of s_uv times the weight with which sigma_u^v sends r to
+    r', symmetrised (E18, E27); self-loops are 0. Codes nobody visits have no edge (`visited` is False).
+
+    `roles[r]` counts the people for whom r is the i-th most visited place, of the whole day and of each period. These
+    are the ranks that sigma matches: w_G without the weights s_uv is the product of the roles of the periods.
+    """
+
+    order: int
+    mapping: str
+    visitors: Ints = field(repr=False)
+    roles: Floats = field(repr=False)
+    held_ranks: HeldRanks = field(repr=False)  # the ranks of at most MOST_HELD users, drawn from all
+    _profiles: Profiles = field(repr=False)
+    _sums: dict[tuple[Rank, Rank], _Sums] = field(repr=False)  # of many users at order 0
+    _edges: Any = field(repr=False)  # (R, R) sparse: self-pairs to subtract from the sums, or the pair loop; or None
+
+    @staticmethod
+    def of(profiles: Profiles, *, order: int = 0, mapping: str = "per-period", edges: Any = None) -> "LocationGraph":
+        """
+        Return the graph of these users: of given `edges`, else of order 0 by sums over users; or, of at most FEW_USERS,
+        by their similarities when weights are asked for.
+        """
+        ranks, U, R, T = held_ranks(profiles), len(profiles), profiles.R, profiles.T
+        visits = rank_visits(profiles) if edges is None and U > FEW_USERS else None
+        return LocationGraph(
+            order,
+            mapping,
+            visitors=np.bincount(profiles.support, minlength=R).astype(np.int64),
+            # columns of a role: ROLE_RANKS for the whole day and, if there are several, for each period
+            roles=ranks.table(R, ROLE_RANKS * (1 + T if T > 1 else 1)),
+            held_ranks=ranks if U <= MOST_HELD else _draw_users(ranks, U),
+            _profiles=profiles,
+            _sums={} if visits is None else _sums_by_rank(visits),
+            _edges=edges if visits is None else _self_pairs(visits, R),
+        )
+
+    @property
+    def R(self) -> int:
+        """Return the number of places."""
+        return self._profiles.R
+
+    @property
+    def T(self) -> int:
+        """Return the number of periods."""
+        return self._profiles.T
+
+    @property
+    def n_users(self) -> int:
+        """Return the number of users."""
+        return len(self._profiles)
+
+    def __repr__(self) -> str:
+        return f"LocationGraph({int(self.visited.sum())} of {self.R} places visited, {self.n_users} users)"
+
+    @property
+    def visited(self) -> NDArray[np.bool_]:
+        """Tell (R,) whether any user visits the place."""
+        return np.asarray(self.visitors > 0)
+
+    @cached_property
+    def w(self) -> Floats:
+        """Return (R, R) symmetric weights, diagonal 0."""
+        active = np.flatnonzero(self.visitors)
+        w = np.zeros((self.R, self.R))
+        w[np.ix_(active, active)] = self.w_visited
+        w.setflags(write=False)
+        return w
+
+    @cached_property
+    def w_visited(self) -> Floats:
+        """Return the weights among visited places alone, in the order of `flatnonzero(visited)`."""
+        active = np.flatnonzero(self.visitors)
+        if len(active) > DENSE_LIMIT:
+            raise InvalidParameter(
+                f"all weights among {len(active)} visited places would need {len(active) ** 2 * 8 / 1e9:.1f} GB; "
+                'classes by `method="roles"` and `between` need none of it. For `method="kmeans"` merge places '
+                f"(`cells`, `m_min`) to at most {DENSE_LIMIT}.",
+                code="E_TOO_LARGE",
+            )
+        w = self._sum_by(active, np.arange(len(active)), np.zeros((len(active), len(active))))
+        w = (w + w.T) / 2
+        np.fill_diagonal(w, 0)
+        # what rounding leaves of an edge that the self-pairs cancel is no edge
+        w[w < 1e-12 * max(1.0, w.max(initial=0.0))] = 0
+        w.setflags(write=False)
+        return w
+
+    def between(self, label: Ints, places: Ints | None = None) -> Floats:
+        """
+        Return the sums of the weights between classes (kappa, kappa); `label` numbers the class of each visited place.
+
+        Labels are of these `places`, None: of all visited ones in the order of their numbers. The same as sums over
+        `w_visited`, which is not made.
+        """
+        kappa = int(label.max()) + 1
+        of_place, visited = np.full(self.R, -1), np.flatnonzero(self.visitors)
+        of_place[visited if places is None else places] = label
+        label = of_place[visited]
+        out = self._sum_by(visited, label, np.zeros((kappa, kappa)))
+        out -= np.diag(np.bincount(label, self._self_loops[visited], kappa))
+        return np.asarray((out + out.T) / 2)
+
+    @cached_property
+    def _self_loops(self) -> Floats:
+        """Return (R,) what the sums and similarities have on the diagonal of w, which is 0."""
+        return self._sum_by(np.arange(self.R), np.arange(self.R), np.zeros(self.R))
+
+    def _sum_by(self, places: Ints, number: Ints, out: Floats) -> Floats:
+        """
+        Add up all edges among `places` by the `number` of either end into `out`; if that is a vector, only self-loops.
+
+        The one way in which w_G is summed: between places, between classes, on its diagonal; not yet symmetric.
+        """
+        of_place = np.full(self.R, -1)
+        of_place[places] = number
+        if self._edges is None:
+            _add_similarities(out, rank_visits(self._profiles), of_place)
+        for stacked in self._stacked(len(out)):
+            stacked.add_to(out, of_place)
+        if self._edges is not None:
+            edges = self._edges.tocoo()
+            r, r_next, weight = of_place[edges.row], of_place[edges.col], edges.data
+            if out.ndim == 1:
+                np.add.at(out, r[r == r_next], weight[r == r_next])
+            else:
+                np.add.at(out, (r, r_next), weight)
+        return out
+
+    def _stacked(self, rows: int) -> Iterator["_Stacked"]:
+        """Yield the sums of all pairs of ranks, so many pairs at a time that a table of `rows` stays small."""
+        parts: list[_Sums] = []
+        size = 0
+        for sums in self._sums.values():
+            size += len(sums.place) + min(rows, len(sums.place)) * len(np.unique(sums.share))
+            parts.append(sums)
+            if size > STACKED:
+                yield _Stacked.of(parts)
+                parts, size = [], 0
+        if parts:
+            yield _Stacked.of(parts)
+
+    def update(
+        self,
+        profiles: Iterable[MobilityProfile],
+        *,
+        rng: np.random.Generator | None = None,
+        executor: Executor | None = None,
+    ) -> "LocationGraph":
+        """
+        Return the graph of the users so far and of these, equal to the graph of all at once (sec:alg-disc).
+
+        Order 0 is linear in the users, and is summed anew; otherwise only the pairs that new users are part of are
+        looked at.
+        """
+        new = Profiles.of(profiles)
+        if (new.R, new.T) != (self.R, self.T):
+            raise InvalidParameter(
+                f"`profiles` must have R = {self.R} places and T = {self.T} periods, got R = {new.R}, T = {new.T}.",
+                code="E_MISMATCH",
+            )
+        everyone = join_profiles([self._profiles, new])
+        if factors(self.order, self.mapping, self.T):
+            return LocationGraph.of(everyone, mapping=self.mapping)
+        edges = self._edges + _pair_loop(everyone, self.n_users, self.order, self.mapping, rng, executor)
+        return LocationGraph.of(everyone, order=self.order, mapping=self.mapping, edges=edges)
+
+
+def factors(order: int, mapping: str, T: int) -> bool:
+    """Tell whether w_G factors into sums over single users."""
+    return order == 0 and (mapping == "per-period" or T == 1)
+
+
+def semantic_graph(
+    profiles: Iterable[MobilityProfile],
+    *,
+    order: int = 0,
+    mapping: str = "per-period",
+    rng: np.random.Generator | None = None,
+    executor: Executor | None = None,
+) -> LocationGraph:
+    """
+    Return the location graph w_G of all ordered pairs of users (`SemanticClustering`, fig:alg; E27).
+
+    Parameters
+    ----------
+    profiles
+        One per user, as `fit_profiles` makes them.
+    order
+        0: visiting probabilities (eq:hs0), exact and linear in the number of users. 1: transitions too (eq:hs1), by a
+        search for every pair: 2 ms each, so for some hundred users.
+    mapping
+        "per-period": one sigma per period, its edges weighted by the time u spends in it. "common": one sigma for all
+        periods, which needs every pair when there are several (E19).
+    rng
+        For the search of order 1.
+    executor
+        Runs the pairs of order 1 and of "common", such as a `Cluster`; the result does not depend on it.
+
+    Examples
+    --------
+    >>> import elsewhere as ew
+    >>> people = ew.Traces([[0, 0, 0, 1, 1, 1, 2, 2], [3, 3, 3, 3, 4, 4, 5, 5]], ew.Locations(n=6))
+    >>> float(ew.semantic_graph(ew.fit_profiles(people)).w[0, 3])
+    0.4375
+
+    """
+    require_whole("order", order, 0, 1)
+    require_choice("mapping", mapping, ("per-period", "common"))
+    columns = Profiles.of(profiles)
+    if factors(order, mapping, columns.T):
+        return LocationGraph.of(columns, mapping=mapping)
+    edges = _pair_loop(columns, 0, order, mapping, rng, executor)
+    return LocationGraph.of(columns, order=order, mapping=mapping, edges=edges)
+
+
+def _draw_users(ranks: HeldRanks, n_users: int) -> HeldRanks:
+    """
+    Draw the ranks of MOST_HELD single users of all `n_users`.
+
+    Each number of a user has a fixed place in the draw, so users added later and users given at once are drawn alike.
+    """
+    number = np.random.default_rng(0).random(n_users)
+    return ranks.of_users(number <= np.partition(number, MOST_HELD - 1)[MOST_HELD - 1])
+
+
+def _sums_by_rank(visits: RankedVisits) -> dict[tuple[Rank, Rank], _Sums]:
+    at_rank: dict[Rank, tuple[Floats, Codes]] = {}  # the shares at this rank, and which is each user's, or -1
+    for tau, rank, entries in group_by_rank(visits.tau, visits.rank):
+        shares, level = np.unique(visits.share[entries], return_inverse=True)
+        at_rank[tau, rank] = shares, np.full(len(visits.w), -1, dtype=np.int32)
+        at_rank[tau, rank][1][visits.user[entries]] = level
+
+    times = np.ascontiguousarray(visits.w.T)
+    sums: dict[tuple[Rank, Rank], _Sums] = {}
+    for tau, rank, covering in group_by_rank(visits.tau[visits.covering], visits.covered):
+        entries = visits.covering[covering]
+        entries = entries[np.argsort(visits.place[entries], kind="stable")]  # so that sums find them nearly sorted
+        users, places, weight = visits.user[entries], visits.place[entries], 1 / visits.size[entries]
+        for (tau_other, rank_other), (shares, level_of) in at_rank.items():
+            has = np.flatnonzero(level_of[users] >= 0)
+            if not len(has):
+                continue
+            own_time = times[tau][users[has]] * times[tau_other][users[has]]
+            sums[(tau, rank), (tau_other, rank_other)] = _sum_by_share(
+                places[has], shares, level_of[users[has]], weight[has] * own_time, weight[has]
+            )
+    return sums
+
+
+def _add_similarities(w: Floats, visits: RankedVisits, index: Ints) -> None:
+    """Add A^T diag(w_tau) (S - I) A of every (tau, rank) to `w`, places numbered by `index`; or its diagonal."""
+    U = len(visits.w)
+    S = np.zeros((U, U))
+    for tau, _, entries in group_by_rank(visits.tau, visits.rank):
+        users, share = visits.user[entries], visits.share[entries]
+        S[np.ix_(users, users)] += visits.w[users, tau, None] * np.minimum.outer(share, share)
+    np.fill_diagonal(S, 0)  # u != v; s_uu = 1
+
+    for tau, _, covering in group_by_rank(visits.tau[visits.covering], visits.covered):
+        entries = visits.covering[covering]
+        users, row = np.unique(visits.user[entries], return_inverse=True)
+        places, column = np.unique(index[visits.place[entries]], return_inverse=True)
+        A = csr_array((1 / visits.size[entries], (row, column)), shape=(len(users), len(places)))
+        block = np.asarray(A.T @ (visits.w[users, tau, None] * S[np.ix_(users, users)]))
+        if w.ndim == 1:
+            w[places] += np.bincount(column, block[column, row] / visits.size[entries])
+        else:
+            w[np.ix_(places, places)] += np.asarray(block @ A)
+
+
+def _self_pairs(visits: RankedVisits, R: int) -> Any:
+    """
+    Return what a pair (u, u) would add between tied places, negated: w_tau(u) s_uu / b for each pair of a block of b.
+
+    s_uu = 1; the pairs (r, r) fall on the diagonal, which is dropped.
+    """
+    entry = np.flatnonzero(visits.size > 1)
+    size = visits.size[entry]
+    # entries of a block are adjacent: position of the block's first entry, then every pair inside it
+    opening = entry - (visits.rank[entry] - visits.first[entry])
+    r = np.repeat(entry, size)
+    step = np.arange(len(r)) - np.repeat(np.cumsum(size) - size, size)
+    other = np.repeat(opening, size) + step
+    weight = -visits.w[visits.user[r], visits.tau[r]] / visits.size[r]
+    return csr_array((weight, (visits.place[r], visits.place[other])), shape=(R, R))
+
+
+def _pair_loop(
+    profiles: Profiles,
+    first_new: int,
+    order: int,
+    mapping: str,
+    rng: np.random.Generator | None,
+    executor: Executor | None,
+) -> Any:
+    """Return the edges of the paper's double loop over all ordered pairs with at least one user from `first_new` on."""
+    work = _Matching(profiles, order, mapping, first_new, None if rng is None else int(rng.integers(2**63)))
+    edges = csr_array((profiles.R, profiles.R))
+    for one in iterate_over(work, range(len(profiles)), executor=executor):
+        edges = edges + one
+    return edges
+
+
+@dataclass(frozen=True)
+class _Matching:
+    """The edges of one user towards all others."""
+
+    profiles: Profiles = field(repr=False)
+    order: int
+    mapping: str
+    first_new: int
+    entropy: int | None = field(repr=False)
+
+    def __call__(self, index: int) -> Any:
+        u, r, r_next, weight = self.profiles[index], *(np.empty(0, dtype=kind) for kind in (int, int, float))
+        for other in range(len(self.profiles)):
+            if other == index or max(index, other) < self.first_new:
+                continue
+            stream = None
+            if self.entropy is not None:
+                # a stream per pair: the result depends on neither order nor executor
+                stream = np.random.default_rng(np.random.SeedSequence(self.entropy, spawn_key=(index, other)))
+            match = semantic_similarity(u, self.profiles[other], order=self.order, mapping=self.mapping, rng=stream)
+            for sigma, share in zip(match.sigma, self._weights(u), strict=True):
+                matched = sigma >= 0
+                r, r_next = np.append(r, u.support[matched]), np.append(r_next, sigma[matched])
+                weight = np.append(weight, np.full(int(matched.sum()), match.sim * share))
+        return csr_array((weight, (r, r_next)), shape=(self.profiles.R, self.profiles.R))
+
+    def _weights(self, u: MobilityProfile) -> list[float]:
+        # one edge set per period (pair), weighted by the share of u's time (departures) in it; one for "common" (E19)
+        if self.mapping == "common":
+            return [1.0]
+        if self.order == 0:
+            return [float(w) for w in u.w]
+        return [float(u.alpha(*pair).sum()) for pair in u.period_pairs()]
