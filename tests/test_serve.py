@@ -354,6 +354,7 @@ def test_whether_a_token_was_ever_valid_is_not_told_by_time(service):
     assert abs(np.median(times[0]) - np.median(times[1])) < 20_000
 
 
+@pytest.mark.soak
 def test_whether_an_id_exists_is_not_told_by_time(tmp_path):
     pool = pool_of(30, days=1)
     service = Asked(tmp_path, pool)

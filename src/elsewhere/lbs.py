@@ -357,7 +357,8 @@ class Wallet:
         east = math.cos(math.radians(here[0]))
         nearest = np.hypot(self._points[:, 0] - here[0], ((self._points[:, 1] - here[1] + 180) % 360 - 180) * east)
         grid, taken = 10.0**self.decimals, {(0, 0)}
-        apart, together = [], []
+        apart: list[tuple[float, float]] = []
+        together: list[tuple[float, float]] = []
         for number in self._order[:MOST_DECOYS]:
             away = self._points[self._places_from(number, second)] - self._points[np.argmin(nearest)]
             steps = [tuple(step) for step in np.round(away * grid).astype(np.int64).tolist()]
