@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from elsewhere import settings
 from elsewhere.cli import output
-from elsewhere.cli.output import bar, bars, say, stage
+from elsewhere.cli.output import progress, say
 from elsewhere.errors import InvalidTraces
 from elsewhere.files import check_folder, whole_folder, write_files, write_folder
 from elsewhere.settings import Reading
@@ -55,7 +55,7 @@ def read(source: Path, reading: Reading) -> "Visits":
     from elsewhere.data.read import read_visits
     from elsewhere.run.synthesize import keywords_of
 
-    with stage("reading"):
+    with progress("reading"):
         return read_visits(source, **keywords_of(reading))
 
 
@@ -76,7 +76,7 @@ def demo(given: settings.Demo) -> None:
     from elsewhere.data.write import write_visits
 
     out = given.out or Path("out/demo")
-    with stage("simulating a town"):
+    with progress("simulating a town"):
         town = simulate_town(users=given.users, days=given.days, locations=300, rng=np.random.default_rng(given.seed))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "town.csv"
@@ -126,7 +126,7 @@ def synthesize(given: settings.Synthesize, method: settings.MethodOptions, job: 
     from elsewhere.run.synthesize import STAGES
     from elsewhere.run.synthesize import synthesize as whole_job
 
-    with cluster_at(given.dask) as executor, bars(STAGES) as progress:
+    with cluster_at(given.dask) as executor, progress(*STAGES) as told:
         result = whole_job(
             given.source,
             given.out,
@@ -134,7 +134,7 @@ def synthesize(given: settings.Synthesize, method: settings.MethodOptions, job: 
             reading=reading,
             force=given.force,
             executor=executor,
-            progress=progress,
+            progress=told,
             rng=rng_of(method.seed),
             **dict(job),
         )
@@ -156,7 +156,7 @@ def prepare(given: settings.Input, reading: Reading) -> None:
     from elsewhere.reports.page import preparation_page, write
 
     visits = read(given.source, reading)
-    with stage("writing"), whole_folder(given.out, force=given.force) as new:
+    with progress("writing"), whole_folder(given.out, force=given.force) as new:
         write_visits(visits, new / "visits.parquet", like=Form("visits"))
         write(new / "prepare.html", preparation_page(visits))
     facts = {} if visits.preparation is None else visits.preparation.to_dict()
@@ -227,7 +227,7 @@ def evaluate(given: settings.Evaluate, reading: Reading) -> None:
         )
         order = rng.permutation(seeds.U)
         seeds, strangers = seeds.of_users(order[: seeds.U // 2]), seeds.of_users(order[seeds.U // 2 :])
-    with stage("comparing"):
+    with progress("comparing"):
         result = judge_usefulness(seeds, strangers, fakes, rng=rng)
     record = {"command": "evaluate", **result.to_dict(), "notes": notes}
     _write(given.out, {"evaluation.json": _json(record)}, given.force)
@@ -248,8 +248,8 @@ def audit(given: settings.Audit, reading: Reading) -> None:
     _check_out(given.out, given.force)
     seeds, strangers, fakes, seed_index = _sides(given, reading)
     attacks = "all" if given.attacks == "all" else given.attacks.split(",")
-    with bar("attacking") as progress:
-        result = run(seeds, strangers, fakes, seed_index, attacks=attacks, progress=progress, rng=rng_of(given.seed))
+    with progress("attacking") as told:
+        result = run(seeds, strangers, fakes, seed_index, attacks=attacks, progress=told, rng=rng_of(given.seed))
     record = {"command": "audit", "attacks": result.to_dict(), "flagged": list(result.flagged)}
     _write(given.out, {"audit.json": _json(record)}, given.force)
     say(record, output.attacks(result), as_json=given.as_json)
@@ -271,15 +271,15 @@ def lbs(given: settings.Lbs, reading: Reading) -> None:
     if given.real is None:
         from elsewhere.data.town import simulate_town
 
-        with stage("simulating a town"):
+        with progress("simulating a town"):
             days = simulate_town(users=60, days=2, locations=150, rng=rng).traces
     else:
         days = read(given.real, reading).traces()
     train, truth = two_days(days)
-    with stage("making fakes"):
+    with progress("making fakes"):
         fakes = generate_fakes(train, method="paper", per_seed=given.per_seed, rng=rng)
     assert fakes.learnt is not None  # noqa: S101 - of the paper's method
-    with bar("attacking") as progress:
+    with progress("attacking") as told:
         result = judge_service(
             train,
             truth,
@@ -288,7 +288,7 @@ def lbs(given: settings.Lbs, reading: Reading) -> None:
             classes=fakes.learnt.classes,
             n_fakes=tuple(int(word) for word in given.n_fakes.split(",")),
             beta=given.beta,
-            progress=progress,
+            progress=told,
             rng=rng,
         )
     record = {"command": "lbs", **result.to_dict()}
@@ -354,13 +354,13 @@ def reproduce(given: settings.Reproduce, reading: Reading) -> None:
     if data is None:
         from elsewhere.data.town import simulate_town
 
-        with stage("simulating a town"):
+        with progress("simulating a town"):
             traces = simulate_town(users=given.users, days=2, locations=400, rng=rng).traces
     else:
         source = data / STUDENTLIFE if (data / STUDENTLIFE).is_file() else data
         traces = read(source, reading.changed(places="merge") if reading.places == "auto" else reading).traces()
-    with bar("reproducing") as progress:
-        result = run(traces, per_seed=given.per_seed, kappa=given.kappa, progress=progress, rng=rng)
+    with progress("reproducing") as told:
+        result = run(traces, per_seed=given.per_seed, kappa=given.kappa, progress=told, rng=rng)
     record = {"command": "reproduce", **result.to_dict()}
     lines = output.reproduction_tables(result)
     if given.out is not None:

@@ -6,7 +6,7 @@ that is no terminal.
 import json
 import re
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -39,76 +39,48 @@ def say(result: dict[str, Any], renderables: Iterable[RenderableType], *, as_jso
 
 
 @contextmanager
-def stage(what: str) -> Iterator[None]:
-    """Show a spinner on stderr while `what` is being done; silent where stderr is not a terminal."""
-    console = Console(stderr=True)
+def progress(*stages: str) -> Iterator[Callable[..., None]]:
+    """
+    Show on stderr which stage a command is in: a bar on a terminal, elsewhere a line every `QUIET` seconds.
+
+    What it yields is called as `(stage, done, total)`, where there is one stage as `(done, total)`; it need not be.
+    """
+    console, ended = Console(stderr=True), threading.Event()
+    now: list[Any] = [stages[0], 0, 0]
+
+    def described() -> str:
+        what, done, total = now
+        which = f"{stages.index(what) + 1} of {len(stages)}: " if len(stages) > 1 else ""
+        return f"{which}{what}{f' {done}/{total}' if total else ''}"
+
+    def told(*where: Any) -> None:
+        now[:] = where if len(where) == len(now) else (stages[0], *where)
+
     if console.is_terminal:
-        with console.status(what):
-            yield
-    else:
-        yield
+        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+        columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+        with Progress(*columns, console=console, transient=True) as bar:
+            task = bar.add_task(described(), total=None)
 
-@contextmanager
-def bar(what: str) -> Iterator[Callable[[int, int], None]]:
-    """Show a progress bar on stderr, fed by calling what it yields as `(done, total)`; only to a terminal."""
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield lambda done, total: None
-        return
-    from rich.progress import Progress
+            def show(*where: Any) -> None:
+                before = now[0]
+                told(*where)
+                if now[0] != before:  # times are those of a stage
+                    bar.reset(task)
+                bar.update(task, description=described(), completed=now[1], total=now[2] or None)
 
-    with Progress(console=console, transient=True) as progress:
-        task = progress.add_task(what, total=None)
-        yield lambda done, total: progress.update(task, completed=done, total=total)
-
-
-@contextmanager
-def bars(stages: Sequence[str]) -> Iterator[Callable[[str, int, int], None]]:
-    """Show the progress of a job in stages, like `bar`, fed by `(stage, done, total)` as `synthesize` tells it."""
-    console = Console(stderr=True)
-
-    def described(what: str, done: int, total: int) -> str:
-        return f"{stages.index(what) + 1} of {len(stages)}: {what}{f' {done}/{total}' if total else ''}"
-
-    if not console.is_terminal:
-        with _now_and_then(described) as show:
             yield show
         return
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True) as progress:
-        now, task = "", progress.add_task("", total=None)
-
-        def show(what: str, done: int, total: int) -> None:
-            nonlocal now
-            if what != now:  # times are those of a stage
-                progress.reset(task)
-            now = what
-            progress.update(task, description=described(what, done, total), completed=done, total=total or None)
-
-        yield show
-
-
-@contextmanager
-def _now_and_then(described: Callable[[str, int, int], str]) -> Iterator[Callable[..., None]]:
-    """Write where the job is to stderr every `QUIET` seconds, however long a stage lasts."""
-    now: list[tuple[str, int, int]] = []  # the latest
-    ended = threading.Event()
-
-    def show(what: str, done: int, total: int) -> None:
-        now[:] = [(what, done, total)]
 
     def tell() -> None:
         while not ended.wait(QUIET):
-            for latest in now:
-                typer.echo(described(*latest), err=True)
+            typer.echo(described(), err=True)
 
     teller = threading.Thread(target=tell, daemon=True)
     teller.start()
     try:
-        yield show
+        yield told
     finally:
         ended.set()
         teller.join()
