@@ -431,7 +431,8 @@ def test_progress_is_a_line_now_and_then_where_nobody_watches(capsys, monkeypatc
         assert told.wait(60)
 
     out, err = capsys.readouterr()
-    assert out == "" and {*err.splitlines()} <= {"1 of 2: reading", "2 of 2: making fakes 2/4"}
+    assert out == ""
+    assert {*err.splitlines()} <= {"1 of 2: reading", "2 of 2: making fakes 2/4"}
 
 
 def test_on_a_terminal_progress_counts_stages_and_estimates_within_one(monkeypatch):
