@@ -777,15 +777,6 @@ def portrait(days, weekend, minutes):
     return [home, main, kind]
 
 
-def inside_ring(ring, x, y):
-    """Whether a point is inside a ring by the even-odd rule: how many sides a ray to the east crosses."""
-    crossings = 0
-    for (ax, ay), (bx, by) in zip(ring, ring[1:] + ring[:1], strict=True):
-        if (ay > y) != (by > y) and ax + (y - ay) * (bx - ax) / (by - ay) > x:
-            crossings += 1
-    return crossings % 2 == 1
-
-
 def largest_roc(eps, delta, points=4000):
     """AUC and largest advantage of the highest ROC curve under (eps, delta), point by point from the definition."""
     best = []

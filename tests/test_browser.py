@@ -4,7 +4,6 @@ The report in a real browser: nothing leaves the file, nothing overflows a phone
 Needs Chromium and the playwright package; set ELSEWHERE_SCREENSHOTS to a folder to keep the pictures.
 """
 
-import io
 import os
 import re
 from pathlib import Path
@@ -12,11 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from browsing import MARKS, SIZES, Visit, started
-from PIL import Image, ImageColor
 from reports_made import HOSTILE, LBS, PUBLISHING, as_events, world
 
 import elsewhere as ew
-from elsewhere.data import ground
 from elsewhere.data.visits import Visits
 from elsewhere.reports.page import preparation_page, write
 
@@ -106,10 +103,7 @@ def contrast(ink, paper):
     return max(lights) / min(lights)
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_coasts_and_names_are_drawn_on_every_map(browser, tmp_path, scheme):
-    if not ground.is_installed():
-        pytest.skip("the packages of the extra 'maps' are not installed")
+def test_names_of_towns_are_on_every_map(browser, tmp_path):
     rng = np.random.default_rng(3)
     where = ew.Locations(rng.uniform(40.58, 40.85, 40), rng.uniform(-74.06, -73.85, 40))
     hour = np.tile(np.arange(24), 30) * 3600
@@ -118,19 +112,13 @@ def test_coasts_and_names_are_drawn_on_every_map(browser, tmp_path, scheme):
     )
     path = tmp_path / "report.html"
     ew.report(world()["audit"], path, edition="owner", people=people, fakes=fakes)
-    with Visit(browser, path, SIZES["phone"], scheme) as visit:
+    with Visit(browser, path, SIZES["phone"], "light") as visit:
         maps = visit.page.locator("#pictures figure:has(h3:text('are')) svg")
-        pictures = [Image.open(io.BytesIO(maps.nth(i).screenshot())).convert("RGB") for i in range(maps.count())]
-        ink = "getComputedStyle(document.documentElement).getPropertyValue('--{}').trim()"
-        inks = [ImageColor.getrgb(visit.page.evaluate(ink.format(layer))) for layer in ("land", "water")]
-        names = visit.page.locator("#pictures text").all_text_contents()
+        names = [maps.nth(i).locator("text").all_text_contents() for i in range(maps.count())]
 
     assert visit.asked == [path.as_uri()]
-    assert len(pictures) == 2
-    for picture in pictures:
-        share = {ink: n / (picture.width * picture.height) for n, ink in picture.getcolors(1_000_000)}
-        assert all(share.get(ink, 0) > 0.05 for ink in inks)
-    assert {"New York City", "Brooklyn"} <= set(names)
+    assert len(names) == 2
+    assert all({"New York City", "Brooklyn"} <= set(each) for each in names)
 
 
 def test_a_page_that_asks_for_something_is_caught(browser, tmp_path):

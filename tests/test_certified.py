@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import elsewhere as ew
-from elsewhere.data.ground import find_town, is_installed
+from elsewhere.data.gazetteer import find_town
 from elsewhere.data.places import grid_of
 from elsewhere.data.slots import hold_places
 from elsewhere.evaluation.attack_base import auc
@@ -771,7 +771,6 @@ def test_a_grid_covers_its_box_with_at_most_so_many_cells(cells):
     assert 7.0 < grid.lon.min() <= grid.lon.max() < 7.4
 
 
-@pytest.mark.skipif(not is_installed(), reason="names of towns are not installed (extra `maps`)")
 def test_a_town_is_forty_kilometres_about_its_centre():
     town, grid = find_town("Tokyo"), grid_of("Tokyo")
 

@@ -383,26 +383,6 @@ def test_five_thousand_fakes(browser, tmp_path):
     print(f"a step takes {milliseconds:.0f} ms")
 
 
-def test_the_coast_is_drawn_where_it_is_installed(browser, service):
-    from elsewhere.data import ground
-
-    if not ground.is_installed():
-        pytest.skip("the packages of the extra 'maps' are not installed")
-    url, token, _ = service
-    with inside(browser, url, token) as visit:
-        drawn, size = inks(visit.page), visit.page.locator("#map").bounding_box()
-        colours = [
-            visit.page.evaluate(f"getComputedStyle(document.documentElement).getPropertyValue('--{name}').trim()")
-            for name in ("land", "water")
-        ]
-        sources = visit.page.inner_text("#sources")
-
-    for colour in colours:
-        ink = tuple(int(colour[i : i + 2], 16) for i in (1, 3, 5))
-        assert drawn.get(ink, 0) > 0.02 * size["width"] * size["height"]
-    assert "Natural Earth" in sources
-
-
 def test_the_policy_of_the_page_lets_nothing_else_run(browser, service):
     # the test of the test: what an intruder would try is refused, and seen
     url, _, _ = service

@@ -618,13 +618,12 @@ def grid_of(text: str) -> Locations:
 
 def _grid_about(name: str, cells: str) -> Locations:
     """Return cells of the TOWN_KM x TOWN_KM about the centre of a town, which its name alone decides."""
-    from elsewhere.data.ground import find_town
+    from elsewhere.data.gazetteer import find_town
 
     town = find_town(name)
     if town is None or not cells.isdigit():
         raise InvalidParameter(
-            f"`grid`: no town {name!r} is known (names need pip install 'elsewhere[maps]'); give one nearby, as it is "
-            "written there, or five numbers S,W,N,E,N.",
+            f"`grid`: no town {name!r} is known; give one nearby, as it is written there, or five numbers S,W,N,E,N.",
             parameter="grid",
         )
     up = float(np.degrees(TOWN_KM / 2 / EARTH_RADIUS_KM))

@@ -1,10 +1,10 @@
-// A map on a canvas: ground, places, how many are where, one life's way. Nothing is fetched.
+// A map on a canvas: names of towns, places, how many are where, one life's way. Nothing is fetched.
 
 import { extent } from "./parts.js";
 
 const calm = matchMedia("(prefers-reduced-motion: reduce)");
 const dark = matchMedia("(prefers-color-scheme: dark)");
-const INKS = ["paper", "card", "ink", "soft", "line", "fake", "base", "land", "water", "built", "border", "river", "name"];
+const INKS = ["paper", "card", "ink", "soft", "line", "fake", "base", "land", "built", "name"];
 
 // The ends that hold nearly all of `values`: a few far places must not shrink a town.
 function ends(values) {
@@ -33,14 +33,14 @@ export class TownMap {
     this.dragging();
   }
 
-  // Places {lat, lon}, and the ground below them.
-  set(places, ground) {
+  // Places {lat, lon}, and the towns around them.
+  set(places, towns) {
     const middle = places.lat.reduce((sum, lat) => sum + lat, 0) / places.lat.length;
     this.narrow = Math.max(0.01, Math.cos((middle * Math.PI) / 180));
     // degrees of latitude on both axes, north up
     this.x = Float64Array.from(places.lon, (lon) => lon * this.narrow);
     this.y = Float64Array.from(places.lat, (lat) => -lat);
-    this.ground = ground || {};
+    this.towns = towns;
     const [[west, east], [north, south]] = [extent(this.x), extent(this.y)];
     const area = (east - west) * (south - north);
     this.spacing = Math.max(0.002, 0.95 * Math.sqrt(area / this.x.length));
@@ -136,21 +136,10 @@ export class TownMap {
   }
 
   drawGround() {
-    const c = this.below.getContext("2d"), { ink, ground } = this;
+    const c = this.below.getContext("2d"), { ink } = this;
     c.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
-    const land = ground.land || [];
-    c.fillStyle = land.length ? ink.water : ink.land;
-    c.fillRect(0, 0, this.width, this.height);
-    const way = (lines, close) => {
-      c.beginPath();
-      for (const line of lines) {
-        line.forEach(([lon, lat], i) => c[i ? "lineTo" : "moveTo"](this.px(lon * this.narrow), this.py(-lat)));
-        if (close) c.closePath();
-      }
-    };
-    way(land, true);
     c.fillStyle = ink.land;
-    c.fill("evenodd");
+    c.fillRect(0, 0, this.width, this.height);
     // where places lie, a town: the ground is a little darker
     c.fillStyle = ink.built;
     c.filter = "blur(8px)";
@@ -164,15 +153,6 @@ export class TownMap {
     }
     c.fill();
     c.filter = "none";
-    for (const [layer, colour, wide, dash] of [["river", ink.river, 1.4, []], ["province", ink.border, 0.8, [3, 2]], ["border", ink.border, 1.3, [6, 2, 1, 2]]]) {
-      if (!ground[layer] || !ground[layer].length) continue;
-      way(ground[layer], false);
-      c.strokeStyle = colour;
-      c.lineWidth = wide;
-      c.setLineDash(dash);
-      c.stroke();
-      c.setLineDash([]);
-    }
     c.fillStyle = ink.base;
     c.globalAlpha = 0.55;
     c.beginPath();
@@ -191,7 +171,7 @@ export class TownMap {
     c.textAlign = "center";
     c.textBaseline = "middle";
     c.lineJoin = "round";
-    for (const [name, lon, lat] of this.ground.towns || []) {
+    for (const [name, lon, lat] of this.towns) {
       const x = this.px(lon * this.narrow), y = this.py(-lat), half = c.measureText(name).width / 2 + 6;
       if (x - half < 0 || x + half > this.width - 50 || y < 12 || y > this.height - 40) continue;
       if (taken.some((t) => Math.abs(t[0] - x) < t[2] + half && Math.abs(t[1] - y) < 20)) continue;

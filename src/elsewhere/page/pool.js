@@ -81,12 +81,12 @@ function open(level) {
   el("gate").hidden = true;
   el("inside").hidden = el("lock").hidden = false;
   el("laboratory").hidden = !head.laboratory;
-  el("sources").textContent = head.ground.land?.length ? head.ground.sources : "";
+  el("sources").textContent = head.towns.length ? head.sources : "";
   el("days-box").hidden = head.days < 2;
   el("day").replaceChildren(...Array.from({ length: head.days }, (_, n) => make("option", { value: n }, `${n + 1} of ${head.days}`)));
   showLevel(level);
   useDay(0);
-  map.set(head.places, head.ground);
+  map.set(head.places, head.towns);
   stepper.set(head.slots, (slot) => clockOf(head, slot));
   stepper.go(Math.floor(head.slots / 3));
   el("map").focus({ preventScroll: true });

@@ -26,7 +26,7 @@ INKS = {
     "ink": "#1c2430", "soft": "#566072", "line": "#d5dae2", "fake": "#0072b2", "real": "#d55e00",
     "base": "#8a8f99", "good-back": "#cdeadf", "mid-back": "#f6e7ad",
     "k0": "#3d6ea5", "k1": "#e8a33d", "k2": "#3aa387", "k3": "#c2629b", "k4": "#c8553d", "k5": "#aab1bb",
-    "k6": "#6d5fa8", "k7": "#c9b800", "land": "#f3f0e8", "water": "#d3e4ef", "border": "#8d8471", "river": "#a9c9de",
+    "k6": "#6d5fa8", "k7": "#c9b800",
 }  # fmt: skip
 RANKS = ("k0", "k1", "k2", "k5")  # home, second place, third place, all others
 MARKERS = "os^DPXv*"

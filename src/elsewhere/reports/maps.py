@@ -1,9 +1,8 @@
 """
 Maps of where people are, and of a life: no tiles, no request.
 
-Kilometres on a plane, north up, with a scale. Under places that have latitude and longitude lie coasts, borders and
-names of towns where these are installed (`data.ground`). A map is zoomed to nearly all of its visits, and says what
-lies outside. Where places are many, the most visited are drawn.
+Kilometres on a plane, north up, with a scale, and names of towns where places have latitude and longitude. A map is
+zoomed to nearly all of its visits, and says what lies outside. Where places are many, the most visited are drawn.
 """
 
 import math
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from elsewhere.data.ground import Box, find_towns, is_installed, read_outlines
+from elsewhere.data.gazetteer import Box, find_towns
 from elsewhere.data.visits import EARTH_RADIUS_KM, Floats, Locations
 from elsewhere.errors import counted
 from elsewhere.evaluation.measures import Crowd, Plan
@@ -29,7 +28,6 @@ NEARLY_ALL = (0.99, 0.98, 0.95)  # shares of the visits that a map may be zoomed
 MOST_NAMES = 10
 MOST_MOVES = 150  # of a life
 SIZES = 40  # of discs
-LINES = {"river": (0.8, "-"), "province": (0.5, ":"), "border": (0.9, "--")}
 KM_PER_DEGREE = math.radians(1) * EARTH_RADIUS_KM
 
 
@@ -131,7 +129,7 @@ def _new_map(window: Window) -> "tuple[Figure, Axes]":
 
 
 def draw_base(axes: "Axes", window: Window) -> "Axes":
-    """Draw what lies under every map: ground, names of towns, scale."""
+    """Draw what lies under every map: names of towns, and the scale."""
     wide, tall = window.half
     axes.set_xlim(-wide, wide)
     axes.set_ylim(-tall, tall)
@@ -140,35 +138,15 @@ def draw_base(axes: "Axes", window: Window) -> "Axes":
     axes.set_yticks([])
     for spine in axes.spines.values():
         spine.set_color(INKS["line"])
-    if window.middle is not None and is_installed():
-        _draw_ground(axes, window)
+    if window.middle is not None:
+        at = [(t.name, *window.kilometres(np.array([t.lon, t.lat])).tolist()) for t in find_towns(window.box())]
+        for name, x, y in place_names(at, window.half):
+            axes.text(x, y, name, ha="center", va="center", fontsize=LETTERS, color=INKS["ink"], alpha=0.75, zorder=3)
     length = _round(0.5 * wide)
     text = f"{length:g} km" if length >= 1 else f"{1000 * length:g} m"
     axes.plot([-0.94 * wide, -0.94 * wide + length], [-0.94 * tall] * 2, color=INKS["ink"], linewidth=1.5)
     axes.text(-0.94 * wide, -0.91 * tall, text, fontsize=LETTERS, color=INKS["ink"])
     return axes
-
-
-def _draw_ground(axes: "Axes", window: Window) -> None:
-    """Draw land and water, rivers and borders, and the names of the largest towns that do not touch each other."""
-    from matplotlib.patches import PathPatch
-    from matplotlib.path import Path
-
-    layers = read_outlines(window.box())
-    if not layers.get("land"):
-        return  # the high sea, or a simulated town: nothing to be seen
-    wide, tall = window.half
-    water = [(-wide, -tall), (wide, -tall), (wide, tall), (-wide, tall)]
-    axes.fill(*zip(*water, strict=True), color=INKS["water"], linewidth=0, zorder=0)
-    rings = [Path(window.kilometres(ring), closed=True) for ring in layers["land"]]
-    axes.add_patch(PathPatch(Path.make_compound_path(*rings), facecolor=INKS["land"], linewidth=0, zorder=0.1))
-    for layer, (width, dash) in LINES.items():
-        ink = INKS["river" if layer == "river" else "border"]
-        for piece in layers.get(layer, ()):
-            axes.plot(*window.kilometres(piece).T, color=ink, linewidth=width, linestyle=dash, zorder=0.2)
-    at = [(t.name, *window.kilometres(np.array([t.lon, t.lat])).tolist()) for t in find_towns(window.box())]
-    for name, x, y in place_names(at, window.half):
-        axes.text(x, y, name, ha="center", va="center", fontsize=LETTERS, color=INKS["ink"], alpha=0.75, zorder=3)
 
 
 def place_names(towns: Sequence[tuple[str, float, float]], half: Floats) -> list[tuple[str, float, float]]:

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from elsewhere.data.ground import HINT, SOURCES, is_installed
-from elsewhere.data.visits import DAY, UNITS, Floats, Ints, Locations, Visits, share_map
+from elsewhere.data.gazetteer import SOURCE
+from elsewhere.data.visits import DAY, UNITS, Floats, Ints, Visits, share_map
 from elsewhere.errors import InvalidParameter, counted, require_choice
 from elsewhere.evaluation.measures import Crowd, Plan
 from elsewhere.evaluation.usefulness import GOOD_FOR, NOT_FOR, ROUGH_FOR, UNKNOWN
@@ -349,18 +349,14 @@ def _crowd_column(shown: Shown) -> list[list[Picture]]:
 
 
 def _map_note(shown: Shown) -> str:
-    """Return what a reader must know about the maps: their scale, and where coasts come from."""
+    """Return what a reader must know about the maps: their scale, and where names come from."""
     where = next((crowd.plan.locations for crowd in shown.crowds.values()), None)
     if where is None:
         return ""
     if not where.has_coordinates:
         return "The places have no coordinates, so there is no map of them."
     scale = "Lines are moves. The larger a disc, the more time is spent there; maps side by side have one scale."
-    return f"{scale} {_ground(where)}"
-
-
-def _ground(where: Locations) -> str:
-    return "" if where.lat is None else SOURCES if is_installed() else HINT
+    return scale if where.lat is None else f"{scale} {SOURCE}"
 
 
 def _use_cards(result: Plain, shown: Shown) -> list[tuple[Plain, Any]]:
@@ -487,8 +483,7 @@ def preparation_page(visits: Visits) -> str:
         time = charts.time_at(crowd)
         window = maps.Window.of(some.locations, time)
         figure = maps.visits_map(some.locations, time, ink="real", window=window)
-        caption = f"{window.outside(time)} {_ground(some.locations)}".strip()
-        pictures.append(Picture.of(figure, "Where the records are", caption))
+        pictures.append(Picture.of(figure, "Where the records are", window.outside(time)))
     unit, units = UNITS[visits.form.unit]
     caption = f"By the clock of {visits.tz}. Where this looks shifted, the zone is wrong: give it by --tz."
     hours = {"people": (np.arange(24) + 0.5, _starts(some))}

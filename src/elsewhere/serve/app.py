@@ -37,7 +37,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Route
 
 from elsewhere._version import __version__
-from elsewhere.data.ground import page_map
+from elsewhere.data.gazetteer import SOURCE, towns_around
 from elsewhere.data.visits import DAY, Visits
 from elsewhere.data.write import write_visits
 from elsewhere.errors import ElsewhereError
@@ -230,9 +230,24 @@ class PoolView:
 
     @cached_property
     def head(self) -> bytes:
-        """Return zone, map, ground and ids, as JSON."""
-        facts = {"tz": self.pool.visits.tz, "days": self.days, "laboratory": _reproducible(self.pool)}
-        return _json({**facts, **page_map(self.pool.visits.locations), "lives": list(self.number)})
+        """Return zone, map, names of towns and ids, as JSON."""
+        where = self.pool.visits.locations
+        return _json(
+            {
+                "tz": self.pool.visits.tz,
+                "days": self.days,
+                "laboratory": _reproducible(self.pool),
+                "places": {
+                    "lat": None if where.lat is None else np.round(where.lat, 6).tolist(),
+                    "lon": None if where.lon is None else np.round(where.lon, 6).tolist(),
+                    "names": None if where.ids is None else list(where.ids),
+                    "categories": None if where.kind is None else list(where.kind),
+                },
+                "towns": [(t.name, round(t.lon, 4), round(t.lat, 4)) for t in towns_around(where)],
+                "sources": SOURCE,
+                "lives": list(self.number),
+            }
+        )
 
     def day(self, n: int) -> bytes:
         """Return the n-th day of every life, as JSON: date and visits (minute of the day from, to, place), or null."""
