@@ -213,7 +213,7 @@ def trace_sim_s(u, v, T):
     return total
 
 
-def privacy_verdict(fake, seed, alternates, users, tau, T, *, par_s, par_i, par_d, k, others=(), aligned=False):
+def privacy_verdict(fake, seed, alternates, users, tau, T, *, par_s, par_i, par_d, k, others=()):
     """
     PrivacyTest of fig:alg (E12-E15, E41, E50-E52): what was measured, and the set of rules that rejected.
 
@@ -234,7 +234,7 @@ def privacy_verdict(fake, seed, alternates, users, tau, T, *, par_s, par_i, par_
     rejected = set()
     if sim > par_s:
         rejected.add("similarity")
-    if (equal if aligned else shared) > par_i:
+    if shared > par_i:
         rejected.add("intersection")
     if len(near) < k - 1:
         rejected.add("differential")

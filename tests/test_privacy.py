@@ -13,7 +13,6 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import elsewhere as ew
-from elsewhere.paper import _similarity_kernels as _kernels
 from elsewhere.paper.privacy_test import PrivacyTest, Verdict, check_alternates
 
 PF = Path(__file__).resolve().parents[1].parent / "shared" / "data" / "pf_tokyo"
@@ -71,7 +70,7 @@ class TestAgainstTheDefinition:
         L = len(fake)
         par = {name: data.draw(fractions(L), label=name) for name in ("par_s", "par_d")}
         par |= {"par_i": data.draw(st.integers(0, 2)), "k": data.draw(st.integers(2, 1 + len(set(users))))}
-        aligned, against = data.draw(st.booleans()), data.draw(st.sampled_from(["own", "all"]))
+        against = data.draw(st.sampled_from(["own", "all"]))
         measured, rejected = naive.privacy_verdict(
             fake,
             seed,
@@ -80,7 +79,6 @@ class TestAgainstTheDefinition:
             spread(L, T),
             T,
             **par,
-            aligned=aligned,
             others=others if against == "all" else (),
         )
 
@@ -92,7 +90,6 @@ class TestAgainstTheDefinition:
             periods=T,
             against=against,
             others=others,
-            intersection="aligned" if aligned else "set",
         )
 
         assert set(verdict.rejected_by) == rejected
@@ -279,7 +276,6 @@ class TestSimilarityAndIntersection:
 
         assert (verdict.shared, verdict.aligned) == (1, 0)
         assert verdict.rejected_by == ("intersection",)
-        assert ew.privacy_test([1, 2, 2, 2], [0, 0, 0, 1], None, par_s=1, k=1, intersection="aligned").passed
 
     def test_several_periods_tell_day_from_night(self):
         # the same places with day and night exchanged: alike at T = 1, apart at T = 2, shared either way
@@ -334,7 +330,7 @@ class TestAlternates:
 
         assert ew.privacy_test(self.FAKE, self.SEED, alternates).alternates == 2
         with pytest.warns(UserWarning, match="E53"):
-            test = PrivacyTest.prepare(seeds, "all", count_all=True)
+            test = PrivacyTest.prepare(seeds, "all", k=4)
         assert test([self.FAKE], [0]).alternates.tolist() == [2]
 
     def test_own_user_is_not_counted_where_all_are_alternates(self):
@@ -530,9 +526,9 @@ class TestManyFakes:
         strangers = as_traces(alternates, users)
         fakes = np.array([fake, seed, *alternates])
         number = data.draw(st.lists(st.integers(0, len(rows) - 1), min_size=len(fakes), max_size=len(fakes)))
-        settings = {"par_s": 0.25, "par_d": 0.25, "k": 2, "periods": T, "min_sim": 0.5}
+        settings = {"par_s": 0.25, "par_d": 0.25, "k": 1 + strangers.U, "periods": T, "min_sim": 0.5}
 
-        verdicts = PrivacyTest.prepare(seeds, strangers, **settings, against="all", count_all=True)(fakes, number)
+        verdicts = PrivacyTest.prepare(seeds, strangers, **settings, against="all")(fakes, number)
 
         for i, s in enumerate(number):
             rest = seeds.select([s, *[j for j in range(len(rows)) if owner[j] != owner[s]]])
@@ -558,29 +554,23 @@ class TestManyFakes:
         assert verdicts.counts() == {"tested": 3, "passed": 2, "similarity": 1, "intersection": 1, "differential": 0}
         assert verdicts.passed.tolist() == [True, False, True] == [v.passed for v in verdicts]
         as_traces = ew.Traces(fakes, ew.Locations(n=8))
-        assert PrivacyTest.prepare(seeds, alternates)(as_traces, [0, 0, 0])[:] == verdicts[:]
+        assert list(PrivacyTest.prepare(seeds, alternates)(as_traces, [0, 0, 0])) == list(verdicts)
         assert verdicts.select(verdicts.passed).sim.tolist() == [0, 0]
-        # counting stops at the k-1st alternate unless all are asked for
+        # counting stops at the k-1st alternate
         assert verdicts.alternates.tolist() == [1, 1, 1]
-        all_counted = PrivacyTest.prepare(seeds, alternates, count_all=True)(fakes, [0, 0, 0])
-        assert all_counted.alternates.tolist() == [2, 2, 2]
+        assert PrivacyTest.prepare(seeds, alternates, k=3)(fakes, [0, 0, 0]).alternates.tolist() == [2, 2, 2]
         assert len(PrivacyTest.prepare(seeds, alternates)(np.zeros((0, 4), dtype=int), np.zeros(0, dtype=int))) == 0
 
-    def test_working_memory_is_left_clean(self):
+    def test_a_verdict_does_not_depend_on_the_fakes_before_it(self):
         rng = np.random.default_rng(5)
         seeds, alternates = (
             ew.Traces(rng.integers(-1, 9, (6, 12)), ew.Locations(n=9), users=[f"{name}{i}" for i in range(6)])
             for name in "sa"
         )
         test = PrivacyTest.prepare(seeds, alternates, periods=[0, 1, 2, 24], against="all")
-        scratch = _kernels.new_scratch(test.prepared)
-        fakes = rng.integers(0, 9, (40, 12)).astype(np.int32)
+        fakes, number = rng.integers(0, 9, (40, 12)), np.arange(40) % 6
 
-        first = [_kernels.verdict_one(fake, i % 6, test.prepared, scratch) for i, fake in enumerate(fakes)]
-        again = [_kernels.verdict_one(fakes[i], i % 6, test.prepared, scratch) for i in reversed(range(40))]
-
-        assert first == again[::-1]
-        assert all(not array.any() for array in (scratch.tally, scratch.hist, scratch.forth, scratch.back))
+        assert list(test(fakes, number)) == list(test(fakes[::-1], number[::-1]))[::-1]
 
     def test_goes_to_another_process(self):
         seeds = ew.Traces([[0, 0, 1, 1]], ew.Locations(n=8), users=["s"])
@@ -631,7 +621,6 @@ class TestBadInput:
             ("k", float("nan"), "at least 1, got nan"),
             ("min_sim", 2, r"\[0, 1\], got 2"),
             ("against", "none", '"own", "all", got'),
-            ("intersection", "none", '"set", "aligned", got'),
             ("periods", 0, "at least 1"),
             ("periods", [0, 12], "rising from 0 to 24"),
         ],
@@ -740,7 +729,7 @@ def test_alternates_are_found_in_any_order():
     for order in (np.arange(400), rng.permutation(400)):
         test = PrivacyTest.prepare(seeds, ew.Traces(r[order], ew.Locations(n=60)), k=4, par_d=0.05)
         assert test(fake, [0]).alternates.tolist() == [3]
-    everybody = PrivacyTest.prepare(seeds, ew.Traces(r, ew.Locations(n=60)), k=4, par_d=0.05, count_all=True)
+    everybody = PrivacyTest.prepare(seeds, ew.Traces(r, ew.Locations(n=60)), k=400, par_d=0.05)
     counts = [sorted((row.count(x) for x in set(row)), reverse=True) for row in r.tolist()]
     alike = [sum(map(min, mine, (5, 2, 1))) / 8 for mine in counts]
     assert everybody(fake, [0]).alternates.tolist() == [sum(abs(1 - x) < 0.05 for x in alike)]

@@ -166,7 +166,6 @@ def test_the_papers_method_field_by_field():
         "par_i": 0,
         "par_d": 0.1,
         "k": 2,
-        "intersection": "set",
         "against": "own",
         "min_sim": None,
         "max_tries": 50,

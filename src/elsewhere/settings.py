@@ -374,7 +374,6 @@ class Paper(Method):
     par_i: int = option(0, "Most places that fake and seed share (E50).", ge=0)
     par_d: float = option(0.1, "Largest difference in similarity to seed and alternates (E51).", ge=0, le=1)
     k: int = k_option(2)
-    intersection: Literal["set", "aligned"] = option("set", "Shared places at any time, or at the same (E41).")
     against: Literal["own", "all"] = option("own", "Tests against the own seed, or all seeds (E15).")
     min_sim: float | None = option(None, "Least similarity of fake and seed (E56).", ge=0, le=1)
     max_tries: int = option(50, "Attempts for each fake (E63).", ge=1)

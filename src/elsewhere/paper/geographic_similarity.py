@@ -13,7 +13,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from elsewhere.data.visits import Floats, Locations
+from elsewhere.data.visits import Codes, Floats, Ints, Locations
 from elsewhere.errors import InvalidParameter, InvalidTraces
 from elsewhere.paper._similarity_kernels import Counted, Moves, move_similarity, visit_similarity
 from elsewhere.paper.profiles import Counts, MobilityProfile, Profiles, check_comparable
@@ -153,19 +153,26 @@ def common_multiple(n: Counts, longest: float) -> int:
     return M if M * int(longest) < EXACT else 0
 
 
+def counted(cell: Ints, place: Codes, count: Counts, shape: tuple[int, int], user: Ints, most: int) -> Counted:
+    """
+    Return counts as the kernels read them: of number `cell` // T in period `cell` % T, rising; `shape` is (users, T).
+
+    Products of the multiples M with at most `most` slots are exact.
+    """
+    n: Counts = np.zeros(shape, dtype=count.dtype)
+    np.add.at(n.reshape(-1), cell, count)
+    M = np.array([common_multiple(slots, most) for slots in n], dtype=np.int64)
+    start = np.searchsorted(cell, np.arange(n.size + 1))
+    return Counted(start, place, count, count[np.lexsort((-count, cell))], n, n.sum(axis=1), M, user)
+
+
 def visits_of(profiles: Profiles) -> Counted:
     """Return the visits of all profiles as the kernels read them."""
     U, T = len(profiles), profiles.T
     user = np.repeat(np.arange(U), np.diff(profiles.visit_start))
     place = profiles.support[profiles.support_start[user] + profiles.visit_k]
-    count = profiles.visit_count
-    cell = user * T + profiles.visit_tau
-    n: Counts = np.zeros((U, T), dtype=count.dtype)
-    np.add.at(n.reshape(-1), cell, count)
-    N = n.sum(axis=1)
-    M = np.array([common_multiple(slots, N.max(initial=0)) for slots in n], dtype=np.int64)
-    start = np.searchsorted(cell, np.arange(U * T + 1))
-    return Counted(start, place, count, count[np.lexsort((-count, cell))], n, N, M, np.arange(U))
+    longest = int(np.bincount(user, profiles.visit_count).max())
+    return counted(user * T + profiles.visit_tau, place, profiles.visit_count, (U, T), np.arange(U), longest)
 
 
 def moves_of(profiles: Profiles) -> Moves:

@@ -325,7 +325,7 @@ def _make_paper(
     sets = ClassSets.of(label, model_places=learnt.model.visitors > 0)
     key = run.sequence(1).generate_state(4, np.uint64).astype(np.uint64)[:2]
     maker = FakeMaker(learnt.model, sets, tau, blur, how.sampler, key, how.par_v)
-    rules = ("par_s", "par_i", "par_d", "k", "periods", "against", "intersection", "min_sim")
+    rules = ("par_s", "par_i", "par_d", "k", "periods", "against", "min_sim")
     others = None if how.k == 1 and how.against == "own" else "all" if alternates is None else alternates
     test = PrivacyTest.prepare(seeds, others, **{name: getattr(how, name) for name in rules})
     r, unit, verdicts, tries, tally = _attempt(run, Attempts(maker, test, seeds, how.max_tries), len(seeds))
@@ -341,7 +341,7 @@ def _make_paper(
         parameters={**dict(how), "kappa": label.kappa},
         seeds=np.unique(traces.user[seed_rows]).astype(np.int64),
         users=traces.labels,
-        verdicts=verdicts,
+        verdicts=tuple(verdicts),
         attempts=attempts,
         tally=tally,
         laboratory=run.laboratory,
