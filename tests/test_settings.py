@@ -160,8 +160,6 @@ def test_the_papers_method_field_by_field():
         "par_m": 0.75,
         "par_l": 1.0,
         "par_v": 4.0,
-        "subsample": "per-fake",
-        "merge": "reach",
         "par_s": 0.1,
         "par_i": 0,
         "par_d": 0.1,
