@@ -349,8 +349,6 @@ def test_parameters_out_of_range(parameter, value):
         ([0], [], {}, "E_SHAPE"),
         ([0], [0, -2], {}, "E_INDEX"),
         ([0], [-1, -1], {}, "E_INDEX"),
-        ([0], [0, 1], {"nearness": [[1.0]]}, "E_SHAPE"),
-        ([0], [0, 1], {"nearness": [[1.0, np.nan], [0, 0]]}, "E_SHAPE"),
     ],
 )
 def test_arrays_that_do_not_fit(seed, label, more, code):

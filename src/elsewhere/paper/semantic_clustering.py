@@ -106,7 +106,7 @@ def semantic_clustering(
         s, sigma = semantic_similarity(u, v), shared_mapping(u, v)
         for r, r_next, share in sigma:
             w_G[r, r_next] += s.sim * share
-    return classes_of_graph(LocationGraph.of(S, edges=csr_array(w_G)), kappa, "kmeans", c_min, rng)
+    return classes_of_graph(LocationGraph(S, _edges=csr_array(w_G)), kappa, "kmeans", c_min, rng)
 
 
 def shared_mapping(u: MobilityProfile, v: MobilityProfile) -> Iterator[tuple[int, int, float]]:
@@ -163,18 +163,12 @@ class SemanticClasses:
         numbers = np.unique(array[array >= 0])
         labels = np.where(array >= 0, np.searchsorted(numbers, array), -1).astype(np.int64)
         labels.setflags(write=False)
-        kappa, near = len(numbers), None
-        if nearness is not None:
-            try:
-                near = np.array(nearness, dtype=np.float64)
-            except (TypeError, ValueError):
-                near = np.empty(0)
-            if near.shape != (kappa, kappa) or not np.all(np.isfinite(near)):
-                raise InvalidTraces(f"`nearness` must be finite numbers of shape ({kappa}, {kappa}).", code="E_SHAPE")
+        near = None if nearness is None else np.array(nearness, dtype=np.float64)
+        if near is not None:
             near.setflags(write=False)
         object.__setattr__(self, "label", labels)
         object.__setattr__(self, "nearness", near)
-        object.__setattr__(self, "kappa", kappa)
+        object.__setattr__(self, "kappa", len(numbers))
 
     def __repr__(self) -> str:
         return f"SemanticClasses({self.kappa} classes of {int((self.label >= 0).sum())} places)"
