@@ -107,17 +107,6 @@ def _copy(places, low, source, removed):
 
 
 @njit
-def _grow(places, needed):
-    """Return `places`, in a larger array where it has fewer than `needed` entries."""
-    if needed <= len(places):
-        return places
-    larger = np.empty(max(needed, 2 * len(places)), dtype=places.dtype)
-    for i in range(len(places)):
-        larger[i] = places[i]
-    return larger
-
-
-@njit
 def _members(classes, k):
     """Return the places of class k."""
     return classes.member[classes.start[k] : classes.start[k + 1]]
@@ -232,7 +221,7 @@ def semantic_seed(seed, classes, pars, stream):
         if r >= 0:
             visited[r] = True
     offset, step = np.zeros(L + 1, dtype=np.int64), np.zeros(L, dtype=np.int8)
-    places = np.empty(32 * L + len(classes.everywhere), dtype=classes.member.dtype)
+    places = np.empty(L * len(classes.everywhere), dtype=classes.member.dtype)  # pages that are not used cost nothing
     whole, kept, which = _blur_classes(kind, classes, pars, visited, stream)
     # C' of the run before reaches into run k, and C' of the run after
     from_left, from_right = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
@@ -250,7 +239,6 @@ def semantic_seed(seed, classes, pars, stream):
             # nothing brings a marked place back, merging neither: the same as to remove it last (E40)
             removed[seed[t]] = True
         low = offset[t]
-        places = _grow(places, low + len(classes.everywhere))
         own = high = _copy(places, low, kept[which[k]], removed)
         if k > 0:
             high = _merge_places(places, low, high, kept[which[k - 1]], from_left[k], t - first[k] + 1, removed)
@@ -265,7 +253,7 @@ def semantic_seed(seed, classes, pars, stream):
         if step[t] < 0:
             return offset, places[:0], step
         offset[t + 1] = high
-    return offset, places[: offset[L]], step
+    return offset, places[: offset[L]].copy(), step
 
 
 # below this share of the largest, a probability is carried on in logarithms

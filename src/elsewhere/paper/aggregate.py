@@ -127,42 +127,24 @@ class AggregateModel:
         return out
 
     def table(self, tau: int = 0, tau_next: int = 0) -> Floats:
-        """Return all of p_bar, (R, R), read-only and kept for the next call; for at most 4096 places."""
+        """Return all of p_bar, (R, R), for at most 4096 places."""
         if self.R > TABLE_PLACES:
             raise InvalidParameter(
                 f"a table needs R in [1, {TABLE_PLACES}], got {self.R}; use `block` on the places that matter.",
                 code="E_TOO_LARGE",
             )
-        pair = require_whole("tau", tau, 0, self.T - 1), require_whole("tau_next", tau_next, 0, self.T - 1)
-        if pair not in self._tables:
-            self._tables[pair] = self.rows(np.arange(self.R), *pair)
-            self._tables[pair].setflags(write=False)
-        return self._tables[pair]
+        return self.rows(np.arange(self.R), tau, tau_next)
 
     def loglik(self, r: ArrayLike, tau: ArrayLike | None = None) -> Floats:
         """
         Return ln Pr{trace} under the model, (N,); -inf where it is 0.
 
-        Parameters
-        ----------
-        r
-            (N, L) places, without gaps.
-        tau
-            (L,) period of each slot; may be left out if the model has one period.
-
+        Traces `r` (N, L) are without gaps; `tau` (L,) is the period of each slot, all in the first if it is left out.
         """
         traces = np.asarray(r)
-        if traces.ndim != 2 or traces.shape[1] == 0:
-            raise InvalidTraces(f"`r` must have shape (N, L), L at least 1, got {traces.shape}.", code="E_SHAPE")
         N, L = traces.shape
         steps = self._check_places("r", traces.ravel()).reshape(N, L)
-        if tau is None and self.T > 1:
-            raise InvalidParameter(f"`tau` must give the period of each slot: the model has {self.T} periods.")
         when = np.zeros(L, dtype=np.int64) if tau is None else np.asarray(tau)
-        if when.shape != (L,) or when.dtype.kind not in "iu":
-            raise InvalidParameter(f"`tau` must hold {L} whole numbers, one per slot, got shape {when.shape}.")
-        for period in np.unique(when).tolist():
-            require_whole("tau", period, 0, self.T - 1)
         start = self.first(int(when[0])) if self.T > 1 else self.pi_bar
         places = np.unique(steps)
         row, a, b = np.full(self.R, -1, dtype=np.int64), np.zeros(self.R), np.zeros(self.R)
@@ -175,10 +157,6 @@ class AggregateModel:
                 fill_moves(p, steps[:, columns].ravel(), steps[:, columns + 1].ravel(), row, a, b, *self._by_rows.tail)
                 out += np.log(p).reshape(N, len(columns)).sum(axis=1)
         return np.asarray(out, dtype=np.float64)
-
-    @cached_property
-    def _tables(self) -> dict[tuple[int, int], Floats]:
-        return {}
 
     @cached_property
     def _by_rows(self) -> _MovesByRow:

@@ -165,16 +165,14 @@ class Profiles(Sequence[MobilityProfile]):
         visits = np.zeros((self.T, len(places)), dtype=self.visit_count.dtype)
         visits[self.visit_tau[of_visits], self.visit_k[of_visits]] = self.visit_count[of_visits]
         of_moves = slice(self.move_start[index], self.move_start[index + 1])
-        return MobilityProfile(
-            places,
-            visits,
-            self.move_tau[of_moves],
-            self.move_tau_next[of_moves],
-            self.move_origin[of_moves],
-            self.move_target[of_moves],
-            self.move_count[of_moves],
-            self.R,
+        columns: tuple[Any, ...] = (
+            self.move_tau,
+            self.move_tau_next,
+            self.move_origin,
+            self.move_target,
+            self.move_count,
         )
+        return MobilityProfile(places, visits, *(column[of_moves] for column in columns), self.R)
 
     def __iter__(self) -> Iterator[MobilityProfile]:
         return (self[u] for u in range(len(self)))
@@ -187,33 +185,19 @@ class Profiles(Sequence[MobilityProfile]):
         parts = list(profiles) if isinstance(profiles, Iterable) else [profiles]
         if not parts:
             raise InvalidTraces("there must be at least one profile.", code="E_EMPTY")
-        if any(not isinstance(u, MobilityProfile) for u in parts):
+        if not all(isinstance(u, MobilityProfile) for u in parts):
             raise InvalidParameter("`profiles` must hold `MobilityProfile` objects, as `fit_profiles` makes them.")
         check_comparable(*parts)
-        entries = [np.nonzero(u.visits) for u in parts]
+        return join_profiles([_alone(u) for u in parts])
 
-        def starts(columns: list[Any]) -> Ints:
-            return np.cumsum([0, *map(len, columns)], dtype=np.int64)
 
-        def joined(name: str) -> Codes:
-            return np.concatenate([getattr(u, name) for u in parts]).astype(np.int32)
-
-        return Profiles(
-            support_start=starts([u.support for u in parts]),
-            support=joined("support"),
-            visit_start=starts([tau for tau, _ in entries]),
-            visit_tau=np.concatenate([tau for tau, _ in entries]).astype(np.int32),
-            visit_k=np.concatenate([k for _, k in entries]).astype(np.int32),
-            visit_count=np.concatenate([u.visits[where] for u, where in zip(parts, entries, strict=True)]),
-            move_start=starts([u.count for u in parts]),
-            move_tau=joined("tau"),
-            move_tau_next=joined("tau_next"),
-            move_origin=joined("origin"),
-            move_target=joined("target"),
-            move_count=np.concatenate([u.count for u in parts]),
-            R=parts[0].R,
-            T=parts[0].T,
-        )
+def _alone(u: MobilityProfile) -> Profiles:
+    """Return the columns of a single user."""
+    tau, k = np.nonzero(u.visits)
+    of_visits: tuple[Any, ...] = np.array([0, len(tau)]), tau.astype(np.int32), k.astype(np.int32), u.visits[tau, k]
+    moves: Iterable[Any] = (column.astype(np.int32) for column in (u.tau, u.tau_next, u.origin, u.target))
+    of_moves: tuple[Any, ...] = np.array([0, len(u.count)]), *moves, u.count
+    return Profiles(np.array([0, u.K]), u.support.astype(np.int32), *of_visits, *of_moves, R=u.R, T=u.T)
 
 
 def check_comparable(*profiles: MobilityProfile) -> None:
@@ -313,22 +297,9 @@ def count(r: Codes, user: Ints, tau: Codes, *, U: int, R: int, T: int) -> Profil
     move_count = np.bincount(entry, run).astype(np.int64)
     mover, *move = (digit.astype(np.int32) for digit in np.unravel_index(key, (U, T, T, K, K)))
     users = np.arange(U + 1)
-    return Profiles(
-        support_start,
-        (support_key % R).astype(np.int32),
-        np.searchsorted(visitor, users),
-        visit[0],
-        visit[1],
-        visit_count,
-        np.searchsorted(mover, users),
-        move[0],
-        move[1],
-        move[2],
-        move[3],
-        move_count,
-        R=R,
-        T=T,
-    )
+    of_visits: tuple[Any, ...] = np.searchsorted(visitor, users), *visit, visit_count
+    of_moves: tuple[Any, ...] = np.searchsorted(mover, users), *move, move_count
+    return Profiles(support_start, (support_key % R).astype(np.int32), *of_visits, *of_moves, R=R, T=T)
 
 
 def join_profiles(parts: list[Profiles]) -> Profiles:
