@@ -197,7 +197,7 @@ def _alone(u: MobilityProfile) -> Profiles:
     of_visits: tuple[Any, ...] = np.array([0, len(tau)]), tau.astype(np.int32), k.astype(np.int32), u.visits[tau, k]
     moves: Iterable[Any] = (column.astype(np.int32) for column in (u.tau, u.tau_next, u.origin, u.target))
     of_moves: tuple[Any, ...] = np.array([0, len(u.count)]), *moves, u.count
-    return Profiles(np.array([0, u.K]), u.support.astype(np.int32), *of_visits, *of_moves, R=u.R, T=u.T)
+    return Profiles(np.array([0, u.K]), u.support.astype(np.int32), *of_visits, *of_moves, u.R, u.T)
 
 
 def check_comparable(*profiles: MobilityProfile) -> None:
@@ -299,7 +299,7 @@ def count(r: Codes, user: Ints, tau: Codes, *, U: int, R: int, T: int) -> Profil
     users = np.arange(U + 1)
     of_visits: tuple[Any, ...] = np.searchsorted(visitor, users), *visit, visit_count
     of_moves: tuple[Any, ...] = np.searchsorted(mover, users), *move, move_count
-    return Profiles(support_start, (support_key % R).astype(np.int32), *of_visits, *of_moves, R=R, T=T)
+    return Profiles(support_start, (support_key % R).astype(np.int32), *of_visits, *of_moves, R, T)
 
 
 def join_profiles(parts: list[Profiles]) -> Profiles:
