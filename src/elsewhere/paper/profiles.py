@@ -165,14 +165,9 @@ class Profiles(Sequence[MobilityProfile]):
         visits = np.zeros((self.T, len(places)), dtype=self.visit_count.dtype)
         visits[self.visit_tau[of_visits], self.visit_k[of_visits]] = self.visit_count[of_visits]
         of_moves = slice(self.move_start[index], self.move_start[index + 1])
-        columns: tuple[Any, ...] = (
-            self.move_tau,
-            self.move_tau_next,
-            self.move_origin,
-            self.move_target,
-            self.move_count,
-        )
-        return MobilityProfile(places, visits, *(column[of_moves] for column in columns), self.R)
+        columns = (self.move_tau, self.move_tau_next, self.move_origin, self.move_target, self.move_count)
+        tau, tau_next, origin, target, number = (column[of_moves] for column in columns)
+        return MobilityProfile(places, visits, tau, tau_next, origin, target, number, self.R)
 
     def __iter__(self) -> Iterator[MobilityProfile]:
         return (self[u] for u in range(len(self)))
@@ -194,10 +189,10 @@ class Profiles(Sequence[MobilityProfile]):
 def _alone(u: MobilityProfile) -> Profiles:
     """Return the columns of a single user."""
     tau, k = np.nonzero(u.visits)
-    of_visits: tuple[Any, ...] = np.array([0, len(tau)]), tau.astype(np.int32), k.astype(np.int32), u.visits[tau, k]
+    of_visits = np.array([0, len(tau)]), tau.astype(np.int32), k.astype(np.int32), u.visits[tau, k]
     moves: Iterable[Any] = (column.astype(np.int32) for column in (u.tau, u.tau_next, u.origin, u.target))
-    of_moves: tuple[Any, ...] = np.array([0, len(u.count)]), *moves, u.count
-    return Profiles(np.array([0, u.K]), u.support.astype(np.int32), *of_visits, *of_moves, u.R, u.T)
+    columns: tuple[Any, ...] = (*of_visits, np.array([0, len(u.count)]), *moves, u.count, u.R, u.T)
+    return Profiles(np.array([0, u.K]), u.support.astype(np.int32), *columns)
 
 
 def check_comparable(*profiles: MobilityProfile) -> None:
@@ -297,9 +292,9 @@ def count(r: Codes, user: Ints, tau: Codes, *, U: int, R: int, T: int) -> Profil
     move_count = np.bincount(entry, run).astype(np.int64)
     mover, *move = (digit.astype(np.int32) for digit in np.unravel_index(key, (U, T, T, K, K)))
     users = np.arange(U + 1)
-    of_visits: tuple[Any, ...] = np.searchsorted(visitor, users), *visit, visit_count
-    of_moves: tuple[Any, ...] = np.searchsorted(mover, users), *move, move_count
-    return Profiles(support_start, (support_key % R).astype(np.int32), *of_visits, *of_moves, R, T)
+    of_visits = np.searchsorted(visitor, users), *visit, visit_count
+    columns: tuple[Any, ...] = (*of_visits, np.searchsorted(mover, users), *move, move_count, R, T)
+    return Profiles(support_start, (support_key % R).astype(np.int32), *columns)
 
 
 def join_profiles(parts: list[Profiles]) -> Profiles:
