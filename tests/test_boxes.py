@@ -189,7 +189,8 @@ def test_the_box_and_the_batch_make_one_fake_number_for_number(town, pars):
 def test_the_box_is_the_batch_on_small_maps_with_gaps_and_unknown_places(data):
     R, L = data.draw(st.integers(2, 7)), data.draw(st.integers(1, 9))
     label = [0, *data.draw(st.lists(st.integers(-1, 1), min_size=R - 1, max_size=R - 1))]
-    seed = data.draw(st.lists(st.integers(-1, R - 1), min_size=L, max_size=L))
+    seed = [0, *data.draw(st.lists(st.integers(-1, R - 1), min_size=L, max_size=L))]  # nobody is nowhere
+    L += 1
     pars = {name: data.draw(st.sampled_from([0.0, 0.5, 0.9])) for name in ("par_c", "par_m", "par_l")}
     people = ew.Traces(rng(1).integers(0, R, (3, 12)), ew.Locations(n=R))
     model = ew.aggregate(ew.fit_profiles(people), people.locations)

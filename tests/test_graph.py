@@ -167,7 +167,7 @@ def test_refuses_what_it_cannot_do():
         ew.semantic_graph([])
     assert caught.value.code == "E_EMPTY"
     other_map = ew.fit_profiles(ew.Traces([[0, 1]], ew.Locations(n=2)))
-    with pytest.raises(ew.errors.InvalidParameter) as caught:
+    with pytest.raises(ew.errors.InvalidTraces) as caught:
         ew.semantic_graph(profiles).update(other_map)
     assert caught.value.code == "E_MISMATCH"
 

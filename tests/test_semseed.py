@@ -362,8 +362,9 @@ def test_arrays_that_do_not_fit(seed, label, more, code):
     [
         ([2], [0, 0], "E_INDEX"),
         ([-2], [0, 0], "E_INDEX"),
-        ([], [0, 0], "E_SHAPE"),
-        ([0.5], [0, 0], "E_SHAPE"),
+        ([], [0, 0], "E_EMPTY"),
+        ([-1], [0, 0], "E_EMPTY"),
+        ([0.5], [0, 0], "E_NUMBER"),
         ([[0]], [0, 0], "E_SHAPE"),
         ([0], [0, 0, 0], "E_MISMATCH"),
     ],

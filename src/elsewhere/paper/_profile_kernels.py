@@ -79,14 +79,6 @@ def fill_block(out, r, r_next, row, a, b, start, target, mass, points, sphere, o
 
 
 @njit
-def keep_feasible(out, mass, r, r_next, open_start, open_target):
-    """Set out[m] = mass[m] where the move r[m] -> r_next[m] is feasible, else 0 (E36)."""
-    for m in range(len(mass)):
-        possible = find_sorted(open_target, open_start[r[m]], open_start[r[m] + 1], r_next[m]) >= 0
-        out[m] = mass[m] if possible else 0.0
-
-
-@njit
 def fill_moves(out, r, r_next, row, a, b, start, target, mass, points, sphere, open_start, open_target):
     """Set out[i] = the probability of the move r[i] -> r_next[i]; `row`, `a` and `b` are indexed by place."""
     for i in range(len(r)):

@@ -444,25 +444,22 @@ def measure(
     stop: int,
     others: bool,
     R: int,
-    sim: Floats,
-    shared: Ints,
-    found: Ints,
-    sim_s: Floats,
-    closest: Floats,
+    out: Floats,
 ) -> None:
     """
     Measure fakes made from the seeds of these numbers: what PrivacyTest compares with its thresholds.
 
-    Alternates are counted up to `stop`; the similarity to the closest other seed is 0 unless asked for.
+    Writes to `out` (F, 6) sim_G, shared places, nothing, alternates found (up to `stop`), sim_S(s, f), and the
+    similarity to the closest other seed, which is 0 unless asked for.
     """
     tally = np.zeros(R, np.int64)
     for f in range(len(seed)):
         s = seed[f]
         own = seeds.user[s]
-        sim[f] = geographic(fakes, f, seeds, s, tally)
-        shared[f] = shared_places(fakes, f, seeds, s, tally)
+        out[f, 0] = geographic(fakes, f, seeds, s, tally)
+        out[f, 1] = shared_places(fakes, f, seeds, s, tally)
         X, N = semantic_numerator(seeds, s, fakes, f), seeds.N[s]
-        sim_s[f] = X / (N * max(fakes.M[f], 1))
-        found[f] = count_alternates(X, N, own, fakes, f, alternates, par_d, stop)
+        out[f, 4] = X / (N * max(fakes.M[f], 1))
+        out[f, 3] = count_alternates(X, N, own, fakes, f, alternates, par_d, stop)
         if others:
-            closest[f] = largest_similarity(fakes, f, own, seeds, tally)
+            out[f, 5] = largest_similarity(fakes, f, own, seeds, tally)

@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from elsewhere.data.visits import Codes, Floats, Ints, Locations
 from elsewhere.errors import InvalidParameter, InvalidTraces, require_between, require_whole
-from elsewhere.paper._profile_kernels import fill_block, fill_moves, keep_feasible, nearness_sums
+from elsewhere.paper._profile_kernels import fill_block, fill_moves, nearness_sums
 from elsewhere.paper.profiles import MobilityProfile, Profiles
 from elsewhere.sorting import number_keys
 
@@ -166,7 +166,8 @@ class AggregateModel:
         mass, feasible = self.mass.copy(), (np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int32))
         if self.feasible is not None:
             feasible = self.feasible
-            keep_feasible(mass, self.mass, origin % self.R, target, *feasible)
+            allowed = np.repeat(np.arange(self.R), np.diff(feasible[0])) * self.R + feasible[1]
+            mass *= np.isin(self.key % self.R**2, allowed)
         where = self.locations
         points = np.zeros((self.R, 3))  # without coordinates max(1, d) is 1 everywhere, as if all were one place
         if where.xy is not None:

@@ -50,7 +50,6 @@ from elsewhere.data.slots import Traces
 from elsewhere.data.visits import Codes, Floats, Ints
 from elsewhere.errors import (
     InvalidParameter,
-    InvalidTraces,
     NoFeasiblePath,
     Unfakeable,
     require_between,
@@ -266,18 +265,13 @@ def stream_key(rng: np.random.Generator) -> Stream:
 
 
 def _check_seed(seed: Any, C: ClassSets, model: AggregateModel) -> Codes:
-    places = np.asarray(seed)
     if len(C.label) != model.R or model.T != 1:
         raise InvalidParameter(
             f"`classes` must label the {model.R} places of `model`, which must have one period, got "
             f"{len(C.label)} places and {model.T} periods.",
             code="E_MISMATCH",
         )
-    if places.ndim != 1 or places.size == 0 or not np.issubdtype(places.dtype, np.integer):
-        raise InvalidTraces("`seed` must be a vector of whole numbers, one place per slot.", code="E_SHAPE")
-    if places.min() < -1 or places.max() >= model.R:
-        raise InvalidTraces(f"`seed` must hold places in 0 .. {model.R - 1}, or -1 where missing.", code="E_INDEX")
-    return np.array(places, dtype=np.int32)
+    return np.array(Traces.check_places([seed], model.R, "seed")[0])  # writable: kernels are compiled for one kind
 
 
 class Chain(NamedTuple):

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from elsewhere.data.visits import Codes, Floats, Ints, Locations
-from elsewhere.errors import InvalidParameter, InvalidTraces
+from elsewhere.errors import InvalidParameter, InvalidTraces, require_whole
 from elsewhere.paper._similarity_kernels import Counted, Moves, move_similarity, visit_similarity
 from elsewhere.paper.profiles import Counts, MobilityProfile, Profiles, check_comparable
 from elsewhere.scale import map_over
@@ -108,22 +108,12 @@ def _probabilities(name: str, values: ArrayLike) -> Floats:
     return np.asarray(array / array.sum())
 
 
-ORDERS = (0, 1)
-MAPPINGS = ("per-period", "common")
-
-
 def check_pair(u: MobilityProfile, v: MobilityProfile) -> None:
     """Refuse what are no profiles over the same places and periods."""
     for name, profile in (("u", u), ("v", v)):
         if not isinstance(profile, MobilityProfile):
             raise InvalidParameter(f"`{name}` must be a `MobilityProfile`, got {type(profile).__name__}.")
     check_comparable(u, v)
-
-
-def check_order(order: int) -> None:
-    """Refuse an order that is neither 0 nor 1."""
-    if isinstance(order, bool) or order not in ORDERS:
-        raise InvalidParameter(f"`order` must be 0 (visits) or 1 (moves), got {order!r}.")
 
 
 def check_departures(*profiles: MobilityProfile) -> None:
@@ -134,12 +124,6 @@ def check_departures(*profiles: MobilityProfile) -> None:
             f"order 1 compares moves, and {still} of {len(profiles)} profiles have no transition; use order 0.",
             code="E_NO_MOVES",
         )
-
-
-def check_rng(rng: np.random.Generator | None) -> None:
-    """Refuse what is neither a generator nor None."""
-    if rng is not None and not isinstance(rng, np.random.Generator):
-        raise InvalidParameter(f"`rng` must be a `numpy.random.Generator` or None, got {type(rng).__name__}.")
 
 
 EXACT = 2**53  # whole numbers up to here are exact in a float64
@@ -224,7 +208,7 @@ def geographic_similarity(
 
     """
     check_pair(u, v)
-    check_order(order)
+    require_whole("order", order, 0, 1)
     if distance is not None:
         return expected_closeness(u, v, order, distances("distance", distance, u.R, highest=1.0))
     both = Profiles.of([u, v])

@@ -269,20 +269,16 @@ def _on_one_map(given: dict[str, Any]) -> dict[str, Traces]:
     return traces
 
 
-COLUMNS = ("rejected", "sim", "shared", "aligned", "alternates", "sim_s", "closest")  # of `Verdicts`
-
-
 @dataclass(frozen=True, eq=False)
 class Verdicts:
-    """The verdicts on many fakes in columns; item i is a `Verdict`. `rejected` (F, rules) tells by which of `RULES`."""
+    """
+    The verdicts on many fakes; item i is a `Verdict`.
+
+    `rejected` (F, rules) tells by which of `RULES`, `measured` (F, 6) what was measured, in the order of `Verdict`.
+    """
 
     rejected: NDArray[np.bool_] = field(repr=False)
-    sim: Floats = field(repr=False)
-    shared: Ints = field(repr=False)
-    aligned: Ints = field(repr=False)
-    alternates: Ints = field(repr=False)
-    sim_s: Floats = field(repr=False)
-    closest: Floats = field(repr=False)
+    measured: Floats = field(repr=False)
     quantile: float | None = None
     not_run: tuple[str, ...] = ()
 
@@ -300,16 +296,11 @@ class Verdicts:
         return len(self.rejected)
 
     def __getitem__(self, i: int) -> Verdict:
+        sim, shared, aligned, alternates, sim_s, closest = self.measured[i].tolist()
+        names = tuple(name for name, is_rejected in zip(RULES, self.rejected[i], strict=True) if is_rejected)
+        nearest = None if self.quantile is None else closest
         return Verdict(
-            tuple(name for name, is_rejected in zip(RULES, self.rejected[i], strict=True) if is_rejected),
-            float(self.sim[i]),
-            int(self.shared[i]),
-            int(self.aligned[i]),
-            int(self.alternates[i]),
-            float(self.sim_s[i]),
-            None if self.quantile is None else float(self.closest[i]),
-            self.quantile,
-            self.not_run,
+            names, sim, int(shared), int(aligned), int(alternates), sim_s, nearest, self.quantile, self.not_run
         )
 
     def __iter__(self) -> Iterator[Verdict]:
@@ -317,14 +308,13 @@ class Verdicts:
 
     def select(self, fakes: ArrayLike) -> "Verdicts":
         """Return the verdicts on these fakes (numbers or a mask), in the given order."""
-        columns: dict[str, Any] = {name: getattr(self, name)[np.asarray(fakes)] for name in COLUMNS}
-        return replace(self, **columns)
+        return replace(self, rejected=self.rejected[np.asarray(fakes)], measured=self.measured[np.asarray(fakes)])
 
     @staticmethod
     def joined(parts: "Sequence[Verdicts]") -> "Verdicts":
         """Join the verdicts of several batches of one test, one after the other."""
-        columns: dict[str, Any] = {n: np.concatenate([getattr(part, n) for part in parts]) for n in COLUMNS}
-        return replace(parts[0], **columns)
+        rejected = np.concatenate([part.rejected for part in parts])
+        return replace(parts[0], rejected=rejected, measured=np.concatenate([part.measured for part in parts]))
 
 
 STRANGERS_BELOW = 0.95  # the quantile of E15
@@ -408,11 +398,10 @@ class PrivacyTest:
         par_s, par_i, par_d, k, min_sim = self.thresholds
         row = np.array(row, dtype=np.int64)  # kernels are compiled for one kind of array
         of_fakes = _count_visits(self.seeds, r, np.arange(len(r)), self.periods, self.longest)
-        sim, sim_s, closest = np.zeros((3, len(r)))
-        shared, alternates = np.zeros((2, len(r)), dtype=np.int64)
-        others = self.quantile is not None
-        measure(of_fakes, row, self.counts, self.strangers, par_d, k - 1, others, self.seeds.R,
-                sim, shared, alternates, sim_s, closest)  # fmt: skip
+        measured, others = np.zeros((len(r), 6)), self.quantile is not None
+        measure(of_fakes, row, self.counts, self.strangers, par_d, k - 1, others, self.seeds.R, measured)
+        measured[:, 2] = np.count_nonzero((r >= 0) & (r == own[row]), axis=1)
+        sim, shared, _, alternates, sim_s, closest = measured.T
         rejected = np.column_stack(
             [
                 sim > par_s,  # E51
@@ -422,8 +411,7 @@ class PrivacyTest:
                 sim_s < min_sim,  # E56
             ]
         )
-        aligned = np.count_nonzero((r >= 0) & (r == own[row]), axis=1)
-        return Verdicts(rejected, sim, shared, aligned, alternates, sim_s, closest, self.quantile, self.not_run)
+        return Verdicts(rejected, measured, self.quantile, self.not_run)
 
 
 def check_alternates(seeds: Traces, alternates: Traces | str | None, *, k: int = 1, against: str = "own") -> None:
@@ -459,10 +447,11 @@ def _check_map(name: str, traces: Traces, locations: Locations) -> None:
 
 def _check_number(available: int, k: int, against: str) -> None:
     """Refuse fewer alternate users than the test needs (E60)."""
-    if available < k - 1:
-        raise NotEnoughAlternates(f"`k` = {k} needs at least {k - 1} alternate users, got {available}.")
-    if against == "all" and available == 0:
-        raise NotEnoughAlternates('`against="all"` needs strangers to compare with: at least 1 alternate user, got 0.')
+    needed = max(k - 1, int(against == "all"))
+    if available < needed:
+        raise NotEnoughAlternates(
+            f'`k` = {k}, `against="{against}"` needs at least {needed} alternate users, got {available}.'
+        )
 
 
 def _check_thresholds(par_s: float, par_i: int, par_d: float, k: int, against: str, min_sim: float | None) -> None:

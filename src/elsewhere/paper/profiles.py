@@ -195,7 +195,7 @@ def _alone(u: MobilityProfile) -> Profiles:
     return Profiles(np.array([0, u.K]), u.support.astype(np.int32), *columns)
 
 
-def check_comparable(*profiles: MobilityProfile) -> None:
+def check_comparable(*profiles: "MobilityProfile | Profiles") -> None:
     """Refuse profiles that do not speak of the same places and the same periods."""
     shapes = {(u.R, u.T) for u in profiles}
     if len(shapes) > 1:

@@ -31,7 +31,7 @@ from scipy.sparse import csr_array
 
 from elsewhere.data.visits import Floats, Ints
 from elsewhere.errors import InvalidParameter, require_choice, require_whole
-from elsewhere.paper.profiles import MobilityProfile, Profiles, join_profiles
+from elsewhere.paper.profiles import MobilityProfile, Profiles, check_comparable, join_profiles
 from elsewhere.paper.semantic_similarity import semantic_similarity
 from elsewhere.scale import iterate_over
 from elsewhere.sorting import number_keys
@@ -271,11 +271,7 @@ class LocationGraph:
         looked at.
         """
         new = Profiles.of(profiles)
-        if (new.R, new.T) != (self.R, self.T):
-            raise InvalidParameter(
-                f"`profiles` must have R = {self.R} places and T = {self.T} periods, got R = {new.R}, T = {new.T}.",
-                code="E_MISMATCH",
-            )
+        check_comparable(self._profiles, new)
         everyone = join_profiles([self._profiles, new])
         edges = None
         if self._edges is not None:
