@@ -20,7 +20,7 @@ def trace(*places):
         (np.array([[1, -1], [1, 1]]), "E_PARAM"),
         (np.array([[1, np.nan], [1, 1]]), "E_PARAM"),
         (np.array([[1, 0.5], [1, 1]]), "E_PARAM"),
-        (np.array([["a", "b"], ["c", "d"]]), "E_PARAM"),
+        (np.array([["a", "b"], ["c", "d"]]), "E_SHAPE"),
         (sparse.csr_array(np.array([[1, -1], [1, 1]])), "E_PARAM"),
         (sparse.eye_array(3), "E_SHAPE"),
     ],

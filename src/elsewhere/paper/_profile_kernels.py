@@ -9,8 +9,7 @@ import math
 
 import numpy as np
 
-from elsewhere._jit import njit
-from elsewhere._search_kernels import find_sorted
+from elsewhere._jit import find_sorted, njit
 from elsewhere.data.visits import EARTH_RADIUS_KM
 
 
@@ -115,15 +114,6 @@ def advance(here, there, total, start, target, log_p):
 
 
 @njit
-def apply_evidence(here, room, first, last, state, log_weight):
-    """Multiply by the weights of the evidence `first : last` on a slot; a state it does not name is impossible."""
-    room[:] = -np.inf
-    for at in range(first, last):
-        room[state[at]] = here[state[at]] + log_weight[at]
-    here[:] = room
-
-
-@njit
 def draw_run(row, a, b, start, target, log_p, log_first, pair, seen, state, log_weight, uniform, alpha, room):
     """
     Draw the slots a .. b-1 of one row given its two ends: forward filter, backward sample; False without a path.
@@ -141,7 +131,11 @@ def draw_run(row, a, b, start, target, log_p, log_first, pair, seen, state, log_
             for at in range(start[row[t - 1]], start[row[t - 1] + 1]):
                 alpha[t, target[at]] = log_p[pair[t - 1], at]
         if seen[t] < seen[t + 1]:
-            apply_evidence(alpha[t], room, seen[t], seen[t + 1], state, log_weight)
+            # a state that the evidence does not name is impossible
+            room[:] = -np.inf
+            for at in range(seen[t], seen[t + 1]):
+                room[state[at]] = alpha[t, state[at]] + log_weight[at]
+            alpha[t] = room
     for t in range(b - 1, a - 1, -1):
         if t + 1 < L:
             for i in range(K):

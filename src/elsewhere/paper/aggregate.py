@@ -321,14 +321,12 @@ def feasible_moves(feasible: Any, R: int) -> tuple[Ints, Codes]:
     from scipy import sparse
 
     try:
-        matrix: Any = feasible if sparse.issparse(feasible) else np.asarray(feasible)
-    except ValueError:
-        raise InvalidParameter("`feasible` must be a table: all rows of one length.", code="E_SHAPE") from None
-    if matrix.shape != (R, R):
-        raise InvalidParameter(f"`feasible` must have shape {(R, R)}, got {matrix.shape}.", code="E_SHAPE")
-    if matrix.dtype.kind not in "biuf":
-        raise InvalidParameter(f"`feasible` must hold 0 and 1, got dtype {matrix.dtype}.")
-    by_rows = sparse.csr_array(matrix, copy=True)
+        matrix: Any = feasible if sparse.issparse(feasible) else np.atleast_2d(feasible)
+        by_rows = sparse.csr_array(matrix, copy=True)
+    except (TypeError, ValueError):
+        raise InvalidParameter("`feasible` must be a table of numbers, rows of one length.", code="E_SHAPE") from None
+    if by_rows.shape != (R, R):
+        raise InvalidParameter(f"`feasible` must have shape {(R, R)}, got {by_rows.shape}.", code="E_SHAPE")
     if not np.all(np.isin(by_rows.data, (0, 1))):
         raise InvalidParameter("`feasible` must hold 0 and 1 only.")
     by_rows.sum_duplicates()

@@ -359,7 +359,9 @@ def gibbs_profiles(traces: Traces, tau: Codes, T: int, *, rng: np.random.Generat
     latent = traces.r < 0
     if traces.evidence is not None:
         latent[traces.evidence.row, traces.evidence.slot] = True
-    others, profiles, worst = _moves_made(traces.r, traces.R), [], 1.0
+    here, there = traces.r[:, :-1].astype(np.int64), traces.r[:, 1:]
+    others = distinct((here * traces.R + there)[(here >= 0) & (there >= 0)])  # every move that somebody is seen to make
+    profiles, worst = [], 1.0
     order = np.argsort(traces.user, kind="stable")
     rows_of = np.split(order, np.cumsum(np.bincount(traces.user, minlength=traces.U))[:-1])
     for rows, stream in zip(rows_of, rng.spawn(traces.U), strict=True):
@@ -399,7 +401,11 @@ def sample_user(
     K, n_pairs = len(moves.places), int(pair.max()) + 1 if len(pair) else 0
     degree, pseudo = np.diff(moves.start), prior / K
     move_sums, visit_sums, first = np.zeros((n_pairs, len(moves.target))), np.zeros((T, K)), np.zeros(K)
-    _add_observed(move_sums, first, r, hidden, moves, pair)
+    # the moves of which both ends are seen, and the first places
+    row, t = np.nonzero(~hidden[:, :-1] & ~hidden[:, 1:])
+    keys = np.repeat(np.arange(K), degree) * K + moves.target
+    np.add.at(move_sums, (pair[t], np.searchsorted(keys, r[row, t] * K + r[row, t + 1])), 1)
+    np.add.at(first, r[~hidden[:, 0], 0], 1)
     r = r.copy()
     sums = Means(np.zeros((T, K)), np.zeros_like(move_sums), np.zeros_like(move_sums), np.empty(sweeps))
     for sweep in range(-(sweeps // 2), sweeps):
@@ -449,12 +455,6 @@ def split_r_hat(values: Floats) -> float:
     return float(np.sqrt((n - 1) / n + between / (n * within)))
 
 
-def _moves_made(r: Codes, R: int) -> Ints:
-    """Return every move that somebody is seen to make, as r R + r', sorted."""
-    known = (r[:, :-1] >= 0) & (r[:, 1:] >= 0)
-    return distinct(r[:, :-1][known].astype(np.int64) * R + r[:, 1:][known])
-
-
 def _feasible_among(visited: Ints, moves: Ints, R: int) -> FeasibleMoves:
     from_visited = moves[np.isin(moves // R, visited)]
     places = np.union1d(visited, from_visited % R)
@@ -478,17 +478,6 @@ def _evidence_on(evidence: Evidence | None, rows: Ints, L: int) -> Seen:
     weight = np.bincount(group, evidence.weight[mine], len(key))
     start = np.searchsorted(key // R, np.arange(len(rows) * L + 1)).astype(np.int64)
     return Seen(start, key % R, np.log(weight))
-
-
-def _add_observed(
-    moved: Floats, first: Floats, r: Ints, hidden: NDArray[np.bool_], moves: FeasibleMoves, pair: Ints
-) -> None:
-    """Add the moves of which both ends are seen to `moved`, and the first places to `first`."""
-    row, t = np.nonzero(~hidden[:, :-1] & ~hidden[:, 1:])
-    K = len(moves.places)
-    keys = np.repeat(np.arange(K), np.diff(moves.start)) * K + moves.target
-    np.add.at(moved, (pair[t], np.searchsorted(keys, r[row, t] * K + r[row, t + 1])), 1)
-    np.add.at(first, r[~hidden[:, 0], 0], 1)
 
 
 def _profile_of_means(means: Means, moves: FeasibleMoves, pairs: Ints, T: int, R: int) -> MobilityProfile:

@@ -30,9 +30,9 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from elsewhere.data.visits import Floats, Ints
-from elsewhere.errors import InvalidParameter, require_choice, require_whole
+from elsewhere.errors import InvalidParameter
 from elsewhere.paper.profiles import MobilityProfile, Profiles, check_comparable, join_profiles
-from elsewhere.paper.semantic_similarity import semantic_similarity
+from elsewhere.paper.semantic_similarity import check_options, semantic_similarity
 from elsewhere.scale import iterate_over
 from elsewhere.sorting import number_keys
 
@@ -98,8 +98,7 @@ class HeldRanks(NamedTuple):
 
     def of_users(self, chosen: NDArray[np.bool_]) -> "HeldRanks":
         """Return the entries of the users whose number is marked in `chosen`."""
-        entries = chosen[self.user]
-        return HeldRanks(self.user[entries], self.place[entries], self.column[entries], self.weight[entries])
+        return HeldRanks._make(column[chosen[self.user]] for column in self)
 
     def table(self, R: int, width: int) -> Floats:
         """Return (R, width) sums over users: the roles of the places."""
@@ -313,8 +312,7 @@ def semantic_graph(
     0.4375
 
     """
-    require_whole("order", order, 0, 1)
-    require_choice("mapping", mapping, ("per-period", "common"))
+    check_options(order, mapping, rng)
     columns = Profiles.of(profiles)
     edges = None
     if order == 1 or (mapping == "common" and columns.T > 1):

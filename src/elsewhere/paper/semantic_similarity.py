@@ -118,7 +118,7 @@ def optimal_mapping(
     u: MobilityProfile, v: MobilityProfile, order: int, mapping: str, rng: np.random.Generator | None
 ) -> tuple[list[Codes], float]:
     """Return sigma_u^v of eq:hdkp, as `SemanticMatch` has it, and an upper bound of sim_S; 0 where sigma is exact."""
-    _check_options(order, mapping, rng)
+    check_options(order, mapping, rng)
     if order == 1:
         check_departures(u)
         return best_mapping(u, v, *_both_tables(u, v, mapping), rng or np.random.default_rng(0))[1:]
@@ -127,7 +127,8 @@ def optimal_mapping(
     return [_places(v, rank_mapping(a, b)) for a, b in zip(u.visits, v.visits, strict=True)], 0.0
 
 
-def _check_options(order: int, mapping: str, rng: Any) -> None:
+def check_options(order: int, mapping: str, rng: Any) -> None:
+    """Refuse what is no order, mapping or generator."""
     require_whole("order", order, 0, 1)
     require_choice("mapping", mapping, ("per-period", "common"))
     if rng is not None and not isinstance(rng, np.random.Generator):
@@ -376,7 +377,7 @@ def pairwise_semantic_similarity(
 
     """
     everyone = Profiles.of(profiles)
-    _check_options(order, mapping, rng)
+    check_options(order, mapping, rng)
     work: Callable[[range], Floats]
     if order == 1:
         check_departures(*everyone)
