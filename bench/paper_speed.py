@@ -13,7 +13,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 import elsewhere as ew
-from elsewhere.paper.generate_fake import OK, Blur, ClassSets, FakeMaker
+from elsewhere.paper.generate_fake import ClassSets, FakeMaker, Pars
 from elsewhere.paper.privacy_test import PrivacyTest
 
 STUDENTLIFE = Path(__file__).resolve().parents[1].parent / "shared" / "data" / "studentlife"
@@ -93,20 +93,20 @@ def fakes():
     label = np.empty(R, dtype=np.int64)
     label[np.argsort(-model.pi_bar, kind="stable")] = np.arange(R) // 20
     label[model.pi_bar == 0] = -1
-    maker = FakeMaker(model, ClassSets.of(label), np.zeros(L, int), Blur(), "viterbi", np.arange(2, dtype=np.uint64))
+    maker = FakeMaker(model, ClassSets.of(label), np.zeros(L, int), Pars(), np.arange(2, dtype=np.uint64))
     rows = np.arange(200)
     maker.attempt(traces.r[:1], rows=[0], tries=[0])  # compiles
     each = seconds(lambda: maker.attempt(traces.r[rows], rows=rows, tries=0)) / len(rows)
     one = seconds(lambda: [ew.generate_fake(r, label, model, rng=np.random.default_rng(1)) for r in traces.r[:5]]) / 5
     made = maker.attempt(traces.r[rows], rows=rows, tries=0)
-    assert np.all(made.status == OK)
+    assert np.all(made >= 0)
     print(
         f"fakes, L = {L}, R = {R}: {each * 1e3:.2f} ms (at most .7), {ORIGINAL_TOOL_S / each:,.0f} x the original "
         f"tool; generate_fake, line by line, {one * 1e3:.0f} ms"
     )
     test = PrivacyTest.prepare(traces, "all", k=2)
-    test(made.r, rows)  # compiles
-    print(f"privacy test: {seconds(lambda: test(made.r, rows)) / len(rows) * 1e6:.1f} us a fake (at most 50)")
+    test(made, rows)  # compiles
+    print(f"privacy test: {seconds(lambda: test(made, rows)) / len(rows) * 1e6:.1f} us a fake (at most 50)")
 
 
 if __name__ == "__main__":

@@ -213,7 +213,7 @@ def trace_sim_s(u, v, T):
     return total
 
 
-def privacy_verdict(fake, seed, alternates, users, tau, T, *, par_s, par_i, par_d, k, others=(), aligned=False):
+def privacy_verdict(fake, seed, alternates, users, tau, T, *, par_s, par_i, par_d, k, others=()):
     """
     PrivacyTest of fig:alg (E12-E15, E41, E50-E52): what was measured, and the set of rules that rejected.
 
@@ -234,7 +234,7 @@ def privacy_verdict(fake, seed, alternates, users, tau, T, *, par_s, par_i, par_
     rejected = set()
     if sim > par_s:
         rejected.add("similarity")
-    if (equal if aligned else shared) > par_i:
+    if shared > par_i:
         rejected.add("intersection")
     if len(near) < k - 1:
         rejected.add("differential")
@@ -281,16 +281,14 @@ def philox(counter, key):
     return c
 
 
-def semantic_seed(seed, label, nearest, number, *, par_c, par_m, par_l, c_min, modes=(False, False), allowed):
+def semantic_seed(seed, label, nearest, number, *, par_c, par_m, par_l, c_min, allowed):
     """
     Candidate sets by E38-E45 and the step of the ladder of each; (None, t) if instant t cannot be faked.
 
     `nearest[c]` lists the other classes, nearest first; `number()` gives the next uniform number, which are used for:
     the members of each class as the seed first meets it (lowest place first), then each boundary (left run, right
-    run), then each instant (removal; redraws from the left, from the right).
-    `modes`: is par_c drawn per instant, and par_m independently.
+    run), then each instant (removal).
     """
-    per_instant, independent = modes
     L = len(seed)
     members = {c: sorted(r for r in allowed if label[r] == c) for c in set(label) | set(nearest) if c >= 0}
     visited = {r for r in seed if r >= 0}
@@ -319,36 +317,23 @@ def semantic_seed(seed, label, nearest, number, *, par_c, par_m, par_l, c_min, m
             if 1 < c_min and len(wide - visited) < c_min:
                 wide = set(members[c])
             whole[c] = sorted(wide)
-            if not per_instant:
-                kept_of_class[c] = sub_sample(whole[c])
+            kept_of_class[c] = sub_sample(whole[c])
         for t in run:
-            if c < 0:
-                kept[t] = []
-            elif per_instant:
-                removed_from_all.clear()
-                kept[t] = sub_sample(whole[c])
-            else:
-                kept[t] = kept_of_class[c]
+            kept[t] = kept_of_class[c] if c >= 0 else []
 
     joins = [set() for _ in range(L)]
-    if not independent:
-        for left, right in itertools.pairwise(runs):
-            for source, slots in ((kept[left[-1]], right), (kept[right[0]], left[::-1])):
-                for r in source:
-                    u = number()
-                    for d, t in enumerate(slots, start=1):
-                        if u < par_m**d:
-                            joins[t].add(r)
+    for left, right in itertools.pairwise(runs):
+        for source, slots in ((kept[left[-1]], right), (kept[right[0]], left[::-1])):
+            for r in source:
+                u = number()
+                for d, t in enumerate(slots, start=1):
+                    if u < par_m**d:
+                        joins[t].add(r)
 
     sets, steps = [], []
-    for i, run in enumerate(runs):
+    for run in runs:
         for t in run:
             gone = {seed[t]} if number() < par_l else set()
-            if independent:
-                for j, d in ((i - 1, t - run[0] + 1), (i + 1, run[-1] + 1 - t)):
-                    if 0 <= j < len(runs):
-                        nearest_instant = runs[j][-1] if j < i else runs[j][0]
-                        joins[t] |= {r for r in kept[nearest_instant] if number() < par_m**d}
             own, merged = set(kept[t]) - gone, joins[t] - gone
             ladder = [(0, own | merged) if own else (1, merged)]
             if kind[t] >= 0:

@@ -500,9 +500,6 @@ def test_classes_from_a_plain_array():
     for bad in ([], [[0, 1]], [-2, 0], [-1, -1], [0.5, 1], ["home"], [0, np.nan], [[0], [1, 2]], [True, False], 3):
         with pytest.raises(ew.errors.InvalidTraces, match="`label`"):
             ew.SemanticClasses(bad)
-    for bad in (np.eye(3), [[0, np.nan], [0, 0]], [["a", "b"], ["c", "d"]]):
-        with pytest.raises(ew.errors.InvalidTraces, match="`nearness`"):
-            ew.SemanticClasses([0, 1], bad)
 
 
 def test_neighbouring_hours_count_as_alike():  # E91

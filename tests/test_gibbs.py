@@ -13,10 +13,8 @@ from strategies import traces as small_traces
 import elsewhere as ew
 from elsewhere.paper._profile_kernels import draw_missing
 from elsewhere.paper.profiles import (
-    SMALLEST,
     FeasibleMoves,
     Seen,
-    chain_of,
     log_dirichlet,
     sample_user,
     split_r_hat,
@@ -68,7 +66,7 @@ def test_posterior_means_equal_enumeration(case):
     seen, tau, pair = as_seen(evidence, L), np.zeros(L, dtype=np.int32), np.zeros(L - 1, dtype=np.int64)
 
     runs = [
-        sample_user(r, hidden, all_moves(K), seen, tau, pair, 1, 60, 30, prior, stream)
+        sample_user(r, hidden, all_moves(K), seen, tau, pair, 1, 60, prior, stream)
         for stream in np.random.default_rng(5).spawn(CHAINS)
     ]
     got = np.array([np.concatenate([m.visits[0], m.moves[0], m.p[0]]) for m in runs])
@@ -88,9 +86,9 @@ def test_a_missing_run_is_drawn_from_its_law():
     hidden = np.tile([True, True, True, False], (n, 1))
     seen = as_seen([weights] * n, L)
     moves = all_moves(3)
-    chain, uniform = chain_of(moves, np.log(p.ravel())[None], -np.inf), np.random.default_rng(3).random((n, L))
+    log_p, uniform = np.log(p.ravel())[None], np.random.default_rng(3).random((n, L))
 
-    assert draw_missing(r, hidden, chain, chain, np.log(first), np.zeros(3, dtype=np.int64), *seen, uniform)
+    assert draw_missing(r, hidden, *moves[1:], log_p, np.log(first), np.zeros(3, dtype=np.int64), *seen, uniform)
     law = {}
     for path, w in naive.completions([None, None, None, 2], range(3), weights):
         law[tuple(path)] = w * first[path[0]] * math.prod(p[i, j] for i, j in pairwise(path))
@@ -106,9 +104,8 @@ def test_a_path_of_any_likelihood_is_found():
 
     def draw():
         r, hidden = np.array([[0, 0, 2]]), np.array([[False, True, False]])
-        chains = [chain_of(all_moves(3), log_p, least) for least in (-np.inf, SMALLEST)]
-        rest = (np.zeros(3), np.zeros(2, dtype=np.int64), *no_evidence(1, 3), np.full((1, 3), 0.5))
-        return draw_missing(r, hidden, *chains, *rest), r.tolist()
+        rest = (log_p, np.zeros(3), np.zeros(2, dtype=np.int64), *no_evidence(1, 3), np.full((1, 3), 0.5))
+        return draw_missing(r, hidden, *all_moves(3)[1:], *rest), r.tolist()
 
     assert draw() == (True, [[0, 1, 2]])
     log_p[0, 1] = -np.inf
@@ -121,11 +118,10 @@ def test_moves_too_rare_for_a_float_are_weighed_where_they_matter():
     log_p[0, [1, 2, 4 + 3, 8 + 3]] = -700.0, -1400.0 + math.log(3), -700.0, 0.0
     n = 4000
     r, hidden = np.tile([0, 0, 3], (n, 1)), np.tile([False, True, False], (n, 1))
-    chains = [chain_of(all_moves(4), log_p, least) for least in (-np.inf, SMALLEST)]
     uniform = np.random.default_rng(1).random((n, 3))
-    rest = (np.zeros(4), np.zeros(2, dtype=np.int64), *no_evidence(n, 3), uniform)
+    rest = (log_p, np.zeros(4), np.zeros(2, dtype=np.int64), *no_evidence(n, 3), uniform)
 
-    assert draw_missing(r, hidden, *chains, *rest)
+    assert draw_missing(r, hidden, *all_moves(4)[1:], *rest)
     assert abs(np.mean(r[:, 1] == 2) - 0.75) <= Z * math.sqrt(0.75 * 0.25 / n)
 
 
@@ -163,15 +159,15 @@ def test_nothing_is_lost_or_made_up(traces, entropy, T):
     r = np.where(rng.random(traces.r.shape) < 0.4, -1, traces.r)
     r[:, 0] = traces.r[:, 0]
     gappy = with_places(traces, r)
-    profiles = ew.fit_profiles(gappy, periods=T, missing="gibbs", rng=rng, sweeps=8, burn_in=2)
+    profiles = ew.fit_profiles(gappy, periods=T, missing="gibbs", rng=rng, sweeps=8)
 
     visited = {int(p) for p in r.ravel()}
     for u, rows in zip(profiles, np.split(r, traces.U), strict=True):
         assert math.isclose(u.visits.sum(), rows.size, abs_tol=1e-9)
         assert math.isclose(u.count.sum(), 2 * (traces.L - 1), abs_tol=1e-9)
         assert {int(p) for p in u.support} <= visited
-    again = ew.fit_profiles(gappy, periods=T, missing="gibbs", rng=np.random.default_rng(1), sweeps=8, burn_in=2)
-    same = ew.fit_profiles(gappy, periods=T, missing="gibbs", rng=np.random.default_rng(1), sweeps=8, burn_in=2)
+    again = ew.fit_profiles(gappy, periods=T, missing="gibbs", rng=np.random.default_rng(1), sweeps=8)
+    same = ew.fit_profiles(gappy, periods=T, missing="gibbs", rng=np.random.default_rng(1), sweeps=8)
     np.testing.assert_array_equal(again.move_count, same.move_count)
 
 
@@ -215,7 +211,7 @@ def test_it_recovers_p_better_than_dropping_or_filling_forward():  # E4
     last = np.maximum.accumulate(np.where(r >= 0, np.arange(traces.L), 0), axis=1)
     forward = np.take_along_axis(r, last, axis=1)
     gappy = with_places(traces, r)
-    drawn = ew.fit_profiles(gappy, missing="gibbs", rng=rng, sweeps=100, burn_in=50)
+    drawn = ew.fit_profiles(gappy, missing="gibbs", rng=rng, sweeps=100)
 
     gibbs = rows_away(drawn, law)
     # with a few days only, filling forward wins: it bets on stays, and people do stay

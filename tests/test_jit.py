@@ -7,11 +7,14 @@ import sys
 from pathlib import Path
 
 import numba
+import numpy as np
 import pieces
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import elsewhere
-from elsewhere._jit import njit
+from elsewhere._jit import find_sorted, njit
 
 ONE = (
     "import numpy as np\n"
@@ -138,3 +141,11 @@ def test_code_is_not_taken_from_a_folder_that_others_can_write(read_only, tmp_pa
     for _ in range(2):
         assert compiled(read_only, "/dev/null", tmp_path / "tmp") == ["0", "1"]  # it works, without a cache
     assert list(shared.iterdir()) == []
+
+
+@given(st.lists(st.integers(-9, 9), unique=True), st.integers(-10, 10), st.integers(0, 5), st.integers(0, 20))
+def test_a_value_is_found_in_its_part_by_definition(values, wanted, low, size):
+    values = np.array(sorted(values), dtype=np.int64)
+    high = min(low + size, len(values))
+    expected = next((i for i in range(low, high) if values[i] == wanted), -1)
+    assert find_sorted(values, min(low, high), high, wanted) == expected

@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 
 import elsewhere as ew
 from elsewhere import checkpoint as kept
-from elsewhere.checkpoint import Checkpoint, _decode, at_once, derive_bytes, hash_value, resume
+from elsewhere.checkpoint import Stages, _decode, at_once, derive_bytes, hash_value, resume
 
 pytestmark = pytest.mark.filterwarnings("ignore:`alternates=", "always:resuming the stopped run")
 posix = pytest.mark.skipif(os.name == "nt", reason="signals, permissions and locks of POSIX")
@@ -95,7 +95,7 @@ def test_stopped_after_any_stage_it_goes_on_to_the_same_bytes(town, tmp_path, me
 
     whole = run("whole")
     bytes_of_whole = holds(tmp_path / "whole")
-    keep, stages = Checkpoint.keep, []
+    keep, stages = Stages.keep, []
     for n in range(100):
 
         def keep_some(self, name, value, n=n):
@@ -106,7 +106,7 @@ def test_stopped_after_any_stage_it_goes_on_to_the_same_bytes(town, tmp_path, me
 
         stages.clear()
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(Checkpoint, "keep", keep_some)
+            patch.setattr(Stages, "keep", keep_some)
             try:
                 run("stopped")
             except KeyboardInterrupt:
@@ -259,7 +259,7 @@ def test_another_job_is_not_taken_for_it(town, tmp_path):
 def test_noise_given_up_with_another_job_is_warned_of(tmp_path):
     folder = tmp_path / "x-unfinished"
     for stage, warned in (("sums", 1), ("reading", 0)):
-        checkpoint = Checkpoint.open(folder, KEY)
+        checkpoint = Stages.open(folder, KEY)
         checkpoint(stage, lambda: 1)
         checkpoint.close()
         with warnings.catch_warnings(record=True) as caught:
@@ -281,11 +281,11 @@ def test_a_folder_that_cannot_be_removed_is_named(tmp_path, monkeypatch):
             stages("model", lambda: 1)
     for path in tmp_path.iterdir():
         shutil.rmtree(path)
-    Checkpoint.open(folder, KEY).close()
+    Stages.open(folder, KEY).close()
     with monkeypatch.context() as patch:
         patch.setattr(Path, "rename", refuse)
         with pytest.raises(ew.errors.OutputRefused):  # it does not try for ever
-            Checkpoint.open(folder, "1" * 64, force=True)
+            Stages.open(folder, "1" * 64, force=True)
 
 
 def test_the_same_content_is_the_same_job_wherever_it_comes_from(town, tmp_path):
@@ -438,7 +438,7 @@ def test_values_come_back_as_they_were(tmp_path_factory, value):
     ids=str,
 )
 def test_arrays_come_back_to_the_last_bit(tmp_path, array):
-    checkpoint = Checkpoint.open(tmp_path / "x", KEY)
+    checkpoint = Stages.open(tmp_path / "x", KEY)
     back = checkpoint("array", lambda: array)
     assert type(back) is type(array)
     assert (back.dtype, back.shape) == (array.dtype, array.shape)
@@ -449,7 +449,7 @@ def test_arrays_come_back_to_the_last_bit(tmp_path, array):
 
 
 def test_what_cannot_be_kept_is_refused(tmp_path):
-    checkpoint = Checkpoint.open(tmp_path / "x", KEY)
+    checkpoint = Stages.open(tmp_path / "x", KEY)
     assert checkpoint("mine", lambda: Thing(1, b"2")) == Thing(1, b"2")
     assert checkpoint("number", lambda: [np.int32(3), np.float64(0.1), np.bool_(True)]) == [3, 0.1, True]
     for alien in (object(), np.array(["a", None]), iter([]), np.random.default_rng(1), lambda: 1, subprocess):
@@ -471,7 +471,7 @@ def test_what_cannot_be_kept_is_refused(tmp_path):
     # a part of one job, or of one stage, is none of another
     shutil.copy(tmp_path / "x" / "mine.part", tmp_path / "x" / "other.part")
     checkpoint.close()
-    checkpoint = Checkpoint.open(tmp_path / "x", KEY)
+    checkpoint = Stages.open(tmp_path / "x", KEY)
     with pytest.raises(ew.errors.OutputRefused, match="damaged"):
         checkpoint("other", forbidden)
     checkpoint.remove()

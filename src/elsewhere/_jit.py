@@ -75,3 +75,16 @@ def _temporary() -> Path | None:
         return None
     mine = user is None or (about.st_uid == user and not about.st_mode & 0o077)
     return folder if mine and stat.S_ISDIR(about.st_mode) else None
+
+
+@njit
+def find_sorted(values: Any, low: int, high: int, wanted: Any) -> int:
+    """Return the position of `wanted` in the sorted `values[low:high]`, -1 if it is not there."""
+    end = high
+    while low < high:
+        middle = (low + high) // 2
+        if values[middle] < wanted:
+            low = middle + 1
+        else:
+            high = middle
+    return low if low < end and values[low] == wanted else -1

@@ -1,9 +1,9 @@
 """
 Keep the results of finished stages in a private folder, so that a stopped run can resume.
 
-`Checkpoint` keeps stages: `checkpoint(name, make)` returns what `make` returned, now or in the stopped run. A result is
-on disk before it is used, and is always read back from there. So a resumed run ends with the same bytes as a run that
-was never stopped, and noise that was drawn is never drawn again.
+`stages(name, make)` returns what `make` returned, now or in the stopped run. A result is on disk before it is used, and
+is always read back from there. So a resumed run ends with the same bytes as a run that was never stopped, and noise
+that was drawn is never drawn again.
 
 A file holds numbers, texts, arrays and objects of this package (written field by field) and a checksum; there is no
 pickle. All files are private (0600), because they hold real traces. The folder is removed when the run has succeeded.
@@ -20,7 +20,6 @@ import secrets
 import shutil
 import struct
 import warnings
-from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -29,7 +28,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from elsewhere.errors import ClusterUnavailable, ElsewhereError, OutputRefused
+from elsewhere.errors import ClusterUnavailable, ElsewhereError, OutputRefused, counted
 from elsewhere.files import (
     HALF,
     PARTIAL,
@@ -47,24 +46,6 @@ JOB, PART, KIND = "job.json", ".part", "elsewhere unfinished run"
 SUM = 32  # bytes of a sha256
 DAMAGED = "E_UNFINISHED"  # code of a stage whose file is damaged
 NO_WORK = {"secret", "written"}  # stages that nobody waits for
-
-
-@dataclasses.dataclass(eq=False)
-class Stages:
-    """
-    Run the stages of a job and keep nothing: `stages(name, make)` returns what `make` returns.
-
-    `finished` are the names of the stages whose results are kept.
-    """
-
-    finished: set[str] = dataclasses.field(default_factory=set)
-
-    def __call__(self, name: str, make: Callable[[], T], /) -> T:
-        """Return the result of a stage."""
-        return make()
-
-
-at_once = Stages()
 
 
 def derive_bytes(secret: bytes, use: str, size: int = 16) -> bytes:
@@ -86,20 +67,22 @@ def derive_rng(secret: bytes, use: str) -> np.random.Generator:
     return np.random.default_rng(int.from_bytes(derive_bytes(secret, use), "little"))
 
 
-@dataclasses.dataclass(eq=False, kw_only=True)
-class Checkpoint(Stages):
+@dataclasses.dataclass(eq=False)
+class Stages:
     """
-    Run the stages of one job and keep their results in a folder that this process has locked; see `open`.
+    Run the stages of one job; with a `folder`, which this process has locked, their results are kept there.
 
-    `key` is a hash of everything that decides the results. `lock` is None on systems without locks.
+    `key` is a hash of everything that decides the results. `lock` is None on systems without locks. `finished` are the
+    names of the stages whose results are kept.
     """
 
-    folder: Path
-    key: str
-    lock: int | None
+    folder: Path | None = None
+    key: str = ""
+    lock: int | None = None
+    finished: set[str] = dataclasses.field(default_factory=set)
 
     @staticmethod
-    def open(folder: Path, key: str, *, force: bool = False, spent: frozenset[str] = frozenset()) -> "Checkpoint":
+    def open(folder: Path, key: str, *, force: bool = False, spent: frozenset[str] = frozenset()) -> "Stages":
         """
         Open the folder of the job with this `key`, or create it.
 
@@ -109,37 +92,32 @@ class Checkpoint(Stages):
         folder = folder.resolve()
         with refuse_os_errors(folder):
             clean_up(folder)
-            while True:
-                make_folder(folder)
-                try:
-                    lock = lock_folder(folder)
-                except BlockingIOError:
-                    raise OutputRefused(
-                        f"another process is running this job and has locked {folder}: wait until it ends, or choose "
-                        "another folder.",
-                        code="E_BUSY",
-                    ) from None
-                except FileNotFoundError:
-                    continue  # removed by a run that has just ended
-                finished = {path.name.removesuffix(PART) for path in folder.glob(f"*{PART}")}
-                checkpoint = Checkpoint(folder=folder, key=key, lock=lock, finished=finished)
-                try:
-                    if (key_there := checkpoint._read_key(force)) is None:
-                        write_files(folder, {JOB: json.dumps({"kind": KIND, "key": key}).encode()})
-                except BaseException:
-                    checkpoint.close()
-                    with contextlib.suppress(OSError):
-                        folder.rmdir()  # an empty one
-                    raise
-                if key_there in (None, key):
-                    return checkpoint
-                checkpoint.remove()
-                if finished & spent:
-                    warnings.warn(
-                        f"removed the stopped run in {folder} and the noise that it had drawn: if anybody saw any of "
-                        "its results, its eps and delta add to those of this run.",
-                        stacklevel=5,
-                    )
+            make_folder(folder)
+            try:
+                lock = lock_folder(folder)
+            except (BlockingIOError, FileNotFoundError):  # the latter where it ends in this moment
+                raise OutputRefused(
+                    f"another process is running this job and has locked {folder}: wait until it ends, or choose "
+                    "another folder.",
+                    code="E_BUSY",
+                ) from None
+            stages = Stages(folder, key, lock, {path.name.removesuffix(PART) for path in folder.glob(f"*{PART}")})
+            try:
+                if (key_there := _read_key(folder, key, force)) is None:
+                    write_files(folder, {JOB: json.dumps({"kind": KIND, "key": key}).encode()})
+            except BaseException:
+                stages.close()
+                raise
+            if key_there in (None, key):
+                return stages
+            stages.remove()
+        if stages.finished & spent:
+            warnings.warn(
+                f"removed the stopped run in {folder} and the noise that it had drawn: if anybody saw any of "
+                "its results, its eps and delta add to those of this run.",
+                stacklevel=5,
+            )
+        return Stages.open(folder, key)
 
     def __call__(self, name: str, make: Callable[[], T], /) -> T:
         """
@@ -147,14 +125,15 @@ class Checkpoint(Stages):
 
         It is read from its file in both cases; refused if the file is damaged.
         """
+        if self.folder is None:
+            return make()
         if name not in self.finished:
             self.keep(name, make())
         path = self.folder / f"{name}{PART}"
         try:
             with path.open("rb") as file:
                 checksum = file.read(SUM)
-                job_and_stage = partial(hashlib.sha256, f"{self.key} {name}".encode())
-                if hashlib.file_digest(file, job_and_stage).digest() != checksum:
+                if self._digest(name, file) != checksum:
                     raise ValueError("another checksum")
                 file.seek(SUM)
                 (length,) = struct.unpack("<Q", file.read(8))
@@ -164,13 +143,17 @@ class Checkpoint(Stages):
                 f"{path} is damaged, so this run cannot resume: remove {self.folder} to start again.", code=DAMAGED
             ) from None
 
+    def _digest(self, name: str, file: Any) -> bytes:
+        """Return the sha256 of job, stage and the rest of the file: it is valid for its own job and stage alone."""
+        return hashlib.file_digest(file, partial(hashlib.sha256, f"{self.key} {name}".encode())).digest()
+
     def keep(self, name: str, value: Any) -> None:
         """
         Write the result of a stage to its file; `TypeError` if it cannot be written as plain values and arrays.
 
-        The file holds a sha256, the tree of plain values as JSON with its length, and the arrays of the tree. The hash
-        is of job, stage and all that follows, so that a file is valid for its own job and stage alone.
+        The file holds a sha256, the tree of plain values as JSON with its length, and the arrays of the tree.
         """
+        assert self.folder is not None  # noqa: S101
         arrays: list[np.ndarray[Any, Any]] = []
         tree = json.dumps(_encode(value, arrays)).encode()
         with refuse_os_errors(self.folder), whole_file(self.folder / f"{name}{PART}") as file:
@@ -178,7 +161,7 @@ class Checkpoint(Stages):
             for array in arrays:
                 np.lib.format.write_array(file, array, allow_pickle=False)
             file.seek(SUM)
-            checksum = hashlib.file_digest(file, partial(hashlib.sha256, f"{self.key} {name}".encode())).digest()
+            checksum = self._digest(name, file)
             file.seek(0)
             file.write(checksum)
         self.finished.add(name)
@@ -195,6 +178,7 @@ class Checkpoint(Stages):
 
         `OSError` if the system refuses this or leaves a part of it; the error names what is left.
         """
+        assert self.folder is not None  # noqa: S101 - only what is kept is removed
         aside = self.folder.with_name(f".{self.folder.name}{PARTIAL}{secrets.token_hex(4)}")
         try:
             self.folder.rename(aside)
@@ -202,31 +186,34 @@ class Checkpoint(Stages):
         finally:
             self.close()
 
-    def _read_key(self, force: bool) -> str | None:
-        """Return the key of the job in the folder, None if it is empty; refuse another job's unless `force` is set."""
-        files = list(self.folder.iterdir())
-        for path in [path for path in files if path.name.endswith(HALF)]:
-            path.unlink()  # of a process that was killed
-            files.remove(path)
-        if not files:
-            return None
-        try:
-            index = read_index(self.folder / JOB)
-        except (OSError, ValueError):
-            index = {}
-        if index.get("kind") != KIND or any(path.name != JOB and path.suffix != PART for path in files):
-            raise OutputRefused(
-                f"{self.folder} holds files that are not of a stopped run: move them away, or choose another output."
-            )
-        if index.get("key") != self.key and not force:
-            raise OutputRefused(
-                f"{self.folder} holds a stopped run of another job: the input, an option that decides the fakes or the "
-                "version is not the same. The command of that run resumes it; to give it up, remove the folder, or "
-                "pass `force=True`.",
-                code="E_UNFINISHED",
-                parameter="force",
-            )
-        return str(index.get("key"))
+
+at_once = Stages()
+
+
+def _read_key(folder: Path, key: str, force: bool) -> str | None:
+    """Return the key of the job in the folder, None if it is empty; refuse another job's unless `force` is set."""
+    for path in folder.glob(f".*{HALF}"):
+        path.unlink()  # of a process that was killed
+    files = list(folder.iterdir())
+    if not files:
+        return None
+    try:
+        index = read_index(folder / JOB)
+    except (OSError, ValueError):
+        index = {}
+    if index.get("kind") != KIND or any(path.name != JOB and path.suffix != PART for path in files):
+        raise OutputRefused(
+            f"{folder} holds files that are not of a stopped run: move them away, or choose another output."
+        )
+    if index.get("key") != key and not force:
+        raise OutputRefused(
+            f"{folder} holds a stopped run of another job: the input, an option that decides the fakes or the "
+            "version is not the same. The command of that run resumes it; to give it up, remove the folder, or "
+            "pass `force=True`.",
+            code="E_UNFINISHED",
+            parameter="force",
+        )
+    return str(index.get("key"))
 
 
 def hash_value(value: Any) -> str:
@@ -317,39 +304,36 @@ def resume(
     whose noise must not be drawn a second time.
     """
     if key is None:
-        yield Stages()
+        yield at_once
         return
-    checkpoint = Checkpoint.open(folder, key, force=force, spent=spent)
-    if done := checkpoint.finished - NO_WORK:
-        parts = Counter(name.partition("-")[0].replace("_", " ") for name in done)  # some stages have many parts
-        listing = ", ".join(f"{name} ({n})" if n > 1 else name for name, n in sorted(parts.items()))
-        warnings.warn(f"resuming the stopped run in {checkpoint.folder}; already done: {listing}.", stacklevel=4)
+    stages = Stages.open(folder, key, force=force, spent=spent)
+    if done := stages.finished - NO_WORK:
+        words = counted(len(done), "finished stage")
+        warnings.warn(f"resuming the stopped run in {stages.folder}, with {words}.", stacklevel=4)
     ended = True
     try:
-        yield checkpoint
+        yield stages
     except BaseException as error:
         refused = isinstance(error, ElsewhereError) and not isinstance(error, OutputRefused | ClusterUnavailable)
-        if refused and checkpoint.finished & spent:
-            ended = False
+        ended = not stages.finished & spent if refused else not stages.finished - NO_WORK
+        if refused and not ended:
             error.add_note(
-                f"The noise that was drawn is kept in {checkpoint.folder}: the same call or command gives the same "
+                f"The noise that was drawn is kept in {stages.folder}: the same call or command gives the same "
                 "answer and costs no further privacy. To draw new noise is another release, with its own eps: remove "
                 "the folder first."
             )
-        elif not refused and checkpoint.finished - NO_WORK:
-            ended = False
-            if not (isinstance(error, OutputRefused) and error.code == DAMAGED):  # which says itself what to do
-                kept = f"Finished stages are kept in {checkpoint.folder}, readable by you alone"
-                error.add_note(f"{kept}: the same call or command resumes.")
+        elif not ended and getattr(error, "code", None) != DAMAGED:  # which says itself what to do
+            kept = f"Finished stages are kept in {stages.folder}, readable by you alone"
+            error.add_note(f"{kept}: the same call or command resumes.")
         raise
     finally:
         try:
             if ended:
-                checkpoint.remove()
+                stages.remove()
         except OSError as error:
             warnings.warn(
-                f"{error.filename or checkpoint.folder} cannot be removed ({error.strerror}): it holds real traces, "
+                f"{error.filename or stages.folder} cannot be removed ({error.strerror}): it holds real traces, "
                 "readable by you alone; remove it yourself.",
                 stacklevel=4,
             )
-        checkpoint.close()
+        stages.close()

@@ -12,13 +12,14 @@ import sys
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
-from contextlib import AbstractContextManager, suppress
+from concurrent.futures import BrokenExecutor, CancelledError, Executor
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from itertools import islice
 from time import monotonic
 from typing import Any, TypeVar
+from uuid import uuid4
 
 from elsewhere._version import __version__
 from elsewhere.checkpoint import Stages, at_once
@@ -150,9 +151,7 @@ def carry_out(work: Sealed, item: Sealed) -> Sealed:
     try:
         expected, do = work.open_once()
         if expected != versions():
-            raise ClusterUnavailable(
-                _differ("a worker that came later", versions(), expected), code="E_CLUSTER_VERSION"
-            )
+            raise _differ("a worker that came later", versions(), expected)
         threadpool_limits(1)  # for ever: the process belongs to a worker
         return Sealed.of((do(item.open()), None))
     except Exception as error:  # it is raised again where the work was asked for
@@ -170,22 +169,17 @@ def _seal_error(error: Exception) -> Sealed:
 
 def versions() -> dict[str, str]:
     """Return the versions here of what the bytes of a result depend on."""
-    numbers = {
-        "elsewhere": __version__,
-        "python": f"{sys.version_info.major}.{sys.version_info.minor}",
-    }
-    for name in ALIKE:
-        try:
-            numbers[name] = version(name)
-        except PackageNotFoundError:
-            numbers[name] = "none"
-    return numbers
+    python = f"{sys.version_info.major}.{sys.version_info.minor}"
+    return {"elsewhere": __version__, "python": python, **{name: version(name) for name in ALIKE}}
 
 
-def _differ(who: str, theirs: dict[str, str], ours: dict[str, str]) -> str:
+def _differ(who: str, theirs: dict[str, str], ours: dict[str, str]) -> ClusterUnavailable:
     other = [name for name in ours if theirs.get(name) != ours[name]]
     parts = ", ".join(f"{name} {theirs.get(name, 'none')} (not {ours[name]})" for name in other)
-    return f"{who} has {parts}: install the same versions on this machine, the scheduler and all workers."
+    return ClusterUnavailable(
+        f"{who} has {parts}: install the same versions on this machine, the scheduler and all workers.",
+        code="E_CLUSTER_VERSION",
+    )
 
 
 class Cluster(Executor):
@@ -222,137 +216,98 @@ class Cluster(Executor):
     def __repr__(self) -> str:
         return f"Cluster({self.address!r})"
 
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """Do `fn(*args, **kwargs)` on a worker, and wait for it."""
-        done: Future[Any] = Future()
-        try:
-            done.set_result(next(self.map(_Spread(partial(fn, **kwargs)), [args])))
-        except Exception as error:
-            done.set_exception(error)
-        return done
-
     def map(
         self, fn: Callable[..., Any], *iterables: Iterable[Any], timeout: float | None = None, chunksize: int = 1
     ) -> Iterator[Any]:
         """
-        Yield `fn(item)` for every item, in order; a few items per thread are submitted at a time.
+        Yield `fn(item)` for every item of one iterable, in order; a few items per thread are submitted at a time.
 
         `fn` is sent to every worker once, however many items there are; `timeout` and `chunksize` are ignored.
         """
-        work = Sealed.of((versions(), fn if len(iterables) == 1 else _Spread(fn)))
-        items = iterables[0] if len(iterables) == 1 else zip(*iterables, strict=False)
-        return self._run_in_order(_task_name(fn), work, iter(items))
-
-    def _run_in_order(self, name: str, work: Sealed, items: Iterator[Any]) -> Iterator[Any]:
-        most = AHEAD * max(1, self._ask(lambda: sum(self._client.nthreads().values())))
-        shared = self._share(work)
-        waiting: deque[Any] = deque()
+        items, waiting = iter(*iterables), deque[Any]()
+        work, name = Sealed.of((versions(), fn)), _task_name(fn)
         try:
+            with self._reached():
+                most = AHEAD * max(1, sum(self._client.nthreads().values()))
+                shared = self._client.scatter(work, broadcast=True, hash=False, timeout=ALONE)
             while True:
-                waiting.extend(
-                    self._begin(name, shared, Sealed.of(item)) for item in islice(items, most - len(waiting))
-                )
-                if not waiting:
-                    return
-                result, error = self._result(waiting[0]).open()
+                more = [Sealed.of(item) for item in islice(items, most - len(waiting))]
+                with self._reached():
+                    for item in more:
+                        key = f"{name}-{uuid4().hex}"
+                        waiting.append(self._client.submit(carry_out, shared, item, key=key, pure=False))
+                    if not waiting:
+                        return
+                    done = self._wait_for(waiting[0])
                 waiting.popleft()
+                result, error = done.open()
                 if error is not None:
                     raise error
                 yield result
         finally:
-            self._cancel(list(waiting))
+            if waiting and self._client.status == "running":  # nobody waits for these
+                self._client.cancel(list(waiting), force=True)
 
-    def _begin(self, name: str, shared: Any, item: Sealed) -> Any:
-        from uuid import uuid4
-
-        key = f"{name}-{uuid4().hex}"
-        return self._ask(lambda: self._client.submit(carry_out, shared, item, key=key, pure=False))
-
-    def _share(self, work: Sealed) -> Any:
-        """Send what every piece needs to all workers."""
-        from distributed import TimeoutError as TooLate
-
-        try:
-            return self._client.scatter(work, broadcast=True, hash=False, timeout=ALONE)
-        except TooLate:
-            raise self._no_workers() from None
-        except (OSError, RuntimeError):
-            raise self._lost("it does not answer") from None
-
-    def _result(self, begun: Any) -> Sealed:
-        """Wait for the result of a piece; refused when there has been no worker for a while."""
-        from distributed import KilledWorker
+    def _wait_for(self, begun: Any) -> Sealed:
+        """Return the result of a piece; `TimeoutError` when there has been no worker for a while."""
         from distributed import TimeoutError as TooLate
 
         alone_since = None
         while True:
             try:
                 result: Sealed = begun.result(timeout=LOOK)
+                return result
             except TooLate:
-                alone = self._client.status == "running" and not self._ask(self._client.nthreads)
+                alone = self._client.status == "running" and not self._client.nthreads()
                 alone_since = (alone_since or monotonic()) if alone else None
                 if alone_since is not None and monotonic() - alone_since > ALONE:
-                    raise self._no_workers() from None
-            except KilledWorker:
-                raise ClusterUnavailable(
-                    "a piece of work stopped every worker that took it, most likely because memory was short: give "
-                    "each worker more (`dask worker --memory-limit`), or fewer threads.",
-                    code="E_CLUSTER_MEMORY",
-                ) from None
-            except (CancelledError, OSError):
-                raise self._lost("it or all its workers went away, with what they were sent") from None
-            except ImportError:
-                raise ClusterUnavailable(
-                    "a worker cannot load elsewhere: install it there, in the same version.", code="E_CLUSTER_VERSION"
-                ) from None
-            else:
-                return result
+                    raise
 
-    def _ask(self, question: Callable[[], Any]) -> Any:
-        try:
-            return question()
-        except (OSError, RuntimeError):
-            raise self._lost("it went away") from None
-
-    def _lost(self, why: str) -> ClusterUnavailable:
-        return ClusterUnavailable(
-            f"the Dask scheduler at {self.address} can no longer be used: {why}. Nothing was published; look at its "
-            "log, start it again, and repeat the call, which resumes.",
-            code="E_CLUSTER_LOST",
-        )
-
-    def _no_workers(self) -> ClusterUnavailable:
-        return ClusterUnavailable(
-            f"the Dask scheduler at {self.address} has no worker: start one, `dask worker {self.address}`.",
-            code="E_CLUSTER_WORKERS",
-        )
-
-    def _check(self) -> None:
-        """Refuse a cluster that has no workers, or other versions than this machine."""
+    @contextmanager
+    def _reached(self) -> Iterator[None]:
+        """Turn what Dask raises when scheduler or workers fail into `ClusterUnavailable`."""
+        from distributed import KilledWorker
         from distributed import TimeoutError as TooLate
 
         try:
-            self._client.wait_for_workers(1, timeout=CONNECT)
+            yield
+        except KilledWorker:
+            code, why = "E_CLUSTER_MEMORY", (
+                "a piece of work stopped every worker that took it, most likely because memory was short: give "
+                "each worker more (`dask worker --memory-limit`), or fewer threads."
+            )  # fmt: skip
         except TooLate:
-            raise self._no_workers() from None
-        try:
-            there = {"the scheduler": self._client.run_on_scheduler(versions)}
-            there |= {f"worker {name}": found for name, found in self._client.run(versions).items()}
-        except OSError:
-            raise self._lost("it does not answer") from None
-        except Exception:  # an ImportError, or a text that says so
-            raise ClusterUnavailable(
-                f"scheduler or workers at {self.address} cannot load elsewhere: install it there, in the same version.",
-                code="E_CLUSTER_VERSION",
-            ) from None
+            code, why = "E_CLUSTER_WORKERS", (
+                f"the Dask scheduler at {self.address} has no worker: start one, `dask worker {self.address}`."
+            )  # fmt: skip
+        except ImportError:
+            code, why = "E_CLUSTER_VERSION", (
+                f"scheduler or workers at {self.address} cannot load elsewhere: install it there, in the same version."
+            )  # fmt: skip
+        except (CancelledError, OSError, RuntimeError):
+            code, why = "E_CLUSTER_LOST", (
+                f"the Dask scheduler at {self.address} can no longer be used: it or all its workers went away, with "
+                "what they were sent. Nothing was published; look at its log, start it again, and repeat the call, "
+                "which resumes."
+            )  # fmt: skip
+        else:
+            return
+        raise ClusterUnavailable(why, code=code)
+
+    def _check(self) -> None:
+        """Refuse a cluster that has no workers, or other versions than this machine."""
+        with self._reached():
+            self._client.wait_for_workers(1, timeout=CONNECT)
+            try:
+                there = {"the scheduler": self._client.run_on_scheduler(versions)}
+                there |= {f"worker {name}": found for name, found in self._client.run(versions).items()}
+            except OSError:
+                raise
+            except Exception:  # an ImportError, or a text that says so
+                raise ImportError from None
         for who, found in there.items():
             if found != versions():
-                raise ClusterUnavailable(_differ(who, found, versions()), code="E_CLUSTER_VERSION")
-
-    def _cancel(self, begun: list[Any]) -> None:
-        """Cancel pieces whose results nobody waits for."""
-        if begun and self._client.status == "running":
-            self._client.cancel(begun, force=True)
+                raise _differ(who, found, versions())
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Disconnect from the cluster, which keeps running."""
@@ -372,19 +327,9 @@ class _Unseen:
         return f"work({_task_name(self.function)})"
 
 
-class _Spread:
-    """A function of several arguments as one of their tuple."""
-
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self.function = function
-
-    def __call__(self, arguments: tuple[Any, ...]) -> Any:
-        return self.function(*arguments)
-
-
 def _task_name(work: Any) -> str:
     """Return the name of a function or of its class, without its arguments, which may be private."""
-    while isinstance(work, partial | _Spread | _Unseen):
+    while isinstance(work, partial | _Unseen):
         work = work.func if isinstance(work, partial) else work.function
     name = getattr(work, "__name__", type(work).__name__)
     return "".join(c for c in name if c.isalnum() or c == "_").strip("_") or "work"

@@ -364,17 +364,10 @@ class Paper(Method):
     par_m: float = option(0.75, "Reach of merging at boundaries (E42).", ge=0, lt=1)
     par_l: float = option(1.0, "Probability that the true place is removed (E40).", ge=0, le=1)
     par_v: float = option(4.0, "Randomness of the decoder (E46).", ge=1, allow_inf_nan=False)
-    subsample: Literal["per-fake", "per-instant"] = option(
-        "per-fake", "One sub-sample of the classes, or a fresh one per slot (E39)."
-    )
-    merge: Literal["reach", "independent"] = option(
-        "reach", "One reach per place and boundary, or independent draws (E42)."
-    )
     par_s: float = option(0.1, "Largest similarity of fake and seed (E51).", ge=0, le=1)
     par_i: int = option(0, "Most places that fake and seed share (E50).", ge=0)
     par_d: float = option(0.1, "Largest difference in similarity to seed and alternates (E51).", ge=0, le=1)
     k: int = k_option(2)
-    intersection: Literal["set", "aligned"] = option("set", "Shared places at any time, or at the same (E41).")
     against: Literal["own", "all"] = option("own", "Tests against the own seed, or all seeds (E15).")
     min_sim: float | None = option(None, "Least similarity of fake and seed (E56).", ge=0, le=1)
     max_tries: int = option(50, "Attempts for each fake (E63).", ge=1)

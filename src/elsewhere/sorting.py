@@ -48,16 +48,16 @@ def number_keys(keys: Ints) -> tuple[Ints, Ints]:
     return ordered[new], number
 
 
-def distinct_visits(user: NDArray[np.integer], r: NDArray[np.integer]) -> tuple[Ints, Ints]:
+def count_users(user: NDArray[np.integer], r: NDArray[np.integer], R: int) -> Ints:
     """
-    Return who visits what: the distinct pairs of a place and a user, by place.
+    Return how many users visit each of R places.
 
     `r` holds the places of each row, (N,) or (N, L), and -1 for none; `user` (N,) is the user of each row.
 
     Examples
     --------
-    >>> [part.tolist() for part in distinct_visits(np.array([0, 1]), np.array([[5, 5, 2], [5, -1, 5]]))]
-    [[2, 5, 5], [0, 0, 1]]
+    >>> count_users(np.array([0, 1]), np.array([[1, 1, 0], [1, -1, 1]]), 3).tolist()
+    [1, 2, 0]
 
     """
     table = r if r.ndim == 2 else r[:, None]
@@ -66,17 +66,4 @@ def distinct_visits(user: NDArray[np.integer], r: NDArray[np.integer]) -> tuple[
     row, slot = np.nonzero(arrives)
     n = np.int64(user.max(initial=0)) + 1
     pairs = distinct(table[row, slot] * n + user[row])
-    return pairs // n, pairs % n
-
-
-def count_users(user: NDArray[np.integer], r: NDArray[np.integer], R: int) -> Ints:
-    """
-    Return how many users visit each of R places, given as to `distinct_visits`.
-
-    Examples
-    --------
-    >>> count_users(np.array([0, 1]), np.array([[1, 1, 0], [1, -1, 1]]), 3).tolist()
-    [1, 2, 0]
-
-    """
-    return np.bincount(distinct_visits(user, r)[0], minlength=R).astype(np.int64)
+    return np.bincount(pairs // n, minlength=R).astype(np.int64)

@@ -107,17 +107,6 @@ def _copy(places, low, source, removed):
 
 
 @njit
-def _grow(places, needed):
-    """Return `places`, in a larger array where it has fewer than `needed` entries."""
-    if needed <= len(places):
-        return places
-    larger = np.empty(max(needed, 2 * len(places)), dtype=places.dtype)
-    for i in range(len(places)):
-        larger[i] = places[i]
-    return larger
-
-
-@njit
 def _members(classes, k):
     """Return the places of class k."""
     return classes.member[classes.start[k] : classes.start[k + 1]]
@@ -166,68 +155,38 @@ def _subsample(places, par_c, fate, stream):
 
 
 @njit
-def _blur_runs(first, kind, classes, blur, visited, stream):
-    """
-    Return the whole class (widened, E30) and the sub-sampled class C' of each run.
-
-    Both are lists of arrays, each with the index (L,) of the list that a slot has.
-    """
-    L = first[-1]
+def _blur_classes(kind, classes, pars, visited, stream):
+    """Return the whole class (widened, E30) and the sub-sampled class C' of each run: item `which[k]` of two lists."""
     whole, kept = [classes.member[:0].copy()], [classes.member[:0].copy()]
-    in_whole, in_kept = np.zeros(L, dtype=np.int64), np.zeros(L, dtype=np.int64)
-    slot = np.zeros(len(classes.start), dtype=np.int64)
+    which, item = np.zeros(len(kind), dtype=np.int64), np.zeros(len(classes.start), dtype=np.int64)
     fate = np.zeros(len(visited), dtype=np.int8)
     for k in range(len(kind)):
         c = kind[k]
-        if c < 0:
-            continue
-        if slot[c] == 0:
-            places = _widen(c, classes, visited, blur.c_min)
-            slot[c] = len(whole)
-            whole.append(places)
-            if not blur.per_instant:
-                kept.append(_subsample(places, blur.par_c, fate, stream))
-        for t in range(first[k], first[k + 1]):
-            in_whole[t] = in_kept[t] = slot[c]
-            if blur.per_instant:
-                in_kept[t] = len(kept)
-                kept.append(_subsample(whole[slot[c]], blur.par_c, fate, stream))
-                for r in whole[slot[c]]:
-                    fate[r] = 0
-    return whole, kept, in_whole, in_kept
+        if c >= 0 and item[c] == 0:
+            item[c] = len(whole)
+            whole.append(_widen(c, classes, visited, pars.c_min))
+            kept.append(_subsample(whole[item[c]], pars.par_c, fate, stream))
+        which[k] = item[c] if c >= 0 else 0
+    return whole, kept, which
 
 
 @njit
-def _draw_reaches(source, longest, blur, stream):
-    """Draw a reach G for each place, P(G >= d) = par_m^d, cut at the end of the adjacent run; none if redrawn (E42)."""
+def _draw_reaches(source, longest, par_m, stream):
+    """Draw a reach G for each place, P(G >= d) = par_m^d, cut at the end of the adjacent run (E42)."""
     reach = np.zeros(len(source), dtype=np.int64)
-    for i in range(0 if blur.independent else len(source)):
-        u, power = uniform(stream), blur.par_m
+    for i in range(len(source)):
+        u, power = uniform(stream), par_m
         while reach[i] < longest and u < power:
             reach[i] += 1
-            power *= blur.par_m
+            power *= par_m
     return reach
 
 
 @njit
-def _draw_boundary_reaches(first, kept, in_kept, blur, stream):
-    """Draw the reaches of C' of run k into run k + 1 (item 2k) and of run k + 1 into run k (item 2k + 1)."""
-    reach = [np.zeros(0, dtype=np.int64)]
-    reach.pop()
-    for k in range(len(first) - 2):
-        t = first[k + 1]
-        reach.append(_draw_reaches(kept[in_kept[t - 1]], first[k + 2] - t, blur, stream))
-        reach.append(_draw_reaches(kept[in_kept[t]], t - first[k], blur, stream))
-    return reach
-
-
-@njit
-def _merge_places(places, low, high, source, reach, d, blur, removed, stream):
+def _merge_places(places, low, high, source, reach, d, removed):
     """Merge into places[low:high] those of `source` that come as far as distance d; the new end."""
-    power = blur.par_m**d
     for i in range(len(source)):
-        joins = uniform(stream) < power if blur.independent else reach[i] >= d
-        if joins and not removed[source[i]]:
+        if reach[i] >= d and not removed[source[i]]:
             high = _insert(places, low, high, source[i])
     return high
 
@@ -247,10 +206,10 @@ def _fall_back(places, low, c, whole, classes, c_min, removed):
 
 
 @njit
-def semantic_seed(seed, classes, blur, stream):
+def semantic_seed(seed, classes, pars, stream):
     """
     Return the candidate set of every slot (E38-E45): offsets, sorted places, and the step of the ladder that was
-    needed.
+    needed: 0 none; 1 only merged neighbours are left; 2 to 4 of E45.
 
     Numbers are drawn class by class, boundary by boundary, slot by slot. A step of -1 marks the slot that
     cannot be faked; there are no places then.
@@ -262,38 +221,39 @@ def semantic_seed(seed, classes, blur, stream):
         if r >= 0:
             visited[r] = True
     offset, step = np.zeros(L + 1, dtype=np.int64), np.zeros(L, dtype=np.int8)
-    places = np.empty(32 * L + len(classes.everywhere), dtype=classes.member.dtype)
-    whole, kept, in_whole, in_kept = _blur_runs(first, kind, classes, blur, visited, stream)
-    reach = _draw_boundary_reaches(first, kept, in_kept, blur, stream)
+    places = np.empty(L * len(classes.everywhere), dtype=classes.member.dtype)  # pages that are not used cost nothing
+    whole, kept, which = _blur_classes(kind, classes, pars, visited, stream)
+    # C' of the run before reaches into run k, and C' of the run after
+    from_left, from_right = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
+    from_right.pop()
+    for k in range(len(kind) - 1):
+        from_left.append(_draw_reaches(kept[which[k]], first[k + 2] - first[k + 1], pars.par_m, stream))
+        from_right.append(_draw_reaches(kept[which[k + 1]], first[k + 1] - first[k], pars.par_m, stream))
     removed = np.zeros_like(visited)
     k = 0
     for t in range(L):
         if t == first[k + 1]:
             k += 1
-        gone = uniform(stream) < blur.par_l and seed[t] >= 0
+        gone = uniform(stream) < pars.par_l and seed[t] >= 0
         if gone:
             # nothing brings a marked place back, merging neither: the same as to remove it last (E40)
             removed[seed[t]] = True
         low = offset[t]
-        places = _grow(places, low + len(classes.everywhere))
-        own = _copy(places, low, kept[in_kept[t]], removed)
-        high = own
+        own = high = _copy(places, low, kept[which[k]], removed)
         if k > 0:
-            left = kept[in_kept[first[k] - 1]]
-            high = _merge_places(places, low, high, left, reach[2 * k - 2], t - first[k] + 1, blur, removed, stream)
+            high = _merge_places(places, low, high, kept[which[k - 1]], from_left[k], t - first[k] + 1, removed)
         if k + 1 < len(kind):
-            right = kept[in_kept[first[k + 1]]]
-            high = _merge_places(places, low, high, right, reach[2 * k + 1], first[k + 1] - t, blur, removed, stream)
+            high = _merge_places(places, low, high, kept[which[k + 1]], from_right[k], first[k + 1] - t, removed)
         if high > low:
             step[t] = 0 if own > low else 1
         else:
-            high, step[t] = _fall_back(places, low, kind[k], whole[in_whole[t]], classes, blur.c_min, removed)
+            high, step[t] = _fall_back(places, low, kind[k], whole[which[k]], classes, pars.c_min, removed)
         if gone:
             removed[seed[t]] = False
         if step[t] < 0:
             return offset, places[:0], step
         offset[t + 1] = high
-    return offset, places[: offset[L]], step
+    return offset, places[: offset[L]].copy(), step
 
 
 # below this share of the largest, a probability is carried on in logarithms
@@ -309,15 +269,6 @@ def _in_range(p, rows, cols, before, after):
                 if before[i] > 0.0 and p[rows[i], cols[j]] > 0.0:
                     return False
     return True
-
-
-@njit
-def viterbi_start(first, rows, par_v, in_logs, stream, delta):
-    """Set delta_1 of the candidates of the first slot: pi_bar times one draw each (E46)."""
-    for i in range(len(rows)):
-        delta[i] = first[rows[i]] * (1.0 + (par_v - 1.0) * uniform(stream))
-        if in_logs:
-            delta[i] = np.log(delta[i])
 
 
 @njit
@@ -374,7 +325,7 @@ def _draw_best(score, top, par_v, stream, best, back):
 
 
 @njit
-def viterbi_step(p, rows, cols, delta, par_v, in_logs, stream, out, back):
+def _viterbi_step(p, rows, cols, delta, par_v, in_logs, stream, out, back):
     """
     Set delta_{t+1} of the candidates `cols` and, in `back`, their best predecessors among `rows` (E46, E47).
 
@@ -401,20 +352,6 @@ def viterbi_step(p, rows, cols, delta, par_v, in_logs, stream, out, back):
 
 
 @njit
-def trace_back(delta, back, offset, places, in_logs, fake):
-    """Return the last maximum, without a draw, and the way back from it; False if every path has probability 0."""
-    j = 0
-    for i in range(len(delta)):
-        j = i if delta[i] > delta[j] else j
-    if delta[j] == (-np.inf if in_logs else 0.0):
-        return False
-    for t in range(len(fake) - 1, -1, -1):
-        fake[t] = places[offset[t] + j]
-        j = back[offset[t] + j]
-    return True
-
-
-@njit
 def viterbi(chain, offset, places, par_v, stream, fake):
     """Run the randomised Viterbi algorithm over candidate sets: fill `fake`, return False if no path is feasible."""
     delta = np.empty(len(places))
@@ -422,15 +359,29 @@ def viterbi(chain, offset, places, par_v, stream, fake):
     for in_logs in (False, True):
         # a repetition draws the same numbers: to draw afresh would favour traces that keep their range
         numbers = stream.copy()
-        viterbi_start(chain.first, places[: offset[1]], par_v, in_logs, numbers, delta)
+        for i in range(offset[1]):
+            delta[i] = chain.first[places[i]] * (1.0 + (par_v - 1.0) * uniform(numbers))
+            if in_logs:
+                delta[i] = np.log(delta[i])
         kept = True
         for t in range(len(chain.pair)):
             a, b, c = offset[t], offset[t + 1], offset[t + 2]
             p, rows, cols = chain.table[chain.pair[t]], places[a:b], places[b:c]
-            kept &= viterbi_step(p, rows, cols, delta[a:b], par_v, in_logs, numbers, delta[b:c], back[b:c])
+            kept &= _viterbi_step(p, rows, cols, delta[a:b], par_v, in_logs, numbers, delta[b:c], back[b:c])
         if kept:
             break
-    return trace_back(delta[offset[len(chain.pair)] :], back, offset, places, in_logs, fake)
+    # the last maximum, without a draw, and the way back from it
+    L = len(fake)
+    best = offset[L - 1]
+    for i in range(best, offset[L]):
+        best = i if delta[i] > delta[best] else best
+    if delta[best] == (-np.inf if in_logs else 0.0):
+        return False
+    for t in range(L - 1, -1, -1):
+        fake[t] = places[best]
+        if t > 0:
+            best = offset[t - 1] + back[best]
+    return True
 
 
 @njit
@@ -445,15 +396,7 @@ def _scale(alpha):
 
 
 @njit
-def forward_start(first, rows, in_logs, alpha):
-    """Set alpha_1, as `forward_step` gives the later ones."""
-    for i in range(len(rows)):
-        alpha[i] = np.log(first[rows[i]]) if in_logs else first[rows[i]]
-    return 0.0 if in_logs else _scale(alpha)
-
-
-@njit
-def forward_step(p, rows, cols, alpha, in_logs, out):
+def _forward_step(p, rows, cols, alpha, in_logs, out):
     """
     Set alpha_{t+1} = alpha_t p, scaled to sum 1; return ln of the scale.
 
@@ -481,33 +424,16 @@ def forward_step(p, rows, cols, alpha, in_logs, out):
 
 
 @njit
-def draw_last(alpha, in_logs, stream):
-    """Draw a candidate of the last slot, by alpha_L; -1 if every path has probability 0."""
-    if in_logs:
-        weight = np.empty(len(alpha))
-        from_logs(alpha, weight)
-        return draw_index(weight, len(alpha), uniform(stream))
-    return draw_index(alpha, len(alpha), uniform(stream))
-
-
-@njit
-def draw_before(p, rows, col, alpha, in_logs, stream):
-    """Draw a candidate of slot t, given the place of slot t + 1: in proportion to alpha_t p."""
-    weight = np.empty(len(rows))
-    for i in range(len(rows)):
-        weight[i] = alpha[i] + np.log(p[rows[i], col]) if in_logs else alpha[i] * p[rows[i], col]
-    return draw_last(weight, in_logs, stream)
-
-
-@njit
 def forward(chain, offset, places, alpha):
     """Run the forward filter over candidate sets: fill `alpha`, return ln Z and whether `alpha` holds logarithms."""
     for in_logs in (False, True):
-        log_z = forward_start(chain.first, places[: offset[1]], in_logs, alpha[: offset[1]])
+        for i in range(offset[1]):
+            alpha[i] = np.log(chain.first[places[i]]) if in_logs else chain.first[places[i]]
+        log_z = 0.0 if in_logs else _scale(alpha[: offset[1]])
         for t in range(len(chain.pair)):
             a, b, c = offset[t], offset[t + 1], offset[t + 2]
             p, rows, cols = chain.table[chain.pair[t]], places[a:b], places[b:c]
-            log_z += forward_step(p, rows, cols, alpha[a:b], in_logs, alpha[b:c])
+            log_z += _forward_step(p, rows, cols, alpha[a:b], in_logs, alpha[b:c])
         if not np.isnan(log_z):
             break
     if in_logs:
@@ -519,25 +445,18 @@ def forward(chain, offset, places, alpha):
 @njit
 def backward(chain, offset, places, alpha, in_logs, stream, fake):
     """Draw a trace from the posterior, last slot first; False if every path has probability 0."""
-    L = len(fake)
-    j = draw_last(alpha[offset[L - 1] : offset[L]], in_logs, stream)
-    if j < 0:
-        return False
-    fake[L - 1] = places[offset[L - 1] + j]
-    for t in range(L - 2, -1, -1):
-        a, b = offset[t], offset[t + 1]
-        p = chain.table[chain.pair[t]]
-        i = draw_before(p, places[a:b], fake[t + 1], alpha[a:b], in_logs, stream)
-        fake[t] = places[a + i]
+    for t in range(len(fake) - 1, -1, -1):
+        weight = alpha[offset[t] : offset[t + 1]].copy()
+        for i in range(len(weight) if t < len(fake) - 1 else 0):
+            p = chain.table[chain.pair[t], places[offset[t] + i], fake[t + 1]]
+            weight[i] = weight[i] + np.log(p) if in_logs else weight[i] * p
+        if in_logs:
+            from_logs(weight, weight)
+        i = draw_index(weight, len(weight), uniform(stream))
+        if i < 0:
+            return False
+        fake[t] = places[offset[t] + i]
     return True
-
-
-@njit
-def ffbs(chain, offset, places, stream, fake):
-    """Filter forward, sample backward over candidate sets: fill `fake`, return False if no path is feasible."""
-    alpha = np.empty(len(places))
-    _, in_logs = forward(chain, offset, places, alpha)
-    return backward(chain, offset, places, alpha, in_logs, stream, fake)
 
 
 @njit
@@ -549,7 +468,9 @@ def decode(chain, offset, places, par_v, stream, fake):
     if par_v > 0.0:
         found = viterbi(chain, offset, places, par_v, stream, fake)
     else:
-        found = ffbs(chain, offset, places, stream, fake)
+        alpha = np.empty(len(places))
+        _, in_logs = forward(chain, offset, places, alpha)
+        found = backward(chain, offset, places, alpha, in_logs, stream, fake)
     if not found:
         return -np.inf
     loglik = np.log(chain.first[fake[0]])
@@ -558,18 +479,11 @@ def decode(chain, offset, places, par_v, stream, fake):
     return loglik
 
 
-OK, NO_PATH, UNFAKEABLE = 0, 1, 2
-
-
 @njit
-def attempts(seeds, rows, tries, classes, blur, chain, par_v, key, fakes, loglik, status):
-    """Make one attempt per row, semantic seed, then decoding: fill `fakes`, `loglik` and `status`."""
+def attempts(seeds, rows, tries, classes, pars, chain, key, fakes):
+    """Make one attempt per row, semantic seed, then decoding: fill `fakes`, -1 where none was made."""
     for b in range(len(seeds)):
         stream = open_stream(key, tries[b], rows[b])
-        offset, places, _ = semantic_seed(seeds[b], classes, blur, stream)
-        for t in range(fakes.shape[1]):
-            fakes[b, t] = -1
-        loglik[b], status[b] = -np.inf, UNFAKEABLE
-        if len(places) > 0:
-            loglik[b] = decode(chain, offset, places, par_v, stream, fakes[b])
-            status[b] = OK if loglik[b] > -np.inf else NO_PATH
+        offset, places, _ = semantic_seed(seeds[b], classes, pars, stream)
+        if len(places) == 0 or decode(chain, offset, places, pars.par_v, stream, fakes[b]) == -np.inf:
+            fakes[b, :] = -1

@@ -9,8 +9,7 @@ import math
 
 import numpy as np
 
-from elsewhere._jit import njit
-from elsewhere._search_kernels import find_sorted
+from elsewhere._jit import find_sorted, njit
 from elsewhere.data.visits import EARTH_RADIUS_KM
 
 
@@ -79,14 +78,6 @@ def fill_block(out, r, r_next, row, a, b, start, target, mass, points, sphere, o
 
 
 @njit
-def keep_feasible(out, mass, r, r_next, open_start, open_target):
-    """Set out[m] = mass[m] where the move r[m] -> r_next[m] is feasible, else 0 (E36)."""
-    for m in range(len(mass)):
-        possible = find_sorted(open_target, open_start[r[m]], open_start[r[m] + 1], r_next[m]) >= 0
-        out[m] = mass[m] if possible else 0.0
-
-
-@njit
 def fill_moves(out, r, r_next, row, a, b, start, target, mass, points, sphere, open_start, open_target):
     """Set out[i] = the probability of the move r[i] -> r_next[i]; `row`, `a` and `b` are indexed by place."""
     for i in range(len(r)):
@@ -123,63 +114,49 @@ def advance(here, there, total, start, target, log_p):
 
 
 @njit
-def apply_evidence(here, room, first, last, state, log_weight):
-    """Multiply by the weights of the evidence `first : last` on a slot; a state it does not name is impossible."""
-    room[:] = -np.inf
-    for at in range(first, last):
-        room[state[at]] = here[state[at]] + log_weight[at]
-    here[:] = room
-
-
-@njit
-def draw_run(row, a, b, chain, log_first, pair, seen, state, log_weight, uniform, least, alpha, room):
+def draw_run(row, a, b, start, target, log_p, log_first, pair, seen, state, log_weight, uniform, alpha, room):
     """
-    Draw the slots a .. b-1 of one row given its two ends: forward filter, backward sample.
+    Draw the slots a .. b-1 of one row given its two ends: forward filter, backward sample; False without a path.
 
-    `chain` is (start (pairs, K + 1), target, log_p). The logarithm of the run's probability; below `least` nothing is
-    drawn.
+    Move number `at` of `start[r] : start[r + 1]` leads from r to `target[at]`; `log_p` is (pairs, moves).
     """
-    start, target, log_p = chain
     L, K = len(row), alpha.shape[1]
     for t in range(a, b):
         if t == 0:
             alpha[t] = log_first
         elif t > a:
-            advance(alpha[t - 1], alpha[t], room, start[pair[t - 1]], target, log_p)
+            advance(alpha[t - 1], alpha[t], room, start, target, log_p[pair[t - 1]])
         else:
             alpha[t, :] = -np.inf
-            for at in range(start[pair[t - 1], row[t - 1]], start[pair[t - 1], row[t - 1] + 1]):
-                alpha[t, target[at]] = log_p[at]
+            for at in range(start[row[t - 1]], start[row[t - 1] + 1]):
+                alpha[t, target[at]] = log_p[pair[t - 1], at]
         if seen[t] < seen[t + 1]:
-            apply_evidence(alpha[t], room, seen[t], seen[t + 1], state, log_weight)
-    total = 0.0
+            # a state that the evidence does not name is impossible
+            room[:] = -np.inf
+            for at in range(seen[t], seen[t + 1]):
+                room[state[at]] = alpha[t, state[at]] + log_weight[at]
+            alpha[t] = room
     for t in range(b - 1, a - 1, -1):
         if t + 1 < L:
             for i in range(K):
                 if alpha[t, i] > -np.inf:
-                    at = find_sorted(target, start[pair[t], i], start[pair[t], i + 1], row[t + 1])
-                    alpha[t, i] += log_p[at] if at >= 0 else -np.inf
-        log_sum = from_logs(alpha[t], room)
-        if t == b - 1:
-            total = log_sum
-            if total == -np.inf or total < least:
-                return total
+                    at = find_sorted(target, start[i], start[i + 1], row[t + 1])
+                    alpha[t, i] += log_p[pair[t], at] if at >= 0 else -np.inf
+        if from_logs(alpha[t], room) == -np.inf:
+            return False
         row[t] = draw_index(room, K, uniform[t])
-    return total
+    return True
 
 
 @njit
-def draw_missing(r, latent, whole, short, log_first, pair, seen, state, log_weight, uniform):
+def draw_missing(r, latent, start, target, log_p, log_first, pair, seen, state, log_weight, uniform):
     """
     Fill each maximal run of latent slots of `r` (n, L) by one draw; False if no path leads through one.
 
-    `short` is the chain without the moves of probability below e^-745, `whole` the chain with them: they matter only to
-    a run that is nearly as unlikely as that, and are looked at only there. Slot (row, t) has the evidence
-    `seen[row L + t] : seen[row L + t + 1]`, none where that is empty.
+    Slot (row, t) has the evidence `seen[row L + t] : seen[row L + t + 1]`, none where that is empty.
     """
     n, L = r.shape
-    K = whole[0].shape[1] - 1
-    alpha, room = np.empty((L, K)), np.empty(K)
+    alpha, room = np.empty((L, len(start) - 1)), np.empty(len(start) - 1)
     for i in range(n):
         evidence = seen[i * L : (i + 1) * L + 1]
         b = 0
@@ -190,13 +167,10 @@ def draw_missing(r, latent, whole, short, log_first, pair, seen, state, log_weig
             b = a
             while b < L and latent[i, b]:
                 b += 1
-            if a < b:
-                rest = (log_first, pair, evidence, state, log_weight, uniform[i])
-                total = draw_run(r[i], a, b, short, *rest, -690.0, alpha, room)
-                if total < -690.0:
-                    total = draw_run(r[i], a, b, whole, *rest, -np.inf, alpha, room)
-                if total == -np.inf:
-                    return False
+            if a < b and not draw_run(
+                r[i], a, b, start, target, log_p, log_first, pair, evidence, state, log_weight, uniform[i], alpha, room
+            ):
+                return False
     return True
 
 

@@ -19,10 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elsewhere._jit import njit
-from elsewhere.data.visits import Codes, Floats, Ints
-
-# the rules of the privacy test, one bit each
-SIMILARITY, INTERSECTION, DIFFERENTIAL, OTHERS, MIN_SIM = 1, 2, 4, 8, 16
+from elsewhere.data.visits import Floats, Ints
 
 
 class Counted(NamedTuple):
@@ -358,168 +355,8 @@ def anneal(moves: Any, p: Any, start: Any, missing: float, hot: float, cold: flo
     return best
 
 
-class Clock(NamedTuple):
-    """The slots of each period: period tau owns `slot[start[tau] : start[tau + 1]]`."""
-
-    slot: Ints
-    start: Ints
-
-
-class Visitors(NamedTuple):
-    """The seeds that visit a place in a period: entries `start[tau * R + r] : start[tau * R + r + 1]`."""
-
-    start: Ints
-    trace: Codes
-    visits: Codes
-
-
-class Rules(NamedTuple):
-    """The thresholds, as the kernel reads them."""
-
-    par_s: float
-    par_i: int
-    par_d: float
-    k: int
-    min_sim: float  # 0 = off: no similarity is below it
-    aligned: bool  # the intersection counts equal slots instead of common places (E41)
-    quantile: float  # what strangers have (E15); infinity = off
-    stop: int  # alternates found are counted up to this number
-    exact_below: int  # a larger M would make N N' M inexact
-
-
-class Prepared(NamedTuple):
-    """All that a verdict needs besides the fake and the number of its seed."""
-
-    rules: Rules
-    clock: Clock
-    r: Codes  # (S, L) the seeds
-    seeds: Counted
-    alternates: Counted  # the traces of a user side by side
-    visitors: Visitors
-    R: int
-
-
-class Scratch(NamedTuple):
-    """Working memory of one thread; every kernel leaves `tally`, `hist`, `forth`, `back` at 0."""
-
-    fake: Counted
-    tally: Codes  # (R,)
-    hist: Codes  # (L + 1,)
-    forth: Floats  # (S,)
-    back: Floats
-
-
 @njit
-def empty_counts(traces: int, entries: int, T: int) -> Counted:
-    """Return counts of `traces` traces, all 0, with room for `entries` places in all periods together."""
-    return Counted(
-        np.zeros(traces * T + 1, np.int64),
-        np.zeros(entries, np.int32),
-        np.zeros(entries, np.int32),
-        np.zeros(entries, np.int32),
-        np.zeros((traces, T), np.int64),
-        np.zeros(traces, np.int64),
-        np.zeros(traces, np.int64),
-        np.zeros(traces, np.int64),
-    )
-
-
-@njit
-def new_scratch(prepared: Prepared) -> Scratch:
-    """Make working memory for `verdict_one`, one per thread."""
-    L, S, T = len(prepared.clock.slot), len(prepared.r), len(prepared.clock.start) - 1
-    return Scratch(
-        empty_counts(1, L, T),
-        np.zeros(prepared.R, np.int32),
-        np.zeros(L + 1, np.int32),
-        np.zeros(S, np.float64),
-        np.zeros(S, np.float64),
-    )
-
-
-@njit
-def count_row(row: Codes, clock: Clock, out: Counted, i: int, tally: Codes, hist: Codes, exact_below: int) -> None:
-    """Count one trace into place i of `out`, whose `start[i * T]` is set; O(L)."""
-    T = len(clock.start) - 1
-    at = out.start[i * T]
-    N, M = 0, 1
-    for tau in range(T):
-        first = at
-        for j in range(clock.start[tau], clock.start[tau + 1]):
-            r = row[clock.slot[j]]
-            if r >= 0:
-                if tally[r] == 0:
-                    out.place[at] = r
-                    at += 1
-                tally[r] += 1
-        n, top = 0, 0
-        for e in range(first, at):
-            c = int(tally[out.place[e]])
-            tally[out.place[e]] = 0
-            out.visits[e] = c
-            hist[c] += 1
-            n += c
-            top = max(top, c)
-        # counting sort: no count exceeds the slots of the period
-        e = first
-        for c in range(top, 0, -1):
-            for _ in range(hist[c]):
-                out.ranked[e] = c
-                e += 1
-            hist[c] = 0
-        out.start[i * T + tau + 1] = at
-        out.n[i, tau] = n
-        N += n
-        if n > 0 and M > 0:
-            step = n // math.gcd(M, n)
-            M = M * step if step <= exact_below // M else 0
-    out.N[i] = N
-    out.M[i] = M
-
-
-@njit
-def count_rows(r: Codes, user: Ints, clock: Clock, R: int, exact_below: int) -> Counted:
-    """Count all traces `r` (traces, L)."""
-    T = len(clock.start) - 1
-    out = empty_counts(len(r), r.size, T)
-    tally, hist = np.zeros(R, np.int32), np.zeros(r.shape[1] + 1, np.int32)
-    for i in range(len(r)):
-        count_row(r[i], clock, out, i, tally, hist, exact_below)
-    end = out.start[-1]
-    return Counted(
-        out.start,
-        out.place[:end].copy(),
-        out.visits[:end].copy(),
-        out.ranked[:end].copy(),
-        out.n,
-        out.N,
-        out.M,
-        user.copy(),
-    )
-
-
-@njit
-def list_visitors(seeds: Counted, R: int) -> Visitors:
-    """Return the traces that visit each place in each period, with their visits."""
-    T = seeds.n.shape[1]
-    start = np.zeros(T * R + 1, np.int64)
-    for i in range(len(seeds.N) * T):
-        for e in range(seeds.start[i], seeds.start[i + 1]):
-            start[(i % T) * R + seeds.place[e] + 1] += 1
-    start = np.cumsum(start)
-    free = start.copy()
-    trace, visits = np.zeros(len(seeds.place), np.int32), np.zeros(len(seeds.place), np.int32)
-    for i in range(len(seeds.N) * T):
-        for e in range(seeds.start[i], seeds.start[i + 1]):
-            key = (i % T) * R + seeds.place[e]
-            trace[free[key]] = i // T
-            visits[free[key]] = seeds.visits[e]
-            free[key] += 1
-    return Visitors(start, trace, visits)
-
-
-@njit
-def geographic(u: Counted, i: int, v: Counted, j: int, tally: Codes) -> float:
+def geographic(u: Counted, i: int, v: Counted, j: int, tally: Ints) -> float:
     """Return the larger of sim_G(u_i, v_j) and sim_G(v_j, u_i) (E12, E13)."""
     T = u.n.shape[1]
     forth, back = 0.0, 0.0
@@ -540,7 +377,7 @@ def geographic(u: Counted, i: int, v: Counted, j: int, tally: Codes) -> float:
 
 
 @njit
-def shared_places(u: Counted, i: int, v: Counted, j: int, tally: Codes) -> int:
+def shared_places(u: Counted, i: int, v: Counted, j: int, tally: Ints) -> int:
     """Return |visited(u_i) ∩ visited(v_j)|, whatever the period (E41)."""
     T = u.n.shape[1]
     here, end = u.start[i * T], u.start[(i + 1) * T]
@@ -556,121 +393,73 @@ def shared_places(u: Counted, i: int, v: Counted, j: int, tally: Codes) -> int:
 
 
 @njit
-def count_alternates(X: float, N: int, own: int, fake: Counted, alternates: Counted, par_d: float, stop: int) -> int:
+def count_alternates(
+    X: float, N: int, own: int, fakes: Counted, f: int, alternates: Counted, par_d: float, stop: int
+) -> int:
     """
     Count the distinct users, other than `own`, with |sim_S(s, f) - sim_S(s', f)| < par_d for one of their traces (E52).
 
     The search ends after `stop` users.
     """
     count, last = 0, -1
-    M = max(fake.M[0], 1)
+    M = max(fakes.M[f], 1)
     for a in range(len(alternates.N)):
+        if count == stop:
+            break
         user = alternates.user[a]
         if user in (last, own):
             continue
         N_a = alternates.N[a]
-        if abs(X * N_a - semantic_numerator(alternates, a, fake, 0) * N) / (N * N_a * M) < par_d:
+        if abs(X * N_a - semantic_numerator(alternates, a, fakes, f) * N) / (N * N_a * M) < par_d:
             count, last = count + 1, user
-            if count == stop:
-                break
     return count
 
 
 @njit
-def largest_similarity(u: Counted, i: int, own: int, prepared: Prepared, scratch: Scratch) -> float:
+def largest_similarity(u: Counted, i: int, own: int, seeds: Counted, tally: Ints) -> float:
     """Return the largest sim_G, in either direction, of u_i to a seed of any user but `own` (E15)."""
-    seeds, visitors, forth, back = prepared.seeds, prepared.visitors, scratch.forth, scratch.back
-    T = u.n.shape[1]
-    for tau in range(T):
-        m = u.n[i, tau]
-        for e in range(u.start[i * T + tau], u.start[i * T + tau + 1]):
-            key = tau * prepared.R + u.place[e]
-            for x in range(visitors.start[key], visitors.start[key + 1]):
-                s = visitors.trace[x]
-                y = min(visitors.visits[x] * m, u.visits[e] * seeds.n[s, tau])
-                forth[s] += term(y, m, u.M[i])
-                back[s] += term(y, seeds.n[s, tau], seeds.M[s])
     best = 0.0
-    for s in range(len(forth)):
-        if forth[s] > 0.0 and seeds.user[s] != own:
-            there = forth[s] / (seeds.N[s] * max(u.M[i], 1))
-            best = max(best, there, back[s] / (u.N[i] * max(seeds.M[s], 1)))
-        forth[s], back[s] = 0.0, 0.0
+    for s in range(len(seeds.N)):
+        if seeds.user[s] != own:
+            best = max(best, geographic(u, i, seeds, s, tally))
     return best
 
 
 @njit
-def similarity_of_alternates(prepared: Prepared) -> Floats:
-    """Return for each trace of the alternates its similarity to the most similar seed of another user (E15)."""
-    scratch = new_scratch(prepared)
-    alternates = prepared.alternates
-    out = np.empty(len(alternates.N), np.float64)
+def nearest_to(strangers: Counted, seeds: Counted, R: int) -> Floats:
+    """Return for each trace of the strangers its similarity to the most similar seed of another user (E15)."""
+    tally, out = np.zeros(R, np.int64), np.empty(len(strangers.N), np.float64)
     for a in range(len(out)):
-        out[a] = largest_similarity(alternates, a, alternates.user[a], prepared, scratch)
+        out[a] = largest_similarity(strangers, a, strangers.user[a], seeds, tally)
     return out
 
 
 @njit
-def verdict_one(
-    fake: Codes, seed: int, prepared: Prepared, scratch: Scratch
-) -> tuple[int, float, int, int, int, float, float]:
-    """
-    Return the verdict on one fake (L,) of seed number `seed`: all rules are evaluated.
-
-    Returns the bits of the rules that rejected (0 = passed), sim_G, shared places, equal slots, alternates found,
-    sim_S(s, f), and the largest similarity to another seed.
-    """
-    rules, seeds, f = prepared.rules, prepared.seeds, scratch.fake
-    own = seeds.user[seed]
-    count_row(fake, prepared.clock, f, 0, scratch.tally, scratch.hist, rules.exact_below)
-    rejected = 0
-
-    sim = geographic(f, 0, seeds, seed, scratch.tally)
-    if sim > rules.par_s:  # E51
-        rejected |= SIMILARITY
-
-    shared = shared_places(f, 0, seeds, seed, scratch.tally)
-    aligned = 0
-    for t in range(len(fake)):
-        if fake[t] >= 0 and fake[t] == prepared.r[seed, t]:
-            aligned += 1
-    if (aligned if rules.aligned else shared) > rules.par_i:  # E50
-        rejected |= INTERSECTION
-
-    X, N = semantic_numerator(seeds, seed, f, 0), seeds.N[seed]
-    sim_s = X / (N * max(f.M[0], 1))
-    alternates = 0
-    if rules.k > 1:
-        alternates = count_alternates(X, N, own, f, prepared.alternates, rules.par_d, rules.stop)
-        if alternates < rules.k - 1:
-            rejected |= DIFFERENTIAL
-    if sim_s < rules.min_sim:  # E56
-        rejected |= MIN_SIM
-
-    nearest = 0.0
-    if rules.quantile < np.inf:
-        nearest = largest_similarity(f, 0, own, prepared, scratch)
-        if nearest > rules.quantile:
-            rejected |= OTHERS
-    return rejected, sim, shared, aligned, alternates, sim_s, nearest
-
-
-@njit
-def verdicts(
-    fakes: Codes,
+def measure(
+    fakes: Counted,
     seed: Ints,
-    prepared: Prepared,
-    rejected: NDArray[np.uint8],
-    sim: Floats,
-    shared: Ints,
-    aligned: Ints,
-    found: Ints,
-    sim_s: Floats,
-    nearest: Floats,
+    seeds: Counted,
+    alternates: Counted,
+    par_d: float,
+    stop: int,
+    others: bool,
+    R: int,
+    out: Floats,
 ) -> None:
-    """Write `verdict_one` of each of the fakes (F, L) into the seven columns."""
-    scratch = new_scratch(prepared)
-    for i in range(len(fakes)):
-        rejected[i], sim[i], shared[i], aligned[i], found[i], sim_s[i], nearest[i] = verdict_one(
-            fakes[i], seed[i], prepared, scratch
-        )
+    """
+    Measure fakes made from the seeds of these numbers: what PrivacyTest compares with its thresholds.
+
+    Writes to `out` (F, 6) sim_G, shared places, nothing, alternates found (up to `stop`), sim_S(s, f), and the
+    similarity to the closest other seed, which is 0 unless asked for.
+    """
+    tally = np.zeros(R, np.int64)
+    for f in range(len(seed)):
+        s = seed[f]
+        own = seeds.user[s]
+        out[f, 0] = geographic(fakes, f, seeds, s, tally)
+        out[f, 1] = shared_places(fakes, f, seeds, s, tally)
+        X, N = semantic_numerator(seeds, s, fakes, f), seeds.N[s]
+        out[f, 4] = X / (N * max(fakes.M[f], 1))
+        out[f, 3] = count_alternates(X, N, own, fakes, f, alternates, par_d, stop)
+        if others:
+            out[f, 5] = largest_similarity(fakes, f, own, seeds, tally)

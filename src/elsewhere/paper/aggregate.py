@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from elsewhere.data.visits import Codes, Floats, Ints, Locations
 from elsewhere.errors import InvalidParameter, InvalidTraces, require_between, require_whole
-from elsewhere.paper._profile_kernels import fill_block, fill_moves, keep_feasible, nearness_sums
+from elsewhere.paper._profile_kernels import fill_block, fill_moves, nearness_sums
 from elsewhere.paper.profiles import MobilityProfile, Profiles
 from elsewhere.sorting import number_keys
 
@@ -127,42 +127,24 @@ class AggregateModel:
         return out
 
     def table(self, tau: int = 0, tau_next: int = 0) -> Floats:
-        """Return all of p_bar, (R, R), read-only and kept for the next call; for at most 4096 places."""
+        """Return all of p_bar, (R, R), for at most 4096 places."""
         if self.R > TABLE_PLACES:
             raise InvalidParameter(
                 f"a table needs R in [1, {TABLE_PLACES}], got {self.R}; use `block` on the places that matter.",
                 code="E_TOO_LARGE",
             )
-        pair = require_whole("tau", tau, 0, self.T - 1), require_whole("tau_next", tau_next, 0, self.T - 1)
-        if pair not in self._tables:
-            self._tables[pair] = self.rows(np.arange(self.R), *pair)
-            self._tables[pair].setflags(write=False)
-        return self._tables[pair]
+        return self.rows(np.arange(self.R), tau, tau_next)
 
     def loglik(self, r: ArrayLike, tau: ArrayLike | None = None) -> Floats:
         """
         Return ln Pr{trace} under the model, (N,); -inf where it is 0.
 
-        Parameters
-        ----------
-        r
-            (N, L) places, without gaps.
-        tau
-            (L,) period of each slot; may be left out if the model has one period.
-
+        Traces `r` (N, L) are without gaps; `tau` (L,) is the period of each slot, all in the first if it is left out.
         """
         traces = np.asarray(r)
-        if traces.ndim != 2 or traces.shape[1] == 0:
-            raise InvalidTraces(f"`r` must have shape (N, L), L at least 1, got {traces.shape}.", code="E_SHAPE")
         N, L = traces.shape
         steps = self._check_places("r", traces.ravel()).reshape(N, L)
-        if tau is None and self.T > 1:
-            raise InvalidParameter(f"`tau` must give the period of each slot: the model has {self.T} periods.")
         when = np.zeros(L, dtype=np.int64) if tau is None else np.asarray(tau)
-        if when.shape != (L,) or when.dtype.kind not in "iu":
-            raise InvalidParameter(f"`tau` must hold {L} whole numbers, one per slot, got shape {when.shape}.")
-        for period in np.unique(when).tolist():
-            require_whole("tau", period, 0, self.T - 1)
         start = self.first(int(when[0])) if self.T > 1 else self.pi_bar
         places = np.unique(steps)
         row, a, b = np.full(self.R, -1, dtype=np.int64), np.zeros(self.R), np.zeros(self.R)
@@ -177,10 +159,6 @@ class AggregateModel:
         return np.asarray(out, dtype=np.float64)
 
     @cached_property
-    def _tables(self) -> dict[tuple[int, int], Floats]:
-        return {}
-
-    @cached_property
     def _by_rows(self) -> _MovesByRow:
         """Return the moves by rows; with `feasible`, the others have no mass."""
         origin, target = self.key // self.R, self.key % self.R
@@ -188,7 +166,8 @@ class AggregateModel:
         mass, feasible = self.mass.copy(), (np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int32))
         if self.feasible is not None:
             feasible = self.feasible
-            keep_feasible(mass, self.mass, origin % self.R, target, *feasible)
+            allowed = np.repeat(np.arange(self.R), np.diff(feasible[0])) * self.R + feasible[1]
+            mass *= np.isin(self.key % self.R**2, allowed)
         where = self.locations
         points = np.zeros((self.R, 3))  # without coordinates max(1, d) is 1 everywhere, as if all were one place
         if where.xy is not None:
@@ -342,14 +321,12 @@ def feasible_moves(feasible: Any, R: int) -> tuple[Ints, Codes]:
     from scipy import sparse
 
     try:
-        matrix: Any = feasible if sparse.issparse(feasible) else np.asarray(feasible)
-    except ValueError:
-        raise InvalidParameter("`feasible` must be a table: all rows of one length.", code="E_SHAPE") from None
-    if matrix.shape != (R, R):
-        raise InvalidParameter(f"`feasible` must have shape {(R, R)}, got {matrix.shape}.", code="E_SHAPE")
-    if matrix.dtype.kind not in "biuf":
-        raise InvalidParameter(f"`feasible` must hold 0 and 1, got dtype {matrix.dtype}.")
-    by_rows = sparse.csr_array(matrix, copy=True)
+        matrix: Any = feasible if sparse.issparse(feasible) else np.atleast_2d(feasible)
+        by_rows = sparse.csr_array(matrix, copy=True)
+    except (TypeError, ValueError):
+        raise InvalidParameter("`feasible` must be a table of numbers, rows of one length.", code="E_SHAPE") from None
+    if by_rows.shape != (R, R):
+        raise InvalidParameter(f"`feasible` must have shape {(R, R)}, got {by_rows.shape}.", code="E_SHAPE")
     if not np.all(np.isin(by_rows.data, (0, 1))):
         raise InvalidParameter("`feasible` must hold 0 and 1 only.")
     by_rows.sum_duplicates()

@@ -50,12 +50,9 @@ from elsewhere.data.slots import Traces
 from elsewhere.data.visits import Codes, Floats, Ints
 from elsewhere.errors import (
     InvalidParameter,
-    InvalidTraces,
     NoFeasiblePath,
     Unfakeable,
     require_between,
-    require_choice,
-    require_whole,
 )
 from elsewhere.paper import _generate_kernels as _kernels
 from elsewhere.paper._generate_kernels import open_stream, uniform
@@ -63,8 +60,6 @@ from elsewhere.paper.aggregate import LARGEST_ANSWER, AggregateModel
 from elsewhere.paper.privacy_test import RULES, PrivacyTest, Verdicts
 from elsewhere.paper.semantic_clustering import SemanticClasses
 
-SAMPLERS = ("viterbi", "ffbs")
-OK, NO_PATH, UNFAKEABLE = _kernels.OK, _kernels.NO_PATH, _kernels.UNFAKEABLE
 # numbers, 256 MiB: above that p_bar is computed for the candidates of one attempt alone, of which it may take 1 GiB
 LARGEST_TABLE = 2**25
 
@@ -114,15 +109,16 @@ def generate_fake(
     [2, 2, 3, 2]
 
     """
-    Blur(par_c, par_m, par_l).checked()
-    require_par_v(par_v)
+    for name, value, low, high in (("par_c", par_c, 0, 1), ("par_m", par_m, 0, 1), ("par_v", par_v, 1, np.inf)):
+        require_between(name, value, low, high, open_high=True)
+    require_between("par_l", par_l, 0, 1)
     C = ClassSets.of(classes)
     seed, stream = _check_seed(seed, C, model), open_stream(stream_key(rng), 0, 0)
     C_prime = subsample_classes(C, seed, par_c, stream)
     semseed: Sets = [set(C_prime[C.class_of(r)]) for r in seed]
     semseed = merge_classes(semseed, C_prime, [C.class_of(r) for r in seed], par_m, stream)
     semseed = remove_seed(semseed, C, seed, par_l, stream)
-    return hmm_decode(SemanticSeed.of(semseed), model, par_v, stream)
+    return hmm_decode(semseed, model, par_v, stream)
 
 
 def subsample_classes(C: "ClassSets", seed: Codes, par_c: float, stream: Stream) -> dict[int, list[int]]:
@@ -172,15 +168,22 @@ def remove_seed(semseed: Sets, C: "ClassSets", seed: Codes, par_l: float, stream
         ladder: Iterable[Any] = (places, C.members(c), *nearest, C.everywhere)
         left = next((rest for step in ladder if (rest := {int(x) for x in step} - gone)), None)
         if left is None:
-            raise unfakeable(t, len(seed), C)
+            raise Unfakeable(
+                f"slot {t} of {len(seed)}: no candidate is left once the seed's own places are removed "
+                f"({len(C.everywhere)} places with a class)."
+            )
         out.append(left)
     return out
 
 
-def hmm_decode(semseed: "SemanticSeed", model: AggregateModel, par_v: float, stream: Stream) -> Codes:
+def hmm_decode(semseed: Sets, model: AggregateModel, par_v: float, stream: Stream) -> Codes:
     """Return the most probable trace through the sets under <p_bar, pi_bar>, chances perturbed by par_v (HMMDecode)."""
-    fake, loglik = decode(semseed, model, np.zeros(len(semseed), dtype=np.int64), float(par_v), stream)
-    if loglik == -np.inf:
+    if not all(semseed):
+        raise Unfakeable("a slot has an empty candidate set.")
+    offset = np.cumsum([0, *map(len, semseed)], dtype=np.int64)
+    places = np.concatenate([np.array(sorted(x), dtype=np.int32) for x in semseed])
+    fake = decode(offset, places, model, np.zeros(len(semseed), dtype=np.int64), float(par_v), stream)
+    if fake is None:
         raise NoFeasiblePath(
             f"no trace of positive probability goes through the candidate sets of these {len(semseed)} slots."
         )
@@ -222,13 +225,7 @@ class ClassSets(NamedTuple):
         """
         C = classes if isinstance(classes, SemanticClasses) else SemanticClasses(classes)
         labels, kappa = C.label.astype(np.int32), C.kappa
-        known = labels >= 0
-        if model_places is not None:
-            mask = np.asarray(model_places)
-            if mask.dtype != np.bool_ or mask.shape != labels.shape:
-                raise InvalidParameter(f"`model_places` must be a mask of {len(labels)} truth values.", code="E_SHAPE")
-            known = known & mask
-        everywhere = np.flatnonzero(known).astype(np.int32)
+        everywhere = np.flatnonzero((labels >= 0) & (model_places is None or np.asarray(model_places))).astype(np.int32)
         member = everywhere[np.argsort(labels[everywhere], kind="stable")]
         size = np.bincount(labels[everywhere], minlength=kappa)
         weight = np.broadcast_to(size, (kappa, kappa)) if C.nearness is None else C.nearness
@@ -237,11 +234,6 @@ class ClassSets(NamedTuple):
         return ClassSets(
             labels, np.concatenate([[0], np.cumsum(size)]).astype(np.int64), member, everywhere, near.astype(np.int32)
         )
-
-    @property
-    def kappa(self) -> int:
-        """Return the number of classes."""
-        return len(self.start) - 1
 
     def class_of(self, r: int) -> int:
         """Return the class of place r; -1 if it has none, or r is missing."""
@@ -252,86 +244,19 @@ class ClassSets(NamedTuple):
         return self.member[self.start[c] : self.start[c + 1]] if c >= 0 else self.member[:0]
 
 
-class Blur(NamedTuple):
+class Pars(NamedTuple):
     """
-    Parameters of the semantic seed.
+    Parameters of GenerateFake, as `generate_fake` has them, of the types that kernels are compiled for.
 
-    Parameters
-    ----------
-    par_c
-        Probability that a place is removed from its class, in [0, 1) (E39).
-    par_m
-        A place joins a slot of the neighbouring run d slots away with probability par_m^d, in [0, 1) (E42).
-    par_l
-        Probability that seed(t) is removed from the set of slot t, in [0, 1] (E40).
-    c_min
-        Codes a class must have outside those of the seed, else it is widened with the nearest classes (E30). 1, the
-        paper's, widens nothing and leaves it to the ladder of E45.
-    per_instant
-        A fresh C' at every slot instead of one for the fake (E39).
-    independent
-        A draw at each slot instead of one reach for each place and boundary (E42).
-
+    `par_v` = 0 draws from the posterior (E49). `c_min` places a class must have outside those of the seed, else it is
+    widened with the nearest classes (E30); 1, the paper's, widens nothing and leaves it to the ladder of E45.
     """
 
     par_c: float = 0.25
     par_m: float = 0.75
     par_l: float = 1.0
+    par_v: float = 4.0
     c_min: int = 1
-    per_instant: bool = False
-    independent: bool = False
-
-    def checked(self) -> "Blur":
-        """Return the same numbers, of the types that kernels are compiled for; what is no parameter is refused."""
-        return Blur(
-            require_between("par_c", self.par_c, 0, 1, open_high=True),
-            require_between("par_m", self.par_m, 0, 1, open_high=True),
-            require_between("par_l", self.par_l, 0, 1),
-            require_whole("c_min", self.c_min, 1),
-            self.per_instant,
-            self.independent,
-        )
-
-
-@dataclass(frozen=True, eq=False)
-class SemanticSeed:
-    """
-    Candidate sets: those of slot t are `places[offset[t] : offset[t + 1]]`, sorted.
-
-    `step[t]` is the step of the ladder of E45 that the set needed: 0 none; 1 only merged neighbours are left; 2 the
-    whole class before sub-sampling; 3 the nearest class; 4 all places of the model.
-    """
-
-    offset: Ints
-    places: Codes
-    step: NDArray[np.int8]
-
-    def __post_init__(self) -> None:
-        if len(self.offset) < 2 or np.any(np.diff(self.offset) <= 0):
-            raise Unfakeable("a slot has an empty candidate set.")
-
-    @staticmethod
-    def of(sets: "Iterable[Any]") -> "SemanticSeed":
-        """
-        Make a semantic seed from one list of places per slot.
-
-        Examples
-        --------
-        >>> SemanticSeed.of([[2, 1], [0]])[0].tolist()
-        [1, 2]
-
-        """
-        unique = [np.unique(np.array([*places], dtype=np.int32)) for places in sets]
-        offset = np.cumsum([0, *map(len, unique)], dtype=np.int64)
-        return SemanticSeed(offset, np.concatenate([*unique, np.zeros(0, np.int32)]), np.zeros(len(unique), np.int8))
-
-    def __len__(self) -> int:
-        return len(self.offset) - 1
-
-    def __getitem__(self, t: int) -> Codes:
-        if not 0 <= t < len(self):
-            raise IndexError(f"slot must be in 0 .. {len(self) - 1}, got {t}.")
-        return self.places[self.offset[t] : self.offset[t + 1]]
 
 
 def stream_key(rng: np.random.Generator) -> Stream:
@@ -339,45 +264,14 @@ def stream_key(rng: np.random.Generator) -> Stream:
     return rng.integers(0, 2**64, size=2, dtype=np.uint64)
 
 
-def blur_seed(seed: Codes, classes: ClassSets, blur: Blur, stream: Stream) -> SemanticSeed:
-    """
-    Draw the semantic seed of one trace (L,), with a fresh sub-sample of the classes.
-
-    A slot at a place without a class (-1), or missing, has no class to draw from: its set is what its neighbours
-    merge into it, else all places of the model (steps 1 and 4 of E45).
-    """
-    offset, places, step = _kernels.semantic_seed(seed, classes, blur.checked(), stream)
-    if len(places) == 0:
-        raise unfakeable(int(np.argmin(step)), len(seed), classes)
-    return SemanticSeed(offset, places, step)
-
-
-def unfakeable(t: int, L: int, classes: ClassSets) -> Unfakeable:
-    """Return the error of a slot for which no candidate is left."""
-    return Unfakeable(
-        f"slot {t} of {L}: no candidate is left once the seed's own places are removed "
-        f"({len(classes.everywhere)} places with a class)."
-    )
-
-
-def require_par_v(par_v: float) -> float:
-    """Return `par_v` if it lies in [1, infinity)."""
-    return require_between("par_v", par_v, 1, np.inf, open_high=True)
-
-
 def _check_seed(seed: Any, C: ClassSets, model: AggregateModel) -> Codes:
-    places = np.asarray(seed)
     if len(C.label) != model.R or model.T != 1:
         raise InvalidParameter(
             f"`classes` must label the {model.R} places of `model`, which must have one period, got "
             f"{len(C.label)} places and {model.T} periods.",
             code="E_MISMATCH",
         )
-    if places.ndim != 1 or places.size == 0 or not np.issubdtype(places.dtype, np.integer):
-        raise InvalidTraces("`seed` must be a vector of whole numbers, one place per slot.", code="E_SHAPE")
-    if places.min() < -1 or places.max() >= model.R:
-        raise InvalidTraces(f"`seed` must hold places in 0 .. {model.R - 1}, or -1 where missing.", code="E_INDEX")
-    return np.array(places, dtype=np.int32)
+    return np.array(Traces.check_places([seed], model.R, "seed")[0])  # writable: kernels are compiled for one kind
 
 
 class Chain(NamedTuple):
@@ -401,45 +295,23 @@ def chain_of(model: AggregateModel, tau: Ints, places: NDArray[np.integer], larg
     return Chain(np.array(first[places]), table, pair.ravel())
 
 
-def decode(
-    semseed: SemanticSeed, model: AggregateModel, tau: Ints, par_v: float, stream: Stream
-) -> tuple[Codes, float]:
+def decode(offset: Ints, places: Codes, model: AggregateModel, tau: Ints, par_v: float, stream: Stream) -> Codes | None:
     """
-    Return one trace through the sets and its ln Pr, -inf where no path leads through: by the model of its candidates.
+    Return a trace through candidate sets by the model between all candidates; None where no path leads through.
 
     Randomised Viterbi, exact if `par_v` = 1, where the lowest of equally good places wins; a draw from the posterior if
-    it is 0.
+    it is 0. The candidates of slot t are `places[offset[t] : offset[t + 1]]`, sorted.
     """
-    candidates, at = np.unique(semseed.places, return_inverse=True)
+    candidates, at = np.unique(places, return_inverse=True)
     chain = chain_of(model, tau, candidates, LARGEST_ANSWER)
     if chain is None:
         raise InvalidParameter(
             f"a slot may be at any of {len(candidates)} places: more than the model computes at a time; merge places.",
             code="E_TOO_LARGE",
         )
-    fake = np.empty(len(semseed), dtype=np.int32)
-    loglik = _kernels.decode(chain, semseed.offset, at.astype(np.int32), par_v, stream, fake)
-    return candidates[fake] if loglik > -np.inf else np.full_like(fake, -1), float(loglik)
-
-
-class AttemptBatch(NamedTuple):
-    """
-    What came of a batch of attempts.
-
-    Parameters
-    ----------
-    r
-        (B, L) places; -1 throughout where the attempt failed.
-    loglik
-        (B,) ln Pr{r} under the aggregate model; -inf where the attempt failed.
-    status
-        (B,) OK, NO_PATH (E33) or UNFAKEABLE (E45).
-
-    """
-
-    r: Codes
-    loglik: Floats
-    status: NDArray[np.int8]
+    fake = np.empty(len(tau), dtype=np.int32)
+    loglik = _kernels.decode(chain, offset, at.astype(np.int32), par_v, stream, fake)
+    return np.asarray(candidates[fake], dtype=np.int32) if loglik > -np.inf else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -449,16 +321,12 @@ class FakeMaker:
 
     Parameters
     ----------
-    model
-        <p_bar, pi_bar>.
-    classes
-        Semantic classes.
+    model, classes
+        <p_bar, pi_bar> and C.
     tau
         (L,) period of each slot.
-    blur
-        Parameters of the semantic seed.
-    sampler
-        `"viterbi"` (the paper's, with `par_v`) or `"ffbs"` (a sample from the posterior, E49).
+    pars
+        Parameters of the attempt.
     key
         128 bits that start the streams of the run, see `stream_key`.
 
@@ -468,8 +336,8 @@ class FakeMaker:
     >>> traces = ew.Traces([[0, 0, 1, 0], [2, 3, 3, 2]], ew.Locations(n=4))
     >>> model = ew.aggregate(ew.fit_profiles(traces), traces.locations)
     >>> key = np.array([1, 2], dtype=np.uint64)
-    >>> maker = FakeMaker(model, ClassSets.of([0, 1, 0, 1]), np.zeros(4, dtype=int), Blur(par_m=0), "ffbs", key=key)
-    >>> maker.attempt(traces.r, rows=[0, 1], tries=[0, 0]).r.tolist()
+    >>> maker = FakeMaker(model, ClassSets.of([0, 1, 0, 1]), np.zeros(4, dtype=int), Pars(par_m=0.0, par_v=0.0), key)
+    >>> maker.attempt(traces.r, rows=[0, 1], tries=[0, 0]).tolist()
     [[2, 2, 3, 2], [0, 1, 1, 0]]
 
     """
@@ -477,79 +345,34 @@ class FakeMaker:
     model: AggregateModel
     classes: ClassSets
     tau: Ints
-    blur: Blur
-    sampler: str
+    pars: Pars
     key: Stream = field(repr=False)  # a secret (R3)
-    par_v: float = 4.0
 
-    def __post_init__(self) -> None:
-        require_choice("sampler", self.sampler, SAMPLERS)
-        require_par_v(self.par_v)
-        object.__setattr__(self, "blur", self.blur.checked())
-        # writable copies of one type: anything else would be compiled once more
-        object.__setattr__(self, "key", np.array(self.key, dtype=np.uint64))
-        object.__setattr__(self, "tau", np.array(self.tau, dtype=np.int64))
-        if self.key.shape != (2,) or self.tau.ndim != 1 or self.tau.size == 0:
-            raise InvalidParameter("`key` must hold 2 words and `tau` one period per slot.", code="E_SHAPE")
-        if len(self.classes.label) != self.model.R:
-            raise InvalidParameter(
-                f"`classes` must label the {self.model.R} places of the model, got {len(self.classes.label)}.",
-                code="E_MISMATCH",
-            )
-
-    def attempt(self, seeds: ArrayLike, *, rows: ArrayLike, tries: ArrayLike) -> AttemptBatch:
+    def attempt(self, seeds: ArrayLike, *, rows: ArrayLike, tries: ArrayLike) -> Codes:
         """
-        Make one attempt per row of `seeds`.
+        Make one attempt per seed trace (B, L); return the fakes (B, L), -1 throughout where the attempt failed.
 
-        Parameters
-        ----------
-        seeds
-            (B, L) seed traces; a seed may stand in several rows.
-        rows
-            (B,) number of the seed in its dataset.
-        tries
-            (B,) number of the attempt on that seed. (row, try) names the stream: use a pair only once.
-
+        `rows` (B,) are the numbers of the seeds in their dataset, `tries` those of the attempts on them; a seed may
+        stand in several rows. (row, try) names the stream: use a pair only once.
         """
-        r = np.array(seeds, dtype=np.int32, ndmin=2)
-        if r.ndim != 2 or r.shape[1] != len(self.tau):
-            raise InvalidTraces(f"`seeds` must have shape (B, {len(self.tau)}), got {r.shape}.", code="E_SHAPE")
-        if r.size and (r.min() < -1 or r.max() >= self.model.R):
-            raise InvalidTraces(f"`seeds` must hold places in 0 .. {self.model.R - 1}, or -1.", code="E_INDEX")
-        B, L = r.shape
-        row, attempt = (np.array(np.broadcast_to(n, B), dtype=np.uint64) for n in (rows, tries))
-        out = AttemptBatch(np.empty((B, L), np.int32), np.empty(B), np.empty(B, np.int8))
-        if self.chain is None:
-            for b in range(B):
-                stream = open_stream(self.key, attempt[b], row[b])
-                out.r[b], out.loglik[b], out.status[b] = self._attempt_alone(r[b], stream)
-        else:
-            kernel = (self.classes, self.blur, self.chain, self._par_v, self.key)
-            _kernels.attempts(r, row, attempt, *kernel, *out)
-        return out
-
-    @cached_property
-    def _par_v(self) -> float:
-        return float(self.par_v) if self.sampler == "viterbi" else 0.0
+        r = np.array(seeds, dtype=np.int32)
+        row, attempt = (np.array(np.broadcast_to(n, len(r)), dtype=np.uint64) for n in (rows, tries))
+        fakes = np.full_like(r, -1)
+        if self.chain is not None:
+            _kernels.attempts(r, row, attempt, self.classes, self.pars, self.chain, self.key, fakes)
+            return fakes
+        for b in range(len(r)):  # the same, number for number, by the model of the candidates of one attempt
+            stream = open_stream(self.key, attempt[b], row[b])
+            offset, places, _ = _kernels.semantic_seed(r[b], self.classes, self.pars, stream)
+            if len(places):
+                fake = decode(offset, places, self.model, self.tau, self.pars.par_v, stream)
+                fakes[b] = -1 if fake is None else fake
+        return fakes
 
     @cached_property
     def chain(self) -> Chain | None:
         """Return the model between all places; None if its tables would be too large."""
         return chain_of(self.model, self.tau, np.arange(self.model.R), LARGEST_TABLE)
-
-    def _attempt_alone(self, seed: Codes, stream: Stream) -> tuple[Any, float, int]:
-        """Make the same attempt, number for number, by the model of its own candidates."""
-        try:
-            fake, loglik = decode(
-                blur_seed(seed, self.classes, self.blur, stream), self.model, self.tau, self._par_v, stream
-            )
-        except Unfakeable:
-            return -1, -np.inf, UNFAKEABLE
-        except InvalidParameter as error:  # nearly all places of a huge map
-            if error.code != "E_TOO_LARGE":
-                raise
-            return -1, -np.inf, UNFAKEABLE
-        return fake, loglik, OK if loglik > -np.inf else NO_PATH
 
 
 CHUNK = 256  # fakes per piece of work
@@ -587,12 +410,12 @@ class Attempts:
             # attempt number a of fake j is stream j * max_tries + a of its seed: nothing else moves it
             made = self.maker.attempt(self.seeds.r[row], rows=row, tries=fake * self.max_tries + number)
             tries[pending] += 1
-            tested = np.flatnonzero(made.status == OK)
-            verdicts = self.test(made.r[tested], row[tested])
+            tested = np.flatnonzero(made[:, 0] >= 0)
+            verdicts = self.test(made[tested], row[tested])
             for name, count in [*verdicts.counts().items(), ("not_made", len(row) - len(tested))]:
                 tally[name] += count
             passed = tested[verdicts.passed]
-            kept.append((made.r[passed], pending[passed], verdicts.select(verdicts.passed)))
+            kept.append((made[passed], pending[passed], verdicts.select(verdicts.passed)))
             pending = np.delete(pending, passed)
             if not len(pending):
                 break

@@ -13,8 +13,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from elsewhere.data.visits import Floats, Locations
-from elsewhere.errors import InvalidParameter, InvalidTraces
+from elsewhere.data.visits import Codes, Floats, Ints, Locations
+from elsewhere.errors import InvalidParameter, InvalidTraces, require_whole
 from elsewhere.paper._similarity_kernels import Counted, Moves, move_similarity, visit_similarity
 from elsewhere.paper.profiles import Counts, MobilityProfile, Profiles, check_comparable
 from elsewhere.scale import map_over
@@ -108,22 +108,12 @@ def _probabilities(name: str, values: ArrayLike) -> Floats:
     return np.asarray(array / array.sum())
 
 
-ORDERS = (0, 1)
-MAPPINGS = ("per-period", "common")
-
-
 def check_pair(u: MobilityProfile, v: MobilityProfile) -> None:
     """Refuse what are no profiles over the same places and periods."""
     for name, profile in (("u", u), ("v", v)):
         if not isinstance(profile, MobilityProfile):
             raise InvalidParameter(f"`{name}` must be a `MobilityProfile`, got {type(profile).__name__}.")
     check_comparable(u, v)
-
-
-def check_order(order: int) -> None:
-    """Refuse an order that is neither 0 nor 1."""
-    if isinstance(order, bool) or order not in ORDERS:
-        raise InvalidParameter(f"`order` must be 0 (visits) or 1 (moves), got {order!r}.")
 
 
 def check_departures(*profiles: MobilityProfile) -> None:
@@ -134,12 +124,6 @@ def check_departures(*profiles: MobilityProfile) -> None:
             f"order 1 compares moves, and {still} of {len(profiles)} profiles have no transition; use order 0.",
             code="E_NO_MOVES",
         )
-
-
-def check_rng(rng: np.random.Generator | None) -> None:
-    """Refuse what is neither a generator nor None."""
-    if rng is not None and not isinstance(rng, np.random.Generator):
-        raise InvalidParameter(f"`rng` must be a `numpy.random.Generator` or None, got {type(rng).__name__}.")
 
 
 EXACT = 2**53  # whole numbers up to here are exact in a float64
@@ -153,19 +137,26 @@ def common_multiple(n: Counts, longest: float) -> int:
     return M if M * int(longest) < EXACT else 0
 
 
+def counted(cell: Ints, place: Codes, count: Counts, shape: tuple[int, int], user: Ints, most: int) -> Counted:
+    """
+    Return counts as the kernels read them: of number `cell` // T in period `cell` % T, rising; `shape` is (users, T).
+
+    Products of the multiples M with at most `most` slots are exact.
+    """
+    n: Counts = np.zeros(shape, dtype=count.dtype)
+    np.add.at(n.reshape(-1), cell, count)
+    M = np.array([common_multiple(slots, most) for slots in n], dtype=np.int64)
+    start = np.searchsorted(cell, np.arange(n.size + 1))
+    return Counted(start, place, count, count[np.lexsort((-count, cell))], n, n.sum(axis=1), M, user)
+
+
 def visits_of(profiles: Profiles) -> Counted:
     """Return the visits of all profiles as the kernels read them."""
     U, T = len(profiles), profiles.T
     user = np.repeat(np.arange(U), np.diff(profiles.visit_start))
     place = profiles.support[profiles.support_start[user] + profiles.visit_k]
-    count = profiles.visit_count
-    cell = user * T + profiles.visit_tau
-    n: Counts = np.zeros((U, T), dtype=count.dtype)
-    np.add.at(n.reshape(-1), cell, count)
-    N = n.sum(axis=1)
-    M = np.array([common_multiple(slots, N.max(initial=0)) for slots in n], dtype=np.int64)
-    start = np.searchsorted(cell, np.arange(U * T + 1))
-    return Counted(start, place, count, count[np.lexsort((-count, cell))], n, N, M, np.arange(U))
+    longest = int(np.bincount(user, profiles.visit_count).max())
+    return counted(user * T + profiles.visit_tau, place, profiles.visit_count, (U, T), np.arange(U), longest)
 
 
 def moves_of(profiles: Profiles) -> Moves:
@@ -217,7 +208,7 @@ def geographic_similarity(
 
     """
     check_pair(u, v)
-    check_order(order)
+    require_whole("order", order, 0, 1)
     if distance is not None:
         return expected_closeness(u, v, order, distances("distance", distance, u.R, highest=1.0))
     both = Profiles.of([u, v])

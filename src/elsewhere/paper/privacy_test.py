@@ -26,7 +26,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any, NamedTuple, overload
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -41,16 +41,10 @@ from elsewhere.errors import (
     require_choice,
     require_whole,
 )
-from elsewhere.paper import _similarity_kernels as _kernels
-from elsewhere.paper._similarity_kernels import Clock, Counted, Prepared, Rules
+from elsewhere.paper._similarity_kernels import Counted, measure, nearest_to
+from elsewhere.paper.geographic_similarity import counted
 
-RULES = {
-    "similarity": _kernels.SIMILARITY,
-    "intersection": _kernels.INTERSECTION,
-    "differential": _kernels.DIFFERENTIAL,
-    "others": _kernels.OTHERS,
-    "min_sim": _kernels.MIN_SIM,
-}
+RULES = ("similarity", "intersection", "differential", "others", "min_sim")
 
 
 @dataclass(frozen=True)
@@ -109,7 +103,6 @@ def privacy_test(
     periods: int | Sequence[float] | Periods = 1,
     against: str = "own",
     others: ArrayLike | Traces | None = None,
-    intersection: str = "set",
     min_sim: float | None = None,
 ) -> Verdict:
     """
@@ -134,8 +127,6 @@ def privacy_test(
         of the strangers, here the alternates, have to their most similar seed (E15).
     others
         The other seeds, as `Traces` or (S, L); rows of the seed's own user are left out where labels tell.
-    intersection
-        "set" counts common places, "aligned" slots at the same place (E41).
     min_sim
         Smallest sim_S(seed, fake) accepted, None for no such bound (E56).
 
@@ -149,7 +140,7 @@ def privacy_test(
     ('similarity', 'intersection')
 
     """
-    _check_thresholds(par_s, par_i, par_d, k, against, intersection, min_sim)
+    _check_thresholds(par_s, par_i, par_d, k, against, min_sim)
     f, s, strangers, rest = _visits_of_all(fake, seed, alternates, others, against, periods)
     _check_number(len({x.user for x in strangers}), k, against)
     sim = max(sim_g(f, s), sim_g(s, f))
@@ -157,15 +148,15 @@ def privacy_test(
     dp = {x.user for x in strangers if float(abs(sim_s(s, f) - sim_s(x, f))) < par_d} if k > 1 else set()
     closest = max((max(sim_g(f, x), sim_g(x, f)) for x in rest), default=Fraction(0))
     quantile = usual_similarity(strangers, [s, *rest]) if against == "all" else None
-    rejected = {
-        "similarity": float(sim) > par_s,
-        "intersection": (aligned if intersection == "aligned" else shared) > par_i,
-        "differential": len(dp) < k - 1,
-        "others": quantile is not None and float(closest) > quantile,
-        "min_sim": min_sim is not None and float(sim_s(s, f)) < min_sim,
-    }
+    rejected = (
+        float(sim) > par_s,
+        shared > par_i,
+        len(dp) < k - 1,
+        quantile is not None and float(closest) > quantile,
+        min_sim is not None and float(sim_s(s, f)) < min_sim,
+    )
     return Verdict(
-        tuple(name for name, is_rejected in rejected.items() if is_rejected),
+        tuple(name for name, is_rejected in zip(RULES, rejected, strict=True) if is_rejected),
         float(sim),
         shared,
         aligned,
@@ -221,113 +212,119 @@ def _visits_of_all(
     """Return fake, seed, alternates and the seeds of other users, counted by the same places and periods."""
     if against == "all" and others is None:
         raise InvalidParameter('`against="all"` needs `others`, the traces of the other seeds, got None.')
-    tables = {"seed": _table("seed", seed), "fake": _table("fake", fake)}
-    if alternates is not None and np.shape(_table("alternates", alternates))[:1] != (0,):
-        tables["alternates"] = _table("alternates", alternates)
-    if against == "all":
-        tables["others"] = _table("others", others)
-    traces = _on_one_map(tables)
     for seeds in (seed, others):
         if isinstance(alternates, Traces) and isinstance(seeds, Traces):
             check_alternates(seeds, alternates)
+    given = {"fake": fake, "seed": seed, "alternates": alternates, "others": others if against == "all" else None}
+    traces = _on_one_map({name: _table(name, value) for name, value in given.items() if value is not None})
     of_day = Periods.of(periods)
-
-    def visits(name: str) -> list[Visited]:
-        rows = traces.get(name)
-        if rows is None:
-            return []
+    visits: dict[str, list[Visited]] = {"alternates": [], "others": []}
+    for name, rows in traces.items():
         tau = of_day.of_minute(rows.minutes())
         counts = [tuple(Counter(r[(tau == t) & (r >= 0)].tolist()) for t in range(of_day.T)) for r in rows.r]
-        return [Visited(*item) for item in zip(rows.user.tolist(), rows.r, counts, strict=True)]
-
-    rest = visits("others")
-    if isinstance(seed, Traces) and isinstance(others, Traces) and rest:
+        visits[name] = [Visited(*item) for item in zip(rows.user.tolist(), rows.r, counts, strict=True)]
+    rest = visits["others"]
+    if isinstance(seed, Traces) and isinstance(others, Traces):
         own = {others.labels.index(label) for label in _common_users(seed, others)}
         rest = [x for x in rest if x.user not in own]
     if against == "all" and not rest:
         raise InvalidParameter("`others` must hold the trace of at least one other seed user, got none.")
-    return visits("fake")[0], visits("seed")[0], visits("alternates"), rest
+    return visits["fake"][0], visits["seed"][0], visits["alternates"], rest
 
 
-COLUMNS = ("rejected", "sim", "shared", "aligned", "alternates", "sim_s", "closest")  # of `Verdicts`
+def _table(name: str, value: Any) -> Any:
+    try:
+        return value if isinstance(value, Traces) else np.asarray(value)
+    except ValueError:
+        raise InvalidTraces(f"`{name}` must be a table: all rows of one length.", code="E_SHAPE") from None
+
+
+def _on_one_map(given: dict[str, Any]) -> dict[str, Traces]:
+    """Return all as `Traces` over the same places; plain arrays take places and clock of the first `Traces` given."""
+    first = next((value for value in given.values() if isinstance(value, Traces)), None)
+    locations = first.locations if first else Locations(n=MOST_PLACES)
+    traces: dict[str, Traces] = {}
+    for name, value in given.items():
+        single = name in ("fake", "seed")
+        if isinstance(value, Traces):
+            _check_map(name, value, locations)
+            rows = value
+        elif value.ndim != (1 if single else 2):
+            raise InvalidTraces(f"`{name}` must be (L,) places, alternates and others (N, L).", code="E_SHAPE")
+        elif name == "alternates" and len(value) == 0:
+            continue
+        else:
+            r = Traces.check_places(value[None] if single else value, len(locations), name)
+            clock: dict[str, Any] = {"step_minutes": MINUTES_PER_DAY / r.shape[1]}
+            if first and r.shape[1] == first.L:
+                clock = {"step_minutes": first.step_minutes, "start": first.start}
+            rows = Traces(r, locations, **clock)
+        # alternates are compared by their counts alone; with a clock of their own they may have other slots
+        own_clock = name == "alternates" and isinstance(value, Traces)
+        if (single and len(rows) != 1) or (rows.L != traces.setdefault("fake", rows).L and not own_clock):
+            raise InvalidTraces(
+                f"`{name}` must have the slots of `fake`, and fake and seed be one row.", code="E_SHAPE"
+            )
+        traces[name] = rows
+    return traces
 
 
 @dataclass(frozen=True, eq=False)
-class Verdicts(Sequence[Verdict]):
-    """The verdicts on many fakes in columns; item i is a `Verdict`. `rejected` holds the bits of `RULES`."""
+class Verdicts:
+    """
+    The verdicts on many fakes; item i is a `Verdict`.
 
-    rejected: NDArray[np.uint8] = field(repr=False)
-    sim: Floats = field(repr=False)
-    shared: Ints = field(repr=False)
-    aligned: Ints = field(repr=False)
-    alternates: Ints = field(repr=False)
-    sim_s: Floats = field(repr=False)
-    closest: Floats = field(repr=False)
+    `rejected` (F, rules) tells by which of `RULES`, `measured` (F, 6) what was measured, in the order of `Verdict`.
+    """
+
+    rejected: NDArray[np.bool_] = field(repr=False)
+    measured: Floats = field(repr=False)
     quantile: float | None = None
     not_run: tuple[str, ...] = ()
 
     @property
     def passed(self) -> NDArray[np.bool_]:
         """Return which fakes no rule rejected, (F,)."""
-        return np.asarray(self.rejected == 0)
+        return np.asarray(~self.rejected.any(axis=1))
 
     def counts(self) -> dict[str, int]:
         """Count the fakes: all, passed, and rejected by each rule that was run (a fake may be by several)."""
-        by_rule = {
-            name: int(np.count_nonzero(self.rejected & bit)) for name, bit in RULES.items() if name not in self.not_run
-        }
+        by_rule = {n: int(self.rejected[:, i].sum()) for i, n in enumerate(RULES) if n not in self.not_run}
         return {"tested": len(self.rejected), "passed": int(self.passed.sum()), **by_rule}
 
     def __len__(self) -> int:
         return len(self.rejected)
 
-    @overload
-    def __getitem__(self, i: int) -> Verdict: ...
-    @overload
-    def __getitem__(self, i: slice) -> list[Verdict]: ...
-    def __getitem__(self, i: int | slice) -> Verdict | list[Verdict]:
-        if isinstance(i, slice):
-            return [self[j] for j in range(*i.indices(len(self)))]
+    def __getitem__(self, i: int) -> Verdict:
+        sim, shared, aligned, alternates, sim_s, closest = self.measured[i].tolist()
+        names = tuple(name for name, is_rejected in zip(RULES, self.rejected[i], strict=True) if is_rejected)
+        nearest = None if self.quantile is None else closest
         return Verdict(
-            tuple(name for name, bit in RULES.items() if self.rejected[i] & bit),
-            float(self.sim[i]),
-            int(self.shared[i]),
-            int(self.aligned[i]),
-            int(self.alternates[i]),
-            float(self.sim_s[i]),
-            None if self.quantile is None else float(self.closest[i]),
-            self.quantile,
-            self.not_run,
+            names, sim, int(shared), int(aligned), int(alternates), sim_s, nearest, self.quantile, self.not_run
         )
-
-    def select(self, fakes: ArrayLike) -> "Verdicts":
-        """Return the verdicts on these fakes (numbers or a mask), in the given order."""
-        keep = np.asarray(fakes)
-        columns: dict[str, Any] = {name: getattr(self, name)[keep] for name in COLUMNS}
-        return replace(self, **columns)
-
-    @staticmethod
-    def joined(parts: "Sequence[Verdicts]") -> "Verdicts":
-        """Join the verdicts of several batches of one test, one after the other."""
-        columns: dict[str, Any] = {n: np.concatenate([getattr(part, n) for part in parts]) for n in COLUMNS}
-        return replace(parts[0], **columns)
 
     def __iter__(self) -> Iterator[Verdict]:
         return (self[i] for i in range(len(self)))
 
+    def select(self, fakes: ArrayLike) -> "Verdicts":
+        """Return the verdicts on these fakes (numbers or a mask), in the given order."""
+        return replace(self, rejected=self.rejected[np.asarray(fakes)], measured=self.measured[np.asarray(fakes)])
+
+    @staticmethod
+    def joined(parts: "Sequence[Verdicts]") -> "Verdicts":
+        """Join the verdicts of several batches of one test, one after the other."""
+        rejected = np.concatenate([part.rejected for part in parts])
+        return replace(parts[0], rejected=rejected, measured=np.concatenate([part.measured for part in parts]))
+
 
 STRANGERS_BELOW = 0.95  # the quantile of E15
-EXACT = 2**53  # whole numbers below it are exact in float64
-OTHER_MAP = "`{}` must speak of the same places as the rest (B53)."
+MOST_PLACES = 2**31 - 1  # what plain arrays can number
 
 
 @dataclass(frozen=True, eq=False)
 class PrivacyTest:
     """
     The privacy test, prepared once for all seeds and alternates, then cheap for each fake.
-
-    Compiled loops call `verdict_one(fake, seed, test.prepared, scratch)` of `_similarity_kernels.py` themselves, with
-    `fake` an int32 row and `scratch = new_scratch(test.prepared)` per thread.
 
     Examples
     --------
@@ -340,7 +337,13 @@ class PrivacyTest:
 
     """
 
-    prepared: Prepared = field(repr=False)
+    seeds: Traces = field(repr=False)
+    periods: Periods
+    counts: Counted = field(repr=False)  # of the seeds
+    strangers: Counted = field(repr=False)  # the traces of an alternate side by side
+    longest: int  # slots of a trace
+    thresholds: tuple[float, int, float, int, float]  # par_s, par_i, par_d, k, min_sim
+    quantile: float | None
     not_run: tuple[str, ...]
 
     @staticmethod
@@ -354,88 +357,73 @@ class PrivacyTest:
         k: int = 2,
         periods: int | Sequence[float] | Periods = 1,
         against: str = "own",
-        intersection: str = "set",
         min_sim: float | None = None,
-        count_all: bool = False,
     ) -> "PrivacyTest":
         """
         Prepare the test, with parameters as in `privacy_test`, for all `seeds` at once.
 
         `alternates="all"` takes the other users of `seeds` themselves, as the paper's experiments do, with a warning
-        (E53). `count_all` counts every alternate; by default counting stops at the k-1st.
+        (E53). Alternates are counted up to the k-1st.
         """
         if not isinstance(seeds, Traces):
             raise InvalidParameter(f"`seeds` must be a `Traces`, got {type(seeds).__name__}.")
-        _check_thresholds(par_s, par_i, par_d, k, against, intersection, min_sim)
-        available = check_alternates(seeds, alternates, k=k, against=against)
-
-        of_day, R = Periods.of(periods), seeds.R
-        longest = max(seeds.L, alternates.L if isinstance(alternates, Traces) else 0)
-        exact_below = EXACT // longest**2
-        clock, r, counts = _count_visits(seeds, seeds.user, np.arange(len(seeds)), of_day, exact_below)
-        if alternates is None:
-            strangers = _kernels.empty_counts(0, 0, of_day.T)
-        else:  # users of other traces are numbered after those of the seeds; all rows of one stand side by side
-            theirs, before = (alternates, seeds.U) if isinstance(alternates, Traces) else (seeds, 0)
-            order = np.argsort(theirs.user, kind="stable")
-            _, _, strangers = _count_visits(theirs, before + theirs.user, order, of_day, exact_below)
-        rules = Rules(
-            par_s=float(par_s),
-            par_i=int(min(par_i, seeds.L)),
-            par_d=float(par_d),
-            k=int(k),
-            min_sim=float(min_sim or 0),
-            aligned=intersection == "aligned",
-            quantile=np.inf,
-            stop=available if count_all else k - 1,
-            exact_below=exact_below,
-        )
-        everybody = counts if against == "all" else _kernels.empty_counts(0, 0, of_day.T)
-        visitors = _kernels.list_visitors(everybody, R if against == "all" else 0)
-        prepared = Prepared(rules, clock, r, counts, strangers, visitors, R)
+        _check_thresholds(par_s, par_i, par_d, k, against, min_sim)
+        check_alternates(seeds, alternates, k=k, against=against)
+        of_day = Periods.of(periods)
+        # users of other traces are numbered after those of the seeds; all rows of one stand side by side
+        theirs, before = (alternates, seeds.U) if isinstance(alternates, Traces) else (seeds, 0)
+        order = np.argsort(theirs.user, kind="stable") if alternates is not None else np.arange(0)
+        longest = max(seeds.L, theirs.L)
+        counts = _count_visits(seeds, seeds.r, seeds.user, of_day, longest)
+        strangers = _count_visits(theirs, theirs.r[order], before + theirs.user[order], of_day, longest)
+        quantile = None
         if against == "all":
-            quantile = _quantile_of_users(_kernels.similarity_of_alternates(prepared), prepared.alternates.user)
-            prepared = prepared._replace(rules=rules._replace(quantile=quantile))
-        return PrivacyTest(prepared, _not_run(k, against, min_sim))
+            quantile = _quantile_of_users(nearest_to(strangers, counts, seeds.R), strangers.user)
+        thresholds = float(par_s), int(par_i), float(par_d), int(k), float(min_sim or 0)
+        not_run = _not_run(k, against, min_sim)
+        return PrivacyTest(seeds, of_day, counts, strangers, longest, thresholds, quantile, not_run)
 
     def __call__(self, fakes: ArrayLike | Traces, seed: ArrayLike) -> Verdicts:
         """Return the verdicts on the fakes (F, L), fake i made from row `seed[i]` of the seeds."""
-        p, own = self.prepared, self.prepared.r
-        rows = fakes.r if isinstance(fakes, Traces) else _table("fakes", fakes)
-        try:
-            numbers = np.asarray(seed)
-        except ValueError:
-            raise InvalidTraces("`seed` must hold one row number per fake.", code="E_SHAPE") from None
-        if rows.ndim != 2 or rows.shape[1] != own.shape[1] or numbers.shape != rows.shape[:1]:
+        own, rows = self.seeds.r, _table("fakes", fakes.r if isinstance(fakes, Traces) else fakes)
+        row = _table("seed", seed)
+        if rows.ndim != 2 or rows.shape[1] != own.shape[1] or row.shape != rows.shape[:1]:
             raise InvalidTraces(
-                f"`fakes` must have shape (F, {own.shape[1]}) and `seed` (F,), got {rows.shape} and {numbers.shape}.",
+                f"`fakes` must have shape (F, {own.shape[1]}) and `seed` (F,), got {rows.shape} and {row.shape}.",
                 code="E_SHAPE",
             )
-        if len(rows) and (numbers.dtype.kind not in "iu" or not 0 <= numbers.min() <= numbers.max() < len(own)):
+        if len(rows) and (row.dtype.kind not in "iu" or not 0 <= row.min() <= row.max() < len(own)):
             raise InvalidTraces(f"`seed` must hold row numbers in 0 .. {len(own) - 1}.", code="E_INDEX")
-        places = Traces.check_places(rows, p.R, "fakes") if len(rows) else rows
-        F = len(rows)
-        rejected = np.zeros(F, np.uint8)
-        sim, sim_s, nearest = np.zeros(F), np.zeros(F), np.zeros(F)
-        shared, aligned, alternates = (np.zeros(F, np.int64) for _ in range(3))
-        # kernels are compiled for one kind of array: contiguous, writable, of this type
-        r, seed = np.array(places, np.int32, order="C"), np.array(numbers, np.int64, order="C")
-        _kernels.verdicts(r, seed, p, rejected, sim, shared, aligned, alternates, sim_s, nearest)
-        quantile = p.rules.quantile if np.isfinite(p.rules.quantile) else None
-        return Verdicts(rejected, sim, shared, aligned, alternates, sim_s, nearest, quantile, self.not_run)
+        r = Traces.check_places(rows, self.seeds.R, "fakes") if len(rows) else rows
+        par_s, par_i, par_d, k, min_sim = self.thresholds
+        row = np.array(row, dtype=np.int64)  # kernels are compiled for one kind of array
+        of_fakes = _count_visits(self.seeds, r, np.arange(len(r)), self.periods, self.longest)
+        measured, others = np.zeros((len(r), 6)), self.quantile is not None
+        measure(of_fakes, row, self.counts, self.strangers, par_d, k - 1, others, self.seeds.R, measured)
+        measured[:, 2] = np.count_nonzero((r >= 0) & (r == own[row]), axis=1)
+        sim, shared, _, alternates, sim_s, closest = measured.T
+        rejected = np.column_stack(
+            [
+                sim > par_s,  # E51
+                shared > par_i,  # E50
+                alternates < k - 1,
+                closest > (self.quantile if self.quantile is not None else np.inf),
+                sim_s < min_sim,  # E56
+            ]
+        )
+        return Verdicts(rejected, measured, self.quantile, self.not_run)
 
 
-def check_alternates(seeds: Traces, alternates: Traces | str | None, *, k: int = 1, against: str = "own") -> int:
+def check_alternates(seeds: Traces, alternates: Traces | str | None, *, k: int = 1, against: str = "own") -> None:
     """
-    Return how many users can be alternates of one seed; refuse another map, users who are seeds too, and too few.
+    Refuse alternates on another map, users who are seeds too, and too few.
 
     Users are compared by label (E53). Row numbers that stand in for missing labels on both sides are no names: there
     a user is the same if number and trace agree.
     """
     available = 0
     if isinstance(alternates, Traces):
-        if alternates.locations is not seeds.locations and alternates.locations != seeds.locations:
-            raise InvalidTraces(OTHER_MAP.format("alternates"), code="E_MISMATCH")
+        _check_map("alternates", alternates, seeds.locations)
         available, both = alternates.U, len(_common_users(seeds, alternates))
         if both:
             raise InvalidTraces(
@@ -449,27 +437,29 @@ def check_alternates(seeds: Traces, alternates: Traces | str | None, *, k: int =
             '`alternates="all"`: the alternates are seeds themselves; use it to reproduce the paper only (E53).',
             stacklevel=3,
         )
-    return _check_number(available, k, against)
+    _check_number(available, k, against)
 
 
-def _check_number(available: int, k: int, against: str) -> int:
-    """Return the number of alternate users if the test can do with so many (E60)."""
-    if available < k - 1:
-        raise NotEnoughAlternates(f"`k` = {k} needs at least {k - 1} alternate users, got {available}.")
-    if against == "all" and available == 0:
-        raise NotEnoughAlternates('`against="all"` needs strangers to compare with: at least 1 alternate user, got 0.')
-    return available
+def _check_map(name: str, traces: Traces, locations: Locations) -> None:
+    if traces.locations is not locations and traces.locations != locations:
+        raise InvalidTraces(f"`{name}` must speak of the same places as the rest (B53).", code="E_MISMATCH")
 
 
-def _check_thresholds(
-    par_s: float, par_i: int, par_d: float, k: int, against: str, intersection: str, min_sim: float | None
-) -> None:
+def _check_number(available: int, k: int, against: str) -> None:
+    """Refuse fewer alternate users than the test needs (E60)."""
+    needed = max(k - 1, int(against == "all"))
+    if available < needed:
+        raise NotEnoughAlternates(
+            f'`k` = {k}, `against="{against}"` needs at least {needed} alternate users, got {available}.'
+        )
+
+
+def _check_thresholds(par_s: float, par_i: int, par_d: float, k: int, against: str, min_sim: float | None) -> None:
     require_between("par_s", par_s, 0, 1)
     require_whole("par_i", par_i, 0)
     require_between("par_d", par_d, 0, 1)
     require_whole("k", k, 1)
     require_choice("against", against, ("own", "all"))
-    require_choice("intersection", intersection, ("set", "aligned"))
     if min_sim is not None:
         require_between("min_sim", min_sim, 0, 1)
 
@@ -488,65 +478,12 @@ def _common_users(a: Traces, b: Traces) -> set[Any]:
     return both
 
 
-def _on_one_map(tables: dict[str, Any]) -> dict[str, Traces]:
-    # all as Traces over the same places; plain arrays take the places and the clock of the first Traces
-    first = next((value for value in tables.values() if isinstance(value, Traces)), None)
-    locations = first.locations if first else Locations(n=1 + max(_largest(value) for value in tables.values()))
-    traces: dict[str, Traces] = {}
-    for name, value in tables.items():
-        single = name in ("fake", "seed")
-        if isinstance(value, Traces):
-            if value.locations is not locations and value.locations != locations:
-                raise InvalidTraces(OTHER_MAP.format(name), code="E_MISMATCH")
-            traces[name] = value
-        elif single and value.ndim != 1:
-            raise InvalidTraces(f"`{name}` must have one dimension, got {value.ndim}.", code="E_SHAPE")
-        else:
-            traces[name] = _checked(name, np.atleast_2d(value) if single else value, locations, clock=first)
-        if single and len(traces[name]) != 1:
-            raise InvalidTraces(f"`{name}` must be one trace, got {len(traces[name])}.", code="E_SHAPE")
-    L = traces["fake"].L
-    for name, rows_of in traces.items():
-        # alternates are compared by their counts alone; with a clock of their own they may have other slots
-        if rows_of.L != L and not (name == "alternates" and isinstance(tables[name], Traces)):
-            raise InvalidTraces(
-                f"`{name}` must have the slots of `fake`: they have {rows_of.L} and {L}.", code="E_SHAPE"
-            )
-    return traces
-
-
-def _table(name: str, value: Any) -> Any:
-    try:
-        return value if isinstance(value, Traces) else np.asarray(value)
-    except ValueError:
-        raise InvalidTraces(f"`{name}` must be a table: all rows of one length.", code="E_SHAPE") from None
-
-
-def _largest(rows: NDArray[Any]) -> int:
-    # 0 for what holds no place numbers, and no number that int32 could not hold: `_checked` will say so
-    numbers = rows.dtype.kind in "iuf" and rows.size > 0 and np.all(np.isfinite(rows))
-    return int(np.clip(rows.max(), 0, np.iinfo(np.int32).max - 1)) if numbers else 0
-
-
-def _checked(name: str, rows: NDArray[Any], locations: Locations, clock: Traces | None = None) -> Traces:
-    try:
-        if clock is not None and rows.shape[-1:] == (clock.L,):
-            return Traces(rows, locations, step_minutes=clock.step_minutes, start=clock.start)
-        return Traces(rows, locations, step_minutes=MINUTES_PER_DAY / max(1, *rows.shape[-1:]))
-    except InvalidTraces as fault:
-        raise InvalidTraces(str(fault.args[0]).replace("`r`", f"`{name}`"), code=fault.code) from None
-
-
-def _count_visits(
-    traces: Traces, user: Ints, order: Ints, periods: Periods, exact_below: int
-) -> tuple[Clock, Codes, Counted]:
-    """Return the slots of each period, and rows of `traces`, which are of `user`, in this order, with their visits."""
-    tau = periods.of_minute(traces.minutes())
-    slot = np.argsort(tau, kind="stable").astype(np.int64)
-    clock = Clock(slot, np.searchsorted(tau[slot], np.arange(periods.T + 1)).astype(np.int64))
-    # kernels are compiled for one kind of array: contiguous, writable, of this type
-    r = np.array(traces.r[order], np.int32, order="C")
-    return clock, r, _kernels.count_rows(r, user[order].astype(np.int64), clock, traces.R, exact_below)
+def _count_visits(traces: Traces, r: Codes, user: Ints, periods: Periods, longest: int) -> Counted:
+    """Return the visits of rows on the slots and places of `traces`, which are of `user`."""
+    tau, T = periods.of_minute(traces.minutes()), periods.T
+    row, slot = np.nonzero(r >= 0)
+    key, count = np.unique((row * T + tau[slot]) * traces.R + r[row, slot], return_counts=True)
+    return counted(key // traces.R, (key % traces.R).astype(np.int32), count, (len(r), T), user, longest**2)
 
 
 def _quantile_of_users(similarity: Floats, user: Ints) -> float:

@@ -18,22 +18,19 @@ from elsewhere.errors import InvalidParameter, InvalidTraces, UnknownUser, requi
 from elsewhere.sorting import distinct, number_keys
 
 Counts = NDArray[Any]  # int64; float64 where a profile is a posterior mean (E4)
-MISSING = ("refuse", "skip", "gibbs")
 
 
 class Sampling(NamedTuple):
     """
-    How profiles were sampled (E4): sweeps kept and thrown away, slots drawn, and a figure of convergence.
+    How profiles were sampled (E4): sweeps that are averaged, slots drawn, and a figure of convergence.
 
     `r_hat` is the largest over users of the potential scale reduction of the number of moves between the two halves of
-    the run: near 1 where both halves tell the same. `slow` users have more than 1.1.
+    the run: near 1 where both halves tell the same.
     """
 
     sweeps: int
-    burn_in: int
     slots: int
     r_hat: float
-    slow: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,16 +165,9 @@ class Profiles(Sequence[MobilityProfile]):
         visits = np.zeros((self.T, len(places)), dtype=self.visit_count.dtype)
         visits[self.visit_tau[of_visits], self.visit_k[of_visits]] = self.visit_count[of_visits]
         of_moves = slice(self.move_start[index], self.move_start[index + 1])
-        return MobilityProfile(
-            places,
-            visits,
-            self.move_tau[of_moves],
-            self.move_tau_next[of_moves],
-            self.move_origin[of_moves],
-            self.move_target[of_moves],
-            self.move_count[of_moves],
-            self.R,
-        )
+        columns = (self.move_tau, self.move_tau_next, self.move_origin, self.move_target, self.move_count)
+        tau, tau_next, origin, target, number = (column[of_moves] for column in columns)
+        return MobilityProfile(places, visits, tau, tau_next, origin, target, number, self.R)
 
     def __iter__(self) -> Iterator[MobilityProfile]:
         return (self[u] for u in range(len(self)))
@@ -190,36 +180,22 @@ class Profiles(Sequence[MobilityProfile]):
         parts = list(profiles) if isinstance(profiles, Iterable) else [profiles]
         if not parts:
             raise InvalidTraces("there must be at least one profile.", code="E_EMPTY")
-        if any(not isinstance(u, MobilityProfile) for u in parts):
+        if not all(isinstance(u, MobilityProfile) for u in parts):
             raise InvalidParameter("`profiles` must hold `MobilityProfile` objects, as `fit_profiles` makes them.")
         check_comparable(*parts)
-        entries = [np.nonzero(u.visits) for u in parts]
-
-        def starts(columns: list[Any]) -> Ints:
-            return np.cumsum([0, *map(len, columns)], dtype=np.int64)
-
-        def joined(name: str) -> Codes:
-            return np.concatenate([getattr(u, name) for u in parts]).astype(np.int32)
-
-        return Profiles(
-            support_start=starts([u.support for u in parts]),
-            support=joined("support"),
-            visit_start=starts([tau for tau, _ in entries]),
-            visit_tau=np.concatenate([tau for tau, _ in entries]).astype(np.int32),
-            visit_k=np.concatenate([k for _, k in entries]).astype(np.int32),
-            visit_count=np.concatenate([u.visits[where] for u, where in zip(parts, entries, strict=True)]),
-            move_start=starts([u.count for u in parts]),
-            move_tau=joined("tau"),
-            move_tau_next=joined("tau_next"),
-            move_origin=joined("origin"),
-            move_target=joined("target"),
-            move_count=np.concatenate([u.count for u in parts]),
-            R=parts[0].R,
-            T=parts[0].T,
-        )
+        return join_profiles([_alone(u) for u in parts])
 
 
-def check_comparable(*profiles: MobilityProfile) -> None:
+def _alone(u: MobilityProfile) -> Profiles:
+    """Return the columns of a single user."""
+    tau, k = np.nonzero(u.visits)
+    of_visits = np.array([0, len(tau)]), tau.astype(np.int32), k.astype(np.int32), u.visits[tau, k]
+    moves: Iterable[Any] = (column.astype(np.int32) for column in (u.tau, u.tau_next, u.origin, u.target))
+    columns: tuple[Any, ...] = (*of_visits, np.array([0, len(u.count)]), *moves, u.count, u.R, u.T)
+    return Profiles(np.array([0, u.K]), u.support.astype(np.int32), *columns)
+
+
+def check_comparable(*profiles: "MobilityProfile | Profiles") -> None:
     """Refuse profiles that do not speak of the same places and the same periods."""
     shapes = {(u.R, u.T) for u in profiles}
     if len(shapes) > 1:
@@ -235,7 +211,6 @@ def fit_profiles(
     periods: int | Sequence[float] | Periods = 1,
     missing: str = "refuse",
     sweeps: int = 200,
-    burn_in: int = 100,
     rng: np.random.Generator | None = None,
 ) -> Profiles:
     """
@@ -255,8 +230,8 @@ def fit_profiles(
         is drawn, many times over, from what the user and others do around it, and by the evidence on it.
     rng
         For "gibbs".
-    sweeps, burn_in
-        For "gibbs": sweeps that are averaged, and sweeps thrown away before them.
+    sweeps
+        For "gibbs": sweeps that are averaged, after half as many that are thrown away.
 
     Returns
     -------
@@ -272,11 +247,11 @@ def fit_profiles(
     """
     if not isinstance(traces, Traces):
         raise InvalidParameter(f"`traces` must be a `Traces`, got {type(traces).__name__}.")
-    require_choice("missing", missing, MISSING)
+    require_choice("missing", missing, ("refuse", "skip", "gibbs"))
     clock = Periods.of(periods)
     tau = clock.of_minute(traces.minutes())
     if missing == "gibbs":
-        return gibbs_profiles(traces, tau, clock.T, rng=rng, sweeps=sweeps, burn_in=burn_in)
+        return gibbs_profiles(traces, tau, clock.T, rng=rng, sweeps=sweeps)
     gaps = int(np.count_nonzero(traces.r < 0))
     if gaps and missing == "refuse":
         raise InvalidTraces(
@@ -317,22 +292,9 @@ def count(r: Codes, user: Ints, tau: Codes, *, U: int, R: int, T: int) -> Profil
     move_count = np.bincount(entry, run).astype(np.int64)
     mover, *move = (digit.astype(np.int32) for digit in np.unravel_index(key, (U, T, T, K, K)))
     users = np.arange(U + 1)
-    return Profiles(
-        support_start,
-        (support_key % R).astype(np.int32),
-        np.searchsorted(visitor, users),
-        visit[0],
-        visit[1],
-        visit_count,
-        np.searchsorted(mover, users),
-        move[0],
-        move[1],
-        move[2],
-        move[3],
-        move_count,
-        R=R,
-        T=T,
-    )
+    of_visits = np.searchsorted(visitor, users), *visit, visit_count
+    columns: tuple[Any, ...] = (*of_visits, np.searchsorted(mover, users), *move, move_count, R, T)
+    return Profiles(support_start, (support_key % R).astype(np.int32), *columns)
 
 
 def join_profiles(parts: list[Profiles]) -> Profiles:
@@ -354,7 +316,6 @@ def _distinct_runs(key: Ints) -> tuple[Ints, Ints, Ints]:
     return distinct, entry, np.diff(starts, append=len(key))
 
 
-SMALLEST = -745.0  # ln of what no float below holds; with shapes of 1e-4 most moves of a draw are rarer
 PRIOR = 0.01  # of all pseudo-counts of a row together, if every place can be reached from it (E4)
 
 
@@ -375,27 +336,17 @@ class Seen(NamedTuple):
 
 
 class Means(NamedTuple):
-    """Averages over sweeps: visits (T, K), departures and rows of p (pairs, moves); changes of place; the last draw."""
+    """Averages over sweeps: visits (T, K), departures and rows of p (pairs, moves); changes of place by sweep."""
 
     visits: Floats
     moves: Floats
     p: Floats
     changes: Floats
-    last: Ints
 
 
-def gibbs_profiles(
-    traces: Traces,
-    tau: Codes,
-    T: int,
-    *,
-    rng: np.random.Generator | None,
-    sweeps: int = 200,
-    burn_in: int = 100,
-) -> Profiles:
+def gibbs_profiles(traces: Traces, tau: Codes, T: int, *, rng: np.random.Generator | None, sweeps: int) -> Profiles:
     """
-    Estimate the posterior mean of every user's profile after `burn_in` of `burn_in + sweeps` sweeps; `.sampling` tells
-    how well.
+    Estimate the posterior mean of every user's profile; `.sampling` tells how well.
 
     A slot with evidence is drawn by its weights, whatever `r` says there. A user without missing or uncertain slots is
     not drawn: the mean is exact, maximum likelihood up to the prior. Only moves and visits that happen in some
@@ -404,58 +355,32 @@ def gibbs_profiles(
     if not isinstance(rng, np.random.Generator):
         raise InvalidParameter('`missing="gibbs"` draws: it needs `rng`, a numpy Generator.')
     require_whole("sweeps", sweeps, 4, 1_000_000)
-    require_whole("burn_in", burn_in, 0, 1_000_000)
-    pairs, possible, latent = _period_pairs(tau, T)[0], _moves_made(traces.r, traces.R), uncertain_slots(traces)
-    profiles, worst, slow = [], 1.0, 0
-    for rows, stream in zip(_rows_of(traces), rng.spawn(traces.U), strict=True):
-        n = (sweeps, burn_in) if latent[rows].any() else (1, 0)
-        means, moves = _sample_slots(traces, rows, latent[rows], possible, tau, T, *n, PRIOR, stream)
-        profiles.append(_profile_of_means(means, moves, pairs, T, traces.R))
-        r_hat = split_r_hat(means.changes) if latent[rows].any() else 1.0
-        worst, slow = max(worst, r_hat), slow + (r_hat > 1.1)
-    return replace(Profiles.of(profiles), sampling=Sampling(sweeps, burn_in, int(latent.sum()), worst, slow))
-
-
-def uncertain_slots(traces: Traces) -> NDArray[np.bool_]:
-    """Return (N, L) which slots are missing, or have several likely places."""
+    pairs, pair = np.unique(tau[:-1].astype(np.int64) * T + tau[1:], return_inverse=True)
     latent = traces.r < 0
     if traces.evidence is not None:
         latent[traces.evidence.row, traces.evidence.slot] = True
-    return latent
-
-
-def _rows_of(traces: Traces) -> list[Ints]:
-    """Return the rows of each user."""
+    here, there = traces.r[:, :-1].astype(np.int64), traces.r[:, 1:]
+    others = distinct((here * traces.R + there)[(here >= 0) & (there >= 0)])  # every move that somebody is seen to make
+    profiles, worst = [], 1.0
     order = np.argsort(traces.user, kind="stable")
-    return np.split(order, np.cumsum(np.bincount(traces.user, minlength=traces.U))[:-1])
-
-
-def _period_pairs(tau: Codes, T: int) -> tuple[Ints, Ints]:
-    """Return the pairs of periods that occur, and (L - 1,) which of them each step is."""
-    pairs, pair = np.unique(tau[:-1].astype(np.int64) * T + tau[1:], return_inverse=True)
-    return pairs, pair.astype(np.int64)
-
-
-def _sample_slots(
-    traces: Traces,
-    rows: Ints,
-    hidden: NDArray[np.bool_],
-    moves_made: Ints,
-    tau: Codes,
-    T: int,
-    sweeps: int,
-    burn_in: int,
-    prior: float,
-    rng: np.random.Generator,
-) -> tuple[Means, FeasibleMoves]:
-    """Draw the `hidden` slots of a user's rows; `moves_made` by others are possible beside those among own places."""
-    r, evidence = traces.r[rows].astype(np.int64), _evidence_on(traces.evidence, rows, traces.L)
-    moves = _feasible_among(np.unique(np.concatenate([r[~hidden], evidence.place])), moves_made, traces.R)
-    if len(moves.places) == 0:
-        raise InvalidTraces("a user has neither a known slot nor evidence on one.", code="E_EMPTY")
-    r = np.searchsorted(moves.places, np.where(hidden, moves.places[0], r))
-    evidence = evidence._replace(place=np.searchsorted(moves.places, evidence.place))
-    return sample_user(r, hidden, moves, evidence, tau, _period_pairs(tau, T)[1], T, sweeps, burn_in, prior, rng), moves
+    rows_of = np.split(order, np.cumsum(np.bincount(traces.user, minlength=traces.U))[:-1])
+    for rows, stream in zip(rows_of, rng.spawn(traces.U), strict=True):
+        r, hidden, evidence = (
+            traces.r[rows].astype(np.int64),
+            latent[rows],
+            _evidence_on(traces.evidence, rows, traces.L),
+        )
+        # what others do is possible beside moves among own places
+        moves = _feasible_among(np.unique(np.concatenate([r[~hidden], evidence.place])), others, traces.R)
+        if len(moves.places) == 0:
+            raise InvalidTraces("a user has neither a known slot nor evidence on one.", code="E_EMPTY")
+        r = np.searchsorted(moves.places, np.where(hidden, moves.places[0], r))
+        seen = evidence._replace(place=np.searchsorted(moves.places, evidence.place))
+        n = sweeps if hidden.any() else 1
+        means = sample_user(r, hidden, moves, seen, tau, pair.astype(np.int64), T, n, PRIOR, stream)
+        profiles.append(_profile_of_means(means, moves, pairs, T, traces.R))
+        worst = max(worst, split_r_hat(means.changes) if n > 1 else 1.0)
+    return replace(Profiles.of(profiles), sampling=Sampling(sweeps, int(latent.sum()), worst))
 
 
 def sample_user(
@@ -467,25 +392,27 @@ def sample_user(
     pair: Ints,
     T: int,
     sweeps: int,
-    burn_in: int,
     prior: float,
     rng: np.random.Generator,
 ) -> Means:
-    """Sweep over the missing slots of one user, all arrays by position in `moves.places`; averages after `burn_in`."""
+    """Sweep over the missing slots of one user, all arrays by position in `moves.places`; return averages."""
     from elsewhere.paper._profile_kernels import count_chain, draw_missing
 
     K, n_pairs = len(moves.places), int(pair.max()) + 1 if len(pair) else 0
     degree, pseudo = np.diff(moves.start), prior / K
     move_sums, visit_sums, first = np.zeros((n_pairs, len(moves.target))), np.zeros((T, K)), np.zeros(K)
-    _add_observed(move_sums, first, r, hidden, moves, pair)
+    # the moves of which both ends are seen, and the first places
+    row, t = np.nonzero(~hidden[:, :-1] & ~hidden[:, 1:])
+    keys = np.repeat(np.arange(K), degree) * K + moves.target
+    np.add.at(move_sums, (pair[t], np.searchsorted(keys, r[row, t] * K + r[row, t + 1])), 1)
+    np.add.at(first, r[~hidden[:, 0], 0], 1)
     r = r.copy()
-    sums = Means(np.zeros((T, K)), np.zeros_like(move_sums), np.zeros_like(move_sums), np.empty(sweeps), r)
-    for sweep in range(-burn_in, sweeps):
+    sums = Means(np.zeros((T, K)), np.zeros_like(move_sums), np.zeros_like(move_sums), np.empty(sweeps))
+    for sweep in range(-(sweeps // 2), sweeps):
         if hidden.any():
             log_p = log_dirichlet(move_sums + pseudo, moves.start, rng)
             log_first = log_dirichlet(first[None] + pseudo, np.array([0, K]), rng)[0]
-            chains = chain_of(moves, log_p, -np.inf), chain_of(moves, log_p, SMALLEST)
-            if not draw_missing(r, hidden, *chains, log_first, pair, *seen, rng.random(r.shape)):
+            if not draw_missing(r, hidden, *moves[1:], log_p, log_first, pair, *seen, rng.random(r.shape)):
                 raise InvalidTraces("the evidence on some slot names no place that can be reached.", code="E_EVIDENCE")
         changes = count_chain(move_sums, visit_sums, first, r, moves.start, moves.target, pair, tau)
         if sweep >= 0:
@@ -494,15 +421,7 @@ def sample_user(
             for total, value in zip(sums[:3], (visit_sums, move_sums, rows), strict=True):
                 total += value
             sums.changes[sweep] = changes
-    return Means(sums.visits / sweeps, sums.moves / sweeps, sums.p / sweeps, sums.changes, r)
-
-
-def chain_of(moves: FeasibleMoves, log_p: Floats, least: float) -> tuple[Ints, Ints, Floats]:
-    """Return the moves of each pair of periods whose `log_p` (pairs, moves) is above `least`: start, target, log_p."""
-    kept = log_p > least
-    before = np.concatenate([[0], np.cumsum(kept.ravel())])
-    start = before[np.arange(len(log_p))[:, None] * len(moves.target) + moves.start]
-    return start, np.broadcast_to(moves.target, log_p.shape)[kept], log_p[kept]
+    return Means(sums.visits / sweeps, sums.moves / sweeps, sums.p / sweeps, sums.changes)
 
 
 def log_dirichlet(shape: Floats, start: Ints, rng: np.random.Generator) -> Floats:
@@ -536,12 +455,6 @@ def split_r_hat(values: Floats) -> float:
     return float(np.sqrt((n - 1) / n + between / (n * within)))
 
 
-def _moves_made(r: Codes, R: int) -> Ints:
-    """Return every move that somebody is seen to make, as r R + r', sorted."""
-    known = (r[:, :-1] >= 0) & (r[:, 1:] >= 0)
-    return distinct(r[:, :-1][known].astype(np.int64) * R + r[:, 1:][known])
-
-
 def _feasible_among(visited: Ints, moves: Ints, R: int) -> FeasibleMoves:
     from_visited = moves[np.isin(moves // R, visited)]
     places = np.union1d(visited, from_visited % R)
@@ -565,17 +478,6 @@ def _evidence_on(evidence: Evidence | None, rows: Ints, L: int) -> Seen:
     weight = np.bincount(group, evidence.weight[mine], len(key))
     start = np.searchsorted(key // R, np.arange(len(rows) * L + 1)).astype(np.int64)
     return Seen(start, key % R, np.log(weight))
-
-
-def _add_observed(
-    moved: Floats, first: Floats, r: Ints, hidden: NDArray[np.bool_], moves: FeasibleMoves, pair: Ints
-) -> None:
-    """Add the moves of which both ends are seen to `moved`, and the first places to `first`."""
-    row, t = np.nonzero(~hidden[:, :-1] & ~hidden[:, 1:])
-    K = len(moves.places)
-    keys = np.repeat(np.arange(K), np.diff(moves.start)) * K + moves.target
-    np.add.at(moved, (pair[t], np.searchsorted(keys, r[row, t] * K + r[row, t + 1])), 1)
-    np.add.at(first, r[~hidden[:, 0], 0], 1)
 
 
 def _profile_of_means(means: Means, moves: FeasibleMoves, pairs: Ints, T: int, R: int) -> MobilityProfile:

@@ -37,7 +37,6 @@ from elsewhere.paper.semantic_graph import ROLE_RANKS, LocationGraph
 from elsewhere.paper.semantic_similarity import rank_places, semantic_similarity
 from elsewhere.scale import one_thread
 
-METHODS = ("roles", "kmeans")
 STARTS = 10  # n_init of k-means (E28)
 PAPERS = 20  # classes of the paper
 # the number of classes that "auto" finds (E29, docs/decisions.md)
@@ -106,7 +105,7 @@ def semantic_clustering(
         s, sigma = semantic_similarity(u, v), shared_mapping(u, v)
         for r, r_next, share in sigma:
             w_G[r, r_next] += s.sim * share
-    return classes_of_graph(LocationGraph.of(S, edges=csr_array(w_G)), kappa, "kmeans", c_min, rng)
+    return classes_of_graph(LocationGraph(S, _edges=csr_array(w_G)), kappa, "kmeans", c_min, rng)
 
 
 def shared_mapping(u: MobilityProfile, v: MobilityProfile) -> Iterator[tuple[int, int, float]]:
@@ -163,18 +162,12 @@ class SemanticClasses:
         numbers = np.unique(array[array >= 0])
         labels = np.where(array >= 0, np.searchsorted(numbers, array), -1).astype(np.int64)
         labels.setflags(write=False)
-        kappa, near = len(numbers), None
-        if nearness is not None:
-            try:
-                near = np.array(nearness, dtype=np.float64)
-            except (TypeError, ValueError):
-                near = np.empty(0)
-            if near.shape != (kappa, kappa) or not np.all(np.isfinite(near)):
-                raise InvalidTraces(f"`nearness` must be finite numbers of shape ({kappa}, {kappa}).", code="E_SHAPE")
+        near = None if nearness is None else np.array(nearness, dtype=np.float64)
+        if near is not None:
             near.setflags(write=False)
         object.__setattr__(self, "label", labels)
         object.__setattr__(self, "nearness", near)
-        object.__setattr__(self, "kappa", kappa)
+        object.__setattr__(self, "kappa", len(numbers))
 
     def __repr__(self) -> str:
         return f"SemanticClasses({self.kappa} classes of {int((self.label >= 0).sum())} places)"
@@ -200,21 +193,13 @@ def labels_of(classes: Any, R: int) -> Ints:
     return label.astype(np.int64)
 
 
-def require_kappa(kappa: int | str, most: int | None = None) -> None:
-    """Refuse what is neither "auto" nor a whole number of classes from 2 to `most`."""
-    if not isinstance(kappa, str):
-        require_whole("kappa", kappa, 2, most)
-    elif kappa != "auto":
-        raise InvalidParameter(f'`kappa` must be a whole number or "auto", got {kappa!r}.')
-
-
 def classes_of_graph(
     graph: LocationGraph, kappa: int | str, method: str, c_min: int, rng: np.random.Generator, blur: float = 0.0
 ) -> SemanticClasses:
     """Cluster the location graph: K-Means(G, kappa), or k-means on the roles of the places."""
     if not isinstance(rng, np.random.Generator):
         raise InvalidParameter(f"`rng` must be a `numpy.random.Generator`, got {type(rng).__name__}.")
-    require_choice("method", method, METHODS)
+    require_choice("method", method, ("roles", "kmeans"))
     places = np.flatnonzero(graph.visitors)
     if len(places) < 2:
         raise InvalidTraces(
@@ -223,7 +208,8 @@ def classes_of_graph(
             code="E_TOO_FEW_PLACES",
         )
     require_whole("c_min", c_min, 1)
-    require_kappa(kappa, len(places))
+    if kappa != "auto":
+        require_whole("kappa", kappa, 2, len(places))  # type: ignore[arg-type]  # which says so
 
     # places in an order that does not come from their numbers, so that k-means starts alike on renamed places (F6);
     # rounded, since sums over users in another order differ in their last digits

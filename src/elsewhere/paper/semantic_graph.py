@@ -9,29 +9,30 @@ users (docs/readings.md): for rank i in period tau and rank j in period tau', on
     right[r, x] = sum_u A_{tau,i}[u, r] 1[share of u at (tau', j) is x]        (left: the same times w_tau w_tau')
 
 is needed, accumulated over levels. Equal fractions a/L are equal floats, so users of different lengths meet exactly.
-For few users the matrix S of all s_uv is cheaper, however long their lists: w_G = sum over (tau, i) of
-A^T diag(w_tau) (S - I) A.
+For few users the matrix S of all s_uv is cheaper, however long their lists. Either way
+
+    w_G = sum over (tau, i) of A_{tau,i}^T diag(w_tau) (S - I) A_{tau,i}.
 
 **Pairs.** At order 1, and with one sigma for several periods, every pair is a search, and all pairs are looked at.
 
-Beside the weights the graph keeps who holds which place at which rank, of at most MOST_HELD users and in memory alone:
-by what halves of the people agree on, "auto" finds kappa.
+Beside the weights the graph tells who holds which place at which rank, for at most MOST_HELD users: by what halves of
+the people agree on, "auto" finds kappa.
 """
 
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from elsewhere.data.visits import Codes, Floats, Ints
-from elsewhere.errors import InvalidParameter, require_choice, require_whole
-from elsewhere.paper.profiles import MobilityProfile, Profiles, join_profiles
-from elsewhere.paper.semantic_similarity import semantic_similarity
+from elsewhere.data.visits import Floats, Ints
+from elsewhere.errors import InvalidParameter
+from elsewhere.paper.profiles import MobilityProfile, Profiles, check_comparable, join_profiles
+from elsewhere.paper.semantic_similarity import check_options, semantic_similarity
 from elsewhere.scale import iterate_over
 from elsewhere.sorting import number_keys
 
@@ -40,15 +41,14 @@ ROLE_RANKS = 12  # a role tells the first 11 ranks apart and counts all others a
 
 @dataclass(frozen=True, eq=False)
 class RankedVisits:
-    """Visits of all users by rank: entry e covers the ranks `first[e] .. first[e] + size[e] - 1` of its period."""
+    """Visits of all users by rank; an entry in a block of ties covers all ranks of the block."""
 
     user: Ints
     tau: Ints
     place: Ints
     share: Floats  # of the user's slots in the period
     rank: Ints  # position in the sorted order; ties in any order, their shares being equal
-    first: Ints
-    size: Ints
+    size: Ints  # of the block of ties
     w: Floats  # (U, T)
     covering: Ints  # every (entry, rank) such that the entry covers the rank, with weight 1/size: the entry,
     covered: Ints  # and the rank
@@ -75,7 +75,7 @@ def rank_visits(profiles: Profiles, *, whole_day: bool = False) -> RankedVisits:
     covering = np.repeat(np.arange(len(size)), size)
     covered = first[covering] + np.arange(len(covering)) - np.repeat(np.cumsum(size) - size, size)
     w = lived / lived.sum(axis=1, keepdims=True)
-    return RankedVisits(user, tau, place, count / lived[user, tau], rank, first, size, w, covering, covered)
+    return RankedVisits(user, tau, place, count / lived[user, tau], rank, size, w, covering, covered)
 
 
 def group_by_rank(tau: Ints, rank: Ints) -> Iterator[tuple[int, int, Ints]]:
@@ -98,8 +98,7 @@ class HeldRanks(NamedTuple):
 
     def of_users(self, chosen: NDArray[np.bool_]) -> "HeldRanks":
         """Return the entries of the users whose number is marked in `chosen`."""
-        entries = chosen[self.user]
-        return HeldRanks(self.user[entries], self.place[entries], self.column[entries], self.weight[entries])
+        return HeldRanks._make(column[chosen[self.user]] for column in self)
 
     def table(self, R: int, width: int) -> Floats:
         """Return (R, width) sums over users: the roles of the places."""
@@ -126,78 +125,7 @@ def held_ranks(profiles: Profiles) -> HeldRanks:
 
 DENSE_LIMIT = 10_000  # places with an edge; above, w alone would need more than 800 MB
 FEW_USERS = 4_096  # all their similarities take 134 MB
-STACKED = 2_000_000  # sums that are looked at at once
 MOST_HELD = 5_000  # users whose own ranks are kept, so that halves of the people can be compared (E29)
-
-Rank = tuple[int, int]  # (tau, i): the i-th most visited place of period tau
-
-
-@dataclass(frozen=True, eq=False)
-class _Sums:
-    """For one pair of ranks: sums over users of the weight of `place` at one rank and `share` at the other."""
-
-    place: Ints
-    share: Floats
-    left: Floats
-    right: Floats
-
-
-@dataclass(frozen=True, eq=False)
-class _Stacked:
-    """Several `_Sums` in columns: entry e is of `place[e]` at `level[e]`; the levels of a pair rise side by side."""
-
-    place: Ints
-    level: Ints
-    left: Floats
-    right: Floats
-    width: Floats  # of each level: what it is above the one before
-    last: Ints  # of each level, the last of its pair
-
-    @staticmethod
-    def of(parts: list[_Sums]) -> "_Stacked":
-        distinct = [np.unique(part.share, return_inverse=True) for part in parts]
-        first = np.cumsum([0, *(len(levels) for levels, _ in distinct)])
-        return _Stacked(
-            np.concatenate([part.place for part in parts]),
-            np.concatenate([level + start for (_, level), start in zip(distinct, first, strict=False)]),
-            np.concatenate([part.left for part in parts]),
-            np.concatenate([part.right for part in parts]),
-            np.concatenate([np.diff(levels, prepend=0.0) for levels, _ in distinct]),
-            np.repeat(first[1:] - 1, np.diff(first)),
-        )
-
-    def add_to(self, out: Floats, of_place: Ints) -> None:
-        """Add left diag(level widths) right^T of every pair to `out` by the number `of_place`, or its diagonal."""
-        rows, row = np.unique(of_place[self.place], return_inverse=True)
-        shape = len(rows), len(self.width)
-
-        def reaching(values: Floats) -> Floats:
-            table = np.bincount(row * shape[1] + self.level, values, shape[0] * shape[1]).reshape(shape)
-            # users whose share reaches a level: all those at it or above, of the same pair
-            up_to = np.cumsum(table, axis=1)
-            return np.asarray(up_to[:, self.last] - up_to + table)
-
-        left, right = reaching(self.left) * self.width, reaching(self.right)
-        if out.ndim == 1:
-            out[rows] += (left * right).sum(axis=1)
-        else:
-            out[np.ix_(rows, rows)] += left @ right.T
-
-
-def _sum_by_share(place: Ints, shares: Floats, level: Ints | Codes, left: Floats, right: Floats) -> _Sums:
-    """Return the sums by place and share; the share of an entry is `shares[level]`, and `shares` rise."""
-    cell, cells = place * len(shares) + level, (int(place.max()) + 1) * len(shares)
-    if cells > len(cell):  # else sums in all cells take less than to sort the entries
-        key, cell = number_keys(cell)
-        there = np.arange(len(key))
-    else:
-        key = there = np.flatnonzero(np.bincount(cell))
-    return _Sums(
-        key // len(shares),
-        shares[key % len(shares)],
-        np.asarray(np.bincount(cell, left)[there], dtype=np.float64),
-        np.asarray(np.bincount(cell, right)[there], dtype=np.float64),
-    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,34 +140,10 @@ class LocationGraph:
     are the ranks that sigma matches: w_G without the weights s_uv is the product of the roles of the periods.
     """
 
-    order: int
-    mapping: str
-    visitors: Ints = field(repr=False)
-    roles: Floats = field(repr=False)
-    held_ranks: HeldRanks = field(repr=False)  # the ranks of at most MOST_HELD users, drawn from all
     _profiles: Profiles = field(repr=False)
-    _sums: dict[tuple[Rank, Rank], _Sums] = field(repr=False)  # of many users at order 0
-    _edges: Any = field(repr=False)  # (R, R) sparse: self-pairs to subtract from the sums, or the pair loop; or None
-
-    @staticmethod
-    def of(profiles: Profiles, *, order: int = 0, mapping: str = "per-period", edges: Any = None) -> "LocationGraph":
-        """
-        Return the graph of these users: of given `edges`, else of order 0 by sums over users; or, of at most FEW_USERS,
-        by their similarities when weights are asked for.
-        """
-        ranks, U, R, T = held_ranks(profiles), len(profiles), profiles.R, profiles.T
-        visits = rank_visits(profiles) if edges is None and U > FEW_USERS else None
-        return LocationGraph(
-            order,
-            mapping,
-            visitors=np.bincount(profiles.support, minlength=R).astype(np.int64),
-            # columns of a role: ROLE_RANKS for the whole day and, if there are several, for each period
-            roles=ranks.table(R, ROLE_RANKS * (1 + T if T > 1 else 1)),
-            held_ranks=ranks if U <= MOST_HELD else _draw_users(ranks, U),
-            _profiles=profiles,
-            _sums={} if visits is None else _sums_by_rank(visits),
-            _edges=edges if visits is None else _self_pairs(visits, R),
-        )
+    order: int = 0
+    mapping: str = "per-period"
+    _edges: Any = field(default=None, repr=False)  # (R, R) sparse, of the loop over pairs; None where w_G factors
 
     @property
     def R(self) -> int:
@@ -259,10 +163,31 @@ class LocationGraph:
     def __repr__(self) -> str:
         return f"LocationGraph({int(self.visited.sum())} of {self.R} places visited, {self.n_users} users)"
 
+    @cached_property
+    def visitors(self) -> Ints:
+        """Return (R,) how many users visit each place."""
+        return np.bincount(self._profiles.support, minlength=self.R).astype(np.int64)
+
     @property
     def visited(self) -> NDArray[np.bool_]:
         """Tell (R,) whether any user visits the place."""
         return np.asarray(self.visitors > 0)
+
+    @cached_property
+    def roles(self) -> Floats:
+        """Return (R, columns) roles: ROLE_RANKS columns for the whole day and, of several periods, for each."""
+        return held_ranks(self._profiles).table(self.R, ROLE_RANKS * (1 + self.T if self.T > 1 else 1))
+
+    @cached_property
+    def held_ranks(self) -> HeldRanks:
+        """
+        Return the ranks of at most MOST_HELD single users, drawn from all.
+
+        Each number of a user has a fixed place in the draw, so users added later and users given at once are drawn
+        alike.
+        """
+        ranks, number = held_ranks(self._profiles), np.random.default_rng(0).random(self.n_users)
+        return ranks.of_users(number <= np.sort(number)[:MOST_HELD][-1])
 
     @cached_property
     def w(self) -> Floats:
@@ -321,30 +246,15 @@ class LocationGraph:
         of_place = np.full(self.R, -1)
         of_place[places] = number
         if self._edges is None:
-            _add_similarities(out, rank_visits(self._profiles), of_place)
-        for stacked in self._stacked(len(out)):
-            stacked.add_to(out, of_place)
-        if self._edges is not None:
-            edges = self._edges.tocoo()
-            r, r_next, weight = of_place[edges.row], of_place[edges.col], edges.data
-            if out.ndim == 1:
-                np.add.at(out, r[r == r_next], weight[r == r_next])
-            else:
-                np.add.at(out, (r, r_next), weight)
+            _add_ranks(out, rank_visits(self._profiles), of_place)
+            return out
+        edges = self._edges.tocoo()
+        r, r_next, weight = of_place[edges.row], of_place[edges.col], edges.data
+        if out.ndim == 1:
+            np.add.at(out, r[r == r_next], weight[r == r_next])
+        else:
+            np.add.at(out, (r, r_next), weight)
         return out
-
-    def _stacked(self, rows: int) -> Iterator["_Stacked"]:
-        """Yield the sums of all pairs of ranks, so many pairs at a time that a table of `rows` stays small."""
-        parts: list[_Sums] = []
-        size = 0
-        for sums in self._sums.values():
-            size += len(sums.place) + min(rows, len(sums.place)) * len(np.unique(sums.share))
-            parts.append(sums)
-            if size > STACKED:
-                yield _Stacked.of(parts)
-                parts, size = [], 0
-        if parts:
-            yield _Stacked.of(parts)
 
     def update(
         self,
@@ -360,21 +270,12 @@ class LocationGraph:
         looked at.
         """
         new = Profiles.of(profiles)
-        if (new.R, new.T) != (self.R, self.T):
-            raise InvalidParameter(
-                f"`profiles` must have R = {self.R} places and T = {self.T} periods, got R = {new.R}, T = {new.T}.",
-                code="E_MISMATCH",
-            )
+        check_comparable(self._profiles, new)
         everyone = join_profiles([self._profiles, new])
-        if factors(self.order, self.mapping, self.T):
-            return LocationGraph.of(everyone, mapping=self.mapping)
-        edges = self._edges + _pair_loop(everyone, self.n_users, self.order, self.mapping, rng, executor)
-        return LocationGraph.of(everyone, order=self.order, mapping=self.mapping, edges=edges)
-
-
-def factors(order: int, mapping: str, T: int) -> bool:
-    """Tell whether w_G factors into sums over single users."""
-    return order == 0 and (mapping == "per-period" or T == 1)
+        edges = None
+        if self._edges is not None:
+            edges = self._edges + _pair_loop(everyone, self.n_users, self.order, self.mapping, rng, executor)
+        return LocationGraph(everyone, self.order, self.mapping, edges)
 
 
 def semantic_graph(
@@ -411,85 +312,53 @@ def semantic_graph(
     0.4375
 
     """
-    require_whole("order", order, 0, 1)
-    require_choice("mapping", mapping, ("per-period", "common"))
+    check_options(order, mapping, rng)
     columns = Profiles.of(profiles)
-    if factors(order, mapping, columns.T):
-        return LocationGraph.of(columns, mapping=mapping)
-    edges = _pair_loop(columns, 0, order, mapping, rng, executor)
-    return LocationGraph.of(columns, order=order, mapping=mapping, edges=edges)
+    edges = None
+    if order == 1 or (mapping == "common" and columns.T > 1):
+        edges = _pair_loop(columns, 0, order, mapping, rng, executor)
+    return LocationGraph(columns, order, mapping, edges)
 
 
-def _draw_users(ranks: HeldRanks, n_users: int) -> HeldRanks:
+def _add_ranks(out: Floats, visits: RankedVisits, number: Ints) -> None:
     """
-    Draw the ranks of MOST_HELD single users of all `n_users`.
+    Add A^T diag(w_tau) (S - I) A of every (tau, rank) to `out`, places numbered by `number`; to a vector, its diagonal.
 
-    Each number of a user has a fixed place in the draw, so users added later and users given at once are drawn alike.
+    u != v, and s_uu = 1. S is made where the users are few; else its levels are summed over users (E27).
     """
-    number = np.random.default_rng(0).random(n_users)
-    return ranks.of_users(number <= np.partition(number, MOST_HELD - 1)[MOST_HELD - 1])
-
-
-def _sums_by_rank(visits: RankedVisits) -> dict[tuple[Rank, Rank], _Sums]:
-    at_rank: dict[Rank, tuple[Floats, Codes]] = {}  # the shares at this rank, and which is each user's, or -1
-    for tau, rank, entries in group_by_rank(visits.tau, visits.rank):
-        shares, level = np.unique(visits.share[entries], return_inverse=True)
-        at_rank[tau, rank] = shares, np.full(len(visits.w), -1, dtype=np.int32)
-        at_rank[tau, rank][1][visits.user[entries]] = level
-
-    times = np.ascontiguousarray(visits.w.T)
-    sums: dict[tuple[Rank, Rank], _Sums] = {}
-    for tau, rank, covering in group_by_rank(visits.tau[visits.covering], visits.covered):
-        entries = visits.covering[covering]
-        entries = entries[np.argsort(visits.place[entries], kind="stable")]  # so that sums find them nearly sorted
-        users, places, weight = visits.user[entries], visits.place[entries], 1 / visits.size[entries]
-        for (tau_other, rank_other), (shares, level_of) in at_rank.items():
-            has = np.flatnonzero(level_of[users] >= 0)
-            if not len(has):
-                continue
-            own_time = times[tau][users[has]] * times[tau_other][users[has]]
-            sums[(tau, rank), (tau_other, rank_other)] = _sum_by_share(
-                places[has], shares, level_of[users[has]], weight[has] * own_time, weight[has]
-            )
-    return sums
-
-
-def _add_similarities(w: Floats, visits: RankedVisits, index: Ints) -> None:
-    """Add A^T diag(w_tau) (S - I) A of every (tau, rank) to `w`, places numbered by `index`; or its diagonal."""
-    U = len(visits.w)
-    S = np.zeros((U, U))
+    U, diagonal = len(visits.w), out.ndim == 1
+    S = np.zeros((U, U) if U <= FEW_USERS else (0, 0))
+    levels = []  # of each rank, for many users: its period, its distinct shares, and which is each user's, or -1
     for tau, _, entries in group_by_rank(visits.tau, visits.rank):
         users, share = visits.user[entries], visits.share[entries]
-        S[np.ix_(users, users)] += visits.w[users, tau, None] * np.minimum.outer(share, share)
-    np.fill_diagonal(S, 0)  # u != v; s_uu = 1
+        if U <= FEW_USERS:
+            S[np.ix_(users, users)] += visits.w[users, tau, None] * np.minimum.outer(share, share)
+        else:
+            shares, level = np.unique(share, return_inverse=True)
+            levels.append((tau, np.diff(shares, prepend=0.0), np.full(U, -1, dtype=np.int32)))
+            levels[-1][2][users] = level
+    np.fill_diagonal(S, 0)
 
     for tau, _, covering in group_by_rank(visits.tau[visits.covering], visits.covered):
         entries = visits.covering[covering]
         users, row = np.unique(visits.user[entries], return_inverse=True)
-        places, column = np.unique(index[visits.place[entries]], return_inverse=True)
+        places, column = np.unique(number[visits.place[entries]], return_inverse=True)
         A = csr_array((1 / visits.size[entries], (row, column)), shape=(len(users), len(places)))
-        block = np.asarray(A.T @ (visits.w[users, tau, None] * S[np.ix_(users, users)]))
-        if w.ndim == 1:
-            w[places] += np.bincount(column, block[column, row] / visits.size[entries])
+        w = visits.w[users, tau]
+        if U <= FEW_USERS:
+            part = np.asarray(A.T @ (w[:, None] * S[np.ix_(users, users)]))
+            block = np.bincount(column, part[column, row] / visits.size[entries]) if diagonal else np.asarray(part @ A)
         else:
-            w[np.ix_(places, places)] += np.asarray(block @ A)
-
-
-def _self_pairs(visits: RankedVisits, R: int) -> Any:
-    """
-    Return what a pair (u, u) would add between tied places, negated: w_tau(u) s_uu / b for each pair of a block of b.
-
-    s_uu = 1; the pairs (r, r) fall on the diagonal, which is dropped.
-    """
-    entry = np.flatnonzero(visits.size > 1)
-    size = visits.size[entry]
-    # entries of a block are adjacent: position of the block's first entry, then every pair inside it
-    opening = entry - (visits.rank[entry] - visits.first[entry])
-    r = np.repeat(entry, size)
-    step = np.arange(len(r)) - np.repeat(np.cumsum(size) - size, size)
-    other = np.repeat(opening, size) + step
-    weight = -visits.w[visits.user[r], visits.tau[r]] / visits.size[r]
-    return csr_array((weight, (visits.place[r], visits.place[other])), shape=(R, R))
+            own = A.T.multiply(w) @ A
+            block = -own.diagonal() if diagonal else -own.toarray()
+            for other, width, level_of in levels:
+                has = np.flatnonzero(level_of[users] >= 0)
+                at = csr_array((np.ones(len(has)), (has, level_of[users[has]])), shape=(len(users), len(width)))
+                # users whose share reaches a level: all those at it or above
+                left = np.cumsum((A.T.multiply(w * visits.w[users, other]) @ at).toarray()[:, ::-1], axis=1)[:, ::-1]
+                right = np.cumsum((A.T @ at).toarray()[:, ::-1], axis=1)[:, ::-1]
+                block += (left * width * right).sum(axis=1) if diagonal else (left * width) @ right.T
+        out[places if diagonal else np.ix_(places, places)] += block
 
 
 def _pair_loop(
@@ -501,43 +370,30 @@ def _pair_loop(
     executor: Executor | None,
 ) -> Any:
     """Return the edges of the paper's double loop over all ordered pairs with at least one user from `first_new` on."""
-    work = _Matching(profiles, order, mapping, first_new, None if rng is None else int(rng.integers(2**63)))
+    entropy = None if rng is None else int(rng.integers(2**63))
+    work = partial(_edges_of, profiles, first_new, order, mapping, entropy)
     edges = csr_array((profiles.R, profiles.R))
     for one in iterate_over(work, range(len(profiles)), executor=executor):
         edges = edges + one
     return edges
 
 
-@dataclass(frozen=True)
-class _Matching:
-    """The edges of one user towards all others."""
-
-    profiles: Profiles = field(repr=False)
-    order: int
-    mapping: str
-    first_new: int
-    entropy: int | None = field(repr=False)
-
-    def __call__(self, index: int) -> Any:
-        u, r, r_next, weight = self.profiles[index], *(np.empty(0, dtype=kind) for kind in (int, int, float))
-        for other in range(len(self.profiles)):
-            if other == index or max(index, other) < self.first_new:
-                continue
-            stream = None
-            if self.entropy is not None:
-                # a stream per pair: the result depends on neither order nor executor
-                stream = np.random.default_rng(np.random.SeedSequence(self.entropy, spawn_key=(index, other)))
-            match = semantic_similarity(u, self.profiles[other], order=self.order, mapping=self.mapping, rng=stream)
-            for sigma, share in zip(match.sigma, self._weights(u), strict=True):
-                matched = sigma >= 0
-                r, r_next = np.append(r, u.support[matched]), np.append(r_next, sigma[matched])
-                weight = np.append(weight, np.full(int(matched.sum()), match.sim * share))
-        return csr_array((weight, (r, r_next)), shape=(self.profiles.R, self.profiles.R))
-
-    def _weights(self, u: MobilityProfile) -> list[float]:
-        # one edge set per period (pair), weighted by the share of u's time (departures) in it; one for "common" (E19)
-        if self.mapping == "common":
-            return [1.0]
-        if self.order == 0:
-            return [float(w) for w in u.w]
-        return [float(u.alpha(*pair).sum()) for pair in u.period_pairs()]
+def _edges_of(profiles: Profiles, first_new: int, order: int, mapping: str, entropy: int | None, index: int) -> Any:
+    """Return the edges of one user towards all others."""
+    u, r, r_next, weight = profiles[index], *(np.empty(0, dtype=kind) for kind in (int, int, float))
+    # one edge set per period (pair), weighted by the share of u's time (departures) in it; one for "common" (E19)
+    shares = [1.0]
+    if mapping == "per-period":
+        shares = u.w.tolist() if order == 0 else [float(u.alpha(*pair).sum()) for pair in u.period_pairs()]
+    for other in range(len(profiles)):
+        if other == index or max(index, other) < first_new:
+            continue
+        # a stream per pair: the result depends on neither order nor executor
+        named = None if entropy is None else np.random.SeedSequence(entropy, spawn_key=(index, other))
+        stream = None if named is None else np.random.default_rng(named)
+        match = semantic_similarity(u, profiles[other], order=order, mapping=mapping, rng=stream)
+        for sigma, share in zip(match.sigma, shares, strict=True):
+            matched = sigma >= 0
+            r, r_next = np.append(r, u.support[matched]), np.append(r_next, sigma[matched])
+            weight = np.append(weight, np.full(int(matched.sum()), match.sim * share))
+    return csr_array((weight, (r, r_next)), shape=(profiles.R, profiles.R))

@@ -22,12 +22,12 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from elsewhere.data.visits import Codes, Floats, Ints
-from elsewhere.errors import require_choice
+from elsewhere.errors import InvalidParameter, require_choice, require_whole
 from elsewhere.paper._similarity_kernels import (
     anneal,
     assignment,
@@ -37,12 +37,9 @@ from elsewhere.paper._similarity_kernels import (
     mapped_value,
 )
 from elsewhere.paper.geographic_similarity import (
-    MAPPINGS,
     all_rows,
     check_departures,
-    check_order,
     check_pair,
-    check_rng,
     common_multiple,
     visit_rows,
     visits_of,
@@ -121,15 +118,21 @@ def optimal_mapping(
     u: MobilityProfile, v: MobilityProfile, order: int, mapping: str, rng: np.random.Generator | None
 ) -> tuple[list[Codes], float]:
     """Return sigma_u^v of eq:hdkp, as `SemanticMatch` has it, and an upper bound of sim_S; 0 where sigma is exact."""
-    check_order(order)
-    require_choice("mapping", mapping, MAPPINGS)
-    check_rng(rng)
+    check_options(order, mapping, rng)
     if order == 1:
         check_departures(u)
         return best_mapping(u, v, *_both_tables(u, v, mapping), rng or np.random.default_rng(0))[1:]
     if mapping == "common" and u.T > 1:
         return [_places(v, common_mapping(u, v)[1])], 0.0
     return [_places(v, rank_mapping(a, b)) for a, b in zip(u.visits, v.visits, strict=True)], 0.0
+
+
+def check_options(order: int, mapping: str, rng: Any) -> None:
+    """Refuse what is no order, mapping or generator."""
+    require_whole("order", order, 0, 1)
+    require_choice("mapping", mapping, ("per-period", "common"))
+    if rng is not None and not isinstance(rng, np.random.Generator):
+        raise InvalidParameter(f"`rng` must be a `numpy.random.Generator` or None, got {type(rng).__name__}.")
 
 
 def similarity_under(
@@ -374,9 +377,7 @@ def pairwise_semantic_similarity(
 
     """
     everyone = Profiles.of(profiles)
-    check_order(order)
-    require_choice("mapping", mapping, MAPPINGS)
-    check_rng(rng)
+    check_options(order, mapping, rng)
     work: Callable[[range], Floats]
     if order == 1:
         check_departures(*everyone)

@@ -14,7 +14,6 @@ from elsewhere.evaluation.reproduce import Reproduction
 from elsewhere.paper._generate_kernels import open_stream
 from elsewhere.paper.generate_fake import (
     ClassSets,
-    SemanticSeed,
     hmm_decode,
     merge_classes,
     remove_seed,
@@ -105,7 +104,7 @@ def procedure(result: Reproduction, seed: int | None = None, rng: np.random.Gene
         C_prime, class_at = subsample_classes(C, trace, 0.25, stream), [C.class_of(x) for x in trace]
         merged = merge_classes([set(C_prime[c]) for c in class_at], C_prime, class_at, 0.75, stream)
         semseed = remove_seed(merged, C, trace, 1.0, stream)
-        fake = hmm_decode(SemanticSeed.of(semseed), learnt.model, 4.0, stream)
+        fake = hmm_decode(semseed, learnt.model, 4.0, stream)
         if not np.intersect1d(fake, trace).size:
             break
     return _draw_procedure(trace, C, merged, semseed, fake)

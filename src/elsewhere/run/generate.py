@@ -20,7 +20,7 @@ from elsewhere.data.slots import Periods, Traces, clock_minutes
 from elsewhere.data.visits import DAY, Ints, Visits, share_map
 from elsewhere.errors import InvalidParameter, InvalidTraces, NotEnoughUsers, NothingPassed
 from elsewhere.paper.aggregate import AggregateModel, aggregate
-from elsewhere.paper.generate_fake import Attempts, Blur, ClassSets, FakeMaker
+from elsewhere.paper.generate_fake import Attempts, ClassSets, FakeMaker, Pars
 from elsewhere.paper.privacy_test import PrivacyTest, Verdicts
 from elsewhere.paper.profiles import fit_profiles
 from elsewhere.paper.semantic_clustering import SemanticClasses, semantic_clustering
@@ -319,13 +319,12 @@ def _make_paper(
     seeds = traces if len(seed_rows) == len(traces) else traces.select(seed_rows)
     learnt = _learn_paper(run, traces, classes, model)
     tau = Periods.of(how.periods).of_minute(traces.minutes()).astype(np.int64)
-    redrawn = how.subsample == "per-instant", how.merge == "independent"
-    blur = Blur(how.par_c, how.par_m, how.par_l, how.c_min, *redrawn)
+    pars = Pars(how.par_c, how.par_m, how.par_l, how.par_v if how.sampler == "viterbi" else 0.0, how.c_min)
     label = learnt.classes
     sets = ClassSets.of(label, model_places=learnt.model.visitors > 0)
     key = run.sequence(1).generate_state(4, np.uint64).astype(np.uint64)[:2]
-    maker = FakeMaker(learnt.model, sets, tau, blur, how.sampler, key, how.par_v)
-    rules = ("par_s", "par_i", "par_d", "k", "periods", "against", "intersection", "min_sim")
+    maker = FakeMaker(learnt.model, sets, tau, pars, key)
+    rules = ("par_s", "par_i", "par_d", "k", "periods", "against", "min_sim")
     others = None if how.k == 1 and how.against == "own" else "all" if alternates is None else alternates
     test = PrivacyTest.prepare(seeds, others, **{name: getattr(how, name) for name in rules})
     r, unit, verdicts, tries, tally = _attempt(run, Attempts(maker, test, seeds, how.max_tries), len(seeds))
@@ -341,7 +340,7 @@ def _make_paper(
         parameters={**dict(how), "kappa": label.kappa},
         seeds=np.unique(traces.user[seed_rows]).astype(np.int64),
         users=traces.labels,
-        verdicts=verdicts,
+        verdicts=tuple(verdicts),
         attempts=attempts,
         tally=tally,
         laboratory=run.laboratory,

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from elsewhere.checkpoint import Checkpoint, Stages, derive_bytes, derive_rng, hash_file, hash_value, resume
+from elsewhere.checkpoint import Stages, derive_bytes, derive_rng, hash_file, hash_value, resume
 from elsewhere.data.places import grid_of
 from elsewhere.data.read import read_visits
 from elsewhere.data.visits import Mask, Visits
@@ -310,7 +310,7 @@ def _publish(
             "nothing was attacked: what these fakes reveal is not known until `elsewhere audit` runs."
         )
     names = write_pool(pool, out, names)
-    if isinstance(stages, Checkpoint):  # replaced when the job resumes, which may write other formats
+    if stages.folder is not None:  # replaced when the job resumes, which may write other formats
         stages.keep(WRITTEN, [{path.name: hash_file(path) for path in folder.iterdir()} for folder in drafts])
     return Result(fakes, pool, judgement, out, private, tuple(names), tuple(private_files), facts)
 

@@ -6,8 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from elsewhere._jit import njit
-from elsewhere._search_kernels import find_sorted
+from elsewhere._jit import find_sorted, njit
 from elsewhere.paper._generate_kernels import open_stream, uniform
 from elsewhere.paper._profile_kernels import draw_index
 from elsewhere.synthesis._diary_kernels import (
