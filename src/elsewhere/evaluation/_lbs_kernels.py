@@ -91,45 +91,28 @@ def candidates(start, place, between, mark, out_start, out_place):
     Fill in the hidden places at every slot: those seen where something was, else `between` and those seen on either
     side.
 
-    `mark (R,)` is scratch, all -1 and left so. Returns the number of entries; nothing is written where `out_place` is
-    empty, so that a first call counts.
+    `mark (R,)` is scratch, all -1. Returns the number of entries.
     """
-    L = len(start) - 1
-    write = len(out_place) > 0
-    size = 0
-    before = -1
+    L, size, before = len(start) - 1, 0, -1
     for t in range(L):
-        if write:
-            out_start[t] = size
-        if start[t + 1] > start[t]:
-            before = t
-            for j in range(start[t], start[t + 1]):
-                if write:
-                    out_place[size] = place[j]
-                size += 1
-            continue
-        after = t + 1
+        out_start[t] = size
+        after = t
         while after < L and start[after + 1] == start[after]:
             after += 1
+        if after == t:
+            before = t
         for s in (before, after):
             if 0 <= s < L:
-                for j in range(start[s], start[s + 1]):
-                    if mark[place[j]] != t:
-                        mark[place[j]] = t
-                        if write:
-                            out_place[size] = place[j]
+                for r in place[start[s] : start[s + 1]]:
+                    if mark[r] != t:
+                        mark[r], out_place[size] = t, r
                         size += 1
-        for r in between:
-            if mark[r] != t:
-                if write:
+        if after > t:
+            for r in between:
+                if mark[r] != t:
                     out_place[size] = r
-                size += 1
-        for s in (before, after):
-            if 0 <= s < L:
-                for j in range(start[s], start[s + 1]):
-                    mark[place[j]] = -1
-    if write:
-        out_start[L] = size
+                    size += 1
+    out_start[L] = size
     return size
 
 
@@ -167,14 +150,13 @@ def _log_sums(out, here, there, level, p, log_p, forward):
 
 
 @njit
-def localize(start, place, weight, first, p, log_p, pair, posterior):
+def localize(start, place, weight, first, p, log_p, posterior):
     """
     Set `posterior[e]` (localization) = ln Pr{hidden place is entry e at its slot, everything seen}, by
     forward-backward.
 
-    `weight[e]` ln weight of an entry, `first (C,)` ln law of the first slot, `p`, `log_p` (pairs, C, C) the chain,
-    `pair (L - 1)` which of them leads from slot t to t + 1. Returns ln of the total probability; where that is -inf
-    `posterior` is left as it was.
+    `weight[e]` ln weight of an entry, `first (C,)` ln law of the first slot, `p`, `log_p` (C, C) the chain. Returns ln
+    of the total probability; where that is -inf `posterior` is left as it was.
     """
     L = len(start) - 1
     ahead, back = np.empty(len(place)), np.zeros(len(place))
@@ -185,8 +167,8 @@ def localize(start, place, weight, first, p, log_p, pair, posterior):
             for e in range(b, c):
                 ahead[e] = first[place[e]]
         else:
-            a, i = start[t - 1], pair[t - 1]
-            _log_sums(ahead[b:c], place[a:b], place[b:c], ahead[a:b], p[i], log_p[i], True)
+            a = start[t - 1]
+            _log_sums(ahead[b:c], place[a:b], place[b:c], ahead[a:b], p, log_p, True)
         ahead[b:c] += weight[b:c]
         # kept near 0, so that rounding does not grow with the length of the log
         top = ahead[b:c].max()
@@ -197,7 +179,7 @@ def localize(start, place, weight, first, p, log_p, pair, posterior):
     total += math.log(np.exp(ahead[start[L - 1] :]).sum())
     for t in range(L - 2, -1, -1):
         a, b, c = start[t], start[t + 1], start[t + 2]
-        _log_sums(back[a:b], place[b:c], place[a:b], back[b:c] + weight[b:c], p[pair[t]], log_p[pair[t]], False)
+        _log_sums(back[a:b], place[b:c], place[a:b], back[b:c] + weight[b:c], p, log_p, False)
         back[a:b] -= back[a:b].max()
     for t in range(L):
         b, c = start[t], start[t + 1]
@@ -208,7 +190,7 @@ def localize(start, place, weight, first, p, log_p, pair, posterior):
 
 
 @njit
-def track(start, place, weight, first, log_p, pair, path):
+def track(start, place, weight, first, log_p, path):
     """
     Set `path[t]` (tracking) = the entry of the most likely sequence at slot t (Viterbi); the first of equal ones is
     taken.
@@ -221,12 +203,11 @@ def track(start, place, weight, first, log_p, pair, path):
     for e in range(start[0], start[1]):
         score[e] = first[place[e]] + weight[e]
     for t in range(1, L):
-        step = log_p[pair[t - 1]]
         for e in range(start[t], start[t + 1]):
             score[e], before[e] = -math.inf, start[t - 1]
         for d in range(start[t - 1], start[t]):
             for e in range(start[t], start[t + 1]):
-                x = score[d] + step[place[d], place[e]]
+                x = score[d] + log_p[place[d], place[e]]
                 if x > score[e] + TIE:
                     score[e], before[e] = x, d
         for e in range(start[t], start[t + 1]):

@@ -336,8 +336,7 @@ def _service(
     number = np.full(train.U, -1)
     number[users] = np.arange(len(users))
     maker = number[train.user[seed]]
-    generators = five_generators(train.of_users(users), r, maker)
-    generators[OURS] = PoolGenerator(r, maker, loglik, own=True)
+    generators = five_generators(train.of_users(users), PoolGenerator(r, maker, loglik, own=True))
     generators[OTHERS] = PoolGenerator(r, maker, loglik)
     return evaluate_lbs(
         train.of_users(users),
