@@ -96,7 +96,7 @@ def first_best(score: Floats, own: Ints) -> Floats:
 
 def reidentification(case: Case) -> Finding:
     """Name the person whose own moves explain a fake best (A2); its form in metres stands in A5."""
-    return name_people(case, "A2", {"moves": by_moves}, bar=MAP_BAR, knows="how each person moves", hits=first_best)
+    return name_people(case, {"moves": by_moves}, bar=MAP_BAR, knows="how each person moves", hits=first_best)
 
 
 # -- A4: when people move ----------------------------------------------------------------------------------------------
@@ -132,7 +132,7 @@ def by_shifted_move_times(link: Link) -> Floats:
 def move_timing(case: Case) -> Finding:
     """Link fakes to people by the times of their moves alone (A4)."""
     scores: dict[str, Score] = {"aligned": by_move_times, "shifted": by_shifted_move_times}
-    return name_people(case, "A4", scores, bar=TIMING_BAR, knows="only when each person moves")
+    return name_people(case, scores, bar=TIMING_BAR, knows="only when each person moves")
 
 
 def shifted_nearness(fakes: Floats, people: Floats, second: Ints, minutes: float) -> Floats:
@@ -321,7 +321,6 @@ def class_linkage(case: Case) -> Finding:
         scores |= {"metres": by_metres, "metres_by_hour": by_usual_metres, "places_in_metres": by_places_in_metres}
     return name_people(
         case,
-        "A5",
         scores,
         bar=NAMED,
         knows="how and where each person lives (and, of all others, who became which fake)",
@@ -356,7 +355,7 @@ def shape_linkage(case: Case) -> Finding:
     if not case.seeds.locations.has_coordinates:
         raise Needs("coordinates of the places (`locations`)")
     scores: dict[str, Score] = {name: partial(by_shape, scaled=name == "scaled") for name in ("distances", "scaled")}
-    return name_people(case, "A24", scores, bar=TIMING_BAR, knows="how far apart the main places of each person are")
+    return name_people(case, scores, bar=TIMING_BAR, knows="how far apart the main places of each person are")
 
 
 # -- A6: where was the person? A7: what does a fake avoid? -------------------------------------------------------------
@@ -403,7 +402,7 @@ def reconstruct_seeds(link: Link, n: int) -> Recovered:
 
 def reconstruction(case: Case) -> Finding:
     """Find the place of the person at each slot from the fakes (A6)."""
-    owner, rng = case.made_from, case.rng("A6")
+    owner, rng = case.made_from, case.rng()
     link = Link(case.fakes, case.seeds, owner)
     most = int(np.bincount(owner).max())
     runs = {n: reconstruct_seeds(link, n) for n in FAKES if n <= most}
@@ -420,8 +419,7 @@ def reconstruction(case: Case) -> Finding:
         control = Rate(*(prior + x for x in _paired(strange.exact, strange.prior)))
     main, chance = (Rate(*(min(1.0, max(0.0, prior + x)) for x in rate)) for rate in (gain, null))
     return Finding(
-        "A6",
-        main=main,
+        main,
         control=control,
         null=chance,
         baseline=prior,
@@ -456,7 +454,7 @@ def by_absence(link: Link) -> Floats:
 
 def avoidance(case: Case) -> Finding:
     """Ask whether a fake avoids the places of the person it was made from (A7)."""
-    owner, rng, strangers = case.made_from, case.rng("A7"), case.others
+    owner, rng, strangers = case.made_from, case.rng(), case.others
     both = by_absence(Link(case.fakes, case.seeds.join(strangers)))
     table, side = both[:, : len(case.seeds)], both[:, len(case.seeds) :]
 
@@ -472,8 +470,7 @@ def avoidance(case: Case) -> Finding:
     control, _ = told(side, stand_in, side)
     chance = max(0.5, null.high)
     return Finding(
-        "A7",
-        main=main,
+        main,
         control=control,
         null=null,
         baseline=0.5,
@@ -524,7 +521,7 @@ def two_main_places(lives: Lives) -> Ints:
 
 def background(case: Case) -> Finding:
     """Ask whether a few points of a fake fit exactly one person in the file, more often than one stranger (A12)."""
-    rng, strangers = case.rng("A12"), case.others
+    rng, strangers = case.rng(), case.others
     n = min(len(case.seeds), len(strangers))
     some = np.sort(rng.permutation(len(case.fakes))[:MOST_FAKES])
     fakes = case.fakes.of(some)
@@ -544,8 +541,7 @@ def background(case: Case) -> Finding:
     worst = max(gaps, key=lambda name: gaps[name].value / max(gaps[name].high - gaps[name].low, 1e-12))
     (mine, theirs), gap = shares[worst], gaps[worst]
     return Finding(
-        "A12",
-        main=Rate(mine, max(0.0, theirs + gap.low), min(1.0, theirs + gap.high)),
+        Rate(mine, max(0.0, theirs + gap.low), min(1.0, theirs + gap.high)),
         control=Rate(theirs, theirs, theirs),
         baseline=theirs,
         bar=theirs,

@@ -69,9 +69,9 @@ def likelihood_membership(case: Case) -> Finding:
     found, null = (
         # one release: a person is judged by the fake that fits best
         {"likelihood_ratio": likelihood_ratio(people, release, np.zeros(len(release), dtype=np.int64))[0]}
-        for release in (case.fakes, case.walks(case.rng("A3")))
+        for release in (case.fakes, case.walks(case.rng()))
     )
-    return tell_members(case, "A3", found, knows="how each person moves", null=null)
+    return tell_members(case, found, knows="how each person moves", null=null)
 
 
 # -- A10: densities, distances, existence, absence ---------------------------------------------------------------------
@@ -184,12 +184,12 @@ def nearest_routine(people: Lives, release: Lives) -> Floats:
 def density_membership(case: Case) -> Finding:
     """Tell members from strangers by densities, distances, existence and absence (A10)."""
     people = case.seeds.join(case.others)
-    found, null = (membership_scores(people, release) for release in (case.fakes, case.walks(case.rng("A10"))))
+    found, null = (membership_scores(people, release) for release in (case.fakes, case.walks(case.rng())))
     if case.options.get("generator") is not None:
         shadow = shadow_releases(case, lambda lives, _: membership_scores(people, lives))
         found |= {f"{name}_by_shadows": log_ratio(found[name], *table) for name, table in shadow.items()}
     knows = "all that each person did"
-    return tell_members(case, "A10", found, knows=knows, null=null)
+    return tell_members(case, found, knows=knows, null=null)
 
 
 # -- shadow releases ---------------------------------------------------------------------------------------------------
@@ -224,7 +224,7 @@ def shadow_releases(case: Case, score: Any) -> dict[str, tuple[Floats, Mask]]:
     `score(lives, visits)` gives scores of everybody from a release. Halves are complementary in turn, so that
     everybody is in as often as out.
     """
-    everybody, rng = file_visits(case), case.rng("A22")
+    everybody, rng = file_visits(case), case.rng().spawn(1)[0]
     runs, N = case.options["shadows"], everybody.U
     inside = np.zeros((runs, N), dtype=bool)
     tables: dict[str, list[Floats]] = {}
@@ -278,12 +278,12 @@ def map_membership(case: Case) -> Finding:
     found = map_scores(everybody, case.fakes.visits)
     shadow = shadow_releases(case, lambda _, visits: map_scores(everybody, visits))
     found |= {f"{name}_by_shadows": log_ratio(found[name], *table) for name, table in shadow.items()}
-    return tell_members(case, "A22", found, knows="the published map alone")
+    return tell_members(case, found, knows="the published map alone")
 
 
 def threshold_canary(case: Case) -> Finding:
     """Ask whether planted places of a person and m_min - 1 others are published only with that person (A23)."""
-    everybody, rng = file_visits(case), case.rng("A23")
+    everybody, rng = file_visits(case), case.rng()
     m_min, runs = case.options["m_min"], case.options["shadows"]
     base = everybody.of_users(np.arange(len(case.seeds)))
     if base.U <= m_min or not base.locations.has_coordinates:
@@ -298,8 +298,7 @@ def threshold_canary(case: Case) -> Finding:
             hits[inside, run] = float((planted.locations.select(new).match(shown) >= 0).mean())
     main, control = (wilson(float(hits[i].sum() * CANARIES), runs * CANARIES) for i in (1, 0))
     return Finding(
-        "A23",
-        main=main,
+        main,
         control=control,
         null=control,
         baseline=control.value,
