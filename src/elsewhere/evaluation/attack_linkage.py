@@ -497,14 +497,10 @@ def only_fits(fakes: Lives, people: Lives, h: int, rng: np.random.Generator) -> 
     times = people.time.toarray().astype(np.int64)
     row = np.arange(len(fakes))[:, None]
     mine = np.where(fakes.r >= 0, fakes.time.toarray().astype(np.int64)[row, np.maximum(fakes.r, 0)], 0)
-    by_place = people.visited.T.tocsr()
-    by_place.sort_indices()
     out = np.full((len(fakes), len(KINDS) + 1, TRIES), -1, dtype=np.int64)
-    start, visitor = (np.asarray(x, dtype=np.int64) for x in (by_place.indptr, by_place.indices))
-    some = np.flatnonzero(seen)
-    part = out[some, : len(KINDS)].copy()
-    find_only_fits(known[some], fakes.r[some], mine[some], people.r, times, start, visitor, TOLERANCE, part)
-    out[some, : len(KINDS)] = part
+    part = out[seen, : len(KINDS)].copy()
+    find_only_fits(known[seen], fakes.r[seen], mine[seen], people.r, times, TOLERANCE, part)
+    out[seen, : len(KINDS)] = part
     pair, theirs = two_main_places(fakes), two_main_places(people)
     both, first, number = np.unique(theirs, return_index=True, return_counts=True)
     at = np.searchsorted(both, pair).clip(max=len(both) - 1)

@@ -17,12 +17,13 @@ from typing import Any
 
 import numpy as np
 
-from elsewhere.data.visits import DAY, Floats, Ints, Mask, Visits, share_map
+from elsewhere.data.visits import DAY, Floats, Ints, Locations, Mask, Visits, share_map
 from elsewhere.errors import InvalidParameter
 from elsewhere.evaluation.attack_base import Case, Finding, Link, Lives, Needs, percent, tell_members, wilson
 from elsewhere.evaluation.attack_clock import put_on_clock
 from elsewhere.evaluation.attack_copies import by_agreement, by_shared_places
 from elsewhere.evaluation.attack_linkage import UNSEEN, by_absence, by_metres, by_routine, chains, kinds_by_rank
+from elsewhere.evaluation.sides import join_people
 
 NEIGHBOURS = 20
 BACKOFF, SMOOTH = 1.0, 0.5
@@ -210,11 +211,7 @@ def file_visits(case: Case) -> Visits:
     """Return the visits of everybody, members first, or say that they are needed."""
     if case.options.get("generator") is None:
         raise Needs("`generator`, a callable (visits, rng) -> fakes, to release files with and without a person")
-    seeds, strangers = share_map(*(side.visits for side in (case.seeds, case.others) if side.visits is not None))
-    columns = {name: np.concatenate([getattr(seeds, name), getattr(strangers, name)]) for name in ("start", "end")}
-    user = np.concatenate([seeds.user, strangers.user + seeds.U])
-    place = np.concatenate([seeds.place, strangers.place])
-    return seeds.replace(**columns, user=user, place=place, users=np.arange(seeds.U + strangers.U), trip=None)
+    return join_people(*share_map(*(side.visits for side in (case.seeds, case.others) if side.visits is not None)))
 
 
 def shadow_releases(case: Case, score: Any) -> dict[str, tuple[Floats, Mask]]:
@@ -311,36 +308,22 @@ def threshold_canary(case: Case) -> Finding:
 
 
 def plant(base: Visits, people: Ints, rng: np.random.Generator) -> tuple[Visits, Ints]:
-    """Return visits with new places near the middle of the map where exactly these people go, and their numbers."""
+    """Return visits with new places near others of the map where exactly these people go, and their numbers."""
     where = base.locations
     near = rng.integers(where.n, size=CANARIES)
-    sides = {
-        name: values[near] + rng.uniform(2e-4, 2e-3, CANARIES)
-        for name, values in where.coordinates.items()
-        if name != "xy"
+    sides: dict[str, Any] = {
+        name: side[near] + rng.uniform(0.02, 0.2, side[near].shape) / (1 if name == "xy" else 100)  # km, or degrees
+        for name, side in where.coordinates.items()
     }
-    if where.xy is not None:
-        sides = {"xy": where.xy[near] + rng.uniform(0.02, 0.2, (CANARIES, 2))}
     ids = None if where.ids is None else [f"canary-{i}-{int(rng.integers(2**40))}" for i in range(CANARIES)]
-    joined = where.append(replace_locations(sides, ids, where))
     new = where.n + np.arange(CANARIES)
     first = base.start[base.offsets[:-1]][people] // DAY * DAY
-    user = np.repeat(people, CANARIES)
     start = np.repeat(first, CANARIES) + 43_200 + 3600 * np.tile(np.arange(CANARIES), len(people))
-    place = np.tile(new, len(people))
-    return (
-        base.replace(
-            user=np.concatenate([base.user, user]),
-            start=np.concatenate([base.start, start]),
-            end=np.concatenate([base.end, start + 3600]),
-            place=np.concatenate([base.place, place]),
-            locations=joined,
-        ),
-        new,
-    )
-
-
-def replace_locations(sides: dict[str, Floats], ids: list[str] | None, where: Any) -> Any:
-    """Return new places with the coordinates and words that the map has."""
-    kind = None if where.kind is None else [""] * CANARIES
-    return type(where)(**sides, ids=ids, kind=kind)
+    columns = {
+        "user": np.repeat(people, CANARIES),
+        "start": start,
+        "end": start + 3600,
+        "place": np.tile(new, len(people)),
+    }
+    columns = {name: np.concatenate([getattr(base, name), column]) for name, column in columns.items()}
+    return base.replace(**columns, locations=where.append(Locations(**sides, ids=ids)), trip=None), new

@@ -22,7 +22,6 @@ from typing import NamedTuple
 import numpy as np
 
 from elsewhere.data.visits import Floats, Ints
-from elsewhere.errors import InvalidParameter, require_between
 from elsewhere.evaluation.attack_base import LEVEL, Case, Finding, Needs, Rate
 from elsewhere.synthesis.certificate import SIGMA, Below, discrete_gaussian, eps_of, from_generator
 from elsewhere.synthesis.certified import Mechanism
@@ -98,10 +97,6 @@ def eps_lower_bound(smaller: Ints, larger: Ints, *, delta: float, level: float =
 
     The event is chosen on one half of the outcomes and judged on the other half.
     """
-    require_between("level", level, 0, 1, open_low=True, open_high=True)
-    require_between("delta", delta, 0, 1)
-    if min(len(smaller), len(larger)) < 4:
-        raise InvalidParameter("an audit needs at least 4 runs on either set, to choose and to judge.")
     a, b = len(smaller) // 2, len(larger) // 2
     event = choose_event(smaller[:a], larger[:b], delta=delta, level=level)
     return eps_of_event(event, smaller[a:], larger[b:], delta=delta, level=level), event

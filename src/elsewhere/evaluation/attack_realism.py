@@ -234,7 +234,7 @@ def real_or_fake(case: Case) -> Finding:
     chance = max((rate for rate, _ in between.values()), key=lambda rate: rate.value)
     makers = len(np.unique(case.units[some]))
     flagged = flagged_by_luck(chance, people.U, makers)
-    passed = verdict(main, BAR, fresh=chance, flagged=flagged) if main.high > BAR else True
+    passed = verdict(main, BAR, fresh=chance, flagged=flagged)
     few = NORMAL.inv_cdf(0.5 + JOINT / 2) * auc_deviation(people.U, makers) > BAR - 0.5
     passed = None if passed and few else passed
     single = {each: two_sided(auc(real[each], fake[each])).value for each in real}

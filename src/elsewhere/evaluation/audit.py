@@ -319,16 +319,10 @@ def audit(
 
 
 def _ids(attacks: str | Iterable[str]) -> tuple[str, ...]:
-    if isinstance(attacks, str):
-        attacks = ALL if attacks == "all" else [attacks]
-    try:
-        ids = tuple(dict.fromkeys(attacks))
-    except TypeError:
-        ids = ()
-    unknown = [a for a in ids if a not in ALL]
-    if not ids or unknown:
-        wrong = ", ".join(map(repr, unknown)) or repr(attacks)
+    wanted = set(ALL if attacks == "all" else [attacks] if isinstance(attacks, str) else attacks)
+    if not wanted or not wanted <= set(ALL):
+        wrong = ", ".join(sorted(map(repr, wanted - set(ALL)))) or "none"
         raise InvalidParameter(
             f'`attacks` must be "all" or some of {", ".join(ALL)}, got {wrong}.', parameter="attacks"
         )
-    return tuple(sorted(ids, key=ALL.index))
+    return tuple(attack for attack in ALL if attack in wanted)

@@ -25,7 +25,7 @@ from elsewhere.errors import (
     require_choice,
     require_whole,
 )
-from elsewhere.evaluation._lbs_kernels import candidates, hits, localize, sightings, track, without_pool
+from elsewhere.evaluation._lbs_kernels import candidates, hits, localize, track
 from elsewhere.evaluation.attack_base import plain, require_rng
 from elsewhere.evaluation.sides import on_one_map
 from elsewhere.paper.aggregate import AggregateModel, aggregate
@@ -130,10 +130,12 @@ class Sightings:
         ([0, 1, 1], [3])
 
         """
-        n, L = fakes.shape
-        start, place = np.empty(L + 1, dtype=np.int64), np.empty(L * (n + 1), dtype=np.int64)
-        size = sightings(truth, fakes, exposed, rng.random((L, n + 1)).argsort(axis=1), start, place)
-        return Sightings(start, place[:size])
+        sent = np.column_stack([*fakes, truth])
+        sent = np.take_along_axis(sent, rng.random(sent.shape).argsort(axis=1), axis=1)
+        new = (sent >= 0) & exposed[:, None]
+        for i in range(1, sent.shape[1]):
+            new[:, i] &= (sent[:, :i] != sent[:, i : i + 1]).all(axis=1)
+        return Sightings(np.concatenate([[0], np.cumsum(new.sum(axis=1))]), sent[new].astype(np.int64))
 
     @property
     def seen(self) -> Mask:
@@ -141,10 +143,21 @@ class Sightings:
         return np.diff(self.start) > 0
 
     def without(self, pool: Ints) -> "Sightings":
-        """Return the sightings less every trace of the pool that lies in all of them (A19)."""
-        start, place = np.empty_like(self.start), np.empty_like(self.place)
-        without_pool(pool, self.start, self.place, start, place)
-        return Sightings(start, place[: start[-1]])
+        """
+        Return the sightings less every trace of the pool that lies in all of them (A19).
+
+        A slot at which nothing would remain keeps its set: the truth stands at a fake's place there.
+        """
+        slot = np.repeat(np.arange(len(self.seen)), np.diff(self.start))
+        there = np.zeros((len(self.seen), 1 + max(pool.max(initial=0), self.place.max(initial=0))), dtype=bool)
+        there[slot, self.place] = True
+        seen, fits = np.flatnonzero(self.seen), np.arange(len(pool))
+        for t in seen:
+            fits = fits[(pool[fits, t] >= 0) & there[t, pool[fits, t]]]
+        rest = there.copy()
+        rest[seen, pool[fits][:, seen]] = False
+        stay = np.where(rest.any(axis=1, keepdims=True), rest, there)[slot, self.place]
+        return Sightings(np.searchsorted(slot[stay], np.arange(len(self.start))), self.place[stay])
 
 
 def attack(
