@@ -95,15 +95,15 @@ def copies(case: Case) -> Finding:
     details: dict[str, Any] = {}
     if case.owner is not None:
         ways |= _own_ways(case, rng, details)
-    (who, days), U = whole_days(case.seeds), len(case.seeds)
+    days, U = whole_days(case.seeds)[1], len(case.seeds)
     lived = set(days)
     copied = share_with_copied_day(case.fakes, lived)
     main, details["verbatim"] = user_rate(copied, case.units, rng)[0], int(copied.sum())
     if case.strangers is not None:
-        control = wilson(float(share_with_copied_day(case.strangers, lived).sum()), len(case.strangers))
+        who, control = "strangers", wilson(share_with_copied_day(case.strangers, lived).sum(), len(case.strangers))
     else:  # days that two people of the file have in common
-        control = wilson(len(who) - len(lived), max(1, len(who)))
-    words = f"{percent(main.value)} of the fakes have a day that is exactly somebody's real day (strangers: "
+        who, control = "other people in the file", wilson(len(days) - len(lived), max(1, len(days)))
+    words = f"{percent(main.value)} of the fakes have a day that is exactly somebody's real day ({who}: "
     words += f"{percent(control.value)})."
     ways["whole day"] = _way(main, control, control, control.high if control.value > 0 else 0.0, words, main.value)
     if case.strangers is not None:
