@@ -134,36 +134,6 @@ def pair_likelihoods(count, leaving, log_count, log_leaving, log_share, people, 
 
 
 @njit
-def place_score(r, t, fakes, prior, count, leaving, log_count, log_leaving):
-    """Return ln prior(r) + the sum over fakes, where they are seen at t, of ln M[r, f(t)]."""
-    score = prior[r]
-    for i in range(len(fakes)):
-        if fakes[i, t] >= 0:
-            score += log_count[count[r, fakes[i, t]]] - log_leaving[leaving[r]]
-    return score
-
-
-@njit
-def reconstruct(fakes, seed, prior, count, leaving, log_count, log_leaving, out_above, out_tied):
-    """
-    Count for every slot how many places score above the true one, and how many the same, the true one included.
-
-    Closer than 1e-9 is the same; -1 where the true place is not known.
-    """
-    for t in range(fakes.shape[1]):
-        out_above[t], out_tied[t] = -1, -1
-        if seed[t] < 0:
-            continue
-        above, tied = 0, 0
-        true = place_score(seed[t], t, fakes, prior, count, leaving, log_count, log_leaving)
-        for r in range(len(prior)):
-            score = place_score(r, t, fakes, prior, count, leaving, log_count, log_leaving)
-            above += score > true + 1e-9
-            tied += true - 1e-9 <= score <= true + 1e-9
-        out_above[t], out_tied[t] = above, max(tied, 1)
-
-
-@njit
 def fits(kind, known, fake, person, times_fake, times_person, tolerance):
     """
     Tell whether a person fits what the adversary knows: slots `known` (rising) of a fake, in one of seven ways.

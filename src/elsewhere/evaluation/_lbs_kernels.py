@@ -148,30 +148,3 @@ def track(start, place, weight, first, log_p, path):
         path[t] = at
         at = before[at]
     return best
-
-
-@njit
-def hits(start, place, posterior, path, feasible, truth, seen, located, tracked):
-    """
-    Fill in the chance that the attacker names the true place at every slot, by localization (ties shared) and by
-    tracking.
-
-    Where his knowledge explains nothing of what he saw he guesses among what was seen, and elsewhere has no answer.
-    """
-    for t in range(len(truth)):
-        located[t], tracked[t] = 0.0, 0.0
-        if not feasible:
-            for e in range(start[t], start[t + 1]):
-                if seen[t] and place[e] == truth[t]:
-                    located[t] = tracked[t] = 1 / (start[t + 1] - start[t])
-            continue
-        top = -math.inf
-        for e in range(start[t], start[t + 1]):
-            top = max(top, posterior[e])
-        tied, right = 0, 0
-        for e in range(start[t], start[t + 1]):
-            if posterior[e] >= top - TIE:
-                tied += 1
-                right += place[e] == truth[t]
-        located[t] = right / tied
-        tracked[t] = place[path[t]] == truth[t]

@@ -34,7 +34,6 @@ from elsewhere.evaluation._evaluation_kernels import (
     mean_distances,
     move_likelihoods,
     pair_likelihoods,
-    reconstruct,
 )
 from elsewhere.evaluation.attack_base import (
     LEVEL,
@@ -381,22 +380,25 @@ class Recovered(NamedTuple):
 def reconstruct_seeds(link: Link, n: int) -> Recovered:
     """Find the places of people who have n fakes, from the first n of them (A6)."""
     pairs = Pairs(link, MOST_REBUILT_SLOTS)
-    V, T = len(pairs.leaving), pairs.fakes.shape[1]
+    V = len(pairs.leaving)
     visits = np.bincount(pairs.people[pairs.people >= 0], minlength=V).astype(np.float64)
     able = np.flatnonzero(np.diff(pairs.start) >= n)[:MOST_REBUILT]
     success = np.zeros((len(able), 3))
-    above, tied = np.empty((2, T), dtype=np.int64)
     for i, person in enumerate(able.tolist()):
-        mine, own = pairs.fakes_of(person), pairs.people[person]
+        own, seen = pairs.people[person], np.flatnonzero(pairs.people[person] >= 0)
         with np.errstate(divide="ignore"):
-            prior = np.log(visits - np.bincount(own[own >= 0], minlength=V))
+            prior = np.log(visits - np.bincount(own[seen], minlength=V))
         pairs.add(person, -1)
-        for known, columns in ((pairs.fakes[mine[:n]], (0, 1)), (pairs.fakes[:0], (2,))):
-            reconstruct(known, own, prior, pairs.count, pairs.leaving, *pairs.logs, above, tied)
-            seen = above >= 0
-            for column, best in zip(columns, (1, 5), strict=False):
-                success[i, column] = np.clip((best - above[seen]) / tied[seen], 0, 1).mean() if seen.any() else 0.0
+        alone = np.repeat(prior[:, None], len(seen), axis=1)
+        score = alone.copy()
+        for fake in pairs.fakes[pairs.fakes_of(person)[:n]][:, seen]:
+            told = pairs.logs[0][pairs.count[:, fake]] - pairs.logs[1][pairs.leaving][:, None]
+            score += np.where(fake >= 0, told, 0.0)
         pairs.add(person, 1)
+        for column, table, best in ((0, score, 1), (1, score, 5), (2, alone, 1)) if len(seen) else ():
+            true = table[own[seen], np.arange(len(seen))]
+            above, up_to = (table > true + 1e-9).sum(axis=0), (table >= true - 1e-9).sum(axis=0)
+            success[i, column] = np.clip((best - above) / (up_to - above), 0, 1).mean()
     return Recovered(able, *success.T)
 
 

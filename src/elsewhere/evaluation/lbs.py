@@ -25,7 +25,7 @@ from elsewhere.errors import (
     require_choice,
     require_whole,
 )
-from elsewhere.evaluation._lbs_kernels import candidates, hits, localize, track
+from elsewhere.evaluation._lbs_kernels import TIE, candidates, localize, track
 from elsewhere.evaluation.attack_base import plain, require_rng
 from elsewhere.evaluation.sides import on_one_map
 from elsewhere.paper.aggregate import AggregateModel, aggregate
@@ -178,16 +178,18 @@ def attack(
     place = np.empty(L * (len(chain.between) + 2 * int(np.diff(log.start).max())), dtype=np.uint32)
     # in any order: the first of equal candidates wins, and a place must not win by its number
     place = place[: candidates(log.start, position, rng.permutation(chain.between), mark, start, place)]
-    weight, seen = np.zeros(len(place)), log.seen
+    weight, seen, slot = np.zeros(len(place)), log.seen, np.repeat(np.arange(L), np.diff(start))
     if worth is not None:
-        slot = np.repeat(np.arange(L), np.diff(start))
         weight = np.where(seen[slot], worth[slot, chain.place[place]], 0.0)
     posterior, path = np.empty(len(place)), np.empty(L, dtype=np.int64)
     total = localize(start, place, weight, chain.first, chain.p, chain.log_p, posterior)
     track(start, place, weight, chain.first, chain.log_p, path)
-    by_localization, by_tracking = np.empty(L), np.empty(L)
-    hits(start, chain.place[place], posterior, path, total > -np.inf, truth, seen, by_localization, by_tracking)
-    return by_localization, by_tracking
+    right = (chain.place[place] == truth[slot]).astype(np.float64)
+    if total == -np.inf:  # what he knows explains nothing of what he saw: he guesses among what was seen
+        guess = np.add.reduceat(right, start[:-1]) / np.diff(start) * seen
+        return guess, guess
+    best = posterior >= np.maximum.reduceat(posterior, start[:-1])[slot] - TIE
+    return np.add.reduceat(right * best, start[:-1]) / np.add.reduceat(best, start[:-1], dtype=int), right[path]
 
 
 def overhead(log: Sightings, label: Ints | None) -> dict[str, float]:
