@@ -83,3 +83,56 @@ def jensen_shannon(p, q):
     p, q = ([x / sum(each) for x in each] for each in (p, q))
     m = [(a + b) / 2 for a, b in zip(p, q, strict=True)]
     return sum(sum(x * math.log2(x / y) for x, y in zip(side, m, strict=True) if x > 0) for side in (p, q)) / 2
+
+
+def radius(rows, xy):
+    """Radius of gyration of one person: the root of the mean squared distance from the centre, by time."""
+    time = Counter()
+    for _, start, end, place in rows:
+        time[place] += max(end - start, 1)
+    total = sum(time.values())
+    centre = [sum(time[p] * xy[p][axis] for p in time) / total for axis in (0, 1)]
+    return math.sqrt(sum(time[p] * math.dist(xy[p], centre) ** 2 for p in time) / total)
+
+
+def histogram(values, highest, bins=50):
+    """Counts in equal bins from 0 to the highest value; the last bin holds its upper edge and whatever is above."""
+    counts = [0] * bins
+    for value in values:
+        counts[min(int(value / highest * bins), bins - 1)] += 1
+    return counts
+
+
+def field(real, fakes, xy):
+    """The six divergences of the field between two lists of people, each a list of rows (user, start, end, place)."""
+
+    def samples(people):
+        days = Counter()
+        for rows in people:
+            for user, day, _ in {(u, h // 24, p) for u, a, b, p in rows for h in seconds_by_hour(a, b)}:
+                days[user, day] += 1
+        return {
+            "distance": [round(math.dist(xy[a], xy[b]), 6) for rows in people for a, b in moves(rows)],
+            "radius": [radius(rows, xy) for rows in people],
+            "duration": [(end - start) / 60 for rows in people for _, start, end, _ in stays(rows) if end > start],
+            "daily_places": list(days.values()),
+        }
+
+    def g_rank(people):
+        number = Counter(place for rows in people for _, _, _, place in stays(rows))
+        return sorted(number.values(), reverse=True)
+
+    def i_rank(people):
+        shares = [0.0] * len(xy)
+        for rows in people:
+            number = sorted(Counter(place for *_, place in rows).values(), reverse=True)
+            for rank, n in enumerate(number):
+                shares[rank] += n / len(rows)
+        return shares
+
+    a, b = samples(real), samples(fakes)
+    found = {name: jensen_shannon(*(histogram(x[name], max(a[name])) for x in (a, b))) for name in a}
+    for name, ranks in (("g_rank", g_rank), ("i_rank", i_rank)):
+        sides = [ranks(people) for people in (real, fakes)]
+        found[name] = jensen_shannon(*([*side, *[0] * (len(xy) - len(side))] for side in sides))
+    return found

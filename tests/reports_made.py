@@ -47,15 +47,7 @@ def finding(name, main=0.02, *, passed=True, high=None, words="Whoever knows the
     rate = Rate(main, 0.8 * main, 1.2 * main if high is None else high)
     chance = Rate(0.01, 0.0, 0.02)
     return Finding(
-        name,
-        f"attack {name}",
-        main=rate,
-        control=chance,
-        null=chance,
-        baseline=0.01,
-        bar=0.05,
-        passed=passed,
-        words=words,
+        rate, chance, chance, baseline=0.01, bar=0.05, passed=passed, words=words, id=name, title=f"attack {name}"
     ).to_dict()
 
 
@@ -63,7 +55,7 @@ def audit(**others):
     """Attacks that learn nothing, except `others`; one was not run."""
     quiet = {name: finding(name, 0.01) for name in ("A1", "A2", "A3", "A4", "A5", "A10", "A15")}
     quiet["A1"]["own_seed_zero"] = True
-    return quiet | {"A12": Finding("A12", "unique details", needs="`holdout`").to_dict()} | others
+    return quiet | {"A12": Finding(id="A12", title="unique details", needs="`holdout`").to_dict()} | others
 
 
 PUBLISHING = {

@@ -127,13 +127,16 @@ def test_strangers_and_members_exchanged_are_chance():
     flagged = 0
     for _ in range(300):
         table = rng.normal(size=(60, 40)) + 2 * rng.normal(size=40)  # some people are near to every fake
-        flagged += nearer_to_members({"one": table, "two": rng.normal(size=(60, 40))}, 20, rng).p <= 0.05
+        more = {str(i): rng.normal(size=(60, 40)) for i in range(5)}  # the best of many is not better than chance
+        flagged += nearer_to_members({"one": table, **more}, 20, rng).p <= 0.05
     close = rng.normal(size=(60, 40))
     close[np.arange(60), np.arange(60) % 20] += 9
 
     # 5 % of 300 are 15 with a deviation of 3.8; 5.3 deviations are alpha 1e-7
     assert flagged <= 15 + 5.3 * 3.8
-    assert nearer_to_members({"close": close}, 20, rng).p < 0.01
+    told = nearer_to_members({"noise": rng.normal(size=(60, 40)), "close": close}, 20, rng)
+    assert told.p < 0.01
+    assert told.by == "close"
 
 
 # -- each score and its slow twin --------------------------------------------------------------------------------------
@@ -253,6 +256,15 @@ def test_what_is_in_common_equals_its_slow_twin(link):
         assert found[i].tolist() == [aligned, shared, run]
 
 
+@given(links(gaps=True))
+def test_what_is_in_common_with_anybody_equals_its_slow_twin(link):
+    fakes, people = rows_of(link)
+    expected = [[naive.in_common(f, [p if p >= 0 else -2 for p in s])[:2] for s in people] for f in fakes]
+
+    assert attack_copies.by_agreement(link).tolist() == [[aligned for aligned, _ in row] for row in expected]
+    assert attack_copies.by_shared_places(link).tolist() == [[shared for _, shared in row] for row in expected]
+
+
 @given(links())
 @settings(max_examples=40)
 def test_likelihood_ratio_equals_its_slow_twin(link):
@@ -278,6 +290,58 @@ def test_background_equals_its_slow_twin(link, h):
                 who = [u for u, s in enumerate(people) if naive.fits(kind, slots, fake, s)]
 
                 assert found[f, i, k] == (who[0] if len(who) == 1 else -1)
+
+
+@given(links(gaps=True))
+@settings(max_examples=60)
+def test_membership_scores_equal_their_slow_twins(link):
+    release, people = rows_of(link)
+    hours = (link.people.clock.hour % 24).tolist()
+    found = attack_membership.membership_scores(link.people, link.fakes)
+    xy = link.people.locations.planar().tolist()
+    for u in range(len(people)):
+        nearest, share, apart = naive.neighbours(u, people, release)
+        expected = {f"density_of_{kind}": naive.density(u, people, release, kind, hours)
+                    for kind in ("places", "steps", "hours")}  # fmt: skip
+        expected |= {"influence": naive.influence(u, people, release), "closest_fake": nearest}
+        expected |= {"share_of_neighbours": share, "fakes_without_a_shared_place": apart}
+        expected["rare_places_that_exist"] = naive.rare_places_that_exist(u, people, release)
+        expected["closest_in_metres"] = max(-naive.mean_km(f, people[u], xy) for f in release)
+        expected["most_avoided"] = attack_linkage.by_absence(Link(link.fakes, link.people))[:, u].max()
+        near = attack_linkage.by_routine(Link(link.people, link.fakes), attack_linkage.kinds_by_rank)[u]
+        expected["closest_routine"] = (max(near) - np.mean(near)) / (np.std(near) + 1e-9)
+        for name, value in expected.items():
+            assert found[name][u] == pytest.approx(value, abs=1e-9), name
+
+
+def test_shadow_releases_weigh_a_score_by_both_laws():
+    shadow = np.array([[3.0, 1.0], [1.0, 5.0], [5.0, 1.0], [1.0, 7.0]])
+    inside = np.array([[True, False], [False, True], [True, False], [False, True]])
+    # means with and without: 4 and 1, 6 and 1; variances 1 and 0, 1 and 0: half of them together on average
+    expected = [((4 - 1) ** 2 - (4 - 4) ** 2) / (2 * 0.5), ((1 - 1) ** 2 - (1 - 6) ** 2) / (2 * 0.5)]
+
+    assert_allclose(attack_membership.log_ratio(np.array([4.0, 1.0]), shadow, inside), expected)
+
+
+def test_the_map_is_scored_by_hand():
+    where = Locations([46.0, 46.1, 46.2], [7.0, 7.0, 7.0])
+    people = Visits([0, 0, 1, 2], [0, 9, 0, 0], [9, 20, 9, 9], [0, 1, 1, 2], where)
+    release = Visits([0], [0], [9], [0], where.select([0, 1]))
+    found = attack_membership.map_scores(people, release)
+    km = where.distance(0, [0, 1, 2])
+
+    assert found["places_on_the_map"].tolist() == [0.5, 0.0, 0.0]
+    assert found["rare_places_on_the_map"].tolist() == [1.0, 0.0, 0.0]
+    expected = [-(math.log(1e-6) + math.log(km[1])) / 2, -math.log(km[1]), -math.log(km[2])]
+    assert found["distance_to_the_map"] == pytest.approx(expected, rel=1e-4)
+
+
+def test_all_lives_of_a_person_are_in_one_fold():
+    user = np.repeat(np.arange(20), 3)
+    fold = attack_realism._folds(user, 5, np.random.default_rng(1))
+
+    assert all(len(set(fold[user == u])) == 1 for u in range(20))
+    assert np.bincount(fold).tolist() == [12] * 5
 
 
 def test_existence_and_absence_by_hand():
@@ -333,7 +397,21 @@ def test_filters_reject_what_nobody_does():
 
     assert jump["too fast"][0] == 1.0
     assert jump["places where nobody is at that hour"][0] >= 0.5
+    assert jump["steps nobody makes"][0] == 5 / 11  # from 3 to 15, not back: nobody was seen at 15 at all
     assert max(values.max() for name, values in known.items() if name != "places at the wrong hour") == 0.0
+
+
+def test_filters_know_the_hours_of_places():
+    where, by_day = Locations(n=2), np.repeat([0, 1], 12)
+    reference = np.tile(by_day, (20, 1))
+    reference[0, 12] = 0
+    found = attack_realism.rejected_shares(
+        Lives.of_slots(np.zeros((1, 24), dtype=int), where, 60), Lives.of_slots(reference, where, 60)
+    )
+
+    # of 241 visits to place 0 a 24th is due at 12 o'clock, one is there
+    assert found["places at the wrong hour"].tolist() == [12 / 24]
+    assert found["places where nobody is at that hour"].tolist() == [11 / 24]
 
 
 def test_a_day_is_described_by_hand():

@@ -109,10 +109,15 @@ def test_distances_are_0_to_oneself_and_1_to_what_shares_nothing():
     assert unmatched(np.array([1, 2]), np.array([3])) == 1
 
 
-def test_a_crowd_has_no_divergence_from_itself():
-    visits = some_visits(5, people=20)
-    crowd = Crowd(visits, Plan.of(visits))
-    assert set(field_divergences(crowd, crowd).values()) == {0.0}
+@pytest.mark.parametrize("seed", [5, 6])
+def test_the_divergences_of_the_field_are_as_defined(seed):
+    real, other = some_visits(seed, people=20), some_visits(seed + 10, people=15)
+    other = other.replace(locations=real.locations)
+    crowds = [Crowd(visits, Plan.of(real)) for visits in (real, other)]
+    people = [[rows_of(visits, user) for user in range(visits.U)] for visits in (real, other)]
+
+    assert field_divergences(*crowds) == pytest.approx(naive.field(*people, real.locations.planar().tolist()))
+    assert set(field_divergences(crowds[0], crowds[0]).values()) == {0.0}
 
 
 def life(seed, people, home_from):

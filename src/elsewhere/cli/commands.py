@@ -339,8 +339,8 @@ def serve(given: settings.Serve) -> None:
 
 def reproduce(given: settings.Reproduce, reading: Reading) -> None:
     """
-    Repeat the paper's evaluation on other data: every table and figure, our number beside the paper's, and why they
-    differ.
+    Repeat the paper's evaluation on other data: every table and figure, our number beside the paper's, and how far
+    they differ.
 
     The first day of each user teaches, the second tests, as in the paper. With -o: reproduce.md, reproduce.json and the
     figures. They show where people go: keep those of real people to yourself.

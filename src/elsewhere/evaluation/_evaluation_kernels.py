@@ -134,106 +134,55 @@ def pair_likelihoods(count, leaving, log_count, log_leaving, log_share, people, 
 
 
 @njit
-def place_score(r, t, fakes, prior, count, leaving, log_count, log_leaving):
-    """Return ln prior(r) + the sum over fakes, where they are seen at t, of ln M[r, f(t)]."""
-    score = prior[r]
-    for i in range(len(fakes)):
-        if fakes[i, t] >= 0:
-            score += log_count[count[r, fakes[i, t]]] - log_leaving[leaving[r]]
-    return score
-
-
-@njit
-def reconstruct(fakes, seed, prior, count, leaving, log_count, log_leaving, out_above, out_tied):
-    """
-    Count for every slot how many places score above the true one, and how many the same, the true one included.
-
-    Closer than 1e-9 is the same; -1 where the true place is not known.
-    """
-    for t in range(fakes.shape[1]):
-        out_above[t], out_tied[t] = -1, -1
-        if seed[t] < 0:
-            continue
-        above, tied = 0, 0
-        true = place_score(seed[t], t, fakes, prior, count, leaving, log_count, log_leaving)
-        for r in range(len(prior)):
-            score = place_score(r, t, fakes, prior, count, leaving, log_count, log_leaving)
-            above += score > true + 1e-9
-            tied += true - 1e-9 <= score <= true + 1e-9
-        out_above[t], out_tied[t] = above, max(tied, 1)
-
-
-@njit
 def fits(kind, known, fake, person, times_fake, times_person, tolerance):
     """
     Tell whether a person fits what the adversary knows: slots `known` (rising) of a fake, in one of seven ways.
 
     0 location, 1 sequence, 2 time, 3 unique location, 4 frequency, 5 probability, 6 proportion.
     """
-    h = len(known)
-    if kind == 1:
-        t = 0
-        for i in range(h):
-            while t < len(person) and person[t] != fake[known[i]]:
-                t += 1
-            if t == len(person):
-                return False
-            t += 1
-        return True
     top, own = 1, 1
-    if kind == 6:
-        for i in range(h):
-            top = max(top, times_fake[known[i]])
-            own = max(own, times_person[fake[known[i]]])
-    for i in range(h):
-        r = fake[known[i]]
-        if kind == 2:
-            if person[known[i]] != r:
-                return False
-            continue
-        of_person, of_fake = times_person[r], times_fake[known[i]]
-        if of_person == 0:
+    for t in known:
+        if times_person[fake[t]] == 0:  # whoever fits was at all known places
             return False
+        top, own = max(top, times_fake[t]), max(own, times_person[fake[t]])
+    after = 0  # where the person's sequence goes on
+    for t in known:
+        of_person, of_fake, right = times_person[fake[t]], times_fake[t], True
         if kind == 0:
-            times = 0
-            for j in range(h):
-                times += fake[known[j]] == r
-            if of_person < times:
-                return False
+            right = of_person >= (fake[known] == fake[t]).sum()
+        elif kind == 1:
+            while after < len(person) and person[after] != fake[t]:
+                after += 1
+            right = after < len(person)
+            after += 1
+        elif kind == 2:
+            right = person[t] == fake[t]
         elif kind == 4:
-            if of_person != of_fake:
-                return False
+            right = of_person == of_fake
         elif kind == 5:
-            if abs(of_person - of_fake) > tolerance * len(person):
-                return False
-        elif kind == 6 and abs(of_person / own - of_fake / top) > tolerance:
+            right = abs(of_person - of_fake) <= tolerance * len(person)
+        elif kind == 6:
+            right = abs(of_person / own - of_fake / top) <= tolerance
+        if not right:
             return False
     return True
 
 
 @njit
-def find_only_fits(known, fakes, times_fake, people, times, start, visitor, tolerance, out):
+def find_only_fits(known, fakes, times_fake, people, times, tolerance, out):
     """
     Set out[f, kind, i] = the only person that fits knowledge i of fake f; -1 where none or several do.
 
     `known (F, I, h)` slots; `times_fake (F, T)` slots of the fake at the place of each slot, `times (N, R)` those of
-    people. Whoever fits visits all known places: only `visitor[start[r] : start[r + 1]]` of the rarest are looked at.
+    people.
     """
-    F, tries, h = known.shape
-    for f in range(F):
-        for i in range(tries):
-            rare = fakes[f, known[f, i, 0]]
-            for j in range(1, h):
-                r = fakes[f, known[f, i, j]]
-                if start[r + 1] - start[r] < start[rare + 1] - start[rare]:
-                    rare = r
+    for f in range(len(known)):
+        for i in range(known.shape[1]):
             for kind in range(out.shape[1]):
                 match = -1
-                for at in range(start[rare], start[rare + 1]):
-                    s = visitor[at]
+                for s in range(len(people)):
                     if fits(kind, known[f, i], fakes[f], people[s], times_fake[f], times[s], tolerance):
-                        if match >= 0:
-                            match = -1
+                        match = -1 if match >= 0 else s
+                        if match < 0:
                             break
-                        match = s
                 out[f, kind, i] = match

@@ -14,122 +14,33 @@ TIE = 1e-9  # logarithms closer than this are equal
 
 
 @njit
-def sightings(truth, fakes, exposed, order, start, place):
-    """
-    Fill in what the service sees: at exposed slots the different places of truth and fakes, in `order`.
-
-    `order (L, n + 1)` has numbers of fakes, and n for the truth. A missing place (-1) of a fake is not sent. Fills
-    `start (L + 1)` and `place`, returns the number of entries.
-    """
-    n, L = fakes.shape
-    size = 0
-    for t in range(L):
-        start[t] = size
-        if not exposed[t]:
-            continue
-        for i in order[t]:
-            r = truth[t] if i == n else fakes[i, t]
-            new = r >= 0
-            for j in range(start[t], size):
-                if place[j] == r:
-                    new = False
-            if new:
-                place[size] = r
-                size += 1
-    start[L] = size
-    return size
-
-
-@njit
-def without_pool(pool, start, place, out_start, out_place):
-    """
-    Remove from the sightings every trace of the pool that lies in all of them (A19); return how many such traces.
-
-    A slot at which nothing would remain keeps its set: the truth stands at a fake's place there.
-    """
-    F, L = pool.shape
-    gone = np.zeros(len(place), dtype=np.bool_)
-    at = np.empty(L, dtype=np.int64)
-    matches = 0
-    for f in range(F):
-        fits, seen = True, False
-        for t in range(L):
-            at[t] = -1
-            if start[t] == start[t + 1]:
-                continue
-            seen = True
-            for j in range(start[t], start[t + 1]):
-                if place[j] == pool[f, t]:
-                    at[t] = j
-                    break
-            if at[t] < 0:
-                fits = False
-                break
-        if not (fits and seen):
-            continue
-        matches += 1
-        for t in range(L):
-            if at[t] >= 0:
-                gone[at[t]] = True
-    size = 0
-    for t in range(L):
-        out_start[t] = size
-        rest = 0
-        for j in range(start[t], start[t + 1]):
-            rest += not gone[j]
-        for j in range(start[t], start[t + 1]):
-            if rest == 0 or not gone[j]:
-                out_place[size] = place[j]
-                size += 1
-    out_start[L] = size
-    return matches
-
-
-@njit
 def candidates(start, place, between, mark, out_start, out_place):
     """
     Fill in the hidden places at every slot: those seen where something was, else `between` and those seen on either
     side.
 
-    `mark (R,)` is scratch, all -1 and left so. Returns the number of entries; nothing is written where `out_place` is
-    empty, so that a first call counts.
+    `mark (R,)` is scratch, all -1. Returns the number of entries.
     """
-    L = len(start) - 1
-    write = len(out_place) > 0
-    size = 0
-    before = -1
+    L, size, before = len(start) - 1, 0, -1
     for t in range(L):
-        if write:
-            out_start[t] = size
-        if start[t + 1] > start[t]:
-            before = t
-            for j in range(start[t], start[t + 1]):
-                if write:
-                    out_place[size] = place[j]
-                size += 1
-            continue
-        after = t + 1
+        out_start[t] = size
+        after = t
         while after < L and start[after + 1] == start[after]:
             after += 1
+        if after == t:
+            before = t
         for s in (before, after):
             if 0 <= s < L:
-                for j in range(start[s], start[s + 1]):
-                    if mark[place[j]] != t:
-                        mark[place[j]] = t
-                        if write:
-                            out_place[size] = place[j]
+                for r in place[start[s] : start[s + 1]]:
+                    if mark[r] != t:
+                        mark[r], out_place[size] = t, r
                         size += 1
-        for r in between:
-            if mark[r] != t:
-                if write:
+        if after > t:
+            for r in between:
+                if mark[r] != t:
                     out_place[size] = r
-                size += 1
-        for s in (before, after):
-            if 0 <= s < L:
-                for j in range(start[s], start[s + 1]):
-                    mark[place[j]] = -1
-    if write:
-        out_start[L] = size
+                    size += 1
+    out_start[L] = size
     return size
 
 
@@ -167,14 +78,13 @@ def _log_sums(out, here, there, level, p, log_p, forward):
 
 
 @njit
-def localize(start, place, weight, first, p, log_p, pair, posterior):
+def localize(start, place, weight, first, p, log_p, posterior):
     """
     Set `posterior[e]` (localization) = ln Pr{hidden place is entry e at its slot, everything seen}, by
     forward-backward.
 
-    `weight[e]` ln weight of an entry, `first (C,)` ln law of the first slot, `p`, `log_p` (pairs, C, C) the chain,
-    `pair (L - 1)` which of them leads from slot t to t + 1. Returns ln of the total probability; where that is -inf
-    `posterior` is left as it was.
+    `weight[e]` ln weight of an entry, `first (C,)` ln law of the first slot, `p`, `log_p` (C, C) the chain. Returns ln
+    of the total probability; where that is -inf `posterior` is left as it was.
     """
     L = len(start) - 1
     ahead, back = np.empty(len(place)), np.zeros(len(place))
@@ -185,8 +95,8 @@ def localize(start, place, weight, first, p, log_p, pair, posterior):
             for e in range(b, c):
                 ahead[e] = first[place[e]]
         else:
-            a, i = start[t - 1], pair[t - 1]
-            _log_sums(ahead[b:c], place[a:b], place[b:c], ahead[a:b], p[i], log_p[i], True)
+            a = start[t - 1]
+            _log_sums(ahead[b:c], place[a:b], place[b:c], ahead[a:b], p, log_p, True)
         ahead[b:c] += weight[b:c]
         # kept near 0, so that rounding does not grow with the length of the log
         top = ahead[b:c].max()
@@ -197,7 +107,7 @@ def localize(start, place, weight, first, p, log_p, pair, posterior):
     total += math.log(np.exp(ahead[start[L - 1] :]).sum())
     for t in range(L - 2, -1, -1):
         a, b, c = start[t], start[t + 1], start[t + 2]
-        _log_sums(back[a:b], place[b:c], place[a:b], back[b:c] + weight[b:c], p[pair[t]], log_p[pair[t]], False)
+        _log_sums(back[a:b], place[b:c], place[a:b], back[b:c] + weight[b:c], p, log_p, False)
         back[a:b] -= back[a:b].max()
     for t in range(L):
         b, c = start[t], start[t + 1]
@@ -208,7 +118,7 @@ def localize(start, place, weight, first, p, log_p, pair, posterior):
 
 
 @njit
-def track(start, place, weight, first, log_p, pair, path):
+def track(start, place, weight, first, log_p, path):
     """
     Set `path[t]` (tracking) = the entry of the most likely sequence at slot t (Viterbi); the first of equal ones is
     taken.
@@ -221,12 +131,11 @@ def track(start, place, weight, first, log_p, pair, path):
     for e in range(start[0], start[1]):
         score[e] = first[place[e]] + weight[e]
     for t in range(1, L):
-        step = log_p[pair[t - 1]]
         for e in range(start[t], start[t + 1]):
             score[e], before[e] = -math.inf, start[t - 1]
         for d in range(start[t - 1], start[t]):
             for e in range(start[t], start[t + 1]):
-                x = score[d] + step[place[d], place[e]]
+                x = score[d] + log_p[place[d], place[e]]
                 if x > score[e] + TIE:
                     score[e], before[e] = x, d
         for e in range(start[t], start[t + 1]):
@@ -239,30 +148,3 @@ def track(start, place, weight, first, log_p, pair, path):
         path[t] = at
         at = before[at]
     return best
-
-
-@njit
-def hits(start, place, posterior, path, feasible, truth, seen, located, tracked):
-    """
-    Fill in the chance that the attacker names the true place at every slot, by localization (ties shared) and by
-    tracking.
-
-    Where his knowledge explains nothing of what he saw he guesses among what was seen, and elsewhere has no answer.
-    """
-    for t in range(len(truth)):
-        located[t], tracked[t] = 0.0, 0.0
-        if not feasible:
-            for e in range(start[t], start[t + 1]):
-                if seen[t] and place[e] == truth[t]:
-                    located[t] = tracked[t] = 1 / (start[t + 1] - start[t])
-            continue
-        top = -math.inf
-        for e in range(start[t], start[t + 1]):
-            top = max(top, posterior[e])
-        tied, right = 0, 0
-        for e in range(start[t], start[t + 1]):
-            if posterior[e] >= top - TIE:
-                tied += 1
-                right += place[e] == truth[t]
-        located[t] = right / tied
-        tracked[t] = place[path[t]] == truth[t]

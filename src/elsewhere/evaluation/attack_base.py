@@ -184,8 +184,6 @@ class Finding:
 
     Parameters
     ----------
-    id, title
-        Its number, such as A5, and what it tries.
     main, control
         The figure against the people in the file and, by the same code, against strangers, with 95 % intervals.
     null, fresh
@@ -204,11 +202,11 @@ class Finding:
         What is missing for the attack to run.
     details
         Further figures, by name.
+    id, title
+        Its number, such as A5, and what it tries; `audit` knows them.
 
     """
 
-    id: str
-    title: str = ""
     main: Rate | None = None
     control: Rate | None = None
     null: Rate | None = None
@@ -220,6 +218,8 @@ class Finding:
     words: str = ""
     needs: str = ""
     details: Mapping[str, Any] = field(default_factory=dict)
+    id: str = ""
+    title: str = ""
 
     @property
     def learnt(self) -> bool | None:
@@ -436,7 +436,7 @@ class Case:
     What an audit is of, checked: the people in the file, strangers, fakes, who each fake was made from.
 
     `label` are the classes of the places; `file` counts the people of the whole data at each place, strangers too.
-    `options` are those of `audit`.
+    `options` are those of `audit`, `attack` is the number of the one that looks at it.
     """
 
     seeds: Lives
@@ -448,6 +448,7 @@ class Case:
     options: Mapping[str, Any]
     entropy: int
     role: str = ""
+    attack: str = "A0"
 
     @property
     def who(self) -> str:
@@ -473,9 +474,9 @@ class Case:
         """Return (F,) what fakes are counted by: the person behind each, or the fake where that is not known."""
         return np.arange(len(self.fakes)) if self.owner is None else self.owner
 
-    def rng(self, attack: str) -> np.random.Generator:
-        """Return the stream of one attack, which no other attack changes."""
-        return np.random.default_rng([self.entropy, int(attack[1:])])
+    def rng(self) -> np.random.Generator:
+        """Return the stream of this attack, which no other attack changes."""
+        return np.random.default_rng([self.entropy, int(self.attack[1:])])
 
     def walks(self, rng: np.random.Generator) -> Lives:
         """Return as many walks as there are fakes over everybody's steps: they know nobody."""
@@ -522,18 +523,22 @@ def free_walks(people: Lives, weight: Floats, seen: Mask, rng: np.random.Generat
 class Nearer(NamedTuple):
     """Share of the fakes nearest to somebody in the file rather than to a stranger, its chance, the score that said."""
 
-    rate: Rate
+    share: Rate
     p: float
-    name: str
+    by: str
 
 
-def nearer_to_members(tables: Mapping[str, NDArray[Any]], n: int, rng: np.random.Generator) -> Nearer:
+def nearer_to_members(tables: Mapping[str, NDArray[Any]], U: int, rng: np.random.Generator) -> Nearer:
     """
-    Return the share of the fakes whose best candidate is one of the first n of 2 n, by the score that tells most.
+    Return the share of the fakes whose best candidate is in the file, by the score that tells most.
 
-    `p` is how often random exchanges of members and strangers have a score that tells as much.
+    Columns of the tables are U people in the file and then strangers; as many of either are drawn. `p` is how often
+    random exchanges of members and strangers have a score that tells as much.
     """
-    share = np.array([_best_share(np.round(table, DIGITS)) for table in tables.values()])
+    strangers = next(iter(tables.values())).shape[1] - U
+    n = min(U, strangers)
+    some = np.concatenate([np.sort(rng.permutation(U)[:n]), U + rng.permutation(strangers)[:n]])
+    share = np.array([_best_share(np.round(table[:, some], DIGITS)) for table in tables.values()])
     inside = rng.permuted(np.tile(np.arange(2 * n) < n, (EXCHANGES, 1)), axis=1)
     by_chance = share @ inside.T.astype(np.float64)
     value, spread = share[:, :n].sum(axis=1), np.maximum(by_chance.std(axis=1), 1e-9)
@@ -553,7 +558,6 @@ def _best_share(score: NDArray[Any]) -> Floats:
 
 def name_people(
     case: Case,
-    attack: str,
     scores: Mapping[str, Score],
     *,
     bar: float,
@@ -567,54 +571,34 @@ def name_people(
     `knows` says what the attacker knows, after "whoever knows". Scores in `learns` learn from the links of other
     people, and run only where links are known. `hits` turns scores and owners into success.
     """
-    rng, U, strangers = case.rng(attack), len(case.seeds), case.strangers
+    rng, U, strangers = case.rng(), len(case.seeds), case.strangers
     both = case.seeds if strangers is None else case.seeds.join(strangers)
     tables = {name: np.asarray(score(Link(case.fakes, both))) for name, score in scores.items()}
-    nearer: Nearer | None = None
-    details: dict[str, Any] = {}
-    if strangers is not None:
-        n = min(U, len(strangers))
-        columns = np.concatenate([np.sort(rng.permutation(U)[:n]), U + rng.permutation(len(strangers))[:n]])
-        nearer = nearer_to_members({name: table[:, columns] for name, table in tables.items()}, n, rng)
-        details["links_found"] = {"share": nearer.rate, "p": nearer.p, "by": nearer.name}
+    nearer = None if strangers is None else nearer_to_members(tables, U, rng)
+    details: dict[str, Any] = {} if nearer is None else {"links_found": nearer._asdict()}
     if case.owner is None:
         if nearer is None:
-            return _point_at_one(case, attack, scores, tables, knows)
-        return _without_links(attack, case, nearer, knows, details)
+            return _point_at_one(case, scores, tables, knows)
+        return _without_links(case, nearer, knows, details)
     named = _named(case, tables, scores, learns or {}, hits, rng)
     name = max(named, key=lambda each: named[each]["main"][0].value)
     main, worst = named[name]["main"]
-    chance = {
+    chance: dict[str, Any] = {
         who: max((found[who][0] for found in named.values()), key=lambda r: r.value)
-        for who in named[name]
-        if who not in ("main", "top10")
+        for who in named[name].keys() - {"main", "top10"}
     }
     flagged = flagged_by_chance([len(case.fakes)] * len(named), U, bar)
     passed = verdict(main, bar, chance["null"], fresh=chance.get("fresh"), flagged=flagged)
     details |= {each: found["main"][0] for each, found in named.items()}
     details |= {"strongest": name, "top10": user_rate(named[name]["top10"], case.units, rng)[0]}
     if nearer is not None and nearer.p <= RARELY and passed is not False:
-        return _without_links(attack, case, nearer, knows, details)
-    beside = (
-        f"a stranger in the place of the person in {percent(chance['control'].value)}, "
-        if strangers is not None
-        else ""
-    )
-    words = f"Whoever knows {knows} names the person behind {percent(main.value)} of the fakes; {beside}a guess in "
-    words += f"{percent(1 / U)}."
-    if passed is None:
-        words += f" No verdict: with {U} people and {len(case.fakes)} fakes, fresh real people would not keep the bar."
-    return Finding(
-        attack,
-        main=main,
-        **chance,
-        baseline=1 / U,
-        bar=bar,
-        passed=passed,
-        worst_decile=worst,
-        words=words,
-        details=details,
-    )
+        return _without_links(case, nearer, knows, details)
+    words = f"Whoever knows {knows} names the person behind {percent(main.value)} of the fakes; "
+    if "control" in chance:
+        words += f"a stranger in the place of the person in {percent(chance['control'].value)}, "
+    words += f"a guess in {percent(1 / U)}."
+    chance |= {"worst_decile": worst, "words": words, "details": details}
+    return Finding(main, **chance, baseline=1 / U, bar=bar, passed=passed)
 
 
 def _named(
@@ -649,14 +633,13 @@ def _named(
     return out
 
 
-def _without_links(attack: str, case: Case, nearer: Nearer, knows: str, details: dict[str, Any]) -> Finding:
+def _without_links(case: Case, nearer: Nearer, knows: str, details: dict[str, Any]) -> Finding:
     """Return the finding where nobody says who was made from whom: are fakes nearer to the people in the file?"""
     rate, p, _ = nearer
     shows = p <= RARELY
     rate = rate if shows else rate._replace(low=min(rate.low, 0.5))  # the best of several scores: p decides
     return Finding(
-        attack,
-        main=rate,
+        rate,
         control=Rate(1 - rate.value, 1 - rate.high, 1 - rate.low),
         baseline=0.5,
         bar=0.5,
@@ -668,9 +651,7 @@ def _without_links(attack: str, case: Case, nearer: Nearer, knows: str, details:
     )
 
 
-def _point_at_one(
-    case: Case, attack: str, scores: Mapping[str, Score], tables: Mapping[str, NDArray[Any]], knows: str
-) -> Finding:
+def _point_at_one(case: Case, scores: Mapping[str, Score], tables: Mapping[str, NDArray[Any]], knows: str) -> Finding:
     """
     Return whether fakes point at one person more clearly than people do at another person: all that can be asked
     without links and strangers.
@@ -684,14 +665,13 @@ def _point_at_one(
         others = np.array(score(Link(case.seeds, case.seeds)), dtype=np.float64)
         np.fill_diagonal(others, -np.inf)
         found[name] = np.concatenate([eccentricity(tables[name]), eccentricity(others)])
-    best, _, early = _strongest_auc(found, len(case.fakes), case.rng(attack))
+    best, _, early = _strongest_auc(found, len(case.fakes), case.rng())
     chance = Rate(0.01, 0.0, max(early.high, ODD))
     words = f"Whoever knows {knows}, but not who was made from whom, finds that {percent(early.value)} of the fakes "
     words += "point at one person more clearly than 99 in 100 people point at another; by chance at most "
     words += f"{percent(early.high)} do, and up to {percent(ODD)} may where fakes are unlike people."
     return Finding(
-        attack,
-        main=Rate(early.value, *wilson(early.value * len(case.fakes), len(case.fakes))[1:]),
+        Rate(early.value, *wilson(early.value * len(case.fakes), len(case.fakes))[1:]),
         control=chance,
         null=chance,
         baseline=0.01,
@@ -725,7 +705,7 @@ def eccentricity(score: NDArray[Any]) -> Floats:
 
 
 def tell_members(
-    case: Case, attack: str, found: Mapping[str, Floats], *, knows: str, null: Mapping[str, Floats] | None = None
+    case: Case, found: Mapping[str, Floats], *, knows: str, null: Mapping[str, Floats] | None = None
 ) -> Finding:
     """
     Return the finding of an attack that tells people in the file from strangers, by the strongest of its scores.
@@ -735,8 +715,7 @@ def tell_members(
     neither the number of scores nor that of people flatters. At 1 % false alarms the share recognised is held against
     the same exchanges.
     """
-    rng, strangers, U = case.rng(attack), case.others, len(case.seeds)
-    people = case.seeds.join(strangers)
+    rng, people, U = case.rng(), case.seeds.join(case.others), len(case.seeds)
     (name, rate), by_chance, early = _strongest_auc(found, U, rng)
     free = None if null is None else _strongest_auc(null, U, rng)[0][1]
     p = (1 + int((by_chance >= rate.value - 1e-12).sum())) / (1 + EXCHANGES)
@@ -758,10 +737,9 @@ def tell_members(
     shared: dict[str, Any] = {"worst_decile": worst, "words": words, "details": details}
     if p > RARELY and early.value > early.high:  # not people in general, but some of them
         main = Rate(early.value, *wilson(early.value * U, U)[1:])
-        return Finding(attack, main=main, baseline=0.01, bar=early.high, passed=False, **shared)
+        return Finding(main, baseline=0.01, bar=early.high, passed=False, **shared)
     return Finding(
-        attack,
-        main=Rate(rate.value, max(0.0, rate.value - (often - 0.5)), min(1.0, rate.value + (often - 0.5))),
+        Rate(rate.value, max(0.0, rate.value - (often - 0.5)), min(1.0, rate.value + (often - 0.5))),
         control=free,
         baseline=0.5 if p <= RARELY else max(0.5, often),
         bar=often,

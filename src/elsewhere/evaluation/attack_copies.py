@@ -12,7 +12,8 @@ It is a rule of what is published: real people do go to such places.
 A20: does the place of a fake in the list tell whom it was made from (E63)? Lists that are shuffled do not.
 """
 
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -87,57 +88,42 @@ def share_with_copied_day(lives: Lives, people: set[bytes]) -> Floats:
     return out
 
 
-class Way(NamedTuple):
-    """One way of copying: the figure, what strangers and fakes that know nobody reach, whether it shows, the words."""
-
-    main: Rate
-    control: Rate | None
-    null: Rate | None
-    shows: bool
-    words: str
-
-
 def copies(case: Case) -> Finding:
     """Look for copied places and days (A1); the finding is that of the first way that shows."""
-    rng = case.rng("A1")
-    ways: dict[str, Way] = {}
+    rng = case.rng()
+    ways: dict[str, Finding] = {}
     details: dict[str, Any] = {}
     if case.owner is not None:
         ways |= _own_ways(case, rng, details)
-    lived = set(whole_days(case.seeds)[1])
+    days, U = whole_days(case.seeds)[1], len(case.seeds)
+    lived = set(days)
     copied = share_with_copied_day(case.fakes, lived)
     main, details["verbatim"] = user_rate(copied, case.units, rng)[0], int(copied.sum())
-    control = None
     if case.strangers is not None:
-        strange = share_with_copied_day(case.strangers, lived)
-        control = wilson(float(strange.sum()), len(strange))
+        who, control = "strangers", wilson(share_with_copied_day(case.strangers, lived).sum(), len(case.strangers))
     else:  # days that two people of the file have in common
-        _, days = whole_days(case.seeds)
-        twice = len(days) - len(lived)
-        control = wilson(twice, max(1, len(days)))
-    words = f"{percent(main.value)} of the fakes have a day that is exactly somebody's real day (strangers: "
+        who, control = "other people in the file", wilson(len(days) - len(lived), max(1, len(days)))
+    words = f"{percent(main.value)} of the fakes have a day that is exactly somebody's real day ({who}: "
     words += f"{percent(control.value)})."
-    shows = main.value > (control.high if control.value > 0 else 0.0)
-    ways["whole day"] = Way(main, control, control, shows, words)
+    ways["whole day"] = _way(main, control, control, control.high if control.value > 0 else 0.0, words, main.value)
     if case.strangers is not None:
-        ways["anybody"] = _nearer_way(case, rng, details)
-    how = next((name for name, way in ways.items() if way.shows), next(iter(ways)))
-    way = ways[how]
-    return Finding(
-        "A1",
-        main=way.main,
-        control=way.control,
-        null=way.null,
-        baseline=0.5 if how == "anybody" else 0.0 if way.control is None else way.control.value,
-        bar=0.5 if how == "anybody" else 0.0 if way.control is None else way.control.high,
-        passed=not way.shows,
-        worst_decile=details.pop("worst", None),
-        words=way.words,
-        details={"how": how, **details},
-    )
+        both = Link(case.fakes, case.seeds.join(case.strangers))
+        nearer = nearer_to_members({"slots": by_agreement(both), "places": by_shared_places(both)}, U, rng)
+        details["links_found"], passed = nearer._asdict(), nearer.p > RARELY
+        words = f"{percent(nearer.share.value)} of the fakes have most {nearer.by} in common with one of {case.who} "
+        words += f"rather than with one of as many strangers; as much in {percent(nearer.p)} of random exchanges."
+        ways["anybody"] = Finding(nearer.share, baseline=0.5, bar=0.5, passed=passed, words=words)
+    how = next((name for name, way in ways.items() if way.passed is False), next(iter(ways)))
+    return replace(ways[how], worst_decile=details.pop("worst", None), details={"how": how, **details})
 
 
-def _own_ways(case: Case, rng: np.random.Generator, details: dict[str, Any]) -> dict[str, Way]:
+def _way(main: Rate, control: Rate | None, null: Rate, chance: float, words: str, least: float) -> Finding:
+    """Return the finding of one way of copying: it shows where the figure is above chance at `least`."""
+    value, high = (0.0, 0.0) if control is None else (control.value, control.high)
+    return Finding(main, control=control, null=null, baseline=value, bar=high, passed=least <= chance, words=words)
+
+
+def _own_ways(case: Case, rng: np.random.Generator, details: dict[str, Any]) -> dict[str, Finding]:
     """Return what fakes share with their own people, beside strangers and shuffled links."""
     owner, strangers = case.made_from, case.strangers
     links = {"main": Link(case.fakes, case.seeds, owner)}
@@ -156,7 +142,7 @@ def _own_ways(case: Case, rng: np.random.Generator, details: dict[str, Any]) -> 
         chance = max(rate.high for name, (rate, _) in rates.items() if name != "main")
         words = f"{percent(main.value)} of the fakes {what}"
         words += "." if control is None else f" (a stranger's: {percent(control.value)})."
-        ways[how] = Way(main, control, rates["null"][0], main.low > chance, words)
+        ways[how] = _way(main, control, rates["null"][0], chance, words, main.low)
         details["worst"] = rates["main"][1]
     own = common["main"]
     details |= {
@@ -166,19 +152,6 @@ def _own_ways(case: Case, rng: np.random.Generator, details: dict[str, Any]) -> 
         "own_longest_run": int(own[:, 2].max(initial=0)),
     }
     return dict(reversed(ways.items()))
-
-
-def _nearer_way(case: Case, rng: np.random.Generator, details: dict[str, Any]) -> Way:
-    """Return whether fakes lie nearer to people in the file than to strangers, by slots and by places."""
-    n, U = min(len(case.seeds), len(case.others)), len(case.seeds)
-    both = case.seeds.join(case.others)
-    columns = np.concatenate([np.sort(rng.permutation(U)[:n]), U + rng.permutation(len(case.others))[:n]])
-    tables = {"slots": by_agreement(Link(case.fakes, both)), "places": by_shared_places(Link(case.fakes, both))}
-    nearer = nearer_to_members({name: table[:, columns] for name, table in tables.items()}, n, rng)
-    details["links_found"] = {"share": nearer.rate, "p": nearer.p, "by": nearer.name}
-    words = f"{percent(nearer.rate.value)} of the fakes have most {nearer.name} in common with one of {case.who} "
-    words += f"rather than with one of as many strangers; as much in {percent(nearer.p)} of random exchanges."
-    return Way(nearer.rate, None, None, nearer.p <= RARELY, words)
 
 
 def people_around(visits: Visits) -> Ints:
@@ -206,7 +179,7 @@ def rare_places(case: Case) -> Finding:
     mine = np.asarray(case.seeds.visited.sum(axis=0)).ravel() if case.role else case.file
     rare = places[(case.file[places] < m_min) & (mine[places] > 0 if case.role else True)]
     there = np.asarray(np.isin(case.fakes.r, rare).any(axis=1), dtype=np.float64)
-    main, worst = user_rate(there, case.units, case.rng("A13"))
+    main, worst = user_rate(there, case.units, case.rng())
     control = None
     if case.strangers is not None:
         lived = np.isin(case.strangers.r, np.flatnonzero(case.file < m_min))
@@ -214,8 +187,7 @@ def rare_places(case: Case) -> Finding:
     words = f"{percent(main.value)} of the fakes go to one of {len(rare)} places that fewer than {m_min} people of the "
     words += "data visit."
     return Finding(
-        "A13",
-        main=main,
+        main,
         control=control,
         baseline=0.0,
         bar=0.0,
@@ -236,7 +208,7 @@ SHUFFLES = 1000
 
 def order_of_the_list(case: Case) -> Finding:
     """Ask whether neighbours in the list of fakes were made from the same person, or people in their order (A20)."""
-    owner, rng = case.made_from, case.rng("A20")
+    owner, rng = case.made_from, case.rng()
     if len(owner) < 4 or not case.options["listed"]:
         raise Needs("the published list of at least 4 fakes (a pool); unpublished fakes have no order yet")
 
@@ -253,8 +225,7 @@ def order_of_the_list(case: Case) -> Finding:
         told
     ]
     return Finding(
-        "A20",
-        main=Rate(value, value, value),
+        Rate(value, value, value),
         null=Rate(float(chance[:, told].mean()), 0.0, often),
         bar=often,
         passed=bool(p[told] > RARELY / 2),

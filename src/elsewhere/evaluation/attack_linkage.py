@@ -34,7 +34,6 @@ from elsewhere.evaluation._evaluation_kernels import (
     mean_distances,
     move_likelihoods,
     pair_likelihoods,
-    reconstruct,
 )
 from elsewhere.evaluation.attack_base import (
     LEVEL,
@@ -96,7 +95,7 @@ def first_best(score: Floats, own: Ints) -> Floats:
 
 def reidentification(case: Case) -> Finding:
     """Name the person whose own moves explain a fake best (A2); its form in metres stands in A5."""
-    return name_people(case, "A2", {"moves": by_moves}, bar=MAP_BAR, knows="how each person moves", hits=first_best)
+    return name_people(case, {"moves": by_moves}, bar=MAP_BAR, knows="how each person moves", hits=first_best)
 
 
 # -- A4: when people move ----------------------------------------------------------------------------------------------
@@ -132,7 +131,7 @@ def by_shifted_move_times(link: Link) -> Floats:
 def move_timing(case: Case) -> Finding:
     """Link fakes to people by the times of their moves alone (A4)."""
     scores: dict[str, Score] = {"aligned": by_move_times, "shifted": by_shifted_move_times}
-    return name_people(case, "A4", scores, bar=TIMING_BAR, knows="only when each person moves")
+    return name_people(case, scores, bar=TIMING_BAR, knows="only when each person moves")
 
 
 def shifted_nearness(fakes: Floats, people: Floats, second: Ints, minutes: float) -> Floats:
@@ -321,7 +320,6 @@ def class_linkage(case: Case) -> Finding:
         scores |= {"metres": by_metres, "metres_by_hour": by_usual_metres, "places_in_metres": by_places_in_metres}
     return name_people(
         case,
-        "A5",
         scores,
         bar=NAMED,
         knows="how and where each person lives (and, of all others, who became which fake)",
@@ -356,7 +354,7 @@ def shape_linkage(case: Case) -> Finding:
     if not case.seeds.locations.has_coordinates:
         raise Needs("coordinates of the places (`locations`)")
     scores: dict[str, Score] = {name: partial(by_shape, scaled=name == "scaled") for name in ("distances", "scaled")}
-    return name_people(case, "A24", scores, bar=TIMING_BAR, knows="how far apart the main places of each person are")
+    return name_people(case, scores, bar=TIMING_BAR, knows="how far apart the main places of each person are")
 
 
 # -- A6: where was the person? A7: what does a fake avoid? -------------------------------------------------------------
@@ -382,28 +380,31 @@ class Recovered(NamedTuple):
 def reconstruct_seeds(link: Link, n: int) -> Recovered:
     """Find the places of people who have n fakes, from the first n of them (A6)."""
     pairs = Pairs(link, MOST_REBUILT_SLOTS)
-    V, T = len(pairs.leaving), pairs.fakes.shape[1]
+    V = len(pairs.leaving)
     visits = np.bincount(pairs.people[pairs.people >= 0], minlength=V).astype(np.float64)
     able = np.flatnonzero(np.diff(pairs.start) >= n)[:MOST_REBUILT]
     success = np.zeros((len(able), 3))
-    above, tied = np.empty((2, T), dtype=np.int64)
     for i, person in enumerate(able.tolist()):
-        mine, own = pairs.fakes_of(person), pairs.people[person]
+        own, seen = pairs.people[person], np.flatnonzero(pairs.people[person] >= 0)
         with np.errstate(divide="ignore"):
-            prior = np.log(visits - np.bincount(own[own >= 0], minlength=V))
+            prior = np.log(visits - np.bincount(own[seen], minlength=V))
         pairs.add(person, -1)
-        for known, columns in ((pairs.fakes[mine[:n]], (0, 1)), (pairs.fakes[:0], (2,))):
-            reconstruct(known, own, prior, pairs.count, pairs.leaving, *pairs.logs, above, tied)
-            seen = above >= 0
-            for column, best in zip(columns, (1, 5), strict=False):
-                success[i, column] = np.clip((best - above[seen]) / tied[seen], 0, 1).mean() if seen.any() else 0.0
+        alone = np.repeat(prior[:, None], len(seen), axis=1)
+        score = alone.copy()
+        for fake in pairs.fakes[pairs.fakes_of(person)[:n]][:, seen]:
+            told = pairs.logs[0][pairs.count[:, fake]] - pairs.logs[1][pairs.leaving][:, None]
+            score += np.where(fake >= 0, told, 0.0)
         pairs.add(person, 1)
+        for column, table, best in ((0, score, 1), (1, score, 5), (2, alone, 1)) if len(seen) else ():
+            true = table[own[seen], np.arange(len(seen))]
+            above, up_to = (table > true + 1e-9).sum(axis=0), (table >= true - 1e-9).sum(axis=0)
+            success[i, column] = np.clip((best - above) / (up_to - above), 0, 1).mean()
     return Recovered(able, *success.T)
 
 
 def reconstruction(case: Case) -> Finding:
     """Find the place of the person at each slot from the fakes (A6)."""
-    owner, rng = case.made_from, case.rng("A6")
+    owner, rng = case.made_from, case.rng()
     link = Link(case.fakes, case.seeds, owner)
     most = int(np.bincount(owner).max())
     runs = {n: reconstruct_seeds(link, n) for n in FAKES if n <= most}
@@ -420,8 +421,7 @@ def reconstruction(case: Case) -> Finding:
         control = Rate(*(prior + x for x in _paired(strange.exact, strange.prior)))
     main, chance = (Rate(*(min(1.0, max(0.0, prior + x)) for x in rate)) for rate in (gain, null))
     return Finding(
-        "A6",
-        main=main,
+        main,
         control=control,
         null=chance,
         baseline=prior,
@@ -456,7 +456,7 @@ def by_absence(link: Link) -> Floats:
 
 def avoidance(case: Case) -> Finding:
     """Ask whether a fake avoids the places of the person it was made from (A7)."""
-    owner, rng, strangers = case.made_from, case.rng("A7"), case.others
+    owner, rng, strangers = case.made_from, case.rng(), case.others
     both = by_absence(Link(case.fakes, case.seeds.join(strangers)))
     table, side = both[:, : len(case.seeds)], both[:, len(case.seeds) :]
 
@@ -472,8 +472,7 @@ def avoidance(case: Case) -> Finding:
     control, _ = told(side, stand_in, side)
     chance = max(0.5, null.high)
     return Finding(
-        "A7",
-        main=main,
+        main,
         control=control,
         null=null,
         baseline=0.5,
@@ -500,14 +499,10 @@ def only_fits(fakes: Lives, people: Lives, h: int, rng: np.random.Generator) -> 
     times = people.time.toarray().astype(np.int64)
     row = np.arange(len(fakes))[:, None]
     mine = np.where(fakes.r >= 0, fakes.time.toarray().astype(np.int64)[row, np.maximum(fakes.r, 0)], 0)
-    by_place = people.visited.T.tocsr()
-    by_place.sort_indices()
     out = np.full((len(fakes), len(KINDS) + 1, TRIES), -1, dtype=np.int64)
-    start, visitor = (np.asarray(x, dtype=np.int64) for x in (by_place.indptr, by_place.indices))
-    some = np.flatnonzero(seen)
-    part = out[some, : len(KINDS)].copy()
-    find_only_fits(known[some], fakes.r[some], mine[some], people.r, times, start, visitor, TOLERANCE, part)
-    out[some, : len(KINDS)] = part
+    part = out[seen, : len(KINDS)].copy()
+    find_only_fits(known[seen], fakes.r[seen], mine[seen], people.r, times, TOLERANCE, part)
+    out[seen, : len(KINDS)] = part
     pair, theirs = two_main_places(fakes), two_main_places(people)
     both, first, number = np.unique(theirs, return_index=True, return_counts=True)
     at = np.searchsorted(both, pair).clip(max=len(both) - 1)
@@ -524,7 +519,7 @@ def two_main_places(lives: Lives) -> Ints:
 
 def background(case: Case) -> Finding:
     """Ask whether a few points of a fake fit exactly one person in the file, more often than one stranger (A12)."""
-    rng, strangers = case.rng("A12"), case.others
+    rng, strangers = case.rng(), case.others
     n = min(len(case.seeds), len(strangers))
     some = np.sort(rng.permutation(len(case.fakes))[:MOST_FAKES])
     fakes = case.fakes.of(some)
@@ -544,8 +539,7 @@ def background(case: Case) -> Finding:
     worst = max(gaps, key=lambda name: gaps[name].value / max(gaps[name].high - gaps[name].low, 1e-12))
     (mine, theirs), gap = shares[worst], gaps[worst]
     return Finding(
-        "A12",
-        main=Rate(mine, max(0.0, theirs + gap.low), min(1.0, theirs + gap.high)),
+        Rate(mine, max(0.0, theirs + gap.low), min(1.0, theirs + gap.high)),
         control=Rate(theirs, theirs, theirs),
         baseline=theirs,
         bar=theirs,

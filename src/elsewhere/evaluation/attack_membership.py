@@ -17,12 +17,13 @@ from typing import Any
 
 import numpy as np
 
-from elsewhere.data.visits import DAY, Floats, Ints, Mask, Visits, share_map
+from elsewhere.data.visits import DAY, Floats, Ints, Locations, Mask, Visits, share_map
 from elsewhere.errors import InvalidParameter
 from elsewhere.evaluation.attack_base import Case, Finding, Link, Lives, Needs, percent, tell_members, wilson
 from elsewhere.evaluation.attack_clock import put_on_clock
 from elsewhere.evaluation.attack_copies import by_agreement, by_shared_places
 from elsewhere.evaluation.attack_linkage import UNSEEN, by_absence, by_metres, by_routine, chains, kinds_by_rank
+from elsewhere.evaluation.sides import join_people
 
 NEIGHBOURS = 20
 BACKOFF, SMOOTH = 1.0, 0.5
@@ -69,9 +70,9 @@ def likelihood_membership(case: Case) -> Finding:
     found, null = (
         # one release: a person is judged by the fake that fits best
         {"likelihood_ratio": likelihood_ratio(people, release, np.zeros(len(release), dtype=np.int64))[0]}
-        for release in (case.fakes, case.walks(case.rng("A3")))
+        for release in (case.fakes, case.walks(case.rng()))
     )
-    return tell_members(case, "A3", found, knows="how each person moves", null=null)
+    return tell_members(case, found, knows="how each person moves", null=null)
 
 
 # -- A10: densities, distances, existence, absence ---------------------------------------------------------------------
@@ -184,12 +185,12 @@ def nearest_routine(people: Lives, release: Lives) -> Floats:
 def density_membership(case: Case) -> Finding:
     """Tell members from strangers by densities, distances, existence and absence (A10)."""
     people = case.seeds.join(case.others)
-    found, null = (membership_scores(people, release) for release in (case.fakes, case.walks(case.rng("A10"))))
+    found, null = (membership_scores(people, release) for release in (case.fakes, case.walks(case.rng())))
     if case.options.get("generator") is not None:
         shadow = shadow_releases(case, lambda lives, _: membership_scores(people, lives))
         found |= {f"{name}_by_shadows": log_ratio(found[name], *table) for name, table in shadow.items()}
     knows = "all that each person did"
-    return tell_members(case, "A10", found, knows=knows, null=null)
+    return tell_members(case, found, knows=knows, null=null)
 
 
 # -- shadow releases ---------------------------------------------------------------------------------------------------
@@ -210,11 +211,7 @@ def file_visits(case: Case) -> Visits:
     """Return the visits of everybody, members first, or say that they are needed."""
     if case.options.get("generator") is None:
         raise Needs("`generator`, a callable (visits, rng) -> fakes, to release files with and without a person")
-    seeds, strangers = share_map(*(side.visits for side in (case.seeds, case.others) if side.visits is not None))
-    columns = {name: np.concatenate([getattr(seeds, name), getattr(strangers, name)]) for name in ("start", "end")}
-    user = np.concatenate([seeds.user, strangers.user + seeds.U])
-    place = np.concatenate([seeds.place, strangers.place])
-    return seeds.replace(**columns, user=user, place=place, users=np.arange(seeds.U + strangers.U), trip=None)
+    return join_people(*share_map(*(side.visits for side in (case.seeds, case.others) if side.visits is not None)))
 
 
 def shadow_releases(case: Case, score: Any) -> dict[str, tuple[Floats, Mask]]:
@@ -224,7 +221,7 @@ def shadow_releases(case: Case, score: Any) -> dict[str, tuple[Floats, Mask]]:
     `score(lives, visits)` gives scores of everybody from a release. Halves are complementary in turn, so that
     everybody is in as often as out.
     """
-    everybody, rng = file_visits(case), case.rng("A22")
+    everybody, rng = file_visits(case), case.rng().spawn(1)[0]
     runs, N = case.options["shadows"], everybody.U
     inside = np.zeros((runs, N), dtype=bool)
     tables: dict[str, list[Floats]] = {}
@@ -278,12 +275,12 @@ def map_membership(case: Case) -> Finding:
     found = map_scores(everybody, case.fakes.visits)
     shadow = shadow_releases(case, lambda _, visits: map_scores(everybody, visits))
     found |= {f"{name}_by_shadows": log_ratio(found[name], *table) for name, table in shadow.items()}
-    return tell_members(case, "A22", found, knows="the published map alone")
+    return tell_members(case, found, knows="the published map alone")
 
 
 def threshold_canary(case: Case) -> Finding:
     """Ask whether planted places of a person and m_min - 1 others are published only with that person (A23)."""
-    everybody, rng = file_visits(case), case.rng("A23")
+    everybody, rng = file_visits(case), case.rng()
     m_min, runs = case.options["m_min"], case.options["shadows"]
     base = everybody.of_users(np.arange(len(case.seeds)))
     if base.U <= m_min or not base.locations.has_coordinates:
@@ -298,8 +295,7 @@ def threshold_canary(case: Case) -> Finding:
             hits[inside, run] = float((planted.locations.select(new).match(shown) >= 0).mean())
     main, control = (wilson(float(hits[i].sum() * CANARIES), runs * CANARIES) for i in (1, 0))
     return Finding(
-        "A23",
-        main=main,
+        main,
         control=control,
         null=control,
         baseline=control.value,
@@ -312,36 +308,22 @@ def threshold_canary(case: Case) -> Finding:
 
 
 def plant(base: Visits, people: Ints, rng: np.random.Generator) -> tuple[Visits, Ints]:
-    """Return visits with new places near the middle of the map where exactly these people go, and their numbers."""
+    """Return visits with new places near others of the map where exactly these people go, and their numbers."""
     where = base.locations
     near = rng.integers(where.n, size=CANARIES)
-    sides = {
-        name: values[near] + rng.uniform(2e-4, 2e-3, CANARIES)
-        for name, values in where.coordinates.items()
-        if name != "xy"
+    sides: dict[str, Any] = {
+        name: side[near] + rng.uniform(0.02, 0.2, side[near].shape) / (1 if name == "xy" else 100)  # km, or degrees
+        for name, side in where.coordinates.items()
     }
-    if where.xy is not None:
-        sides = {"xy": where.xy[near] + rng.uniform(0.02, 0.2, (CANARIES, 2))}
     ids = None if where.ids is None else [f"canary-{i}-{int(rng.integers(2**40))}" for i in range(CANARIES)]
-    joined = where.append(replace_locations(sides, ids, where))
     new = where.n + np.arange(CANARIES)
     first = base.start[base.offsets[:-1]][people] // DAY * DAY
-    user = np.repeat(people, CANARIES)
     start = np.repeat(first, CANARIES) + 43_200 + 3600 * np.tile(np.arange(CANARIES), len(people))
-    place = np.tile(new, len(people))
-    return (
-        base.replace(
-            user=np.concatenate([base.user, user]),
-            start=np.concatenate([base.start, start]),
-            end=np.concatenate([base.end, start + 3600]),
-            place=np.concatenate([base.place, place]),
-            locations=joined,
-        ),
-        new,
-    )
-
-
-def replace_locations(sides: dict[str, Floats], ids: list[str] | None, where: Any) -> Any:
-    """Return new places with the coordinates and words that the map has."""
-    kind = None if where.kind is None else [""] * CANARIES
-    return type(where)(**sides, ids=ids, kind=kind)
+    columns = {
+        "user": np.repeat(people, CANARIES),
+        "start": start,
+        "end": start + 3600,
+        "place": np.tile(new, len(people)),
+    }
+    columns = {name: np.concatenate([getattr(base, name), column]) for name, column in columns.items()}
+    return base.replace(**columns, locations=where.append(Locations(**sides, ids=ids)), trip=None), new

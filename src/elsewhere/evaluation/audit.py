@@ -171,10 +171,10 @@ def make_case(
     roles: Mapping[str, Any] | None = None,
     rng: np.random.Generator,
     **options: Any,
-) -> tuple[Case, dict[str, Case | str], tuple[str, ...]]:
+) -> tuple[Case, dict[str, Case], tuple[str, ...]]:
     """Check all inputs, once; return the case, the same of every other role in the file, and notes."""
     require_rng(rng)
-    others = {f"role {name}": people for name, people in (roles or {}).items() if not isinstance(people, str)}
+    others = {f"role {name}": people for name, people in (roles or {}).items()}
     given = {"seeds": seeds, "holdout": holdout, "fakes": fakes} | others
     sides, minutes = _sides({name: side for name, side in given.items() if side is not None}, locations)
     for name, side in sides.items():
@@ -205,40 +205,35 @@ def make_case(
     case = Case(
         lives["seeds"], lives.get("holdout"), lives["fakes"], owner, label, file, options, int(rng.integers(2**62))
     )
-    by_role: dict[str, Case | str] = {}
-    for name, people in (roles or {}).items():
-        by_role[name] = (
-            people
-            if isinstance(people, str)
-            else replace(case, seeds=lives[f"role {name}"], owner=None, role=name, entropy=case.entropy + 1)
-        )
+    by_role = {
+        name: replace(case, seeds=lives[f"role {name}"], owner=None, role=name, entropy=case.entropy + 1)
+        for name in roles or ()
+    }
     return case, by_role, notes
 
 
 # -- running -----------------------------------------------------------------------------------------------------------
 
 
-def run_attack(attack: str, case: Case, roles: Mapping[str, Case | str]) -> Finding:
+def run_attack(attack: str, case: Case, roles: Mapping[str, Case]) -> Finding:
     """Return the finding of one attack, that of the worst role in the file where it runs against all."""
-    title, run = ATTACKS[attack]
-
-    def attempt(one: Case) -> Finding:
+    found = {}
+    for role, people in {"seeds": case, **(roles if attack in EVERYBODY else {})}.items():
         try:
-            return replace(run(one), title=title)
+            found[role] = ATTACKS[attack].run(replace(people, attack=attack))
         except Needs as lack:
-            return Finding(attack, title, needs=str(lack), words=f"Not run: it needs {lack}.")
-
-    found = {"seeds": attempt(case)}
-    if attack not in EVERYBODY or not roles:
-        return found["seeds"]
-    for role, one in roles.items():
-        found[role] = Finding(attack, title, needs=one) if isinstance(one, str) else attempt(one)
+            found[role] = Finding(needs=str(lack), words=f"Not run: it needs {lack}.")
     worst = min(found, key=lambda role: WORST.index(found[role].outcome))
+    finding = replace(found[worst], id=attack, title=ATTACKS[attack].title)
+    if finding.outcome in (ABOVE, UNCLEAR):
+        finding = replace(finding, words=f"{finding.words} No verdict: there are too few people for this bar.")
+    if len(found) == 1:
+        return finding
     figures = {
-        role: {"outcome": f.outcome, "words": f.words or f.needs} | ({} if f.main is None else {"main": f.main})
+        role: {"outcome": f.outcome, "words": f.words} | ({} if f.main is None else {"main": f.main})
         for role, f in found.items()
     }
-    return replace(found[worst], details={**found[worst].details, "role": worst, "roles": figures})
+    return replace(finding, details={**finding.details, "role": worst, "roles": figures})
 
 
 def audit(
@@ -282,8 +277,8 @@ def audit(
     locations
         Places of plain arrays; without them distances are not looked at.
     roles
-        Other people in the file, by name, or a sentence why there is no verdict on them; A1, A2, A3, A10, A12 and A13
-        are run against each, and the finding is that of the worst.
+        Other people in the file, by name; A1, A2, A3, A10, A12 and A13 are run against each, and the finding is that of
+        the worst.
     executor, progress
         Where the attacks run; called with (attacks done, attacks in all).
     **options
@@ -324,16 +319,10 @@ def audit(
 
 
 def _ids(attacks: str | Iterable[str]) -> tuple[str, ...]:
-    if isinstance(attacks, str):
-        attacks = ALL if attacks == "all" else [attacks]
-    try:
-        ids = tuple(dict.fromkeys(attacks))
-    except TypeError:
-        ids = ()
-    unknown = [a for a in ids if a not in ALL]
-    if not ids or unknown:
-        wrong = ", ".join(map(repr, unknown)) or repr(attacks)
+    wanted = set(ALL if attacks == "all" else [attacks] if isinstance(attacks, str) else attacks)
+    if not wanted or not wanted <= set(ALL):
+        wrong = ", ".join(sorted(map(repr, wanted - set(ALL)))) or "none"
         raise InvalidParameter(
             f'`attacks` must be "all" or some of {", ".join(ALL)}, got {wrong}.', parameter="attacks"
         )
-    return tuple(sorted(ids, key=ALL.index))
+    return tuple(attack for attack in ALL if attack in wanted)

@@ -102,26 +102,7 @@ def judge_run(
         raise
     except ElsewhereError as error:
         notes.append(f"no attack could be run: {error.args[0]}")
-    return Judgement(usefulness, findings, _about_run(people, makers, strangers, pool), tuple(notes))
-
-
-def _about_run(people: Visits, makers: Visits, strangers: Visits | None, pool: Pool) -> dict[str, Any]:
-    """Return what a report says of the run: how the fakes were made, and the sizes."""
-    return {
-        "method": pool.provenance.get("method"),
-        "parameters": pool.provenance.get("parameters", {}),
-        "reproducible": bool(pool.provenance.get("reproducible")),
-        "simulated": bool(pool.provenance.get("simulated")),
-        "certificate": pool.provenance.get("certificate"),
-        "notes": list(pool.provenance.get("notes", [])),
-        "versions": {"elsewhere": __version__, "numpy": np.__version__},
-        "sizes": {
-            "people": people.U,
-            "visits": len(people),
-            "places": people.R,
-            "seeds": makers.U,
-            "strangers": 0 if strangers is None else strangers.U,
-            "fakes": len(pool),
-            "fake visits": len(pool.visits),
-        },
-    }
+    sizes = {"people": people.U, "visits": len(people), "places": people.R, "seeds": makers.U}
+    sizes |= {"strangers": 0 if strangers is None else strangers.U, "fakes": len(pool), "fake visits": len(pool.visits)}
+    versions = {"elsewhere": __version__, "numpy": np.__version__}
+    return Judgement(usefulness, findings, {**pool.provenance, "versions": versions, "sizes": sizes}, tuple(notes))

@@ -5,7 +5,7 @@ In order: what the service knows before it looks, one query log as it sees it an
 result, the scenario itself, and generators of decoys: four are the paper's, the fifth draws fakes of a pool.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from functools import partial
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from elsewhere._version import __version__
-from elsewhere.data.slots import Periods, Traces
+from elsewhere.data.slots import Traces
 from elsewhere.data.visits import Codes, Floats, Ints, Locations, Mask
 from elsewhere.errors import (
     InvalidParameter,
@@ -25,13 +25,12 @@ from elsewhere.errors import (
     require_choice,
     require_whole,
 )
-from elsewhere.evaluation._lbs_kernels import candidates, hits, localize, sightings, track, without_pool
+from elsewhere.evaluation._lbs_kernels import TIE, candidates, localize, track
 from elsewhere.evaluation.attack_base import plain, require_rng
 from elsewhere.evaluation.sides import on_one_map
 from elsewhere.paper.aggregate import AggregateModel, aggregate
 from elsewhere.paper.profiles import MobilityProfile, Profiles, fit_profiles
 from elsewhere.paper.semantic_clustering import labels_of
-from elsewhere.run.publish import Fakes
 from elsewhere.scale import map_over
 
 ADVERSARIES = ("aggregate", "user", "classes", "pool")
@@ -45,7 +44,6 @@ RESAMPLES = 1000
 TABLE_PLACES = 1024  # up to here the whole of p_bar is kept
 OURS, USER = "elsewhere", "walk on user"
 FEWEST = 2  # users, so that one can be hidden behind the fakes of another
-NOTHING = np.empty(0, dtype=np.uint32)
 
 Generator = Callable[[int, int, np.random.Generator], Any]
 
@@ -58,24 +56,15 @@ class HiddenChain:
     """
     A chain over some places: `place (C,)` sorted, logarithms and laws over them.
 
-    `first (C,)` is ln of the law of the first slot, `p` and `log_p` (pairs, C, C) the moves, `pair (L - 1,)` which
-    of them leads from one slot to the next, `between` the positions of hidden candidates while nothing is sent.
+    `first (C,)` is ln of the law of the first slot, `p` and `log_p` (C, C) the moves, `between` the positions of hidden
+    candidates while nothing is sent.
     """
 
     place: Ints
     first: Floats
     p: Floats
     log_p: Floats
-    pair: Ints
     between: NDArray[np.uint32]
-
-
-def period_steps(tau: Codes) -> tuple[list[tuple[int, int]], Ints]:
-    """Return the different (tau, tau') of consecutive slots, and which of them each step is."""
-    steps = list(zip(tau[:-1].tolist(), tau[1:].tolist(), strict=True))
-    pairs = sorted(set(steps)) or [(0, 0)]
-    number = {pair: i for i, pair in enumerate(pairs)}
-    return pairs, np.array([number[step] for step in steps], dtype=np.int64)
 
 
 def popular(law: Floats, most: int = BETWEEN) -> Ints:
@@ -84,7 +73,7 @@ def popular(law: Floats, most: int = BETWEEN) -> Ints:
     return np.sort(best[law[best] > 0])
 
 
-def chain_of(model: AggregateModel, tau: Codes, places: Ints) -> HiddenChain:
+def chain_of(model: AggregateModel, places: Ints) -> HiddenChain:
     """
     Return <p_bar, pi_bar> over these `places` and the most visited ones.
 
@@ -93,12 +82,10 @@ def chain_of(model: AggregateModel, tau: Codes, places: Ints) -> HiddenChain:
     """
     common = popular(np.asarray(model.pi_bar))
     place = np.union1d(places, common)
-    pairs, pair = period_steps(tau)
-    start = model.first(int(tau[0])) if model.T > 1 else model.pi_bar
-    first = ((start + model.epsilon / model.R) / (1 + model.epsilon))[place]
-    p = np.stack([model.block(place, place, *step) for step in pairs])
+    first = ((model.pi_bar + model.epsilon / model.R) / (1 + model.epsilon))[place]
+    p = model.block(place, place)
     with np.errstate(divide="ignore"):
-        return HiddenChain(place, np.log(first), p, np.log(p), pair, np.searchsorted(place, common).astype(np.uint32))
+        return HiddenChain(place, np.log(first), p, np.log(p), np.searchsorted(place, common).astype(np.uint32))
 
 
 def class_hours(r: Codes, label: Ints, hour: Ints) -> Floats:
@@ -143,10 +130,12 @@ class Sightings:
         ([0, 1, 1], [3])
 
         """
-        n, L = fakes.shape
-        start, place = np.empty(L + 1, dtype=np.int64), np.empty(L * (n + 1), dtype=np.int64)
-        size = sightings(truth, fakes, exposed, rng.random((L, n + 1)).argsort(axis=1), start, place)
-        return Sightings(start, place[:size])
+        sent = np.column_stack([*fakes, truth])
+        sent = np.take_along_axis(sent, rng.random(sent.shape).argsort(axis=1), axis=1)
+        new = (sent >= 0) & exposed[:, None]
+        for i in range(1, sent.shape[1]):
+            new[:, i] &= (sent[:, :i] != sent[:, i : i + 1]).all(axis=1)
+        return Sightings(np.concatenate([[0], np.cumsum(new.sum(axis=1))]), sent[new].astype(np.int64))
 
     @property
     def seen(self) -> Mask:
@@ -154,10 +143,21 @@ class Sightings:
         return np.diff(self.start) > 0
 
     def without(self, pool: Ints) -> "Sightings":
-        """Return the sightings less every trace of the pool that lies in all of them (A19)."""
-        start, place = np.empty_like(self.start), np.empty_like(self.place)
-        without_pool(pool, self.start, self.place, start, place)
-        return Sightings(start, place[: start[-1]])
+        """
+        Return the sightings less every trace of the pool that lies in all of them (A19).
+
+        A slot at which nothing would remain keeps its set: the truth stands at a fake's place there.
+        """
+        slot = np.repeat(np.arange(len(self.seen)), np.diff(self.start))
+        there = np.zeros((len(self.seen), 1 + max(pool.max(initial=0), self.place.max(initial=0))), dtype=bool)
+        there[slot, self.place] = True
+        seen, fits = np.flatnonzero(self.seen), np.arange(len(pool))
+        for t in seen:
+            fits = fits[(pool[fits, t] >= 0) & there[t, pool[fits, t]]]
+        rest = there.copy()
+        rest[seen, pool[fits][:, seen]] = False
+        stay = np.where(rest.any(axis=1, keepdims=True), rest, there)[slot, self.place]
+        return Sightings(np.searchsorted(slot[stay], np.arange(len(self.start))), self.place[stay])
 
 
 def attack(
@@ -174,24 +174,22 @@ def attack(
     L = len(truth)
     # unsigned: the kernels then need not look for indices that count from the end
     position = np.searchsorted(chain.place, log.place).astype(np.uint32)
-    mark = np.full(len(chain.place), -1, dtype=np.int64)
-    start = np.empty(L + 1, dtype=np.int64)
+    start, mark = np.empty(L + 1, dtype=np.int64), np.full(len(chain.place), -1, dtype=np.int64)
+    place = np.empty(L * (len(chain.between) + 2 * int(np.diff(log.start).max())), dtype=np.uint32)
     # in any order: the first of equal candidates wins, and a place must not win by its number
-    between = rng.permutation(chain.between)
-    size = candidates(log.start, position, between, mark, start, NOTHING)
-    place = np.empty(size, dtype=np.uint32)
-    candidates(log.start, position, between, mark, start, place)
-    weight = np.zeros(size)
-    seen = log.seen
+    place = place[: candidates(log.start, position, rng.permutation(chain.between), mark, start, place)]
+    weight, seen, slot = np.zeros(len(place)), log.seen, np.repeat(np.arange(L), np.diff(start))
     if worth is not None:
-        slot = np.repeat(np.arange(L), np.diff(start))
         weight = np.where(seen[slot], worth[slot, chain.place[place]], 0.0)
-    posterior, path = np.empty(size), np.empty(L, dtype=np.int64)
-    total = localize(start, place, weight, chain.first, chain.p, chain.log_p, chain.pair, posterior)
-    track(start, place, weight, chain.first, chain.log_p, chain.pair, path)
-    by_localization, by_tracking = np.empty(L), np.empty(L)
-    hits(start, chain.place[place], posterior, path, total > -np.inf, truth, seen, by_localization, by_tracking)
-    return by_localization, by_tracking
+    posterior, path = np.empty(len(place)), np.empty(L, dtype=np.int64)
+    total = localize(start, place, weight, chain.first, chain.p, chain.log_p, posterior)
+    track(start, place, weight, chain.first, chain.log_p, path)
+    right = (chain.place[place] == truth[slot]).astype(np.float64)
+    if total == -np.inf:  # what he knows explains nothing of what he saw: he guesses among what was seen
+        guess = np.add.reduceat(right, start[:-1]) / np.diff(start) * seen
+        return guess, guess
+    best = posterior >= np.maximum.reduceat(posterior, start[:-1])[slot] - TIE
+    return np.add.reduceat(right * best, start[:-1]) / np.add.reduceat(best, start[:-1], dtype=int), right[path]
 
 
 def overhead(log: Sightings, label: Ints | None) -> dict[str, float]:
@@ -201,39 +199,13 @@ def overhead(log: Sightings, label: Ints | None) -> dict[str, float]:
     The truth is one of them. Codes of unknown class count as one class. Beside it `guess`, the chance of error of
     whoever picks one of the places at random. NaN where nothing was exposed.
     """
-    number_sent = np.diff(log.start)
-    number_sent = number_sent[number_sent > 0]
-    if len(number_sent) == 0:
-        return dict.fromkeys(("diversity", "semantic", "guess"), np.nan)
-    means = {"diversity": float(number_sent.mean()), "semantic": np.nan, "guess": float((1 - 1 / number_sent).mean())}
+    sent, kinds = np.diff(log.start)[log.seen], np.nan
+    if len(sent) == 0:
+        return dict.fromkeys(OVERHEADS, np.nan)
     if label is not None:
-        slot = np.repeat(np.arange(len(log.start) - 1), np.diff(log.start))
-        kind = label[log.place] + 1
-        means["semantic"] = len(np.unique(slot * (label.max() + 2) + kind)) / len(number_sent)
-    return means
-
-
-def attack_all(
-    log: Sightings,
-    chains: Mapping[str, HiddenChain],
-    truth: Ints,
-    rng: np.random.Generator,
-    *,
-    pool: Ints | None,
-    worth: Floats | None,
-    adversaries: Collection[str],
-) -> dict[str, tuple[Floats, Floats]]:
-    """Return what every one of the `adversaries` that has its inputs finds, by name."""
-    chances = {}
-    if "aggregate" in adversaries:
-        chances["aggregate"] = attack(log, chains["aggregate"], truth, rng)
-    if "user" in adversaries and "user" in chains:
-        chances["user"] = attack(log, chains["user"], truth, rng)
-    if "classes" in adversaries and worth is not None:
-        chances["classes"] = attack(log, chains["aggregate"], truth, rng, worth)
-    if "pool" in adversaries and pool is not None:
-        chances["pool"] = attack(log.without(pool), chains["aggregate"], truth, rng)
-    return chances
+        slot = np.repeat(np.arange(len(log.seen)), np.diff(log.start))
+        kinds = len(np.unique(slot * (label.max() + 2) + label[log.place] + 1)) / len(sent)
+    return {"diversity": float(sent.mean()), "semantic": kinds, "guess": float((1 - 1 / sent).mean())}
 
 
 # -- the result --------------------------------------------------------------------------------------------------------
@@ -336,7 +308,6 @@ def evaluate_lbs(
     n_fakes: Iterable[int] = (1, 5, 10),
     beta: float = 0.5,
     repeats: tuple[int, int] = (4, 5),
-    periods: int | Sequence[float] | Periods = 1,
     locations: Locations | None = None,
     adversaries: Sequence[str] = ADVERSARIES,
     executor: Executor | None = None,
@@ -369,8 +340,6 @@ def evaluate_lbs(
         Probability that a slot is exposed, each by itself (E74).
     repeats
         Selections of fakes, and exposures for each of them.
-    periods
-        Of the day, in what the adversaries learn; the paper has one.
     locations
         Places of plain arrays.
     adversaries
@@ -406,12 +375,12 @@ def evaluate_lbs(
     # the map of the fakes need not be the owner's: only the numbers of places are compared
     sides = on_one_map({"train": train, "test": test, "pool": getattr(pool, "r", pool)}, locations)
     people, truth = sides["train"], sides["test"]
-    minutes = next((t for t in (test, train) if isinstance(t, Traces)), truth).minutes()
+    hour = next((t for t in (test, train) if isinstance(t, Traces)), truth).minutes() // 60
     # a plain array has no labels: users are the same where their places in line are
     by_label = isinstance(train, Traces) and isinstance(test, Traces)
     place = {label: i for i, label in enumerate(dict.fromkeys([*people.labels, *truth.labels]))}
     number = np.array([place[label] for label in truth.labels]) if by_label else np.arange(truth.U)
-    profiles = fit_profiles(people, periods=Periods.of(periods), missing="skip")
+    profiles = fit_profiles(people, missing="skip")
     label = None if classes is None else labels_of(classes, people.R)
     stage = _Stage(
         test=truth,
@@ -421,10 +390,9 @@ def evaluate_lbs(
         beta=float(beta),
         repeats=(times[0], times[1]),
         model=aggregate(profiles, people.locations),
-        tau=Periods.of(periods).of_minute(minutes),
         profiles=profiles,
         label=label,
-        worth=None if label is None else class_hours(people.r, label, (minutes // 60).astype(np.int64)),
+        worth=None if label is None else class_hours(people.r, label, hour.astype(np.int64)),
         pool=None if pool is None else sides["pool"].r.astype(np.int64),
         adversaries=tuple(adversaries),
     )
@@ -444,16 +412,11 @@ class _Stage:
     beta: float
     repeats: tuple[int, int]
     model: AggregateModel
-    tau: Codes
     profiles: Profiles
     label: Ints | None
     worth: Floats | None
     pool: Ints | None
     adversaries: tuple[str, ...]
-
-    def __repr__(self) -> str:
-        # an executor may log its work: sizes only
-        return f"_Stage({self.test.U} people, {len(self.generators)} generators)"
 
     def draw_fakes(self, name: str, user: int, n: int, rng: np.random.Generator) -> Ints:
         """Return what a generator gives, checked."""
@@ -491,7 +454,6 @@ def _result(stage: _Stage, results: Sequence[tuple[Any, Any]], rng: np.random.Ge
         settings={
             "beta": stage.beta,
             "repeats": list(stage.repeats),
-            "periods": stage.model.T,
             "users": stage.test.U,
             "places": stage.test.R,
             "slots": stage.test.L,
@@ -519,25 +481,26 @@ def _attack_user(stage: _Stage, task: tuple[int, np.random.Generator]) -> tuple[
     }
     places = np.unique(np.concatenate([truths.ravel(), *(f.ravel() for f in fakes.values())]))
     places = places[places >= 0]
-    chains = {"aggregate": chain_of(stage.model, stage.tau, places)}
+    anybody, user = chain_of(stage.model, places), None
     if "user" in stage.adversaries and stage.number[u] < len(stage.profiles):
-        profile = stage.profiles[int(stage.number[u])]
-        model = aggregate([profile], stage.model.locations, epsilon=stage.model.epsilon)
-        chains["user"] = chain_of(model, stage.tau, places)
+        own = aggregate([stage.profiles[int(stage.number[u])]], stage.model.locations, epsilon=stage.model.epsilon)
+        user = chain_of(own, places)
     error = np.full((len(stage.generators), len(stage.n_fakes), len(ADVERSARIES), 2, 2, selections, exposures), np.nan)
     cost = np.full((*error.shape[:2], len(OVERHEADS), selections, exposures), np.nan)
     for (g, m, a), decoys in fakes.items():
         for b in range(exposures):
             log = Sightings.of(truths[a], decoys, exposed[a, b], rng)
             cost[g, m, :, a, b] = [overhead(log, stage.label)[name] for name in OVERHEADS]
-            chances = attack_all(
-                log, chains, truths[a], rng, pool=stage.pool, worth=stage.worth, adversaries=stage.adversaries
-            )
-            for name, by_attack in chances.items():
+            less = log if stage.pool is None else log.without(stage.pool)
+            knowing = (log, anybody, None), (log, user, None), (log, anybody, stage.worth), (less, anybody, None)
+            lacking = (False, user is None, stage.worth is None, stage.pool is None)
+            for i, (what, chain, worth) in enumerate(knowing):  # in the order of ADVERSARIES
+                if lacking[i] or chain is None or ADVERSARIES[i] not in stage.adversaries:
+                    continue
                 # at exposed slots, and at all; NaN where nothing is exposed
-                missed = [[1 - chance[at].mean() if at.any() else np.nan for at in (exposed[a, b], truths[a] >= 0)]
-                          for chance in by_attack]  # fmt: skip
-                error[g, m, ADVERSARIES.index(name), :, :, a, b] = missed
+                for j, chance in enumerate(attack(what, chain, truths[a], rng, worth)):
+                    for k, at in enumerate((exposed[a, b], truths[a] >= 0)):
+                        error[g, m, i, j, k, a, b] = 1 - chance[at].mean() if at.any() else np.nan
     return _mean_runs(error), _mean_runs(cost)
 
 
@@ -564,21 +527,17 @@ def uniform_iid(R: int, L: int) -> Generator:
     (2, 4)
 
     """
-    require_whole("R", R, 1)
-    require_whole("L", L, 1)
     return lambda user, n, rng: rng.integers(R, size=(n, L))
 
 
 def aggregate_iid(model: AggregateModel, L: int) -> Generator:
     """Return the generator "aggregate mobility IID": every slot drawn from pi_bar."""
     edge = np.cumsum(model.pi_bar)
-    require_whole("L", L, 1)
     return lambda user, n, rng: _draw(edge, rng.random((n, L)))
 
 
 def walk_on_aggregate(model: AggregateModel, L: int) -> Generator:
     """Return the generator "random walk on aggregate mobility": pi_bar at the first slot (E74), then p_bar."""
-    require_whole("L", L, 1)
     first = np.cumsum(model.pi_bar)
     table = np.cumsum(model.table(), axis=1) if model.R <= TABLE_PLACES else None
 
@@ -596,23 +555,18 @@ def walk_on_aggregate(model: AggregateModel, L: int) -> Generator:
 
 def walk_on_user(profiles: Iterable[MobilityProfile], L: int) -> Generator:
     """
-    Return the generator "random walk on the user's own mobility": pi(u) at the first slot, then p(u), pooled over
-    periods.
+    Return the generator "random walk on the user's own mobility": pi(u) at the first slot, then p(u).
 
     At a place that the user never left there is nothing to follow: the walk goes on from pi(u).
     """
     people = Profiles.of(profiles)
-    require_whole("L", L, 1)
 
     def walk(user: int, n: int, rng: np.random.Generator) -> Ints:
         u = people[user]
-        first = np.cumsum(u.pi_r)
-        p = np.zeros((u.K, u.K))
-        np.add.at(p, (u.origin, u.target), u.count)
-        leaving = p.sum(axis=1, keepdims=True)
-        edge = np.cumsum(np.where(leaving > 0, p / np.where(leaving > 0, leaving, 1), u.pi_r), axis=1)
+        p = u.p()
+        edge = np.cumsum(np.where(p.any(axis=1, keepdims=True), p, u.pi_r), axis=1)
         k = np.empty((n, L), dtype=np.int64)
-        k[:, 0] = _draw(first, rng.random(n))
+        k[:, 0] = _draw(np.cumsum(u.pi_r), rng.random(n))
         for t in range(1, L):
             k[:, t] = _next(edge[k[:, t - 1]], rng.random(n))
         return u.support[k].astype(np.int64)
@@ -620,30 +574,35 @@ def walk_on_user(profiles: Iterable[MobilityProfile], L: int) -> Generator:
     return walk
 
 
-@dataclass(frozen=True, eq=False)
 class PoolGenerator:
     """
-    Fakes of a pool, none of which descends from the user they protect (E66); made by `from_pool`.
+    Fakes of a pool, none of which descends from the user they protect (E66).
 
-    With `own` they all do, as in the paper's experiment; where a user has too few, some are sent twice. `maker[f]` is
-    the number of the user that fake f descends from, -1 where that is nobody of these users, None where it is unknown.
+    `maker[f]` is the number of the user that fake f descends from, -1 where that is nobody of these users; None where
+    it is unknown: a public pool does not know it, and its user cannot either. `weight` is ln of how likely each is to
+    be drawn. With `own` all descend from the user, as in the paper's experiment; where a user has too few, some are
+    sent twice.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> PoolGenerator([[0, 1], [2, 3], [4, 5]], [0, 1, 1])(1, 1, np.random.default_rng(1)).tolist()
+    [[0, 1]]
+
     """
 
-    r: Codes = field(repr=False)
-    maker: Ints | None = field(repr=False)
-    weight: Floats = field(repr=False)
-    own: bool = False
-
-    @property
-    def note(self) -> str:
-        """Return what a reader of the result should know."""
+    def __init__(
+        self, r: ArrayLike, maker: ArrayLike | None = None, weight: Floats | None = None, *, own: bool = False
+    ) -> None:
+        self.r, self.own = np.asarray(r), own
+        self.maker = np.full(len(self.r), -1) if maker is None else np.asarray(maker)
+        self.weight = np.zeros(len(self.r)) if weight is None else weight
         unknown = "the descent of the fakes is unknown: some may descend from the user they protect (E66)."
-        return unknown if self.maker is None else ""
+        self.note = unknown if maker is None else ""  # for readers of the result
 
     def __call__(self, user: int, n: int, rng: np.random.Generator) -> Codes:
         """Draw `n` different fakes, none of which descends from `user`; with `own`, all."""
-        maker = np.full(len(self.r), -1) if self.maker is None else self.maker
-        able = np.flatnonzero((maker == user) == self.own)
+        able = np.flatnonzero((self.maker == user) == self.own)
         if len(able) < n and not self.own:
             raise NotEnoughUsers(
                 f"{n} fakes are wanted that do not descend from the user they protect, {len(able)} are there; "
@@ -652,47 +611,6 @@ class PoolGenerator:
         # Gumbel keys: the n largest are a draw without replacement with weights exp(weight)
         order = np.argsort(-(self.weight[able] + rng.gumbel(size=len(able))))
         return self.r[able[np.resize(order, n)]]
-
-
-def from_pool(pool: Any, users_of_fakes: ArrayLike | None = None, *, users: Sequence[Any] = ()) -> PoolGenerator:
-    """
-    Make a generator of existing fakes, never one that descends from the user it protects (E66).
-
-    Parameters
-    ----------
-    pool
-        What `generate_fakes` returns, `Traces`, or an (F, L) array of places; of a `Pool`, `pool.to_map(locations)`, on
-        the map that the others use.
-    users_of_fakes
-        (F,) number of the user each fake descends from, -1 for nobody. A public pool does not know it, and its user
-        cannot either.
-    users
-        Instead, for what `generate_fakes` returns: the labels of the users in the order of their numbers.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> ours = from_pool([[0, 1], [2, 3], [4, 5]], [0, 1, 1])
-    >>> ours(1, 1, np.random.default_rng(1)).tolist()
-    [[0, 1]]
-
-    """
-    r = np.asarray(getattr(pool, "r", pool))
-    if r.ndim != 2 or r.dtype.kind not in "iu" or r.size == 0:
-        raise InvalidParameter(
-            f"`pool` must hold (F, L) whole numbers of places, got shape {r.shape}.", code="E_SHAPE", parameter="pool"
-        )
-    maker = None if users_of_fakes is None else np.asarray(users_of_fakes)
-    if maker is None and users and isinstance(pool, Fakes) and not pool.covered:
-        number = {label: i for i, label in enumerate(users)}
-        maker = np.array([number.get(label, -1) for label in pool.users])[pool.seed_of_life[pool.life]]
-    if maker is not None and (maker.shape != (len(r),) or maker.dtype.kind not in "iu" or maker.min() < -1):
-        raise InvalidParameter(
-            f"`users_of_fakes` must hold {len(r)} whole numbers, -1 for nobody, got shape {maker.shape}.",
-            code="E_SHAPE",
-            parameter="users_of_fakes",
-        )
-    return PoolGenerator(r, maker, np.zeros(len(r)))
 
 
 def _draw(edge: Floats, u: Floats) -> Ints:
@@ -735,11 +653,8 @@ def two_days(traces: Traces) -> tuple[Traces, Traces]:
     return traces.select(first), traces.select(second)
 
 
-def five_generators(train: Traces, fakes: Any, users_of_fakes: Ints | None = None) -> dict[str, Generator]:
-    """
-    Return the four generators of the paper learnt from `train`, and fakes that never descend from whom they
-    hide (E66).
-    """
+def five_generators(train: Traces, ours: Generator) -> dict[str, Generator]:
+    """Return the four generators of the paper learnt from `train`, and `ours`."""
     profiles = fit_profiles(train, missing="skip")
     model = aggregate(profiles, train.locations)
     return {
@@ -747,44 +662,27 @@ def five_generators(train: Traces, fakes: Any, users_of_fakes: Ints | None = Non
         "aggregate IID": aggregate_iid(model, train.L),
         "walk on aggregate": walk_on_aggregate(model, train.L),
         USER: walk_on_user(profiles, train.L),
-        OURS: from_pool(fakes, users_of_fakes, users=train.labels),
+        OURS: ours,
     }
 
 
 def judge_service(
     train: Traces,
     test: Traces,
-    fakes: Any,
-    users_of_fakes: Ints | None = None,
-    *,
-    classes: Any = None,
-    n_fakes: tuple[int, ...] = (1, 5, 10),
-    beta: float = 0.5,
-    repeats: tuple[int, int] = (4, 5),
-    progress: Callable[[int, int], None] | None = None,
-    rng: np.random.Generator,
+    fakes: Codes,
+    users_of_fakes: Ints,
+    **settings: Any,
 ) -> LbsResult:
     """
     Run all five generators under all adversaries; users of `test` who are not in `train` are left out.
 
-    `users_of_fakes` gives the number in `train` of the user each fake descends from, where `fakes` does not know it.
+    `users_of_fakes` is the number in `train` of the user each of the `fakes` (F, L) descends from; `settings` are those
+    of `evaluate_lbs`.
     """
     users = [i for i, label in enumerate(test.labels) if label in set(train.labels)]
     if len(users) < FEWEST:
         raise InvalidTraces(
             f"{len(users)} users are in both the training and the testing traces, {FEWEST} are needed.", code="E_DAYS"
         )
-    generators = five_generators(train, fakes, users_of_fakes)
-    return evaluate_lbs(
-        train,
-        test.of_users(np.array(users)),
-        generators,
-        classes=classes,
-        # numbers of places only: the map of the fakes need not be the owner's
-        pool=np.asarray(getattr(fakes, "r", fakes)),
-        n_fakes=n_fakes,
-        beta=beta,
-        repeats=repeats,
-        rng=rng,
-        progress=progress,
-    )
+    generators = five_generators(train, PoolGenerator(fakes, users_of_fakes))
+    return evaluate_lbs(train, test.of_users(np.array(users)), generators, pool=fakes, **settings)

@@ -47,105 +47,68 @@ class Printed(NamedTuple):
     of_data: bool = False
 
 
-# the keys are those of `reproduce`; facts of the data would come out alike only on the paper's own data (Lausanne)
+# of the method; all others are facts of the data, which would come out alike only on the paper's own (Lausanne)
+COLUMNS = {
+    "mean": ", mean of 10 datasets",
+    "median": ", median",
+    "std": ", standard deviation",
+    "fakes": ", fakes, mean",
+}
+TABLES = (
+    ("p_bar", "Publishing, Utility", "similarity of p_bar", {"mean": 0.8061, "median": 0.8073, "std": 0.0060}),
+    ("pi_bar", "Publishing, Utility", "similarity of pi_bar", {"mean": 0.7856, "median": 0.7867, "std": 0.0152}),
+    ("all", "tbl:vistprob-kl", "KL of visits",
+     {"testing": 0.0377, "fakes": 0.3841, "std": 0.0432, "uniform": 1.1918, "single": 4.6666}),
+    ("top", "tbl:vistprob-kl-50mp", "KL of the 50 most popular",
+     {"testing": 0.0215, "fakes": 0.0289, "std": 0.0086, "uniform": 0.2040, "single": 5.1131}),
+    ("time 1", "tbl:timealloc-kl", "KL of time at the 1st place",
+     {"testing": 0.0189, "fakes": 0.0125, "std": 0.0022, "uniform": 0.1652, "random": 0.6794}),
+    ("time 2", "tbl:timealloc-kl", "KL of time at the 2nd place",
+     {"testing": 0.0026, "fakes": 0.0092, "std": 0.0031, "uniform": 0.0778, "random": 0.5360}),
+    ("time 3", "tbl:timealloc-kl", "KL of time at the 3rd place",
+     {"testing": 0.0114, "fakes": 0.0089, "std": 0.0036, "uniform": 0.0779, "random": 0.5092}),
+)  # fmt: skip
+# the keys are those of `_numbers`
 NUMBERS = {
     "users": Printed("sec:dataset", "users", 30, True),
     "places": Printed("sec:dataset", "places after merging", 400, True),
     "kappa": Printed("fig:dataset b", "semantic classes", 20),
     "passed": Printed("Publishing, Privacy", "share of fakes that pass the geographic and intersection tests", 0.80),
-    "p_bar mean": Printed("Publishing, Utility", "similarity of p_bar, mean of 10 datasets", 0.8061),
-    "p_bar median": Printed("Publishing, Utility", "similarity of p_bar, median", 0.8073),
-    "p_bar std": Printed("Publishing, Utility", "similarity of p_bar, standard deviation", 0.0060),
-    "pi_bar mean": Printed("Publishing, Utility", "similarity of pi_bar, mean of 10 datasets", 0.7856),
-    "pi_bar median": Printed("Publishing, Utility", "similarity of pi_bar, median", 0.7867),
-    "pi_bar std": Printed("Publishing, Utility", "similarity of pi_bar, standard deviation", 0.0152),
-    "all testing": Printed("tbl:vistprob-kl", "KL of visits, testing", 0.0377, True),
-    "all fakes": Printed("tbl:vistprob-kl", "KL of visits, fakes, mean", 0.3841),
-    "all std": Printed("tbl:vistprob-kl", "KL of visits, fakes, standard deviation", 0.0432),
-    "all uniform": Printed("tbl:vistprob-kl", "KL of visits, uniform", 1.1918, True),
-    "all single": Printed("tbl:vistprob-kl", "KL of visits, single", 4.6666, True),
-    "top testing": Printed("tbl:vistprob-kl-50mp", "KL of the 50 most popular, testing", 0.0215, True),
-    "top fakes": Printed("tbl:vistprob-kl-50mp", "KL of the 50 most popular, fakes, mean", 0.0289),
-    "top std": Printed("tbl:vistprob-kl-50mp", "KL of the 50 most popular, fakes, standard deviation", 0.0086),
-    "top uniform": Printed("tbl:vistprob-kl-50mp", "KL of the 50 most popular, uniform", 0.2040, True),
-    "top single": Printed("tbl:vistprob-kl-50mp", "KL of the 50 most popular, single", 5.1131, True),
-    "time 1 testing": Printed("tbl:timealloc-kl", "KL of time at the 1st place, testing", 0.0189, True),
-    "time 1 fakes": Printed("tbl:timealloc-kl", "KL of time at the 1st place, fakes, mean", 0.0125),
-    "time 1 std": Printed("tbl:timealloc-kl", "KL of time at the 1st place, fakes, standard deviation", 0.0022),
-    "time 1 uniform": Printed("tbl:timealloc-kl", "KL of time at the 1st place, uniform", 0.1652, True),
-    "time 1 random": Printed("tbl:timealloc-kl", "KL of time at the 1st place, random", 0.6794, True),
-    "time 2 testing": Printed("tbl:timealloc-kl", "KL of time at the 2nd place, testing", 0.0026, True),
-    "time 2 fakes": Printed("tbl:timealloc-kl", "KL of time at the 2nd place, fakes, mean", 0.0092),
-    "time 2 std": Printed("tbl:timealloc-kl", "KL of time at the 2nd place, fakes, standard deviation", 0.0031),
-    "time 2 uniform": Printed("tbl:timealloc-kl", "KL of time at the 2nd place, uniform", 0.0778, True),
-    "time 2 random": Printed("tbl:timealloc-kl", "KL of time at the 2nd place, random", 0.5360, True),
-    "time 3 testing": Printed("tbl:timealloc-kl", "KL of time at the 3rd place, testing", 0.0114, True),
-    "time 3 fakes": Printed("tbl:timealloc-kl", "KL of time at the 3rd place, fakes, mean", 0.0089),
-    "time 3 std": Printed("tbl:timealloc-kl", "KL of time at the 3rd place, fakes, standard deviation", 0.0036),
-    "time 3 uniform": Printed("tbl:timealloc-kl", "KL of time at the 3rd place, uniform", 0.0779, True),
-    "time 3 random": Printed("tbl:timealloc-kl", "KL of time at the 3rd place, random", 0.5092, True),
+    **{
+        f"{key} {column}": Printed(place, what + COLUMNS.get(column, f", {column}"), value, column not in COLUMNS)
+        for key, place, what, row in TABLES
+        for column, value in row.items()
+    },
 }
 
-# what the text concludes: where, what, and why it may not hold on other data
-_FURTHER = "testing is closer than fakes, fakes are closer than uniform and single"
-_FEWER = "ours and the walk on the user send fewer different {} than the random strategies"
-_POPULAR = "popularity alone (E65) is kept better, or worse, than another day keeps it"
-_AS_MANY = "fakes, or walks on the user, go to as many places here as random ones"
+# what the text concludes from figures and tables, and where
 STATED = {
-    "people differ in places": (
-        "fig:real-gs-similarity a",
-        "geographic similarity of two users: most near 0",
-        "people here share more places than in the paper's town",
-    ),
-    "people are alike in meaning": (
-        "fig:real-gs-similarity b",
-        "semantic similarity of two users: most high",
-        "these people divide their time in different ways",
-    ),
-    "differences are small": (
-        "fig:deltas-fakeset2",
-        "most differences of semantic similarity are small (below .1)",
-        "the fakes keep more of what is special in their seeds (E71 on the wording)",
-    ),
+    "people differ in places": ("fig:real-gs-similarity a", "geographic similarity of two users: most near 0"),
+    "people are alike in meaning": ("fig:real-gs-similarity b", "semantic similarity of two users: most high"),
+    "differences are small": ("fig:deltas-fakeset2", "most differences of semantic similarity are small (below .1)"),
     "fakes are like their seeds": (
         "fig:real-fake-semantic-similarity",
         "fakes are semantically similar to their seeds",
-        "classes here are too coarse to carry the life of a seed over",
     ),
     "quantiles on a line": (
         "fig:fake-fake-semantic-similarity-qq",
         "quantiles of real-real and fake-fake similarity on a line",
-        "fakes resemble each other in another way than people do",
     ),
-    "visits": ("tbl:vistprob-kl", _FURTHER, _POPULAR),
-    "popular visits": ("tbl:vistprob-kl-50mp", _FURTHER, _POPULAR),
-    "time": (
-        "tbl:timealloc-kl",
-        "time at the place of rank {}: fakes are closer than uniform and random",
-        "the fakes share out their time in another way than their seeds",
+    "all": ("tbl:vistprob-kl", "testing is closer than fakes, fakes are closer than uniform and single"),
+    "top": ("tbl:vistprob-kl-50mp", "testing is closer than fakes, fakes are closer than uniform and single"),
+    "time": ("tbl:timealloc-kl", "time at the place of rank {}: fakes are closer than uniform and random"),
+    "time beside testing": ("tbl:timealloc-kl", "sometimes the fakes are closer than testing"),
+    "ours misleads most": ("fig:locationprivacy", "{}: ours misleads tracking more than all others"),
+    "near the maximum": ("Service, Results", "{}: privacy very close to the maximum (m/(m+1) = {})"),
+    "the walk is next": ("Service, Results", "{}: of the others the walk on the user (RW user) comes closest to ours"),
+    "sent a": (
+        "fig:locationprivacy a",
+        "ours and the walk on the user send fewer different places than the random strategies",
     ),
-    "time beside testing": (
-        "tbl:timealloc-kl",
-        "sometimes the fakes are closer than testing",
-        "another day of the same people is like the first",
+    "sent b": (
+        "fig:locationprivacy b",
+        "ours and the walk on the user send fewer different classes than the random strategies",
     ),
-    "ours misleads most": (
-        "fig:locationprivacy",
-        "{}: ours misleads tracking more than all others",
-        "fakes here move less plausibly under the aggregate model than those of the other generator",
-    ),
-    "near the maximum": (
-        "Service, Results",
-        "{}: privacy very close to the maximum (m/(m+1) = {})",
-        "below it the aggregate model tells fakes from the truth, above it fakes mislead it (E67)",
-    ),
-    "the walk is next": (
-        "Service, Results",
-        "{}: of the others the walk on the user (RW user) comes closest to ours",
-        "walks on the user stay where the user is, and here that confuses less, or more, than in the paper",
-    ),
-    "places sent": ("fig:locationprivacy a", _FEWER.format("places"), _AS_MANY),
-    "classes sent": ("fig:locationprivacy b", _FEWER.format("classes"), _AS_MANY),
 }
 
 CLOSE = 0.1  # of the most there can be: "very close to the maximum"
@@ -206,8 +169,7 @@ class Reproduction:
             "",
             f"{self.train.U} users, {self.train.L} slots, {self.train.R} places; {int(self.fakes.attempts.sum()):,} "
             f"attempts, {len(self.r):,} fakes in the datasets, {self.fakes.kappa} classes. elsewhere "
-            f"{__version__}. Intervals hold 95 %, users and runs drawn again; where a row differs, the reason given is "
-            "the likely one.",
+            f"{__version__}. Intervals hold 95 %, users and runs drawn again.",
             "",
             "| in the paper | what | paper | here | interval | agrees | why |",
             "|---|---|---|---|---|---|---|",
@@ -291,7 +253,7 @@ def reproduce(
     figures = _numbers(train, made, _share_per_seed(made, train).mean(), publishing)
     intervals = _intervals(figures, train, made, r[drawn], seed[drawn], publishing, rng)
     rows = (
-        *(_number_row(key, figures[key], intervals.get(key)) for key in NUMBERS if figures.get(key) is not None),
+        *(_number_row(key, x, intervals.get(key)) for key in NUMBERS if (x := figures.get(key)) is not None),
         _kappa_rule(profiles, rng),
         *_statements(geographic, semantic, publishing, service),
         *_product_rows(publishing, service),
@@ -336,8 +298,7 @@ def _service(
     number = np.full(train.U, -1)
     number[users] = np.arange(len(users))
     maker = number[train.user[seed]]
-    generators = five_generators(train.of_users(users), r, maker)
-    generators[OURS] = PoolGenerator(r, maker, loglik, own=True)
+    generators = five_generators(train.of_users(users), PoolGenerator(r, maker, loglik, own=True))
     generators[OTHERS] = PoolGenerator(r, maker, loglik)
     return evaluate_lbs(
         train.of_users(users),
@@ -386,19 +347,11 @@ def _intervals(
             if (figure := figures.get(key + kind)) is not None:
                 out[key + kind] = max(0.0, figure - reach), figure + reach
     n = publishing.sizes["datasets"]
-    for key, figure in _spreads(publishing).items():
-        if figure["std"] is not None:
-            low, high = (float(figure["std"] * np.sqrt((n - 1) / chi2.ppf(q, n - 1))) for q in (0.975, 0.025))
-            out[f"{key} std"] = low, high
+    for key in (table[0] for table in TABLES):
+        if (figure := figures.get(f"{key} std")) is not None:
+            low, high = (figure * np.sqrt((n - 1) / chi2.ppf(q, n - 1)) for q in (0.975, 0.025))
+            out[f"{key} std"] = float(low), float(high)
     return out
-
-
-def _spreads(publishing: PublishingResult) -> dict[str, Any]:
-    """Return mean, median and standard deviation over the datasets, by the words that keys of `NUMBERS` begin with."""
-    figures = {name: publishing.aggregate[name] for name in ("p_bar", "pi_bar")}
-    figures |= {name: publishing.visits[name] for name in ("all", "top")}
-    figures |= {f"time {j}": figure for j, figure in publishing.allocation.items()}
-    return {name: figure["fakes"] for name, figure in figures.items()}
 
 
 def _kappa_rule(profiles: Any, rng: np.random.Generator) -> Row:
@@ -419,53 +372,28 @@ def _kappa_rule(profiles: Any, rng: np.random.Generator) -> Row:
 
 
 def _numbers(train: Traces, fakes: Fakes, first_two: float, publishing: PublishingResult) -> dict[str, float | None]:
-    """Return our values, by the keys of `NUMBERS`."""
-    figures: dict[str, float | None] = {
-        "users": train.U,
-        "places": train.R,
-        "kappa": fakes.kappa,
-        "passed": first_two,
-    }
-    for name in ("p_bar", "pi_bar"):
-        figure = publishing.aggregate[name]["fakes"]
-        figures |= {f"{name} {kind}": figure[kind] for kind in ("mean", "median", "std")}
-    groups = {"all": publishing.visits["all"], "top": publishing.visits["top"]}
-    groups |= {f"time {j}": publishing.allocation[j] for j in publishing.allocation}
-    for name, figure in groups.items():
-        figures |= {f"{name} fakes": figure["fakes"]["mean"], f"{name} std": figure["fakes"]["std"]}
-        for baseline in ("testing", "uniform", "single", "random"):
-            value = figure.get("random_unsorted" if baseline == "random" else baseline)  # the paper's, see E70
-            figures[f"{name} {baseline}"] = value["mean"] if isinstance(value, dict) else value
+    """Return our values, by the keys of `NUMBERS` and others."""
+    figures: dict[str, Any] = {"users": train.U, "places": train.R, "kappa": fakes.kappa, "passed": first_two}
+    groups = {name: publishing.aggregate[name] for name in ("p_bar", "pi_bar")}
+    groups |= {name: publishing.visits[name] for name in ("all", "top")}
+    groups |= {f"time {j}": figure for j, figure in publishing.allocation.items()}
+    for name, group in groups.items():
+        figures |= {f"{name} {kind}": value for kind, value in group["fakes"].items()}
+        figures[f"{name} fakes"] = group["fakes"]["mean"]
+        figures |= {f"{name} {kind}": group.get(kind) for kind in ("testing", "uniform", "single")}
+        if "random_unsorted" in group:  # the paper's, see E70
+            figures[f"{name} random"] = group["random_unsorted"]["mean"]
     return figures
 
 
-def _number_row(key: str, ours: float | None, interval: Interval | None = None) -> Row:
+def _number_row(key: str, ours: float, interval: Interval | None = None) -> Row:
     number = NUMBERS[key]
-    value = float("nan") if ours is None else float(ours)
-    figure: float = int(value) if value.is_integer() else value
-    beside = number.place, number.what, number.value, figure
+    beside = number.place, number.what, number.value, int(ours) if float(ours).is_integer() else float(ours)
     if number.of_data:
         return Row(*beside, None, None, OTHER_DATA)
-    low, high = interval or (value, value)
-    if low <= number.value <= high:
-        return Row(*beside, interval, True, "inside")
-    gap = number.value - high if number.value > high else low - number.value
-    return Row(*beside, interval, False, f"outside by {gap:.3g}; {_why(key, value, number.value)}")
-
-
-def _why(key: str, ours: float, paper: float) -> str:
-    direction = "lower" if ours < paper else "higher"
-    reasons = {
-        "kappa": "a class takes five visited places, and there are fewer than 100 (E29), or `kappa` was given",
-        "passed": "fewer places per class, or classes that lie closer together, leave less room to be elsewhere",
-        "std": "the spread over ten datasets depends on the number of users and places",
-    }
-    for word, reason in reasons.items():
-        if word in key:
-            return f"{direction}: {reason}"
-    if "bar" in key:
-        return f"{direction}: depends on how many people share each place, and on epsilon (E34, E73)"
-    return f"{direction}: fakes avoid their seeds' places, and on these data that shifts more or less of all visits"
+    low, high = interval or (ours, ours)
+    gap = max(low - number.value, number.value - high)
+    return Row(*beside, interval, bool(gap <= 0), "inside" if gap <= 0 else f"outside by {gap:.3g}")
 
 
 def _statements(
@@ -495,8 +423,8 @@ def _statements(
 def _table_statements(publishing: PublishingResult) -> list[Row]:
     """Return what the text says of the three tables."""
     rows = []
-    for key, name in (("visits", "all"), ("popular visits", "top")):
-        figure = publishing.visits[name]
+    for key in ("all", "top"):
+        figure = publishing.visits[key]
         order = figure["testing"], figure["fakes"]["mean"], figure["uniform"], figure["single"]
         rows.append(_holds(key, ", ".join(f"{x:.4f}" for x in order), order[0] < order[1] < min(order[2:])))
     for rank, figure in publishing.allocation.items():
@@ -523,7 +451,7 @@ def _service_statements(service: LbsResult) -> list[Row]:
             _holds("the walk is next", f"{USER} {error[USER]:.2f}, next {beaten:.2f}",
                    beaten <= error[USER] <= error[OURS], decoys),
         ]  # fmt: skip
-    for cost, key in enumerate(("places sent", "classes sent")):
+    for cost, key in enumerate(("sent a", "sent b")):
         sent = {
             name: float(np.nanmedian(service.overhead[:, g, -1, cost]))
             for g, name in enumerate(service.generators)
@@ -536,9 +464,9 @@ def _service_statements(service: LbsResult) -> list[Row]:
 
 def _holds(key: str, ours: str, agrees: bool, *words: str, interval: Any = None) -> Row:
     """Return the row of a statement, its `words` filled in."""
-    place, what, why_not = STATED[key]
-    held = bool(agrees)
-    return Row(place, what.format(*words), "stated", ours, interval and tuple(interval), held, "" if held else why_not)
+    place, what = STATED[key]
+    why = "" if agrees else f"here {ours}"
+    return Row(place, what.format(*words), "stated", ours, interval and tuple(interval), bool(agrees), why)
 
 
 def _product_rows(publishing: PublishingResult, service: LbsResult) -> list[Row]:

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from elsewhere.data.slots import Traces
-from elsewhere.data.visits import Ints, Locations
+from elsewhere.data.visits import Ints, Locations, Visits
 from elsewhere.errors import InvalidParameter, InvalidTraces
 
 
@@ -40,6 +40,13 @@ def on_one_map(sides: Mapping[str, Any], locations: Locations | None = None) -> 
         names = ", ".join(f"`{name}`" for name in there)
         raise InvalidTraces(f"{names} must have one number of slots, got {lengths}.", code="E_SHAPE")
     return tables
+
+
+def join_people(a: Visits, b: Visits) -> Visits:
+    """Return the visits of the people of both, on the map that they share."""
+    columns = {name: np.concatenate([getattr(a, name), getattr(b, name)]) for name in ("start", "end", "place")}
+    trip = None if a.trip is None or b.trip is None else np.concatenate([a.trip, b.trip])
+    return a.replace(**columns, user=np.concatenate([a.user, b.user + a.U]), users=range(a.U + b.U), trip=trip)
 
 
 def seed_numbers(seed_index: ArrayLike, F: int, U: int, *, least: int = 0) -> Ints:

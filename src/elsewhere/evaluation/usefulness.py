@@ -38,6 +38,7 @@ from elsewhere.data.visits import Floats, Ints, Visits, share_map
 from elsewhere.errors import InvalidParameter
 from elsewhere.evaluation import measures
 from elsewhere.evaluation.measures import Crowd, Plan, largest_gap, misplaced, places_lost, unmatched
+from elsewhere.evaluation.sides import join_people
 
 GOOD_FOR, ROUGH_FOR, NOT_FOR, UNKNOWN = "good", "rough", "not for this", "cannot say"
 GOOD, ROUGH = 0.10, 0.25  # largest excess over real people, as a share of places, people or moves
@@ -207,15 +208,8 @@ def _draw(
 
     half = some(strangers, n)
     other, sample = some(seeds, n), some(fakes, n)
-    mixed = _join(some(half, n // 2), some(seeds, n - n // 2))
+    mixed = join_people(some(half, n // 2), some(seeds, n - n // 2))
     return Crowd(half, plan), Crowd(other, plan), Crowd(sample, plan), Crowd(mixed, plan)
-
-
-def _join(a: Visits, b: Visits) -> Visits:
-    """Return the visits of the people of both, on the map that they share."""
-    columns = {name: np.concatenate([getattr(a, name), getattr(b, name)]) for name in ("start", "end", "place")}
-    trip = None if a.trip is None or b.trip is None else np.concatenate([a.trip, b.trip])
-    return a.replace(**columns, user=np.concatenate([a.user, b.user + a.U]), users=range(a.U + b.U), trip=trip)
 
 
 # -- what chance gives: that destroyed which a use asks for
