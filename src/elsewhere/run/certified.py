@@ -50,8 +50,9 @@ def read_rows(source: Any, reading: Reading) -> Observed:
     start = read_moments(columns["time"], reading.date_format, zone)
     end = read_moments(columns["end"], reading.date_format, zone) if "end" in columns else start
     keep = (user >= 0) & (start != MISSING) & (end >= start)
-    if "place" in columns and (where.ids is not None or "lat" not in columns):
-        known = {name: i for i, name in enumerate(where.ids or map(str, range(len(where))))}
+    named = reading.grid is None and where.ids is not None
+    if "place" in columns and (named or "lat" not in columns):
+        known = {name: i for i, name in enumerate(texts(where.ids or range(len(where))))}
         place = np.array([known.get(name, -1) for name in columns["place"]], dtype=np.int64)
     else:
         lat, lon = (read_degrees(columns[axis], most) for axis, most in (("lat", 90.0), ("lon", 180.0)))
@@ -89,7 +90,7 @@ def require_map(reading: Reading) -> None:
 
 
 def given_map(reading: Reading) -> Locations:
-    """Return the map that the caller gives; it has ids where records may name its places."""
+    """Return the map that the caller gives; ids of a table are those of its first column in which all differ."""
     if reading.grid is not None:
         return grid_of(reading.grid)
     if isinstance(reading.locations, Locations):
@@ -140,14 +141,9 @@ def split_row(line: str, separator: str) -> list[str]:
 
 
 def texts(values: Iterable[Any]) -> list[str]:
-    """Return values as texts, empty where missing; numbers alike, whether a missing one has made all of them floats."""
-
-    def text(value: Any) -> str:
-        if isinstance(value, float):
-            return str(int(value)) if value.is_integer() else str(value) if value == value else ""
-        return "" if value is None or str(value) in ("NaT", "<NA>") else str(value).strip()
-
-    return list(map(text, values))
+    """Return values as texts, empty where missing; whole numbers alike, whether a missing one has made them floats."""
+    empty = ("nan", "NaT", "<NA>", "None")
+    return ["" if (text := str(value).strip()) in empty else text.removesuffix(".0") for value in values]
 
 
 def find_roles(names: list[str], reading: Reading) -> dict[str, str]:
