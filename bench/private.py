@@ -21,7 +21,7 @@ import elsewhere as ew
 from elsewhere.data.slots import clock_minutes, hold_places
 from elsewhere.synthesis import _certified_kernels as kernels
 from elsewhere.synthesis.certificate import SIGMA, from_generator, gaussian_mu, noise_of, noisy_sum
-from elsewhere.synthesis.certified import Design, Drawn, Sums, days_of, fit_law, observed, sums_of
+from elsewhere.synthesis.certified import Design, Sums, days_of, fit_law, observed, sums_of
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -34,12 +34,12 @@ def ours(people: ew.Traces, eps: float, n: int, rng: Rng) -> Any:
     design, seen = Design.of(people.locations), observed(people.visits())
     mu = noise_of(eps, DELTA, design.cells) if eps else 1.0
     y = sums_of(seen, design, mu)
-    y = noisy_sum([y], design.cells, mu, from_generator(rng)) if eps else y / SIGMA
+    y = noisy_sum(y, mu, from_generator(rng)) if eps else y / SIGMA
     fitted = fit_law(Sums.of(design, y, 1 / mu if eps else 1e-9), rng)
     key = rng.integers(0, 2**63, 2).astype(np.uint64)
-    draw = Drawn(fitted.law, fitted.ground, np.zeros((1, 1), dtype=np.int64), key, design)
+    r, _ = fitted.draw(np.zeros(1, dtype=np.int64), key, np.arange(n))
     first = round(clock_minutes(people.start) / 20)
-    r = draw(np.arange(n))[0][:, 0, first : first + people.L]
+    r = r[:, 0, first : first + people.L]
     return hold_places(r[(r >= 0).any(axis=1)])
 
 

@@ -762,18 +762,6 @@ def portrait(days, weekend, minutes):
     return [home, main, kind]
 
 
-def largest_roc(eps, delta, points=4000):
-    """AUC and largest advantage of the highest ROC curve under (eps, delta), point by point from the definition."""
-    best = []
-    for i in range(points + 1):
-        fpr = i / points
-        # a set of outputs has Pr <= e^eps Pr' + delta, and so has its complement, either way round
-        tpr = min(1.0, math.exp(eps) * fpr + delta, 1 - math.exp(-eps) * (1 - fpr - delta))
-        best.append((fpr, tpr))
-    area = sum((x2 - x1) * (y1 + y2) / 2 for (x1, y1), (x2, y2) in itertools.pairwise(best))
-    return area, max(y - x for x, y in best)
-
-
 def by_weight(weights, u):
     """The first whose cumulative weight exceeds u of the total, None where all are 0."""
     total, at, last = sum(weights), 0.0, None

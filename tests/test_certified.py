@@ -1,11 +1,12 @@
 """Certified fakes: bounded lists, exact noise, accounting, the audit; nothing else reaches what is published."""
 
-import csv
+import dataclasses
 import json
 import math
 
 import naive_certified as naive
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,7 +16,7 @@ from elsewhere.data.gazetteer import find_town
 from elsewhere.data.places import grid_of
 from elsewhere.data.slots import hold_places
 from elsewhere.evaluation.attack_base import auc
-from elsewhere.evaluation.attack_noise import SumNeighbours
+from elsewhere.evaluation.attack_noise import eps_proven, neighbours, releases
 from elsewhere.run.certified import read_moments, read_rows, split_row
 from elsewhere.settings import Reading
 from elsewhere.synthesis import _certified_kernels as kernels
@@ -44,7 +45,6 @@ from elsewhere.synthesis.certified import (
     STAY,
     Days,
     Design,
-    Drawn,
     Mechanism,
     Observed,
     Smoother,
@@ -149,7 +149,7 @@ def records(people):
 def as_observed(rows, people):
     rows = sorted(rows)
     user, start, length, place = (np.array(column, dtype=np.int64) for column in zip(*rows, strict=True))
-    return Observed(user, start, start + length, place, people)
+    return Observed(user, start, start + length, place, people, square(3))
 
 
 @given(records(3), records(1))
@@ -186,7 +186,7 @@ def test_slots_are_where_somebody_was_longest(rows):
 
 def test_a_person_of_a_million_records_takes_no_more_room_than_days(small):
     n = 20_000
-    seen = Observed(np.zeros(n, np.int64), np.arange(n) * 7, np.full(n, 10**9), np.arange(n) % 9, 1)
+    seen = Observed(np.zeros(n, np.int64), np.arange(n) * 7, np.full(n, 10**9), np.arange(n) % 9, 1, square(3))
 
     assert len(days_of(seen).r) <= certified.MOST_DAYS
     assert sum(int(x) ** 2 for x in sums_of(seen, small, 0.7)) <= (0.7 * SIGMA) ** 2
@@ -286,39 +286,51 @@ def test_eps_is_the_inverse_of_delta_however_few_people(mu):
 # --- the audit of the mechanism (A9): many releases of neighbouring inputs
 
 
-def toy(eps, *, times=1, noise=discrete_gaussian):
-    """A person who is one number of the whole norm (times `times`: what a fault makes), beside five others."""
-    mu = noise_of(eps, 1e-6, 1)
-    return SumNeighbours(np.array([5 * SIGMA]), times * on_grid(np.ones(1), mu), eps, 1e-6, noise)
+def proven(mechanism, rng, noise=discrete_gaussian):
+    """The eps that 20,000 releases prove of either file, and the same of one file beside itself."""
+    smaller, larger = releases(neighbours(mechanism, rng), 20_000, rng, noise)
+    return eps_proven(smaller, larger, 1e-6).low, eps_proven(smaller[::2], smaller[1::2], 1e-6).low
+
+
+@pytest.fixture
+def mechanism(crowd, rng):
+    """The sums of a crowd, and of somebody who is at another place every twenty minutes for a week."""
+    seen, n = certified.observed(crowd.visits()), 7 * 72
+    when = np.arange(n) * 1200
+    restless = (np.full(n, seen.U), when, when + 1200, rng.integers(0, 9, n))
+    columns = [np.concatenate(pair) for pair in zip(seen[:4], restless, strict=True)]
+    return Mechanism(Observed(*columns, seen.U + 1, seen.locations), Design.of(crowd.locations), 1.0, 1e-6)
 
 
 @pytest.mark.parametrize("eps", [1.0, 4.0])
-def test_releases_prove_less_than_the_claim_and_more_than_half_of_it(eps, rng):
-    found = toy(eps).audit(100_000, rng)
+def test_releases_prove_less_than_the_claim_and_more_than_half_of_it(mechanism, eps, rng):
+    mechanism = dataclasses.replace(mechanism, eps=eps)
+    eps_found, chance = proven(mechanism, rng)
 
-    assert eps / 2 < found.eps.low <= eps
-    assert found.chance < 0.2
-
-
-def test_releases_of_a_whole_file_prove_less_than_the_claim_and_more_than_half_of_it(crowd, rng):
-    mechanism = Mechanism(certified.observed(crowd.visits()), Design.of(crowd.locations), 4.0, 1e-6)
-    pair = SumNeighbours.of(mechanism, rng)
-
-    assert 0.8 < np.linalg.norm(pair.change) / (mechanism.mu * SIGMA) <= 1  # nearly all that is allowed
-    assert 2.0 < pair.audit(20_000, rng).eps.low <= 4.0
+    assert 0.8 < np.linalg.norm(neighbours(mechanism, rng)) / (mechanism.mu * SIGMA) <= 1  # nearly all that is allowed
+    assert eps / 2 < eps_found <= eps
+    assert chance < 0.2
 
 
-FAULTS = {
-    "counted twice": {"times": 2},
-    "no bounds": {"times": 5},
-    "half the noise": {"noise": lambda n, below: discrete_gaussian(n, below, SIGMA // 2)},
-    "no noise": {"noise": lambda n, _: np.zeros(n, dtype=np.int64)},
-}
+def count_twice(seen, design, mu):
+    twice = [
+        np.concatenate([column, column + shift]) for column, shift in zip(seen[:4], (seen.U, 0, 0, 0), strict=True)
+    ]
+    return sums_of(Observed(*twice, 2 * seen.U, seen.locations), design, mu)
 
 
-@pytest.mark.parametrize("fault", list(FAULTS))
-def test_a_person_counted_twice_unbounded_or_without_noise_is_found_out(fault, rng):
-    assert toy(1.0, **FAULTS[fault]).audit(100_000, rng).eps.low > 1.0
+@pytest.mark.parametrize("fault", ["no noise", "half the noise", "no bounds", "counted twice"])
+def test_a_mutant_is_found_out(mechanism, fault, rng, monkeypatch):
+    noise = {
+        "no noise": lambda n, _: np.zeros(n, dtype=np.int64),
+        "half the noise": lambda n, below: discrete_gaussian(n, below, SIGMA // 2),
+    }.get(fault, discrete_gaussian)
+    if fault == "no bounds":
+        monkeypatch.setattr(certified, "bound", lambda _, most: most)
+    if fault == "counted twice":
+        monkeypatch.setattr(certified, "sums_of", count_twice)
+
+    assert proven(mechanism, rng, noise)[0] > 1.0
 
 
 def test_the_audit_of_private_fakes_tries_the_sums_out(crowd, few_rounds):
@@ -331,21 +343,18 @@ def test_the_audit_of_private_fakes_tries_the_sums_out(crowd, few_rounds):
     assert 2.0 < told["main"] <= 4.0
     assert told["passed"] is True
     few = ew.audit(
-        crowd, None, fakes.r, None, attacks=["A9"], sampler=fakes.mechanism, count_runs=50, rng=np.random.default_rng(1)
+        crowd, None, fakes.r, None, attacks=["A9"], sampler=fakes.mechanism, count_runs=8, rng=np.random.default_rng(1)
     )
     assert "count_runs" in few.to_dict()["A9"]["needs"]
 
 
 def test_noise_is_where_it_should_be(rng):
     vector = on_grid(np.array([0.6, -0.8, 0.0]), 0.5)
-    many = np.array([noisy_sum([vector, vector], 3, 0.5, from_generator(rng)) for _ in range(400)])
+    many = np.array([noisy_sum(2 * vector, 0.5, from_generator(rng)) for _ in range(400)])
 
     # sd 1 / mu in every number, empty ones too, around the sum; five standard errors
     assert many.std(axis=0) == pytest.approx(np.full(3, 2.0), rel=5 / math.sqrt(800))
     assert many.mean(axis=0) == pytest.approx([1.2, -1.6, 0.0], abs=5 * 2 / math.sqrt(400))
-
-
-# --- the preset
 
 
 # --- the run
@@ -458,7 +467,7 @@ def test_what_it_does_not_read(crowd):
 def test_nothing_but_the_noisy_sum_reaches_the_fakes(crowd, few_rounds, monkeypatch):
     """Two files with the same sum make the same fakes: no count is taken beside."""
     design = Design.of(crowd.locations)
-    y = noisy_sum([sums_of(certified.observed(crowd.visits()), design, 0.8)], design.cells, 0.8, from_the_system)
+    y = noisy_sum(sums_of(certified.observed(crowd.visits()), design, 0.8), 0.8, from_the_system)
     monkeypatch.setattr(certified, "noisy_sum", lambda *_: y)
     others = crowd.of_users(range(300))
 
@@ -474,8 +483,8 @@ def test_lives_of_the_law_do_what_the_sums_say():
     design = Design.of(people.locations)
     y = sums_of(certified.observed(people.visits()), design, 1.0) / SIGMA
     fitted = fit_law(Sums.of(design, y, 1e-9), np.random.default_rng(2))
-    draw = Drawn(fitted.law, fitted.ground, np.zeros((1, 1), np.int64), np.array([1, 2], np.uint64), design)
-    r = hold_places(draw(np.arange(3000))[0][:, 0])
+    drawn, _ = fitted.draw(np.zeros(1, np.int64), np.array([1, 2], np.uint64), np.arange(3000))
+    r = hold_places(drawn[:, 0])
 
     def apart(a, b):
         return np.abs(np.bincount(a.ravel(), minlength=100) / a.size - np.bincount(b.ravel(), minlength=100) / b.size)
@@ -499,123 +508,157 @@ def people_file(path, extra=(), *, first=False, n=650):
             rows.append((f"u{u}", f"2024-03-04T{hour:02}:10:00", f"2024-03-04T{hour + 5:02}:40:00", *at[u].tolist()))
     rows = [*extra, *rows] if first else [*rows, *extra]
     lines = [",".join(map(str, row)) for row in [("user", "start", "end", "lat", "lon"), *rows]]
-    path.write_text("\n".join(lines) + "\n")
+    path.write_text("\n".join(lines) + "\n", encoding="latin-1", newline="")
 
 
+def many_records(n):
+    return [
+        ("new", f"2024-03-{4 + i % 9:02}T{i // 170 % 24:02}:{i % 60:02}:00", f"2024-03-{14 + i % 9:02}T23:59:00",
+         46.1 + i % 7 / 50, 7.1) for i in range(n)
+    ]  # fmt: skip
+
+
+VISIT = ("2024-03-04T08:10:00", "2024-03-04T09:10:00", 46.1, 7.1)
 ODD = {
-    "a person more": [("new", "2024-03-04T08:10:00", "2024-03-04T09:10:00", 46.1, 7.1)],
+    "a person more": [("new", *VISIT)],
     "other times": [("new", f"0{d}/03/2024 08:10", f"0{d}/03/2024 09:10", 46.1, 7.1) for d in range(1, 9)],
     "times with offsets": [("new", "2024-03-04T08:10:00+05:00", "2024-03-04T09:10Z", 46.1, 7.1)],
-    "no times": [("new", "2024-02-31", "soon", 46.1, 7.1)],
-    "far away": [("new", "2024-03-04T08:10:00", "2024-03-04T09:10:00", -33.9, 151.2)] * 3,
-    "swapped": [("new", "2024-03-04T08:10:00", "2024-03-04T09:10:00", 7.1, 46.1)] * 3,
-    "no numbers": [("new", "2024-03-04T08:10:00", "2024-03-04T09:10:00", "north", "east")],
-    "quotes": [('"new', "2024-03-04T08:10:00", "2024-03-04T09:10:00", 46.1, '7.1"')] * 2,
-    "many columns": [("new", "2024-03-04T08:10:00", "2024-03-04T09:10:00", 46.1, 7.1, 1, 2, 3)],
-    "many records": [
-        ("new", f"2024-03-{4 + i // 4000:02}T{i // 170 % 24:02}:{i % 60:02}:00", f"2024-03-{9 + i // 4000:02}T23:59:00",
-         46.1 + i % 7 / 50, 7.1) for i in range(20_000)
-    ],
-}  # fmt: skip
-
-
+    "no times": [("new", "2024-02-31", "soon", 46.1, 7.1), ("new", "0001-01-01T00:00+14:00", "9999-12-31", 46.1, 7.1)],
+    "ends first": [("new", "2024-03-04T08:10:00", "2024-03-03T09:10:00", 46.1, 7.1)],
+    "far away": [("new", *VISIT[:2], -33.9, 151.2)] * 3,
+    "swapped": [("new", *VISIT[:2], 7.1, 46.1)] * 3,
+    "no numbers": [("new", *VISIT[:2], north, "7.1") for north in ("north", "nan", "1e999", "9" * 5000, "")],
+    "quotes": [('"new', *VISIT[:3], '7.1"')] * 2,
+    "columns": [("new", *VISIT, 1, 2, 3), ("new",), ("",), ("", *VISIT), ("user", "start", "end", "lat", "lon")],
+    "long": [("new" * 100_000, *VISIT)],
+    "bytes": [("\xff\xfe\x00new\r", *VISIT), ("n\re\x00w", *VISIT), ("\x1a", *VISIT[:2], "\x00", "7.1")],
+    "many records": many_records(20_000),
+    "a million records": many_records(1_000_000),
+}
 # of whom no row can be read
-SILENT = {"other times", "no times", "far away", "swapped", "no numbers", "quotes", "many columns"}
+SILENT = {"other times", "no times", "ends first", "far away", "swapped", "no numbers", "quotes", "columns", "long"}
+SILENT.add("bytes")
 
 
-def published(folder):
-    """Everything in a folder for publishing, but what noise may change: records, hashes and sizes of files."""
-    manifest = json.loads((folder / "manifest.json").read_text())
+class House:
+    """The command, whole, in a world where noise is fixed: whatever differs comes from somebody's rows."""
 
-    def plain(value, key=""):
-        if key in ("files", "visits", "places", "sha256"):
-            return sorted(value) if isinstance(value, dict) else None
-        if isinstance(value, dict):
-            return {k: plain(v, k) for k, v in value.items()}
-        return [plain(v) for v in value] if isinstance(value, list) else value
+    def __init__(self, patch, run):
+        self.patch, self.run, self.totals, self.y = patch, run, [], None
+        patch.setattr(certified, "noisy_sum", self.noisy)
+        patch.setattr("elsewhere.run.synthesize.secrets.token_bytes", lambda n: b"s" * n)
 
-    with (folder / "fakes.csv").open() as file:
-        rows = list(csv.reader(file))
-    forms = {tuple("".join("0" if c.isdigit() else c for c in cell) for cell in row[1:3]) for row in rows[1:]}
-    return plain(manifest), rows[0], forms, sorted(p.name for p in folder.iterdir()), len({row[0] for row in rows[1:]})
+    def noisy(self, total, mu, _):
+        """The same noisy sums in every run, those of the first."""
+        self.totals.append(total.astype(object))
+        self.y = noisy_sum(total, mu, from_generator(np.random.default_rng(4))) if self.y is None else self.y
+        return self.y
+
+    def publish(self, folder, *words):
+        """All that leaves the house: exit status, what is said in public, files byte by byte."""
+        self.patch.chdir(folder)
+        status, out, err = self.run(
+            "synthesize", "people.csv", "-o", "out", "--eps", 4, "--grid", BOX, "--json", *words
+        )
+        out, err = (text.replace(str(folder), "") for text in (out, err))
+        told = json.loads(out)
+        hidden = {"private", "private_fields", *told.get("private_fields", ())}
+        public = {name: value for name, value in told.items() if name not in hidden}
+        return status, public, err, {path.name: path.read_bytes() for path in sorted(folder.glob("out/*"))}
 
 
 @pytest.fixture
-def fixed(monkeypatch):
-    """The same noise and the same secret in every run, so that whatever differs comes from somebody's rows."""
-    monkeypatch.setattr(certified, "noisy_sum", fixed_noise())
-    monkeypatch.setattr("elsewhere.run.synthesize.secrets.token_bytes", lambda n: b"s" * n)
+def house(monkeypatch, run, few_rounds, tmp_path_factory):
+    """A house that has published the file as it is: `first` is what left."""
+    house, folder = House(monkeypatch, run), tmp_path_factory.mktemp("first")
+    people_file(folder / "people.csv")
+    if "y" in FIRST:  # of another test: the same
+        house.y, house.totals, house.first = FIRST["y"], [FIRST["total"]], FIRST["first"]
+    else:
+        house.first = house.publish(folder, "-n", 40, "--no-report")
+        FIRST.update(y=house.y, total=house.totals[0], first=house.first)
+    return house
 
 
-@pytest.fixture
-def alone(tmp_path_factory, fixed, few_rounds):
-    """The release of the file as it is: its folder and sums without noise."""
-    if "release" not in ALONE:
-        folder = tmp_path_factory.mktemp("alone")
-        people_file(folder / "people.csv")
-        run = ew.synthesize(folder / "people.csv", folder / "out", eps=4.0, grid=BOX, n=40, report=False)
-        ALONE["release"] = folder / "out", run.fakes.mechanism.sums(np.arange(650)).astype(object)
-    return ALONE["release"]
+FIRST = {}
 
 
-ALONE = {}
+def soaked(what):
+    return pytest.param(what, marks=pytest.mark.soak) if "million" in what else what
 
 
 @pytest.mark.parametrize("first", [True, False], ids=["first", "last"])
-@pytest.mark.parametrize("what", list(ODD))
-def test_neighbouring_files_are_published_alike(alone, tmp_path, what, first):
-    """The whole command, on a file with rows of one person more."""
-    folder, sums = alone
+@pytest.mark.parametrize("what", list(map(soaked, ODD)))
+def test_neighbouring_files_are_published_alike(house, tmp_path, what, first):
+    """One person more: the sums move by one bounded list, and from equal noisy sums comes the same, byte by byte."""
     people_file(tmp_path / "people.csv", ODD[what], first=first)
-    run = ew.synthesize(tmp_path / "people.csv", tmp_path / "out", eps=4.0, grid=BOX, n=40, report=False)
-    mechanism = run.fakes.mechanism
-    change = mechanism.sums(np.arange(mechanism.seen.people)).astype(object) - sums
 
-    assert published(tmp_path / "out") == published(folder)
-    assert (change**2).sum() <= (mechanism.mu * SIGMA) ** 2  # rows of one person moved nothing of others
-    if what in SILENT:
-        assert not change.any()
-        for path in folder.iterdir():
-            assert path.read_bytes() == (tmp_path / "out" / path.name).read_bytes()
-    else:
-        assert change.any()
+    assert house.publish(tmp_path, "-n", 40, "--no-report") == house.first
+    assert house.first[0] == 0
+    assert len(house.first[3]) == 5
+    change = house.totals[-1] - house.totals[0]
+    assert (change**2).sum() <= (noise_of(4.0, 1e-6, len(change)) * SIGMA) ** 2
+    assert change.any() == (what not in SILENT)
 
 
-def fixed_noise():
-    def noisy(parts, cells, mu, _below):
-        return noisy_sum(parts, cells, mu, from_generator(np.random.default_rng(4)))
+@pytest.mark.parametrize("enough", [True, False])
+def test_what_is_refused_and_how_many_fakes_there_are_follows_from_noisy_sums(house, tmp_path, enough):
+    """Files of 650 people, of 30, of nobody at all: equal noisy sums, and so the same answer."""
+    house.y = house.y if enough else house.y / 3
+    told = []
+    for n in (650, 30, 0):
+        (tmp_path / str(n)).mkdir()
+        people_file(tmp_path / str(n) / "people.csv", [("x", "never", "never", 0, 0)], n=n)
+        if n == 0 and enough:
+            continue  # of whom nothing is to be reported
+        told.append(house.publish(tmp_path / str(n), "--no-report"))
 
-    return noisy
-
-
-def test_refusals_follow_from_the_noisy_count(tmp_path, few_rounds, fixed):
-    """One person more or less is told by noise alone, and so is a file without any readable row."""
-    for n, enough in ((650, True), (651, True), (30, False), (31, False)):
-        people_file(tmp_path / f"{n}.csv", n=n)
-        if enough:
-            ew.synthesize(tmp_path / f"{n}.csv", tmp_path / str(n), eps=4.0, grid=BOX, n=10, report=False)
-            continue
-        with pytest.raises(ew.errors.NotEnoughUsers) as refused:
-            ew.synthesize(tmp_path / f"{n}.csv", tmp_path / str(n), eps=4.0, grid=BOX, report=False)
-        assert refused.value.code == "E_EPS"
-        assert str(n) not in str(refused.value)
-    # nobody at all is told by noise too
-    (tmp_path / "none.csv").write_text("user,start,end,lat,lon\nx,never,never,0,0\n")
-    with pytest.raises(ew.errors.NotEnoughUsers) as refused:
-        ew.synthesize(tmp_path / "none.csv", tmp_path / "none", eps=4.0, grid=BOX, report=False)
-    assert refused.value.code == "E_EPS"
+    assert told[1:] == told[:1] * (len(told) - 1)
+    assert told[0][0] == (0 if enough else 2)
+    assert told[0][2][:5] == ("" if enough else "E_EPS")
 
 
-def test_a_judge_that_fails_does_not_hold_a_release_back(tmp_path, few_rounds, monkeypatch):
+@pytest.mark.parametrize("fails", ["elsewhere.run.synthesize.judge_run", "elsewhere.reports.page.report"])
+def test_a_judge_or_a_report_that_fails_does_not_hold_a_release_back(house, tmp_path, monkeypatch, fails):
     def fail(*_given, **_named):
         raise ValueError("of somebody's rows")
 
-    monkeypatch.setattr("elsewhere.run.synthesize.judge_run", fail)
+    monkeypatch.setattr(fails, fail)
     people_file(tmp_path / "people.csv")
-    made = ew.synthesize(tmp_path / "people.csv", tmp_path / "out", eps=4.0, grid=BOX, n=20)
+    assert house.publish(tmp_path, "-n", 40) == house.first
 
-    assert len(made.pool) == 20
-    assert made.private_files == ()
+
+def as_parquet(frame, path):
+    frame.to_parquet(path)
+    return path
+
+
+def as_csv(frame, path):
+    frame.to_csv(path, index=False)
+    return path
+
+
+KINDS = {"csv": as_csv, "parquet": as_parquet, "frame": lambda frame, path: frame}
+
+
+@pytest.mark.parametrize("kind", list(KINDS))
+@pytest.mark.parametrize("shape", ["fixes", "calls"])
+def test_columns_of_another_kind_change_nobody_elses_rows(tmp_path, kind, shape):
+    """A missing number makes floats of all others, and one text makes texts of them."""
+    when = pd.date_range("2024-03-04T08:00", periods=60, freq="min")
+    people = pd.DataFrame({"user": np.arange(60) // 30, "time": when, "lat": 46.15, "lon": 7.15, "tower": [5, 7] * 30})
+    towers = ew.Locations([46.1, 46.15], [7.1, 7.15], ids=["5", "7"])
+    reading = Reading(grid=BOX) if shape == "fixes" else Reading(locations=towers, columns="place=tower")
+    rows = [{"user": 9, "time": when[0], "lat": 46.2, "lon": 7.2, "tower": np.nan}]
+    rows += [{"user": None if kind == "parquet" else "x", "time": pd.NaT, "lat": np.nan, "lon": 7.2, "tower": 5}]
+
+    def read(frame):
+        seen = read_rows(KINDS[kind](frame, tmp_path / f"people.{kind}"), reading)
+        return {tuple(zip(*(c[seen.user == u].tolist() for c in seen[1:4]), strict=True)) for u in range(seen.U)}
+
+    alone, among = read(people), read(pd.concat([pd.DataFrame(rows), people]))
+    assert alone <= among
+    assert (len(alone), len(among)) == (2, 3 if shape == "fixes" else 2)
 
 
 @pytest.mark.parametrize(
@@ -646,21 +689,19 @@ def test_cells_of_a_line(tmp_path):
 
 
 def test_rows_are_read_as_fixes_by_ids_or_from_tables(tmp_path):
-    import pandas as pd
-
     when = pd.date_range("2024-03-04T08:00", periods=30, freq="min")
     fixes = pd.DataFrame({"uid": "a", "timestamp": when, "latitude": 46.15, "longitude": 7.15})
-    seen, where, zone = read_rows(fixes, Reading(grid=BOX))
-    assert (len(where), zone) == (25, "Europe/Zurich")
+    seen = read_rows(fixes, Reading(grid=BOX))
+    assert (len(seen.locations), seen.tz) == (25, "Europe/Zurich")
     assert (seen.end - seen.start).tolist() == [29 * 60]  # fixes at one place are a stay
     fixes.to_parquet(tmp_path / "fixes.parquet")
-    again = read_rows(tmp_path / "fixes.parquet", Reading(grid=BOX))[0]
+    again = read_rows(tmp_path / "fixes.parquet", Reading(grid=BOX))
     assert [x.tolist() for x in again[:4]] == [x.tolist() for x in seen[:4]]
     towers = pd.DataFrame({"tower": ["n", "s"], "lat": [46.1, 46.2], "lon": [7.1, 7.2]})
     towers.to_csv(tmp_path / "towers.csv", index=False)
     calls = pd.DataFrame({"user": ["b", "b", "c"], "time": ["2024-03-04T08:00"] * 3, "tower": ["s", "nowhere", "n"]})
-    seen = read_rows(calls, Reading(locations=str(tmp_path / "towers.csv"), columns="place=tower"))[0]
-    assert (seen.people, seen.place.tolist()) == (2, [1, 0])
+    seen = read_rows(calls, Reading(locations=str(tmp_path / "towers.csv"), columns="place=tower"))
+    assert (seen.U, seen.place.tolist()) == (2, [1, 0])
 
 
 def test_what_cannot_be_read_at_all_is_refused_by_its_header_or_its_name(tmp_path):
@@ -734,16 +775,14 @@ def test_no_attack_on_fakes_finds_a_canary_beyond_the_bound_and_without_noise_th
             fakes = ew.generate_fakes(files[side], eps=eps, n=1000, rng=draws).r
         else:
             fitted = fit_law(Sums.of(design, (without, both)[side], 1e-9), draws)
-            draw = Drawn(
-                fitted.law, fitted.ground, np.zeros((1, 1), np.int64), np.array([run, side], np.uint64), design
-            )
-            fakes = draw(np.arange(1000))[0][:, 0]
+            key = np.array([run, side], np.uint64)
+            fakes = fitted.draw(np.zeros(1, np.int64), key, np.arange(1000))[0][:, 0]
         held = ew.Traces(hold_places(fakes)[:, :: fakes.shape[1] // 12], square(4), step_minutes=120)
         mean = sums_of(certified.observed(held.visits()), design, 1.0) / SIGMA / len(held)
         found[:, side, run] = np.isin(held.r, own).mean(), (mean - without / 1300) @ (both - without)
     # with noise either attack may fail by chance: once in a million runs
     rates = [auc(x, y, level=1 - 1e-6 if noise else 0.95) for y, x in found]
-    most = bound_of(noise_of(eps, 1e-6, design.cells)).auc
+    most = bound_of(noise_of(eps, 1e-6, design.cells))[1]
     plain = [auc(x, y) for y, x in found]
     print(f"canary, {runs} runs, eps {eps:g}: AUC by visits and sums {plain}, at most {most:.3f} with noise")
     if noise:

@@ -3,7 +3,7 @@ Make fakes: `GenerateFake` of fig:alg, over lives or over the paper's slots.
 
 `life`, the default, draws how people live from a law that many share and where by what places mean (synthesis/).
 `paper` blurs each seed into its semantic seed, decodes a fake from it and keeps what passes the test (paper/).
-With `eps`, everything is learnt from noisy sums over everybody, and nobody is a seed (run/certified.py).
+With `eps`, everything is learnt from noisy sums over everybody, and nobody is a seed (synthesis/certified.py).
 """
 
 from collections.abc import Callable, Mapping
@@ -25,11 +25,10 @@ from elsewhere.paper.privacy_test import PrivacyTest, Verdicts
 from elsewhere.paper.profiles import fit_profiles
 from elsewhere.paper.semantic_clustering import SemanticClasses, semantic_clustering
 from elsewhere.paper.semantic_graph import semantic_graph
-from elsewhere.run.certified import make_certified
 from elsewhere.run.publish import Fakes, Learnt
 from elsewhere.scale import map_over
 from elsewhere.settings import DELTA, Certified, Kappa, Life, Making, Method, MethodName, Paper, method_of
-from elsewhere.synthesis.certified import observed
+from elsewhere.synthesis.certified import Observed, observed, release_certified
 from elsewhere.synthesis.generate_life import generate_lives
 
 Progress = Callable[[int, int], None]
@@ -123,7 +122,7 @@ class Run:
 
 
 def make_fakes(
-    data: Visits | Traces,
+    data: Visits | Traces | Observed,
     entropy: int,
     *,
     laboratory: bool,
@@ -147,12 +146,9 @@ def make_fakes(
     with ThreadPoolExecutor(making.workers) if own_threads else nullcontext(executor) as where:
         run = Run(settings, making, entropy, laboratory, stages, where, progress)
         if isinstance(settings, Certified):
-            visits = _visits(data)
-            fakes = make_certified(
-                observed(visits), visits.locations, tz=visits.tz, settings=settings, making=making, entropy=entropy,
-                laboratory=laboratory, stages=stages, executor=where, progress=progress,
-            )  # fmt: skip
-            return fakes if isinstance(data, Visits) else _in_slots(fakes, data)
+            fakes = _make_certified(run, data if isinstance(data, Observed) else observed(_visits(data)))
+            return _in_slots(fakes, data) if isinstance(data, Traces) else fakes
+        assert not isinstance(data, Observed)  # noqa: S101 - which only certified fakes are made of
         if isinstance(settings, Paper):
             return _make_paper(run, _slots(data), classes, model, None if alternates is None else _slots(alternates))
         return _make_lives(run, data, alternates)
@@ -161,7 +157,7 @@ def make_fakes(
 def _refuse_misfits(data: Any, settings: Method, making: Making, **given: Any) -> None:
     """Refuse data of another type, and what the method does not read."""
     for name, value in (("data", data), ("alternates", given["alternates"])):
-        if not isinstance(value, Visits | Traces) and not (value is None and name == "alternates"):
+        if not isinstance(value, Visits | Traces | Observed) and not (value is None and name == "alternates"):
             raise InvalidParameter(
                 f"`{name}` must be `Visits` or `Traces`, got {type(value).__name__}.", parameter=name
             )
@@ -197,6 +193,30 @@ def split_people(n: int, rng: np.random.Generator, *, least: int) -> Ints:
             parameter="k",
         )
     return np.sort(rng.permutation(n)[:seeds])
+
+
+def _make_certified(run: Run, seen: Observed) -> Fakes:
+    """Make fakes by noisy sums over everybody: nobody is a seed, and nothing is tested."""
+    visits, certificate, mechanism = release_certified(
+        seen,
+        run.settings,  # type: ignore[arg-type]  # which are Certified
+        run.making.n,
+        laboratory=run.laboratory,
+        entropy=run.entropy,
+        stages=run.stages,
+        executor=run.executor,
+        progress=run.progress,
+    )
+    return Fakes(
+        visits=visits,
+        seed_of_life=np.full(visits.U, -1),
+        method="certified",
+        parameters=dict(run.settings),
+        seeds=np.zeros(0, dtype=np.int64),
+        certificate=certificate,
+        laboratory=run.laboratory,
+        mechanism=mechanism,
+    )
 
 
 def _make_lives(run: Run, data: Visits | Traces, alternates: Visits | Traces | None) -> Fakes:

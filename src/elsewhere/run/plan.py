@@ -114,7 +114,6 @@ def count_with_noise(source: Any, reading: Reading, delta: float = 1e-6) -> int:
     Every call is a release with noise of its own: releases of the same people add up.
     """
     require_map(reading)
-    seen, _, _ = read_rows(source, reading)
     mu = noise_of(COUNT_EPS, delta, cells=1)
-    counted = noisy_sum([seen.people * on_grid(np.ones(1), mu)], 1, mu, from_the_system)
+    counted = noisy_sum(read_rows(source, reading).U * on_grid(np.ones(1), mu), mu, from_the_system)
     return max(0, round(float(counted[0])))

@@ -31,7 +31,7 @@ from elsewhere.errors import InvalidParameter, InvalidTraces, PublicationRefused
 from elsewhere.evaluation.judge import Judgement, judge_run
 from elsewhere.files import check_folder, clean_up, read_index, read_regular, whole_folders, write_files
 from elsewhere.pool import Pool, earlier_files
-from elsewhere.run.certified import make_certified, read_rows, require_map, visits_of
+from elsewhere.run.certified import read_rows, require_map
 from elsewhere.run.generate import make_fakes
 from elsewhere.run.publish import Fakes, links_file, publish_with_links
 from elsewhere.scale import versions
@@ -48,14 +48,14 @@ from elsewhere.settings import (
     unknown_parameter,
 )
 from elsewhere.synthesis.certificate import Certificate
-from elsewhere.synthesis.certified import SUMS
+from elsewhere.synthesis.certified import SUMS, Observed
 
 Progress = Callable[[str, int, int], None]
 READ, MAKE, JUDGE, WRITE = STAGES = ("reading", "making fakes", "judging", "writing")
 SECRET, WRITTEN = "secret", "written"  # names of kept stages
 SPENT = frozenset({SUMS})  # stages that draw the noise of a theorem, which must be drawn once
 # fields of --json that are options, or say of the published files what these say themselves; all others are private
-MADE = {"method", "fakes", "fake_visits", "certificate", "files", "private_files"}
+MADE = {"method", "fakes", "fake_visits", "certificate", "files"}
 REPORT, LINKS, JUDGEMENT = "report.html", "links.csv", "judgement.json"
 FORMS = {"gpx": "fakes.gpx", "geojson": "fakes.geojson", "sglt": "fakes.trace"}
 
@@ -169,11 +169,8 @@ def synthesize(
         for folder in (out, owner_folder):
             check_folder(folder, force=force)
         secret = laboratory_secret or stages(SECRET, lambda: secrets.token_bytes(32))
-        rest = (secret, rng is not None, stages, executor, tell)
-        if isinstance(settings, Certified):
-            fakes, taught, control = _make_certified(source, job, settings, reading, *rest)
-        else:
-            fakes, taught, control = _make(source, job, settings, reading, *rest)
+        laboratory = rng is not None
+        fakes, taught, control = _make(source, job, settings, reading, secret, laboratory, stages, executor, tell)
         with whole_folders((owner_folder, out), force=force, outdated=earlier_results) as drafts:
             result = _publish(taught, fakes, control, job, drafts, secret, stages, executor, tell)
     return replace(result, out=out, private=owner_folder)
@@ -191,13 +188,16 @@ def _make(
     tell: Progress,
 ) -> tuple[Fakes, Visits, Visits | None]:
     """Read people, set some aside, and make fakes of the others; return all three."""
-    keywords = keywords_of(reading)
-    people: Visits = stages(
-        "reading",
-        lambda: read_visits(
+
+    def read() -> Visits | Observed:
+        if isinstance(settings, Certified):
+            return read_rows(source, reading)
+        keywords = keywords_of(reading)
+        return read_visits(
             source, rng=derive_rng(secret, "map"), progress=lambda step, n: tell(READ, int(n), 0), **keywords
-        ),
-    )
+        )
+
+    people = stages("reading", read)
     aside = _set_aside(secret, people.U, job)
     control = people.of_users(aside) if aside.any() else None
     taught = people.of_users(~aside) if aside.any() else people
@@ -212,39 +212,9 @@ def _make(
         executor=executor,
         progress=lambda done, total: tell(MAKE, done, total),
     )
-    return fakes, taught, control
-
-
-def _make_certified(
-    source: Any,
-    job: Job,
-    settings: Certified,
-    reading: Reading,
-    secret: bytes,
-    laboratory: bool,
-    stages: Stages,
-    executor: Executor | None,
-    tell: Progress,
-) -> tuple[Fakes, Visits, Visits | None]:
-    """Do the same for certified fakes, of rows that are read each by itself."""
-    seen, locations, tz = stages("reading", lambda: read_rows(source, reading))
-    aside = _set_aside(secret, seen.people, job)
-    taught = seen.of_users(np.flatnonzero(~aside)) if aside.any() else seen
-    tell(MAKE, 0, 0)
-    fakes = make_certified(
-        taught,
-        locations,
-        tz=tz,
-        settings=settings,
-        making=job,
-        entropy=int.from_bytes(secret[:16], "little"),
-        laboratory=laboratory,
-        stages=stages,
-        executor=executor,
-        progress=lambda done, total: tell(MAKE, done, total),
-    )
-    control = visits_of(seen.of_users(np.flatnonzero(aside)), locations, tz) if aside.any() else None
-    return fakes, visits_of(taught, locations, tz), control
+    # of certified fakes, rows become visits after the release: none is refused before the noise has decided
+    sides = [each.visits() if isinstance(each, Observed) else each for each in (taught, control)]
+    return fakes, sides[0], sides[1]  # type: ignore[return-value]  # somebody was taught
 
 
 def _set_aside(secret: bytes, people: int, job: Job) -> Mask:
@@ -286,7 +256,7 @@ def _publish(
     judgement = None
     if job.report:
         tell(JUDGE, 0, 0)
-        # of certified fakes, what a judge finds or fails at must not decide whether they are published
+        # of certified fakes, what a judge or a report fails at must not decide whether they are published
         with suppress(Exception) if fakes.covered else nullcontext():
             judgement = judge_run(
                 people,
@@ -298,14 +268,14 @@ def _publish(
                 progress=lambda done, total: tell(JUDGE, done, total),
                 rng=derive_rng(secret, "judge"),
             )
-    if judgement is not None:
-        tell(WRITE, 0, 0)
-        write_files(private, {JUDGEMENT: (json.dumps(judgement.to_dict(), indent=1, allow_nan=False) + "\n").encode()})
-        private_files.append(JUDGEMENT)
-        reported, reported_private = write_reports(judgement, people, pool, seed_of_life, out, private)
-        names, private_files = names + reported, private_files + reported_private
-        facts["judgement"] = judgement.to_dict()
-    else:
+            tell(WRITE, 0, 0)
+            found = (json.dumps(judgement.to_dict(), indent=1, allow_nan=False) + "\n").encode()
+            write_files(private, {JUDGEMENT: found})
+            private_files.append(JUDGEMENT)
+            facts["judgement"] = judgement.to_dict()
+            reported, reported_private = write_reports(judgement, people, pool, seed_of_life, out, private)
+            names, private_files = names + reported, private_files + reported_private
+    if judgement is None:
         facts["notes"].append(
             "nothing was attacked: what these fakes reveal is not known until `elsewhere audit` runs."
         )

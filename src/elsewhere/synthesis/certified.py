@@ -10,7 +10,7 @@ of classes is led to the sums by drawing lives and describing them alike, and ow
 mapping of lives.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -20,9 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elsewhere.checkpoint import Stages, at_once
-from elsewhere.data.visits import DAY, Codes, Floats, Ints, Locations, Visits
+from elsewhere.data.visits import DAY, Codes, Floats, Form, Ints, Locations, Mask, Visits
 from elsewhere.errors import InvalidParameter, NotEnoughUsers
 from elsewhere.scale import map_over, one_thread
+from elsewhere.settings import Certified
 from elsewhere.synthesis import _certified_kernels as kernels
 from elsewhere.synthesis import _life_kernels as life
 from elsewhere.synthesis._certified_kernels import BLOCKS, CLASSES, DENSE, FAR, HOURS, PASSED, SIZES, SLOTS, STATES
@@ -86,21 +87,31 @@ class Observed(NamedTuple):
     start: Ints
     end: Ints
     place: Ints
-    people: int
+    U: int
+    locations: Locations
+    tz: str = "UTC"
 
-    def of_users(self, users: Ints) -> "Observed":
-        """Return the records of these people, numbered anew."""
-        number = np.full(self.people, -1)
-        number[users] = np.arange(len(users))
+    def of_users(self, users: Ints | Mask) -> "Observed":
+        """Return the records of these people (numbers or a mask), numbered anew."""
+        chosen = np.arange(self.U)[users]
+        number = np.full(self.U, -1)
+        number[chosen] = np.arange(len(chosen))
         rows = np.flatnonzero(number[self.user] >= 0)
         rows = rows[np.argsort(number[self.user[rows]], kind="stable")]
-        return Observed(number[self.user[rows]], self.start[rows], self.end[rows], self.place[rows], len(users))
+        return self._replace(
+            user=number[self.user[rows]], start=self.start[rows], end=self.end[rows], place=self.place[rows],
+            U=len(chosen),
+        )  # fmt: skip
+
+    def visits(self) -> Visits:
+        """Return the same as visits, for the owner's report."""
+        return Visits(*self[:4], self.locations, users=range(self.U), tz=self.tz)
 
 
 def observed(visits: Visits) -> Observed:
     """Return visits as plain columns."""
     user, place = visits.user.astype(np.int64), visits.place.astype(np.int64)
-    return Observed(user, visits.start, visits.end, place, visits.U)
+    return Observed(user, visits.start, visits.end, place, visits.U, visits.locations, visits.tz)
 
 
 class Days(NamedTuple):
@@ -143,10 +154,10 @@ def days_of(seen: Observed) -> Days:
     owner, nth = day[head] // MOST_DAYS, day[head] % MOST_DAYS
     who, first = np.unique(owner, return_index=True)
     first = np.append(first, len(owner))
-    begin = np.zeros(seen.people, dtype=np.int64)
+    begin = np.zeros(seen.U, dtype=np.int64)
     begin[user] = origin
-    records = np.bincount(user, minlength=seen.people)[who]
-    instants = np.bincount(user, instant, seen.people)[who] / records
+    records = np.bincount(user, minlength=seen.U)[who]
+    instants = np.bincount(user, instant, seen.U)[who] / records
     whole = np.column_stack([np.ones(len(who)), np.diff(first) / (nth[first[1:] - 1] + 1), instants])
     return Days(r, first, weekend_of(begin[owner] + nth).astype(np.int64), whole)
 
@@ -214,37 +225,40 @@ class Design:
         dense[:, kernels.WHOLE_AT :] = days.whole
         for name, a, width in zip(BLOCKS, np.cumsum(SIZES) - SIZES, SIZES, strict=True):
             block = dense[:, a : a + width]
-            block /= np.maximum(np.sqrt((block**2).sum(1, keepdims=True)), MOST[name])
+            block /= bound(np.sqrt((block**2).sum(1, keepdims=True)), MOST[name])
         if xy is not None:
             return csr_array(hstack([csr_array((n, MAPS * self.R)), csr_array(dense)]))
         cell, part, who = cell[: first[-1]], part[: first[-1]], np.repeat(np.arange(n), np.diff(first))
         who, cell, part = np.append(who, who), np.append(cell, CLASSES * R + cell % R), np.append(part, part)
         of_map = who * MAPS + cell // R
         norm = np.sqrt(np.bincount(of_map, part**2, n * MAPS))
-        part = part / np.maximum(norm, np.tile(MAP_MOST, n))[of_map]
+        part = part / bound(norm, np.tile(MAP_MOST, n))[of_map]
         return csr_array(hstack([csr_array((part, (who, cell)), shape=(n, MAPS * R)), csr_array(dense)]))
 
 
-def parts_of(seen: Observed, design: Design, mu: float) -> Iterator[Ints]:
-    """Yield sums of weighted lists on the grid, some people at a time."""
-    for begin in range(0, seen.people, PIECE):
-        rows = slice(*np.searchsorted(seen.user, [begin, begin + PIECE]).tolist())
-        if rows.stop > rows.start:
-            some = Observed(seen.user[rows] - begin, seen.start[rows], seen.end[rows], seen.place[rows], PIECE)
-            lists = design.describe(days_of(some))
-            total = np.zeros(design.cells, dtype=np.int64)
-            np.add.at(total, lists.indices, on_grid(lists.data * design.weight[lists.indices], mu))
-            yield total
+def bound(norm: Floats, most: Any) -> Floats:
+    """Return by what blocks of these norms are divided, so that none is longer than 1."""
+    return np.asarray(np.maximum(norm, most))
 
 
 def sums_of(seen: Observed, design: Design, mu: float) -> Ints:
-    """Return the sums over these people on the grid, without noise."""
-    return np.asarray(sum(parts_of(seen, design, mu), np.zeros(design.cells, dtype=np.int64)))
+    """Return the sums of weighted lists on the grid, without noise."""
+    total = np.zeros(design.cells, dtype=np.int64)
+    for begin in range(0, seen.U, PIECE):
+        rows = slice(*np.searchsorted(seen.user, [begin, begin + PIECE]).tolist())
+        if rows.stop > rows.start:
+            some = seen._replace(
+                user=seen.user[rows] - begin, start=seen.start[rows], end=seen.end[rows], place=seen.place[rows],
+                U=PIECE,
+            )  # fmt: skip
+            lists = design.describe(days_of(some))
+            np.add.at(total, lists.indices, on_grid(lists.data * design.weight[lists.indices], mu))
+    return total
 
 
 @dataclass(frozen=True, eq=False)
 class Mechanism:
-    """The noisy sums of a release, for the audit: whose, of what, under which promise."""
+    """The sums of a release, for its noise and its audit: whose, of what, under which promise."""
 
     seen: Observed = field(repr=False)
     design: Design = field(repr=False)
@@ -256,9 +270,9 @@ class Mechanism:
         """Return what one person moves the sums by at most, in standard deviations of the noise."""
         return noise_of(self.eps, self.delta, self.design.cells)
 
-    def sums(self, users: Any) -> Ints:
+    def sums(self, users: Any = slice(None)) -> Ints:
         """Return the sums over these people, without noise."""
-        return sums_of(self.seen.of_users(np.asarray(users, dtype=np.int64)), self.design, self.mu)
+        return sums_of(self.seen.of_users(users), self.design, self.mu)
 
 
 # ---- from noisy sums to a law and a ground
@@ -478,16 +492,22 @@ class Fit:
 
     def fitted(self) -> "Fitted":
         """Return what lives are drawn from."""
-        return Fitted(self.law(), self.ground, self.instants, self.alike)
+        return Fitted(self.design, self.law(), self.ground, self.instants, self.alike)
 
     def round(self, turn: int, rng: np.random.Generator) -> None:
-        """Draw lives, and lead the law towards the sums; from PLACED on the ground too."""
+        """Draw lives, describe them as people are, and lead the law towards the sums; from PLACED on the ground too."""
         n, placed = max(LIVES // self.days, 500), turn >= PLACED
         day = rng.integers(0, 7, size=(n, 1)) + np.arange(self.days)
         fitted = self.fitted()
-        key = rng.integers(0, 2**63, 2).astype(np.uint64)
-        law = Drawn(fitted.law, fitted.ground, fitted.kinds(day), key, self.design)
-        found = law.mean(np.arange(n), placed)
+        kinds, key = fitted.kinds(day), rng.integers(0, 2**63, 2).astype(np.uint64)
+        r, drawn = fitted.draw(kinds, key, np.arange(n), placed=placed)
+        seen = np.asarray((r >= 0).any(axis=2))
+        many = seen.sum(axis=1)  # days with a record, of which every life has one
+        span = self.days - np.argmax(seen[:, ::-1], axis=1) - np.argmax(seen, axis=1)
+        whole = np.column_stack([np.ones(n), many / span, np.zeros(n)])
+        days = Days(r[seen], np.append(0, np.cumsum(many)), kinds[seen], whole)
+        xy = None if placed else np.zeros((own_places(self.days) + SLOTS, 2))
+        found = np.asarray(self.design.describe(days, drawn[seen], xy).sum(axis=0)).ravel() / n
         (self._lead_ground if placed else self._lead_law)(found, n)
 
     def _lead_law(self, found: Floats, n: int) -> None:
@@ -539,111 +559,10 @@ class Fit:
         )
 
 
-@dataclass(frozen=True, eq=False)
-class Drawn:
-    """Draws lives of the law, `kinds` (lives, days) of each or of all alike, on the ground."""
-
-    law: kernels.Law = field(repr=False)
-    ground: life.Ground = field(repr=False)
-    kinds: Ints = field(repr=False)
-    key: NDArray[np.uint64] = field(repr=False)
-    design: Design = field(repr=False)
-
-    @property
-    def most(self) -> int:
-        """Return how many own places a life has at most."""
-        return min(24 + 2 * int(self.kinds.shape[1]), 80)
-
-    def __call__(self, numbers: Ints, *, placed: bool = True) -> tuple[Codes, NDArray[np.int8]]:
-        """Return the lives with these numbers in slots (lives, days, SLOTS), and the classes of their slots."""
-        kinds = np.ascontiguousarray(np.broadcast_to(self.kinds, (len(numbers), self.kinds.shape[1])))
-        r = np.empty((*kinds.shape, SLOTS), dtype=np.int32)
-        drawn = np.empty(r.shape, dtype=np.int8)
-        kernels.draw_lives(
-            self.law, self.ground, ROLE, kinds, self.key, numbers, SWEEPS, self.most, self.design.near, placed, r, drawn
-        )
-        return r, drawn
-
-    def mean(self, numbers: Ints, placed: bool) -> Floats:
-        """Return the mean of the bounded lists of these lives, described as people are."""
-        r, drawn = self(numbers, placed=placed)
-        seen = np.asarray((r >= 0).any(axis=2))
-        some = np.asarray(seen.any(axis=1))
-        rows, has = seen[some], seen[some].sum(1)
-        last = rows.shape[1] - np.argmax(rows[:, ::-1], axis=1)
-        whole = np.column_stack([np.ones(len(has)), has / (last - np.argmax(rows, axis=1)), np.zeros(len(has))])
-        off = np.broadcast_to(self.kinds, seen.shape)[some][rows]
-        days = Days(r[some][rows], np.append(0, np.cumsum(has)), off, whole)
-        xy = None if placed else np.zeros((self.most + SLOTS, 2))
-        lists = self.design.describe(days, drawn[some][rows], xy)
-        return np.asarray(lists.sum(axis=0)).ravel() / max(len(has), 1)
-
-
-# ---- the release
-
-
-class Release(NamedTuple):
-    """Records of the fakes, what is proven of them, what should be known."""
-
-    user: Ints
-    start: Ints
-    end: Ints
-    place: Ints
-    lives: int
-    events: bool
-    certificate: Certificate
-    notes: tuple[str, ...]
-    mechanism: Mechanism
-
-
-def release_certified(
-    seen: Observed,
-    locations: Locations,
-    *,
-    eps: float,
-    delta: float,
-    days: int = 1,
-    n: int | None = None,
-    in_laboratory: bool,
-    entropy: int,
-    stages: Stages = at_once,
-    executor: Executor | None = None,
-    progress: Callable[[int, int], None] | None = None,
-) -> Release:
-    """
-    Release `n` fakes that live for `days`, or as many as the noisy sum counts people.
-
-    The noisy sum is a stage of its own, `SUMS`, and kept before anything is made of it: no noise is drawn twice.
-    """
-    noise_rng, fit_rng, rng = (
-        np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(i,))) for i in (1, 2, 3)
-    )
-    design = Design.of(locations)
-    mu = noise_of(eps, delta, design.cells)
-    below = from_generator(noise_rng) if in_laboratory else from_the_system
-    y = stages(SUMS, lambda: noisy_sum(parts_of(seen, design, mu), design.cells, mu, below))
-    sums = Sums.of(design, y, 1 / mu)
-    if sums.people < people_needed(eps, delta):
-        raise NotEnoughUsers(words_for_few(sums.people, eps, delta), code="E_EPS")
-    fit = stages("law", lambda: fit_law(sums, fit_rng))
-    number = max(1, round(sums.people)) if n is None else n
-    kinds = fit.kinds(MONDAY + np.arange(days))[None]
-    draw = Drawn(fit.law, fit.ground, kinds, rng.integers(0, 2**63, 2).astype(np.uint64), design)
-    work = partial(_records, draw, fit.instants)
-    blocks = [np.arange(a, min(a + BLOCK, number)) for a in range(0, number, BLOCK)]
-    done = map_over(work, blocks, executor=executor, progress=progress, stages=stages, name="certified")
-    user, start, end, place = (np.concatenate([block[j] for block in done]) for j in range(4))
-    lives, user = np.unique(user, return_inverse=True)
-    certificate = certificate_of(eps, delta, design.cells)
-    return Release(
-        user, start, end, place, len(lives), fit.instants > 0.5,
-        certificate.in_laboratory() if in_laboratory else certificate, (), Mechanism(seen, design, eps, delta),
-    )  # fmt: skip
-
-
 class Fitted(NamedTuple):
     """What lives are drawn from: a law, a ground, the share of records without length, the one kind of day or -1."""
 
+    design: Design
     law: kernels.Law
     ground: life.Ground
     instants: float
@@ -652,6 +571,46 @@ class Fitted(NamedTuple):
     def kinds(self, day: Ints) -> Ints:
         """Return the kind of law of each day since 1970."""
         return np.full_like(day, self.alike) if self.alike >= 0 else weekend_of(day).astype(np.int64)
+
+    def draw(
+        self, kinds: Ints, key: NDArray[np.uint64], numbers: Ints, *, placed: bool = True
+    ) -> tuple[Codes, NDArray[np.int8]]:
+        """
+        Return the lives with these numbers in slots (lives, days, SLOTS), and the classes of their slots.
+
+        `kinds` are those of the days, of each life or of all alike. Without `placed` slots hold own places.
+        """
+        days = int(kinds.shape[-1])
+        r = np.empty((len(numbers), days, SLOTS), dtype=np.int32)
+        drawn = np.empty(r.shape, dtype=np.int8)
+        kernels.draw_lives(
+            self.law, self.ground, ROLE, np.ascontiguousarray(np.broadcast_to(kinds, (len(numbers), days))), key,
+            numbers, SWEEPS, own_places(days), self.design.near, placed, r, drawn,
+        )  # fmt: skip
+        return r, drawn
+
+    def records(self, kinds: Ints, key: NDArray[np.uint64], numbers: Ints) -> tuple[Ints, Ints, Ints, Codes]:
+        """Return lives as records: user, start, end, place; a share of them without length."""
+        r, _ = self.draw(kinds, key, numbers)
+        flat, slots = r.reshape(len(r), -1), r.shape[1] * SLOTS
+        new = np.ones(flat.shape, dtype=bool)
+        if self.instants <= 0.5:  # where most records have no length, one in each slot; else a record for each stay
+            new[:, 1:] = flat[:, 1:] != flat[:, :-1]
+        at = np.flatnonzero(new)
+        long = np.diff(np.append(at, flat.size))
+        place = flat.ravel()[at]
+        at, long, place = at[place >= 0], long[place >= 0], place[place >= 0]
+        start = MONDAY * DAY + at % slots * SLOT
+        rng = np.random.default_rng([*key.tolist(), int(numbers[0])])
+        share = 1.0 if self.instants > 0.5 else self.instants * len(at) / max(int((long == 1).sum()), 1)
+        brief = (long == 1) & (rng.random(len(at)) < share)
+        start[brief] += rng.integers(0, SLOT, int(brief.sum()))
+        return numbers[at // slots], start, np.asarray(np.where(brief, start, start + long * SLOT)), place
+
+
+def own_places(days: int) -> int:
+    """Return how many own places a life has at most."""
+    return min(24 + 2 * days, 80)
 
 
 def fit_law(sums: Sums, rng: np.random.Generator) -> Fitted:
@@ -662,20 +621,52 @@ def fit_law(sums: Sums, rng: np.random.Generator) -> Fitted:
     return fit.fitted()
 
 
-def _records(draw: Drawn, instants: float, numbers: Ints) -> tuple[Ints, Ints, Ints, Codes]:
-    """Return the lives with these numbers as records: user, start, end, place; a share of them without length."""
-    r, _ = draw(numbers)
-    flat, slots = r.reshape(len(r), -1), r.shape[1] * SLOTS
-    new = np.ones(flat.shape, dtype=bool)
-    if instants <= 0.5:  # where most records have no length, one in each slot; else a record for each stay
-        new[:, 1:] = flat[:, 1:] != flat[:, :-1]
-    at = np.flatnonzero(new)
-    long = np.diff(np.append(at, flat.size))
-    place = flat.ravel()[at]
-    at, long, place = at[place >= 0], long[place >= 0], place[place >= 0]
-    start = MONDAY * DAY + at % slots * SLOT
-    rng = np.random.default_rng([*draw.key.tolist(), int(numbers[0])])
-    share = 1.0 if instants > 0.5 else instants * len(at) / max(int((long == 1).sum()), 1)
-    brief = (long == 1) & (rng.random(len(at)) < share)
-    start[brief] += rng.integers(0, SLOT, int(brief.sum()))
-    return numbers[at // slots], start, np.asarray(np.where(brief, start, start + long * SLOT)), place
+# ---- the release
+
+
+class Release(NamedTuple):
+    """The fakes, what is proven of them, and the sums that they were made of, without noise."""
+
+    visits: Visits
+    certificate: Certificate
+    mechanism: Mechanism
+
+
+def release_certified(
+    seen: Observed,
+    how: Certified,
+    n: int | None,
+    *,
+    laboratory: bool,
+    entropy: int,
+    stages: Stages = at_once,
+    executor: Executor | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Release:
+    """
+    Release `n` fakes, or as many as the noisy sum counts people.
+
+    The noisy sum is a stage of its own, `SUMS`, and kept before anything is made of it: no noise is drawn twice.
+    """
+    noise_rng, fit_rng, rng = (
+        np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(i,))) for i in (1, 2, 3)
+    )
+    mechanism = Mechanism(seen, Design.of(seen.locations), how.eps, how.delta)
+    below = from_generator(noise_rng) if laboratory else from_the_system
+    y = stages(SUMS, lambda: noisy_sum(mechanism.sums(), mechanism.mu, below))
+    # from here on nothing is looked at but y, the options and the public map
+    sums = Sums.of(mechanism.design, y, 1 / mechanism.mu)
+    if sums.people < people_needed(how.eps, how.delta):
+        raise NotEnoughUsers(words_for_few(sums.people, how.eps, how.delta), code="E_EPS")
+    fit = stages("law", lambda: fit_law(sums, fit_rng))
+    number = max(1, round(sums.people)) if n is None else n
+    key = rng.integers(0, 2**63, 2).astype(np.uint64)
+    work = partial(fit.records, fit.kinds(MONDAY + np.arange(how.days)), key)
+    blocks = [np.arange(a, min(a + BLOCK, number)) for a in range(0, number, BLOCK)]
+    done = map_over(work, blocks, executor=executor, progress=progress, stages=stages, name="certified")
+    user, start, end, place = (np.concatenate([block[j] for block in done]) for j in range(4))
+    lives, user = np.unique(user, return_inverse=True)
+    form = Form("events" if fit.instants > 0.5 else "visits")
+    visits = Visits(user, start, end, place, seen.locations, users=range(len(lives)), tz=seen.tz, form=form)
+    certificate = certificate_of(how.eps, how.delta, mechanism.design.cells)
+    return Release(visits, certificate.in_laboratory() if laboratory else certificate, mechanism)
