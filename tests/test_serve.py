@@ -706,20 +706,6 @@ def test_slow_clients_and_large_heads_are_cut_off(tmp_path, pool):
         process.communicate()
 
 
-def test_an_interruption_that_a_library_swallows_still_stops_it(tmp_path, pool):
-    script = tmp_path / "swallow.py"
-    script.write_text(
-        "import os, signal\nfrom elsewhere.pool import Pool\nload = Pool.load\n"
-        "def swallowed(path):\n    try:\n        os.kill(os.getpid(), signal.SIGTERM)\n"
-        "    except KeyboardInterrupt:\n        pass\n    return load(path)\n"
-        "Pool.load = staticmethod(swallowed)\nfrom elsewhere.cli import main\nmain()\n"
-    )
-    done = subprocess.run([sys.executable, script, "serve", pool, "--port", "0"], capture_output=True, timeout=60)
-
-    assert done.returncode == 0
-    assert b"serving 120 lives" in done.stdout
-
-
 def test_nothing_is_logged_and_no_token_is_shown_again(pool, tmp_path):
     with serving(pool, env={**os.environ, "PYTHONPATH": os.environ.get("PYTHONPATH", "")}) as (told, process):
         token = json.loads(asked(told["url"], "POST", "/v1/devices", told["owner_token"])[1])["token"]

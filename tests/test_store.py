@@ -13,7 +13,7 @@ from elsewhere.data.visits import Locations, Visits
 from elsewhere.errors import ElsewhereError, MissingExtra
 from elsewhere.pool import Pool
 from elsewhere.serve import store as stores
-from elsewhere.serve.store import PoolSpent, ShareDrawn, SqliteStore, digest_of, open_store
+from elsewhere.serve.store import Refused, SqliteStore, digest_of, open_store
 
 
 def pool_of(lives=40, days=2, slots=4, places=9, seed=1):
@@ -68,7 +68,7 @@ def test_a_bucket_is_the_same_every_time_and_no_life_is_given_twice(store):
 def test_a_pool_that_is_spent_says_so_and_gives_nothing(store):
     store.fill(pool_of(20))
     store.issue("a", 12, alone=True)
-    with pytest.raises(PoolSpent, match="fewer than 12 lives"):
+    with pytest.raises(Refused, match="fewer than 12 lives"):
         store.issue("b", 12, alone=True)
 
     assert store.overview()["free"] == 8
@@ -79,7 +79,7 @@ def test_a_device_draws_one_new_bucket_a_day_and_has_those_it_drew(store):
     store.fill(pool_of(40))
     one, two = (store.admit(digest_of(name), "device") for name in "ab")
     first = store.issue("a0", 6, alone=True, device=one)
-    with pytest.raises(ShareDrawn):
+    with pytest.raises(Refused):
         store.issue("a1", 6, alone=True, device=one)
 
     assert store.issue("a0", 6, alone=True, device=one) == first
@@ -96,7 +96,7 @@ def test_shared_lives_may_come_again_but_never_those_that_were_given_alone(store
 
     assert all(len(s) == 8 and not s & mine for s in shared)
     assert len(set.union(*shared)) < 48
-    with pytest.raises(PoolSpent):  # what was shared is nobody's alone
+    with pytest.raises(Refused):  # what was shared is nobody's alone
         store.issue("late", 3, alone=True)
 
 
@@ -171,7 +171,7 @@ def test_a_life_given_alone_is_in_no_bucket_that_is_shared_at_the_same_time(stor
 
     def take(i):
         ready.wait()
-        with contextlib.suppress(PoolSpent):
+        with contextlib.suppress(Refused):
             got[i % 2 == 0].append(set(several[i % 4].issue(f"holder {i}", 3, alone=i % 2 == 0)))
 
     threads = [threading.Thread(target=take, args=(i,)) for i in range(16)]
