@@ -30,7 +30,9 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from concurrent import futures
+from concurrent.futures import Future
 from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
@@ -214,17 +216,26 @@ class Wallet:
             raise InvalidParameter(
                 f"`fn` must be a function of latitude and longitude, got {type(fn).__name__}.", parameter="fn"
             )
-        truth = self._round_position(*_degrees(lat, lon))
-        queries = [(truth, True), *((place, False) for place in self.positions(lat, lon, when, decoys=decoys))]
-        secrets.SystemRandom().shuffle(queries)
-        pending = [_Query(fn, place) for place, _ in queries]
-        _send(pending, self.pause)
-        deadline = time.monotonic() + self.wait + self.pause * decoys
-        for query in pending:
-            query.done.wait(max(0.0, deadline - time.monotonic()))
-        mine = next(query for query, (_, true) in zip(pending, queries, strict=True) if true)
-        answer: Answer = mine.result(self.wait)
-        return answer
+        places = [self._round_position(*_degrees(lat, lon)), *self.positions(lat, lon, when, decoys=decoys)]
+        answers: list[Future[Answer]] = [Future() for _ in places]
+        ready = threading.Barrier(len(places))
+
+        def run(number: int) -> None:
+            if not self.pause:
+                ready.wait()
+            try:
+                answers[number].set_result(fn(*places[number]))
+            except BaseException as error:
+                answers[number].set_exception(error)
+
+        for i, number in enumerate(secrets.SystemRandom().sample(range(len(places)), len(places))):
+            if i and self.pause:
+                time.sleep(self.pause)
+            # a thread sees what this one sees, and keeps no program from ending
+            threading.Thread(target=contextvars.copy_context().run, args=(run, number), daemon=True).start()
+        if answers[0] not in futures.wait(answers, self.wait).done:
+            raise ElsewhereError(f"the service did not answer within {self.wait:g} s.", code="E_TIMEOUT")
+        return answers[0].result()
 
     def geopy(self, inner: Any = None, *, decoys: int = 5) -> Callable[..., Any]:
         """
@@ -390,46 +401,6 @@ class Wallet:
 
     def _keyed_hash(self, *words: str) -> bytes:
         return hmac.digest(self._secret, "\0".join(words).encode(), "sha256")
-
-
-class _Query:
-    """One call of the user's function, in a thread of its own."""
-
-    def __init__(self, fn: Callable[[float, float], Any], place: tuple[float, float]) -> None:
-        self.fn, self.place = fn, place
-        self.done = threading.Event()
-        self.answer: Any = None
-        self.error: BaseException | None = None
-
-    def run(self) -> None:
-        try:
-            self.answer = self.fn(*self.place)
-        except BaseException as error:
-            self.error = error
-        finally:
-            self.done.set()
-
-    def result(self, waited: float) -> Any:
-        if not self.done.is_set():
-            raise ElsewhereError(f"the service did not answer within {waited:g} s.", code="E_TIMEOUT")
-        if self.error is not None:
-            raise self.error
-        return self.answer
-
-
-def _send(queries: Sequence[_Query], pause: float) -> None:
-    """Start all queries at once, each in a thread that sees what this one sees; or one after the other, with pauses."""
-    ready = threading.Barrier(len(queries))
-
-    def run(query: _Query) -> None:
-        if not pause:
-            ready.wait()
-        query.run()
-
-    for i, query in enumerate(queries):
-        if pause and i:
-            time.sleep(pause)
-        threading.Thread(target=contextvars.copy_context().run, args=(run, query), daemon=True).start()
 
 
 def _degrees(lat: float, lon: float) -> tuple[float, float]:
