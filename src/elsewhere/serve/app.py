@@ -20,7 +20,7 @@ import json
 import secrets
 import tempfile
 from datetime import UTC, datetime, timedelta
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path as FilePath
 from typing import Annotated, Any, Literal
 
@@ -76,7 +76,6 @@ class Level(BaseModel):
     lives: int
     free: int
     bucket: int
-    shared: bool
     devices: list[Device]
 
 
@@ -99,12 +98,11 @@ def role(name: str, words: str) -> list[Any]:
     return [Security(HTTPBearer(auto_error=False)), Depends(check)]
 
 
-def make_app(store: Store, pool: Pool, *, bucket: int, shared: bool = False, rate: float = 120) -> Guard:
+def make_app(store: Store, pool: Pool, *, bucket: int, rate: float = 120) -> Guard:
     """
     Return the service of a store that was filled from `pool`, an ASGI application.
 
-    `bucket` is the number of lives in a bucket, `shared` whether a life may be given to several devices, `rate` the
-    requests per minute that each token may make.
+    `bucket` is the number of lives in a bucket, `rate` the requests per minute that each token may make.
     """
     api = FastAPI(
         title="elsewhere pool",
@@ -130,18 +128,17 @@ def make_app(store: Store, pool: Pool, *, bucket: int, shared: bool = False, rat
         holder = hmac.digest(request.state.token.encode(), f"bucket {n}".encode(), "sha256").hex()
         lives = await look(store, store.bucket, holder)
         if not lives:
-            draw = partial(store.issue, holder, bucket, alone=not shared, device=request.state.who.id)
-            lives = await run_in_threadpool(draw)
+            lives = await run_in_threadpool(store.issue, holder, bucket, device=request.state.who.id)
         return Response(bucket_file(about, lives, bucket), media_type=MEDIA["json"])
 
-    _add_devices(api, store, bucket, shared)
+    _add_devices(api, store, bucket)
     _add_pool(api, pool)
     _add_page(api)
     _add_faults(api)
     return Guard(api, store, rate=rate)
 
 
-def _add_devices(api: FastAPI, store: Store, bucket: int, shared: bool) -> None:
+def _add_devices(api: FastAPI, store: Store, bucket: int) -> None:
     """Add what the owner does with devices: let in, list, shut out."""
     owner: Any = {"dependencies": role("owner", "the owner"), "tags": ["owner"], "responses": FAULTS}
 
@@ -156,7 +153,7 @@ def _add_devices(api: FastAPI, store: Store, bucket: int, shared: bool) -> None:
     @api.get("/v1/devices", **owner)
     def list_devices() -> Level:
         """List the devices, and say how many lives are left."""
-        return Level(**store.overview(), bucket=bucket, shared=shared)
+        return Level(**store.overview(), bucket=bucket)
 
     @api.delete("/v1/devices/{device}", status_code=204, **owner)
     def revoke_device(device: Annotated[str, Path(max_length=64)]) -> None:

@@ -30,7 +30,6 @@ class Started:
     lives: int
     free: int
     bucket: int
-    shared: bool
     store: str
     owner_token: str | None
     laboratory: bool
@@ -43,7 +42,6 @@ def serve(
     port: int = 8765,
     store: str | Path | None = None,
     bucket: int | None = None,
-    shared: bool = False,
     rate: float = 120,
     cert: Path | None = None,
     key: Path | None = None,
@@ -64,8 +62,6 @@ def serve(
         Path of the live store, or `postgresql://...`; by default a file beside the pool, `POOL-live.sqlite`.
     bucket
         Lives in a bucket; by default an eighth of the pool, at least 6, at most 32.
-    shared
-        Whether a life may be given to several devices.
     rate
         Requests per minute of each token.
     cert, key
@@ -102,7 +98,7 @@ def serve(
         token = owner_token(live, new_owner_token)
         free = live.overview()["free"]
         with _listen(host, port) as listening:
-            app = make_app(live, pool, bucket=size, shared=shared, rate=rate)
+            app = make_app(live, pool, bucket=size, rate=rate)
             server = _server(app, cert, key)
             name = f"[{host}]" if ":" in host else host
             started(
@@ -111,7 +107,6 @@ def serve(
                     lives=lives,
                     free=free,
                     bucket=size,
-                    shared=shared,
                     store="PostgreSQL" if str(where).startswith("postgres") else str(where),
                     owner_token=token,
                     laboratory=reproducible,

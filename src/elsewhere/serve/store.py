@@ -6,7 +6,7 @@ its SHA-256, and never says which device holds which lives: a bucket is found ag
 only whoever shows the token finds it.
 
 The six methods of both stores: `fill`, `admit`, `known`, `revoke`, `issue`, `overview`. A life that is given to one
-holder alone is given to nobody else, by a unique index of the database; every change is one transaction, so a server
+holder is given to nobody else, by a unique column of the database; every change is one transaction, so a server
 that is killed has either issued a bucket or not.
 """
 
@@ -29,7 +29,7 @@ import numpy as np
 from elsewhere.errors import ElsewhereError, InvalidModel, InvalidTraces, MissingExtra, OutputRefused
 from elsewhere.pool import Pool
 
-FORMAT = "3"
+FORMAT = "4"
 MOST_CONNECTIONS = 8  # of one server to its database
 TABLES = (
     "CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
@@ -37,9 +37,8 @@ TABLES = (
     "CREATE TABLE IF NOT EXISTS life (place INTEGER PRIMARY KEY, content TEXT NOT NULL)",
     # lives that nobody holds: a table of its own, so that giving one away does not write its content again
     "CREATE TABLE IF NOT EXISTS free (place INTEGER PRIMARY KEY)",
-    "CREATE TABLE IF NOT EXISTS held (holder TEXT NOT NULL, position INTEGER NOT NULL, "
-    "place INTEGER NOT NULL REFERENCES life, alone INTEGER NOT NULL, PRIMARY KEY (holder, position))",
-    "CREATE UNIQUE INDEX IF NOT EXISTS held_alone ON held (place) WHERE alone = 1",
+    "CREATE TABLE IF NOT EXISTS held (holder TEXT NOT NULL, place INTEGER NOT NULL UNIQUE REFERENCES life, "
+    "PRIMARY KEY (holder, place))",
     "CREATE TABLE IF NOT EXISTS device (id TEXT PRIMARY KEY, digest TEXT NOT NULL UNIQUE, role TEXT NOT NULL, "
     "label TEXT NOT NULL, created TEXT NOT NULL, expires TEXT, revoked INTEGER NOT NULL, drew TEXT)",
 )
@@ -82,7 +81,7 @@ class Store:
 
     AT_ONCE = 1  # changes
     MARK = "?"
-    NEXT = "SELECT place FROM free ORDER BY place LIMIT ?"
+    NEXT = "DELETE FROM free WHERE place IN (SELECT place FROM free ORDER BY place LIMIT ?) RETURNING place"
     local = True  # a read waits for nobody
 
     def __init__(self) -> None:
@@ -213,12 +212,12 @@ class Store:
         """Shut a device out for good; whether there was such a device. Its lives stay given away."""
         return bool(self.rows("UPDATE device SET revoked = 1 WHERE id = ? AND role = 'device' RETURNING id", device))
 
-    def issue(self, holder: str, size: int, *, alone: bool, device: str | None = None) -> list[str]:
+    def issue(self, holder: str, size: int, *, device: str | None = None) -> list[str]:
         """
         Return the bucket of a holder: `size` lives, drawn uniformly the first time, the same ones ever after.
 
-        With `alone` they were never given to anybody and never will be; without, they may be others' too. Refused where
-        fewer are left, and to a device that has drawn a bucket today; of that only the day is kept.
+        They were never given to anybody and never will be. Refused where fewer are left, and to a device that has drawn
+        a bucket today; of that only the day is kept.
         """
         with self.change(holder):
             if there := self.bucket(holder):
@@ -226,35 +225,19 @@ class Store:
             today = datetime.now(UTC).date().isoformat()
             mark = "UPDATE device SET drew = ? WHERE id = ? AND (drew IS NULL OR drew <> ?) RETURNING id"
             if device and not self.rows(mark, today, device, today):
-                later = {"retry-after": "3600"}
-                raise Refused(
-                    429, "a device draws one new bucket a day: again tomorrow.", code="E_SHARE", headers=later
-                )
-            if alone:  # the order is random: the next ones are a uniform draw
-                drawn = [place for (place,) in self.rows(self.NEXT, size)]
-            else:
-                able = self.rows("SELECT place FROM life WHERE place NOT IN (SELECT place FROM held WHERE alone = 1)")
-                drawn = [place for (place,) in secrets.SystemRandom().sample(able, min(size, len(able)))]
-            self.many("DELETE FROM free WHERE place = ?", [(place,) for place in drawn])
-            if not alone:  # what another server gave away alone meanwhile
-                given = {place for (place,) in self.rows("SELECT place FROM held WHERE alone = 1")}
-                drawn = [place for place in drawn if place not in given]
+                told, later = "a device draws one new bucket a day: again tomorrow (UTC).", {"retry-after": "3600"}
+                raise Refused(429, told, code="E_SHARE", headers=later)
+            # the order is random: the next ones are a uniform draw
+            drawn = self.rows(self.NEXT, size)
             if len(drawn) < size:
-                raise Refused(
-                    409,
-                    f"fewer than {size} lives are left, the size of a bucket: publish a new pool, or let devices "
-                    "share lives (`shared`).",
-                    code="E_SPENT",
-                )
-            self.many(
-                "INSERT INTO held VALUES (?, ?, ?, ?)",
-                [(holder, i, place, int(alone)) for i, place in enumerate(drawn)],
-            )
+                told = f"fewer than {size} lives are left, the size of a bucket: publish a new pool."
+                raise Refused(409, told, code="E_SPENT")
+            self.many("INSERT INTO held VALUES (?, ?)", [(holder, place) for (place,) in drawn])
             return self.bucket(holder)
 
     def bucket(self, holder: str) -> list[str]:
         """Return the lives that a holder has, none before the first draw."""
-        query = "SELECT content FROM held JOIN life USING (place) WHERE holder = ? ORDER BY position"
+        query = "SELECT content FROM held JOIN life USING (place) WHERE holder = ? ORDER BY place"
         return [content for (content,) in self.rows(query, holder)]
 
     def overview(self) -> dict[str, Any]:
@@ -299,7 +282,7 @@ class PostgresStore(Store):
 
     AT_ONCE = MOST_CONNECTIONS // 2
     MARK = "%s"
-    NEXT = Store.NEXT + " FOR UPDATE SKIP LOCKED"  # changes of several servers pass each other
+    NEXT = Store.NEXT.replace("?", "? FOR UPDATE SKIP LOCKED")  # changes of several servers pass each other
     local = False
 
     def __init__(self, address: str) -> None:
