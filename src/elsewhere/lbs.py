@@ -21,6 +21,7 @@ import contextlib
 import contextvars
 import hashlib
 import hmac
+import importlib
 import ipaddress
 import json
 import math
@@ -177,11 +178,9 @@ class Wallet:
         with self._lock:
             if not self._offsets:
                 self._offsets = self._begin(here, calendar.timegm(moment.timetuple()))
-        (y, x), grid = self._round_position(*here), 10.0**self.decimals
-        return [
-            self._round_position(min(90.0, max(-90.0, y + round(north * grid) / grid)), x + round(east * grid) / grid)
-            for north, east in self._offsets[:decoys]
-        ]
+        y, x = self._round_position(*here)
+        steps = [(round(north, self.decimals), round(east, self.decimals)) for north, east in self._offsets[:decoys]]
+        return [self._round_position(min(90.0, max(-90.0, y + north)), x + east) for north, east in steps]
 
     def ask(
         self,
@@ -244,14 +243,10 @@ class Wallet:
         `inner` is geopy's own adapter that sends each query, by default the one that geopy would take. Reverse
         geocoding is hidden; a request without a position, such as an address to be found, is refused.
         """
-        try:
-            from geopy.adapters import BaseSyncAdapter
-            from geopy.geocoders import options
-        except ImportError:
-            raise MissingExtra("this needs geopy: pip install geopy.") from None
-        wallet, make = self, inner or options.default_adapter_factory
+        adapters, geocoders = _library("geopy.adapters"), _library("geopy.geocoders")
+        wallet, make = self, inner or geocoders.options.default_adapter_factory
 
-        class Hidden(BaseSyncAdapter):  # type: ignore[misc]
+        class Hidden(adapters.BaseSyncAdapter):  # type: ignore[misc, name-defined]
             def __init__(self, *, proxies: Any, ssl_context: Any) -> None:
                 super().__init__(proxies=proxies, ssl_context=ssl_context)
                 self.inner = make(proxies=proxies, ssl_context=ssl_context)
@@ -277,13 +272,9 @@ class Wallet:
         Further arguments are those of `requests.adapters.HTTPAdapter`, such as `max_retries`; they count for all
         queries alike. Only GET and HEAD are sent along: anything else would change something at the service.
         """
-        try:
-            from requests.adapters import HTTPAdapter
-        except ImportError:
-            raise MissingExtra("this needs requests: pip install requests.") from None
-        wallet = self
+        wallet, adapters = self, _library("requests.adapters")
 
-        class Hidden(HTTPAdapter):
+        class Hidden(adapters.HTTPAdapter):  # type: ignore[misc, name-defined]
             def send(self, request: Any, *place: Any, **options: Any) -> Any:
                 _require_reading(request.method)
 
@@ -305,12 +296,8 @@ class Wallet:
         `inner` is the transport that sends each query, `httpx.HTTPTransport()` by default; with one of httpx2, it is
         for a client of httpx2.
         """
-        try:
-            name = "httpx" if inner is None else type(inner).__module__.partition(".")[0]
-            library = __import__(name if name in ("httpx", "httpx2") else "httpx")
-        except ImportError:
-            raise MissingExtra("this needs httpx: pip install httpx.") from None
-        wallet = self
+        own = type(inner).__module__.partition(".")[0] == "httpx2"
+        wallet, library = self, _library("httpx2" if own else "httpx")
 
         class Hidden(library.BaseTransport):  # type: ignore[misc, name-defined]
             def __init__(self) -> None:
@@ -363,20 +350,16 @@ class Wallet:
         Return the degrees from the user to each persona: from the place of the pool she is nearest to, to its life's.
 
         So a persona lies as far from the middle of a place as she does, and no two lines are one while lives go to
-        places enough: a life that goes nowhere new is asked last. What was kept first, by whichever process, holds.
+        places enough. What was kept first, by whichever process, holds.
         """
         east = math.cos(math.radians(here[0]))
         nearest = np.hypot(self._points[:, 0] - here[0], ((self._points[:, 1] - here[1] + 180) % 360 - 180) * east)
-        grid, taken = 10.0**self.decimals, {(0, 0)}
-        apart: list[tuple[float, float]] = []
-        together: list[tuple[float, float]] = []
+        taken, offsets = {(0.0, 0.0)}, []
         for number in self._order[:MOST_DECOYS]:
             away = self._points[self._places_from(number, second)] - self._points[np.argmin(nearest)]
-            steps = [tuple(step) for step in np.round(away * grid).astype(np.int64).tolist()]
-            chosen = next((i for i, step in enumerate(steps) if step not in taken), None)
-            (together if chosen is None else apart).append(tuple(away[chosen or 0].tolist()))
-            taken.add(steps[chosen or 0])
-        offsets = apart + together
+            steps = [(float(y), float(x)) for y, x in np.round(away, self.decimals) + 0.0]
+            offsets.append(next((step for step in steps if step not in taken), steps[0]))
+            taken.add(offsets[-1])
         if self._state is None:
             return offsets
         _keep_first(self._state, json.dumps(offsets).encode())
@@ -474,6 +457,14 @@ def position_in(url: str) -> tuple[float, float, Callable[[str, str], str]]:
     return positions[0]
 
 
+def _library(name: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        package = name.partition(".")[0]
+        raise MissingExtra(f"this needs {package}: pip install {package}.") from None
+
+
 def _require_reading(method: str) -> None:
     if method.upper() not in ("GET", "HEAD"):
         raise InvalidParameter(
@@ -565,16 +556,19 @@ def _check_address(url: str) -> str:
         host = ""
     if not host or parts.username or parts.query or parts.fragment:
         raise InvalidParameter("the address of a pool service must look like https://pool.example.", code="E_ADDRESS")
-    try:
-        local = host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        local = False
-    if parts.scheme != "https" and not local:
+    if parts.scheme != "https" and not _is_this_machine(host):
         raise InvalidParameter(
             f"the pool service must be reached by https, got {parts.scheme!r}: the token would be readable on the way.",
             code="E_ADDRESS",
         )
     return url.rstrip("/")
+
+
+def _is_this_machine(host: str) -> bool:
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
@@ -584,8 +578,7 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 
 def _fetch(url: str, token: str) -> bytes:
     request = urllib.request.Request(url, headers={"Authorization": f"Bearer {token}", "Accept": "application/json"})  # noqa: S310 - http or https, checked
-    host = urlsplit(url).hostname or ""
-    direct = [urllib.request.ProxyHandler({})] if host in ("127.0.0.1", "::1", "localhost") else []
+    direct = [urllib.request.ProxyHandler({})] if _is_this_machine(urlsplit(url).hostname or "") else []
     try:
         with urllib.request.build_opener(_NoRedirect, *direct).open(request, timeout=SECONDS) as answer:
             content: bytes = answer.read(LARGEST_BUCKET + 1)
