@@ -7,13 +7,13 @@ Decoys for a location-based service: a wallet of fake lives that asks along with
 
 Every question goes out `decoys + 1` times: once from where the user is, and once from where each of her personas is.
 A persona begins where a fake life of the pool is, and from then on makes every step that the device makes: the lines
-that a service sees are alike to the last decimal, so that nothing in a line tells whose it is, however long it looks:
+that a service sees are alike to the last decimal, so that nothing in a line by itself tells whose it is:
 not the scatter of a receiver, nor starts and pauses, nor what recurs. Which lives, is decided by a secret that never
 leaves the device. All questions leave at once, in an order that is drawn for each, with equally many decimals; the
 answers to decoys, and their errors, are thrown away.
 
 What this does not hide: that questions are asked and when, the shape of the line, the address of the device on the
-network, and the user from whoever knows where people or she herself are (docs/decoys.md).
+network, and the user from whoever knows where people or she herself are, or learns it from other users (docs/decoys.md).
 """
 
 import calendar
