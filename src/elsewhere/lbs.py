@@ -13,7 +13,7 @@ leaves the device. All questions leave at once, in an order that is drawn for ea
 answers to decoys, and their errors, are thrown away.
 
 What this does not hide: that questions are asked and when, the shape of the line, the address of the device on the
-network, and the user from whoever knows where people or she herself are, or learns it from other users (docs/decoys.md).
+network, and the user from whoever knows where people or she herself are, or learns it (docs/decoys.md).
 """
 
 import calendar
