@@ -1,20 +1,23 @@
 """
-Decoys over days: how often a service names the user's line among five personas, on real fixes of phones.
+Decoys over days: how often a service names where the user is among five personas, on real fixes of phones.
 
-    python bench/decoys.py [--draws 2] [--asks 6|0] [--pool lives|people] [--still]
+    python bench/decoys.py [--draws 2] [--asks 6|0] [--pool lives|people]
 
 Students of StudentLife (fixes of phones, one in 10 to 20 minutes; those in the town) ask from their own fixes, `--asks`
 times a day at hours at which people ask (0: at every fix), hidden by wallets whose personas are lives that the
 generator made of the students, that of her own left out (`--pool people`: other students' visits). The service is given
-more than it has: it knows which questions belong to one line. Three services:
+more than it has: it knows which questions belong to one line, and of all other students which was the true line. It
+learns from them how true lines differ from personas, by two classifiers, the better of which counts; four services, by
+what they look at:
 
-- `saw`      learns how true lines and personas look, from the questions of the other students, of whom it is told which
-             was the true line: steps, recurrences, scatter, distances, hours; two classifiers, the better one counts;
-- `map`      the same, and where the lines of all the others were;
+- `shape`    a line by itself: steps, recurrences, scatter, distances, hours;
+- `places`   that, and how many lines of others, true or not, were where it was: all of it the service saw;
+- `map`      that, and how many true lines of others were there: where people really are, as a public map tells;
 - `knew`     knew this student before, from the weeks that came before: the line that is nearest to her places by hour.
 
-Students with even numbers were for design; the figures are those of the others. `--still`: personas that live their
-own hours and do not scatter.
+A figure is the share of questions at which the line that was named is where she is (at few decimals personas are there
+too); `guess` is that of a line named at random. Students with even numbers were for design; the figures are those of
+the others.
 """
 
 import argparse
@@ -76,7 +79,7 @@ def asked(second, asks, rng):
     return np.sort(np.concatenate(chosen))
 
 
-def lines_of(student, pool, maker, u, asks, decimals, rng, still):
+def lines_of(student, pool, maker, u, asks, decimals, rng):
     """Second of each question, and (questions, 1 + decoys, 2) positions, the true line first."""
     rows = asked(student.second.to_numpy(), asks, rng)
     second, lat, lon = (student[name].to_numpy()[rows] for name in ("second", "lat", "lon"))
@@ -86,8 +89,6 @@ def lines_of(student, pool, maker, u, asks, decimals, rng, still):
     out = np.empty((len(rows), 1 + DECOYS, 2))
     for n, (t, y, x) in enumerate(zip(second.tolist(), lat.tolist(), lon.tolist(), strict=True)):
         out[n] = [(y, x), *wallet.positions(y, x, begin + timedelta(seconds=t), decoys=DECOYS)]
-        if still:
-            out[n, 1:] = [wallet._points[wallet._places_from(life, t)[0]] for life in wallet._order[:DECOYS]]
     return second, out
 
 
@@ -164,8 +165,8 @@ def to_metres(points, decimals):
     return np.stack([(lat - 43.7) * METRES, (lon + 72.28) * METRES * np.cos(np.radians(43.7))], axis=-1)
 
 
-def named(features, owner, report, rng):
-    """How often the true line is named, for the students of `report`: (groups, 1 + decoys, facts) features."""
+def named(features, owner, here, report, rng):
+    """How often she is where the named line is, for the students of `report`: (groups, 1 + decoys, facts) features."""
     x = np.concatenate([features, features - features.mean(axis=1, keepdims=True)], axis=2)
     flat, y = np.concatenate([x, rankdata(features, axis=1)], axis=2), np.zeros(features.shape[:2])
     y[:, 0] = 1
@@ -180,8 +181,7 @@ def named(features, owner, report, rng):
         line = LogisticRegression(C=0.02, max_iter=300).fit(scale.transform(a), y[~test].ravel())
         score[1, test] = line.decision_function(scale.transform(b)).reshape(-1, y.shape[1])
     mine = np.isin(owner, report)
-    hits = [[_first(s) for s in some[mine]] for some in score]
-    return max(float(np.mean(h)) for h in hits), len(hits[0])
+    return max(_found(some[mine], here[mine]) for some in score)
 
 
 def knew(second, line, past_second, past):
@@ -196,45 +196,53 @@ def knew(second, line, past_second, past):
     return fit
 
 
-def _first(score):
-    best = np.round(score, 9) == np.round(score, 9).max()
-    return float(best[0] / best.sum())
+def _found(score, here):
+    best = np.round(score, 9) == np.round(score, 9).max(axis=1, keepdims=True)
+    return round(float(np.mean((best * here).sum(axis=1) / best.sum(axis=1))), 3)
 
 
-def measure(fixes, pool, maker, *, draws, asks, still, decimals=(4, 3, 2), with_map=True, report=1, rng):
+def _points(lines, which):
+    """Where the lines of so many accounts were, as a tree, and (student, line) of each point."""
+    points, owner = [], []
+    for u, line in lines.items():
+        for j in which:
+            points.append(np.unique(np.round(line[:, j], 1), axis=0))
+            owner += [(u, j)] * len(points[-1])
+    return cKDTree(np.concatenate(points)), owner
+
+
+def measure(fixes, pool, maker, *, draws, asks, decimals=(4, 3, 2), report=1, rng):
     """One row of figures for each number of decimals."""
     students = list(fixes.groupby("uid"))
+    chosen = [u for u in range(len(students)) if u % 2 == report]
     for d in decimals:
-        lines = []
+        seen = []
         for u, (_, student) in enumerate(students):
-            lines += [(u, *lines_of(student, pool, maker, u, asks, d, rng, still)) for _ in range(draws)]
-        seen = [(u, second, to_metres(line, d)) for u, second, line in lines]
-        firsts = seen[::draws]
-        points = [np.unique(np.round(line[:, j], 1), axis=0) for _, _, line in firsts for j in range(1 + DECOYS)]
-        owner_of = [(u, j) for (u, _, _), j in ((s, j) for s in firsts for j in range(1 + DECOYS))]
-        owners = [who for who, some in zip(owner_of, points, strict=True) for _ in some]
-        tree = cKDTree(np.concatenate(points))
-        row = {"decimals": d, "asks": asks, "guess": round(1 / (1 + DECOYS), 3)}
+            for _ in range(draws):
+                second, line = lines_of(student, pool, maker, u, asks, d, rng)
+                seen.append((u, second, to_metres(line, d)))
+        whole = {u: line for u, _, line in seen}
+        maps = [_points(whole, range(1 + DECOYS)), _points(whole, [0])]
+        row = {"decimals": d, "asks": asks}
         for days, most in DAYS.items():
-            looks, places, who, known = [], [], [], []
+            looks, who, here, known, there = [], [], [], [], []
             for u, second, line in seen:
                 for rows in windows(second, days, most):
-                    t = second[rows]
-                    looks.append([portrait(t, line[rows, j], d) for j in range(1 + DECOYS)])
-                    if with_map:
-                        places.append([density(line[rows, j], tree, owners, u) for j in range(1 + DECOYS)])
-                    past = second < t[0] - DAY
-                    if past.sum() > 30 and u % 2 == report:
-                        known.append(_first(knew(t, line[rows], second[past], line[past, 0])))
+                    t, each = second[rows], [line[rows, j] for j in range(1 + DECOYS)]
+                    looks.append([[portrait(t, xy, d), *(density(xy, *m, u) for m in maps)] for xy in each])
                     who.append(u)
-            looks, who = np.array(looks), np.array(who)
-            chosen = [u for u in range(len(students)) if u % 2 == report]
-            row[f"saw {days}"], n = (round(v, 3) for v in named(looks, who, chosen, rng))
-            if with_map:
-                both = np.concatenate([looks, np.array(places)], axis=2)
-                row[f"map {days}"] = round(named(both, who, chosen, rng)[0], 3)
-            row[f"knew {days}"] = round(float(np.mean(known)), 3) if known else None
-            row[f"n {days}"] = n
+                    here.append([np.mean(np.abs(xy - each[0]).max(axis=1) < 1) for xy in each])
+                    past = second < t[0] - DAY
+                    if past.sum() > 30 and u in chosen:
+                        known.append(knew(t, line[rows], second[past], line[past, 0]))
+                        there.append(here[-1])
+            who, here = np.array(who), np.array(here)
+            row[f"guess {days}"] = round(float(here[np.isin(who, chosen)].mean()), 3)
+            for n, service in enumerate(("shape", "places", "map"), 1):
+                facts = np.array([[np.concatenate(facts[:n]) for facts in group] for group in looks])
+                row[f"{service} {days}"] = named(facts, who, here, chosen, rng)
+            row[f"knew {days}"] = _found(np.array(known), np.array(there)) if known else None
+            row[f"n {days}"] = int(np.isin(who, chosen).sum())
         yield row
 
 
@@ -243,13 +251,11 @@ if __name__ == "__main__":
     options.add_argument("--draws", type=int, default=2)
     options.add_argument("--asks", type=int, default=6)
     options.add_argument("--pool", choices=["lives", "people"], default="lives")
-    options.add_argument("--still", action="store_true")
     options.add_argument("--report", type=int, default=1)
     told = options.parse_args()
     begun, rng = time.monotonic(), np.random.default_rng(3)
     fixes = read_fixes()
     pool, maker = make_pool(fixes, told.pool, rng)
-    rows = measure(fixes, pool, maker, draws=told.draws, asks=told.asks, still=told.still, report=told.report, rng=rng)
-    for row in rows:
+    for row in measure(fixes, pool, maker, draws=told.draws, asks=told.asks, report=told.report, rng=rng):
         print(json.dumps(row), f"{time.monotonic() - begun:.0f} s", flush=True)
     sys.exit()

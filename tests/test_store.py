@@ -1,6 +1,5 @@
 """The live store: uniform, exact under concurrency, the same with SQLite and PostgreSQL."""
 
-import contextlib
 import threading
 from collections import Counter
 from datetime import UTC, datetime, timedelta
@@ -13,7 +12,7 @@ from elsewhere.data.visits import Locations, Visits
 from elsewhere.errors import ElsewhereError, MissingExtra
 from elsewhere.pool import Pool
 from elsewhere.serve import store as stores
-from elsewhere.serve.store import PoolSpent, ShareDrawn, SqliteStore, digest_of, open_store
+from elsewhere.serve.store import Refused, SqliteStore, digest_of, open_store
 
 
 def pool_of(lives=40, days=2, slots=4, places=9, seed=1):
@@ -57,9 +56,9 @@ def store(address):
 
 def test_a_bucket_is_the_same_every_time_and_no_life_is_given_twice(store):
     store.fill(pool_of(40))
-    first, second = (store.issue(holder, 12, alone=True) for holder in ("a", "b"))
+    first, second = (store.issue(holder, 12) for holder in ("a", "b"))
 
-    assert store.issue("a", 12, alone=True) == first
+    assert store.issue("a", 12) == first
     assert len(set(first)) == len(set(second)) == 12
     assert not set(first) & set(second)
     assert store.overview()["free"] == 16
@@ -67,47 +66,36 @@ def test_a_bucket_is_the_same_every_time_and_no_life_is_given_twice(store):
 
 def test_a_pool_that_is_spent_says_so_and_gives_nothing(store):
     store.fill(pool_of(20))
-    store.issue("a", 12, alone=True)
-    with pytest.raises(PoolSpent, match="fewer than 12 lives"):
-        store.issue("b", 12, alone=True)
+    store.issue("a", 12)
+    with pytest.raises(Refused, match="fewer than 12 lives"):
+        store.issue("b", 12)
 
     assert store.overview()["free"] == 8
-    assert len(store.issue("c", 8, alone=True)) == 8
+    assert len(store.issue("c", 8)) == 8
 
 
 def test_a_device_draws_one_new_bucket_a_day_and_has_those_it_drew(store):
     store.fill(pool_of(40))
     one, two = (store.admit(digest_of(name), "device") for name in "ab")
-    first = store.issue("a0", 6, alone=True, device=one)
-    with pytest.raises(ShareDrawn):
-        store.issue("a1", 6, alone=True, device=one)
+    first = store.issue("a0", 6, device=one)
+    with pytest.raises(Refused):
+        store.issue("a1", 6, device=one)
 
-    assert store.issue("a0", 6, alone=True, device=one) == first
-    assert len(store.issue("b0", 6, alone=True, device=two)) == 6
+    assert store.issue("a0", 6, device=one) == first
+    assert len(store.issue("b0", 6, device=two)) == 6
     assert store.overview()["free"] == 28
     store.rows("UPDATE device SET drew = '2020-01-01'")  # another day
-    assert not set(store.issue("a1", 6, alone=True, device=one)) & set(first)
-
-
-def test_shared_lives_may_come_again_but_never_those_that_were_given_alone(store):
-    store.fill(pool_of(20))
-    mine = set(store.issue("mine", 10, alone=True))
-    shared = [set(store.issue(f"s{i}", 8, alone=False)) for i in range(6)]
-
-    assert all(len(s) == 8 and not s & mine for s in shared)
-    assert len(set.union(*shared)) < 48
-    with pytest.raises(PoolSpent):  # what was shared is nobody's alone
-        store.issue("late", 3, alone=True)
+    assert not set(store.issue("a1", 6, device=one)) & set(first)
 
 
 def test_a_store_is_filled_once_and_knows_its_pool(store, address):
     pool = pool_of(10)
     store.fill(pool)
-    given = store.issue("a", 4, alone=True)
+    given = store.issue("a", 4)
     again = open_store(address)
     again.fill(pool)
 
-    assert again.issue("a", 4, alone=True) == given
+    assert again.issue("a", 4) == given
     assert again.overview()["free"] == 6
     with pytest.raises(ElsewhereError) as wrong:
         again.fill(pool_of(10, seed=2))
@@ -145,9 +133,9 @@ def test_sixty_four_threads_over_four_connections_never_get_the_same_life(store,
     def take(i):
         ready.wait()
         try:
-            got.append(several[i % 4].issue(f"holder {i}", 4, alone=True))
+            got.append(several[i % 4].issue(f"holder {i}", 4))
             # the same holder twice at once is one bucket
-            got[-1] == several[(i + 1) % 4].issue(f"holder {i}", 4, alone=True) or failed.append(i)
+            got[-1] == several[(i + 1) % 4].issue(f"holder {i}", 4) or failed.append(i)
         except Exception as error:
             failed.append(error)
 
@@ -163,29 +151,6 @@ def test_sixty_four_threads_over_four_connections_never_get_the_same_life(store,
     assert store.overview()["free"] == 0
 
 
-def test_a_life_given_alone_is_in_no_bucket_that_is_shared_at_the_same_time(store, address):
-    store.fill(pool_of(60, days=1))
-    several = [open_store(address) for _ in range(4)]
-    got = {True: [], False: []}
-    ready = threading.Barrier(16)
-
-    def take(i):
-        ready.wait()
-        with contextlib.suppress(PoolSpent):
-            got[i % 2 == 0].append(set(several[i % 4].issue(f"holder {i}", 3, alone=i % 2 == 0)))
-
-    threads = [threading.Thread(target=take, args=(i,)) for i in range(16)]
-    [t.start() for t in threads]
-    [t.join() for t in threads]
-    for one in several:
-        one.close()
-    alone = set().union(*got[True])
-
-    assert len(alone) == 3 * len(got[True])
-    assert not alone & set().union(*got[False])
-    assert len(got[True]) == 8
-
-
 def test_one_holder_asking_from_many_threads_gets_one_bucket(store, address):
     store.fill(pool_of(64, days=1))
     several = [open_store(address) for _ in range(4)]
@@ -194,7 +159,7 @@ def test_one_holder_asking_from_many_threads_gets_one_bucket(store, address):
 
     def take(i):
         ready.wait()
-        got.append(tuple(several[i % 4].issue("me", 4, alone=True)))
+        got.append(tuple(several[i % 4].issue("me", 4)))
 
     threads = [threading.Thread(target=take, args=(i,)) for i in range(16)]
     [t.start() for t in threads]
@@ -207,17 +172,16 @@ def test_one_holder_asking_from_many_threads_gets_one_bucket(store, address):
     assert store.overview()["free"] == 60
 
 
-@pytest.mark.parametrize("alone", [True, False])
-def test_every_life_is_as_likely_to_be_drawn(tmp_path, alone):
+def test_every_life_is_as_likely_to_be_drawn(tmp_path):
     pool, draws = pool_of(8, days=1), 400
     seen = Counter()
     for i in range(draws):
-        live = SqliteStore(tmp_path / f"{alone}{i % 4}.sqlite")
+        live = SqliteStore(tmp_path / f"{i % 4}.sqlite")
         live.rows("PRAGMA synchronous = OFF")
         for table in ("held", "free", "life", "meta", "device"):
             live.rows(f"DROP TABLE IF EXISTS {table}")
         live.fill(pool)
-        seen.update(live.issue("a", 2, alone=alone))
+        seen.update(live.issue("a", 2))
         live.close()
     expected = draws * 2 / 8
     # draws without replacement vary less than independent ones: the limit is on the safe side
@@ -231,7 +195,7 @@ def test_the_file_says_neither_tokens_nor_who_holds_what(tmp_path):
     live = SqliteStore(tmp_path / "live.sqlite")
     live.fill(pool_of(10))
     device = live.admit(digest_of("SECRET-TOKEN"), "device", "phone")
-    live.issue("holder", 2, alone=True)
+    live.issue("holder", 2)
     live.close()
     content = b"".join(path.read_bytes() for path in tmp_path.iterdir())
 
@@ -273,7 +237,7 @@ def test_a_postgres_connection_that_was_lost_is_made_anew(address):
     other.rows("SELECT pg_terminate_backend(?)", live.idle[-1].info.backend_pid)
     other.close()
 
-    assert len(live.issue("a", 2, alone=True)) == 2
+    assert len(live.issue("a", 2)) == 2
     live.close()
 
 

@@ -7,13 +7,13 @@ Decoys for a location-based service: a wallet of fake lives that asks along with
 
 Every question goes out `decoys + 1` times: once from where the user is, and once from where each of her personas is.
 A persona begins where a fake life of the pool is, and from then on makes every step that the device makes: the lines
-that a service sees are alike to the last decimal, so that nothing in a line tells whose it is, however long it looks:
+that a service sees are alike to the last decimal, so that nothing in a line by itself tells whose it is:
 not the scatter of a receiver, nor starts and pauses, nor what recurs. Which lives, is decided by a secret that never
 leaves the device. All questions leave at once, in an order that is drawn for each, with equally many decimals; the
 answers to decoys, and their errors, are thrown away.
 
 What this does not hide: that questions are asked and when, the shape of the line, the address of the device on the
-network, and the user from whoever knows where people or she herself are (docs/decoys.md).
+network, and the user from whoever knows where people or she herself are, or learns it (docs/decoys.md).
 """
 
 import calendar
@@ -21,6 +21,7 @@ import contextlib
 import contextvars
 import hashlib
 import hmac
+import importlib
 import ipaddress
 import json
 import math
@@ -30,7 +31,9 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from concurrent import futures
+from concurrent.futures import Future
 from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
@@ -175,11 +178,9 @@ class Wallet:
         with self._lock:
             if not self._offsets:
                 self._offsets = self._begin(here, calendar.timegm(moment.timetuple()))
-        (y, x), grid = self._round_position(*here), 10.0**self.decimals
-        return [
-            self._round_position(min(90.0, max(-90.0, y + round(north * grid) / grid)), x + round(east * grid) / grid)
-            for north, east in self._offsets[:decoys]
-        ]
+        y, x = self._round_position(*here)
+        steps = [(round(north, self.decimals), round(east, self.decimals)) for north, east in self._offsets[:decoys]]
+        return [self._round_position(min(90.0, max(-90.0, y + north)), x + east) for north, east in steps]
 
     def ask(
         self,
@@ -214,17 +215,26 @@ class Wallet:
             raise InvalidParameter(
                 f"`fn` must be a function of latitude and longitude, got {type(fn).__name__}.", parameter="fn"
             )
-        truth = self._round_position(*_degrees(lat, lon))
-        queries = [(truth, True), *((place, False) for place in self.positions(lat, lon, when, decoys=decoys))]
-        secrets.SystemRandom().shuffle(queries)
-        pending = [_Query(fn, place) for place, _ in queries]
-        _send(pending, self.pause)
-        deadline = time.monotonic() + self.wait + self.pause * decoys
-        for query in pending:
-            query.done.wait(max(0.0, deadline - time.monotonic()))
-        mine = next(query for query, (_, true) in zip(pending, queries, strict=True) if true)
-        answer: Answer = mine.result(self.wait)
-        return answer
+        places = [self._round_position(*_degrees(lat, lon)), *self.positions(lat, lon, when, decoys=decoys)]
+        answers: list[Future[Answer]] = [Future() for _ in places]
+        ready = threading.Barrier(len(places))
+
+        def run(number: int) -> None:
+            if not self.pause:
+                ready.wait()
+            try:
+                answers[number].set_result(fn(*places[number]))
+            except BaseException as error:
+                answers[number].set_exception(error)
+
+        for i, number in enumerate(secrets.SystemRandom().sample(range(len(places)), len(places))):
+            if i and self.pause:
+                time.sleep(self.pause)
+            # a thread sees what this one sees, and keeps no program from ending
+            threading.Thread(target=contextvars.copy_context().run, args=(run, number), daemon=True).start()
+        if answers[0] not in futures.wait(answers, self.wait).done:
+            raise ElsewhereError(f"the service did not answer within {self.wait:g} s.", code="E_TIMEOUT")
+        return answers[0].result()
 
     def geopy(self, inner: Any = None, *, decoys: int = 5) -> Callable[..., Any]:
         """
@@ -233,14 +243,10 @@ class Wallet:
         `inner` is geopy's own adapter that sends each query, by default the one that geopy would take. Reverse
         geocoding is hidden; a request without a position, such as an address to be found, is refused.
         """
-        try:
-            from geopy.adapters import BaseSyncAdapter
-            from geopy.geocoders import options
-        except ImportError:
-            raise MissingExtra("this needs geopy: pip install geopy.") from None
-        wallet, make = self, inner or options.default_adapter_factory
+        adapters, geocoders = _library("geopy.adapters"), _library("geopy.geocoders")
+        wallet, make = self, inner or geocoders.options.default_adapter_factory
 
-        class Hidden(BaseSyncAdapter):  # type: ignore[misc]
+        class Hidden(adapters.BaseSyncAdapter):  # type: ignore[misc, name-defined]
             def __init__(self, *, proxies: Any, ssl_context: Any) -> None:
                 super().__init__(proxies=proxies, ssl_context=ssl_context)
                 self.inner = make(proxies=proxies, ssl_context=ssl_context)
@@ -266,13 +272,9 @@ class Wallet:
         Further arguments are those of `requests.adapters.HTTPAdapter`, such as `max_retries`; they count for all
         queries alike. Only GET and HEAD are sent along: anything else would change something at the service.
         """
-        try:
-            from requests.adapters import HTTPAdapter
-        except ImportError:
-            raise MissingExtra("this needs requests: pip install requests.") from None
-        wallet = self
+        wallet, adapters = self, _library("requests.adapters")
 
-        class Hidden(HTTPAdapter):
+        class Hidden(adapters.HTTPAdapter):  # type: ignore[misc, name-defined]
             def send(self, request: Any, *place: Any, **options: Any) -> Any:
                 _require_reading(request.method)
 
@@ -294,12 +296,8 @@ class Wallet:
         `inner` is the transport that sends each query, `httpx.HTTPTransport()` by default; with one of httpx2, it is
         for a client of httpx2.
         """
-        try:
-            name = "httpx" if inner is None else type(inner).__module__.partition(".")[0]
-            library = __import__(name if name in ("httpx", "httpx2") else "httpx")
-        except ImportError:
-            raise MissingExtra("this needs httpx: pip install httpx.") from None
-        wallet = self
+        own = type(inner).__module__.partition(".")[0] == "httpx2"
+        wallet, library = self, _library("httpx2" if own else "httpx")
 
         class Hidden(library.BaseTransport):  # type: ignore[misc, name-defined]
             def __init__(self) -> None:
@@ -352,20 +350,16 @@ class Wallet:
         Return the degrees from the user to each persona: from the place of the pool she is nearest to, to its life's.
 
         So a persona lies as far from the middle of a place as she does, and no two lines are one while lives go to
-        places enough: a life that goes nowhere new is asked last. What was kept first, by whichever process, holds.
+        places enough. What was kept first, by whichever process, holds.
         """
         east = math.cos(math.radians(here[0]))
         nearest = np.hypot(self._points[:, 0] - here[0], ((self._points[:, 1] - here[1] + 180) % 360 - 180) * east)
-        grid, taken = 10.0**self.decimals, {(0, 0)}
-        apart: list[tuple[float, float]] = []
-        together: list[tuple[float, float]] = []
+        taken, offsets = {(0.0, 0.0)}, []
         for number in self._order[:MOST_DECOYS]:
             away = self._points[self._places_from(number, second)] - self._points[np.argmin(nearest)]
-            steps = [tuple(step) for step in np.round(away * grid).astype(np.int64).tolist()]
-            chosen = next((i for i, step in enumerate(steps) if step not in taken), None)
-            (together if chosen is None else apart).append(tuple(away[chosen or 0].tolist()))
-            taken.add(steps[chosen or 0])
-        offsets = apart + together
+            steps = [(float(y), float(x)) for y, x in np.round(away, self.decimals) + 0.0]
+            offsets.append(next((step for step in steps if step not in taken), steps[0]))
+            taken.add(offsets[-1])
         if self._state is None:
             return offsets
         _keep_first(self._state, json.dumps(offsets).encode())
@@ -390,46 +384,6 @@ class Wallet:
 
     def _keyed_hash(self, *words: str) -> bytes:
         return hmac.digest(self._secret, "\0".join(words).encode(), "sha256")
-
-
-class _Query:
-    """One call of the user's function, in a thread of its own."""
-
-    def __init__(self, fn: Callable[[float, float], Any], place: tuple[float, float]) -> None:
-        self.fn, self.place = fn, place
-        self.done = threading.Event()
-        self.answer: Any = None
-        self.error: BaseException | None = None
-
-    def run(self) -> None:
-        try:
-            self.answer = self.fn(*self.place)
-        except BaseException as error:
-            self.error = error
-        finally:
-            self.done.set()
-
-    def result(self, waited: float) -> Any:
-        if not self.done.is_set():
-            raise ElsewhereError(f"the service did not answer within {waited:g} s.", code="E_TIMEOUT")
-        if self.error is not None:
-            raise self.error
-        return self.answer
-
-
-def _send(queries: Sequence[_Query], pause: float) -> None:
-    """Start all queries at once, each in a thread that sees what this one sees; or one after the other, with pauses."""
-    ready = threading.Barrier(len(queries))
-
-    def run(query: _Query) -> None:
-        if not pause:
-            ready.wait()
-        query.run()
-
-    for i, query in enumerate(queries):
-        if pause and i:
-            time.sleep(pause)
-        threading.Thread(target=contextvars.copy_context().run, args=(run, query), daemon=True).start()
 
 
 def _degrees(lat: float, lon: float) -> tuple[float, float]:
@@ -501,6 +455,14 @@ def position_in(url: str) -> tuple[float, float, Callable[[str, str], str]]:
             code="E_NO_POSITION",
         )
     return positions[0]
+
+
+def _library(name: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        package = name.partition(".")[0]
+        raise MissingExtra(f"this needs {package}: pip install {package}.") from None
 
 
 def _require_reading(method: str) -> None:
@@ -594,16 +556,19 @@ def _check_address(url: str) -> str:
         host = ""
     if not host or parts.username or parts.query or parts.fragment:
         raise InvalidParameter("the address of a pool service must look like https://pool.example.", code="E_ADDRESS")
-    try:
-        local = host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        local = False
-    if parts.scheme != "https" and not local:
+    if parts.scheme != "https" and not _is_this_machine(host):
         raise InvalidParameter(
             f"the pool service must be reached by https, got {parts.scheme!r}: the token would be readable on the way.",
             code="E_ADDRESS",
         )
     return url.rstrip("/")
+
+
+def _is_this_machine(host: str) -> bool:
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
@@ -613,8 +578,7 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 
 def _fetch(url: str, token: str) -> bytes:
     request = urllib.request.Request(url, headers={"Authorization": f"Bearer {token}", "Accept": "application/json"})  # noqa: S310 - http or https, checked
-    host = urlsplit(url).hostname or ""
-    direct = [urllib.request.ProxyHandler({})] if host in ("127.0.0.1", "::1", "localhost") else []
+    direct = [urllib.request.ProxyHandler({})] if _is_this_machine(urlsplit(url).hostname or "") else []
     try:
         with urllib.request.build_opener(_NoRedirect, *direct).open(request, timeout=SECONDS) as answer:
             content: bytes = answer.read(LARGEST_BUCKET + 1)

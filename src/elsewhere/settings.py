@@ -580,7 +580,6 @@ class Serve(Settings):
         "FILE|postgresql://...",
     )
     bucket: int | None = option(None, "Lives in a bucket; by default an eighth of the pool, 6 to 32.", "N", ge=1)
-    shared: bool = option(False, "Give a life to several devices; by default to one only.")
     rate: float = option(120.0, "Requests per minute of each token.", "N", gt=0)
     cert: Path | None = option(None, "Certificate of TLS, PEM.", "FILE")
     key: Path | None = option(None, "Its key, PEM.", "FILE")

@@ -318,7 +318,7 @@ def serve(given: settings.Serve) -> None:
         begun = True
         lines = [
             f"serving {service.lives} lives at {service.url}, {service.free} of them given to nobody yet, "
-            f"{service.bucket} in a bucket" + (", shared" if service.shared else ""),
+            f"{service.bucket} in a bucket",
         ]
         if service.laboratory:
             lines.append("this is a laboratory pool: for trying things out, not for people")

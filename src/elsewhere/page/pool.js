@@ -99,16 +99,16 @@ function showLevel(level) {
   const devices = level.devices.filter((device) => device.role === "device");
   const tiles = [
     ["fakes in the pool", level.lives], ["given away", given],
-    [level.shared ? "given to nobody yet" : "left to give", level.free], ["devices with a valid token", devices.filter((d) => d.valid).length],
+    ["left to give", level.free], ["devices with a valid token", devices.filter((d) => d.valid).length],
   ];
   el("tiles").replaceChildren(...tiles.map(([name, value]) => make("div", {}, make("dt", {}, name), make("dd", {}, whole(value)))));
   el("gauge-given").style.width = `${(100 * given) / level.lives}%`;
   el("gauge").setAttribute("aria-label", `${whole(given)} of ${whole(level.lives)} fakes given away`);
   const last = buckets === 0
-    ? "The pool is spent: no device can be given another bucket. Publish a new pool, or start the service with --shared."
+    ? "The pool is spent: no device can be given another bucket. Publish a new pool."
     : `Enough for ${many(buckets, "more bucket")}.`;
-  el("level-said").textContent = `A bucket holds ${many(level.bucket, "fake")}${level.shared ? ", which other devices may have too" : ", which nobody else is given"}. ${level.shared ? "" : last}`;
-  el("tiles").children[2].classList.toggle("bad", !level.shared && buckets === 0);
+  el("level-said").textContent = `A bucket holds ${many(level.bucket, "fake")}, which nobody else is given. ${last}`;
+  el("tiles").children[2].classList.toggle("bad", buckets === 0);
   el("state").textContent = `${whole(level.free)} of ${whole(level.lives)} left`;
   const rows = devices.map((device) => {
     const state = device.valid ? "valid" : device.expires && Date.parse(device.expires) < Date.now() ? "expired" : "shut out";

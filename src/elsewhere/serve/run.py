@@ -1,14 +1,10 @@
 """Start the pool service: its pool, its store, its owner's token, its socket."""
 
-import asyncio
 import ipaddress
 import logging
 import secrets
-import signal
 import socket
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,14 +14,12 @@ from elsewhere.errors import (
     MissingExtra,
     OutputRefused,
     PublicationRefused,
-    require_between,
     require_whole,
 )
 from elsewhere.pool import Pool
 from elsewhere.serve.store import Store, digest_of, open_store
 
 MOST_AT_ONCE = 1000  # connections
-LARGEST_BUCKET = 4096
 
 
 @dataclass(frozen=True)
@@ -36,18 +30,9 @@ class Started:
     lives: int
     free: int
     bucket: int
-    shared: bool
     store: str
     owner_token: str | None
     laboratory: bool
-
-
-def _size_of_bucket(bucket: int | None, lives: int) -> int:
-    """Return how many lives are in a bucket: as asked, or an eighth of the pool, at least 6, at most 32."""
-    size = min(lives, max(6, min(32, lives // 8))) if bucket is None else require_whole("bucket", bucket, 1, lives)
-    if size > LARGEST_BUCKET:
-        raise InvalidParameter(f"`bucket` must be at most {LARGEST_BUCKET}, got {size}.", parameter="bucket")
-    return size
 
 
 def serve(
@@ -57,7 +42,6 @@ def serve(
     port: int = 8765,
     store: str | Path | None = None,
     bucket: int | None = None,
-    shared: bool = False,
     rate: float = 120,
     cert: Path | None = None,
     key: Path | None = None,
@@ -78,8 +62,6 @@ def serve(
         Path of the live store, or `postgresql://...`; by default a file beside the pool, `POOL-live.sqlite`.
     bucket
         Lives in a bucket; by default an eighth of the pool, at least 6, at most 32.
-    shared
-        Whether a life may be given to several devices.
     rate
         Requests per minute of each token.
     cert, key
@@ -92,58 +74,54 @@ def serve(
         Called once, with the address and, at the first start, the owner's token.
 
     """
-    with _catch_signals() as stopped:
-        try:
-            import uvicorn  # noqa: F401 - so that its absence is said before anything is opened
+    try:
+        import uvicorn  # noqa: F401 - so that its absence is said before anything is opened
 
-            from elsewhere.serve.app import make_app
-        except ImportError:
-            raise MissingExtra("the pool service needs FastAPI and uvicorn: pip install 'elsewhere[serve]'.") from None
-        require_whole("port", port, 0, 65535)
-        require_between("rate", rate, 1, 1e9)
-        local = check_host(host, cert, key)
-        folder = Path(source).parent if Path(source).is_file() else Path(source)
-        pool = Pool.load(folder)
-        reproducible = bool(pool.provenance.get("reproducible"))
-        if reproducible and not local and not laboratory:
-            raise PublicationRefused(
-                "this is a laboratory pool: whoever knows its seed can repeat it. Publish one without `rng`, or give "
-                "`laboratory=True`."
-            )
-        lives = len(pool)
-        size = _size_of_bucket(bucket, lives)
-        where = store or folder.resolve().with_name(f"{folder.resolve().name}-live.sqlite")
-        live = open_store(where)
-        try:
-            live.fill(pool)
-            token = owner_token(live, new_owner_token)
-            free = live.overview()["free"]
-            with _listen(host, port) as listening:
-                app = make_app(live, pool, bucket=size, shared=shared, rate=rate)
-                server = _server(app, cert, key, stopped)
-                name = f"[{host}]" if ":" in host else host
-                started(
-                    Started(
-                        url=f"{'https' if cert else 'http'}://{name}:{listening.getsockname()[1]}",
-                        lives=lives,
-                        free=free,
-                        bucket=size,
-                        shared=shared,
-                        store="PostgreSQL" if str(where).startswith("postgres") else str(where),
-                        owner_token=token,
-                        laboratory=reproducible,
-                    )
+        from elsewhere.serve.app import make_app
+    except ImportError:
+        raise MissingExtra("the pool service needs FastAPI and uvicorn: pip install 'elsewhere[serve]'.") from None
+    local = check_host(host, cert, key)
+    folder = Path(source).parent if Path(source).is_file() else Path(source)
+    pool = Pool.load(folder)
+    reproducible = bool(pool.provenance.get("reproducible"))
+    if reproducible and not local and not laboratory:
+        raise PublicationRefused(
+            "this is a laboratory pool: whoever knows its seed can repeat it. Publish one without `rng`, or give "
+            "`laboratory=True`."
+        )
+    lives = len(pool)
+    size = min(lives, max(6, min(32, lives // 8))) if bucket is None else require_whole("bucket", bucket, 1, lives)
+    where = store or folder.resolve().with_name(f"{folder.resolve().name}-live.sqlite")
+    live = open_store(where)
+    try:
+        live.fill(pool)
+        token = owner_token(live, new_owner_token)
+        free = live.overview()["free"]
+        with _listen(host, port) as listening:
+            app = make_app(live, pool, bucket=size, rate=rate)
+            server = _server(app, cert, key)
+            name = f"[{host}]" if ":" in host else host
+            started(
+                Started(
+                    url=f"{'https' if cert else 'http'}://{name}:{listening.getsockname()[1]}",
+                    lives=lives,
+                    free=free,
+                    bucket=size,
+                    store="PostgreSQL" if str(where).startswith("postgres") else str(where),
+                    owner_token=token,
+                    laboratory=reproducible,
                 )
-                asyncio.run(server.serve(sockets=[listening]))
-        finally:
-            live.close()
+            )
+            server.run(sockets=[listening])
+    finally:
+        live.close()
 
 
-def _server(app: Any, cert: Path | None, key: Path | None, stopped: list[int]) -> Any:
-    """Return a server that is silent, waits for nobody long, and ends when something is in `stopped`."""
+def _server(app: Any, cert: Path | None, key: Path | None) -> Any:
+    """Return a server that is silent and waits for nobody long."""
     import uvicorn
 
-    from elsewhere.serve.guard import LARGEST_HEAD, Impatient
+    from elsewhere.serve.guard import Impatient
 
     config = uvicorn.Config(
         app,
@@ -152,31 +130,22 @@ def _server(app: Any, cert: Path | None, key: Path | None, stopped: list[int]) -
         ws="none",
         access_log=False,
         log_config=None,
+        log_level=logging.CRITICAL + 1,
         server_header=False,
         proxy_headers=False,
         limit_concurrency=MOST_AT_ONCE,
         timeout_keep_alive=15,
         timeout_graceful_shutdown=5,
-        h11_max_incomplete_event_size=LARGEST_HEAD,
         ssl_certfile=cert,
         ssl_keyfile=key,
     )
-    logging.getLogger("uvicorn").setLevel(logging.CRITICAL + 1)
-    logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL + 1)
     try:
         config.load()
     except OSError as error:
         raise InvalidParameter(
             f"`cert` and `key` cannot be used: {error.strerror or error}.", parameter="cert"
         ) from None
-    server = uvicorn.Server(config)
-    tick = server.on_tick
-
-    async def on_tick(counter: int) -> bool:
-        return bool(stopped) or await tick(counter)
-
-    server.on_tick = on_tick  # type: ignore[method-assign]
-    return server
+    return uvicorn.Server(config)
 
 
 def owner_token(store: Store, renew: bool = False) -> str | None:
@@ -203,29 +172,6 @@ def check_host(host: str, cert: Path | None, key: Path | None) -> bool:
             parameter="host",
         )
     return local
-
-
-@contextmanager
-def _catch_signals() -> Iterator[list[int]]:
-    """
-    Stop at SIGTERM, SIGINT and SIGHUP, also where a library that is just being loaded swallows the interruption.
-
-    What came is in the list that is given; uvicorn takes SIGTERM and SIGINT over while it serves.
-    """
-    came: list[int] = []
-
-    def stop(signum: int, _frame: Any) -> None:
-        came.append(signum)
-        raise KeyboardInterrupt(signum)
-
-    ours = threading.current_thread() is threading.main_thread()
-    signals = [getattr(signal, name) for name in ("SIGTERM", "SIGINT", "SIGHUP") if ours and hasattr(signal, name)]
-    before = {signum: signal.signal(signum, stop) for signum in signals}
-    try:
-        yield came
-    finally:
-        for signum, handler in before.items():
-            signal.signal(signum, handler)
 
 
 def _listen(host: str, port: int) -> socket.socket:

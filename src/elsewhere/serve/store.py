@@ -6,7 +6,7 @@ its SHA-256, and never says which device holds which lives: a bucket is found ag
 only whoever shows the token finds it.
 
 The six methods of both stores: `fill`, `admit`, `known`, `revoke`, `issue`, `overview`. A life that is given to one
-holder alone is given to nobody else, by a unique index of the database; every change is one transaction, so a server
+holder is given to nobody else, by a unique column of the database; every change is one transaction, so a server
 that is killed has either issued a bucket or not.
 """
 
@@ -18,10 +18,9 @@ import sqlite3
 import threading
 from collections import deque
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from hmac import compare_digest
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +29,7 @@ import numpy as np
 from elsewhere.errors import ElsewhereError, InvalidModel, InvalidTraces, MissingExtra, OutputRefused
 from elsewhere.pool import Pool
 
-FORMAT = "3"
+FORMAT = "4"
 MOST_CONNECTIONS = 8  # of one server to its database
 TABLES = (
     "CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
@@ -38,41 +37,31 @@ TABLES = (
     "CREATE TABLE IF NOT EXISTS life (place INTEGER PRIMARY KEY, content TEXT NOT NULL)",
     # lives that nobody holds: a table of its own, so that giving one away does not write its content again
     "CREATE TABLE IF NOT EXISTS free (place INTEGER PRIMARY KEY)",
-    "CREATE TABLE IF NOT EXISTS held (holder TEXT NOT NULL, position INTEGER NOT NULL, "
-    "place INTEGER NOT NULL REFERENCES life, alone INTEGER NOT NULL, PRIMARY KEY (holder, position))",
-    "CREATE UNIQUE INDEX IF NOT EXISTS held_alone ON held (place) WHERE alone = 1",
+    "CREATE TABLE IF NOT EXISTS held (holder TEXT NOT NULL, place INTEGER NOT NULL UNIQUE REFERENCES life, "
+    "PRIMARY KEY (holder, place))",
     "CREATE TABLE IF NOT EXISTS device (id TEXT PRIMARY KEY, digest TEXT NOT NULL UNIQUE, role TEXT NOT NULL, "
     "label TEXT NOT NULL, created TEXT NOT NULL, expires TEXT, revoked INTEGER NOT NULL, drew TEXT)",
 )
 
 
-class PoolSpent(ElsewhereError):
-    """Fewer lives are left than a bucket holds."""
+class Refused(ElsewhereError):
+    """A request that is answered by an error; `status` and `headers` are those of HTTP."""
 
-    code = "E_SPENT"
-
-
-class ShareDrawn(ElsewhereError):
-    """A device has drawn its share of the pool for today."""
-
-    code = "E_SHARE"
+    def __init__(self, status: int, message: str, *, code: str, headers: dict[str, str] | None = None) -> None:
+        super().__init__(message, code=code)
+        self.status, self.headers = status, headers
 
 
 @dataclass(frozen=True)
 class Device:
-    """Whoever holds a token: the owner of the service, or a device."""
+    """Whoever holds a token, the owner or a device, as the owner sees it; what it holds is not known."""
 
     id: str
     role: str
     label: str
     created: str
     expires: str | None
-    revoked: int
-
-    @property
-    def valid(self) -> bool:
-        """Tell whether the token is neither revoked nor expired."""
-        return not self.revoked and (self.expires is None or self.expires > datetime.now(UTC).isoformat())
+    valid: bool  # neither revoked nor expired
 
 
 def digest_of(token: str) -> str:
@@ -91,8 +80,9 @@ class Store:
     """The six methods, in the SQL that SQLite and PostgreSQL share, over a few connections: readers never wait."""
 
     AT_ONCE = 1  # changes
+    MARK = "?"
+    NEXT = "DELETE FROM free WHERE place IN (SELECT place FROM free ORDER BY place LIMIT ?) RETURNING place"
     local = True  # a read waits for nobody
-    NEXT = "SELECT place FROM free ORDER BY place LIMIT ?"
 
     def __init__(self) -> None:
         self.idle: deque[Any] = deque([self.connect()])  # the last one used is the next
@@ -106,48 +96,55 @@ class Store:
         """Return a new connection, outside of any transaction."""
         raise NotImplementedError
 
-    def run(self, connection: Any, sql: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
-        """Run one statement and return its rows."""
+    def begin(self, connection: Any, name: str) -> None:
+        """Begin a transaction that no other change of that name, of this or another process, comes between."""
         raise NotImplementedError
 
-    def many(self, sql: str, values: Sequence[tuple[Any, ...]]) -> None:
-        """Run one statement of a change for each tuple of values."""
-        raise NotImplementedError
-
-    def transaction(self, connection: Any, name: str) -> AbstractContextManager[Any]:
-        """Make one transaction that no other change of that name, of this or another process, comes between."""
-        raise NotImplementedError
+    def lost(self, connection: Any) -> bool:
+        """Tell whether a connection that nobody used was lost."""
+        return False
 
     # what both share
 
     @contextmanager
     def borrow(self) -> Iterator[Any]:
-        """Hold a connection that nobody else uses; one that was lost meanwhile is not lent again."""
+        """Hold a connection that nobody else uses; where one was lost, all are made anew."""
         with self.few:
             try:
                 connection = self.idle.pop()
             except IndexError:
                 connection = self.connect()
+            if self.lost(connection):
+                self.close()
+                connection = self.connect()
             try:
                 yield connection
             finally:
-                if not getattr(connection, "closed", False):
-                    self.idle.append(connection)
+                self.idle.append(connection)
 
     def rows(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
         """Run one statement, of the change that this thread is in or by itself, and return its rows."""
-        if mine := getattr(self.own, "connection", None):
-            return self.run(mine, sql, values)
-        with self.borrow() as connection:
-            return self.run(connection, sql, values)
+        mine = getattr(self.own, "connection", None)
+        with nullcontext(mine) if mine else self.borrow() as connection:
+            cursor = connection.execute(sql.replace("?", self.MARK), values)
+            return list(cursor.fetchall()) if cursor.description else []
+
+    def many(self, sql: str, values: Sequence[tuple[Any, ...]]) -> None:
+        """Run one statement of a change for each tuple of values."""
+        self.own.connection.cursor().executemany(sql.replace("?", self.MARK), values)
 
     @contextmanager
     def change(self, name: str) -> Iterator[None]:
         """Make one transaction of all that this thread does inside; changes of one name come one after the other."""
-        with self.changes, self.borrow() as connection, self.transaction(connection, name):
-            self.own.connection = connection
+        with self.changes, self.borrow() as connection:
             try:
+                self.begin(connection, name)
+                self.own.connection = connection
                 yield
+                connection.execute("COMMIT")
+            except BaseException:
+                connection.execute("ROLLBACK")
+                raise
             finally:
                 self.own.connection = None
 
@@ -155,6 +152,12 @@ class Store:
         """Close the connections."""
         while self.idle:
             self.idle.pop().close()
+
+    def devices(self, which: str, *values: Any) -> list[Device]:
+        """Return the owner and the devices that a clause chooses."""
+        sql = "SELECT id, role, label, created, expires, revoked = 0 AND (expires IS NULL OR expires > ?) FROM device "
+        found = self.rows(sql + which, datetime.now(UTC).isoformat(), *values)
+        return [Device(i, role, label, made, ends, bool(valid)) for i, role, label, made, ends, valid in found]
 
     # the six methods
 
@@ -203,26 +206,18 @@ class Store:
 
     def known(self, digest: str) -> Device | None:
         """Return whose token has this digest, if it is valid."""
-        rows = self.rows(
-            "SELECT digest, id, role, label, created, expires, revoked FROM device WHERE digest = ?", digest
-        )
-        digest_kept, *fields = rows[0] if rows else ("0" * 64, "", "", "", "", None, 1)
-        device = Device(*fields)
-        return device if compare_digest(digest_kept, digest) and device.valid else None
+        return next((device for device in self.devices("WHERE digest = ?", digest) if device.valid), None)
 
     def revoke(self, device: str) -> bool:
         """Shut a device out for good; whether there was such a device. Its lives stay given away."""
-        with self.change("revoke"):
-            rows = self.rows("SELECT 1 FROM device WHERE id = ? AND role = 'device'", device)
-            self.rows("UPDATE device SET revoked = 1 WHERE id = ? AND role = 'device'", device)
-        return bool(rows)
+        return bool(self.rows("UPDATE device SET revoked = 1 WHERE id = ? AND role = 'device' RETURNING id", device))
 
-    def issue(self, holder: str, size: int, *, alone: bool, device: str | None = None) -> list[str]:
+    def issue(self, holder: str, size: int, *, device: str | None = None) -> list[str]:
         """
         Return the bucket of a holder: `size` lives, drawn uniformly the first time, the same ones ever after.
 
-        With `alone` they were never given to anybody and never will be; without, they may be others' too. `PoolSpent`
-        where fewer are left. A device draws one bucket a day, `ShareDrawn` at the next; of it only the day is kept.
+        They were never given to anybody and never will be. Refused where fewer are left, and to a device that has drawn
+        a bucket today; of that only the day is kept.
         """
         with self.change(holder):
             if there := self.bucket(holder):
@@ -230,42 +225,26 @@ class Store:
             today = datetime.now(UTC).date().isoformat()
             mark = "UPDATE device SET drew = ? WHERE id = ? AND (drew IS NULL OR drew <> ?) RETURNING id"
             if device and not self.rows(mark, today, device, today):
-                raise ShareDrawn("a device draws one new bucket a day: again tomorrow (UTC).")
-            if alone:  # the order is random: the next ones are a uniform draw
-                drawn = [place for (place,) in self.rows(self.NEXT, size)]
-            else:
-                able = self.rows("SELECT place FROM life WHERE place NOT IN (SELECT place FROM held WHERE alone = 1)")
-                drawn = [place for (place,) in secrets.SystemRandom().sample(able, min(size, len(able)))]
-            self.many("DELETE FROM free WHERE place = ?", [(place,) for place in drawn])
-            if not alone:  # what another server gave away alone meanwhile
-                given = {place for (place,) in self.rows("SELECT place FROM held WHERE alone = 1")}
-                drawn = [place for place in drawn if place not in given]
+                told, later = "a device draws one new bucket a day: again tomorrow (UTC).", {"retry-after": "3600"}
+                raise Refused(429, told, code="E_SHARE", headers=later)
+            # the order is random: the next ones are a uniform draw
+            drawn = self.rows(self.NEXT, size)
             if len(drawn) < size:
-                raise PoolSpent(
-                    f"fewer than {size} lives are left, the size of a bucket: publish a new pool, or let devices "
-                    "share lives (`shared`)."
-                )
-            self.many(
-                "INSERT INTO held VALUES (?, ?, ?, ?)",
-                [(holder, i, place, int(alone)) for i, place in enumerate(drawn)],
-            )
+                told = f"fewer than {size} lives are left, the size of a bucket: publish a new pool."
+                raise Refused(409, told, code="E_SPENT")
+            self.many("INSERT INTO held VALUES (?, ?)", [(holder, place) for (place,) in drawn])
             return self.bucket(holder)
 
     def bucket(self, holder: str) -> list[str]:
         """Return the lives that a holder has, none before the first draw."""
-        query = "SELECT content FROM held JOIN life USING (place) WHERE holder = ? ORDER BY position"
+        query = "SELECT content FROM held JOIN life USING (place) WHERE holder = ? ORDER BY place"
         return [content for (content,) in self.rows(query, holder)]
 
     def overview(self) -> dict[str, Any]:
         """Return how many lives there are and how many nobody holds, and the devices without what they hold."""
         ((lives,),) = self.rows("SELECT count(*) FROM life")
         ((free,),) = self.rows("SELECT count(*) FROM free")
-        devices = self.rows("SELECT id, role, label, created, expires, revoked FROM device ORDER BY created, id")
-        return {
-            "lives": lives,
-            "free": free,
-            "devices": [Device(*fields) for fields in devices],
-        }
+        return {"lives": lives, "free": free, "devices": self.devices("ORDER BY created, id")}
 
     def meta(self) -> dict[str, str]:
         """Return what the store says of its pool; empty before it is filled."""
@@ -293,33 +272,18 @@ class SqliteStore(Store):
             raise InvalidModel(f"{self.path} is no store of a pool, or is damaged.", code="E_STORE") from None
         return connection
 
-    def run(self, connection: Any, sql: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
-        """Run one statement and return its rows."""
-        rows: list[tuple[Any, ...]] = connection.execute(sql, values).fetchall()
-        return rows
-
-    def many(self, sql: str, values: Sequence[tuple[Any, ...]]) -> None:
-        """Run one statement of a change for each tuple of values."""
-        self.own.connection.executemany(sql, values)
-
-    @contextmanager
-    def transaction(self, connection: Any, name: str) -> Iterator[None]:
-        """Make one transaction that no other change, of this or another process, comes between."""
+    def begin(self, connection: Any, name: str) -> None:
+        """Begin a transaction that no other change, of this or another process, comes between."""
         connection.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-        except BaseException:
-            connection.execute("ROLLBACK")
-            raise
-        connection.execute("COMMIT")
 
 
 class PostgresStore(Store):
     """A database that several servers share; `pip install 'elsewhere[postgres]'`."""
 
     AT_ONCE = MOST_CONNECTIONS // 2
+    MARK = "%s"
+    NEXT = Store.NEXT.replace("?", "? FOR UPDATE SKIP LOCKED")  # changes of several servers pass each other
     local = False
-    NEXT = Store.NEXT + " FOR UPDATE SKIP LOCKED"  # changes of several servers pass each other
 
     def __init__(self, address: str) -> None:
         try:
@@ -337,38 +301,18 @@ class PostgresStore(Store):
             # the address may hold a password
             raise OutputRefused("the PostgreSQL server of the store does not answer, or refuses us.") from None
 
-    def rows(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
-        """Run one statement and return its rows; once more on a new connection where the server was restarted."""
+    def begin(self, connection: Any, name: str) -> None:
+        """Begin a transaction that no other change of that name, of this or another server, comes between."""
+        connection.execute("BEGIN")
+        connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (name,))
+
+    def lost(self, connection: Any) -> bool:
+        """Tell whether a connection that nobody used was lost: the server was restarted."""
         try:
-            return super().rows(sql, *values)
-        except self.psycopg.OperationalError:
-            if getattr(self.own, "connection", None):
-                raise
-            self.close()
-            return super().rows(sql, *values)
-
-    @contextmanager
-    def change(self, name: str) -> Iterator[None]:
-        """Make one transaction of all that this thread does inside; changes of one name come one after the other."""
-        self.rows("SELECT 1")  # connections that were lost are made anew before anything begins
-        with super().change(name):
-            yield
-
-    def run(self, connection: Any, sql: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
-        """Run one statement and return its rows."""
-        cursor = connection.execute(sql.replace("?", "%s"), values)
-        return list(cursor.fetchall()) if cursor.description else []
-
-    def many(self, sql: str, values: Sequence[tuple[Any, ...]]) -> None:
-        """Run one statement of a change for each tuple of values."""
-        self.own.connection.cursor().executemany(sql.replace("?", "%s"), values)
-
-    @contextmanager
-    def transaction(self, connection: Any, name: str) -> Iterator[None]:
-        """Make one transaction that no other change of that name, of this or another process, comes between."""
-        with connection.transaction():
-            self.run(connection, "SELECT pg_advisory_xact_lock(hashtextextended(?, 0))", (name,))
-            yield
+            connection.execute("SELECT 1")
+        except self.psycopg.Error:
+            return True
+        return False
 
 
 def header(pool: Pool) -> dict[str, Any]:
