@@ -66,7 +66,7 @@ KNOWN = {
 def open_tables(source: Any, *, encoding: str | None = None, name: str = "") -> list[Table]:
     """Return the tables of a source: one, or one for each kind of table in a folder, the largest first."""
     if not isinstance(source, (str, os.PathLike)):
-        return [_open_frame(source, name or "the table")]
+        return [table_of(source, name or "the table", "frame")]
     pieces = list_files(source)
     parts: dict[Any, list[Table]] = {}
     skipped = []
@@ -512,32 +512,6 @@ def _open_arrow(piece: Piece, parquet: bool) -> Table:
 
     sample = sample.append_column(FILE, pa.array([piece.user] * len(sample), pa.string()))
     return Table(piece.name, (*names, FILE), "parquet", sample, batches)
-
-
-def _open_frame(source: Any, name: str) -> Table:
-    """Return a data frame of pandas or polars, or an Arrow table, as a `Table`."""
-    import pyarrow as pa
-
-    try:
-        if isinstance(source, pa.Table):
-            table = source
-        elif hasattr(source, "to_arrow"):  # polars
-            table = source.to_arrow()
-        elif hasattr(source, "columns") and hasattr(source, "reset_index"):  # pandas
-            named = source.reset_index() if any(source.index.names) else source
-            named = named.rename(columns=str)
-            try:
-                table = pa.Table.from_pandas(named, preserve_index=False)
-            except (pa.ArrowException, TypeError):
-                text = {c: named[c].map(str, na_action="ignore") for c in named if named[c].dtype == object}
-                table = pa.Table.from_pandas(named.assign(**text), preserve_index=False)
-        else:
-            table = pa.table(source)
-    except (pa.ArrowException, TypeError, ValueError, NotImplementedError):
-        raise InvalidParameter(
-            f'`source` must be a path, "-", or a table of pandas, polars or Arrow, got {type(source).__name__}.'
-        ) from None
-    return table_of(table, name, "frame")
 
 
 def _open_excel(piece: Piece) -> Table:

@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Any, BinaryIO
 
 from elsewhere.data.values import as_text
-from elsewhere.errors import InvalidTraces
+from elsewhere.errors import InvalidParameter, InvalidTraces
 
 FILE = "the file's name"  # column with the name of each row's file (the folder's, for GeoLife)
 INDEX = re.compile(r"__index_level_\d+__")  # the row numbers that pandas writes beside the columns
@@ -118,10 +118,33 @@ def read_document(piece: Piece) -> bytes:
     return content
 
 
-def table_of(table: Any, name: str, kind: str, user: str | None = None, counts: Counter[str] | None = None) -> Table:
-    """Return an Arrow table in memory as a `Table`."""
+def table_of(source: Any, name: str, kind: str, user: str | None = None, counts: Counter[str] | None = None) -> Table:
+    """Return a table in memory, of pandas, polars or Arrow, or objects of a document, as a `Table`."""
+    import pandas as pd
     import pyarrow as pa
 
+    if isinstance(source, list):
+        source = pd.json_normalize(source)
+    try:
+        if isinstance(source, pa.Table):
+            table = source
+        elif hasattr(source, "to_arrow"):  # polars
+            table = source.to_arrow()
+        elif hasattr(source, "columns") and hasattr(source, "reset_index"):  # pandas
+            frame = (source.reset_index() if any(source.index.names) else source).rename(columns=str)
+            try:
+                table = pa.Table.from_pandas(frame, preserve_index=False)
+            except (pa.ArrowException, TypeError, OverflowError):
+                text = {c: frame[c].map(str, na_action="ignore") for c in frame if frame[c].dtype == object}
+                table = pa.Table.from_pandas(frame.assign(**text), preserve_index=False)
+        else:
+            table = pa.table(source)
+    except (pa.ArrowException, TypeError, ValueError, NotImplementedError):
+        if user is not None:
+            raise InvalidTraces(f"{name} holds a value that is no number, time or text.", code="E_FORMAT") from None
+        raise InvalidParameter(
+            f'`source` must be a path, "-", or a table of pandas, polars or Arrow, got {type(source).__name__}.'
+        ) from None
     if len(table) == 0:
         raise InvalidTraces(f"{name} holds no rows.", code="E_EMPTY")
     table = table.select([i for i, name in enumerate(table.column_names) if not INDEX.fullmatch(name)])
