@@ -237,14 +237,6 @@ def test_venues_of_foursquare_keep_their_categories(tmp_path):
     assert visits.R == 5
 
 
-def test_off_is_no_place(tmp_path):
-    rows = [f"{u},{t},{'OFF' if p == 0 else p}" for u, t, p in events()]
-    (tmp_path / "t.csv").write_text("user,time,ap\n" + "\n".join(rows) + "\n")
-    records, preparation, *_ = read_records(tmp_path / "t.csv")
-    assert "OFF" not in records.places
-    assert preparation.dropped["rows without a place"] == sum(p == 0 for *_, p in events())
-
-
 def test_what_is_done_in_a_district_is_not_its_kind(tmp_path):
     does = ("Home", "Work", "Shopping")
     rows = [(u, t, does[(u + i) % 3], f"D{p}") for i, (u, t, p) in enumerate(events(60, 40, 2))]
@@ -259,12 +251,6 @@ def test_what_is_done_in_a_district_is_not_its_kind(tmp_path):
     assert set(back["activity"]) == set(does)
     again = read_visits(tmp_path / "out.csv", locations=visits.locations)
     assert np.array_equal(again.place, visits.place)
-
-
-def test_two_columns_that_differ_in_from_and_to_are_the_ends_of_a_trip(tmp_path):
-    rows = [(u, 800 + i, 830 + i, i % 4 + 1, (i + 1) % 4 + 1) for u in range(12) for i in range(20)]
-    path = save(pd.DataFrame(rows, columns=["PERSONID", "STRTTIME", "ENDTIME", "WHYFROM", "WHYTO"]), tmp_path / "t.csv")
-    assert read_records(path)[0].form.record == "trips"
 
 
 def save_workbook(rows, path):

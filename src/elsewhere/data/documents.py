@@ -5,7 +5,6 @@ A document is parsed as a whole; what of it cannot be used is counted by reason.
 """
 
 import json
-import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -49,29 +48,25 @@ def open_json(piece: Piece, text: str) -> Table:
     counts: Counter[str] = Counter()
     try:
         document: Any = json.loads(text)
-        if isinstance(document, dict) and not any(isinstance(v, list | dict) for v in document.values()):
-            document = [document]
     except (ValueError, RecursionError):
         document = _json_lines(text, piece, counts)
+    if isinstance(document, list) and any(isinstance(d, dict) and not PHONE.isdisjoint(d) for d in document):
+        document = {"semanticSegments": document}
     if isinstance(document, dict):
-        if {"locations", "semanticSegments", "timelineObjects", "rawSignals"} & document.keys():
+        if not GOOGLE.isdisjoint(document):
             return table_of(_google(document, counts), piece.name, "google", piece.user, counts)
         if "features" in document or document.get("type") == "Feature":
             return table_of(_geojson(document, counts), piece.name, "geojson", piece.user, counts)
         lists = [v for v in document.values() if isinstance(v, list) and v and isinstance(v[0], dict)]
         document = lists[0] if len(lists) == 1 else [document]
-    if isinstance(document, list) and any(
-        isinstance(d, dict) and {"timelinePath", "visit"} & d.keys() for d in document
-    ):
-        return table_of(_google({"semanticSegments": document}, counts), piece.name, "google", piece.user, counts)
     objects = [item for item in document if isinstance(item, dict)] if isinstance(document, list) else []
-    counts["entries that are no objects"] += len(document) - len(objects) if objects else 0
     if not objects:
         raise InvalidTraces(
             f"{piece.name}: JSON of no known shape; known are lists or lines of objects with a time and a position, "
             "GeoJSON and Google's Timeline.",
             code="E_FORMAT",
         )
+    counts["entries that are no objects"] += len(document) - len(objects)
     return table_of(_steps(objects), piece.name, "json", piece.user, counts)
 
 
@@ -107,33 +102,31 @@ def _geojson(document: dict[str, Any], counts: Counter[str]) -> list[dict[str, A
     rows = []
     features = document.get("features", [document])
     for feature in features if isinstance(features, list) else []:
-        if not isinstance(feature, dict):
-            continue
-        inside: list[Any] = [feature.get("properties"), feature.get("geometry")]
+        own = feature if isinstance(feature, dict) else {}
+        inside: list[Any] = [own.get("properties"), own.get("geometry")]
         properties, geometry = (each if isinstance(each, dict) else {} for each in inside)
         points: Any = geometry.get("coordinates")
-        kind = geometry.get("type")
-        points = [points] if kind == "Point" else points
-        lists = [d.get(k) for d in (geometry, properties) for k in ("datetimes", "times", "coordTimes", "timestamps")]
-        times: Any = next((each for each in lists if isinstance(each, list)), None)
+        points = [points] if geometry.get("type") == "Point" else points
         good = isinstance(points, list) and points and all(isinstance(p, list) and len(p) > 1 for p in points)
-        if not good or kind not in ("Point", "LineString", "MultiPoint"):
+        if not good or geometry.get("type") not in ("Point", "LineString", "MultiPoint"):
             counts["features without points"] += 1
             continue
-        if times is None and all(len(p) > 3 for p in points):
-            times = [p[3] for p in points]
+        lists = [d.get(k) for d in (geometry, properties) for k in ("datetimes", "times", "coordTimes", "timestamps")]
+        times: Any = next((each for each in lists if isinstance(each, list)), [p[3] for p in points if len(p) > 3])
         plain = {k: v for k, v in properties.items() if not isinstance(v, list | dict)}
-        if times is None and kind == "Point":
-            times = [None]
-        if not isinstance(times, list) or len(times) != len(points):
+        if geometry["type"] == "Point" and not times:  # its properties may have it
+            rows.append({**plain, "lat": points[0][1], "lon": points[0][0]})
+        elif len(times) != len(points):
             counts["features without a time for each point"] += 1
-            continue
-        for point, time in zip(points, times, strict=True):
-            rows.append({**plain, **({} if time is None else {"datetime": time}), "lat": point[1], "lon": point[0]})
+        else:
+            pairs = zip(points, times, strict=True)
+            rows += [{**plain, "datetime": time, "lat": point[1], "lon": point[0]} for point, time in pairs]
     return rows
 
 
 # Google's Timeline: what leads to times and positions, in exports old and new
+GOOGLE = frozenset(["locations", "semanticSegments", "timelineObjects", "rawSignals"])
+PHONE = frozenset(["timelinePath", "visit"])  # of a list of segments, as phones export it
 WAYS = frozenset([
     "locations", "timelineObjects", "placeVisit", "location", "activitySegment", "startLocation", "endLocation",
     "simplifiedRawPath", "points", "semanticSegments", "timelinePath", "point", "visit", "topCandidate",
@@ -165,7 +158,7 @@ def _walk(item: Any, start: Any, end: Any) -> Iterator[At]:
     """Yield the times and positions within an item, those of the items around it where it has no time of its own."""
     if isinstance(item, str):
         match = GEO.fullmatch(item)
-        yield start, end, _on_globe(float(match[1]), float(match[2])) if match else None
+        yield start, end, (float(match[1]), float(match[2])) if match else None
     elif isinstance(item, list):
         for each in item:
             yield from _walk(each, start, end)
@@ -177,9 +170,13 @@ def _walk(item: Any, start: Any, end: Any) -> Iterator[At]:
         if own is None and start is not None and isinstance(minutes, str | int) and str(minutes).isdigit():
             own = _instant(1000 * (start.timestamp() + 60 * int(minutes)))
         start, end = (start, end) if own is None else (own, last or own)
-        pair = next(([item[key] for key in keys] for keys in E7 if item.keys() >= set(keys)), None)
-        if pair is not None:
-            yield start, end, _from_e7(pair)
+        for keys in E7:
+            if item.keys() >= {*keys}:
+                pair = [item[key] for key in keys]
+                good = all(isinstance(v, int) and abs(v) <= 1 << 32 for v in pair)
+                # some exports add 2^32 to negative ones
+                lat, lon = ((v - 2**32 if v > 18e8 else v) / 1e7 if good else 0.0 for v in pair)
+                yield start, end, (lat, lon) if good else None
         for key in WAYS & item.keys():
             if key in ("start", "startLocation"):  # of a journey: it is there at that moment alone
                 yield from _walk(item[key], start, start)
@@ -198,14 +195,3 @@ def _instant(value: Any) -> Any:
         return datetime.fromtimestamp(float(value) / 1000, UTC) if isinstance(value, str | int | float) else None
     except (ValueError, OverflowError, OSError, TypeError):
         return None
-
-
-def _on_globe(lat: float, lon: float) -> tuple[float, float] | None:
-    return (lat, lon) if -90 <= lat <= 90 and -180 <= lon <= 180 else None
-
-
-def _from_e7(pair: list[Any]) -> tuple[float, float] | None:
-    """Return degrees from ten-millionths of a degree; some exports add 2^32 to negative ones."""
-    if not all(isinstance(v, int | float) and not isinstance(v, bool) and math.isfinite(v) for v in pair):
-        return None
-    return _on_globe(*((v - 2**32 if v > limit else v) / 1e7 for v, limit in zip(pair, (9e8, 18e8), strict=True)))

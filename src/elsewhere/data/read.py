@@ -42,10 +42,9 @@ MOST_UNREADABLE = 0.05  # share of times or positions that cannot be read, above
 MOST_MIXED = 0.6  # share of fixes of one user at one time at different places, above which a source is refused
 ONE_ZONE = 0.98  # share of the points in one zone, above which its clock is everybody's
 DAY_STEPS = (24, 48, 72, 96, 144, 288, 1440, 86_400)  # slots that are a whole day
-PER_DAY = {"hour": 24, "minute": 1440, "second": 86_400}  # slots that are called so
 SPARSE = 1_800  # seconds between two records of somebody, in the median, above which positions are events, no fixes
+NULL_ISLAND = "at latitude 0, longitude 0, which stands for no position"
 CHANGED = ("times that", "positions that", "characters that")  # beginnings of counts of what is there otherwise
-NOWHERE = frozenset(["off", "out", "none", "unknown", "nowhere", "n/a", "-"])  # as names of places
 LINE_INTERVAL = 15  # seconds between two points of a line, as in the taxi data of Porto
 SHIFTS = 'each shift, until two hours of standing or silence, or a day, is a unit (`unit` "person" keeps them whole)'
 LABELS = {"user": "user", "place": "place", "end_place": "place", "kind": "kind", "trip": "trip"}
@@ -206,19 +205,17 @@ class _Reader:
         self.roles, self.rows, self.slot = meaning.roles, 0, 0
         self.counts: Counter[str] = Counter()
         self.notes = [*self.table.notes, *meaning.notes]
-        self.labels = {role: Labels(NOWHERE if role == "place" else frozenset()) for role in LABELS.values()}
+        self.labels = {role: Labels() for role in LABELS.values()}
         self.store: dict[str, list[NDArray[Any]]] = {}
         self.forms = {
             role: self._find_form(role, date_format)
-            for role in ("time", "utc", "local", "date", "end", "end_date")
+            for role in ("time", "utc", "date", "end", "end_date")
             if role in self.roles
         }
-        self.clock = next((role for role in ("time", "local", "utc") if role in self.forms), None)
+        self.clock = next((role for role in ("time", "utc") if role in self.forms), None)
         if self.clock == "time" and not self.forms["time"].clock:
             self.forms.pop("date", None)
-        self.utc = self.table.kind in ("geolife", "gpx", "google") or (
-            "utc" in self.roles and "local" not in self.roles
-        )
+        self.utc = self.table.kind == "geolife" or self.clock == "utc"
         self.lat_first = self._find_order_of_points()
 
     def _find_form(self, role: str, date_format: str | None) -> TimeForm:
@@ -304,13 +301,11 @@ class _Reader:
             if date is None and "day" not in self.roles:
                 self.notes.append("clock times without dates are read as those of one day")
             seconds = _add(np.full(rows, NO_DAY, dtype=np.int64) if date is None else date, seconds)
-        if offset is None and (self.clock == "utc" or (self.utc and self.forms[self.clock].clock)):
+        if offset is None and self.utc:
             offset = np.zeros(rows, dtype=np.int64)
         self.counts["times that cannot be read"] += int((seconds == MISSING).sum()) - column[self.clock].null_count
         out["start"] = seconds
-        if self.clock == "local" and "utc" in read:
-            out["start"] = np.where(read["utc"][0] == MISSING, MISSING, seconds)
-        elif offset is not None:
+        if offset is not None:
             out["shift"] = offset.astype(np.int32)
         if "end" in read:
             end = read["end"][0]
@@ -388,6 +383,17 @@ class _Reader:
         if trips:
             drop("trips without an end", (start if end is None else end) == MISSING)
             drop("trips without a destination", ~_located(columns, "end_"))
+        for side in ("", "end_"):
+            lat, lon = columns.get(f"{side}lat"), columns.get(f"{side}lon")
+            if lat is None or lon is None:
+                continue
+            named = columns[f"{side}place"] >= 0 if f"{side}place" in columns else np.zeros(len(lat), dtype=bool)
+            for reason, wrong in (
+                ("off the globe", (np.abs(lat) > 90) | (np.abs(lon) > 360)),
+                (NULL_ISLAND, (lat == 0) & (lon == 0)),
+            ):
+                drop(reason, wrong & ~named)
+                lat[wrong] = lon[wrong] = np.nan
         if end is not None:
             drop(f"{'trips' if trips else 'visits'} that end before they start", (end < start) & (end != MISSING))
         if not keep.any():
@@ -404,10 +410,9 @@ class _Reader:
                 columns[role] = np.where(columns[role] == MISSING, MISSING, columns[role] + later)
         if slot is None or self.clock is not None:
             return
-        base, name = 1 if self.table.kind == "SGLT" else 0, normalize(self.roles["slot"])
-        many = next((n for word, n in PER_DAY.items() if name.startswith(word)), 0)
-        many = many or int(np.nan_to_num(slot).max()) + 1 - base
-        step = DAY // (many if many in DAY_STEPS else next((s for s in (72, *DAY_STEPS) if many <= s), 72))
+        base = 1 if self.table.kind == "SGLT" else 0
+        last = int(np.nan_to_num(slot).max()) - base
+        step = DAY // next((many for many in DAY_STEPS if last < many), DAY_STEPS[-1])
         self.slot = step
         each = counted(step // 60, "minute") if step >= 60 else counted(step, "second")
         self.notes.append(f"slots are read as {each} each, from midnight")
@@ -467,7 +472,7 @@ class _Reader:
         zone, share = find_zone(*near) if near is not None else (None, 0.0)
         self.offset, self.zones = shift is not None, False
         if shift is None:
-            if "time" in self.forms or "local" in self.forms:
+            if "time" in self.forms:
                 where = f"of {zone}, where the positions lie" if zone and tz is None else "as it stands"
                 self.notes.append(f"times carry no offset: they are the local clock {tz or where} (`tz`)")
             return tz or zone or "UTC"
@@ -648,9 +653,8 @@ def _two_ends(fields: dict[str, Any], columns: dict[str, Any]) -> dict[str, Any]
 def _written_roles(meaning: Columns) -> dict[str, str]:
     """Return role -> name of a column in the file's order, with the roles that writing knows."""
     roles, joined = meaning.roles, meaning.table.joined
-    spoken = {"time": "start", "local": "start"}
-    named = {name: spoken.get(role, role) for role, name in roles.items() if name != FILE}
-    first = {"user": "user"} if roles.get("user") == FILE else {}  # whom the file's name tells has a column too
+    named = {name: "start" if role == "time" else role for role, name in roles.items() if name != FILE}
+    first = {"file": "user"} if roles.get("user") == FILE else {}  # whom the file's name tells has a column too
     order = [name for name in meaning.table.names if name in named]
     return first | {named[name]: named[name] if name in joined else name for name in order}
 

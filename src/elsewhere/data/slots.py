@@ -107,7 +107,7 @@ class Evidence:
         Refused are entries outside N rows, L slots and R places, and weights that are not finite and above 0.
         """
         if isinstance(evidence, Evidence):
-            columns = [evidence.row, evidence.slot, evidence.place, evidence.weight]
+            columns: list[Any] = [evidence.row, evidence.slot, evidence.place, evidence.weight]
         else:
             try:
                 entries = [

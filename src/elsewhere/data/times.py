@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from elsewhere.data.values import as_text, numbers_of, read_numbers
+from elsewhere.data.values import NUMBER, PAIR, WKT, as_text, numbers_of, read_numbers
 from elsewhere.data.visits import DAY, Floats, Ints, zone_of
 from elsewhere.errors import InvalidParameter, InvalidTraces
 
@@ -38,6 +38,15 @@ MOMENTS = (
     rf"{COMPACT}(?:[T ]+{CLOCK}{ZONE})?",
     rf"{WEEKDAY}{MONTH} +(?P<d>\d{{1,2}}) {CLOCK}{ZONE} (?P<y>\d{{4}})",  # Twitter
 )
+KINDS = (
+    ("flag", r"(?i:0|1|true|false|yes|no|t|f|y|n)"),
+    *(("date", pattern) for pattern in DATES),
+    *(("clock", pattern) for pattern in CLOCKS),
+    *(("datetime", pattern) for pattern in MOMENTS),
+    ("point", PAIR),
+    ("point", WKT),
+    ("points", r"\s*\[\s*(\[.*\])?\s*\]|\s*(LINESTRING|linestring).*|[^,;|]+[,; ][^,;|]+([;|].*){2,}"),
+)
 HHMM = r"(?P<H>\d\d)(?P<M>\d\d)(?P<S>\d\d)?"
 UNITS = {"s": 1e11, "ms": 1e14, "us": 1e17, "ns": 1e20}  # of times since 1970: below which size each is
 EARLIEST, LATEST = -2_208_988_800, 7_258_118_400  # 1900 and 2200: other times are damage
@@ -51,6 +60,23 @@ class AmbiguousDates(InvalidTraces):
     """Dates whose day cannot be told from their month (B32)."""
 
     code = "E_DATE"
+
+
+def find_kind(values: Sequence[str]) -> str:
+    """Return what most values of a column are: of KINDS, or "epoch", "whole", "decimal", "words", "nothing"."""
+    if not values:
+        return "nothing"
+    few = values[:: max(1, len(values) // 600)]
+    for kind, pattern in KINDS:
+        rule = re.compile(pattern, re.ASCII)
+        if sum(rule.fullmatch(v) is not None for v in few) >= MOSTLY * len(few):
+            return kind
+    numbers = [v for v in few if NUMBER.fullmatch(v)]
+    if len(numbers) < MOSTLY * len(few):
+        return "words"
+    if epoch_unit(numbers):
+        return "epoch"
+    return "decimal" if any(re.search("[.,]", v) for v in numbers) else "whole"
 
 
 @dataclass(frozen=True)

@@ -149,7 +149,7 @@ def to_table(visits: Visits, form: Form) -> Any:
         return None if values is None else pa.array(values[visits.place[rows]])
 
     fill: dict[str, Callable[[], Any]] = {
-        "user": lambda: texts(users, visits.user[first]),
+        **dict.fromkeys(("user", "file"), lambda: texts(users, visits.user[first])),
         "start": lambda: times(start),
         "end": lambda: times(end),
         "utc": lambda: pa.array(utc(start), pa.timestamp("s", tz="UTC")),
