@@ -698,8 +698,6 @@ def test_positions_that_cannot_be_cost_the_row_unless_it_names_its_place(tmp_pat
     named = "".join(f"{line},{('inn', 'mill')[i % 2]}\n" for i, line in enumerate((LINES + odd).splitlines()))
     records, counts, *_ = read_records(text(tmp_path, "user,time,lat,lon,place\n" + named))
     assert (len(records), counts.dropped, int(np.isnan(records.lat).sum())) == (242, {}, 2)
-    zero = "".join(f"u{i % 3},2024-03-{4 + i // 24:02} {i % 24:02}:00:00,0,0\n" for i in range(99))
-    assert read_records(text(tmp_path, HEAD + zero))[1].dropped == {}
 
 
 def test_trips_go_as_a_whole(tmp_path):
