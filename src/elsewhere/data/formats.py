@@ -31,9 +31,11 @@ from elsewhere.data.tables import (
     Piece,
     Table,
     read_document,
+    spread,
     table_of,
     unpack,
 )
+from elsewhere.data.times import TIMES, find_kind
 from elsewhere.data.values import NUMBER
 from elsewhere.errors import ElsewhereError, InvalidParameter, InvalidTraces, MissingExtra, counted
 
@@ -44,17 +46,12 @@ LONGEST_LINE = 10 << 20
 MOST_RATIO = 1_000  # of unpacked to packed bytes, in a file that unpacks to more than MOST_DOCUMENT
 DELIMITERS = (",", ";", "\t", "|", " ")  # a blank stands for any run of blanks
 NOTHING = ["", "NA", "N/A", "NULL", "null", "NaN", "nan", "None", "none", "#N/A", "\\N"]
-DATED = re.compile(
-    r"\s*\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}\b.*|\s*\d{1,2}:\d\d(:\d\d.*)?( ?[AaPp]\.?[Mm]\.?)?\s*", re.ASCII
-)
-TWITTER = re.compile(r"[A-Z][a-z]{2} [A-Z][a-z]{2} \d\d \d\d:\d\d:\d\d \+0000 \d{4}")
 DAY_NAME = re.compile(  # a date within the name of a file: 2024-05-01, 20240501_0800, 2024_MAY
     r"(19|20)\d\d[-_.]?((0[1-9]|1[0-2])([-_.]?[0-3]\d([T_-]?\d{4,6})?)?(?!\d)|"
     r"(?i:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*)", re.ASCII
 )  # fmt: skip
 UNCLOSED = "rows with a quote that is not closed"
 NO_DATA = {".md", ".pdf", ".html", ".htm", ".py", ".r", ".png", ".jpg", ".doc", ".docx", ".rtf", ".log", ".yml"}
-TEXT_MARKS = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
 PLT = ("lat", "lon", "#3", "altitude", "days", "date", "clock")
 KNOWN = {
     "Foursquare TSMC2014": ("user", "venue", "category_id", "category", "lat", "lon", "offset_minutes", "utc"),
@@ -170,19 +167,35 @@ def _open_piece(piece: Piece, encoding: str | None) -> Table:
         return _open_arrow(piece, head.startswith(b"PAR1"))
     if head.startswith((b"PK\x03\x04", b"\xd0\xcf\x11\xe0")):
         return _open_excel(piece)
-    text = _decode(head, encoding, piece).lstrip("\ufeff \t\r\n")
+    if encoding is not None or head.startswith((b"\xff\xfe", b"\xfe\xff")):
+        piece = _recode(piece, encoding or "utf-16")
+        with piece.open() as stream:
+            head = stream.read(SAMPLE)
+    text = _decode(head, piece).lstrip("\ufeff \t\r\n")
     if not text:
         raise InvalidTraces(f"{piece.name} is empty.", code="E_EMPTY")
     if text.startswith("<"):
         return open_gpx(piece)
     if text[0] in "{[":
-        return open_json(piece, _decode(read_document(piece), encoding, piece).lstrip("\ufeff"))
+        return open_json(piece, _decode(read_document(piece), piece).lstrip("\ufeff"))
     if re.match(r"[^\n]*\n\s*WGS 84", text):
-        return _open_text(piece, _Dialect(",", PLT, False, 6), encoding, "geolife")
+        return _open_text(piece, _Dialect(",", PLT, False, 6), "geolife")
     dialect = _find_dialect(text, piece.name)
-    table = _open_text(piece, dialect, encoding, "csv")
-    known = _known_columns(table) if not table.headed else None
-    return table if known is None else _open_text(piece, replace(dialect, names=KNOWN[known]), encoding, known)
+    rows = [_split(line, dialect.delimiter) for line in text.splitlines()[dialect.skip : -1][:50]]
+    known = None if dialect.headed else _find_known(rows)
+    return _open_text(piece, replace(dialect, names=KNOWN[known]) if known else dialect, known or "csv")
+
+
+def _in_memory(piece: Piece, content: bytes) -> Piece:
+    return replace(piece, size=len(content), open=lambda: io.BytesIO(content))
+
+
+def _recode(piece: Piece, encoding: str) -> Piece:
+    """Return a text of another encoding in UTF-8, in memory."""
+    try:
+        return _in_memory(piece, read_document(piece).decode(encoding, errors="replace").encode())
+    except LookupError:
+        raise InvalidParameter(f"`encoding` must be the name of an encoding, got {encoding!r}.") from None
 
 
 def _join(tables: list[Table], name: str) -> Table:
@@ -223,14 +236,14 @@ class _Dialect:
 
 
 def _is_value(text: str) -> bool:
-    return bool(NUMBER.fullmatch(text) or DATED.fullmatch(text) or TWITTER.fullmatch(text))
+    return bool(NUMBER.fullmatch(text)) or find_kind([text]) in TIMES
 
 
 def _split(line: str, delimiter: str) -> list[str]:
     if delimiter == " ":
         return line.split()
     try:
-        return [part.strip() for part in next(csv.reader([line], delimiter=delimiter), [])]
+        return [part.strip() for part in next(csv.reader([line], delimiter=delimiter, skipinitialspace=True), [])]
     except csv.Error:
         return []
 
@@ -277,37 +290,25 @@ def _find_dialect(text: str, name: str) -> _Dialect:
     return _Dialect(chosen, tuple(names), headed, at + (1 if headed else 0), tuple(notes))
 
 
-def _decode(block: bytes, encoding: str | None, piece: Piece, counts: Counter[str] | None = None) -> str:
-    """Return a block of text; what is no UTF-8 is read as Windows-1252 unless an encoding is given, and counted."""
-    encoding = encoding or next((e for mark, e in TEXT_MARKS.items() if block.startswith(mark)), None)
+def _decode(block: bytes, piece: Piece, counts: Counter[str] | None = None) -> str:
+    """Return a block of text; what is no UTF-8 is read as Windows-1252, and counted."""
+    if b"\0" in block:
+        raise InvalidTraces(f"{piece.name} holds NUL bytes: it is no text, or damaged.", code="E_ENCODING")
     try:
-        if encoding is not None:
-            return block.decode(encoding, errors="replace")
-        if b"\0" in block:
-            raise InvalidTraces(f"{piece.name} holds NUL bytes: it is no text, or damaged.", code="E_ENCODING")
         return block.decode()
     except UnicodeDecodeError as error:
+        plain = block.decode(errors="replace")
         if error.start >= len(block) - 3:  # half a character at the end of a sample
-            return block.decode(errors="replace")
+            return plain
         if counts is not None:
-            counts["characters that are no UTF-8, read as Windows-1252 (`encoding`)"] += block.decode(
-                errors="replace"
-            ).count("\ufffd")
+            counts["characters that are no UTF-8, read as Windows-1252 (`encoding`)"] += plain.count("\ufffd")
         return block.decode("cp1252", errors="replace")
-    except LookupError:
-        raise InvalidParameter(f"`encoding` must be the name of an encoding, got {encoding!r}.") from None
 
 
-def _read_blocks(
-    piece: Piece, dialect: _Dialect, encoding: str | None, counts: Counter[str], size: int = BLOCK
-) -> Iterator[bytes]:
-    """Yield the lines of a text in UTF-8, in blocks of whole rows."""
+def _read_blocks(piece: Piece, dialect: _Dialect, counts: Counter[str], size: int = BLOCK) -> Iterator[bytes]:
+    """Yield the lines of a text, in blocks of whole rows."""
     with unpack(piece) as stream:
-        rest, total = stream.read(4), 0
-        wide = next((e for mark, e in TEXT_MARKS.items() if rest.startswith(mark)), encoding)
-        if wide not in (None, "utf-8", "utf-8-sig", "ascii"):  # blocks could cut a character
-            rest = _decode(rest + stream.read(MOST_DOCUMENT), wide, piece).lstrip("\ufeff").encode()
-        rest = rest.removeprefix(b"\xef\xbb\xbf")
+        rest, total = stream.read(3).removeprefix(b"\xef\xbb\xbf"), 0
         while more := stream.read(size):
             total += len(more)
             if total > max(MOST_DOCUMENT, MOST_RATIO * piece.size):
@@ -318,14 +319,11 @@ def _read_blocks(
             rest = unclosed + rest[at:]
             if len(rest) > LONGEST_LINE + BLOCK:
                 raise InvalidTraces(f"{piece.name} has a line of more than 10 MB.", code="E_TOO_LARGE")
-            if rows:
-                yield _to_utf8(rows, piece, counts)
+            yield rows
         rows, unclosed = _close_quotes(rest, dialect, counts)
         if unclosed:  # until the end of the text
             counts[UNCLOSED] += 1
-            rows += unclosed.partition(b"\n")[2]
-        if rows:
-            yield _to_utf8(rows, piece, counts)
+        yield rows + unclosed.partition(b"\n")[2]
 
 
 def _close_quotes(block: bytes, dialect: _Dialect, counts: Counter[str]) -> tuple[bytes, bytes]:
@@ -364,22 +362,15 @@ def refuse_unclosed(name: str, counts: Counter[str], rows: int) -> None:
         )
 
 
-def _to_utf8(block: bytes, piece: Piece, counts: Counter[str]) -> bytes:
-    return block if block.isascii() and b"\0" not in block else _decode(block, None, piece, counts).encode()
-
-
-def _open_text(piece: Piece, dialect: _Dialect, encoding: str | None, kind: str) -> Table:
+def _open_text(piece: Piece, dialect: _Dialect, kind: str) -> Table:
     """Return a delimited text as a table; rows with more or fewer fields are left out and counted."""
-    import pyarrow as pa
-
     counts: Counter[str] = Counter()
 
     def batches(wanted: Sequence[str]) -> Iterator[Any]:
         skip, last = dialect.skip, b""
-        for block in _read_blocks(piece, dialect, encoding, counts):
-            table = _parse_block(block, dialect, wanted, counts, piece, skip)
-            yield table.append_column(FILE, pa.array([piece.user] * len(table))) if FILE in wanted else table
-            skip, last = 0, block[-LONGEST_LINE:]
+        for block in _read_blocks(piece, dialect, counts):
+            yield _parse_block(block, dialect, wanted, counts, piece, skip)
+            skip, last = 0, block[-LONGEST_LINE:] or last
         last = last[max(last.rfind(b"\n"), last.rfind(b"\r")) + 1 :]
         if last.strip() and len(_split(last.decode(errors="replace"), dialect.delimiter)) < len(dialect.names) - 1:
             raise InvalidTraces(  # a cut file is not a short file (B8)
@@ -387,10 +378,8 @@ def _open_text(piece: Piece, dialect: _Dialect, encoding: str | None, kind: str)
                 code="E_TRUNCATED",
             )
 
-    rows = _sample_text(piece, dialect, encoding)
-    rows = rows.append_column(FILE, pa.array([piece.user] * len(rows), pa.string()))
-    return Table(piece.name, (*dialect.names, FILE), kind, rows, batches, dialect.headed, counts=counts,
-                 notes=list(dialect.notes))  # fmt: skip
+    return Table(piece.name, dialect.names, kind, _sample_text(piece, dialect), batches, piece.user, dialect.headed,
+                 counts=counts, notes=list(dialect.notes))  # fmt: skip
 
 
 def _parse_block(
@@ -404,19 +393,23 @@ def _parse_block(
         block = block.partition(b"\n" if b"\n" in block else b"\r")[2]
     if not block.strip():
         return pa.table({name: pa.array([], pa.string()) for name in dialect.names if name in wanted})
-    if dialect.delimiter == " ":
+    if not block.isascii() or b"\0" in block:
+        block = _decode(block, piece, counts).encode()
+    names, quoted, mark = list(dialect.names), b'"' in block, dialect.delimiter
+    if mark == " ":
         block = re.sub(rb"(?m)^ | $", b"", re.sub(rb"[ \t]+", b" ", block.replace(b"\r\n", b"\n")))
+    elif quoted:  # a quote may stand behind a blank
+        block = re.sub(b'(?<=[%b\n]) +(?=")' % mark.encode(), b"", block)
 
     def drop(row: Any) -> str:
         counts["rows with too many or too few fields"] += 1
         return "skip"
 
-    names, quoted = list(dialect.names), b'"' in block
     # a thread of Arrow that still holds what is Python's aborts a process that ends: memory of Arrow, and no threads
     memory = pa.allocate_buffer(len(block))
     memoryview(memory).cast("B")[:] = block
     reading = pv.ReadOptions(column_names=names, block_size=len(block) + 64 if quoted else 1 << 21, use_threads=False)
-    parsing = pv.ParseOptions(delimiter=dialect.delimiter, newlines_in_values=quoted, invalid_row_handler=drop)
+    parsing = pv.ParseOptions(delimiter=mark, newlines_in_values=quoted, invalid_row_handler=drop)
     typing = pv.ConvertOptions(
         column_types=dict.fromkeys(names, pa.string()),
         include_columns=[name for name in names if name in wanted],
@@ -432,24 +425,22 @@ def _parse_block(
         ) from None
 
 
-def _sample_text(piece: Piece, dialect: _Dialect, encoding: str | None) -> Any:
-    """Return rows of the beginning of a text and, where it can be sought, of its middle and its end."""
+def _sample_text(piece: Piece, dialect: _Dialect) -> Any:
+    """Return rows of a text: of a small one all over, of a large one of its beginning, its middle and its end."""
     import pyarrow as pa
 
     unseen: Counter[str] = Counter()
-    blocks = _read_blocks(piece, dialect, encoding, unseen, SAMPLE)
-    tables = [_parse_block(next(blocks, b""), dialect, dialect.names, unseen, piece, dialect.skip)]
+    blocks = _read_blocks(piece, dialect, unseen, 4 * SAMPLE)
+    tables = [_parse_block(next(blocks), dialect, dialect.names, unseen, piece, dialect.skip)]
     blocks.close()  # type: ignore[attr-defined]
     with unpack(piece) as stream:
-        if isinstance(stream, io.BufferedReader | io.BytesIO) and piece.size > 4 * SAMPLE and encoding is None:
+        if isinstance(stream, io.BufferedReader | io.BytesIO) and piece.size > 4 * SAMPLE:
             for at in (piece.size // 2, piece.size - SAMPLE):
                 stream.seek(at)
                 part = stream.read(SAMPLE)
-                part = part[part.find(b"\n") + 1 : part.rfind(b"\n") + 1]
-                part, _ = _close_quotes(part, dialect, unseen)
-                if part.strip() and b"\0" not in part:
-                    tables.append(_parse_block(_to_utf8(part, piece, unseen), dialect, dialect.names, unseen, piece))
-    rows = pa.concat_tables([table.slice(0, SAMPLED) for table in tables])
+                part, _ = _close_quotes(part[part.find(b"\n") + 1 : part.rfind(b"\n") + 1], dialect, unseen)
+                tables.append(_parse_block(part, dialect, dialect.names, unseen, piece))
+    rows = pa.concat_tables([spread(table) for table in tables])
     refuse_unclosed(piece.name, unseen, len(rows))
     if len(rows) == 0:
         raise InvalidTraces(
@@ -462,19 +453,13 @@ def _sample_text(piece: Piece, dialect: _Dialect, encoding: str | None) -> Any:
     return rows
 
 
-def _known_columns(table: Table) -> str | None:
+def _find_known(rows: list[list[str]]) -> str | None:
     """Return the name of a published format without a line of names, by its first rows."""
-    rows = [list(row.values())[:-1] for row in table.sample.slice(0, 50).to_pylist()]
-    width = len(table.names) - 1
-    if all(None not in row for row in rows):
-        if width == 8 and all(TWITTER.fullmatch(row[7]) and NUMBER.fullmatch(row[4]) for row in rows):
-            return "Foursquare TSMC2014"
-        if width == 4 and all(TWITTER.fullmatch(row[2]) and NUMBER.fullmatch(row[3]) for row in rows):
-            return "Foursquare TIST2015"
-        whole = width == 3 and all(re.fullmatch(r"\d{1,7}", field) for row in rows for field in row)
-        if whole and [row[1] for row in rows[:3]] == ["1", "2", "3"]:
-            return "SGLT"
-    return None
+    for name, number, time in (("Foursquare TSMC2014", 4, 7), ("Foursquare TIST2015", 3, 2)):
+        if rows and all(len(r) == len(KNOWN[name]) and NUMBER.fullmatch(r[number]) and " +0000 " in r[time] for r in rows):
+            return name
+    whole = rows and all(len(row) == 3 and all(re.fullmatch(r"\d{1,7}", field) for field in row) for row in rows)
+    return "SGLT" if whole and [row[1] for row in rows[:3]] == ["1", "2", "3"] else None
 
 
 # --- typed tables -----------------------------------------------------------------------------------------------------
@@ -494,7 +479,7 @@ def _open_arrow(piece: Piece, parquet: bool) -> Table:
                 return table_of(whole, piece.name, "feather", piece.user)
             file = pq.ParquetFile(pa.BufferReader(stream.read()) if not hasattr(stream, "name") else stream.name)
         names = tuple(name for name in file.schema_arrow.names if not INDEX.fullmatch(name))
-        sample = (file.read_row_group(0) if file.num_row_groups else file.read()).select(names).slice(0, 3 * SAMPLED)
+        sample = spread((file.read_row_group(0) if file.num_row_groups else file.read()).select(names))
         sample.validate(full=True)
     except (pa.ArrowException, OSError, ValueError):
         raise InvalidTraces(f"{piece.name} is a damaged Parquet or Arrow file.", code="E_FORMAT") from None
@@ -505,13 +490,11 @@ def _open_arrow(piece: Piece, parquet: bool) -> Table:
         try:
             for batch in file.iter_batches(1 << 20, columns=[n for n in names if n in wanted]):
                 batch.validate(full=True)
-                table = pa.Table.from_batches([batch])
-                yield table.append_column(FILE, pa.array([piece.user] * len(table))) if FILE in wanted else table
+                yield pa.Table.from_batches([batch])
         except (pa.ArrowException, OSError):
             raise InvalidTraces(f"{piece.name} is damaged.", code="E_FORMAT") from None
 
-    sample = sample.append_column(FILE, pa.array([piece.user] * len(sample), pa.string()))
-    return Table(piece.name, (*names, FILE), "parquet", sample, batches)
+    return Table(piece.name, names, "parquet", sample, batches, piece.user)
 
 
 def _open_excel(piece: Piece) -> Table:
@@ -532,5 +515,4 @@ def _open_excel(piece: Piece) -> Table:
     content = out.getvalue().encode()
     if not content:
         raise InvalidTraces(f"{piece.name} holds no rows.", code="E_EMPTY")
-    text = replace(piece, size=len(content), open=lambda: io.BytesIO(content))
-    return _open_text(text, _find_dialect(content.decode()[:SAMPLE], piece.name), None, "excel")
+    return _open_text(_in_memory(piece, content), _find_dialect(content.decode()[:SAMPLE], piece.name), "excel")
