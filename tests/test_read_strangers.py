@@ -111,6 +111,19 @@ def test_who_is_called_a_person_is_no_vehicle(tmp_path):
     assert taxis.form.unit == "vehicle-day"
 
 
+def test_whom_files_tell_may_be_vehicles(tmp_path):
+    rng = np.random.default_rng(0)
+    for cab in range(10):
+        times = pd.date_range("2008-02-02 06:00", periods=1000, freq="1min")
+        way = np.array([39.9, 116.4]) + np.cumsum(rng.normal(0, 0.004, (1000, 2)), axis=0)
+        lines = [f"{cab},{t},{lon:.5f},{lat:.5f}" for t, (lat, lon) in zip(times, way, strict=True)]
+        (tmp_path / f"{cab}.txt").write_text("\n".join(lines) + "\n")
+    visits = read_visits(tmp_path)
+    assert visits.form.unit == "vehicle-day"
+    write_visits(visits, tmp_path / "out" / "again.csv")
+    assert read_visits(tmp_path / "out" / "again.csv", locations=visits.locations).form.unit == "vehicle-day"
+
+
 def test_several_people_read_as_one_are_refused(tmp_path):
     frame = fixes()
     frame["time"] = frame["time"].dt.date
@@ -159,6 +172,12 @@ def test_ways_to_write_a_clock(tmp_path, form):
     frame["event_time"] = frame.pop("time").dt.strftime(form)
     hours = pd.Series(read_records(save(frame, tmp_path / "t.csv"))[0].start // 3600 % 24).value_counts()
     assert hours.sort_index().tolist() == expected.sort_index().tolist()
+
+
+def test_a_quote_may_stand_behind_a_blank(tmp_path):
+    rows = [f'"{u}", "{t}", "{a}", "{b}"' for u, t, a, b in fixes().itertuples(index=False)]
+    (tmp_path / "t.csv").write_text("\n".join(['"person", "recorded at", "latitude", "longitude"', *rows]) + "\n")
+    assert len(read_records(tmp_path / "t.csv")[0].users) == 12
 
 
 def test_gmt_in_the_name_is_utc(tmp_path):
@@ -305,12 +324,10 @@ def test_rows_that_lack_two_things_are_counted_once(tmp_path):
     assert len(records) + sum(preparation.dropped.values()) == len(frame)
 
 
-def test_how_much_is_told_of_no_place_and_how_far_places_are(tmp_path):
+def test_how_much_is_told_of_no_place_is_counted(tmp_path):
     rows = [(u, t, f"ap{u}-{i % 7}") for i, (u, t, _) in enumerate(events(30))]
     visits = read_visits(save(pd.DataFrame(rows, columns=["user", "time", "ap"]), tmp_path / "t.csv"))
     assert sum(visits.preparation.changed.values()) + sum(visits.preparation.dropped.values()) >= 0.9 * len(rows)
-    notes = read_visits(save(fixes(), tmp_path / "g.csv")).preparation.notes
-    assert any(re.search(r"half of the records were within .* km", note) for note in notes)
 
 
 def test_fixes_that_are_dropped_are_counted_as_fixes(tmp_path):
@@ -670,17 +687,16 @@ def test_a_table_without_names_is_written_without_names(tmp_path):
     assert len(read_visits(tmp_path / "again.csv").users) == visits.U
 
 
-@pytest.mark.parametrize("ending", ["parquet", "feather", "frame"])
+@pytest.mark.parametrize("ending", ["parquet", "frame"])
 def test_row_numbers_of_pandas_are_no_column(tmp_path, ending):
     import pyarrow as pa
-    import pyarrow.feather
     import pyarrow.parquet
 
     frame = pd.DataFrame(events(), columns=["person", "time", "spot"])
     odd = pa.Table.from_pandas(frame.assign(__index_level_0__=np.arange(len(frame)) % 5), preserve_index=False)
     odd, path = odd.drop_columns("spot"), tmp_path / f"t.{ending}"
     if ending != "frame":
-        (pyarrow.parquet.write_table if ending == "parquet" else pyarrow.feather.write_feather)(odd, str(path))
+        pyarrow.parquet.write_table(odd, str(path))
     with pytest.raises(InvalidTraces) as error:
         read_records(odd if ending == "frame" else path)
     assert error.value.code == "E_COLUMNS"

@@ -545,9 +545,7 @@ def test_a_second_source_on_the_map_of_the_first(tmp_path):
     assert np.array_equal(second.place, first.place)
 
 
-@pytest.mark.parametrize(
-    "how", ["gz", "bz2", "xz", "zip", "bom", "utf-16", "pandas", "polars", "arrow", "stdin", "feather"]
-)
+@pytest.mark.parametrize("how", ["gz", "bz2", "xz", "zip", "bom", "utf-16", "pandas", "polars", "arrow", "stdin"])
 def test_the_same_rows_in_any_wrapping(tmp_path, monkeypatch, how):
     path, *_ = plain_fixes(tmp_path)
     expected = read_records(path)[0]
@@ -570,8 +568,6 @@ def test_the_same_rows_in_any_wrapping(tmp_path, monkeypatch, how):
         source = {"pandas": frame, "polars": pl.from_pandas(frame), "arrow": pa.Table.from_pandas(frame)}.get(
             how, source
         )
-        if how == "feather":
-            frame.to_feather(source)
 
     read = read_records(source)[0]
 

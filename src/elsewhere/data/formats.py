@@ -51,7 +51,6 @@ DAY_NAME = re.compile(  # a date within the name of a file: 2024-05-01, 20240501
     r"(?i:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*)", re.ASCII
 )  # fmt: skip
 UNCLOSED = "rows with a quote that is not closed"
-NO_DATA = {".md", ".pdf", ".html", ".htm", ".py", ".r", ".png", ".jpg", ".doc", ".docx", ".rtf", ".log", ".yml"}
 PLT = ("lat", "lon", "#3", "altitude", "days", "date", "clock")
 KNOWN = {
     "Foursquare TSMC2014": ("user", "venue", "category_id", "category", "lat", "lon", "offset_minutes", "utc"),
@@ -92,33 +91,26 @@ def list_files(source: str | os.PathLike[str]) -> list[Piece]:
     root = Path(path)
     try:
         if root.is_dir():
-            files = [p for p in sorted(root.rglob("*")) if p.is_file() and p.stat().st_size]
-            files = [p for p in files if p.suffix.lower() not in NO_DATA and not p.name.startswith((".", "_"))]
-            if not files:
-                raise InvalidTraces(f"the folder {root.name} holds no files of data.", code="E_EMPTY")
-            owners = _owners([p.relative_to(root).parts for p in files], root.name)
-            return [
-                Piece(f"file {i} of the folder {root.name}", owner, p.stat().st_size, partial(p.open, "rb"))
-                for i, (p, owner) in enumerate(zip(files, owners, strict=True), 1)
-            ]
-        if not root.is_file():
+            found = [(p.relative_to(root).parts, p.stat().st_size, partial(p.open, "rb"))
+                     for p in sorted(root.rglob("*")) if p.is_file()]  # fmt: skip
+        elif not root.is_file():
             what = "is no file" if root.exists() else "does not exist"
             raise InvalidTraces(f"{root.name} {what}; give the path of a file or of a folder.", code="E_OPEN")
-        with root.open("rb") as file:
-            start = file.read(4)
-        if start == b"PK\x03\x04":
-            with zipfile.ZipFile(root) as archive:
-                members = [m for m in archive.infolist() if not m.is_dir() and m.file_size and Path(m.filename).name]
-            if not members:
-                raise InvalidTraces(f"{root.name} holds no file with content.", code="E_EMPTY")
-            if not any(m.filename == "[Content_Types].xml" for m in members):  # a workbook is a zip too
-                owners = _owners([Path(m.filename).parts for m in members], root.stem)
-                named = zip(members, owners, strict=True)
-                return [_member(root, m, f"file {i} of {root.name}", owner) for i, (m, owner) in enumerate(named, 1)]
-        return [Piece(root.name, _stem(root.name), root.stat().st_size, partial(root.open, "rb"))]
+        else:
+            with root.open("rb") as file:
+                packed = file.read(4) == b"PK\x03\x04"
+            found = _list_members(root) if packed else []
+            if not packed or any(parts == ("[Content_Types].xml",) for parts, *_ in found):  # a workbook is a zip too
+                return [Piece(root.name, _stem(root.name), root.stat().st_size, partial(root.open, "rb"))]
     except DAMAGE as error:
         code = "E_OPEN" if isinstance(error, OSError) else "E_COMPRESSION"
         raise InvalidTraces(f"{root.name} cannot be opened ({type(error).__name__}).", code=code) from None
+    found = [each for each in found if each[1] and not each[0][-1].startswith((".", "_"))]
+    if not found:
+        raise InvalidTraces(f"{root.name} holds no file with content.", code="E_EMPTY")
+    owners = _owners([parts for parts, *_ in found], _stem(root.name))
+    named = enumerate(zip(found, owners, strict=True), 1)
+    return [Piece(f"file {i} of {root.name}", owner, size, opened) for i, ((_, size, opened), owner) in named]
 
 
 def _stem(name: str) -> str:
@@ -146,25 +138,30 @@ def _owners(paths: Sequence[tuple[str, ...]], name: str) -> list[str]:
     return [path[-1] or name for path in plain]
 
 
-def _member(archive: Path, member: zipfile.ZipInfo, name: str, owner: str) -> Piece:
+def _list_members(path: Path) -> list[tuple[tuple[str, ...], int, Any]]:
+    """Return the path, the size and the opener of each file of a zip."""
+
     @contextmanager
-    def opened() -> Iterator[Any]:
-        with zipfile.ZipFile(archive) as folder, folder.open(member) as stream:
+    def opened(member: zipfile.ZipInfo) -> Iterator[Any]:
+        with zipfile.ZipFile(path) as folder, folder.open(member) as stream:
             yield stream
 
-    if member.flag_bits & 1:
-        raise InvalidTraces(f"{name} is encrypted; unpack it first.", code="E_COMPRESSION")
-    if member.file_size > max(MOST_DOCUMENT, MOST_RATIO * member.compress_size):
-        raise InvalidTraces(f"{name} unpacks to too many bytes.", code="E_TOO_LARGE")
-    return Piece(name, owner, member.file_size, opened)
+    with zipfile.ZipFile(path) as archive:
+        members = [m for m in archive.infolist() if Path(m.filename).name and not m.is_dir()]
+    for m in members:
+        if m.flag_bits & 1:
+            raise InvalidTraces(f"{path.name} is encrypted; unpack it first.", code="E_COMPRESSION")
+        if m.file_size > max(MOST_DOCUMENT, MOST_RATIO * m.compress_size):
+            raise InvalidTraces(f"{path.name} unpacks to too many bytes.", code="E_TOO_LARGE")
+    return [(Path(m.filename).parts, m.file_size, partial(opened, m)) for m in members]
 
 
 def _open_piece(piece: Piece, encoding: str | None) -> Table:
     """Return the table of one file, by what its first bytes say."""
     with unpack(piece) as stream:
         head = stream.read(SAMPLE)
-    if head.startswith((b"PAR1", b"ARROW1", b"FEA1")):
-        return _open_arrow(piece, head.startswith(b"PAR1"))
+    if head.startswith(b"PAR1"):
+        return _open_parquet(piece)
     if head.startswith((b"PK\x03\x04", b"\xd0\xcf\x11\xe0")):
         return _open_excel(piece)
     if encoding is not None or head.startswith((b"\xff\xfe", b"\xfe\xff")):
@@ -456,7 +453,9 @@ def _sample_text(piece: Piece, dialect: _Dialect) -> Any:
 def _find_known(rows: list[list[str]]) -> str | None:
     """Return the name of a published format without a line of names, by its first rows."""
     for name, number, time in (("Foursquare TSMC2014", 4, 7), ("Foursquare TIST2015", 3, 2)):
-        if rows and all(len(r) == len(KNOWN[name]) and NUMBER.fullmatch(r[number]) and " +0000 " in r[time] for r in rows):
+        if rows and all(
+            len(r) == len(KNOWN[name]) and NUMBER.fullmatch(r[number]) and " +0000 " in r[time] for r in rows
+        ):
             return name
     whole = rows and all(len(row) == 3 and all(re.fullmatch(r"\d{1,7}", field) for field in row) for row in rows)
     return "SGLT" if whole and [row[1] for row in rows[:3]] == ["1", "2", "3"] else None
@@ -465,24 +464,19 @@ def _find_known(rows: list[list[str]]) -> str | None:
 # --- typed tables -----------------------------------------------------------------------------------------------------
 
 
-def _open_arrow(piece: Piece, parquet: bool) -> Table:
-    """Return a Parquet or Feather file as a table, read by groups of rows."""
+def _open_parquet(piece: Piece) -> Table:
+    """Return a Parquet file as a table, read by groups of rows."""
     import pyarrow as pa
-    import pyarrow.feather as feather
     import pyarrow.parquet as pq
 
     try:
         with piece.open() as stream:
-            if not parquet:
-                whole = feather.read_table(pa.BufferReader(stream.read()))
-                whole.validate(full=True)
-                return table_of(whole, piece.name, "feather", piece.user)
             file = pq.ParquetFile(pa.BufferReader(stream.read()) if not hasattr(stream, "name") else stream.name)
         names = tuple(name for name in file.schema_arrow.names if not INDEX.fullmatch(name))
         sample = spread((file.read_row_group(0) if file.num_row_groups else file.read()).select(names))
         sample.validate(full=True)
     except (pa.ArrowException, OSError, ValueError):
-        raise InvalidTraces(f"{piece.name} is a damaged Parquet or Arrow file.", code="E_FORMAT") from None
+        raise InvalidTraces(f"{piece.name} is a damaged Parquet file.", code="E_FORMAT") from None
     if not file.metadata.num_rows:
         raise InvalidTraces(f"{piece.name} holds no rows.", code="E_EMPTY")
 

@@ -46,7 +46,6 @@ AGREED = 0.9  # of the people at a venue give the same position: then it is the 
 EVERYWHERE = 5  # records per point on average, and people at nine of ten: then points are venues
 VENUE = -1  # in the place of a zoom
 OTHER = "other"  # the place of what happened at places without a position that too few people share
-WORTH_SAYING_KM = 0.3  # from its place on the map, for one of ten records
 FAR_KM = 50.0  # from the nearest place of a map, a record is not on it
 TILE = re.compile(r"q([0-3]+)(?::(.*))?", re.DOTALL)
 
@@ -107,7 +106,6 @@ def make_visits(
         require_whole("cells", cells, 1)
     if not len(records):
         raise InvalidTraces(f"{preparation.name or 'the input'}: no record is left.", code="E_EMPTY")
-    drawn = locations is None and places == "auto"
     if locations is not None:
         place, rare, reason = find_on_map(records, locations), 0, "not on the map (`locations`)"
     elif places == "auto":
@@ -125,7 +123,6 @@ def make_visits(
     gone = int(lost.sum() if records.fixes is None else records.fixes[lost].sum())
     if lost.any():
         records, place = records.select(~lost), place[~lost]
-    moved = _tell_moved(records, locations, place) if drawn else []
     unsaid = np.array([name == OTHER or name.startswith(f"{OTHER}:") for name in locations.ids or ()], dtype=bool)
     vague = int(unsaid[place].sum()) if unsaid.any() else 0
     records = records.number_users()
@@ -146,7 +143,6 @@ def make_visits(
             dropped={reason: gone},
             changed=dict(preparation.changed)
             | ({f'told of "{OTHER}", as too few people were there': vague} if vague else {}),
-            notes=(*preparation.notes, *moved),
             users=visits.U,
             visits=len(visits),
             places=visits.R,
@@ -156,24 +152,6 @@ def make_visits(
             tz=records.tz,
         )
     )
-
-
-def _tell_moved(records: Records, locations: Locations, place: Codes) -> list[str]:
-    """Return a note that says how far from their place on the map records were."""
-    if records.lat is None or records.lon is None or locations.lat is None or locations.lon is None:
-        return []
-    some = np.flatnonzero(np.isfinite(records.lat) & np.isfinite(records.lon))
-    some = some[:: max(1, len(some) // 100_000)]
-    there = np.column_stack([locations.lat, locations.lon])[place[some]]
-    here = to_xyz(records.lat[some], records.lon[some])
-    km = np.linalg.norm(here - to_xyz(there[:, 0], there[:, 1]), axis=1)
-    if not len(km) or np.quantile(km, 0.9) < WORTH_SAYING_KM:
-        return []
-    half, most = (f"{far:.2g} km" for far in np.quantile(km, [0.5, 0.9]))
-    return [
-        "places are venues and cells that enough people share, drawn anew each time (`rng`): half of the records were "
-        f"within {half} of theirs, nine of ten within {most}"
-    ]
 
 
 def _runs(records: Records, place: Codes) -> tuple[Mask | slice, Mask | slice]:
