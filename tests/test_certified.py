@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from referee import hold_places
 
 import elsewhere as ew
 from elsewhere.data.ground import find_town, is_installed
 from elsewhere.data.places import grid_of
-from elsewhere.data.slots import hold_places
 from elsewhere.evaluation.attack_base import auc
 from elsewhere.evaluation.attack_noise import SumNeighbours
 from elsewhere.run.certified import read_moments, read_rows, split_row

@@ -104,8 +104,6 @@ def make_visits(
     require_choice("places", places, PLACES)
     if cells is not None:
         require_whole("cells", cells, 1)
-    if not len(records):
-        raise InvalidTraces(f"{preparation.name or 'the input'}: no record is left.", code="E_EMPTY")
     if locations is not None:
         place, rare, reason = find_on_map(records, locations), 0, "not on the map (`locations`)"
     elif places == "auto":
@@ -494,8 +492,6 @@ def reduce_places(locations: Locations, visits: Ints, *, cells: int) -> tuple[Lo
 
     """
     require_whole("cells", cells, 1)
-    if len(visits) != len(locations) or np.any(visits < 0):
-        raise InvalidTraces("`visits` must hold one count per place, none below 0.", code="E_SHAPE")
     if len(locations) <= cells:
         return locations, np.arange(len(locations))
     if not locations.has_coordinates:

@@ -345,12 +345,13 @@ class _Reader:
                 code="E_DATE",
             )
         self._add_slots(columns)
+        columns = self._drop(columns, {"rows without a time": columns["start"] == MISSING})
         self._check_hours(columns["start"])
         for side in ("", "end_"):
             self._check_positions(columns, side)
         zone = self._to_local_clock(columns, tz, _positions_of(columns, located))
         self._add_ends(columns)
-        columns = self._drop(columns)
+        columns = self._drop(columns, self._faults(columns))
         record, fields = self._find_records(columns)
         records = self._make_records(record, fields, zone, unit)
         if records.lat is None and located is None:
@@ -367,47 +368,50 @@ class _Reader:
             left_out=tuple(self.table.labels[name] for name in lost),
         )  # fmt: skip
 
-    def _drop(self, columns: dict[str, Any]) -> dict[str, Any]:
-        """Return the rows that can be used; the others are counted."""
+    def _drop(self, columns: dict[str, Any], faults: dict[str, Mask]) -> dict[str, Any]:
+        """Return the rows without a fault; the others are counted, each by its first."""
+        bad = np.zeros(len(columns["start"]), dtype=bool)
+        for reason, rows in faults.items():
+            self.counts[reason] += int((rows & ~bad).sum())
+            bad |= rows
+        if bad.all():
+            counts = ", ".join(f"{many:,} {what}" for what, many in self.counts.items() if many)
+            raise InvalidTraces(f"{self.table.name}: no row can be used ({counts}).", code="E_EMPTY")
+        return {role: values[~bad] for role, values in columns.items()} if bad.any() else columns
+
+    def _faults(self, columns: dict[str, Any]) -> dict[str, Mask]:
+        """Return the rows that cannot be used, by reason; positions that cannot be are taken away."""
         start, end, trips = columns["start"], columns.get("end"), self.meaning.trips
-        keep = np.ones(len(start), dtype=bool)
-
-        def drop(reason: str, rows: Mask) -> None:
-            self.counts[reason] += int((rows & keep).sum())
-            keep[rows] = False
-
-        drop("rows without a time", start == MISSING)
+        faults: dict[str, Mask] = {"rows without a place": ~_located(columns, "")}
         if "user" in columns:
-            drop("rows without a user", columns["user"] < 0)
-        drop("rows without a place", ~_located(columns, ""))
+            faults["rows without a user"] = columns["user"] < 0
         if trips:
-            drop("trips without an end", (start if end is None else end) == MISSING)
-            drop("trips without a destination", ~_located(columns, "end_"))
+            faults["trips without a destination"] = ~_located(columns, "end_")
         for side in ("", "end_"):
             lat, lon = columns.get(f"{side}lat"), columns.get(f"{side}lon")
             if lat is None or lon is None:
                 continue
-            named = columns[f"{side}place"] >= 0 if f"{side}place" in columns else np.zeros(len(lat), dtype=bool)
             for reason, wrong in (
                 ("off the globe", (np.abs(lat) > 90) | (np.abs(lon) > 360)),
                 (NULL_ISLAND, (lat == 0) & (lon == 0)),
             ):
-                drop(reason, wrong & ~named)
                 lat[wrong] = lon[wrong] = np.nan
+                faults[f"{side.replace('_', ' of trips ')}{reason}"] = wrong & ~_located(columns, side)
         if end is not None:
-            drop(f"{'trips' if trips else 'visits'} that end before they start", (end < start) & (end != MISSING))
-        if not keep.any():
-            counts = ", ".join(f"{many:,} {what}" for what, many in self.counts.items() if many)
-            raise InvalidTraces(f"{self.table.name}: no row can be used ({counts}).", code="E_EMPTY")
-        return columns if keep.all() else {role: values[keep] for role, values in columns.items()}
+            if trips:
+                faults["trips without an end"] = end == MISSING
+            faults[f"{'trips' if trips else 'visits'} that end before they start"] = (end < start) & (end != MISSING)
+        return faults
 
     def _add_slots(self, columns: dict[str, Any]) -> None:
         """Add the time of slots of a day to their date, or to the number of their day."""
-        slot, day = columns.pop("slot", None), columns.pop("day", None)
+        slot, day, start = columns.pop("slot", None), columns.pop("day", None), columns["start"]
+        there = start != MISSING
         if day is not None and "date" not in self.forms:
             later = DAY * np.where(np.isfinite(day), day, 0).astype(np.int64)
-            for role in ("start", "end") if "end" in columns else ("start",):
-                columns[role] = np.where(columns[role] == MISSING, MISSING, columns[role] + later)
+            start[there] += later[there]
+            if "end" in columns:
+                columns["end"] = np.where(columns["end"] == MISSING, MISSING, columns["end"] + later)
         if slot is None or self.clock is not None:
             return
         base = 1 if self.table.kind == "SGLT" else 0
@@ -416,13 +420,12 @@ class _Reader:
         self.slot = step
         each = counted(step // 60, "minute") if step >= 60 else counted(step, "second")
         self.notes.append(f"slots are read as {each} each, from midnight")
-        good = np.isfinite(slot) & (slot >= base) & (slot < DAY // step + base)
-        start = columns["start"] + step * np.where(good, slot - base, 0).astype(np.int64)
-        columns["start"] = np.where(good & (columns["start"] != MISSING), start, MISSING)
+        there &= (slot >= base) & (slot < DAY // step + base)
+        columns["start"] = np.where(there, start + step * np.where(there, slot - base, 0).astype(np.int64), MISSING)
 
     def _check_hours(self, start: Ints) -> None:
         """Refuse times that are all at 0:00 beside a column of clock times; say so where there is none."""
-        if "slot" in self.roles or np.any(start[start != MISSING] % DAY):
+        if "slot" in self.roles or np.any(start % DAY):
             return
         if self.meaning.free("clock"):
             refuse(self.meaning, ["start"])
@@ -476,20 +479,20 @@ class _Reader:
                 where = f"of {zone}, where the positions lie" if zone and tz is None else "as it stands"
                 self.notes.append(f"times carry no offset: they are the local clock {tz or where} (`tz`)")
             return tz or zone or "UTC"
-        there, written = start != MISSING, bool(shift.any())
+        written = bool(shift.any())
         if tz is not None:
             local = to_local(start, tz)
         elif offset is not None:
-            local = np.where(there, start + _seconds_of(offset), MISSING)
+            local = start + _seconds_of(offset)
             self.notes.append("the local clock is UTC and the file's own offset")
         elif zone is not None and (share >= ONE_ZONE or (not written and len(columns.get("lat", ())) != len(start))):
             local = to_local(start, zone)
             if written:
-                self._compare_offsets(there, local, start + shift, zone)
+                self._compare_offsets(float(np.mean(local != start + shift)), zone)
             else:
                 self.notes.append(f"times are UTC: days and hours are those of {zone}, where the positions lie (`tz`)")
         elif written:
-            local = np.where(there, start + shift, MISSING)
+            local = start + shift
             self.zones = len(np.unique(shift)) > 2
         elif zone is None:
             self.notes.append("times are UTC, and so are days and hours; give `tz` for local ones")
@@ -501,14 +504,12 @@ class _Reader:
                 f"times are UTC: days and hours are those of the {many} zones where the positions lie (`tz`)"
             )
         if "end" in columns:
-            end = columns["end"]
-            columns["end"] = np.where((end == MISSING) | ~there, end, end + (local - start))
+            columns["end"] = np.where(columns["end"] == MISSING, MISSING, columns["end"] + (local - start))
         columns["start"] = local
         return tz or zone or "UTC"
 
-    def _compare_offsets(self, there: Mask, local: Ints, written: Ints, zone: str) -> None:
-        """Refuse points whose zone has another clock than their times tell; say so of other positions."""
-        other = float(np.mean(local[there] != written[there])) if there.any() else 0.0
+    def _compare_offsets(self, other: float, zone: str) -> None:
+        """Refuse points in whose zone a share of the times has another clock than they tell; say so of other rows."""
         if other > MOST_MIXED and "point" in self.roles:
             raise InvalidTraces(
                 f"{self.table.name}: the times have another offset than {zone}, where the points lie: the latitude may "
@@ -526,17 +527,18 @@ class _Reader:
         duration = columns.pop("duration", None)
         if duration is None or "end" in columns:
             return
-        name = normalize(self.roles["duration"])
-        known = duration[np.isfinite(duration) & (duration > 0)]
+        name, good = normalize(self.roles["duration"]), np.abs(np.nan_to_num(duration, nan=1e9)) < 1e9
         unit = 60 if "min" in name else 3600 if name.endswith(("hours", "h")) else 0.001 if name.endswith("ms") else 0
         if not unit:
+            known = duration[good & (duration > 0)]
             short = self.meaning.trips and len(known) > 0 and np.median(known) <= 60
             unit = 60 if short else 1
             if "sec" not in name:
                 label = self.table.labels[self.roles["duration"]]
                 self.notes.append(f"column {label} is read as {'minutes' if short else 'seconds'}")
-        good = np.isfinite(duration) & (columns["start"] != MISSING) & (np.abs(duration) < 1e9)
-        columns["end"] = np.where(good, columns["start"] + (np.nan_to_num(duration) * unit).astype(np.int64), MISSING)
+        columns["end"] = np.where(
+            good, columns["start"] + (np.where(good, duration, 0) * unit).astype(np.int64), MISSING
+        )
 
     def _find_records(self, columns: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         """Return the kind of record and its columns: trips have two rows each, -1 is no trip."""

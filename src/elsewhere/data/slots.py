@@ -491,18 +491,3 @@ def _number_labels(labels: Iterable[Any], N: int) -> tuple[Ints, tuple[Any, ...]
     if len(user) != N:
         raise InvalidTraces(f"`users` must name one user per row: {N} rows, {len(user)} names.", code="E_SHAPE")
     return freeze(user), plain_labels(number)
-
-
-def hold_places(r: ArrayLike) -> Ints:
-    """
-    Return the rows with every missing slot (-1) at the last known place, or at the first one before it is known.
-
-    Rows without any place stay as they are.
-    """
-    places = np.asarray(r, dtype=np.int64)
-    if places.min(initial=0) >= 0:
-        return places
-    known = places >= 0
-    last = np.maximum.accumulate(np.where(known, np.arange(places.shape[1]), -1), axis=1)
-    last = np.where(last < 0, known.argmax(axis=1)[:, None], last)
-    return np.take_along_axis(places, last, axis=1)

@@ -313,13 +313,6 @@ class Records:
     tz: str = "UTC"
     form: Form = Form()
 
-    def __post_init__(self) -> None:
-        arrays = {name: column for name in ROW if (column := getattr(self, name)) is not None}
-        if len({len(column) for column in arrays.values()}) > 1:
-            raise InvalidTraces("the columns of records must be of equal length.", code="E_SHAPE")
-        if (self.lat is None) != (self.lon is None) or (self.lat is None and self.place is None):
-            raise InvalidTraces("records need `lat` and `lon`, or `place`.", code="E_COLUMNS")
-
     def __len__(self) -> int:
         return len(self.user)
 
