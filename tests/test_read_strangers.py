@@ -214,6 +214,7 @@ def odd_tables():
             "E_SWAPPED",
         ),
         "metres": (only.assign(easting=700_000.5 + east, northing=5_700_000.5 + north, zone="30U"), "E_SWAPPED"),
+        "radians": (only.assign(lat=np.radians(north), lon=np.radians(east)), "E_SWAPPED"),
         "degrees and minutes": (only.assign(lat=north.map("{:.0f}°1'2\"N".format), lon="12°3'4\"E"), "E_COLUMNS"),
         "latitude first": (
             only.assign(time=offset, point=[f"POINT({a} {b})" for a, b in zip(north, east, strict=True)]),
@@ -646,6 +647,29 @@ def test_times_that_are_all_at_midnight_are_not_read_in_silence(tmp_path, stampe
     assert "start=beginn" in str(error.value)
     preparation = read_records(save(table.drop(columns=["beginn", "ende"]), tmp_path / "t.csv"))[1]
     assert any("0:00" in note for note in preparation.notes)
+
+
+def test_a_clock_that_is_not_known_is_asked_for(tmp_path):
+    table = pd.DataFrame(
+        [(u, t.date(), f"{t:%H.%M}", p) for u, t, p in events()], columns=["person", "day", "Start time", "zone"]
+    )
+    path = save(table, tmp_path / "t.csv")
+    with pytest.raises(InvalidTraces, match=r"'start=Start time'; and `date_format`"):
+        read_records(path)
+    records, *_ = read_records(path, columns="start=Start time", date_format="%H.%M")
+    assert sorted(records.start.tolist()) == sorted(int(t.timestamp()) for _, t, _ in events())
+
+
+def test_points_in_lists_and_in_structures_are_positions(tmp_path):
+    frame = fixes()
+    rows = [{"id": u, "ts": f"{t}", "loc": [b, a]} for u, t, a, b in frame.itertuples(index=False)]
+    (tmp_path / "t.json").write_text(json.dumps({"data": rows}))
+    inside = [{"lat": a, "lon": b} for a, b in zip(frame["lat"], frame["lon"], strict=True)]
+    frame.drop(columns=["lat", "lon"]).assign(location=inside).to_parquet(tmp_path / "t.parquet")
+    for name in ("t.json", "t.parquet"):
+        records, *_ = read_records(tmp_path / name)
+        assert (records.form.record, len(records.users)) == ("fixes", 12)
+        assert np.allclose(sorted(records.lat), sorted(frame["lat"]))
 
 
 def test_the_roles_that_may_be_given_are_all_listed(tmp_path):

@@ -242,6 +242,12 @@ def find_named(role: str, names: Sequence[str]) -> str | None:
     return last[0] if rule.last and len(last) == 1 else None
 
 
+def is_called_time(name: str) -> bool:
+    """Tell whether the name of a column says that it has the time of day, or the time at which something begins."""
+    words = words_of(name)
+    return "time" in words and {*words} <= {"time", "of", "day", "local", *BEGINS, *ARRIVAL, *DEPARTURE}
+
+
 def find_columns(table: Table, columns: Any = None, *, alone: bool = False) -> Columns:
     """
     Return what the columns of a table mean; refuse a table that has no user, time or place (E_COLUMNS).
@@ -313,6 +319,8 @@ def _by_name(found: Columns) -> None:
 
     def can_be(role: str, name: str) -> bool:
         if role == "place" and len(set(found.samples[name])) < 2:  # a place that never changes is none
+            return False
+        if role == "place" and kinds[name] == "point" and not found.has("lat"):  # it says where, and is no name
             return False
         if role in ("lat", "lon") and normalize(name) in "xy" and kinds[name] == "whole":
             return False  # numbers of cells
@@ -533,7 +541,7 @@ def refuse(found: Columns, missing: Sequence[str]) -> NoReturn:
     example = ",".join(typed)
     example = example if re.fullmatch(r"[\w=,#.:/%+-]*", example) else shlex.quote(example)
     known = ", ".join(f"{role}={labels.get(name, 'file')}" for role, name in roles.items()) or "nothing"
-    hints = [HINTS[role] for role in missing if role in HINTS]
+    hints = [HINTS[meant] for role in missing if (meant := SYNONYMS.get(role, role)) in HINTS]
     hints += [TWO_ENDS] if "lat" in missing and len(_free_degrees(found)) >= 4 else []
     raise InvalidTraces(
         f"{table.name}: no column for {', '.join(missing)}; {_list(found)}; found: {known}; give `columns` {example}"

@@ -472,8 +472,9 @@ def _open_parquet(piece: Piece) -> Table:
     try:
         with piece.open() as stream:
             file = pq.ParquetFile(pa.BufferReader(stream.read()) if not hasattr(stream, "name") else stream.name)
-        names = tuple(name for name in file.schema_arrow.names if not INDEX.fullmatch(name))
-        sample = spread((file.read_row_group(0) if file.num_row_groups else file.read()).select(names))
+        first = (file.read_row_group(0) if file.num_row_groups else file.read()).flatten()
+        names = tuple(name for name in first.column_names if not INDEX.fullmatch(name))
+        sample = spread(first.select(names))
         sample.validate(full=True)
     except (pa.ArrowException, OSError, ValueError):
         raise InvalidTraces(f"{piece.name} is a damaged Parquet file.", code="E_FORMAT") from None
@@ -484,7 +485,7 @@ def _open_parquet(piece: Piece) -> Table:
         try:
             for batch in file.iter_batches(1 << 20, columns=[n for n in names if n in wanted]):
                 batch.validate(full=True)
-                yield pa.Table.from_batches([batch])
+                yield pa.Table.from_batches([batch]).flatten()
         except (pa.ArrowException, OSError):
             raise InvalidTraces(f"{piece.name} is damaged.", code="E_FORMAT") from None
 

@@ -14,7 +14,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from elsewhere.data.columns import Columns, find_columns, find_named, is_latitude_first, normalize, refuse
+from elsewhere.data.columns import (
+    Columns,
+    find_columns,
+    find_named,
+    is_called_time,
+    is_latitude_first,
+    normalize,
+    refuse,
+)
 from elsewhere.data.formats import open_tables, refuse_unclosed
 from elsewhere.data.place_table import PlaceTable, find_zones, is_table_of_places
 from elsewhere.data.places import make_visits
@@ -427,7 +435,7 @@ class _Reader:
         """Refuse times that are all at 0:00 beside a column of clock times; say so where there is none."""
         if "slot" in self.roles or np.any(start % DAY):
             return
-        if self.meaning.free("clock"):
+        if self.meaning.free("clock") or any(map(is_called_time, self.meaning.free())):
             refuse(self.meaning, ["start"])
         self.notes.append("no column tells the time of day: all records are at 0:00")
 
@@ -447,10 +455,11 @@ class _Reader:
         labels = [self.table.labels.get(axis, word) for axis, word in zip(axes, ("lat", "lon"), strict=True)]
         exchanged = f"`columns` {side}lat={labels[1]},{side}lon={labels[0]}"
         high, far = np.abs(y), np.abs(x)
-        if np.mean((high > 1_000) | (far > 1_000)) > 0.5:
+        # where all angles in radians would be degrees there is no land
+        if np.mean((high > 1_000) | (far > 1_000)) > 0.5 or (high.max() <= np.pi / 2 and far.max() <= np.pi):
             raise InvalidTraces(
-                f"{name}: columns {labels[0]} and {labels[1]} are no degrees, but metres of "
-                "a projection or parts of degrees; convert them to latitude and longitude (EPSG:4326).",
+                f"{name}: columns {labels[0]} and {labels[1]} are no degrees, but metres of a projection, parts of "
+                "degrees or radians; convert them to latitude and longitude (EPSG:4326).",
                 code="E_SWAPPED",
             )
         if np.mean((high > 90) & (high <= 180) & (far <= 90)) > MOST_UNREADABLE:

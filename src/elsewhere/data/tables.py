@@ -158,6 +158,7 @@ def table_of(source: Any, name: str, kind: str, user: str | None = None, counts:
         ) from None
     if len(table) == 0:
         raise InvalidTraces(f"{name} holds no rows.", code="E_EMPTY")
+    table = table.flatten()
     table = table.select([i for i, name in enumerate(table.column_names) if not INDEX.fullmatch(name)])
     names = tuple(table.column_names)
     if len(set(names)) < len(names):

@@ -27,7 +27,7 @@ ZONE = r"(?: ?(?P<zone>Z|z|UTC|GMT|[+-]\d\d(?::?\d\d)?))?"
 DATES = (
     r"(?P<y>\d{4})[-/.](?P<m>\d{1,2})[-/.](?P<d>\d{1,2})",
     r"(?P<a>\d{1,2})[-/.](?P<b>\d{1,2})[-/.](?P<y>\d{4}|\d\d)",
-    rf"{WEEKDAY}(?P<d>\d{{1,2}})[-/ ]{MONTH}[-/, ]+(?P<y>\d{{4}})",
+    rf"{WEEKDAY}(?P<d>\d{{1,2}})[-/ ]{MONTH}[-/, ]+(?P<y>\d{{4}}|\d\d)",
     rf"{WEEKDAY}{MONTH} +(?P<d>\d{{1,2}}),? +(?P<y>\d{{4}})",
     COMPACT,
 )
@@ -97,7 +97,7 @@ class TimeForm:
     @property
     def clock(self) -> bool:
         """Tell whether they are times of a day without their date."""
-        return self.kind == "clock"
+        return self.kind == "clock" or (self.kind == "format" and not re.search("%[YyFDcxs]", self.pattern))
 
 
 def epoch_unit(values: Sequence[str]) -> str:
@@ -199,6 +199,7 @@ def read_times(column: Any, form: TimeForm) -> tuple[Ints, Ints | None]:
     if form.kind == "format":
         read = pc.strptime(text, format=form.pattern, unit="s", error_is_null=True)
         seconds = _bounded(read.cast(pa.timestamp("s")).cast(pa.int64()))
+        seconds = np.where(seconds == MISSING, MISSING, seconds % DAY) if form.clock else seconds
         return seconds, np.zeros(len(seconds), np.int64) if form.aware else None
     if form.pattern == MOMENTS[0]:
         try:
