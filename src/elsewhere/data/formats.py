@@ -442,11 +442,8 @@ def _sample_text(piece: Piece, dialect: _Dialect) -> Any:
     if len(rows) == 0:
         raise InvalidTraces(
             f"{piece.name} holds no rows with as many fields as its first line: it is no table; give one with a line "
-            "of names and a row for each record that tells who, when and where (`columns` "
-            "user=NAME,time=NAME,lat=NAME,lon=NAME says which column does, where its name does not).",
-            code="E_EMPTY",
-            parameter="columns",
-        )
+            "of names and a row for each record that tells who, when and where.", code="E_EMPTY",
+        )  # fmt: skip
     return rows
 
 

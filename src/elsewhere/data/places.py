@@ -46,6 +46,7 @@ AGREED = 0.9  # of the people at a venue give the same position: then it is the 
 EVERYWHERE = 5  # records per point on average, and people at nine of ten: then points are venues
 VENUE = -1  # in the place of a zoom
 OTHER = "other"  # the place of what happened at places without a position that too few people share
+WORTH_SAYING_KM = 0.3  # from its place on the map, for one of ten records
 FAR_KM = 50.0  # from the nearest place of a map, a record is not on it
 TILE = re.compile(r"q([0-3]+)(?::(.*))?", re.DOTALL)
 
@@ -104,6 +105,7 @@ def make_visits(
     require_choice("places", places, PLACES)
     if cells is not None:
         require_whole("cells", cells, 1)
+    drawn = locations is None and places == "auto"
     if locations is not None:
         place, rare, reason = find_on_map(records, locations), 0, "not on the map (`locations`)"
     elif places == "auto":
@@ -121,6 +123,7 @@ def make_visits(
     gone = int(lost.sum() if records.fixes is None else records.fixes[lost].sum())
     if lost.any():
         records, place = records.select(~lost), place[~lost]
+    moved = _tell_moved(records, locations, place) if drawn else []
     unsaid = np.array([name == OTHER or name.startswith(f"{OTHER}:") for name in locations.ids or ()], dtype=bool)
     vague = int(unsaid[place].sum()) if unsaid.any() else 0
     records = records.number_users()
@@ -141,6 +144,7 @@ def make_visits(
             dropped={reason: gone},
             changed=dict(preparation.changed)
             | ({f'told of "{OTHER}", as too few people were there': vague} if vague else {}),
+            notes=(*preparation.notes, *moved),
             users=visits.U,
             visits=len(visits),
             places=visits.R,
@@ -150,6 +154,19 @@ def make_visits(
             tz=records.tz,
         )
     )
+
+
+def _tell_moved(records: Records, locations: Locations, place: Codes) -> list[str]:
+    """Return a note that says how far from their place on a public map records were, where that is worth a word."""
+    if records.lat is None or records.lon is None or not locations.has_coordinates:
+        return []
+    some = np.flatnonzero(np.isfinite(records.lat))[:: max(1, len(records) // 100_000)]
+    km = np.linalg.norm(to_xyz(records.lat[some], records.lon[some]) - locations.points()[place[some]], axis=1)
+    half, most = np.quantile(km, [0.5, 0.9]) if len(km) else (0.0, 0.0)
+    told = (
+        f"half of the records were within {half:.2g} km of their place on the public map, nine of ten within {most:.2g}"
+    )
+    return [told] if most >= WORTH_SAYING_KM else []
 
 
 def _runs(records: Records, place: Codes) -> tuple[Mask | slice, Mask | slice]:

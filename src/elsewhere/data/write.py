@@ -126,10 +126,12 @@ def to_table(visits: Visits, form: Form) -> Any:
 
     def times(seconds: Ints) -> Any:
         if clock_only:
-            return _clock(seconds)
+            return pa.array((seconds % DAY).astype(np.int32), pa.time32("s"))
         if not form.offset:
             return pa.array(seconds.astype("datetime64[s]"))
-        return pa.array(utc(seconds), pa.timestamp("s", tz="UTC" if form.zones else _zone_name(visits.tz)))
+        return pa.array(
+            utc(seconds), pa.timestamp("s", tz="UTC" if form.zones else re.sub(r"^UTC(?=[+-])", "", visits.tz))
+        )
 
     zones = [visits.tz] * visits.R
     if form.zones and where.lat is not None and where.lon is not None:
@@ -211,20 +213,6 @@ def to_utc(seconds: Ints, tz: str) -> Ints:
     first = np.ones(len(local), dtype=bool)
     zoned = local.tz_localize(zone_of(tz), ambiguous=first, nonexistent="shift_forward")
     return np.asarray(zoned.tz_convert("UTC").tz_localize(None), dtype="datetime64[s]").astype(np.int64)
-
-
-def _zone_name(tz: str) -> str:
-    """Return a zone as Arrow calls it: an IANA name, or "+05:30"."""
-    return re.sub(r"^UTC(?=[+-])", "", tz)
-
-
-def _clock(seconds: Ints) -> Any:
-    """Return the local time of day as text."""
-    import pyarrow as pa
-
-    of_day, number = np.unique(seconds % DAY, return_inverse=True)
-    words = [f"{s // 3600:02}:{s % 3600 // 60:02}:{s % 60:02}" for s in of_day.tolist()]
-    return pa.DictionaryArray.from_arrays(pa.array(number.astype(np.int32)), pa.array(words))
 
 
 def _points(visits: Visits, rows: Ints) -> list[str]:
