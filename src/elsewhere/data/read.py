@@ -349,7 +349,9 @@ class _Reader:
         if offset is not None:
             out["shift"] = offset.astype(np.int32)
         if "end" in read:
-            end = read["end"][0]
+            end, last = read["end"]
+            if offset is not None and last is not None:
+                out["end_shift"] = last.astype(np.int32)
             if self.forms["end"].clock:
                 end = _add(read["end_date"][0] if "end_date" in read else start, end)
                 end = np.where((end < start) & (end != MISSING), end + DAY, end)
@@ -362,7 +364,11 @@ class _Reader:
     def _expand_trips(self, rows: int, out: dict[str, NDArray[Any]]) -> None:
         """Turn each row into two points of a line: where and when it begins, where and when it ends."""
         out.setdefault("end", out["start"])
-        ends = {"start": out.pop("end"), **{role: out.pop(f"end_{role}", None) for role in ("lat", "lon", "place")}}
+        ends = {
+            "start": out.pop("end"),
+            "shift": out.pop("end_shift", out.get("shift")),
+            **{role: out.pop(f"end_{role}", None) for role in ("lat", "lon", "place")},
+        }
         for role in list(out):
             last = ends.get(role, out[role])
             if last is None or role in ("kind", "trip", "occupied"):
@@ -474,16 +480,17 @@ class _Reader:
             if "place" in columns:
                 return
             raise InvalidTraces(f"{name}: no row has a position that can be read.", code="E_NUMBER")
-        named = [axis for axis in ("lat", "lon", "end_lat", "end_lon") if axis in self.roles]
-        labels = [self.table.labels[self.roles[axis]] for axis in named] or ["lat", "lon"]
-        right = ",".join(map("{}={}".format, named, labels))
-        exchanged = ",".join(map("{}={}".format, named, [labels[i ^ 1] for i in range(len(labels))]))
+        point = self.roles.get("point", FILE)
+        label = {axis: self.table.labels[self.roles.get(axis, point)] for axis in ("lat", "lon", "end_lat", "end_lon")}
+        sides = [side for side in ("", "end_") if f"{side}lat" in self.roles]
+        right = ",".join(f"{side}lat={label[f'{side}lat']},{side}lon={label[f'{side}lon']}" for side in sides)
+        exchanged = ",".join(f"{side}lat={label[f'{side}lon']},{side}lon={label[f'{side}lat']}" for side in sides)
         high, far = np.abs(y), np.abs(x)
         # where all angles in radians would be degrees there is no land
         if np.mean((high > 1_000) | (far > 1_000)) > 0.5 or (high.max() <= np.pi / 2 and far.max() <= np.pi):
             raise InvalidTraces(
-                f"{name}: columns {labels[0]} and {labels[1]} are no degrees, but metres of a projection, parts of "
-                "degrees or radians; convert them to latitude and longitude (EPSG:4326).",
+                f"{name}: {label['lat']} and {label['lon']} are no degrees, but metres of a projection, parts of degrees "
+                "or radians; convert them to latitude and longitude (EPSG:4326).",
                 code="E_SWAPPED",
             )
         if np.mean((high > 90) & (high <= 180) & (far <= 90)) > MOST_UNREADABLE:
@@ -491,7 +498,7 @@ class _Reader:
                 f"{name}: latitude and longitude look swapped; give `columns` {exchanged}.", code="E_SWAPPED"
             )
         if np.mean((high > 90) | (far > 360)) > MOST_UNREADABLE:
-            raise InvalidTraces(f"{name}: {labels[0]} and {labels[1]} are no degrees.", code="E_OUTSIDE")
+            raise InvalidTraces(f"{name}: {label['lat']} and {label['lon']} are no degrees.", code="E_OUTSIDE")
         said = {"lat", "lon", "point"} & self.meaning.requested
         if not said and far.max() <= 90 and share_on_land(y, x) < 0.05 and share_on_land(x, y) > 0.95:
             raise InvalidTraces(
@@ -515,31 +522,35 @@ class _Reader:
                 self.notes.append(f"times carry no offset: they are the local clock {tz or where} (`tz`)")
             return tz or zone or "UTC"
         written = bool(shift.any())
-        if tz is not None:
-            local = to_local(start, tz)
-        elif offset is not None:
-            local = start + _seconds_of(offset)
+        alone = zone is not None and (share >= ONE_ZONE or ("lat" not in columns and not written))
+        used = tz or (zone if alone and offset is None else None)
+        last = columns.pop("end_shift", shift)
+        if offset is not None:
+            shift = last = _seconds_of(offset)
+        by_place = used is None and offset is None and zone is not None and not written
+
+        def clock(seconds: Ints, east: Ints) -> Ints:
+            if used is not None:
+                return to_local(seconds, used)
+            if by_place:
+                return to_local_by_place(seconds, columns["lat"], columns["lon"], str(zone))
+            return np.where(seconds == MISSING, MISSING, seconds + east)
+
+        local = clock(start, shift)
+        if tz is None and offset is not None:
             self.notes.append("the local clock is UTC and the file's own offset")
-        elif zone is not None and (share >= ONE_ZONE or (not written and len(columns.get("lat", ())) != len(start))):
-            local = to_local(start, zone)
-            if written:
-                self._compare_offsets(float(np.mean(local != start + shift)), zone)
-            else:
-                self.notes.append(f"times are UTC: days and hours are those of {zone}, where the positions lie (`tz`)")
-        elif written:
-            local = start + shift
-            self.zones = len(np.unique(shift)) > 2
-        elif zone is None:
+        elif tz is None and used is not None and written:
+            self._compare_offsets(float(np.mean(local != start + shift)), used)
+        elif tz is None and used is not None:
+            self.notes.append(f"times are UTC: days and hours are those of {zone}, where the positions lie (`tz`)")
+        elif by_place:
+            many = len(np.unique(local - start))
+            self.notes.append(f"times are UTC: days and hours are those where the positions lie, {many} clocks (`tz`)")
+        elif tz is None and not written:
             self.notes.append("times are UTC, and so are days and hours; give `tz` for local ones")
-            local = start
-        else:
-            local, many = to_local_by_place(start, columns["lat"], columns["lon"], zone)
-            self.zones = True
-            self.notes.append(
-                f"times are UTC: days and hours are those of the {many} zones where the positions lie (`tz`)"
-            )
+        self.zones = by_place or (used is None and offset is None and len(np.unique(shift)) > 2)
         if "end" in columns:
-            columns["end"] = np.where(columns["end"] == MISSING, MISSING, columns["end"] + (local - start))
+            columns["end"] = clock(columns["end"], last)
         columns["start"] = local
         return tz or zone or "UTC"
 

@@ -357,8 +357,8 @@ def to_local(utc: Ints, zone: str) -> Ints:
     return result
 
 
-def to_local_by_place(utc: Ints, lat: Floats, lon: Floats, fallback: str) -> tuple[Ints, int]:
-    """Return the local seconds of UTC seconds by the zone of each position, and the number of zones."""
+def to_local_by_place(utc: Ints, lat: Floats, lon: Floats, fallback: str) -> Ints:
+    """Return the local seconds of UTC seconds by the zone of each position."""
     valid = (np.abs(lat) <= 90) & (np.abs(lon) <= 180) & (utc != MISSING)
     north, east = (np.floor(np.where(valid, side, 0) * 4).astype(np.int64) for side in (lat, lon))
     cell = np.where(valid, north * 4096 + east, MISSING)
@@ -370,4 +370,4 @@ def to_local_by_place(utc: Ints, lat: Floats, lon: Floats, fallback: str) -> tup
     for name in sorted(set(names)):
         rows = (names == name)[inverse]
         result[rows] = to_local(utc[rows], name)
-    return result, len(set(names))
+    return result

@@ -297,20 +297,19 @@ def _tracks(visits: Visits) -> list[tuple[str, list[tuple[float, float, str]]]]:
     lat, lon = where.lat[visits.place[rows]].tolist(), where.lon[visits.place[rows]].tolist()
     points = list(zip(lat, lon, (f"{stamp}Z" for stamp in stamps), strict=True))
     bounds = np.searchsorted(visits.user[rows], np.arange(visits.U + 1))
-    return [(str(visits.users[u]), points[bounds[u] : bounds[u + 1]]) for u in range(visits.U)]
+    tracks = [(str(visits.users[u]), points[bounds[u] : bounds[u + 1]]) for u in range(visits.U)]
+    return [(user, track) for user, track in tracks if track]
 
 
 def _to_geojson(visits: Visits) -> str:
     """Return GeoJSON (RFC 7946): a LineString per user (a Point for one fix), with the UTC time of each vertex."""
     features = []
     for user, points in _tracks(visits):
-        if points:
-            line = [[lon, lat] for lat, lon, _ in points]
-            geometry = {"type": "LineString", "coordinates": line}
-            if len(line) == 1:
-                geometry = {"type": "Point", "coordinates": line[0]}  # type: ignore[dict-item]
-            properties = {"user": user, "datetimes": [stamp for *_, stamp in points]}
-            features.append({"type": "Feature", "properties": properties, "geometry": geometry})
+        line: list[Any] = [[lon, lat] for lat, lon, _ in points]
+        one = len(line) == 1
+        geometry = {"type": "Point" if one else "LineString", "coordinates": line[0] if one else line}
+        properties = {"user": user, "datetimes": [stamp for *_, stamp in points]}
+        features.append({"type": "Feature", "properties": properties, "geometry": geometry})
     return json.dumps({"type": "FeatureCollection", "features": features}) + "\n"
 
 
@@ -318,10 +317,9 @@ def _to_gpx(visits: Visits) -> str:
     """Return GPX 1.1: a track per user."""
     tracks = []
     for user, points in _tracks(visits):
-        if points:
-            name = escape(NOT_IN_XML.sub("", user))
-            fixes = "".join(f'<trkpt lat="{a}" lon="{b}"><time>{stamp}</time></trkpt>\n' for a, b, stamp in points)
-            tracks.append(f"<trk><name>{name}</name><trkseg>\n{fixes}</trkseg></trk>\n")
+        name = escape(NOT_IN_XML.sub("", user))
+        fixes = "".join(f'<trkpt lat="{a}" lon="{b}"><time>{stamp}</time></trkpt>\n' for a, b, stamp in points)
+        tracks.append(f"<trk><name>{name}</name><trkseg>\n{fixes}</trkseg></trk>\n")
     head = '<?xml version="1.0" encoding="UTF-8"?>\n<gpx version="1.1" creator="elsewhere" '
     return f'{head}xmlns="http://www.topografix.com/GPX/1/1">\n{"".join(tracks)}</gpx>\n'
 
