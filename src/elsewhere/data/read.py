@@ -489,8 +489,8 @@ class _Reader:
         # where all angles in radians would be degrees there is no land
         if np.mean((high > 1_000) | (far > 1_000)) > 0.5 or (high.max() <= np.pi / 2 and far.max() <= np.pi):
             raise InvalidTraces(
-                f"{name}: {label['lat']} and {label['lon']} are no degrees, but metres of a projection, parts of degrees "
-                "or radians; convert them to latitude and longitude (EPSG:4326).",
+                f"{name}: {label['lat']} and {label['lon']} are no degrees, but metres of a projection, parts of "
+                "degrees or radians; convert them to latitude and longitude (EPSG:4326).",
                 code="E_SWAPPED",
             )
         if np.mean((high > 90) & (high <= 180) & (far <= 90)) > MOST_UNREADABLE:
