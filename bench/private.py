@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from referee import tp_tv
+from referee import hold_places, tp_tv
 
 import elsewhere as ew
-from elsewhere.data.slots import clock_minutes, hold_places
+from elsewhere.data.slots import clock_minutes
 from elsewhere.synthesis import _certified_kernels as kernels
 from elsewhere.synthesis.certificate import SIGMA, from_generator, gaussian_mu, noise_of, noisy_sum
 from elsewhere.synthesis.certified import Design, Sums, days_of, fit_law, observed, sums_of

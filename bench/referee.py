@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from elsewhere.data.slots import Traces, hold_places
+from elsewhere.data.slots import Traces
 from elsewhere.data.visits import Floats, Ints, Locations
 from elsewhere.errors import InvalidParameter, require_whole
 from elsewhere.evaluation.attack_base import Link, Lives
@@ -22,6 +22,21 @@ TOP = 50
 THRESHOLDS = 1000
 
 Table = Traces | ArrayLike
+
+
+def hold_places(r: ArrayLike) -> Ints:
+    """
+    Return the rows with every missing slot (-1) at the last known place, or at the first one before it is known.
+
+    Rows without any place stay as they are.
+    """
+    places = np.asarray(r, dtype=np.int64)
+    if places.min(initial=0) >= 0:
+        return places
+    known = places >= 0
+    last = np.maximum.accumulate(np.where(known, np.arange(places.shape[1]), -1), axis=1)
+    last = np.where(last < 0, known.argmax(axis=1)[:, None], last)
+    return np.take_along_axis(places, last, axis=1)
 
 
 class Membership(NamedTuple):

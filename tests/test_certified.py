@@ -10,11 +10,11 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from referee import hold_places
 
 import elsewhere as ew
 from elsewhere.data.gazetteer import find_town
 from elsewhere.data.places import grid_of
-from elsewhere.data.slots import hold_places
 from elsewhere.evaluation.attack_base import auc
 from elsewhere.evaluation.attack_noise import eps_proven, neighbours, releases
 from elsewhere.run.certified import read_moments, read_rows, split_row

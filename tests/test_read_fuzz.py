@@ -100,10 +100,7 @@ def files():
         f"{u},{t:%d.%m.%Y},{t:%H:%M},{t:%H:%M},Z{i % 4},Z{i % 3}\n" for i, (u, t, _, _) in enumerate(data)
     )
     done = {name: content.encode() for name, content in made.items()}
-    for suffix, method in (("parquet", "to_parquet"), ("feather", "to_feather")):
-        sink = io.BytesIO()
-        getattr(frame, method)(sink)
-        done[f"p.{suffix}"] = sink.getvalue()
+    done["p.parquet"] = frame.to_parquet()
     done["q.csv.gz"] = gzip.compress(done["a.csv"])
     sink = io.BytesIO()
     with zipfile.ZipFile(sink, "w", zipfile.ZIP_DEFLATED) as archive:

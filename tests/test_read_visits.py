@@ -545,9 +545,7 @@ def test_a_second_source_on_the_map_of_the_first(tmp_path):
     assert np.array_equal(second.place, first.place)
 
 
-@pytest.mark.parametrize(
-    "how", ["gz", "bz2", "xz", "zip", "bom", "utf-16", "pandas", "polars", "arrow", "stdin", "feather"]
-)
+@pytest.mark.parametrize("how", ["gz", "bz2", "xz", "zip", "bom", "utf-16", "pandas", "polars", "arrow", "stdin"])
 def test_the_same_rows_in_any_wrapping(tmp_path, monkeypatch, how):
     path, *_ = plain_fixes(tmp_path)
     expected = read_records(path)[0]
@@ -570,8 +568,6 @@ def test_the_same_rows_in_any_wrapping(tmp_path, monkeypatch, how):
         source = {"pandas": frame, "polars": pl.from_pandas(frame), "arrow": pa.Table.from_pandas(frame)}.get(
             how, source
         )
-        if how == "feather":
-            frame.to_feather(source)
 
     read = read_records(source)[0]
 
@@ -689,6 +685,27 @@ def test_everything_dropped_is_counted(tmp_path):
     assert dropped["rows with too many or too few fields"] == 2
     assert dropped["repeated"] == 1
     assert sum("latitude 0" in reason for reason in dropped) == 1
+
+
+def test_positions_that_cannot_be_cost_the_row_unless_it_names_its_place(tmp_path):
+    odd = "ann1,2024-03-04 10:00:00,95,7.0\nann1,2024-03-04 11:00:00,0,0\n"
+    path = text(tmp_path, HEAD + LINES + odd)
+    assert sorted(read_records(path)[1].dropped.values()) == [1, 1]
+    named = "".join(f"{line},{('inn', 'mill')[i % 2]}\n" for i, line in enumerate((LINES + odd).splitlines()))
+    records, counts, *_ = read_records(text(tmp_path, "user,time,lat,lon,place\n" + named))
+    assert (len(records), counts.dropped, int(np.isnan(records.lat).sum())) == (242, {}, 2)
+
+
+def test_trips_go_as_a_whole(tmp_path):
+    head = "person,start_time,end_time,start_lat,start_lon,end_lat,end_lon\n"
+    rows = [
+        f"p{i % 9},2024-03-04 {i % 20:02}:00,2024-03-04 {i % 20:02}:30,52.5{i},13.4,52.6,13.5{i}" for i in range(60)
+    ]
+    rows[3] = rows[3].replace("52.6,13.53", "0,0")
+    rows[4] = rows[4].replace("52.6", "99")
+    records, counts, *_ = read_records(text(tmp_path, head + "\n".join(rows) + "\n"))
+    assert sorted(counts.dropped.values()) == [1, 1]
+    assert np.bincount(records.trip).tolist() == [2] * 58
 
 
 def test_trips_that_end_before_they_start_and_people_with_one_record(tmp_path):

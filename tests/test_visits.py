@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from elsewhere.data.visits import Form, Locations, Preparation, Records, Visits, share_map, zone_of
+from elsewhere.data.visits import Form, Locations, Preparation, Visits, share_map, zone_of
 from elsewhere.errors import ElsewhereError, InvalidParameter, InvalidTraces
 
 TOWN = Locations(lat=[46.0, 46.1, 46.2], lon=[7.0, 7.1, 7.2], ids=["inn", "mill", "church"], kind=["food", None, ""])
@@ -193,14 +193,6 @@ def test_distances():
     assert Locations(xy=[[0, 0], [3, 4]]).distance(0, 1) == 5
     assert Locations(n=2).distance([0, 0], [0, 1]).tolist() == [0, 1]
     assert Locations(lat=[0, 0], lon=[179.5, -179.5]).distance(0, 1) == pytest.approx(111.195, abs=0.01)
-
-
-def test_records_need_columns_of_one_length_and_a_place():
-    one = np.zeros(1, dtype=np.int32)
-    with pytest.raises(InvalidTraces):
-        Records(one, ("a",), one, np.zeros(2), place=one, places=("p",))
-    with pytest.raises(InvalidTraces):
-        Records(one, ("a",), one, one)
 
 
 def test_what_is_dropped_adds_up():

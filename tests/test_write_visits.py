@@ -50,6 +50,16 @@ def test_times_have_their_offset_where_the_file_had_one_and_nowhere_else(tmp_pat
     assert str(typed[0]) == "2024-07-01 20:00:00+02:00"
 
 
+def test_visits_over_a_change_of_the_clock_are_written_as_they_came(tmp_path):
+    rows = [(u, "2024-03-30T22:00:00+01:00", "2024-03-31T09:00:00+02:00", "inn") for u in range(20)]
+    frame = pd.DataFrame(rows, columns=["user", "start", "end", "place"]).assign(lat=52.5, lon=13.4)
+    frame.to_csv(tmp_path / "in.csv", index=False)
+    write_visits(read_visits(tmp_path / "in.csv"), tmp_path / "out.csv")
+    written = pd.read_csv(tmp_path / "out.csv")
+    assert set(written.start) == set(frame.start)
+    assert set(written.end) == set(frame.end)
+
+
 def test_of_an_hour_that_the_clock_has_twice_the_first_is_written_and_of_one_it_skips_the_end(tmp_path):
     when = np.array(["2024-03-31T02:30:00", "2024-10-27T02:30:00"], dtype="datetime64[s]")
     form = Form("events", columns={"start": "t"}, offset=True)

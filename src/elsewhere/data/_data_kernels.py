@@ -96,6 +96,13 @@ def find_jumps(user: Any, start: Any, lat: Any, lon: Any, least_km: float, faste
 
 
 @njit
+def is_near(lat: Any, lon: Any, a: int, b: int, east: float, reach_km: float) -> Any:
+    """Tell whether fix b lies within `reach_km` of fix a, where a degree of longitude is `east` km."""
+    dx, dy = (lon[b] - lon[a] + 180.0) % 360.0 - 180.0, lat[b] - lat[a]
+    return (dx * east) ** 2 + (dy * KM_PER_DEGREE) ** 2 <= reach_km * reach_km
+
+
+@njit
 def find_segments(
     group: Any,
     start: Any,
@@ -128,18 +135,12 @@ def find_segments(
         j = i
         if far < quiet:
             j = far  # backwards: who moves is out of reach at the end of the time
-            while j > i:
-                dx, dy = (lon[j] - lon[i] + 180.0) % 360.0 - 180.0, lat[j] - lat[i]
-                if (dx * east) ** 2 + (dy * KM_PER_DEGREE) ** 2 > reach_km * reach_km:
-                    break
+            while j > i and is_near(lat, lon, i, j, east, reach_km):
                 j -= 1
         if far < quiet and j == i:
             count += 1
             j = i
-            while j < quiet:
-                dx, dy = (lon[j] - lon[i] + 180.0) % 360.0 - 180.0, lat[j] - lat[i]
-                if (dx * east) ** 2 + (dy * KM_PER_DEGREE) ** 2 > reach_km * reach_km:
-                    break
+            while j < quiet and is_near(lat, lon, i, j, east, reach_km):
                 out[j] = count
                 j += 1
             i, moving = j, False

@@ -17,8 +17,8 @@ import numpy as np
 
 from elsewhere.data.formats import KNOWN
 from elsewhere.data.tables import FILE, Table
-from elsewhere.data.times import CLOCKS, DATES, MOMENTS, MOSTLY, TIMES, epoch_unit, is_clock, share_on_land
-from elsewhere.data.values import NUMBER, PAIR, WKT, numbers_of, sample_text
+from elsewhere.data.times import MOSTLY, TIMES, find_kind, is_clock, share_on_land
+from elsewhere.data.values import numbers_of, sample_text
 from elsewhere.data.visits import Floats
 from elsewhere.errors import InvalidParameter, InvalidTraces
 
@@ -48,12 +48,11 @@ ROLES = {
         "u user person pers per individual agent device participant subject respondent customer client subscriber "
         "msisdn imsi imei caller phone account card badge employee student passenger rider clientmac macaddress mac "
         "visitor maid caid adid advertiser individuallocal taglocal who handle memberid perno animalid tagid moid "
-        "objectid trackerid deviceaid", numbered=True),
+        "objectid trackerid deviceaid pid member", numbered=True),
     "vehicle": Role("taxi cab vehicle driver car bus truck medallion plate licenseplate numberplate mmsi",
                     numbered=True),
     "household": Role("house household hh samp", numbered=True),
     "utc": Role("", TIMES),
-    "local": Role("", TIMES),
     "time": Role(
         "datetime timestamp time trackedat t ts tst when dateandtime datetimestamp timestampms unixtimestamp unixtime "
         "unix epochtime epoch gpstime gpsdatetime fixtime recordedat createdat eventtime checkintime calltime "
@@ -100,7 +99,7 @@ ASKED_FOR = tuple(role for role in ROLES if role not in ("vehicle", "household",
 SYNONYMS = {
     "start": "time", "lng": "lon", "category": "kind", "start_lat": "lat", "start_lon": "lon", "end_time": "end",
     "start_place": "place", "origin": "place", "destination": "end_place", "venue": "place", "location": "place",
-    "offset_minutes": "offset", "end_utc": "end",
+    "offset_minutes": "offset", "end_utc": "end", "local": "time",
 }  # fmt: skip
 # the two ends of a trip or a visit, as words within names of columns; a visit begins with an arrival
 ARRIVAL, DEPARTURE = {"arrival", "arr", "arrive", "arrived"}, {"departure", "dep", "depart", "departed"}
@@ -111,20 +110,10 @@ FINISHES = frozenset(
     "end ended stop finish finished destination dest d to dropoff do alighting exit checkout tapout disconnect "  # noqa: SIM905
     "left".split()
 )
-MEASURED = {"battery", "charge", "odometer", "fuel", "soc", "km", "miles", "speed", "count"}  # at both ends of a trip
 FILLERS = {"tpep", "lpep", "trip", "centroid", "ride", "call"}
 JOINED = (
     r"(?i)\b(start|strt|end|stop|orig|dest|pickup|dropoff|dep|arr)(?=(time|date|lat|lon|lng|zone|taz|station)\b)|"
-    r"\b(pu|do)(?=location)|\bwhy(?=(from|to)\b)"
-)
-KINDS = (
-    ("flag", r"(?i:0|1|true|false|yes|no|t|f|y|n)"),
-    *(("date", pattern) for pattern in DATES),
-    *(("clock", pattern) for pattern in CLOCKS),
-    *(("datetime", pattern) for pattern in MOMENTS),
-    ("point", PAIR),
-    ("point", WKT),
-    ("points", r"\s*\[\s*(\[.*\])?\s*\]|\s*(LINESTRING|linestring).*|[^,;|]+[,; ][^,;|]+([;|].*){2,}"),
+    r"\b(pu|do)(?=location)"
 )
 WORDS_OF_KINDS = {
     "nothing": "empty", "flag": "0 or 1", "date": "dates", "clock": "clock times", "datetime": "dates with times",
@@ -240,23 +229,6 @@ def words_of(name: str) -> list[str]:
     return [word for word in re.split(r"[^a-z0-9]+", text.casefold()) if word]
 
 
-def find_kind(values: Sequence[str]) -> str:
-    """Return what most values of a column are: one of WORDS_OF_KINDS."""
-    if not values:
-        return "nothing"
-    few = values[:: max(1, len(values) // 600)]
-    for kind, pattern in KINDS:
-        rule = re.compile(pattern, re.ASCII)
-        if sum(rule.fullmatch(v) is not None for v in few) >= MOSTLY * len(few):
-            return kind
-    numbers = [v for v in few if NUMBER.fullmatch(v)]
-    if len(numbers) < MOSTLY * len(few):
-        return "words"
-    if epoch_unit(numbers):
-        return "epoch"
-    return "decimal" if any(re.search("[.,]", v) for v in numbers) else "whole"
-
-
 def find_named(role: str, names: Sequence[str]) -> str | None:
     """Return the column that is named as a role is, the likeliest name first; None where there is none."""
     known = {normalize(name): name for name in reversed(names)}
@@ -268,6 +240,12 @@ def find_named(role: str, names: Sequence[str]) -> str | None:
                 return known[word + behind]
     last = [name for name in names if len(parts := words_of(name)) > 1 and parts[-1] in words]
     return last[0] if rule.last and len(last) == 1 else None
+
+
+def is_called_time(name: str) -> bool:
+    """Tell whether the name of a column says that it has the time of day, or the time at which something begins."""
+    words = words_of(name)
+    return "time" in words and {*words} <= {"time", "of", "day", "local", *BEGINS, *ARRIVAL, *DEPARTURE}
 
 
 def find_columns(table: Table, columns: Any = None, *, alone: bool = False) -> Columns:
@@ -287,7 +265,7 @@ def find_columns(table: Table, columns: Any = None, *, alone: bool = False) -> C
         found.roles |= {"date": "date", "time": "clock"} if table.kind == "geolife" else {}
         found.roles.setdefault("user", "user" if "user" in table.names else FILE)
         return found
-    for step in (_by_ends, _by_name, _by_values_of_times, _by_values_of_positions, _by_values_of_labels):
+    for step in (_by_ends, _by_name, _by_values_of_times, find_positions, _by_values_of_labels):
         step(found)
     if alone:
         found.roles.pop("user", None)
@@ -342,6 +320,8 @@ def _by_name(found: Columns) -> None:
     def can_be(role: str, name: str) -> bool:
         if role == "place" and len(set(found.samples[name])) < 2:  # a place that never changes is none
             return False
+        if role == "place" and kinds[name] == "point" and not found.has("lat"):  # it says where, and is no name
+            return False
         if role in ("lat", "lon") and normalize(name) in "xy" and kinds[name] == "whole":
             return False  # numbers of cells
         if role == "slot" and "slot" not in normalize(name):
@@ -350,14 +330,14 @@ def _by_name(found: Columns) -> None:
             return is_clock(found.samples[name])
         return kinds[name] in (ROLES[role].holds or WORDS_OF_KINDS)
 
-    for clock, marks in (("utc", {"utc", "gmt"}), ("local", {"local"})):
+    for clock, marks in (("utc", {"utc", "gmt"}), ("time", {"local"})):
         named = [n for n in found.free(*TIMES) if marks & {*words_of(n), *re.findall("utc|gmt", n.casefold())}]
         if len(named) == 1 and clock not in roles:
             found.take(clock, named[0])
     for role in ROLES:
         target = "user" if role == "vehicle" else role
-        clocked = role in ("time", "slot") and found.has("time", "utc", "local")
-        if target in roles or clocked or role in ("utc", "local", "count") or (role == "day" and "date" in roles):
+        clocked = role in ("time", "slot") and found.has("time", "utc")
+        if target in roles or clocked or role in ("utc", "count") or (role == "day" and "date" in roles):
             continue
         name = find_named(role, [name for name in found.free() if can_be(role, name)])
         if name is not None:
@@ -387,7 +367,6 @@ def _by_ends(found: Columns) -> None:
     """Give roles to columns that say where and when a trip begins and ends, or when a visit does."""
     for visits in (False, True):
         ends: dict[str, str] = {}
-        pairs: dict[str, dict[str, str]] = {}  # columns of names or codes that differ in from and to alone
         for name in found.free():
             side, words = _side_of(name, visits)
             role = _role_at_end(words, found.kinds[name]) if side is not None else None
@@ -395,11 +374,6 @@ def _by_ends(found: Columns) -> None:
                 whole = f"{side}{role}"
                 if whole not in ends or (role == "place" and normalize(name).endswith("id")):
                     ends[whole] = name  # the id of a place rather than its name
-            elif side is not None and words and found.kinds[name] in ("words", "whole") and found.repeats(name):
-                pairs.setdefault(" ".join(words), {}).setdefault(f"{side}place", name)
-        alike = [pair for stem, pair in pairs.items() if len(pair) == 2 and not {*stem.split()} & MEASURED]
-        if ends.keys().isdisjoint(("lat", "point", "place")) and len(alike) == 1:
-            ends |= alike[0]
         both = [role for role in ("lat", "lon", "point", "place") if role in ends and f"end_{role}" in ends]
         if both and both not in (["lat"], ["lon"]):
             break
@@ -440,7 +414,7 @@ def _role_at_end(words: list[str], kind: str) -> str | None:
 def _by_values_of_times(found: Columns) -> None:
     """Find dates and clock times by what columns hold, as far as that leaves no doubt."""
     dates, clocks = found.free("date"), found.free("clock")
-    if not found.has("time", "utc", "local", "slot"):
+    if not found.has("time", "utc", "slot"):
         times = found.free("datetime") or found.free("epoch")
         if len(times) == 1:
             found.take("time", times[0])
@@ -449,15 +423,14 @@ def _by_values_of_times(found: Columns) -> None:
         if times:
             return
     clocked = "time" not in found.roles or found.kinds[found.roles["time"]] == "clock"
-    if "date" not in found.roles and len(dates) == 1 and clocked and not found.has("utc", "local", "slot"):
+    if "date" not in found.roles and len(dates) == 1 and clocked and not found.has("utc", "slot"):
         found.take("date", dates[0])
-    if "end" in found.roles.keys() - found.requested and not found.has("time", "utc", "local"):
+    if "end" in found.roles.keys() - found.requested and not found.has("time", "utc"):
         found.roles["time"] = found.roles.pop("end")
 
 
-def _by_values_of_positions(found: Columns) -> None:
-    """Find positions by what columns hold, as far as that leaves no doubt."""
-    table, roles = found.table, found.roles
+def find_positions(found: Columns) -> None:
+    """Find positions, by the names of columns or by what they hold, as far as that leaves no doubt."""
     for role in ("point", "points"):
         alike = found.free(role)
         if not found.has("lat", "point", "points", "place") and len(alike) == 1:
@@ -468,10 +441,9 @@ def _by_values_of_positions(found: Columns) -> None:
     a, b = (numbers_of(found.samples[name]) for name in degrees)
     first = is_latitude_first(a, b) if len(a) == len(b) else None
     if first is not None:
-        roles |= dict(zip(("lat", "lon") if first else ("lon", "lat"), degrees, strict=True))
-        found.notes.append(
-            f"latitude is {table.labels[roles['lat']]}, longitude {table.labels[roles['lon']]}, by their values"
-        )
+        found.roles |= dict(zip(("lat", "lon") if first else ("lon", "lat"), degrees, strict=True))
+        shown = [found.table.labels[found.roles[axis]] for axis in ("lat", "lon")]
+        found.notes.append(f"latitude is {shown[0]}, longitude {shown[1]}, by their values")
 
 
 def _by_values_of_labels(found: Columns) -> None:
@@ -547,14 +519,11 @@ def _refuse_missing(found: Columns, alone: bool) -> None:
             "table with a row for each trip or record, or `columns` user=NAME if a column tells who.",
             code="E_COLUMNS",
         )
-    missing = []
-    if not found.has("user", "trip", "points") and not alone and not found.trips:
-        missing.append("user")
-    if not found.has("time", "utc", "local", "slot", "date"):
-        missing.append("time")
+    clocked = found.has("time", "utc", "slot")
+    missing = ["user"] if not (alone or found.trips or found.has("user", "trip", "points")) else []
+    missing += ["time"] if not (clocked or found.has("date")) else []
     if not found.has("place", "point", "points"):
-        missing += [role for role in ("lat", "lon") if role not in roles]
-    clocked = found.has("time", "utc", "local", "slot")
+        missing += [axis for axis in ("lat", "lon") if axis not in roles]
     if not clocked and found.kinds.get(roles.get("date", "")) == "date" and found.free("clock"):
         missing.append("start")  # all of it would be at 0:00
     if missing:
@@ -572,7 +541,7 @@ def refuse(found: Columns, missing: Sequence[str]) -> NoReturn:
     example = ",".join(typed)
     example = example if re.fullmatch(r"[\w=,#.:/%+-]*", example) else shlex.quote(example)
     known = ", ".join(f"{role}={labels.get(name, 'file')}" for role, name in roles.items()) or "nothing"
-    hints = [HINTS[role] for role in missing if role in HINTS]
+    hints = [HINTS[meant] for role in missing if (meant := SYNONYMS.get(role, role)) in HINTS]
     hints += [TWO_ENDS] if "lat" in missing and len(_free_degrees(found)) >= 4 else []
     raise InvalidTraces(
         f"{table.name}: no column for {', '.join(missing)}; {_list(found)}; found: {known}; give `columns` {example}"

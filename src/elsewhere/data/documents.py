@@ -5,10 +5,9 @@ A document is parsed as a whole; what of it cannot be used is counted by reason.
 """
 
 import json
-import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any
@@ -16,7 +15,6 @@ from typing import Any
 from elsewhere.data.tables import Piece, Table, read_document, table_of
 from elsewhere.errors import InvalidTraces
 
-MOST_COLUMNS = 200
 SAMPLE = 1 << 18  # bytes at the beginning that tell what a document is
 
 
@@ -33,31 +31,16 @@ def open_gpx(piece: Piece) -> Table:
         tracks = gpxpy.parse(content.decode("utf-8-sig")).tracks
     except Exception:  # what the parser says may quote the file
         raise InvalidTraces(f"{piece.name} is damaged: no whole GPX document.", code="E_XML") from None
-    points = [point for track in tracks for part in track.segments for point in part.points]
-    whose = [track.name for track in tracks for part in track.segments for _ in part.points]
     spans = [track.get_time_bounds() for track in tracks]
     known = sorted((span.start_time, span.end_time) for span in spans if span.start_time and span.end_time)
-    several = None not in whose and any(
-        a[1] > b[0] for a, b in pairwise(known)
-    )  # tracks of one time: of several people
-    rows: dict[str, list[Any]] = {
-        **({"user": whose} if several else {}),
-        "utc": [p.time and p.time.astimezone(UTC) for p in points],
-        "lat": [p.latitude for p in points],
-        "lon": [p.longitude for p in points],
-    }
-    return _of_rows(rows, piece, "gpx", Counter())
-
-
-def _of_rows(rows: Mapping[str, Sequence[Any]], piece: Piece, kind: str, counts: Counter[str]) -> Table:
-    import pyarrow as pa
-
-    utc = pa.timestamp("us", "UTC")
-    try:
-        arrays = {key: pa.array(values, utc if key in ("utc", "end_utc") else None) for key, values in rows.items()}
-    except (pa.ArrowException, OverflowError, UnicodeEncodeError):
-        raise InvalidTraces(f"{piece.name} holds a value that is no number, time or text.", code="E_FORMAT") from None
-    return table_of(pa.table(arrays), piece.name, kind, piece.user, counts)
+    # tracks of one time are those of several people
+    several = all(track.name for track in tracks) and any(a[1] > b[0] for a, b in pairwise(known))
+    rows = [
+        {**({"user": track.name} if several else {}), "utc": p.time and p.time.astimezone(UTC),
+         "lat": p.latitude, "lon": p.longitude}
+        for track in tracks for part in track.segments for p in part.points
+    ]  # fmt: skip
+    return table_of(rows, piece.name, "gpx", piece.user)
 
 
 def open_json(piece: Piece, text: str) -> Table:
@@ -65,30 +48,26 @@ def open_json(piece: Piece, text: str) -> Table:
     counts: Counter[str] = Counter()
     try:
         document: Any = json.loads(text)
-        if isinstance(document, dict) and not any(isinstance(v, list | dict) for v in document.values()):
-            document = [document]
     except (ValueError, RecursionError):
         document = _json_lines(text, piece, counts)
+    if isinstance(document, list) and any(isinstance(d, dict) and not PHONE.isdisjoint(d) for d in document):
+        document = {"semanticSegments": document}
     if isinstance(document, dict):
-        if {"locations", "semanticSegments", "timelineObjects", "rawSignals"} & document.keys():
-            return _of_rows(_google(document, counts), piece, "google", counts)
+        if not GOOGLE.isdisjoint(document):
+            return table_of(_google(document, counts), piece.name, "google", piece.user, counts)
         if "features" in document or document.get("type") == "Feature":
-            return _of_rows(_geojson(document, counts), piece, "geojson", counts)
+            return table_of(_geojson(document, counts), piece.name, "geojson", piece.user, counts)
         lists = [v for v in document.values() if isinstance(v, list) and v and isinstance(v[0], dict)]
         document = lists[0] if len(lists) == 1 else [document]
-    if isinstance(document, list) and any(
-        isinstance(d, dict) and {"timelinePath", "visit"} & d.keys() for d in document
-    ):
-        return _of_rows(_google({"semanticSegments": document}, counts), piece, "google", counts)
     objects = [item for item in document if isinstance(item, dict)] if isinstance(document, list) else []
-    counts["entries that are no objects"] += len(document) - len(objects) if objects else 0
     if not objects:
         raise InvalidTraces(
             f"{piece.name}: JSON of no known shape; known are lists or lines of objects with a time and a position, "
             "GeoJSON and Google's Timeline.",
             code="E_FORMAT",
         )
-    return _of_rows(_columns_of(objects), piece, "json", counts)
+    counts["entries that are no objects"] += len(document) - len(objects)
+    return table_of(_steps(objects), piece.name, "json", piece.user, counts)
 
 
 def _json_lines(text: str, piece: Piece, counts: Counter[str]) -> list[Any]:
@@ -108,65 +87,46 @@ def _json_lines(text: str, piece: Piece, counts: Counter[str]) -> list[Any]:
     return objects
 
 
-def _plain(record: Mapping[str, Any], depth: int = 4) -> Iterator[tuple[str, Any]]:
-    """Yield keys and values, those of inner objects as outer.inner; a point of GeoJSON as text, lists as JSON."""
-    for key, value in record.items():
-        if isinstance(value, dict) and value.get("type") == "Point" and isinstance(value.get("coordinates"), list):
-            yield key, f"POINT ({' '.join(str(part) for part in value['coordinates'][:2])})"
-        elif isinstance(value, dict) and depth:
-            yield from ((f"{key}.{inner}", each) for inner, each in _plain(value, depth - 1))
-        elif value is None or isinstance(value, str):
-            yield key, value
-        else:
-            yield key, json.dumps(value)
-
-
-def _columns_of(objects: Sequence[dict[str, Any]]) -> dict[str, list[Any]]:
-    """Return objects as columns of text; an object with a list of objects gives a row for each of these."""
+def _steps(objects: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the objects; of those with a list of objects, one for each of these."""
     inner = next((k for k, v in objects[0].items() if isinstance(v, list) and v and isinstance(v[0], dict)), None)
-    rows = []
-    for item in objects:
-        outer = dict(_plain({key: value for key, value in item.items() if key != inner}))
-        steps = item.get(inner) if inner else None
-        rows += [outer | dict(_plain(step)) for step in (steps if isinstance(steps, list) else [{}])
-                 if isinstance(step, dict)]  # fmt: skip
-    names = list(dict.fromkeys(name for row in rows for name in row))[:MOST_COLUMNS]
-    return {name: [row.get(name) for row in rows] for name in names}
+    if inner is None:
+        return list(objects)
+    lists = [(item, item.get(inner)) for item in objects]
+    outer = [({k: v for k, v in item.items() if k != inner}, steps) for item, steps in lists if isinstance(steps, list)]
+    return [item | step for item, steps in outer for step in steps if isinstance(step, dict)]
 
 
-def _geojson(document: dict[str, Any], counts: Counter[str]) -> dict[str, list[Any]]:
+def _geojson(document: dict[str, Any], counts: Counter[str]) -> list[dict[str, Any]]:
     """Return a row per point: its properties, its time (a list of the feature, or the fourth coordinate), lat, lon."""
     rows = []
     features = document.get("features", [document])
     for feature in features if isinstance(features, list) else []:
-        if not isinstance(feature, dict):
-            continue
-        inside: list[Any] = [feature.get("properties"), feature.get("geometry")]
+        own = feature if isinstance(feature, dict) else {}
+        inside: list[Any] = [own.get("properties"), own.get("geometry")]
         properties, geometry = (each if isinstance(each, dict) else {} for each in inside)
         points: Any = geometry.get("coordinates")
-        kind = geometry.get("type")
-        points = [points] if kind == "Point" else points
-        lists = [d.get(k) for d in (geometry, properties) for k in ("datetimes", "times", "coordTimes", "timestamps")]
-        times: Any = next((each for each in lists if isinstance(each, list)), None)
+        points = [points] if geometry.get("type") == "Point" else points
         good = isinstance(points, list) and points and all(isinstance(p, list) and len(p) > 1 for p in points)
-        if not good or kind not in ("Point", "LineString", "MultiPoint"):
+        if not good or geometry.get("type") not in ("Point", "LineString", "MultiPoint"):
             counts["features without points"] += 1
             continue
-        if times is None and all(len(p) > 3 for p in points):
-            times = [p[3] for p in points]
-        plain = dict(_plain({k: v for k, v in properties.items() if not isinstance(v, list | dict)}))
-        if times is None and kind == "Point":
-            times = [None]
-        if not isinstance(times, list) or len(times) != len(points):
+        lists = [d.get(k) for d in (geometry, properties) for k in ("datetimes", "times", "coordTimes", "timestamps")]
+        times: Any = next((each for each in lists if isinstance(each, list)), [p[3] for p in points if len(p) > 3])
+        plain = {k: v for k, v in properties.items() if not isinstance(v, list | dict)}
+        if geometry["type"] == "Point" and not times:  # its properties may have it
+            rows.append({**plain, "lat": points[0][1], "lon": points[0][0]})
+        elif len(times) != len(points):
             counts["features without a time for each point"] += 1
-            continue
-        for point, time in zip(points, times, strict=True):
-            moment = {} if time is None else {"datetime": time if isinstance(time, str) else json.dumps(time)}
-            rows.append({**plain, **moment, "lat": json.dumps(point[1]), "lon": json.dumps(point[0])})
-    return _columns_of(rows) if rows else {}
+        else:
+            pairs = zip(points, times, strict=True)
+            rows += [{**plain, "datetime": time, "lat": point[1], "lon": point[0]} for point, time in pairs]
+    return rows
 
 
 # Google's Timeline: what leads to times and positions, in exports old and new
+GOOGLE = frozenset(["locations", "semanticSegments", "timelineObjects", "rawSignals"])
+PHONE = frozenset(["timelinePath", "visit"])  # of a list of segments, as phones export it
 WAYS = frozenset([
     "locations", "timelineObjects", "placeVisit", "location", "activitySegment", "startLocation", "endLocation",
     "simplifiedRawPath", "points", "semanticSegments", "timelinePath", "point", "visit", "topCandidate",
@@ -179,23 +139,26 @@ GEO = re.compile(r"\s*(?:geo:)?\s*([+-]?\d{1,3}\.?\d*)\s*°?\s*,\s*([+-]?\d{1,3}
 At = tuple[Any, Any, tuple[float, float] | None]
 
 
-def _google(document: dict[str, Any], counts: Counter[str]) -> dict[str, list[Any]]:
+def _google(document: dict[str, Any], counts: Counter[str]) -> list[dict[str, Any]]:
     """Return fixes, points of paths, visits and ends of journeys of Google's Timeline, old and new."""
     found = list(_walk(document, None, None))
     if not any(where for _, _, where in found):
         signals = document.get("rawSignals")
         found = [at for item in signals for at in _walk(item, None, None)] if isinstance(signals, list) else []
-    rows = [(start, end, *where) for start, end, where in found if start is not None and where is not None]
+    rows = [
+        {"utc": start, "end_utc": end, "lat": where[0], "lon": where[1]}
+        for start, end, where in found
+        if start is not None and where is not None
+    ]
     counts["entries without a time and a position"] += len(found) - len(rows)
-    start, end, lat, lon = zip(*rows, strict=True) if rows else ((), (), (), ())
-    return {"utc": list(start), "end_utc": list(end), "lat": list(lat), "lon": list(lon)}
+    return rows
 
 
 def _walk(item: Any, start: Any, end: Any) -> Iterator[At]:
     """Yield the times and positions within an item, those of the items around it where it has no time of its own."""
     if isinstance(item, str):
         match = GEO.fullmatch(item)
-        yield start, end, _on_globe(float(match[1]), float(match[2])) if match else None
+        yield start, end, (float(match[1]), float(match[2])) if match else None
     elif isinstance(item, list):
         for each in item:
             yield from _walk(each, start, end)
@@ -207,9 +170,13 @@ def _walk(item: Any, start: Any, end: Any) -> Iterator[At]:
         if own is None and start is not None and isinstance(minutes, str | int) and str(minutes).isdigit():
             own = _instant(1000 * (start.timestamp() + 60 * int(minutes)))
         start, end = (start, end) if own is None else (own, last or own)
-        pair = next(([item[key] for key in keys] for keys in E7 if item.keys() >= set(keys)), None)
-        if pair is not None:
-            yield start, end, _from_e7(pair)
+        for keys in E7:
+            if item.keys() >= {*keys}:
+                pair = [item[key] for key in keys]
+                good = all(isinstance(v, int) and abs(v) <= 1 << 32 for v in pair)
+                # some exports add 2^32 to negative ones
+                lat, lon = ((v - 2**32 if v > 18e8 else v) / 1e7 if good else 0.0 for v in pair)
+                yield start, end, (lat, lon) if good else None
         for key in WAYS & item.keys():
             if key in ("start", "startLocation"):  # of a journey: it is there at that moment alone
                 yield from _walk(item[key], start, start)
@@ -228,14 +195,3 @@ def _instant(value: Any) -> Any:
         return datetime.fromtimestamp(float(value) / 1000, UTC) if isinstance(value, str | int | float) else None
     except (ValueError, OverflowError, OSError, TypeError):
         return None
-
-
-def _on_globe(lat: float, lon: float) -> tuple[float, float] | None:
-    return (lat, lon) if -90 <= lat <= 90 and -180 <= lon <= 180 else None
-
-
-def _from_e7(pair: list[Any]) -> tuple[float, float] | None:
-    """Return degrees from ten-millionths of a degree; some exports add 2^32 to negative ones."""
-    if not all(isinstance(v, int | float) and not isinstance(v, bool) and math.isfinite(v) for v in pair):
-        return None
-    return _on_globe(*((v - 2**32 if v > limit else v) / 1e7 for v, limit in zip(pair, (9e8, 18e8), strict=True)))

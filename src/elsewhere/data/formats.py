@@ -31,9 +31,11 @@ from elsewhere.data.tables import (
     Piece,
     Table,
     read_document,
+    spread,
     table_of,
     unpack,
 )
+from elsewhere.data.times import TIMES, find_kind
 from elsewhere.data.values import NUMBER
 from elsewhere.errors import ElsewhereError, InvalidParameter, InvalidTraces, MissingExtra, counted
 
@@ -44,17 +46,11 @@ LONGEST_LINE = 10 << 20
 MOST_RATIO = 1_000  # of unpacked to packed bytes, in a file that unpacks to more than MOST_DOCUMENT
 DELIMITERS = (",", ";", "\t", "|", " ")  # a blank stands for any run of blanks
 NOTHING = ["", "NA", "N/A", "NULL", "null", "NaN", "nan", "None", "none", "#N/A", "\\N"]
-DATED = re.compile(
-    r"\s*\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}\b.*|\s*\d{1,2}:\d\d(:\d\d.*)?( ?[AaPp]\.?[Mm]\.?)?\s*", re.ASCII
-)
-TWITTER = re.compile(r"[A-Z][a-z]{2} [A-Z][a-z]{2} \d\d \d\d:\d\d:\d\d \+0000 \d{4}")
 DAY_NAME = re.compile(  # a date within the name of a file: 2024-05-01, 20240501_0800, 2024_MAY
     r"(19|20)\d\d[-_.]?((0[1-9]|1[0-2])([-_.]?[0-3]\d([T_-]?\d{4,6})?)?(?!\d)|"
     r"(?i:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*)", re.ASCII
 )  # fmt: skip
 UNCLOSED = "rows with a quote that is not closed"
-NO_DATA = {".md", ".pdf", ".html", ".htm", ".py", ".r", ".png", ".jpg", ".doc", ".docx", ".rtf", ".log", ".yml"}
-TEXT_MARKS = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
 PLT = ("lat", "lon", "#3", "altitude", "days", "date", "clock")
 KNOWN = {
     "Foursquare TSMC2014": ("user", "venue", "category_id", "category", "lat", "lon", "offset_minutes", "utc"),
@@ -66,7 +62,7 @@ KNOWN = {
 def open_tables(source: Any, *, encoding: str | None = None, name: str = "") -> list[Table]:
     """Return the tables of a source: one, or one for each kind of table in a folder, the largest first."""
     if not isinstance(source, (str, os.PathLike)):
-        return [_open_frame(source, name or "the table")]
+        return [table_of(source, name or "the table", "frame")]
     pieces = list_files(source)
     parts: dict[Any, list[Table]] = {}
     skipped = []
@@ -95,33 +91,26 @@ def list_files(source: str | os.PathLike[str]) -> list[Piece]:
     root = Path(path)
     try:
         if root.is_dir():
-            files = [p for p in sorted(root.rglob("*")) if p.is_file() and p.stat().st_size]
-            files = [p for p in files if p.suffix.lower() not in NO_DATA and not p.name.startswith((".", "_"))]
-            if not files:
-                raise InvalidTraces(f"the folder {root.name} holds no files of data.", code="E_EMPTY")
-            owners = _owners([p.relative_to(root).parts for p in files], root.name)
-            return [
-                Piece(f"file {i} of the folder {root.name}", owner, p.stat().st_size, partial(p.open, "rb"))
-                for i, (p, owner) in enumerate(zip(files, owners, strict=True), 1)
-            ]
-        if not root.is_file():
+            found = [(p.relative_to(root).parts, p.stat().st_size, partial(p.open, "rb"))
+                     for p in sorted(root.rglob("*")) if p.is_file()]  # fmt: skip
+        elif not root.is_file():
             what = "is no file" if root.exists() else "does not exist"
             raise InvalidTraces(f"{root.name} {what}; give the path of a file or of a folder.", code="E_OPEN")
-        with root.open("rb") as file:
-            start = file.read(4)
-        if start == b"PK\x03\x04":
-            with zipfile.ZipFile(root) as archive:
-                members = [m for m in archive.infolist() if not m.is_dir() and m.file_size and Path(m.filename).name]
-            if not members:
-                raise InvalidTraces(f"{root.name} holds no file with content.", code="E_EMPTY")
-            if not any(m.filename == "[Content_Types].xml" for m in members):  # a workbook is a zip too
-                owners = _owners([Path(m.filename).parts for m in members], root.stem)
-                named = zip(members, owners, strict=True)
-                return [_member(root, m, f"file {i} of {root.name}", owner) for i, (m, owner) in enumerate(named, 1)]
-        return [Piece(root.name, _stem(root.name), root.stat().st_size, partial(root.open, "rb"))]
+        else:
+            with root.open("rb") as file:
+                packed = file.read(4) == b"PK\x03\x04"
+            found = _list_members(root) if packed else []
+            if not packed or any(parts == ("[Content_Types].xml",) for parts, *_ in found):  # a workbook is a zip too
+                return [Piece(root.name, _stem(root.name), root.stat().st_size, partial(root.open, "rb"))]
     except DAMAGE as error:
         code = "E_OPEN" if isinstance(error, OSError) else "E_COMPRESSION"
         raise InvalidTraces(f"{root.name} cannot be opened ({type(error).__name__}).", code=code) from None
+    found = [each for each in found if each[1] and not each[0][-1].startswith((".", "_"))]
+    if not found:
+        raise InvalidTraces(f"{root.name} holds no file with content.", code="E_EMPTY")
+    owners = _owners([parts for parts, *_ in found], _stem(root.name))
+    named = enumerate(zip(found, owners, strict=True), 1)
+    return [Piece(f"file {i} of {root.name}", owner, size, opened) for i, ((_, size, opened), owner) in named]
 
 
 def _stem(name: str) -> str:
@@ -149,40 +138,61 @@ def _owners(paths: Sequence[tuple[str, ...]], name: str) -> list[str]:
     return [path[-1] or name for path in plain]
 
 
-def _member(archive: Path, member: zipfile.ZipInfo, name: str, owner: str) -> Piece:
+def _list_members(path: Path) -> list[tuple[tuple[str, ...], int, Any]]:
+    """Return the path, the size and the opener of each file of a zip."""
+
     @contextmanager
-    def opened() -> Iterator[Any]:
-        with zipfile.ZipFile(archive) as folder, folder.open(member) as stream:
+    def opened(member: zipfile.ZipInfo) -> Iterator[Any]:
+        with zipfile.ZipFile(path) as folder, folder.open(member) as stream:
             yield stream
 
-    if member.flag_bits & 1:
-        raise InvalidTraces(f"{name} is encrypted; unpack it first.", code="E_COMPRESSION")
-    if member.file_size > max(MOST_DOCUMENT, MOST_RATIO * member.compress_size):
-        raise InvalidTraces(f"{name} unpacks to too many bytes.", code="E_TOO_LARGE")
-    return Piece(name, owner, member.file_size, opened)
+    with zipfile.ZipFile(path) as archive:
+        members = [m for m in archive.infolist() if Path(m.filename).name and not m.is_dir()]
+    for m in members:
+        if m.flag_bits & 1:
+            raise InvalidTraces(f"{path.name} is encrypted; unpack it first.", code="E_COMPRESSION")
+        if m.file_size > max(MOST_DOCUMENT, MOST_RATIO * m.compress_size):
+            raise InvalidTraces(f"{path.name} unpacks to too many bytes.", code="E_TOO_LARGE")
+    return [(Path(m.filename).parts, m.file_size, partial(opened, m)) for m in members]
 
 
 def _open_piece(piece: Piece, encoding: str | None) -> Table:
     """Return the table of one file, by what its first bytes say."""
     with unpack(piece) as stream:
         head = stream.read(SAMPLE)
-    if head.startswith((b"PAR1", b"ARROW1", b"FEA1")):
-        return _open_arrow(piece, head.startswith(b"PAR1"))
+    if head.startswith(b"PAR1"):
+        return _open_parquet(piece)
     if head.startswith((b"PK\x03\x04", b"\xd0\xcf\x11\xe0")):
         return _open_excel(piece)
-    text = _decode(head, encoding, piece).lstrip("\ufeff \t\r\n")
+    if encoding is not None or head.startswith((b"\xff\xfe", b"\xfe\xff")):
+        piece = _recode(piece, encoding or "utf-16")
+        with piece.open() as stream:
+            head = stream.read(SAMPLE)
+    text = _decode(head, piece).lstrip("\ufeff \t\r\n")
     if not text:
         raise InvalidTraces(f"{piece.name} is empty.", code="E_EMPTY")
     if text.startswith("<"):
         return open_gpx(piece)
     if text[0] in "{[":
-        return open_json(piece, _decode(read_document(piece), encoding, piece).lstrip("\ufeff"))
+        return open_json(piece, _decode(read_document(piece), piece).lstrip("\ufeff"))
     if re.match(r"[^\n]*\n\s*WGS 84", text):
-        return _open_text(piece, _Dialect(",", PLT, False, 6), encoding, "geolife")
+        return _open_text(piece, _Dialect(",", PLT, False, 6), "geolife")
     dialect = _find_dialect(text, piece.name)
-    table = _open_text(piece, dialect, encoding, "csv")
-    known = _known_columns(table) if not table.headed else None
-    return table if known is None else _open_text(piece, replace(dialect, names=KNOWN[known]), encoding, known)
+    rows = [_split(line, dialect.delimiter) for line in text.splitlines()[dialect.skip : -1][:50]]
+    known = None if dialect.headed else _find_known(rows)
+    return _open_text(piece, replace(dialect, names=KNOWN[known]) if known else dialect, known or "csv")
+
+
+def _in_memory(piece: Piece, content: bytes) -> Piece:
+    return replace(piece, size=len(content), open=lambda: io.BytesIO(content))
+
+
+def _recode(piece: Piece, encoding: str) -> Piece:
+    """Return a text of another encoding in UTF-8, in memory."""
+    try:
+        return _in_memory(piece, read_document(piece).decode(encoding, errors="replace").encode())
+    except LookupError:
+        raise InvalidParameter(f"`encoding` must be the name of an encoding, got {encoding!r}.") from None
 
 
 def _join(tables: list[Table], name: str) -> Table:
@@ -223,14 +233,14 @@ class _Dialect:
 
 
 def _is_value(text: str) -> bool:
-    return bool(NUMBER.fullmatch(text) or DATED.fullmatch(text) or TWITTER.fullmatch(text))
+    return bool(NUMBER.fullmatch(text)) or find_kind([text]) in TIMES
 
 
 def _split(line: str, delimiter: str) -> list[str]:
     if delimiter == " ":
         return line.split()
     try:
-        return [part.strip() for part in next(csv.reader([line], delimiter=delimiter), [])]
+        return [part.strip() for part in next(csv.reader([line], delimiter=delimiter, skipinitialspace=True), [])]
     except csv.Error:
         return []
 
@@ -277,37 +287,25 @@ def _find_dialect(text: str, name: str) -> _Dialect:
     return _Dialect(chosen, tuple(names), headed, at + (1 if headed else 0), tuple(notes))
 
 
-def _decode(block: bytes, encoding: str | None, piece: Piece, counts: Counter[str] | None = None) -> str:
-    """Return a block of text; what is no UTF-8 is read as Windows-1252 unless an encoding is given, and counted."""
-    encoding = encoding or next((e for mark, e in TEXT_MARKS.items() if block.startswith(mark)), None)
+def _decode(block: bytes, piece: Piece, counts: Counter[str] | None = None) -> str:
+    """Return a block of text; what is no UTF-8 is read as Windows-1252, and counted."""
+    if b"\0" in block:
+        raise InvalidTraces(f"{piece.name} holds NUL bytes: it is no text, or damaged.", code="E_ENCODING")
     try:
-        if encoding is not None:
-            return block.decode(encoding, errors="replace")
-        if b"\0" in block:
-            raise InvalidTraces(f"{piece.name} holds NUL bytes: it is no text, or damaged.", code="E_ENCODING")
         return block.decode()
     except UnicodeDecodeError as error:
+        plain = block.decode(errors="replace")
         if error.start >= len(block) - 3:  # half a character at the end of a sample
-            return block.decode(errors="replace")
+            return plain
         if counts is not None:
-            counts["characters that are no UTF-8, read as Windows-1252 (`encoding`)"] += block.decode(
-                errors="replace"
-            ).count("\ufffd")
+            counts["characters that are no UTF-8, read as Windows-1252 (`encoding`)"] += plain.count("\ufffd")
         return block.decode("cp1252", errors="replace")
-    except LookupError:
-        raise InvalidParameter(f"`encoding` must be the name of an encoding, got {encoding!r}.") from None
 
 
-def _read_blocks(
-    piece: Piece, dialect: _Dialect, encoding: str | None, counts: Counter[str], size: int = BLOCK
-) -> Iterator[bytes]:
-    """Yield the lines of a text in UTF-8, in blocks of whole rows."""
+def _read_blocks(piece: Piece, dialect: _Dialect, counts: Counter[str], size: int = BLOCK) -> Iterator[bytes]:
+    """Yield the lines of a text, in blocks of whole rows."""
     with unpack(piece) as stream:
-        rest, total = stream.read(4), 0
-        wide = next((e for mark, e in TEXT_MARKS.items() if rest.startswith(mark)), encoding)
-        if wide not in (None, "utf-8", "utf-8-sig", "ascii"):  # blocks could cut a character
-            rest = _decode(rest + stream.read(MOST_DOCUMENT), wide, piece).lstrip("\ufeff").encode()
-        rest = rest.removeprefix(b"\xef\xbb\xbf")
+        rest, total = stream.read(3).removeprefix(b"\xef\xbb\xbf"), 0
         while more := stream.read(size):
             total += len(more)
             if total > max(MOST_DOCUMENT, MOST_RATIO * piece.size):
@@ -318,14 +316,11 @@ def _read_blocks(
             rest = unclosed + rest[at:]
             if len(rest) > LONGEST_LINE + BLOCK:
                 raise InvalidTraces(f"{piece.name} has a line of more than 10 MB.", code="E_TOO_LARGE")
-            if rows:
-                yield _to_utf8(rows, piece, counts)
+            yield rows
         rows, unclosed = _close_quotes(rest, dialect, counts)
         if unclosed:  # until the end of the text
             counts[UNCLOSED] += 1
-            rows += unclosed.partition(b"\n")[2]
-        if rows:
-            yield _to_utf8(rows, piece, counts)
+        yield rows + unclosed.partition(b"\n")[2]
 
 
 def _close_quotes(block: bytes, dialect: _Dialect, counts: Counter[str]) -> tuple[bytes, bytes]:
@@ -364,22 +359,15 @@ def refuse_unclosed(name: str, counts: Counter[str], rows: int) -> None:
         )
 
 
-def _to_utf8(block: bytes, piece: Piece, counts: Counter[str]) -> bytes:
-    return block if block.isascii() and b"\0" not in block else _decode(block, None, piece, counts).encode()
-
-
-def _open_text(piece: Piece, dialect: _Dialect, encoding: str | None, kind: str) -> Table:
+def _open_text(piece: Piece, dialect: _Dialect, kind: str) -> Table:
     """Return a delimited text as a table; rows with more or fewer fields are left out and counted."""
-    import pyarrow as pa
-
     counts: Counter[str] = Counter()
 
     def batches(wanted: Sequence[str]) -> Iterator[Any]:
         skip, last = dialect.skip, b""
-        for block in _read_blocks(piece, dialect, encoding, counts):
-            table = _parse_block(block, dialect, wanted, counts, piece, skip)
-            yield table.append_column(FILE, pa.array([piece.user] * len(table))) if FILE in wanted else table
-            skip, last = 0, block[-LONGEST_LINE:]
+        for block in _read_blocks(piece, dialect, counts):
+            yield _parse_block(block, dialect, wanted, counts, piece, skip)
+            skip, last = 0, block[-LONGEST_LINE:] or last
         last = last[max(last.rfind(b"\n"), last.rfind(b"\r")) + 1 :]
         if last.strip() and len(_split(last.decode(errors="replace"), dialect.delimiter)) < len(dialect.names) - 1:
             raise InvalidTraces(  # a cut file is not a short file (B8)
@@ -387,10 +375,8 @@ def _open_text(piece: Piece, dialect: _Dialect, encoding: str | None, kind: str)
                 code="E_TRUNCATED",
             )
 
-    rows = _sample_text(piece, dialect, encoding)
-    rows = rows.append_column(FILE, pa.array([piece.user] * len(rows), pa.string()))
-    return Table(piece.name, (*dialect.names, FILE), kind, rows, batches, dialect.headed, counts=counts,
-                 notes=list(dialect.notes))  # fmt: skip
+    return Table(piece.name, dialect.names, kind, _sample_text(piece, dialect), batches, piece.user, dialect.headed,
+                 counts=counts, notes=list(dialect.notes))  # fmt: skip
 
 
 def _parse_block(
@@ -404,19 +390,23 @@ def _parse_block(
         block = block.partition(b"\n" if b"\n" in block else b"\r")[2]
     if not block.strip():
         return pa.table({name: pa.array([], pa.string()) for name in dialect.names if name in wanted})
-    if dialect.delimiter == " ":
+    if not block.isascii() or b"\0" in block:
+        block = _decode(block, piece, counts).encode()
+    names, quoted, mark = list(dialect.names), b'"' in block, dialect.delimiter
+    if mark == " ":
         block = re.sub(rb"(?m)^ | $", b"", re.sub(rb"[ \t]+", b" ", block.replace(b"\r\n", b"\n")))
+    elif quoted:  # a quote may stand behind a blank
+        block = re.sub(b'(?<=[%b\n]) +(?=")' % mark.encode(), b"", block)
 
     def drop(row: Any) -> str:
         counts["rows with too many or too few fields"] += 1
         return "skip"
 
-    names, quoted = list(dialect.names), b'"' in block
     # a thread of Arrow that still holds what is Python's aborts a process that ends: memory of Arrow, and no threads
     memory = pa.allocate_buffer(len(block))
     memoryview(memory).cast("B")[:] = block
     reading = pv.ReadOptions(column_names=names, block_size=len(block) + 64 if quoted else 1 << 21, use_threads=False)
-    parsing = pv.ParseOptions(delimiter=dialect.delimiter, newlines_in_values=quoted, invalid_row_handler=drop)
+    parsing = pv.ParseOptions(delimiter=mark, newlines_in_values=quoted, invalid_row_handler=drop)
     typing = pv.ConvertOptions(
         column_types=dict.fromkeys(names, pa.string()),
         include_columns=[name for name in names if name in wanted],
@@ -432,72 +422,59 @@ def _parse_block(
         ) from None
 
 
-def _sample_text(piece: Piece, dialect: _Dialect, encoding: str | None) -> Any:
-    """Return rows of the beginning of a text and, where it can be sought, of its middle and its end."""
+def _sample_text(piece: Piece, dialect: _Dialect) -> Any:
+    """Return rows of a text: of a small one all over, of a large one of its beginning, its middle and its end."""
     import pyarrow as pa
 
     unseen: Counter[str] = Counter()
-    blocks = _read_blocks(piece, dialect, encoding, unseen, SAMPLE)
-    tables = [_parse_block(next(blocks, b""), dialect, dialect.names, unseen, piece, dialect.skip)]
+    blocks = _read_blocks(piece, dialect, unseen, 4 * SAMPLE)
+    tables = [_parse_block(next(blocks), dialect, dialect.names, unseen, piece, dialect.skip)]
     blocks.close()  # type: ignore[attr-defined]
     with unpack(piece) as stream:
-        if isinstance(stream, io.BufferedReader | io.BytesIO) and piece.size > 4 * SAMPLE and encoding is None:
+        if isinstance(stream, io.BufferedReader | io.BytesIO) and piece.size > 4 * SAMPLE:
             for at in (piece.size // 2, piece.size - SAMPLE):
                 stream.seek(at)
                 part = stream.read(SAMPLE)
-                part = part[part.find(b"\n") + 1 : part.rfind(b"\n") + 1]
-                part, _ = _close_quotes(part, dialect, unseen)
-                if part.strip() and b"\0" not in part:
-                    tables.append(_parse_block(_to_utf8(part, piece, unseen), dialect, dialect.names, unseen, piece))
-    rows = pa.concat_tables([table.slice(0, SAMPLED) for table in tables])
+                part, _ = _close_quotes(part[part.find(b"\n") + 1 : part.rfind(b"\n") + 1], dialect, unseen)
+                tables.append(_parse_block(part, dialect, dialect.names, unseen, piece))
+    rows = pa.concat_tables([spread(table) for table in tables])
     refuse_unclosed(piece.name, unseen, len(rows))
     if len(rows) == 0:
         raise InvalidTraces(
             f"{piece.name} holds no rows with as many fields as its first line: it is no table; give one with a line "
-            "of names and a row for each record that tells who, when and where (`columns` "
-            "user=NAME,time=NAME,lat=NAME,lon=NAME says which column does, where its name does not).",
-            code="E_EMPTY",
-            parameter="columns",
-        )
+            "of names and a row for each record that tells who, when and where.", code="E_EMPTY",
+        )  # fmt: skip
     return rows
 
 
-def _known_columns(table: Table) -> str | None:
+def _find_known(rows: list[list[str]]) -> str | None:
     """Return the name of a published format without a line of names, by its first rows."""
-    rows = [list(row.values())[:-1] for row in table.sample.slice(0, 50).to_pylist()]
-    width = len(table.names) - 1
-    if all(None not in row for row in rows):
-        if width == 8 and all(TWITTER.fullmatch(row[7]) and NUMBER.fullmatch(row[4]) for row in rows):
-            return "Foursquare TSMC2014"
-        if width == 4 and all(TWITTER.fullmatch(row[2]) and NUMBER.fullmatch(row[3]) for row in rows):
-            return "Foursquare TIST2015"
-        whole = width == 3 and all(re.fullmatch(r"\d{1,7}", field) for row in rows for field in row)
-        if whole and [row[1] for row in rows[:3]] == ["1", "2", "3"]:
-            return "SGLT"
-    return None
+    for name, number, time in (("Foursquare TSMC2014", 4, 7), ("Foursquare TIST2015", 3, 2)):
+        if rows and all(
+            len(r) == len(KNOWN[name]) and NUMBER.fullmatch(r[number]) and " +0000 " in r[time] for r in rows
+        ):
+            return name
+    whole = rows and all(len(row) == 3 and all(re.fullmatch(r"\d{1,7}", field) for field in row) for row in rows)
+    return "SGLT" if whole and [row[1] for row in rows[:3]] == ["1", "2", "3"] else None
 
 
 # --- typed tables -----------------------------------------------------------------------------------------------------
 
 
-def _open_arrow(piece: Piece, parquet: bool) -> Table:
-    """Return a Parquet or Feather file as a table, read by groups of rows."""
+def _open_parquet(piece: Piece) -> Table:
+    """Return a Parquet file as a table, read by groups of rows."""
     import pyarrow as pa
-    import pyarrow.feather as feather
     import pyarrow.parquet as pq
 
     try:
         with piece.open() as stream:
-            if not parquet:
-                whole = feather.read_table(pa.BufferReader(stream.read()))
-                whole.validate(full=True)
-                return table_of(whole, piece.name, "feather", piece.user)
             file = pq.ParquetFile(pa.BufferReader(stream.read()) if not hasattr(stream, "name") else stream.name)
-        names = tuple(name for name in file.schema_arrow.names if not INDEX.fullmatch(name))
-        sample = (file.read_row_group(0) if file.num_row_groups else file.read()).select(names).slice(0, 3 * SAMPLED)
+        first = (file.read_row_group(0) if file.num_row_groups else file.read()).flatten()
+        names = tuple(name for name in first.column_names if not INDEX.fullmatch(name))
+        sample = spread(first.select(names))
         sample.validate(full=True)
     except (pa.ArrowException, OSError, ValueError):
-        raise InvalidTraces(f"{piece.name} is a damaged Parquet or Arrow file.", code="E_FORMAT") from None
+        raise InvalidTraces(f"{piece.name} is a damaged Parquet file.", code="E_FORMAT") from None
     if not file.metadata.num_rows:
         raise InvalidTraces(f"{piece.name} holds no rows.", code="E_EMPTY")
 
@@ -505,39 +482,11 @@ def _open_arrow(piece: Piece, parquet: bool) -> Table:
         try:
             for batch in file.iter_batches(1 << 20, columns=[n for n in names if n in wanted]):
                 batch.validate(full=True)
-                table = pa.Table.from_batches([batch])
-                yield table.append_column(FILE, pa.array([piece.user] * len(table))) if FILE in wanted else table
+                yield pa.Table.from_batches([batch]).flatten()
         except (pa.ArrowException, OSError):
             raise InvalidTraces(f"{piece.name} is damaged.", code="E_FORMAT") from None
 
-    sample = sample.append_column(FILE, pa.array([piece.user] * len(sample), pa.string()))
-    return Table(piece.name, (*names, FILE), "parquet", sample, batches)
-
-
-def _open_frame(source: Any, name: str) -> Table:
-    """Return a data frame of pandas or polars, or an Arrow table, as a `Table`."""
-    import pyarrow as pa
-
-    try:
-        if isinstance(source, pa.Table):
-            table = source
-        elif hasattr(source, "to_arrow"):  # polars
-            table = source.to_arrow()
-        elif hasattr(source, "columns") and hasattr(source, "reset_index"):  # pandas
-            named = source.reset_index() if any(source.index.names) else source
-            named = named.rename(columns=str)
-            try:
-                table = pa.Table.from_pandas(named, preserve_index=False)
-            except (pa.ArrowException, TypeError):
-                text = {c: named[c].map(str, na_action="ignore") for c in named if named[c].dtype == object}
-                table = pa.Table.from_pandas(named.assign(**text), preserve_index=False)
-        else:
-            table = pa.table(source)
-    except (pa.ArrowException, TypeError, ValueError, NotImplementedError):
-        raise InvalidParameter(
-            f'`source` must be a path, "-", or a table of pandas, polars or Arrow, got {type(source).__name__}.'
-        ) from None
-    return table_of(table, name, "frame")
+    return Table(piece.name, names, "parquet", sample, batches, piece.user)
 
 
 def _open_excel(piece: Piece) -> Table:
@@ -558,5 +507,4 @@ def _open_excel(piece: Piece) -> Table:
     content = out.getvalue().encode()
     if not content:
         raise InvalidTraces(f"{piece.name} holds no rows.", code="E_EMPTY")
-    text = replace(piece, size=len(content), open=lambda: io.BytesIO(content))
-    return _open_text(text, _find_dialect(content.decode()[:SAMPLE], piece.name), None, "excel")
+    return _open_text(_in_memory(piece, content), _find_dialect(content.decode()[:SAMPLE], piece.name), "excel")

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from elsewhere.data.columns import are_degrees, find_kind, find_named, is_latitude_first
+from elsewhere.data.columns import Columns, find_named, find_positions
 from elsewhere.data.formats import list_files, open_tables
-from elsewhere.data.tables import FILE, Table
+from elsewhere.data.tables import Table
 from elsewhere.data.times import TIMES
-from elsewhere.data.values import as_text, numbers_of, sample_text
+from elsewhere.data.values import as_text, numbers_of
 from elsewhere.data.visits import Locations, Records
 from elsewhere.errors import InvalidTraces
 
@@ -25,30 +25,25 @@ class PlaceTable:
         if isinstance(source, (str, os.PathLike)) and self._read_polygons(source):
             return
         table = source if isinstance(source, Table) else open_tables(source, name="`locations`")[0]
-        names = [name for name in table.names if name != FILE]
-        batches = list(table.batches(names))
-        self.columns = {n: [v for b in batches for v in as_text(b.column(n)).to_pylist()] for n in names}
-        kinds = {name: find_kind(sample_text(table.sample.column(name))) for name in names}
-        numbers = [name for name in names if kinds[name] in ("decimal", "whole")]
-        where = [find_named(axis, numbers) for axis in ("lat", "lon")]
-        values = {name: numbers_of([each or "" for each in self.columns[name]]) for name in numbers}
-        numbers = [n for n in numbers if kinds[n] == "decimal"]
-        if None in where and len(numbers) == 2:
-            order = is_latitude_first(*(values[name] for name in numbers))
-            where = [None, None] if order is None else [*(numbers if order else numbers[::-1])]
-        if where[0] is None or where[1] is None:
+        found = Columns(table, {})
+        _find_degrees(found)
+        names = list(found.kinds)
+        if not found.has("lat"):
             shown = ", ".join(table.labels[n] for n in names)
             raise InvalidTraces(
                 f"`locations`: no columns of degrees; its columns are {shown}; call two of them lat and lon.",
                 code="E_COLUMNS",
             )
-        self.lat, self.lon = values[where[0]], values[where[1]]
+        batches = list(table.batches(names))
+        self.columns = {n: [v for b in batches for v in as_text(b.column(n)).to_pylist()] for n in names}
+        where = [found.roles[axis] for axis in ("lat", "lon")]
+        self.lat, self.lon = (numbers_of([each or "" for each in self.columns[name]]) for name in where)
         called = find_named("kind", names)
         if called is None and not table.headed:  # words that repeat, of these the most different: Foursquare's venues
-            words = [n for n in names if kinds[n] == "words" and len(set(self.columns[n])) <= len(self.lat) / 2]
+            words = [name for name in found.free("words") if found.repeats(name)]
             called = max(words, key=lambda name: len(set(self.columns[name])), default=None)
         self.kind = None if called is None else self.columns[called]
-        self.ids = [name for name in names if name not in where]
+        self.ids = found.free()
 
     def _read_polygons(self, source: Any) -> bool:
         """Read zones from polygons of GeoJSON; tell whether the source has any."""
@@ -107,12 +102,18 @@ class PlaceTable:
 
 def is_table_of_places(table: Table) -> bool:
     """Tell whether a table has ids and positions of places, and no times."""
-    samples = {name: sample_text(table.sample.column(name)) for name in table.names if name != FILE}
-    kinds = {name: find_kind(values) for name, values in samples.items()}
-    if any(kind in TIMES for kind in kinds.values()):
-        return False
-    degrees = [name for name in samples if kinds[name] == "decimal" and are_degrees(samples[name])]
-    return None not in [find_named(axis, list(kinds)) for axis in ("lat", "lon")] or len(degrees) == 2 < len(kinds)
+    found = Columns(table, {})
+    _find_degrees(found)
+    return found.has("lat") and bool(found.free()) and not found.free(*TIMES)
+
+
+def _find_degrees(found: Columns) -> None:
+    """Find latitude and longitude of places, by the names of columns or by their values."""
+    named = [find_named(axis, found.free("decimal", "whole")) for axis in ("lat", "lon")]
+    if named[0] is not None and named[1] is not None:
+        found.roles |= {"lat": named[0], "lon": named[1]}
+    else:
+        find_positions(found)
 
 
 def find_zones(records: Records, shapes: list[Any], zones: Locations) -> Records:

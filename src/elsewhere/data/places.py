@@ -105,8 +105,6 @@ def make_visits(
     require_choice("places", places, PLACES)
     if cells is not None:
         require_whole("cells", cells, 1)
-    if not len(records):
-        raise InvalidTraces(f"{preparation.name or 'the input'}: no record is left.", code="E_EMPTY")
     drawn = locations is None and places == "auto"
     if locations is not None:
         place, rare, reason = find_on_map(records, locations), 0, "not on the map (`locations`)"
@@ -159,21 +157,16 @@ def make_visits(
 
 
 def _tell_moved(records: Records, locations: Locations, place: Codes) -> list[str]:
-    """Return a note that says how far from their place on the map records were."""
-    if records.lat is None or records.lon is None or locations.lat is None or locations.lon is None:
+    """Return a note that says how far from their place on a public map records were, where that is worth a word."""
+    if records.lat is None or records.lon is None or not locations.has_coordinates:
         return []
-    some = np.flatnonzero(np.isfinite(records.lat) & np.isfinite(records.lon))
-    some = some[:: max(1, len(some) // 100_000)]
-    there = np.column_stack([locations.lat, locations.lon])[place[some]]
-    here = to_xyz(records.lat[some], records.lon[some])
-    km = np.linalg.norm(here - to_xyz(there[:, 0], there[:, 1]), axis=1)
-    if not len(km) or np.quantile(km, 0.9) < WORTH_SAYING_KM:
-        return []
-    half, most = (f"{far:.2g} km" for far in np.quantile(km, [0.5, 0.9]))
-    return [
-        "places are venues and cells that enough people share, drawn anew each time (`rng`): half of the records were "
-        f"within {half} of theirs, nine of ten within {most}"
-    ]
+    some = np.flatnonzero(np.isfinite(records.lat))[:: max(1, len(records) // 100_000)]
+    km = np.linalg.norm(to_xyz(records.lat[some], records.lon[some]) - locations.points()[place[some]], axis=1)
+    half, most = np.quantile(km, [0.5, 0.9]) if len(km) else (0.0, 0.0)
+    told = (
+        f"half of the records were within {half:.2g} km of their place on the public map, nine of ten within {most:.2g}"
+    )
+    return [told] if most >= WORTH_SAYING_KM else []
 
 
 def _runs(records: Records, place: Codes) -> tuple[Mask | slice, Mask | slice]:
@@ -516,8 +509,6 @@ def reduce_places(locations: Locations, visits: Ints, *, cells: int) -> tuple[Lo
 
     """
     require_whole("cells", cells, 1)
-    if len(visits) != len(locations) or np.any(visits < 0):
-        raise InvalidTraces("`visits` must hold one count per place, none below 0.", code="E_SHAPE")
     if len(locations) <= cells:
         return locations, np.arange(len(locations))
     if not locations.has_coordinates:

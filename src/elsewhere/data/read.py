@@ -14,11 +14,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from elsewhere.data.columns import Columns, find_columns, find_named, is_latitude_first, normalize, refuse
+from elsewhere.data.columns import (
+    Columns,
+    find_columns,
+    find_named,
+    is_called_time,
+    is_latitude_first,
+    normalize,
+    refuse,
+)
 from elsewhere.data.formats import open_tables, refuse_unclosed
 from elsewhere.data.place_table import PlaceTable, find_zones, is_table_of_places
 from elsewhere.data.places import make_visits
-from elsewhere.data.stays import ELSEWHERE, clean, find_stays, split_vehicles
+from elsewhere.data.stays import ELSEWHERE, clean, find_stays, split_vehicles, whole_trips
 from elsewhere.data.tables import FILE, Table
 from elsewhere.data.times import (
     MISSING,
@@ -42,14 +50,13 @@ MOST_UNREADABLE = 0.05  # share of times or positions that cannot be read, above
 MOST_MIXED = 0.6  # share of fixes of one user at one time at different places, above which a source is refused
 ONE_ZONE = 0.98  # share of the points in one zone, above which its clock is everybody's
 DAY_STEPS = (24, 48, 72, 96, 144, 288, 1440, 86_400)  # slots that are a whole day
-PER_DAY = {"hour": 24, "minute": 1440, "second": 86_400}  # slots that are called so
 SPARSE = 1_800  # seconds between two records of somebody, in the median, above which positions are events, no fixes
+NULL_ISLAND = "at latitude 0, longitude 0, which stands for no position"
 CHANGED = ("times that", "positions that", "characters that")  # beginnings of counts of what is there otherwise
-NOWHERE = frozenset(["off", "out", "none", "unknown", "nowhere", "n/a", "-"])  # as names of places
 LINE_INTERVAL = 15  # seconds between two points of a line, as in the taxi data of Porto
 SHIFTS = 'each shift, until two hours of standing or silence, or a day, is a unit (`unit` "person" keeps them whole)'
 LABELS = {"user": "user", "place": "place", "end_place": "place", "kind": "kind", "trip": "trip"}
-NUMBERS = ("lat", "lon", "end_lat", "end_lon", "offset", "slot", "day", "duration")
+NUMBERS = ("lat", "lon", "end_lat", "end_lon", "offset")
 TRUTHS = ("1", "true", "yes", "t", "y")
 Progress = Callable[[str, float], None]
 
@@ -76,7 +83,7 @@ def read_visits(
     ----------
     source
         A path, a folder, "-" (standard input), or a table of pandas, polars or Arrow. Read are CSV and kin, Parquet,
-        Feather, JSON, GeoJSON, GPX, GeoLife, Google's Timeline, Foursquare's check-ins, SGLT and workbooks.
+        JSON, GeoJSON, GPX, GeoLife, Google's Timeline, Foursquare's check-ins, SGLT and workbooks.
     columns
         Which column is what, where names and values do not tell: {"user": "id", "time": "#4"} or "user=id,time=#4".
     tz
@@ -203,23 +210,24 @@ class _Reader:
 
     def __init__(self, meaning: Columns, date_format: str | None, interval: float) -> None:
         self.table, self.meaning, self.interval = meaning.table, meaning, interval
-        self.roles, self.rows, self.slot = meaning.roles, 0, 0
+        self.roles, self.rows = meaning.roles, 0
         self.counts: Counter[str] = Counter()
         self.notes = [*self.table.notes, *meaning.notes]
-        self.labels = {role: Labels(NOWHERE if role == "place" else frozenset()) for role in LABELS.values()}
+        self.labels = {role: Labels() for role in LABELS.values()}
         self.store: dict[str, list[NDArray[Any]]] = {}
         self.forms = {
             role: self._find_form(role, date_format)
-            for role in ("time", "utc", "local", "date", "end", "end_date")
+            for role in ("time", "utc", "date", "end", "end_date")
             if role in self.roles
         }
-        self.clock = next((role for role in ("time", "local", "utc") if role in self.forms), None)
+        self.clock = next((role for role in ("time", "utc") if role in self.forms), None)
         if self.clock == "time" and not self.forms["time"].clock:
             self.forms.pop("date", None)
-        self.utc = self.table.kind in ("geolife", "gpx", "google") or (
-            "utc" in self.roles and "local" not in self.roles
-        )
+        self.utc = self.table.kind == "geolife" or self.clock == "utc"
         self.lat_first = self._find_order_of_points()
+        self.first_slot = 1 if self.table.kind == "SGLT" else 0
+        self.slot = self._find_slot() if "slot" in self.roles and self.clock is None else 0
+        self.unit = self._find_unit() if "duration" in self.roles and "end" not in self.forms else 0.0
 
     def _find_form(self, role: str, date_format: str | None) -> TimeForm:
         """Return how a column of times is written; where a sample leaves it open, by all of its values."""
@@ -261,6 +269,25 @@ class _Reader:
             self.notes.append(f"points are read with the {'latitude' if order else 'longitude'} first")
         return order
 
+    def _find_slot(self) -> int:
+        """Return the seconds of a slot of the day: the fewest that are a whole day and have the numbers of a sample."""
+        last = np.nan_to_num(read_numbers(self.table.sample.column(self.roles["slot"]))[0]).max() - self.first_slot
+        step = DAY // next((many for many in DAY_STEPS if last < many), DAY_STEPS[-1])
+        each = counted(step // 60, "minute") if step >= 60 else counted(step, "second")
+        self.notes.append(f"slots are read as {each} each, from midnight")
+        return step
+
+    def _find_unit(self) -> float:
+        """Return the seconds of the unit in which it is told how long visits and trips last."""
+        name, label = normalize(self.roles["duration"]), self.table.labels[self.roles["duration"]]
+        unit = 60 if "min" in name else 3600 if name.endswith(("hours", "h")) else 0.001 if name.endswith("ms") else 0
+        if unit or "sec" in name:
+            return unit or 1
+        known = read_numbers(self.table.sample.column(self.roles["duration"]))[0]
+        short = self.meaning.trips and np.any(known > 0) and np.median(known[known > 0]) <= 60
+        self.notes.append(f"column {label} is read as {'minutes' if short else 'seconds'}")
+        return 60 if short else 1
+
     def add(self, batch: Any) -> None:
         """Add the rows of a batch."""
         import pyarrow as pa
@@ -288,6 +315,8 @@ class _Reader:
             out["occupied"] = np.asarray(flag).astype(np.int8)
         if "points" in column:
             self._expand_lines(column["points"], rows, out)
+        elif self.meaning.trips:
+            self._expand_trips(rows, out)
         for role, values in out.items():
             self.store.setdefault(role, []).append(values)
         self.rows += rows
@@ -295,29 +324,58 @@ class _Reader:
     def _add_times(self, column: dict[str, Any], rows: int, out: dict[str, NDArray[Any]]) -> None:
         """Add start, its offset from UTC, and end, in seconds."""
         read = {role: read_times(column[role], form) for role, form in self.forms.items()}
-        date = read["date"][0] if "date" in read else None
-        if self.clock is None:
-            out["start"] = np.full(rows, NO_DAY, dtype=np.int64) if date is None else date
-            return
-        seconds, offset = read[self.clock]
-        if self.forms[self.clock].clock:
-            if date is None and "day" not in self.roles:
-                self.notes.append("clock times without dates are read as those of one day")
-            seconds = _add(np.full(rows, NO_DAY, dtype=np.int64) if date is None else date, seconds)
-        if offset is None and (self.clock == "utc" or (self.utc and self.forms[self.clock].clock)):
+        number = {role: read_numbers(column[role])[0] for role in ("slot", "day", "duration") if role in column}
+        date, offset = np.full(rows, NO_DAY, dtype=np.int64), None
+        if "date" in read:
+            date = read["date"][0]
+        elif "day" in number:
+            date = date + DAY * np.nan_to_num(number["day"]).astype(np.int64)
+        start = date
+        if self.clock is not None:
+            start, offset = read[self.clock]
+            if self.forms[self.clock].clock:
+                if "date" not in read and "day" not in number:
+                    self.notes.append("clock times without dates are read as those of one day")
+                start = _add(date, start)
+            unread = int((start == MISSING).sum()) - column[self.clock].null_count
+            self.counts["times that cannot be read"] += unread
+        elif "slot" in number:
+            slot = number["slot"] - self.first_slot
+            good = (slot >= 0) & (slot < DAY // self.slot) & (date != MISSING)
+            start = np.where(good, date + self.slot * np.where(good, slot, 0).astype(np.int64), MISSING)
+        out["start"] = start
+        if offset is None and self.utc:
             offset = np.zeros(rows, dtype=np.int64)
-        self.counts["times that cannot be read"] += int((seconds == MISSING).sum()) - column[self.clock].null_count
-        out["start"] = seconds
-        if self.clock == "local" and "utc" in read:
-            out["start"] = np.where(read["utc"][0] == MISSING, MISSING, seconds)
-        elif offset is not None:
+        if offset is not None:
             out["shift"] = offset.astype(np.int32)
         if "end" in read:
-            end = read["end"][0]
+            end, last = read["end"]
+            if offset is not None and last is not None:
+                out["end_shift"] = last.astype(np.int32)
             if self.forms["end"].clock:
-                end = _add(read["end_date"][0] if "end_date" in read else out["start"], end)
-                end = np.where((end < out["start"]) & (end != MISSING), end + DAY, end)
+                end = _add(read["end_date"][0] if "end_date" in read else start, end)
+                end = np.where((end < start) & (end != MISSING), end + DAY, end)
             out["end"] = end
+        elif "duration" in number:
+            good = (np.abs(np.nan_to_num(number["duration"], nan=1e9)) < 1e9) & (start != MISSING)
+            length = (np.where(good, number["duration"], 0) * self.unit).astype(np.int64)
+            out["end"] = np.where(good, start + length, MISSING)
+
+    def _expand_trips(self, rows: int, out: dict[str, NDArray[Any]]) -> None:
+        """Turn each row into two points of a line: where and when it begins, where and when it ends."""
+        out.setdefault("end", out["start"])
+        ends = {
+            "start": out.pop("end"),
+            "shift": out.pop("end_shift", out.get("shift")),
+            **{role: out.pop(f"end_{role}", None) for role in ("lat", "lon", "place")},
+        }
+        for role in list(out):
+            last = ends.get(role, out[role])
+            if last is None or role in ("kind", "trip", "occupied"):
+                del out[role]
+            else:
+                out[role] = np.stack([out[role], last], axis=1).reshape(-1)
+        out["line"] = np.repeat(np.arange(rows, dtype=np.int32), 2) + np.int32(self.rows)
 
     def _expand_lines(self, lines: Any, rows: int, out: dict[str, NDArray[Any]]) -> None:
         """Turn each row into one row per point of its line, every `interval` seconds."""
@@ -341,7 +399,8 @@ class _Reader:
         if self.rows == 0 or not self.store:
             raise InvalidTraces(f"{self.table.name} holds no rows that can be read.", code="E_EMPTY")
         columns: dict[str, Any] = {role: np.concatenate(self.store.pop(role)) for role in list(self.store)}
-        n, unread = len(columns["start"]), self.counts["times that cannot be read"]
+        n, unread, trips = self.rows, self.counts["times that cannot be read"], self.meaning.trips
+        rows = n if trips else max(n, len(columns["start"]))
         if unread > MOST_UNREADABLE * n:
             label = self.table.labels.get(self.roles[self.clock or "date"], "")
             raise InvalidTraces(
@@ -349,13 +408,11 @@ class _Reader:
                 "(`date_format`), or which column has them (`columns` time=NAME).",
                 code="E_DATE",
             )
-        self._add_slots(columns)
+        columns = self._drop(columns, {"rows without a time": columns["start"] == MISSING})
         self._check_hours(columns["start"])
-        for side in ("", "end_"):
-            self._check_positions(columns, side)
+        self._check_positions(columns)
         zone = self._to_local_clock(columns, tz, _positions_of(columns, located))
-        self._add_ends(columns)
-        columns = self._drop(columns)
+        columns = self._drop(columns, self._faults(columns))
         record, fields = self._find_records(columns)
         records = self._make_records(record, fields, zone, unit)
         if records.lat is None and located is None:
@@ -367,93 +424,86 @@ class _Reader:
         # rows whose time or position cannot be read are also counted as rows without a time or a place
         changed = {reason: counts.pop(reason) for reason in list(counts) if reason.startswith(CHANGED)}
         return records, Preparation(
-            name=self.table.name, format=self.table.kind, rows=max(n, self.rows), dropped=counts, changed=changed,
+            name=self.table.name, format=self.table.kind, rows=rows, dropped=counts, changed=changed,
             form=records.form, tz=zone, notes=tuple(dict.fromkeys(self.notes)),
             left_out=tuple(self.table.labels[name] for name in lost),
         )  # fmt: skip
 
-    def _drop(self, columns: dict[str, Any]) -> dict[str, Any]:
-        """Return the rows that can be used; the others are counted."""
-        start, end, trips = columns["start"], columns.get("end"), self.meaning.trips
-        keep = np.ones(len(start), dtype=bool)
-
-        def drop(reason: str, rows: Mask) -> None:
-            self.counts[reason] += int((rows & keep).sum())
-            keep[rows] = False
-
-        drop("rows without a time", start == MISSING)
-        if "user" in columns:
-            drop("rows without a user", columns["user"] < 0)
-        drop("rows without a place", ~_located(columns, ""))
-        if trips:
-            drop("trips without an end", (start if end is None else end) == MISSING)
-            drop("trips without a destination", ~_located(columns, "end_"))
-        if end is not None:
-            drop(f"{'trips' if trips else 'visits'} that end before they start", (end < start) & (end != MISSING))
-        if not keep.any():
+    def _drop(self, columns: dict[str, Any], faults: dict[str, Mask]) -> dict[str, Any]:
+        """Return the rows without a fault; the others are counted, each by its first. A trip goes as a whole."""
+        bad = np.zeros(len(columns["start"]), dtype=bool)
+        for reason, rows in faults.items():
+            rows = whole_trips(columns["line"], rows) if self.meaning.trips else rows
+            self.counts[reason] += int((rows & ~bad).sum()) // (2 if self.meaning.trips else 1)
+            bad |= rows
+        if bad.all():
             counts = ", ".join(f"{many:,} {what}" for what, many in self.counts.items() if many)
             raise InvalidTraces(f"{self.table.name}: no row can be used ({counts}).", code="E_EMPTY")
-        return columns if keep.all() else {role: values[keep] for role, values in columns.items()}
+        return {role: values[~bad] for role, values in columns.items()} if bad.any() else columns
 
-    def _add_slots(self, columns: dict[str, Any]) -> None:
-        """Add the time of slots of a day to their date, or to the number of their day."""
-        slot, day = columns.pop("slot", None), columns.pop("day", None)
-        if day is not None and "date" not in self.forms:
-            later = DAY * np.where(np.isfinite(day), day, 0).astype(np.int64)
-            for role in ("start", "end") if "end" in columns else ("start",):
-                columns[role] = np.where(columns[role] == MISSING, MISSING, columns[role] + later)
-        if slot is None or self.clock is not None:
-            return
-        base, name = 1 if self.table.kind == "SGLT" else 0, normalize(self.roles["slot"])
-        many = next((n for word, n in PER_DAY.items() if name.startswith(word)), 0)
-        many = many or int(np.nan_to_num(slot).max()) + 1 - base
-        step = DAY // (many if many in DAY_STEPS else next((s for s in (72, *DAY_STEPS) if many <= s), 72))
-        self.slot = step
-        each = counted(step // 60, "minute") if step >= 60 else counted(step, "second")
-        self.notes.append(f"slots are read as {each} each, from midnight")
-        good = np.isfinite(slot) & (slot >= base) & (slot < DAY // step + base)
-        start = columns["start"] + step * np.where(good, slot - base, 0).astype(np.int64)
-        columns["start"] = np.where(good & (columns["start"] != MISSING), start, MISSING)
+    def _faults(self, columns: dict[str, Any]) -> dict[str, Mask]:
+        """Return the rows that cannot be used, by reason; positions that cannot be are taken away."""
+        start, end, lat, lon = columns["start"], columns.get("end"), columns.get("lat"), columns.get("lon")
+        faults: dict[str, Mask] = {"rows without a place": ~_located(columns)}
+        if "user" in columns:
+            faults["rows without a user"] = columns["user"] < 0
+        if lat is not None and lon is not None:
+            for reason, wrong in (
+                ("off the globe", (np.abs(lat) > 90) | (np.abs(lon) > 360)),
+                (NULL_ISLAND, (lat == 0) & (lon == 0)),
+            ):
+                lat[wrong] = lon[wrong] = np.nan
+                faults[reason] = wrong & ~_located(columns)
+        if self.meaning.trips:
+            faults["trips that end before they start"] = np.repeat(start[1::2] < start[::2], 2)
+        elif end is not None:
+            faults["visits that end before they start"] = (end < start) & (end != MISSING)
+        return faults
 
     def _check_hours(self, start: Ints) -> None:
         """Refuse times that are all at 0:00 beside a column of clock times; say so where there is none."""
-        if "slot" in self.roles or np.any(start[start != MISSING] % DAY):
+        if "slot" in self.roles or np.any(start % DAY):
             return
-        if self.meaning.free("clock"):
+        if self.meaning.free("clock") or any(map(is_called_time, self.meaning.free())):
             refuse(self.meaning, ["start"])
         self.notes.append("no column tells the time of day: all records are at 0:00")
 
-    def _check_positions(self, columns: dict[str, Any], side: str) -> None:
+    def _check_positions(self, columns: dict[str, Any]) -> None:
         """Refuse positions that are swapped or projected (B15 to B24); single ones that cannot be are dropped later."""
-        lat, lon = columns.get(f"{side}lat"), columns.get(f"{side}lon")
+        lat, lon = columns.get("lat"), columns.get("lon")
         if lat is None or lon is None:
             return
         some = slice(None, None, max(1, len(lat) // 500_000))
         there = np.isfinite(lat[some]) & np.isfinite(lon[some])
         y, x, name = lat[some][there], lon[some][there], self.table.name
         if len(y) == 0:
-            if f"{side}place" in columns:
+            if "place" in columns:
                 return
             raise InvalidTraces(f"{name}: no row has a position that can be read.", code="E_NUMBER")
-        axes = [self.roles.get(f"{side}{axis}", "") for axis in ("lat", "lon")]
-        labels = [self.table.labels.get(axis, word) for axis, word in zip(axes, ("lat", "lon"), strict=True)]
-        exchanged = f"`columns` {side}lat={labels[1]},{side}lon={labels[0]}"
+        point = self.roles.get("point", FILE)
+        label = {axis: self.table.labels[self.roles.get(axis, point)] for axis in ("lat", "lon", "end_lat", "end_lon")}
+        sides = [side for side in ("", "end_") if f"{side}lat" in self.roles]
+        right = ",".join(f"{side}lat={label[f'{side}lat']},{side}lon={label[f'{side}lon']}" for side in sides)
+        exchanged = ",".join(f"{side}lat={label[f'{side}lon']},{side}lon={label[f'{side}lat']}" for side in sides)
         high, far = np.abs(y), np.abs(x)
-        if np.mean((high > 1_000) | (far > 1_000)) > 0.5:
+        # where all angles in radians would be degrees there is no land
+        if np.mean((high > 1_000) | (far > 1_000)) > 0.5 or (high.max() <= np.pi / 2 and far.max() <= np.pi):
             raise InvalidTraces(
-                f"{name}: columns {labels[0]} and {labels[1]} are no degrees, but metres of "
-                "a projection or parts of degrees; convert them to latitude and longitude (EPSG:4326).",
+                f"{name}: {label['lat']} and {label['lon']} are no degrees, but metres of a projection, parts of "
+                "degrees or radians; convert them to latitude and longitude (EPSG:4326).",
                 code="E_SWAPPED",
             )
         if np.mean((high > 90) & (high <= 180) & (far <= 90)) > MOST_UNREADABLE:
-            raise InvalidTraces(f"{name}: latitude and longitude look swapped; give {exchanged}.", code="E_SWAPPED")
+            raise InvalidTraces(
+                f"{name}: latitude and longitude look swapped; give `columns` {exchanged}.", code="E_SWAPPED"
+            )
         if np.mean((high > 90) | (far > 360)) > MOST_UNREADABLE:
-            raise InvalidTraces(f"{name}: {labels[0]} and {labels[1]} are no degrees.", code="E_OUTSIDE")
+            raise InvalidTraces(f"{name}: {label['lat']} and {label['lon']} are no degrees.", code="E_OUTSIDE")
         said = {"lat", "lon", "point"} & self.meaning.requested
         if not said and far.max() <= 90 and share_on_land(y, x) < 0.05 and share_on_land(x, y) > 0.95:
             raise InvalidTraces(
-                f"{name}: the positions lie at sea, and on land if exchanged; give {exchanged} "
-                f"to exchange them, or {side}lat={labels[0]},{side}lon={labels[1]} if they are right.",
+                f"{name}: the positions lie at sea, and on land if exchanged; give `columns` {exchanged} "
+                f"to exchange them, or {right} if they are right.",
                 code="E_SWAPPED",
             )
         wide = (lon > 180) & (lon <= 360)
@@ -467,43 +517,45 @@ class _Reader:
         zone, share = find_zone(*near) if near is not None else (None, 0.0)
         self.offset, self.zones = shift is not None, False
         if shift is None:
-            if "time" in self.forms or "local" in self.forms:
+            if "time" in self.forms:
                 where = f"of {zone}, where the positions lie" if zone and tz is None else "as it stands"
                 self.notes.append(f"times carry no offset: they are the local clock {tz or where} (`tz`)")
             return tz or zone or "UTC"
-        there, written = start != MISSING, bool(shift.any())
-        if tz is not None:
-            local = to_local(start, tz)
-        elif offset is not None:
-            local = np.where(there, start + _seconds_of(offset), MISSING)
+        written = bool(shift.any())
+        alone = zone is not None and (share >= ONE_ZONE or ("lat" not in columns and not written))
+        used = tz or (zone if alone and offset is None else None)
+        last = columns.pop("end_shift", shift)
+        if offset is not None:
+            shift = last = _seconds_of(offset)
+        by_place = used is None and offset is None and zone is not None and not written
+
+        def clock(seconds: Ints, east: Ints) -> Ints:
+            if used is not None:
+                return to_local(seconds, used)
+            if by_place:
+                return to_local_by_place(seconds, columns["lat"], columns["lon"], str(zone))
+            return np.where(seconds == MISSING, MISSING, seconds + east)
+
+        local = clock(start, shift)
+        if tz is None and offset is not None:
             self.notes.append("the local clock is UTC and the file's own offset")
-        elif zone is not None and (share >= ONE_ZONE or (not written and len(columns.get("lat", ())) != len(start))):
-            local = to_local(start, zone)
-            if written:
-                self._compare_offsets(there, local, start + shift, zone)
-            else:
-                self.notes.append(f"times are UTC: days and hours are those of {zone}, where the positions lie (`tz`)")
-        elif written:
-            local = np.where(there, start + shift, MISSING)
-            self.zones = len(np.unique(shift)) > 2
-        elif zone is None:
+        elif tz is None and used is not None and written:
+            self._compare_offsets(float(np.mean(local != start + shift)), used)
+        elif tz is None and used is not None:
+            self.notes.append(f"times are UTC: days and hours are those of {zone}, where the positions lie (`tz`)")
+        elif by_place:
+            many = len(np.unique(local - start))
+            self.notes.append(f"times are UTC: days and hours are those where the positions lie, {many} clocks (`tz`)")
+        elif tz is None and not written:
             self.notes.append("times are UTC, and so are days and hours; give `tz` for local ones")
-            local = start
-        else:
-            local, many = to_local_by_place(start, columns["lat"], columns["lon"], zone)
-            self.zones = True
-            self.notes.append(
-                f"times are UTC: days and hours are those of the {many} zones where the positions lie (`tz`)"
-            )
+        self.zones = by_place or (used is None and offset is None and len(np.unique(shift)) > 2)
         if "end" in columns:
-            end = columns["end"]
-            columns["end"] = np.where((end == MISSING) | ~there, end, end + (local - start))
+            columns["end"] = clock(columns["end"], last)
         columns["start"] = local
         return tz or zone or "UTC"
 
-    def _compare_offsets(self, there: Mask, local: Ints, written: Ints, zone: str) -> None:
-        """Refuse points whose zone has another clock than their times tell; say so of other positions."""
-        other = float(np.mean(local[there] != written[there])) if there.any() else 0.0
+    def _compare_offsets(self, other: float, zone: str) -> None:
+        """Refuse points in whose zone a share of the times has another clock than they tell; say so of other rows."""
         if other > MOST_MIXED and "point" in self.roles:
             raise InvalidTraces(
                 f"{self.table.name}: the times have another offset than {zone}, where the points lie: the latitude may "
@@ -516,46 +568,26 @@ class _Reader:
                 "clock is taken (`tz`); are latitude and longitude exchanged?"
             )
 
-    def _add_ends(self, columns: dict[str, Any]) -> None:
-        """Add the end of visits and trips that say how long they last."""
-        duration = columns.pop("duration", None)
-        if duration is None or "end" in columns:
-            return
-        name = normalize(self.roles["duration"])
-        known = duration[np.isfinite(duration) & (duration > 0)]
-        unit = 60 if "min" in name else 3600 if name.endswith(("hours", "h")) else 0.001 if name.endswith("ms") else 0
-        if not unit:
-            short = self.meaning.trips and len(known) > 0 and np.median(known) <= 60
-            unit = 60 if short else 1
-            if "sec" not in name:
-                label = self.table.labels[self.roles["duration"]]
-                self.notes.append(f"column {label} is read as {'minutes' if short else 'seconds'}")
-        good = np.isfinite(duration) & (columns["start"] != MISSING) & (np.abs(duration) < 1e9)
-        columns["end"] = np.where(good, columns["start"] + (np.nan_to_num(duration) * unit).astype(np.int64), MISSING)
-
     def _find_records(self, columns: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-        """Return the kind of record and its columns: trips have two rows each, -1 is no trip."""
-        n, start, trips = len(columns["start"]), columns["start"], self.meaning.trips
-        end = columns.get("end")
+        """Return the kind of record and its columns; -1 is no trip."""
+        start, end = columns["start"], columns.get("end")
         end = start if end is None else np.where(end == MISSING, start, end)
         users, trip, line = columns.get("user"), columns.get("trip"), columns.get("line")
         if line is not None:
             trip = np.unique(line, return_inverse=True)[1].astype(np.int32)
-        elif trips:
-            trip = np.arange(n, dtype=np.int32)
         elif trip is not None and users is not None:  # two people may call their trips alike
             pair = np.where(trip < 0, -1, trip * np.int64(len(self.labels["user"].number)) + users)
             known, number = np.unique(pair, return_inverse=True)
             trip = (number - (known[0] < 0)).astype(np.int32)
         if users is None:
-            lost = np.arange(n) if trip is None else trip
+            lost = np.arange(len(start)) if trip is None else trip
             users = np.unique(lost, return_inverse=True)[1].astype(np.int32)
         if "occupied" in columns and trip is None:
             trip = columns["occupied"].astype(np.int32) - 1
         fields: dict[str, Any] = {"user": users, "start": start, "end": end, "trip": trip}
         fields |= {role: columns.get(role) for role in ("lat", "lon", "place", "kind")}
-        if trips:
-            return "trips", _two_ends(fields, columns)
+        if self.meaning.trips:
+            return "trips", fields
         return "events" if end is start or np.array_equal(start, end) else "visits", fields
 
     def _make_records(self, record: str, fields: dict[str, Any], zone: str, unit: str | None) -> Records:
@@ -614,13 +646,11 @@ def _add(date: Ints, clock: Ints) -> Ints:
     return np.where(there, np.where(there, date, 0) // DAY * DAY + np.where(there, clock, 0), MISSING)
 
 
-def _located(columns: dict[str, Any], side: str) -> Mask:
+def _located(columns: dict[str, Any]) -> Mask:
     """Tell which rows have a position or a place."""
-    where = np.zeros(len(columns["start"]), dtype=bool)
-    if f"{side}lat" in columns and f"{side}lon" in columns:
-        where |= np.isfinite(columns[f"{side}lat"]) & np.isfinite(columns[f"{side}lon"])
-    if f"{side}place" in columns:
-        where |= columns[f"{side}place"] >= 0
+    where = columns["place"] >= 0 if "place" in columns else np.zeros(len(columns["start"]), dtype=bool)
+    if "lat" in columns and "lon" in columns:
+        where = where | (np.isfinite(columns["lat"]) & np.isfinite(columns["lon"]))
     return where
 
 
@@ -633,24 +663,11 @@ def _positions_of(columns: dict[str, Any], located: Locations | PlaceTable | Non
     return located.lat, located.lon
 
 
-def _two_ends(fields: dict[str, Any], columns: dict[str, Any]) -> dict[str, Any]:
-    """Return two records for each trip: where and when it begins, where and when it ends."""
-
-    def both(first: Any, last: Any) -> Any:
-        return None if first is None or last is None else np.stack([first, last], axis=1).reshape(-1)
-
-    two = {role: both(fields[role], fields[role]) for role in ("user", "trip")}
-    two["start"] = two["end"] = both(fields["start"], fields["end"])
-    two |= {role: both(fields[role], columns.get(f"end_{role}")) for role in ("lat", "lon", "place")}
-    return two
-
-
 def _written_roles(meaning: Columns) -> dict[str, str]:
     """Return role -> name of a column in the file's order, with the roles that writing knows."""
     roles, joined = meaning.roles, meaning.table.joined
-    spoken = {"time": "start", "local": "start"}
-    named = {name: spoken.get(role, role) for role, name in roles.items() if name != FILE}
-    first = {"user": "user"} if roles.get("user") == FILE else {}  # whom the file's name tells has a column too
+    named = {name: "start" if role == "time" else role for role, name in roles.items() if name != FILE}
+    first = {"file": "user"} if roles.get("user") == FILE else {}  # whom the file's name tells has a column too
     order = [name for name in meaning.table.names if name in named]
     return first | {named[name]: named[name] if name in joined else name for name in order}
 

@@ -6,7 +6,7 @@ observation keeps the last place for a while. That invents what was not observed
 invented, and `Visits` are what to work with.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -100,38 +100,31 @@ class Evidence:
         return f"Evidence({len(self.row)} entries)"
 
     @staticmethod
-    def of(evidence: "Evidence | Mapping[tuple[int, int], Any]") -> "Evidence":
-        """Return the evidence from `{(row, slot): {place: weight}}`."""
+    def of(evidence: "Evidence | Mapping[tuple[int, int], Any]", N: int, L: int, R: int) -> "Evidence":
+        """
+        Return the evidence from `{(row, slot): {place: weight}}`, sorted by row.
+
+        Refused are entries outside N rows, L slots and R places, and weights that are not finite and above 0.
+        """
         if isinstance(evidence, Evidence):
-            return evidence
-        rows: list[tuple[int, int, int, float]] = []
-        try:
-            for (row, slot), likely in evidence.items():
-                rows.extend((int(row), int(slot), int(place), float(weight)) for place, weight in likely.items())
-        except (AttributeError, TypeError, ValueError):
-            raise InvalidTraces("`evidence` must map (row, slot) to {place: weight}.", code="E_EVIDENCE") from None
-        columns = list(zip(*rows, strict=True)) if rows else [(), (), (), ()]
-        return Evidence(
-            freeze(np.array(columns[0], dtype=np.int64)),
-            freeze(np.array(columns[1], dtype=np.int64)),
-            freeze(np.array(columns[2], dtype=np.int32)),
-            freeze(np.array(columns[3], dtype=np.float64)),
-        )
-
-    def sort_by_row(self) -> "Evidence":
-        """Return the same entries in the order of rows."""
-        if np.all(self.row[:-1] <= self.row[1:]):
-            return self
-        order = np.argsort(self.row, kind="stable")
-        return Evidence(*(freeze(a[order]) for a in (self.row, self.slot, self.place, self.weight)))
-
-    def check(self, N: int, L: int, R: int) -> None:
-        """Refuse entries outside N rows, L slots and R places, and weights that are not finite and above 0."""
-        for name, index, size in (("row", self.row, N), ("slot", self.slot, L), ("place", self.place, R)):
+            columns: list[Any] = [evidence.row, evidence.slot, evidence.place, evidence.weight]
+        else:
+            try:
+                entries = [
+                    (int(row), int(slot), int(place), float(weight))
+                    for (row, slot), likely in evidence.items()
+                    for place, weight in likely.items()
+                ]
+            except (AttributeError, TypeError, ValueError):
+                raise InvalidTraces("`evidence` must map (row, slot) to {place: weight}.", code="E_EVIDENCE") from None
+            columns = [np.array(column) for column in zip(*entries, strict=True)] or [np.empty(0)] * 4
+        for name, index, size in zip(("row", "slot", "place"), columns, (N, L, R), strict=False):
             if np.any(index < 0) or np.any(index >= size):
                 raise InvalidTraces(f"`evidence` names a {name} outside 0 .. {size - 1}.", code="E_INDEX")
-        if not np.all(np.isfinite(self.weight)) or np.any(self.weight <= 0):
+        if not np.all(np.isfinite(columns[3])) or np.any(columns[3] <= 0):
             raise InvalidTraces("`evidence` weights must be finite and above 0.", code="E_NUMBER")
+        order, types = np.argsort(columns[0], kind="stable"), (np.int64, np.int64, np.int32, np.float64)
+        return Evidence(*(freeze(c[order].astype(kind)) for c, kind in zip(columns, types, strict=True)))
 
 
 def clock_minutes(start: str) -> int:
@@ -199,13 +192,7 @@ class Traces:
             raise InvalidParameter(f"`locations` must be a `Locations`, got {type(locations).__name__}.")
         places = self.check_places(r, len(locations))
         N, L = places.shape
-        try:
-            labels: list[Any] | NDArray[Any] = np.arange(N) if users is None else list(users)
-        except TypeError:
-            raise InvalidTraces("`users` must name one user per row.", code="E_USER") from None
-        if len(labels) != N:
-            raise InvalidTraces(f"`users` must name one user per row: {N} rows, {len(labels)} names.", code="E_SHAPE")
-        user, unique = _number_labels(labels)
+        user, unique = _number_labels(range(N) if users is None else users, N)
         try:
             days = None if dates is None else freeze(np.asarray(dates, dtype="datetime64[D]"))
         except (TypeError, ValueError):
@@ -221,23 +208,10 @@ class Traces:
                 f"{L} slots of {step_minutes:g} minutes are more than the day of their date.", code="E_SHAPE"
             )
         clock_minutes(start)
-        sparse = None if evidence is None else Evidence.of(evidence).sort_by_row()
-        if sparse is not None:
-            sparse.check(N, L, len(locations))
-        for name, value in (
-            ("r", places),
-            ("locations", locations),
-            ("user", user),
-            ("labels", unique),
-            ("dates", days),
-            ("step_minutes", float(step_minutes)),
-            ("start", start),
-            ("tz", tz),
-            ("evidence", sparse),
-            ("L", L),
-            ("R", len(locations)),
-            ("U", len(unique)),
-        ):
+        sparse = None if evidence is None else Evidence.of(evidence, N, L, len(locations))
+        own = {"r": places, "locations": locations, "user": user, "labels": unique, "dates": days}
+        own |= {"step_minutes": float(step_minutes), "start": start, "tz": tz, "evidence": sparse}
+        for name, value in (own | {"L": L, "R": len(locations), "U": len(unique)}).items():
             object.__setattr__(self, name, value)
 
     @staticmethod
@@ -288,10 +262,9 @@ class Traces:
         evidence = None
         if self.evidence is not None:
             e = self.evidence
-            order = np.argsort(e.row, kind="stable")
-            first, last = (np.searchsorted(e.row[order], keep, side=side) for side in ("left", "right"))
+            first, last = (np.searchsorted(e.row, keep, side=side) for side in ("left", "right"))
+            entries = np.concatenate([np.arange(a, b) for a, b in zip(first, last, strict=True)])
             row = np.repeat(np.arange(len(keep)), last - first)
-            entries = order[np.concatenate([np.arange(a, b) for a, b in zip(first, last, strict=True)])]
             evidence = Evidence(row, e.slot[entries], e.place[entries], e.weight[entries])
         return Traces(
             self.r[keep],
@@ -507,31 +480,14 @@ def _check_numbers(name: str, numbers: ArrayLike, size: int, code: str) -> Ints:
     return rows.astype(np.int64)
 
 
-def _number_labels(labels: Sequence[Any] | NDArray[Any]) -> tuple[Ints, tuple[Any, ...]]:
-    # a dict compares labels exactly and keeps the order of first appearance
-    number: dict[Any, int] = {}
+def _number_labels(labels: Iterable[Any], N: int) -> tuple[Ints, tuple[Any, ...]]:
+    """Return the number of the user of each of N rows, and the labels of users, in order of first appearance."""
+    number: dict[Any, int] = {}  # compares labels exactly
     try:
-        values = (
-            labels.tolist()
-            if isinstance(labels, np.ndarray)
-            else [v.item() if isinstance(v, np.generic) else v for v in labels]
-        )
-        user = np.fromiter((number.setdefault(v, len(number)) for v in values), dtype=np.int64, count=len(values))
+        values = [v.item() if isinstance(v, np.generic) else v for v in labels]
+        user = np.array([number.setdefault(v, len(number)) for v in values], dtype=np.int64)
     except TypeError:
-        raise InvalidTraces("`users` must hold plain labels (numbers or text).", code="E_USER") from None
+        raise InvalidTraces("`users` must hold plain labels (numbers or text), one per row.", code="E_USER") from None
+    if len(user) != N:
+        raise InvalidTraces(f"`users` must name one user per row: {N} rows, {len(user)} names.", code="E_SHAPE")
     return freeze(user), plain_labels(number)
-
-
-def hold_places(r: ArrayLike) -> Ints:
-    """
-    Return the rows with every missing slot (-1) at the last known place, or at the first one before it is known.
-
-    Rows without any place stay as they are.
-    """
-    places = np.asarray(r, dtype=np.int64)
-    if places.min(initial=0) >= 0:
-        return places
-    known = places >= 0
-    last = np.maximum.accumulate(np.where(known, np.arange(places.shape[1]), -1), axis=1)
-    last = np.where(last < 0, known.argmax(axis=1)[:, None], last)
-    return np.take_along_axis(places, last, axis=1)

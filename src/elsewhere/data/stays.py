@@ -27,7 +27,6 @@ HOURS_OUT = 6.0  # observed per day: less is a walk, a run, a ride of a person
 SAMPLE = 1 << 20  # fixes that tell the usual time between two
 PAUSE = 7200  # seconds of standing or of silence that end a shift
 ELSEWHERE = "at another place at the same time"
-NULL_ISLAND = "at latitude 0, longitude 0, which stands for no position"
 NEW_DAY = 4 * 3600  # second of the local day at which every shift ends
 
 
@@ -35,28 +34,16 @@ def clean(records: Records, preparation: Preparation) -> tuple[Records, Preparat
     """
     Return the records that can be, sorted by user and time, and the counts of the others by reason.
 
-    Dropped are: positions that are missing, off the globe or at exactly (0, 0), where no place is named; times that end
-    before they begin; exact doubles; of two fixes of one user at one time the second in the file; single fixes that are
+    Dropped are: exact doubles; of two fixes of one user at one time the second in the file; single fixes that are
     reached and left faster than any airliner. A trip goes as a whole.
     """
     dropped: dict[str, int] = {}
-
-    def drop(masks: dict[str, Mask]) -> Mask:
+    records = records.sort()
+    for find in (_doubles, _jumps):
         bad = np.zeros(len(records), dtype=bool)
-        for reason, mask in masks.items():
+        for reason, mask in find(records).items():
             dropped[reason] = int(np.count_nonzero(mask & ~bad))
             bad |= mask
-        if records.trip is not None and records.form.record == "trips" and bad.any():
-            whole = whole_trips(records.trip, bad)
-            dropped["of a trip of which another record was dropped"] = int(np.count_nonzero(whole & ~bad))
-            bad |= whole
-        return bad
-
-    records, faults = _faults(records)
-    bad = drop(faults)
-    records = (records.select(~bad) if bad.any() else records).sort()
-    for find in (_doubles, _jumps):
-        bad = drop(find(records))
         records = records.select(~bad) if bad.any() else records
     return records, preparation.count(dropped=dropped)
 
@@ -67,32 +54,6 @@ def whole_trips(trip: Codes, some: Mask) -> Mask:
     chosen[trip[some]] = True
     chosen[-1] = False
     return np.asarray(chosen[trip])
-
-
-def _faults(records: Records) -> tuple[Records, dict[str, Mask]]:
-    """Return the records without positions that cannot be, and which of them cannot be, each by itself, by reason."""
-    masks: dict[str, Mask] = {"ends before it begins": records.end < records.start}
-    if records.trip is not None and records.form.record == "trips":
-        order = np.argsort(records.trip, kind="stable")
-        trip, when = records.trip[order], records.start[order]
-        back = order[1:][(trip[1:] == trip[:-1]) & (trip[1:] >= 0) & (when[1:] < when[:-1])]
-        masks["ends before it begins"][back] = True
-    if records.lat is None or records.lon is None:
-        return records, masks | {"no place": np.less(records.place, 0)}  # type: ignore[arg-type]
-    lat, lon = records.lat, records.lon
-    missing = ~(np.isfinite(lat) & np.isfinite(lon))
-    outside = (np.abs(lat) > 90) | (np.abs(lon) > 360)
-    zero = (lat == 0) & (lon == 0)
-    if np.all(zero | missing | outside):
-        zero[:] = False
-    place = records.place
-    if place is None:
-        return records, masks | {"no position": missing, "off the globe": outside, NULL_ISLAND: zero}
-    wrong = missing | outside | zero
-    if np.any(wrong & ~missing):
-        lat, lon = np.where(wrong, np.nan, lat), np.where(wrong, np.nan, lon)
-        records = replace(records, lat=lat, lon=lon)
-    return records, masks | {"no place and no position": wrong & (place < 0)}
 
 
 def _doubles(records: Records) -> dict[str, Mask]:

@@ -14,11 +14,11 @@ from functools import cached_property
 from typing import Any, BinaryIO
 
 from elsewhere.data.values import as_text
-from elsewhere.errors import InvalidTraces
+from elsewhere.errors import InvalidParameter, InvalidTraces
 
 FILE = "the file's name"  # column with the name of each row's file (the folder's, for GeoLife)
 INDEX = re.compile(r"__index_level_\d+__")  # the row numbers that pandas writes beside the columns
-SAMPLED = 2_000  # rows of a sample from the beginning, the middle and the end
+SAMPLED = 2_000  # rows of a sample, at least, where there are as many
 MOST_DOCUMENT = 1 << 30  # bytes of a document (JSON, GPX) that is parsed as a whole
 PACKED: dict[bytes, Callable[[BinaryIO], Any]] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ": lzma.open}
 # what the openers of archives raise at damage, in their names too
@@ -49,6 +49,7 @@ class Table:
     kind: str
     sample: Any
     batches: Callable[[Sequence[str]], Iterator[Any]]
+    user: str | None = None  # whose it may be, by the file's name: one more column
     headed: bool = True
     owners: int = 1  # different people whom the names of its files and folders tell of
     counts: Counter[str] = field(default_factory=Counter)
@@ -56,6 +57,16 @@ class Table:
     joined: tuple[str, ...] = ()  # columns that are several of the source's own, joined
 
     def __post_init__(self) -> None:
+        own, user = self.batches, self.user
+        if user is not None and FILE not in self.names:
+
+            def named(table: Any) -> Any:
+                import pyarrow as pa
+
+                return table.append_column(FILE, pa.array([user] * len(table), pa.string()))
+
+            self.names, self.sample = (*self.names, FILE), named(self.sample)
+            self.batches = lambda wanted: (named(batch) if FILE in wanted else batch for batch in own(wanted))
         # a table without names that was written with its numbers as names has none
         self.headed &= 2 * sum(bool(re.fullmatch(r"#\d+", name)) for name in self.names) < len(self.names)
 
@@ -118,22 +129,48 @@ def read_document(piece: Piece) -> bytes:
     return content
 
 
-def table_of(table: Any, name: str, kind: str, user: str | None = None, counts: Counter[str] | None = None) -> Table:
-    """Return an Arrow table in memory as a `Table`."""
+def table_of(source: Any, name: str, kind: str, user: str | None = None, counts: Counter[str] | None = None) -> Table:
+    """Return a table in memory, of pandas, polars or Arrow, or objects of a document, as a `Table`."""
+    import pandas as pd
     import pyarrow as pa
 
+    if isinstance(source, list):
+        source = pd.json_normalize(source)
+    try:
+        if isinstance(source, pa.Table):
+            table = source
+        elif hasattr(source, "to_arrow"):  # polars
+            table = source.to_arrow()
+        elif hasattr(source, "columns") and hasattr(source, "reset_index"):  # pandas
+            frame = (source.reset_index() if any(source.index.names) else source).rename(columns=str)
+            try:
+                table = pa.Table.from_pandas(frame, preserve_index=False)
+            except (pa.ArrowException, TypeError, OverflowError):
+                text = {c: frame[c].map(str, na_action="ignore") for c in frame if frame[c].dtype == object}
+                table = pa.Table.from_pandas(frame.assign(**text), preserve_index=False)
+        else:
+            table = pa.table(source)
+    except (pa.ArrowException, TypeError, ValueError, NotImplementedError):
+        if user is not None:
+            raise InvalidTraces(f"{name} holds a value that is no number, time or text.", code="E_FORMAT") from None
+        raise InvalidParameter(
+            f'`source` must be a path, "-", or a table of pandas, polars or Arrow, got {type(source).__name__}.'
+        ) from None
     if len(table) == 0:
         raise InvalidTraces(f"{name} holds no rows.", code="E_EMPTY")
+    table = table.flatten()
     table = table.select([i for i, name in enumerate(table.column_names) if not INDEX.fullmatch(name)])
     names = tuple(table.column_names)
     if len(set(names)) < len(names):
         raise InvalidTraces(f"{name} has two columns of one name; give each its own.", code="E_COLUMNS")
-    if user is not None and FILE not in names:
-        table = table.append_column(FILE, pa.array([user] * len(table), pa.string()))
 
     def batches(wanted: Sequence[str]) -> Iterator[Any]:
-        yield table.select([n for n in table.column_names if n in wanted])
+        yield table.select([n for n in names if n in wanted])
 
-    step = max(1, len(table) // (3 * SAMPLED))
-    rows = table.take(list(range(0, len(table), step))) if step > 1 else table
-    return Table(name, tuple(table.column_names), kind, rows, batches, counts=counts or Counter())
+    return Table(name, names, kind, spread(table), batches, user, counts=counts or Counter())
+
+
+def spread(table: Any) -> Any:
+    """Return rows of an Arrow table for a sample, from all over it."""
+    step = max(1, len(table) // SAMPLED)
+    return table.take(list(range(0, len(table), step))) if step > 1 else table

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from elsewhere.data.values import as_text, numbers_of, read_numbers
+from elsewhere.data.values import NUMBER, PAIR, WKT, as_text, numbers_of, read_numbers
 from elsewhere.data.visits import DAY, Floats, Ints, zone_of
 from elsewhere.errors import InvalidParameter, InvalidTraces
 
@@ -27,7 +27,7 @@ ZONE = r"(?: ?(?P<zone>Z|z|UTC|GMT|[+-]\d\d(?::?\d\d)?))?"
 DATES = (
     r"(?P<y>\d{4})[-/.](?P<m>\d{1,2})[-/.](?P<d>\d{1,2})",
     r"(?P<a>\d{1,2})[-/.](?P<b>\d{1,2})[-/.](?P<y>\d{4}|\d\d)",
-    rf"{WEEKDAY}(?P<d>\d{{1,2}})[-/ ]{MONTH}[-/, ]+(?P<y>\d{{4}})",
+    rf"{WEEKDAY}(?P<d>\d{{1,2}})[-/ ]{MONTH}[-/, ]+(?P<y>\d{{4}}|\d\d)",
     rf"{WEEKDAY}{MONTH} +(?P<d>\d{{1,2}}),? +(?P<y>\d{{4}})",
     COMPACT,
 )
@@ -37,6 +37,15 @@ MOMENTS = (
     rf"{COMPACT}[T ]?(?P<H>[01]\d|2[0-4])(?P<M>[0-5]\d)(?P<S>[0-5]\d)?{ZONE}",
     rf"{COMPACT}(?:[T ]+{CLOCK}{ZONE})?",
     rf"{WEEKDAY}{MONTH} +(?P<d>\d{{1,2}}) {CLOCK}{ZONE} (?P<y>\d{{4}})",  # Twitter
+)
+KINDS = (
+    ("flag", r"(?i:0|1|true|false|yes|no|t|f|y|n)"),
+    *(("date", pattern) for pattern in DATES),
+    *(("clock", pattern) for pattern in CLOCKS),
+    *(("datetime", pattern) for pattern in MOMENTS),
+    ("point", PAIR),
+    ("point", WKT),
+    ("points", r"\s*\[\s*(\[.*\])?\s*\]|\s*(LINESTRING|linestring).*|[^,;|]+[,; ][^,;|]+([;|].*){2,}"),
 )
 HHMM = r"(?P<H>\d\d)(?P<M>\d\d)(?P<S>\d\d)?"
 UNITS = {"s": 1e11, "ms": 1e14, "us": 1e17, "ns": 1e20}  # of times since 1970: below which size each is
@@ -51,6 +60,23 @@ class AmbiguousDates(InvalidTraces):
     """Dates whose day cannot be told from their month (B32)."""
 
     code = "E_DATE"
+
+
+def find_kind(values: Sequence[str]) -> str:
+    """Return what most values of a column are: of KINDS, or "epoch", "whole", "decimal", "words", "nothing"."""
+    if not values:
+        return "nothing"
+    few = values[:: max(1, len(values) // 600)]
+    for kind, pattern in KINDS:
+        rule = re.compile(pattern, re.ASCII)
+        if sum(rule.fullmatch(v) is not None for v in few) >= MOSTLY * len(few):
+            return kind
+    numbers = [v for v in few if NUMBER.fullmatch(v)]
+    if len(numbers) < MOSTLY * len(few):
+        return "words"
+    if epoch_unit(numbers):
+        return "epoch"
+    return "decimal" if any(re.search("[.,]", v) for v in numbers) else "whole"
 
 
 @dataclass(frozen=True)
@@ -71,7 +97,7 @@ class TimeForm:
     @property
     def clock(self) -> bool:
         """Tell whether they are times of a day without their date."""
-        return self.kind == "clock"
+        return self.kind == "clock" or (self.kind == "format" and not re.search("%[YyFDcxs]", self.pattern))
 
 
 def epoch_unit(values: Sequence[str]) -> str:
@@ -173,6 +199,7 @@ def read_times(column: Any, form: TimeForm) -> tuple[Ints, Ints | None]:
     if form.kind == "format":
         read = pc.strptime(text, format=form.pattern, unit="s", error_is_null=True)
         seconds = _bounded(read.cast(pa.timestamp("s")).cast(pa.int64()))
+        seconds = np.where(seconds == MISSING, MISSING, seconds % DAY) if form.clock else seconds
         return seconds, np.zeros(len(seconds), np.int64) if form.aware else None
     if form.pattern == MOMENTS[0]:
         try:
@@ -330,8 +357,8 @@ def to_local(utc: Ints, zone: str) -> Ints:
     return result
 
 
-def to_local_by_place(utc: Ints, lat: Floats, lon: Floats, fallback: str) -> tuple[Ints, int]:
-    """Return the local seconds of UTC seconds by the zone of each position, and the number of zones."""
+def to_local_by_place(utc: Ints, lat: Floats, lon: Floats, fallback: str) -> Ints:
+    """Return the local seconds of UTC seconds by the zone of each position."""
     valid = (np.abs(lat) <= 90) & (np.abs(lon) <= 180) & (utc != MISSING)
     north, east = (np.floor(np.where(valid, side, 0) * 4).astype(np.int64) for side in (lat, lon))
     cell = np.where(valid, north * 4096 + east, MISSING)
@@ -343,4 +370,4 @@ def to_local_by_place(utc: Ints, lat: Floats, lon: Floats, fallback: str) -> tup
     for name in sorted(set(names)):
         rows = (names == name)[inverse]
         result[rows] = to_local(utc[rows], name)
-    return result, len(set(names))
+    return result

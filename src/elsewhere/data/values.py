@@ -55,15 +55,13 @@ def numbers_of(values: Sequence[str]) -> Floats:
 class Labels:
     """Numbers of labels, in the order in which they come, over all batches of a table."""
 
-    def __init__(self, nothing: frozenset[str] = frozenset()) -> None:
+    def __init__(self) -> None:
         self.number: dict[str, int] = {}
-        self.nothing = nothing  # labels, in small letters, that stand for none
 
     def codes(self, column: Any) -> Codes:
         """Return the number of each label, -1 where there is none."""
         encoded = as_text(column).dictionary_encode()
-        labels = [None if each.casefold() in self.nothing else each for each in encoded.dictionary.to_pylist()]
-        numbers = [-1 if each is None else self.number.setdefault(each, len(self.number)) for each in labels]
+        numbers = [self.number.setdefault(each, len(self.number)) for each in encoded.dictionary.to_pylist()]
         index = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
         return np.asarray(np.array([*numbers, -1], dtype=np.int32)[index])
 

@@ -116,32 +116,29 @@ class Locations:
         kind: Sequence[str | None] | None = None,
         ids: Sequence[str] | None = None,
     ) -> None:
-        arguments = {name: v for name, v in (("lat", lat), ("lon", lon), ("xy", xy), ("n", n)) if v is not None}
-        if list(arguments) not in (["lat", "lon"], ["xy"], ["n"]):
-            got = ", ".join(arguments) or "nothing"
+        given = {name: v for name, v in (("lat", lat), ("lon", lon), ("xy", xy), ("n", n)) if v is not None}
+        if list(given) not in (["lat", "lon"], ["xy"], ["n"]):
+            got = ", ".join(given) or "nothing"
             raise InvalidParameter(f"`Locations` takes `lat` and `lon`, or `xy`, or `n`, got {got}.")
-        coordinates: dict[str, Floats] = {}
-        for name, side in arguments.items() if n is None else ():
+        sides: dict[str, Floats] = {}
+        for name, side in given.items() if n is None else ():
             try:
-                coordinates[name] = freeze(np.asarray(side, dtype=np.float64))
+                sides[name] = freeze(np.asarray(side, dtype=np.float64))
             except (TypeError, ValueError):
                 raise InvalidTraces(f"`{name}` must hold numbers.", code="E_NUMBER") from None
-            if not np.all(np.isfinite(coordinates[name])):
+            if not np.all(np.isfinite(sides[name])):
                 raise InvalidTraces(f"`{name}` must be finite: it holds NaN or infinity.", code="E_NUMBER")
-        shapes = [array.shape for array in coordinates.values()]
-        if xy is not None and (len(shapes[0]) != 2 or shapes[0][1] != 2):
-            raise InvalidTraces(f"`xy` must have shape (R, 2), got {shapes[0]}.", code="E_SHAPE")
-        if lat is not None:
-            if len(shapes[0]) != 1 or shapes[0] != shapes[1]:
-                raise InvalidTraces(
-                    f"`lat` and `lon` must be vectors of one length, got shapes {shapes[0]} and {shapes[1]}.",
-                    code="E_SHAPE",
-                )
-            if np.any(np.abs(coordinates["lat"]) > 90) or np.any(np.abs(coordinates["lon"]) > 360):
-                raise InvalidTraces("`lat` must be in [-90, 90] and `lon` in [-360, 360] degrees.", code="E_OUTSIDE")
-        if n is None and shapes[0][0] == 0:
+        size = require_whole("n", n, 1) if n is not None else len(next(iter(sides.values())))
+        shape = (size, 2) if xy is not None else (size,)
+        if any(side.shape != shape for side in sides.values()):
+            got = ", ".join(str(side.shape) for side in sides.values())
+            raise InvalidTraces(
+                f"`lat` and `lon` must be vectors of one length, and `xy` of shape (R, 2), got {got}.", code="E_SHAPE"
+            )
+        if size == 0:
             raise InvalidTraces("there must be at least one location.", code="E_EMPTY")
-        size = require_whole("n", n, 1) if n is not None else shapes[0][0]
+        if lat is not None and (np.abs(sides["lat"]).max() > 90 or np.abs(sides["lon"]).max() > 360):
+            raise InvalidTraces("`lat` must be in [-90, 90] and `lon` in [-360, 360] degrees.", code="E_OUTSIDE")
         words = {
             "kind": None if kind is None else tuple("" if word is None else str(word) for word in kind),
             "ids": None if ids is None else tuple(map(str, ids)),
@@ -151,7 +148,7 @@ class Locations:
                 raise InvalidTraces(f"`{what}` must be {size}, one per place, got {len(values)}.", code="E_SHAPE")
         if words["ids"] is not None and len(set(words["ids"])) < size:
             raise InvalidTraces("`ids` must differ from place to place.", code="E_INDEX")
-        for name, value in ({"n": size, "has_coordinates": n is None} | coordinates | words).items():
+        for name, value in ({"n": size, "has_coordinates": n is None} | sides | words).items():
             object.__setattr__(self, name, value)
 
     def __len__(self) -> int:
@@ -190,12 +187,6 @@ class Locations:
         if self.kind is not None or more.kind is not None:
             both["kind"] = (*(self.kind or [""] * self.n), *(more.kind or [""] * more.n))
         return Locations(**both)
-
-    def relabel(self, **words: Sequence[str] | None) -> "Locations":
-        """Return the same places with other `ids` or another `kind`."""
-        own: dict[str, Any] = dict(self.coordinates) or {"n": self.n}
-        own |= {"kind": self.kind, "ids": self.ids, **words}
-        return Locations(**own)
 
     def points(self, radius: float = EARTH_RADIUS_KM) -> Floats:
         """Return `xy` in kilometres, whatever the radius, or (R, 3) from the centre of a globe of this radius."""
@@ -246,14 +237,6 @@ class Locations:
             digest.update(name.encode() + np.ascontiguousarray(array, dtype="<f8").tobytes())
         return digest.hexdigest()
 
-    def place_keys(self) -> list[Any]:
-        """Return what tells each place from all others: its id, else its position, else its number."""
-        if self.ids is not None:
-            return list(self.ids)
-        if self.coordinates:
-            return list(map(tuple, np.column_stack(list(self.coordinates.values())).tolist()))
-        return list(range(self.n))
-
     def match(self, there: "Locations") -> Ints:
         """
         Return the number on the map `there` of each of these places, -1 where it is not on it.
@@ -266,12 +249,16 @@ class Locations:
         [2, 0]
 
         """
-        if (self.ids is None) != (there.ids is None):
-            here, there = self.relabel(ids=None), there.relabel(ids=None)
-        else:
-            here = self
-        number = {key: i for i, key in reversed(list(enumerate(there.place_keys())))}
-        return np.array([number.get(key, -1) for key in here.place_keys()], dtype=np.int64)
+        named = self.ids is not None and there.ids is not None
+
+        def keys(where: Locations) -> list[Any]:
+            if named:
+                return list(where.ids or ())
+            sides = where.coordinates.values()
+            return list(map(tuple, np.column_stack(list(sides)).tolist())) if sides else list(range(where.n))
+
+        number = {key: i for i, key in reversed(list(enumerate(keys(there))))}
+        return np.array([number.get(key, -1) for key in keys(self)], dtype=np.int64)
 
 
 @dataclass(frozen=True)
@@ -325,13 +312,6 @@ class Records:
     fixes: Ints | None = None
     tz: str = "UTC"
     form: Form = Form()
-
-    def __post_init__(self) -> None:
-        arrays = {name: column for name in ROW if (column := getattr(self, name)) is not None}
-        if len({len(column) for column in arrays.values()}) > 1:
-            raise InvalidTraces("the columns of records must be of equal length.", code="E_SHAPE")
-        if (self.lat is None) != (self.lon is None) or (self.lat is None and self.place is None):
-            raise InvalidTraces("records need `lat` and `lon`, or `place`.", code="E_COLUMNS")
 
     def __len__(self) -> int:
         return len(self.user)

@@ -126,10 +126,12 @@ def to_table(visits: Visits, form: Form) -> Any:
 
     def times(seconds: Ints) -> Any:
         if clock_only:
-            return _clock(seconds)
+            return pa.array((seconds % DAY).astype(np.int32), pa.time32("s"))
         if not form.offset:
             return pa.array(seconds.astype("datetime64[s]"))
-        return pa.array(utc(seconds), pa.timestamp("s", tz="UTC" if form.zones else _zone_name(visits.tz)))
+        return pa.array(
+            utc(seconds), pa.timestamp("s", tz="UTC" if form.zones else re.sub(r"^UTC(?=[+-])", "", visits.tz))
+        )
 
     zones = [visits.tz] * visits.R
     if form.zones and where.lat is not None and where.lon is not None:
@@ -149,7 +151,7 @@ def to_table(visits: Visits, form: Form) -> Any:
         return None if values is None else pa.array(values[visits.place[rows]])
 
     fill: dict[str, Callable[[], Any]] = {
-        "user": lambda: texts(users, visits.user[first]),
+        **dict.fromkeys(("user", "file"), lambda: texts(users, visits.user[first])),
         "start": lambda: times(start),
         "end": lambda: times(end),
         "utc": lambda: pa.array(utc(start), pa.timestamp("s", tz="UTC")),
@@ -211,20 +213,6 @@ def to_utc(seconds: Ints, tz: str) -> Ints:
     first = np.ones(len(local), dtype=bool)
     zoned = local.tz_localize(zone_of(tz), ambiguous=first, nonexistent="shift_forward")
     return np.asarray(zoned.tz_convert("UTC").tz_localize(None), dtype="datetime64[s]").astype(np.int64)
-
-
-def _zone_name(tz: str) -> str:
-    """Return a zone as Arrow calls it: an IANA name, or "+05:30"."""
-    return re.sub(r"^UTC(?=[+-])", "", tz)
-
-
-def _clock(seconds: Ints) -> Any:
-    """Return the local time of day as text."""
-    import pyarrow as pa
-
-    of_day, number = np.unique(seconds % DAY, return_inverse=True)
-    words = [f"{s // 3600:02}:{s % 3600 // 60:02}:{s % 60:02}" for s in of_day.tolist()]
-    return pa.DictionaryArray.from_arrays(pa.array(number.astype(np.int32)), pa.array(words))
 
 
 def _points(visits: Visits, rows: Ints) -> list[str]:
@@ -309,20 +297,19 @@ def _tracks(visits: Visits) -> list[tuple[str, list[tuple[float, float, str]]]]:
     lat, lon = where.lat[visits.place[rows]].tolist(), where.lon[visits.place[rows]].tolist()
     points = list(zip(lat, lon, (f"{stamp}Z" for stamp in stamps), strict=True))
     bounds = np.searchsorted(visits.user[rows], np.arange(visits.U + 1))
-    return [(str(visits.users[u]), points[bounds[u] : bounds[u + 1]]) for u in range(visits.U)]
+    tracks = [(str(visits.users[u]), points[bounds[u] : bounds[u + 1]]) for u in range(visits.U)]
+    return [(user, track) for user, track in tracks if track]
 
 
 def _to_geojson(visits: Visits) -> str:
     """Return GeoJSON (RFC 7946): a LineString per user (a Point for one fix), with the UTC time of each vertex."""
     features = []
     for user, points in _tracks(visits):
-        if points:
-            line = [[lon, lat] for lat, lon, _ in points]
-            geometry = {"type": "LineString", "coordinates": line}
-            if len(line) == 1:
-                geometry = {"type": "Point", "coordinates": line[0]}  # type: ignore[dict-item]
-            properties = {"user": user, "datetimes": [stamp for *_, stamp in points]}
-            features.append({"type": "Feature", "properties": properties, "geometry": geometry})
+        line: list[Any] = [[lon, lat] for lat, lon, _ in points]
+        one = len(line) == 1
+        geometry = {"type": "Point" if one else "LineString", "coordinates": line[0] if one else line}
+        properties = {"user": user, "datetimes": [stamp for *_, stamp in points]}
+        features.append({"type": "Feature", "properties": properties, "geometry": geometry})
     return json.dumps({"type": "FeatureCollection", "features": features}) + "\n"
 
 
@@ -330,10 +317,9 @@ def _to_gpx(visits: Visits) -> str:
     """Return GPX 1.1: a track per user."""
     tracks = []
     for user, points in _tracks(visits):
-        if points:
-            name = escape(NOT_IN_XML.sub("", user))
-            fixes = "".join(f'<trkpt lat="{a}" lon="{b}"><time>{stamp}</time></trkpt>\n' for a, b, stamp in points)
-            tracks.append(f"<trk><name>{name}</name><trkseg>\n{fixes}</trkseg></trk>\n")
+        name = escape(NOT_IN_XML.sub("", user))
+        fixes = "".join(f'<trkpt lat="{a}" lon="{b}"><time>{stamp}</time></trkpt>\n' for a, b, stamp in points)
+        tracks.append(f"<trk><name>{name}</name><trkseg>\n{fixes}</trkseg></trk>\n")
     head = '<?xml version="1.0" encoding="UTF-8"?>\n<gpx version="1.1" creator="elsewhere" '
     return f'{head}xmlns="http://www.topografix.com/GPX/1/1">\n{"".join(tracks)}</gpx>\n'
 
