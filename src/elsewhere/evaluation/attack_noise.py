@@ -78,7 +78,7 @@ def noise_audit(case: Case) -> Finding:
     mechanism = case.options.get("sampler")
     if not isinstance(mechanism, Mechanism):
         raise Needs("the `sampler` of certified fakes")
-    runs, rng, claim, delta = case.options["count_runs"], case.rng("A9"), mechanism.eps, mechanism.delta
+    runs, rng, claim, delta = case.options["count_runs"], case.rng(), mechanism.eps, mechanism.delta
     without = eps_proven(np.zeros(runs), np.ones(runs), delta).low
     if without <= claim:
         raise Needs(f"more `count_runs` than {runs}: sums without noise would not be found out either")
@@ -87,7 +87,6 @@ def noise_audit(case: Case) -> Finding:
     eps, chance = eps_proven(smaller, larger, delta), eps_proven(smaller[0::2], smaller[1::2], delta).low
     length = float(np.linalg.norm(change)) / (mechanism.mu * SIGMA)
     return Finding(
-        "A9",
         main=Rate(eps.low, eps.low, eps.high),
         control=Rate(chance, chance, chance),
         baseline=claim,  # to prove what is claimed tells nothing of anybody
