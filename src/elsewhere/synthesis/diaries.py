@@ -290,8 +290,9 @@ def _learn_phases(empty: Mask, whose: Ints, off: Ints, usual: Floats, spread: Fl
     own = (none - empty + spread[off] * usual[whose, off]) / (days - 1 + spread[off])
     likely = np.zeros((len(empty), 1 + len(kernels.FADES)))
     kernels.replay_records(first, empty, own, likely)
+    likely = likely[:: len(likely) // CHOICES + 1]
     share = np.full(likely.shape[1], 1 / likely.shape[1])
-    for _ in range(100 if len(empty) else 0):
+    for _ in range(500 if len(likely) else 0):
         mine = share * likely + 1e-12
         share = (mine / mine.sum(1, keepdims=True)).mean(0)
     return share

@@ -33,6 +33,7 @@ SWEEPS = 4
 RAKED = 400  # people whose places are drawn again
 SIDE = 2.0  # squares of the grid, in usual lengths of a move
 TRUST = 12.0  # pairs that the prior of a factor counts for
+QUANTILES = (0.05, 0.15, 0.3, 0.45, 0.6, 0.75, 0.88, 0.96, 0.995)  # of distances, between which bins lie
 RAREST = 6.0  # largest ln factor
 
 
@@ -91,7 +92,7 @@ def learn_mapping(stays: Stays, groups: Groups, locations: Locations, rng: np.ra
     length = np.hypot(*(xy[stays.use_place[a]] - xy[stays.use_place[b]]).T)
     length = length[length > 0]
     unit = float(np.median(length)) / 2 if len(length) else 1.0
-    limits = (unit * (2 ** (np.arange(1, kernels.BINS) / 2) - 1)) ** 2
+    limits = np.quantile(length, QUANTILES) ** 2 if len(length) else np.arange(1.0, kernels.BINS)
 
     paces = (2 * unit * 2 ** np.linspace(-5, 2.5, kernels.PACES - 1)) ** 2
 
