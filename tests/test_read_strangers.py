@@ -204,10 +204,7 @@ def odd_tables():
     frame = fixes(at=(41.88, 12.48))
     north, east = frame["lat"], frame["lon"]
     only = frame[["person", "time"]]
-    offset = frame["time"].dt.strftime("%Y-%m-%d %H:%M:%S+01")
-    date = frame["time"].dt.date
     minute = frame["time"].dt.hour * 60 + frame["time"].dt.minute
-    ends = only.drop(columns="time").assign(date=date, start_min=minute, end_min=minute + 9, place=east)
     return {
         "millionths of degrees": (
             only.assign(lat=(north * 1e6).astype(int), lon=(east * 1e6).astype(int)),
@@ -216,11 +213,6 @@ def odd_tables():
         "metres": (only.assign(easting=700_000.5 + east, northing=5_700_000.5 + north, zone="30U"), "E_SWAPPED"),
         "radians": (only.assign(lat=np.radians(north), lon=np.radians(east)), "E_SWAPPED"),
         "degrees and minutes": (only.assign(lat=north.map("{:.0f}°1'2\"N".format), lon="12°3'4\"E"), "E_COLUMNS"),
-        "latitude first": (
-            only.assign(time=offset, point=[f"POINT({a} {b})" for a, b in zip(north, east, strict=True)]),
-            "E_SWAPPED",
-        ),
-        "minutes at both ends": (ends, "E_DATE"),
         "days of a workbook": (frame.assign(time=45_054 + minute), "E_COLUMNS"),
         "no form of times": (frame.assign(time=frame["time"].dt.strftime("day %j of %Y at %H+%M")), "E_COLUMNS"),
     }
@@ -707,3 +699,113 @@ def test_row_numbers_of_pandas_are_no_column(tmp_path, ending):
         read_records(odd if ending == "frame" else path)
     assert error.value.code == "E_COLUMNS"
     assert "__index" not in str(error.value)
+
+
+# --- files of a second round ------------------------------------------------------------------------------------------
+
+
+def test_points_with_the_latitude_first_are_told_by_the_offsets(tmp_path):
+    frame = fixes(at=(41.88, 12.48))
+    points = [f"POINT({a} {b})" for a, b in zip(frame["lat"], frame["lon"], strict=True)]
+    times = frame["time"].dt.strftime("%Y-%m-%d %H:%M:%S.739166+01")
+    table = pd.DataFrame({"taxi": frame["person"], "time": times, "point": points})
+    records, preparation, *_ = read_records(save(table, tmp_path / "t.txt", sep=";", header=False), unit="person")
+    assert np.allclose([np.median(records.lat), np.median(records.lon)], [41.88, 12.48], atol=0.1)
+    assert records.tz == "Europe/Rome"
+    assert any("latitude first" in note for note in preparation.notes)
+
+
+@pytest.mark.parametrize("ends", [("start_min", "end_min"), ("from_minute", "to_minute")])
+def test_minutes_at_both_ends_are_read_and_written(tmp_path, ends):
+    rows = [(u, 1 + i // 4, 360 * (i % 4), 360 * (i % 4 + 1), f"a{(u + i) % 3}") for u in range(12) for i in range(8)]
+    table = pd.DataFrame(rows, columns=["person", "daynum", *ends, "activity"])
+    visits = read_visits(save(table, tmp_path / "t.csv"), rng=np.random.default_rng(0))
+    assert set(visits.end - visits.start) == {360 * 60}
+    assert set(np.unique(visits.start // 86_400 - visits.start.min() // 86_400)) == {0, 1}
+    write_visits(visits, tmp_path / "out.csv")
+    again = pd.read_csv(tmp_path / "out.csv")
+    assert list(again.columns) == list(table.columns)
+    assert set(again[ends[0]]) == {0, 360, 720, 1080}
+    assert set(again[ends[1]]) == {0, 360, 720, 1080}  # 0 is midnight
+
+
+def test_calls_and_towers_without_names_are_two_tables(tmp_path):
+    rows = [(u, t, p + 1) for u, t, p in events()]
+    save(pd.DataFrame(rows), tmp_path / "calls.tsv", sep="\t", header=False)
+    towers = pd.DataFrame([(p + 1, -4.012 - p / 999, 5.312 + p / 999) for p in range(5)])
+    save(towers, tmp_path / "antennas.tsv", sep="\t", header=False)
+    visits = read_visits(tmp_path)
+    assert (visits.U, visits.R, visits.tz) == (10, 5, "Africa/Abidjan")
+    assert np.allclose(np.sort(visits.locations.lat), 5.312 + np.arange(5) / 999)
+
+
+def test_venues_without_names_keep_their_ids(tmp_path):
+    rows = [(u, f"{t:%Y-%m-%dT%H:%M:%SZ}", 30.27 + p / 999, -97.741 - p / 999, 22_847 + p) for u, t, p in events(40)]
+    visits = read_visits(save(pd.DataFrame(rows), tmp_path / "t.txt", sep="\t", header=False))
+    assert set(visits.locations.ids) == {str(22_847 + p) for p in range(5)}
+    assert list(visits.form.columns) == ["user", "start", "lat", "lon", "place"]
+
+
+def test_of_columns_that_tell_the_same_people_the_first_is_taken(tmp_path):
+    rows = [(i, f"{u}@N0", f"nick {u}", t, 2.3 + p / 99, 48.8 + p / 999, 16) for i, (u, t, p) in enumerate(events())]
+    records, *_ = read_records(save(pd.DataFrame(rows), tmp_path / "photos.tsv", sep="\t", header=False))
+    assert set(records.users) == {f"{u}@N0" for u in range(10)}
+
+
+def test_an_id_that_files_tell_too_stays_a_column(tmp_path):
+    for who, part in fixes(8).groupby("person"):
+        save(part, tmp_path / "in" / f"{who}.txt", header=False)
+    records, *_ = read_records(tmp_path / "in")
+    assert records.form.columns["user"] == "#1"
+    assert len(records.users) == 8
+
+
+@pytest.mark.parametrize("of", ["session", "connection", "trip"])
+def test_whatever_begins_and_ends_has_two_times(tmp_path, of):
+    rows = [(u, f"AP{p}", t, t + pd.Timedelta(minutes=9)) for u, t, p in events()]
+    table = pd.DataFrame(rows, columns=["mac", "ap_name", f"{of}_start", f"{of}_end"])
+    records, *_ = read_records(save(table, tmp_path / "t.csv"))
+    assert set(records.end - records.start) == {540}
+
+
+def test_numbers_and_constants_with_names_are_no_places(tmp_path):
+    rows = [(u, t, 60 * p, "Ride") for u, t, p in events()]
+    table = pd.DataFrame(rows, columns=["athlete_id", "start_date", "elapsed_time", "type"])
+    with pytest.raises(InvalidTraces, match="no column for place") as error:
+        read_records(save(table, tmp_path / "t.csv"))
+    assert "place=NAME" in str(error.value)
+    assert "user=athlete_id" in str(error.value)
+
+
+def test_two_clocks_are_proposed_for_both_ends(tmp_path):
+    rows = [(u, f"{t:%H:%M:%S}", f"{t + pd.Timedelta(minutes=9):%H:%M:%S}", p) for u, t, p in events(each=1)]
+    path = save(pd.DataFrame(rows, columns=["TUCASEID", "TUSTARTTIM", "TUSTOPTIME", "TEWHERE"]), tmp_path / "t.csv")
+    with pytest.raises(InvalidTraces, match="time=TUSTARTTIM,end=TUSTOPTIME,place=NAME"):
+        read_records(path)
+    told = "user=TUCASEID,time=TUSTARTTIM,end=TUSTOPTIME,place=TEWHERE"
+    assert read_records(path, columns=told)[0].form.record == "visits"
+
+
+@pytest.mark.parametrize("kind", ["fixes", "venues", "points of trips"])
+def test_a_file_with_and_without_one_person_gives_equal_coordinates(tmp_path, kind):
+    rng = np.random.default_rng(6)
+    if kind == "fixes":
+        table = fixes(40)
+    else:
+        spot = 51.5 + rng.normal(0, 0.02, (30, 2)) - [0, 51.62]
+        some = events(40, places=30)
+        rows = [(u, t, *spot[p], f"v{p}", *spot[(p + u) % 30]) for u, t, p in some]
+        table = pd.DataFrame(rows, columns=["person", "time", "lat", "lon", "venue", "end_lat", "end_lon"])
+        off = rng.random(len(table)) < 0.03  # some phones place a venue elsewhere
+        table.loc[off, ["lat", "lon"]] += 0.004
+        table = table.drop(columns=["end_lat", "end_lon"] if kind == "venues" else "venue")
+    path = save(table, tmp_path / "t.csv")
+    whole = read_visits(path).locations
+    where = {i: (a, b) for i, a, b in zip(whole.ids, whole.lat, whole.lon, strict=True)}
+    common = 0
+    for person in table["person"].unique()[::8]:
+        less = read_visits(save(table[table["person"] != person], tmp_path / "t.csv")).locations
+        both = [(where[i], (a, b)) for i, a, b in zip(less.ids, less.lat, less.lon, strict=True) if i in where]
+        assert all(here == there for here, there in both)
+        common += len(both)
+    assert common > 20

@@ -36,7 +36,7 @@ from elsewhere.data.tables import (
     unpack,
 )
 from elsewhere.data.times import TIMES, find_kind
-from elsewhere.data.values import NUMBER
+from elsewhere.data.values import NUMBER, sample_text
 from elsewhere.errors import ElsewhereError, InvalidParameter, InvalidTraces, MissingExtra, counted
 
 BLOCK = 1 << 24  # bytes of text that are parsed at once
@@ -69,7 +69,9 @@ def open_tables(source: Any, *, encoding: str | None = None, name: str = "") -> 
     for piece in pieces:
         try:
             table = _open_piece(piece, encoding)
-            parts.setdefault((table.kind, table.names), []).append(table)
+            # tables without names are alike if the same columns hold times
+            timed = () if table.headed else tuple(find_kind(sample_text(c)) in TIMES for c in table.sample.columns)
+            parts.setdefault((table.kind, table.names, timed), []).append(table)
         except ElsewhereError as error:
             skipped.append(error)
     if not parts:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elsewhere.data.columns import (
+    COUNTED,
     Columns,
     find_columns,
     find_named,
@@ -29,6 +30,7 @@ from elsewhere.data.places import make_visits
 from elsewhere.data.stays import ELSEWHERE, clean, find_stays, split_vehicles, whole_trips
 from elsewhere.data.tables import FILE, Table
 from elsewhere.data.times import (
+    ASKED,
     MISSING,
     NO_DAY,
     AmbiguousDates,
@@ -217,16 +219,14 @@ class _Reader:
         self.store: dict[str, list[NDArray[Any]]] = {}
         self.forms = {
             role: self._find_form(role, date_format)
-            for role in ("time", "utc", "date", "end", "end_date")
+            for role in ("time", "utc", "slot", "date", "end", "end_date")
             if role in self.roles
         }
-        self.clock = next((role for role in ("time", "utc") if role in self.forms), None)
+        self.clock = next((role for role in ("time", "utc", "slot") if role in self.forms), None)
         if self.clock == "time" and not self.forms["time"].clock:
             self.forms.pop("date", None)
         self.utc = self.table.kind == "geolife" or self.clock == "utc"
         self.lat_first = self._find_order_of_points()
-        self.first_slot = 1 if self.table.kind == "SGLT" else 0
-        self.slot = self._find_slot() if "slot" in self.roles and self.clock is None else 0
         self.unit = self._find_unit() if "duration" in self.roles and "end" not in self.forms else 0.0
 
     def _find_form(self, role: str, date_format: str | None) -> TimeForm:
@@ -240,6 +240,9 @@ class _Reader:
         values = sample_text(column)
         if not values:
             raise InvalidTraces(f"{self.table.name}: column {label} is empty.", code="E_DATE")
+        whole = self.meaning.kinds.get(name) in COUNTED and not is_clock(values)
+        if role == "slot" or (whole and seconds_of_unit(name)):
+            return self._find_count(name, label)
         if self.meaning.kinds.get(name) == "clock" or is_clock(values):
             date_format = None
         try:
@@ -269,20 +272,22 @@ class _Reader:
             self.notes.append(f"points are read with the {'latitude' if order else 'longitude'} first")
         return order
 
-    def _find_slot(self) -> int:
-        """Return the seconds of a slot of the day: the fewest that are a whole day and have the numbers of a sample."""
-        last = np.nan_to_num(read_numbers(self.table.sample.column(self.roles["slot"]))[0]).max() - self.first_slot
-        step = DAY // next((many for many in DAY_STEPS if last < many), DAY_STEPS[-1])
-        each = counted(step // 60, "minute") if step >= 60 else counted(step, "second")
-        self.notes.append(f"slots are read as {each} each, from midnight")
-        return step
+    def _find_count(self, name: str, label: str) -> TimeForm:
+        """Return the form of times counted from midnight, in the unit that the name tells, or the largest."""
+        first = 1 if self.table.kind == "SGLT" else 0
+        last = np.nan_to_num(read_numbers(self.table.sample.column(name))[0]).max() - first
+        step = seconds_of_unit(name)
+        if not step:  # the fewest slots that are a whole day and have the numbers of a sample
+            step = DAY // next((many for many in DAY_STEPS if last < many), DAY_STEPS[-1])
+        each = counted(int(step) // 60, "minute") if step >= 60 else counted(int(step), "second")
+        self.notes.append(f"column {label} is read as steps of {each} from midnight")
+        return TimeForm("count", step=int(step), first=first)
 
     def _find_unit(self) -> float:
         """Return the seconds of the unit in which it is told how long visits and trips last."""
-        name, label = normalize(self.roles["duration"]), self.table.labels[self.roles["duration"]]
-        unit = 60 if "min" in name else 3600 if name.endswith(("hours", "h")) else 0.001 if name.endswith("ms") else 0
-        if unit or "sec" in name:
-            return unit or 1
+        label, unit = self.table.labels[self.roles["duration"]], seconds_of_unit(self.roles["duration"])
+        if unit:
+            return unit
         known = read_numbers(self.table.sample.column(self.roles["duration"]))[0]
         short = self.meaning.trips and np.any(known > 0) and np.median(known[known > 0]) <= 60
         self.notes.append(f"column {label} is read as {'minutes' if short else 'seconds'}")
@@ -324,7 +329,7 @@ class _Reader:
     def _add_times(self, column: dict[str, Any], rows: int, out: dict[str, NDArray[Any]]) -> None:
         """Add start, its offset from UTC, and end, in seconds."""
         read = {role: read_times(column[role], form) for role, form in self.forms.items()}
-        number = {role: read_numbers(column[role])[0] for role in ("slot", "day", "duration") if role in column}
+        number = {role: read_numbers(column[role])[0] for role in ("day", "duration") if role in column}
         date, offset = np.full(rows, NO_DAY, dtype=np.int64), None
         if "date" in read:
             date = read["date"][0]
@@ -339,10 +344,6 @@ class _Reader:
                 start = _add(date, start)
             unread = int((start == MISSING).sum()) - column[self.clock].null_count
             self.counts["times that cannot be read"] += unread
-        elif "slot" in number:
-            slot = number["slot"] - self.first_slot
-            good = (slot >= 0) & (slot < DAY // self.slot) & (date != MISSING)
-            start = np.where(good, date + self.slot * np.where(good, slot, 0).astype(np.int64), MISSING)
         out["start"] = start
         if offset is None and self.utc:
             offset = np.zeros(rows, dtype=np.int64)
@@ -411,7 +412,7 @@ class _Reader:
         columns = self._drop(columns, {"rows without a time": columns["start"] == MISSING})
         self._check_hours(columns["start"])
         self._check_positions(columns)
-        zone = self._to_local_clock(columns, tz, _positions_of(columns, located))
+        zone = self._to_local_clock(columns, tz, located)
         columns = self._drop(columns, self._faults(columns))
         record, fields = self._find_records(columns)
         records = self._make_records(record, fields, zone, unit)
@@ -511,10 +512,16 @@ class _Reader:
             self.notes.append("longitudes from 180 to 360 are read as western ones")
             lon[wide] -= 360
 
-    def _to_local_clock(self, columns: dict[str, Any], tz: str | None, near: tuple[Floats, Floats] | None) -> str:
+    def _to_local_clock(self, columns: dict[str, Any], tz: str | None, located: Any) -> str:
         """Turn times into those of the local clock, and return its zone."""
         start, shift, offset = columns["start"], columns.pop("shift", None), columns.pop("offset", None)
-        zone, share = find_zone(*near) if near is not None else (None, 0.0)
+        if tz is None and shift is not None and shift.any() and "point" in self.roles:
+            self._order_points(columns, shift)
+        own = "lat" in columns and "lon" in columns
+        near = (
+            (columns["lat"], columns["lon"]) if own else (getattr(located, "lat", None), getattr(located, "lon", None))
+        )
+        zone, share = find_zone(*near)
         self.offset, self.zones = shift is not None, False
         if shift is None:
             if "time" in self.forms:
@@ -540,12 +547,19 @@ class _Reader:
         if tz is None and offset is not None:
             self.notes.append("the local clock is UTC and the file's own offset")
         elif tz is None and used is not None and written:
-            self._compare_offsets(float(np.mean(local != start + shift)), used)
+            other = float(np.mean(local != start + shift))
+            if other > MOST_UNREADABLE:
+                self.notes.append(
+                    f"{other:.0%} of the times have another offset than {used}, where the positions lie and whose "
+                    "clock is taken (`tz`); are latitude and longitude exchanged?"
+                )
         elif tz is None and used is not None:
             self.notes.append(f"times are UTC: days and hours are those of {zone}, where the positions lie (`tz`)")
         elif by_place:
             many = len(np.unique(local - start))
-            self.notes.append(f"times are UTC: days and hours are those where the positions lie, {many} clocks (`tz`)")
+            self.notes.append(
+                f"times are UTC: days and hours are those where the positions lie, {counted(many, 'clock')} (`tz`)"
+            )
         elif tz is None and not written:
             self.notes.append("times are UTC, and so are days and hours; give `tz` for local ones")
         self.zones = by_place or (used is None and offset is None and len(np.unique(shift)) > 2)
@@ -554,19 +568,18 @@ class _Reader:
         columns["start"] = local
         return tz or zone or "UTC"
 
-    def _compare_offsets(self, other: float, zone: str) -> None:
-        """Refuse points in whose zone a share of the times has another clock than they tell; say so of other rows."""
-        if other > MOST_MIXED and "point" in self.roles:
-            raise InvalidTraces(
-                f"{self.table.name}: the times have another offset than {zone}, where the points lie: the latitude may "
-                "be first in them; give it a column of its own (`columns` lat=NAME,lon=NAME), or the zone (`tz`).",
-                code="E_SWAPPED",
-            )
-        if other > MOST_UNREADABLE:
-            self.notes.append(
-                f"{other:.0%} of the times have another offset than {zone}, where the positions lie and whose "
-                "clock is taken (`tz`); are latitude and longitude exchanged?"
-            )
+    def _order_points(self, columns: dict[str, Any], shift: NDArray[Any]) -> None:
+        """Exchange the sides of points where that alone puts them where the clock has the offsets of the times."""
+        some = slice(None, None, max(1, len(shift) // ASKED))
+        lat, lon, start = columns["lat"][some], columns["lon"][some], columns["start"][some]
+
+        def agreement(north: Floats, east: Floats) -> float:
+            zone, _ = find_zone(north, east)
+            return 0.0 if zone is None else float(np.mean(to_local(start, zone) - start == shift[some]))
+
+        if agreement(lat, lon) <= 1 - MOST_MIXED and agreement(lon, lat) >= MOST_MIXED:
+            columns["lat"], columns["lon"] = columns["lon"], columns["lat"]
+            self.notes.append("points are read with the latitude first: only so the offsets of the times are right")
 
     def _find_records(self, columns: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         """Return the kind of record and its columns; -1 is no trip."""
@@ -605,7 +618,8 @@ class _Reader:
                     f'`unit` must be "trip": no column tells who travelled, got {unit!r}.', code="E_COLUMNS"
                 )
         places, kinds = self.labels["place"].names, self.labels["kind"].names
-        form = Form(record, own, _written_roles(self.meaning), self.offset, zones=self.zones, slot=self.slot)
+        slot = self.forms[self.clock].step if self.clock else 0
+        form = Form(record, own, _written_roles(self.meaning), self.offset, zones=self.zones, slot=slot)
         records = Records(users=labels, places=places, kinds=kinds, tz=zone, form=form, **fields).number_users()
         if own == "person" and len(records) > ALONE and len(records.users) > 0.9 * len(records):
             self.notes.append("hardly anybody has two records: a user is no more than a record, and protected as one")
@@ -633,6 +647,14 @@ class _Reader:
         return replace(records, form=replace(records.form, record=record, interval=int(min(usual, DAY))))
 
 
+def seconds_of_unit(name: str) -> float:
+    """Return the seconds of the unit that the name of a column tells: minutes, hours; 0 where it tells none."""
+    name = normalize(name)
+    units = {"min": 60, "hour": 3600, "sec": 1}
+    unit = next((unit for word, unit in units.items() if word in name), 0)
+    return unit or (3600 if name.endswith("durationh") else 0.001 if name.endswith("ms") else 0)
+
+
 def _seconds_of(offset: Floats) -> Ints:
     """Return offsets from UTC in seconds: they are hours, minutes or seconds by how large they are."""
     known = np.where(np.isfinite(offset), offset, 0)
@@ -652,15 +674,6 @@ def _located(columns: dict[str, Any]) -> Mask:
     if "lat" in columns and "lon" in columns:
         where = where | (np.isfinite(columns["lat"]) & np.isfinite(columns["lon"]))
     return where
-
-
-def _positions_of(columns: dict[str, Any], located: Locations | PlaceTable | None) -> tuple[Floats, Floats] | None:
-    """Return positions that tell the zone: the records' own, or those of the given places."""
-    if "lat" in columns and "lon" in columns:
-        return columns["lat"], columns["lon"]
-    if located is None or located.lat is None or located.lon is None:
-        return None
-    return located.lat, located.lon
 
 
 def _written_roles(meaning: Columns) -> dict[str, str]:

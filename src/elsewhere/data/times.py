@@ -51,6 +51,7 @@ HHMM = r"(?P<H>\d\d)(?P<M>\d\d)(?P<S>\d\d)?"
 UNITS = {"s": 1e11, "ms": 1e14, "us": 1e17, "ns": 1e20}  # of times since 1970: below which size each is
 EARLIEST, LATEST = -2_208_988_800, 7_258_118_400  # 1900 and 2200: other times are damage
 NO_DAY = 978_307_200  # Monday 1 January 2001, for clocks without dates
+LONGEST_DAY = 30 * 3600  # clocks of diaries and timetables go on after midnight
 MISSING = np.iinfo(np.int64).min
 MOSTLY = 0.95
 ASKED = 1_000  # points whose zone is looked up
@@ -84,8 +85,9 @@ class TimeForm:
     """
     How times are written.
 
-    `kind` is "typed", "epoch" (in a unit), "clock", "layout" (a pattern of the table) or "format" (the caller's own, as
-    in strptime); `aware` tells whether they have offsets.
+    `kind` is "typed", "epoch" (in a unit), "clock", "count" (of steps since midnight, the first is number `first`),
+    "layout" (a pattern of the table) or "format" (the caller's own, as in strptime); `aware` tells whether they have
+    offsets.
     """
 
     kind: str
@@ -93,11 +95,13 @@ class TimeForm:
     aware: bool = False
     day_first: bool = True
     note: str = ""
+    step: int = 0
+    first: int = 0
 
     @property
     def clock(self) -> bool:
         """Tell whether they are times of a day without their date."""
-        return self.kind == "clock" or (self.kind == "format" and not re.search("%[YyFDcxs]", self.pattern))
+        return self.kind in ("clock", "count") or (self.kind == "format" and not re.search("%[YyFDcxs]", self.pattern))
 
 
 def epoch_unit(values: Sequence[str]) -> str:
@@ -188,6 +192,9 @@ def read_times(column: Any, form: TimeForm) -> tuple[Ints, Ints | None]:
         zone = getattr(column.type, "tz", None)
         seconds = _bounded(column.cast(pa.timestamp("s", zone), safe=False).cast(pa.int64()))
         return seconds, None if zone is None else to_local(seconds, zone) - seconds
+    if form.kind == "count":
+        seconds = np.nan_to_num(form.step * (read_numbers(column)[0] - form.first), nan=-1)
+        return np.where((seconds >= 0) & (seconds <= LONGEST_DAY), seconds, MISSING).astype(np.int64), None
     if form.kind == "epoch":
         values = read_numbers(column)[0] / 1000.0 ** list(UNITS).index(form.pattern)
         good = np.isfinite(values) & (np.abs(values) < LATEST) & (values != 0)
@@ -285,7 +292,7 @@ def read_clock(text: Any, digits: int = 0) -> Ints:
     text = pc.utf8_lpad(text, digits, "0") if digits else text
     parts = pc.extract_regex(text, f"^(?:{HHMM if digits else CLOCKS[0]})$")
     seconds = _clock_seconds(parts, {key: _whole(parts, key) for key in "HMS"})
-    return np.where((seconds >= 0) & (seconds <= 30 * 3600), seconds, MISSING)
+    return np.where((seconds >= 0) & (seconds <= LONGEST_DAY), seconds, MISSING)
 
 
 def _bounded(seconds: Any) -> Ints:

@@ -35,7 +35,6 @@ ROLES = {
         "end_place": "end_place", "end_lat": "end_lat", "end_lon": "end_lon",
     },
 }  # fmt: skip
-SLOT = 1200  # seconds, where a file of slots does not tell
 SGLT_MINUTES = 20  # minutes of a slot of SGLT
 FORMULA = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet runs text that begins like this; a number it does not
 NUMBER = re.compile(r"[+-]?\d[\d.,]*(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
@@ -125,6 +124,8 @@ def to_table(visits: Visits, form: Form) -> Any:
         return pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32)), pa.array(words, pa.string()))
 
     def times(seconds: Ints) -> Any:
+        if form.slot:
+            return pa.array(seconds % DAY // form.slot)
         if clock_only:
             return pa.array((seconds % DAY).astype(np.int32), pa.time32("s"))
         if not form.offset:
@@ -152,7 +153,7 @@ def to_table(visits: Visits, form: Form) -> Any:
 
     fill: dict[str, Callable[[], Any]] = {
         **dict.fromkeys(("user", "file"), lambda: texts(users, visits.user[first])),
-        "start": lambda: times(start),
+        **dict.fromkeys(("start", "slot"), lambda: times(start)),
         "end": lambda: times(end),
         "utc": lambda: pa.array(utc(start), pa.timestamp("s", tz="UTC")),
         "date": lambda: pa.array(start.astype("datetime64[s]").astype("datetime64[D]")),
@@ -160,7 +161,6 @@ def to_table(visits: Visits, form: Form) -> Any:
         "duration": lambda: pa.array((end - start) // (60 if "min" in columns["duration"].lower() else 1)),
         "offset": lambda: pa.array((start - utc(start)) // 60),
         "day": lambda: pa.array(start // DAY - start.min() // DAY),
-        "slot": lambda: pa.array(start % DAY // (form.slot or SLOT)),
         "lat": lambda: side(where.lat, first),
         "lon": lambda: side(where.lon, first),
         "place": lambda: texts(ids, visits.place[first]),
