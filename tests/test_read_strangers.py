@@ -809,3 +809,13 @@ def test_a_file_with_and_without_one_person_gives_equal_coordinates(tmp_path, ki
         assert all(here == there for here, there in both)
         common += len(both)
     assert common > 20
+
+
+def test_both_ends_of_a_visit_in_utc_are_written_in_utc(tmp_path):
+    rows = [(u, f"{t}Z", f"{t + pd.Timedelta(minutes=20)}Z", 51.5 + p / 99, -0.1) for u, t, p in events(40)]
+    table = pd.DataFrame(rows, columns=["user", "utc", "end_utc", "lat", "lon"])
+    visits = read_visits(save(table, tmp_path / "t.csv"))
+    write_visits(visits, tmp_path / "out.csv")
+    back = pd.read_csv(tmp_path / "out.csv")
+    assert set(back["utc"].str[-1]) == set(back["end_utc"].str[-1]) == {"Z"}
+    assert set(pd.to_datetime(back["end_utc"]) - pd.to_datetime(back["utc"])) == {pd.Timedelta(minutes=20)}

@@ -579,7 +579,9 @@ class _Reader:
 
         if agreement(lat, lon) <= 1 - MOST_MIXED and agreement(lon, lat) >= MOST_MIXED:
             columns["lat"], columns["lon"] = columns["lon"], columns["lat"]
-            self.notes.append("points are read with the latitude first: only so the offsets of the times are right")
+            self.notes.append(
+                "points are read with the latitude first, as the offsets of the times say, and written with it last"
+            )
 
     def _find_records(self, columns: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         """Return the kind of record and its columns; -1 is no trip."""

@@ -130,9 +130,8 @@ def to_table(visits: Visits, form: Form) -> Any:
             return pa.array((seconds % DAY).astype(np.int32), pa.time32("s"))
         if not form.offset:
             return pa.array(seconds.astype("datetime64[s]"))
-        return pa.array(
-            utc(seconds), pa.timestamp("s", tz="UTC" if form.zones else re.sub(r"^UTC(?=[+-])", "", visits.tz))
-        )
+        zone = "UTC" if form.zones or "utc" in columns else re.sub(r"^UTC(?=[+-])", "", visits.tz)
+        return pa.array(utc(seconds), pa.timestamp("s", tz=zone))
 
     zones = [visits.tz] * visits.R
     if form.zones and where.lat is not None and where.lon is not None:
