@@ -226,7 +226,6 @@ class _Reader:
         if self.clock == "time" and not self.forms["time"].clock:
             self.forms.pop("date", None)
         self.utc = self.table.kind == "geolife" or self.clock == "utc"
-        self.lat_first = self._find_order_of_points()
         self.unit = self._find_unit() if "duration" in self.roles and "end" not in self.forms else 0.0
 
     def _find_form(self, role: str, date_format: str | None) -> TimeForm:
@@ -255,23 +254,6 @@ class _Reader:
         self.notes += [form.note] if form.note else []
         return form
 
-    def _find_order_of_points(self) -> bool:
-        """Tell whether points have the latitude first: well-known text has not, others by their values."""
-        role = next((r for r in ("point", "points") if r in self.roles), None)
-        if role is None:
-            return True
-        column = self.table.sample.column(self.roles[role])
-        geojson = self.table.kind == "json" and self.roles[role].endswith("coordinates")
-        if geojson or re.search(r"(?i)point|linestring", " ".join(sample_text(column)[:3])):
-            return False
-        a, b = read_points(column) if role == "point" else read_lines(column)[:2]
-        there = np.isfinite(a) & np.isfinite(b)
-        order = is_latitude_first(a[there][:2000], b[there][:2000]) if there.any() else None
-        if order is None:
-            order = role == "point"  # lists of points have the longitude first, as GeoJSON
-            self.notes.append(f"points are read with the {'latitude' if order else 'longitude'} first")
-        return order
-
     def _find_count(self, name: str, label: str) -> TimeForm:
         """Return the form of times counted from midnight, in the unit that the name tells, or the largest."""
         first = 1 if self.table.kind == "SGLT" else 0
@@ -279,9 +261,9 @@ class _Reader:
         step = seconds_of_unit(name)
         if not step:  # the fewest slots that are a whole day and have the numbers of a sample
             step = DAY // next((many for many in DAY_STEPS if last < many), DAY_STEPS[-1])
-        each = counted(int(step) // 60, "minute") if step >= 60 else counted(int(step), "second")
+        each = f"{step / 60:g} min" if step >= 60 else f"{step:g} s"
         self.notes.append(f"column {label} is read as steps of {each} from midnight")
-        return TimeForm("count", step=int(step), first=first)
+        return TimeForm("count", step=step, first=first)
 
     def _find_unit(self) -> float:
         """Return the seconds of the unit in which it is told how long visits and trips last."""
@@ -313,8 +295,7 @@ class _Reader:
                 self.counts["positions that are no numbers"] += bad * role.endswith(("lat", "lon"))
         for side in ("", "end_"):
             if f"{side}point" in column and f"{side}lat" not in column:
-                a, b = read_points(column[f"{side}point"])
-                out[f"{side}lat"], out[f"{side}lon"] = (a, b) if self.lat_first else (b, a)
+                out[f"{side}lat"], out[f"{side}lon"] = read_points(column[f"{side}point"])
         if "occupied" in column:
             flag = pc.is_in(pc.utf8_lower(as_text(column["occupied"])), value_set=pa.array(TRUTHS))
             out["occupied"] = np.asarray(flag).astype(np.int8)
@@ -389,7 +370,7 @@ class _Reader:
         later = (step * self.interval).astype(np.int64)
         out["start"] = np.where(out["start"] == MISSING, MISSING, out["start"] + later)
         out["line"] = (at + self.rows).astype(np.int32)
-        out["lat"], out["lon"] = (a, b) if self.lat_first else (b, a)
+        out["lat"], out["lon"] = a, b
 
     # --- the whole table ----------------------------------------------------------------------------------------------
 
@@ -411,6 +392,7 @@ class _Reader:
             )
         columns = self._drop(columns, {"rows without a time": columns["start"] == MISSING})
         self._check_hours(columns["start"])
+        self._order_points(columns)
         self._check_positions(columns)
         zone = self._to_local_clock(columns, tz, located)
         columns = self._drop(columns, self._faults(columns))
@@ -487,26 +469,25 @@ class _Reader:
         right = ",".join(f"{side}lat={label[f'{side}lat']},{side}lon={label[f'{side}lon']}" for side in sides)
         exchanged = ",".join(f"{side}lat={label[f'{side}lon']},{side}lon={label[f'{side}lat']}" for side in sides)
         high, far = np.abs(y), np.abs(x)
+        names, said = f"{label['lat']} and {label['lon']}", {"lat", "lon", "point"} & self.meaning.requested
+        code, fault = "E_SWAPPED", ""
         # where all angles in radians would be degrees there is no land
         if np.mean((high > 1_000) | (far > 1_000)) > 0.5 or (high.max() <= np.pi / 2 and far.max() <= np.pi):
-            raise InvalidTraces(
-                f"{name}: {label['lat']} and {label['lon']} are no degrees, but metres of a projection, parts of "
-                "degrees or radians; convert them to latitude and longitude (EPSG:4326).",
-                code="E_SWAPPED",
+            fault = (
+                f"{names} are no degrees, but metres of a projection, parts of degrees or radians; convert them to "
+                "latitude and longitude (EPSG:4326)"
             )
-        if np.mean((high > 90) & (high <= 180) & (far <= 90)) > MOST_UNREADABLE:
-            raise InvalidTraces(
-                f"{name}: latitude and longitude look swapped; give `columns` {exchanged}.", code="E_SWAPPED"
+        elif np.mean((high > 90) & (high <= 180) & (far <= 90)) > MOST_UNREADABLE:
+            fault = f"latitude and longitude look swapped; give `columns` {exchanged}"
+        elif np.mean((high > 90) | (far > 360)) > MOST_UNREADABLE:
+            code, fault = "E_OUTSIDE", f"{names} are no degrees"
+        elif not said and far.max() <= 90 and share_on_land(y, x) < 0.05 and share_on_land(x, y) > 0.95:
+            fault = (
+                f"the positions lie at sea, and on land if exchanged; give `columns` {exchanged} to exchange them, or "
+                f"{right} if they are right"
             )
-        if np.mean((high > 90) | (far > 360)) > MOST_UNREADABLE:
-            raise InvalidTraces(f"{name}: {label['lat']} and {label['lon']} are no degrees.", code="E_OUTSIDE")
-        said = {"lat", "lon", "point"} & self.meaning.requested
-        if not said and far.max() <= 90 and share_on_land(y, x) < 0.05 and share_on_land(x, y) > 0.95:
-            raise InvalidTraces(
-                f"{name}: the positions lie at sea, and on land if exchanged; give `columns` {exchanged} "
-                f"to exchange them, or {right} if they are right.",
-                code="E_SWAPPED",
-            )
+        if fault:
+            raise InvalidTraces(f"{name}: {fault}.", code=code)
         wide = (lon > 180) & (lon <= 360)
         if wide.any():
             self.notes.append("longitudes from 180 to 360 are read as western ones")
@@ -515,8 +496,6 @@ class _Reader:
     def _to_local_clock(self, columns: dict[str, Any], tz: str | None, located: Any) -> str:
         """Turn times into those of the local clock, and return its zone."""
         start, shift, offset = columns["start"], columns.pop("shift", None), columns.pop("offset", None)
-        if tz is None and shift is not None and shift.any() and "point" in self.roles:
-            self._order_points(columns, shift)
         own = "lat" in columns and "lon" in columns
         near = (
             (columns["lat"], columns["lon"]) if own else (getattr(located, "lat", None), getattr(located, "lon", None))
@@ -568,20 +547,36 @@ class _Reader:
         columns["start"] = local
         return tz or zone or "UTC"
 
-    def _order_points(self, columns: dict[str, Any], shift: NDArray[Any]) -> None:
-        """Exchange the sides of points where that alone puts them where the clock has the offsets of the times."""
-        some = slice(None, None, max(1, len(shift) // ASKED))
-        lat, lon, start = columns["lat"][some], columns["lon"][some], columns["start"][some]
+    def _order_points(self, columns: dict[str, Any]) -> None:
+        """Find which side of points is the latitude, and exchange them if it is the second."""
+        role = next((r for r in ("point", "points") if r in self.roles), None)
+        if role is None:
+            return
+        some = slice(None, None, max(1, len(columns["lat"]) // ASKED))
+        a, b, start = (columns[name][some] for name in ("lat", "lon", "start"))
+        written = " ".join(sample_text(self.table.sample.column(self.roles[role]))[:3])
+        geojson = self.table.kind == "json" and self.roles[role].endswith("coordinates")
+        # well-known text and GeoJSON have the longitude first, other points and lists are told by their values
+        known = geojson or re.search("(?i)point|linestring", written)
+        there = np.isfinite(a) & np.isfinite(b)
+        first = False if known else is_latitude_first(a[there], b[there])
+        if first is None:
+            first = role == "point"
+            self.notes.append(f"points are read with the {'latitude' if first else 'longitude'} first")
+        shift = columns.get("shift")
+        if shift is not None and shift.any():
 
-        def agreement(north: Floats, east: Floats) -> float:
-            zone, _ = find_zone(north, east)
-            return 0.0 if zone is None else float(np.mean(to_local(start, zone) - start == shift[some]))
+            def agreement(north: Floats, east: Floats) -> float:
+                zone, _ = find_zone(north, east)
+                return 0.0 if zone is None else float(np.mean(to_local(start, zone) - start == shift[some]))
 
-        if agreement(lat, lon) <= 1 - MOST_MIXED and agreement(lon, lat) >= MOST_MIXED:
+            right, exchanged = (agreement(*sides) for sides in (((a, b), (b, a)) if first else ((b, a), (a, b))))
+            if right <= 1 - MOST_MIXED and exchanged >= MOST_MIXED:
+                first = not first
+                place = "first" if first else "last"
+                self.notes.append(f"points are read with the latitude {place}, as the offsets of the times say")
+        if not first:
             columns["lat"], columns["lon"] = columns["lon"], columns["lat"]
-            self.notes.append(
-                "points are read with the latitude first, as the offsets of the times say, and written with it last"
-            )
 
     def _find_records(self, columns: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         """Return the kind of record and its columns; -1 is no trip."""
@@ -620,7 +615,7 @@ class _Reader:
                     f'`unit` must be "trip": no column tells who travelled, got {unit!r}.', code="E_COLUMNS"
                 )
         places, kinds = self.labels["place"].names, self.labels["kind"].names
-        slot = self.forms[self.clock].step if self.clock else 0
+        slot = int(self.forms[self.clock].step) if self.clock else 0
         form = Form(record, own, _written_roles(self.meaning), self.offset, zones=self.zones, slot=slot)
         records = Records(users=labels, places=places, kinds=kinds, tz=zone, form=form, **fields).number_users()
         if own == "person" and len(records) > ALONE and len(records.users) > 0.9 * len(records):

@@ -24,7 +24,7 @@ STAY_SECONDS = 1200
 SILENCE = 3600  # seconds without a fix after which nobody knows whether a stay goes on
 MOVING = 0.5  # of the observed time: persons move a tenth of it, taxis most of it
 HOURS_OUT = 6.0  # observed per day: less is a walk, a run, a ride of a person
-SAMPLE = 1 << 20  # fixes that tell the usual time between two
+SAMPLE = 1 << 20  # records that tell the usual time between two, and whether vehicles move all day
 PAUSE = 7200  # seconds of standing or of silence that end a shift
 ELSEWHERE = "at another place at the same time"
 NEW_DAY = 4 * 3600  # second of the local day at which every shift ends
@@ -161,9 +161,14 @@ def _are_vehicles(records: Records) -> bool:
     """Tell whether half of the users move for more than half of the time they are observed, six hours a day or more."""
     if records.form.record != "fixes" or records.form.unit != "person" or records.trip is not None or not len(records):
         return False
-    observed, moving, days = np.zeros((3, len(records.users)), dtype=np.int64)
-    kernels.sum_times(records.user, records.start, records.end, SILENCE, STAY_SECONDS, NEW_DAY, observed, moving, days)
-    seen = observed > 0
-    if not seen.any() or np.median(moving[seen] / observed[seen]) <= MOVING:
+    user, start, end = (column[:SAMPLE] for column in (records.user, records.start, records.end))
+    same, long, gap = user[1:] == user[:-1], end - start, start[1:] - end[:-1]
+    known = same & (gap <= SILENCE)
+    users = int(user[-1]) + 1
+    observed = np.bincount(user, long) + np.bincount(user[1:][known], gap[known], users)
+    stays = np.bincount(user, np.where(long >= STAY_SECONDS, long, 0))
+    new = np.append(True, ~same | (np.diff((start - NEW_DAY) // DAY) != 0))
+    seen, days = observed > 0, np.bincount(user[new])
+    if not seen.any() or np.median(1 - stays[seen] / observed[seen]) <= MOVING:
         return False
     return bool(np.median(observed[seen] / days[seen]) >= 3600 * HOURS_OUT)
