@@ -819,3 +819,17 @@ def test_both_ends_of_a_visit_in_utc_are_written_in_utc(tmp_path):
     back = pd.read_csv(tmp_path / "out.csv")
     assert set(back["utc"].str[-1]) == set(back["end_utc"].str[-1]) == {"Z"}
     assert set(pd.to_datetime(back["end_utc"]) - pd.to_datetime(back["utc"])) == {pd.Timedelta(minutes=20)}
+
+
+def test_zones_beside_trips_may_be_polygons(tmp_path):
+    rows = [(u, t, t + pd.Timedelta(minutes=20), f"Z{p}", f"Z{(p + 1) % 5}") for u, t, p in events(20)]
+    names = ["person_id", "departure", "arrival", "origin_zone", "destination_zone"]
+    save(pd.DataFrame(rows, columns=names), tmp_path / "in" / "trips.csv")
+    ring = np.array([[0, 0], [0.1, 0], [0.1, 0.1], [0, 0.1], [0, 0]])
+    shapes = [{"type": "Polygon", "coordinates": [(ring + [8.4, 47 + p / 10]).tolist()]} for p in range(5)]
+    features = [{"type": "Feature", "properties": {"zone": f"Z{p}"}, "geometry": s} for p, s in enumerate(shapes)]
+    features.append({"type": "Feature", "properties": {}, "geometry": {"type": "Polygon", "coordinates": [[1, 2]]}})
+    (tmp_path / "in" / "zones.geojson").write_text(json.dumps({"type": "FeatureCollection", "features": features}))
+    visits = read_visits(tmp_path / "in")
+    assert (visits.form.record, visits.R, visits.tz) == ("trips", 5, "Europe/Zurich")
+    assert np.all((visits.locations.lat > 47) & (visits.locations.lat < 47.5))

@@ -502,11 +502,8 @@ def _open_excel(piece: Piece) -> Table:
         raise MissingExtra(f"{piece.name} is a workbook; pip install 'elsewhere[excel]', or save it as CSV.") from None
     except Exception:  # the readers of workbooks raise errors of many kinds, with values in them
         raise InvalidTraces(f"{piece.name} is no workbook that can be read; save it as CSV.", code="E_FORMAT") from None
-    out = io.StringIO()
-    for row in frame.dropna(how="all").itertuples(index=False):
-        cells = ["" if pd.isna(cell) else str(cell) for cell in row]
-        csv.writer(out).writerow(cells if sum(map(bool, cells)) > 1 else filter(None, cells))  # one cell is a title
-    content = out.getvalue().encode()
+    frame = frame[frame.notna().sum(axis=1) > 1]  # one cell is a title
+    content = frame.to_csv(index=False, header=False).encode()
     if not content:
         raise InvalidTraces(f"{piece.name} holds no rows.", code="E_EMPTY")
     return _open_text(_in_memory(piece, content), _find_dialect(content.decode()[:SAMPLE], piece.name), "excel")

@@ -593,33 +593,26 @@ def grid_of(text: str) -> Locations:
     Locations(400 places, lat, lon)
 
     """
-    words = [word.strip() for word in text.split(",")]
-    try:
-        numbers = [float(word) for word in words]
-    except ValueError:
-        return _grid_about(words[0], words[1] if len(words) > 1 else str(TOWN_CELLS))
-    if len(numbers) != 5:
-        raise InvalidParameter(
-            f"`grid` must be five numbers S,W,N,E,N (degrees, and how many cells), or a town, got {text!r}.",
-            parameter="grid",
-        )
-    south, west, north, east, cells = numbers
-    return _lattice(south, west, north, east, int(cells))
-
-
-def _grid_about(name: str, cells: str) -> Locations:
-    """Return cells of the TOWN_KM x TOWN_KM about the centre of a town, which its name alone decides."""
     from elsewhere.data.gazetteer import find_town
 
-    town = find_town(name)
-    if town is None or not cells.isdigit():
-        raise InvalidParameter(
-            f"`grid`: no town {name!r} is known; give one nearby, as it is written there, or five numbers S,W,N,E,N.",
-            parameter="grid",
+    words = [word.strip() for word in text.split(",")]
+    town, cells = find_town(words[0]), words[1] if len(words) > 1 else str(TOWN_CELLS)
+    if town is not None and cells.isdigit():  # the TOWN_KM x TOWN_KM about its centre, which its name alone decides
+        up = float(np.degrees(TOWN_KM / 2 / EARTH_RADIUS_KM))
+        across = min(up / max(float(np.cos(np.radians(town.lat))), 1e-3), 179.0)
+        return _lattice(
+            max(town.lat - up, -90), town.lon - across, min(town.lat + up, 90), town.lon + across, int(cells)
         )
-    up = float(np.degrees(TOWN_KM / 2 / EARTH_RADIUS_KM))
-    across = min(up / max(float(np.cos(np.radians(town.lat))), 1e-3), 179.0)
-    return _lattice(max(town.lat - up, -90), town.lon - across, min(town.lat + up, 90), town.lon + across, int(cells))
+    try:
+        south, west, north, east, many = map(float, words)
+        number = int(many)
+    except (ValueError, OverflowError):
+        raise InvalidParameter(
+            "`grid` must be five numbers S,W,N,E,N (degrees, and how many cells), or a town as GeoNames writes it, "
+            f"got {text!r}.",
+            parameter="grid",
+        ) from None
+    return _lattice(south, west, north, east, number)
 
 
 def _lattice(south: float, west: float, north: float, east: float, cells: int) -> Locations:
