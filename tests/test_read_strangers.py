@@ -833,3 +833,37 @@ def test_zones_beside_trips_may_be_polygons(tmp_path):
     visits = read_visits(tmp_path / "in")
     assert (visits.form.record, visits.R, visits.tz) == ("trips", 5, "Europe/Zurich")
     assert np.all((visits.locations.lat > 47) & (visits.locations.lat < 47.5))
+
+
+def test_a_flag_is_no_user_where_another_column_is(tmp_path):
+    table = fixes().rename(columns={"person": "taxi_id"}).assign(passenger=0)
+    table.loc[::3, "passenger"] = 1
+    records, *_ = read_records(save(table, tmp_path / "t.csv"))
+    assert len({label.split("/")[0] for label in records.users}) == 12
+
+
+def test_stops_of_boarding_and_alighting_are_the_ends_of_a_trip(tmp_path):
+    rows = [(u, t.date(), f"{t:%H:%M:%S}", p, (p + 1) % 5) for u, t, p in events()]
+    names = ["CARD_ID", "RIDE_START_DATE", "RIDE_START_TIME", "BOARDING_STOP_STN", "ALIGHTING_STOP_STN"]
+    assert read_records(save(pd.DataFrame(rows, columns=names), tmp_path / "t.csv"))[0].form.record == "trips"
+
+
+def test_a_text_of_another_encoding_is_said_where_columns_are_not_known(tmp_path):
+    rows = [(f"SPB-{u}", t, t + pd.Timedelta(minutes=9), p, 5 - p) for u, t, p in events()]
+    path = tmp_path / "t.csv"
+    save(
+        pd.DataFrame(rows, columns=["자전거번호", "대여일시", "반납일시", "대여소", "반납대여소"]),
+        path,
+        encoding="cp949",
+    )
+    with pytest.raises(InvalidTraces, match="give `encoding`"):
+        read_records(path)
+    with pytest.raises(InvalidTraces, match="time=대여일시,end=반납일시,place=NAME"):
+        read_records(path, encoding="cp949")
+
+
+def test_a_day_that_the_caller_names_is_read(tmp_path):
+    rows = [(u, 1 + i // 5, f"{7 + i % 5}.{10 + u:02}", p) for i, (u, _, p) in enumerate(events(each=10))]
+    path = save(pd.DataFrame(rows, columns=["ID", "TAG", "ABZEIT", "ZWECK"]), tmp_path / "t.csv")
+    told = {"columns": "user=ID,day=TAG,start=ABZEIT,place=ZWECK", "date_format": "%H.%M"}
+    assert len(np.unique(read_records(path, **told)[0].start // 86_400)) == 20

@@ -81,7 +81,7 @@ ROLES = {
         "geometry geom thegeom wkt point latlng latlon latlong coordinates coordinate coords position lonlat location "
         "gpscoordinates", ("point",), sided="point geometry geom coordinates"),
     "place": Role(
-        "place venue business merchant where poi location loc cell tower antenna bts site zone station stop taz "
+        "place venue business merchant where poi location loc cell tower antenna bts site zone station stop stn taz "
         "celltower celltoweroid h3 cgi ecgi accesspoint ap door gate room reader building beacon area district",
         ("words", "whole", "flag", "decimal", "point", "points", "nothing"), numbered=True,
         sided="id zone taz location locationid station stationid place placeid stop stopid cell cellid tower zoneid "
@@ -91,7 +91,7 @@ ROLES = {
         "activity activitytype amenity kind type locationtype", ("words", "whole", "flag")),
     "trip": Role("tripid rideid tid trjid traj trajid trajectoryid trackid segmentid tripno journeyid orderid trip "
                  "ride"),
-    "occupied": Role("occupied occupancy hired loaded passengerflag load", ("flag",)),
+    "occupied": Role("occupied occupancy hired loaded passengerflag load passenger", ("flag",)),
     "count": Role("count counts n trips flow flows volume persons people passengers", ("whole",)),
 }  # fmt: skip
 ENDS = ("end", "end_date", "end_lat", "end_lon", "end_point", "end_place")
@@ -328,6 +328,9 @@ def _by_name(found: Columns) -> None:
     numbered = dated or find_named("day", found.free(*COUNTED)) is not None
 
     def can_be(role: str, name: str) -> bool:
+        if role == "user" and kinds[name] == "flag":  # one of two, unless nothing else is called so
+            others = [other for other in found.free() if kinds[other] != "flag"]
+            return not any(find_named(who, others) for who in ("user", "vehicle"))
         if role == "place" and len(set(found.samples[name])) < 2:  # a place that never changes is none
             return False
         if role == "place" and kinds[name] == "point" and not found.has("lat"):  # it says where, and is no name
@@ -357,7 +360,7 @@ def _by_name(found: Columns) -> None:
         house = roles.pop("household")
         if "user" in roles and "user" not in found.requested and not found.vehicle:
             found.join("user", [house, roles["user"]])
-    if "time" in roles and kinds[roles["time"]] not in ("clock", "whole"):
+    if "time" in roles and kinds[roles["time"]] not in ("clock", "whole") and "day" not in found.requested:
         roles.pop("day", None)
     if "user" not in roles and "id" in known and found.repeats(known["id"]):
         found.take("user", known["id"])  # an id that differs in every row is that of the row
@@ -423,7 +426,8 @@ def _role_at_end(words: list[str], kind: str) -> str | None:
         return "date" if role == "date" and kind == "date" else "time"
     if role == "time" and kind == "whole":
         return "time"  # 0730
-    if kind in ("words", "whole", "flag") and (not stem or role == "place"):
+    noun = bool(words) and words[-1] in ROLES["place"].words.split()  # "boarding_stop_stn"
+    if kind in ("words", "whole", "flag") and (not stem or role == "place" or noun):
         return "place"
     if (role in ("lat", "lon") and kind in NUMERIC) or (kind == "point" and (not stem or role == "point")):
         return role or "point"
@@ -547,7 +551,7 @@ def _refuse_missing(found: Columns, alone: bool) -> None:
     clocked = found.has("time", "utc", "slot")
     missing = ["user"] if not (alone or found.trips or found.has("user", "trip", "points")) else []
     if not (clocked or found.has("date")):
-        missing += ["time", "end"] if len(found.free("clock")) == 2 and not found.has("end") else ["time"]
+        missing += ["time", "end"] if len(_free_times(found)) == 2 and not found.has("end") else ["time"]
     if not found.has("place", "point", "points"):
         axes = [axis for axis in ("lat", "lon") if axis not in roles]
         missing += axes if _free_degrees(found) or len(axes) == 1 else ["place"] if axes else []
@@ -568,7 +572,8 @@ def refuse(found: Columns, missing: Sequence[str]) -> NoReturn:
     example = ",".join(typed)
     example = example if re.fullmatch(r"[\w=,#.:/%+-]*", example) else shlex.quote(example)
     known = ", ".join(f"{role}={labels.get(name, 'file')}" for role, name in roles.items()) or "nothing"
-    hints = [HINTS[meant] for role in missing if (meant := SYNONYMS.get(role, role)) in HINTS]
+    hints = [*table.notes]
+    hints += [HINTS[meant] for role in missing if (meant := SYNONYMS.get(role, role)) in HINTS]
     if "place" in missing:
         hints.append(TWO_ENDS.format("end_place=NAME"))
     elif "lat" in missing and len(_free_degrees(found)) >= 4:
@@ -581,14 +586,19 @@ def refuse(found: Columns, missing: Sequence[str]) -> NoReturn:
     )
 
 
+def _free_times(found: Columns) -> list[str]:
+    """Return the columns without a role that hold times, with their dates where there are such."""
+    return found.free("datetime") or found.free("epoch") or found.free("clock")
+
+
 def _likely(found: Columns, role: str, free: list[str]) -> str | None:
     """Return the column that is likely meant for a missing role, by its name or as the only one that can be."""
     if role == "user":
         fits = [name for name in free if _may_be_people(found, name)]
     elif role in ("time", "start", "end"):
-        fits = [name for name in free if found.kinds[name] in ("datetime", "epoch", "clock")]
+        fits = [name for name in _free_times(found) if name in free]
     else:
         fits = [name for name in free if found.kinds[name] == "decimal" and are_degrees(found.samples[name])]
-    certain = len(fits) == 1 or role in ("lat", "lon", "start") or len(found.free("clock")) == 2
+    certain = len(fits) == 1 or role in ("lat", "lon", "start") or (role == "time" and len(fits) == 2)
     named = find_named(SYNONYMS.get(role, role), free) if role != "end" else None
     return named or (fits[0] if fits and certain else None)

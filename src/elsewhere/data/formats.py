@@ -180,6 +180,10 @@ def _open_piece(piece: Piece, encoding: str | None) -> Table:
     if re.match(r"[^\n]*\n\s*WGS 84", text):
         return _open_text(piece, _Dialect(",", PLT, False, 6), "geolife")
     dialect = _find_dialect(text, piece.name)
+    if "\ufffd" in head.decode(errors="replace")[:-3]:
+        dialect = replace(
+            dialect, notes=(*dialect.notes, "the text is no UTF-8: if letters are wrong, give `encoding`")
+        )
     rows = [_split(line, dialect.delimiter) for line in text.splitlines()[dialect.skip : -1][:50]]
     known = None if dialect.headed else _find_known(rows)
     return _open_text(piece, replace(dialect, names=KNOWN[known]) if known else dialect, known or "csv")

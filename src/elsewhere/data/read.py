@@ -559,7 +559,7 @@ class _Reader:
         # well-known text and GeoJSON have the longitude first, other points and lists are told by their values
         known = geojson or re.search("(?i)point|linestring", written)
         there = np.isfinite(a) & np.isfinite(b)
-        first = False if known else is_latitude_first(a[there], b[there])
+        first = False if known else is_latitude_first(a[there], b[there]) if there.any() else None
         if first is None:
             first = role == "point"
             self.notes.append(f"points are read with the {'latitude' if first else 'longitude'} first")
