@@ -867,3 +867,18 @@ def test_a_day_that_the_caller_names_is_read(tmp_path):
     path = save(pd.DataFrame(rows, columns=["ID", "TAG", "ABZEIT", "ZWECK"]), tmp_path / "t.csv")
     told = {"columns": "user=ID,day=TAG,start=ABZEIT,place=ZWECK", "date_format": "%H.%M"}
     assert len(np.unique(read_records(path, **told)[0].start // 86_400)) == 20
+
+
+def test_lines_of_points_are_fixes_of_a_trip_and_written_as_lines(tmp_path):
+    rows = []
+    for u in range(12):
+        for k in range(4):
+            line = [[-8.61 + 0.0011 * i, 41.15 + 0.0007 * i + 0.0001 * k] for i in range(20)]
+            rows.append((1_372_636_800 + 7200 * k + u, f"P{u}", json.dumps(line)))
+    table = pd.DataFrame(rows, columns=["timestamp", "person_id", "polyline"])
+    visits = read_visits(save(table, tmp_path / "t.csv"), places="grid")
+    assert visits.form.record == "fixes"  # a generator makes ways of them, no pairs of ends
+    write_visits(visits, tmp_path / "out.csv")
+    lines = pd.read_csv(tmp_path / "out.csv")["polyline"].map(json.loads)
+    assert len(lines) == len(table)
+    assert lines.map(len).between(18, 22).all()

@@ -116,7 +116,7 @@ def make_visits(
         locations, place = _all_tiles(records, PAPER_ZOOM if places == "merge" else FINEST)
         rare, reason = 0, "no position"
     lost = place < 0
-    if records.trip is not None and records.form.record == "trips" and "points" not in records.form.columns:
+    if records.trip is not None and records.form.record == "trips":
         lost |= whole_trips(records.trip, lost)  # a trip with one end is none
     if lost.all():
         raise InvalidTraces(f"{preparation.name or 'the input'}: no record is left ({reason}).", code="E_EMPTY")
@@ -171,7 +171,7 @@ def _tell_moved(records: Records, locations: Locations, place: Codes) -> list[st
 
 def _runs(records: Records, place: Codes) -> tuple[Mask | slice, Mask | slice]:
     """Return the first and the last record of each visit: fixes that follow each other at one place are one."""
-    if records.form.record != "fixes" and "points" not in records.form.columns:
+    if records.form.record != "fixes":
         return slice(None), slice(None)
     user, new = records.user, np.ones(len(records) + 1, dtype=bool)
     new[1:-1] = (user[1:] != user[:-1]) | (place[1:] != place[:-1])

@@ -640,7 +640,7 @@ class _Reader:
         gaps = np.diff(few.start)[few.user[1:] == few.user[:-1]]
         usual = float(np.median(gaps)) if len(gaps) else np.inf
         fixes = records.lat is not None and records.place is None and usual <= SPARSE
-        record = "trips" if "points" in self.roles else "fixes" if fixes else records.form.record
+        record = "fixes" if fixes or "points" in self.roles else records.form.record
         return replace(records, form=replace(records.form, record=record, interval=int(min(usual, DAY))))
 
 

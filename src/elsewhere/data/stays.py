@@ -107,12 +107,11 @@ def find_stays(records: Records) -> Records:
     A stay is 20 minutes or more within 200 m of its first fix, at the mean of its fixes. Fixes on the way that follow
     each other in one tile of the finest grid are one record. An hour without a fix ends either: nobody knows.
     """
-    lines = records.trip is not None and "points" in records.form.columns
-    if not (lines or records.form.record == "fixes") or records.lat is None or records.lon is None or not len(records):
+    if records.form.record != "fixes" or records.lat is None or records.lon is None or not len(records):
         return records
     group: NDArray[np.integer] = records.user
     if records.trip is not None:
-        if lines:
+        if "points" in records.form.columns:
             records = records.select(np.lexsort((records.start, records.trip, records.user)))
         user, trip = records.user, np.asarray(records.trip)
         group = np.append(0, np.cumsum((user[1:] != user[:-1]) | (trip[1:] != trip[:-1]))).astype(np.int32)
@@ -147,7 +146,7 @@ def split_vehicles(records: Records, *, known: bool = False) -> Records:
     records = records.sort()
     user, start, stands = records.user, records.start, records.end - records.start >= PAUSE
     new = (np.diff((start - NEW_DAY) // DAY) != 0) | (start[1:] - records.end[:-1] >= PAUSE) | stands[1:] | stands[:-1]
-    if records.form.record == "trips":
+    if records.form.record == "trips" or "points" in records.form.columns:
         new &= np.diff(np.asarray(records.trip)) != 0
     new = np.append(True, new | (np.diff(user) != 0))
     owner = user[new]

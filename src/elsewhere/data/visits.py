@@ -267,11 +267,11 @@ class Form:
     How a file writes its records, and nothing of what they say: what `write_visits` needs to write others alike.
 
     `record` is one of "fixes" (positions at times), "events" (check-ins, calls), "visits" (from, until) and "trips"
-    (one row from here to there, or a line of points). `unit` is who a user is: a "person", a "trip" where the file
-    names nobody, or a "vehicle-day". `columns` maps roles to the file's names for them, in the file's order; roles are
-    user, start, end, lat, lon, place, kind, trip, and for trips end_lat, end_lon, end_place or points. `offset` tells
-    whether times are written with their offset from UTC, and `zones` whether that is the one of each place; `interval`
-    is the usual number of seconds between two fixes, and `slot` that of a slot of the day.
+    (one row from here to there); a line of points in one row is fixes of a trip. `unit` is who a user is: a "person", a
+    "trip" where the file names nobody, or a "vehicle-day". `columns` maps roles to the file's names for them, in the
+    file's order; roles are user, start, end, lat, lon, place, kind, trip, points, and for trips end_lat, end_lon,
+    end_place. `offset` tells whether times are written with their offset from UTC, and `zones` whether that is the one
+    of each place; `interval` is the usual number of seconds between two fixes, and `slot` that of a slot of the day.
     """
 
     record: str = "visits"

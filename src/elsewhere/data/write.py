@@ -180,7 +180,7 @@ def to_table(visits: Visits, form: Form) -> Any:
 def _records(visits: Visits, form: Form) -> tuple[Ints, Ints, Ints, Ints]:
     """Return the first and the last visit of each record of a file, and when it begins and ends."""
     rows = np.arange(len(visits))
-    if form.record == "trips":
+    if form.record == "trips" or "points" in form.columns:
         if visits.trip is None or not np.any(visits.trip >= 0):
             raise InvalidTraces("visits without trips cannot be written as trips (`like`).", code="E_COLUMNS")
         rows = rows[visits.trip >= 0]
