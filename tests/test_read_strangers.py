@@ -882,3 +882,12 @@ def test_lines_of_points_are_fixes_of_a_trip_and_written_as_lines(tmp_path):
     lines = pd.read_csv(tmp_path / "out.csv")["polyline"].map(json.loads)
     assert len(lines) == len(table)
     assert lines.map(len).between(18, 22).all()
+
+
+def test_hours_and_minutes_at_both_ends(tmp_path):
+    rows = [(u, t.date(), t.hour, t.minute, e.hour, e.minute, f"Z{p}") for u, t, p in events()
+            for e in [t + pd.Timedelta(minutes=9)]]  # fmt: skip
+    names = ["person", "date", "start_hour", "start_minute", "end_hour", "end_minute", "zone"]
+    records, *_ = read_records(save(pd.DataFrame(rows, columns=names), tmp_path / "t.csv"))
+    assert sorted(records.start.tolist()) == sorted(int(t.timestamp()) for _, t, _ in events())
+    assert set(records.end - records.start) == {540}

@@ -188,7 +188,7 @@ class Columns:
 
     def join(self, role: str, names: Sequence[str]) -> None:
         """Give a role to several columns, joined."""
-        self.table = self.table.join(names, ":" if role == "time" else "-")
+        self.table = self.table.join(names, ":" if role in ("time", "end") else "-")
         self.roles[role] = name = self.table.names[-1]
         self.samples[name] = sample_text(self.table.sample.column(name))
         self.kinds[name] = find_kind(self.samples[name])
@@ -227,6 +227,14 @@ def parse_columns(columns: Any) -> dict[str, str]:
 def normalize(name: str) -> str:
     """Return a name in lower case, without accents and punctuation."""
     return re.sub(r"[^a-z0-9]", "", unicodedata.normalize("NFKD", name.casefold()))
+
+
+def seconds_of_unit(name: str) -> float:
+    """Return the seconds of the unit that the name of a column tells: minutes, hours; 0 where it tells none."""
+    name = normalize(name)
+    units = {"min": 60, "hour": 3600, "sec": 1}
+    unit = next((unit for word, unit in units.items() if word in name), 0)
+    return unit or (3600 if name.endswith("durationh") else 0.001 if name.endswith("ms") else 0)
 
 
 def words_of(name: str) -> list[str]:
@@ -382,6 +390,7 @@ def _by_ends(found: Columns) -> None:
     for visits in (False, True):
         ends: dict[str, str] = {}
         spans: dict[str, dict[str, str]] = {}  # times at both ends of something else: "session_start"
+        parts: dict[str, list[str]] = {}  # "start_hour" and "start_minute"
         for name in found.free():
             side, words = _side_of(name, visits)
             role = _role_at_end(words, found.kinds[name]) if side is not None else None
@@ -389,6 +398,8 @@ def _by_ends(found: Columns) -> None:
                 spans.setdefault("".join(words), {})[f"{side}time"] = name
             if role is not None:
                 whole = f"{side}{role}"
+                if role == "time" and found.kinds[name] in COUNTED:
+                    parts.setdefault(whole, []).append(name)
                 if whole not in ends or (role == "place" and normalize(name).endswith("id")):
                     ends[whole] = name  # the id of a place rather than its name
         whole_spans = [pair for pair in spans.values() if len(pair) == 2]
@@ -397,6 +408,10 @@ def _by_ends(found: Columns) -> None:
         both = [role for role in ("lat", "lon", "point", "place") if role in ends and f"end_{role}" in ends]
         if both and both not in (["lat"], ["lon"]):
             break
+    for whole, names in parts.items():
+        role = whole.replace("end_time", "end")
+        if role not in found.roles and [seconds_of_unit(name) for name in names][:2] == [3600, 60]:
+            found.join(role, names)
     for role in (*both, *(f"end_{role}" for role in both), "time", "date", "end_time", "end_date"):
         if role in ends:
             found.roles.setdefault(role.replace("end_time", "end"), ends[role])

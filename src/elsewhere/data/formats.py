@@ -167,9 +167,11 @@ def _open_piece(piece: Piece, encoding: str | None) -> Table:
     if head.startswith((b"PK\x03\x04", b"\xd0\xcf\x11\xe0")):
         return _open_excel(piece)
     if encoding is not None or head.startswith((b"\xff\xfe", b"\xfe\xff")):
-        piece = _recode(piece, encoding or "utf-16")
-        with piece.open() as stream:
-            head = stream.read(SAMPLE)
+        try:
+            content = read_document(piece).decode(encoding or "utf-16", errors="replace").encode()
+        except LookupError:
+            raise InvalidParameter(f"`encoding` must be the name of an encoding, got {encoding!r}.") from None
+        piece, head = _in_memory(piece, content), content[:SAMPLE]
     text = _decode(head, piece).lstrip("\ufeff \t\r\n")
     if not text:
         raise InvalidTraces(f"{piece.name} is empty.", code="E_EMPTY")
@@ -191,14 +193,6 @@ def _open_piece(piece: Piece, encoding: str | None) -> Table:
 
 def _in_memory(piece: Piece, content: bytes) -> Piece:
     return replace(piece, size=len(content), open=lambda: io.BytesIO(content))
-
-
-def _recode(piece: Piece, encoding: str) -> Piece:
-    """Return a text of another encoding in UTF-8, in memory."""
-    try:
-        return _in_memory(piece, read_document(piece).decode(encoding, errors="replace").encode())
-    except LookupError:
-        raise InvalidParameter(f"`encoding` must be the name of an encoding, got {encoding!r}.") from None
 
 
 def _join(tables: list[Table], name: str) -> Table:

@@ -139,6 +139,11 @@ def make_visits(
             locations, np.bincount(visits.place, minlength=visits.R), cells=cells or PAPER_PLACES
         )
         visits = visits.replace(place=becomes[visits.place], locations=locations)
+    zooms = [len(tile[1]) for name in visits.locations.ids or () if (tile := TILE.fullmatch(name))]
+    widths = {}
+    if visits.locations.lat is not None:  # in metres at the mean latitude of the map
+        around = 2000 * np.pi * EARTH_RADIUS_KM * np.cos(np.radians(float(visits.locations.lat.mean())))
+        widths = {f"{around / 2**zoom:.0f}": zooms.count(zoom) for zoom in sorted(set(zooms), reverse=True)}
     return visits.replace(
         preparation=preparation.count(
             dropped={reason: gone},
@@ -149,7 +154,7 @@ def make_visits(
             visits=len(visits),
             places=visits.R,
             places_rare=rare,
-            cells=_count_tiles(visits.locations),
+            cells=widths,
             form=records.form,
             tz=records.tz,
         )
@@ -179,15 +184,6 @@ def _runs(records: Records, place: Codes) -> tuple[Mask | slice, Mask | slice]:
     if records.trip is not None:
         new[1:-1] |= records.trip[1:] != records.trip[:-1]
     return new[:-1], new[1:]
-
-
-def _count_tiles(locations: Locations) -> dict[str, int]:
-    """Count the tiles of a map by their width, in metres at the mean latitude of the map."""
-    if locations.lat is None:
-        return {}
-    around = 2 * np.pi * EARTH_RADIUS_KM * 1000 * np.cos(np.radians(float(locations.lat.mean())))
-    zooms = [len(tile[1]) for name in locations.ids or () if (tile := TILE.fullmatch(name))]
-    return {f"{around / 2**zoom:.0f}": zooms.count(zoom) for zoom in sorted(set(zooms), reverse=True)}
 
 
 def _tile_keys(records: Records, zoom: int = FINEST) -> Ints:

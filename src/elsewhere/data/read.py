@@ -21,8 +21,8 @@ from elsewhere.data.columns import (
     find_named,
     is_called_time,
     is_latitude_first,
-    normalize,
     refuse,
+    seconds_of_unit,
 )
 from elsewhere.data.formats import open_tables, refuse_unclosed
 from elsewhere.data.place_table import PlaceTable, find_zones, is_table_of_places
@@ -512,7 +512,9 @@ class _Reader:
         used = tz or (zone if alone and offset is None else None)
         last = columns.pop("end_shift", shift)
         if offset is not None:
-            shift = last = _seconds_of(offset)
+            known = np.where(np.isfinite(offset), offset, 0)
+            far = np.abs(known).max()  # hours, minutes or seconds
+            shift = last = (known * (3600 if far <= 14 else 60 if far <= 14 * 60 else 1)).astype(np.int64)
         by_place = used is None and offset is None and zone is not None and not written
 
         def clock(seconds: Ints, east: Ints) -> Ints:
@@ -623,40 +625,23 @@ class _Reader:
         rides = "occupied" in self.roles and not {"trip", "points"} & self.roles.keys() and record != "trips"
         if records.trip is not None and record != "trips":
             records = records.sort()
-        if record == "events":
-            records = self._tell_fixes(records)
-        if rides:
-            records = _number_rides(records)
+        if record == "events":  # positions that come densely, and at no place of the file, are fixes
+            few = records.select(np.flatnonzero(records.user < max(1, 1_000_000 * len(records.users) // len(records))))
+            few = few.sort()
+            gaps = np.diff(few.start)[few.user[1:] == few.user[:-1]]
+            usual = float(np.median(gaps)) if len(gaps) else np.inf
+            dense = records.lat is not None and records.place is None and usual <= SPARSE
+            record = "fixes" if dense or "points" in self.roles else record
+            records = replace(records, form=replace(form, record=record, interval=int(min(usual, DAY))))
+        if rides and records.trip is not None:  # each run of occupied records of somebody
+            occupied = records.trip >= 0
+            first = occupied & np.append(True, ~occupied[:-1] | (np.diff(records.user) != 0))
+            records = replace(records, trip=np.where(occupied, np.cumsum(first) - 1, -1).astype(np.int32))
         vehicle = (self.meaning.vehicle or "occupied" in self.roles) and records.trip is not None
         if own == "person" and (unit == "vehicle-day" or (unit is None and vehicle)):
             self.notes.append(f"{counted(len(records.users), 'vehicle')}: {SHIFTS}")
             records = split_vehicles(records, known=True)
         return records
-
-    def _tell_fixes(self, records: Records) -> Records:
-        """Return the records as fixes where positions come densely and belong to no place of the file."""
-        some = np.flatnonzero(records.user < max(1, 1_000_000 * len(records.users) // len(records)))
-        few = records.select(some).sort()
-        gaps = np.diff(few.start)[few.user[1:] == few.user[:-1]]
-        usual = float(np.median(gaps)) if len(gaps) else np.inf
-        fixes = records.lat is not None and records.place is None and usual <= SPARSE
-        record = "fixes" if fixes or "points" in self.roles else records.form.record
-        return replace(records, form=replace(records.form, record=record, interval=int(min(usual, DAY))))
-
-
-def seconds_of_unit(name: str) -> float:
-    """Return the seconds of the unit that the name of a column tells: minutes, hours; 0 where it tells none."""
-    name = normalize(name)
-    units = {"min": 60, "hour": 3600, "sec": 1}
-    unit = next((unit for word, unit in units.items() if word in name), 0)
-    return unit or (3600 if name.endswith("durationh") else 0.001 if name.endswith("ms") else 0)
-
-
-def _seconds_of(offset: Floats) -> Ints:
-    """Return offsets from UTC in seconds: they are hours, minutes or seconds by how large they are."""
-    known = np.where(np.isfinite(offset), offset, 0)
-    units = ((3600, 14), (60, 14 * 60), (1, np.inf))
-    return np.asarray(next(unit for unit, most in units if np.abs(known).max() <= most) * known).astype(np.int64)
 
 
 def _add(date: Ints, clock: Ints) -> Ints:
@@ -680,11 +665,3 @@ def _written_roles(meaning: Columns) -> dict[str, str]:
     first = {"file": "user"} if roles.get("user") == FILE else {}  # whom the file's name tells has a column too
     order = [name for name in meaning.table.names if name in named]
     return first | {named[name]: named[name] if name in joined else name for name in order}
-
-
-def _number_rides(records: Records) -> Records:
-    """Return the records in order, with each run of occupied ones as a trip."""
-    records = records.sort()
-    occupied = np.asarray(records.trip) >= 0
-    first = occupied & np.concatenate([[True], ~occupied[:-1] | (np.diff(records.user) != 0)])
-    return replace(records, trip=np.where(occupied, np.cumsum(first) - 1, -1).astype(np.int32))

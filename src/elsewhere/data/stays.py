@@ -69,15 +69,11 @@ def _doubles(records: Records) -> dict[str, Mask]:
         for column in where:
             moved[again] |= column[again] != column[first]
         return {ELSEWHERE: moved, "repeated": repeated}
-    if records.trip is not None and records.form.record == "trips":
+    if records.trip is not None and records.form.record == "trips":  # two records each
         order = np.argsort(records.trip, kind="stable")
-        order = order[records.trip[order] >= 0]
-        first = np.flatnonzero(np.diff(records.trip[order], prepend=-1))
-        size = np.diff(np.append(first, len(order)))
-        ends = (order[first], order[first + size - 1])
-        table = [size, user[ends[0]], *(column[end] for end in ends for column in (start, *where))]
-        number = records.trip[order][first]
-        return {"repeated": np.isin(records.trip, number[_equal_rows(table)])}
+        ends = (order[::2], order[1::2])
+        table = [user[ends[0]], *(column[end] for end in ends for column in (start, *where))]
+        return {"repeated": np.isin(records.trip, records.trip[ends[0]][_equal_rows(table)])}
     repeated[_equal_rows([user, start, records.end, *where])] = True
     return {"repeated": repeated}
 

@@ -521,11 +521,8 @@ class Visits:
 
     def of_users(self, users: ArrayLike) -> "Visits":
         """Return the visits of the users with these numbers (or of a mask), who are numbered anew in that order."""
-        chosen = np.asarray(users)
-        chosen = np.flatnonzero(chosen) if chosen.dtype == bool else chosen.astype(np.int64)
-        if len(chosen) == 0:
-            raise InvalidTraces("`users` chooses nobody.", code="E_EMPTY")
-        if chosen.min() < 0 or chosen.max() >= self.U or len(np.unique(chosen)) < len(chosen):
+        chosen = check_numbers("users", users, self.U, "E_USER")
+        if len(np.unique(chosen)) < len(chosen):
             raise InvalidParameter(f"`users` must hold different numbers in 0 .. {self.U - 1}.", code="E_USER")
         first, size = self.offsets[chosen], np.diff(self.offsets)[chosen]
         rows = np.repeat(first - np.cumsum(size) + size, size) + np.arange(size.sum())
@@ -618,6 +615,18 @@ def whole_numbers(name: str, column: ArrayLike) -> NDArray[np.integer]:
     if array.size and array.dtype.kind not in "iu":
         raise InvalidTraces(f"`{name}` must hold whole numbers, no NaN; got dtype {array.dtype}.", code="E_NUMBER")
     return array if array.size else array.astype(np.int64)
+
+
+def check_numbers(name: str, numbers: ArrayLike, size: int, code: str) -> Ints:
+    """Return numbers in 0 .. size - 1, given as such or as a mask of that size; refuse others, and none at all."""
+    rows = np.asarray(numbers)
+    if rows.dtype == bool and rows.shape == (size,):
+        rows = np.flatnonzero(rows)
+    if rows.size == 0:
+        raise InvalidTraces(f"`{name}` chooses nothing.", code="E_EMPTY")
+    if rows.ndim != 1 or rows.dtype.kind not in "iu" or rows.min() < 0 or rows.max() >= size:
+        raise InvalidParameter(f"`{name}` must hold numbers in 0 .. {size - 1}, or a mask of {size}.", code=code)
+    return rows.astype(np.int64)
 
 
 def plain_labels(labels: Iterable[Any]) -> tuple[Any, ...]:

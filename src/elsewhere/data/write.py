@@ -91,13 +91,17 @@ def write_visits(visits: Visits, path: str | PathLike[str], *, like: Visits | Fo
         path = Path(path)
     except TypeError:
         raise InvalidParameter(f"`path` must be the path of a file, got {type(path).__name__}.") from None
+    import pyarrow.parquet
+
     packed = path.suffix.lower() == ".gz"
     kind = ENDINGS.get((path.with_suffix("") if packed else path).suffix.lower())
     if kind is None:
         raise InvalidParameter(f"`path` must end in one of {', '.join(ENDINGS)}, got {path.name!r}.")
     if kind in ("csv", "tsv", "parquet"):
-        table = to_table(visits, form)
-        files = {path.name: _to_parquet(table) if kind == "parquet" else _to_csv(table, "\t" if kind == "tsv" else ",")}
+        table, out = to_table(visits, form), io.BytesIO()
+        if kind == "parquet":
+            pyarrow.parquet.write_table(table, out, compression="zstd")
+        files = {path.name: out.getvalue() or _to_csv(table, "\t" if kind == "tsv" else ",")}
     elif kind == "sglt":
         files = _to_sglt(visits, path)
     else:
@@ -274,14 +278,6 @@ def _to_csv(table: Any, separator: str) -> bytes:
 
 def _no_formula(text: str) -> str:
     return f"'{text}" if text.startswith(FORMULA) and not NUMBER.fullmatch(text) else text
-
-
-def _to_parquet(table: Any) -> bytes:
-    import pyarrow.parquet
-
-    out = io.BytesIO()
-    pyarrow.parquet.write_table(table, out, compression="zstd")
-    return out.getvalue()
 
 
 def _tracks(visits: Visits) -> list[tuple[str, list[tuple[float, float, str]]]]:
