@@ -891,3 +891,11 @@ def test_hours_and_minutes_at_both_ends(tmp_path):
     records, *_ = read_records(save(pd.DataFrame(rows, columns=names), tmp_path / "t.csv"))
     assert sorted(records.start.tolist()) == sorted(int(t.timestamp()) for _, t, _ in events())
     assert set(records.end - records.start) == {540}
+
+
+def test_a_first_line_with_a_point_holds_no_names(tmp_path):
+    rows = [f"CANARY{i % 3};2024-03-10 0{i % 9}:00:00;POINT(13.4{i:03} 52.51)" for i in range(1, 60)]
+    (tmp_path / "t.txt").write_text("\n".join(["CANARY01;POINT(13.4 52.51)", *rows]) + "\n")
+    records, preparation, *_ = read_records(tmp_path / "t.txt")
+    assert len(records) == 59
+    assert "CANARY" not in repr(preparation)

@@ -233,7 +233,7 @@ class _Dialect:
 
 
 def _is_value(text: str) -> bool:
-    return bool(NUMBER.fullmatch(text)) or find_kind([text]) in TIMES
+    return bool(NUMBER.fullmatch(text)) or find_kind([text]) in (*TIMES, "point")
 
 
 def _split(line: str, delimiter: str) -> list[str]:
@@ -268,6 +268,8 @@ def _find_dialect(text: str, name: str) -> _Dialect:
     at, first = next((pair for pair in rows if len(pair[1]) in (modal, modal - 1)), rows[0])
     below = [row for i, row in rows if i > at]
     headed = not any(map(_is_value, first))
+    if not headed and len(first) < modal:  # a damaged first row
+        first = next(row for _, row in rows if len(row) == modal)
     names, notes = list(first), []
     if headed and below and len(first) == modal - 1:  # the number that R writes before each row, or an empty end
         names = [*first, ""] if all(not row[-1] for row in below if len(row) == modal) else ["", *first]
