@@ -38,7 +38,7 @@ ONLY_IN = {
     "numba": r".*/(_(\w+_)?kernels|_jit)\.py",
     "matplotlib": r"elsewhere/reports/.*",
     "jinja2": r"elsewhere/reports/.*",
-    "shapely": r"elsewhere/data/place_table\.py",
+    "shapely": r"elsewhere/data/(documents|place_table)\.py",
     "dask": r"elsewhere/scale\.py",
     "distributed": r"elsewhere/scale\.py",
     "starlette": r"elsewhere/serve(/.*|\.py)",

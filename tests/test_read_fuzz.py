@@ -99,6 +99,17 @@ def files():
     made["o.csv"] = "person,date,departure,arrival,from_zone,to_zone\n" + "".join(
         f"{u},{t:%d.%m.%Y},{t:%H:%M},{t:%H:%M},Z{i % 4},Z{i % 3}\n" for i, (u, t, _, _) in enumerate(data)
     )
+    made["s.txt"] = "".join(
+        f"{u}\t{t.isoformat()}Z\t{y + i % 7 / 999:.6f}\t{x:.6f}\t{90_000 + i % 7}\n"
+        for i, (u, t, y, x) in enumerate((u, t, 52.51, 13.405) for u, t, _, _ in data)
+    )
+    made["t.csv"] = "person,day,start_min,end_min,activity\n" + "".join(
+        f"{u},{i // 24},{60 * (i % 24)},{60 * (i % 24) + 45},a{i % 4}\n" for i, (u, *_) in enumerate(data)
+    )
+    made["u.txt"] = "".join(f"{u};{t:%Y-%m-%d %H:%M:%S.25}+01;POINT({y} {x})\n" for u, t, y, x in data)
+    made["v.csv"] = "card,start_hour,start_minute,boarding_stop,session_end,alighting_stop,date\n" + "".join(
+        f"{u},{t.hour},{t.minute},{i % 5},{t:%H:%M},{i % 4},{t:%d.%m.%Y}\n" for i, (u, t, _, _) in enumerate(data)
+    )
     done = {name: content.encode() for name, content in made.items()}
     done["p.parquet"] = frame.to_parquet()
     done["q.csv.gz"] = gzip.compress(done["a.csv"])

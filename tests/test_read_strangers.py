@@ -204,10 +204,7 @@ def odd_tables():
     frame = fixes(at=(41.88, 12.48))
     north, east = frame["lat"], frame["lon"]
     only = frame[["person", "time"]]
-    offset = frame["time"].dt.strftime("%Y-%m-%d %H:%M:%S+01")
-    date = frame["time"].dt.date
     minute = frame["time"].dt.hour * 60 + frame["time"].dt.minute
-    ends = only.drop(columns="time").assign(date=date, start_min=minute, end_min=minute + 9, place=east)
     return {
         "millionths of degrees": (
             only.assign(lat=(north * 1e6).astype(int), lon=(east * 1e6).astype(int)),
@@ -216,11 +213,6 @@ def odd_tables():
         "metres": (only.assign(easting=700_000.5 + east, northing=5_700_000.5 + north, zone="30U"), "E_SWAPPED"),
         "radians": (only.assign(lat=np.radians(north), lon=np.radians(east)), "E_SWAPPED"),
         "degrees and minutes": (only.assign(lat=north.map("{:.0f}°1'2\"N".format), lon="12°3'4\"E"), "E_COLUMNS"),
-        "latitude first": (
-            only.assign(time=offset, point=[f"POINT({a} {b})" for a, b in zip(north, east, strict=True)]),
-            "E_SWAPPED",
-        ),
-        "minutes at both ends": (ends, "E_DATE"),
         "days of a workbook": (frame.assign(time=45_054 + minute), "E_COLUMNS"),
         "no form of times": (frame.assign(time=frame["time"].dt.strftime("day %j of %Y at %H+%M")), "E_COLUMNS"),
     }
@@ -707,3 +699,203 @@ def test_row_numbers_of_pandas_are_no_column(tmp_path, ending):
         read_records(odd if ending == "frame" else path)
     assert error.value.code == "E_COLUMNS"
     assert "__index" not in str(error.value)
+
+
+# --- files of a second round ------------------------------------------------------------------------------------------
+
+
+def test_points_with_the_latitude_first_are_told_by_the_offsets(tmp_path):
+    frame = fixes(at=(41.88, 12.48))
+    points = [f"POINT({a} {b})" for a, b in zip(frame["lat"], frame["lon"], strict=True)]
+    times = frame["time"].dt.strftime("%Y-%m-%d %H:%M:%S.739166+01")
+    table = pd.DataFrame({"taxi": frame["person"], "time": times, "point": points})
+    records, preparation, *_ = read_records(save(table, tmp_path / "t.txt", sep=";", header=False), unit="person")
+    assert np.allclose([np.median(records.lat), np.median(records.lon)], [41.88, 12.48], atol=0.1)
+    assert records.tz == "Europe/Rome"
+    assert any("latitude first" in note for note in preparation.notes)
+
+
+@pytest.mark.parametrize("ends", [("start_min", "end_min"), ("from_minute", "to_minute")])
+def test_minutes_at_both_ends_are_read_and_written(tmp_path, ends):
+    rows = [(u, 1 + i // 4, 360 * (i % 4), 360 * (i % 4 + 1), f"a{(u + i) % 3}") for u in range(12) for i in range(8)]
+    table = pd.DataFrame(rows, columns=["person", "daynum", *ends, "activity"])
+    visits = read_visits(save(table, tmp_path / "t.csv"), rng=np.random.default_rng(0))
+    assert set(visits.end - visits.start) == {360 * 60}
+    assert set(np.unique(visits.start // 86_400 - visits.start.min() // 86_400)) == {0, 1}
+    write_visits(visits, tmp_path / "out.csv")
+    again = pd.read_csv(tmp_path / "out.csv")
+    assert list(again.columns) == list(table.columns)
+    assert set(again[ends[0]]) == {0, 360, 720, 1080}
+    assert set(again[ends[1]]) == {0, 360, 720, 1080}  # 0 is midnight
+
+
+def test_calls_and_towers_without_names_are_two_tables(tmp_path):
+    rows = [(u, t, p + 1) for u, t, p in events()]
+    save(pd.DataFrame(rows), tmp_path / "calls.tsv", sep="\t", header=False)
+    towers = pd.DataFrame([(p + 1, -4.012 - p / 999, 5.312 + p / 999) for p in range(5)])
+    save(towers, tmp_path / "antennas.tsv", sep="\t", header=False)
+    visits = read_visits(tmp_path)
+    assert (visits.U, visits.R, visits.tz) == (10, 5, "Africa/Abidjan")
+    assert np.allclose(np.sort(visits.locations.lat), 5.312 + np.arange(5) / 999)
+
+
+def test_venues_without_names_keep_their_ids(tmp_path):
+    rows = [(u, f"{t:%Y-%m-%dT%H:%M:%SZ}", 30.27 + p / 999, -97.741 - p / 999, 22_847 + p) for u, t, p in events(40)]
+    visits = read_visits(save(pd.DataFrame(rows), tmp_path / "t.txt", sep="\t", header=False))
+    assert set(visits.locations.ids) == {str(22_847 + p) for p in range(5)}
+    assert list(visits.form.columns) == ["user", "start", "lat", "lon", "place"]
+
+
+def test_of_columns_that_tell_the_same_people_the_first_is_taken(tmp_path):
+    rows = [(i, f"{u}@N0", f"nick {u}", t, 2.3 + p / 99, 48.8 + p / 999, 16) for i, (u, t, p) in enumerate(events())]
+    records, *_ = read_records(save(pd.DataFrame(rows), tmp_path / "photos.tsv", sep="\t", header=False))
+    assert set(records.users) == {f"{u}@N0" for u in range(10)}
+
+
+def test_an_id_that_files_tell_too_stays_a_column(tmp_path):
+    for who, part in fixes(8).groupby("person"):
+        save(part, tmp_path / "in" / f"{who}.txt", header=False)
+    records, *_ = read_records(tmp_path / "in")
+    assert records.form.columns["user"] == "#1"
+    assert len(records.users) == 8
+
+
+@pytest.mark.parametrize("of", ["session", "connection", "trip"])
+def test_whatever_begins_and_ends_has_two_times(tmp_path, of):
+    rows = [(u, f"AP{p}", t, t + pd.Timedelta(minutes=9)) for u, t, p in events()]
+    table = pd.DataFrame(rows, columns=["mac", "ap_name", f"{of}_start", f"{of}_end"])
+    records, *_ = read_records(save(table, tmp_path / "t.csv"))
+    assert set(records.end - records.start) == {540}
+
+
+def test_numbers_and_constants_with_names_are_no_places(tmp_path):
+    rows = [(u, t, 60 * p, "Ride") for u, t, p in events()]
+    table = pd.DataFrame(rows, columns=["athlete_id", "start_date", "elapsed_time", "type"])
+    with pytest.raises(InvalidTraces, match="no column for place") as error:
+        read_records(save(table, tmp_path / "t.csv"))
+    assert "place=NAME" in str(error.value)
+    assert "user=athlete_id" in str(error.value)
+
+
+def test_two_clocks_are_proposed_for_both_ends(tmp_path):
+    rows = [(u, f"{t:%H:%M:%S}", f"{t + pd.Timedelta(minutes=9):%H:%M:%S}", p) for u, t, p in events(each=1)]
+    path = save(pd.DataFrame(rows, columns=["TUCASEID", "TUSTARTTIM", "TUSTOPTIME", "TEWHERE"]), tmp_path / "t.csv")
+    with pytest.raises(InvalidTraces, match="time=TUSTARTTIM,end=TUSTOPTIME,place=NAME"):
+        read_records(path)
+    told = "user=TUCASEID,time=TUSTARTTIM,end=TUSTOPTIME,place=TEWHERE"
+    assert read_records(path, columns=told)[0].form.record == "visits"
+
+
+@pytest.mark.parametrize("kind", ["fixes", "venues", "points of trips"])
+def test_a_file_with_and_without_one_person_gives_equal_coordinates(tmp_path, kind):
+    rng = np.random.default_rng(6)
+    if kind == "fixes":
+        table = fixes(40)
+    else:
+        spot = 51.5 + rng.normal(0, 0.02, (30, 2)) - [0, 51.62]
+        some = events(40, places=30)
+        rows = [(u, t, *spot[p], f"v{p}", *spot[(p + u) % 30]) for u, t, p in some]
+        table = pd.DataFrame(rows, columns=["person", "time", "lat", "lon", "venue", "end_lat", "end_lon"])
+        off = rng.random(len(table)) < 0.03  # some phones place a venue elsewhere
+        table.loc[off, ["lat", "lon"]] += 0.004
+        table = table.drop(columns=["end_lat", "end_lon"] if kind == "venues" else "venue")
+    path = save(table, tmp_path / "t.csv")
+    whole = read_visits(path).locations
+    where = {i: (a, b) for i, a, b in zip(whole.ids, whole.lat, whole.lon, strict=True)}
+    common = 0
+    for person in table["person"].unique()[::8]:
+        less = read_visits(save(table[table["person"] != person], tmp_path / "t.csv")).locations
+        both = [(where[i], (a, b)) for i, a, b in zip(less.ids, less.lat, less.lon, strict=True) if i in where]
+        assert all(here == there for here, there in both)
+        common += len(both)
+    assert common > 20
+
+
+def test_both_ends_of_a_visit_in_utc_are_written_in_utc(tmp_path):
+    rows = [(u, f"{t}Z", f"{t + pd.Timedelta(minutes=20)}Z", 51.5 + p / 99, -0.1) for u, t, p in events(40)]
+    table = pd.DataFrame(rows, columns=["user", "utc", "end_utc", "lat", "lon"])
+    visits = read_visits(save(table, tmp_path / "t.csv"))
+    write_visits(visits, tmp_path / "out.csv")
+    back = pd.read_csv(tmp_path / "out.csv")
+    assert set(back["utc"].str[-1]) == set(back["end_utc"].str[-1]) == {"Z"}
+    assert set(pd.to_datetime(back["end_utc"]) - pd.to_datetime(back["utc"])) == {pd.Timedelta(minutes=20)}
+
+
+def test_zones_beside_trips_may_be_polygons(tmp_path):
+    rows = [(u, t, t + pd.Timedelta(minutes=20), f"Z{p}", f"Z{(p + 1) % 5}") for u, t, p in events(20)]
+    names = ["person_id", "departure", "arrival", "origin_zone", "destination_zone"]
+    save(pd.DataFrame(rows, columns=names), tmp_path / "in" / "trips.csv")
+    ring = np.array([[0, 0], [0.1, 0], [0.1, 0.1], [0, 0.1], [0, 0]])
+    shapes = [{"type": "Polygon", "coordinates": [(ring + [8.4, 47 + p / 10]).tolist()]} for p in range(5)]
+    features = [{"type": "Feature", "properties": {"zone": f"Z{p}"}, "geometry": s} for p, s in enumerate(shapes)]
+    features.append({"type": "Feature", "properties": {}, "geometry": {"type": "Polygon", "coordinates": [[1, 2]]}})
+    (tmp_path / "in" / "zones.geojson").write_text(json.dumps({"type": "FeatureCollection", "features": features}))
+    visits = read_visits(tmp_path / "in")
+    assert (visits.form.record, visits.R, visits.tz) == ("trips", 5, "Europe/Zurich")
+    assert np.all((visits.locations.lat > 47) & (visits.locations.lat < 47.5))
+
+
+def test_a_flag_is_no_user_where_another_column_is(tmp_path):
+    table = fixes().rename(columns={"person": "taxi_id"}).assign(passenger=0)
+    table.loc[::3, "passenger"] = 1
+    records, *_ = read_records(save(table, tmp_path / "t.csv"))
+    assert len({label.split("/")[0] for label in records.users}) == 12
+
+
+def test_stops_of_boarding_and_alighting_are_the_ends_of_a_trip(tmp_path):
+    rows = [(u, t.date(), f"{t:%H:%M:%S}", p, (p + 1) % 5) for u, t, p in events()]
+    names = ["CARD_ID", "RIDE_START_DATE", "RIDE_START_TIME", "BOARDING_STOP_STN", "ALIGHTING_STOP_STN"]
+    assert read_records(save(pd.DataFrame(rows, columns=names), tmp_path / "t.csv"))[0].form.record == "trips"
+
+
+def test_a_text_of_another_encoding_is_said_where_columns_are_not_known(tmp_path):
+    rows = [(f"SPB-{u}", t, t + pd.Timedelta(minutes=9), p, 5 - p) for u, t, p in events()]
+    path = tmp_path / "t.csv"
+    save(
+        pd.DataFrame(rows, columns=["자전거번호", "대여일시", "반납일시", "대여소", "반납대여소"]),
+        path,
+        encoding="cp949",
+    )
+    with pytest.raises(InvalidTraces, match="give `encoding`"):
+        read_records(path)
+    with pytest.raises(InvalidTraces, match="time=대여일시,end=반납일시,place=NAME"):
+        read_records(path, encoding="cp949")
+
+
+def test_a_day_that_the_caller_names_is_read(tmp_path):
+    rows = [(u, 1 + i // 5, f"{7 + i % 5}.{10 + u:02}", p) for i, (u, _, p) in enumerate(events(each=10))]
+    path = save(pd.DataFrame(rows, columns=["ID", "TAG", "ABZEIT", "ZWECK"]), tmp_path / "t.csv")
+    told = {"columns": "user=ID,day=TAG,start=ABZEIT,place=ZWECK", "date_format": "%H.%M"}
+    assert len(np.unique(read_records(path, **told)[0].start // 86_400)) == 20
+
+
+def test_lines_of_points_are_fixes_of_a_trip_and_written_as_lines(tmp_path):
+    rows = []
+    for u in range(12):
+        for k in range(4):
+            line = [[-8.61 + 0.0011 * i, 41.15 + 0.0007 * i + 0.0001 * k] for i in range(20)]
+            rows.append((1_372_636_800 + 7200 * k + u, f"P{u}", json.dumps(line)))
+    table = pd.DataFrame(rows, columns=["timestamp", "person_id", "polyline"])
+    visits = read_visits(save(table, tmp_path / "t.csv"), places="grid")
+    assert visits.form.record == "fixes"  # a generator makes ways of them, no pairs of ends
+    write_visits(visits, tmp_path / "out.csv")
+    lines = pd.read_csv(tmp_path / "out.csv")["polyline"].map(json.loads)
+    assert len(lines) == len(table)
+    assert lines.map(len).between(18, 22).all()
+
+
+def test_hours_and_minutes_at_both_ends(tmp_path):
+    rows = [(u, t.date(), t.hour, t.minute, e.hour, e.minute, f"Z{p}") for u, t, p in events()
+            for e in [t + pd.Timedelta(minutes=9)]]  # fmt: skip
+    names = ["person", "date", "start_hour", "start_minute", "end_hour", "end_minute", "zone"]
+    records, *_ = read_records(save(pd.DataFrame(rows, columns=names), tmp_path / "t.csv"))
+    assert sorted(records.start.tolist()) == sorted(int(t.timestamp()) for _, t, _ in events())
+    assert set(records.end - records.start) == {540}
+
+
+def test_a_first_line_with_a_point_holds_no_names(tmp_path):
+    rows = [f"CANARY{i % 3};2024-03-10 0{i % 9}:00:00;POINT(13.4{i:03} 52.51)" for i in range(1, 60)]
+    (tmp_path / "t.txt").write_text("\n".join(["CANARY01;POINT(13.4 52.51)", *rows]) + "\n")
+    records, preparation, *_ = read_records(tmp_path / "t.txt")
+    assert len(records) == 59
+    assert "CANARY" not in repr(preparation)

@@ -258,7 +258,7 @@ def polylines(folder):
         starts += [a + timedelta(seconds=15 * k) for k in range(20)]
     head = ["TRIP_ID", "CALL_TYPE", "ORIGIN_CALL", "TAXI_ID", "TIMESTAMP", "DAY_TYPE", "MISSING_DATA", "POLYLINE"]
     city.users = None
-    return write(folder / "porto.csv", head, rows), city, "trips", "vehicle-day", starts
+    return write(folder / "porto.csv", head, rows), city, "fixes", "vehicle-day", starts
 
 
 def plain_fixes(folder, **options):

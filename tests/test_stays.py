@@ -147,7 +147,7 @@ def test_a_trip_of_no_length_keeps_both_ends():
 def test_lines_of_points_are_cells_on_the_way():
     rows = [(0, 15 * k, 41.0 + 0.0005 * k, -8.6) for k in range(20)]
     line = fixes_of(rows, trip=np.zeros(20, dtype=np.int32))
-    found = find_stays(replace(line, form=Form("trips", columns={"points": "POLYLINE"})))
+    found = find_stays(replace(line, form=Form("fixes", columns={"points": "POLYLINE"})))
     tiles = [naive_data.quadkey(lat, lon, FINEST) for _, _, lat, lon in rows]
     assert len(found) == len(dict.fromkeys(tiles))
     assert (found.start[0], found.end[-1], found.form.interval) == (0, 285, 15)

@@ -71,17 +71,15 @@ def is_jump(start: Any, lat: Any, lon: Any, a: int, b: int, least_km: float, fas
 
 
 @njit
-def find_jumps(user: Any, start: Any, lat: Any, lon: Any, least_km: float, fastest_kmh: float, out: Any) -> int:
+def find_jumps(user: Any, start: Any, lat: Any, lon: Any, least_km: float, fastest_kmh: float, out: Any) -> None:
     """
     Mark the fixes that are reached and left by impossible steps while the step past them is possible.
 
-    Of two neighbours that both look like it only the first is marked. Returns how many impossible steps are left.
+    Of two neighbours that both look like it only the first is marked.
     """
-    n, steps, marked = len(user), 0, 0
     before = False
-    for i in range(1, n):
+    for i in range(1, len(user)):
         here = user[i] == user[i - 1] and is_jump(start, lat, lon, i - 1, i, least_km, fastest_kmh)
-        steps += here
         if (
             here
             and before
@@ -90,9 +88,7 @@ def find_jumps(user: Any, start: Any, lat: Any, lon: Any, least_km: float, faste
             and not is_jump(start, lat, lon, i - 2, i, least_km, fastest_kmh)
         ):
             out[i - 1] = True
-            marked += 1
         before = here
-    return steps - 2 * marked
 
 
 @njit
@@ -165,26 +161,6 @@ def mean_positions(segment: Any, lat: Any, lon: Any, mean_lat: Any, mean_lon: An
             mean_lat[segment[i]] = lat[begin] + north / size
             mean_lon[segment[i]] = (lon[begin] + east / size + 180.0) % 360.0 - 180.0
             begin, north, east = i + 1, 0.0, 0.0
-
-
-@njit
-def sum_times(
-    user: Any, start: Any, end: Any, silence: int, stay: int, new_day: int, observed: Any, moving: Any, days: Any
-) -> None:
-    """Add up, for each user, the seconds observed, those of them not spent in stays of `stay` seconds, and the days."""
-    day = -1
-    for i in range(len(user)):
-        u = user[i]
-        mine = i > 0 and user[i - 1] == u
-        if mine and start[i] - end[i - 1] <= silence:
-            observed[u] += start[i] - end[i - 1]
-            moving[u] += start[i] - end[i - 1]
-        observed[u] += end[i] - start[i]
-        if end[i] - start[i] < stay:
-            moving[u] += end[i] - start[i]
-        today = (start[i] - new_day) // 86_400
-        days[u] += not mine or today != day
-        day = today
 
 
 class Streets(NamedTuple):

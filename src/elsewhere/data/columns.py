@@ -18,7 +18,7 @@ import numpy as np
 from elsewhere.data.formats import KNOWN
 from elsewhere.data.tables import FILE, Table
 from elsewhere.data.times import MOSTLY, TIMES, find_kind, is_clock, share_on_land
-from elsewhere.data.values import numbers_of, sample_text
+from elsewhere.data.values import as_text, numbers_of, sample_text
 from elsewhere.data.visits import Floats
 from elsewhere.errors import InvalidParameter, InvalidTraces
 
@@ -45,10 +45,10 @@ class Role(NamedTuple):
 
 ROLES = {
     "user": Role(
-        "u user person pers per individual agent device participant subject respondent customer client subscriber "
-        "msisdn imsi imei caller phone account card badge employee student passenger rider clientmac macaddress mac "
-        "visitor maid caid adid advertiser individuallocal taglocal who handle memberid perno animalid tagid moid "
-        "objectid trackerid deviceaid pid member", numbered=True),
+        "u user person pers per individual agent athlete device participant subject respondent customer client "
+        "subscriber msisdn imsi imei caller phone account card badge employee student passenger rider clientmac "
+        "macaddress mac visitor maid caid adid advertiser individuallocal taglocal who handle memberid perno animalid "
+        "tagid moid objectid trackerid deviceaid pid member", numbered=True),
     "vehicle": Role("taxi cab vehicle driver car bus truck medallion plate licenseplate numberplate mmsi",
                     numbered=True),
     "household": Role("house household hh samp", numbered=True),
@@ -61,7 +61,7 @@ ROLES = {
     "date": Role("date localdate calldate eventdate traveldate tripdate surveydate day yearmonthday",
                  ("date", "datetime"), last=True, sided="date day"),
     "offset": Role("timezoneoffset offset offsetminutes tzoffset utcoffset timezoneoffsetminutes", COUNTED),
-    "day": Role("day dayno daynumber d", COUNTED, last=True),
+    "day": Role("day d", COUNTED, numbered=True, last=True),
     "slot": Role(
         "slot timeslot slotid slotindex timeindex hour hours hourofday minute minutes minuteofday minutesaftermidnight "
         "second seconds secondofday secondsaftermidnight timeofday tod time t", COUNTED),
@@ -81,8 +81,8 @@ ROLES = {
         "geometry geom thegeom wkt point latlng latlon latlong coordinates coordinate coords position lonlat location "
         "gpscoordinates", ("point",), sided="point geometry geom coordinates"),
     "place": Role(
-        "place venue where poi location loc cell tower antenna bts site zone station stop taz celltower celltoweroid "
-        "h3 cgi ecgi accesspoint ap door gate room reader building beacon area district",
+        "place venue business merchant where poi location loc cell tower antenna bts site zone station stop stn taz "
+        "celltower celltoweroid h3 cgi ecgi accesspoint ap door gate room reader building beacon area district",
         ("words", "whole", "flag", "decimal", "point", "points", "nothing"), numbered=True,
         sided="id zone taz location locationid station stationid place placeid stop stopid cell cellid tower zoneid "
         "name stationname community area district city"),
@@ -91,7 +91,7 @@ ROLES = {
         "activity activitytype amenity kind type locationtype", ("words", "whole", "flag")),
     "trip": Role("tripid rideid tid trjid traj trajid trajectoryid trackid segmentid tripno journeyid orderid trip "
                  "ride"),
-    "occupied": Role("occupied occupancy hired loaded passengerflag load", ("flag",)),
+    "occupied": Role("occupied occupancy hired loaded passengerflag load passenger", ("flag",)),
     "count": Role("count counts n trips flow flows volume persons people passengers", ("whole",)),
 }  # fmt: skip
 ENDS = ("end", "end_date", "end_lat", "end_lon", "end_point", "end_place")
@@ -110,10 +110,10 @@ FINISHES = frozenset(
     "end ended stop finish finished destination dest d to dropoff do alighting exit checkout tapout disconnect "  # noqa: SIM905
     "left".split()
 )
-FILLERS = {"tpep", "lpep", "trip", "centroid", "ride", "call"}
+FILLERS = {"trip", "ride", "call"}
 JOINED = (
     r"(?i)\b(start|strt|end|stop|orig|dest|pickup|dropoff|dep|arr)(?=(time|date|lat|lon|lng|zone|taz|station)\b)|"
-    r"\b(pu|do)(?=location)"
+    r"\b(pu|do)(?=location)|\b[od](?=(taz|zone)\b)"
 )
 WORDS_OF_KINDS = {
     "nothing": "empty", "flag": "0 or 1", "date": "dates", "clock": "clock times", "datetime": "dates with times",
@@ -124,10 +124,10 @@ A_FEW = 3
 HINTS = {  # for a role that is missing
     "user": 'user=file if each file is one person, `unit` "trip" if nobody has two rows',
     "time": "and `date_format`, as in strptime, for times of no known form",
-    "lat": "which must hold degrees (EPSG:4326), no metres of a projection; or place=NAME",
+    "lat": "positions must be degrees (EPSG:4326), no metres of a projection; or place=NAME",
+    "place": "or lat=NAME,lon=NAME, in degrees (EPSG:4326), no metres of a projection",
 }
-
-TWO_ENDS = "if a row is a trip with two ends, also end=NAME,end_lat=NAME,end_lon=NAME"
+TWO_ENDS = "if a row is a trip with two ends, also end=NAME,{}"
 
 
 @dataclass
@@ -179,9 +179,16 @@ class Columns:
         values = self.samples[name]
         return 0 < len(set(values)) <= max(1, len(values) / 2)
 
+    def alike(self, one: str, others: Sequence[str]) -> bool:
+        """Tell whether a column and others together divide the rows of the sample alike, into fewer parts than rows."""
+        table = self.table.sample
+        values = [as_text(table.column(name)).to_pylist() for name in (one, *others)]
+        sizes = [len(set(zip(*each, strict=True))) for each in (values[:1], values[1:], values)]
+        return 1 < sizes[0] < MOSTLY * len(table) and MOSTLY * sizes[2] <= min(sizes)
+
     def join(self, role: str, names: Sequence[str]) -> None:
         """Give a role to several columns, joined."""
-        self.table = self.table.join(names, ":" if role == "time" else "-")
+        self.table = self.table.join(names, ":" if role in ("time", "end") else "-")
         self.roles[role] = name = self.table.names[-1]
         self.samples[name] = sample_text(self.table.sample.column(name))
         self.kinds[name] = find_kind(self.samples[name])
@@ -220,6 +227,14 @@ def parse_columns(columns: Any) -> dict[str, str]:
 def normalize(name: str) -> str:
     """Return a name in lower case, without accents and punctuation."""
     return re.sub(r"[^a-z0-9]", "", unicodedata.normalize("NFKD", name.casefold()))
+
+
+def seconds_of_unit(name: str) -> float:
+    """Return the seconds of the unit that the name of a column tells: minutes, hours; 0 where it tells none."""
+    name = normalize(name)
+    units = {"min": 60, "hour": 3600, "sec": 1}
+    unit = next((unit for word, unit in units.items() if word in name), 0)
+    return unit or (3600 if name.endswith("durationh") else 0.001 if name.endswith("ms") else 0)
 
 
 def words_of(name: str) -> list[str]:
@@ -271,7 +286,10 @@ def find_columns(table: Table, columns: Any = None, *, alone: bool = False) -> C
         found.roles.pop("user", None)
     elif "user" not in found.roles and (table.owners > 1 or not found.trips) and not found.has("trip", "points"):
         alike = any(map(found.repeats, found.free("words", "whole")))
-        if table.owners > 1 or not alike:
+        same = [name for name in found.free("words", "whole") if table.owners > 1 and found.alike(name, [FILE])]
+        if same:
+            found.take("user", same[0], "who")
+        elif table.owners > 1 or not alike:
             found.roles["user"] = FILE
         if table.owners > 1:
             found.notes.append(f"each of {table.owners} files or folders is one person")
@@ -318,6 +336,9 @@ def _by_name(found: Columns) -> None:
     numbered = dated or find_named("day", found.free(*COUNTED)) is not None
 
     def can_be(role: str, name: str) -> bool:
+        if role == "user" and kinds[name] == "flag":  # one of two, unless nothing else is called so
+            others = [other for other in found.free() if kinds[other] != "flag"]
+            return not any(find_named(who, others) for who in ("user", "vehicle"))
         if role == "place" and len(set(found.samples[name])) < 2:  # a place that never changes is none
             return False
         if role == "place" and kinds[name] == "point" and not found.has("lat"):  # it says where, and is no name
@@ -347,7 +368,7 @@ def _by_name(found: Columns) -> None:
         house = roles.pop("household")
         if "user" in roles and "user" not in found.requested and not found.vehicle:
             found.join("user", [house, roles["user"]])
-    if "time" in roles and kinds[roles["time"]] not in ("clock", "whole"):
+    if "time" in roles and kinds[roles["time"]] not in ("clock", "whole") and "day" not in found.requested:
         roles.pop("day", None)
     if "user" not in roles and "id" in known and found.repeats(known["id"]):
         found.take("user", known["id"])  # an id that differs in every row is that of the row
@@ -359,7 +380,8 @@ def _by_name(found: Columns) -> None:
         found.join("place", [known["x"], known["y"]])
     if "lat" in roles and "lon" in roles:
         roles.pop("point", None)
-    if "kind" in roles.keys() - found.requested and not found.has("place", "lat", "point", "points"):
+    diary = "kind" in roles.keys() - found.requested and not found.has("place", "lat", "point", "points")
+    if diary and len(set(found.samples[roles["kind"]])) > 1:
         roles["place"] = roles.pop("kind")  # a diary of activities
 
 
@@ -367,16 +389,29 @@ def _by_ends(found: Columns) -> None:
     """Give roles to columns that say where and when a trip begins and ends, or when a visit does."""
     for visits in (False, True):
         ends: dict[str, str] = {}
+        spans: dict[str, dict[str, str]] = {}  # times at both ends of something else: "session_start"
+        parts: dict[str, list[str]] = {}  # "start_hour" and "start_minute"
         for name in found.free():
             side, words = _side_of(name, visits)
             role = _role_at_end(words, found.kinds[name]) if side is not None else None
+            if side is not None and role is None and found.kinds[name] in ("datetime", "epoch", "clock"):
+                spans.setdefault("".join(words), {})[f"{side}time"] = name
             if role is not None:
                 whole = f"{side}{role}"
+                if role == "time" and found.kinds[name] in COUNTED:
+                    parts.setdefault(whole, []).append(name)
                 if whole not in ends or (role == "place" and normalize(name).endswith("id")):
                     ends[whole] = name  # the id of a place rather than its name
+        whole_spans = [pair for pair in spans.values() if len(pair) == 2]
+        if len(whole_spans) == 1 and not {"time", "end_time"} & ends.keys():
+            ends |= whole_spans[0]
         both = [role for role in ("lat", "lon", "point", "place") if role in ends and f"end_{role}" in ends]
         if both and both not in (["lat"], ["lon"]):
             break
+    for whole, names in parts.items():
+        role = whole.replace("end_time", "end")
+        if role not in found.roles and [seconds_of_unit(name) for name in names][:2] == [3600, 60]:
+            found.join(role, names)
     for role in (*both, *(f"end_{role}" for role in both), "time", "date", "end_time", "end_date"):
         if role in ends:
             found.roles.setdefault(role.replace("end_time", "end"), ends[role])
@@ -386,7 +421,7 @@ def _side_of(name: str, visits: bool) -> tuple[str | None, list[str]]:
     """Return the end of a trip or visit that a name tells ("", "end_", None for none), and its other words."""
     words = [word for word in words_of(name) if word not in FILLERS]
     for side, marks in (("", BEGINS | DEPARTURE), ("end_", FINISHES | ARRIVAL)):
-        for mark in (words[0], words[-1]) if words else ():
+        for mark in (*words[:1], *words[:0:-1]):
             if mark in marks:
                 words.remove(mark)
                 if visits and mark in ARRIVAL | DEPARTURE:
@@ -400,11 +435,14 @@ def _role_at_end(words: list[str], kind: str) -> str | None:
     stem = "".join(words)
     plain = "".join(words if len(words) < 2 else [w for w in words if w not in ("station", "stop", "point")])
     role = next((r for r, rule in ROLES.items() if {stem, plain} & set(rule.sided.split())), None)
+    if role is None and words and kind in (*NUMERIC, *TIMES):  # what stands before is what it is of
+        role = next((r for r in ("time", "date", "lat", "lon") if words[-1] in ROLES[r].sided.split()), None)
     if kind in TIMES and (not stem or role in ("time", "date") or stem.endswith(("time", "at", "date"))):
         return "date" if role == "date" and kind == "date" else "time"
     if role == "time" and kind == "whole":
         return "time"  # 0730
-    if kind in ("words", "whole", "flag") and (not stem or role == "place"):
+    noun = bool(words) and words[-1] in ROLES["place"].words.split()  # "boarding_stop_stn"
+    if kind in ("words", "whole", "flag") and (not stem or role == "place" or noun):
         return "place"
     if (role in ("lat", "lon") and kind in NUMERIC) or (kind == "point" and (not stem or role == "point")):
         return role or "point"
@@ -457,12 +495,18 @@ def _by_values_of_labels(found: Columns) -> None:
     if "user" not in roles and not found.trips and table.owners == 1:
         # of a table with names a number may be a count of anything, and few words are categories rather than people
         people = [n for n in alike() if not table.headed or _may_be_people(found, n)]
+        several = [n for n in people if len(set(found.samples[n])) > 1]
+        people = [n for i, n in enumerate(several or people) if not any(found.alike(n, [m]) for m in several[:i])]
         lead = next((n for n in table.names if n != FILE), "")
         if lead in people or len(people) == 1:
             found.take("user", lead if lead in people else people[0], "who")
-    rest, unknown = alike(), _free_degrees(found)
+    rest, unknown = [n for n in alike() if not table.headed or found.kinds[n] == "words"], _free_degrees(found)
     if not found.has("lat", "point", "points", "place") and len(rest) == 1 and len(unknown) < 2:
         found.take("place", rest[0], "where")
+    if not table.headed and {"lat", "lon"} <= roles.keys() and not found.has("place"):
+        venues = [n for n in found.free(*numbered) if found.alike(n, [roles["lat"], roles["lon"]])]
+        if venues:
+            found.take("place", venues[0], "where")
     flags = found.free("flag")
     if not table.headed and len(flags) == 1 and {"lat", "lon"} <= roles.keys() and "occupied" not in roles:
         found.take("occupied", flags[0], "occupied")
@@ -521,9 +565,11 @@ def _refuse_missing(found: Columns, alone: bool) -> None:
         )
     clocked = found.has("time", "utc", "slot")
     missing = ["user"] if not (alone or found.trips or found.has("user", "trip", "points")) else []
-    missing += ["time"] if not (clocked or found.has("date")) else []
+    if not (clocked or found.has("date")):
+        missing += ["time", "end"] if len(_free_times(found)) == 2 and not found.has("end") else ["time"]
     if not found.has("place", "point", "points"):
-        missing += [axis for axis in ("lat", "lon") if axis not in roles]
+        axes = [axis for axis in ("lat", "lon") if axis not in roles]
+        missing += axes if _free_degrees(found) or len(axes) == 1 else ["place"] if axes else []
     if not clocked and found.kinds.get(roles.get("date", "")) == "date" and found.free("clock"):
         missing.append("start")  # all of it would be at 0:00
     if missing:
@@ -541,8 +587,12 @@ def refuse(found: Columns, missing: Sequence[str]) -> NoReturn:
     example = ",".join(typed)
     example = example if re.fullmatch(r"[\w=,#.:/%+-]*", example) else shlex.quote(example)
     known = ", ".join(f"{role}={labels.get(name, 'file')}" for role, name in roles.items()) or "nothing"
-    hints = [HINTS[meant] for role in missing if (meant := SYNONYMS.get(role, role)) in HINTS]
-    hints += [TWO_ENDS] if "lat" in missing and len(_free_degrees(found)) >= 4 else []
+    hints = [*table.notes]
+    hints += [HINTS[meant] for role in missing if (meant := SYNONYMS.get(role, role)) in HINTS]
+    if "place" in missing:
+        hints.append(TWO_ENDS.format("end_place=NAME"))
+    elif "lat" in missing and len(_free_degrees(found)) >= 4:
+        hints.append(TWO_ENDS.format("end_lat=NAME,end_lon=NAME"))
     raise InvalidTraces(
         f"{table.name}: no column for {', '.join(missing)}; {_list(found)}; found: {known}; give `columns` {example}"
         f"{''.join(f'; {hint}' for hint in hints)}.",
@@ -551,13 +601,19 @@ def refuse(found: Columns, missing: Sequence[str]) -> NoReturn:
     )
 
 
+def _free_times(found: Columns) -> list[str]:
+    """Return the columns without a role that hold times, with their dates where there are such."""
+    return found.free("datetime") or found.free("epoch") or found.free("clock")
+
+
 def _likely(found: Columns, role: str, free: list[str]) -> str | None:
     """Return the column that is likely meant for a missing role, by its name or as the only one that can be."""
     if role == "user":
         fits = [name for name in free if _may_be_people(found, name)]
-    elif role in ("time", "start"):
-        fits = [name for name in free if found.kinds[name] in ("datetime", "epoch", "clock")]
+    elif role in ("time", "start", "end"):
+        fits = [name for name in _free_times(found) if name in free]
     else:
         fits = [name for name in free if found.kinds[name] == "decimal" and are_degrees(found.samples[name])]
-    certain = len(fits) == 1 or role in ("lat", "lon", "start")
-    return find_named(SYNONYMS.get(role, role), free) or (fits[0] if fits and certain else None)
+    certain = len(fits) == 1 or role in ("lat", "lon", "start") or (role == "time" and len(fits) == 2)
+    named = find_named(SYNONYMS.get(role, role), free) if role != "end" else None
+    return named or (fits[0] if fits and certain else None)

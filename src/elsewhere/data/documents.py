@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any
 
-from elsewhere.data.tables import Piece, Table, read_document, table_of
+from elsewhere.data.tables import POLYGON, Piece, Table, read_document, table_of
 from elsewhere.errors import InvalidTraces
 
 SAMPLE = 1 << 18  # bytes at the beginning that tell what a document is
@@ -105,6 +105,11 @@ def _geojson(document: dict[str, Any], counts: Counter[str]) -> list[dict[str, A
         own = feature if isinstance(feature, dict) else {}
         inside: list[Any] = [own.get("properties"), own.get("geometry")]
         properties, geometry = (each if isinstance(each, dict) else {} for each in inside)
+        plain = {k: v for k, v in properties.items() if not isinstance(v, list | dict)}
+        zone = _zone(geometry) if geometry.get("type") in ("Polygon", "MultiPolygon") else None
+        if zone is not None:
+            rows.append(plain | zone)
+            continue
         points: Any = geometry.get("coordinates")
         points = [points] if geometry.get("type") == "Point" else points
         good = isinstance(points, list) and points and all(isinstance(p, list) and len(p) > 1 for p in points)
@@ -113,7 +118,6 @@ def _geojson(document: dict[str, Any], counts: Counter[str]) -> list[dict[str, A
             continue
         lists = [d.get(k) for d in (geometry, properties) for k in ("datetimes", "times", "coordTimes", "timestamps")]
         times: Any = next((each for each in lists if isinstance(each, list)), [p[3] for p in points if len(p) > 3])
-        plain = {k: v for k, v in properties.items() if not isinstance(v, list | dict)}
         if geometry["type"] == "Point" and not times:  # its properties may have it
             rows.append({**plain, "lat": points[0][1], "lon": points[0][0]})
         elif len(times) != len(points):
@@ -122,6 +126,18 @@ def _geojson(document: dict[str, Any], counts: Counter[str]) -> list[dict[str, A
             pairs = zip(points, times, strict=True)
             rows += [{**plain, "datetime": time, "lat": point[1], "lon": point[0]} for point, time in pairs]
     return rows
+
+
+def _zone(geometry: dict[str, Any]) -> dict[str, Any] | None:
+    """Return a polygon as well-known text with a point within it, None if it is damaged."""
+    import shapely
+
+    try:
+        polygon = shapely.make_valid(shapely.from_geojson(json.dumps(geometry)))
+        middle = polygon.representative_point()
+        return {"lat": middle.y, "lon": middle.x, POLYGON: polygon.wkt}
+    except (shapely.errors.ShapelyError, ValueError, TypeError):
+        return None
 
 
 # Google's Timeline: what leads to times and positions, in exports old and new

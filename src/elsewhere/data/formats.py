@@ -36,7 +36,7 @@ from elsewhere.data.tables import (
     unpack,
 )
 from elsewhere.data.times import TIMES, find_kind
-from elsewhere.data.values import NUMBER
+from elsewhere.data.values import NUMBER, sample_text
 from elsewhere.errors import ElsewhereError, InvalidParameter, InvalidTraces, MissingExtra, counted
 
 BLOCK = 1 << 24  # bytes of text that are parsed at once
@@ -69,7 +69,9 @@ def open_tables(source: Any, *, encoding: str | None = None, name: str = "") -> 
     for piece in pieces:
         try:
             table = _open_piece(piece, encoding)
-            parts.setdefault((table.kind, table.names), []).append(table)
+            # tables without names are alike if the same columns hold times
+            timed = () if table.headed else tuple(find_kind(sample_text(c)) in TIMES for c in table.sample.columns)
+            parts.setdefault((table.kind, table.names, timed), []).append(table)
         except ElsewhereError as error:
             skipped.append(error)
     if not parts:
@@ -165,9 +167,11 @@ def _open_piece(piece: Piece, encoding: str | None) -> Table:
     if head.startswith((b"PK\x03\x04", b"\xd0\xcf\x11\xe0")):
         return _open_excel(piece)
     if encoding is not None or head.startswith((b"\xff\xfe", b"\xfe\xff")):
-        piece = _recode(piece, encoding or "utf-16")
-        with piece.open() as stream:
-            head = stream.read(SAMPLE)
+        try:
+            content = read_document(piece).decode(encoding or "utf-16", errors="replace").encode()
+        except LookupError:
+            raise InvalidParameter(f"`encoding` must be the name of an encoding, got {encoding!r}.") from None
+        piece, head = _in_memory(piece, content), content[:SAMPLE]
     text = _decode(head, piece).lstrip("\ufeff \t\r\n")
     if not text:
         raise InvalidTraces(f"{piece.name} is empty.", code="E_EMPTY")
@@ -178,6 +182,10 @@ def _open_piece(piece: Piece, encoding: str | None) -> Table:
     if re.match(r"[^\n]*\n\s*WGS 84", text):
         return _open_text(piece, _Dialect(",", PLT, False, 6), "geolife")
     dialect = _find_dialect(text, piece.name)
+    if "\ufffd" in head.decode(errors="replace")[:-3]:
+        dialect = replace(
+            dialect, notes=(*dialect.notes, "the text is no UTF-8: if letters are wrong, give `encoding`")
+        )
     rows = [_split(line, dialect.delimiter) for line in text.splitlines()[dialect.skip : -1][:50]]
     known = None if dialect.headed else _find_known(rows)
     return _open_text(piece, replace(dialect, names=KNOWN[known]) if known else dialect, known or "csv")
@@ -185,14 +193,6 @@ def _open_piece(piece: Piece, encoding: str | None) -> Table:
 
 def _in_memory(piece: Piece, content: bytes) -> Piece:
     return replace(piece, size=len(content), open=lambda: io.BytesIO(content))
-
-
-def _recode(piece: Piece, encoding: str) -> Piece:
-    """Return a text of another encoding in UTF-8, in memory."""
-    try:
-        return _in_memory(piece, read_document(piece).decode(encoding, errors="replace").encode())
-    except LookupError:
-        raise InvalidParameter(f"`encoding` must be the name of an encoding, got {encoding!r}.") from None
 
 
 def _join(tables: list[Table], name: str) -> Table:
@@ -233,7 +233,7 @@ class _Dialect:
 
 
 def _is_value(text: str) -> bool:
-    return bool(NUMBER.fullmatch(text)) or find_kind([text]) in TIMES
+    return bool(NUMBER.fullmatch(text)) or find_kind([text]) in (*TIMES, "point")
 
 
 def _split(line: str, delimiter: str) -> list[str]:
@@ -268,6 +268,8 @@ def _find_dialect(text: str, name: str) -> _Dialect:
     at, first = next((pair for pair in rows if len(pair[1]) in (modal, modal - 1)), rows[0])
     below = [row for i, row in rows if i > at]
     headed = not any(map(_is_value, first))
+    if not headed and len(first) < modal:  # a damaged first row
+        first = next(row for _, row in rows if len(row) == modal)
     names, notes = list(first), []
     if headed and below and len(first) == modal - 1:  # the number that R writes before each row, or an empty end
         names = [*first, ""] if all(not row[-1] for row in below if len(row) == modal) else ["", *first]
@@ -500,11 +502,8 @@ def _open_excel(piece: Piece) -> Table:
         raise MissingExtra(f"{piece.name} is a workbook; pip install 'elsewhere[excel]', or save it as CSV.") from None
     except Exception:  # the readers of workbooks raise errors of many kinds, with values in them
         raise InvalidTraces(f"{piece.name} is no workbook that can be read; save it as CSV.", code="E_FORMAT") from None
-    out = io.StringIO()
-    for row in frame.dropna(how="all").itertuples(index=False):
-        cells = ["" if pd.isna(cell) else str(cell) for cell in row]
-        csv.writer(out).writerow(cells if sum(map(bool, cells)) > 1 else filter(None, cells))  # one cell is a title
-    content = out.getvalue().encode()
+    frame = frame[frame.notna().sum(axis=1) > 1]  # one cell is a title
+    content = frame.to_csv(index=False, header=False).encode()
     if not content:
         raise InvalidTraces(f"{piece.name} holds no rows.", code="E_EMPTY")
     return _open_text(_in_memory(piece, content), _find_dialect(content.decode()[:SAMPLE], piece.name), "excel")

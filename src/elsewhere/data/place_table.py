@@ -1,15 +1,13 @@
 """Read the table of places that the ids of a source refer to: towers, venues, stations; or polygons of zones."""
 
-import json
-import os
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from elsewhere.data.columns import Columns, find_named, find_positions
-from elsewhere.data.formats import list_files, open_tables
-from elsewhere.data.tables import Table
+from elsewhere.data.formats import open_tables
+from elsewhere.data.tables import POLYGON, Table
 from elsewhere.data.times import TIMES
 from elsewhere.data.values import as_text, numbers_of
 from elsewhere.data.visits import Locations, Records
@@ -20,10 +18,8 @@ class PlaceTable:
     """A table of places: ids, positions or polygons, and kinds; which column has the ids, the records tell."""
 
     def __init__(self, source: Any) -> None:
-        self.shapes: list[Any] = []
-        self.kind: list[Any] | None = None
-        if isinstance(source, (str, os.PathLike)) and self._read_polygons(source):
-            return
+        import shapely
+
         table = source if isinstance(source, Table) else open_tables(source, name="`locations`")[0]
         found = Columns(table, {})
         _find_degrees(found)
@@ -42,37 +38,9 @@ class PlaceTable:
         if called is None and not table.headed:  # words that repeat, of these the most different: Foursquare's venues
             words = [name for name in found.free("words") if found.repeats(name)]
             called = max(words, key=lambda name: len(set(self.columns[name])), default=None)
-        self.kind = None if called is None else self.columns[called]
-        self.ids = found.free()
-
-    def _read_polygons(self, source: Any) -> bool:
-        """Read zones from polygons of GeoJSON; tell whether the source has any."""
-        pieces = list_files(source)
-        if len(pieces) != 1:
-            return False
-        with pieces[0].open() as stream:
-            start = stream.read(16).lstrip(b"\xef\xbb\xbf \t\r\n")
-            content = start + stream.read() if start.startswith(b"{") else b""
-        try:
-            features = json.loads(content)["features"]
-            kinds = {feature["geometry"]["type"] for feature in features if feature.get("geometry")}
-        except (ValueError, KeyError, TypeError, AttributeError):
-            return False
-        if not kinds or not kinds <= {"Polygon", "MultiPolygon"}:
-            return False
-        import shapely
-        from shapely.geometry import shape
-
-        try:
-            self.shapes = [shapely.make_valid(shape(f["geometry"])) for f in features]
-        except (ValueError, TypeError, AttributeError, IndexError, shapely.errors.ShapelyError):
-            raise InvalidTraces("`locations` holds a polygon that is damaged.", code="E_FORMAT") from None
-        plain = [f.get("properties") or {} for f in features]
-        self.ids = list(dict.fromkeys(key for each in plain for key in each))
-        self.columns = {key: [None if each.get(key) is None else str(each[key]) for each in plain] for key in self.ids}
-        middle = [polygon.representative_point() for polygon in self.shapes]
-        self.lat, self.lon = np.array([p.y for p in middle]), np.array([p.x for p in middle])
-        return True
+        self.kind: list[Any] | None = None if called is None else self.columns[called]
+        self.ids = [name for name in found.free() if name != POLYGON]
+        self.shapes = list(shapely.from_wkt(self.columns[POLYGON])) if POLYGON in self.columns else []
 
     def join(self, records: Records) -> Locations:
         """Return the map, joined by the column of ids that the records name most places of."""

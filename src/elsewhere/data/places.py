@@ -116,7 +116,7 @@ def make_visits(
         locations, place = _all_tiles(records, PAPER_ZOOM if places == "merge" else FINEST)
         rare, reason = 0, "no position"
     lost = place < 0
-    if records.trip is not None and records.form.record == "trips" and "points" not in records.form.columns:
+    if records.trip is not None and records.form.record == "trips":
         lost |= whole_trips(records.trip, lost)  # a trip with one end is none
     if lost.all():
         raise InvalidTraces(f"{preparation.name or 'the input'}: no record is left ({reason}).", code="E_EMPTY")
@@ -139,6 +139,11 @@ def make_visits(
             locations, np.bincount(visits.place, minlength=visits.R), cells=cells or PAPER_PLACES
         )
         visits = visits.replace(place=becomes[visits.place], locations=locations)
+    zooms = [len(tile[1]) for name in visits.locations.ids or () if (tile := TILE.fullmatch(name))]
+    widths = {}
+    if visits.locations.lat is not None:  # in metres at the mean latitude of the map
+        around = 2000 * np.pi * EARTH_RADIUS_KM * np.cos(np.radians(float(visits.locations.lat.mean())))
+        widths = {f"{around / 2**zoom:.0f}": zooms.count(zoom) for zoom in sorted(set(zooms), reverse=True)}
     return visits.replace(
         preparation=preparation.count(
             dropped={reason: gone},
@@ -149,7 +154,7 @@ def make_visits(
             visits=len(visits),
             places=visits.R,
             places_rare=rare,
-            cells=_count_tiles(visits.locations),
+            cells=widths,
             form=records.form,
             tz=records.tz,
         )
@@ -171,7 +176,7 @@ def _tell_moved(records: Records, locations: Locations, place: Codes) -> list[st
 
 def _runs(records: Records, place: Codes) -> tuple[Mask | slice, Mask | slice]:
     """Return the first and the last record of each visit: fixes that follow each other at one place are one."""
-    if records.form.record != "fixes" and "points" not in records.form.columns:
+    if records.form.record != "fixes":
         return slice(None), slice(None)
     user, new = records.user, np.ones(len(records) + 1, dtype=bool)
     new[1:-1] = (user[1:] != user[:-1]) | (place[1:] != place[:-1])
@@ -179,15 +184,6 @@ def _runs(records: Records, place: Codes) -> tuple[Mask | slice, Mask | slice]:
     if records.trip is not None:
         new[1:-1] |= records.trip[1:] != records.trip[:-1]
     return new[:-1], new[1:]
-
-
-def _count_tiles(locations: Locations) -> dict[str, int]:
-    """Count the tiles of a map by their width, in metres at the mean latitude of the map."""
-    if locations.lat is None:
-        return {}
-    around = 2 * np.pi * EARTH_RADIUS_KM * 1000 * np.cos(np.radians(float(locations.lat.mean())))
-    zooms = [len(tile[1]) for name in locations.ids or () if (tile := TILE.fullmatch(name))]
-    return {f"{around / 2**zoom:.0f}": zooms.count(zoom) for zoom in sorted(set(zooms), reverse=True)}
 
 
 def _tile_keys(records: Records, zoom: int = FINEST) -> Ints:
@@ -593,33 +589,26 @@ def grid_of(text: str) -> Locations:
     Locations(400 places, lat, lon)
 
     """
-    words = [word.strip() for word in text.split(",")]
-    try:
-        numbers = [float(word) for word in words]
-    except ValueError:
-        return _grid_about(words[0], words[1] if len(words) > 1 else str(TOWN_CELLS))
-    if len(numbers) != 5:
-        raise InvalidParameter(
-            f"`grid` must be five numbers S,W,N,E,N (degrees, and how many cells), or a town, got {text!r}.",
-            parameter="grid",
-        )
-    south, west, north, east, cells = numbers
-    return _lattice(south, west, north, east, int(cells))
-
-
-def _grid_about(name: str, cells: str) -> Locations:
-    """Return cells of the TOWN_KM x TOWN_KM about the centre of a town, which its name alone decides."""
     from elsewhere.data.gazetteer import find_town
 
-    town = find_town(name)
-    if town is None or not cells.isdigit():
-        raise InvalidParameter(
-            f"`grid`: no town {name!r} is known; give one nearby, as it is written there, or five numbers S,W,N,E,N.",
-            parameter="grid",
+    words = [word.strip() for word in text.split(",")]
+    town, cells = find_town(words[0]), words[1] if len(words) > 1 else str(TOWN_CELLS)
+    if town is not None and cells.isdigit():  # the TOWN_KM x TOWN_KM about its centre, which its name alone decides
+        up = float(np.degrees(TOWN_KM / 2 / EARTH_RADIUS_KM))
+        across = min(up / max(float(np.cos(np.radians(town.lat))), 1e-3), 179.0)
+        return _lattice(
+            max(town.lat - up, -90), town.lon - across, min(town.lat + up, 90), town.lon + across, int(cells)
         )
-    up = float(np.degrees(TOWN_KM / 2 / EARTH_RADIUS_KM))
-    across = min(up / max(float(np.cos(np.radians(town.lat))), 1e-3), 179.0)
-    return _lattice(max(town.lat - up, -90), town.lon - across, min(town.lat + up, 90), town.lon + across, int(cells))
+    try:
+        south, west, north, east, many = map(float, words)
+        number = int(many)
+    except (ValueError, OverflowError):
+        raise InvalidParameter(
+            "`grid` must be five numbers S,W,N,E,N (degrees, and how many cells), or a town as GeoNames writes it, "
+            f"got {text!r}.",
+            parameter="grid",
+        ) from None
+    return _lattice(south, west, north, east, number)
 
 
 def _lattice(south: float, west: float, north: float, east: float, cells: int) -> Locations:

@@ -15,13 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elsewhere.data.columns import (
+    COUNTED,
     Columns,
     find_columns,
     find_named,
     is_called_time,
     is_latitude_first,
-    normalize,
     refuse,
+    seconds_of_unit,
 )
 from elsewhere.data.formats import open_tables, refuse_unclosed
 from elsewhere.data.place_table import PlaceTable, find_zones, is_table_of_places
@@ -29,6 +30,7 @@ from elsewhere.data.places import make_visits
 from elsewhere.data.stays import ELSEWHERE, clean, find_stays, split_vehicles, whole_trips
 from elsewhere.data.tables import FILE, Table
 from elsewhere.data.times import (
+    ASKED,
     MISSING,
     NO_DAY,
     AmbiguousDates,
@@ -217,16 +219,13 @@ class _Reader:
         self.store: dict[str, list[NDArray[Any]]] = {}
         self.forms = {
             role: self._find_form(role, date_format)
-            for role in ("time", "utc", "date", "end", "end_date")
+            for role in ("time", "utc", "slot", "date", "end", "end_date")
             if role in self.roles
         }
-        self.clock = next((role for role in ("time", "utc") if role in self.forms), None)
+        self.clock = next((role for role in ("time", "utc", "slot") if role in self.forms), None)
         if self.clock == "time" and not self.forms["time"].clock:
             self.forms.pop("date", None)
         self.utc = self.table.kind == "geolife" or self.clock == "utc"
-        self.lat_first = self._find_order_of_points()
-        self.first_slot = 1 if self.table.kind == "SGLT" else 0
-        self.slot = self._find_slot() if "slot" in self.roles and self.clock is None else 0
         self.unit = self._find_unit() if "duration" in self.roles and "end" not in self.forms else 0.0
 
     def _find_form(self, role: str, date_format: str | None) -> TimeForm:
@@ -240,6 +239,9 @@ class _Reader:
         values = sample_text(column)
         if not values:
             raise InvalidTraces(f"{self.table.name}: column {label} is empty.", code="E_DATE")
+        whole = self.meaning.kinds.get(name) in COUNTED and not is_clock(values)
+        if role == "slot" or (whole and seconds_of_unit(name)):
+            return self._find_count(name, label)
         if self.meaning.kinds.get(name) == "clock" or is_clock(values):
             date_format = None
         try:
@@ -252,37 +254,22 @@ class _Reader:
         self.notes += [form.note] if form.note else []
         return form
 
-    def _find_order_of_points(self) -> bool:
-        """Tell whether points have the latitude first: well-known text has not, others by their values."""
-        role = next((r for r in ("point", "points") if r in self.roles), None)
-        if role is None:
-            return True
-        column = self.table.sample.column(self.roles[role])
-        geojson = self.table.kind == "json" and self.roles[role].endswith("coordinates")
-        if geojson or re.search(r"(?i)point|linestring", " ".join(sample_text(column)[:3])):
-            return False
-        a, b = read_points(column) if role == "point" else read_lines(column)[:2]
-        there = np.isfinite(a) & np.isfinite(b)
-        order = is_latitude_first(a[there][:2000], b[there][:2000]) if there.any() else None
-        if order is None:
-            order = role == "point"  # lists of points have the longitude first, as GeoJSON
-            self.notes.append(f"points are read with the {'latitude' if order else 'longitude'} first")
-        return order
-
-    def _find_slot(self) -> int:
-        """Return the seconds of a slot of the day: the fewest that are a whole day and have the numbers of a sample."""
-        last = np.nan_to_num(read_numbers(self.table.sample.column(self.roles["slot"]))[0]).max() - self.first_slot
-        step = DAY // next((many for many in DAY_STEPS if last < many), DAY_STEPS[-1])
-        each = counted(step // 60, "minute") if step >= 60 else counted(step, "second")
-        self.notes.append(f"slots are read as {each} each, from midnight")
-        return step
+    def _find_count(self, name: str, label: str) -> TimeForm:
+        """Return the form of times counted from midnight, in the unit that the name tells, or the largest."""
+        first = 1 if self.table.kind == "SGLT" else 0
+        last = np.nan_to_num(read_numbers(self.table.sample.column(name))[0]).max() - first
+        step = seconds_of_unit(name)
+        if not step:  # the fewest slots that are a whole day and have the numbers of a sample
+            step = DAY // next((many for many in DAY_STEPS if last < many), DAY_STEPS[-1])
+        each = f"{step / 60:g} min" if step >= 60 else f"{step:g} s"
+        self.notes.append(f"column {label} is read as steps of {each} from midnight")
+        return TimeForm("count", step=step, first=first)
 
     def _find_unit(self) -> float:
         """Return the seconds of the unit in which it is told how long visits and trips last."""
-        name, label = normalize(self.roles["duration"]), self.table.labels[self.roles["duration"]]
-        unit = 60 if "min" in name else 3600 if name.endswith(("hours", "h")) else 0.001 if name.endswith("ms") else 0
-        if unit or "sec" in name:
-            return unit or 1
+        label, unit = self.table.labels[self.roles["duration"]], seconds_of_unit(self.roles["duration"])
+        if unit:
+            return unit
         known = read_numbers(self.table.sample.column(self.roles["duration"]))[0]
         short = self.meaning.trips and np.any(known > 0) and np.median(known[known > 0]) <= 60
         self.notes.append(f"column {label} is read as {'minutes' if short else 'seconds'}")
@@ -308,8 +295,7 @@ class _Reader:
                 self.counts["positions that are no numbers"] += bad * role.endswith(("lat", "lon"))
         for side in ("", "end_"):
             if f"{side}point" in column and f"{side}lat" not in column:
-                a, b = read_points(column[f"{side}point"])
-                out[f"{side}lat"], out[f"{side}lon"] = (a, b) if self.lat_first else (b, a)
+                out[f"{side}lat"], out[f"{side}lon"] = read_points(column[f"{side}point"])
         if "occupied" in column:
             flag = pc.is_in(pc.utf8_lower(as_text(column["occupied"])), value_set=pa.array(TRUTHS))
             out["occupied"] = np.asarray(flag).astype(np.int8)
@@ -324,7 +310,7 @@ class _Reader:
     def _add_times(self, column: dict[str, Any], rows: int, out: dict[str, NDArray[Any]]) -> None:
         """Add start, its offset from UTC, and end, in seconds."""
         read = {role: read_times(column[role], form) for role, form in self.forms.items()}
-        number = {role: read_numbers(column[role])[0] for role in ("slot", "day", "duration") if role in column}
+        number = {role: read_numbers(column[role])[0] for role in ("day", "duration") if role in column}
         date, offset = np.full(rows, NO_DAY, dtype=np.int64), None
         if "date" in read:
             date = read["date"][0]
@@ -339,10 +325,6 @@ class _Reader:
                 start = _add(date, start)
             unread = int((start == MISSING).sum()) - column[self.clock].null_count
             self.counts["times that cannot be read"] += unread
-        elif "slot" in number:
-            slot = number["slot"] - self.first_slot
-            good = (slot >= 0) & (slot < DAY // self.slot) & (date != MISSING)
-            start = np.where(good, date + self.slot * np.where(good, slot, 0).astype(np.int64), MISSING)
         out["start"] = start
         if offset is None and self.utc:
             offset = np.zeros(rows, dtype=np.int64)
@@ -388,7 +370,7 @@ class _Reader:
         later = (step * self.interval).astype(np.int64)
         out["start"] = np.where(out["start"] == MISSING, MISSING, out["start"] + later)
         out["line"] = (at + self.rows).astype(np.int32)
-        out["lat"], out["lon"] = (a, b) if self.lat_first else (b, a)
+        out["lat"], out["lon"] = a, b
 
     # --- the whole table ----------------------------------------------------------------------------------------------
 
@@ -410,8 +392,9 @@ class _Reader:
             )
         columns = self._drop(columns, {"rows without a time": columns["start"] == MISSING})
         self._check_hours(columns["start"])
+        self._order_points(columns)
         self._check_positions(columns)
-        zone = self._to_local_clock(columns, tz, _positions_of(columns, located))
+        zone = self._to_local_clock(columns, tz, located)
         columns = self._drop(columns, self._faults(columns))
         record, fields = self._find_records(columns)
         records = self._make_records(record, fields, zone, unit)
@@ -486,35 +469,38 @@ class _Reader:
         right = ",".join(f"{side}lat={label[f'{side}lat']},{side}lon={label[f'{side}lon']}" for side in sides)
         exchanged = ",".join(f"{side}lat={label[f'{side}lon']},{side}lon={label[f'{side}lat']}" for side in sides)
         high, far = np.abs(y), np.abs(x)
+        names, said = f"{label['lat']} and {label['lon']}", {"lat", "lon", "point"} & self.meaning.requested
+        code, fault = "E_SWAPPED", ""
         # where all angles in radians would be degrees there is no land
         if np.mean((high > 1_000) | (far > 1_000)) > 0.5 or (high.max() <= np.pi / 2 and far.max() <= np.pi):
-            raise InvalidTraces(
-                f"{name}: {label['lat']} and {label['lon']} are no degrees, but metres of a projection, parts of "
-                "degrees or radians; convert them to latitude and longitude (EPSG:4326).",
-                code="E_SWAPPED",
+            fault = (
+                f"{names} are no degrees, but metres of a projection, parts of degrees or radians; convert them to "
+                "latitude and longitude (EPSG:4326)"
             )
-        if np.mean((high > 90) & (high <= 180) & (far <= 90)) > MOST_UNREADABLE:
-            raise InvalidTraces(
-                f"{name}: latitude and longitude look swapped; give `columns` {exchanged}.", code="E_SWAPPED"
+        elif np.mean((high > 90) & (high <= 180) & (far <= 90)) > MOST_UNREADABLE:
+            fault = f"latitude and longitude look swapped; give `columns` {exchanged}"
+        elif np.mean((high > 90) | (far > 360)) > MOST_UNREADABLE:
+            code, fault = "E_OUTSIDE", f"{names} are no degrees"
+        elif not said and far.max() <= 90 and share_on_land(y, x) < 0.05 and share_on_land(x, y) > 0.95:
+            fault = (
+                f"the positions lie at sea, and on land if exchanged; give `columns` {exchanged} to exchange them, or "
+                f"{right} if they are right"
             )
-        if np.mean((high > 90) | (far > 360)) > MOST_UNREADABLE:
-            raise InvalidTraces(f"{name}: {label['lat']} and {label['lon']} are no degrees.", code="E_OUTSIDE")
-        said = {"lat", "lon", "point"} & self.meaning.requested
-        if not said and far.max() <= 90 and share_on_land(y, x) < 0.05 and share_on_land(x, y) > 0.95:
-            raise InvalidTraces(
-                f"{name}: the positions lie at sea, and on land if exchanged; give `columns` {exchanged} "
-                f"to exchange them, or {right} if they are right.",
-                code="E_SWAPPED",
-            )
+        if fault:
+            raise InvalidTraces(f"{name}: {fault}.", code=code)
         wide = (lon > 180) & (lon <= 360)
         if wide.any():
             self.notes.append("longitudes from 180 to 360 are read as western ones")
             lon[wide] -= 360
 
-    def _to_local_clock(self, columns: dict[str, Any], tz: str | None, near: tuple[Floats, Floats] | None) -> str:
+    def _to_local_clock(self, columns: dict[str, Any], tz: str | None, located: Any) -> str:
         """Turn times into those of the local clock, and return its zone."""
         start, shift, offset = columns["start"], columns.pop("shift", None), columns.pop("offset", None)
-        zone, share = find_zone(*near) if near is not None else (None, 0.0)
+        own = "lat" in columns and "lon" in columns
+        near = (
+            (columns["lat"], columns["lon"]) if own else (getattr(located, "lat", None), getattr(located, "lon", None))
+        )
+        zone, share = find_zone(*near)
         self.offset, self.zones = shift is not None, False
         if shift is None:
             if "time" in self.forms:
@@ -526,7 +512,9 @@ class _Reader:
         used = tz or (zone if alone and offset is None else None)
         last = columns.pop("end_shift", shift)
         if offset is not None:
-            shift = last = _seconds_of(offset)
+            known = np.where(np.isfinite(offset), offset, 0)
+            far = np.abs(known).max()  # hours, minutes or seconds
+            shift = last = (known * (3600 if far <= 14 else 60 if far <= 14 * 60 else 1)).astype(np.int64)
         by_place = used is None and offset is None and zone is not None and not written
 
         def clock(seconds: Ints, east: Ints) -> Ints:
@@ -540,12 +528,19 @@ class _Reader:
         if tz is None and offset is not None:
             self.notes.append("the local clock is UTC and the file's own offset")
         elif tz is None and used is not None and written:
-            self._compare_offsets(float(np.mean(local != start + shift)), used)
+            other = float(np.mean(local != start + shift))
+            if other > MOST_UNREADABLE:
+                self.notes.append(
+                    f"{other:.0%} of the times have another offset than {used}, where the positions lie and whose "
+                    "clock is taken (`tz`); are latitude and longitude exchanged?"
+                )
         elif tz is None and used is not None:
             self.notes.append(f"times are UTC: days and hours are those of {zone}, where the positions lie (`tz`)")
         elif by_place:
             many = len(np.unique(local - start))
-            self.notes.append(f"times are UTC: days and hours are those where the positions lie, {many} clocks (`tz`)")
+            self.notes.append(
+                f"times are UTC: days and hours are those where the positions lie, {counted(many, 'clock')} (`tz`)"
+            )
         elif tz is None and not written:
             self.notes.append("times are UTC, and so are days and hours; give `tz` for local ones")
         self.zones = by_place or (used is None and offset is None and len(np.unique(shift)) > 2)
@@ -554,19 +549,36 @@ class _Reader:
         columns["start"] = local
         return tz or zone or "UTC"
 
-    def _compare_offsets(self, other: float, zone: str) -> None:
-        """Refuse points in whose zone a share of the times has another clock than they tell; say so of other rows."""
-        if other > MOST_MIXED and "point" in self.roles:
-            raise InvalidTraces(
-                f"{self.table.name}: the times have another offset than {zone}, where the points lie: the latitude may "
-                "be first in them; give it a column of its own (`columns` lat=NAME,lon=NAME), or the zone (`tz`).",
-                code="E_SWAPPED",
-            )
-        if other > MOST_UNREADABLE:
-            self.notes.append(
-                f"{other:.0%} of the times have another offset than {zone}, where the positions lie and whose "
-                "clock is taken (`tz`); are latitude and longitude exchanged?"
-            )
+    def _order_points(self, columns: dict[str, Any]) -> None:
+        """Find which side of points is the latitude, and exchange them if it is the second."""
+        role = next((r for r in ("point", "points") if r in self.roles), None)
+        if role is None:
+            return
+        some = slice(None, None, max(1, len(columns["lat"]) // ASKED))
+        a, b, start = (columns[name][some] for name in ("lat", "lon", "start"))
+        written = " ".join(sample_text(self.table.sample.column(self.roles[role]))[:3])
+        geojson = self.table.kind == "json" and self.roles[role].endswith("coordinates")
+        # well-known text and GeoJSON have the longitude first, other points and lists are told by their values
+        known = geojson or re.search("(?i)point|linestring", written)
+        there = np.isfinite(a) & np.isfinite(b)
+        first = False if known else is_latitude_first(a[there], b[there]) if there.any() else None
+        if first is None:
+            first = role == "point"
+            self.notes.append(f"points are read with the {'latitude' if first else 'longitude'} first")
+        shift = columns.get("shift")
+        if shift is not None and shift.any():
+
+            def agreement(north: Floats, east: Floats) -> float:
+                zone, _ = find_zone(north, east)
+                return 0.0 if zone is None else float(np.mean(to_local(start, zone) - start == shift[some]))
+
+            right, exchanged = (agreement(*sides) for sides in (((a, b), (b, a)) if first else ((b, a), (a, b))))
+            if right <= 1 - MOST_MIXED and exchanged >= MOST_MIXED:
+                first = not first
+                place = "first" if first else "last"
+                self.notes.append(f"points are read with the latitude {place}, as the offsets of the times say")
+        if not first:
+            columns["lat"], columns["lon"] = columns["lon"], columns["lat"]
 
     def _find_records(self, columns: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         """Return the kind of record and its columns; -1 is no trip."""
@@ -605,39 +617,31 @@ class _Reader:
                     f'`unit` must be "trip": no column tells who travelled, got {unit!r}.', code="E_COLUMNS"
                 )
         places, kinds = self.labels["place"].names, self.labels["kind"].names
-        form = Form(record, own, _written_roles(self.meaning), self.offset, zones=self.zones, slot=self.slot)
+        slot = int(self.forms[self.clock].step) if self.clock else 0
+        form = Form(record, own, _written_roles(self.meaning), self.offset, zones=self.zones, slot=slot)
         records = Records(users=labels, places=places, kinds=kinds, tz=zone, form=form, **fields).number_users()
         if own == "person" and len(records) > ALONE and len(records.users) > 0.9 * len(records):
             self.notes.append("hardly anybody has two records: a user is no more than a record, and protected as one")
         rides = "occupied" in self.roles and not {"trip", "points"} & self.roles.keys() and record != "trips"
         if records.trip is not None and record != "trips":
             records = records.sort()
-        if record == "events":
-            records = self._tell_fixes(records)
-        if rides:
-            records = _number_rides(records)
+        if record == "events":  # positions that come densely, and at no place of the file, are fixes
+            few = records.select(np.flatnonzero(records.user < max(1, 1_000_000 * len(records.users) // len(records))))
+            few = few.sort()
+            gaps = np.diff(few.start)[few.user[1:] == few.user[:-1]]
+            usual = float(np.median(gaps)) if len(gaps) else np.inf
+            dense = records.lat is not None and records.place is None and usual <= SPARSE
+            record = "fixes" if dense or "points" in self.roles else record
+            records = replace(records, form=replace(form, record=record, interval=int(min(usual, DAY))))
+        if rides and records.trip is not None:  # each run of occupied records of somebody
+            occupied = records.trip >= 0
+            first = occupied & np.append(True, ~occupied[:-1] | (np.diff(records.user) != 0))
+            records = replace(records, trip=np.where(occupied, np.cumsum(first) - 1, -1).astype(np.int32))
         vehicle = (self.meaning.vehicle or "occupied" in self.roles) and records.trip is not None
         if own == "person" and (unit == "vehicle-day" or (unit is None and vehicle)):
             self.notes.append(f"{counted(len(records.users), 'vehicle')}: {SHIFTS}")
             records = split_vehicles(records, known=True)
         return records
-
-    def _tell_fixes(self, records: Records) -> Records:
-        """Return the records as fixes where positions come densely and belong to no place of the file."""
-        some = np.flatnonzero(records.user < max(1, 1_000_000 * len(records.users) // len(records)))
-        few = records.select(some).sort()
-        gaps = np.diff(few.start)[few.user[1:] == few.user[:-1]]
-        usual = float(np.median(gaps)) if len(gaps) else np.inf
-        fixes = records.lat is not None and records.place is None and usual <= SPARSE
-        record = "trips" if "points" in self.roles else "fixes" if fixes else records.form.record
-        return replace(records, form=replace(records.form, record=record, interval=int(min(usual, DAY))))
-
-
-def _seconds_of(offset: Floats) -> Ints:
-    """Return offsets from UTC in seconds: they are hours, minutes or seconds by how large they are."""
-    known = np.where(np.isfinite(offset), offset, 0)
-    units = ((3600, 14), (60, 14 * 60), (1, np.inf))
-    return np.asarray(next(unit for unit, most in units if np.abs(known).max() <= most) * known).astype(np.int64)
 
 
 def _add(date: Ints, clock: Ints) -> Ints:
@@ -654,15 +658,6 @@ def _located(columns: dict[str, Any]) -> Mask:
     return where
 
 
-def _positions_of(columns: dict[str, Any], located: Locations | PlaceTable | None) -> tuple[Floats, Floats] | None:
-    """Return positions that tell the zone: the records' own, or those of the given places."""
-    if "lat" in columns and "lon" in columns:
-        return columns["lat"], columns["lon"]
-    if located is None or located.lat is None or located.lon is None:
-        return None
-    return located.lat, located.lon
-
-
 def _written_roles(meaning: Columns) -> dict[str, str]:
     """Return role -> name of a column in the file's order, with the roles that writing knows."""
     roles, joined = meaning.roles, meaning.table.joined
@@ -670,11 +665,3 @@ def _written_roles(meaning: Columns) -> dict[str, str]:
     first = {"file": "user"} if roles.get("user") == FILE else {}  # whom the file's name tells has a column too
     order = [name for name in meaning.table.names if name in named]
     return first | {named[name]: named[name] if name in joined else name for name in order}
-
-
-def _number_rides(records: Records) -> Records:
-    """Return the records in order, with each run of occupied ones as a trip."""
-    records = records.sort()
-    occupied = np.asarray(records.trip) >= 0
-    first = occupied & np.concatenate([[True], ~occupied[:-1] | (np.diff(records.user) != 0)])
-    return replace(records, trip=np.where(occupied, np.cumsum(first) - 1, -1).astype(np.int32))

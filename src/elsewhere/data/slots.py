@@ -22,6 +22,7 @@ from elsewhere.data.visits import (
     Ints,
     Locations,
     Visits,
+    check_numbers,
     freeze,
     plain_labels,
     whole_numbers,
@@ -256,7 +257,7 @@ class Traces:
 
     def select(self, rows: ArrayLike) -> "Traces":
         """Return the given rows (numbers or a mask), in the given order, as a new set."""
-        keep = _check_numbers("rows", rows, len(self), "E_INDEX")
+        keep = check_numbers("rows", rows, len(self), "E_INDEX")
         if np.array_equal(keep, np.arange(len(self))):
             return self  # frozen: all rows in their order are the same set
         evidence = None
@@ -322,7 +323,7 @@ class Traces:
     def of_users(self, users: ArrayLike) -> "Traces":
         """Return all rows of the users with these numbers (0 .. U-1), rows in their old order."""
         wanted = np.zeros(self.U, dtype=bool)
-        wanted[_check_numbers("users", users, self.U, "E_USER")] = True
+        wanted[check_numbers("users", users, self.U, "E_USER")] = True
         return self.select(wanted[self.user])
 
 
@@ -466,18 +467,6 @@ def fill_slots(visits: Visits, *, step_minutes: float = 20, max_gap: float | Non
         step_minutes=step_minutes,
         tz=visits.tz,
     )
-
-
-def _check_numbers(name: str, numbers: ArrayLike, size: int, code: str) -> Ints:
-    """Return numbers in 0 .. size - 1, given as such or as a mask of that size; refuse others, and none at all."""
-    rows = np.asarray(numbers)
-    if rows.dtype == bool and rows.shape == (size,):
-        rows = np.flatnonzero(rows)
-    if rows.size == 0:
-        raise InvalidTraces(f"`{name}` chooses nothing.", code="E_EMPTY")
-    if rows.ndim != 1 or rows.dtype.kind not in "iu" or rows.min() < 0 or rows.max() >= size:
-        raise InvalidParameter(f"`{name}` must hold numbers in 0 .. {size - 1}, or a mask of {size}.", code=code)
-    return rows.astype(np.int64)
 
 
 def _number_labels(labels: Iterable[Any], N: int) -> tuple[Ints, tuple[Any, ...]]:

@@ -24,7 +24,7 @@ STAY_SECONDS = 1200
 SILENCE = 3600  # seconds without a fix after which nobody knows whether a stay goes on
 MOVING = 0.5  # of the observed time: persons move a tenth of it, taxis most of it
 HOURS_OUT = 6.0  # observed per day: less is a walk, a run, a ride of a person
-SAMPLE = 1 << 20  # fixes that tell the usual time between two
+SAMPLE = 1 << 20  # records that tell the usual time between two, and whether vehicles move all day
 PAUSE = 7200  # seconds of standing or of silence that end a shift
 ELSEWHERE = "at another place at the same time"
 NEW_DAY = 4 * 3600  # second of the local day at which every shift ends
@@ -69,15 +69,11 @@ def _doubles(records: Records) -> dict[str, Mask]:
         for column in where:
             moved[again] |= column[again] != column[first]
         return {ELSEWHERE: moved, "repeated": repeated}
-    if records.trip is not None and records.form.record == "trips":
+    if records.trip is not None and records.form.record == "trips":  # two records each
         order = np.argsort(records.trip, kind="stable")
-        order = order[records.trip[order] >= 0]
-        first = np.flatnonzero(np.diff(records.trip[order], prepend=-1))
-        size = np.diff(np.append(first, len(order)))
-        ends = (order[first], order[first + size - 1])
-        table = [size, user[ends[0]], *(column[end] for end in ends for column in (start, *where))]
-        number = records.trip[order][first]
-        return {"repeated": np.isin(records.trip, number[_equal_rows(table)])}
+        ends = (order[::2], order[1::2])
+        table = [user[ends[0]], *(column[end] for end in ends for column in (start, *where))]
+        return {"repeated": np.isin(records.trip, records.trip[ends[0]][_equal_rows(table)])}
     repeated[_equal_rows([user, start, records.end, *where])] = True
     return {"repeated": repeated}
 
@@ -107,12 +103,11 @@ def find_stays(records: Records) -> Records:
     A stay is 20 minutes or more within 200 m of its first fix, at the mean of its fixes. Fixes on the way that follow
     each other in one tile of the finest grid are one record. An hour without a fix ends either: nobody knows.
     """
-    lines = records.trip is not None and "points" in records.form.columns
-    if not (lines or records.form.record == "fixes") or records.lat is None or records.lon is None or not len(records):
+    if records.form.record != "fixes" or records.lat is None or records.lon is None or not len(records):
         return records
     group: NDArray[np.integer] = records.user
     if records.trip is not None:
-        if lines:
+        if "points" in records.form.columns:
             records = records.select(np.lexsort((records.start, records.trip, records.user)))
         user, trip = records.user, np.asarray(records.trip)
         group = np.append(0, np.cumsum((user[1:] != user[:-1]) | (trip[1:] != trip[:-1]))).astype(np.int32)
@@ -147,7 +142,7 @@ def split_vehicles(records: Records, *, known: bool = False) -> Records:
     records = records.sort()
     user, start, stands = records.user, records.start, records.end - records.start >= PAUSE
     new = (np.diff((start - NEW_DAY) // DAY) != 0) | (start[1:] - records.end[:-1] >= PAUSE) | stands[1:] | stands[:-1]
-    if records.form.record == "trips":
+    if records.form.record == "trips" or "points" in records.form.columns:
         new &= np.diff(np.asarray(records.trip)) != 0
     new = np.append(True, new | (np.diff(user) != 0))
     owner = user[new]
@@ -161,9 +156,14 @@ def _are_vehicles(records: Records) -> bool:
     """Tell whether half of the users move for more than half of the time they are observed, six hours a day or more."""
     if records.form.record != "fixes" or records.form.unit != "person" or records.trip is not None or not len(records):
         return False
-    observed, moving, days = np.zeros((3, len(records.users)), dtype=np.int64)
-    kernels.sum_times(records.user, records.start, records.end, SILENCE, STAY_SECONDS, NEW_DAY, observed, moving, days)
-    seen = observed > 0
-    if not seen.any() or np.median(moving[seen] / observed[seen]) <= MOVING:
+    user, start, end = (column[:SAMPLE] for column in (records.user, records.start, records.end))
+    same, long, gap = user[1:] == user[:-1], end - start, start[1:] - end[:-1]
+    known = same & (gap <= SILENCE)
+    users = int(user[-1]) + 1
+    observed = np.bincount(user, long) + np.bincount(user[1:][known], gap[known], users)
+    stays = np.bincount(user, np.where(long >= STAY_SECONDS, long, 0))
+    new = np.append(True, ~same | (np.diff((start - NEW_DAY) // DAY) != 0))
+    seen, days = observed > 0, np.bincount(user[new])
+    if not seen.any() or np.median(1 - stays[seen] / observed[seen]) <= MOVING:
         return False
     return bool(np.median(observed[seen] / days[seen]) >= 3600 * HOURS_OUT)

@@ -17,6 +17,7 @@ from elsewhere.data.values import as_text
 from elsewhere.errors import InvalidParameter, InvalidTraces
 
 FILE = "the file's name"  # column with the name of each row's file (the folder's, for GeoLife)
+POLYGON = "the zone's polygon"  # column of a table of zones
 INDEX = re.compile(r"__index_level_\d+__")  # the row numbers that pandas writes beside the columns
 SAMPLED = 2_000  # rows of a sample, at least, where there are as many
 MOST_DOCUMENT = 1 << 30  # bytes of a document (JSON, GPX) that is parsed as a whole

@@ -47,10 +47,11 @@ KINDS = (
     ("point", WKT),
     ("points", r"\s*\[\s*(\[.*\])?\s*\]|\s*(LINESTRING|linestring).*|[^,;|]+[,; ][^,;|]+([;|].*){2,}"),
 )
-HHMM = r"(?P<H>\d\d)(?P<M>\d\d)(?P<S>\d\d)?"
+HHMM = r"(?P<H>\d\d)(?P<M>\d\d)"
 UNITS = {"s": 1e11, "ms": 1e14, "us": 1e17, "ns": 1e20}  # of times since 1970: below which size each is
 EARLIEST, LATEST = -2_208_988_800, 7_258_118_400  # 1900 and 2200: other times are damage
 NO_DAY = 978_307_200  # Monday 1 January 2001, for clocks without dates
+LONGEST_DAY = 30 * 3600  # clocks of diaries and timetables go on after midnight
 MISSING = np.iinfo(np.int64).min
 MOSTLY = 0.95
 ASKED = 1_000  # points whose zone is looked up
@@ -84,8 +85,9 @@ class TimeForm:
     """
     How times are written.
 
-    `kind` is "typed", "epoch" (in a unit), "clock", "layout" (a pattern of the table) or "format" (the caller's own, as
-    in strptime); `aware` tells whether they have offsets.
+    `kind` is "typed", "epoch" (in a unit), "clock", "count" (of steps since midnight, the first is number `first`),
+    "layout" (a pattern of the table) or "format" (the caller's own, as in strptime); `aware` tells whether they have
+    offsets.
     """
 
     kind: str
@@ -93,11 +95,13 @@ class TimeForm:
     aware: bool = False
     day_first: bool = True
     note: str = ""
+    step: float = 0
+    first: int = 0
 
     @property
     def clock(self) -> bool:
         """Tell whether they are times of a day without their date."""
-        return self.kind == "clock" or (self.kind == "format" and not re.search("%[YyFDcxs]", self.pattern))
+        return self.kind in ("clock", "count") or (self.kind == "format" and not re.search("%[YyFDcxs]", self.pattern))
 
 
 def epoch_unit(values: Sequence[str]) -> str:
@@ -139,7 +143,8 @@ def find_form(values: Sequence[str], label: str, name: str, date_format: str | N
     pattern = max(fits, key=lambda each: fits[each])
     if fits[pattern] < MOSTLY * len(few):
         if is_clock(few):
-            return TimeForm("clock", "6" if max(map(len, few)) > 4 else "4")
+            digits = 6 if max(map(len, few)) > 4 else 4
+            return TimeForm("clock", HHMM if digits == 4 else rf"{HHMM}(?P<S>\d\d)", first=digits)
         if unit:
             return TimeForm("epoch", unit, aware=True)
         raise InvalidTraces(f"{name}: column {label} holds no times that are known; give `date_format`, or write them "
@@ -152,7 +157,7 @@ def find_form(values: Sequence[str], label: str, name: str, date_format: str | N
             code="E_TZ",
         )
     if pattern in CLOCKS:
-        return TimeForm("clock")
+        return TimeForm("clock", pattern)
     form = TimeForm("layout", pattern, aware > 0)
     return _order_days(form, few, label, name, date_format) if "a" in matches[0] else form
 
@@ -188,14 +193,15 @@ def read_times(column: Any, form: TimeForm) -> tuple[Ints, Ints | None]:
         zone = getattr(column.type, "tz", None)
         seconds = _bounded(column.cast(pa.timestamp("s", zone), safe=False).cast(pa.int64()))
         return seconds, None if zone is None else to_local(seconds, zone) - seconds
+    if form.kind == "count":
+        seconds = np.nan_to_num(form.step * (read_numbers(column)[0] - form.first), nan=-1)
+        return np.where((seconds >= 0) & (seconds <= LONGEST_DAY), seconds, MISSING).astype(np.int64), None
     if form.kind == "epoch":
         values = read_numbers(column)[0] / 1000.0 ** list(UNITS).index(form.pattern)
         good = np.isfinite(values) & (np.abs(values) < LATEST) & (values != 0)
         seconds = np.where(good, np.floor(np.where(good, values, 0)).astype(np.int64), MISSING)
         return seconds, np.zeros(len(seconds), np.int64)
     text = pc.utf8_trim_whitespace(as_text(column))
-    if form.kind == "clock":
-        return read_clock(text, int(form.pattern or 0)), None
     if form.kind == "format":
         read = pc.strptime(text, format=form.pattern, unit="s", error_is_null=True)
         seconds = _bounded(read.cast(pa.timestamp("s")).cast(pa.int64()))
@@ -215,29 +221,33 @@ ZONE_END = r"(?P<zone>Z|[+-]\d\d(?::?\d\d)?)$"
 
 
 def _read_layout(text: Any, form: TimeForm) -> tuple[Ints, Ints | None]:
-    """Return the times of a layout, and their offsets."""
+    """Return the times of a layout, and their offsets; of clocks the seconds since midnight."""
     import pyarrow.compute as pc
 
-    parts = pc.extract_regex(text, f"^(?:{form.pattern})$")
+    parts = pc.extract_regex(pc.utf8_lpad(text, form.first, "0"), f"^(?:{form.pattern})$")
     number = {key: _whole(parts, key) for key in "abymdHMS" if f"?P<{key}>" in form.pattern}
-    first, second = ("a", "b") if form.day_first else ("b", "a")
-    day, year = number["d" if "d" in number else first], number["y"]
-    if "m" in number or second in number:
-        month = number["m" if "m" in number else second]
-    else:
-        words = pc.utf8_slice_codeunits(pc.utf8_lower(pc.struct_field(parts, "month")), 0, 3)
-        month = np.array([*range(1, 13), MISSING])[_codes(words, MONTHS)]
-    year = year + np.where(year < 70, 2000, np.where(year < 100, 1900, 0)) * (year >= 0)
-    good = (year >= 0) & (month >= 1) & (month <= 12) & (day >= 1) & (day <= 31)
-    year, month, day = (np.where(good, part, 1) for part in (year, month, day))
-    months = (12 * (year - 1970) + month - 1).astype("datetime64[M]")
-    date = months.astype("datetime64[D]") + (day - 1)
-    good &= date.astype("datetime64[M]") == months  # no 31 February
-    seconds = date.astype(np.int64) * DAY
+    seconds, good = np.zeros(len(text), dtype=np.int64), ~np.asarray(parts.is_null())
+    if not form.clock:
+        first, second = ("a", "b") if form.day_first else ("b", "a")
+        day, year = number["d" if "d" in number else first], number["y"]
+        if "m" in number or second in number:
+            month = number["m" if "m" in number else second]
+        else:
+            words = pc.utf8_slice_codeunits(pc.utf8_lower(pc.struct_field(parts, "month")), 0, 3)
+            month = np.array([*range(1, 13), MISSING])[_codes(words, MONTHS)]
+        year = year + np.where(year < 70, 2000, np.where(year < 100, 1900, 0)) * (year >= 0)
+        good &= (year >= 0) & (month >= 1) & (month <= 12) & (day >= 1) & (day <= 31)
+        year, month, day = (np.where(good, part, 1) for part in (year, month, day))
+        months = (12 * (year - 1970) + month - 1).astype("datetime64[M]")
+        date = months.astype("datetime64[D]") + (day - 1)
+        good &= date.astype("datetime64[M]") == months  # no 31 February
+        seconds = date.astype(np.int64) * DAY
     if "H" in number:
-        clock = _clock_seconds(parts, number)
-        good &= (clock >= 0) & (clock <= DAY)
+        clock, longest = _clock_seconds(parts, number), LONGEST_DAY if form.clock else DAY
+        good &= (clock >= 0) & (clock <= longest)
         seconds = seconds + clock
+    if form.clock:
+        return np.where(good, seconds, MISSING), None
     zone = pc.struct_field(parts, "zone")
     good &= np.asarray(pc.not_equal(zone, "").fill_null(False)) == form.aware
     offset = _offsets(zone)
@@ -275,17 +285,6 @@ def _clock_seconds(parts: Any, number: dict[str, Ints]) -> Ints:
     seconds = 3600 * np.maximum(hour, 0) + 60 * minute + second
     matched = ~np.asarray(parts.is_null())
     return np.where(matched & (minute < 60) & (second <= 60), seconds, -1)
-
-
-def read_clock(text: Any, digits: int = 0) -> Ints:
-    """Return the seconds since midnight of clock times, up to 30:00; of `digits` without a colon, 0740 or 074000."""
-    import pyarrow.compute as pc
-
-    text = pc.utf8_trim_whitespace(text)
-    text = pc.utf8_lpad(text, digits, "0") if digits else text
-    parts = pc.extract_regex(text, f"^(?:{HHMM if digits else CLOCKS[0]})$")
-    seconds = _clock_seconds(parts, {key: _whole(parts, key) for key in "HMS"})
-    return np.where((seconds >= 0) & (seconds <= 30 * 3600), seconds, MISSING)
 
 
 def _bounded(seconds: Any) -> Ints:

@@ -267,11 +267,11 @@ class Form:
     How a file writes its records, and nothing of what they say: what `write_visits` needs to write others alike.
 
     `record` is one of "fixes" (positions at times), "events" (check-ins, calls), "visits" (from, until) and "trips"
-    (one row from here to there, or a line of points). `unit` is who a user is: a "person", a "trip" where the file
-    names nobody, or a "vehicle-day". `columns` maps roles to the file's names for them, in the file's order; roles are
-    user, start, end, lat, lon, place, kind, trip, and for trips end_lat, end_lon, end_place or points. `offset` tells
-    whether times are written with their offset from UTC, and `zones` whether that is the one of each place; `interval`
-    is the usual number of seconds between two fixes, and `slot` that of a slot of the day.
+    (one row from here to there); a line of points in one row is fixes of a trip. `unit` is who a user is: a "person", a
+    "trip" where the file names nobody, or a "vehicle-day". `columns` maps roles to the file's names for them, in the
+    file's order; roles are user, start, end, lat, lon, place, kind, trip, points, and for trips end_lat, end_lon,
+    end_place. `offset` tells whether times are written with their offset from UTC, and `zones` whether that is the one
+    of each place; `interval` is the usual number of seconds between two fixes, and `slot` that of a slot of the day.
     """
 
     record: str = "visits"
@@ -521,11 +521,8 @@ class Visits:
 
     def of_users(self, users: ArrayLike) -> "Visits":
         """Return the visits of the users with these numbers (or of a mask), who are numbered anew in that order."""
-        chosen = np.asarray(users)
-        chosen = np.flatnonzero(chosen) if chosen.dtype == bool else chosen.astype(np.int64)
-        if len(chosen) == 0:
-            raise InvalidTraces("`users` chooses nobody.", code="E_EMPTY")
-        if chosen.min() < 0 or chosen.max() >= self.U or len(np.unique(chosen)) < len(chosen):
+        chosen = check_numbers("users", users, self.U, "E_USER")
+        if len(np.unique(chosen)) < len(chosen):
             raise InvalidParameter(f"`users` must hold different numbers in 0 .. {self.U - 1}.", code="E_USER")
         first, size = self.offsets[chosen], np.diff(self.offsets)[chosen]
         rows = np.repeat(first - np.cumsum(size) + size, size) + np.arange(size.sum())
@@ -618,6 +615,18 @@ def whole_numbers(name: str, column: ArrayLike) -> NDArray[np.integer]:
     if array.size and array.dtype.kind not in "iu":
         raise InvalidTraces(f"`{name}` must hold whole numbers, no NaN; got dtype {array.dtype}.", code="E_NUMBER")
     return array if array.size else array.astype(np.int64)
+
+
+def check_numbers(name: str, numbers: ArrayLike, size: int, code: str) -> Ints:
+    """Return numbers in 0 .. size - 1, given as such or as a mask of that size; refuse others, and none at all."""
+    rows = np.asarray(numbers)
+    if rows.dtype == bool and rows.shape == (size,):
+        rows = np.flatnonzero(rows)
+    if rows.size == 0:
+        raise InvalidTraces(f"`{name}` chooses nothing.", code="E_EMPTY")
+    if rows.ndim != 1 or rows.dtype.kind not in "iu" or rows.min() < 0 or rows.max() >= size:
+        raise InvalidParameter(f"`{name}` must hold numbers in 0 .. {size - 1}, or a mask of {size}.", code=code)
+    return rows.astype(np.int64)
 
 
 def plain_labels(labels: Iterable[Any]) -> tuple[Any, ...]:

@@ -35,7 +35,6 @@ ROLES = {
         "end_place": "end_place", "end_lat": "end_lat", "end_lon": "end_lon",
     },
 }  # fmt: skip
-SLOT = 1200  # seconds, where a file of slots does not tell
 SGLT_MINUTES = 20  # minutes of a slot of SGLT
 FORMULA = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet runs text that begins like this; a number it does not
 NUMBER = re.compile(r"[+-]?\d[\d.,]*(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
@@ -92,13 +91,17 @@ def write_visits(visits: Visits, path: str | PathLike[str], *, like: Visits | Fo
         path = Path(path)
     except TypeError:
         raise InvalidParameter(f"`path` must be the path of a file, got {type(path).__name__}.") from None
+    import pyarrow.parquet
+
     packed = path.suffix.lower() == ".gz"
     kind = ENDINGS.get((path.with_suffix("") if packed else path).suffix.lower())
     if kind is None:
         raise InvalidParameter(f"`path` must end in one of {', '.join(ENDINGS)}, got {path.name!r}.")
     if kind in ("csv", "tsv", "parquet"):
-        table = to_table(visits, form)
-        files = {path.name: _to_parquet(table) if kind == "parquet" else _to_csv(table, "\t" if kind == "tsv" else ",")}
+        table, out = to_table(visits, form), io.BytesIO()
+        if kind == "parquet":
+            pyarrow.parquet.write_table(table, out, compression="zstd")
+        files = {path.name: out.getvalue() or _to_csv(table, "\t" if kind == "tsv" else ",")}
     elif kind == "sglt":
         files = _to_sglt(visits, path)
     else:
@@ -125,13 +128,14 @@ def to_table(visits: Visits, form: Form) -> Any:
         return pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32)), pa.array(words, pa.string()))
 
     def times(seconds: Ints) -> Any:
+        if form.slot:
+            return pa.array(seconds % DAY // form.slot)
         if clock_only:
             return pa.array((seconds % DAY).astype(np.int32), pa.time32("s"))
         if not form.offset:
             return pa.array(seconds.astype("datetime64[s]"))
-        return pa.array(
-            utc(seconds), pa.timestamp("s", tz="UTC" if form.zones else re.sub(r"^UTC(?=[+-])", "", visits.tz))
-        )
+        zone = "UTC" if form.zones or "utc" in columns else re.sub(r"^UTC(?=[+-])", "", visits.tz)
+        return pa.array(utc(seconds), pa.timestamp("s", tz=zone))
 
     zones = [visits.tz] * visits.R
     if form.zones and where.lat is not None and where.lon is not None:
@@ -152,7 +156,7 @@ def to_table(visits: Visits, form: Form) -> Any:
 
     fill: dict[str, Callable[[], Any]] = {
         **dict.fromkeys(("user", "file"), lambda: texts(users, visits.user[first])),
-        "start": lambda: times(start),
+        **dict.fromkeys(("start", "slot"), lambda: times(start)),
         "end": lambda: times(end),
         "utc": lambda: pa.array(utc(start), pa.timestamp("s", tz="UTC")),
         "date": lambda: pa.array(start.astype("datetime64[s]").astype("datetime64[D]")),
@@ -160,7 +164,6 @@ def to_table(visits: Visits, form: Form) -> Any:
         "duration": lambda: pa.array((end - start) // (60 if "min" in columns["duration"].lower() else 1)),
         "offset": lambda: pa.array((start - utc(start)) // 60),
         "day": lambda: pa.array(start // DAY - start.min() // DAY),
-        "slot": lambda: pa.array(start % DAY // (form.slot or SLOT)),
         "lat": lambda: side(where.lat, first),
         "lon": lambda: side(where.lon, first),
         "place": lambda: texts(ids, visits.place[first]),
@@ -181,7 +184,7 @@ def to_table(visits: Visits, form: Form) -> Any:
 def _records(visits: Visits, form: Form) -> tuple[Ints, Ints, Ints, Ints]:
     """Return the first and the last visit of each record of a file, and when it begins and ends."""
     rows = np.arange(len(visits))
-    if form.record == "trips":
+    if form.record == "trips" or "points" in form.columns:
         if visits.trip is None or not np.any(visits.trip >= 0):
             raise InvalidTraces("visits without trips cannot be written as trips (`like`).", code="E_COLUMNS")
         rows = rows[visits.trip >= 0]
@@ -275,14 +278,6 @@ def _to_csv(table: Any, separator: str) -> bytes:
 
 def _no_formula(text: str) -> str:
     return f"'{text}" if text.startswith(FORMULA) and not NUMBER.fullmatch(text) else text
-
-
-def _to_parquet(table: Any) -> bytes:
-    import pyarrow.parquet
-
-    out = io.BytesIO()
-    pyarrow.parquet.write_table(table, out, compression="zstd")
-    return out.getvalue()
 
 
 def _tracks(visits: Visits) -> list[tuple[str, list[tuple[float, float, str]]]]:
