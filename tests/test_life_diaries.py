@@ -239,9 +239,12 @@ def test_gamma_has_its_mean_and_variance():
 def test_spans_are_shared_by_k_people():
     rng = np.random.default_rng(0)
     first = rng.integers(0, 300, 57)
-    start, end = share_spans(first, first + rng.integers(0, 60, 57), 10)
-    for values in (start, end - start):
-        assert np.unique(values, return_counts=True)[1].min() >= 10
+    last = first + rng.integers(0, 60, 57)
+    start, end = share_spans(first, last, 10)
+    assert np.unique(end - start, return_counts=True)[1].min() >= 10
+    within = end < np.sort(last)[-10]
+    assert np.unique(start[within], return_counts=True)[1].max() >= 10
+    assert (last >= end.max()).sum() >= 10  # nobody is seen when fewer than ten people were
     same = np.zeros(30, dtype=np.int64)
     assert (share_spans(same, same + 6, 10)[1] == 6).all()
 

@@ -192,8 +192,14 @@ def _spans(user: Ints, start: Ints, end: Ints, people: int) -> tuple[Ints, Ints]
 
 
 def share_spans(first: Ints, last: Ints, k: int) -> tuple[Ints, Ints]:
-    """Return first and last days such that at least k people share each first day, and each number of days."""
-    return (start := _in_groups(first, k)), start + _in_groups(last - first, k)
+    """
+    Return first and last days such that at least k people share each number of days, and each first day.
+
+    Who would end after the day on or after which k people are last seen begins earlier by as many days.
+    """
+    days = _in_groups(last - first, k)
+    start = np.minimum(_in_groups(first, k), np.sort(last)[-min(k, len(last))] - days)
+    return start, start + days
 
 
 def _in_groups(values: Ints, k: int) -> Ints:
