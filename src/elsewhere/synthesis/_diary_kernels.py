@@ -411,9 +411,7 @@ def remember_day(law, memory, off, day):
         if q > 0:
             memory.moves[day.own[q - 1], x] += 1
             tie = tie_of(day.start[q] - day.end[q - 1])
-            lo, hi = min(x, day.own[q - 1]), max(x, day.own[q - 1])
-            if memory.soon[lo, hi] == 0:
-                memory.soon[lo, hi] = tie
+            memory.soon[day.own[q - 1], x] = max(memory.soon[day.own[q - 1], x], tie)
         memory.last[x] = today
     memory.slots[today] = day.slots
     memory.off[today] = off

@@ -27,11 +27,13 @@ VISITORS, DRAWN = 1.0, 3.0  # people who must be seen at a place, and the scale 
 BLUR = 1.2  # scale of the noise on how many people use it in which way
 MANY = 10  # people of whom noise hides nothing
 PLACES = 9  # of a square
+END = 0.5  # people for whom a place stands that nobody passes: it may only be an end of ways
 LEAST, NOISE = 4.0, 1.5  # people who must pass a cell or make a move, and the scale of the noise
 RAKES = 8
 SWEEPS = 4
 RAKED = 400  # people whose places are drawn again
 SIDE = 2.0  # squares of the grid, in usual lengths of a move
+OFTEN = 1.5  # moves for each pair of places, from which on people go the same ways again
 TRUST = 12.0  # pairs that the prior of a factor counts for
 RAREST = 6.0  # largest ln factor
 
@@ -41,7 +43,7 @@ class Where:
     """What places are to people: the ground that lives are placed on."""
 
     ground: kernels.Ground = field(repr=False)
-    passed: Floats = field(repr=False)  # (R,) people expected to pass each place, 0 where it is not published
+    passed: Floats = field(repr=False)  # (R,) people expected to pass each published place, END where nobody does
     mine: Ints = field(repr=False)  # candidates of each person's own places, and what is left of them without it
     mine_left: Floats = field(repr=False)
     mine_first: Ints = field(repr=False)  # (people + 1,)
@@ -69,10 +71,11 @@ def learn_mapping(stays: Stays, groups: Groups, locations: Locations, rng: np.ra
     cell = open_cells(own, places, K, R)
     weights = learn_weights(own, cell, flat, R, rng)
     weight, left = weights.people, weights.less / weights.people
-    passes, passed = stays.usage < 0, np.zeros(R)
-    if passes.any():
-        pass_ = np.unique(stays.user[passes] * R + stays.place[passes]) % R
-        passed[places] = learn_weights(pass_, places, flat, R, rng).people
+    passes, passed = np.unique((stays.user * R + stays.place)[stays.usage < 0]) % R, np.zeros(R)
+    ways = np.intersect1d(passes, places)
+    passed[places] = END
+    if len(ways):
+        passed[ways] = learn_weights(passes, ways, flat, R, rng).people
     at = np.minimum(np.searchsorted(cell, own), len(cell) - 1)
     some = cell[at] == own
 
@@ -93,8 +96,10 @@ def learn_mapping(stays: Stays, groups: Groups, locations: Locations, rng: np.ra
     gap = stays.start[rows][near] - stays.end[rows][np.flatnonzero(near) - 1]
     soon = np.zeros(int(soon_first[-1]), dtype=np.int64)
     tie = TIES - np.searchsorted(SOON, gap[moved], side="right")
-    at_pair = soon_first[owner] + (np.minimum(a, b) - local) * size[owner] + np.maximum(a, b) - local
-    soon[at_pair[::-1]] = tie[::-1]  # the first time counts
+    pairs = soon_first[owner] + (a - local) * size[owner] + b - local
+    np.maximum.at(soon, pairs, tie)
+    # where everything is recorded and people go the same ways again, their times differ more than their distances
+    paced = stays.events or len(pairs) < OFTEN * len(np.unique(pairs))
     length = np.hypot(*(xy[stays.use_place[a]] - xy[stays.use_place[b]]).T)
     length = length[length > 0]
     unit = float(np.median(length)) / 2 if len(length) else 1.0
@@ -117,7 +122,7 @@ def learn_mapping(stays: Stays, groups: Groups, locations: Locations, rng: np.ra
         np.zeros((TIES + 1, kernels.PACES)), np.zeros(0, np.int64), np.zeros(0),
     )  # fmt: skip
     if locations.has_coordinates:
-        ground = _rake(ground, stays, groups, soon, soon_first, person_first, rng)
+        ground = _rake(ground, stays, groups, soon, soon_first, person_first, paced, rng)
     keep = noisy(people.astype(float), rng)
     if (keep > 0).any() and not locations.has_coordinates:
         ground = _usual_moves(ground, pair[keep > 0], keep[keep > 0], R)
@@ -220,7 +225,7 @@ def _movers(a: Ints, b: Ints, owner: Ints, R: int) -> tuple[Ints, Ints]:
 
 def _rake(
     ground: kernels.Ground, stays: Stays, groups: Groups, soon: Ints, soon_first: Ints, person_first: Ints,
-    rng: np.random.Generator,
+    paced: bool, rng: np.random.Generator,
 ) -> kernels.Ground:  # fmt: skip
     """Return the ground with factors under which tied places are as far apart, and used as often, as people's are."""
     n = np.bincount(stays.use_user, minlength=stays.people)
@@ -260,7 +265,7 @@ def _rake(
         # a distance that nobody has, such as that of two cities: at once as rare as can be
         nobody = (real.sum(1) == 0) & (real.sum((1, 2)) > 10 * TRUST)[:, None]
         change = np.where(nobody[:, None], -RAREST, change)
-        paces[:, 0] = 0  # places that never follow each other have no pace
+        paces[:, : 1 if paced else None] = 0  # places that never follow each other have no pace
         pace = ground.pace + damp * np.clip(np.log((paces[0] + TRUST) / (paces[1] + TRUST)), -1.0, 1.0)
         anchor = ground.anchor + change[:4].reshape(2, 2, K, kernels.BINS)
         used = groups.use_class[take][again >= 0] * R + again[again >= 0]
