@@ -72,9 +72,9 @@ def learn_mapping(stays: Stays, groups: Groups, locations: Locations, rng: np.ra
     weights = learn_weights(own, cell, flat, R, rng)
     weight, left = weights.people, weights.less / weights.people
     passes, passed = np.unique((stays.user * R + stays.place)[stays.usage < 0]) % R, np.zeros(R)
-    ways = np.intersect1d(passes, places)
+    ways, many = np.intersect1d(passes, places), len(np.unique(stays.user[stays.usage < 0]))
     passed[places] = END
-    if len(ways):
+    if len(ways) and noisy(np.array([many]), rng)[0]:
         passed[ways] = learn_weights(passes, ways, flat, R, rng).people
     at = np.minimum(np.searchsorted(cell, own), len(cell) - 1)
     some = cell[at] == own
