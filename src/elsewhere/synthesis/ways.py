@@ -156,9 +156,9 @@ def _learn_moves(
     follows = follows[stays.place[follows] != stays.place[follows - 1]]
     made = np.unique((stays.place[follows - 1] * R + stays.place[follows]) + stays.user[follows] * R * R) % (R * R)
     made, people = np.unique(made, return_counts=True)
-    noise = noisy(people.astype(float), rng)
+    noise = noisy(people.astype(float), rng) * (passed >= FAINT).any()
     known, count = made[noise > 0], noise[noise > 0]
-    if not len(made) or not passed.any() or not np.ptp(xy):
+    if not len(made) or not (passed >= FAINT).any() or not np.ptp(xy):
         return known, count
     strength, open_ = passed, np.flatnonzero(passed)
     near = _near_moves(np.flatnonzero(passed >= FAINT), open_, made, xy)
