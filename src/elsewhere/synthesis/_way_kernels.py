@@ -159,6 +159,8 @@ def find_move(m, x, y):
 @njit
 def left_of(w, like, room, k, other):
     """Return how much likelier a move of bin k is, drawn from what is left of those of way `like`, than on any way."""
+    if w.guide == 0.0:  # where most ways are taken again, the moves themselves say enough
+        return 1.0
     left = w.rings[like, k] - room.made[k] - (1 if k == other else 0)
     return (max(left, 0) + ANY * w.share[k]) / ((w.cells[like] + 1 + ANY) * w.share[k])
 
