@@ -75,8 +75,17 @@ def turn(xy, x, y, z):
     return math.floor((come @ go / math.hypot(*come) / math.hypot(*go) + 1) * 4 + 0.5)
 
 
-def way_law(xy, moves, turns, detour, pull, a, b, n, banned):
-    """Return {cells: probability} of all ways of n cells from a to b; `moves` {(from, to): weight}."""
+def ring(length):
+    """The bin of the length of a move: three will do."""
+    return int(length > 1.1) + int(length > 1.7)
+
+
+def way_law(xy, moves, turns, detour, pull, a, b, n, banned, like, share, again):
+    """
+    Return {cells: probability} of all ways of n cells from a to b; `moves` {(from, to): weight}.
+
+    `like` (bin of a length) -> how many moves of that length an observed way has, `share` of all; see `ring`.
+    """
 
     def longer(x):
         return math.dist(xy[a], xy[x]) + math.dist(xy[x], xy[b]) - math.dist(xy[a], xy[b])
@@ -84,6 +93,14 @@ def way_law(xy, moves, turns, detour, pull, a, b, n, banned):
     def next_move(x, y, z):
         after = {to: w * turns[turn(xy, x, y, to)] for (here, to), w in moves.items() if here == y}
         return after.get(z, 0.0) / sum(after.values())
+
+    def lengths(stops):
+        left, p = list(like), 1.0
+        for x, y in itertools.pairwise(stops):
+            k = ring(math.dist(xy[x], xy[y]))
+            p *= (max(left[k], 0) + 0.5 * share[k]) / ((sum(like) + 0.5) * share[k])
+            left[k] -= 1
+        return p
 
     law = {}
     for cells in itertools.product(range(len(xy)), repeat=n):
@@ -93,7 +110,7 @@ def way_law(xy, moves, turns, detour, pull, a, b, n, banned):
         if any(move not in moves for move in itertools.pairwise(stops)):
             continue
         law[cells] = moves[stops[0], stops[1]] * math.prod(next_move(*stops[i : i + 3]) for i in range(n))
-        law[cells] *= math.exp(-sum(map(longer, cells)) / (n * pull))
+        law[cells] *= math.exp(-sum(map(longer, cells)) / (n * pull)) * lengths(stops) * again ** (n - len(set(cells)))
     total = sum(law.values())
     return {cells: p / total for cells, p in law.items() if p > 0}
 
@@ -228,6 +245,12 @@ def geographic_similarity(fake, seed):
         max(wf[part], ws.get(part, 0.0)) * sum(min(p, s.get(part, {}).get(r, 0.0)) for r, p in f[part].items())
         for part in f
     )
+
+
+def runs_of_three(records):
+    """All runs of three records of a life, passes left out; records are (start, class or -1 for a pass)."""
+    code = [(cls, start % 86_400 // 3_600) for start, cls in records if cls >= 0]
+    return list(zip(code, code[1:], code[2:], strict=False))
 
 
 def tolerance(p, n):

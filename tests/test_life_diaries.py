@@ -14,13 +14,14 @@ from elsewhere.paper._generate_kernels import open_stream, uniform
 from elsewhere.synthesis import _diary_kernels as kernels
 from elsewhere.synthesis.diaries import _learn_phases, fit_choices, share_spans
 from elsewhere.synthesis.generate_life import (
+    compare,
     draw_lives,
     generate_lives,
     learn_lives,
     learn_test,
     privacy_test_lives,
 )
-from elsewhere.synthesis.groups import find_groups, find_stays
+from elsewhere.synthesis.groups import classify, find_groups, find_stays
 
 KEY = np.array([5, 6], dtype=np.uint64)
 SLOT = 1_200
@@ -361,6 +362,44 @@ def test_a_copy_of_the_seed_fails_the_test_and_the_figures_are_those_of_the_defi
         seed = list(zip(*(getattr(seeds, c)[own].tolist() for c in ("start", "end", "place")), strict=True))
         assert found[i].sim == pytest.approx(naive_life.geographic_similarity(fake, seed))
         assert found[i].shared == len({x[2] for x in fake} & {x[2] for x in seed})
+
+
+def test_a_fake_may_be_as_near_to_its_seed_as_strangers_of_its_type_are(town, model):
+    seeds, others = town.of_users(np.arange(42)), town.of_users(np.arange(42, 60))
+    test = learn_test(model, others, k=5, par_s=0.01, par_d=0.1, rng=np.random.default_rng(0))
+    stays, groups = model.stays, model.groups
+    cls = np.where(stays.usage >= 0, groups.use_class[stays.usage], -1)
+    runs = [
+        naive_life.runs_of_three(list(zip(stays.start[mine].tolist(), cls[mine].tolist(), strict=True)))
+        for mine in (np.flatnonzero(stays.user == i) for i in range(42))
+    ]
+    of_others = find_stays(others)
+    other_class = classify(of_others, groups.means)[of_others.usage]
+    rest = [
+        naive_life.runs_of_three(
+            [(of_others.start[j], other_class[j] if of_others.usage[j] >= 0 else -1) for j in mine]
+        )
+        for mine in (np.flatnonzero(of_others.user == i) for i in range(18))
+    ]
+    held = Counter(run for life in runs + rest for run in set(life))
+    records = [
+        list(zip(*(getattr(seeds, c)[seeds.rows(i)].tolist() for c in ("start", "end", "place")), strict=True))
+        for i in range(42)
+    ]
+    stranger = np.roll(np.arange(42), 1)
+    found = compare(test, test.seeds, stranger, 2)
+    for i, s in enumerate(stranger.tolist()):
+        assert found[i, 0] == pytest.approx(naive_life.geographic_similarity(records[i], records[s]))
+        assert found[i, 1] == len({x[2] for x in records[i]} & {x[2] for x in records[s]})
+        assert found[i, 2] == sum(held[run] == 2 and run in set(runs[s]) for run in runs[i])
+    every = np.array([compare(test, test.seeds, np.roll(np.arange(42), shift), 2) for shift in range(1, 42)])
+    alike = np.array([groups.type_of == np.roll(groups.type_of, shift) for shift in range(1, 42)])
+    above = every > test.limits[groups.type_of]
+    for t in range(len(test.limits)):
+        assert (above[alike & (groups.type_of == t)].mean(0) <= 0.1).all()
+    loose = learn_test(model, others, k=5, par_s=0.9, par_d=0.1, rng=np.random.default_rng(0))
+    assert (loose.limits[:, 0] == 0.9).all()
+    assert (loose.limits[:, 1:] == test.limits[:, 1:]).all()
 
 
 def test_what_a_seed_adds_to_the_weights_is_left_out_for_its_own_fake(model):

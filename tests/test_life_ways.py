@@ -15,17 +15,21 @@ from elsewhere.synthesis.ways import sum_up
 
 KEY = np.array([3, 4], dtype=np.uint64)
 SLOT = 1_200
+SHARE = (0.5, 0.3, 0.2)  # of all moves, by length
 
 
-def make_passages(xy, moves, turns, *, detour=9.0, pull=1e9, length=((1.0,),), slow=()):
-    """Ways over places `xy`; `moves` {(from, to): weight}."""
+def make_passages(xy, moves, turns, *, detour=9.0, pull=1e9, length=((1.0,),), slow=(), like=(2, 1, 0), again=1.0):
+    """Ways over places `xy`; `moves` {(from, to): weight}; one observed way has moves of lengths `like`."""
     R, keys = len(xy), sorted(moves)
     origin, to = (np.array(column) for column in zip(*keys, strict=True))
     first = np.searchsorted(origin, np.arange(R + 1))
     weight = np.array([moves[key] for key in keys])
     aim = xy[to] - xy[origin]
-    aim /= np.hypot(*aim.T)[:, None]
-    table = kernels.Moves(origin, to, first, weight, aim)
+    far = np.hypot(*aim.T)
+    aim /= far[:, None]
+    table = kernels.Moves(origin, to, first, weight, aim, np.array([naive_life.ring(x) for x in far]))
+    rings, share = np.zeros((1, kernels.RINGS), np.int64), np.full(kernels.RINGS, 1e-9)
+    rings[0, :3], share[:3] = like, SHARE
     length = np.array(length)
     sums = np.zeros((len(length), kernels.MOST_PASSES + 1, kernels.MOST_TICKS + 1))
     sums[:, 0, 0] = 1.0
@@ -35,27 +39,37 @@ def make_passages(xy, moves, turns, *, detour=9.0, pull=1e9, length=((1.0,),), s
     none = np.zeros(0)
     return kernels.Passages(
         table, turns, *sum_up(table, turns), np.full(kernels.LENGTHS, detour), pull, 1.0, np.zeros((0, 2)),
-        none, none.astype(np.int64), np.zeros(0, np.int64), 1.0, 1.0, SLOT, np.array(slow), length, sums, 0.0,
-        np.zeros(len(xy), np.bool_),
+        none, none.astype(np.int64), np.array([sum(like) - 1]), rings, share, 1.0, 1.0, SLOT, np.array(slow),
+        length, sums, 0.0, again, np.zeros(len(xy), np.bool_),
     )  # fmt: skip
 
 
-@pytest.mark.parametrize(("n", "goal", "detour"), [(1, 5, 9.0), (2, 5, 9.0), (3, 5, 1.5), (4, 8, 9.0), (3, 0, 9.0)])
-def test_ways_have_the_probabilities_of_their_definition(n, goal, detour):
+@pytest.mark.parametrize(
+    ("n", "goal", "detour", "like"),
+    [
+        (1, 5, 9.0, (2, 1, 0)),
+        (2, 5, 9.0, (0, 1, 2)),
+        # where an observed way is unlike what moves make likely, longer ways are drawn near their law only
+        (3, 5, 1.5, (8, 5, 3)),
+        (4, 8, 9.0, (8, 5, 3)),
+        (3, 0, 9.0, (8, 5, 3)),
+    ],
+)
+def test_ways_have_the_probabilities_of_their_definition(n, goal, detour, like):
     rng = np.random.default_rng(2)
     xy = np.array([[i % 3, i // 3] for i in range(9)]) + rng.uniform(-0.2, 0.2, (9, 2))
     near = [(i, j) for i in range(9) for j in range(9) if i != j and np.hypot(*(xy[i] - xy[j])) < 1.6]
     moves = {pair: rng.uniform(0.2, 3) for pair in [*near, (0, 7), (2, 8)]}
     turns, banned = rng.uniform(0.2, 3, kernels.TURNS), {0, goal, 6}
     turns[9] = 0.1
-    passages = make_passages(xy, moves, turns, detour=detour, pull=0.8)
-    law = naive_life.way_law(xy, moves, turns, detour, 0.8, 0, goal, n, banned)
+    passages = make_passages(xy, moves, turns, detour=detour, pull=0.8, like=like, again=0.4)
+    law = naive_life.way_law(xy, moves, turns, detour, 0.8, 0, goal, n, banned, like, SHARE, 0.4)
     assert len(law) > 1
     room = kernels.new_bridge(passages.moves, passages.coarse)
     out, found, draws = np.zeros(n, np.int64), Counter(), 8_000
     own = np.isin(np.arange(9), list(banned))
     for i in range(draws):
-        assert kernels.draw_way(xy, passages, 0, goal, n, own, room, open_stream(KEY, 1, i), out)
+        assert kernels.draw_way(xy, passages, 0, goal, n, 0, own, room, open_stream(KEY, 1, i), out)
         found[tuple(out.tolist())] += 1
     assert set(found) <= set(law)
     for cells, p in law.items():
@@ -67,7 +81,8 @@ def test_where_no_way_leads_none_is_drawn():
     passages = make_passages(xy, {(0, 1): 1.0, (1, 2): 1.0, (2, 3): 1.0}, np.ones(kernels.TURNS))
     room, out = kernels.new_bridge(passages.moves, passages.coarse), np.zeros(4, np.int64)
     drawn = [
-        kernels.draw_way(xy, passages, 0, 3, n, np.zeros(4, bool), room, open_stream(KEY, 1, 0), out) for n in (1, 2, 3)
+        kernels.draw_way(xy, passages, 0, 3, n, 0, np.zeros(4, bool), room, open_stream(KEY, 1, 0), out)
+        for n in (1, 2, 3)
     ]
     assert drawn == [False, True, False]
     assert out[:2].tolist() == [1, 2]

@@ -7,13 +7,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elsewhere._jit import njit
-from elsewhere.paper._generate_kernels import uniform
+from elsewhere.paper._generate_kernels import open_stream, uniform
 from elsewhere.paper._profile_kernels import draw_index
 
 MOST_PASSES = 30  # cells of a way
 LENGTHS = 40  # bins of the distance between its ends
 TURNS = 10  # from straight back (0) to straight on (8); 9: to the very cell before
 PACES = 4  # of ways
+RINGS, ANY = 24, 0.5  # bins of the length of a move; moves of any length, beside those of an observed way
 NEAREST, DISTANCE = 6, 2.0  # observed ways of which one says how many cells a way has; weight of a distance
 MOST_TICKS = 512  # of a way
 FURTHER = 3  # cells more or less that a way may have than drawn
@@ -30,6 +31,7 @@ class Moves(NamedTuple):
     first: NDArray[np.int64]  # (R + 1,)
     weight: NDArray[np.float64]  # (M,) people, noisy, or what distance and people who pass make likely
     aim: NDArray[np.float64]  # (M, 2) unit vector
+    ring: NDArray[np.int64]  # (M,) bin of its length
 
 
 class Coarse(NamedTuple):
@@ -55,6 +57,8 @@ class Passages(NamedTuple):
     apart: NDArray[np.float64]  # kilometres between the ends
     time: NDArray[np.int64]  # seconds they took
     cells: NDArray[np.int64]
+    rings: NDArray[np.int64]  # (N, RINGS) its moves by length
+    share: NDArray[np.float64]  # (RINGS,) of all moves
     guide: float  # how much the time that a diary gives a way says of it, beside the distance
     stride: float  # kilometres of a usual move
     tick: int  # seconds that a cell takes a multiple of
@@ -62,6 +66,7 @@ class Passages(NamedTuple):
     length: NDArray[np.float64]  # (PACES, ticks) share of passes of 1, 2, ... ticks
     sums: NDArray[np.float64]  # (PACES, MOST_PASSES + 1, MOST_TICKS + 1) likelihood that so many take so many ticks
     habit: float  # probability that a way once taken is taken again
+    again: float  # by how much a cell that the way has already passed is less likely
     closed: NDArray[np.bool_]  # (R,) cells that nobody is known to pass: only ends of ways
 
 
@@ -78,6 +83,8 @@ class Bridge(NamedTuple):
     sector: NDArray[np.int64]
     weight: NDArray[np.float64]
     ahead: NDArray[np.float64]  # (MOST_PASSES + 1, CELLS, SECTORS) likelihood, by the coarse chain, of what is ahead
+    made: NDArray[np.int64]  # (RINGS,) moves so far by length
+    taken: NDArray[np.int64]  # (CELLS,) the last of the ways that passed it, from 1
     chance: NDArray[np.float64]  # of each next move
     ways: NDArray[np.int64]  # (STEPS, MOST_PASSES)
     score: NDArray[np.float64]  # (STEPS,)
@@ -93,7 +100,8 @@ def new_bridge(m, coarse):
     return Bridge(
         np.full(len(m.first), -1), np.zeros(n, np.int64), np.zeros(MOST_PASSES + 1, np.int64), np.zeros(n),
         np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros((n, usual), np.int64), np.zeros((n, usual), np.int64),
-        np.zeros((n, usual)), np.zeros((MOST_PASSES + 1, n, SECTORS)), np.zeros(most),
+        np.zeros((n, usual)), np.zeros((MOST_PASSES + 1, n, SECTORS)), np.zeros(RINGS, np.int64), np.zeros(n, np.int64),
+        np.zeros(most),
         np.zeros((STEPS, MOST_PASSES), np.int64), np.zeros(STEPS),
     )  # fmt: skip
 
@@ -136,20 +144,6 @@ def sum_turns(m, turns, norm, sector, mean):
 
 
 @njit
-def count_turns(m, turns, before, after, real, expected):
-    """Count the turns of observed pairs of moves, and those that the law expects after the first of each pair."""
-    share = np.zeros(TURNS)
-    for i in range(len(before)):
-        e = before[i]
-        real[turn_of(m, e, after[i])] += 1.0
-        share[:] = 0.0
-        for f in range(m.first[m.to[e]], m.first[m.to[e] + 1]):
-            k = turn_of(m, e, f)
-            share[k] += m.weight[f] * turns[k]
-        expected += share / share.sum()
-
-
-@njit
 def find_move(m, x, y):
     """Return the move from x to y, -1: there is none."""
     lo, hi = m.first[x], m.first[x + 1]
@@ -163,7 +157,16 @@ def find_move(m, x, y):
 
 
 @njit
-def list_cells(xy, w, a, b, n, banned, room):
+def left_of(w, like, room, k, other):
+    """Return how much likelier a move of bin k is, drawn from what is left of those of way `like`, than on any way."""
+    if w.guide == 0.0:  # where most ways are taken again, the moves themselves say enough
+        return 1.0
+    left = w.rings[like, k] - room.made[k] - (1 if k == other else 0)
+    return (max(left, 0) + ANY * w.share[k]) / ((w.cells[like] + 1 + ANY) * w.share[k])
+
+
+@njit
+def list_cells(xy, w, a, b, n, like, banned, room):
     """List the cells that may be on a way of n cells from a to b: the first by any move, others by usual ones."""
     m, size, done, direct = w.moves, 0, 0, length_of(xy, a, b)
     longest = 1e-9 + w.detour[min(int(direct / w.step), LENGTHS - 1)]
@@ -191,14 +194,14 @@ def list_cells(xy, w, a, b, n, banned, room):
                 if i > 0:
                     d = room.degree[k]
                     room.goal[k, d], room.sector[k, d] = c, w.coarse.sector[e]
-                    room.weight[k, d] = m.weight[e] * room.near[c]
+                    room.weight[k, d] = m.weight[e] * room.near[c] * left_of(w, like, room, m.ring[e], -1)
                     room.degree[k] += 1
         done = many if i > 0 else 0
         room.begin[i + 1] = size
 
 
 @njit
-def look_ahead(w, n, room):
+def look_ahead(w, n, like, room):
     """Fill in how likely, by the coarse chain, the rest of the way is after each cell, reached in each sector."""
     sums, turns, norm = np.zeros(SECTORS), w.coarse.turns, w.coarse.norm
     for i in range(n, 0, -1):
@@ -207,7 +210,8 @@ def look_ahead(w, n, room):
             sums[:] = 0.0
             if i == n:
                 if room.last[c] >= 0:
-                    sums[w.coarse.sector[room.last[c]]] = w.moves.weight[room.last[c]]
+                    e = room.last[c]
+                    sums[w.coarse.sector[e]] = w.moves.weight[e] * left_of(w, like, room, w.moves.ring[e], -1)
             else:
                 for d in range(room.degree[c]):
                     t = room.sector[c, d]
@@ -222,8 +226,8 @@ def look_ahead(w, n, room):
 
 
 @njit
-def weigh_next(w, a, e, i, n, room):
-    """Fill in the weights of what may follow move e (-1: the beginning a) as i-th cell of n, with what is ahead."""
+def weigh_next(w, a, e, i, n, like, k, room):
+    """Fill in the weights of the i-th of n cells of way k, after move e (-1: the beginning a), with what is ahead."""
     m = w.moves
     here = m.to[e] if e >= 0 else a
     lo, total = m.first[here], 0.0
@@ -233,46 +237,85 @@ def weigh_next(w, a, e, i, n, room):
             if i < n:
                 p = room.ahead[i, c, w.coarse.sector[f]]
             elif room.last[c] >= 0:
-                p = go_on(w, f, room.last[c])
+                p = go_on(w, f, room.last[c]) * left_of(w, like, room, m.ring[room.last[c]], m.ring[f])
             if p > 0.0:
-                p *= room.near[c] * (go_on(w, e, f) if e >= 0 else m.weight[f])
+                p *= room.near[c] * left_of(w, like, room, m.ring[f], -1) * (go_on(w, e, f) if e >= 0 else m.weight[f])
+                p *= w.again if room.taken[c] == k + 1 else 1.0
         room.chance[f - lo] = p
         total += p
     return total
 
 
 @njit
-def draw_way(xy, w, a, b, n, banned, room, stream, out):
+def draw_way(xy, w, a, b, n, like, banned, room, stream, out):
     """
-    Draw n cells of a way from a to b, none of them `banned`.
+    Draw n cells of a way from a to b, none of them `banned`, with moves as long as those of the observed way `like`.
 
-    P ~ product of the probabilities of each move after the one before and of exp(-detour / (n x pull)) of each cell, of
-    ways within the ellipse about a and b. Draws several ways move by move, each move by its probability and by what the
+    P ~ product of the probabilities of each move after the one before, of its length among those of `like` that are
+    left, of exp(-detour / (n x pull)) of each cell, and of `again` of each passed before, of ways within the ellipse
+    about a and b. Draws several ways move by move, each move by its probability and by what the
     coarse chain says is ahead, and one of these by the law over the probability of having drawn it: this is the law
     itself as their number grows, and for one cell at once. Returns False where no such way is found.
     """
-    list_cells(xy, w, a, b, n, banned, room)
-    look_ahead(w, n, room)
+    room.made[:] = 0
+    list_cells(xy, w, a, b, n, like, banned, room)
+    look_ahead(w, n, like, room)
     m, tried = w.moves, max(TRIED, STEPS // n) if n > 1 else 1
     for k in range(tried):
         e, score = -1, 1.0
+        room.made[:] = 0
         for i in range(1, n + 1):
             lo = m.first[m.to[e] if e >= 0 else a]
-            score *= weigh_next(w, a, e, i, n, room)
+            score *= weigh_next(w, a, e, i, n, like, k, room)
             if score <= 0.0:
                 break
             e = lo + draw_index(room.chance, m.first[m.origin[lo] + 1] - lo, uniform(stream))
-            room.ways[k, i - 1] = m.to[e]
+            c = room.at[m.to[e]]
+            room.made[m.ring[e]] += 1
+            room.ways[k, i - 1], room.taken[c] = m.to[e], k + 1
             if i < n:
-                score /= room.ahead[i, room.at[m.to[e]], w.coarse.sector[e]]
+                score /= room.ahead[i, c, w.coarse.sector[e]]
         room.score[k] = score
     for c in range(room.begin[n]):
-        room.at[room.cell[c]] = -1
+        room.at[room.cell[c]], room.taken[c] = -1, 0
     k = draw_index(room.score, tried, uniform(stream))
     if k < 0:
         return False
     out[:n] = room.ways[k, :n]
     return True
+
+
+@njit
+def count_way(m, way, counts):
+    """Count the turns of a way between moves that are known, and the cells that it has passed before."""
+    e = -1
+    for i in range(len(way) - 1):
+        f = find_move(m, way[i], way[i + 1])
+        if e >= 0 and f >= 0:
+            counts[RINGS + turn_of(m, e, f)] += 1.0
+        e = f
+        for j in range(1, i):
+            if way[j] == way[i]:
+                counts[-1] += 1.0
+                break
+
+
+@njit
+def count_ways(xy, w, place, first, like, key, real, drawn):
+    """Count lengths, turns and cells passed twice of observed ways from rows `first` on, and of ways drawn instead."""
+    room, shut, way = new_bridge(w.moves, w.coarse), w.closed.copy(), np.zeros(MOST_PASSES + 2, np.int64)
+    for i in range(len(first)):
+        n = w.cells[like[i]]
+        seen = place[first[i] : first[i] + n + 2]
+        shut[seen[0]] = shut[seen[-1]] = True
+        way[0], way[n + 1] = seen[0], seen[-1]
+        if draw_way(xy, w, way[0], way[n + 1], n, like[i], shut, room, open_stream(key, 0, i), way[1:]):
+            count_way(w.moves, seen, real)
+            count_way(w.moves, way[: n + 2], drawn)
+            real[:RINGS] += w.rings[like[i]]
+            for c in range(n + 1):
+                drawn[w.moves.ring[find_move(w.moves, way[c], way[c + 1])]] += 1.0
+        shut[seen[0]], shut[seen[-1]] = w.closed[seen[0]], w.closed[seen[-1]]
 
 
 @njit
@@ -335,7 +378,7 @@ def find_route(xy, w, x, y, sigma, seconds, spare, routes, pool, used, banned, r
         cells = min(max(w.cells[i] + round((apart - w.apart[i]) / w.stride), 1), most)
     for further in range(2 * FURTHER + 1 if cells > 0 else 0):
         n = cells + (further + 1) // 2 * (1 if further % 2 == 1 else -1)
-        if 0 < n <= most and draw_way(xy, w, sigma[x], sigma[y], n, banned, room, stream, pool[at + 2 :]):
+        if 0 < n <= most and draw_way(xy, w, sigma[x], sigma[y], n, i, banned, room, stream, pool[at + 2 :]):
             found = n
             break
     back = at + found + 2

@@ -12,14 +12,15 @@ Only seeds teach; alternates are compared with, and leave no trace in the fakes.
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from elsewhere.checkpoint import Stages, at_once
-from elsewhere.data.visits import DAY, Floats, Ints, Visits
+from elsewhere.data.visits import DAY, Floats, Ints, Mask, Visits
 from elsewhere.errors import InvalidParameter, require_whole
 from elsewhere.scale import map_over
 from elsewhere.synthesis import _life_kernels as kernels
@@ -44,7 +45,7 @@ MOST_ATTEMPTS = 12
 MOST_OWN, MOST_PIECES = 400, 250  # own places of a life; pieces of a day
 COMPARED = 300  # alternates that a fake is compared with
 PARTS = 8  # of the week, for sim_G: four of the day, weekdays and weekends apart
-STRANGERS = 2_000  # pairs of people whose shared places and sim_G set the limits
+STRANGERS, USUAL = 2_000, 0.95  # pairs of people of one type; what this share of them reach sets the limits
 RULES = ("similar", "shared", "alternates", "timing")
 
 
@@ -88,30 +89,38 @@ class LifeModel:
     most_own: int  # own places of a life at most
 
 
-@dataclass(frozen=True, eq=False)
-class LifeTest:
-    """The privacy test of a life: what is known of seeds and alternates, and the limits that strangers set."""
-
-    seeds: Stays = field(repr=False)
-    visited: Ints = field(repr=False)  # (seed, place) of each place that a seed was seen at, sorted
-    profile: Floats = field(repr=False)  # (seeds, (K + 1) x 48)
-    others: Floats = field(repr=False)  # (alternates, (K + 1) x 48)
-    role_of_week: "_Weights" = field(repr=False)  # time of seeds by place and part of the week
-    pattern_first: Ints = field(repr=False)  # (seeds + 1,) into
-    patterns: Ints = field(repr=False)  # runs of three records that the seed alone has, sorted
-    par_s: float
-    par_d: float
-    most_shared: int
-    k: int
-
-
-@dataclass(frozen=True, eq=False)
-class _Weights:
+class _Weights(NamedTuple):
     """Shares of time by (person, part of the week, place): sorted keys, shares, and parts of each person."""
 
     key: Ints
     share: Floats
     parts: Floats  # (people, PARTS)
+
+
+class Traits(NamedTuple):
+    """What the rules look at, of some lives: shares of time, places, runs of three records."""
+
+    weeks: _Weights
+    visited: Ints  # (life, place), sorted
+    owner: Ints  # of each run
+    run: Ints  # class and hour of each of its records
+
+
+@dataclass(frozen=True, eq=False)
+class LifeTest:
+    """The privacy test of a life: what is known of seeds and alternates, and the limits that strangers set."""
+
+    stays: Stays = field(repr=False)  # of the seeds
+    seeds: Traits = field(repr=False)
+    runs: Ints = field(repr=False)  # of all seeds and alternates, sorted
+    rare: tuple[Ints, Ints] = field(repr=False)  # (seed, run) of the runs that one person has, and that two have
+    type_of: Ints = field(repr=False)  # (seeds,)
+    profile: Floats = field(repr=False)  # (seeds, (K + 1) x 48)
+    others: Floats = field(repr=False)  # (alternates, (K + 1) x 48)
+    par_s: float
+    par_d: float
+    limits: Floats  # (types, 3) the largest sim_G, shared places and runs of the seed's alone
+    k: int
 
 
 def learn_lives(seeds: Visits, *, k: int = 10, rng: np.random.Generator) -> LifeModel:
@@ -120,7 +129,7 @@ def learn_lives(seeds: Visits, *, k: int = 10, rng: np.random.Generator) -> Life
     groups = find_groups(stays, k=k, rng=rng)
     diaries = learn_diaries(stays, groups, k=k, rng=rng)
     where = learn_mapping(stays, groups, seeds.locations, rng)
-    ways = learn_ways(stays, where.ground, rng)
+    ways = learn_ways(stays, where.ground, where.passed, rng)
     most_own = min(MOST_OWN, 3 * int(np.bincount(stays.use_user).max()) + 16)
     return LifeModel(stays, groups, diaries, where, ways, most_own)
 
@@ -155,7 +164,8 @@ def generate_lives(
     k
         People of a type at least, and one more than the alternates that a fake needs.
     par_s, par_d
-        Largest sim_G to the seed (E75); by how much a fake may be more similar to its seed than to alternates (E77).
+        Largest sim_G to the seed, unless strangers are more similar (E75); by how much a fake may be more similar to
+        its seed than to alternates (E77).
     attempts
         Lives drawn per fake until one passes.
 
@@ -330,31 +340,71 @@ def learn_test(
     other_class = classify(others, groups.means)
     profile = profiles(others, other_class, groups.K)
     chosen = rng.permutation(others.people)[:COMPARED]
-    weights = _week_weights(stays.user, stays.start, stays.end, stays.place, stays.people)
-
-    # strangers: pairs of people of one type; what 95 % of them share, and their sim_G
-    a, b = rng.integers(0, stays.people, (2, STRANGERS))
-    some = (a != b) & (groups.type_of[a] == groups.type_of[b])
-    if not some.any():
-        some = a != b
-    a, b = a[some], b[some]
-    visited = np.unique(stays.user << 32 | stays.place)
-    sizes = np.searchsorted(visited >> 32, np.arange(stays.people + 1))
-    places = [visited[sizes[u] : sizes[u + 1]] & 0xFFFFFFFF for u in range(stays.people)]
-    both = [np.intersect1d(places[i], places[j], assume_unique=True) for i, j in zip(a, b, strict=True)]
-    shared = np.array([len(common) for common in both])
-    most_shared = int(np.quantile(shared, 0.95)) if len(shared) else 0
-
-    # runs of three records, (class, hour) each, that one seed alone of all people has
-    mine = _patterns(stays.user, stays.start, np.where(stays.usage >= 0, groups.use_class[stays.usage], -1))
+    cls = np.where(stays.usage >= 0, groups.use_class[stays.usage], -1)
+    seeds = describe(stays.user, stays.start, stays.end, stays.place, cls, stays.people)
     theirs = _patterns(others.user, others.start, np.where(others.usage >= 0, other_class[others.usage], -1))
-    pairs = np.unique(np.column_stack(mine), axis=0)
-    pattern, people = np.unique(np.concatenate([pairs[:, 1], np.unique(theirs[1])]), return_counts=True)
-    alone = pairs[people[np.searchsorted(pattern, pairs[:, 1])] == 1]
-    first = np.searchsorted(alone[:, 0], np.arange(stays.people + 1))
-    return LifeTest(
-        stays, visited, groups.profile, profile[chosen], weights, first, alone[:, 1], par_s, par_d, most_shared, k
+    pairs = np.unique(np.column_stack(seeds[2:]), axis=0)
+    runs, people = np.unique(
+        np.append(pairs[:, 1], np.unique(np.column_stack(theirs), axis=0)[:, 1]), return_counts=True
     )
+    at = np.searchsorted(runs, pairs[:, 1])
+    one, two = (np.sort((pairs[:, 0] * len(runs) + at)[people[at] == n]) for n in (1, 2))
+    test = LifeTest(
+        stays, seeds, runs, (one, two), groups.type_of, groups.profile, profile[chosen], par_s, par_d,
+        np.zeros((0, 3)), k,
+    )  # fmt: skip
+    return replace(test, limits=_limits(test, rng))
+
+
+def _limits(test: LifeTest, rng: np.random.Generator) -> Floats:
+    """Return what USUAL of the strangers of each type reach, of sim_G at least par_s; nothing where there are none."""
+    type_of, people = test.type_of, len(test.type_of)
+    order, size = np.argsort(type_of, kind="stable"), np.bincount(type_of)
+    first, rank = (np.cumsum(size) - size)[type_of], np.empty(people, dtype=np.int64)
+    rank[order] = np.arange(people)
+    out = np.zeros((len(size), 3))
+    some = size[type_of] > 1
+    if some.any():
+        reached = []
+        for _ in range(STRANGERS // people + 1):  # each beside somebody else of the type
+            step = rng.integers(1, np.maximum(size[type_of], 2))
+            stranger = order[first + (rank - first + step) % size[type_of]]
+            reached.append(compare(test, test.seeds, stranger, 2))
+        table, types = np.concatenate(reached), np.tile(np.where(some, type_of, -1), len(reached))
+        for t in np.flatnonzero(size > 1):
+            out[t] = np.quantile(table[types == t], USUAL, axis=0)
+    out[:, 0] = np.maximum(out[:, 0], test.par_s)
+    return out
+
+
+def describe(user: Ints, start: Ints, end: Ints, place: Ints, cls: Ints, people: int) -> Traits:
+    """Return what the rules look at, of these lives."""
+    weeks = _week_weights(user, start, end, place, people)
+    return Traits(weeks, np.unique(user << 32 | place), *_patterns(user, start, cls))
+
+
+def compare(test: LifeTest, lives: Traits, seed: Ints, people: int) -> Floats:
+    """
+    Return (lives, 3): sim_G to these seeds, shared places, and runs that only these seeds have.
+
+    Of fakes, runs that one person of all has (`people` 1); of other seeds, runs that two have, which are these.
+    """
+    n, mine, known = len(seed), lives.weeks, test.seeds.weeks
+    owner, part = (mine.key >> 32) // PARTS, (mine.key >> 32) % PARTS
+    both, at = _find(known.key, (seed[owner] * PARTS + part) << 32 | (mine.key & 0xFFFFFFFF))
+    overlap = np.where(both, np.minimum(mine.share, known.share[at]), 0.0)
+    sim = np.bincount(owner, overlap * np.maximum(mine.parts[owner, part], known.parts[seed[owner], part]), n)
+    who = lives.visited >> 32
+    shared = np.bincount(who[_find(test.seeds.visited, seed[who] << 32 | (lives.visited & 0xFFFFFFFF))[0]], minlength=n)
+    is_known, at = _find(test.runs, lives.run)
+    alone = is_known & _find(test.rare[people - 1], seed[lives.owner] * len(test.runs) + at)[0]
+    return np.column_stack([sim, shared, np.bincount(lives.owner[alone], minlength=n)])
+
+
+def _find(known: Ints, wanted: Ints) -> tuple[Mask, Ints]:
+    """Return which are among the sorted `known`, and where."""
+    at = np.searchsorted(known, wanted)
+    return np.append(known, -1)[at] == wanted, np.minimum(at, max(len(known) - 1, 0))
 
 
 def _week_weights(user: Ints, start: Ints, end: Ints, place: Ints, people: int) -> _Weights:
@@ -387,41 +437,27 @@ def privacy_test_lives(
     """
     Return the verdicts on fakes of these seeds; `columns` are life, start, end, place, class and own place of records.
 
-    sim_G(fake, seed) <= par_s; no more shared places than 95 % of strangers of one type; at least k - 1 alternates at
-    least as similar to the fake as the seed is, within par_d; no run of three records that the seed alone has.
+    sim_G(fake, seed), shared places and runs of three records that the seed alone has: no more than 95 % of strangers
+    of the type reach, of sim_G par_s at least; at least k - 1 alternates at least as similar to the fake as the seed
+    is, within par_d.
     """
     _, start, end, place, cls, _ = columns
     n = len(seed)
     fake = np.repeat(np.arange(n), np.diff(first))
-    # sim_G over parts of the week
-    mine = _week_weights(fake, start, end, place, n)
-    owner, part = (mine.key >> 32) // PARTS, (mine.key >> 32) % PARTS
-    wanted = (seed[owner] * PARTS + part) << 32 | (mine.key & 0xFFFFFFFF)
-    known = test.role_of_week
-    at = np.minimum(np.searchsorted(known.key, wanted), len(known.key) - 1)
-    both = known.key[at] == wanted
-    overlap = np.where(both, np.minimum(mine.share, known.share[at]), 0.0)
-    sim = np.bincount(owner, overlap * np.maximum(mine.parts[owner, part], known.parts[seed[owner], part]), n)
-    # shared places
-    visited = np.unique(fake << 32 | place)
-    hit = (seed[visited >> 32] << 32) | (visited & 0xFFFFFFFF)
-    where = np.minimum(np.searchsorted(test.visited, hit), len(test.visited) - 1)
-    shared = np.bincount((visited >> 32)[test.visited[where] == hit], minlength=n)
+    near = compare(test, describe(fake, start, end, place, cls, n), seed, 1)
     # alternates at least as similar, by class and hour of the week
     lives = Stays(
         fake, start, end, place, np.where(cls >= 0, np.arange(len(cls)), -1), np.zeros(len(cls), dtype=bool), fake,
-        place, n, test.seeds.grain, test.seeds.events,
+        place, n, test.stays.grain, test.stays.events,
     )  # fmt: skip
     profile = profiles(lives, cls, groups.K)
     out = []
-    runs = _patterns(fake, start, cls)
     for i in range(n):
         to_seed = 1 - np.abs(profile[i] - test.profile[seed[i]]).sum() / 2
         to_others = 1 - np.abs(test.others - profile[i]).sum(1) / 2
         enough = int((to_others > to_seed - test.par_d).sum())
-        own_runs = test.patterns[test.pattern_first[seed[i]] : test.pattern_first[seed[i] + 1]]
-        alone = int(np.isin(runs[1][runs[0] == i], own_runs).sum()) if len(own_runs) else 0
-        failed = (sim[i] > test.par_s, shared[i] > test.most_shared, enough < test.k - 1, alone > 0)
+        similar, shared, alone = near[i] > test.limits[test.type_of[seed[i]]]
+        failed = (similar, shared, enough < test.k - 1, alone)
         rules = tuple(rule for rule, bad in zip(RULES, failed, strict=True) if bad)
-        out.append(LifeVerdict(rules, float(sim[i]), int(shared[i]), enough, alone))
+        out.append(LifeVerdict(rules, float(near[i, 0]), int(near[i, 1]), enough, int(near[i, 2])))
     return out

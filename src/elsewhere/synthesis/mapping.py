@@ -27,11 +27,13 @@ VISITORS, DRAWN = 1.0, 3.0  # people who must be seen at a place, and the scale 
 BLUR = 1.2  # scale of the noise on how many people use it in which way
 MANY = 10  # people of whom noise hides nothing
 PLACES = 9  # of a square
+END = 0.5  # people for whom a place stands that nobody passes: it may only be an end of ways
 LEAST, NOISE = 4.0, 1.5  # people who must pass a cell or make a move, and the scale of the noise
 RAKES = 8
 SWEEPS = 4
 RAKED = 400  # people whose places are drawn again
 SIDE = 2.0  # squares of the grid, in usual lengths of a move
+OFTEN = 1.5  # moves for each pair of places, from which on people go the same ways again
 TRUST = 12.0  # pairs that the prior of a factor counts for
 QUANTILES = (0.05, 0.15, 0.3, 0.45, 0.6, 0.75, 0.88, 0.96, 0.995)  # of distances, between which bins lie
 RAREST = 6.0  # largest ln factor
@@ -42,6 +44,7 @@ class Where:
     """What places are to people: the ground that lives are placed on."""
 
     ground: kernels.Ground = field(repr=False)
+    passed: Floats = field(repr=False)  # (R,) people expected to pass each published place, END where nobody does
     mine: Ints = field(repr=False)  # candidates of each person's own places, and what is left of them without it
     mine_left: Floats = field(repr=False)
     mine_first: Ints = field(repr=False)  # (people + 1,)
@@ -64,10 +67,16 @@ def learn_mapping(stays: Stays, groups: Groups, locations: Locations, rng: np.ra
     """Learn where people live their classes, and how far apart."""
     R, K = len(locations), groups.K
     xy = locations.planar() if locations.has_coordinates else np.zeros((R, 2))
-    cell = open_cells(stays, groups, R, rng)
-    weights = learn_weights(stays, groups, cell, xy if locations.has_coordinates else None, R, rng)
-    weight, left = weights.people, weights.less / weights.people
+    places, flat = open_places(stays, R, rng), None if not locations.has_coordinates else xy
     own = groups.use_class * R + stays.use_place
+    cell = open_cells(own, places, K, R)
+    weights = learn_weights(own, cell, flat, R, rng)
+    weight, left = weights.people, weights.less / weights.people
+    passes, passed = np.unique((stays.user * R + stays.place)[stays.usage < 0]) % R, np.zeros(R)
+    ways, many = np.intersect1d(passes, places), len(np.unique(stays.user[stays.usage < 0]))
+    passed[places] = END
+    if len(ways) and noisy(np.array([many]), rng)[0]:
+        passed[ways] = learn_weights(passes, ways, flat, R, rng).people
     at = np.minimum(np.searchsorted(cell, own), len(cell) - 1)
     some = cell[at] == own
 
@@ -88,7 +97,10 @@ def learn_mapping(stays: Stays, groups: Groups, locations: Locations, rng: np.ra
     gap = stays.start[rows][near] - stays.end[rows][np.flatnonzero(near) - 1]
     soon = np.zeros(int(soon_first[-1]), dtype=np.int64)
     tie = TIES - np.searchsorted(SOON, gap[moved], side="right")
-    np.maximum.at(soon, soon_first[owner] + (a - local) * size[owner] + b - local, tie)
+    pairs = soon_first[owner] + (a - local) * size[owner] + b - local
+    np.maximum.at(soon, pairs, tie)
+    # where everything is recorded and people go the same ways again, their times differ more than their distances
+    paced = stays.events or len(pairs) < OFTEN * len(np.unique(pairs))
     length = np.hypot(*(xy[stays.use_place[a]] - xy[stays.use_place[b]]).T)
     length = length[length > 0]
     unit = float(np.median(length)) / 2 if len(length) else 1.0
@@ -112,7 +124,7 @@ def learn_mapping(stays: Stays, groups: Groups, locations: Locations, rng: np.ra
         np.zeros((TIES + 1, kernels.PACES)), np.zeros(0, np.int64), np.zeros(0),
     )  # fmt: skip
     if locations.has_coordinates:
-        ground = _rake(ground, stays, groups, soon, soon_first, person_first, rng)
+        ground = _rake(ground, stays, groups, soon, soon_first, person_first, paced, rng)
     keep = noisy(people.astype(float), rng)
     if (keep > 0).any() and not locations.has_coordinates:
         ground = _usual_moves(ground, pair[keep > 0], keep[keep > 0], R)
@@ -121,28 +133,28 @@ def learn_mapping(stays: Stays, groups: Groups, locations: Locations, rng: np.ra
     back = np.empty(len(order), dtype=np.int64)
     back[order] = np.arange(len(order))
     first_of = np.searchsorted(stays.use_user[some], np.arange(stays.people + 1))
-    return Where(ground, back[at[some]], left[at[some]], first_of)
+    return Where(ground, passed, back[at[some]], left[at[some]], first_of)
 
 
-def open_cells(stays: Stays, groups: Groups, R: int, rng: np.random.Generator) -> Ints:
-    """Return the (class, place) cells of published places, sorted; a class without any gets all published places."""
+def open_places(stays: Stays, R: int, rng: np.random.Generator) -> Ints:
+    """Return the places that are published: of those with few visitors, whether is drawn."""
     visitors = np.bincount(np.unique(stays.user * R + stays.place) % R, minlength=R)
     shared = (visitors + rng.laplace(0.0, DRAWN, R) >= VISITORS) & (visitors > 0)
-    if not shared.any():
-        shared = visitors > 0
-    cell = np.unique(groups.use_class * R + stays.use_place)
-    cell = cell[shared[cell % R]]
-    missing = np.setdiff1d(np.arange(groups.K), cell // R)
-    return np.sort(np.concatenate([cell, (missing[:, None] * R + np.flatnonzero(shared)).ravel()]))
+    return np.flatnonzero(shared if shared.any() else visitors > 0)
 
 
-def learn_weights(
-    stays: Stays, groups: Groups, cell: Ints, xy: Floats | None, R: int, rng: np.random.Generator
-) -> Weights:
+def open_cells(own: Ints, places: Ints, K: int, R: int) -> Ints:
+    """Return the (class, place) cells of published places, sorted; a class without any gets all published places."""
+    cell = np.unique(own[np.isin(own % R, places)])
+    missing = np.setdiff1d(np.arange(K), cell // R)
+    return np.sort(np.concatenate([cell, (missing[:, None] * R + places).ravel()]))
+
+
+def learn_weights(use: Ints, cell: Ints, xy: Floats | None, R: int, rng: np.random.Generator) -> Weights:
     """Return how many people are expected to use each candidate, from noisy counts of people, coarse to fine."""
-    use, K = groups.use_class * R + stays.use_place, groups.K
     cls, place = cell // R, cell % R
-    mean: Floats = np.bincount(groups.use_class, minlength=K)[cls] / np.bincount(cls, minlength=K)[cls]
+    K = int(cls.max()) + 1
+    mean: Floats = np.bincount(use // R, minlength=K)[cls] / np.bincount(cls, minlength=K)[cls]
     for square in _squares(xy) if xy is not None else ():
         many = int(square.max()) + 1
         key, at = np.unique(cls * many + square[place], return_inverse=True)
@@ -215,7 +227,7 @@ def _movers(a: Ints, b: Ints, owner: Ints, R: int) -> tuple[Ints, Ints]:
 
 def _rake(
     ground: kernels.Ground, stays: Stays, groups: Groups, soon: Ints, soon_first: Ints, person_first: Ints,
-    rng: np.random.Generator,
+    paced: bool, rng: np.random.Generator,
 ) -> kernels.Ground:  # fmt: skip
     """Return the ground with factors under which tied places are as far apart, and used as often, as people's are."""
     n = np.bincount(stays.use_user, minlength=stays.people)
@@ -255,9 +267,7 @@ def _rake(
         # a distance that nobody has, such as that of two cities: at once as rare as can be
         nobody = (real.sum(1) == 0) & (real.sum((1, 2)) > 10 * TRUST)[:, None]
         change = np.where(nobody[:, None], -RAREST, change)
-        paces[:, 0] = 0  # places that never follow each other have no pace
-        if not stays.events:  # where everything is recorded, what the distances of anchors say is enough
-            paces[:] = 0
+        paces[:, : 1 if paced else None] = 0  # places that never follow each other have no pace
         pace = ground.pace + damp * np.clip(np.log((paces[0] + TRUST) / (paces[1] + TRUST)), -1.0, 1.0)
         anchor = ground.anchor + change[:4].reshape(2, 2, K, kernels.BINS)
         used = groups.use_class[take][again >= 0] * R + again[again >= 0]

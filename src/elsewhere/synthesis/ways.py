@@ -22,15 +22,15 @@ from elsewhere.synthesis.mapping import LEAST, noisy
 
 SHARP = 0.5  # pull, as a share of people's mean detour
 CHANCE = 0.8  # of ways that are the same again, the share that habit explains
-RINGS, SCALE = 24, 6.0  # bins of the length of a move
+SCALE = 6.0  # bins of the length of a move, for each factor e
 AROUND, MOSTLY, RANKED = (8, 40), 0.9, 2_000  # next cells: so many that this share of moves leads to them; of how many
 FAR, SAMPLED = 3, 200  # moves farther than these from each cell, and of how many
-FAINT = 0.5  # people who pass a cell that may only be an end
+FAINT = 1.0  # people expected to pass a cell below which it may only be an end
 WIDE = 0.98  # of cells on the way are within the ellipse about its ends
-PAIRS = 50_000  # of moves, from which turns are learnt
-ROUNDS = 10  # of fitting turns
 USUAL = 12  # moves of each cell that look ahead
 KNOWN, ALIKE = 2_000, 40  # observed ways that are kept; that stand for those of a distance
+AGAIN = 0.1  # what a way's own cells are first held to be likelier by
+RAKES, WAYS, PRIOR = 8, 1_000, 2.0  # ways drawn again, so many each time; cells and moves that a factor leans on
 FINE = 60  # seconds: no pass is told more finely
 
 
@@ -43,9 +43,9 @@ class _Links(NamedTuple):
     time: Ints  # seconds
 
 
-def learn_ways(stays: Stays, ground: Ground, rng: np.random.Generator) -> kernels.Passages:
-    """Learn how people's ways are seen."""
-    R = len(ground.xy)
+def learn_ways(stays: Stays, ground: Ground, passed: Floats, rng: np.random.Generator) -> kernels.Passages:
+    """Learn how people's ways are seen; `passed` people are expected to pass each place."""
+    R, xy = len(ground.xy), ground.xy
     passes = stays.usage < 0
     links = _find_links(stays, ground.xy)
     step = max(float(np.quantile(links.apart, WIDE)) / kernels.LENGTHS if len(links.a) else 0.0, 1e-6)
@@ -53,24 +53,28 @@ def learn_ways(stays: Stays, ground: Ground, rng: np.random.Generator) -> kernel
 
     tick = max(stays.grain, FINE)
     slow, length, sums = _learn_lengths(stays, links, tick)
-    # cells that enough people pass; others may only be ends
-    passed = np.bincount(np.unique(stays.user[passes] * R + stays.place[passes]) % R, minlength=R).astype(float)
-    passed = np.where(passed > 0, noisy(passed, rng), 0.0)
     move, weight = _learn_moves(stays, passes, passed, ground, rng)
-    aim = ground.xy[move % R] - ground.xy[move // R]
-    apart = np.hypot(*aim.T)
-    aim /= np.maximum(apart, 1e-9)[:, None]
-    moves = kernels.Moves(move // R, move % R, np.searchsorted(move, np.arange(R + 1) * R), weight, aim)
+    apart = _lengths(move, xy)
+    unit = float(np.median(apart)) / 2 if len(move) else 1.0
+    aim = (xy[move % R] - xy[move // R]) / np.maximum(apart, 1e-9)[:, None]
+    first = np.searchsorted(move, np.arange(R + 1) * R)
+    moves = kernels.Moves(move // R, move % R, first, weight, aim, _ring_of(apart, unit))
     order = np.argsort(apart)
     stride = float(apart[order][np.searchsorted(np.cumsum(weight[order]), weight.sum() / 2)]) if len(move) else 0.0
     habit, guide = _habit(stays, links, R)
-    turns = _learn_turns(stays, passes, moves, R)
+    turns = np.ones(kernels.TURNS)
     alike = np.log(np.column_stack([links.apart + step, links.time / tick + 1])[some])
-    return kernels.Passages(
-        moves, turns, *sum_up(moves, turns), *_detours(stays, links, ground.xy, step), step, alike, links.apart[some],
-        links.time[some], (links.b - links.a - 1)[some], guide, max(stride, 1e-6), tick, slow, length, sums, habit,
-        passed == 0,
+    # lengths of the moves of observed ways
+    link = np.repeat(np.arange(len(some)), (links.b - links.a)[some])
+    row = np.arange(len(link)) - np.searchsorted(link, link) + links.a[some][link]
+    rings = np.zeros((len(some), kernels.RINGS), dtype=np.int64)
+    np.add.at(rings, (link, _ring_of(np.hypot(*(xy[stays.place[row + 1]] - xy[stays.place[row]]).T), unit)), 1)
+    ways = kernels.Passages(
+        moves, turns, *sum_up(moves, turns), *_detours(stays, links, xy, step), step, alike, links.apart[some],
+        links.time[some], (links.b - links.a - 1)[some], rings, (rings.sum(0) + 1) / (rings.sum() + kernels.RINGS),
+        guide, max(stride, 1e-6), tick, slow, length, sums, habit, AGAIN, passed < FAINT,
     )  # fmt: skip
+    return _rake(ways, stays, links, some, xy, rng)
 
 
 def _find_links(stays: Stays, xy: Floats) -> _Links:
@@ -152,16 +156,16 @@ def _learn_moves(
     follows = follows[stays.place[follows] != stays.place[follows - 1]]
     made = np.unique((stays.place[follows - 1] * R + stays.place[follows]) + stays.user[follows] * R * R) % (R * R)
     made, people = np.unique(made, return_counts=True)
-    noise = noisy(people.astype(float), rng)
+    noise = noisy(people.astype(float), rng) * (passed >= FAINT).any()
     known, count = made[noise > 0], noise[noise > 0]
-    if not len(made) or not passed.any() or not np.ptp(xy):
+    if not len(made) or not (passed >= FAINT).any() or not np.ptp(xy):
         return known, count
-    strength = np.maximum(passed, FAINT * np.isin(np.arange(R), ground.place))
-    near = _near_moves(np.flatnonzero(strength > FAINT), np.flatnonzero(strength), made, xy)
+    strength, open_ = passed, np.flatnonzero(passed)
+    near = _near_moves(np.flatnonzero(passed >= FAINT), open_, made, xy)
     unit = float(np.median(_lengths(made, xy))) / 2
     # how many people make a move, by its length, for each pair of people who pass its ends
     is_near = np.isin(made, near)
-    ring, likely = _ring_of(near, xy, unit), strength[near // R] * strength[near % R]
+    ring, likely = _ring_of(_lengths(near, xy), unit), strength[near // R] * strength[near % R]
     rate = _rate(made[is_near], people[is_near], xy, unit, ring, likely)
     rate_of_far = partial(_rate, made[~is_near], people[~is_near], xy, unit)
     far, far_weight = _far_moves(near, strength, rate_of_far, xy, unit, rng)
@@ -196,7 +200,7 @@ def _far_moves(
     goal = open_[np.minimum(np.searchsorted(chance, rng.random(len(open_) * SAMPLED)), len(open_) - 1)]
     move = np.repeat(open_, SAMPLED) * R + goal
     stands_for = strength[move // R] * strength.sum() / SAMPLED * ((move // R != goal) & ~np.isin(move, near))
-    weight = (rate_of(_ring_of(move, xy, unit), stands_for) * stands_for).reshape(len(open_), SAMPLED)
+    weight = (rate_of(_ring_of(_lengths(move, xy), unit), stands_for) * stands_for).reshape(len(open_), SAMPLED)
     running = np.cumsum(weight, axis=1)
     pick = (running[:, None] <= rng.random((len(open_), FAR, 1)) * running[:, None, -1:]).sum(2)
     chosen = move.reshape(len(open_), SAMPLED)[np.arange(len(open_))[:, None], np.minimum(pick, SAMPLED - 1)]
@@ -209,30 +213,35 @@ def _lengths(move: Ints, xy: Floats) -> Floats:
     return np.asarray(np.hypot(*(xy[move // len(xy)] - xy[move % len(xy)]).T))
 
 
-def _ring_of(move: Ints, xy: Floats, unit: float) -> Ints:
+def _ring_of(length: Floats, unit: float) -> Ints:
     """Return the bin of the length of moves."""
-    return np.minimum(SCALE * np.log1p(_lengths(move, xy) / unit), RINGS - 1).astype(np.int64)
+    return np.minimum(SCALE * np.log1p(length / unit), kernels.RINGS - 1).astype(np.int64)
 
 
 def _rate(made: Ints, people: Ints, xy: Floats, unit: float, ring: Ints, likely: Floats) -> Floats:
     """Return how many people make a move of each ring for what is likely in all moves of that ring."""
-    real = np.bincount(_ring_of(made, xy, unit), people, RINGS)
-    return np.asarray((real / np.maximum(np.bincount(ring, likely, RINGS), 1e-9))[ring])
+    real = np.bincount(_ring_of(_lengths(made, xy), unit), people, kernels.RINGS)
+    return np.asarray((real / np.maximum(np.bincount(ring, likely, kernels.RINGS), 1e-9))[ring])
 
 
-def _learn_turns(stays: Stays, passes: Mask, moves: kernels.Moves, R: int) -> Floats:
-    """Return by how much each turn is likelier than weights alone make it."""
-    turns = np.ones(kernels.TURNS)
-    move = moves.origin * R + moves.to
-    middle = np.flatnonzero(passes[1:-1] & stays.joined[1:-1] & stays.joined[2:]) + 1
-    before, after = (stays.place[middle + i - 1] * R + stays.place[middle + i] for i in (0, 1))
-    middle = np.flatnonzero(np.isin(before, move) & np.isin(after, move))[:PAIRS]
-    before, after = np.searchsorted(move, before[middle]), np.searchsorted(move, after[middle])
-    for _ in range(ROUNDS):
-        real, expected = np.zeros(kernels.TURNS), np.zeros(kernels.TURNS)
-        kernels.count_turns(moves, turns, before, after, real, expected)
-        turns = turns * (real + 1) / (expected + 1)
-    return turns
+def _rake(
+    w: kernels.Passages, stays: Stays, links: _Links, known: Ints, xy: Floats, rng: np.random.Generator
+) -> kernels.Passages:
+    """Return the ways with factors by which ways drawn again have lengths, turns and cells passed twice as people's."""
+    like = rng.permutation(np.flatnonzero((w.cells > 0) & (w.cells <= kernels.MOST_PASSES)))
+    if not len(like) or not len(w.moves.to):
+        return w
+    like = np.resize(like, WAYS)
+    for step in range(RAKES):
+        real, drawn = np.full((2, kernels.RINGS + kernels.TURNS + 1), PRIOR)
+        key = rng.integers(0, 2**63, 2).astype(np.uint64)
+        kernels.count_ways(xy, w, stays.place, links.a[known[like]], like, key, real, drawn)
+        factor = (real / drawn) ** (0.7 / (1 + step / 3))
+        moves = w.moves._replace(weight=w.moves.weight * factor[: kernels.RINGS][w.moves.ring])
+        turns = w.turns * factor[kernels.RINGS : -1]
+        norm, coarse = sum_up(moves, turns)
+        w = w._replace(moves=moves, turns=turns, norm=norm, coarse=coarse, again=w.again * float(factor[-1]))
+    return w
 
 
 def sum_up(moves: kernels.Moves, turns: Floats) -> tuple[Floats, kernels.Coarse]:
