@@ -171,7 +171,10 @@ def test_people_who_leak_nothing_are_seldom_flagged(town, members, strangers):
         sizes = np.cumsum([0, members, strangers, members])
         sides = (town.visits.of_users(order[a:b]) for a, b in pairwise(sizes))
         links = np.random.default_rng(seed).permutation(members)
-        failed += audit(*sides, links, attacks=ids, rng=np.random.default_rng(seed)).flagged
+        found = audit(*sides, links, attacks=ids, rng=np.random.default_rng(seed))
+        failed += found.flagged
+        for attack in ("A3", "A10"):  # nor do walks that know nobody tell members, be these fewer or more
+            assert found[attack].control.value < found[attack].bar, attack
 
     # 36 attacks at a chance of .5 to 5 % each
     assert len(failed) <= 2, failed
@@ -205,6 +208,37 @@ def test_every_score_names_the_seed_itself(found):
         details = found["the seed itself"][attack].details
         for name in names:
             assert details[name].value > (0.2 if name == "pairs" else 0.6), name
+
+
+def test_a_life_turned_shrunk_and_moved_away_is_named_by_its_shape(groups):
+    seeds, strangers, _ = groups
+    xy = seeds.locations.planar()
+    wide = Locations(xy=np.concatenate([xy, 0.5 * xy[:, ::-1] * [1, -1] + 100]))  # another town, 100 km away
+    seeds, strangers = (side.replace(locations=wide) for side in (seeds, strangers))
+    away = seeds.replace(place=seeds.place + len(xy))
+    found = audit(seeds, strangers, away, np.arange(PEOPLE), attacks="A24", rng=np.random.default_rng(1))
+
+    assert found.flagged == ("A24",)
+    assert found["A24"].details["distances"].value < 0.1 < 0.9 < found["A24"].details["scaled"].value
+
+
+@pytest.mark.parametrize(
+    ("existence", "tell"),
+    [
+        (True, ["places_that_exist", "rare_places_that_exist", "rare_moves_that_exist"]),
+        (False, ["fakes_without_a_shared_place", "places_that_exist"]),
+    ],
+)
+def test_which_places_exist_gives_members_away(groups, existence, tell):
+    members, strangers = (side.of_users(np.arange(30)) for side in groups[:2])
+    theirs = np.isin(groups[2].place, members.place)
+    release = groups[2].select(theirs == existence)  # of other people, only where members go, or only where none goes
+    release = release.of_users(np.unique(release.user))
+    found = audit(members, strangers, release, None, attacks="A10", rng=np.random.default_rng(1))
+
+    assert found.flagged == ("A10",)
+    for name in tell:
+        assert abs(found["A10"].details["auc"][name].value - 0.5) > 0.35, name
 
 
 def test_who_is_an_hour_late_is_named_all_the_same(groups):
@@ -306,7 +340,7 @@ def test_a_threshold_and_the_map_give_members_away(groups):
         enough = visits.visitors() >= least
         return visits.select(enough[visits.place])
 
-    options = {"shadows": 10, "attacks": ["A22", "A23"], "rng": np.random.default_rng(1)}
+    options = {"shadows": 10, "attacks": ["A10", "A22", "A23"], "rng": np.random.default_rng(1)}
     results = {}
     for least in (5, 1):
         release = published(seeds, None, least)
@@ -315,6 +349,8 @@ def test_a_threshold_and_the_map_give_members_away(groups):
         results[least] = audit(seeds, strangers, release.of_users(kept), None, generator=make, **options)
     nothing = audit(seeds, strangers, others, None, generator=lambda visits, rng: others, **options)
 
+    by_shadows = {name: rate.value for name, rate in results[1]["A10"].details["auc"].items() if "shadows" in name}
+    assert min(by_shadows[f"{name}_by_shadows"] for name in ("closest_fake", "influence", "closest_routine")) > 0.9
     assert results[5]["A23"].main.value == 1.0
     assert results[5]["A23"].control.value == 0.0
     assert "A23" in results[5].flagged

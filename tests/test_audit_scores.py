@@ -366,7 +366,7 @@ def test_ranks_and_usual_places_by_hand():
 
 def test_free_walks_follow_the_steps_of_all_people():
     people = Lives.of_slots(np.array([[0, 1, 0]] * 4 + [[0, 2, 0]] * 2), Locations(n=3))
-    walks = free_walks(people, np.ones(6), np.ones((40_000, 3), dtype=bool), np.random.default_rng(2))
+    walks = free_walks(people, np.ones((40_000, 3), dtype=bool), np.random.default_rng(2))
     law = 4 / 6
 
     # 5.3 standard deviations are alpha 1e-7

@@ -481,22 +481,20 @@ class Case:
     def walks(self, rng: np.random.Generator) -> Lives:
         """Return as many walks as there are fakes over everybody's steps: they know nobody."""
         everybody = self.seeds if self.strangers is None else self.seeds.join(self.strangers)
-        weight = np.full(len(everybody), 1 / len(self.seeds))
-        weight[len(self.seeds) :] = 1 / max(1, len(everybody) - len(self.seeds))
-        return replace(everybody, r=free_walks(everybody, weight, self.fakes.r >= 0, rng), visits=None)
+        return replace(everybody, r=free_walks(everybody, self.fakes.r >= 0, rng), visits=None)
 
 
-def free_walks(people: Lives, weight: Floats, seen: Mask, rng: np.random.Generator) -> Ints:
+def free_walks(people: Lives, seen: Mask, rng: np.random.Generator) -> Ints:
     """
     Return walks over the steps of all people together, seen at the slots `seen` (n, T): the null generator.
 
-    Each person's steps count by `weight`. Where a walk has nowhere to go it begins anew at anybody's place.
+    Every person counts alike, member or stranger: walks that knew the fewer of them better would tell who is who.
+    Where a walk has nowhere to go it begins anew at anybody's place.
     """
-    R, (row, step) = people.R, people.steps
+    R, (_, step) = people.R, people.steps
     first = people.r[np.arange(len(people)), (people.r >= 0).argmax(axis=1)]
-    begin = np.cumsum(np.bincount(first, weight, R))
-    key, index = np.unique(step, return_inverse=True)
-    mass = np.bincount(index, weight[row], len(key))
+    begin = np.cumsum(np.bincount(first, minlength=R))
+    key, mass = np.unique(step, return_counts=True)
     origin = key // R
     total = np.bincount(origin, mass, R) if len(key) else np.zeros(R)
     running = np.cumsum(mass) - np.concatenate([[0.0], np.cumsum(total)])[origin]
@@ -544,6 +542,7 @@ def nearer_to_members(tables: Mapping[str, NDArray[Any]], U: int, rng: np.random
     value, spread = share[:, :n].sum(axis=1), np.maximum(by_chance.std(axis=1), 1e-9)
     beyond, chance = (value - 0.5) / spread, ((by_chance - 0.5) / spread[:, None]).max(axis=0)
     best = int(np.argmax(beyond))
+    value = np.round(value, DIGITS)
     p = (1 + int((chance >= beyond[best] - 1e-9).sum())) / (1 + EXCHANGES)
     low, high = np.quantile(by_chance[best], [(1 - LEVEL) / 2, (1 + LEVEL) / 2]) - 0.5
     rate = Rate(float(value[best]), max(0.0, float(value[best] - high)), min(1.0, float(value[best] - low)))
@@ -728,23 +727,25 @@ def tell_members(
         "tpr_by_chance": early.high,
         "detectable": often,
     }
-    words = f"Whoever knows {knows} tells {case.who} from strangers with AUC {rate.value:.3f} (by "
-    words += f"{name.replace('_', ' ')}, the best of {len(found)}); exchanged at random, people reach "
-    words += f"{float(by_chance.mean()):.3f}, and as much in {percent(p)} of the exchanges."
-    if early.value > early.high:
-        words += f" At 1 % false alarms {percent(early.value)} are recognised, by chance at most {percent(early.high)}."
     worst = _worst_tenth(found[name], people, U)
-    shared: dict[str, Any] = {"worst_decile": worst, "words": words, "details": details}
     if p > RARELY and early.value > early.high:  # not people in general, but some of them
         main = Rate(early.value, *wilson(early.value * U, U)[1:])
-        return Finding(main, baseline=0.01, bar=early.high, passed=False, **shared)
+        words = f"Whoever knows {knows} recognises {percent(early.value)} of {case.who} with 1 % false alarms; by "
+        words += f"chance at most {percent(early.high)}."
+        return Finding(
+            main, baseline=0.01, bar=early.high, passed=False, worst_decile=worst, words=words, details=details
+        )
     return Finding(
         Rate(rate.value, max(0.0, rate.value - (often - 0.5)), min(1.0, rate.value + (often - 0.5))),
         control=free,
         baseline=0.5 if p <= RARELY else max(0.5, often),
         bar=often,
         passed=p > RARELY,
-        **shared,
+        worst_decile=worst,
+        words=f"Whoever knows {knows}, and is shown one of {case.who} and one stranger, picks the right one in "
+        f"{percent(rate.value)} of the cases (by {name.replace('_', ' ')}, the best of {len(found)} scores); by chance "
+        f"it is {percent(float(by_chance.mean()))}, and as much in {percent(p)} of random exchanges.",
+        details=details,
     )
 
 

@@ -239,9 +239,9 @@ def real_or_fake(case: Case) -> Finding:
     passed = None if passed and few else passed
     single = {each: two_sided(auc(real[each], fake[each])).value for each in real}
     top = max(single, key=lambda each: single[each])
-    words = f"A classifier that looks at {len(real)} features of a life tells fakes from real people with AUC "
-    words += f"{main.value:.3f}, real people from other real people with {chance.value:.3f}; the strongest feature "
-    words += f"alone is {top.replace('_', ' ')} ({single[top]:.3f})."
+    words = f"A classifier that looks at {len(real)} features of a life, shown a fake and a real person, picks the fake "
+    words += f"in {percent(main.value)} of the cases, and one real group from another in {percent(chance.value)}; the "
+    words += f"strongest feature alone is {top.replace('_', ' ')} ({percent(single[top])})."
     return Finding(
         main,
         control=chance,

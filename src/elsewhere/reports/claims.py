@@ -103,7 +103,8 @@ def advice(audit: Plain | None, run: Mapping[str, Any]) -> Advice:
 
     """
     if run.get("reproducible") is True and not run.get("simulated"):
-        todo = "Leave out --seed and make them again: whoever knows the random number can make the same fakes."
+        todo = "Whoever knows the random number can make the same fakes: to publish, make them from your own file without "
+        todo += "--seed."
         return Advice("no", "Do not publish: this is a laboratory run", todo)
     outcomes = {n: outcome(f) for n, f in findings(audit).items() if n not in ABOUT_FAKES}
     not_run = [n for n, word in outcomes.items() if word == NOT_RUN]
@@ -157,7 +158,7 @@ def _sentence(words: str) -> str:
 
 
 def _continued(words: str) -> str:
-    return words[:1].lower() + words[1:] if words[1:2].islower() else words
+    return words[:1].lower() + words[1:] if words[1:2].islower() or words[1:2] == " " else words
 
 
 class Claim(NamedTuple):
@@ -196,7 +197,7 @@ def _claim_no_shared_place(audit: Plain | None, run: Mapping[str, Any]) -> Claim
     if a1 is None:
         return Claim(sentence, False, "attack A1 was not run.")
     if a1.get("own_seed_zero") is not True:
-        return Claim(sentence, False, f"A1 found otherwise. {a1.get('words', '')}")
+        return Claim(sentence, False, f"A1 found otherwise: {_continued(str(a1.get('words', '')))}")
     return Claim(sentence, True, "A1 found none.")
 
 
@@ -220,7 +221,7 @@ def _claim_certificate(audit: Plain | None, run: Mapping[str, Any]) -> Claim:
     words = " ".join(str(word) for word in certificate.get("words") or ())
     if certificate.get("protects") != "everybody":
         sentence = "Odds about a person change by at most a factor of e^ε, whatever is published."
-        return Claim(sentence, False, words or "these fakes have no certificate.")
+        return Claim(sentence, False, _continued(words) or "these fakes have no certificate.")
     failures = [condition for condition, state in certificate.get("conditions") or () if state == "not met"]
     if failures:
         return Claim(words, False, f"of its conditions this is not met: {'; '.join(failures)}.")

@@ -124,7 +124,7 @@ def report(
         "title": str(title),
         "shareable": shareable,
         "contents": _contents(run, shown.fakes),
-        "good_for": _good_for(kinds["uses"][0]["uses"]) if kinds["uses"] else None,
+        "good_for": _good_for(kinds["uses"][0]["uses"]) if kinds["uses"] else {},
         "columns": [*_life_columns(lives), *_crowd_column(shown)],
         "lives": list(lives.values()),
         "map_note": _map_note(shown),
@@ -298,16 +298,13 @@ def _contents(run: Mapping[str, Any], fakes: Visits | None) -> str:
     return words + (f", at {number(sizes['places'])} places." if sizes.get("places") else ".")
 
 
-def _good_for(uses: Plain) -> str:
-    """Return what the fakes are good for, rough for and not for, in one sentence."""
-    starts = {GOOD_FOR: "good for", ROUGH_FOR: "rough for", NOT_FOR: "not for", UNKNOWN: "not known for"}
-    titles: dict[str, list[str]] = {word: [] for word in starts}
+def _good_for(uses: Plain) -> dict[str, str]:
+    """Return the uses of each verdict, in a line."""
+    titles: dict[str, list[str]] = {word: [] for word in (GOOD_FOR, ROUGH_FOR, NOT_FOR, UNKNOWN)}
     for use in uses.values():
         title = str(use["title"]).split(":")[0].replace(",", "")
-        titles[str(use["verdict"])].append(title[:1].lower() + title[1:])
-    none = "" if titles[GOOD_FOR] else "good for none of the uses that were judged; "
-    parts = [f"{starts[word]} {', '.join(names)}" for word, names in titles.items() if names]
-    return f"They are {none}{'; '.join(parts)}."
+        titles[str(use["verdict"])].append(title[:1].lower() + title[1:] if titles[str(use["verdict"])] else title)
+    return {word: ", ".join(names) for word, names in titles.items() if names}
 
 
 def _life_columns(lives: Mapping[str, Life]) -> list[list[Picture]]:
