@@ -239,8 +239,8 @@ def real_or_fake(case: Case) -> Finding:
     passed = None if passed and few else passed
     single = {each: two_sided(auc(real[each], fake[each])).value for each in real}
     top = max(single, key=lambda each: single[each])
-    words = f"A classifier that looks at {len(real)} features of a life, shown a fake and a real person, picks the fake "
-    words += f"in {percent(main.value)} of the cases, and one real group from another in {percent(chance.value)}; the "
+    words = f"A classifier of {len(real)} features of a life, shown a fake and a real person, picks the fake in "
+    words += f"{percent(main.value)} of the cases, and one real group from another in {percent(chance.value)}; the "
     words += f"strongest feature alone is {top.replace('_', ' ')} ({percent(single[top])})."
     return Finding(
         main,

@@ -103,8 +103,7 @@ def advice(audit: Plain | None, run: Mapping[str, Any]) -> Advice:
 
     """
     if run.get("reproducible") is True and not run.get("simulated"):
-        todo = "Whoever knows the random number can make the same fakes: to publish, make them from your own file without "
-        todo += "--seed."
+        todo = "Whoever knows the random number can make the same fakes: to publish, make them without --seed."
         return Advice("no", "Do not publish: this is a laboratory run", todo)
     outcomes = {n: outcome(f) for n, f in findings(audit).items() if n not in ABOUT_FAKES}
     not_run = [n for n, word in outcomes.items() if word == NOT_RUN]
