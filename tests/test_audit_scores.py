@@ -25,6 +25,8 @@ from elsewhere.evaluation.attack_base import (
     wilson,
 )
 from elsewhere.evaluation.attack_clock import HOLD, fill_slots
+from elsewhere.evaluation.audit import make_case
+from elsewhere.evaluation.measures import Plan
 
 
 @st.composite
@@ -383,9 +385,24 @@ def test_slots_equal_their_slow_twin(drawn):
         now += gap + length
     start, end, place = (np.array(column) for column in zip(*rows, strict=True))
     visits = Visits(np.zeros(len(rows), dtype=int), start, end, place, Locations(n=5))
-    found = fill_slots(visits, 0, 30, 100)
+    for timed in (True, False):
+        found = fill_slots(visits, 0, 30, 100, timed=timed)
+        assert found[0].tolist() == naive.slots_of(rows, 0, 1800, 100, HOLD[timed], timed)
 
-    assert found[0].tolist() == naive.slots_of(rows, 0, 1800, 100, HOLD[True])
+
+def test_one_stay_does_not_make_instants_into_stays():
+    rng = np.random.default_rng(3)
+    sides = [
+        Visits(np.repeat(range(20), 9), when, when, rng.integers(5, size=180), Locations(n=5))
+        for when in (np.tile(np.arange(9) * 6 * 3600, 20) + rng.integers(3600, size=180) for _ in range(3))
+    ]
+    end = sides[1].end.copy()
+    end[0] += 1800
+    stay = sides[1].replace(end=end)
+    (one, _, _), (two, _, _) = (make_case(sides[0], each, sides[2], None, rng=rng) for each in (sides[1], stay))
+
+    assert np.array_equal(one.others.r, two.others.r)
+    assert (one.others.r >= 0).mean() > 0.8  # a check-in holds until the next: the same for all people
 
 
 def test_filters_reject_what_nobody_does():
@@ -418,7 +435,7 @@ def test_a_day_is_described_by_hand():
     where = Locations(xy=np.array([[0.0, 0.0], [3.0, 4.0], [0.0, 8.0]]))
     hours = np.array([0, 8, 9, 17, 24]) * 3600 + 4 * DAY
     life = Visits([0] * 4, hours[:-1], hours[1:], [0, 1, 2, 0], where)
-    found = attack_realism.describe_lives(life, life)
+    found = attack_realism.describe_lives(life, life, Plan(where))
 
     assert found["moves_per_day"].tolist() == [3.0]
     assert found["places"].tolist() == [3.0]

@@ -181,7 +181,7 @@ def test_rng_is_asked_for():
 
 def test_home_is_where_the_nights_are_and_away_is_all_else():
     town = simulate_town(users=12, days=4, locations=40, rng=np.random.default_rng(8)).visits
-    crowd = Crowd(town, Plan(town.locations, {}))
+    crowd = Crowd(town, Plan(town.locations))
     night, total, away = [Counter() for _ in range(town.U)], Counter(), Counter()
     minutes = [
         (int(u), int(p), m % 1440 // 60)

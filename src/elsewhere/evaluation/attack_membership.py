@@ -23,6 +23,7 @@ from elsewhere.evaluation.attack_base import Case, Finding, Link, Lives, Needs, 
 from elsewhere.evaluation.attack_clock import put_on_clock
 from elsewhere.evaluation.attack_copies import by_agreement, by_shared_places
 from elsewhere.evaluation.attack_linkage import UNSEEN, by_absence, by_metres, by_routine, chains, kinds_by_rank
+from elsewhere.evaluation.measures import lasting
 from elsewhere.evaluation.sides import join_people
 
 NEIGHBOURS = 20
@@ -228,7 +229,7 @@ def shadow_releases(case: Case, score: Any) -> dict[str, tuple[Floats, Mask]]:
     for run in range(runs):
         inside[run] = ~inside[run - 1] if run % 2 else rng.permutation(N) < N // 2
         made = visits_of(case.options["generator"](everybody.of_users(np.flatnonzero(inside[run])), rng.spawn(1)[0]))
-        for name, values in score(put_on_clock(made, case.seeds), made).items():
+        for name, values in score(put_on_clock(made, case.seeds, lasting(made)), made).items():
             tables.setdefault(name, []).append(values)
     return {name: (np.array(rows), inside) for name, rows in tables.items()}
 

@@ -50,6 +50,7 @@ from elsewhere.evaluation.attack_membership import (
 )
 from elsewhere.evaluation.attack_noise import noise_audit
 from elsewhere.evaluation.attack_realism import filtering, real_or_fake
+from elsewhere.evaluation.measures import lasting
 from elsewhere.evaluation.sides import count_places, seed_numbers, to_table
 from elsewhere.scale import map_over
 
@@ -196,7 +197,10 @@ def make_case(
     sides, owner, notes = _sample(sides, owner, rng)
     clock = find_clock(sides, minutes)
     blank = Lives(np.zeros((1, 1), dtype=np.int64), sides["seeds"].locations, clock)
-    lives = {name: put_on_clock(side, blank) for name, side in sides.items()}
+    timed = lasting(*(side for name, side in sides.items() if name != "fakes"))
+    lives = {
+        name: put_on_clock(side, blank, lasting(side) if name == "fakes" else timed) for name, side in sides.items()
+    }
     used = np.any([(side.r >= 0).any(axis=0) for side in lives.values()], axis=0)
     clock = replace(clock, second=clock.second[used])
     lives = {name: replace(side, r=np.ascontiguousarray(side.r[:, used]), clock=clock) for name, side in lives.items()}

@@ -147,7 +147,7 @@ def _ranks(visits: Visits, user: int) -> Ints:
         order = np.arange(rows.stop - rows.start)
         return np.where(order == 0, 0, np.where(order == order[-1], 1, 3))
     one = visits.select(np.arange(rows.start, rows.stop)).replace(user=np.zeros(rows.stop - rows.start, int), users=[0])
-    crowd = Crowd(one, Plan(one.locations, {}))
+    crowd = Crowd(one, Plan(one.locations))
     time = time_at(crowd)
     time[crowd.home] = np.inf
     rank = np.full(one.R, 3)

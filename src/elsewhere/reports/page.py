@@ -17,7 +17,7 @@ import numpy as np
 from elsewhere.data.gazetteer import SOURCE
 from elsewhere.data.visits import DAY, UNITS, Floats, Ints, Visits, share_map
 from elsewhere.errors import InvalidParameter, counted, require_choice
-from elsewhere.evaluation.measures import Crowd, Plan
+from elsewhere.evaluation.measures import Crowd, Plan, lasting
 from elsewhere.evaluation.usefulness import GOOD_FOR, NOT_FOR, ROUGH_FOR, UNKNOWN
 from elsewhere.files import write_files
 from elsewhere.reports import charts, claims, maps
@@ -240,8 +240,9 @@ class Shown(NamedTuple):
     @property
     def crowds(self) -> dict[str, Crowd]:
         """Return people and fakes, where they are given."""
-        sides = {"people": self.people, "fakes": self.fakes}
-        return {name: Crowd(v, Plan(v.locations, {})) for name, v in sides.items() if v is not None}
+        sides = {name: v for name, v in (("people", self.people), ("fakes", self.fakes)) if v is not None}
+        timed = lasting(next(iter(sides.values()))) if sides else None
+        return {name: Crowd(v, Plan(v.locations, timed=timed)) for name, v in sides.items()}
 
     def lives(self) -> dict[str, Life]:
         """Return two lives by title: a person's and its fake's, or where no person may be shown two fakes'."""
@@ -474,7 +475,7 @@ def preparation_page(visits: Visits) -> str:
 
     """
     some, _ = _some(visits)
-    crowd = Crowd(some, Plan(some.locations, {}))
+    crowd = Crowd(some, Plan(some.locations))
     pictures = []
     if some.locations.has_coordinates:
         time = charts.time_at(crowd)
