@@ -121,7 +121,7 @@ def advice(audit: Plain | None, run: Mapping[str, Any]) -> Advice:
         return Advice("care", words, _sentence(f"{keep}run the attacks that are missing before you decide."))
     if learnt or not_run or {WITHIN, ABOVE, UNCLEAR} & set(outcomes.values()):
         words = "A theorem covers everybody in the file: publish with care" if covered else "Publish with care"
-        todo = _sentence(f"{keep}publish only if what the attacks below found is acceptable to you.")
+        todo = _sentence(f"{keep}publish only if what the attacks found is acceptable to you.")
         return Advice("care", words, todo)
     todo = _sentence(f"{keep}say that this is no proof: it covers only the attacks that were tried.")
     return Advice("yes", "Nothing measured here speaks against publishing", todo)
