@@ -25,7 +25,7 @@ from elsewhere.evaluation.attack_base import (
     wilson,
 )
 from elsewhere.evaluation.attack_clock import HOLD, fill_slots
-from elsewhere.evaluation.audit import make_case
+from elsewhere.evaluation.audit import audit, make_case
 from elsewhere.evaluation.measures import Plan
 
 
@@ -314,6 +314,14 @@ def test_membership_scores_equal_their_slow_twins(link):
         expected["closest_routine"] = (max(near) - np.mean(near)) / (np.std(near) + 1e-9)
         for name, value in expected.items():
             assert found[name][u] == pytest.approx(value, abs=1e-9), name
+
+
+def test_people_of_whom_no_two_slots_follow_are_attacked_too():
+    thin = np.where(np.arange(12) % 2, -1, np.random.default_rng(1).integers(4, size=(40, 12)))
+    found = audit(thin[:16], thin[16:28], thin[28:], None, locations=Locations(n=4), rng=np.random.default_rng(2))
+
+    assert {name for name in ("A2", "A3", "A10") if found[name].main is None} == set()
+    assert found.flagged == ()
 
 
 def test_shadow_releases_weigh_a_score_by_both_laws():

@@ -125,6 +125,14 @@ def share_below(values: Floats, others: Floats) -> Floats:
     return np.asarray((left + right) / (2 * len(others)), dtype=np.float64)
 
 
+def find_in(keys: Ints, wanted: Ints) -> Ints:
+    """Return where among rising keys each wanted one is, -1 where it is not."""
+    if len(keys) == 0:
+        return np.full(np.shape(wanted), -1, dtype=np.int64)
+    at = np.searchsorted(keys, wanted).clip(max=len(keys) - 1)
+    return np.where(keys[at] == wanted, at, -1)
+
+
 def _standard_error(*groups: Floats) -> float:
     return math.sqrt(sum((float(x.var(ddof=1)) if len(x) > 1 else 0.25) / len(x) for x in groups))
 
