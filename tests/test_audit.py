@@ -241,6 +241,14 @@ def test_which_places_exist_gives_members_away(groups, existence, tell):
         assert abs(found["A10"].details["auc"][name].value - 0.5) > 0.35, name
 
 
+def test_links_alone_are_enough_and_the_bars_are_those_of_the_docs(groups):
+    ids = {"A2": 0.0112, "A4": 0.01, "A5": 0.1, "A24": 0.01}
+    found = audit(groups[0], None, groups[0], np.arange(PEOPLE), attacks=ids, rng=np.random.default_rng(1))
+
+    assert found.flagged == tuple(ids)
+    assert {name: found[name].bar for name in ids} == ids
+
+
 def test_who_is_an_hour_late_is_named_all_the_same(groups):
     seeds, strangers, _ = groups
     late = seeds.replace(start=seeds.start + 3600, end=seeds.end + 3600)

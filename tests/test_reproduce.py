@@ -392,6 +392,6 @@ def test_the_command_writes_tables_numbers_and_figures(tmp_path, capsys, few_rep
     assert not stopped.value.code
     assert len(told["rows"]) > len(NUMBERS)
     names = {p.name for p in (tmp_path / "o").iterdir()}
-    assert {"sketch.png", "procedure.png", "dataset.png", "qq.png", "location-privacy.png", "reproduce.md"} <= names
+    assert {"procedure.png", "dataset.png", "qq.png", "location-privacy.png", "reproduce.md"} <= names
     page = (tmp_path / "o" / "reproduce.md").read_text()
     assert all(f"| {row['what']} |" in page for row in told["rows"])

@@ -307,11 +307,6 @@ def percent(value: float | None) -> str:
     return "-" if value is None or not math.isfinite(value) else f"{100 * value:.1f} %"
 
 
-def points(value: float) -> str:
-    """Return a difference of two shares as people read it."""
-    return f"{100 * value:+.1f} points"
-
-
 # -- the case ----------------------------------------------------------------------------------------------------------
 
 

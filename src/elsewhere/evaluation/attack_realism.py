@@ -30,7 +30,6 @@ from elsewhere.evaluation.attack_base import (
     by_user,
     difference,
     percent,
-    points,
     two_sided,
     verdict,
 )
@@ -318,8 +317,8 @@ def filtering(case: Case) -> Finding:
     passed = False if False in verdicts.values() else None if None in verdicts.values() else True
     worst = max(gaps, key=lambda name: (verdicts[name] is False, gaps[name].high))
     main, rates = gaps[worst], {name: {g: float(x.mean()) for g, x in share.items()} for name, share in shares.items()}
-    words = f"Of {len(gaps)} filters, {worst!r} rejects {points(main.value)} more of the fakes than of real people ("
-    words += f"{percent(rates[worst]['fakes'])} against {percent(rates[worst]['real'])} of their points)."
+    words = f"Of {len(gaps)} filters, {worst!r} rejects {100 * main.value:+.1f} points more of the fakes than of real "
+    words += f"people ({percent(rates[worst]['fakes'])} against {percent(rates[worst]['real'])} of their points)."
     each = np.sort(fakes[worst])[::-1]
     return Finding(
         main,

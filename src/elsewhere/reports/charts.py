@@ -59,8 +59,8 @@ def svg(figure: "Figure", label: str) -> Markup:
 
     Examples
     --------
-    >>> picture = svg(bars(["one"], [1.0], x="<number>"), "a <bar>")
-    >>> "var(--fake)" in picture, "a &lt;bar&gt;" in picture, "#0072b2" in picture
+    >>> picture = svg(bars({"one": 1.0}, "<number>"), "a <bar>")
+    >>> "var(--real)" in picture, "a &lt;bar&gt;" in picture, "#d55e00" in picture
     (True, True, False)
 
     """
@@ -219,20 +219,17 @@ def use_scale(use: Plain) -> "Figure | None":
     return figure
 
 
-def bars(names: Sequence[str], values: Sequence[float], *, x: str, texts: Sequence[str] = (), ink: str = "fake",
-         most: float | None = None) -> "Figure":  # fmt: skip
-    """Draw a bar per name, the first on top, with what is written at its end."""
-    figure = new_figure(height=0.55 + 0.2 * len(names))
+def bars(shares: Mapping[str, float], x: str) -> "Figure":
+    """Draw a bar per name, in per cent of all there is, the first on top, with its figure at its end."""
+    figure = new_figure(height=0.55 + 0.2 * len(shares))
     axes = figure.subplots()
-    top = most or max([*values, 1e-9])
-    axes.barh(range(len(names)), values, height=0.66, color=INKS[ink])
-    for i, text in enumerate(texts):
-        axes.text(values[i] + 0.015 * top, i, text, va="center", fontsize=LETTERS - 1, color=INKS["ink"])
-    axes.set_yticks(range(len(names)), names)
-    axes.set_ylim(len(names) - 0.5, -0.6)
-    axes.set_xlim(0, (1.2 if texts else 1.02) * top)
-    axes.locator_params(axis="x", nbins=4)
-    axes.set_xticks([tick for tick in axes.get_xticks() if 0 <= tick <= 1.001 * top])
+    axes.barh(range(len(shares)), list(shares.values()), height=0.66, color=INKS["real"])
+    for i, share in enumerate(shares.values()):
+        axes.text(share + 1.5, i, f"{share:.0f} %", va="center", fontsize=LETTERS - 1, color=INKS["ink"])
+    axes.set_yticks(range(len(shares)), shares)
+    axes.set_ylim(len(shares) - 0.5, -0.6)
+    axes.set_xlim(0, 120)
+    axes.set_xticks([0, 50, 100])
     label_axes(axes, x, "")
     return figure
 

@@ -243,21 +243,3 @@ def _claim_whole_table(audit: Plain | None) -> Claim:
     not_run = [name for name, finding in by_id.items() if outcome(finding) == NOT_RUN]
     more = f" with the remark that {', '.join(not_run)} were not run" if not_run else ""
     return Claim(sentence, True, f"all {len(by_id)} attacks are listed{more}.")
-
-
-def forbidden_claims(audit: Plain | None) -> list[str]:
-    """Return what may not be said about any output, with the finding of this one beside it where there is one."""
-
-    def here(*names: str) -> str:
-        found = [f for name in names if (f := _finding(audit, name)) and outcome(f) in (LEARNT, WITHIN)]
-        return "." if not found else f": {_continued(str(found[0].get('words') or 'an attack found otherwise.'))}"
-
-    about_people = [name for name in findings(audit) if name not in ABOUT_FAKES]
-    return [
-        f"That the fakes give anonymity, or that nothing about anybody can be learnt from them{here(*about_people)}",
-        f"That the fakes cannot be told from real people{here('A15')}",
-        f"That they are private whatever an adversary knows{here('A5')}",
-        'That a fake is "deniable" because it passed the privacy test.',
-        "How many fakes passed the rules of the privacy test, as a measure of privacy: passing a filter is not "
-        "surviving an attack.",
-    ]

@@ -134,8 +134,7 @@ def report(
         "sentences": claims.three_sentences(audit, run),
         "audits": [_audit(result) for result in kinds["audits"]],
         "claims": claims.claims(audit, run),
-        "forbidden": claims.forbidden_claims(audit),
-        "publishing": [(one, _publishing_picture(one)) for one in kinds["publishing"] if not shareable or _enough(one)],
+        "publishing": [one for one in kinds["publishing"] if not shareable or _enough(one)],
         "services": [
             (one, Picture.of(charts.location_privacy(one), "Privacy against what is sent"))
             for one in kinds["services"]
@@ -414,13 +413,12 @@ def _audit(audit: Plain) -> dict[str, Any]:
     by_id = findings(audit)
     ran = {n: f for n, f in by_id.items() if f.get("status") == "run"}
     order = claims.strongest_first(ran)
-    beyond = {n: 100 * share for n in order if (share := claims.excess(ran[n])) is not None}
+    titles = {n: str(ran[n].get("title") or n) for n in order}
+    beyond = {titles[n]: 100 * share for n in order if (share := claims.excess(ran[n])) is not None}
+    caption = "What an attack reaches beyond guessing, as a share of all there is."
     picture = None
     if beyond:
-        names, texts = [str(ran[n].get("title") or n) for n in beyond], [f"{v:.0f} %" for v in beyond.values()]
-        figure = charts.bars(names, list(beyond.values()), x="beyond guessing (%)", most=100, texts=texts, ink="real")
-        caption = "What an attack reaches beyond guessing, as a share of all there is."
-        picture = Picture.of(figure, "How much each attack reached", caption)
+        picture = Picture.of(charts.bars(beyond, "beyond guessing (%)"), "How much each attack reached", caption)
     return {
         "picture": picture,
         "ran": {n: ran[n] for n in order},
@@ -438,16 +436,6 @@ def _mean(value: Any) -> float | None:
     """Return the mean of a figure, or the figure itself where it is one number."""
     value = value.get("mean") if isinstance(value, Mapping) else value
     return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
-
-
-def _publishing_picture(result: Plain) -> Picture:
-    """Draw how far visiting probabilities are from the real ones: other people, fakes, baselines (tbl:vistprob-kl)."""
-    sides = {"testing": "other people", "fakes": "fakes", "uniform": "uniform", "single": "single place"}
-    kl = {words: v for side, words in sides.items() if (v := _mean(result["visits"]["all"].get(side))) is not None}
-    figure = charts.bars(
-        list(kl), list(kl.values()), x="KL divergence from real (nats)", texts=[number(v) for v in kl.values()]
-    )
-    return Picture.of(figure, "Popularity of places", "How far sorted visiting probabilities are from the real ones.")
 
 
 def _text(value: Any) -> str:

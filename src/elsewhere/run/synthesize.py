@@ -25,7 +25,7 @@ import numpy as np
 from elsewhere.checkpoint import Stages, derive_bytes, derive_rng, hash_file, hash_value, resume
 from elsewhere.data.places import grid_of
 from elsewhere.data.read import read_visits
-from elsewhere.data.visits import Mask, Visits
+from elsewhere.data.visits import Visits
 from elsewhere.data.write import write_visits
 from elsewhere.errors import InvalidParameter, InvalidTraces, PublicationRefused
 from elsewhere.evaluation.judge import Judgement, judge_run
@@ -198,7 +198,7 @@ def _make(
         )
 
     people = stages("reading", read)
-    aside = _set_aside(secret, people.U, job)
+    aside = derive_rng(secret, "aside").random(people.U) < job.holdout  # which depends on nobody else
     control = people.of_users(aside) if aside.any() else None
     taught = people.of_users(~aside) if aside.any() else people
     tell(MAKE, 0, 0)
@@ -215,11 +215,6 @@ def _make(
     # of certified fakes, rows become visits after the release: none is refused before the noise has decided
     sides = [each.visits() if isinstance(each, Observed) else each for each in (taught, control)]
     return fakes, sides[0], sides[1]  # type: ignore[return-value]  # somebody was taught
-
-
-def _set_aside(secret: bytes, people: int, job: Job) -> Mask:
-    """Return who is set aside, which depends on nobody else."""
-    return derive_rng(secret, "aside").random(people) < job.holdout
 
 
 def _publish(
