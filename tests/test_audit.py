@@ -561,13 +561,6 @@ def test_what_generate_fakes_returns_brings_its_links_and_has_no_order(groups):
     assert "published list" in result["A20"].needs
 
 
-def test_progress_is_reported(small):
-    steps = []
-    audit(*small, attacks=["A4", "A13"], progress=lambda i, n: steps.append((i, n)), rng=np.random.default_rng(1))
-
-    assert steps == [(1, 2), (2, 2)]
-
-
 BAD = {
     "one user": (lambda s, h, f, o: (s[:1], h, f, np.zeros_like(o)), {}, "E_TOO_FEW"),
     "no such seed": (lambda s, h, f, o: (s, h, f, o + 1), {}, "E_INDEX"),

@@ -59,6 +59,16 @@ def test_numbers_of_each_person_are_as_defined(seed, instants):
             np.testing.assert_allclose(crowd.people[name][user], value, rtol=1e-12, err_msg=f"{name} of {user}")
 
 
+def test_of_one_day_nobody_knows_which_places_are_new():
+    visits = Visits(
+        [0, 0, 1, 1], [0, HOUR, 0, 30 * HOUR], [HOUR, 2 * HOUR, HOUR, 31 * HOUR], [0, 1, 0, 1], Locations(n=2)
+    )
+    new = Crowd(visits, Plan.of(visits)).people["new_places"]
+
+    assert np.isnan(new[0])
+    assert new[1] == 1.0
+
+
 def test_radius_of_gyration_by_hand():
     # half of the time 3 km west of the middle, half 3 km east
     visits = Visits([0, 0], [0, HOUR], [HOUR, 2 * HOUR], [0, 1], Locations(xy=[[-3.0, 0.0], [3.0, 0.0]]))
@@ -103,15 +113,17 @@ def test_distances_are_0_to_oneself_and_1_to_what_shares_nothing():
     a = np.array([[4.0, 0.0], [2.0, 0.0]])
     assert misplaced(a, a) == 0
     assert misplaced(a, a[:, ::-1]) == 1
+    # an hour counts by how many people there are
+    assert misplaced(a, np.array([[4.0, 0.0], [0.0, 2.0]])) == pytest.approx(2 / 6)
     assert largest_gap(np.arange(3.0), np.arange(3.0)) == 0
     assert largest_gap(np.arange(3.0), np.arange(3.0) + 9) == 1
     assert unmatched(np.array([1, 2]), np.array([1, 2])) == 0
     assert unmatched(np.array([1, 2]), np.array([3])) == 1
 
 
-@pytest.mark.parametrize("seed", [5, 6])
-def test_the_divergences_of_the_field_are_as_defined(seed):
-    real, other = some_visits(seed, people=20), some_visits(seed + 10, people=15)
+@pytest.mark.parametrize(("seed", "places"), [(5, 5), (6, 40)])
+def test_the_divergences_of_the_field_are_as_defined(seed, places):
+    real, other = some_visits(seed, people=20, places=places), some_visits(seed + 10, people=15, places=places)
     other = other.replace(locations=real.locations)
     crowds = [Crowd(visits, Plan.of(real)) for visits in (real, other)]
     people = [[rows_of(visits, user) for user in range(visits.U)] for visits in (real, other)]
