@@ -158,8 +158,25 @@ def test_other_people_are_good_for_everything_and_random_places_for_nothing_that
     assert good.divergences["fakes"]["distance"] < bad.divergences["fakes"]["distance"]
 
 
+def test_fakes_are_compared_with_strangers_beside_seeds_a_mixture_and_chance():
+    seeds, strangers, alike = life(1, 120, 4), life(2, 120, 12), life(3, 120, 12)
+    hours = judge_usefulness(seeds, strangers, alike, rng=np.random.default_rng(1))["hours"]
+
+    # the seeds sleep elsewhere than strangers do, and so does half of a mixture
+    assert hours.people > 0.5
+    assert hours.same == pytest.approx(hours.people / 2, abs=0.05)
+    assert hours.fakes < 0.25
+    swapped = judge_usefulness(alike, strangers, seeds, rng=np.random.default_rng(1))["hours"]
+    assert swapped.fakes > 0.5 > 0.25 > swapped.people
+
+
+def test_what_is_not_told_from_chance_gives_no_verdict():
+    assert usefulness.verdict(0.1, 0.2, 0.05, 0.15) == "good"
+    assert usefulness.verdict(0.1, 0.2, 0.05, 0.15, spread=0.06) == "cannot say"
+
+
 def test_with_too_few_strangers_nothing_is_said():
-    seeds, strangers = life(1, 40, 4), life(2, usefulness.FEWEST_STRANGERS - 1, 4)
+    seeds, strangers = life(1, 40, 4), life(2, 9, 4)
     for left in (strangers, None):
         result = judge_usefulness(seeds, left, seeds, rng=np.random.default_rng(1))
         assert {use.verdict for use in result.uses} == {"cannot say"}
