@@ -253,23 +253,16 @@ class Finding:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers, the details beside the rest."""
-        rates = {name: getattr(self, name) for name in ("main", "control", "null", "fresh")}
-        figures = {name: None if rate is None else plain(rate.value) for name, rate in rates.items()}
-        ends = {name: None if rate is None else plain([rate.low, rate.high]) for name, rate in rates.items()}
-        risk = None
+        fields: dict[str, Any] = {"title": self.title, "status": NOT_RUN if self.main is None else "run"}
+        for name in ("main", "control", "null", "fresh"):
+            rate: Rate | None = getattr(self, name)
+            fields[name] = None if rate is None else rate.value
+            fields["interval" if name == "main" else f"{name}_interval"] = None if rate is None else rate[1:]
+        fields["risk"] = None
         if self.main is not None and self.control is not None and self.control.value < 1:
-            risk = plain((self.main.value - self.control.value) / (1 - self.control.value))
-        return {
-            "title": self.title,
-            "status": NOT_RUN if self.main is None else "run",
-            **figures,
-            "interval": ends.pop("main"),
-            **{f"{name}_interval": ends[name] for name in ends},
-            "risk": risk,
-            **{name: plain(getattr(self, name)) for name in ("baseline", "bar", "passed", "learnt", "outcome")},
-            **{name: plain(getattr(self, name)) for name in ("worst_decile", "words", "needs")},
-            **{name: plain(value) for name, value in self.details.items()},
-        }
+            fields["risk"] = (self.main.value - self.control.value) / (1 - self.control.value)
+        rest = ("baseline", "bar", "passed", "learnt", "outcome", "worst_decile", "words", "needs")
+        return dict(plain({**fields, **{name: getattr(self, name) for name in rest}, **self.details}))
 
 
 def plain(value: Any) -> Any:
