@@ -231,7 +231,6 @@ source_option = partial(
 out_option = partial(option, help="Folder for the results; refused if it holds anything.", metavar="DIR", flags=OUT)
 seed_option = partial(option, metavar="N", parameter="rng", secret=True, ge=0)
 kappa_option = partial(models, help="Number of semantic classes.", metavar="N|auto")
-report_option = partial(option, help="Whether to evaluate and attack the fakes, and write reports.")
 k_option = partial(
     keeps, help="People for whom a fake is plausible: its seed and alternates (E52).", metavar="N", flags=("-k",), ge=1
 )
@@ -413,7 +412,7 @@ class Job(Making):
         "Write a run with --seed as if it were published; it stays marked as a laboratory run.",
         flags=("--i-know",),
     )
-    report: bool = report_option(True)
+    report: bool = option(True, "Whether to evaluate and attack the fakes, and write reports.")
     holdout: float = keeps(
         0.0,
         "Share of the people who are set aside before anything is learnt, to compare with; at most .5.",
@@ -494,7 +493,6 @@ class Demo(Answer):
     days: int = option(14, "Days that they are watched.", "N", ge=1, le=60)
     seed: int = seed_option(2, "Same number, same result.")
     out: Path | None = out_option(None)
-    report: bool = report_option(True)
 
 
 class Plan(Settings):
