@@ -284,15 +284,14 @@ def when_and_where(hours: Curves, y: str, people: Floats, fakes: Floats) -> "Fig
     return figure
 
 
-def density(samples: Mapping[str, Floats], bins: int = 20) -> Curves | None:
-    """Return the share of each sample, in per cent, by bins of one logarithmic scale; None without positive values."""
-    kept = {name: values[values > 0] for name, values in samples.items()}
-    if not all(len(values) for values in kept.values()) or not kept:
+def shares_up_to(samples: Mapping[str, Floats]) -> Curves | None:
+    """Return how much of each sample, in per cent, is at most so large; None without positive values."""
+    kept = {name: np.sort(values[values > 0]) for name, values in samples.items()}
+    if not all(len(values) for values in kept.values()):
         return None
     low, high = np.quantile(np.concatenate(list(kept.values())), [0.002, 0.998])
-    edges = np.geomspace(low / 1.05, max(high, 1.2 * low) * 1.05, bins + 1)
-    middle = np.sqrt(edges[1:] * edges[:-1])
-    return {name: (middle, 100 * np.histogram(v, edges)[0] / len(v)) for name, v in kept.items()}
+    at = np.geomspace(low / 1.05, max(high, 1.2 * low) * 1.05, 100)
+    return {name: (at, 100 * np.searchsorted(values, at, side="right") / len(values)) for name, values in kept.items()}
 
 
 def location_privacy(result: Plain) -> "Figure":

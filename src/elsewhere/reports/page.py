@@ -379,12 +379,12 @@ def _use_curves(shown: Shown) -> dict[str, Any]:
     busiest = np.argsort(-visits["people"], kind="stable")[:10]
     sides = {who: (np.arange(1, len(busiest) + 1), 100 * v[busiest] / v.sum()) for who, v in visits.items()}
     drawn["places"] = charts.curves(sides, x="the people's busiest places, by rank", y="stays there (%)")
-    lengths = {"stays": ({who: crowd.stay_lengths / 60 for who, crowd in crowds.items()}, "hours", "stays (%)")}
+    lengths = {"stays": ({who: crowd.stay_lengths / 60 for who, crowd in crowds.items()}, "hours")}
     if crowds["people"].plan.locations.has_coordinates:
-        lengths["trips"] = ({who: crowd.trip_lengths for who, crowd in crowds.items()}, "kilometres", "moves (%)")
-    for use, (samples, x, y) in lengths.items():
-        if (density := charts.density(samples)) is not None:
-            drawn[use] = charts.curves(density, x=x, y=y, log=True)
+        lengths["trips"] = ({who: crowd.trip_lengths for who, crowd in crowds.items()}, "kilometres")
+    for use, (samples, x) in lengths.items():
+        if (shares := charts.shares_up_to(samples)) is not None:
+            drawn[use] = charts.curves(shares, x=x, y=f"{use} up to so long (%)", log=True)
     return drawn
 
 
@@ -483,11 +483,11 @@ def preparation_page(visits: Visits) -> str:
     )
     caption += "not filled in."
     for samples, x, y, title, words in (
-        (between, "hours without a record", "gaps (%)", "Gaps", caption),
-        (counts, f"records per {unit}", f"{units} (%)", f"Records per {unit}", ""),
+        (between, "hours without a record", "gaps up to so long (%)", "Gaps", caption),
+        (counts, f"records per {unit}", f"{units} with so many or fewer (%)", f"Records per {unit}", ""),
     ):
         if len(np.unique(samples[samples > 0])) > 1:
-            figure = charts.curves(charts.density({"people": samples}) or {}, x=x, y=y, log=True)
+            figure = charts.curves(charts.shares_up_to({"people": samples}) or {}, x=x, y=y, log=True)
             pictures.append(Picture.of(figure, title, words))
     days = _days_seen(some)
     context = {
