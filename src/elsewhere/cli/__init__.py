@@ -74,7 +74,7 @@ class Door(TyperGroup):
         options = OPTIONS.get(next((word for word in words if word in self.commands), ""), {})
         as_json = "--json" in words
         with warnings.catch_warnings(), _stoppable() as stops:
-            warnings.showwarning = _show_warning
+            warnings.showwarning = _show_warning  # type: ignore[assignment]  # it is called by position
             try:
                 status = run()
             except ElsewhereError as error:
