@@ -175,6 +175,11 @@ def test_what_is_not_told_from_chance_gives_no_verdict():
     assert usefulness.verdict(0.1, 0.2, 0.05, 0.15, spread=0.06) == "cannot say"
 
 
+def test_where_people_differ_so_much_that_others_are_no_help_half_way_to_chance_counts():
+    assert usefulness.verdict(0.6, 0.6, 0.1, 0.7) == "not for this"
+    assert usefulness.verdict(0.5, 0.6, 0.1, 0.7) == "rough"
+
+
 def test_with_too_few_strangers_nothing_is_said():
     seeds, strangers = life(1, 40, 4), life(2, 9, 4)
     for left in (strangers, None):
