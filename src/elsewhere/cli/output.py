@@ -169,7 +169,7 @@ def attacks(result: Any) -> list[Any]:
     from elsewhere.reports.claims import strongest_first, three_sentences
 
     table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
-    for name in ("attack", "reached", "95 %", "strangers", "guessing", "outcome"):
+    for name in ("attack", "reached", "95 %", "control", "guessing", "outcome"):
         table.add_column(name, overflow="fold")
     ran = {name: f for name, f in result.to_dict().items() if f["status"] == "run"}
     for f in (ran[name] for name in strongest_first(ran)):
