@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
+from elsewhere.data.slots import Traces
 from elsewhere.data.visits import DAY, Locations, Visits
 from elsewhere.evaluation import attack_copies, attack_linkage, attack_membership, attack_realism
 from elsewhere.evaluation.attack_base import (
@@ -318,7 +319,9 @@ def test_membership_scores_equal_their_slow_twins(link):
 
 def test_people_of_whom_no_two_slots_follow_are_attacked_too():
     thin = np.where(np.arange(12) % 2, -1, np.random.default_rng(1).integers(4, size=(40, 12)))
-    found = audit(thin[:16], thin[16:28], thin[28:], None, locations=Locations(n=4), rng=np.random.default_rng(2))
+    seeds, strangers, fakes = (Traces(r, Locations(n=4)).visits() for r in (thin[:16], thin[16:28], thin[28:]))
+    strangers = strangers.select(strangers.user != 3)  # and one of them is not seen at all
+    found = audit(seeds, strangers, fakes, None, rng=np.random.default_rng(2))
 
     assert {name for name in ("A2", "A3", "A10") if found[name].main is None} == set()
     assert found.flagged == ()

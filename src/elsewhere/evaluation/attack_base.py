@@ -489,7 +489,7 @@ def free_walks(people: Lives, seen: Mask, rng: np.random.Generator) -> Ints:
     """
     R, (_, step) = people.R, people.steps
     first = people.r[np.arange(len(people)), (people.r >= 0).argmax(axis=1)]
-    begin = np.cumsum(np.bincount(first, minlength=R))
+    begin = np.cumsum(np.bincount(first[first >= 0], minlength=R))
     key, mass = np.unique(step, return_counts=True)
     origin = key // R
     total = np.bincount(origin, mass, R) if len(key) else np.zeros(R)
