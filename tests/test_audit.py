@@ -264,10 +264,10 @@ def test_the_order_of_the_list_gives_away_who_was_made_from_one_person(small):
     side_by_side, shuffled = np.repeat(rng.permutation(30), 2), rng.permutation(np.repeat(np.arange(30), 2))
     flagged = [
         audit(seeds, holdout, fakes[owner], owner, attacks="A20", rng=np.random.default_rng(1)).flagged
-        for owner in (side_by_side, shuffled, np.sort(shuffled))
+        for owner in (side_by_side, shuffled, np.sort(shuffled), np.arange(30), np.arange(30)[::-1])
     ]
 
-    assert flagged == [("A20",), (), ("A20",)]
+    assert flagged == [("A20",), (), *[("A20",)] * 3]
 
 
 def test_two_files_are_enough_to_find_whom_fakes_point_at(groups, fakes):
