@@ -46,7 +46,8 @@ def sigma_law(ground, role, cls, time, soon):
             if follow and key in ground.moves.tolist():
                 v += ground.usual[ground.moves.tolist().index(key)]
         law[places] = math.exp(v)
-    weight = dict(candidates[home])
+    rows = range(ground.first[cls[home]], ground.first[cls[home] + 1])
+    weight = {int(ground.place[k]): float(ground.people[k]) for k in rows}
     given_home = {h: sum(p for places, p in law.items() if places[home] == h) for h in weight}
     return {
         places: weight[places[home]] / sum(weight.values()) * p / given_home[places[home]] for places, p in law.items()
@@ -107,9 +108,9 @@ def lengths_law(length, n, ticks):
     return {took: p / total for took, p in law.items()}
 
 
-def piece_law(law, piece_type, piece_kind, carried, of_type, of_kind, c, is_carried, t):
-    """Return the pieces that the next one is drawn from, all alike: of type and kind, of the kind, of anybody."""
-    rows = [i for i in range(len(law.start)) if law.cls[i] == c and carried[i] == is_carried]
+def piece_law(law, piece_type, piece_kind, piece_off, carried, of_type, of_kind, off, c, is_carried, t):
+    """Return the pieces that the next one is drawn from, all alike: of type and kind, of the kind, of such days."""
+    rows = [i for i in range(len(law.start)) if law.cls[i] == c and carried[i] == is_carried and piece_off[i] == off]
     of_kinds = [i for i in rows if piece_kind[i] == of_kind]
     of_types = [i for i in of_kinds if piece_type[i] == of_type]
     for level in (of_types, of_kinds, rows):
@@ -156,7 +157,23 @@ def own_law(law, past, known, new_today, c, here, before, when, today):
     return {x: (1 - new) * w / total for x, w in weight.items()} | {len(known) + len(new_today): new}
 
 
-def day_law(law, earlier, off, diaries, known, busy):
+def kind_law(mix, phases, fades, earlier):
+    """
+    Return the probability of each kind of day; kind 0 is no record, `earlier` the kinds of all days before.
+
+    Days before count exp(-days / fading), those before the first as if they had followed the mix.
+    """
+    shares = [mix[0]]
+    for fade in fades:
+        weight = [math.exp(-(len(earlier) - 1 - d) / fade) for d in range(len(earlier))]
+        before = math.exp(-len(earlier) / fade) / (1 - math.exp(-1 / fade))
+        none = sum(w for w, kind in zip(weight, earlier, strict=True) if kind == 0)
+        shares.append((none + before * mix[0]) / (sum(weight) + before))
+    empty = sum(w * share for w, share in zip(phases, shares, strict=True))
+    return [empty, *((1 - empty) * m / (1 - mix[0]) for m in mix[1:])]
+
+
+def day_law(law, earlier, off, diaries, known, tastes):
     """
     Return the probability of each diary, a list of (start, end, own place, class); `known` own places before it.
 
@@ -184,7 +201,8 @@ def day_law(law, earlier, off, diaries, known, busy):
         new = len({x for x in places if x >= known})
         features = [mean, max(like, default=0.0), like[0] if like else 0.0, mean**2, n, n * n / 10, new]
         features += [len(set(places)), home, home**2, brief, len(at_home)]
-        scores.append(busy * n + sum(w * f for w, f in zip(law.like, features, strict=True)))
+        taste = tastes[0] * n + tastes[1] * new + tastes[2] * home
+        scores.append(taste + sum(w * f for w, f in zip(law.like, features, strict=True)))
     total = sum(math.exp(v) for v in scores)
     return [math.exp(v) / total for v in scores]
 

@@ -12,7 +12,7 @@ import elsewhere as ew
 from elsewhere.data.visits import DAY, Form, Locations, Visits
 from elsewhere.paper._generate_kernels import open_stream, uniform
 from elsewhere.synthesis import _diary_kernels as kernels
-from elsewhere.synthesis.diaries import fit_choices, share_spans
+from elsewhere.synthesis.diaries import _learn_phases, fit_choices, share_spans
 from elsewhere.synthesis.generate_life import (
     draw_lives,
     generate_lives,
@@ -89,10 +89,12 @@ def test_pieces_are_drawn_as_the_law_says(model):
     inside = cell >= 0  # the last pieces of people, cut off by the end of the file, are never drawn
     carried = np.where(inside, cell % 2, -1)
     piece_kind, piece_type = cell // (2 * K) % Q, cell // (2 * K * Q)
+    piece_off = np.full(n, -1)
+    piece_off[law.by_class] = np.repeat(np.arange(len(law.class_first) - 1), np.diff(law.class_first)) // (2 * K)
     rng = np.random.default_rng(4)
     for i in rng.choice(np.flatnonzero(inside), 12):
-        where = int(piece_type[i]), int(piece_kind[i]), int(law.cls[i]), int(carried[i]), int(law.start[i])
-        among = naive_life.piece_law(law, piece_type, piece_kind, carried, *where)
+        where = [int(x[i]) for x in (piece_type, piece_kind, piece_off, law.cls, carried, law.start)]
+        among = naive_life.piece_law(law, piece_type, piece_kind, piece_off, carried, *where)
         stream = open_stream(KEY, 2, int(i))
         found = Counter(int(kernels.draw_piece(law, *where, stream)) for _ in range(3_000))
         assert set(found) <= set(among)
@@ -165,6 +167,9 @@ def test_own_places_and_new_ones_follow_as_their_law_says(lived, here, before, n
         assert abs(found[x] / n - p) <= naive_life.tolerance(p, n)
 
 
+TASTES = np.array([1.0, -0.4, 0.3])
+
+
 @pytest.mark.parametrize("off", [0, 1])
 def test_a_day_is_chosen_as_its_law_says(lived, off):
     law, memory = lived
@@ -177,11 +182,42 @@ def test_a_day_is_chosen_as_its_law_says(lived, off):
     days = List([kernels.new_day(40) for _ in diaries])
     for day, diary in zip(days, diaries, strict=True):
         write_day(day, diary, memory)
-    wanted, n = naive_life.day_law(law, LIVED, off, diaries, 5, 1.0), 8_000
+    wanted, n = naive_life.day_law(law, LIVED, off, diaries, 5, TASTES), 8_000
     stream, features, shares = open_stream(KEY, 5, off), np.zeros(kernels.FEATURES), np.zeros(len(days))
-    found = Counter(kernels.choose_day(law, memory, off, 1.0, days, features, shares, stream) for _ in range(n))
+    found = Counter(kernels.choose_day(law, memory, off, TASTES, days, features, shares, stream) for _ in range(n))
     for a, p in enumerate(wanted):
         assert abs(found[a] / n - p) <= naive_life.tolerance(p, n)
+
+
+def test_kinds_follow_usual_and_recent_days_as_defined():
+    rng = np.random.default_rng(8)
+    mix, phases, earlier = rng.dirichlet(np.ones(5)), rng.dirichlet(np.ones(1 + len(kernels.FADES))), []
+    recent, likely = np.zeros((len(kernels.FADES), 2)), np.zeros(5)
+    kernels.open_phases(recent, mix[0])
+    for kind in (2, 0, 0, 3, 0, 1, 1):
+        kernels.likely_kinds(mix, phases, recent, likely)
+        assert np.allclose(likely, naive_life.kind_law(mix, phases, kernels.FADES, earlier), atol=1e-12)
+        kernels.fade(recent, float(kind == 0))
+        earlier.append(kind)
+
+
+@pytest.mark.parametrize("share", [[1.0, 0.0, 0.0, 0.0], [0.3, 0.3, 0.4, 0.0]])
+def test_phases_are_the_most_likely(share):
+    rng, mix, n, people = np.random.default_rng(9), [0.6, 0.4], 100, 12
+    empty, likely = np.zeros((people, n), dtype=bool), np.zeros((people, n, 4))
+    for i in range(people):
+        kinds = []
+        for d in range(n):
+            none = [naive_life.kind_law(mix, one, kernels.FADES, kinds)[0] for one in np.eye(4)]
+            empty[i, d] = rng.random() < np.dot(share, none)
+            likely[i, d] = none if empty[i, d] else 1 - np.array(none)
+            kinds.append(int(not empty[i, d]))
+    whose = np.repeat(np.arange(people), n)
+    found = _learn_phases(empty.ravel(), whose, np.zeros_like(whose), np.full((people, 2), 0.6), np.full(2, 1e9))
+    assert abs(found.sum() - 1) < 1e-9
+    best = np.log(likely @ found).sum()
+    for other in [share, *rng.dirichlet(np.ones(4), 200)]:
+        assert np.log(likely @ np.array(other)).sum() < best + 0.05
 
 
 def test_choices_are_fitted_by_maximum_likelihood():

@@ -26,9 +26,10 @@ def make_ground(xy, candidates, rng, *, moves=()):
     begin = np.searchsorted(cell, np.arange(K)[:, None] * columns * rows + np.arange(columns * rows + 1))
     keys = np.array(sorted(min(a, b) * R + max(a, b) for a, b in moves), dtype=np.int64)
     limits = (0.5 * (2 ** (np.arange(1, kernels.BINS) / 2) - 1)) ** 2
+    people = weight**1.5
     return kernels.Ground(
-        xy, limits, place, np.searchsorted(cls, np.arange(K + 1)), weight, weight.copy(),
-        np.append(0.0, np.cumsum(weight)), begin, corner, columns, rows,
+        xy, limits, place, np.searchsorted(cls, np.arange(K + 1)), people, np.append(0.0, np.cumsum(people)),
+        weight, np.append(0.0, np.cumsum(weight)), begin, corner, columns, rows,
         rng.normal(0, 0.7, (2, 2, K, kernels.BINS)), rng.normal(0, 0.7, kernels.BINS), limits[:4],
         np.append(np.zeros((1, 5)), rng.normal(0, 0.7, (TIES, 5)), axis=0), keys, np.full(len(keys), 0.8),
     )  # fmt: skip
@@ -87,10 +88,12 @@ def test_classes_with_many_candidates_are_sampled_from_the_same_law():
         assert abs(found[b] / n - expected[b]) <= naive_life.tolerance(expected[b], n) + 0.01
 
 
-def test_homes_of_a_sequence_of_lives_are_as_their_weights_say_within_one():
+def test_homes_of_a_sequence_of_lives_are_as_people_live_within_one():
     rng = np.random.default_rng(6)
     weights = rng.uniform(0.2, 3, 40)
     ground = make_ground(rng.uniform(0, 9, (40, 2)), [(0, i, float(w)) for i, w in enumerate(weights)], rng)
+    people = np.empty(40)
+    people[ground.place] = ground.people
     sigma, n = np.empty(1, np.int64), 200
     found = np.zeros(40)
     for i in range(n):
@@ -98,7 +101,7 @@ def test_homes_of_a_sequence_of_lives_are_as_their_weights_say_within_one():
         arguments = np.array([0]), 1, np.array([0]), np.array([1.0]), np.zeros((1, 1), np.int64), 2, point
         kernels.draw_sigma(ground, *arguments, open_stream(KEY, 0, i), sigma)
         found[sigma[0]] += 1
-    assert np.abs(found - n * weights / weights.sum()).max() <= 2  # independent draws: about 6
+    assert np.abs(found - n * people / people.sum()).max() <= 2  # independent draws: about 6
 
 
 def test_a_home_of_which_nothing_is_left_is_not_drawn():

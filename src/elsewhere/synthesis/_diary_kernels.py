@@ -19,6 +19,8 @@ RECENT = 10  # earlier days that a day is compared with
 NEW = 2  # weights of going somewhere new, beside two per class
 OWN = 6  # weights of an own place
 FEATURES = 12  # of a diary
+TASTES = (4, 6, 8)  # those in which people differ: stays, new places, time at home
+FADES = (2.0, 10.0, 40.0)  # days after which a day counts for a third of what it did
 SOON = (300, 1_200, 3_600, 10_800)  # seconds between two places
 TIES = len(SOON) + 1
 HOME = 0
@@ -54,6 +56,7 @@ class Law(NamedTuple):
     days: NDArray[np.int64]  # days by (type, weekend)
     days_first: NDArray[np.int64]
     begins: NDArray[np.float64]  # (Q, K + 1) share of days of a kind that begin carried in a class, or open
+    phases: NDArray[np.float64]  # (1 + FADES,) how much of having a record on a day follows all days, and recent ones
     role: NDArray[np.int64]  # (K,)
     new: NDArray[np.float64]  # (2 K + NEW,)
     own: NDArray[np.float64]  # (OWN,)
@@ -147,21 +150,24 @@ def _window(start, order, lo, hi, t, reach):
 
 
 @njit
-def draw_piece(law, kind_of_person, kind, c, carried, t, stream):
-    """Draw a piece of class c that begins at about t: of this type and kind, else of this kind, else of anybody."""
+def draw_piece(law, kind_of_person, kind, off, c, carried, t, stream):
+    """Draw a piece of class c that begins at about t: of this type and kind, else of this kind, else of such a day."""
     K, Q = len(law.role), len(law.begins)
     orders = (law.by_type, law.by_kind, law.by_class)
     firsts = (law.type_first, law.kind_first, law.class_first)
-    cells = (((kind_of_person * Q + kind) * K + c) * 2 + carried, (kind * K + c) * 2 + carried, c * 2 + carried)
+    rows = ((kind_of_person * Q + kind) * K + c, kind * K + c, off * K + c)
     for level in range(3):
-        order, lo, hi = orders[level], firsts[level][cells[level]], firsts[level][cells[level] + 1]
+        order, cell = orders[level], rows[level] * 2 + carried
+        lo, hi = firsts[level][cell], firsts[level][cell + 1]
         for reach in (NEAR, FAR):
             a, b = _window(law.start, order, lo, hi, t, reach)
             if b - a >= ENOUGH:
                 return order[a + int(uniform(stream) * (b - a))]
             if carried:
                 break
-    order, lo, hi = law.by_class, law.class_first[c * 2 + carried], law.class_first[c * 2 + carried + 1]
+    if lo == hi:  # never on such a day
+        cell = ((1 - off) * K + c) * 2 + carried
+        lo, hi = law.class_first[cell], law.class_first[cell + 1]
     a, b = _window(law.start, order, lo, hi, t, 4 * FAR)
     if a == b:
         a, b = lo, hi
@@ -266,9 +272,9 @@ def draw_day(
     q, grain, most, way = 0, law.grain, len(day.own) - 1, 0
     if here >= 0:
         c, t, x = memory.cls[here], lo, here
-        p = draw_piece(law, kind_of_person, kind, c, 1, 0, stream)
+        p = draw_piece(law, kind_of_person, kind, off, c, 1, 0, stream)
         if p < 0:
-            p = draw_piece(law, kind_of_person, kind, c, 0, 0, stream)
+            p = draw_piece(law, kind_of_person, kind, off, c, 0, 0, stream)
     else:
         p = first_piece if first_piece >= 0 else draw_opening(law, kind_of_person, kind, stream)
         if p >= 0:
@@ -308,7 +314,7 @@ def draw_day(
             c = law.after[p]
             to = draw_own(law, memory, day, c, x, before, part_of(t, off), weight, columns, stream)
             before, x = x, to
-        p = draw_piece(law, kind_of_person, kind, c, 0, t, stream)
+        p = draw_piece(law, kind_of_person, kind, off, c, 0, t, stream)
     day.state[0] = q
     fill_slots(day)
 
@@ -370,12 +376,14 @@ def day_features(law, memory, off, day, out):
 
 
 @njit
-def choose_day(law, memory, off, busy, days, features, shares, stream):
+def choose_day(law, memory, off, tastes, days, features, shares, stream):
     """Draw one of several diaries, by weights exp(likeness and all that people's days are chosen by)."""
     top = -1e18
     for a in range(len(days)):
         day_features(law, memory, off, days[a], features)
-        shares[a] = busy * features[4]
+        shares[a] = 0.0
+        for j in range(len(TASTES)):
+            shares[a] += tastes[j] * features[TASTES[j]]
         for k in range(FEATURES):
             shares[a] += law.like[k] * features[k]
         top = max(top, shares[a])
@@ -508,22 +516,24 @@ def replay(
 
 @njit
 def draw_diary(
-    law, kind_of_person, mix, busy, off, lo, hi, tries, memory, days, weight, columns, features, stream, own, cls,
+    law, kind_of_person, mix, tastes, off, lo, hi, tries, memory, days, weight, columns, features, stream, own, cls,
     start, end, way,
 ):  # fmt: skip
     """
     Draw the diary of one life; return its number of pieces.
 
-    `mix` (2, Q) the person's kinds of day, `busy` a taste for stays, `off` (D,) its calendar; the life is seen from
-    second `lo` of the first day until second `hi` of the last; -1: whenever something is recorded. Times are seconds
-    since the first border.
+    `mix` (2, Q) the person's kinds of day, `tastes` (TASTES,) ln weights of a diary, `off` (D,) its calendar; the life
+    is seen from second `lo` of the first day until second `hi` of the last; -1: whenever something is recorded. Times
+    are seconds since the first border.
     """
     clear_memory(memory)
     Q, D, n = len(law.begins), len(off), 0
     here, before = -1, -1
-    shares = np.empty(max(Q, tries))
+    shares, recent = np.empty(max(Q, tries)), np.zeros((len(FADES), 2))
+    open_phases(recent, mix[off[0], 0])
     for d in range(D):
         first_piece, kind, begin = -1, 0, 0
+        inner = 0 < d < D - 1  # a span begins and ends with a record, whatever the phase
         if d == 0 and lo >= 0:
             cell = kind_of_person * 2 + off[0]
             a, b = law.days_first[cell], law.days_first[cell + 1]
@@ -538,17 +548,22 @@ def draw_diary(
                         first_piece = p
         if first_piece < 0:
             state = memory.cls[here] if here >= 0 else len(law.role)
+            likely_kinds(mix[off[d]], law.phases, recent, shares)
+            if not inner:
+                shares[0] = 0.0
             for k in range(Q):
-                shares[k] = mix[off[d], k] * law.begins[k, state]
+                shares[k] *= law.begins[k, state]
             kind = draw_index(shares, Q, uniform(stream))
             if kind < 0:
                 kind = max(draw_index(mix[off[d]], Q, uniform(stream)), 0)
+        if inner:
+            fade(recent, 1.0 if kind == 0 else 0.0)
         for a in range(tries):
             draw_day(
                 law, memory, kind_of_person, kind, off[d], here, before, first_piece, begin,
                 hi if hi >= 0 and d == D - 1 else DAY, weight, columns, stream, days[a],
             )  # fmt: skip
-        day = days[choose_day(law, memory, off[d], busy, days, features, shares, stream)]
+        day = days[choose_day(law, memory, off[d], tastes, days, features, shares, stream)]
         remember_day(law, memory, off[d], day)
         last_day = d == D - 1
         for q in range(day.state[0]):
@@ -573,6 +588,54 @@ def draw_diary(
         if m > 0 and here < 0:
             before = day.own[m - 1]
     return n
+
+
+@njit
+def likely_kinds(mix, phases, recent, out):
+    """
+    Fill in how likely each kind of day is: `mix` (Q,) of a person, but kind 0, no record, as recent days go too.
+
+    `recent` (FADES, 2): fading counts of days so far, and of those without a record; `phases` (1 + FADES,): how much of
+    having a record at all follows the mix, and recent days.
+    """
+    empty = phases[0] * mix[0]
+    for w in range(len(recent)):
+        empty += phases[1 + w] * recent[w, 1] / recent[w, 0]
+    rest = 1.0 - mix[0]
+    for k in range(len(mix)):
+        out[k] = empty if k == 0 else (1.0 - empty) * mix[k] / max(rest, 1e-300)
+
+
+@njit
+def open_phases(recent, empty):
+    """Begin as if all days before had been empty as often."""
+    for w in range(len(recent)):
+        recent[w, 0] = 1.0 / (1.0 - math.exp(-1.0 / FADES[w]))
+        recent[w, 1] = empty * recent[w, 0]
+
+
+@njit
+def fade(recent, empty):
+    """Count one day more; those before count less."""
+    for w in range(len(recent)):
+        recent[w] *= math.exp(-1.0 / FADES[w])
+        recent[w, 0] += 1.0
+        recent[w, 1] += empty
+
+
+@njit
+def replay_records(first, empty, own, out):
+    """Fill in `out` (days, 1 + FADES): how likely the other days, and recent ones, make it what each day has."""
+    for i in range(len(first) - 1):
+        recent = np.zeros((len(FADES), 2))
+        open_phases(recent, own[first[i]])
+        for d in range(first[i], first[i + 1]):
+            out[d, 0] = own[d]
+            for w in range(len(FADES)):
+                out[d, 1 + w] = recent[w, 1] / recent[w, 0]
+            if not empty[d]:
+                out[d] = 1.0 - out[d]
+            fade(recent, 1.0 * empty[d])
 
 
 @njit

@@ -37,7 +37,8 @@ class Ground(NamedTuple):
     place: NDArray[np.int64]  # candidates, by class, then by square
     first: NDArray[np.int64]  # (K + 1,)
     people: NDArray[np.float64]  # who use the place in this way, noisy
-    weight: NDArray[np.float64]  # the same, raked: lives drawn by it use places as people do
+    homes: NDArray[np.float64]  # running sum of people within the class, before each candidate and at the end
+    weight: NDArray[np.float64]  # people, raked: lives drawn by it use places as people do
     total: NDArray[np.float64]  # running sum of the weight within the class, before each candidate and at the end
     square: NDArray[np.int64]  # (K, squares + 1) where the candidates of each square begin
     corner: NDArray[np.float64]  # (3,) corner of the grid, side of a square
@@ -156,13 +157,13 @@ def _block_weight(g, c, centre, reach, ends):
 
 
 @njit
-def _pick(g, lo, hi, point):
+def _pick(total, lo, hi, point):
     """Return the candidate of lo .. hi at which the running weight passes `point` beyond that of lo."""
-    goal = g.total[lo] + point
+    goal = total[lo] + point
     a, b = lo, hi - 1
     while a < b:
         m = (a + b) // 2
-        if g.total[m + 1] <= goal:
+        if total[m + 1] <= goal:
             a = m + 1
         else:
             b = m
@@ -171,12 +172,12 @@ def _pick(g, lo, hi, point):
 
 @njit
 def draw_home(g, c, point, stream):
-    """Return the candidate of class c at `point` (0 to 1) of its weights, of one left out what is left; -1: none."""
+    """Return the candidate of class c at `point` (0 to 1) of its people, of one left out what is left; -1: none."""
     lo, hi = g.first[c], g.first[c + 1]
     if hi == lo:
         return -1
     for _ in range(100):
-        k = _pick(g, lo, hi, point * (g.total[hi] - g.total[lo]))
+        k = _pick(g.homes, lo, hi, point * (g.homes[hi] - g.homes[lo]))
         if uniform(stream) * (g.total[k + 1] - g.total[k]) < g.weight[k]:
             return k
         point = uniform(stream)
@@ -189,7 +190,7 @@ def propose(g, c, centre, ends, among, density, count, stream):
     lo, hi = g.first[c], g.first[c + 1]
     whole, inside = g.total[hi] - g.total[lo], np.zeros(2)
     for _ in range(PROPOSED):
-        among[count] = _pick(g, lo, hi, uniform(stream) * whole)
+        among[count] = _pick(g.total, lo, hi, uniform(stream) * whole)
         count += 1
     for scale in range(2):
         inside[scale], blocks = _block_weight(g, c, centre, 5 if scale else 1, ends)
@@ -200,7 +201,7 @@ def propose(g, c, centre, ends, among, density, count, stream):
             for b in range(blocks):
                 size = g.total[ends[b, 1]] - g.total[ends[b, 0]] if ends[b, 1] > ends[b, 0] else 0.0
                 if point < size or b == blocks - 1:
-                    among[count] = _pick(g, ends[b, 0], max(ends[b, 1], ends[b, 0] + 1), min(point, size))
+                    among[count] = _pick(g.total, ends[b, 0], max(ends[b, 1], ends[b, 0] + 1), min(point, size))
                     count += 1
                     break
                 point -= size
@@ -323,6 +324,7 @@ def draw_mix(mixes, spread, stream, mix):
         for k in range(mixes.shape[1]):
             shape = mixes[o, k] * spread[o]
             mix[o, k] = gamma(shape, stream) if shape > 1e-6 else 0.0
+        mix[o] /= max(mix[o].sum(), 1e-300)
 
 
 @njit
@@ -334,7 +336,7 @@ def leave_out(g, mine, mine_left, lo, hi):
 
 @njit
 def draw_lives(
-    law, g, w, habits, mixes, spread, busyness, points, first_day, last_day, lo, hi, border, attempt, numbers, key,
+    law, g, w, habits, mixes, spread, tasting, points, first_day, last_day, lo, hi, border, attempt, numbers, key,
     tries, sweeps, mine, mine_left, mine_first, most_own, most_day, life, start, end, place, cls, usage, first, good,
 ):  # fmt: skip
     """
@@ -357,6 +359,7 @@ def draw_lives(
     begin, until, via = np.zeros(room, np.int64), np.zeros(room, np.int64), np.zeros(room, np.int64)
     off = np.zeros(longest, np.int64)
     mix, time, sigma = np.zeros((2, Q)), np.zeros(most_own), np.zeros(most_own, np.int64)
+    tastes = np.zeros(len(tasting))
     took, shut = np.zeros(MOST_PASSES, np.int64), w.closed.copy()  # own places are not passed either
     routes, ways, used = np.full((most_own, most_own), -1), np.zeros(REMEMBERED, np.int64), np.zeros(1, np.int64)
     bridge = new_bridge(w.moves, w.coarse)
@@ -369,9 +372,10 @@ def draw_lives(
             off[d] = 1 if (first_day[i] + d + 3) % 7 >= 5 else 0
         habit = draw_index(habits[i], len(mixes), uniform(stream))
         draw_mix(mixes[habit], spread, stream, mix)
-        busy = busyness * normal(stream)
+        for j in range(len(tastes)):
+            tastes[j] = tasting[j] * normal(stream)
         m = draw_diary(
-            law, habit, mix, busy, off[:D], lo, hi, tries, memory, days, weight, columns, features, stream, own,
+            law, habit, mix, tastes, off[:D], lo, hi, tries, memory, days, weight, columns, features, stream, own,
             kinds, begin, until, via,
         )  # fmt: skip
         point = points[i] if attempt == 0 else uniform(stream)

@@ -453,8 +453,9 @@ class Fit:
         begin = np.searchsorted(self.square[self.order], np.arange(columns * height + 1))
         weight = self.maps[:, self.order].ravel()
         return life.Ground(
-            design.xy, design.limits, np.tile(self.order, CLASSES), first, weight, weight.copy(),
-            np.append(0.0, np.cumsum(weight)), first[:-1, None] + begin, corner, columns, height,
+            design.xy, design.limits, np.tile(self.order, CLASSES), first,
+            weight, np.append(0.0, np.cumsum(weight)), weight.copy(), np.append(0.0, np.cumsum(weight)),
+            first[:-1, None] + begin, corner, columns, height,
             *self._distances(), np.zeros(life.PACES - 1), np.zeros((TIES + 1, life.PACES)), np.zeros(0, np.int64),
             np.zeros(0),
         )  # fmt: skip

@@ -5,18 +5,19 @@ A person's day, from a border in the small hours on, is of a *kind*; within it o
 the dwell, and something comes next after no gap or a gap (what is not recorded). Both are drawn as single pieces of
 stays of people of the type: no sequence of anybody is followed for longer than one piece. Own places again or a new
 one, and which, and which of several diaries for a day, are choices whose weights are learnt by conditional logit from
-people's own choices. The same law serves filled weeks, single days, check-ins and calls: a check-in is a stay without
-length, and a day without records is a kind of day.
+people's own choices. People differ in their mix of kinds and in tastes, drawn for each life, and days without a record
+come in phases: whether there is one goes by recent days too. The same law serves filled weeks, single days, check-ins
+and calls: a check-in is a stay without length, and a day without records is a kind of day.
 """
 
 from dataclasses import dataclass, field
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from elsewhere.data.visits import DAY, Floats, Ints
+from elsewhere.data.visits import DAY, Floats, Ints, Mask
 from elsewhere.synthesis import _diary_kernels as kernels
 from elsewhere.synthesis.groups import (
     DAYS_PER_KIND,
@@ -53,7 +54,7 @@ class Diaries:
     lo: int  # second of the first and last day at which most people begin and end to be seen, -1 where they differ
     hi: int
     longest: int  # pieces of the busiest day
-    busyness: float  # deviation between people of the taste for stays, in ln weight of a diary per stay
+    tastes: Floats = field(repr=False)  # (TASTES,) deviation between people, in ln weight of a diary by each of them
 
 
 class Pieces(NamedTuple):
@@ -122,13 +123,21 @@ def learn_diaries(stays: Stays, groups: Groups, *, k: int, rng: np.random.Genera
     off = weekend_of(date).astype(np.int64)
     at = offset[piece_user] + day - first_day[piece_user]
     day_first = np.searchsorted(at, np.arange(offset[-1] + 1))
-    kind = _kinds_of_day(at, s, e, role[piece_cls], piece_cls, K, off, whose, day_first, k, rng)
+    soon = stays.events & (after >= 0) & (pieces.gap < kernels.SOON[1])
+    kind = _kinds_of_day(at, s, e, role[piece_cls], piece_cls, K, off, whose, day_first, soon, k, rng)
     Q = int(kind.max()) + 1
 
     mix = np.full((T, 2, Q), 1e-9)
     np.add.at(mix, (type_of[whose], off, kind), 1.0)
     spread = _spreads(mix, whose, off, kind, type_of, stays.people)
-    mix /= mix.sum(2, keepdims=True)
+    # a span begins and ends with a record: how many days have none is a matter of those between
+    inner = np.flatnonzero((date > first_day[whose]) & (date < last_day[whose]))
+    empty = np.zeros((2, T, 2))
+    np.add.at(empty, ((kind[inner] == 0).astype(np.int64), type_of[whose[inner]], off[inner]), 1.0)
+    empty = empty[1] / np.maximum(empty.sum(0), 1)
+    mix[:, :, 1:] *= ((1 - empty) / mix[:, :, 1:].sum(2))[:, :, None]
+    mix[:, :, 0] = empty
+    phases = _learn_phases(kind[inner] == 0, whose[inner], off[inner], empty[type_of], spread)
     begins = np.zeros((Q, K + 1))
     opening = np.where(np.diff(day_first) > 0, 0, -1)
     state = np.full(len(kind), K)
@@ -153,18 +162,24 @@ def learn_diaries(stays: Stays, groups: Groups, *, k: int, rng: np.random.Genera
     heads = head[(carried[head] == 0) & ~early[full]]
     law = kernels.Law(
         s, e, over, after, pieces.again, pieces.gap, pieces.way, piece_cls,
-        *sort_by(cell, T * Q * K * 2), *sort_by(cell % (Q * K * 2), Q * K * 2), *sort_by(cell % (K * 2), K * 2),
+        *sort_by(cell, T * Q * K * 2), *sort_by(cell % (Q * K * 2), Q * K * 2),
+        *sort_by(off[at] * K * 2 + cell % (K * 2), K * 4),
         *sort_by(piece_type * Q + piece_kind, T * Q, heads), *sort_by(piece_kind, Q, heads),
         day_first, kind, *sort_by(type_of[whose] * 2 + off, T * 2, full),
-        begins, role, np.zeros(2 * K + kernels.NEW), np.zeros(kernels.OWN), np.zeros(kernels.FEATURES), stays.grain,
+        begins, phases, role, np.zeros(2 * K + kernels.NEW), np.zeros(kernels.OWN), np.zeros(kernels.FEATURES),
+        stays.grain,
     )  # fmt: skip
     law = _learn_choices(law, offset, type_of, day_first, kind, off, pieces.usage, over, rng)
     longest = int(np.diff(day_first).max(initial=1))
-    busyness = _busyness(np.diff(day_first), type_of[whose] * Q + kind, whose, stays.people)
+    new = np.zeros(len(s), dtype=bool)
+    new[np.unique(pieces.usage, return_index=True)[1]] = True
+    of_pieces = np.ones(len(s)), new, (role[piece_cls] == kernels.HOME) * (e - s) / 36_000
+    of_days = np.column_stack([np.bincount(at, value, len(kind)) for value in of_pieces])
+    tastes = _tastes(of_days, type_of[whose] * Q + kind, whose, stays.people)
     first_day, last_day = share_spans(first_day, last_day, k)
     habits = np.zeros((int(groups.type_of.max()) + 1, T))
     np.add.at(habits, (groups.type_of, type_of), 1.0)
-    return Diaries(law, habits, mix, spread, border, first_day, last_day, lo, hi, longest, busyness)
+    return Diaries(law, habits, mix, spread, border, first_day, last_day, lo, hi, longest, tastes)
 
 
 def _spans(user: Ints, start: Ints, end: Ints, people: int) -> tuple[Ints, Ints]:
@@ -192,15 +207,16 @@ def _in_groups(values: Ints, k: int) -> Ints:
     return out
 
 
-def _busyness(number: Ints, cell: Ints, whose: Ints, people: int) -> float:
-    """Return how much people differ in their numbers of stays beyond type and kind of day, by the variance within."""
-    mean = np.bincount(cell, number) / np.maximum(np.bincount(cell), 1)
-    rest = number - mean[cell]
-    days = np.bincount(whose, minlength=people)
-    within = float((rest**2).mean())
-    own = np.bincount(whose, rest, people) / np.maximum(days, 1)
-    between = float((own**2).mean() - (within / np.maximum(days, 1)).mean())
-    return float(FEW * np.sqrt(max(between, 0.0)) / max(within, 0.1))
+def _tastes(values: NDArray[Any], cell: Ints, whose: Ints, people: int) -> Floats:
+    """Return how much people differ in values of days beyond type and kind, in ln weight, by the variance within."""
+    out, days = np.zeros(values.shape[1]), np.bincount(whose, minlength=people)
+    for j, value in enumerate(values.T):
+        rest = value - (np.bincount(cell, value) / np.maximum(np.bincount(cell), 1))[cell]
+        within = float((rest**2).mean())
+        own = np.bincount(whose, rest, people) / np.maximum(days, 1)
+        between = float((own**2).mean() - (within / np.maximum(days, 1)).mean())
+        out[j] = FEW * np.sqrt(max(between, 0.0)) / max(within, 0.01)
+    return out
 
 
 def _usual_hours(first: Ints, last: Ints) -> tuple[int, int]:
@@ -213,10 +229,10 @@ def _usual_hours(first: Ints, last: Ints) -> tuple[int, int]:
 
 
 def _kinds_of_day(
-    at: Ints, s: Ints, e: Ints, role: Ints, cls: Ints, K: int, off: Ints, whose: Ints, day_first: Ints, k: int,
-    rng: np.random.Generator,
+    at: Ints, s: Ints, e: Ints, role: Ints, cls: Ints, K: int, off: Ints, whose: Ints, day_first: Ints, soon: Mask,
+    k: int, rng: np.random.Generator,
 ) -> Ints:  # fmt: skip
-    """Cluster days by role and hour and by how busy they are, weekdays and weekends apart; empty days are a kind."""
+    """Cluster days by role and hour and by how busy they are, weekdays and weekends apart; kind 0 is no record."""
     n = len(off)
     table = np.zeros((n, 24, 3))
     for h in range(24):
@@ -226,11 +242,11 @@ def _kinds_of_day(
     number = np.diff(day_first)
     classes = np.zeros((n, K))
     np.add.at(classes, (at, cls), 1.0)
-    busy = [np.minimum(number, 12) / 2.5, np.minimum(number, 3)]
+    busy = [np.minimum(number, 12) / 2.5, np.minimum(number, 3), np.minimum(np.bincount(at, soon, n), 4)]
     table = np.column_stack([np.minimum(table, 2).reshape(n, -1), *busy, 0.7 * np.minimum(classes, 2)])
     kind = np.zeros(n, dtype=np.int64)
     empty = number == 0
-    used = int(empty.any())
+    used = 1
     for weekend in (0, 1):
         mine = np.flatnonzero((off == weekend) & ~empty)
         if len(mine) == 0:
@@ -261,6 +277,24 @@ def _spreads(mix: Floats, whose: Ints, off: Ints, kind: Ints, type_of: Ints, peo
         ratio = np.clip(excess / max(room, 1e-9), 0.005, 0.9)
         out[weekend] = 1 / ratio - 1
     return out
+
+
+def _learn_phases(empty: Mask, whose: Ints, off: Ints, usual: Floats, spread: Floats) -> Floats:
+    """
+    Return how much of having no record on a day follows all days of the person, and recent ones by each fading, by EM.
+
+    `usual` (people, 2) is the share of empty days of people alike, `spread` how much it counts beside the person's own.
+    """
+    first, cell = np.searchsorted(whose, np.arange(len(usual) + 1)), whose * 2 + off
+    days, none = np.bincount(cell)[cell], np.bincount(cell, empty)[cell]
+    own = (none - empty + spread[off] * usual[whose, off]) / (days - 1 + spread[off])
+    likely = np.zeros((len(empty), 1 + len(kernels.FADES)))
+    kernels.replay_records(first, empty, own, likely)
+    share = np.full(likely.shape[1], 1 / likely.shape[1])
+    for _ in range(100 if len(empty) else 0):
+        mine = share * likely + 1e-12
+        share = (mine / mine.sum(1, keepdims=True)).mean(0)
+    return share
 
 
 def _learn_choices(

@@ -312,7 +312,7 @@ def draw_lives(
         columns = [np.zeros(room, dtype=np.int64) for _ in range(6)]
         first, good = np.zeros(len(seeds) + 1, dtype=np.int64), np.zeros(len(seeds), dtype=bool)
         n = kernels.draw_lives(
-            d.law, ground, model.ways, d.habits[model.groups.type_of[seeds]], d.mix, d.spread, d.busyness, points,
+            d.law, ground, model.ways, d.habits[model.groups.type_of[seeds]], d.mix, d.spread, d.tastes, points,
             d.first_day[seeds], d.last_day[seeds], d.lo, d.hi, d.border, attempt, numbers, key, TRIES, SWEEPS,
             where.mine[rows], where.mine_left[rows], mine_first, model.most_own, most_day, *columns, first, good,
         )  # fmt: skip

@@ -4,8 +4,9 @@ Who lives alike: usages of places, their classes, types of people, kinds of day.
 A *usage* is what a place is to a person: the hours of the week spent there, the share of the time, the length of the
 stays, the share of the days. Usages are clustered into classes; people into *types* of at least k whose time by class
 and hour of the week is similar (the paper's sim_S with hours of the week as periods and one mapping, through classes),
-and again into about twice as many *habits*: a seed gives its type, the habit is drawn as people of the type have them;
-their days into *kinds*. Passes (short records between two others, at places that are no usage) belong to ways.
+and again, by how much they do too, into about twice as many *habits*: a seed gives its type, the habit is drawn as
+people of the type have them; their days into *kinds*. Passes (short records between two others, at places that are no
+usage) belong to ways.
 """
 
 from dataclasses import dataclass, field
@@ -223,6 +224,8 @@ def describe_usages(stays: Stays) -> Usages:
             0.8 * on / np.maximum(days, 1)[stays.use_user],
         ]
     )
+    if stays.events:  # a place gone to once is another thing than one gone to again
+        table = np.column_stack([table, 0.5 * np.minimum(np.log(count), 2.5)])
     if stays.single:
         first = np.append(True, stays.user[rows][1:] != stays.user[rows][:-1])
         table = np.column_stack([table, 3.0 * np.bincount(usage, first, n) / np.maximum(count, 1)])
@@ -273,15 +276,17 @@ def find_groups(stays: Stays, *, k: int, rng: np.random.Generator, classes: int 
     coarse = profile.reshape(stays.people, K + 1, 2, 12, 2).sum(4)
     activity = np.log(np.bincount(stays.user, minlength=stays.people) / np.maximum(days, 1) + 1e-9)
     span = np.log(np.maximum(days, 1))
-    alike = np.column_stack(
-        [np.sqrt(coarse).reshape(stays.people, -1), 0.3 * activity, (0.3 if stays.events else 0.0) * span]
-    )
+    alike = np.column_stack([np.sqrt(coarse).reshape(stays.people, -1), (0.3 if stays.events else 0.0) * span])
+    soon = np.append(False, (np.diff(stays.user) == 0) & (np.diff(stays.start) < HOUR))
+    pace = np.bincount(stays.user, soon, stays.people) / np.maximum(np.bincount(stays.user, minlength=stays.people), 1)
 
-    def gather(people: int) -> Ints:
-        label, centres = _cluster(alike, int(np.clip(stays.people // people, 1, MOST_TYPES)), rng)
+    def gather(people: int, *more: Floats) -> Ints:
+        table = np.column_stack([alike, *more])
+        label, centres = _cluster(table, int(np.clip(stays.people // people, 1, MOST_TYPES)), rng)
         return _merge_small(label, centres, partial(np.bincount, minlength=len(centres)), k)
 
-    return Groups(use_class, role, gather(PEOPLE_PER_TYPE), gather(PEOPLE_PER_HABIT), profile, means)
+    types, habits = gather(PEOPLE_PER_TYPE, 0.3 * activity), gather(PEOPLE_PER_HABIT, activity, pace)
+    return Groups(use_class, role, types, habits, profile, means)
 
 
 def _people_of(label: Ints, user: Ints, n: int) -> Ints:

@@ -105,7 +105,8 @@ def learn_mapping(stays: Stays, groups: Groups, locations: Locations, rng: np.ra
     begin = np.searchsorted(cls * squares + square[place], (np.arange(K)[:, None] * squares + np.arange(squares + 1)))
     pair, people = _movers(stays.use_place[a], stays.use_place[b], owner, R)
     ground = kernels.Ground(
-        xy, limits, place, first, weight, weight.copy(), np.append(0.0, np.cumsum(weight)), begin, corner, columns,
+        xy, limits, place, first, weight, np.append(0.0, np.cumsum(weight)), weight.copy(),
+        np.append(0.0, np.cumsum(weight)), begin, corner, columns,
         height, np.zeros((2, 2, K, kernels.BINS)), np.zeros(kernels.BINS), paces,
         np.zeros((TIES + 1, kernels.PACES)), np.zeros(0, np.int64), np.zeros(0),
     )  # fmt: skip
