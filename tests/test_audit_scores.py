@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose
 
 from elsewhere.data.slots import Traces
 from elsewhere.data.visits import DAY, Locations, Visits
-from elsewhere.evaluation import attack_copies, attack_linkage, attack_membership, attack_realism
+from elsewhere.evaluation import attack_base, attack_copies, attack_linkage, attack_membership, attack_realism
 from elsewhere.evaluation.attack_base import (
     Link,
     Lives,
@@ -123,6 +123,13 @@ def test_ties_are_shared(scores, n):
     expected = [float(naive.among_the_best(row, i, n)) for row, i in zip(scores, own, strict=True)]
 
     assert_allclose(chance_of_top(np.array(scores, float), own, n), expected)
+
+
+def test_recognised_is_who_scores_above_all_but_one_stranger_in_a_hundred():
+    members, strangers = np.repeat([196.5, 197.5], 5), np.arange(200.0)
+    score, inside = np.concatenate([members, strangers]), np.arange(210) < 10
+
+    assert attack_base._recognised(score, inside) == 0.5  # two strangers, 198 and 199, are above those of 197.5
 
 
 def test_strangers_and_members_exchanged_are_chance():
