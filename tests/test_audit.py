@@ -490,9 +490,10 @@ def test_renaming_places_changes_no_linkage(small):
         assert after[attack]["main"] == pytest.approx(before[attack]["main"], abs=1e-12), attack
 
 
-def test_fakes_of_other_dates_are_compared_by_the_week(groups):
+@pytest.mark.parametrize("weeks", [1, 5])
+def test_fakes_of_other_dates_are_compared_by_the_week(groups, weeks):
     seeds, strangers, _ = (g.of_users(np.arange(40)) for g in groups)
-    later = seeds.replace(start=seeds.start + 35 * 86_400, end=seeds.end + 35 * 86_400)
+    later = seeds.replace(start=seeds.start + weeks * 7 * 86_400, end=seeds.end + weeks * 7 * 86_400)
     result = audit(seeds, strangers, later, np.arange(40), attacks=["A5"], rng=np.random.default_rng(1))
 
     assert result["A5"].main.value == 1.0
