@@ -500,6 +500,14 @@ def test_fakes_of_other_dates_are_compared_by_the_week(groups, weeks):
     assert any("week" in note for note in result.notes)
 
 
+def test_of_sampled_people_the_fakes_are_their_own(groups, monkeypatch):
+    monkeypatch.setattr(audits, "MOST_PEOPLE", 30)
+    found = audit(groups[0], None, groups[0], np.arange(PEOPLE), attacks="A4", rng=np.random.default_rng(1))
+
+    assert (found.sizes["seed_users"], found.sizes["fakes"]) == (30, 30)
+    assert found["A4"].main.value > 0.6  # of the seeds themselves, who are named by their own times
+
+
 def test_more_people_than_are_looked_at_are_sampled(groups, monkeypatch):
     monkeypatch.setattr(audits, "MOST_PEOPLE", 30)
     seeds, strangers, _ = groups
