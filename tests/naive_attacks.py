@@ -199,16 +199,17 @@ def shifted_score(fake, person, fake_mean, person_mean, half, most):
     return total - sum(x * x for row in p for x in row) / 2
 
 
-def slots_of(visits, origin, step, n, hold):
+def slots_of(visits, origin, step, n, hold, timed):
     """Place of one person's (start, end, place), in order, in each of n slots; -1 where nobody was seen."""
     out = []
     for k in range(n):
         begin = origin + k * step
-        begun = [i for i, (start, _, _) in enumerate(visits) if start <= begin + step // 2]
+        begun = [i for i, (start, _, _) in enumerate(visits) if start <= begin + (step // 2 if timed else step - 1)]
         place = -1
         if begun:
             _, end, where = visits[begun[-1]]
-            if begin < end or (begun[-1] < len(visits) - 1 and begin < end + hold):
+            just_now = not timed and begin <= end < begin + step
+            if begin < end or just_now or (begun[-1] < len(visits) - 1 and begin < end + hold):
                 place = where
         out.append(place)
     return out

@@ -171,7 +171,10 @@ def test_people_who_leak_nothing_are_seldom_flagged(town, members, strangers):
         sizes = np.cumsum([0, members, strangers, members])
         sides = (town.visits.of_users(order[a:b]) for a, b in pairwise(sizes))
         links = np.random.default_rng(seed).permutation(members)
-        failed += audit(*sides, links, attacks=ids, rng=np.random.default_rng(seed)).flagged
+        found = audit(*sides, links, attacks=ids, rng=np.random.default_rng(seed))
+        failed += found.flagged
+        for attack in ("A3", "A10"):  # nor do walks that know nobody tell members, be these fewer or more
+            assert found[attack].control.value < found[attack].bar, attack
 
     # 36 attacks at a chance of .5 to 5 % each
     assert len(failed) <= 2, failed
@@ -207,6 +210,45 @@ def test_every_score_names_the_seed_itself(found):
             assert details[name].value > (0.2 if name == "pairs" else 0.6), name
 
 
+def test_a_life_turned_shrunk_and_moved_away_is_named_by_its_shape(groups):
+    seeds, strangers, _ = groups
+    xy = seeds.locations.planar()
+    wide = Locations(xy=np.concatenate([xy, 0.5 * xy[:, ::-1] * [1, -1] + 100]))  # another town, 100 km away
+    seeds, strangers = (side.replace(locations=wide) for side in (seeds, strangers))
+    away = seeds.replace(place=seeds.place + len(xy))
+    found = audit(seeds, strangers, away, np.arange(PEOPLE), attacks="A24", rng=np.random.default_rng(1))
+
+    assert found.flagged == ("A24",)
+    assert found["A24"].details["distances"].value < 0.1 < 0.9 < found["A24"].details["scaled"].value
+
+
+@pytest.mark.parametrize(
+    ("existence", "tell"),
+    [
+        (True, ["places_that_exist", "rare_places_that_exist", "rare_moves_that_exist"]),
+        (False, ["fakes_without_a_shared_place", "places_that_exist"]),
+    ],
+)
+def test_which_places_exist_gives_members_away(groups, existence, tell):
+    members, strangers = (side.of_users(np.arange(30)) for side in groups[:2])
+    theirs = np.isin(groups[2].place, members.place)
+    release = groups[2].select(theirs == existence)  # of other people, only where members go, or only where none goes
+    release = release.of_users(np.unique(release.user))
+    found = audit(members, strangers, release, None, attacks="A10", rng=np.random.default_rng(1))
+
+    assert found.flagged == ("A10",)
+    for name in tell:
+        assert abs(found["A10"].details["auc"][name].value - 0.5) > 0.35, name
+
+
+def test_links_alone_are_enough_and_the_bars_are_those_of_the_docs(groups):
+    ids = {"A2": 0.0112, "A4": 0.01, "A5": 0.1, "A24": 0.01}
+    found = audit(groups[0], None, groups[0], np.arange(PEOPLE), attacks=ids, rng=np.random.default_rng(1))
+
+    assert found.flagged == tuple(ids)
+    assert {name: found[name].bar for name in ids} == ids
+
+
 def test_who_is_an_hour_late_is_named_all_the_same(groups):
     seeds, strangers, _ = groups
     late = seeds.replace(start=seeds.start + 3600, end=seeds.end + 3600)
@@ -222,10 +264,10 @@ def test_the_order_of_the_list_gives_away_who_was_made_from_one_person(small):
     side_by_side, shuffled = np.repeat(rng.permutation(30), 2), rng.permutation(np.repeat(np.arange(30), 2))
     flagged = [
         audit(seeds, holdout, fakes[owner], owner, attacks="A20", rng=np.random.default_rng(1)).flagged
-        for owner in (side_by_side, shuffled, np.sort(shuffled))
+        for owner in (side_by_side, shuffled, np.sort(shuffled), np.arange(30), np.arange(30)[::-1])
     ]
 
-    assert flagged == [("A20",), (), ("A20",)]
+    assert flagged == [("A20",), (), *[("A20",)] * 3]
 
 
 def test_two_files_are_enough_to_find_whom_fakes_point_at(groups, fakes):
@@ -306,7 +348,7 @@ def test_a_threshold_and_the_map_give_members_away(groups):
         enough = visits.visitors() >= least
         return visits.select(enough[visits.place])
 
-    options = {"shadows": 10, "attacks": ["A22", "A23"], "rng": np.random.default_rng(1)}
+    options = {"shadows": 10, "attacks": ["A10", "A22", "A23"], "rng": np.random.default_rng(1)}
     results = {}
     for least in (5, 1):
         release = published(seeds, None, least)
@@ -315,6 +357,8 @@ def test_a_threshold_and_the_map_give_members_away(groups):
         results[least] = audit(seeds, strangers, release.of_users(kept), None, generator=make, **options)
     nothing = audit(seeds, strangers, others, None, generator=lambda visits, rng: others, **options)
 
+    by_shadows = {name: rate.value for name, rate in results[1]["A10"].details["auc"].items() if "shadows" in name}
+    assert min(by_shadows[f"{name}_by_shadows"] for name in ("closest_fake", "influence", "closest_routine")) > 0.9
     assert results[5]["A23"].main.value == 1.0
     assert results[5]["A23"].control.value == 0.0
     assert "A23" in results[5].flagged
@@ -446,13 +490,22 @@ def test_renaming_places_changes_no_linkage(small):
         assert after[attack]["main"] == pytest.approx(before[attack]["main"], abs=1e-12), attack
 
 
-def test_fakes_of_other_dates_are_compared_by_the_week(groups):
+@pytest.mark.parametrize("weeks", [1, 5])
+def test_fakes_of_other_dates_are_compared_by_the_week(groups, weeks):
     seeds, strangers, _ = (g.of_users(np.arange(40)) for g in groups)
-    later = seeds.replace(start=seeds.start + 35 * 86_400, end=seeds.end + 35 * 86_400)
+    later = seeds.replace(start=seeds.start + weeks * 7 * 86_400, end=seeds.end + weeks * 7 * 86_400)
     result = audit(seeds, strangers, later, np.arange(40), attacks=["A5"], rng=np.random.default_rng(1))
 
     assert result["A5"].main.value == 1.0
     assert any("week" in note for note in result.notes)
+
+
+def test_of_sampled_people_the_fakes_are_their_own(groups, monkeypatch):
+    monkeypatch.setattr(audits, "MOST_PEOPLE", 30)
+    found = audit(groups[0], None, groups[0], np.arange(PEOPLE), attacks="A4", rng=np.random.default_rng(1))
+
+    assert (found.sizes["seed_users"], found.sizes["fakes"]) == (30, 30)
+    assert found["A4"].main.value > 0.6  # of the seeds themselves, who are named by their own times
 
 
 def test_more_people_than_are_looked_at_are_sampled(groups, monkeypatch):
@@ -515,13 +568,6 @@ def test_what_generate_fakes_returns_brings_its_links_and_has_no_order(groups):
 
     assert result["A2"].main.value == 1.0
     assert "published list" in result["A20"].needs
-
-
-def test_progress_is_reported(small):
-    steps = []
-    audit(*small, attacks=["A4", "A13"], progress=lambda i, n: steps.append((i, n)), rng=np.random.default_rng(1))
-
-    assert steps == [(1, 2), (2, 2)]
 
 
 BAD = {

@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
+from elsewhere.data.slots import Traces
 from elsewhere.data.visits import DAY, Locations, Visits
-from elsewhere.evaluation import attack_copies, attack_linkage, attack_membership, attack_realism
+from elsewhere.evaluation import attack_base, attack_copies, attack_linkage, attack_membership, attack_realism
 from elsewhere.evaluation.attack_base import (
     Link,
     Lives,
@@ -25,6 +26,8 @@ from elsewhere.evaluation.attack_base import (
     wilson,
 )
 from elsewhere.evaluation.attack_clock import HOLD, fill_slots
+from elsewhere.evaluation.audit import audit, make_case
+from elsewhere.evaluation.measures import Plan
 
 
 @st.composite
@@ -120,6 +123,13 @@ def test_ties_are_shared(scores, n):
     expected = [float(naive.among_the_best(row, i, n)) for row, i in zip(scores, own, strict=True)]
 
     assert_allclose(chance_of_top(np.array(scores, float), own, n), expected)
+
+
+def test_recognised_is_who_scores_above_all_but_one_stranger_in_a_hundred():
+    members, strangers = np.repeat([196.5, 197.5], 5), np.arange(200.0)
+    score, inside = np.concatenate([members, strangers]), np.arange(210) < 10
+
+    assert attack_base._recognised(score, inside) == 0.5  # two strangers, 198 and 199, are above those of 197.5
 
 
 def test_strangers_and_members_exchanged_are_chance():
@@ -314,6 +324,16 @@ def test_membership_scores_equal_their_slow_twins(link):
             assert found[name][u] == pytest.approx(value, abs=1e-9), name
 
 
+def test_people_of_whom_no_two_slots_follow_are_attacked_too():
+    thin = np.where(np.arange(12) % 2, -1, np.random.default_rng(1).integers(4, size=(40, 12)))
+    seeds, strangers, fakes = (Traces(r, Locations(n=4)).visits() for r in (thin[:16], thin[16:28], thin[28:]))
+    strangers = strangers.select(strangers.user != 3)  # and one of them is not seen at all
+    found = audit(seeds, strangers, fakes, None, rng=np.random.default_rng(2))
+
+    assert {name for name in ("A2", "A3", "A10") if found[name].main is None} == set()
+    assert found.flagged == ()
+
+
 def test_shadow_releases_weigh_a_score_by_both_laws():
     shadow = np.array([[3.0, 1.0], [1.0, 5.0], [5.0, 1.0], [1.0, 7.0]])
     inside = np.array([[True, False], [False, True], [True, False], [False, True]])
@@ -366,7 +386,7 @@ def test_ranks_and_usual_places_by_hand():
 
 def test_free_walks_follow_the_steps_of_all_people():
     people = Lives.of_slots(np.array([[0, 1, 0]] * 4 + [[0, 2, 0]] * 2), Locations(n=3))
-    walks = free_walks(people, np.ones(6), np.ones((40_000, 3), dtype=bool), np.random.default_rng(2))
+    walks = free_walks(people, np.ones((40_000, 3), dtype=bool), np.random.default_rng(2))
     law = 4 / 6
 
     # 5.3 standard deviations are alpha 1e-7
@@ -383,9 +403,24 @@ def test_slots_equal_their_slow_twin(drawn):
         now += gap + length
     start, end, place = (np.array(column) for column in zip(*rows, strict=True))
     visits = Visits(np.zeros(len(rows), dtype=int), start, end, place, Locations(n=5))
-    found = fill_slots(visits, 0, 30, 100)
+    for timed in (True, False):
+        found = fill_slots(visits, 0, 30, 100, timed=timed)
+        assert found[0].tolist() == naive.slots_of(rows, 0, 1800, 100, HOLD[timed], timed)
 
-    assert found[0].tolist() == naive.slots_of(rows, 0, 1800, 100, HOLD[True])
+
+def test_one_stay_does_not_make_instants_into_stays():
+    rng = np.random.default_rng(3)
+    sides = [
+        Visits(np.repeat(range(20), 9), when, when, rng.integers(5, size=180), Locations(n=5))
+        for when in (np.tile(np.arange(9) * 6 * 3600, 20) + rng.integers(3600, size=180) for _ in range(3))
+    ]
+    end = sides[1].end.copy()
+    end[0] += 1800
+    stay = sides[1].replace(end=end)
+    (one, _, _), (two, _, _) = (make_case(sides[0], each, sides[2], None, rng=rng) for each in (sides[1], stay))
+
+    assert np.array_equal(one.others.r, two.others.r)
+    assert (one.others.r >= 0).mean() > 0.8  # a check-in holds until the next: the same for all people
 
 
 def test_filters_reject_what_nobody_does():
@@ -418,7 +453,7 @@ def test_a_day_is_described_by_hand():
     where = Locations(xy=np.array([[0.0, 0.0], [3.0, 4.0], [0.0, 8.0]]))
     hours = np.array([0, 8, 9, 17, 24]) * 3600 + 4 * DAY
     life = Visits([0] * 4, hours[:-1], hours[1:], [0, 1, 2, 0], where)
-    found = attack_realism.describe_lives(life, life)
+    found = attack_realism.describe_lives(life, life, Plan(where))
 
     assert found["moves_per_day"].tolist() == [3.0]
     assert found["places"].tolist() == [3.0]

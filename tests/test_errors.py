@@ -96,7 +96,8 @@ def test_require_between_refuses(value):
     assert (refused.value.code, refused.value.parameter) == ("E_PARAM", "par_s")
 
 
-def test_require_between_keeps_bounds_or_leaves_them_out():
+def test_right_values_are_kept_and_bounds_are_right_or_not():
+    assert errors.require_whole("k", np.int32(2), 2) == 2
     assert (errors.require_between("x", 0, 0, 1), errors.require_between("x", 1, 0, 1)) == (0.0, 1.0)
     with pytest.raises(InvalidParameter, match=re.escape("(0, 1], got 0")):
         errors.require_between("x", 0, 0, 1, open_low=True)
@@ -109,10 +110,6 @@ def test_require_whole_refuses(value):
     with pytest.raises(InvalidParameter, match=f"`k` must be .* at least 2 and at most 10, got {value!r}") as refused:
         errors.require_whole("k", value, 2, 10)
     assert refused.value.parameter == "k"
-
-
-def test_require_whole_takes_numpy_integers():
-    assert errors.require_whole("k", np.int32(2), 2) == 2
 
 
 def test_require_choice_lists_the_choices():

@@ -286,11 +286,6 @@ def test_messages_of_the_library_name_parameters_and_not_options():
     assert faults(options) == {}
 
 
-def test_slots_are_called_slots():
-    # an instant is a point in time; the paper's name of a way to sub-sample classes stays
-    assert faults(lambda path: [t for t in messages(path) if re.search(r"\binstants\b|most telling", t)]) == {}
-
-
 def test_pinned_packages_admit_every_python_that_we_do():
     # Debian's Python 3.11.2 found no pymdown-extensions that it could install
     oldest = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["requires-python"].removeprefix(">=")

@@ -59,6 +59,16 @@ def test_numbers_of_each_person_are_as_defined(seed, instants):
             np.testing.assert_allclose(crowd.people[name][user], value, rtol=1e-12, err_msg=f"{name} of {user}")
 
 
+def test_of_one_day_nobody_knows_which_places_are_new():
+    visits = Visits(
+        [0, 0, 1, 1], [0, HOUR, 0, 30 * HOUR], [HOUR, 2 * HOUR, HOUR, 31 * HOUR], [0, 1, 0, 1], Locations(n=2)
+    )
+    new = Crowd(visits, Plan.of(visits)).people["new_places"]
+
+    assert np.isnan(new[0])
+    assert new[1] == 1.0
+
+
 def test_radius_of_gyration_by_hand():
     # half of the time 3 km west of the middle, half 3 km east
     visits = Visits([0, 0], [0, HOUR], [HOUR, 2 * HOUR], [0, 1], Locations(xy=[[-3.0, 0.0], [3.0, 0.0]]))
@@ -103,15 +113,17 @@ def test_distances_are_0_to_oneself_and_1_to_what_shares_nothing():
     a = np.array([[4.0, 0.0], [2.0, 0.0]])
     assert misplaced(a, a) == 0
     assert misplaced(a, a[:, ::-1]) == 1
+    # an hour counts by how many people there are
+    assert misplaced(a, np.array([[4.0, 0.0], [0.0, 2.0]])) == pytest.approx(2 / 6)
     assert largest_gap(np.arange(3.0), np.arange(3.0)) == 0
     assert largest_gap(np.arange(3.0), np.arange(3.0) + 9) == 1
     assert unmatched(np.array([1, 2]), np.array([1, 2])) == 0
     assert unmatched(np.array([1, 2]), np.array([3])) == 1
 
 
-@pytest.mark.parametrize("seed", [5, 6])
-def test_the_divergences_of_the_field_are_as_defined(seed):
-    real, other = some_visits(seed, people=20), some_visits(seed + 10, people=15)
+@pytest.mark.parametrize(("seed", "places"), [(5, 5), (6, 40)])
+def test_the_divergences_of_the_field_are_as_defined(seed, places):
+    real, other = some_visits(seed, people=20, places=places), some_visits(seed + 10, people=15, places=places)
     other = other.replace(locations=real.locations)
     crowds = [Crowd(visits, Plan.of(real)) for visits in (real, other)]
     people = [[rows_of(visits, user) for user in range(visits.U)] for visits in (real, other)]
@@ -146,8 +158,30 @@ def test_other_people_are_good_for_everything_and_random_places_for_nothing_that
     assert good.divergences["fakes"]["distance"] < bad.divergences["fakes"]["distance"]
 
 
+def test_fakes_are_compared_with_strangers_beside_seeds_a_mixture_and_chance():
+    seeds, strangers, alike = life(1, 120, 4), life(2, 120, 12), life(3, 120, 12)
+    hours = judge_usefulness(seeds, strangers, alike, rng=np.random.default_rng(1))["hours"]
+
+    # the seeds sleep elsewhere than strangers do, and so does half of a mixture
+    assert hours.people > 0.5
+    assert hours.same == pytest.approx(hours.people / 2, abs=0.05)
+    assert hours.fakes < 0.25
+    swapped = judge_usefulness(alike, strangers, seeds, rng=np.random.default_rng(1))["hours"]
+    assert swapped.fakes > 0.5 > 0.25 > swapped.people
+
+
+def test_what_is_not_told_from_chance_gives_no_verdict():
+    assert usefulness.verdict(0.1, 0.2, 0.05, 0.15) == "good"
+    assert usefulness.verdict(0.1, 0.2, 0.05, 0.15, spread=0.06) == "cannot say"
+
+
+def test_where_people_differ_so_much_that_others_are_no_help_half_way_to_chance_counts():
+    assert usefulness.verdict(0.6, 0.6, 0.1, 0.7) == "not for this"
+    assert usefulness.verdict(0.5, 0.6, 0.1, 0.7) == "rough"
+
+
 def test_with_too_few_strangers_nothing_is_said():
-    seeds, strangers = life(1, 40, 4), life(2, usefulness.FEWEST_STRANGERS - 1, 4)
+    seeds, strangers = life(1, 40, 4), life(2, 9, 4)
     for left in (strangers, None):
         result = judge_usefulness(seeds, left, seeds, rng=np.random.default_rng(1))
         assert {use.verdict for use in result.uses} == {"cannot say"}
@@ -159,6 +193,8 @@ def test_what_an_input_lacks_is_said_use_by_use():
     assert result["trips"].verdict == result["kinds"].verdict == "cannot say"
     assert result["hours"].fakes is not None
     assert result["trips"].fakes is None
+    calls = [v.replace(end=v.start) for v in plain]
+    assert judge_usefulness(*calls, rng=np.random.default_rng(1))["stays"].fakes is None
 
 
 def test_fakes_on_a_map_of_the_same_ids_are_compared_place_by_place():
@@ -181,7 +217,7 @@ def test_rng_is_asked_for():
 
 def test_home_is_where_the_nights_are_and_away_is_all_else():
     town = simulate_town(users=12, days=4, locations=40, rng=np.random.default_rng(8)).visits
-    crowd = Crowd(town, Plan(town.locations, {}))
+    crowd = Crowd(town, Plan(town.locations))
     night, total, away = [Counter() for _ in range(town.U)], Counter(), Counter()
     minutes = [
         (int(u), int(p), m % 1440 // 60)

@@ -26,11 +26,7 @@ def words(figure):
 def test_every_figure_shows_the_numbers(result):
     figures = drawing.paper_figures(result)
 
-    assert [*figures] == [
-        "sketch", "procedure", "dataset", "similarity", "differential", "own-seed", "qq", "location-privacy"
-    ]  # fmt: skip
-    for said in ("16 users", "72 slots", "120 pairs", "6 classes", "320 attempts", f"{len(result.r)} drawn"):
-        assert said in words(figures["sketch"]), said
+    assert [*figures] == ["procedure", "dataset", "similarity", "differential", "own-seed", "qq", "location-privacy"]
     bars = [patch.get_height() for patch in figures["similarity"].axes[1].patches]
     np.testing.assert_allclose(bars, np.histogram(np.round(result.semantic, 9), drawing.BINS)[0] / 120)
     x, y = figures["qq"].axes[0].lines[1].get_data()

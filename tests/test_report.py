@@ -23,7 +23,7 @@ def person(rows, *, days=3, **more):
 
 
 def test_the_same_figure_is_the_same_file_and_names_nobody():
-    figures = [charts.bars(["a", "b"], [0.5, 0.9], x="share") for _ in range(4)]
+    figures = [charts.bars({"a": 50.0, "b": 90.0}, "share") for _ in range(4)]
     picture = charts.svg(figures[0], "label")
 
     assert charts.png(figures[1]) == charts.png(figures[2])
@@ -100,12 +100,14 @@ def test_the_map_of_a_life_has_its_places_once_and_its_moves():
     assert len(axes.patches) == 2  # 1 and 2, both ways; 1 to 0
 
 
-def test_densities_are_shares_in_per_cent_on_one_scale():
-    sides = charts.density({"people": np.array([1.0, 1, 2, 8]), "fakes": np.array([2.0, 4, 0, 0])})
+def test_lengths_are_shares_up_to_each_in_per_cent_on_one_scale():
+    sides = charts.shares_up_to({"people": np.array([1.0, 1, 2, 8]), "fakes": np.array([2.0, 4, 0, 0])})
+    at, up = sides["people"]
 
-    assert sides["people"][0].tolist() == sides["fakes"][0].tolist()
-    assert [round(float(up.sum())) for _, up in sides.values()] == [100, 100]
-    assert charts.density({"people": np.array([1.0]), "fakes": np.zeros(3)}) is None
+    assert at.tolist() == sides["fakes"][0].tolist()
+    assert [up[np.searchsorted(at, length)] for length in (0.99, 1.5, 5)] == [0, 50, 75]
+    assert sides["fakes"][1][-1] == 100
+    assert charts.shares_up_to({"people": np.array([1.0]), "fakes": np.zeros(3)}) is None
 
 
 def test_the_scale_of_a_use_is_drawn_only_where_there_are_figures():

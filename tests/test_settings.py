@@ -100,13 +100,6 @@ def test_unknown_options_and_commands_suggest_the_nearest(run, words, near):
     assert near in done.stderr
 
 
-def test_an_unknown_parameter_of_a_method_suggests_the_nearest(run):
-    done = run("synthesize", "a.csv", "-o", "out", "--set", "par_ss=.3")
-
-    assert (done.exit_code, done.stderr[:8]) == (2, "E_PARAM:")
-    assert "`par_s`" in done.stderr
-
-
 def test_every_option_has_help_and_says_what_is_right():
     for command in COMMANDS:
         for name, field in _fields(command).items():

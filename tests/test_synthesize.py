@@ -63,10 +63,6 @@ def test_two_folders_hold_what_the_result_says(judged):
     assert len({p.stat().st_mtime_ns for p in made.out.iterdir()}) == 1  # how long fakes took is not told
     assert list(dict.fromkeys(stage for stage, *_ in stages)) == list(JOB.STAGES)
     assert all(0 <= done <= total for _, done, total in stages if total)
-
-
-def test_a_summary_ends_with_the_path_of_the_report(judged):
-    made, _ = judged
     lines = output.summary(made)
     assert len(lines) <= 10
     assert lines[-1].endswith(str(made.private / "report.html"))

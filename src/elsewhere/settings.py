@@ -43,7 +43,12 @@ LONGEST_SHOWN = 80  # characters of a value in a message
 
 @dataclass(frozen=True)
 class Option:
-    """What the command line shows of a parameter, see `option`."""
+    """
+    What the command line shows of a parameter.
+
+    `flags` are by default the name, as --name. `parameter` is its name in the library, where that is another one.
+    `values` says which are right, where type and limits do not. A `secret` value is shown in no message.
+    """
 
     help: str
     metavar: str | None = None
@@ -60,22 +65,12 @@ def option(
     help: str,  # noqa: A002 (the word of typer and argparse)
     metavar: str | None = None,
     flags: tuple[str, ...] = (),
-    *,
-    panel: str | None = None,
-    argument: bool = False,
-    parameter: str | None = None,
-    values: str | None = None,
-    secret: bool = False,
-    **limits: Any,
+    **more: Any,
 ) -> Any:
-    """
-    Declare a parameter: its default (... for none), what the command line shows of it, and limits as `Field` has them.
-
-    `flags` are by default the name, as --name. `parameter` is its name in the library, where that is another one.
-    `values` says which are right, where type and limits do not. A `secret` value is shown in no message.
-    """
-    field = Field(default, **limits)
-    field.metadata.append(Option(help, metavar, flags, panel, argument, parameter, values, secret))
+    """Declare a parameter: its default (... for none), the fields of its `Option`, and limits as `Field` has them."""
+    about = {name: more.pop(name) for name in Option.__dataclass_fields__ if name in more}
+    field = Field(default, **more)
+    field.metadata.append(Option(help, metavar, flags, **about))
     return field
 
 
@@ -222,7 +217,6 @@ def _codec(value: str | None) -> str | None:
 
 Kappa: TypeAlias = Annotated[int, Field(ge=2)] | Literal["auto"]  # number of semantic classes
 MethodName: TypeAlias = Literal["life", "paper"]
-Choice: TypeAlias = Literal["uniform", "likelihood"]  # E62
 Form: TypeAlias = Literal["gpx", "geojson", "sglt"]
 Periods: TypeAlias = Annotated[int, Field(ge=1, le=1440)]  # equal parts of the day
 
@@ -237,20 +231,6 @@ source_option = partial(
 out_option = partial(option, help="Folder for the results; refused if it holds anything.", metavar="DIR", flags=OUT)
 seed_option = partial(option, metavar="N", parameter="rng", secret=True, ge=0)
 kappa_option = partial(models, help="Number of semantic classes.", metavar="N|auto")
-per_seed_option = partial(option, help="Fakes made of each seed.", metavar="N", ge=1)
-report_option = partial(option, help="Whether to evaluate and attack the fakes, and write reports.")
-dask_option = partial(
-    experts,
-    help="Work on the workers of this Dask scheduler, such as tls://host:8786; the result does not depend on it.",
-    metavar="ADDRESS",
-    parameter="executor",
-)
-links_option = partial(
-    option,
-    help="Private CSV fake,seed: which fake was made of whom.",
-    metavar="FILE",
-    parameter="seed_index",
-)
 k_option = partial(
     keeps, help="People for whom a fake is plausible: its seed and alternates (E52).", metavar="N", flags=("-k",), ge=1
 )
@@ -266,10 +246,6 @@ days_option = partial(
     metavar="N",
     ge=1,
     le=60,
-)
-choose_option = partial(
-    experts,
-    help="Which of a seed's fakes are published: any, or likelier ones (E62, of the paper's method).",
 )
 
 
@@ -403,7 +379,7 @@ class Making(Settings):
     """What `generate_fakes` takes beside a method."""
 
     kappa: Kappa = kappa_option("auto")
-    per_seed: int = per_seed_option(1)
+    per_seed: int = option(1, "Fakes made of each seed.", "N", ge=1)
     n: int | None = option(
         None,
         "Certified fakes to release, any number; else about one a person, counted with noise.",
@@ -425,7 +401,9 @@ class Job(Making):
     also: Annotated[tuple[Form, ...], BeforeValidator(_several)] = option(
         (), "Write the fakes in this form too; repeatable.", "|".join(get_args(Form))
     )
-    choose: Choice = choose_option("uniform")
+    choose: Literal["uniform", "likelihood"] = experts(
+        "uniform", "Which of a seed's fakes are published: any, or likelier ones (E62, of the paper's method)."
+    )
     private: Path | None = option(
         None, "Folder for what only you may see; by default DIR-private.", "DIR2", strict=False
     )
@@ -434,7 +412,7 @@ class Job(Making):
         "Write a run with --seed as if it were published; it stays marked as a laboratory run.",
         flags=("--i-know",),
     )
-    report: bool = report_option(True)
+    report: bool = option(True, "Whether to evaluate and attack the fakes, and write reports.")
     holdout: float = keeps(
         0.0,
         "Share of the people who are set aside before anything is learnt, to compare with; at most .5.",
@@ -493,7 +471,12 @@ class Input(Answer):
 class Synthesize(Input):
     """What `synthesize` takes beside a method, a `Job` and a `Reading`."""
 
-    dask: str | None = dask_option(None)
+    dask: str | None = experts(
+        None,
+        "Work on the workers of this Dask scheduler, such as tls://host:8786; the result does not depend on it.",
+        "ADDRESS",
+        parameter="executor",
+    )
 
 
 class Judging(Answer):
@@ -510,7 +493,6 @@ class Demo(Answer):
     days: int = option(14, "Days that they are watched.", "N", ge=1, le=60)
     seed: int = seed_option(2, "Same number, same result.")
     out: Path | None = out_option(None)
-    report: bool = report_option(True)
 
 
 class Plan(Settings):
@@ -528,7 +510,9 @@ class Compared(Judging):
 
     real: Path = option(..., "Real traces, in any form that `synthesize` reads.", "FILE")
     fakes: Path = option(..., "Fakes of any tool, in any such form; or a folder of `synthesize`.", "FILE|DIR")
-    links: Path | None = links_option(None)
+    links: Path | None = option(
+        None, "Private CSV fake,seed: which fake was made of whom.", "FILE", parameter="seed_index"
+    )
     holdout: Path | None = option(None, "Real people who never met the generator, to compare with.", "FILE")
 
 

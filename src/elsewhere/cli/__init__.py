@@ -23,7 +23,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, Literal, TextIO, get_args, get_origin
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 import typer
 from pydantic.fields import FieldInfo
@@ -74,7 +74,7 @@ class Door(TyperGroup):
         options = OPTIONS.get(next((word for word in words if word in self.commands), ""), {})
         as_json = "--json" in words
         with warnings.catch_warnings(), _stoppable() as stops:
-            warnings.showwarning = _show_warning
+            warnings.showwarning = _show_warning  # type: ignore[assignment]  # it is called by position
             try:
                 status = run()
             except ElsewhereError as error:
@@ -184,14 +184,7 @@ def _stoppable() -> Iterator[list[int]]:
             signal.signal(signum, how)
 
 
-def _show_warning(
-    message: Warning | str,
-    category: type[Warning],
-    filename: str,
-    lineno: int,
-    file: TextIO | None = None,
-    line: str | None = None,
-) -> None:
+def _show_warning(message: Warning | str, _category: type[Warning], filename: str, *_where: Any) -> None:
     # what other libraries warn of may quote the data
     if Path(filename).is_relative_to(HOUSE) or os.environ.get("ELSEWHERE_DEBUG"):
         typer.echo(f"warning: {message}", err=True)

@@ -17,7 +17,7 @@ from elsewhere import settings
 from elsewhere.cli import output
 from elsewhere.cli.output import progress, say
 from elsewhere.errors import InvalidTraces
-from elsewhere.files import check_folder, whole_folder, write_files, write_folder
+from elsewhere.files import check_folder, whole_folder, write_folder
 from elsewhere.settings import Reading
 
 if TYPE_CHECKING:
@@ -81,10 +81,8 @@ def demo(given: settings.Demo) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "town.csv"
         write_visits(town.visits, path)
-        options = settings.MethodOptions(seed=given.seed)
-        job = settings.Job(laboratory=True, report=given.report)
         whole = settings.Synthesize(source=path, out=out, force=given.force, as_json=given.as_json)
-        synthesize(whole, options, job, Reading())
+        synthesize(whole, settings.MethodOptions(seed=given.seed), settings.Job(laboratory=True), Reading())
 
 
 def plan(given: settings.Plan, reading: Reading) -> None:
@@ -387,8 +385,7 @@ def _check_out(out: Path | None, force: bool) -> None:
 
 def _write(out: Path | None, files: dict[str, bytes], force: bool) -> None:
     if out is not None:
-        with whole_folder(out, force=force) as new:
-            write_files(new, files)
+        write_folder(out, files, force=force)
 
 
 def _json(record: dict[str, Any]) -> bytes:

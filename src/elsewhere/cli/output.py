@@ -159,7 +159,8 @@ def usefulness(result: Any) -> list[Any]:
         table.add_column(name)
     divergences = result.divergences
     for name in divergences.get("fakes", {}):
-        table.add_row(name, number(divergences["fakes"][name]), number(divergences["seeds"][name]))
+        words = name.replace("_rank", "-rank").replace("_", " ")
+        table.add_row(words, number(divergences["fakes"][name]), number(divergences["seeds"][name]))
     return [*result.in_words(), *([table] if divergences else [])]
 
 
@@ -168,7 +169,7 @@ def attacks(result: Any) -> list[Any]:
     from elsewhere.reports.claims import strongest_first, three_sentences
 
     table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
-    for name in ("attack", "reached", "95 %", "strangers", "guessing", "outcome"):
+    for name in ("attack", "reached", "95 %", "control", "guessing", "outcome"):
         table.add_column(name, overflow="fold")
     ran = {name: f for name, f in result.to_dict().items() if f["status"] == "run"}
     for f in (ran[name] for name in strongest_first(ran)):
@@ -178,8 +179,9 @@ def attacks(result: Any) -> list[Any]:
     lacking: dict[str, list[str]] = {}
     for f in result.findings:
         if f.main is None:
-            lacking.setdefault(f.needs, []).append(f.title)
-    absent = [f"not run, for want of {needs}: {', '.join(titles)}" for needs, titles in lacking.items()]
+            typed = f.needs.replace("`seed_index`", "--links").replace("`holdout`", "--holdout")
+            lacking.setdefault(typed, []).append(f.title)
+    absent = [f"not run, for want of {needs}: {'; '.join(titles)}" for needs, titles in lacking.items()]
     return [*three_sentences(result.to_dict(), {}), table, *words, *absent, *result.notes]
 
 

@@ -125,6 +125,14 @@ def share_below(values: Floats, others: Floats) -> Floats:
     return np.asarray((left + right) / (2 * len(others)), dtype=np.float64)
 
 
+def find_in(keys: Ints, wanted: Ints) -> Ints:
+    """Return where among rising keys each wanted one is, -1 where it is not."""
+    if len(keys) == 0:
+        return np.full(np.shape(wanted), -1, dtype=np.int64)
+    at = np.searchsorted(keys, wanted).clip(max=len(keys) - 1)
+    return np.where(keys[at] == wanted, at, -1)
+
+
 def _standard_error(*groups: Floats) -> float:
     return math.sqrt(sum((float(x.var(ddof=1)) if len(x) > 1 else 0.25) / len(x) for x in groups))
 
@@ -245,23 +253,16 @@ class Finding:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers, the details beside the rest."""
-        rates = {name: getattr(self, name) for name in ("main", "control", "null", "fresh")}
-        figures = {name: None if rate is None else plain(rate.value) for name, rate in rates.items()}
-        ends = {name: None if rate is None else plain([rate.low, rate.high]) for name, rate in rates.items()}
-        risk = None
+        fields: dict[str, Any] = {"title": self.title, "status": NOT_RUN if self.main is None else "run"}
+        for name in ("main", "control", "null", "fresh"):
+            rate: Rate | None = getattr(self, name)
+            fields[name] = None if rate is None else rate.value
+            fields["interval" if name == "main" else f"{name}_interval"] = None if rate is None else rate[1:]
+        fields["risk"] = None
         if self.main is not None and self.control is not None and self.control.value < 1:
-            risk = plain((self.main.value - self.control.value) / (1 - self.control.value))
-        return {
-            "title": self.title,
-            "status": NOT_RUN if self.main is None else "run",
-            **figures,
-            "interval": ends.pop("main"),
-            **{f"{name}_interval": ends[name] for name in ends},
-            "risk": risk,
-            **{name: plain(getattr(self, name)) for name in ("baseline", "bar", "passed", "learnt", "outcome")},
-            **{name: plain(getattr(self, name)) for name in ("worst_decile", "words", "needs")},
-            **{name: plain(value) for name, value in self.details.items()},
-        }
+            fields["risk"] = (self.main.value - self.control.value) / (1 - self.control.value)
+        rest = ("baseline", "bar", "passed", "learnt", "outcome", "worst_decile", "words", "needs")
+        return dict(plain({**fields, **{name: getattr(self, name) for name in rest}, **self.details}))
 
 
 def plain(value: Any) -> Any:
@@ -297,11 +298,6 @@ def verdict(
 def percent(value: float | None) -> str:
     """Return a share as people read it."""
     return "-" if value is None or not math.isfinite(value) else f"{100 * value:.1f} %"
-
-
-def points(value: float) -> str:
-    """Return a difference of two shares as people read it."""
-    return f"{100 * value:+.1f} points"
 
 
 # -- the case ----------------------------------------------------------------------------------------------------------
@@ -481,22 +477,20 @@ class Case:
     def walks(self, rng: np.random.Generator) -> Lives:
         """Return as many walks as there are fakes over everybody's steps: they know nobody."""
         everybody = self.seeds if self.strangers is None else self.seeds.join(self.strangers)
-        weight = np.full(len(everybody), 1 / len(self.seeds))
-        weight[len(self.seeds) :] = 1 / max(1, len(everybody) - len(self.seeds))
-        return replace(everybody, r=free_walks(everybody, weight, self.fakes.r >= 0, rng), visits=None)
+        return replace(everybody, r=free_walks(everybody, self.fakes.r >= 0, rng), visits=None)
 
 
-def free_walks(people: Lives, weight: Floats, seen: Mask, rng: np.random.Generator) -> Ints:
+def free_walks(people: Lives, seen: Mask, rng: np.random.Generator) -> Ints:
     """
     Return walks over the steps of all people together, seen at the slots `seen` (n, T): the null generator.
 
-    Each person's steps count by `weight`. Where a walk has nowhere to go it begins anew at anybody's place.
+    Every person counts alike, member or stranger: walks that knew the fewer of them better would tell who is who.
+    Where a walk has nowhere to go it begins anew at anybody's place.
     """
-    R, (row, step) = people.R, people.steps
+    R, (_, step) = people.R, people.steps
     first = people.r[np.arange(len(people)), (people.r >= 0).argmax(axis=1)]
-    begin = np.cumsum(np.bincount(first, weight, R))
-    key, index = np.unique(step, return_inverse=True)
-    mass = np.bincount(index, weight[row], len(key))
+    begin = np.cumsum(np.bincount(first[first >= 0], minlength=R))
+    key, mass = np.unique(step, return_counts=True)
     origin = key // R
     total = np.bincount(origin, mass, R) if len(key) else np.zeros(R)
     running = np.cumsum(mass) - np.concatenate([[0.0], np.cumsum(total)])[origin]
@@ -544,6 +538,7 @@ def nearer_to_members(tables: Mapping[str, NDArray[Any]], U: int, rng: np.random
     value, spread = share[:, :n].sum(axis=1), np.maximum(by_chance.std(axis=1), 1e-9)
     beyond, chance = (value - 0.5) / spread, ((by_chance - 0.5) / spread[:, None]).max(axis=0)
     best = int(np.argmax(beyond))
+    value = np.round(value, DIGITS)
     p = (1 + int((chance >= beyond[best] - 1e-9).sum())) / (1 + EXCHANGES)
     low, high = np.quantile(by_chance[best], [(1 - LEVEL) / 2, (1 + LEVEL) / 2]) - 0.5
     rate = Rate(float(value[best]), max(0.0, float(value[best] - high)), min(1.0, float(value[best] - low)))
@@ -728,23 +723,25 @@ def tell_members(
         "tpr_by_chance": early.high,
         "detectable": often,
     }
-    words = f"Whoever knows {knows} tells {case.who} from strangers with AUC {rate.value:.3f} (by "
-    words += f"{name.replace('_', ' ')}, the best of {len(found)}); exchanged at random, people reach "
-    words += f"{float(by_chance.mean()):.3f}, and as much in {percent(p)} of the exchanges."
-    if early.value > early.high:
-        words += f" At 1 % false alarms {percent(early.value)} are recognised, by chance at most {percent(early.high)}."
     worst = _worst_tenth(found[name], people, U)
-    shared: dict[str, Any] = {"worst_decile": worst, "words": words, "details": details}
     if p > RARELY and early.value > early.high:  # not people in general, but some of them
         main = Rate(early.value, *wilson(early.value * U, U)[1:])
-        return Finding(main, baseline=0.01, bar=early.high, passed=False, **shared)
+        words = f"Whoever knows {knows} recognises {percent(early.value)} of {case.who} with 1 % false alarms; by "
+        words += f"chance at most {percent(early.high)}."
+        return Finding(
+            main, baseline=0.01, bar=early.high, passed=False, worst_decile=worst, words=words, details=details
+        )
     return Finding(
         Rate(rate.value, max(0.0, rate.value - (often - 0.5)), min(1.0, rate.value + (often - 0.5))),
         control=free,
         baseline=0.5 if p <= RARELY else max(0.5, often),
         bar=often,
         passed=p > RARELY,
-        **shared,
+        worst_decile=worst,
+        words=f"Whoever knows {knows}, and is shown one of {case.who} and one stranger, picks the right one in "
+        f"{percent(rate.value)} of the cases (by {name.replace('_', ' ')}, the best of {len(found)} scores); by chance "
+        f"it is {percent(float(by_chance.mean()))}, and as much in {percent(p)} of random exchanges.",
+        details=details,
     )
 
 

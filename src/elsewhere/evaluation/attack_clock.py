@@ -12,15 +12,14 @@ HOLD = {True: 2 * 3600, False: DAY}  # seconds for which somebody who stays, or 
 MONDAY = 4  # 1970-01-05
 
 
-def fill_slots(visits: Visits, origin: int, minutes: float, n: int) -> Ints:
+def fill_slots(visits: Visits, origin: int, minutes: float, n: int, *, timed: bool) -> Ints:
     """
     Return (U, n) the place of each user in each slot from `origin` on, -1 where nobody was seen.
 
     It is that of the last visit that begins before the middle of the slot, while it lasts, and for a while after it if
-    another follows.
+    another follows, shorter where visits last (`timed`).
     """
     v, step = visits, round(60 * minutes)
-    timed = bool((v.end > v.start).any())
     first = -((origin + (step // 2 if timed else step - 1) - v.start) // step)
     row = np.full((v.U, n), -1, dtype=np.int64)
     inside = np.flatnonzero((first < n) & (v.end >= origin))
@@ -34,8 +33,8 @@ def fill_slots(visits: Visits, origin: int, minutes: float, n: int) -> Ints:
     return np.where(there, v.place[np.maximum(row, 0)], -1).astype(np.int64)
 
 
-def put_on_clock(visits: Visits, like: Lives) -> Lives:
-    """Return visits in the slots of other lives, on their map."""
+def put_on_clock(visits: Visits, like: Lives, timed: bool) -> Lives:
+    """Return visits, which last or do not (`timed`), in the slots of other lives, on their map."""
     clock, where = like.clock, like.locations
     place = visits.locations.match(where)[visits.place]
     known = visits if (place >= 0).all() else visits.select(place >= 0)
@@ -43,10 +42,11 @@ def put_on_clock(visits: Visits, like: Lives) -> Lives:
     step = round(60 * clock.minutes)
     if clock.period == 0:
         n = int(clock.second[-1]) // step + 1
-        return Lives(fill_slots(known, clock.origin, clock.minutes, n)[:, clock.second // step], where, clock, known)
+        r = fill_slots(known, clock.origin, clock.minutes, n, timed=timed)
+        return Lives(r[:, clock.second // step], where, clock, known)
     origin = _first_monday(int(known.start.min()))
     n = -(-(int(known.end.max()) + 1 - origin) // clock.period) * (clock.period // step)
-    r = fill_slots(known, origin, clock.minutes, n)
+    r = fill_slots(known, origin, clock.minutes, n, timed=timed)
     user, slot = np.nonzero(r >= 0)
     P, R = clock.period // step, len(where)
     key, times = np.unique((user * P + slot % P) * R + r[user, slot], return_counts=True)

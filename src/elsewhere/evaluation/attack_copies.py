@@ -29,6 +29,7 @@ from elsewhere.evaluation.attack_base import (
     Lives,
     Needs,
     Rate,
+    find_in,
     nearer_to_members,
     percent,
     user_rate,
@@ -168,8 +169,8 @@ def people_around(visits: Visits) -> Ints:
         inside = pair[((zoom == 0) | (zoom >= z))[pair % R]]
         keys, people = np.unique(np.unique(key[inside % R] * U + inside // R) // U, return_counts=True)
         tiles = np.flatnonzero(zoom == z)
-        at = np.searchsorted(keys, key[tiles]).clip(max=max(len(keys) - 1, 0))
-        number[tiles] = np.where(keys[at] == key[tiles], people[at], 0) if len(keys) else 0
+        at = find_in(keys, key[tiles])
+        number[tiles] = np.where(at >= 0, people[at], 0) if len(keys) else 0
     return number
 
 

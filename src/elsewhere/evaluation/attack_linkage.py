@@ -45,6 +45,7 @@ from elsewhere.evaluation.attack_base import (
     Rate,
     Score,
     difference,
+    find_in,
     name_people,
     percent,
     share_below,
@@ -80,8 +81,7 @@ def by_moves(link: Link) -> Floats:
     steps, start = np.unique(step[order], return_index=True)
     log_p = np.array([math.log(x) for x in p[order].tolist()])
     row, made = link.fakes.steps
-    at = np.searchsorted(steps, made).clip(max=max(len(steps) - 1, 0))
-    known = np.where(steps[at] == made, at, -1) if len(steps) else np.full(len(made), -1)
+    known = find_in(steps, made)
     out = np.empty((len(link.fakes), len(link.people)))
     offset = np.searchsorted(row, np.arange(len(out) + 1))
     move_likelihoods(offset, known, np.append(start, len(order)), user[order], log_p, math.log(UNSEEN), out)
@@ -272,8 +272,7 @@ def kinds_by_rank(lives: Lives) -> Ints:
     key = row * lives.R + place
     order = np.argsort(key)
     here = np.arange(len(lives))[:, None] * lives.R + np.maximum(lives.r, 0)
-    at = np.searchsorted(key[order], here).clip(max=max(len(key) - 1, 0))
-    return np.where(lives.r >= 0, np.minimum(rank[order][at], RANKS - 1), -1)
+    return np.where(lives.r >= 0, np.minimum(rank[order][find_in(key[order], here)], RANKS - 1), -1)
 
 
 def kinds_by_class(lives: Lives, label: Ints) -> Ints:
@@ -505,9 +504,8 @@ def only_fits(fakes: Lives, people: Lives, h: int, rng: np.random.Generator) -> 
     out[seen, : len(KINDS)] = part
     pair, theirs = two_main_places(fakes), two_main_places(people)
     both, first, number = np.unique(theirs, return_index=True, return_counts=True)
-    at = np.searchsorted(both, pair).clip(max=len(both) - 1)
-    alone = (both[at] == pair) & (number[at] == 1)
-    out[:, -1] = np.where(alone, first[at], -1)[:, None]
+    at = find_in(both, pair)
+    out[:, -1] = np.where((at >= 0) & (number[at] == 1), first[at], -1)[:, None]
     return out
 
 

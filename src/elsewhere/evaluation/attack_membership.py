@@ -19,10 +19,11 @@ import numpy as np
 
 from elsewhere.data.visits import DAY, Floats, Ints, Locations, Mask, Visits, share_map
 from elsewhere.errors import InvalidParameter
-from elsewhere.evaluation.attack_base import Case, Finding, Link, Lives, Needs, percent, tell_members, wilson
+from elsewhere.evaluation.attack_base import Case, Finding, Link, Lives, Needs, find_in, percent, tell_members, wilson
 from elsewhere.evaluation.attack_clock import put_on_clock
 from elsewhere.evaluation.attack_copies import by_agreement, by_shared_places
 from elsewhere.evaluation.attack_linkage import UNSEEN, by_absence, by_metres, by_routine, chains, kinds_by_rank
+from elsewhere.evaluation.measures import lasting
 from elsewhere.evaluation.sides import join_people
 
 NEIGHBOURS = 20
@@ -55,8 +56,8 @@ def likelihood_ratio(people: Lives, fakes: Lives, dataset: Ints, *, joined: Ints
         into = np.flatnonzero(joined >= 0)
         row = np.concatenate([row, into])
         made = np.concatenate([made, fakes.r[joined[into], -1] * R + fakes.r[into, 0]])
-    at = np.searchsorted(steps, made).clip(max=len(steps) - 1)
-    known = steps[at] == made  # a step that nobody made is floored on both sides and cancels
+    at = find_in(steps, made)
+    known = at >= 0  # a step that nobody made is floored on both sides and cancels
     counts = sparse.csr_array((np.ones(int(known.sum())), (row[known], at[known])), shape=(len(fakes), len(steps)))
     score = (counts @ table).toarray() + (counts @ (np.log(UNSEEN) - population))[:, None]
     best = np.full((int(dataset.max()) + 1, N), -np.inf)
@@ -97,8 +98,8 @@ def densities(people: Lives, release: Lives, kind: str) -> Floats:
     """
     (row, key), (_, made) = gram_counts(people)[kind], gram_counts(release)[kind]
     keys, index = np.unique(key, return_inverse=True)
-    there = np.searchsorted(keys, made).clip(max=len(keys) - 1)
-    in_release = np.bincount(there[keys[there] == made], minlength=len(keys))
+    there = find_in(keys, made)
+    in_release = np.bincount(there[there >= 0], minlength=len(keys))
     everybody = np.bincount(index, minlength=len(keys))
     pair, own = np.unique(row * len(keys) + index, return_counts=True)
     who, what = pair // len(keys), pair % len(keys)
@@ -117,8 +118,8 @@ def influence(people: Lives, release: Lives) -> Floats:
     pair, own = np.unique(row * len(keys) + index, return_counts=True)
     who, what = pair // len(keys), pair % len(keys)
     made = release.steps[1]
-    at = np.searchsorted(keys, made).clip(max=len(keys) - 1)
-    count = np.bincount(at[keys[at] == made], minlength=len(keys))
+    at = find_in(keys, made)
+    count = np.bincount(at[at >= 0], minlength=len(keys))
     gain = count[what] * np.log((total[what] + BACKOFF) / (total[what] - own + BACKOFF))
     origin, leaving = np.bincount(step // R, minlength=R), np.bincount(made // R, minlength=R)
     pair_of, mine = np.unique(row * R + step // R, return_counts=True)
@@ -228,7 +229,7 @@ def shadow_releases(case: Case, score: Any) -> dict[str, tuple[Floats, Mask]]:
     for run in range(runs):
         inside[run] = ~inside[run - 1] if run % 2 else rng.permutation(N) < N // 2
         made = visits_of(case.options["generator"](everybody.of_users(np.flatnonzero(inside[run])), rng.spawn(1)[0]))
-        for name, values in score(put_on_clock(made, case.seeds), made).items():
+        for name, values in score(put_on_clock(made, case.seeds, lasting(made)), made).items():
             tables.setdefault(name, []).append(values)
     return {name: (np.array(rows), inside) for name, rows in tables.items()}
 

@@ -30,11 +30,10 @@ from elsewhere.evaluation.attack_base import (
     by_user,
     difference,
     percent,
-    points,
     two_sided,
     verdict,
 )
-from elsewhere.evaluation.measures import HOUR, Crowd, Plan
+from elsewhere.evaluation.measures import HOUR, Crowd, Plan, lasting
 from elsewhere.scale import one_thread
 
 BAR = 0.60
@@ -56,9 +55,9 @@ def _mean(values: NDArray[Any], row: Ints, N: int) -> Floats:
     return np.asarray(np.bincount(row, values, N) / np.maximum(np.bincount(row, minlength=N), 1))
 
 
-def describe_lives(visits: Visits, reference: Visits) -> dict[str, Floats]:
+def describe_lives(visits: Visits, reference: Visits, plan: Plan) -> dict[str, Floats]:
     """Return (U,) numbers of each life; `reference` are other people on the same map, nobody of those described."""
-    crowd = Crowd(visits, Plan(visits.locations, {}))
+    crowd = Crowd(visits, plan)
     v, N, R = visits, visits.U, visits.R
     out = {name: np.nan_to_num(values) for name, values in crowd.people.items()}
     row, hour, _ = crowd._hours
@@ -87,17 +86,15 @@ def describe_lives(visits: Visits, reference: Visits) -> dict[str, Floats]:
         cosine = cosine / np.maximum(size, 1e-12)
         turns = {"turn": cosine, "turned_back": cosine < -0.85, "straight_on": cosine > 0.85}
         out |= {name: _mean(values, who[next_to], N) for name, values in turns.items()}
-    out |= _compared_with(reference, v, (row, hour), (who, origin * R + target))
+    out |= _compared_with(Crowd(reference, plan), v, (row, hour), (who, origin * R + target))
     for name, table in tables.items():
         out |= {f"{name}_{i}": table[:, i] for i in range(table.shape[1])}
     return out
 
 
-def _compared_with(
-    reference: Visits, v: Visits, hours: tuple[Ints, Ints], moves: tuple[Ints, Ints]
-) -> dict[str, Floats]:
-    """Return how usual places, hours and moves are among the people of the reference."""
-    other, (row, hour), (who, move) = Crowd(reference, Plan(v.locations, {})), hours, moves
+def _compared_with(other: Crowd, v: Visits, hours: tuple[Ints, Ints], moves: tuple[Ints, Ints]) -> dict[str, Floats]:
+    """Return how usual places, hours and moves are among other people."""
+    (row, hour), (who, move), reference = hours, moves, other.visits
     N, R = v.U, v.R
     user = v.user[row].astype(np.int64)
     popular = np.log(np.bincount(reference.place, minlength=R) + 0.5)[v.place[row]]
@@ -201,8 +198,9 @@ def tell_apart(real: list[Visits], other: Visits, group: Ints, rng: np.random.Ge
     """Tell real people from others; either half of the real people is judged in turn while the other half describes."""
     scores: dict[str, list[tuple[Floats, Floats]]] = {}
     described: list[tuple[dict[str, Floats], dict[str, Floats]]] = []
+    plan = Plan(other.locations, timed=lasting(*real))
     for judged, reference in (real, real[::-1]):
-        described.append((describe_lives(judged, reference), describe_lives(other, reference)))
+        described.append((describe_lives(judged, reference, plan), describe_lives(other, reference, plan)))
         x, y = (np.column_stack(list(side.values())) for side in described[-1])
         for name, score in score_by_classifiers(x, y, np.arange(len(x)), group, rng).items():
             scores.setdefault(name, []).append((score[: len(x)], score[len(x) :]))
@@ -239,9 +237,9 @@ def real_or_fake(case: Case) -> Finding:
     passed = None if passed and few else passed
     single = {each: two_sided(auc(real[each], fake[each])).value for each in real}
     top = max(single, key=lambda each: single[each])
-    words = f"A classifier that looks at {len(real)} features of a life tells fakes from real people with AUC "
-    words += f"{main.value:.3f}, real people from other real people with {chance.value:.3f}; the strongest feature "
-    words += f"alone is {top.replace('_', ' ')} ({single[top]:.3f})."
+    words = f"A classifier of {len(real)} features of a life, shown a fake and a real person, picks the fake in "
+    words += f"{percent(main.value)} of the cases, and one real group from another in {percent(chance.value)}; the "
+    words += f"strongest feature alone is {top.replace('_', ' ')} ({percent(single[top])})."
     return Finding(
         main,
         control=chance,
@@ -319,8 +317,8 @@ def filtering(case: Case) -> Finding:
     passed = False if False in verdicts.values() else None if None in verdicts.values() else True
     worst = max(gaps, key=lambda name: (verdicts[name] is False, gaps[name].high))
     main, rates = gaps[worst], {name: {g: float(x.mean()) for g, x in share.items()} for name, share in shares.items()}
-    words = f"Of {len(gaps)} filters, {worst!r} rejects {points(main.value)} more of the fakes than of real people ("
-    words += f"{percent(rates[worst]['fakes'])} against {percent(rates[worst]['real'])} of their points)."
+    words = f"Of {len(gaps)} filters, {worst!r} rejects {100 * main.value:+.1f} points more of the fakes than of real "
+    words += f"people ({percent(rates[worst]['fakes'])} against {percent(rates[worst]['real'])} of their points)."
     each = np.sort(fakes[worst])[::-1]
     return Finding(
         main,

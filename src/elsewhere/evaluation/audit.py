@@ -50,7 +50,8 @@ from elsewhere.evaluation.attack_membership import (
 )
 from elsewhere.evaluation.attack_noise import noise_audit
 from elsewhere.evaluation.attack_realism import filtering, real_or_fake
-from elsewhere.evaluation.sides import count_places, seed_numbers, to_table
+from elsewhere.evaluation.measures import lasting
+from elsewhere.evaluation.sides import count_places, seed_numbers, to_table, with_visits
 from elsewhere.scale import map_over
 
 
@@ -138,12 +139,13 @@ def _sides(given: Mapping[str, Any], locations: Locations | None) -> tuple[dict[
 
 def _sample(sides: dict[str, Visits], owner: Ints | None, rng: np.random.Generator) -> tuple[Any, Ints | None, Any]:
     """Return at most so many people and fakes that all pairs can be looked at, and a note on what was left out."""
-    sizes = {name: side.U for name, side in sides.items()}
-    for name in sides:
-        if name == "fakes" or sides[name].U <= MOST_PEOPLE:
-            continue
-        some = np.sort(rng.permutation(sides[name].U)[:MOST_PEOPLE])
-        if name == "seeds" and owner is not None:
+
+    def keep(name: str, some: Ints) -> None:
+        """Keep some users of a side, and of the fakes those that were made from people who are kept."""
+        nonlocal owner
+        if name == "fakes":
+            owner = None if owner is None else owner[some]
+        elif name == "seeds" and owner is not None:
             number = np.full(sides[name].U, -1)
             number[some] = np.arange(len(some))
             kept = np.flatnonzero(number[owner] >= 0)
@@ -151,11 +153,17 @@ def _sample(sides: dict[str, Visits], owner: Ints | None, rng: np.random.Generat
                 raise NotEnoughUsers("none of the people drawn for the audit has a fake.")
             sides["fakes"], owner = sides["fakes"].of_users(kept), number[owner[kept]]
         sides[name] = sides[name].of_users(some)
-    people = sides["seeds"].U + (sides["holdout"].U if "holdout" in sides else 0)
-    most = max(200, MOST_PAIRS // people)
+
+    for name in sides:
+        if len(seen := with_visits(sides[name])) < sides[name].U:
+            keep(name, seen)
+    sizes = {name: side.U for name, side in sides.items()}
+    for name in sides:
+        if name != "fakes" and sides[name].U > MOST_PEOPLE:
+            keep(name, np.sort(rng.permutation(sides[name].U)[:MOST_PEOPLE]))
+    most = max(200, MOST_PAIRS // (sides["seeds"].U + (sides["holdout"].U if "holdout" in sides else 0)))
     if sides["fakes"].U > most:
-        some = np.sort(rng.permutation(sides["fakes"].U)[:most])
-        sides["fakes"], owner = sides["fakes"].of_users(some), None if owner is None else owner[some]
+        keep("fakes", np.sort(rng.permutation(sides["fakes"].U)[:most]))
     left = [f"{side.U} of {sizes[name]} {name}" for name, side in sides.items() if side.U < sizes[name]]
     return sides, owner, (f"Attacks looked at {', '.join(left)}, drawn at random.",) if left else ()
 
@@ -196,7 +204,10 @@ def make_case(
     sides, owner, notes = _sample(sides, owner, rng)
     clock = find_clock(sides, minutes)
     blank = Lives(np.zeros((1, 1), dtype=np.int64), sides["seeds"].locations, clock)
-    lives = {name: put_on_clock(side, blank) for name, side in sides.items()}
+    timed = lasting(*(side for name, side in sides.items() if name != "fakes"))
+    lives = {
+        name: put_on_clock(side, blank, lasting(side) if name == "fakes" else timed) for name, side in sides.items()
+    }
     used = np.any([(side.r >= 0).any(axis=0) for side in lives.values()], axis=0)
     clock = replace(clock, second=clock.second[used])
     lives = {name: replace(side, r=np.ascontiguousarray(side.r[:, used]), clock=clock) for name, side in lives.items()}

@@ -3,7 +3,7 @@ Every measure of people and of what they do, once, on `Visits`.
 
 Counts of a crowd (`presence`, `visits_by_place`, `flows`), samples over all that happened (`trip_lengths`,
 `stay_lengths`, `daily_places`), numbers of each person (`describe_people`), and distances between two crowds, each in
-[0, 1]. Where a file has times of stays, presence is time; where it has instants (check-ins, calls) it is records.
+[0, 1]. Where visits last (`lasting`), presence is time; where they are instants (check-ins, calls) it is records.
 
 A *move* is two consecutive visits of one user at different places, the second beginning at most a day after the first
 ends; where there are trips, two visits of one trip. Nothing is filled in: what was not observed counts for nothing.
@@ -27,28 +27,51 @@ DEPTHS = {"quarters": 2, "neighbourhoods": 5, "blocks": 7}  # how often the map 
 PEOPLE_PER_BLOCK = 10  # presence by hour is counted in larger blocks where there are fewer people: else chance decides
 FIELD = ("distance", "radius", "duration", "daily_places", "g_rank", "i_rank")  # the six of MoveSim and after
 RANKS = 100  # places of the G-rank
+LASTING = 0.05  # share of the time that visits must fill; a stay here and there does not make instants into stays
 BINS = 50  # of the field's histograms
+
+
+def lasting(*sides: Visits) -> bool:
+    """
+    Tell whether visits last, which is asked of all people together: who is in the file or not must not decide it.
+
+    Examples
+    --------
+    >>> calls = Visits([0, 0, 0], [0, 3600, 90_000], [0, 3660, 90_000], [0, 1, 0], Locations(n=2))
+    >>> lasting(calls), lasting(calls.replace(end=calls.end + 1800))
+    (False, True)
+
+    """
+    filled, between = 0, 0
+    for v in sides:
+        filled += int((v.end - v.start).sum()) if v.form.record != "events" else 0
+        between += int((np.maximum.reduceat(v.end, v.offsets[:-1]) - v.start[v.offsets[:-1]]).sum()) if len(v) else 0
+    return filled > LASTING * between
 
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """The map on which crowds are compared, cut by where some people were: zones of places by their `DEPTHS`."""
+    """
+    What crowds are compared on: the map, cut by where some people were into zones of places by their `DEPTHS`, and
+    whether visits last, of which each crowd decides for itself where it is None.
+    """
 
     locations: Locations
-    zones: Mapping[str, Ints] = field(repr=False)
+    zones: Mapping[str, Ints] = field(default_factory=dict, repr=False)
+    timed: bool | None = None
 
     @staticmethod
     def of(people: Visits) -> "Plan":
         """Cut the map by where these people are; without coordinates every place is a zone of its own."""
-        where = people.locations
+        where, timed = people.locations, lasting(people)
         if not where.has_coordinates:
-            return Plan(where, {"places": np.arange(len(where))})
+            return Plan(where, {"places": np.arange(len(where))}, timed)
         weight = np.bincount(people.place, minlength=len(where)).astype(np.float64)
         xy = where.planar()
         most = int(np.clip(np.log2(max(people.U, 1) / PEOPLE_PER_BLOCK), DEPTHS["quarters"], DEPTHS["blocks"]))
         depths = DEPTHS | {"blocks": most}
         cut = {name: zones(xy, weight, depth) for name, depth in depths.items()}
-        return Plan(where, cut | {"places": np.arange(len(where))})
+        return Plan(where, cut | {"places": np.arange(len(where))}, timed)
 
     def finest(self) -> Ints:
         """Return the zones in which presence by hour is counted."""
@@ -93,10 +116,10 @@ class Crowd:
     visits: Visits
     plan: Plan = field(repr=False)
 
-    @property
+    @cached_property
     def timed(self) -> bool:
         """Tell whether visits last: presence is then time, else records."""
-        return self.visits.form.record != "events" and bool((self.visits.end > self.visits.start).any())
+        return lasting(self.visits) if self.plan.timed is None else self.plan.timed
 
     @cached_property
     def _hours(self) -> tuple[Ints, Ints, Floats]:

@@ -37,9 +37,7 @@ MOST_PLACES = 4096  # on maps up to this size: every value evaluates the kernel 
 ROWS = 64  # of p_bar at a time
 MOST_PAIRS = 5_000_000  # of a seed and a fake
 MOST_COMPARED = 1_000  # traces of a dataset that are compared with each other
-QQ_LEVELS = np.arange(1, 100) / 100
 QUANTILES = (5, 25, 50, 75, 95)
-BIN_EDGES = np.linspace(0, 1, 21)
 
 
 # -- distances ---------------------------------------------------------------------------------------------------------
@@ -277,13 +275,10 @@ def _tables(
         single[0] = real.sum()
         visits[name] = {"places": n, **figure(name), "uniform": kl(real, np.ones(n)), "single": kl(real, single)}
     visits["unsorted"] = {name: figure(name) for name in ("kl", "js", "tv")}
-    real, fake, L = top_shares(scene.real), top_shares(scene.fakes), scene.real.shape[1]
+    real, L = top_shares(scene.real), scene.real.shape[1]
     allocation = {}
     for j in range(TOP_PLACES):
         one = figure(f"time {j + 1}")
-        if scene.owner is not None:  # every fake beside its own seed instead of sorting
-            pairs = [(real[scene.owner[rows], j], fake[rows, j]) for rows in chosen]
-            one["paired"] = spread([allocation_kl(*pair, L, paired=True) for pair in pairs])
         one["uniform"] = allocation_kl(real[:, j], np.full(len(real), 1 / TOP_PLACES), L)
         one["random_unsorted"] = spread(random_allocation(real[:, j], L, rng, paired=True))
         one["random"] = spread(random_allocation(real[:, j], L, rng))
@@ -291,10 +286,11 @@ def _tables(
     return aggregates, visits, allocation
 
 
-def similarities(
-    scene: Scene, chosen: list[Ints], rng: np.random.Generator
-) -> tuple[dict[str, Any], dict[str, Any] | None, dict[str, Floats], list[str]]:
-    """Compare fakes with their seeds (fig:real-fake-semantic-similarity), differential (fig:deltas-fakeset2), Q-Q."""
+def similarities(scene: Scene, chosen: list[Ints], rng: np.random.Generator) -> tuple[dict[str, Floats], list[str]]:
+    """
+    Compare fakes with their seeds (fig:real-fake-semantic-similarity, fig:deltas-fakeset2), real traces with each
+    other, and fakes (fig:fake-fake-semantic-similarity-qq); return the samples, and notes.
+    """
     samples: dict[str, Floats] = {}
     notes = []
     if scene.owner is not None:
@@ -318,13 +314,7 @@ def similarities(
     samples["real_real"] = _all_pairs(scene, scene.real[some[len(scene.real)]])
     each = [_all_pairs(scene, scene.fakes[rows[some[len(rows)]]]) for rows in chosen]
     samples["fake_fake"] = np.concatenate(each)
-    histograms = {name: {"n": len(values), **describe(values)} for name, values in samples.items() if len(values)}
-    return (
-        {"bin_edges": BIN_EDGES.round(2), **histograms},
-        _qq(samples["real_real"], samples["fake_fake"]),
-        samples,
-        notes,
-    )
+    return samples, notes
 
 
 def _all_pairs(scene: Scene, r: Codes) -> Floats:
@@ -333,44 +323,19 @@ def _all_pairs(scene: Scene, r: Codes) -> Floats:
     return np.asarray(table[~np.eye(len(r), dtype=bool)])
 
 
-def _qq(real: Floats, fake: Floats) -> dict[str, Any] | None:
-    """Return the quantiles of both at the same levels, and their correlation (fig:fake-fake-semantic-similarity-qq)."""
-    if len(real) == 0 or len(fake) == 0:
-        return None
-    x, y = np.quantile(real, QQ_LEVELS), np.quantile(fake, QQ_LEVELS)
-    correlation = float(np.corrcoef(x, y)[0, 1]) if x.std() > 0 and y.std() > 0 else float("nan")
-    if np.array_equal(x, y):
-        correlation = 1.0
-    return {"levels": QQ_LEVELS, "real": x, "fake": y, "correlation": correlation}
-
-
-def describe(values: Floats) -> dict[str, Any]:
-    """Return mean, quantiles and normalised histogram of similarities."""
-    levels = np.quantile(values, np.array(QUANTILES) / 100)
-    # a share of visits such as .25 lies on an edge: rounding keeps it from falling on either side by its last bit
-    counts, _ = np.histogram(np.clip(np.round(values, 9), 0, 1), BIN_EDGES)
-    return {
-        "mean": float(values.mean()),
-        "quantiles": {str(q): float(x) for q, x in zip(QUANTILES, levels, strict=True)},
-        "histogram": counts / counts.sum(),
-    }
-
-
 @dataclass(frozen=True, eq=False)
 class PublishingResult:
     """
     What the fakes keep, by name; `to_dict` describes the figures.
 
-    `samples` holds the values behind the histograms and the Q-Q plot: `geographic`, `semantic` (fake against its own
-    seed), `differential`, `real_real` and `fake_fake`.
+    `samples` holds the similarities: `geographic`, `semantic` (fake against its own seed), `differential`, `real_real`
+    and `fake_fake`.
     """
 
     sizes: dict[str, int]
     aggregate: dict[str, Any]
     visits: dict[str, Any]
     allocation: dict[str, Any]
-    similarity: dict[str, Any]
-    qq: dict[str, Any] | None
     notes: tuple[str, ...] = ()
     samples: dict[str, Floats] = field(default_factory=dict, repr=False)
 
@@ -384,11 +349,21 @@ class PublishingResult:
 
         `aggregate` (p_bar, pi_bar: similarity in [0, 1]); `visits` (all, top: KL in nats, sorted by popularity;
         unsorted: KL, Jensen-Shannon in bits, total variation); `allocation` (ranks 1, 2, 3: KL in nats); `similarity`
-        (histograms of fake against own seed, and differential); `qq`. "fakes" holds mean, median and standard deviation
-        over the datasets, "testing" is the second real dataset.
+        (number, mean and quantiles of the samples). "fakes" holds mean, median and standard deviation over the
+        datasets, "testing" is the second real dataset.
         """
-        names = ("sizes", "aggregate", "visits", "allocation", "similarity", "qq", "notes")
-        return {**plain({name: getattr(self, name) for name in names}), "version": __version__}
+        names = ("sizes", "aggregate", "visits", "allocation", "notes")
+        similarity = {
+            name: {
+                "n": len(x),
+                "mean": x.mean(),
+                "quantiles": dict(zip(QUANTILES, np.percentile(x, QUANTILES), strict=True)),
+            }
+            for name, x in self.samples.items()
+            if len(x)
+        }
+        whole = plain({name: getattr(self, name) for name in names} | {"similarity": similarity})
+        return {**whole, "version": __version__}
 
 
 def evaluate_publishing(
@@ -457,7 +432,7 @@ def evaluate_publishing(
         T=tau.T,
     )
     chosen, notes = datasets_of(scene, datasets, draw)
-    similarity, qq, samples, more = similarities(scene, chosen, draw)
+    samples, more = similarities(scene, chosen, draw)
     aggregates, visits, allocation = _tables(scene, chosen, epsilon, draw)
     sizes = {
         "train": len(scene.real),
@@ -471,4 +446,4 @@ def evaluate_publishing(
         "slots": scene.real.shape[1],
         "periods": scene.T,
     }
-    return PublishingResult(sizes, aggregates, visits, allocation, similarity, qq, (*notes, *more), samples)
+    return PublishingResult(sizes, aggregates, visits, allocation, (*notes, *more), samples)

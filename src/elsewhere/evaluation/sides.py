@@ -42,6 +42,11 @@ def on_one_map(sides: Mapping[str, Any], locations: Locations | None = None) -> 
     return tables
 
 
+def with_visits(people: Visits) -> Ints:
+    """Return the users of whom anything is known."""
+    return np.flatnonzero(np.diff(people.offsets))
+
+
 def join_people(a: Visits, b: Visits) -> Visits:
     """Return the visits of the people of both, on the map that they share."""
     columns = {name: np.concatenate([getattr(a, name), getattr(b, name)]) for name in ("start", "end", "place")}

@@ -38,7 +38,7 @@ from elsewhere.data.visits import Floats, Ints, Visits, share_map
 from elsewhere.errors import InvalidParameter
 from elsewhere.evaluation import measures
 from elsewhere.evaluation.measures import Crowd, Plan, largest_gap, misplaced, places_lost, unmatched
-from elsewhere.evaluation.sides import join_people
+from elsewhere.evaluation.sides import join_people, with_visits
 
 GOOD_FOR, ROUGH_FOR, NOT_FOR, UNKNOWN = "good", "rough", "not for this", "cannot say"
 GOOD, ROUGH = 0.10, 0.25  # largest excess over real people, as a share of places, people or moves
@@ -142,7 +142,7 @@ def judge_usefulness(seeds: Visits, strangers: Visits | None, fakes: Visits, *, 
         few = f"Only {n} people were left of whom no fake was made; {FEWEST_STRANGERS} are needed to compare with."
         uses = tuple(Use(m.id, m.title, UNKNOWN, words=few) for m in MEASURES)
         return Usefulness(uses, {"seeds": seeds.U, "strangers": n, "fakes": fakes.U}, {}, {})
-    seeds, strangers, fakes = share_map(seeds, strangers, fakes)
+    seeds, strangers, fakes = (side.of_users(with_visits(side)) for side in share_map(seeds, strangers, fakes))
     plan = Plan.of(strangers)
     sides = {"seeds": seeds, "strangers": strangers, "fakes": fakes}
     crowds = {name: Crowd(visits, plan) for name, visits in sides.items()}

@@ -59,8 +59,8 @@ def svg(figure: "Figure", label: str) -> Markup:
 
     Examples
     --------
-    >>> picture = svg(bars(["one"], [1.0], x="<number>"), "a <bar>")
-    >>> "var(--fake)" in picture, "a &lt;bar&gt;" in picture, "#0072b2" in picture
+    >>> picture = svg(bars({"one": 1.0}, "<number>"), "a <bar>")
+    >>> "var(--real)" in picture, "a &lt;bar&gt;" in picture, "#d55e00" in picture
     (True, True, False)
 
     """
@@ -147,7 +147,7 @@ def _ranks(visits: Visits, user: int) -> Ints:
         order = np.arange(rows.stop - rows.start)
         return np.where(order == 0, 0, np.where(order == order[-1], 1, 3))
     one = visits.select(np.arange(rows.start, rows.stop)).replace(user=np.zeros(rows.stop - rows.start, int), users=[0])
-    crowd = Crowd(one, Plan(one.locations, {}))
+    crowd = Crowd(one, Plan(one.locations))
     time = time_at(crowd)
     time[crowd.home] = np.inf
     rank = np.full(one.R, 3)
@@ -219,20 +219,17 @@ def use_scale(use: Plain) -> "Figure | None":
     return figure
 
 
-def bars(names: Sequence[str], values: Sequence[float], *, x: str, texts: Sequence[str] = (), ink: str = "fake",
-         most: float | None = None) -> "Figure":  # fmt: skip
-    """Draw a bar per name, the first on top, with what is written at its end."""
-    figure = new_figure(height=0.55 + 0.2 * len(names))
+def bars(shares: Mapping[str, float], x: str) -> "Figure":
+    """Draw a bar per name, in per cent of all there is, the first on top, with its figure at its end."""
+    figure = new_figure(height=0.55 + 0.2 * len(shares))
     axes = figure.subplots()
-    top = most or max([*values, 1e-9])
-    axes.barh(range(len(names)), values, height=0.66, color=INKS[ink])
-    for i, text in enumerate(texts):
-        axes.text(values[i] + 0.015 * top, i, text, va="center", fontsize=LETTERS - 1, color=INKS["ink"])
-    axes.set_yticks(range(len(names)), names)
-    axes.set_ylim(len(names) - 0.5, -0.6)
-    axes.set_xlim(0, (1.2 if texts else 1.02) * top)
-    axes.locator_params(axis="x", nbins=4)
-    axes.set_xticks([tick for tick in axes.get_xticks() if 0 <= tick <= 1.001 * top])
+    axes.barh(range(len(shares)), list(shares.values()), height=0.66, color=INKS["real"])
+    for i, share in enumerate(shares.values()):
+        axes.text(share + 1.5, i, f"{share:.0f} %", va="center", fontsize=LETTERS - 1, color=INKS["ink"])
+    axes.set_yticks(range(len(shares)), shares)
+    axes.set_ylim(len(shares) - 0.5, -0.6)
+    axes.set_xlim(0, 120)
+    axes.set_xticks([0, 50, 100])
     label_axes(axes, x, "")
     return figure
 
@@ -287,15 +284,14 @@ def when_and_where(hours: Curves, y: str, people: Floats, fakes: Floats) -> "Fig
     return figure
 
 
-def density(samples: Mapping[str, Floats], bins: int = 20) -> Curves | None:
-    """Return the share of each sample, in per cent, by bins of one logarithmic scale; None without positive values."""
-    kept = {name: values[values > 0] for name, values in samples.items()}
-    if not all(len(values) for values in kept.values()) or not kept:
+def shares_up_to(samples: Mapping[str, Floats]) -> Curves | None:
+    """Return how much of each sample, in per cent, is at most so large; None without positive values."""
+    kept = {name: np.sort(values[values > 0]) for name, values in samples.items()}
+    if not all(len(values) for values in kept.values()):
         return None
     low, high = np.quantile(np.concatenate(list(kept.values())), [0.002, 0.998])
-    edges = np.geomspace(low / 1.05, max(high, 1.2 * low) * 1.05, bins + 1)
-    middle = np.sqrt(edges[1:] * edges[:-1])
-    return {name: (middle, 100 * np.histogram(v, edges)[0] / len(v)) for name, v in kept.items()}
+    at = np.geomspace(low / 1.05, max(high, 1.2 * low) * 1.05, 100)
+    return {name: (at, 100 * np.searchsorted(values, at, side="right") / len(values)) for name, values in kept.items()}
 
 
 def location_privacy(result: Plain) -> "Figure":

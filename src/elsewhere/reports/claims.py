@@ -103,7 +103,7 @@ def advice(audit: Plain | None, run: Mapping[str, Any]) -> Advice:
 
     """
     if run.get("reproducible") is True and not run.get("simulated"):
-        todo = "Leave out --seed and make them again: whoever knows the random number can make the same fakes."
+        todo = "Whoever knows the random number can make the same fakes: to publish, make them without --seed."
         return Advice("no", "Do not publish: this is a laboratory run", todo)
     outcomes = {n: outcome(f) for n, f in findings(audit).items() if n not in ABOUT_FAKES}
     not_run = [n for n, word in outcomes.items() if word == NOT_RUN]
@@ -121,7 +121,7 @@ def advice(audit: Plain | None, run: Mapping[str, Any]) -> Advice:
         return Advice("care", words, _sentence(f"{keep}run the attacks that are missing before you decide."))
     if learnt or not_run or {WITHIN, ABOVE, UNCLEAR} & set(outcomes.values()):
         words = "A theorem covers everybody in the file: publish with care" if covered else "Publish with care"
-        todo = _sentence(f"{keep}publish only if what the attacks below found is acceptable to you.")
+        todo = _sentence(f"{keep}publish only if what the attacks found is acceptable to you.")
         return Advice("care", words, todo)
     todo = _sentence(f"{keep}say that this is no proof: it covers only the attacks that were tried.")
     return Advice("yes", "Nothing measured here speaks against publishing", todo)
@@ -157,7 +157,7 @@ def _sentence(words: str) -> str:
 
 
 def _continued(words: str) -> str:
-    return words[:1].lower() + words[1:] if words[1:2].islower() else words
+    return words[:1].lower() + words[1:] if words[1:2].islower() or words[1:2] == " " else words
 
 
 class Claim(NamedTuple):
@@ -196,7 +196,7 @@ def _claim_no_shared_place(audit: Plain | None, run: Mapping[str, Any]) -> Claim
     if a1 is None:
         return Claim(sentence, False, "attack A1 was not run.")
     if a1.get("own_seed_zero") is not True:
-        return Claim(sentence, False, f"A1 found otherwise. {a1.get('words', '')}")
+        return Claim(sentence, False, f"A1 found otherwise: {_continued(str(a1.get('words', '')))}")
     return Claim(sentence, True, "A1 found none.")
 
 
@@ -220,7 +220,7 @@ def _claim_certificate(audit: Plain | None, run: Mapping[str, Any]) -> Claim:
     words = " ".join(str(word) for word in certificate.get("words") or ())
     if certificate.get("protects") != "everybody":
         sentence = "Odds about a person change by at most a factor of e^ε, whatever is published."
-        return Claim(sentence, False, words or "these fakes have no certificate.")
+        return Claim(sentence, False, _continued(words) or "these fakes have no certificate.")
     failures = [condition for condition, state in certificate.get("conditions") or () if state == "not met"]
     if failures:
         return Claim(words, False, f"of its conditions this is not met: {'; '.join(failures)}.")
@@ -243,21 +243,3 @@ def _claim_whole_table(audit: Plain | None) -> Claim:
     not_run = [name for name, finding in by_id.items() if outcome(finding) == NOT_RUN]
     more = f" with the remark that {', '.join(not_run)} were not run" if not_run else ""
     return Claim(sentence, True, f"all {len(by_id)} attacks are listed{more}.")
-
-
-def forbidden_claims(audit: Plain | None) -> list[str]:
-    """Return what may not be said about any output, with the finding of this one beside it where there is one."""
-
-    def here(*names: str) -> str:
-        found = [f for name in names if (f := _finding(audit, name)) and outcome(f) in (LEARNT, WITHIN)]
-        return "." if not found else f": {_continued(str(found[0].get('words') or 'an attack found otherwise.'))}"
-
-    about_people = [name for name in findings(audit) if name not in ABOUT_FAKES]
-    return [
-        f"That the fakes give anonymity, or that nothing about anybody can be learnt from them{here(*about_people)}",
-        f"That the fakes cannot be told from real people{here('A15')}",
-        f"That they are private whatever an adversary knows{here('A5')}",
-        'That a fake is "deniable" because it passed the privacy test.',
-        "How many fakes passed the rules of the privacy test, as a measure of privacy: passing a filter is not "
-        "surviving an attack.",
-    ]

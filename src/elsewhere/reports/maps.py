@@ -216,7 +216,7 @@ def draw_life(axes: "Axes", life: Life, window: Window) -> None:
     from matplotlib.patches import FancyArrowPatch
 
     v = life.visits
-    origin, target, _ = Crowd(v, Plan(v.locations, {})).moves
+    origin, target, _ = Crowd(v, Plan(v.locations)).moves
     ends = np.column_stack([origin, target])
     ends = ends if v.trip is not None else np.sort(ends, axis=1)
     pairs, count = np.unique(ends, axis=0, return_counts=True)

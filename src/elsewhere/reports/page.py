@@ -17,7 +17,7 @@ import numpy as np
 from elsewhere.data.gazetteer import SOURCE
 from elsewhere.data.visits import DAY, UNITS, Floats, Ints, Visits, share_map
 from elsewhere.errors import InvalidParameter, counted, require_choice
-from elsewhere.evaluation.measures import Crowd, Plan
+from elsewhere.evaluation.measures import Crowd, Plan, lasting
 from elsewhere.evaluation.usefulness import GOOD_FOR, NOT_FOR, ROUGH_FOR, UNKNOWN
 from elsewhere.files import write_files
 from elsewhere.reports import charts, claims, maps
@@ -124,7 +124,7 @@ def report(
         "title": str(title),
         "shareable": shareable,
         "contents": _contents(run, shown.fakes),
-        "good_for": _good_for(kinds["uses"][0]["uses"]) if kinds["uses"] else None,
+        "good_for": _good_for(kinds["uses"][0]["uses"]) if kinds["uses"] else {},
         "columns": [*_life_columns(lives), *_crowd_column(shown)],
         "lives": list(lives.values()),
         "map_note": _map_note(shown),
@@ -134,8 +134,7 @@ def report(
         "sentences": claims.three_sentences(audit, run),
         "audits": [_audit(result) for result in kinds["audits"]],
         "claims": claims.claims(audit, run),
-        "forbidden": claims.forbidden_claims(audit),
-        "publishing": [(one, _publishing_picture(one)) for one in kinds["publishing"] if not shareable or _enough(one)],
+        "publishing": [one for one in kinds["publishing"] if not shareable or _enough(one)],
         "services": [
             (one, Picture.of(charts.location_privacy(one), "Privacy against what is sent"))
             for one in kinds["services"]
@@ -240,8 +239,9 @@ class Shown(NamedTuple):
     @property
     def crowds(self) -> dict[str, Crowd]:
         """Return people and fakes, where they are given."""
-        sides = {"people": self.people, "fakes": self.fakes}
-        return {name: Crowd(v, Plan(v.locations, {})) for name, v in sides.items() if v is not None}
+        sides = {name: v for name, v in (("people", self.people), ("fakes", self.fakes)) if v is not None}
+        timed = lasting(next(iter(sides.values()))) if sides else None
+        return {name: Crowd(v, Plan(v.locations, timed=timed)) for name, v in sides.items()}
 
     def lives(self) -> dict[str, Life]:
         """Return two lives by title: a person's and its fake's, or where no person may be shown two fakes'."""
@@ -298,16 +298,13 @@ def _contents(run: Mapping[str, Any], fakes: Visits | None) -> str:
     return words + (f", at {number(sizes['places'])} places." if sizes.get("places") else ".")
 
 
-def _good_for(uses: Plain) -> str:
-    """Return what the fakes are good for, rough for and not for, in one sentence."""
-    starts = {GOOD_FOR: "good for", ROUGH_FOR: "rough for", NOT_FOR: "not for", UNKNOWN: "not known for"}
-    titles: dict[str, list[str]] = {word: [] for word in starts}
+def _good_for(uses: Plain) -> dict[str, str]:
+    """Return the uses of each verdict, in a line."""
+    titles: dict[str, list[str]] = {word: [] for word in (GOOD_FOR, ROUGH_FOR, NOT_FOR, UNKNOWN)}
     for use in uses.values():
         title = str(use["title"]).split(":")[0].replace(",", "")
-        titles[str(use["verdict"])].append(title[:1].lower() + title[1:])
-    none = "" if titles[GOOD_FOR] else "good for none of the uses that were judged; "
-    parts = [f"{starts[word]} {', '.join(names)}" for word, names in titles.items() if names]
-    return f"They are {none}{'; '.join(parts)}."
+        titles[str(use["verdict"])].append(title[:1].lower() + title[1:] if titles[str(use["verdict"])] else title)
+    return {word: ", ".join(names) for word, names in titles.items() if names}
 
 
 def _life_columns(lives: Mapping[str, Life]) -> list[list[Picture]]:
@@ -382,12 +379,12 @@ def _use_curves(shown: Shown) -> dict[str, Any]:
     busiest = np.argsort(-visits["people"], kind="stable")[:10]
     sides = {who: (np.arange(1, len(busiest) + 1), 100 * v[busiest] / v.sum()) for who, v in visits.items()}
     drawn["places"] = charts.curves(sides, x="the people's busiest places, by rank", y="stays there (%)")
-    lengths = {"stays": ({who: crowd.stay_lengths / 60 for who, crowd in crowds.items()}, "hours", "stays (%)")}
+    lengths = {"stays": ({who: crowd.stay_lengths / 60 for who, crowd in crowds.items()}, "hours")}
     if crowds["people"].plan.locations.has_coordinates:
-        lengths["trips"] = ({who: crowd.trip_lengths for who, crowd in crowds.items()}, "kilometres", "moves (%)")
-    for use, (samples, x, y) in lengths.items():
-        if (density := charts.density(samples)) is not None:
-            drawn[use] = charts.curves(density, x=x, y=y, log=True)
+        lengths["trips"] = ({who: crowd.trip_lengths for who, crowd in crowds.items()}, "kilometres")
+    for use, (samples, x) in lengths.items():
+        if (shares := charts.shares_up_to(samples)) is not None:
+            drawn[use] = charts.curves(shares, x=x, y=f"{use} up to so long (%)", log=True)
     return drawn
 
 
@@ -416,13 +413,12 @@ def _audit(audit: Plain) -> dict[str, Any]:
     by_id = findings(audit)
     ran = {n: f for n, f in by_id.items() if f.get("status") == "run"}
     order = claims.strongest_first(ran)
-    beyond = {n: 100 * share for n in order if (share := claims.excess(ran[n])) is not None}
+    titles = {n: str(ran[n].get("title") or n) for n in order}
+    beyond = {titles[n]: 100 * share for n in order if (share := claims.excess(ran[n])) is not None}
+    caption = "What an attack reaches beyond guessing, as a share of all there is."
     picture = None
     if beyond:
-        names, texts = [str(ran[n].get("title") or n) for n in beyond], [f"{v:.0f} %" for v in beyond.values()]
-        figure = charts.bars(names, list(beyond.values()), x="beyond guessing (%)", most=100, texts=texts, ink="real")
-        caption = "What an attack reaches beyond guessing, as a share of all there is."
-        picture = Picture.of(figure, "How much each attack reached", caption)
+        picture = Picture.of(charts.bars(beyond, "beyond guessing (%)"), "How much each attack reached", caption)
     return {
         "picture": picture,
         "ran": {n: ran[n] for n in order},
@@ -440,16 +436,6 @@ def _mean(value: Any) -> float | None:
     """Return the mean of a figure, or the figure itself where it is one number."""
     value = value.get("mean") if isinstance(value, Mapping) else value
     return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
-
-
-def _publishing_picture(result: Plain) -> Picture:
-    """Draw how far visiting probabilities are from the real ones: other people, fakes, baselines (tbl:vistprob-kl)."""
-    sides = {"testing": "other people", "fakes": "fakes", "uniform": "uniform", "single": "single place"}
-    kl = {words: v for side, words in sides.items() if (v := _mean(result["visits"]["all"].get(side))) is not None}
-    figure = charts.bars(
-        list(kl), list(kl.values()), x="KL divergence from real (nats)", texts=[number(v) for v in kl.values()]
-    )
-    return Picture.of(figure, "Popularity of places", "How far sorted visiting probabilities are from the real ones.")
 
 
 def _text(value: Any) -> str:
@@ -477,7 +463,7 @@ def preparation_page(visits: Visits) -> str:
 
     """
     some, _ = _some(visits)
-    crowd = Crowd(some, Plan(some.locations, {}))
+    crowd = Crowd(some, Plan(some.locations))
     pictures = []
     if some.locations.has_coordinates:
         time = charts.time_at(crowd)
@@ -497,11 +483,11 @@ def preparation_page(visits: Visits) -> str:
     )
     caption += "not filled in."
     for samples, x, y, title, words in (
-        (between, "hours without a record", "gaps (%)", "Gaps", caption),
-        (counts, f"records per {unit}", f"{units} (%)", f"Records per {unit}", ""),
+        (between, "hours without a record", "gaps up to so long (%)", "Gaps", caption),
+        (counts, f"records per {unit}", f"{units} with so many or fewer (%)", f"Records per {unit}", ""),
     ):
         if len(np.unique(samples[samples > 0])) > 1:
-            figure = charts.curves(charts.density({"people": samples}) or {}, x=x, y=y, log=True)
+            figure = charts.curves(charts.shares_up_to({"people": samples}) or {}, x=x, y=y, log=True)
             pictures.append(Picture.of(figure, title, words))
     days = _days_seen(some)
     context = {

@@ -40,7 +40,7 @@ SHOWN = 7  # candidates of a slot in fig:procedure; more are counted
 def paper_figures(result: Reproduction) -> "dict[str, Figure]":
     """Return all figures by name, in the order of the paper."""
     samples = result.publishing.samples
-    figures = {"sketch": sketch(result), "procedure": procedure(result)}
+    figures = {"procedure": procedure(result)}
     if result.train.locations.has_coordinates:
         figures["dataset"] = dataset(result)
     figures["similarity"] = histograms(
@@ -51,35 +51,6 @@ def paper_figures(result: Reproduction) -> "dict[str, Figure]":
     figures["qq"] = qq(samples["real_real"], samples["fake_fake"])
     figures["location-privacy"] = location_privacy(result.service.to_dict())
     return figures
-
-
-def sketch(result: Reproduction) -> "Figure":
-    """Return fig:sketch: the steps of the scheme, with the counts of this run."""
-    train, made = result.train, result.fakes
-    moved = int((train.r[:, 1:] != train.r[:, :-1]).sum())
-    steps = [
-        ("real traces", f"{train.U} users\n{train.L} slots\n{len(np.unique(train.r))} of {train.R} places"),
-        ("mobility models\n<p(u), pi(u)>", f"{train.U} models\n{moved:,} moves"),
-        (
-            "semantic similarity\nsim_S, sigma",
-            f"{len(result.semantic):,} pairs\nmedian {np.median(result.semantic):.2f}",
-        ),
-        ("location graph,\nsemantic classes", f"{made.kappa} classes"),
-        ("semantic seeds,\nHMMDecode", f"{int(made.attempts.sum()):,} attempts"),
-        ("PrivacyTest", f"{len(made.r) / max(1, int(made.attempts.sum())):.0%} pass\nsim_G, intersection"),
-        ("fakes", f"{len(result.r):,} drawn\nby likelihood"),
-    ]
-    figure = new_figure(10.5, 1.7)
-    axes = figure.subplots()
-    axes.set_axis_off()
-    axes.set(xlim=(-0.55, len(steps) - 0.45), ylim=(-0.8, 0.6))
-    for i, (name, counts) in enumerate(steps):
-        style = {"boxstyle": "round,pad=0.45", "facecolor": "#EAF2F8", "edgecolor": COLOURS[0]}
-        axes.text(i, 0.25, name, ha="center", va="center", fontsize=8, bbox=style)
-        axes.text(i, -0.2, counts, ha="center", va="top", fontsize=8, color="#333333")
-        if i:
-            axes.annotate("", (i - 0.42, 0.25), (i - 0.58, 0.25), arrowprops={"arrowstyle": "->", "color": "#333333"})
-    return figure
 
 
 def procedure(result: Reproduction, seed: int | None = None, rng: np.random.Generator | None = None) -> "Figure":

@@ -17,15 +17,16 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from elsewhere.checkpoint import Stages, derive_bytes, derive_rng, hash_file, hash_value, resume
 from elsewhere.data.places import grid_of
 from elsewhere.data.read import read_visits
-from elsewhere.data.visits import Mask, Visits
+from elsewhere.data.visits import Visits
 from elsewhere.data.write import write_visits
 from elsewhere.errors import InvalidParameter, InvalidTraces, PublicationRefused
 from elsewhere.evaluation.judge import Judgement, judge_run
@@ -169,72 +170,58 @@ def synthesize(
         for folder in (out, owner_folder):
             check_folder(folder, force=force)
         secret = laboratory_secret or stages(SECRET, lambda: secrets.token_bytes(32))
-        laboratory = rng is not None
-        fakes, taught, control = _make(source, job, settings, reading, secret, laboratory, stages, executor, tell)
+        run = _Run(job, settings, reading, secret, rng is not None, stages, executor, tell)
+        fakes, taught, control = _make(source, run)
         with whole_folders((owner_folder, out), force=force, outdated=earlier_results) as drafts:
-            result = _publish(taught, fakes, control, job, drafts, secret, stages, executor, tell)
+            result = _publish(taught, fakes, control, drafts, run)
     return replace(result, out=out, private=owner_folder)
 
 
-def _make(
-    source: Any,
-    job: Job,
-    settings: Method,
-    reading: Reading,
-    secret: bytes,
-    laboratory: bool,
-    stages: Stages,
-    executor: Executor | None,
-    tell: Progress,
-) -> tuple[Fakes, Visits, Visits | None]:
+class _Run(NamedTuple):
+    """What all steps share: what is asked for, the secret of all draws, and where work is done."""
+
+    job: Job
+    settings: Method
+    reading: Reading
+    secret: bytes
+    laboratory: bool
+    stages: Stages
+    executor: Executor | None
+    tell: Progress
+
+
+def _make(source: Any, run: _Run) -> tuple[Fakes, Visits, Visits | None]:
     """Read people, set some aside, and make fakes of the others; return all three."""
 
     def read() -> Visits | Observed:
-        if isinstance(settings, Certified):
-            return read_rows(source, reading)
-        keywords = keywords_of(reading)
-        return read_visits(
-            source, rng=derive_rng(secret, "map"), progress=lambda step, n: tell(READ, int(n), 0), **keywords
-        )
+        if isinstance(run.settings, Certified):
+            return read_rows(source, run.reading)
+        rng, told = derive_rng(run.secret, "map"), lambda step, n: run.tell(READ, int(n), 0)
+        return read_visits(source, rng=rng, progress=told, **keywords_of(run.reading))
 
-    people = stages("reading", read)
-    aside = _set_aside(secret, people.U, job)
+    people = run.stages("reading", read)
+    aside = derive_rng(run.secret, "aside").random(people.U) < run.job.holdout  # which depends on nobody else
     control = people.of_users(aside) if aside.any() else None
     taught = people.of_users(~aside) if aside.any() else people
-    tell(MAKE, 0, 0)
+    run.tell(MAKE, 0, 0)
     fakes = make_fakes(
         taught,
-        int.from_bytes(secret[:16], "little"),
-        laboratory=laboratory,
-        settings=settings,
-        making=job,
-        stages=stages,
-        executor=executor,
-        progress=lambda done, total: tell(MAKE, done, total),
+        int.from_bytes(run.secret[:16], "little"),
+        laboratory=run.laboratory,
+        settings=run.settings,
+        making=run.job,
+        stages=run.stages,
+        executor=run.executor,
+        progress=partial(run.tell, MAKE),
     )
     # of certified fakes, rows become visits after the release: none is refused before the noise has decided
     sides = [each.visits() if isinstance(each, Observed) else each for each in (taught, control)]
     return fakes, sides[0], sides[1]  # type: ignore[return-value]  # somebody was taught
 
 
-def _set_aside(secret: bytes, people: int, job: Job) -> Mask:
-    """Return who is set aside, which depends on nobody else."""
-    return derive_rng(secret, "aside").random(people) < job.holdout
-
-
-def _publish(
-    people: Visits,
-    fakes: Fakes,
-    control: Visits | None,
-    job: Job,
-    drafts: tuple[Path, ...],
-    secret: bytes,
-    stages: Stages,
-    executor: Executor | None,
-    tell: Progress,
-) -> Result:
+def _publish(people: Visits, fakes: Fakes, control: Visits | None, drafts: tuple[Path, ...], run: _Run) -> Result:
     """Write fakes, links and pool into `drafts` (the owner's folder, `out`); judge them and report."""
-    private, out = drafts
+    (private, out), job = drafts, run.job
     preparation = {} if people.preparation is None else people.preparation.to_dict()
     public: dict[str, Any] = {name: preparation[name] for name in ("format", "cells", "tz") if name in preparation}
     pool, lives = publish_with_links(
@@ -242,7 +229,7 @@ def _publish(
         per_seed=job.per_seed,
         choose=job.choose,
         laboratory=fakes.laboratory,
-        secret=derive_bytes(secret, "pool", 32),
+        secret=derive_bytes(run.secret, "pool", 32),
         reading={} if fakes.covered else public,
     )
     seed_of_life = fakes.seed_of_life[lives]
@@ -255,7 +242,7 @@ def _publish(
     facts = summary(people, fakes, pool) | {"read": {n: v for n, v in preparation.items() if n != "name"}}
     judgement = None
     if job.report:
-        tell(JUDGE, 0, 0)
+        run.tell(JUDGE, 0, 0)
         # of certified fakes, what a judge or a report fails at must not decide whether they are published
         with suppress(Exception) if fakes.covered else nullcontext():
             judgement = judge_run(
@@ -264,11 +251,11 @@ def _publish(
                 pool,
                 seed_of_life,
                 holdout=control,
-                executor=executor,
-                progress=lambda done, total: tell(JUDGE, done, total),
-                rng=derive_rng(secret, "judge"),
+                executor=run.executor,
+                progress=partial(run.tell, JUDGE),
+                rng=derive_rng(run.secret, "judge"),
             )
-            tell(WRITE, 0, 0)
+            run.tell(WRITE, 0, 0)
             found = (json.dumps(judgement.to_dict(), indent=1, allow_nan=False) + "\n").encode()
             write_files(private, {JUDGEMENT: found})
             private_files.append(JUDGEMENT)
@@ -280,8 +267,8 @@ def _publish(
             "nothing was attacked: what these fakes reveal is not known until `elsewhere audit` runs."
         )
     names = write_pool(pool, out, names)
-    if stages.folder is not None:  # replaced when the job resumes, which may write other formats
-        stages.keep(WRITTEN, [{path.name: hash_file(path) for path in folder.iterdir()} for folder in drafts])
+    if run.stages.folder is not None:  # replaced when the job resumes, which may write other formats
+        run.stages.keep(WRITTEN, [{path.name: hash_file(path) for path in folder.iterdir()} for folder in drafts])
     return Result(fakes, pool, judgement, out, private, tuple(names), tuple(private_files), facts)
 
 
