@@ -103,9 +103,25 @@ class Observed(NamedTuple):
             U=len(chosen),
         )  # fmt: skip
 
+    def first_days(self) -> tuple["Observed", Ints]:
+        """Return the records of everybody's first MOST_DAYS days, and on which day since 1970 each person's begin."""
+        origin = (self.start // DAY)[np.searchsorted(self.user, self.user)]
+        kept = self.start < (origin + MOST_DAYS) * DAY
+        user, start, end, place, origin = (x[kept] for x in (*self[:4], origin))
+        end = np.minimum(end, (origin + MOST_DAYS) * DAY)
+        return self._replace(user=user, start=start, end=end, place=place), origin
+
     def visits(self) -> Visits:
-        """Return the same as visits, for the owner's report."""
-        return Visits(*self[:4], self.locations, users=range(self.U), tz=self.tz)
+        """
+        Return what the sums look at, in the weeks of fakes, as visits for the owner's report.
+
+        So nobody's dates, or number of records, decide whether a report can be made and a run ends.
+        """
+        seen, origin = self.first_days()
+        few = np.arange(len(seen.user)) - np.searchsorted(seen.user, seen.user) < MOST_DAYS * SLOTS
+        back = (origin - MONDAY) // 7 * 7 * DAY
+        user, start, end, place = (x[few] for x in (seen.user, seen.start - back, seen.end - back, seen.place))
+        return Visits(user, start, end, place, self.locations, users=range(self.U), tz=self.tz)
 
 
 def observed(visits: Visits) -> Observed:
@@ -125,14 +141,10 @@ class Days(NamedTuple):
 
 def days_of(seen: Observed) -> Days:
     """Return the days on which people were seen, in slots: where they were longest in it, of equals the first place."""
+    seen, origin = seen.first_days()
     user, start, place = seen.user, seen.start, seen.place
-    new = np.append(True, user[1:] != user[:-1])
-    origin = (start // DAY)[new][np.cumsum(new) - 1]
-    instant = seen.end == start
-    follows = np.append(np.where(new[1:], np.iinfo(np.int64).max, start[1:]), np.iinfo(np.int64).max)
-    end = np.minimum(np.minimum(seen.end, follows), (origin + MOST_DAYS) * DAY)
-    kept = start < (origin + MOST_DAYS) * DAY
-    user, start, end, place, origin, instant = (x[kept] for x in (user, start, end, place, origin, instant))
+    follows = np.append(np.where(user[1:] != user[:-1], np.iinfo(np.int64).max, start[1:]), np.iinfo(np.int64).max)
+    end = np.minimum(seen.end, follows)
     many = np.maximum(end - 1, start) // SLOT - start // SLOT + 1
     row = np.repeat(np.arange(len(user)), many)
     slot = (start // SLOT)[row] + np.arange(len(row)) - np.repeat(np.cumsum(many) - many, many)
@@ -157,7 +169,7 @@ def days_of(seen: Observed) -> Days:
     begin = np.zeros(seen.U, dtype=np.int64)
     begin[user] = origin
     records = np.bincount(user, minlength=seen.U)[who]
-    instants = np.bincount(user, instant, seen.U)[who] / records
+    instants = np.bincount(user, seen.end == start, seen.U)[who] / records
     whole = np.column_stack([np.ones(len(who)), np.diff(first) / (nth[first[1:] - 1] + 1), instants])
     return Days(r, first, weekend_of(begin[owner] + nth).astype(np.int64), whole)
 
