@@ -7,7 +7,6 @@ import os
 import re
 import signal
 import socket
-import statistics
 import subprocess
 import sys
 import threading
@@ -572,6 +571,19 @@ def test_two_servers_share_a_pool_in_postgres(pool, postgres):
     assert len({life["id"] for first, _ in got for life in first}) == 60
 
 
+def connected(postgres):
+    """A connection to a server that may be about to recover."""
+    import psycopg
+
+    until = time.monotonic() + 60
+    while True:
+        try:
+            return psycopg.connect(postgres, autocommit=True)
+        except psycopg.OperationalError:
+            assert time.monotonic() < until
+            time.sleep(0.1)
+
+
 def test_a_database_that_is_killed_loses_no_token_and_gives_no_life_twice(pool, postgres):
     import psycopg
 
@@ -596,16 +608,17 @@ def test_a_database_that_is_killed_loses_no_token_and_gives_no_life_twice(pool, 
         threads = [threading.Thread(target=client) for _ in range(4)]
         [t.start() for t in threads]
         for killed in (1, 2):
-            until = time.monotonic() + 20
+            until = time.monotonic() + 60
             while len(given) < 6 * killed and time.monotonic() < until:
                 time.sleep(0.01)
             # the process of a connection dies by -9: PostgreSQL ends all others, and recovers from its log
-            with psycopg.connect(postgres, autocommit=True) as connection:
+            with connected(postgres) as connection:
                 (backend,) = connection.execute(
                     "SELECT pid FROM pg_stat_activity WHERE state IS NOT NULL AND pid <> pg_backend_pid() LIMIT 1"
                 ).fetchone()
             os.kill(backend, signal.SIGKILL)
             time.sleep(1)
+            connected(postgres).close()
         stop.set()
         [t.join() for t in threads]
         for token, before in given.items():
@@ -650,20 +663,35 @@ def test_slow_clients_and_large_heads_are_cut_off(tmp_path, pool):
         assert slow.startswith(b"HTTP/1.1 408")
         large = sent(b"GET /v1/health HTTP/1.1\r\nHost: x\r\nX: " + b"x" * 100_000 + b"\r\n\r\n")[0]
         assert large.startswith(b"HTTP/1.1 4")
-        # meanwhile others are served, and so is one who asks twice on one connection
-        connection = http.client.HTTPConnection(at.netloc, timeout=5)
-        waits = []
-        for pause in [0.2] * 2 + [0.0] * 29:
-            begun = time.monotonic()
+        # meanwhile others are served, and so is one who asks again on one connection, as long as it is not silent
+        connection = http.client.HTTPConnection(at.netloc, timeout=30)
+        for pause in (0.2, 0.2, 0.0):
             connection.request("GET", "/v1/health")
             assert connection.getresponse().read()
-            waits.append(time.monotonic() - begun)
             time.sleep(pause)
         connection.close()
-        assert statistics.median(waits) < 0.03  # 40 ms where what follows the head waits for an acknowledgement
     finally:
         process.kill()
         process.communicate()
+
+
+def test_an_answer_waits_for_no_acknowledgement():
+    """Of connections to the service, asyncio turns Nagle off: with it, what follows the head comes 40 ms later."""
+
+    async def options(listening):
+        asked = asyncio.get_running_loop().create_future()
+
+        def answered(_reader, writer):
+            asked.set_result(writer.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+            writer.close()
+
+        async with await asyncio.start_server(answered, sock=listening):
+            _, writer = await asyncio.open_connection(*listening.getsockname())
+            found = await asked
+            writer.close()
+            return found
+
+    assert asyncio.run(options(run._listen("127.0.0.1", 0))) != 0
 
 
 def test_nothing_is_logged_and_no_token_is_shown_again(pool, tmp_path):
@@ -682,13 +710,17 @@ def test_nothing_is_logged_and_no_token_is_shown_again(pool, tmp_path):
     assert told["owner_token"].encode() not in kept
 
 
-def test_the_page_on_decoys_hides_a_question(pool, tmp_path, monkeypatch, capsys):
+def test_the_page_on_decoys_hides_a_question(tmp_path, monkeypatch, capsys):
     from geopy.adapters import BaseSyncAdapter
     from geopy.geocoders import options
 
     page = (Path(__file__).resolve().parents[1] / "docs" / "decoys.md").read_text()
     (script,) = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
     asked_of_the_geocoder = []
+    pool = pool_of(48, days=7, slots=24)
+    # every life goes everywhere: whichever five are drawn, none of them need stand where another, or the user, does
+    assert {len(set(pool.visits.place[pool.visits.rows(u)])) for u in range(48)} == {9}
+    pool.save(tmp_path / "pool")
 
     class Geocoder(BaseSyncAdapter):
         """Answers with the position it is asked for."""
@@ -703,7 +735,7 @@ def test_the_page_on_decoys_hides_a_question(pool, tmp_path, monkeypatch, capsys
     monkeypatch.setattr(options, "default_adapter_factory", Geocoder)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setattr("elsewhere.lbs.time.sleep", lambda _: None)
-    with serving(pool) as (told, _):
+    with serving(tmp_path / "pool") as (told, _):
         monkeypatch.setenv(
             "TOKEN", json.loads(asked(told["url"], "POST", "/v1/devices", told["owner_token"])[1])["token"]
         )
@@ -711,8 +743,7 @@ def test_the_page_on_decoys_hides_a_question(pool, tmp_path, monkeypatch, capsys
 
     assert len([line for line in script.splitlines() if line]) <= 10
     assert capsys.readouterr().out == "46.0132 -12.0305\n"
-    assert len(asked_of_the_geocoder) == 6  # two personas may stand at one place
-    assert len(set(asked_of_the_geocoder)) > 1
+    assert len(asked_of_the_geocoder) == len(set(asked_of_the_geocoder)) == 6
 
 
 # the command
