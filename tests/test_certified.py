@@ -771,6 +771,18 @@ def test_rows_are_read_as_fixes_by_ids_or_from_tables(tmp_path):
     assert (seen.U, seen.place.tolist()) == (2, [1, 0])
 
 
+def test_names_of_columns_and_places_may_be_in_any_language(tmp_path):
+    (tmp_path / "calls.csv").write_bytes(
+        "\ufeffuser,Tag,tour\nb,2024-03-04,é\nc\n".encode() + b"\xe2,2024-03-04,\xc3\n"
+    )
+    towers = ew.Locations([46.1, 46.2], [7.1, 7.2], ids=["n", "é"])
+    seen = read_rows(tmp_path / "calls.csv", Reading(locations=towers, columns="time=Tag,place=tour"))
+    assert (seen.U, seen.place.tolist()) == (1, [1])
+    (tmp_path / "words.csv").write_text("wer,größe,où\na,2024-03-04,n\n", encoding="utf-8")
+    seen = read_rows(tmp_path / "words.csv", Reading(locations=towers, columns="user=wer,time=größe,place=où"))
+    assert seen.place.tolist() == [0]
+
+
 def test_what_cannot_be_read_at_all_is_refused_by_its_header_or_its_name(tmp_path):
     (tmp_path / "a.csv").write_text("who,where\n1,2\n")
     (tmp_path / "a.gpx").write_text("<gpx/>")

@@ -64,13 +64,8 @@ def read_rows(source: Any, reading: Reading) -> Observed:
             order = order[np.lexsort((lon[order], lat[order], start[order], user[order]))]
             who, when = user[order].astype(np.int32), start[order]
             stays = find_stays(Records(who, (), when, when, lat=lat[order], lon=lon[order], form=Form("fixes")))
-            user, start, end, keep = (
-                stays.user.astype(np.int64),
-                stays.start,
-                stays.end,
-                np.ones(len(stays), dtype=bool),
-            )
-            lat, lon = np.asarray(stays.lat), np.asarray(stays.lon)
+            user, start, end = stays.user.astype(np.int64), stays.start, stays.end
+            lat, lon, keep = np.asarray(stays.lat), np.asarray(stays.lon), np.ones(len(stays), dtype=bool)
         place = np.full(len(user), -1)
         place[keep] = place_on(where, lat[keep], lon[keep])
     keep &= place >= 0
@@ -136,9 +131,10 @@ def read_table(source: Any, reading: Reading) -> dict[str, list[str]]:
             table = pq.read_table(path)
             found = find_roles(table.column_names, reading)
             return {role: texts(values_of(table.column(table.column_names.index(n)))) for role, n in found.items()}
-        with path.open(encoding="latin-1", newline="\n") as stream:  # no byte is wrong in it: names stay distinct
+        # bytes that are no UTF-8 stay what they are: no line is refused, and names stay distinct
+        with path.open(encoding="utf-8", errors="surrogateescape", newline="\n") as stream:
             separator = "\t" if path.suffix.lower() == ".tsv" else ","
-            header = split_row(next(stream, "").removeprefix("\xef\xbb\xbf"), separator)
+            header = split_row(next(stream, "").removeprefix("\ufeff"), separator)
             at = {role: header.index(name) for role, name in find_roles(header, reading).items()}
             rows = (row for line in stream if len(row := split_row(line, separator)) == len(header))
             cells = [[row[i] for i in at.values()] for row in rows]
