@@ -6,11 +6,10 @@ import json
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from scipy.stats import chi2
 from test_store import pool_of
 
 from elsewhere.data.visits import Form, Locations, Visits
-from elsewhere.errors import InvalidModel, InvalidParameter, OutputRefused
+from elsewhere.errors import InvalidModel, OutputRefused
 from elsewhere.files import write_files
 from elsewhere.pool import Pool
 
@@ -50,18 +49,6 @@ def test_round_trip_of_other_maps_and_trips(places, tmp_path):
     Pool(visits, {}).save(tmp_path / "pool")
 
     same(Pool.load(tmp_path / "pool").visits, visits)
-
-
-def test_a_draw_is_uniform_and_without_replacement():
-    pool, rng = pool_of(8, days=1), np.random.default_rng(1)
-    drawn = [pool.draw(2, rng=rng).users for _ in range(600)]
-    count = np.array([sum(name in pair for pair in drawn) for name in pool.ids])
-
-    assert all(len(set(pair)) == 2 for pair in drawn)
-    # draws without replacement vary less than independent ones: the limit is on the safe side
-    assert ((count - 150) ** 2 / 150).sum() < chi2.isf(1e-6, 7)
-    with pytest.raises(InvalidParameter, match="`n`"):
-        pool.draw(9, rng=rng)
 
 
 def test_nothing_is_overwritten_by_mistake_and_a_new_pool_removes_only_what_the_old_one_wrote(tmp_path):

@@ -48,11 +48,6 @@ class Pool:
         """Return the opaque id of each life."""
         return self.visits.users
 
-    def draw(self, n: int, *, rng: np.random.Generator) -> Visits:
-        """Draw `n` different lives, uniformly."""
-        require_whole("n", n, 1, len(self))
-        return self.visits.of_users(rng.choice(len(self), n, replace=False))
-
     def save(self, path: str | Path, *, force: bool = False) -> None:
         """Write the pool into a folder; one that holds anything is refused without `force`."""
         folder = Path(path)
