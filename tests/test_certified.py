@@ -622,6 +622,21 @@ def test_reports_for_the_owner_are_made_whoever_is_in_the_file_and_nobody_else_s
     assert sorted(path.name for path in (tmp_path / "out-private").iterdir()) == ["judgement.json", "report.html"]
 
 
+def test_whatever_is_said_of_real_people_is_marked_private(house, tmp_path, run):
+    people_file(tmp_path / "people.csv")
+    house.patch.chdir(tmp_path)
+    status, out, err = run("synthesize", "people.csv", "-o", "out", "--eps", 4, "--grid", BOX, "-n", 40)
+    first, theorem, *_, last = out.splitlines()
+
+    assert (status, err) == (0, "")
+    assert "people at 25 places (private: counted without noise)" in first
+    assert (
+        theorem == "Odds that a given person is in the file change by at most a factor of 54.60, except with "
+        "probability 1e-06, whatever is published."
+    )
+    assert last.startswith("report, for you alone, as is what the fakes are good for and what attacks learnt: ")
+
+
 def test_the_owners_report_is_of_the_days_that_the_sums_look_at():
     seen = as_observed(
         [(0, 5 * 86_400 + 60, 10**9, 3), (0, 66 * 86_400, 60, 4), (1, 0, 60, 5), (1, 64 * 86_400, 9, 6)], 2
