@@ -353,6 +353,41 @@ def test_whether_a_token_was_ever_valid_is_not_told_by_time(service):
     assert abs(np.median(times[0]) - np.median(times[1])) < 20_000
 
 
+async def answer_of(app, method, path, token):
+    """The status that an application answers with, asked as by one server: on one loop, with its threads."""
+    status = []
+
+    async def receive():
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def send(message):
+        status.append(message.get("status"))
+
+    scope = {"type": "http", "method": method, "path": path, "raw_path": path.encode(), "query_string": b""}
+    scope |= {"headers": [(b"authorization", f"Bearer {token}".encode())], "client": ("127.0.0.1", 1)}
+    scope |= {"http_version": "1.1", "scheme": "http", "server": ("127.0.0.1", 80), "root_path": ""}
+    await app(scope, receive, send)
+    return status[0]
+
+
+def test_a_store_that_hangs_keeps_neither_health_nor_the_page_from_answering(service, monkeypatch):
+    back, app = threading.Event(), service.client.app
+    monkeypatch.setattr(service.store, "local", False)
+    monkeypatch.setattr(service.store, "known", lambda _: back.wait(60) and None)
+
+    async def all_at_once():
+        waiting = [asyncio.create_task(answer_of(app, "GET", "/v1/devices", "x")) for _ in range(60)]
+        await asyncio.sleep(0.1)
+        paths = ("/v1/health", "/", "/page/style.css", "/openapi.json")
+        try:
+            found = [await asyncio.wait_for(answer_of(app, "GET", path, ""), 20) for path in paths]
+        finally:
+            back.set()
+        return found, set(await asyncio.gather(*waiting))
+
+    assert asyncio.run(all_at_once()) == ([200] * 4, {401})
+
+
 @pytest.mark.soak
 def test_whether_an_id_exists_is_not_told_by_time(tmp_path):
     pool = pool_of(30, days=1)
@@ -363,20 +398,9 @@ def test_whether_an_id_exists_is_not_told_by_time(tmp_path):
     rng, nobody = np.random.default_rng(5), "0" * 16
 
     async def timed(method, path, token):
-        status = []
-
-        async def receive():
-            return {"type": "http.request", "body": b"", "more_body": False}
-
-        async def send(message):
-            status.append(message.get("status"))
-
-        scope = {"type": "http", "method": method, "path": path, "raw_path": path.encode(), "query_string": b""}
-        scope |= {"headers": [(b"authorization", f"Bearer {token}".encode())], "client": ("127.0.0.1", 1)}
-        scope |= {"http_version": "1.1", "scheme": "http", "server": ("127.0.0.1", 80), "root_path": ""}
         begun = time.perf_counter_ns()
-        await service.client.app(scope, receive, send)
-        return time.perf_counter_ns() - begun, status[0]
+        status = await answer_of(service.client.app, method, path, token)
+        return time.perf_counter_ns() - begun, status
 
     async def sampled(method, before, known, token):
         there = rng.permutation(np.arange(2500) % 2)
