@@ -21,7 +21,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import mannwhitneyu
-from test_store import pool_of
+from test_store import noon, pool_of  # noqa: F401 - a fixture
 
 from elsewhere.data.visits import Locations, Visits
 from elsewhere.data.write import write_visits
@@ -72,6 +72,7 @@ def next_day(service):
     service.store.rows("UPDATE device SET drew = '2020-01-01'")
 
 
+@pytest.mark.usefixtures("noon")
 def test_a_device_gets_its_buckets_and_nobody_elses(service):
     one, two = service.device(label="one"), service.device(label="two")
     first = service("GET", "/v1/buckets/0", one["token"])
@@ -95,6 +96,7 @@ def test_a_device_gets_its_buckets_and_nobody_elses(service):
     assert {d["label"] for d in level["devices"]} == {"", "one", "two"}
 
 
+@pytest.mark.usefixtures("noon")
 def test_a_token_draws_its_share_of_the_pool_a_day_and_no_more(service):
     phone, other = service.device()["token"], service.device()["token"]
     answers = [service("GET", f"/v1/buckets/{n}", phone) for n in range(BUCKETS)]
