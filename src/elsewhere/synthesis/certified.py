@@ -67,9 +67,8 @@ PROTOTYPES = np.array([
     [0, 0, 0.03, 0.03, 0.07, 0.25, 0.07, 0.02, 0.01, 0, 0, 0.2, 0.23, 0.26, 0.18, 0.07, 0.03, 0.36, 0.17],
 ])  # fmt: skip
 
-ROUNDS, PLACED, LIVES = 34, 30, 4000  # rounds of fitting, from which on places are drawn too, days drawn in each
+ROUNDS, PLACED, LIVES = 34, 26, 4000  # rounds of fitting, from which on places are drawn too, days drawn in each
 SWEEPS = 2
-FIRST = 0.7  # of the way that factors of distances go at once: those of several ties act together
 CELL, SQUARE = 10.0, 8.0  # lives that the prior counts for where a place, or a square of the map, is compared
 RANGE, OWN, STAY = 4.0, 0.4, 0.2  # likeness of near places, in distances between neighbours; a place's own; scatter
 SPREADS = (0.02, 0.1, 0.5, 2.0, 6.0)  # of ln density from its base: the likeliest is taken
@@ -379,14 +378,10 @@ class Smoother:
 
 
 def clean_maps(sums: Sums) -> Floats:
-    """Return (CLASSES, R) shares, where people use places in each way; rare classes lean on each other."""
+    """Return (CLASSES, R) shares, where people use places in each way; all classes lean on the day as a whole."""
     R, smooth = sums.design.R, Smoother(sums.design)
     day = smooth(sums.map(CLASSES), np.full(R, 1 / R), max(sums.people, 1.0))
-    rare = range(2, PASSED)
-    seen = [sums.map(c) for c in rare]
-    both = Table(sum((t.mean for t in seen), np.zeros(R)), float(np.sqrt(sum(t.noise**2 for t in seen))))
-    common = smooth(both, day, sums.people)
-    return np.array([smooth(sums.map(c), common if c in rare else day, sums.people) for c in range(CLASSES)])
+    return np.array([smooth(sums.map(c), day, sums.people) for c in range(CLASSES)])
 
 
 def hazard(n: Floats) -> Floats:
@@ -467,27 +462,9 @@ class Fit:
         return life.Ground(
             design.xy, design.limits, np.tile(self.order, CLASSES), first, weight, weight.copy(),
             np.append(0.0, np.cumsum(weight)), first[:-1, None] + begin, corner, columns, height,
-            *self._distances(), np.zeros(life.PACES - 1), np.zeros((TIES + 1, life.PACES)), np.zeros(0, np.int64),
-            np.zeros(0),
+            np.zeros((2, 2, CLASSES, life.BINS)), np.zeros(life.BINS), np.zeros(life.PACES - 1),
+            np.zeros((TIES + 1, life.PACES)), np.zeros(0, np.int64), np.zeros(0),
         )  # fmt: skip
-
-    def _distances(self) -> tuple[Floats, Floats]:
-        """Return factors of distances by which pairs drawn from the maps would be about as far apart as people's."""
-        goal, noise = self.sums.table("far")
-        goal = (goal + noise).reshape(FAR, -1)
-        apart = np.searchsorted(
-            self.design.limits, ((self.design.xy[:, None] - self.design.xy) ** 2).sum(2), side="right"
-        )
-        np.fill_diagonal(apart, -1)
-        everywhere = self.hours.sum((0, 1)) @ self.maps
-        chance = np.empty((FAR, life.BINS))
-        for j in range(life.BINS):
-            pairs = np.vstack([self.maps[:2], everywhere / everywhere.sum()]) @ (apart == j)
-            chance[:-1, j] = np.repeat(pairs[:2] @ self.maps.T, 2, axis=0).ravel()
-            chance[-1, j] = pairs[2] @ everywhere / everywhere.sum()
-        shares = goal / goal.sum(1, keepdims=True), chance + 1e-4
-        factor = np.clip(FIRST * np.log(shares[0] / shares[1]), -6, 6)
-        return factor[:-1].reshape(2, 2, CLASSES, life.BINS), factor[-1]
 
     def law(self) -> kernels.Law:
         """Return the law as it is."""
