@@ -54,6 +54,18 @@ def store(address):
     made.close()
 
 
+@pytest.fixture
+def noon(monkeypatch):
+    """A day that does not end while a test runs."""
+
+    class Noon(datetime):
+        @classmethod
+        def now(cls, tz=None):
+            return datetime(2026, 1, 5, 12, tzinfo=tz)
+
+    monkeypatch.setattr(stores, "datetime", Noon)
+
+
 def test_a_bucket_is_the_same_every_time_and_no_life_is_given_twice(store):
     store.fill(pool_of(40))
     first, second = (store.issue(holder, 12) for holder in ("a", "b"))
@@ -74,6 +86,7 @@ def test_a_pool_that_is_spent_says_so_and_gives_nothing(store):
     assert len(store.issue("c", 8)) == 8
 
 
+@pytest.mark.usefixtures("noon")
 def test_a_device_draws_one_new_bucket_a_day_and_has_those_it_drew(store):
     store.fill(pool_of(40))
     one, two = (store.admit(digest_of(name), "device") for name in "ab")

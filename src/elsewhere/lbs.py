@@ -143,7 +143,8 @@ class Wallet:
             As in `Wallet`.
 
         """
-        folder = Path(keep) if keep is not None else _state_folder()
+        state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+        folder = Path(keep) if keep is not None else Path(state) / "elsewhere"
         mine = _check_secret(secret) if secret is not None else None
         if isinstance(source, Pool):
             pool = source
@@ -483,11 +484,6 @@ def _check_secret(secret: bytes | str) -> bytes:
     if len(mine) < 16:
         raise InvalidParameter(f"`secret` must be at least 16 bytes long, got {len(mine)}.", parameter="secret")
     return mine
-
-
-def _state_folder() -> Path:
-    state = os.environ.get("XDG_STATE_HOME")
-    return (Path(state) if state else Path.home() / ".local" / "state") / "elsewhere"
 
 
 def _keep_first(path: Path, content: bytes) -> None:

@@ -119,7 +119,8 @@ def summary(result: "Result") -> list[Any]:
         lines.append(f"good for {len(good)} of {len(uses)} uses{': ' if good else ''}{'; '.join(good)}")
     findings = None if result.judgement.audit is None else result.judgement.audit.to_dict()
     lines += three_sentences(findings, result.judgement.run)
-    return [*lines, f"report, for you alone: {result.private / 'report.html'}"]
+    alone = "for you alone, as is what the fakes are good for and what attacks learnt" if private else "for you alone"
+    return [*lines, f"report, {alone}: {result.private / 'report.html'}"]
 
 
 def reading(visits: "Visits") -> list[str]:

@@ -197,7 +197,7 @@ export class TownMap {
       this.draw();
       return;
     }
-    const begun = performance.now(), length = scene.length || 380;
+    const begun = performance.now(), length = 380;
     const step = (now) => {
       const share = Math.min(1, (now - begun) / length);
       this.draw(share);

@@ -23,7 +23,7 @@ function shape(name, attributes = {}, ...children) {
 }
 
 export const whole = (n) => n.toLocaleString("en");
-export const many = (n, one, several = `${one}s`) => `${whole(n)} ${n === 1 ? one : several}`;
+export const many = (n, one) => `${whole(n)} ${n === 1 ? one : `${one}s`}`;
 
 // The least and the largest of many values; Math.max(...values) takes some ten thousand only.
 export function extent(values) {
@@ -64,14 +64,14 @@ const LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
 export const letter = (rank) => (rank < 26 ? LETTERS[rank] : LETTERS[rank % 26] + Math.floor(rank / 26));
 
 // A bar of the day: one block for each stay, the darker the more time is spent there.
-export function dayBar(day, { height = 20, label } = {}) {
+export function dayBar(day, label = "The day") {
   const order = ranked(day);
   const svg = shape("svg", {
-    viewBox: `0 0 ${day.length} ${height}`, preserveAspectRatio: "none", role: "img", "aria-label": label || "The day",
+    viewBox: `0 0 ${day.length} 20`, preserveAspectRatio: "none", role: "img", "aria-label": label,
   });
   for (const [place, from, to] of staysOf(day)) {
     const rank = order.indexOf(place);
-    const block = shape("rect", { x: from, y: 0, width: to - from, height, class: "stay" });
+    const block = shape("rect", { x: from, y: 0, width: to - from, height: 20, class: "stay" });
     block.style.fillOpacity = Math.max(0.16, 0.9 * 0.62 ** rank);
     svg.append(block);
   }
@@ -80,8 +80,8 @@ export function dayBar(day, { height = 20, label } = {}) {
 
 // Steps through the slots of a day by slider, buttons and keys; calls `show(slot, before)` for each.
 export class Stepper {
-  constructor({ slider, back, next, play, pause = 420 }, show) {
-    Object.assign(this, { slider, back, next, playing: null, pause, show, button: play });
+  constructor({ slider, back, next, play }, show) {
+    Object.assign(this, { slider, back, next, playing: null, show, button: play });
     slider.addEventListener("input", () => this.go(Number(slider.value)));
     back.addEventListener("click", () => this.by(-1));
     next.addEventListener("click", () => this.by(1));
@@ -121,7 +121,7 @@ export class Stepper {
       this.playing = setInterval(() => {
         if (this.slot === Number(this.slider.max)) this.stop();
         else this.go(this.slot + 1, this.slot);
-      }, this.pause);
+      }, 420);
     }
   }
 

@@ -265,7 +265,7 @@ function choose(i) {
     pool.letters = new Map(ranked(day).map((place, rank) => [place, letter(rank)]));
     el("one-title").textContent = `Fake ${pool.head.lives[i].slice(0, 8)}${pool.head.days > 1 ? `, day ${pool.day + 1}` : ""}${dates && dates[i] ? `, ${dates[i]}` : ""}`;
     const hours = [0, 0.25, 0.5, 0.75].map((part) => make("span", {}, clockOf(pool.head, Math.round(part * day.length))));
-    el("one-strip").replaceChildren(dayBar(day, { label: "The day of this fake, one block for each stay" }), make("div", { class: "hours" }, ...hours, make("span", {}, clockOf(pool.head, day.length))));
+    el("one-strip").replaceChildren(dayBar(day, "The day of this fake, one block for each stay"), make("div", { class: "hours" }, ...hours, make("span", {}, clockOf(pool.head, day.length))));
     el("stays").replaceChildren(...staysOf(day).map(([place, from, to]) => make("li", { "data-from": from, "data-to": to },
       make("b", {}, pool.letters.get(place)), ` ${clockOf(pool.head, from)}–${clockOf(pool.head, to)} ${placeName(place)}`)));
   }

@@ -8,7 +8,9 @@ zone are given. Each row is read by itself: what cannot be read, or lies off the
 
 import csv
 import os
-from collections.abc import Iterable
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from itertools import compress
 from pathlib import Path
@@ -62,13 +64,8 @@ def read_rows(source: Any, reading: Reading) -> Observed:
             order = order[np.lexsort((lon[order], lat[order], start[order], user[order]))]
             who, when = user[order].astype(np.int32), start[order]
             stays = find_stays(Records(who, (), when, when, lat=lat[order], lon=lon[order], form=Form("fixes")))
-            user, start, end, keep = (
-                stays.user.astype(np.int64),
-                stays.start,
-                stays.end,
-                np.ones(len(stays), dtype=bool),
-            )
-            lat, lon = np.asarray(stays.lat), np.asarray(stays.lon)
+            user, start, end = stays.user.astype(np.int64), stays.start, stays.end
+            lat, lon, keep = np.asarray(stays.lat), np.asarray(stays.lon), np.ones(len(stays), dtype=bool)
         place = np.full(len(user), -1)
         place[keep] = place_on(where, lat[keep], lon[keep])
     keep &= place >= 0
@@ -78,8 +75,19 @@ def read_rows(source: Any, reading: Reading) -> Observed:
     return Observed(user, start[order], end[order], place[order], len(who), where, zone)
 
 
+@contextmanager
+def in_private() -> Iterator[None]:
+    """Let nobody see what fails, or is warned of, where something is made for the owner alone."""
+    with suppress(Exception), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
 def require_map(reading: Reading) -> None:
-    """Refuse to read without a map that is not the file's own."""
+    """Refuse to read without a map that is not the file's own, and options of reading that would do nothing."""
+    for name in ("places", "cells", "unit", "encoding", "interval"):
+        if getattr(reading, name) != Reading.model_fields[name].default:
+            raise InvalidParameter(f"`{name}` is not read with `eps`.", code="E_NOT_READ", parameter=name)
     if reading.grid is None and reading.locations is None:
         raise InvalidParameter(
             "a certificate protects everybody in the file, so the map must not come from the file: name its town, such "
@@ -106,8 +114,11 @@ def read_table(source: Any, reading: Reading) -> dict[str, list[str]]:
     """Return the columns of a table by role, every value as text; the header alone says which is which."""
     frame = source.to_pandas() if hasattr(source, "to_pandas") else source
     if hasattr(frame, "columns"):
-        of_name = {str(name): name for name in frame.columns}
-        return {role: texts(frame[of_name[n]].tolist()) for role, n in find_roles([*of_name], reading).items()}
+        names = [str(name) for name in frame.columns]
+        return {role: texts(frame.iloc[:, names.index(n)].tolist()) for role, n in find_roles(names, reading).items()}
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
     path = Path(source) if isinstance(source, (str, os.PathLike)) else Path()
     if path.suffix.lower() not in TABLES:
         raise InvalidTraces(
@@ -117,18 +128,18 @@ def read_table(source: Any, reading: Reading) -> dict[str, list[str]]:
         )
     try:
         if path.suffix.lower() in (".parquet", ".pq"):
-            import pyarrow.parquet
-
-            table = pyarrow.parquet.read_table(path)
-            return {role: texts(table[n].to_pylist()) for role, n in find_roles(table.column_names, reading).items()}
-        with path.open(encoding="latin-1", newline="\n") as stream:  # no byte is wrong in it: names stay distinct
+            table = pq.read_table(path)
+            found = find_roles(table.column_names, reading)
+            return {role: texts(values_of(table.column(table.column_names.index(n)))) for role, n in found.items()}
+        # bytes that are no UTF-8 stay what they are: no line is refused, and names stay distinct
+        with path.open(encoding="utf-8", errors="surrogateescape", newline="\n") as stream:
             separator = "\t" if path.suffix.lower() == ".tsv" else ","
-            header = split_row(next(stream, "").removeprefix("\xef\xbb\xbf"), separator)
+            header = split_row(next(stream, "").removeprefix("\ufeff"), separator)
             at = {role: header.index(name) for role, name in find_roles(header, reading).items()}
             rows = (row for line in stream if len(row := split_row(line, separator)) == len(header))
             cells = [[row[i] for i in at.values()] for row in rows]
             return {role: texts(row[i] for row in cells) for i, role in enumerate(at)}
-    except OSError as error:
+    except (OSError, pa.ArrowException) as error:
         raise InvalidTraces("the input cannot be opened.", code="E_OPEN") from error
 
 
@@ -140,10 +151,26 @@ def split_row(line: str, separator: str) -> list[str]:
         return []
 
 
+def values_of(column: Any) -> Any:
+    """Return the values of an Arrow column; where Python cannot hold one, such as a time after 9999, it is missing."""
+
+    def value(scalar: Any) -> Any:
+        try:
+            return scalar.as_py()
+        except (ValueError, OverflowError):
+            return None
+
+    try:
+        return column.to_pylist()
+    except (ValueError, OverflowError):
+        return map(value, column)
+
+
 def texts(values: Iterable[Any]) -> list[str]:
     """Return values as texts, empty where missing; whole numbers alike, whether a missing one has made them floats."""
-    empty = ("nan", "NaT", "<NA>", "None")
-    return ["" if (text := str(value).strip()) in empty else text.removesuffix(".0") for value in values]
+    plain = [str(value).strip() for value in values]
+    plain = [text[:-2] if text.endswith(".0") and text[:-2].isdecimal() else text for text in plain]
+    return ["" if text in ("nan", "NaT", "<NA>", "None") else text for text in plain]
 
 
 def find_roles(names: list[str], reading: Reading) -> dict[str, str]:

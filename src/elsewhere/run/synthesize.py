@@ -32,7 +32,7 @@ from elsewhere.errors import InvalidParameter, InvalidTraces, PublicationRefused
 from elsewhere.evaluation.judge import Judgement, judge_run
 from elsewhere.files import check_folder, clean_up, read_index, read_regular, whole_folders, write_files
 from elsewhere.pool import Pool, earlier_files
-from elsewhere.run.certified import read_rows, require_map
+from elsewhere.run.certified import in_private, read_rows, require_map
 from elsewhere.run.generate import make_fakes
 from elsewhere.run.publish import Fakes, links_file, publish_with_links
 from elsewhere.scale import versions
@@ -244,7 +244,7 @@ def _publish(people: Visits, fakes: Fakes, control: Visits | None, drafts: tuple
     if job.report:
         run.tell(JUDGE, 0, 0)
         # of certified fakes, what a judge or a report fails at must not decide whether they are published
-        with suppress(Exception) if fakes.covered else nullcontext():
+        with in_private() if fakes.covered else nullcontext():
             judgement = judge_run(
                 people,
                 fakes.seeds,

@@ -91,7 +91,7 @@ FAULTS: dict[int | str, dict[str, Any]] = {s: {"model": Fault} for s in (401, 40
 def role(name: str, words: str) -> list[Any]:
     """Return what a route asks for that is for the holder of one role alone."""
 
-    def check(request: Request) -> None:
+    async def check(request: Request) -> None:
         if request.state.who.role != name:
             raise Refused(403, f"this needs the token of {words}.", code="E_ROLE")
 
@@ -114,7 +114,7 @@ def make_app(store: Store, pool: Pool, *, bucket: int, rate: float = 120) -> Gua
     about = store.meta()
 
     @api.get("/v1/health")
-    def health() -> dict[str, str]:
+    async def health() -> dict[str, str]:  # no thread: it answers where all of them wait for the store
         """Say that the service is there, and its version."""
         return {"status": "ok", "version": __version__}
 
@@ -258,11 +258,11 @@ def _add_page(api: FastAPI) -> None:
     files = page_files(PAGE)
 
     @api.get("/", include_in_schema=False)
-    def front_page() -> Response:
-        return page_file("pool.html")
+    async def front_page() -> Response:
+        return await page_file("pool.html")
 
     @api.get("/page/{name}", include_in_schema=False)
-    def page_file(name: str) -> Response:
+    async def page_file(name: str) -> Response:
         if name not in files:
             raise Refused(404, "there is no such page.", code="E_PATH")
         content, media = files[name]

@@ -67,9 +67,8 @@ PROTOTYPES = np.array([
     [0, 0, 0.03, 0.03, 0.07, 0.25, 0.07, 0.02, 0.01, 0, 0, 0.2, 0.23, 0.26, 0.18, 0.07, 0.03, 0.36, 0.17],
 ])  # fmt: skip
 
-ROUNDS, PLACED, LIVES = 34, 30, 4000  # rounds of fitting, from which on places are drawn too, days drawn in each
+ROUNDS, PLACED, LIVES = 34, 26, 4000  # rounds of fitting, from which on places are drawn too, days drawn in each
 SWEEPS = 2
-FIRST = 0.7  # of the way that factors of distances go at once: those of several ties act together
 CELL, SQUARE = 10.0, 8.0  # lives that the prior counts for where a place, or a square of the map, is compared
 RANGE, OWN, STAY = 4.0, 0.4, 0.2  # likeness of near places, in distances between neighbours; a place's own; scatter
 SPREADS = (0.02, 0.1, 0.5, 2.0, 6.0)  # of ln density from its base: the likeliest is taken
@@ -103,9 +102,25 @@ class Observed(NamedTuple):
             U=len(chosen),
         )  # fmt: skip
 
+    def first_days(self) -> tuple["Observed", Ints]:
+        """Return the records of everybody's first MOST_DAYS days, and on which day since 1970 each person's begin."""
+        origin = (self.start // DAY)[np.searchsorted(self.user, self.user)]
+        kept = self.start < (origin + MOST_DAYS) * DAY
+        user, start, end, place, origin = (x[kept] for x in (*self[:4], origin))
+        end = np.minimum(end, (origin + MOST_DAYS) * DAY)
+        return self._replace(user=user, start=start, end=end, place=place), origin
+
     def visits(self) -> Visits:
-        """Return the same as visits, for the owner's report."""
-        return Visits(*self[:4], self.locations, users=range(self.U), tz=self.tz)
+        """
+        Return what the sums look at, in the weeks of fakes, as visits for the owner's report.
+
+        So nobody's dates, or number of records, decide whether a report can be made and a run ends.
+        """
+        seen, origin = self.first_days()
+        few = np.arange(len(seen.user)) - np.searchsorted(seen.user, seen.user) < MOST_DAYS * SLOTS
+        back = (origin - MONDAY) // 7 * 7 * DAY
+        user, start, end, place = (x[few] for x in (seen.user, seen.start - back, seen.end - back, seen.place))
+        return Visits(user, start, end, place, self.locations, users=range(self.U), tz=self.tz)
 
 
 def observed(visits: Visits) -> Observed:
@@ -125,14 +140,10 @@ class Days(NamedTuple):
 
 def days_of(seen: Observed) -> Days:
     """Return the days on which people were seen, in slots: where they were longest in it, of equals the first place."""
+    seen, origin = seen.first_days()
     user, start, place = seen.user, seen.start, seen.place
-    new = np.append(True, user[1:] != user[:-1])
-    origin = (start // DAY)[new][np.cumsum(new) - 1]
-    instant = seen.end == start
-    follows = np.append(np.where(new[1:], np.iinfo(np.int64).max, start[1:]), np.iinfo(np.int64).max)
-    end = np.minimum(np.minimum(seen.end, follows), (origin + MOST_DAYS) * DAY)
-    kept = start < (origin + MOST_DAYS) * DAY
-    user, start, end, place, origin, instant = (x[kept] for x in (user, start, end, place, origin, instant))
+    follows = np.append(np.where(user[1:] != user[:-1], np.iinfo(np.int64).max, start[1:]), np.iinfo(np.int64).max)
+    end = np.minimum(seen.end, follows)
     many = np.maximum(end - 1, start) // SLOT - start // SLOT + 1
     row = np.repeat(np.arange(len(user)), many)
     slot = (start // SLOT)[row] + np.arange(len(row)) - np.repeat(np.cumsum(many) - many, many)
@@ -157,7 +168,7 @@ def days_of(seen: Observed) -> Days:
     begin = np.zeros(seen.U, dtype=np.int64)
     begin[user] = origin
     records = np.bincount(user, minlength=seen.U)[who]
-    instants = np.bincount(user, instant, seen.U)[who] / records
+    instants = np.bincount(user, seen.end == start, seen.U)[who] / records
     whole = np.column_stack([np.ones(len(who)), np.diff(first) / (nth[first[1:] - 1] + 1), instants])
     return Days(r, first, weekend_of(begin[owner] + nth).astype(np.int64), whole)
 
@@ -367,14 +378,10 @@ class Smoother:
 
 
 def clean_maps(sums: Sums) -> Floats:
-    """Return (CLASSES, R) shares, where people use places in each way; rare classes lean on each other."""
+    """Return (CLASSES, R) shares, where people use places in each way; all classes lean on the day as a whole."""
     R, smooth = sums.design.R, Smoother(sums.design)
     day = smooth(sums.map(CLASSES), np.full(R, 1 / R), max(sums.people, 1.0))
-    rare = range(2, PASSED)
-    seen = [sums.map(c) for c in rare]
-    both = Table(sum((t.mean for t in seen), np.zeros(R)), float(np.sqrt(sum(t.noise**2 for t in seen))))
-    common = smooth(both, day, sums.people)
-    return np.array([smooth(sums.map(c), common if c in rare else day, sums.people) for c in range(CLASSES)])
+    return np.array([smooth(sums.map(c), day, sums.people) for c in range(CLASSES)])
 
 
 def hazard(n: Floats) -> Floats:
@@ -456,27 +463,9 @@ class Fit:
             design.xy, design.limits, np.tile(self.order, CLASSES), first,
             weight, np.append(0.0, np.cumsum(weight)), weight.copy(), np.append(0.0, np.cumsum(weight)),
             first[:-1, None] + begin, corner, columns, height,
-            *self._distances(), np.zeros(life.PACES - 1), np.zeros((TIES + 1, life.PACES)), np.zeros(0, np.int64),
-            np.zeros(0),
+            np.zeros((2, 2, CLASSES, life.BINS)), np.zeros(life.BINS), np.zeros(life.PACES - 1),
+            np.zeros((TIES + 1, life.PACES)), np.zeros(0, np.int64), np.zeros(0),
         )  # fmt: skip
-
-    def _distances(self) -> tuple[Floats, Floats]:
-        """Return factors of distances by which pairs drawn from the maps would be about as far apart as people's."""
-        goal, noise = self.sums.table("far")
-        goal = (goal + noise).reshape(FAR, -1)
-        apart = np.searchsorted(
-            self.design.limits, ((self.design.xy[:, None] - self.design.xy) ** 2).sum(2), side="right"
-        )
-        np.fill_diagonal(apart, -1)
-        everywhere = self.hours.sum((0, 1)) @ self.maps
-        chance = np.empty((FAR, life.BINS))
-        for j in range(life.BINS):
-            pairs = np.vstack([self.maps[:2], everywhere / everywhere.sum()]) @ (apart == j)
-            chance[:-1, j] = np.repeat(pairs[:2] @ self.maps.T, 2, axis=0).ravel()
-            chance[-1, j] = pairs[2] @ everywhere / everywhere.sum()
-        shares = goal / goal.sum(1, keepdims=True), chance + 1e-4
-        factor = np.clip(FIRST * np.log(shares[0] / shares[1]), -6, 6)
-        return factor[:-1].reshape(2, 2, CLASSES, life.BINS), factor[-1]
 
     def law(self) -> kernels.Law:
         """Return the law as it is."""
