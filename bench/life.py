@@ -332,6 +332,13 @@ def describe_day(r: Any, xy: Any) -> list[float]:
     ]  # fmt: skip
 
 
+DAY_NAMES = (
+    "stops", "places", "distinct", "top", "second", "3-5", "entropy", "longest", "mean length", "median length",
+    "of one slot", "number of these", "first", "last", "circle", "back", "step", "median step", "farthest step", "way",
+    "gyration", "ends", "moves before noon", "after",
+)  # fmt: skip
+
+
 def describe_events(user: Any, t: Any, p: Any, xy: Any) -> Any:
     """Describe the records of each person by 21 numbers."""
     rows = []
@@ -426,7 +433,11 @@ def pf() -> None:
     for name, i in (("fakes", 0), ("people", 2)):
         tv = np.abs(share[i] - share[1]).sum() / 2
         print(f"   {name}: told {told(table[1], table[i]):.3f}, top ten {len(top[i] & top[1])}, places TV {tv:.3f}")
-    print("   means fake/real", [f"{a:.2f}/{b:.2f}" for a, b in zip(table[0].mean(0), table[1].mean(0), strict=True)])
+    y = np.r_[np.zeros(len(real)), np.ones(len(made))]
+    one = np.array([roc_auc_score(y, column) for column in np.vstack([table[1], table[0]]).T])
+    a, b = table[0].mean(0), table[1].mean(0)
+    worst = np.argsort(-np.abs(one - 0.5))[:8]
+    print("   worst (fakes/people)", ", ".join(f"{DAY_NAMES[j]} {one[j]:.2f} ({a[j]:.2f}/{b[j]:.2f})" for j in worst))
 
 
 def nyc(people: int = 500) -> None:

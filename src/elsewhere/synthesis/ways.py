@@ -4,8 +4,9 @@ Ways: what is seen between two stays.
 How many cells a way has and how long it takes, one of the observed ways most alike says: in distance, and in the time
 that the diary gives it, as far as people do not take the same ways every day. Which cells, the bridge says: a chain in
 which a move depends on the one before (people's moves, noisy, by the turn they make), given both ends and the number of
-cells, drawn with the help of a coarser chain that looks ahead (`_way_kernels.draw_way`). A way once taken is mostly
-taken again. Without passes in the data there are no ways.
+cells, drawn with the help of a coarser chain that looks ahead (`_way_kernels.draw_way`). Where most ways are new, moves
+are as long as those of the observed way; lengths, turns and cells passed twice are raked against people's. A way once
+taken is mostly taken again. Without passes in the data there are no ways.
 """
 
 from collections.abc import Callable
@@ -29,7 +30,7 @@ FAINT = 1.0  # people expected to pass a cell below which it may only be an end
 WIDE = 0.98  # of cells on the way are within the ellipse about its ends
 USUAL = 12  # moves of each cell that look ahead
 KNOWN, ALIKE = 2_000, 40  # observed ways that are kept; that stand for those of a distance
-AGAIN = 0.1  # what a way's own cells are first held to be likelier by
+AGAIN = 0.1  # how likely a cell is to be passed twice, beside others, before it is raked
 RAKES, WAYS, PRIOR = 8, 1_000, 2.0  # ways drawn again, so many each time; cells and moves that a factor leans on
 FINE = 60  # seconds: no pass is told more finely
 
