@@ -35,7 +35,7 @@ RAKED = 400  # people whose places are drawn again
 SIDE = 2.0  # squares of the grid, in usual lengths of a move
 OFTEN = 1.5  # moves for each pair of places, from which on people go the same ways again
 TRUST = 12.0  # pairs that the prior of a factor counts for
-QUANTILES = (0.05, 0.15, 0.3, 0.45, 0.6, 0.75, 0.88, 0.96, 0.995)  # of distances, between which bins lie
+QUANTILES = (0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.97, 0.995)  # of distances, between which bins lie
 RAREST = 6.0  # largest ln factor
 
 
