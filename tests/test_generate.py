@@ -88,10 +88,11 @@ class TestLives:
         assert made.r.min() >= 0
 
     def test_where_nothing_passes_it_says_so(self):
-        day = np.tile([0] * 30 + [1] * 20 + [0] * 22, (40, 1))
-        same = ew.Traces(day, ew.Locations(xy=[[0, 0], [1, 0]]))
-        with pytest.raises(ew.errors.NothingPassed) as refused:
-            ew.generate_fakes(same, rng=lab())
+        day = np.arange(40)[:, None] % 8 + 8 * np.repeat([0, 1, 0], [30, 20, 22])
+        places = ew.Locations(xy=np.column_stack([np.arange(16.0), np.zeros(16)]))
+        workers, others = ew.Traces(day, places).visits(), ew.Traces(0 * day, places).visits()
+        with pytest.raises(ew.errors.NothingPassed) as refused:  # nobody else goes out
+            ew.generate_fakes(workers, alternates=others, rng=lab())
         assert refused.value.exit_status == 3
 
 

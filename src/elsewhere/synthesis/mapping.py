@@ -35,7 +35,7 @@ RAKED = 400  # people whose places are drawn again
 SIDE = 2.0  # squares of the grid, in usual lengths of a move
 OFTEN = 1.5  # moves for each pair of places, from which on people go the same ways again
 TRUST = 12.0  # pairs that the prior of a factor counts for
-QUANTILES = (0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.97, 0.995)  # of distances, between which bins lie
+QUANTILES = (0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.97, 1.0)  # of distances, between which bins lie; the last is beyond
 RAREST = 6.0  # largest ln factor
 
 
@@ -104,7 +104,7 @@ def learn_mapping(stays: Stays, groups: Groups, locations: Locations, rng: np.ra
     length = np.hypot(*(xy[stays.use_place[a]] - xy[stays.use_place[b]]).T)
     length = length[length > 0]
     unit = float(np.median(length)) / 2 if len(length) else 1.0
-    limits = np.quantile(length, QUANTILES) ** 2 if len(length) else np.arange(1.0, kernels.BINS)
+    limits = np.quantile(length, QUANTILES) ** 2 * (1 + 1e-9) if len(length) else np.arange(1.0, kernels.BINS)
 
     paces = (2 * unit * 2 ** np.linspace(-5, 2.5, kernels.PACES - 1)) ** 2
 
