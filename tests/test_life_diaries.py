@@ -409,7 +409,8 @@ def test_what_a_seed_adds_to_the_weights_is_left_out_for_its_own_fake(model):
     assert np.array_equal(ground.weight, before)
     mine = where.mine[where.mine_first[3] : where.mine_first[4]]
     left = where.mine_left[where.mine_first[3] : where.mine_first[4]]
-    assert ((left > 0) & (left < 1)).all()
+    assert ((left > 0) & (left < 1 + 1e-9)).all()  # 1 where noise hides the seed: fewer than nobody were counted
+    assert (left < 0.999).mean() > 0.5
     places = set(ground.place[mine])
     assert places
     assert places <= set(model.stays.use_place[model.stays.use_user == 3])

@@ -516,15 +516,15 @@ def replay(
 
 @njit
 def draw_diary(
-    law, kind_of_person, mix, tastes, off, lo, hi, tries, memory, days, weight, columns, features, stream, own, cls,
-    start, end, way,
+    law, kind_of_person, mix, tastes, off, lo, hi, until, tries, memory, days, weight, columns, features, stream, own,
+    cls, start, end, way,
 ):  # fmt: skip
     """
     Draw the diary of one life; return its number of pieces.
 
     `mix` (2, Q) the person's kinds of day, `tastes` (TASTES,) ln weights of a diary, `off` (D,) its calendar; the life
-    is seen from second `lo` of the first day until second `hi` of the last; -1: whenever something is recorded. Times
-    are seconds since the first border.
+    is seen from second `lo` of the first day until second `hi` of the last; -1: whenever something is recorded,
+    on the last day before second `until`. Times are seconds since the first border.
     """
     clear_memory(memory)
     Q, D, n = len(law.begins), len(off), 0
@@ -568,6 +568,8 @@ def draw_diary(
         last_day = d == D - 1
         for q in range(day.state[0]):
             s, e = day.start[q] + d * DAY, day.end[q] + d * DAY
+            if last_day and hi < 0 and s - d * DAY >= until:
+                break
             if last_day and hi >= 0:
                 if s - d * DAY >= hi:
                     if day.way[q] == 1 and n > 0:  # who would still be on the way does not leave

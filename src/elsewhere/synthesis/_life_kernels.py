@@ -375,8 +375,8 @@ def draw_lives(
         for j in range(len(tastes)):
             tastes[j] = tasting[j] * normal(stream)
         m = draw_diary(
-            law, habit, mix, tastes, off[:D], lo, hi, tries, memory, days, weight, columns, features, stream, own,
-            kinds, begin, until, via,
+            law, habit, mix, tastes, off[:D], lo, hi, DAY - border, tries, memory, days, weight, columns, features,
+            stream, own, kinds, begin, until, via,
         )  # fmt: skip
         point = points[i] if attempt == 0 else uniform(stream)
         owned = memory.size[0]

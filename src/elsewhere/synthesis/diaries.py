@@ -35,6 +35,7 @@ BORDER = 4 * HOUR  # when a day begins, where people are seen for days on end
 TRIES = 8  # diaries of which one is taken
 CHOICES = 40_000  # to learn from
 FEW = 2.0  # one of TRIES diaries follows a taste about half as far as one of all diaries would
+STRONGEST = 0.5  # taste: a stronger one takes the longest of the diaries, and makes days longer
 COMPARED = 2_500  # days put beside what the law draws
 CANDIDATES = 12  # own places of which one is chosen, in learning
 SPARE = 0.02  # share of days of a kind that begin in a class in which none was seen to
@@ -159,11 +160,13 @@ def learn_diaries(stays: Stays, groups: Groups, *, k: int, rng: np.random.Genera
 
     piece_kind, piece_type = kind[at], type_of[piece_user]
     cell = ((piece_type * Q + piece_kind) * K + piece_cls) * 2 + carried
+    # how long the first stay of a day has lasted is not known where records are trips
+    whole = np.flatnonzero((s < e) | (np.arange(len(s)) != day_first[at])) if not stays.events else np.arange(len(s))
     heads = head[(carried[head] == 0) & ~early[full]]
     law = kernels.Law(
         s, e, over, after, pieces.again, pieces.gap, pieces.way, piece_cls,
-        *sort_by(cell, T * Q * K * 2), *sort_by(cell % (Q * K * 2), Q * K * 2),
-        *sort_by(off[at] * K * 2 + cell % (K * 2), K * 4),
+        *sort_by(cell, T * Q * K * 2, whole), *sort_by(cell % (Q * K * 2), Q * K * 2, whole),
+        *sort_by(off[at] * K * 2 + cell % (K * 2), K * 4, whole),
         *sort_by(piece_type * Q + piece_kind, T * Q, heads), *sort_by(piece_kind, Q, heads),
         day_first, kind, *sort_by(type_of[whose] * 2 + off, T * 2, full),
         begins, phases, role, np.zeros(2 * K + kernels.NEW), np.zeros(kernels.OWN), np.zeros(kernels.FEATURES),
@@ -176,7 +179,9 @@ def learn_diaries(stays: Stays, groups: Groups, *, k: int, rng: np.random.Genera
     of_pieces = np.ones(len(s)), new, (role[piece_cls] == kernels.HOME) * (e - s) / 36_000
     of_days = np.column_stack([np.bincount(at, value, len(kind)) for value in of_pieces])
     tastes = _tastes(of_days, type_of[whose] * Q + kind, whose, stays.people)
-    first_day, last_day = share_spans(first_day, last_day, k)
+    if lo < 0:  # who is first seen in the small hours is seen on that date
+        first_day = np.maximum(first_day, first // DAY)
+    first_day, last_day = share_spans(first_day, np.maximum(last_day, first_day), k)
     habits = np.zeros((int(groups.type_of.max()) + 1, T))
     np.add.at(habits, (groups.type_of, type_of), 1.0)
     return Diaries(law, habits, mix, spread, border, first_day, last_day, lo, hi, longest, tastes)
@@ -221,7 +226,7 @@ def _tastes(values: NDArray[Any], cell: Ints, whose: Ints, people: int) -> Float
         within = float((rest**2).mean())
         own = np.bincount(whose, rest, people) / np.maximum(days, 1)
         between = float((own**2).mean() - (within / np.maximum(days, 1)).mean())
-        out[j] = FEW * np.sqrt(max(between, 0.0)) / max(within, 0.01)
+        out[j] = min(FEW * np.sqrt(max(between, 0.0)) / max(within, 0.1), STRONGEST)
     return out
 
 

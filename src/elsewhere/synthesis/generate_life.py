@@ -260,12 +260,25 @@ def stays_of_trips(visits: Visits) -> Visits:
 
 
 def trips_of_stays(form: Visits, life: Ints, start: Ints, end: Ints, place: Ints, users: range) -> Visits:
-    """Return the trips between the stays of each life, two records each: where and when it begins and ends."""
+    """
+    Return the trips between the stays of each life, two records each: where and when it begins and ends.
+
+    Between stays further apart than nearly all trips take somebody was not seen: who is at one place was there all the
+    time, others leave as long before they arrive as trips usually take.
+    """
+    order = np.argsort(np.asarray(form.trip), kind="stable")
+    first = np.flatnonzero(np.append(True, np.diff(np.asarray(form.trip)[order]) != 0))
+    took = np.maximum.reduceat(form.end[order], first) - np.minimum.reduceat(form.start[order], first)
+    usual, longest = (int(np.quantile(took, q, method="higher")) for q in (0.5, 0.99))
     pair = np.flatnonzero(life[1:] == life[:-1])
     if form.form.unit == "trip":  # a life is one trip
         pair = pair[np.append(True, life[pair][1:] != life[pair][:-1])]
+    far = start[pair + 1] - end[pair] > longest
+    stayed = far & (place[pair] == place[pair + 1]) & (form.form.unit != "trip")
+    pair, far = pair[~stayed], far[~stayed]
+    leave = np.where(far, start[pair + 1] - usual, end[pair])
     both = np.column_stack([pair, pair + 1]).ravel()
-    when = np.column_stack([end[pair], np.maximum(start[pair + 1], end[pair])]).ravel()
+    when = np.column_stack([leave, np.maximum(start[pair + 1], leave)]).ravel()
     trip = np.repeat(np.arange(len(pair)), 2)
     return form.replace(user=life[both], start=when, end=when, place=place[both], users=users, trip=trip)
 

@@ -23,7 +23,7 @@ from elsewhere.synthesis import _life_kernels as kernels
 from elsewhere.synthesis._diary_kernels import SOON, TIES
 from elsewhere.synthesis.groups import Groups, Stays
 
-VISITORS, DRAWN = 1.0, 3.0  # people who must be seen at a place, and the scale of the noise on their number
+VISITORS, DRAWN = 2.5, 3.0  # people who must be seen at a place, and the scale of the noise on their number
 BLUR = 1.2  # scale of the noise on how many people use it in which way
 MANY = 10  # people of whom noise hides nothing
 PLACES = 9  # of a square
@@ -163,11 +163,19 @@ def learn_weights(use: Ints, cell: Ints, xy: Floats | None, R: int, rng: np.rand
         seen = people + rng.laplace(0.0, BLUR, len(key))
         found = expect_people(seen, expected, estimate_spread(seen, expected, key // many, K))
         mean = mean * (found / expected)[at]
+    # a place that many use in one way is used in others too
+    key, at = np.unique(place, return_inverse=True)
+    expected = np.bincount(at, mean).astype(float)
+    seen = np.bincount(use % R, minlength=R)[key] + rng.laplace(0.0, BLUR, len(key))
+    found = expect_people(seen, expected, estimate_spread(seen, expected, np.zeros_like(key), 1))
+    mean = mean * (found / expected)[at]
     used = np.sort(use)
     people = np.searchsorted(used, cell, "right") - np.searchsorted(used, cell)
     seen = people + rng.laplace(0.0, BLUR, len(cell))
     spread = estimate_spread(seen, mean, cls, K)
-    return Weights(expect_people(seen, mean, spread), expect_people(seen - 1.0, mean, spread))
+    expected, odds = expect_people(seen, mean, spread), spread * mean
+    one_less = expected - odds / (1 + odds)  # of many, where the posterior mean is linear
+    return Weights(expected, np.where(seen < MANY, expect_people(seen - 1.0, mean, spread), one_less))
 
 
 def estimate_spread(seen: Floats, mean: Floats, cls: Ints, K: int) -> Floats:
@@ -185,7 +193,7 @@ def expect_people(seen: Floats, mean: Floats, spread: Floats) -> Floats:
     """
     shape, odds = 1 / spread, spread * mean
     weight, total, sum_ = (1 + odds) ** -shape, np.zeros(len(seen)), np.zeros(len(seen))
-    for n in range(2 * MANY):
+    for n in range(6 * MANY):
         likely = weight * np.exp(-np.abs(seen - n) / BLUR)
         total, sum_ = total + likely, sum_ + n * likely
         weight = weight * (n + shape) / (n + 1) * odds / (1 + odds)
