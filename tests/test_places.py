@@ -217,6 +217,13 @@ def test_positions_of_people_are_no_positions_of_venues():
 
 
 @pytest.mark.usefixtures("no_noise")
+def test_positions_that_scatter_by_metres_are_told_by_three_decimals():
+    where = on_map(venues(spread=0.00002)).locations
+    inn = where.ids.index("inn")
+    assert (where.lat[inn], where.lon[inn]) == (48.2, 16.4)
+
+
+@pytest.mark.usefixtures("no_noise")
 def test_rare_venues_are_told_by_kind_and_tile():
     """Ten bars with one guest each in one street: the street's bars are a place."""
     n = 20

@@ -43,6 +43,7 @@ MOST_PLACES = 20_000
 PAPER_PLACES = 400  # E74
 PAPER_ZOOM = 18  # of the tiles that are merged: 100 m wide at 49 degrees
 AGREED = 0.9  # of the people at a venue give the same position: then it is the venue's own
+ROUNDED = (1e5, 1e3)  # parts of a degree, to which people at a venue agree
 EVERYWHERE = 5  # records per point on average, and people at nine of ten: then points are venues
 VENUE = -1  # in the place of a zoom
 OTHER = "other"  # the place of what happened at places without a position that too few people share
@@ -356,7 +357,8 @@ def _venues(records: Records) -> Venues:
     Return the venue of each record, -1 for none, with names and positions of venues.
 
     A venue is a place that the file names. Where records have coordinates, it is one only if nine of ten of its people
-    give the same position: else the positions are those of people, and say where they were. Where the file names no
+    give the same position, by five decimals or else by three: else the positions are those of people, and say where
+    they were. Where the file names no
     places, points that many people share are venues.
     """
     names = np.array(records.places, dtype=object)
@@ -379,17 +381,19 @@ def _venues(records: Records) -> Venues:
         venues[has] = point
         return Venues(venues, np.array([f"{a:.5f},{b:.5f}" for a, b in where.tolist()], dtype=object), where)
     venue = records.place[has].astype(np.int64)
-    P = np.int64(len(points))
-    pairs, pair = number_keys(venue * P + point)
-    pair_people = np.bincount(distinct(pair * span + user) // span, minlength=len(pairs))
     people = np.bincount(distinct((venue * span + user)[venue >= 0]) // span, minlength=len(names))
-    best = np.lexsort((-pair_people, pairs // P))
-    own, first = np.unique((pairs // P)[best], return_index=True)
     position, agreed = np.full((len(names), 2), np.nan), np.zeros(len(names) + 1, dtype=bool)
-    choice = best[first]
-    real = own >= 0
-    position[own[real]] = where[(pairs % P)[choice]][real]
-    agreed[own[real]] = (pair_people[choice] >= AGREED * people[own])[real]
+    for parts in ROUNDED:  # where devices scatter, the position is told as coarsely
+        rounded, number = np.unique(np.round(where * parts).astype(np.int64), axis=0, return_inverse=True)
+        P = np.int64(len(rounded))
+        pairs, pair = number_keys(venue * P + number.ravel()[point])
+        pair_people = np.bincount(distinct(pair * span + user) // span, minlength=len(pairs))
+        best = np.lexsort((-pair_people, pairs // P))
+        own, first = np.unique((pairs // P)[best], return_index=True)
+        choice = best[first]
+        same = (own >= 0) & (pair_people[choice] >= AGREED * people[own]) & ~agreed[own]
+        position[own[same]] = (rounded / parts)[(pairs % P)[choice]][same]
+        agreed[own[same]] = True
     return Venues(np.where(agreed[records.place], records.place, -1).astype(np.int64), names, position)
 
 
