@@ -28,7 +28,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elsewhere.data.visits import DAY, Floats, Ints, Locations, Mask, Visits
-from elsewhere.errors import InvalidParameter
 
 LEVEL, NORMAL = 0.95, NormalDist()
 RESAMPLES, EXCHANGES = 1000, 2000
@@ -783,9 +782,3 @@ def _worst_tenth(score: Floats, people: Lives, U: int) -> float:
     common = (people.visited @ np.log(np.maximum(visitors, 1))) / np.maximum(people.visited.sum(axis=1), 1)
     few, others = np.argsort(common[:U])[: -(-U // 10)], U + np.argsort(common[U:])[: -(-(len(people) - U) // 10)]
     return two_sided(auc(score[few], score[others])).value
-
-
-def require_rng(rng: Any) -> None:
-    """Refuse anything but a numpy Generator."""
-    if not isinstance(rng, np.random.Generator):
-        raise InvalidParameter(f"`rng` must be a `numpy.random.Generator`, got {type(rng).__name__}.", parameter="rng")

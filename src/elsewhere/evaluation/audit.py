@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from elsewhere._version import __version__
 from elsewhere.data.slots import Traces
 from elsewhere.data.visits import Ints, Locations, Visits, share_map
-from elsewhere.errors import InvalidParameter, NotEnoughUsers, require_whole
+from elsewhere.errors import InvalidParameter, NotEnoughUsers, require_rng, require_whole
 from elsewhere.evaluation.attack_base import (
     ABOVE,
     LEARNT,
@@ -29,7 +29,6 @@ from elsewhere.evaluation.attack_base import (
     Finding,
     Lives,
     Needs,
-    require_rng,
 )
 from elsewhere.evaluation.attack_clock import find_clock, put_on_clock
 from elsewhere.evaluation.attack_copies import copies, order_of_the_list, people_around, rare_places

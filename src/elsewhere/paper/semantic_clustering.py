@@ -31,7 +31,14 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
 from elsewhere.data.visits import Codes, Floats, Ints
-from elsewhere.errors import InvalidParameter, InvalidTraces, require_between, require_choice, require_whole
+from elsewhere.errors import (
+    InvalidParameter,
+    InvalidTraces,
+    require_between,
+    require_choice,
+    require_rng,
+    require_whole,
+)
 from elsewhere.paper.profiles import MobilityProfile, Profiles
 from elsewhere.paper.semantic_graph import ROLE_RANKS, LocationGraph
 from elsewhere.paper.semantic_similarity import rank_places, semantic_similarity
@@ -197,8 +204,7 @@ def classes_of_graph(
     graph: LocationGraph, kappa: int | str, method: str, c_min: int, rng: np.random.Generator, blur: float = 0.0
 ) -> SemanticClasses:
     """Cluster the location graph: K-Means(G, kappa), or k-means on the roles of the places."""
-    if not isinstance(rng, np.random.Generator):
-        raise InvalidParameter(f"`rng` must be a `numpy.random.Generator`, got {type(rng).__name__}.")
+    require_rng(rng)
     require_choice("method", method, ("roles", "kmeans"))
     places = np.flatnonzero(graph.visitors)
     if len(places) < 2:
