@@ -37,6 +37,7 @@ ODD = 0.25  # share of fakes unlike people that may point at one person (.13 of 
 DIGITS = 9  # sums of the same numbers in another order differ beyond
 NOT_RUN, LEARNT, NOTHING, UNCLEAR = "not run", "learnt something", "learnt nothing measurable", "cannot tell"
 WITHIN, ABOVE = "learnt something, within its bar", "above its bar, not clearly above chance"
+WORST_FIRST = (LEARNT, WITHIN, ABOVE, UNCLEAR, NOTHING, NOT_RUN)
 
 
 # -- figures and their intervals ---------------------------------------------------------------------------------------
@@ -130,6 +131,15 @@ def find_in(keys: Ints, wanted: Ints) -> Ints:
         return np.full(np.shape(wanted), -1, dtype=np.int64)
     at = np.searchsorted(keys, wanted).clip(max=len(keys) - 1)
     return np.where(keys[at] == wanted, at, -1)
+
+
+def most_frequent(cell: Ints, place: Ints, shape: tuple[int, int], R: int) -> Ints:
+    """Return a table of this shape with the place that occurs most in each of its cells, -1 where there is none."""
+    key, times = np.unique(cell * R + place, return_counts=True)
+    order = np.lexsort((times, key // R))
+    out = np.full(shape, -1, dtype=np.int64)
+    out.ravel()[key[order] // R] = key[order] % R  # the last of a cell is the most frequent
+    return out
 
 
 def _standard_error(*groups: Floats) -> float:

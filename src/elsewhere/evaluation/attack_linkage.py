@@ -46,6 +46,7 @@ from elsewhere.evaluation.attack_base import (
     Score,
     difference,
     find_in,
+    most_frequent,
     name_people,
     percent,
     share_below,
@@ -258,12 +259,7 @@ def _nearness_in_metres(mine: Ints, theirs: Ints, link: Link) -> Floats:
 def usual_places(lives: Lives) -> Ints:
     """Return (N, 168) the place where each life is most at each hour of the week, -1 where it is never seen."""
     row, slot = np.nonzero(lives.r >= 0)
-    key, n = np.unique((row * 168 + lives.clock.hour[slot]) * lives.R + lives.r[row, slot], return_counts=True)
-    order = np.lexsort((n, key // lives.R))
-    out = np.full((len(lives), 168), -1, dtype=np.int64)
-    cell = key[order] // lives.R
-    out[cell // 168, cell % 168] = key[order] % lives.R  # the last of a cell is the most frequent
-    return out
+    return most_frequent(row * 168 + lives.clock.hour[slot], lives.r[row, slot], (len(lives), 168), lives.R)
 
 
 def kinds_by_rank(lives: Lives) -> Ints:
