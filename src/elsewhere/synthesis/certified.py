@@ -236,20 +236,15 @@ class Design:
         dense[:, kernels.WHOLE_AT :] = days.whole
         for name, a, width in zip(BLOCKS, np.cumsum(SIZES) - SIZES, SIZES, strict=True):
             block = dense[:, a : a + width]
-            block /= bound(np.sqrt((block**2).sum(1, keepdims=True)), MOST[name])
+            block /= np.maximum(np.sqrt((block**2).sum(1, keepdims=True)), MOST[name])  # none is longer than 1 then
         if xy is not None:
             return csr_array(hstack([csr_array((n, MAPS * self.R)), csr_array(dense)]))
         cell, part, who = cell[: first[-1]], part[: first[-1]], np.repeat(np.arange(n), np.diff(first))
         who, cell, part = np.append(who, who), np.append(cell, CLASSES * R + cell % R), np.append(part, part)
         of_map = who * MAPS + cell // R
         norm = np.sqrt(np.bincount(of_map, part**2, n * MAPS))
-        part = part / bound(norm, np.tile(MAP_MOST, n))[of_map]
+        part = part / np.maximum(norm, np.tile(MAP_MOST, n))[of_map]
         return csr_array(hstack([csr_array((part, (who, cell)), shape=(n, MAPS * R)), csr_array(dense)]))
-
-
-def bound(norm: Floats, most: Any) -> Floats:
-    """Return by what blocks of these norms are divided, so that none is longer than 1."""
-    return np.asarray(np.maximum(norm, most))
 
 
 def sums_of(seen: Observed, design: Design, mu: float) -> Ints:
