@@ -209,8 +209,8 @@ def classes_of_graph(
     places = np.flatnonzero(graph.visitors)
     if len(places) < 2:
         raise InvalidTraces(
-            f"{len(places)} place is left to classify, and at least 2 are needed: all people are there, or too few of "
-            "those who are learnt from visit the other places (`m_min`). Give more people, or fewer and larger places.",
+            f"{len(places)} place is visited, and at least 2 are needed to tell classes apart. Give more people, or "
+            "smaller places.",
             code="E_TOO_FEW_PLACES",
         )
     require_whole("c_min", c_min, 1)
@@ -303,9 +303,8 @@ def _cluster_auto(graph: LocationGraph, rows: Floats, edges: Edges, c_min: int, 
     n = len(rows)
     if n < c_min:
         raise InvalidParameter(
-            f"{n} places are visited by enough of the people who are learnt from (`m_min`), and at least {c_min} are "
-            f"needed for one class of places (`c_min` = {c_min}). Give more people, or fewer, larger places; a lower "
-            "`c_min` or `m_min` is less privacy.",
+            f"{n} places are visited, and at least {c_min} are needed for one class of places (`c_min` = {c_min}). "
+            "Give more people, or a lower `c_min`, which is less privacy.",
             code="E_TOO_FEW_PLACES",
         )
     most = most_classes(n, c_min)
