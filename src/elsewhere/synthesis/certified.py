@@ -5,9 +5,9 @@ What a place is to a person follows from that person's own records and from publ
 nothing. A list has shares of the time by class and place, classes by hour of the week, when days begin and how long
 they are, class after class, lengths of stays, distances between places, how often one comes back, moves and places a
 day, and days. Each block is cut to a norm of at most 1 and weighted by the root of its share, so no list is longer
-than 1. Everything after the noisy sum is post-processing: maps are cleaned on the public coordinates, a semi-Markov law
-of classes is led to the sums by drawing lives and describing them alike, and own places are put on the map by the
-mapping of lives.
+than 1. Everything after the noisy sum is post-processing: maps are cleaned on the public coordinates; a semi-Markov law
+of classes is fitted to the sums, in rounds in which lives are drawn, described as people are, and compared; and own
+places are put on the map by the mapping of lives.
 """
 
 from collections.abc import Callable
@@ -419,8 +419,8 @@ class Fit:
     """
     A law of classes and a ground on their way to the noisy sums.
 
-    Each begins as the sums have it. Then lives are drawn and described as people are, and each factor grows by how much
-    rarer its numbers are among them than in the sums, as far as the noise lets it be known.
+    Both begin as the sums have them. In each round lives are drawn and described as people are; where a number is rarer
+    among them than in the sums, its factor grows, by less where the noise is larger.
     """
 
     def __init__(self, sums: Sums) -> None:
@@ -440,7 +440,7 @@ class Fit:
         self.instants = min(float(instants), 1.0)
         self.spread = 0.1  # variance of how readily people leave
         weekends = self.hours[1].sum() / max(self.hours.sum(), 1e-9)
-        self.alike = 0 if weekends < RARE else 1 if weekends > 1 - RARE else -1  # kind of all days, -1: of both
+        self.alike = 0 if weekends < RARE else 1 if weekends > 1 - RARE else -1  # 0 all days are weekdays, 1 weekends
         spans = sums.table("pace").mean[kernels.MOVES + kernels.PLACES :]
         self.days = min(SPANS[int(np.argmax(spans))], 14)  # of lives that the law is led by
         self.ground = self._new_ground()
