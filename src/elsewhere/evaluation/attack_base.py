@@ -431,6 +431,13 @@ class Link(NamedTuple):
     people: Lives
     owner: Ints | None = None
 
+    @property
+    def made_from(self) -> Ints:
+        """Return who each fake was made from, for attacks that cannot do without."""
+        if self.owner is None:
+            raise Needs("`seed_index` (the links: the person each fake was made from)")
+        return self.owner
+
 
 Score = Callable[[Link], NDArray[Any]]
 
@@ -470,9 +477,7 @@ class Case:
     @property
     def made_from(self) -> Ints:
         """Return who each fake was made from, for attacks that cannot do without."""
-        if self.owner is None:
-            raise Needs("`seed_index` (the links: the person each fake was made from)")
-        return self.owner
+        return Link(self.fakes, self.seeds, self.owner).made_from
 
     @property
     def units(self) -> Ints:

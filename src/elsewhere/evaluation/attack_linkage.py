@@ -165,14 +165,12 @@ class Pairs:
     """How often a fake is at x while its person is at r, over all pairs of a link; logarithms of counts and floors."""
 
     def __init__(self, link: Link, most: int = 10**9) -> None:
-        if link.owner is None:
-            raise Needs("`seed_index` (the links: the person each fake was made from)")
-        slots = link.people.clock.thin(most)
+        owner, slots = link.made_from, link.people.clock.thin(most)
         (n, self.people), (m, self.fakes) = (_compact(lives.r[:, slots]) for lives in (link.people, link.fakes))
         if n * m > MOST_CELLS:
             raise Needs(f"larger places or fewer people: {n} x {m} places do not fit into memory")
-        self.made = np.argsort(link.owner, kind="stable")
-        self.start = np.searchsorted(link.owner[self.made], np.arange(len(self.people) + 1))
+        self.made = np.argsort(owner, kind="stable")
+        self.start = np.searchsorted(owner[self.made], np.arange(len(self.people) + 1))
         self.count, self.leaving = np.zeros((n, m), dtype=np.int32), np.zeros(n, dtype=np.int64)
         for person in range(len(self.people)):
             self.add(person, 1)
