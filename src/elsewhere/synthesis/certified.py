@@ -236,15 +236,20 @@ class Design:
         dense[:, kernels.WHOLE_AT :] = days.whole
         for name, a, width in zip(BLOCKS, np.cumsum(SIZES) - SIZES, SIZES, strict=True):
             block = dense[:, a : a + width]
-            block /= np.maximum(np.sqrt((block**2).sum(1, keepdims=True)), MOST[name])  # none is longer than 1 then
+            block /= bound(np.sqrt((block**2).sum(1, keepdims=True)), MOST[name])
         if xy is not None:
             return csr_array(hstack([csr_array((n, MAPS * self.R)), csr_array(dense)]))
         cell, part, who = cell[: first[-1]], part[: first[-1]], np.repeat(np.arange(n), np.diff(first))
         who, cell, part = np.append(who, who), np.append(cell, CLASSES * R + cell % R), np.append(part, part)
         of_map = who * MAPS + cell // R
         norm = np.sqrt(np.bincount(of_map, part**2, n * MAPS))
-        part = part / np.maximum(norm, np.tile(MAP_MOST, n))[of_map]
+        part = part / bound(norm, np.tile(MAP_MOST, n))[of_map]
         return csr_array(hstack([csr_array((part, (who, cell)), shape=(n, MAPS * R)), csr_array(dense)]))
+
+
+def bound(norm: Floats, most: Any) -> Floats:
+    """Return by what blocks of these norms are divided, so that none is longer than 1."""
+    return np.asarray(np.maximum(norm, most))
 
 
 def sums_of(seen: Observed, design: Design, mu: float) -> Ints:
@@ -440,7 +445,7 @@ class Fit:
         self.instants = min(float(instants), 1.0)
         self.spread = 0.1  # variance of how readily people leave
         weekends = self.hours[1].sum() / max(self.hours.sum(), 1e-9)
-        self.alike = 0 if weekends < RARE else 1 if weekends > 1 - RARE else -1  # 0 all days are weekdays, 1 weekends
+        self.alike = 0 if weekends < RARE else 1 if weekends > 1 - RARE else -1  # kind of all days, -1: of both
         spans = sums.table("pace").mean[kernels.MOVES + kernels.PLACES :]
         self.days = min(SPANS[int(np.argmax(spans))], 14)  # of lives that the law is led by
         self.ground = self._new_ground()
