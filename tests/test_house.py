@@ -19,7 +19,7 @@ SRC = ROOT / "src" / "elsewhere"
 FILES = sorted(SRC.rglob("*.py"))
 
 BASE = {"errors", "settings", "files", "scale", "checkpoint", "_jit", "_version", "sorting"}
-ROOMS = ["data", "paper", "synthesis", "privacy", "run", "evaluation", "reports", "cli"]
+ROOMS = ["data", "paper", "synthesis", "run", "evaluation", "reports", "cli"]
 MAY_IMPORT = {room: BASE | set(ROOMS[: i + 1]) for i, room in enumerate(ROOMS)}
 # the public side: the process that faces the network cannot reach code that has seen a seed
 PUBLIC = {"errors", "files", "_version", "data", "pool"}
@@ -28,8 +28,7 @@ MAY_IMPORT |= {"pool": PUBLIC, "serve": PUBLIC | {"serve"}, "lbs": PUBLIC | {"lb
 MAY_IMPORT |= {"__init__": set(), "__main__": {"cli"}}
 for room in ("run", "evaluation", "reports", "cli"):
     MAY_IMPORT[room] |= {"pool"}
-MAY_IMPORT["evaluation"] |= {"lbs"}
-MAY_IMPORT["cli"] |= {"lbs", "serve"}
+MAY_IMPORT["cli"] |= {"serve"}
 # the top of the stairs: the whole job, which ends with the judge's results and the reports
 MAY_IMPORT["elsewhere.run.synthesize"] = MAY_IMPORT["reports"]
 

@@ -10,7 +10,7 @@ from elsewhere.paper.generate_fake import ClassSets
 from elsewhere.reports import charts
 from elsewhere.reports import paper_figures as drawing
 
-pytestmark = pytest.mark.filterwarnings("ignore:.* classes instead of", "ignore:`m_min` = 1", "ignore:`alternates=")
+pytestmark = pytest.mark.filterwarnings("ignore:.* classes instead of", "ignore:`alternates=")
 
 
 @pytest.fixture(scope="module")

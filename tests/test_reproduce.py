@@ -24,7 +24,7 @@ from elsewhere.evaluation.reproduce import (
     reproduce,
 )
 
-pytestmark = pytest.mark.filterwarnings("ignore:.* classes instead of", "ignore:`m_min` = 1", "ignore:`alternates=")
+pytestmark = pytest.mark.filterwarnings("ignore:.* classes instead of", "ignore:`alternates=")
 module = importlib.import_module("elsewhere.evaluation.reproduce")
 PAPER = Path(__file__).resolve().parents[1].parent / "shared" / "paper.tex"
 

@@ -23,6 +23,7 @@ more. A message shows the value of a *parameter*; of a trace it names file, line
 """
 
 from numbers import Integral, Real
+from typing import Any
 
 
 class ElsewhereError(Exception):
@@ -192,3 +193,11 @@ def require_choice(name: str, value: str, choices: tuple[str, ...]) -> str:
         listing = ", ".join(f'"{c}"' for c in choices)
         raise InvalidParameter(f"`{name}` must be one of {listing}, got {value!r}.", parameter=name)
     return value
+
+
+def require_rng(rng: Any) -> None:
+    """Refuse anything but a numpy Generator."""
+    import numpy as np
+
+    if not isinstance(rng, np.random.Generator):
+        raise InvalidParameter(f"`rng` must be a `numpy.random.Generator`, got {type(rng).__name__}.", parameter="rng")

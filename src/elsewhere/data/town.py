@@ -17,7 +17,7 @@ import numpy as np
 from elsewhere.data import _data_kernels as kernels
 from elsewhere.data.slots import MINUTES_PER_DAY, Traces
 from elsewhere.data.visits import EARTH_RADIUS_KM, Codes, Floats, Ints, Locations, Visits
-from elsewhere.errors import InvalidParameter, require_whole
+from elsewhere.errors import InvalidParameter, require_rng, require_whole
 
 # open sea: no trace of an example leads to somebody's real door
 CENTRE_LAT, CENTRE_LON = 46.0, -12.0
@@ -137,8 +137,7 @@ def simulate_town(
     step = require_whole("step_minutes", step_minutes, 1, MINUTES_PER_DAY)
     if MINUTES_PER_DAY % step:
         raise InvalidParameter(f"`step_minutes` must divide {MINUTES_PER_DAY}, got {step}.")
-    if not isinstance(rng, np.random.Generator):
-        raise InvalidParameter(f"`rng` must be a `numpy.random.Generator`, got {type(rng).__name__}.")
+    require_rng(rng)
     L = MINUTES_PER_DAY // step
     try:
         r = np.empty((U, D * L), dtype=np.int32)

@@ -28,7 +28,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elsewhere.data.visits import DAY, Floats, Ints, Locations, Mask, Visits
-from elsewhere.errors import InvalidParameter
 
 LEVEL, NORMAL = 0.95, NormalDist()
 RESAMPLES, EXCHANGES = 1000, 2000
@@ -38,6 +37,7 @@ ODD = 0.25  # share of fakes unlike people that may point at one person (.13 of 
 DIGITS = 9  # sums of the same numbers in another order differ beyond
 NOT_RUN, LEARNT, NOTHING, UNCLEAR = "not run", "learnt something", "learnt nothing measurable", "cannot tell"
 WITHIN, ABOVE = "learnt something, within its bar", "above its bar, not clearly above chance"
+WORST_FIRST = (LEARNT, WITHIN, ABOVE, UNCLEAR, NOTHING, NOT_RUN)
 
 
 # -- figures and their intervals ---------------------------------------------------------------------------------------
@@ -131,6 +131,15 @@ def find_in(keys: Ints, wanted: Ints) -> Ints:
         return np.full(np.shape(wanted), -1, dtype=np.int64)
     at = np.searchsorted(keys, wanted).clip(max=len(keys) - 1)
     return np.where(keys[at] == wanted, at, -1)
+
+
+def most_frequent(cell: Ints, place: Ints, shape: tuple[int, int], R: int) -> Ints:
+    """Return a table of this shape with the place that occurs most in each of its cells, -1 where there is none."""
+    key, times = np.unique(cell * R + place, return_counts=True)
+    order = np.lexsort((times, key // R))
+    out = np.full(shape, -1, dtype=np.int64)
+    out.ravel()[key[order] // R] = key[order] % R  # the last of a cell is the most frequent
+    return out
 
 
 def _standard_error(*groups: Floats) -> float:
@@ -422,6 +431,13 @@ class Link(NamedTuple):
     people: Lives
     owner: Ints | None = None
 
+    @property
+    def made_from(self) -> Ints:
+        """Return who each fake was made from, for attacks that cannot do without."""
+        if self.owner is None:
+            raise Needs("`seed_index` (the links: the person each fake was made from)")
+        return self.owner
+
 
 Score = Callable[[Link], NDArray[Any]]
 
@@ -461,9 +477,7 @@ class Case:
     @property
     def made_from(self) -> Ints:
         """Return who each fake was made from, for attacks that cannot do without."""
-        if self.owner is None:
-            raise Needs("`seed_index` (the links: the person each fake was made from)")
-        return self.owner
+        return Link(self.fakes, self.seeds, self.owner).made_from
 
     @property
     def units(self) -> Ints:
@@ -783,9 +797,3 @@ def _worst_tenth(score: Floats, people: Lives, U: int) -> float:
     common = (people.visited @ np.log(np.maximum(visitors, 1))) / np.maximum(people.visited.sum(axis=1), 1)
     few, others = np.argsort(common[:U])[: -(-U // 10)], U + np.argsort(common[U:])[: -(-(len(people) - U) // 10)]
     return two_sided(auc(score[few], score[others])).value
-
-
-def require_rng(rng: Any) -> None:
-    """Refuse anything but a numpy Generator."""
-    if not isinstance(rng, np.random.Generator):
-        raise InvalidParameter(f"`rng` must be a `numpy.random.Generator`, got {type(rng).__name__}.", parameter="rng")

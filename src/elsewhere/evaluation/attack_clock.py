@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from elsewhere.data.visits import DAY, Ints, Visits
-from elsewhere.evaluation.attack_base import Clock, Lives
+from elsewhere.evaluation.attack_base import Clock, Lives, most_frequent
 
 MOST_DAYS = 28  # that are compared day by day; of longer records the week
 HOLD = {True: 2 * 3600, False: DAY}  # seconds for which somebody who stays, or checks in, is taken to be still there
@@ -48,12 +48,9 @@ def put_on_clock(visits: Visits, like: Lives, timed: bool) -> Lives:
     n = -(-(int(known.end.max()) + 1 - origin) // clock.period) * (clock.period // step)
     r = fill_slots(known, origin, clock.minutes, n, timed=timed)
     user, slot = np.nonzero(r >= 0)
-    P, R = clock.period // step, len(where)
-    key, times = np.unique((user * P + slot % P) * R + r[user, slot], return_counts=True)
-    order = np.lexsort((times, key // R))
-    out = np.full((known.U, P), -1, dtype=np.int64)
-    out[key[order] // R // P, key[order] // R % P] = key[order] % R  # the last of a slot is the most frequent
-    return Lives(out[:, clock.second // step], where, clock, known)
+    P = clock.period // step
+    usual = most_frequent(user * P + slot % P, r[user, slot], (known.U, P), len(where))
+    return Lives(usual[:, clock.second // step], where, clock, known)
 
 
 def _first_monday(second: int) -> int:

@@ -55,9 +55,7 @@ def by_shared_places(link: Link) -> Floats:
 
 def overlap_with_own(link: Link) -> Ints:
     """Return (F, 3) slots at one place, shared places, and the longest common run of each fake and its own person."""
-    owner = link.owner
-    if owner is None:
-        raise Needs("`seed_index` (the links: the person each fake was made from)")
+    owner = link.made_from
     theirs, mine = link.people.r[owner], link.fakes.r
     out = np.zeros((len(mine), 3), dtype=np.int64)
     out[:, 0] = ((mine == theirs) & (mine >= 0)).sum(axis=1)

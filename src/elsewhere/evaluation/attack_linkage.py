@@ -46,6 +46,7 @@ from elsewhere.evaluation.attack_base import (
     Score,
     difference,
     find_in,
+    most_frequent,
     name_people,
     percent,
     share_below,
@@ -164,14 +165,12 @@ class Pairs:
     """How often a fake is at x while its person is at r, over all pairs of a link; logarithms of counts and floors."""
 
     def __init__(self, link: Link, most: int = 10**9) -> None:
-        if link.owner is None:
-            raise Needs("`seed_index` (the links: the person each fake was made from)")
-        slots = link.people.clock.thin(most)
+        owner, slots = link.made_from, link.people.clock.thin(most)
         (n, self.people), (m, self.fakes) = (_compact(lives.r[:, slots]) for lives in (link.people, link.fakes))
         if n * m > MOST_CELLS:
             raise Needs(f"larger places or fewer people: {n} x {m} places do not fit into memory")
-        self.made = np.argsort(link.owner, kind="stable")
-        self.start = np.searchsorted(link.owner[self.made], np.arange(len(self.people) + 1))
+        self.made = np.argsort(owner, kind="stable")
+        self.start = np.searchsorted(owner[self.made], np.arange(len(self.people) + 1))
         self.count, self.leaving = np.zeros((n, m), dtype=np.int32), np.zeros(n, dtype=np.int64)
         for person in range(len(self.people)):
             self.add(person, 1)
@@ -258,12 +257,7 @@ def _nearness_in_metres(mine: Ints, theirs: Ints, link: Link) -> Floats:
 def usual_places(lives: Lives) -> Ints:
     """Return (N, 168) the place where each life is most at each hour of the week, -1 where it is never seen."""
     row, slot = np.nonzero(lives.r >= 0)
-    key, n = np.unique((row * 168 + lives.clock.hour[slot]) * lives.R + lives.r[row, slot], return_counts=True)
-    order = np.lexsort((n, key // lives.R))
-    out = np.full((len(lives), 168), -1, dtype=np.int64)
-    cell = key[order] // lives.R
-    out[cell // 168, cell % 168] = key[order] % lives.R  # the last of a cell is the most frequent
-    return out
+    return most_frequent(row * 168 + lives.clock.hour[slot], lives.r[row, slot], (len(lives), 168), lives.R)
 
 
 def kinds_by_rank(lives: Lives) -> Ints:

@@ -17,19 +17,15 @@ from numpy.typing import ArrayLike
 from elsewhere._version import __version__
 from elsewhere.data.slots import Traces
 from elsewhere.data.visits import Ints, Locations, Visits, share_map
-from elsewhere.errors import InvalidParameter, NotEnoughUsers, require_whole
+from elsewhere.errors import InvalidParameter, NotEnoughUsers, require_rng, require_whole
 from elsewhere.evaluation.attack_base import (
     ABOVE,
-    LEARNT,
-    NOT_RUN,
-    NOTHING,
     UNCLEAR,
-    WITHIN,
+    WORST_FIRST,
     Case,
     Finding,
     Lives,
     Needs,
-    require_rng,
 )
 from elsewhere.evaluation.attack_clock import find_clock, put_on_clock
 from elsewhere.evaluation.attack_copies import copies, order_of_the_list, people_around, rare_places
@@ -83,7 +79,6 @@ ATTACKS = {
 }
 ALL = tuple(ATTACKS)
 EVERYBODY = ("A1", "A2", "A3", "A10", "A12", "A13")  # run against every role in the file
-WORST = (LEARNT, WITHIN, ABOVE, UNCLEAR, NOTHING, NOT_RUN)
 MOST_PEOPLE = 1000  # of a side: more are sampled
 MOST_PAIRS = 6_000_000  # of a fake and a person
 MINUTES = 30  # of a slot of visits
@@ -234,7 +229,7 @@ def run_attack(attack: str, case: Case, roles: Mapping[str, Case]) -> Finding:
             found[role] = ATTACKS[attack].run(replace(people, attack=attack))
         except Needs as lack:
             found[role] = Finding(needs=str(lack), words=f"Not run: it needs {lack}.")
-    worst = min(found, key=lambda role: WORST.index(found[role].outcome))
+    worst = min(found, key=lambda role: WORST_FIRST.index(found[role].outcome))
     finding = replace(found[worst], id=attack, title=ATTACKS[attack].title)
     if finding.outcome in (ABOVE, UNCLEAR):
         finding = replace(finding, words=f"{finding.words} No verdict: there are too few people for this bar.")

@@ -23,10 +23,11 @@ from elsewhere.errors import (
     NotEnoughUsers,
     require_between,
     require_choice,
+    require_rng,
     require_whole,
 )
 from elsewhere.evaluation._lbs_kernels import TIE, candidates, localize, track
-from elsewhere.evaluation.attack_base import plain, require_rng
+from elsewhere.evaluation.attack_base import plain
 from elsewhere.evaluation.sides import on_one_map
 from elsewhere.paper.aggregate import AggregateModel, aggregate
 from elsewhere.paper.profiles import MobilityProfile, Profiles, fit_profiles

@@ -16,8 +16,8 @@ from numpy.typing import ArrayLike
 from elsewhere._version import __version__
 from elsewhere.data.slots import Periods, Traces
 from elsewhere.data.visits import Codes, Floats, Ints, Locations
-from elsewhere.errors import require_between, require_whole
-from elsewhere.evaluation.attack_base import plain, require_rng
+from elsewhere.errors import require_between, require_rng, require_whole
+from elsewhere.evaluation.attack_base import plain
 from elsewhere.evaluation.measures import jensen_shannon, misplaced
 from elsewhere.evaluation.sides import number_within, on_one_map, seed_numbers
 from elsewhere.paper._similarity_kernels import visit_similarity

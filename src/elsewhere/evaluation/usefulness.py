@@ -35,7 +35,7 @@ from typing import Any
 import numpy as np
 
 from elsewhere.data.visits import Floats, Ints, Visits, share_map
-from elsewhere.errors import InvalidParameter
+from elsewhere.errors import require_rng
 from elsewhere.evaluation import measures
 from elsewhere.evaluation.measures import Crowd, Plan, largest_gap, misplaced, places_lost, unmatched
 from elsewhere.evaluation.sides import join_people, with_visits
@@ -135,8 +135,7 @@ def judge_usefulness(seeds: Visits, strangers: Visits | None, fakes: Visits, *, 
     'good'
 
     """
-    if not isinstance(rng, np.random.Generator):
-        raise InvalidParameter("`rng` must be a numpy.random.Generator.")
+    require_rng(rng)
     if strangers is None or strangers.U < FEWEST_STRANGERS:
         n = 0 if strangers is None else strangers.U
         few = f"Only {n} people were left of whom no fake was made; {FEWEST_STRANGERS} are needed to compare with."

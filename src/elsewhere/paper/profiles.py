@@ -5,7 +5,7 @@ Maximum likelihood counts what was seen; where slots are missing or uncertain, G
 may have been (E4).
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, NamedTuple, overload
 
@@ -168,9 +168,6 @@ class Profiles(Sequence[MobilityProfile]):
         columns = (self.move_tau, self.move_tau_next, self.move_origin, self.move_target, self.move_count)
         tau, tau_next, origin, target, number = (column[of_moves] for column in columns)
         return MobilityProfile(places, visits, tau, tau_next, origin, target, number, self.R)
-
-    def __iter__(self) -> Iterator[MobilityProfile]:
-        return (self[u] for u in range(len(self)))
 
     @staticmethod
     def of(profiles: "Iterable[MobilityProfile]") -> "Profiles":

@@ -31,7 +31,14 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
 from elsewhere.data.visits import Codes, Floats, Ints
-from elsewhere.errors import InvalidParameter, InvalidTraces, require_between, require_choice, require_whole
+from elsewhere.errors import (
+    InvalidParameter,
+    InvalidTraces,
+    require_between,
+    require_choice,
+    require_rng,
+    require_whole,
+)
 from elsewhere.paper.profiles import MobilityProfile, Profiles
 from elsewhere.paper.semantic_graph import ROLE_RANKS, LocationGraph
 from elsewhere.paper.semantic_similarity import rank_places, semantic_similarity
@@ -197,14 +204,13 @@ def classes_of_graph(
     graph: LocationGraph, kappa: int | str, method: str, c_min: int, rng: np.random.Generator, blur: float = 0.0
 ) -> SemanticClasses:
     """Cluster the location graph: K-Means(G, kappa), or k-means on the roles of the places."""
-    if not isinstance(rng, np.random.Generator):
-        raise InvalidParameter(f"`rng` must be a `numpy.random.Generator`, got {type(rng).__name__}.")
+    require_rng(rng)
     require_choice("method", method, ("roles", "kmeans"))
     places = np.flatnonzero(graph.visitors)
     if len(places) < 2:
         raise InvalidTraces(
-            f"{len(places)} place is left to classify, and at least 2 are needed: all people are there, or too few of "
-            "those who are learnt from visit the other places (`m_min`). Give more people, or fewer and larger places.",
+            f"{len(places)} place is visited, and at least 2 are needed to tell classes apart. Give more people, or "
+            "smaller places.",
             code="E_TOO_FEW_PLACES",
         )
     require_whole("c_min", c_min, 1)
@@ -297,9 +303,8 @@ def _cluster_auto(graph: LocationGraph, rows: Floats, edges: Edges, c_min: int, 
     n = len(rows)
     if n < c_min:
         raise InvalidParameter(
-            f"{n} places are visited by enough of the people who are learnt from (`m_min`), and at least {c_min} are "
-            f"needed for one class of places (`c_min` = {c_min}). Give more people, or fewer, larger places; a lower "
-            "`c_min` or `m_min` is less privacy.",
+            f"{n} places are visited, and at least {c_min} are needed for one class of places (`c_min` = {c_min}). "
+            "Give more people, or a lower `c_min`, which is less privacy.",
             code="E_TOO_FEW_PLACES",
         )
     most = most_classes(n, c_min)

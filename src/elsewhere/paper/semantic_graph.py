@@ -206,7 +206,7 @@ class LocationGraph:
             raise InvalidParameter(
                 f"all weights among {len(active)} visited places would need {len(active) ** 2 * 8 / 1e9:.1f} GB; "
                 'classes by `method="roles"` and `between` need none of it. For `method="kmeans"` merge places '
-                f"(`cells`, `m_min`) to at most {DENSE_LIMIT}.",
+                f"(`cells`) to at most {DENSE_LIMIT}.",
                 code="E_TOO_LARGE",
             )
         w = self._sum_by(active, np.arange(len(active)), np.zeros((len(active), len(active))))

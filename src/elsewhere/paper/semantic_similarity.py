@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from elsewhere.data.visits import Codes, Floats, Ints
-from elsewhere.errors import InvalidParameter, require_choice, require_whole
+from elsewhere.errors import require_choice, require_rng, require_whole
 from elsewhere.paper._similarity_kernels import (
     anneal,
     assignment,
@@ -131,8 +131,8 @@ def check_options(order: int, mapping: str, rng: Any) -> None:
     """Refuse what is no order, mapping or generator."""
     require_whole("order", order, 0, 1)
     require_choice("mapping", mapping, ("per-period", "common"))
-    if rng is not None and not isinstance(rng, np.random.Generator):
-        raise InvalidParameter(f"`rng` must be a `numpy.random.Generator` or None, got {type(rng).__name__}.")
+    if rng is not None:
+        require_rng(rng)
 
 
 def similarity_under(

@@ -10,11 +10,10 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from elsewhere.evaluation.attack_base import ABOVE, LEARNT, NOT_RUN, NOTHING, UNCLEAR, WITHIN
+from elsewhere.evaluation.attack_base import ABOVE, LEARNT, NOT_RUN, NOTHING, UNCLEAR, WITHIN, WORST_FIRST
 from elsewhere.reports.charts import Plain
 from elsewhere.synthesis.certificate import VACUOUS
 
-STRONGEST_FIRST = (LEARNT, WITHIN, ABOVE, UNCLEAR, NOTHING, NOT_RUN)
 # not about people: noise, telling fakes from real people, filters, decoys
 ABOUT_FAKES = ("A9", "A15", "A16", "A17", "A18", "A19")
 INSIDE = ("A5", "A6", "A7")  # the attacker knows which places are alike, or which place replaces which
@@ -76,7 +75,7 @@ def excess(finding: Plain) -> float | None:
 
 def strongest_first(ran: Mapping[str, Plain]) -> list[str]:
     """Return the attacks by what they learnt, then by how far they are beyond guessing."""
-    return sorted(ran, key=lambda n: (STRONGEST_FIRST.index(outcome(ran[n])), -(excess(ran[n]) or 0.0)))
+    return sorted(ran, key=lambda n: (WORST_FIRST.index(outcome(ran[n])), -(excess(ran[n]) or 0.0)))
 
 
 class Advice(NamedTuple):

@@ -53,23 +53,22 @@ def paper_figures(result: Reproduction) -> "dict[str, Figure]":
     return figures
 
 
-def procedure(result: Reproduction, seed: int | None = None, rng: np.random.Generator | None = None) -> "Figure":
+def procedure(result: Reproduction) -> "Figure":
     """
     Return fig:procedure: a seed, its semantic seed and one fake of it, slot by slot.
 
-    Slots between which nothing changes are drawn once. Without a `seed`, it is one of those of which a third of the
-    attempts passed, with a middle number of changes of class. Of ATTEMPTS fakes the first that shares no place with it.
+    Slots between which nothing changes are drawn once. The seed is one of those of which a third of the attempts
+    passed, with a middle number of changes of class; the fake is the first of ATTEMPTS that shares no place with it.
     """
     learnt = result.fakes.learnt
     assert learnt is not None  # noqa: S101 - fresh fakes know it
     C, r = ClassSets.of(learnt.classes), result.train.r
-    if seed is None:
-        share = np.bincount(result.fakes.seed, minlength=len(r)) / np.maximum(result.fakes.attempts, 1)
-        often = np.flatnonzero(share >= min(1 / 3, share.max()))
-        changes = (np.diff(C.label[r[often]], axis=1) != 0).sum(axis=1)
-        seed = int(often[np.argsort(changes, kind="stable")[len(changes) // 2]])
+    share = np.bincount(result.fakes.seed, minlength=len(r)) / np.maximum(result.fakes.attempts, 1)
+    often = np.flatnonzero(share >= min(1 / 3, share.max()))
+    changes = (np.diff(C.label[r[often]], axis=1) != 0).sum(axis=1)
+    seed = int(often[np.argsort(changes, kind="stable")[len(changes) // 2]])
     trace = r[seed].astype(np.int32)
-    key = stream_key(rng or np.random.default_rng(0))
+    key = stream_key(np.random.default_rng(0))
     for attempt in range(ATTEMPTS):
         stream = open_stream(key, np.uint64(attempt), np.uint64(seed))
         C_prime, class_at = subsample_classes(C, trace, 0.25, stream), [C.class_of(x) for x in trace]

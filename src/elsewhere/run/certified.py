@@ -22,7 +22,7 @@ from elsewhere.data.columns import find_named, parse_columns
 from elsewhere.data.place_table import PlaceTable
 from elsewhere.data.places import grid_of
 from elsewhere.data.stays import find_stays
-from elsewhere.data.times import find_zone, to_local
+from elsewhere.data.times import MISSING, find_zone, to_local
 from elsewhere.data.visits import Floats, Form, Ints, Locations, Records, to_xyz
 from elsewhere.errors import InvalidParameter, InvalidTraces
 from elsewhere.settings import Reading
@@ -33,7 +33,6 @@ ROLES = {
     "end": ("end", "ended_at", "end_time", "finish", "stop"), "lat": (), "lon": (), "place": (),
 }  # fmt: skip
 YEARS = range(1970, 2100)
-MISSING = np.iinfo(np.int64).min
 BEYOND = 0.75  # usual distances of neighbours from the nearest place, beyond which a record lies off the map
 TABLES = (".csv", ".tsv", ".txt", ".parquet", ".pq")
 

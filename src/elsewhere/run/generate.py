@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from elsewhere.checkpoint import Stages, at_once
 from elsewhere.data.slots import Periods, Traces, clock_minutes
 from elsewhere.data.visits import DAY, Ints, Visits, share_map
-from elsewhere.errors import InvalidParameter, InvalidTraces, NotEnoughUsers, NothingPassed
+from elsewhere.errors import InvalidParameter, InvalidTraces, NotEnoughUsers, NothingPassed, require_rng
 from elsewhere.paper.aggregate import AggregateModel, aggregate
 from elsewhere.paper.generate_fake import Attempts, ClassSets, FakeMaker, Pars
 from elsewhere.paper.privacy_test import PrivacyTest, Verdicts
@@ -402,8 +402,5 @@ def _draw_entropy(rng: np.random.Generator | None) -> int:
         secret = np.random.SeedSequence().entropy
         assert isinstance(secret, int)  # noqa: S101 - what numpy draws from the operating system
         return secret
-    if not isinstance(rng, np.random.Generator):
-        raise InvalidParameter(
-            f"`rng` must be a numpy.random.Generator or None, got {type(rng).__name__}.", parameter="rng"
-        )
+    require_rng(rng)
     return int.from_bytes(rng.bytes(16), "little")

@@ -28,7 +28,7 @@ from elsewhere.data.places import grid_of
 from elsewhere.data.read import read_visits
 from elsewhere.data.visits import Visits
 from elsewhere.data.write import write_visits
-from elsewhere.errors import InvalidParameter, InvalidTraces, PublicationRefused
+from elsewhere.errors import InvalidParameter, InvalidTraces, PublicationRefused, require_rng
 from elsewhere.evaluation.judge import Judgement, judge_run
 from elsewhere.files import check_folder, clean_up, read_index, read_regular, whole_folders, write_files
 from elsewhere.pool import Pool, earlier_files
@@ -377,15 +377,15 @@ def _sort_options(
     reading = (reading or Reading()).changed(**of_reading)
     if isinstance(settings, Certified):
         require_map(reading)
-    if rng is not None and not isinstance(rng, np.random.Generator):
-        raise InvalidParameter(f"`rng` must be a numpy.random.Generator, got {type(rng).__name__}.", parameter="rng")
-    if rng is not None and not isinstance(settings, Paper) and not job.laboratory:
-        raise PublicationRefused(
-            "`rng` makes a run that anybody who knows it can repeat, so its result must not be published: leave it "
-            "out, or add `laboratory=True` for a laboratory result.",
-            code="E_LABORATORY",
-            parameter="laboratory",
-        )
+    if rng is not None:
+        require_rng(rng)
+        if not isinstance(settings, Paper) and not job.laboratory:
+            raise PublicationRefused(
+                "`rng` makes a run that anybody who knows it can repeat, so its result must not be published: leave it "
+                "out, or add `laboratory=True` for a laboratory result.",
+                code="E_LABORATORY",
+                parameter="laboratory",
+            )
     return job, settings, reading
 
 

@@ -93,7 +93,7 @@ whatever is published.'
             no_theorem = ("There is no theorem for these fakes: what attacks on them find is all there is.",)
             return no_theorem if self.why_not is None else (self.why_not, *no_theorem)
         return (
-            f"Odds that a given person is in the file change by at most a factor of {odds_factor(self.eps)}, except "
+            f"Odds that a given person is in the file change by at most a factor of {math.exp(self.eps):.2f}, except "
             f"with probability {self.delta:.2g}, whatever is published.",
             f"Any attack that tells who is in the file, now or later, has an AUC of at most {self.auc:.3f} and an "
             f"advantage of at most {self.advantage:.3f}.",
@@ -110,11 +110,6 @@ whatever is published.'
 
 NOTHING_PROVEN = Certificate()
 ENTROPY = "noise comes from the operating system, draws from generators that it seeds, and nobody keeps them"
-
-
-def odds_factor(eps: float) -> str:
-    """Return exp(eps) for people: the factor by which odds can change."""
-    return f"{math.exp(eps):.2f}"
 
 
 # ---- accounting and noise

@@ -5,9 +5,9 @@ What a place is to a person follows from that person's own records and from publ
 nothing. A list has shares of the time by class and place, classes by hour of the week, when days begin and how long
 they are, class after class, lengths of stays, distances between places, how often one comes back, moves and places a
 day, and days. Each block is cut to a norm of at most 1 and weighted by the root of its share, so no list is longer
-than 1. Everything after the noisy sum is post-processing: maps are cleaned on the public coordinates, a semi-Markov law
-of classes is led to the sums by drawing lives and describing them alike, and own places are put on the map by the
-mapping of lives.
+than 1. Everything after the noisy sum is post-processing: maps are cleaned on the public coordinates; a semi-Markov law
+of classes is fitted to the sums, in rounds in which lives are drawn, described as people are, and compared; and own
+places are put on the map by the mapping of lives.
 """
 
 from collections.abc import Callable
@@ -424,8 +424,8 @@ class Fit:
     """
     A law of classes and a ground on their way to the noisy sums.
 
-    Each begins as the sums have it. Then lives are drawn and described as people are, and each factor grows by how much
-    rarer its numbers are among them than in the sums, as far as the noise lets it be known.
+    Both begin as the sums have them. In each round lives are drawn and described as people are; where a number is rarer
+    among them than in the sums, its factor grows, by less where the noise is larger.
     """
 
     def __init__(self, sums: Sums) -> None:

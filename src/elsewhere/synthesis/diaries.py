@@ -128,17 +128,8 @@ def learn_diaries(stays: Stays, groups: Groups, *, k: int, rng: np.random.Genera
     kind = _kinds_of_day(at, s, e, role[piece_cls], piece_cls, K, off, whose, day_first, soon, k, rng)
     Q = int(kind.max()) + 1
 
-    mix = np.full((T, 2, Q), 1e-9)
-    np.add.at(mix, (type_of[whose], off, kind), 1.0)
-    spread = _spreads(mix, whose, off, kind, type_of, stays.people)
-    # a span begins and ends with a record: how many days have none is a matter of those between
-    inner = np.flatnonzero((date > first_day[whose]) & (date < last_day[whose]))
-    empty = np.zeros((2, T, 2))
-    np.add.at(empty, ((kind[inner] == 0).astype(np.int64), type_of[whose[inner]], off[inner]), 1.0)
-    empty = empty[1] / np.maximum(empty.sum(0), 1)
-    mix[:, :, 1:] *= ((1 - empty) / mix[:, :, 1:].sum(2))[:, :, None]
-    mix[:, :, 0] = empty
-    phases = _learn_phases(kind[inner] == 0, whose[inner], off[inner], empty[type_of], spread)
+    inner = (date > first_day[whose]) & (date < last_day[whose])
+    mix, spread, phases = _learn_mix(kind, off, whose, np.flatnonzero(inner), type_of)
     begins = np.zeros((Q, K + 1))
     opening = np.where(np.diff(day_first) > 0, 0, -1)
     state = np.full(len(kind), K)
@@ -174,10 +165,7 @@ def learn_diaries(stays: Stays, groups: Groups, *, k: int, rng: np.random.Genera
     )  # fmt: skip
     law = _learn_choices(law, offset, type_of, day_first, kind, off, pieces.usage, over, rng)
     longest = int(np.diff(day_first).max(initial=1))
-    new = np.zeros(len(s), dtype=bool)
-    new[np.unique(pieces.usage, return_index=True)[1]] = True
-    of_pieces = np.ones(len(s)), new, (role[piece_cls] == kernels.HOME) * (e - s) / 36_000
-    of_days = np.column_stack([np.bincount(at, value, len(kind)) for value in of_pieces])
+    of_days = _tasted(pieces.usage, (role[piece_cls] == kernels.HOME) * (e - s), at, len(kind))
     tastes = _tastes(of_days, type_of[whose] * Q + kind, whose, stays.people)
     if lo < 0:  # who is first seen in the small hours is seen on that date
         first_day = np.maximum(first_day, first // DAY)
@@ -216,6 +204,13 @@ def _in_groups(values: Ints, k: int) -> Ints:
         members = order[group == g]
         out[members] = values[members[len(members) // 2]]
     return out
+
+
+def _tasted(usage: Ints, home: Ints, at: Ints, days: int) -> NDArray[Any]:
+    """Return what people have a taste for in each day: stays, places that are new to them, ten hours of home."""
+    new = np.zeros(len(usage), dtype=bool)
+    new[np.unique(usage, return_index=True)[1]] = True
+    return np.column_stack([np.bincount(at, value, days) for value in (np.ones(len(usage)), new, home / 36_000)])
 
 
 def _tastes(values: NDArray[Any], cell: Ints, whose: Ints, people: int) -> Floats:
@@ -288,6 +283,23 @@ def _spreads(mix: Floats, whose: Ints, off: Ints, kind: Ints, type_of: Ints, peo
         ratio = np.clip(excess / max(room, 1e-9), 0.005, 0.9)
         out[weekend] = 1 / ratio - 1
     return out
+
+
+def _learn_mix(kind: Ints, off: Ints, whose: Ints, inner: Ints, type_of: Ints) -> tuple[Floats, Floats, Floats]:
+    """
+    Return the kinds of day of each habit (T, 2, Q), how far people keep to them, and the phases of days without a record.
+
+    A span begins and ends with a record: how many days have none is a matter of the days between, `inner`.
+    """
+    T, Q = int(type_of.max()) + 1, int(kind.max()) + 1
+    mix, empty = np.full((T, 2, Q), 1e-9), np.zeros((2, T, 2))
+    np.add.at(mix, (type_of[whose], off, kind), 1.0)
+    spread = _spreads(mix, whose, off, kind, type_of, len(type_of))
+    np.add.at(empty, ((kind[inner] == 0).astype(np.int64), type_of[whose[inner]], off[inner]), 1.0)
+    empty = empty[1] / np.maximum(empty.sum(0), 1)
+    mix[:, :, 1:] *= ((1 - empty) / mix[:, :, 1:].sum(2))[:, :, None]
+    mix[:, :, 0] = empty
+    return mix, spread, _learn_phases(kind[inner] == 0, whose[inner], off[inner], empty[type_of], spread)
 
 
 def _learn_phases(empty: Mask, whose: Ints, off: Ints, usual: Floats, spread: Floats) -> Floats:

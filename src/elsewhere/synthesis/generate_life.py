@@ -182,8 +182,8 @@ def generate_lives(
         notes.append(f"a life is a {seeds.form.unit}: nobody is protected beyond it.")
     # a stream for each stage: a resumed run does not draw again what a finished one drew
     of_lives, of_test, of_homes, of_trips = np.random.Generator(np.random.Philox(entropy)).spawn(4)
-    form, unit = seeds, seeds.form.unit
-    if form.form.record == "trips":
+    like, unit = seeds, seeds.form.unit
+    if like.form.record == "trips":
         seeds, alternates = stays_of_trips(seeds), stays_of_trips(alternates)
     model = stages("learn lives", lambda: learn_lives(seeds, k=k, rng=of_lives))
     test = stages("learn test", lambda: learn_test(model, alternates, k=k, par_s=par_s, par_d=par_d, rng=of_test))
@@ -195,14 +195,14 @@ def generate_lives(
     points = (of_homes.permutation(len(seed)) + of_homes.random(len(seed))) / len(seed)
     work = partial(generate_block, model, test, seed, points, key, attempts, least)
     done = map_over(work, blocks, executor=executor, progress=progress, stages=stages, name="lives")
-    return collect_lives(done, form, seed, attempts, notes, model.stays, of_trips)
+    return collect_lives(done, like, seed, attempts, notes, model.stays, of_trips)
 
 
 def collect_lives(
-    done: Sequence[tuple[list[Ints], list[LifeVerdict], Ints, Ints]], form: Visits, seed: Ints, attempts: int,
+    done: Sequence[tuple[list[Ints], list[LifeVerdict], Ints, Ints]], like: Visits, seed: Ints, attempts: int,
     notes: list[str], stays: Stays, rng: np.random.Generator,
 ) -> Lives:  # fmt: skip
-    """Return the lives of all blocks that passed, numbered anew, as records of the kind of `form`; count the others."""
+    """Return the lives of all blocks that passed, numbered anew, as records like those of `like`; count the others."""
     rows = [np.concatenate([d[0][j] for d in done]) for j in range(5)]
     verdicts = [v for d in done for v in d[1]]
     tries = np.concatenate([d[2] for d in done])
@@ -223,25 +223,25 @@ def collect_lives(
     elif stays.trail:  # who stays longer is seen until the end
         end = np.where(end - start > JOINED, end, start)
     visits, users = None, range(int(passed.sum()))
-    if passed.any() and form.form.record != "trips":
-        trip = None if form.trip is None else some_legs(life, cls, float(np.mean(form.trip >= 0)), rng)
-        visits = form.replace(user=number[life], start=start, end=end, place=place, users=users, trip=trip)
+    if passed.any() and like.form.record != "trips":
+        trip = None if like.trip is None else number_trips(life, cls, float(np.mean(like.trip >= 0)), rng)
+        visits = like.replace(user=number[life], start=start, end=end, place=place, users=users, trip=trip)
     elif passed.any():
-        visits = trips_of_stays(form, number[life], start, end, place, users)
+        visits = trips_of_stays(like, number[life], start, end, place, users)
     tally = {"tested": int(tries.sum()), "passed": int(passed.sum())}
     tally |= {rule: int(n) for rule, n in zip(RULES, rejected, strict=True)}
     return Lives(
         visits,
         seed[passed],
         tuple(v for v in verdicts if v.passed),
-        np.bincount(seed, tries, form.U).astype(np.int64),
+        np.bincount(seed, tries, like.U).astype(np.int64),
         tally,
         tuple(notes),
     )
 
 
-def some_legs(life: Ints, cls: Ints, share: float, rng: np.random.Generator) -> Ints:
-    """Return the trip of each record: of the legs from one own place to the next this share are trips, others -1."""
+def number_trips(life: Ints, cls: Ints, share: float, rng: np.random.Generator) -> Ints:
+    """Return the trip of each record, -1 for none: a leg between own places is one with probability `share`."""
     leg = np.cumsum((cls >= 0) | (life != np.append(-1, life[:-1]))) - 1
     trips = rng.random(int(leg[-1]) + 1) < share
     return np.asarray(np.where(trips[leg], (np.cumsum(trips) - 1)[leg], -1))
@@ -259,28 +259,28 @@ def stays_of_trips(visits: Visits) -> Visits:
     )
 
 
-def trips_of_stays(form: Visits, life: Ints, start: Ints, end: Ints, place: Ints, users: range) -> Visits:
+def trips_of_stays(like: Visits, life: Ints, start: Ints, end: Ints, place: Ints, users: range) -> Visits:
     """
     Return the trips between the stays of each life, two records each: where and when it begins and ends.
 
     Between stays further apart than nearly all trips take somebody was not seen: who is at one place was there all the
     time, others leave as long before they arrive as trips usually take.
     """
-    order = np.argsort(np.asarray(form.trip), kind="stable")
-    first = np.flatnonzero(np.append(True, np.diff(np.asarray(form.trip)[order]) != 0))
-    took = np.maximum.reduceat(form.end[order], first) - np.minimum.reduceat(form.start[order], first)
+    order = np.argsort(np.asarray(like.trip), kind="stable")
+    first = np.flatnonzero(np.append(True, np.diff(np.asarray(like.trip)[order]) != 0))
+    took = np.maximum.reduceat(like.end[order], first) - np.minimum.reduceat(like.start[order], first)
     usual, longest = (int(np.quantile(took, q, method="higher")) for q in (0.5, 0.99))
     pair = np.flatnonzero(life[1:] == life[:-1])
-    if form.form.unit == "trip":  # a life is one trip
+    if like.form.unit == "trip":  # a life is one trip
         pair = pair[np.append(True, life[pair][1:] != life[pair][:-1])]
     far = start[pair + 1] - end[pair] > longest
-    stayed = far & (place[pair] == place[pair + 1]) & (form.form.unit != "trip")
+    stayed = far & (place[pair] == place[pair + 1]) & (like.form.unit != "trip")
     pair, far = pair[~stayed], far[~stayed]
     leave = np.where(far, start[pair + 1] - usual, end[pair])
     both = np.column_stack([pair, pair + 1]).ravel()
     when = np.column_stack([leave, np.maximum(start[pair + 1], leave)]).ravel()
     trip = np.repeat(np.arange(len(pair)), 2)
-    return form.replace(user=life[both], start=when, end=when, place=place[both], users=users, trip=trip)
+    return like.replace(user=life[both], start=when, end=when, place=place[both], users=users, trip=trip)
 
 
 def generate_block(
@@ -297,13 +297,13 @@ def generate_block(
     kept: dict[int, list[Ints]] = {}
     verdicts: dict[int, LifeVerdict] = {}
     tries, rejected = np.zeros(len(numbers), dtype=np.int64), np.zeros(len(RULES), dtype=np.int64)
-    open_ = numbers
+    pending = numbers
     for attempt in range(attempts):
-        *columns, first, good = draw_lives(model, seed[open_], points[open_], open_, attempt, key)
-        tries[np.isin(numbers, open_)] += 1
-        found = privacy_test_lives(test, model.groups, seed[open_], columns, first)
+        *columns, first, good = draw_lives(model, seed[pending], points[pending], pending, attempt, key)
+        tries[np.isin(numbers, pending)] += 1
+        found = privacy_test_lives(test, model.groups, seed[pending], columns, first)
         left = []
-        for i, number in enumerate(open_.tolist()):
+        for i, number in enumerate(pending.tolist()):
             enough = good[i] and first[i + 1] - first[i] >= least
             verdicts[number] = found[i] if enough else LifeVerdict(("infeasible",), 0.0, 0, 0, 0)
             rejected += [rule in found[i].rejected_by for rule in RULES]
@@ -311,7 +311,7 @@ def generate_block(
                 kept[number] = [column[first[i] : first[i + 1]] for column in columns[:5]]
             else:
                 left.append(number)
-        open_ = np.array(left, dtype=np.int64)
+        pending = np.array(left, dtype=np.int64)
         if not left:
             break
     empty = [np.zeros(0, dtype=np.int64)] * 5
@@ -396,11 +396,12 @@ def describe(user: Ints, start: Ints, end: Ints, place: Ints, cls: Ints, people:
     return Traits(weeks, np.unique(user << 32 | place), *_patterns(user, start, cls))
 
 
-def compare(test: LifeTest, lives: Traits, seed: Ints, people: int) -> Floats:
+def compare(test: LifeTest, lives: Traits, seed: Ints, holders: int) -> Floats:
     """
-    Return (lives, 3): sim_G to these seeds, shared places, and runs that only these seeds have.
+    Return (lives, 3): sim_G to these seeds, shared places, and shared runs that so few people have as `holders`.
 
-    Of fakes, runs that one person of all has (`people` 1); of other seeds, runs that two have, which are these.
+    A run of a fake that one person has (1 holder) points at its seed; one of another seed that two have (2 holders) is
+    as telling, as the other seed is one of them.
     """
     n, mine, known = len(seed), lives.weeks, test.seeds.weeks
     owner, part = (mine.key >> 32) // PARTS, (mine.key >> 32) % PARTS
@@ -410,7 +411,7 @@ def compare(test: LifeTest, lives: Traits, seed: Ints, people: int) -> Floats:
     who = lives.visited >> 32
     shared = np.bincount(who[_find(test.seeds.visited, seed[who] << 32 | (lives.visited & 0xFFFFFFFF))[0]], minlength=n)
     is_known, at = _find(test.runs, lives.run)
-    alone = is_known & _find(test.rare[people - 1], seed[lives.owner] * len(test.runs) + at)[0]
+    alone = is_known & _find(test.rare[holders - 1], seed[lives.owner] * len(test.runs) + at)[0]
     return np.column_stack([sim, shared, np.bincount(lives.owner[alone], minlength=n)])
 
 

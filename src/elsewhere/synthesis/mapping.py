@@ -2,11 +2,11 @@
 WHERE: one mapping per life from its own places to real places, drawn jointly.
 
 P(sigma) = W_c(home) x P(the rest | home); the rest ~ product over own places of W_c(sigma), times factors of the
-distances between tied places (home and everything, main place and everything, places that follow each other), times
-factors of usual moves and, of sparse records, of distances by the time between. W_c(r) is the number of people who may
-be expected to use place r in way c: the posterior mean
-given noisy counts of people in squares, coarse to fine, and at the place itself, so that a place of few people counts
-as its neighbourhood does, while homes stay where people live. Places with few visitors may be left out, which is drawn.
+distances between tied places (home and everything, main place and everything, places that follow each other), of
+sparse records also of distances by the time between, and where places have no coordinates of usual moves instead.
+W_c(r) is the number of people who may be expected to use place r in way c: the posterior mean given noisy counts of
+people in squares, coarse to fine, and at the place itself, so that a place of few people counts as its neighbourhood
+does, while homes stay where people live. Places with few visitors may be left out, which is drawn.
 The seed's own contribution is left out when its fake is placed. Homes of all lives are spread evenly over the weights:
 as many fakes live in each part of town as people do. The factors of distances are raked: places of people are drawn
 again with the factors so far, and each factor grows by how much rarer its bin is among them than among people.

@@ -1,12 +1,12 @@
 """
 Ways: what is seen between two stays.
 
-How many cells a way has and how long it takes, one of the observed ways most alike says: in distance, and in the time
-that the diary gives it, as far as people do not take the same ways every day. Which cells, the bridge says: a chain in
-which a move depends on the one before (people's moves, noisy, by the turn they make), given both ends and the number of
-cells, drawn with the help of a coarser chain that looks ahead (`_way_kernels.draw_way`). Where most ways are new, moves
-are as long as those of the observed way; lengths, turns and cells passed twice are raked against people's. A way once
-taken is mostly taken again. Without passes in the data there are no ways.
+The number of cells of a way, and how long it takes, are those of a similar observed way: similar in distance and, where
+most ways are new, in the time that the diary leaves for it. The cells are drawn by the bridge: a chain in which a move
+depends on the one before (people's moves, noisy, by the turn they make), given both ends and the number of cells, with
+the help of a coarser chain that looks ahead (`_way_kernels.draw_way`). Where most ways are new, moves are also as long
+as those of the observed way; lengths, turns and cells passed twice are raked against people's. A way once taken is
+mostly taken again. Without passes in the data there are no ways.
 """
 
 from collections.abc import Callable
