@@ -73,6 +73,23 @@ def cities(town, rng):
     )
 
 
+def test_trips_take_as_long_as_trips_and_nobody_waits_no_time(town):
+    people = trips(town, np.random.default_rng(1))
+    fakes = ew.generate_fakes(people, rng=np.random.default_rng(2)).visits
+    longest = []
+    for visits in (people, fakes):
+        order = np.argsort(visits.trip, kind="stable")
+        leave, arrive = visits.start[order[::2]], visits.start[order[1::2]]
+        longest.append((arrive - leave).max())
+        assert (arrive >= leave).all()
+        after = np.lexsort((leave, visits.user[order[::2]]))
+        user = visits.user[order[::2]][after]
+        stay = (leave[after][1:] - arrive[after][:-1])[user[1:] == user[:-1]]
+        assert np.mean(stay <= 0) < 0.03
+    assert longest[1] <= longest[0]
+    assert len(np.unique(fakes.user)) == fakes.U
+
+
 def by_hour(visits):
     return np.bincount(visits.start // HOUR % 24, minlength=24) / len(visits)
 

@@ -287,7 +287,7 @@ def _spreads(mix: Floats, whose: Ints, off: Ints, kind: Ints, type_of: Ints, peo
 
 def _learn_mix(kind: Ints, off: Ints, whose: Ints, inner: Ints, type_of: Ints) -> tuple[Floats, Floats, Floats]:
     """
-    Return the kinds of day of each habit (T, 2, Q), how far people keep to them, and the phases of days without a record.
+    Return the kinds of day of each habit (T, 2, Q), how far people keep to them, and phases of days without a record.
 
     A span begins and ends with a record: how many days have none is a matter of the days between, `inner`.
     """

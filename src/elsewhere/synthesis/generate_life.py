@@ -274,7 +274,8 @@ def trips_of_stays(like: Visits, life: Ints, start: Ints, end: Ints, place: Ints
     if like.form.unit == "trip":  # a life is one trip
         pair = pair[np.append(True, life[pair][1:] != life[pair][:-1])]
     far = start[pair + 1] - end[pair] > longest
-    stayed = far & (place[pair] == place[pair + 1]) & (like.form.unit != "trip")
+    stayed = far & (place[pair] == place[pair + 1])
+    stayed &= np.bincount(life[pair], ~stayed)[life[pair]] > 0  # a life has a trip at least
     pair, far = pair[~stayed], far[~stayed]
     leave = np.where(far, start[pair + 1] - usual, end[pair])
     both = np.column_stack([pair, pair + 1]).ravel()
