@@ -90,6 +90,17 @@ def test_trips_take_as_long_as_trips_and_nobody_waits_no_time(town):
     assert len(np.unique(fakes.user)) == fakes.U
 
 
+def test_fakes_stay_within_the_dates_of_the_data(town):
+    rng = np.random.default_rng(4)
+    times = 19_786 * DAY + rng.integers(0, 5 * DAY, (town.U, 20))  # at all hours, also after midnight
+    user, time = np.repeat(np.arange(town.U), 20), np.sort(times, 1).ravel()
+    people = Visits(user, time, time, rng.integers(0, 6, len(user)) + town.R // 2, town.locations)
+    for seed in (1, 2):
+        fakes = ew.generate_fakes(people, rng=np.random.default_rng(seed)).visits
+        assert fakes.start.min() >= 19_786 * DAY
+        assert fakes.end.max() < 19_791 * DAY
+
+
 def by_hour(visits):
     return np.bincount(visits.start // HOUR % 24, minlength=24) / len(visits)
 
