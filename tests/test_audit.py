@@ -137,6 +137,7 @@ def found(groups, fakes):
             lives,
             links,
             attacks=every.get(name) or FLAGGED[name],
+            m_min=5,
             rng=np.random.default_rng(1),
         )
         for name, (lives, links) in fakes.items()
@@ -270,6 +271,28 @@ def test_the_order_of_the_list_gives_away_who_was_made_from_one_person(small):
     assert flagged == [("A20",), (), *[("A20",)] * 3]
 
 
+def in_few_places(people):
+    """Return people of the same few days: two hours at one of a dozen places, so that days are lived by several."""
+    hour = 7200
+    return people.replace(
+        start=people.start // hour * hour, end=-(-people.end // hour) * hour, place=people.place % 12,
+        locations=Locations(n=12),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("change", [lambda people: people, in_few_places], ids=["town", "few places"])
+def test_of_two_files_of_other_people_none_is_accused(town, change):
+    flagged = []
+    for seed in range(5):
+        order = np.random.default_rng(seed).permutation(town.visits.U)
+        real, others = (change(town.visits.of_users(np.sort(order[i : i + 100]))) for i in (0, 100))
+        flagged += audit(real, None, others, None, rng=np.random.default_rng(seed)).flagged
+        copied = audit(real, None, real, None, attacks=["A1", "A4"], rng=np.random.default_rng(seed))
+        assert "A1" in copied.flagged
+
+    assert flagged == []
+
+
 def test_two_files_are_enough_to_find_whom_fakes_point_at(groups, fakes):
     seeds, _, _ = groups
     learnt = {
@@ -322,6 +345,20 @@ def test_places_are_rare_if_few_of_all_people_visit_them():
         seeds, None, np.array([[0, 1]]), None, attacks=["A13"], m_min=2, locations=town, rng=np.random.default_rng(1)
     )
     assert alone["A13"].main.value == 1  # without the stranger who goes there
+
+
+def test_without_a_promise_rare_places_are_compared_with_those_that_real_people_share(groups):
+    seeds, strangers, others = groups
+    few = np.flatnonzero((seeds.visitors() > 0) & (np.sum([g.visitors() for g in groups[:2]], axis=0) < 5))
+    rare = others.replace(place=np.where(np.arange(len(others)) % 9 == 0, few[others.place % len(few)], others.place))
+    found = [
+        audit(seeds, strangers, fakes, None, attacks="A13", rng=np.random.default_rng(1))["A13"]
+        for fakes in (others, rare)
+    ]
+
+    assert [f.passed for f in found] == [True, False]
+    assert found[0].main.value > 0.01  # real people go there too
+    assert found[0].control.value > 0.01
 
 
 def test_who_is_in_a_tile_counts_for_it():

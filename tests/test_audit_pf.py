@@ -75,7 +75,7 @@ FLAGGED = ("A1", "A2", "A4", "A5", "A6", "A10", "A13", "A15")
 @pytest.fixture(scope="module")
 def audited(pf):
     real = pf["seeds"], pf["holdout"]
-    return audit(*real, pf["fakes"][50, 1.0], OWNER, attacks=FLAGGED, rng=np.random.default_rng(1)).to_dict()
+    return audit(*real, pf["fakes"][50, 1.0], OWNER, attacks=FLAGGED, m_min=5, rng=np.random.default_rng(1)).to_dict()
 
 
 @pytest.mark.soak

@@ -102,8 +102,8 @@ def test_verdict_needs_a_bar_that_chance_can_keep():
     assert verdict(high, 0.05, chance) is False
     # a bar that flags fresh people more than seldom
     above, fresh = Rate(0.012, 0.005, 0.02), Rate(0.004, 0.001, 0.015)
-    assert verdict(above, 0.01, fresh=fresh, flagged=0.3) is None
-    assert verdict(above, 0.01, fresh=fresh, flagged=0.01) is False
+    assert verdict(above, 0.01, fresh=fresh, flagged=0.01) is None
+    assert verdict(above, 0.01, fresh=fresh, flagged=0.001) is False
     assert verdict(Rate(0.1, 0.05, 0.2), 0.01, fresh=fresh, flagged=0.3) is False
 
 

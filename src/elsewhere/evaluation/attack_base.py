@@ -31,8 +31,8 @@ from elsewhere.data.visits import DAY, Floats, Ints, Locations, Mask, Visits
 
 LEVEL, NORMAL = 0.95, NormalDist()
 RESAMPLES, EXCHANGES = 1000, 2000
-SELDOM = 0.05  # share of groups of fresh real people that a usable bar may flag
-RARELY = 0.005  # chance of an exchange as extreme, below which it is a finding: 5 % for some ten of them in an audit
+RARELY = 0.002  # chance of a finding where nothing is: 5 % for the some 25 questions of a whole audit together
+FEW = 5  # visitors of a place are few below
 ODD = 0.25  # share of fakes unlike people that may point at one person (.13 of a tool's that never met the people)
 DIGITS = 9  # sums of the same numbers in another order differ beyond
 NOT_RUN, LEARNT, NOTHING, UNCLEAR = "not run", "learnt something", "learnt nothing measurable", "cannot tell"
@@ -299,7 +299,7 @@ def verdict(
     """
     if main.high <= bar:
         return True
-    usable = flagged <= SELDOM and (null is None or null.high <= bar)
+    usable = flagged <= RARELY and (null is None or null.high <= bar)
     chance = [rate.high for rate in (null, fresh) if rate is not None]
     return False if usable or main.low > max(chance, default=math.inf) else None
 
@@ -478,6 +478,11 @@ class Case:
     def made_from(self) -> Ints:
         """Return who each fake was made from, for attacks that cannot do without."""
         return Link(self.fakes, self.seeds, self.owner).made_from
+
+    @property
+    def m_min(self) -> int:
+        """Return the visitors that a place has at least where it is not rare: what a release promises, or `FEW`."""
+        return int(self.options["m_min"] or FEW)
 
     @property
     def units(self) -> Ints:
@@ -673,22 +678,30 @@ def _point_at_one(case: Case, scores: Mapping[str, Score], tables: Mapping[str, 
     for name, score in scores.items():
         others = np.array(score(Link(case.seeds, case.seeds)), dtype=np.float64)
         np.fill_diagonal(others, -np.inf)
-        found[name] = np.concatenate([eccentricity(tables[name]), eccentricity(others)])
+        found[name] = np.concatenate([eccentricity(beyond_mean(table)) for table in (tables[name], others)])
     best, _, early = _strongest_auc(found, len(case.fakes), case.rng())
     chance = Rate(0.01, 0.0, max(early.high, ODD))
     words = f"Whoever knows {knows}, but not who was made from whom, finds that {percent(early.value)} of the fakes "
     words += "point at one person more clearly than 99 in 100 people point at another; by chance at most "
     words += f"{percent(early.high)} do, and up to {percent(ODD)} may where fakes are unlike people."
+    main = Rate(early.value, *wilson(early.value * len(case.fakes), len(case.fakes))[1:])
     return Finding(
-        Rate(early.value, *wilson(early.value * len(case.fakes), len(case.fakes))[1:]),
+        main,
         control=chance,
         null=chance,
         baseline=0.01,
         bar=chance.high,
-        passed=True if early.value <= early.high else False if early.value > chance.high else None,
+        passed=True if early.value <= early.high else False if main.low > chance.high else None,
         words=words,
         details={"strongest": best[0]},
     )
+
+
+def beyond_mean(score: NDArray[Any]) -> Floats:
+    """Return by how much each candidate fits each row better than all rows: whom everybody is near tells nothing."""
+    known = np.isfinite(score)
+    mean = np.where(known, score, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
+    return np.asarray(np.where(known, score - mean, -np.inf))
 
 
 def eccentricity(score: NDArray[Any]) -> Floats:

@@ -37,6 +37,8 @@ from elsewhere.evaluation._evaluation_kernels import (
 )
 from elsewhere.evaluation.attack_base import (
     LEVEL,
+    NORMAL,
+    RARELY,
     Case,
     Finding,
     Link,
@@ -405,7 +407,9 @@ def reconstruction(case: Case) -> Finding:
     found = runs[n]
     gain = _paired(found.exact, found.prior)
     walks = reconstruct_seeds(Link(case.walks(rng), case.seeds, owner), n)
-    null = _paired(walks.exact, walks.prior)
+    null, beyond = _paired(walks.exact, walks.prior), NORMAL.inv_cdf(0.5 + LEVEL / 2)
+    # how often the upper end of who gains nothing is above the bar
+    flagged = 1 - NORMAL.cdf(beyond * ABOVE_PRIOR / max(gain.high - gain.value, 1e-12) - beyond)
     prior = float(found.prior.mean())
     control = None
     if case.strangers is not None:
@@ -419,7 +423,7 @@ def reconstruction(case: Case) -> Finding:
         null=chance,
         baseline=prior,
         bar=prior + ABOVE_PRIOR,
-        passed=verdict(gain, ABOVE_PRIOR, null),
+        passed=verdict(gain, ABOVE_PRIOR, null, flagged=flagged),
         worst_decile=float(np.sort(found.exact)[::-1][: -(-len(found.exact) // 10)].mean()),
         words=f"Whoever knows all other people's pairs of person and fake finds where a person was at "
         f"{percent(main.value)} of the times from {n} fake{'s' * (n > 1)}; the places of the other people alone find "
@@ -517,7 +521,7 @@ def background(case: Case) -> Finding:
     fakes = case.fakes.of(some)
     sides = [side.of(np.sort(rng.permutation(len(side))[:n])) for side in (case.seeds, strangers)]
     known = [h for h in KNOWN if h <= fakes.r.shape[1]]
-    level = 1 - (1 - LEVEL) / (len(known) * (len(KINDS) + 1))
+    level = 1 - 2 * RARELY / (len(known) * (len(KINDS) + 1))
     gaps: dict[str, Rate] = {}
     shares: dict[str, list[float]] = {}
     for h in known:

@@ -282,7 +282,7 @@ def map_membership(case: Case) -> Finding:
 def threshold_canary(case: Case) -> Finding:
     """Ask whether planted places of a person and m_min - 1 others are published only with that person (A23)."""
     everybody, rng = file_visits(case), case.rng()
-    m_min, runs = case.options["m_min"], case.options["shadows"]
+    m_min, runs = case.m_min, case.options["shadows"]
     base = everybody.of_users(np.arange(len(case.seeds)))
     if base.U <= m_min or not base.locations.has_coordinates:
         raise Needs(f"more than {m_min} people, and coordinates of the places")

@@ -82,7 +82,7 @@ EVERYBODY = ("A1", "A2", "A3", "A10", "A12", "A13")  # run against every role in
 MOST_PEOPLE = 1000  # of a side: more are sampled
 MOST_PAIRS = 6_000_000  # of a fake and a person
 MINUTES = 30  # of a slot of visits
-OPTIONS = {"m_min": 5, "shadows": 16, "count_runs": 20_000, "model": None, "sampler": None, "generator": None}
+OPTIONS = {"m_min": None, "shadows": 16, "count_runs": 20_000, "model": None, "sampler": None, "generator": None}
 
 
 @dataclass(frozen=True, eq=False)
@@ -289,7 +289,8 @@ def audit(
         Where the attacks run; called with (attacks done, attacks in all).
     **options
         `generator`, a callable `(visits, rng) -> fakes`, for A22, A23 and shadow releases of A10, `shadows` in number;
-        `sampler` of certified fakes and `count_runs`, for A9; `m_min`, the visitors that a place must have.
+        `sampler` of certified fakes and `count_runs`, for A9; `m_min`, the visitors that the release
+        promises each place to have.
 
     Examples
     --------
@@ -309,7 +310,8 @@ def audit(
         )
     chosen = OPTIONS | {"model": model} | options
     for name, least in (("m_min", 1), ("shadows", 2), ("count_runs", 8)):
-        require_whole(name, chosen[name], least)
+        if chosen[name] is not None:
+            require_whole(name, chosen[name], least)
     case, by_role, notes = make_case(
         seeds, holdout, fakes, seed_index, classes=classes, locations=locations, roles=roles, rng=rng, **chosen
     )
