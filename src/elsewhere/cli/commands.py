@@ -217,7 +217,7 @@ def evaluate(given: settings.Evaluate, reading: Reading) -> None:
     _check_out(given.out, given.force)
     seeds, strangers, fakes, _ = _sides(given, reading)
     rng = rng_of(given.seed)
-    notes = []
+    notes = output.left_out(fakes)
     if strangers is None:  # nobody says of whom fakes were made: halves of the people stand for seeds and strangers
         notes.append(
             "Nobody was set aside: fakes are compared with people of whom they may be made, which flatters them; give "
@@ -248,9 +248,10 @@ def audit(given: settings.Audit, reading: Reading) -> None:
     attacks = "all" if given.attacks == "all" else given.attacks.split(",")
     with progress("attacking") as told:
         result = run(seeds, strangers, fakes, seed_index, attacks=attacks, progress=told, rng=rng_of(given.seed))
-    record = {"command": "audit", "attacks": result.to_dict(), "flagged": list(result.flagged)}
+    notes = output.left_out(fakes)
+    record = {"command": "audit", "attacks": result.to_dict(), "flagged": list(result.flagged), "notes": notes}
     _write(given.out, {"audit.json": _json(record)}, given.force)
-    say(record, output.attacks(result), as_json=given.as_json)
+    say(record, [*notes, *output.attacks(result)], as_json=given.as_json)
 
 
 def lbs(given: settings.Lbs, reading: Reading) -> None:

@@ -28,6 +28,8 @@ from elsewhere.evaluation.attack_base import (
     Lives,
     Needs,
     Rate,
+    by_user,
+    difference,
     find_in,
     nearer_to_members,
     percent,
@@ -119,7 +121,7 @@ def _copied_days(case: Case, rng: np.random.Generator, details: dict[str, Any]) 
     Ask whether fakes have whole days of people: more of them than real people have days of somebody else, or one of
     them more than twice as much of one person as any two real people have in common, which no chance day is.
     """
-    real, who = (case.seeds, "another's") if case.strangers is None else (case.strangers, "of the people")
+    real, who = (case.seeds, "real people") if case.strangers is None else (case.strangers, "strangers")
     mine, usual = moves_in_common(case.fakes, case.seeds), moves_in_common(real, case.seeds)
     most = 2 * max(int(usual.max()), FEWEST_MOVES)
     details["verbatim"], main = int((mine > 0).sum()), user_rate((mine > 0).astype(np.float64), case.units, rng)[0]
@@ -131,8 +133,10 @@ def _copied_days(case: Case, rng: np.random.Generator, details: dict[str, Any]) 
         )
         words += "of real people no two have half as many in common."
         return _way(main, control, control, 0.0, words, main.value)
-    words = f"{percent(main.value)} of the fakes have a day that is exactly somebody's real day; of real people "
-    words += f"{percent(control.value)} have one {who}."
+    words = (
+        f"{percent(main.value)} of the fakes have a day that is exactly somebody's real day; {percent(control.value)} "
+    )
+    words += f"of {who} have one that is somebody else's."
     return _way(main, control, control, control.high, words, main.low)
 
 
@@ -194,29 +198,34 @@ def people_around(visits: Visits) -> Ints:
 
 def rare_places(case: Case) -> Finding:
     """
-    Ask whether fakes go to places that few people of the data visit (A13).
+    Ask how much fakes are at places that few people of the data visit (A13).
 
-    Real people go to such places of others too, which is the control. Where a release promises that its places have
-    `m_min` visitors, one place is a finding.
+    Real people go to such places of others too, and walks over everybody's moves, which know nobody. Where a release
+    promises that its places have `m_min` visitors, one place is a finding.
     """
     promised, m_min, places = case.options["m_min"], case.m_min, np.unique(case.fakes.r[case.fakes.r >= 0])
     mine = np.asarray(case.seeds.visited.sum(axis=0)).ravel() if case.role else case.file
-    few = (case.file > 0) & (case.file < m_min)
-    rare = places[few[places] & (mine[places] > 0)]
-    there = np.asarray(np.isin(case.fakes.r, rare).any(axis=1), dtype=np.float64)
-    main, worst = user_rate(there, case.units, case.rng())
+    rare = places[(case.file[places] < m_min) & (case.file[places] > 0) & (mine[places] > 0)]
     people = case.seeds if case.strangers is None else case.strangers
     few_others = np.flatnonzero((case.file > 1) & (case.file <= m_min))  # beside the one who goes there
-    control = wilson(float(np.isin(people.r, few_others).any(axis=1).sum()), len(people))
-    words = f"{percent(main.value)} of the fakes go to one of {len(rare)} places that fewer than {m_min} people of the "
-    words += f"data visit; {percent(control.value)} of real people go to such places of others."
+    sides = {"main": (case.fakes, rare), "control": (people, few_others), "null": (case.walks(case.rng()), rare)}
+    shares = {
+        name: (np.isin(lives.r, few).sum(axis=1) / np.maximum((lives.r >= 0).sum(axis=1), 1))
+        for name, (lives, few) in sides.items()
+    }
+    shares["main"] = by_user(shares["main"], case.units)
+    main, control, null = (difference(share, np.zeros(2)) for share in shares.values())
+    chance = max(control.high, null.high)
+    words = f"{percent(main.value)} of the fakes' time is at places that fewer than {m_min} people of the data visit "
+    words += f"({len(rare)} of them); {percent(control.value)} of real people's time is at such places of others."
     return Finding(
         main,
         control=control,
+        null=null,
         baseline=0.0 if promised else control.value,
-        bar=0.0 if promised else control.high,
-        passed=len(rare) == 0 if promised else main.low <= control.high,
-        worst_decile=worst,
+        bar=0.0 if promised else chance,
+        passed=len(rare) == 0 if promised else main.low <= chance,
+        worst_decile=float(np.sort(shares["main"])[::-1][: -(-len(shares["main"]) // 10)].mean()),
         words=words if len(rare) else f"No fake goes to a place that fewer than {m_min} people of the data visit.",
         details={"m_min": m_min, "places": len(rare), "one_user": int((case.file[rare] == 1).sum())},
     )

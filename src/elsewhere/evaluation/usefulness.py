@@ -107,7 +107,9 @@ class Usefulness:
         return {"uses": uses, **rest}
 
     def in_words(self) -> list[str]:
-        """Return one line per use."""
+        """Return one line per use, or one for all if nothing can be said."""
+        if len({u.words for u in self.uses}) == 1:
+            return [f"{UNKNOWN}: {self.uses[0].words}"]
         return [f"{u.verdict:<12}  {u.title}: {u.words}" for u in self.uses]
 
 
@@ -138,7 +140,7 @@ def judge_usefulness(seeds: Visits, strangers: Visits | None, fakes: Visits, *, 
     require_rng(rng)
     if strangers is None or strangers.U < FEWEST_STRANGERS:
         n = 0 if strangers is None else strangers.U
-        few = f"Only {n} people were left of whom no fake was made; {FEWEST_STRANGERS} are needed to compare with."
+        few = f"There are only {n} people to compare with; {FEWEST_STRANGERS} are needed."
         uses = tuple(Use(m.id, m.title, UNKNOWN, words=few) for m in MEASURES)
         return Usefulness(uses, {"seeds": seeds.U, "strangers": n, "fakes": fakes.U}, {}, {})
     seeds, strangers, fakes = (side.of_users(with_visits(side)) for side in share_map(seeds, strangers, fakes))

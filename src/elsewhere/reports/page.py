@@ -17,7 +17,7 @@ import numpy as np
 from elsewhere.data.gazetteer import SOURCE
 from elsewhere.data.visits import DAY, UNITS, Floats, Ints, Visits, share_map
 from elsewhere.errors import InvalidParameter, counted, require_choice
-from elsewhere.evaluation.measures import Crowd, Plan, lasting
+from elsewhere.evaluation.measures import FIELD, Crowd, Plan, lasting
 from elsewhere.evaluation.usefulness import GOOD_FOR, NOT_FOR, ROUGH_FOR, UNKNOWN
 from elsewhere.files import write_files
 from elsewhere.reports import charts, claims, maps
@@ -167,7 +167,7 @@ def _templates() -> Any:
         lstrip_blocks=True,
     )  # fmt: skip
     pages.filters |= {"number": number, "percent": percent, "mean": _mean}
-    pages.globals |= {"signs": SIGNS, "outcome": outcome, "counted": counted}
+    pages.globals |= {"signs": SIGNS, "outcome": outcome, "counted": counted, "field": FIELD}
     return pages
 
 
