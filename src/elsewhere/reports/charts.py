@@ -59,8 +59,8 @@ def svg(figure: "Figure", label: str) -> Markup:
 
     Examples
     --------
-    >>> picture = svg(bars({"one": 1.0}, "<number>"), "a <bar>")
-    >>> "var(--real)" in picture, "a &lt;bar&gt;" in picture, "#d55e00" in picture
+    >>> picture = svg(curves({"people": ([1], [2])}, x="<number>", y=""), "a <line>")
+    >>> "var(--real)" in picture, "a &lt;line&gt;" in picture, "#d55e00" in picture
     (True, True, False)
 
     """
@@ -216,21 +216,6 @@ def use_scale(use: Plain) -> "Figure | None":
     axes.set_xlim(-0.03 * most, most)
     axes.set_ylim(-0.5, 0.5)
     axes.axis("off")
-    return figure
-
-
-def bars(shares: Mapping[str, float], x: str) -> "Figure":
-    """Draw a bar per name, in per cent of all there is, the first on top, with its figure at its end."""
-    figure = new_figure(height=0.55 + 0.2 * len(shares))
-    axes = figure.subplots()
-    axes.barh(range(len(shares)), list(shares.values()), height=0.66, color=INKS["real"])
-    for i, share in enumerate(shares.values()):
-        axes.text(share + 1.5, i, f"{share:.0f} %", va="center", fontsize=LETTERS - 1, color=INKS["ink"])
-    axes.set_yticks(range(len(shares)), shares)
-    axes.set_ylim(len(shares) - 0.5, -0.6)
-    axes.set_xlim(0, 120)
-    axes.set_xticks([0, 50, 100])
-    label_axes(axes, x, "")
     return figure
 
 

@@ -27,17 +27,9 @@ from elsewhere.reports.claims import findings, number, outcome, percent
 EDITIONS = ("owner", "shareable")
 MOST_CELLS = 250  # points of a picture
 MOST_PEOPLE = 2_000  # of each side in the pictures; of more, as many that lie evenly in the file
-SMALLEST_GROUP = 5  # people: the figure of fewer would be somebody's own, and stays out of a shareable report
 SIGNS = {GOOD_FOR: ("✓", "good"), ROUGH_FOR: ("≈", "rough"), NOT_FOR: ("✗", "bad"), UNKNOWN: ("?", "")} | claims.SIGNS
-# keys by which the `to_dict()` of each kind of result is known
-KINDS = {
-    "uses": {"uses", "divergences"},
-    "publishing": {"aggregate", "visits", "allocation"},
-    "services": {"settings", "generators"},
-}
 ACCEPTED = (
-    "`results` must be a `Judgement`, a `Usefulness`, an `AuditResult`, a `PublishingResult`, an `LbsResult`, the "
-    "`to_dict()` of one, or a list of such"
+    "`results` must be a `Judgement`, a `Usefulness`, an `AuditResult`, the `to_dict()` of one, or a list of such"
 )
 # of a run, what a shareable report may show; the rest may name a person, a file or the entropy
 PUBLIC = ("method", "parameters", "reproducible", "simulated", "certificate", "notes", "versions", "sizes")
@@ -77,8 +69,7 @@ def report(
     Parameters
     ----------
     results
-        A `Judgement`, a `Usefulness`, an `AuditResult`, a `PublishingResult` or an `LbsResult`, the `to_dict()` of one,
-        or a list of such.
+        A `Judgement`, a `Usefulness` or an `AuditResult`, the `to_dict()` of one, or a list of such.
     path
         Where to; an old file is replaced as a whole.
     edition
@@ -134,12 +125,6 @@ def report(
         "sentences": claims.three_sentences(audit, run),
         "audits": [_audit(result) for result in kinds["audits"]],
         "claims": claims.claims(audit, run),
-        "publishing": [one for one in kinds["publishing"] if not shareable or _enough(one)],
-        "services": [
-            (one, Picture.of(charts.location_privacy(one), "Privacy against what is sent"))
-            for one in kinds["services"]
-            if not shareable or _enough(one)
-        ],
         "run": run,
         "facts": {
             heading: {
@@ -166,7 +151,7 @@ def _templates() -> Any:
         loader=PackageLoader("elsewhere.reports"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
         lstrip_blocks=True,
     )  # fmt: skip
-    pages.filters |= {"number": number, "percent": percent, "mean": _mean}
+    pages.filters |= {"number": number, "percent": percent}
     pages.globals |= {"signs": SIGNS, "outcome": outcome, "counted": counted, "field": FIELD}
     return pages
 
@@ -179,7 +164,7 @@ def write(path: str | PathLike[str], page: str) -> None:
 
 def collect(results: Any) -> dict[str, Any]:
     """
-    Return results by kind (uses, audits, publishing, services: lists of plain numbers), with `run` and `notes`.
+    Return results by kind (uses, audits: lists of plain numbers), with `run` and `notes`.
 
     Examples
     --------
@@ -187,7 +172,7 @@ def collect(results: Any) -> dict[str, Any]:
     1
 
     """
-    kinds: dict[str, Any] = {"uses": [], "audits": [], "publishing": [], "services": [], "run": {}, "notes": []}
+    kinds: dict[str, Any] = {"uses": [], "audits": [], "run": {}, "notes": []}
     for one in results if isinstance(results, (list, tuple)) else [results]:
         numbers = one.to_dict() if hasattr(one, "to_dict") else one
         if not isinstance(numbers, Mapping):
@@ -197,10 +182,10 @@ def collect(results: Any) -> dict[str, Any]:
             kinds["run"] = {**kinds["run"], **(numbers.get("run") or {})}
             kinds["notes"] += numbers.get("notes") or []
         else:
-            kind = next((kind for kind, keys in KINDS.items() if keys <= numbers.keys()), None)
-            if kind is None and not findings(numbers):
+            of_uses = {"uses", "divergences"} <= numbers.keys()
+            if not of_uses and not findings(numbers):
                 raise InvalidParameter(f"{ACCEPTED}; got none of these.", parameter="results")
-            parts = {kind or "audits": numbers}
+            parts = {"uses" if of_uses else "audits": numbers}
         for kind, part in parts.items():
             kinds[kind] += [] if part is None else [part]
     return kinds
@@ -409,33 +394,11 @@ def _starts(visits: Visits) -> Floats:
 
 
 def _audit(audit: Plain) -> dict[str, Any]:
-    """Return an audit for the page: its findings, the strongest first, and how much each attack learnt."""
+    """Return the findings of an audit, the strongest first, and the attacks that were not run."""
     by_id = findings(audit)
     ran = {n: f for n, f in by_id.items() if f.get("status") == "run"}
     order = claims.strongest_first(ran)
-    titles = {n: str(ran[n].get("title") or n) for n in order}
-    beyond = {titles[n]: 100 * share for n in order if (share := claims.excess(ran[n])) is not None}
-    caption = "What an attack reaches beyond guessing, as a share of all there is."
-    picture = None
-    if beyond:
-        picture = Picture.of(charts.bars(beyond, "beyond guessing (%)"), "How much each attack reached", caption)
-    return {
-        "picture": picture,
-        "ran": {n: ran[n] for n in order},
-        "absent": {n: by_id[n] for n in by_id if n not in ran},
-    }
-
-
-def _enough(result: Plain) -> bool:
-    """Tell whether the figures of a result are those of enough people to be shared."""
-    sizes = {**(result.get("sizes") or {}), **(result.get("settings") or {})}
-    return int(sizes.get("users") or sizes.get("train") or 0) >= SMALLEST_GROUP
-
-
-def _mean(value: Any) -> float | None:
-    """Return the mean of a figure, or the figure itself where it is one number."""
-    value = value.get("mean") if isinstance(value, Mapping) else value
-    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+    return {"ran": {n: ran[n] for n in order}, "absent": {n: by_id[n] for n in by_id if n not in ran}}
 
 
 def _text(value: Any) -> str:
@@ -476,19 +439,7 @@ def preparation_page(visits: Visits) -> str:
     figure = charts.curves(hours, x="hour of the day", y="records that begin (%)")
     pictures.append(Picture.of(figure, "Hours of the day", caption))
     same = some.user[1:] == some.user[:-1]
-    between = np.maximum(some.start[1:] - some.end[:-1], 0)[same] / 3600
-    counts = np.diff(visits.offsets).astype(np.float64)
-    caption = (
-        f"{percent(np.mean(between > 0) if len(between) else 0.0)} of the records are followed by a gap, which is "
-    )
-    caption += "not filled in."
-    for samples, x, y, title, words in (
-        (between, "hours without a record", "gaps up to so long (%)", "Gaps", caption),
-        (counts, f"records per {unit}", f"{units} with so many or fewer (%)", f"Records per {unit}", ""),
-    ):
-        if len(np.unique(samples[samples > 0])) > 1:
-            figure = charts.curves(charts.shares_up_to({"people": samples}) or {}, x=x, y=y, log=True)
-            pictures.append(Picture.of(figure, title, words))
+    gaps = float(np.mean(some.start[1:][same] > some.end[:-1][same])) if same.any() else 0.0
     days = _days_seen(some)
     context = {
         "p": visits.preparation,
@@ -500,6 +451,7 @@ def preparation_page(visits: Visits) -> str:
         "days": float(np.median(days)),
         "per_day": float(np.median(np.diff(some.offsets) / np.maximum(days, 1))),
         "timed": crowd.timed,
+        "gaps": percent(gaps),
         "pictures": pictures,
     }
     return render("prepare.html", context)
