@@ -113,45 +113,8 @@ def recovered(person, n, fakes, owner, people, R, best=1):
 
 
 def in_common(a, b):
-    """A1: equal slots, shared places, longest run of places found in both."""
-    runs = [
-        n
-        for n in range(1, len(a) + 1)
-        for i in range(len(a) - n + 1)
-        for j in range(len(b) - n + 1)
-        if a[i : i + n] == b[j : j + n]
-    ]
-    return sum(x == y for x, y in zip(a, b, strict=True)), len(set(a) & set(b)), max(runs, default=0)
-
-
-def fits(kind, known, fake, person, tolerance=0.05):
-    """A12: whether a person's trace fits what slots `known` of a fake show."""
-    places = [fake[t] for t in known]
-    if kind == "location":
-        return all(person.count(r) >= places.count(r) for r in places)
-    if kind == "unique":
-        return set(places) <= set(person)
-    if kind == "time":
-        return all(person[t] == fake[t] for t in known)
-    if kind == "sequence":
-        rest = iter(person)
-        return all(r in rest for r in places)
-    if kind == "home_and_work":
-
-        def top(row):
-            ranked = sorted(set(row), key=lambda r: (-row.count(r), r))
-            return (ranked + [None])[:2]
-
-        return top(fake) == top(person)
-    if not set(places) <= set(person):
-        return False
-    shown, seen = [fake.count(r) for r in places], [person.count(r) for r in places]
-    if kind == "frequency":
-        return shown == seen
-    if kind == "probability":
-        return all(abs(x / len(fake) - y / len(person)) <= tolerance for x, y in zip(shown, seen, strict=True))
-    # proportion
-    return all(abs(x / max(shown) - y / max(seen)) <= tolerance for x, y in zip(shown, seen, strict=True))
+    """A1: equal slots, shared places."""
+    return sum(x == y for x, y in zip(a, b, strict=True)), len(set(a) & set(b))
 
 
 def mean_km(a, b, xy):

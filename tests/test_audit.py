@@ -113,7 +113,7 @@ def fakes(town, groups):
 
 
 FLAGGED = {
-    "the seed itself": {"A1", "A2", "A3", "A4", "A5", "A6", "A10", "A12", "A13", "A20", "A24"},
+    "the seed itself": {"A1", "A2", "A3", "A4", "A5", "A6", "A10", "A13", "A20", "A24"},
     "one visit": {"A1"},
     "next cell, links shuffled": {"A4", "A5", "A10"},
     "next cell, no links": {"A4", "A5", "A10"},
@@ -121,7 +121,7 @@ FLAGGED = {
     "one in a hundred": {"A1"},
     "own times elsewhere": {"A4", "A5", "A10"},
     "avoided": {"A7"},
-    "uniform dummies": {"A15", "A16"},
+    "uniform dummies": {"A15"},
 }
 
 
@@ -165,7 +165,7 @@ def test_independent_people_pass(found, name):
 
 @pytest.mark.parametrize(("members", "strangers"), [(60, 60), (70, 30)])
 def test_people_who_leak_nothing_are_seldom_flagged(town, members, strangers):
-    ids = ("A1", "A2", "A3", "A4", "A5", "A6", "A7", "A10", "A12", "A16", "A20", "A24")
+    ids = ("A1", "A2", "A3", "A4", "A5", "A6", "A7", "A10", "A20", "A24")
     failed = []
     for seed in range(3):
         order = np.random.default_rng(seed).permutation(town.visits.U)
@@ -177,7 +177,7 @@ def test_people_who_leak_nothing_are_seldom_flagged(town, members, strangers):
         for attack in ("A3", "A10"):  # nor do walks that know nobody tell members, be these fewer or more
             assert found[attack].control.value < found[attack].bar, attack
 
-    # 36 attacks at a chance of .5 to 5 % each
+    # 30 attacks at a chance of .5 to 5 % each
     assert len(failed) <= 2, failed
 
 
@@ -497,7 +497,7 @@ def test_an_attack_does_not_depend_on_the_others(small):
 def test_arrays_traces_and_visits_are_the_same_to_it(small):
     seeds, holdout, fakes, owner = small
     where = Locations(n=20)
-    ids = ["A1", "A2", "A4", "A5", "A6", "A12", "A13"]
+    ids = ["A1", "A2", "A4", "A5", "A6", "A13"]
     typed = [Traces(r, where) for r in (seeds, holdout, fakes)]
     given = {
         "arrays": (seeds, holdout, fakes),

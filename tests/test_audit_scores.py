@@ -261,15 +261,13 @@ def test_what_is_in_common_equals_its_slow_twin(link):
     found = attack_copies.overlap_with_own(link)
     for i, (f, o) in enumerate(zip(fakes, link.owner.tolist(), strict=True)):
         s = [p if p >= 0 else -2 for p in people[o]]  # unseen is no place in common
-        aligned, shared, run = naive.in_common(f, s)
-
-        assert found[i].tolist() == [aligned, shared, run]
+        assert found[i].tolist() == list(naive.in_common(f, s))
 
 
 @given(links(gaps=True))
 def test_what_is_in_common_with_anybody_equals_its_slow_twin(link):
     fakes, people = rows_of(link)
-    expected = [[naive.in_common(f, [p if p >= 0 else -2 for p in s])[:2] for s in people] for f in fakes]
+    expected = [[naive.in_common(f, [p if p >= 0 else -2 for p in s]) for s in people] for f in fakes]
 
     assert attack_copies.by_agreement(link).tolist() == [[aligned for aligned, _ in row] for row in expected]
     assert attack_copies.by_shared_places(link).tolist() == [[shared for _, shared in row] for row in expected]
@@ -285,21 +283,6 @@ def test_likelihood_ratio_equals_its_slow_twin(link):
         mine = [f for f, d in zip(fakes, dataset, strict=True) if d == number]
 
         assert_allclose(found[number], naive.membership_ratio([[s] for s in people], mine), atol=1e-9)
-
-
-@given(links(), st.integers(1, 3))
-@settings(max_examples=60)
-def test_background_equals_its_slow_twin(link, h):
-    fakes, people = rows_of(link)
-    found = attack_linkage.only_fits(link.fakes, link.people, h, np.random.default_rng(5))
-    order = np.random.default_rng(5).random((len(fakes), attack_linkage.TRIES, link.fakes.r.shape[1]))
-    known = np.sort(order.argpartition(h - 1, axis=2)[:, :, :h], axis=2)
-    for f, fake in enumerate(fakes):
-        for i, kind in enumerate((*attack_linkage.KINDS, "home_and_work")):
-            for k, slots in enumerate(known[f].tolist()):
-                who = [u for u, s in enumerate(people) if naive.fits(kind, slots, fake, s)]
-
-                assert found[f, i, k] == (who[0] if len(who) == 1 else -1)
 
 
 @given(links(gaps=True))
@@ -421,32 +404,6 @@ def test_one_stay_does_not_make_instants_into_stays():
 
     assert np.array_equal(one.others.r, two.others.r)
     assert (one.others.r >= 0).mean() > 0.8  # a check-in holds until the next: the same for all people
-
-
-def test_filters_reject_what_nobody_does():
-    where = Locations(xy=np.column_stack([np.arange(20), np.zeros(20)]))
-    rng = np.random.default_rng(1)
-    reference = Lives.of_slots(np.clip(np.cumsum(rng.integers(-1, 2, (80, 12)), axis=1) + 5, 0, 9), where)
-    jump = attack_realism.rejected_shares(Lives.of_slots(np.tile([15, 3], (1, 6)), where), reference)
-    known = attack_realism.rejected_shares(reference.of(np.arange(3)), reference)
-
-    assert jump["too fast"][0] == 1.0
-    assert jump["places where nobody is at that hour"][0] >= 0.5
-    assert jump["steps nobody makes"][0] == 5 / 11  # from 3 to 15, not back: nobody was seen at 15 at all
-    assert max(values.max() for name, values in known.items() if name != "places at the wrong hour") == 0.0
-
-
-def test_filters_know_the_hours_of_places():
-    where, by_day = Locations(n=2), np.repeat([0, 1], 12)
-    reference = np.tile(by_day, (20, 1))
-    reference[0, 12] = 0
-    found = attack_realism.rejected_shares(
-        Lives.of_slots(np.zeros((1, 24), dtype=int), where, 60), Lives.of_slots(reference, where, 60)
-    )
-
-    # of 241 visits to place 0 a 24th is due at 12 o'clock, one is there
-    assert found["places at the wrong hour"].tolist() == [12 / 24]
-    assert found["places where nobody is at that hour"].tolist() == [11 / 24]
 
 
 def test_a_day_is_described_by_hand():

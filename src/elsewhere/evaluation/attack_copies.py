@@ -19,7 +19,7 @@ import numpy as np
 from elsewhere.data._data_kernels import tile_keys
 from elsewhere.data.places import TILE
 from elsewhere.data.visits import Floats, Ints, Visits
-from elsewhere.evaluation._evaluation_kernels import count_agreements, longest_common_run
+from elsewhere.evaluation._evaluation_kernels import count_agreements
 from elsewhere.evaluation.attack_base import (
     RARELY,
     Case,
@@ -55,16 +55,11 @@ def by_shared_places(link: Link) -> Floats:
 
 
 def overlap_with_own(link: Link) -> Ints:
-    """Return (F, 3) slots at one place, shared places, and the longest common run of each fake and its own person."""
-    owner = link.made_from
-    theirs, mine = link.people.r[owner], link.fakes.r
-    out = np.zeros((len(mine), 3), dtype=np.int64)
-    out[:, 0] = ((mine == theirs) & (mine >= 0)).sum(axis=1)
-    out[:, 1] = link.fakes.visited.multiply(link.people.visited[owner]).sum(axis=1)
-    scratch, slots = np.zeros(mine.shape[1] + 1, dtype=np.int64), link.people.clock.thin(MOST_SLOTS)
-    for i in np.flatnonzero(out[:, 1] > 0):
-        out[i, 2] = longest_common_run(mine[i, slots], theirs[i, slots], scratch[: len(slots) + 1])
-    return out
+    """Return (F, 2) the slots at one place, and the shared places, of each fake and its own person."""
+    owner, mine = link.made_from, link.fakes.r
+    aligned = ((mine == link.people.r[owner]) & (mine >= 0)).sum(axis=1)
+    shared = np.asarray(link.fakes.visited.multiply(link.people.visited[owner]).sum(axis=1)).ravel()
+    return np.column_stack([aligned, shared]).astype(np.int64)
 
 
 def whole_days(lives: Lives) -> dict[tuple[int, bytes], int]:
@@ -172,7 +167,6 @@ def _own_ways(case: Case, rng: np.random.Generator, details: dict[str, Any]) -> 
         "own_seed_zero": bool(own[:, 1].max(initial=0) == 0),
         "own_shared": ways["own person"].main,
         "own_points_aligned": float(own[:, 0].sum() / max(1, int((case.fakes.r >= 0).sum()))),
-        "own_longest_run": int(own[:, 2].max(initial=0)),
     }
     return dict(reversed(ways.items()))
 

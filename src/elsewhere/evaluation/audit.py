@@ -31,7 +31,6 @@ from elsewhere.evaluation.attack_clock import find_clock, put_on_clock
 from elsewhere.evaluation.attack_copies import copies, order_of_the_list, people_around, rare_places
 from elsewhere.evaluation.attack_linkage import (
     avoidance,
-    background,
     class_linkage,
     move_timing,
     reconstruction,
@@ -45,7 +44,7 @@ from elsewhere.evaluation.attack_membership import (
     threshold_canary,
 )
 from elsewhere.evaluation.attack_noise import noise_audit
-from elsewhere.evaluation.attack_realism import filtering, real_or_fake
+from elsewhere.evaluation.attack_realism import real_or_fake
 from elsewhere.evaluation.measures import lasting
 from elsewhere.evaluation.sides import count_places, seed_numbers, to_table, with_visits
 from elsewhere.scale import map_over
@@ -68,17 +67,15 @@ ATTACKS = {
     "A7": Attack("avoided places", avoidance),
     "A9": Attack("the noise against its promise", noise_audit),
     "A10": Attack("who was in the file, by closeness and existence", density_membership),
-    "A12": Attack("points that fit one person alone", background),
     "A13": Attack("rare places", rare_places),
     "A15": Attack("telling fakes from real people", real_or_fake),
-    "A16": Attack("filters", filtering),
     "A20": Attack("the order of the list", order_of_the_list),
     "A22": Attack("who was in the file, by the published map", map_membership),
     "A23": Attack("places at the threshold of visitors", threshold_canary),
     "A24": Attack("naming by the shape of a life", shape_linkage),
 }
 ALL = tuple(ATTACKS)
-EVERYBODY = ("A1", "A2", "A3", "A10", "A12", "A13")  # run against every role in the file
+EVERYBODY = ("A1", "A2", "A3", "A10", "A13")  # run against every role in the file
 MOST_PEOPLE = 1000  # of a side: more are sampled
 MOST_PAIRS = 6_000_000  # of a fake and a person
 MINUTES = 30  # of a slot of visits
@@ -283,8 +280,8 @@ def audit(
     locations
         Places of plain arrays; without them distances are not looked at.
     roles
-        Other people in the file, by name; A1, A2, A3, A10, A12 and A13 are run against each, and the finding is that of
-        the worst.
+        Other people in the file, by name; A1, A2, A3, A10 and A13 are run against each, and the finding is that of the
+        worst.
     executor, progress
         Where the attacks run; called with (attacks done, attacks in all).
     **options
