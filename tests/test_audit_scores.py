@@ -18,7 +18,6 @@ from elsewhere.evaluation.attack_base import (
     Rate,
     auc,
     chance_of_top,
-    flagged_by_chance,
     free_walks,
     nearer_to_members,
     user_rate,
@@ -93,28 +92,14 @@ def test_auc_interval_covers():
     assert covered >= 400 * 0.93 - 5.2 * 4.36
 
 
-def test_verdict_needs_a_bar_that_chance_can_keep():
+def test_a_finding_is_above_its_bar_and_clearly_above_chance():
     low, high, chance = Rate(0.01, 0.0, 0.02), Rate(0.5, 0.4, 0.6), Rate(0.08, 0.01, 0.15)
 
     assert verdict(low, 0.05, None) is True
-    assert verdict(high, 0.05, low) is False
-    assert verdict(Rate(0.1, 0.01, 0.2), 0.05, chance) is None
-    assert verdict(high, 0.05, chance) is False
-    # a bar that flags fresh people more than seldom
-    above, fresh = Rate(0.012, 0.005, 0.02), Rate(0.004, 0.001, 0.015)
-    assert verdict(above, 0.01, fresh=fresh, flagged=0.01) is None
-    assert verdict(above, 0.01, fresh=fresh, flagged=0.001) is False
-    assert verdict(Rate(0.1, 0.05, 0.2), 0.01, fresh=fresh, flagged=0.3) is False
-
-
-@given(st.integers(1, 400), st.integers(2, 400), st.floats(0.001, 0.5))
-@settings(max_examples=50, deadline=None)
-def test_how_often_fresh_people_are_flagged(trials, candidates, bar):
-    law = [math.comb(trials, k) * candidates**-k * (1 - 1 / candidates) ** (trials - k) for k in range(trials + 1)]
-    slow = sum(p for k, p in enumerate(law) if wilson(k, trials).high > bar)
-
-    assert flagged_by_chance([trials], candidates, bar) == pytest.approx(slow, abs=1e-9)
-    assert flagged_by_chance([trials] * 3, candidates, bar) == pytest.approx(1 - (1 - slow) ** 3, abs=1e-9)
+    assert verdict(high, 0.05, low, chance) is False
+    assert verdict(Rate(0.1, 0.01, 0.2), 0.05, low, chance) is None
+    assert verdict(high, 0.05, low, Rate(0.4, 0.3, 0.45)) is None
+    assert verdict(high, 0.05) is None
 
 
 @given(st.lists(st.lists(st.integers(0, 3), min_size=4, max_size=4), min_size=1, max_size=5), st.integers(1, 4))

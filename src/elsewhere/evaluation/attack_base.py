@@ -9,8 +9,8 @@ An attack says what it knows and how it scores, and nothing else:
 The base runs each against the people in the file (*main*), against strangers in their place (*control*), with fakes
 that know nobody (*null*: links shuffled, or walks over everybody's moves), and with *fresh* real people in the place of
 the fakes. Several scores may ask one question: the strongest counts, for people and for chance alike. Ties are shared,
-people are the unit of sampling, intervals are 95 %, and a bar is held against the upper end. A bar that fresh people
-would not keep at this size gives no verdict, unless the figure is clearly above theirs.
+people are the unit of sampling, intervals are 95 %, and a bar is held against the upper end. Above it is a finding what
+is clearly above chance; what is not gives no verdict.
 
 Nobody need trust the links: where strangers are given, every linkage score also asks whether fakes lie nearer to people
 in the file than to as many strangers. Fakes that know neither group do so one time in two, whichever way members and
@@ -18,7 +18,7 @@ strangers are exchanged.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from statistics import NormalDist
@@ -162,31 +162,6 @@ def chance_of_top(score: NDArray[Any], own: Ints, n: int = 1) -> Floats:
     return np.asarray(np.clip((n - above) / tied, 0.0, 1.0))
 
 
-def flagged_by_chance(trials: Sequence[int], candidates: int, bar: float) -> float:
-    """
-    Return the chance that the bar flags fresh people in the place of the fakes, by any of several attacks.
-
-    `trials` is the number of fakes of each attack. Whoever has nothing to do with the candidates is named once in
-    `candidates` times: hits are binomial, and the bar is held against the upper end of Wilson's interval.
-
-    Examples
-    --------
-    >>> round(flagged_by_chance([280], 280, 0.01), 3), round(flagged_by_chance([2800], 280, 0.01), 3)
-    (1.0, 0.014)
-
-    """
-    from scipy.special import bdtr
-
-    pass_chance = 1.0
-    for n in trials:
-        low, most = -1, n
-        while most - low > 1:  # the largest number of hits that passes
-            middle = (most + low) // 2
-            low, most = (middle, most) if wilson(middle, n).high <= bar else (low, middle)
-        pass_chance *= float(bdtr(low, n, 1 / candidates)) if low >= 0 else 0.0
-    return 1 - pass_chance
-
-
 # -- the finding -------------------------------------------------------------------------------------------------------
 
 
@@ -288,20 +263,15 @@ def plain(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def verdict(
-    main: Rate, bar: float, null: Rate | None = None, *, fresh: Rate | None = None, flagged: float = 0.0
-) -> bool | None:
+def verdict(main: Rate, bar: float, *chance: Rate | None) -> bool | None:
     """
-    Return True below the bar, False above it, None where the bar is no use and `main` is not clearly worse.
+    Return True below the bar, False clearly above all that is reached with nothing to learn, None between.
 
-    A bar is no use where fakes that know nobody do not keep it (`null`), or where it flags fresh people more than
-    seldom: `flagged` is how often.
+    `chance` is what fakes that know nobody reach, or fresh people; without any nothing is clearly above.
     """
     if main.high <= bar:
         return True
-    usable = flagged <= RARELY and (null is None or null.high <= bar)
-    chance = [rate.high for rate in (null, fresh) if rate is not None]
-    return False if usable or main.low > max(chance, default=math.inf) else None
+    return False if main.low > max((rate.high for rate in chance if rate is not None), default=math.inf) else None
 
 
 def percent(value: float | None) -> str:
@@ -601,8 +571,7 @@ def name_people(
         who: max((found[who][0] for found in named.values()), key=lambda r: r.value)
         for who in named[name].keys() - {"main", "top10"}
     }
-    flagged = flagged_by_chance([len(case.fakes)] * len(named), U, bar)
-    passed = verdict(main, bar, chance["null"], fresh=chance.get("fresh"), flagged=flagged)
+    passed = verdict(main, bar, chance["null"], chance.get("fresh"))
     details |= {each: found["main"][0] for each, found in named.items()}
     details |= {"strongest": name, "top10": user_rate(named[name]["top10"], case.units, rng)[0]}
     if nearer is not None and nearer.p <= RARELY and passed is not False:

@@ -33,8 +33,6 @@ from elsewhere.evaluation._evaluation_kernels import (
     pair_likelihoods,
 )
 from elsewhere.evaluation.attack_base import (
-    LEVEL,
-    NORMAL,
     Case,
     Finding,
     Link,
@@ -403,9 +401,7 @@ def reconstruction(case: Case) -> Finding:
     found = runs[n]
     gain = _paired(found.exact, found.prior)
     walks = reconstruct_seeds(Link(case.walks(rng), case.seeds, owner), n)
-    null, beyond = _paired(walks.exact, walks.prior), NORMAL.inv_cdf(0.5 + LEVEL / 2)
-    # how often the upper end of who gains nothing is above the bar
-    flagged = 1 - NORMAL.cdf(beyond * ABOVE_PRIOR / max(gain.high - gain.value, 1e-12) - beyond)
+    null = _paired(walks.exact, walks.prior)
     prior = float(found.prior.mean())
     control = None
     if case.strangers is not None:
@@ -419,7 +415,7 @@ def reconstruction(case: Case) -> Finding:
         null=chance,
         baseline=prior,
         bar=prior + ABOVE_PRIOR,
-        passed=verdict(gain, ABOVE_PRIOR, null, flagged=flagged),
+        passed=verdict(gain, ABOVE_PRIOR, null),
         worst_decile=float(np.sort(found.exact)[::-1][: -(-len(found.exact) // 10)].mean()),
         words=f"Whoever knows all other people's pairs of person and fake finds where a person was at "
         f"{percent(main.value)} of the times from {n} fake{'s' * (n > 1)}; the places of the other people alone find "

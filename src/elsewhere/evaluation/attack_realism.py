@@ -6,7 +6,6 @@ of stays, hours, trips, returns, turns and of what other people do. Both sides a
 with other people is counted over the half of the strangers that is not judged, for real people as for fakes.
 """
 
-import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +14,6 @@ from numpy.typing import NDArray
 from elsewhere.data.visits import Floats, Ints, Visits
 from elsewhere.evaluation.attack_base import (
     LEVEL,
-    NORMAL,
     Case,
     Finding,
     Needs,
@@ -159,26 +157,6 @@ def wider(rate: Rate, times: float) -> Rate:
     return Rate(rate.value, max(0.0, rate.value - half), min(1.0, rate.value + half))
 
 
-def auc_deviation(real: int, fakes: int) -> float:
-    """Return the standard deviation of the cross-validated AUC of `real` people and `fakes` others of their kind."""
-    return CROSS * math.sqrt((1 / real + 1 / fakes) / 12)
-
-
-def flagged_by_luck(chance: Rate, real: int, fakes: int) -> float:
-    """
-    Return how often the bar flags fresh real people, whose AUC is normal about one half, or what was measured.
-
-    Examples
-    --------
-    >>> [round(flagged_by_luck(Rate(0.5, 0.45, 0.55), n, 2 * n), 2) for n in (60, 120, 250)]
-    [0.92, 0.69, 0.22]
-
-    """
-    middle = chance.value if chance.low > 0.5 else 0.5
-    above = 1 - NORMAL.cdf((BAR - middle) / auc_deviation(real, fakes) - NORMAL.inv_cdf(0.5 + JOINT / 2))
-    return 1 - (1 - above) ** 2
-
-
 class Told(NamedTuple):
     """By classifier the AUC, and that over the tenth of the others told best; the features of real and other lives."""
 
@@ -223,11 +201,6 @@ def real_or_fake(case: Case) -> Finding:
     name = max(told, key=lambda each: told[each][0].value)
     main, worst = told[name]
     chance = max((rate for rate, _ in between.values()), key=lambda rate: rate.value)
-    makers = len(np.unique(case.units[some]))
-    flagged = flagged_by_luck(chance, people.U, makers)
-    passed = verdict(main, BAR, fresh=chance, flagged=flagged)
-    few = NORMAL.inv_cdf(0.5 + JOINT / 2) * auc_deviation(people.U, makers) > BAR - 0.5
-    passed = None if passed and few else passed
     single = {each: two_sided(auc(real[each], fake[each])).value for each in real}
     top = max(single, key=lambda each: single[each])
     words = f"A classifier of {len(real)} features of a life, shown a fake and a real person, picks the fake in "
@@ -239,7 +212,7 @@ def real_or_fake(case: Case) -> Finding:
         null=chance,
         baseline=0.5,
         bar=BAR,
-        passed=passed,
+        passed=verdict(main, BAR, chance),
         worst_decile=worst,
         words=words,
         details={
