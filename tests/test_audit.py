@@ -395,7 +395,7 @@ def test_a_threshold_and_the_map_give_members_away(groups):
     nothing = audit(seeds, strangers, others, None, generator=lambda visits, rng: others, **options)
 
     by_shadows = {name: rate.value for name, rate in results[1]["A10"].details["auc"].items() if "shadows" in name}
-    assert min(by_shadows[f"{name}_by_shadows"] for name in ("closest_fake", "influence", "closest_routine")) > 0.9
+    assert min(by_shadows[f"{name}_by_shadows"] for name in ("closest_fake", "density", "closest_routine")) > 0.9
     assert results[5]["A23"].main.value == 1.0
     assert results[5]["A23"].control.value == 0.0
     assert "A23" in results[5].flagged

@@ -1,8 +1,8 @@
 """
 Attacks that tell who was in the file: A3 and A10 from the fakes alone, A22 and A23 by running the generator again.
 
-A3 is the likelihood ratio of the PPMTF referee, reset at the boundaries of traces. A10 takes densities (DOMIAS,
-GenLRA), distances (DCR, DPI, metres, routine), *existence* (which of a person's places and steps occur in the fakes at
+A3 is the likelihood ratio of the PPMTF referee, reset at the boundaries of traces. A10 takes density (DOMIAS),
+distances (DCR, metres, routine), *existence* (which of a person's places and steps occur in the fakes at
 all, the rare ones most) and *absence* (with how many fakes a person shares no place). Everybody is judged by all other
 people, so that members and strangers are treated alike.
 
@@ -26,8 +26,7 @@ from elsewhere.evaluation.attack_linkage import UNSEEN, by_absence, by_metres, b
 from elsewhere.evaluation.measures import lasting
 from elsewhere.evaluation.sides import join_people
 
-NEIGHBOURS = 20
-BACKOFF, SMOOTH = 1.0, 0.5
+SMOOTH = 0.5
 CANARIES = 6  # planted places of a person
 
 
@@ -76,27 +75,21 @@ def likelihood_membership(case: Case) -> Finding:
     return tell_members(case, found, knows="how each person moves", null=null)
 
 
-# -- A10: densities, distances, existence, absence ---------------------------------------------------------------------
+# -- A10: density, distances, existence, absence ---------------------------------------------------------------------
 
 
-def gram_counts(lives: Lives) -> dict[str, tuple[Ints, Ints]]:
-    """Return life and key of all that is counted of lives: places, steps, places by hour of the day."""
-    row, slot = np.nonzero(lives.r >= 0)
-    place = lives.r[row, slot]
-    return {
-        "places": (row, place),
-        "steps": lives.steps,
-        "hours": (row, lives.clock.hour[slot] % 24 * lives.R + place),
-    }
-
-
-def densities(people: Lives, release: Lives, kind: str) -> Floats:
+def density(people: Lives, release: Lives) -> Floats:
     """
-    Return (N,) mean ln of the density of each person's grams in the release minus that among all other people.
+    Return (N,) mean ln of the density of each person's places by hour in the release minus that among other people.
 
-    A gram has (count + SMOOTH) / (all + SMOOTH keys); the person's own grams are left out of the people's.
+    One has (count + SMOOTH) / (all + SMOOTH keys); the person's own are left out of the people's (DOMIAS).
     """
-    (row, key), (_, made) = gram_counts(people)[kind], gram_counts(release)[kind]
+
+    def counted(lives: Lives) -> tuple[Ints, Ints]:
+        row, slot = np.nonzero(lives.r >= 0)
+        return row, lives.clock.hour[slot] % 24 * lives.R + lives.r[row, slot]
+
+    (row, key), (_, made) = counted(people), counted(release)
     keys, index = np.unique(key, return_inverse=True)
     there = find_in(keys, made)
     in_release = np.bincount(there[there >= 0], minlength=len(keys))
@@ -107,25 +100,6 @@ def densities(people: Lives, release: Lives, kind: str) -> Floats:
     fake = np.log((in_release[what] + SMOOTH) / (len(made) + SMOOTH * len(keys)))
     real = np.log((everybody[what] - own + SMOOTH) / (len(key) - size[who] + SMOOTH * len(keys)))
     return np.asarray(np.bincount(who, own * (fake - real), len(people)) / np.maximum(size, 1))
-
-
-def influence(people: Lives, release: Lives) -> Floats:
-    """Return ln Pr{release} with the steps of each person minus without them, under everybody's chain (GenLRA)."""
-    row, step = people.steps
-    R = people.R
-    keys, index = np.unique(step, return_inverse=True)
-    total = np.bincount(index)
-    pair, own = np.unique(row * len(keys) + index, return_counts=True)
-    who, what = pair // len(keys), pair % len(keys)
-    made = release.steps[1]
-    at = find_in(keys, made)
-    count = np.bincount(at[at >= 0], minlength=len(keys))
-    gain = count[what] * np.log((total[what] + BACKOFF) / (total[what] - own + BACKOFF))
-    origin, leaving = np.bincount(step // R, minlength=R), np.bincount(made // R, minlength=R)
-    pair_of, mine = np.unique(row * R + step // R, return_counts=True)
-    from_place = pair_of % R
-    loss = leaving[from_place] * np.log((origin[from_place] + BACKOFF) / (origin[from_place] - mine + BACKOFF))
-    return np.asarray(np.bincount(who, gain, len(people)) - np.bincount(pair_of // R, loss, len(people)))
 
 
 def existence(people: Lives, release: Lives) -> dict[str, Floats]:
@@ -151,25 +125,13 @@ def existence(people: Lives, release: Lives) -> dict[str, Floats]:
 
 def membership_scores(people: Lives, release: Lives) -> dict[str, Floats]:
     """Return (people,) scores by name; larger means "was in the file"."""
-    N = len(people)
-    to_fakes, to_people = (by_agreement(Link(people, others)) for others in (release, people))
-    np.fill_diagonal(to_people, -1)
-    keep = min(NEIGHBOURS, len(release), N - 1)
-    mine, theirs = (-np.sort(-table, axis=1)[:, :keep] for table in (to_fakes, to_people))
-    radius = -np.sort(-np.concatenate([mine, theirs], axis=1), axis=1)[:, keep - 1 : keep]
-    inside, outside = (mine >= radius).sum(axis=1), (theirs >= radius).sum(axis=1)
-    absent = by_absence(Link(release, people))
-    routine = nearest_routine(people, release)
+    nearest = -np.sort(-by_agreement(Link(people, release)), axis=1)[:, :5]
     out = {
-        "density_of_steps": densities(people, release, "steps"),
-        "density_of_places": densities(people, release, "places"),
-        "density_of_hours": densities(people, release, "hours"),
-        "influence": influence(people, release),
-        "closest_fake": mine[:, 0] + mine[:, : min(5, keep)].mean(axis=1) / 1e3,
-        "share_of_neighbours": inside / (inside + outside),
+        "density": density(people, release),
+        "closest_fake": nearest[:, 0] + nearest.mean(axis=1) / 1e3,
         "fakes_without_a_shared_place": -(by_shared_places(Link(release, people)) == 0).mean(axis=0),
-        "most_avoided": absent.max(axis=0),
-        "closest_routine": routine,
+        "most_avoided": by_absence(Link(release, people)).max(axis=0),
+        "closest_routine": nearest_routine(people, release),
         **existence(people, release),
     }
     if people.locations.has_coordinates:
@@ -184,7 +146,7 @@ def nearest_routine(people: Lives, release: Lives) -> Floats:
 
 
 def density_membership(case: Case) -> Finding:
-    """Tell members from strangers by densities, distances, existence and absence (A10)."""
+    """Tell members from strangers by density, distances, existence and absence (A10)."""
     people = case.seeds.join(case.others)
     found, null = (membership_scores(people, release) for release in (case.fakes, case.walks(case.rng())))
     if case.options.get("generator") is not None:

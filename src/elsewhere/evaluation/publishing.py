@@ -294,9 +294,8 @@ class PublishingResult:
         Return plain numbers, ready for JSON.
 
         `aggregate` (p_bar, pi_bar: similarity in [0, 1]); `visits` (all, top: KL in nats, sorted by popularity);
-        `allocation` (ranks 1, 2, 3: KL in nats); `similarity` (number, mean and quantiles of the samples). "fakes" holds
-        mean, median and standard deviation over the
-        datasets, "testing" is the second real dataset.
+        `allocation` (ranks 1, 2, 3: KL in nats); `similarity` (number, mean and quantiles of the samples). "fakes"
+        holds mean, median and standard deviation over the datasets, "testing" is the second real dataset.
         """
         names = ("sizes", "aggregate", "visits", "allocation", "notes")
         similarity = {
