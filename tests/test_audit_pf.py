@@ -95,7 +95,7 @@ def test_figures_of_the_original_tool(audited):
         low, high = entry["interval"]
         return low <= figure <= high
 
-    assert found["A2"]["main"] == 0.0112
+    assert found["A2"]["main"] == pytest.approx(0.0112, abs=1.5e-4)  # ties shared; the referee takes the first
     assert holds(found["A4"], 0.046)
     assert found["A4"]["main"] == pytest.approx(0.0455, abs=5e-5)
     assert found["A4"]["top10"]["interval"][0] <= 0.196 <= found["A4"]["top10"]["interval"][1]

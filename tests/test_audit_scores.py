@@ -142,7 +142,7 @@ def test_moves_equal_their_slow_twin(link):
     fakes, people = rows_of(link)
     expected = [naive.reidentified(f, [[s] for s in people]) for f in fakes]
 
-    assert attack_linkage.by_moves(link).argmax(axis=1).tolist() == expected
+    assert attack_linkage.by_moves(link).round(9).argmax(axis=1).tolist() == expected
 
 
 @given(links())
@@ -262,12 +262,9 @@ def test_what_is_in_common_with_anybody_equals_its_slow_twin(link):
 @settings(max_examples=40)
 def test_likelihood_ratio_equals_its_slow_twin(link):
     fakes, people = rows_of(link)
-    dataset = np.arange(len(fakes)) % 2
-    found = attack_membership.likelihood_ratio(link.people, link.fakes, dataset)
-    for number in range(int(dataset.max()) + 1):
-        mine = [f for f, d in zip(fakes, dataset, strict=True) if d == number]
+    found = attack_membership.likelihood_ratio(link.people, link.fakes)
 
-        assert_allclose(found[number], naive.membership_ratio([[s] for s in people], mine), atol=1e-9)
+    assert_allclose(found, naive.membership_ratio([[s] for s in people], fakes), atol=1e-9)
 
 
 @given(links(gaps=True))

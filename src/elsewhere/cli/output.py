@@ -215,7 +215,7 @@ def lbs_tables(result: Any) -> list[Any]:
             table.add_row(generator, str(m), sent, *errors, f"{m / (m + 1):.2f}")
     legend = (
         "m: fakes sent along; sent: different places per query; then what the adversary knows: how people move, the "
-        "user, the classes, the pool; last, what m fakes reach that cannot be told from the truth (above it, the "
+        "user, the pool; last, what m fakes reach that cannot be told from the truth (above it, the "
         "adversary takes a fake for more likely than the truth)"
     )
     return [opening, table, legend]

@@ -55,28 +55,6 @@ def distances_to_places(start, place, weight, start_of, place_of, x, y, out):
 
 
 @njit
-def move_likelihoods(offset, steps, start, user, log_p, unseen, out):
-    """
-    Set out[f, u] = sum over the steps of fake f of ln p(u), one after the other, so that ties are those of a loop.
-
-    Fake f makes `steps[offset[f] : offset[f + 1]]`; step k was made by `user[start[k] : start[k + 1]]`, -1 by nobody.
-    """
-    for f in range(len(offset) - 1):
-        out[f] = 0.0
-        for k in steps[offset[f] : offset[f + 1]]:
-            if k < 0:
-                out[f] += unseen
-                continue
-            at, end = start[k], start[k + 1]
-            for u in range(out.shape[1]):
-                if at < end and user[at] == u:
-                    out[f, u] += log_p[at]
-                    at += 1
-                else:
-                    out[f, u] += unseen
-
-
-@njit
 def change_pairs(count, leaving, person, fakes, sign):
     """Add to the counts of co-occurrence (sign +1) the pairs of a person and some fakes, or take them out (-1)."""
     for i in range(len(fakes)):

@@ -547,13 +547,12 @@ def name_people(
     bar: float,
     knows: str,
     learns: Mapping[str, Score] | None = None,
-    hits: Callable[[NDArray[Any], Ints], Floats] = chance_of_top,
 ) -> Finding:
     """
     Return the finding of an attack that names the person behind each fake, by the strongest of several scores.
 
     `knows` says what the attacker knows, after "whoever knows". Scores in `learns` learn from the links of other
-    people, and run only where links are known. `hits` turns scores and owners into success.
+    people, and run only where links are known.
     """
     rng, U, strangers = case.rng(), len(case.seeds), case.strangers
     both = case.seeds if strangers is None else case.seeds.join(strangers)
@@ -564,7 +563,7 @@ def name_people(
         if nearer is None:
             return _point_at_one(case, scores, tables, knows)
         return _without_links(case, nearer, knows, details)
-    named = _named(case, tables, scores, learns or {}, hits, rng)
+    named = _named(case, tables, scores, learns or {}, rng)
     name = max(named, key=lambda each: named[each]["main"][0].value)
     main, worst = named[name]["main"]
     chance: dict[str, Any] = {
@@ -589,7 +588,6 @@ def _named(
     tables: Mapping[str, NDArray[Any]],
     scores: Mapping[str, Score],
     learns: Mapping[str, Score],
-    hits: Callable[[NDArray[Any], Ints], Floats],
     rng: np.random.Generator,
 ) -> dict[str, dict[str, Any]]:
     """Return by score the share named of main, control, null and fresh, each with its worst decile."""
@@ -605,12 +603,12 @@ def _named(
     for name, score in (*scores.items(), *learns.items()):
         learnt = name in learns
         table = score(Link(case.fakes, case.seeds, owner)) if learnt else tables[name][:, :U]
-        found: dict[str, Any] = {"main": user_rate(hits(table, owner), units, rng)}
-        found["null"] = user_rate(hits(table, shuffled), units, rng)
+        found: dict[str, Any] = {"main": user_rate(chance_of_top(table, owner), units, rng)}
+        found["null"] = user_rate(chance_of_top(table, shuffled), units, rng)
         if strangers is not None:
             side = score(Link(case.fakes, strangers, stand_in)) if learnt else tables[name][:, U:]
-            found["control"] = user_rate(hits(side, stand_in), units, rng)
-            found["fresh"] = user_rate(hits(score(Link(fresh, case.seeds, owner)), owner), units, rng)
+            found["control"] = user_rate(chance_of_top(side, stand_in), units, rng)
+            found["fresh"] = user_rate(chance_of_top(score(Link(fresh, case.seeds, owner)), owner), units, rng)
         found["top10"] = chance_of_top(table, owner, 10)
         out[name] = found
     return out

@@ -22,7 +22,15 @@ from elsewhere.errors import InvalidParameter
 from elsewhere.evaluation.attack_base import Case, Finding, Link, Lives, Needs, find_in, percent, tell_members, wilson
 from elsewhere.evaluation.attack_clock import put_on_clock
 from elsewhere.evaluation.attack_copies import by_agreement, by_shared_places
-from elsewhere.evaluation.attack_linkage import UNSEEN, by_absence, by_metres, by_routine, chains, kinds_by_rank
+from elsewhere.evaluation.attack_linkage import (
+    UNSEEN,
+    by_absence,
+    by_metres,
+    by_routine,
+    chains,
+    count_steps,
+    kinds_by_rank,
+)
 from elsewhere.evaluation.measures import lasting
 from elsewhere.evaluation.sides import join_people
 
@@ -33,44 +41,31 @@ CANARIES = 6  # planted places of a person
 # -- A3: the ratio of likelihoods --------------------------------------------------------------------------------------
 
 
-def likelihood_ratio(people: Lives, fakes: Lives, dataset: Ints, *, joined: Ints | None = None) -> Floats:
+def likelihood_ratio(people: Lives, release: Lives) -> Floats:
     """
-    Return the largest ln p(u)(f) / p_others(f) over the fakes of each dataset, (datasets, people).
+    Return (N,) the largest ln p(u)(f) / p_others(f) over the fakes of a release.
 
-    p_others is the mean of the other people's p; steps never seen get 1e-8 on either side. `joined` names for each fake
-    the one that the referee lets run into it (-1: none), as it does not reset at the boundaries of traces.
+    p_others is the mean of the other people's p; steps never seen get 1e-8 on either side.
     """
     from scipy import sparse
 
-    N, R = len(people), people.R
+    N = len(people)
     user, step, p = chains(people)
     steps, column = np.unique(step, return_inverse=True)
     makers, total = np.bincount(column), np.bincount(column, p)
     rest = np.where(makers[column] > 1, (total[column] - p) / (N - 1), UNSEEN)
     population = np.log(total / (N - 1))
-    gain = (np.log(p) - np.log(UNSEEN)) - (np.log(rest) - population[column])
+    gain = np.log(p / UNSEEN) - (np.log(rest) - population[column])
     table = sparse.csr_array((gain, (column, user)), shape=(len(steps), N))
-    row, made = fakes.steps
-    if joined is not None:
-        into = np.flatnonzero(joined >= 0)
-        row = np.concatenate([row, into])
-        made = np.concatenate([made, fakes.r[joined[into], -1] * R + fakes.r[into, 0]])
-    at = find_in(steps, made)
-    known = at >= 0  # a step that nobody made is floored on both sides and cancels
-    counts = sparse.csr_array((np.ones(int(known.sum())), (row[known], at[known])), shape=(len(fakes), len(steps)))
-    score = (counts @ table).toarray() + (counts @ (np.log(UNSEEN) - population))[:, None]
-    best = np.full((int(dataset.max()) + 1, N), -np.inf)
-    np.maximum.at(best, dataset, score)
-    return best
+    counts = count_steps(release, steps)  # a step that nobody made is floored on both sides and cancels
+    return np.asarray(((counts @ table).toarray() + (counts @ (math.log(UNSEEN) - population))[:, None]).max(axis=0))
 
 
 def likelihood_membership(case: Case) -> Finding:
-    """Tell members from strangers by a ratio of likelihoods (A3)."""
+    """Tell members from strangers by a ratio of likelihoods, each by the fake that fits best (A3)."""
     people = case.seeds.join(case.others)
     found, null = (
-        # one release: a person is judged by the fake that fits best
-        {"likelihood_ratio": likelihood_ratio(people, release, np.zeros(len(release), dtype=np.int64))[0]}
-        for release in (case.fakes, case.walks(case.rng()))
+        {"likelihood_ratio": likelihood_ratio(people, lives)} for lives in (case.fakes, case.walks(case.rng()))
     )
     return tell_members(case, found, knows="how each person moves", null=null)
 
