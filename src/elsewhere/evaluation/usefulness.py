@@ -83,15 +83,14 @@ class Use:
 @dataclass(frozen=True, eq=False)
 class Usefulness:
     """
-    The uses in the order people ask, what stands behind the pictures of a report, and the field's six divergences.
+    The uses in the order people ask, and the field's six divergences.
 
-    `means` are means over people of each of `measures.describe_people`, for fakes and for real people. `divergences`
-    are the Jensen-Shannon divergences of the field between strangers and fakes, and between strangers and seeds.
+    `divergences` are the Jensen-Shannon divergences of the field between strangers and fakes, and between strangers and
+    seeds.
     """
 
     uses: tuple[Use, ...]
     sizes: dict[str, int]
-    means: dict[str, dict[str, float | None]] = field(repr=False)
     divergences: dict[str, dict[str, float | None]] = field(repr=False)
 
     def __getitem__(self, use: str) -> Use:
@@ -103,7 +102,7 @@ class Usefulness:
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers and words, ready for JSON."""
         uses = {u.id: {name: value for name, value in vars(u).items() if name != "id"} for u in self.uses}
-        rest = {name: getattr(self, name) for name in ("sizes", "means", "divergences")}
+        rest = {name: getattr(self, name) for name in ("sizes", "divergences")}
         return {"uses": uses, **rest}
 
     def in_words(self) -> list[str]:
@@ -142,7 +141,7 @@ def judge_usefulness(seeds: Visits, strangers: Visits | None, fakes: Visits, *, 
         n = 0 if strangers is None else strangers.U
         few = f"There are only {n} people to compare with; {FEWEST_STRANGERS} are needed."
         uses = tuple(Use(m.id, m.title, UNKNOWN, words=few) for m in MEASURES)
-        return Usefulness(uses, {"seeds": seeds.U, "strangers": n, "fakes": fakes.U}, {}, {})
+        return Usefulness(uses, {"seeds": seeds.U, "strangers": n, "fakes": fakes.U}, {})
     seeds, strangers, fakes = (side.of_users(with_visits(side)) for side in share_map(seeds, strangers, fakes))
     plan = Plan.of(strangers)
     sides = {"seeds": seeds, "strangers": strangers, "fakes": fakes}
@@ -160,11 +159,9 @@ def judge_usefulness(seeds: Visits, strangers: Visits | None, fakes: Visits, *, 
         for m in MEASURES
         for why in (lacking[m.id],)
     )
-    means = {name: {key: _mean(x) for key, x in crowds[name].people.items()} for name in ("fakes", "strangers")}
     return Usefulness(
         uses,
         {name: visits.U for name, visits in sides.items()},
-        means,
         {name: measures.field_divergences(crowds["strangers"], crowds[name]) for name in ("fakes", "seeds")},
     )
 
@@ -191,11 +188,6 @@ def verdict(fakes: float, people: float, same: float, chance: float, spread: flo
     if excess <= good + slack and fakes <= MOST_GOOD + slack:
         return GOOD_FOR
     return ROUGH_FOR if excess <= rough + slack and fakes <= MOST_ROUGH + slack else NOT_FOR
-
-
-def _mean(values: Floats) -> float | None:
-    known = values[~np.isnan(values)]
-    return float(known.mean()) if len(known) else None
 
 
 def _draw(

@@ -25,7 +25,6 @@ from elsewhere.reports.charts import FORTNIGHT, Life, Plain, svg
 from elsewhere.reports.claims import findings, number, outcome, percent
 
 EDITIONS = ("owner", "shareable")
-MOST_CELLS = 250  # points of a picture
 MOST_PEOPLE = 2_000  # of each side in the pictures; of more, as many that lie evenly in the file
 SIGNS = {GOOD_FOR: ("✓", "good"), ROUGH_FOR: ("≈", "rough"), NOT_FOR: ("✗", "bad"), UNKNOWN: ("?", "")} | claims.SIGNS
 ACCEPTED = (
@@ -35,8 +34,6 @@ ACCEPTED = (
 PUBLIC = ("method", "parameters", "reproducible", "simulated", "certificate", "notes", "versions", "sizes")
 PARTS = ("Sizes", "Parameters", "Versions")
 SECRET = {"seed", "rng", "entropy", "secret", "path", "source", "users", "ids"}
-LIVING = {"home_share": "at home", "main_share": "at the second place", "routine": "where one usually is",
-          "new_places": "places seen once"}  # fmt: skip
 NIGHT, MIDDAY = slice(0, 6), slice(10, 17)  # hours of the day
 
 
@@ -343,27 +340,24 @@ def _map_note(shown: Shown) -> str:
 
 def _use_cards(result: Plain, shown: Shown) -> list[tuple[Plain, Any]]:
     """Return every use with its verdict and its picture: curves of fakes beside people where both are at hand."""
-    drawn = _use_curves(shown) if shown.people is not None and shown.fakes is not None else {}
-    means = result.get("means") or {}
-    if means and all(means[side].get(name) is not None for side in ("fakes", "strangers") for name in LIVING):
-        sides = {
-            who: (np.arange(len(LIVING)), np.array([100 * means[side][name] for name in LIVING]))
-            for who, side in (("people", "strangers"), ("fakes", "fakes"))
-        }
-        x = "share of the time, or of the places (%)"
-        drawn["lives"] = charts.curves(sides, x=x, y="", marks=list(LIVING.values()))
+    drawn = _use_curves(shown.crowds) if shown.people is not None and shown.fakes is not None else {}
     pairs = [(use, drawn.get(name) or charts.use_scale(use)) for name, use in result["uses"].items()]
     return [(use, figure and svg(figure, f"{use['title']}: {use['words']}")) for use, figure in pairs]
 
 
-def _use_curves(shown: Shown) -> dict[str, Any]:
-    """Return figures of fakes beside people, by use: when and where, busiest places, lengths of trips and of stays."""
-    crowds = shown.crowds
-    drawn: dict[str, Any] = {"hours": _when_and_where(crowds)}
+def _use_curves(crowds: Mapping[str, Crowd]) -> dict[str, Any]:
+    """Return figures of fakes beside people, by use: hours, busiest places, lengths of trips and of stays."""
+    hours, y = {who: _starts(crowd.visits) for who, crowd in crowds.items()}, "records (%)"
+    if crowds["people"].timed:
+        hours, y = {who: 100 * crowd.away_by_hour() for who, crowd in crowds.items()}, "away from home (%)"
+    by_hour = {who: (np.arange(24) + 0.5, share) for who, share in hours.items()}
     visits = {who: crowd.visits_by_place() for who, crowd in crowds.items()}
     busiest = np.argsort(-visits["people"], kind="stable")[:10]
     sides = {who: (np.arange(1, len(busiest) + 1), 100 * v[busiest] / v.sum()) for who, v in visits.items()}
-    drawn["places"] = charts.curves(sides, x="the people's busiest places, by rank", y="stays there (%)")
+    drawn = {
+        "hours": charts.curves(by_hour, x="hour of the day", y=y),
+        "places": charts.curves(sides, x="the people's busiest places, by rank", y="stays there (%)"),
+    }
     lengths = {"stays": ({who: crowd.stay_lengths / 60 for who, crowd in crowds.items()}, "hours")}
     if crowds["people"].plan.locations.has_coordinates:
         lengths["trips"] = ({who: crowd.trip_lengths for who, crowd in crowds.items()}, "kilometres")
@@ -371,21 +365,6 @@ def _use_curves(shown: Shown) -> dict[str, Any]:
         if (shares := charts.shares_up_to(samples)) is not None:
             drawn[use] = charts.curves(shares, x=x, y=f"{use} up to so long (%)", log=True)
     return drawn
-
-
-def _when_and_where(crowds: Mapping[str, Crowd]) -> Any:
-    """Draw how many are out by hour, and how many fakes there are where and when so many people are."""
-    plan = Plan.of(crowds["people"].visits)
-    zone = plan.zones.get("neighbourhoods", plan.zones["places"])
-    parts = {who: crowd.presence(zone).reshape(2, 4, 6, -1).sum(axis=2) for who, crowd in crowds.items()}
-    cells = {who: 100 * (time / np.maximum(time.sum(axis=2, keepdims=True), 1)).ravel() for who, time in parts.items()}
-    if crowds["people"].timed:
-        hours, y = {who: 100 * crowd.away_by_hour() for who, crowd in crowds.items()}, "away from home (%)"
-    else:
-        hours, y = {who: _starts(crowd.visits) for who, crowd in crowds.items()}, "records (%)"
-    busy = np.argsort(-(cells["people"] + cells["fakes"]), kind="stable")[:MOST_CELLS]
-    by_hour = {who: (np.arange(24) + 0.5, share) for who, share in hours.items()}
-    return charts.when_and_where(by_hour, y, cells["people"][busy], cells["fakes"][busy])
 
 
 def _starts(visits: Visits) -> Floats:
