@@ -131,7 +131,7 @@ def _copied_days(case: Case, rng: np.random.Generator, details: dict[str, Any]) 
     words = (
         f"{percent(main.value)} of the fakes have a day that is exactly somebody's real day; {percent(control.value)} "
     )
-    words += f" of {who} have one that is somebody else's."
+    words += f"of {who} have one that is somebody else's."
     return _way(main, control, control, control.high, words, main.low)
 
 

@@ -44,7 +44,6 @@ from elsewhere.evaluation.attack_base import (
     most_frequent,
     name_people,
     percent,
-    share_below,
     user_rate,
     verdict,
 )
@@ -449,17 +448,12 @@ def avoidance(case: Case) -> Finding:
     owner, rng, strangers = case.made_from, case.rng(), case.others
     both = by_absence(Link(case.fakes, case.seeds.join(strangers)))
     table, side = both[:, : len(case.seeds)], both[:, len(case.seeds) :]
-
-    def told(score: Floats, own: Ints, against: Floats) -> tuple[Rate, float]:
-        """Return how often a fake avoids the own person more than a stranger."""
-        mine = score[np.arange(len(score)), own]
-        hits = np.array([share_below(mine[i : i + 1], against[i])[0] for i in range(len(mine))])
-        return user_rate(hits, case.units, rng)
-
-    main, worst = told(table, owner, side)
-    null, _ = told(table, rng.permutation(len(case.seeds))[owner], side)
     stand_in = rng.permutation(len(strangers))[owner % len(strangers)]
-    control, _ = told(side, stand_in, side)
+    rates = []
+    for score, own in ((table, owner), (table, rng.permutation(len(case.seeds))[owner]), (side, stand_in)):
+        mine = score[np.arange(len(score)), own][:, None]  # how often it is avoided more than a stranger
+        rates.append(user_rate((side < mine).mean(axis=1) + (side == mine).mean(axis=1) / 2, case.units, rng))
+    (main, worst), (null, _), (control, _) = rates
     chance = max(0.5, null.high)
     return Finding(
         main,
@@ -471,5 +465,4 @@ def avoidance(case: Case) -> Finding:
         worst_decile=worst,
         words=f"A fake avoids the places of the person it was made from more than those of a stranger in "
         f"{percent(main.value)} of the cases; by chance it is {percent(null.value)}.",
-        details={},
     )

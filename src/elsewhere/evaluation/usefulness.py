@@ -285,71 +285,28 @@ def _kinds_distance(a: Crowd, b: Crowd) -> float:
     return 1.0 if x is None or y is None else misplaced(x, y)
 
 
+LEVELS = {"quarters": ("map", "moves"), "neighbourhoods": ("map", "moves"), "single places": ("moves",)}
 MEASURES = (
-    Measure(
-        "hours",
-        "How many are where, and when",
-        lambda a, b: misplaced(a.presence(a.plan.finest()), b.presence(b.plan.finest())),
-        _at_random_places,
-        ("places",),
-        "of 100 people are in another part of the map than real people at that hour",
-    ),
-    Measure(
-        "places",
-        "Busiest places",
-        lambda a, b: places_lost(a.visits_by_place(), b.visits_by_place(), _top(a)),
-        _at_random_places,
-        ("places",),
-        "of 100 busiest places are missing",
-    ),
+    Measure("hours", "How many are where, and when",
+            lambda a, b: misplaced(a.presence(a.plan.finest()), b.presence(b.plan.finest())), _at_random_places,
+            ("places",), "of 100 people are in another part of the map than real people at that hour"),
+    Measure("places", "Busiest places",
+            lambda a, b: places_lost(a.visits_by_place(), b.visits_by_place(), _top(a)), _at_random_places,
+            ("places",), "of 100 busiest places are missing"),
     *(
-        Measure(
-            f"flows_{level}",
-            f"Flows between {words}",
-            _flow_distance(level),
-            _to_random_destinations,
-            ("moves",) if level == "places" else ("map", "moves"),
-            f"of 100 moves between {words} have no counterpart",
-        )
-        for level, words in (
-            ("quarters", "quarters"),
-            ("neighbourhoods", "neighbourhoods"),
-            ("places", "single places"),
-        )
+        Measure(f"flows_{words.split()[-1]}", f"Flows between {words}", _flow_distance(words.split()[-1]),
+                _to_random_destinations, needs, f"of 100 moves between {words} have no counterpart")
+        for words, needs in LEVELS.items()
     ),
-    Measure(
-        "trips",
-        "Lengths of trips",
-        lambda a, b: largest_gap(a.trip_lengths, b.trip_lengths),
-        _at_random_places,
-        ("map", "moves"),
-        "of 100 trips are too long or too short",
-    ),
-    Measure(
-        "stays",
-        "Lengths of stays",
-        lambda a, b: largest_gap(a.stay_lengths, b.stay_lengths),
-        _times_shared_out,
-        ("stays",),
-        "of 100 stays are too long or too short",
-    ),
-    Measure(
-        "lives",
-        "How people live: home, routine, new places",
-        _life_distance,
-        _among_all_people,
-        ("days",),
-        "of 100 people live otherwise",
-    ),
-    Measure(
-        "kinds",
-        "Categories by hour",
-        _kinds_distance,
-        _at_random_places,
-        ("kinds",),
-        "of 100 people are at another category of place than real people at that hour",
-    ),
-)
+    Measure("trips", "Lengths of trips", lambda a, b: largest_gap(a.trip_lengths, b.trip_lengths), _at_random_places,
+            ("map", "moves"), "of 100 trips are too long or too short"),
+    Measure("stays", "Lengths of stays", lambda a, b: largest_gap(a.stay_lengths, b.stay_lengths), _times_shared_out,
+            ("stays",), "of 100 stays are too long or too short"),
+    Measure("lives", "How people live: home, routine, new places", _life_distance, _among_all_people,
+            ("days",), "of 100 people live otherwise"),
+    Measure("kinds", "Categories by hour", _kinds_distance, _at_random_places,
+            ("kinds",), "of 100 people are at another category of place than real people at that hour"),
+)  # fmt: skip
 
 
 def _judge(m: Measure, crowds: dict[str, Crowd], values: Floats) -> Use:
