@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elsewhere.data.visits import DAY, Floats, Ints, Locations, Mask, Visits
+from elsewhere.evaluation.sides import number_within
 
 LEVEL, NORMAL = 0.95, NormalDist()
 RESAMPLES, EXCHANGES = 1000, 2000
@@ -645,7 +646,7 @@ def _point_at_one(case: Case, scores: Mapping[str, Score], tables: Mapping[str, 
     for name, score in scores.items():
         others = np.array(score(Link(case.seeds, case.seeds)), dtype=np.float64)
         np.fill_diagonal(others, -np.inf)
-        found[name] = np.concatenate([eccentricity(beyond_mean(table)) for table in (tables[name], others)])
+        found[name] = np.concatenate([clearly_one(table) for table in (tables[name], others)])
     best, _, early = _strongest_auc(found, len(case.fakes), case.rng())
     chance = Rate(0.01, 0.0, max(early.high, ODD))
     words = f"Whoever knows {knows}, but not who was made from whom, finds that {percent(early.value)} of the fakes "
@@ -664,11 +665,20 @@ def _point_at_one(case: Case, scores: Mapping[str, Score], tables: Mapping[str, 
     )
 
 
-def beyond_mean(score: NDArray[Any]) -> Floats:
-    """Return by how much each candidate fits each row better than all rows: whom everybody is near tells nothing."""
+def clearly_one(score: NDArray[Any]) -> Floats:
+    """
+    Return how clearly each row points at one candidate, beyond whom all rows point at; 0 beyond a candidate's due.
+
+    Whom everybody is near tells nothing, and nobody is behind more rows than there are for each candidate.
+    """
     known = np.isfinite(score)
     mean = np.where(known, score, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
-    return np.asarray(np.where(known, score - mean, -np.inf))
+    beyond = np.where(known, score - mean, -np.inf)
+    clear = eccentricity(beyond)
+    order = np.argsort(-clear, kind="stable")
+    among = np.empty(len(score), dtype=np.int64)
+    among[order] = number_within(beyond.argmax(axis=1)[order])
+    return np.where(among < -(-len(score) // score.shape[1]), clear, 0.0)
 
 
 def eccentricity(score: NDArray[Any]) -> Floats:
