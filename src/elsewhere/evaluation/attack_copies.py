@@ -216,7 +216,7 @@ def rare_places(case: Case) -> Finding:
         main,
         control=control,
         null=null,
-        baseline=0.0 if promised else control.value,
+        baseline=0.0 if promised else chance,
         bar=0.0 if promised else chance,
         passed=len(rare) == 0 if promised else main.low <= chance,
         worst_decile=float(np.sort(shares["main"])[::-1][: -(-len(shares["main"]) // 10)].mean()),
