@@ -899,3 +899,40 @@ def test_a_first_line_with_a_point_holds_no_names(tmp_path):
     records, preparation, *_ = read_records(tmp_path / "t.txt")
     assert len(records) == 59
     assert "CANARY" not in repr(preparation)
+
+
+DAMAGED = ["CANARYwith;;;", ";CANARYwith;;", "CANARYwith;CANARY;;", "CANARYwith;;52.5;"]
+
+
+@pytest.mark.parametrize("first", DAMAGED)
+@pytest.mark.parametrize("at", [0, 1, 2])
+def test_a_damaged_row_of_words_holds_no_names(tmp_path, first, at):
+    lines = [f"CANARY{i % 3};2024-03-10 0{i % 9}:00:00;52.5{i:03};13.4{i:03}" for i in range(1, 40)]
+    lines = [line.rpartition(";")[0] for line in lines[:at]] + [first] + lines
+    text = "\n".join(lines) + "\n"
+    for damaged in (text, re.sub("(?m);[^;]*$", "", text)):  # without longitudes a message lists the columns
+        (tmp_path / "t.csv").write_text(damaged)
+        try:
+            told = read_records(tmp_path / "t.csv")[1]
+            said = " ".join((*told.notes, *told.left_out))
+        except InvalidTraces as error:
+            said = str(error)
+        assert "CANARY" not in said
+
+
+@pytest.mark.parametrize("names", ["who;when;lat;lon;", ";when;lat;lon;", "who;when;lat;lon"])
+@pytest.mark.parametrize("title", ["", "A survey of the town;;;;\n", "A survey\n\nof;the town;;;\n;;;;\n"])
+def test_names_stand_below_titles(tmp_path, title, names):
+    rows = [f"P{u};{t};51.5{u};-0.1{p};" for u, t, p in events()]
+    (tmp_path / "t.csv").write_text("\n".join([title + names, *rows]) + "\n")
+    records, preparation, *_ = read_records(tmp_path / "t.csv")
+    assert (len(records.users), preparation.dropped) == (10, {})
+    assert set(records.form.columns.values()) >= {"when", "lat", "lon"}
+
+
+def test_blanks_within_times_do_not_divide_damaged_rows(tmp_path):
+    rows = [f"CANARY{u},{t},{t + pd.Timedelta(minutes=9)},52.51{u},13.4{u}" for u, t, _ in events(9, 1)]
+    rows[2::3] = [row.replace(",52", ";52") for row in rows[2::3]]
+    (tmp_path / "t.csv").write_text("\n".join(["person,start_time,end_time,lat,lon", *rows, rows[0]]) + "\n")
+    records, preparation, *_ = read_records(tmp_path / "t.csv")
+    assert (len(records), preparation.dropped) == (7, {"rows with too many or too few fields": 3})

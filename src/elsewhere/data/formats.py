@@ -42,6 +42,7 @@ from elsewhere.errors import ElsewhereError, InvalidParameter, InvalidTraces, Mi
 BLOCK = 1 << 24  # bytes of text that are parsed at once
 SAMPLE = 1 << 18  # bytes at the beginning, the middle and the end that tell what a text holds
 LOOKED_AT = 200  # lines that tell how a text is divided
+TITLES, ALIKE = 20, 50  # lines, at most, among which are the names, and rows that tell whether these are such
 LONGEST_LINE = 10 << 20
 MOST_RATIO = 1_000  # of unpacked to packed bytes, in a file that unpacks to more than MOST_DOCUMENT
 DELIMITERS = (",", ";", "\t", "|", " ")  # a blank stands for any run of blanks
@@ -236,6 +237,16 @@ def _is_value(text: str) -> bool:
     return bool(NUMBER.fullmatch(text)) or find_kind([text]) in (*TIMES, "point")
 
 
+def _are_names(words: list[str], rows: list[list[str]]) -> bool:
+    """Tell whether words are names of columns: each that rows fill, but the first, has one; one is above values."""
+    columns = list(zip(words, zip(*rows, strict=True), strict=False))
+    return (
+        not any(map(_is_value, words))
+        and all(word or not any(cells) for word, cells in columns[1:])
+        and any(word and 2 * sum(map(_is_value, cells)) > len(cells) for word, cells in columns)
+    )
+
+
 def _split(line: str, delimiter: str) -> list[str]:
     if delimiter == " ":
         return line.split()
@@ -257,30 +268,30 @@ def _find_dialect(text: str, name: str) -> _Dialect:
     for rank, delimiter in enumerate(DELIMITERS):
         widths = [len(_split(lines[i], delimiter)) for i in filled]
         width, often = max(Counter(widths).items(), key=lambda pair: (pair[1] * (pair[0] > 1), pair[0]))
-        # blanks stand within names and times too: they divide only where nothing else does
         alike = round(often / len(filled), 1) if width > 1 else 0.0
-        score = (alike, delimiter != " ", widths[0] == width, width, -rank)
+        # blanks stand within names and times too: they divide only where nothing else does
+        score = (delimiter != " " and alike >= 0.5, alike, widths[0] == width, width, -rank)
         if score > best:
             best, chosen, modal = score, delimiter, width
     if modal == 1 and len(filled) > 1:
         raise InvalidTraces(f"{name} has one column: nothing known divides its lines.", code="E_FORMAT")
-    rows = [(i, _split(lines[i], chosen)) for i in filled]
-    at, first = next((pair for pair in rows if len(pair[1]) in (modal, modal - 1)), rows[0])
-    below = [row for i, row in rows if i > at]
-    headed = not any(map(_is_value, first))
-    if not headed and len(first) < modal:  # a damaged first row
-        first = next(row for _, row in rows if len(row) == modal)
-    names, notes = list(first), []
-    if headed and below and len(first) == modal - 1:  # the number that R writes before each row, or an empty end
-        names = [*first, ""] if all(not row[-1] for row in below if len(row) == modal) else ["", *first]
-    if not headed and comments and comments[-1] < at:
-        words = _split(lines[comments[-1]].lstrip("#/% "), chosen)
-        if len(words) == len(first) and not any(map(_is_value, words)):
-            names, headed, at = words, True, at - 1
-    if headed and not below:
+    rows = [(i, row) for i in filled if len(row := _split(lines[i], chosen)) in (modal, modal - 1)]
+    full = [row for _, row in rows if len(row) == modal]
+    # a shorter line of names lacks that of the numbers that R writes before each row, or that of an empty end
+    before, behind = ([""], []) if any(row[-1] for row in full) else ([], [""])
+    rows = [(i, row if len(row) == modal else [*before, *row, *behind]) for i, row in rows]
+    if len(rows) == 1 and not any(map(_is_value, full[0])):
         raise InvalidTraces(f"{name} holds names of columns and nothing else.", code="E_EMPTY")
-    if at > 0 and rows[0][0] < at:
-        notes.append(f"{counted(at, 'line')} before the names of columns were not read")
+    at, names, headed = rows[0][0], full[0], False
+    for nth, (i, row) in enumerate(rows[:TITLES]):  # above the names, and above the first record, there may be titles
+        headed = _are_names(row, [each for _, each in rows[nth + 1 : nth + ALIKE]])
+        if headed or any(map(_is_value, row)):
+            at, names = i, row
+            break
+    words = _split(lines[comments[-1]].lstrip("#/% "), chosen) if comments and comments[-1] < at else []
+    if not headed and len(words) == modal and _are_names(words, full[:ALIKE]):
+        names, headed, at = words, True, at - 1
+    notes = [f"{counted(at, 'line')} before the table were not read"] if filled[0] < at else []
     names = [each if headed and each else f"#{i}" for i, each in enumerate(names, 1)]
     if len(set(names)) < len(names):
         twice = next(i for i, each in enumerate(names) if each in names[:i])
@@ -502,8 +513,7 @@ def _open_excel(piece: Piece) -> Table:
         raise MissingExtra(f"{piece.name} is a workbook; pip install 'elsewhere[excel]', or save it as CSV.") from None
     except Exception:  # the readers of workbooks raise errors of many kinds, with values in them
         raise InvalidTraces(f"{piece.name} is no workbook that can be read; save it as CSV.", code="E_FORMAT") from None
-    frame = frame[frame.notna().sum(axis=1) > 1]  # one cell is a title
-    content = frame.to_csv(index=False, header=False).encode()
+    content = frame.dropna(how="all").to_csv(index=False, header=False).encode()
     if not content:
         raise InvalidTraces(f"{piece.name} holds no rows.", code="E_EMPTY")
     return _open_text(_in_memory(piece, content), _find_dialect(content.decode()[:SAMPLE], piece.name), "excel")
