@@ -936,3 +936,30 @@ def test_blanks_within_times_do_not_divide_damaged_rows(tmp_path):
     (tmp_path / "t.csv").write_text("\n".join(["person,start_time,end_time,lat,lon", *rows, rows[0]]) + "\n")
     records, preparation, *_ = read_records(tmp_path / "t.csv")
     assert (len(records), preparation.dropped) == (7, {"rows with too many or too few fields": 3})
+
+
+def test_weekdays_are_nobody_where_a_number_tells_more_apart(tmp_path):
+    rows = [(9_000 + u, f"{t:%A}", t, t + pd.Timedelta(hours=1), f"Z{p}")
+            for u, t, p in events(30, 12) for t in [t + pd.Timedelta(days=u % 7)]]  # fmt: skip
+    path = save(pd.DataFrame(rows, columns=["resp_id", "weekday", "start", "end", "zone"]), tmp_path / "t.csv")
+    with pytest.raises(InvalidTraces, match="columns` user=NAME") as error:
+        read_records(path)
+    assert "weekday (words)" in str(error.value)
+    assert len(read_records(path, columns="user=resp_id")[0].users) == 30
+
+
+def test_without_names_what_tells_positions_apart_is_the_venue_and_nobody(tmp_path):
+    rows = [(f"B20{p}", 2_000_000_001 + u, f"{t:%a %b %d %H:%M:%S +0100 %Y}", -0.1 - p / 999, 51.5 + p / 999, "ab"[p % 2])
+            for u, t, p in events(20, 20, 30)]  # fmt: skip
+    records, *_ = read_records(save(pd.DataFrame(rows), tmp_path / "t.csv", header=False))
+    assert (len(records.users), len(records.places)) == (20, 30)
+
+
+def test_seconds_of_the_day_that_are_called_a_time_are_the_clock(tmp_path):
+    rows = [(u, f"{t:%Y%m%d}", t.hour * 3600 + t.minute * 60, f"S{p}") for u, t, p in events(10, 39)]
+    table = pd.DataFrame(rows, columns=["card", "service_date", "transaction_time_sec", "stop"])
+    records, *_ = read_records(save(table, tmp_path / "t.csv"))
+    assert sorted(records.start.tolist()) == sorted(int(t.timestamp()) for _, t, _ in events(10, 39))
+    table["transaction_time_sec"] %= 3600  # how long something lasts
+    notes = read_records(save(table, tmp_path / "t.csv"))[1].notes
+    assert any("0:00" in note for note in notes)

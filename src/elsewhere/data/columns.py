@@ -82,7 +82,7 @@ ROLES = {
         "gpscoordinates", ("point",), sided="point geometry geom coordinates"),
     "place": Role(
         "place venue business merchant where poi location loc cell tower antenna bts site zone station stop stn taz "
-        "celltower celltoweroid h3 cgi ecgi accesspoint ap door gate room reader building beacon area district",
+        "celltower celltoweroid spot h3 cgi ecgi accesspoint ap door gate room reader building beacon area district",
         ("words", "whole", "flag", "decimal", "point", "points", "nothing"), numbered=True,
         sided="id zone taz location locationid station stationid place placeid stop stopid cell cellid tower zoneid "
         "name stationname community area district city"),
@@ -364,6 +364,10 @@ def _by_name(found: Columns) -> None:
         if name is not None:
             found.take(target, name)
             found.vehicle |= role == "vehicle"
+    if not found.has("time", "utc", "slot"):  # a number of seconds that is as large as those of a day, no duration
+        within = [n for n in found.free("whole") if "time" in words_of(n) and 5 <= _hours(found, n) <= 19]
+        if len(within) == 1 and numbered:
+            found.take("slot", within[0])
     if "household" in roles:
         house = roles.pop("household")
         if "user" in roles and "user" not in found.requested and not found.vehicle:
@@ -383,6 +387,11 @@ def _by_name(found: Columns) -> None:
     diary = "kind" in roles.keys() - found.requested and not found.has("place", "lat", "point", "points")
     if diary and len(set(found.samples[roles["kind"]])) > 1:
         roles["place"] = roles.pop("kind")  # a diary of activities
+
+
+def _hours(found: Columns, name: str) -> float:
+    """Return the median of a column in hours, in the unit that its name tells; 0 where it tells none."""
+    return float(np.median(numbers_of(found.samples[name]))) * seconds_of_unit(name) / 3600
 
 
 def _by_ends(found: Columns) -> None:
@@ -492,21 +501,20 @@ def _by_values_of_labels(found: Columns) -> None:
     def alike() -> list[str]:
         return [name for name in found.free(*numbered) if found.repeats(name)]
 
+    if not table.headed and {"lat", "lon"} <= roles.keys() and not found.has("place"):
+        venues = [n for n in found.free(*numbered) if found.alike(n, [roles["lat"], roles["lon"]])]
+        if venues:
+            found.take("place", venues[0], "where")
     if "user" not in roles and not found.trips and table.owners == 1:
-        # of a table with names a number may be a count of anything, and few words are categories rather than people
-        people = [n for n in alike() if not table.headed or _may_be_people(found, n)]
+        people = _people(found) if table.headed else alike()
         several = [n for n in people if len(set(found.samples[n])) > 1]
         people = [n for i, n in enumerate(several or people) if not any(found.alike(n, [m]) for m in several[:i])]
-        lead = next((n for n in table.names if n != FILE), "")
+        lead = next((n for n in table.names if n not in (FILE, roles.get("place"))), "")
         if lead in people or len(people) == 1:
             found.take("user", lead if lead in people else people[0], "who")
     rest, unknown = [n for n in alike() if not table.headed or found.kinds[n] == "words"], _free_degrees(found)
     if not found.has("lat", "point", "points", "place") and len(rest) == 1 and len(unknown) < 2:
         found.take("place", rest[0], "where")
-    if not table.headed and {"lat", "lon"} <= roles.keys() and not found.has("place"):
-        venues = [n for n in found.free(*numbered) if found.alike(n, [roles["lat"], roles["lon"]])]
-        if venues:
-            found.take("place", venues[0], "where")
     flags = found.free("flag")
     if not table.headed and len(flags) == 1 and {"lat", "lon"} <= roles.keys() and "occupied" not in roles:
         found.take("occupied", flags[0], "occupied")
@@ -526,9 +534,15 @@ def _free_degrees(found: Columns) -> list[str]:
     return [name for name in found.free("decimal") if are_degrees(found.samples[name])]
 
 
-def _may_be_people(found: Columns, name: str) -> bool:
-    """Tell whether a column of a table with names holds words that repeat, of more than a few people."""
-    return found.kinds[name] == "words" and found.repeats(name) and len(set(found.samples[name])) > A_FEW
+def _people(found: Columns) -> list[str]:
+    """
+    Return the columns of a table with names that may tell who: words of more than a few people, each more than once.
+
+    A number may be a count of anything; but where one tells more apart, words may be weekdays or categories.
+    """
+    many = {n: len(set(found.samples[n])) for n in found.free("words", "whole") if found.repeats(n)}
+    words = [n for n, size in many.items() if found.kinds[n] == "words" and size > A_FEW]
+    return words if words and max(many.values()) == max(many[n] for n in words) else []
 
 
 def are_degrees(values: Sequence[str]) -> bool:
@@ -609,7 +623,7 @@ def _free_times(found: Columns) -> list[str]:
 def _likely(found: Columns, role: str, free: list[str]) -> str | None:
     """Return the column that is likely meant for a missing role, by its name or as the only one that can be."""
     if role == "user":
-        fits = [name for name in free if _may_be_people(found, name)]
+        fits = [name for name in _people(found) if name in free]
     elif role in ("time", "start", "end"):
         fits = [name for name in _free_times(found) if name in free]
     else:
