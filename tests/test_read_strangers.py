@@ -949,8 +949,10 @@ def test_weekdays_are_nobody_where_a_number_tells_more_apart(tmp_path):
 
 
 def test_without_names_what_tells_positions_apart_is_the_venue_and_nobody(tmp_path):
-    rows = [(f"B20{p}", 2_000_000_001 + u, f"{t:%a %b %d %H:%M:%S +0100 %Y}", -0.1 - p / 999, 51.5 + p / 999, "ab"[p % 2])
-            for u, t, p in events(20, 20, 30)]  # fmt: skip
+    rows = [
+        (f"B20{p}", 2_000_000_001 + u, f"{t:%a %b %d %H:%M:%S +0100 %Y}", -0.1 - p / 999, 51.5 + p / 999, "ab"[p % 2])
+        for u, t, p in events(20, 20, 30)
+    ]
     records, *_ = read_records(save(pd.DataFrame(rows), tmp_path / "t.csv", header=False))
     assert (len(records.users), len(records.places)) == (20, 30)
 

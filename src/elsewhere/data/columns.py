@@ -15,7 +15,6 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from elsewhere.data.formats import KNOWN
 from elsewhere.data.tables import FILE, Table
 from elsewhere.data.times import MOSTLY, TIMES, find_kind, is_clock, share_on_land
 from elsewhere.data.values import as_text, numbers_of, sample_text
@@ -272,14 +271,6 @@ def find_columns(table: Table, columns: Any = None, *, alone: bool = False) -> C
     requested = parse_columns(columns)
     found = Columns(table, {}, frozenset(requested))
     _by_request(found, requested)
-    if table.kind in KNOWN or table.kind in ("geolife", "gpx", "google"):
-        for name in found.free():
-            role = SYNONYMS.get(name, name)
-            if role in ASKED_FOR and role not in found.roles:
-                found.take(role, name)
-        found.roles |= {"date": "date", "time": "clock"} if table.kind == "geolife" else {}
-        found.roles.setdefault("user", "user" if "user" in table.names else FILE)
-        return found
     for step in (_by_ends, _by_name, _by_values_of_times, find_positions, _by_values_of_labels):
         step(found)
     if alone:

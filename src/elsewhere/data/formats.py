@@ -52,7 +52,7 @@ DAY_NAME = re.compile(  # a date within the name of a file: 2024-05-01, 20240501
     r"(?i:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*)", re.ASCII
 )  # fmt: skip
 UNCLOSED = "rows with a quote that is not closed"
-PLT = ("lat", "lon", "#3", "altitude", "days", "date", "clock")
+PLT = ("lat", "lon", "", "", "", "date", "clock")  # the others are of no use
 KNOWN = {
     "Foursquare TSMC2014": ("user", "venue", "category_id", "category", "lat", "lon", "offset_minutes", "utc"),
     "Foursquare TIST2015": ("user", "venue", "utc", "offset_minutes"),
@@ -388,7 +388,8 @@ def _open_text(piece: Piece, dialect: _Dialect, kind: str) -> Table:
                 code="E_TRUNCATED",
             )
 
-    return Table(piece.name, dialect.names, kind, _sample_text(piece, dialect), batches, piece.user, dialect.headed,
+    names = tuple(filter(None, dialect.names))
+    return Table(piece.name, names, kind, _sample_text(piece, dialect, names), batches, piece.user, dialect.headed,
                  counts=counts, notes=list(dialect.notes))  # fmt: skip
 
 
@@ -435,13 +436,13 @@ def _parse_block(
         ) from None
 
 
-def _sample_text(piece: Piece, dialect: _Dialect) -> Any:
+def _sample_text(piece: Piece, dialect: _Dialect, names: Sequence[str]) -> Any:
     """Return rows of a text: of a small one all over, of a large one of its beginning, its middle and its end."""
     import pyarrow as pa
 
     unseen: Counter[str] = Counter()
     blocks = _read_blocks(piece, dialect, unseen, 4 * SAMPLE)
-    tables = [_parse_block(next(blocks), dialect, dialect.names, unseen, piece, dialect.skip)]
+    tables = [_parse_block(next(blocks), dialect, names, unseen, piece, dialect.skip)]
     blocks.close()  # type: ignore[attr-defined]
     with unpack(piece) as stream:
         if isinstance(stream, io.BufferedReader | io.BytesIO) and piece.size > 4 * SAMPLE:
@@ -449,7 +450,7 @@ def _sample_text(piece: Piece, dialect: _Dialect) -> Any:
                 stream.seek(at)
                 part = stream.read(SAMPLE)
                 part, _ = _close_quotes(part[part.find(b"\n") + 1 : part.rfind(b"\n") + 1], dialect, unseen)
-                tables.append(_parse_block(part, dialect, dialect.names, unseen, piece))
+                tables.append(_parse_block(part, dialect, names, unseen, piece))
     rows = pa.concat_tables([spread(table) for table in tables])
     refuse_unclosed(piece.name, unseen, len(rows))
     if len(rows) == 0:
