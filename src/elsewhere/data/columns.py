@@ -473,6 +473,9 @@ def find_positions(found: Columns) -> None:
         alike = found.free(role)
         if not found.has("lat", "point", "points", "place") and len(alike) == 1:
             found.take(role, alike[0])
+    named = {axis: find_named(axis, found.free(*NUMERIC)) for axis in ("lat", "lon")}
+    if not found.has("lat", "lon", "place") and None not in named.values():
+        found.roles |= {axis: str(name) for axis, name in named.items()}
     degrees = _free_degrees(found)
     if found.has("lat", "lon", "point", "points") or len(degrees) != 2:
         return

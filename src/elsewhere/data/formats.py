@@ -15,7 +15,6 @@ import sys
 import zipfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -91,7 +90,7 @@ def list_files(source: str | os.PathLike[str]) -> list[Piece]:
     if path == "-":
         content = sys.stdin.buffer.read()
         return [Piece("standard input", "stdin", len(content), lambda: io.BytesIO(content))]
-    root = Path(path)
+    root, found = Path(path), list[tuple[tuple[str, ...], int, Any]]()
     try:
         if root.is_dir():
             found = [(p.relative_to(root).parts, p.stat().st_size, partial(p.open, "rb"))
@@ -100,11 +99,15 @@ def list_files(source: str | os.PathLike[str]) -> list[Piece]:
             what = "is no file" if root.exists() else "does not exist"
             raise InvalidTraces(f"{root.name} {what}; give the path of a file or of a folder.", code="E_OPEN")
         else:
+            alone = [Piece(root.name, _stem(root.name), root.stat().st_size, partial(root.open, "rb"))]
             with root.open("rb") as file:
-                packed = file.read(4) == b"PK\x03\x04"
-            found = _list_members(root) if packed else []
-            if not packed or any(parts == ("[Content_Types].xml",) for parts, *_ in found):  # a workbook is a zip too
-                return [Piece(root.name, _stem(root.name), root.stat().st_size, partial(root.open, "rb"))]
+                if file.read(4) != b"PK\x03\x04":
+                    return alone
+            archive = zipfile.ZipFile(root)  # open for as long as its members are
+            found = [(Path(m.filename).parts, m.compress_size, partial(archive.open, m))
+                     for m in archive.infolist() if Path(m.filename).name and m.file_size]  # fmt: skip
+            if any(parts == ("[Content_Types].xml",) for parts, *_ in found):  # a workbook is a zip too
+                return alone
     except DAMAGE as error:
         code = "E_OPEN" if isinstance(error, OSError) else "E_COMPRESSION"
         raise InvalidTraces(f"{root.name} cannot be opened ({type(error).__name__}).", code=code) from None
@@ -139,24 +142,6 @@ def _owners(paths: Sequence[tuple[str, ...]], name: str) -> list[str]:
         if len(folders) > 1 and "" not in folders:
             return [path[level] if len(path) > level + 1 else path[-1] for path in plain]
     return [path[-1] or name for path in plain]
-
-
-def _list_members(path: Path) -> list[tuple[tuple[str, ...], int, Any]]:
-    """Return the path, the size and the opener of each file of a zip."""
-
-    @contextmanager
-    def opened(member: zipfile.ZipInfo) -> Iterator[Any]:
-        with zipfile.ZipFile(path) as folder, folder.open(member) as stream:
-            yield stream
-
-    with zipfile.ZipFile(path) as archive:
-        members = [m for m in archive.infolist() if Path(m.filename).name and not m.is_dir()]
-    for m in members:
-        if m.flag_bits & 1:
-            raise InvalidTraces(f"{path.name} is encrypted; unpack it first.", code="E_COMPRESSION")
-        if m.file_size > max(MOST_DOCUMENT, MOST_RATIO * m.compress_size):
-            raise InvalidTraces(f"{path.name} unpacks to too many bytes.", code="E_TOO_LARGE")
-    return [(Path(m.filename).parts, m.file_size, partial(opened, m)) for m in members]
 
 
 def _open_piece(piece: Piece, encoding: str | None) -> Table:
@@ -482,7 +467,8 @@ def _open_parquet(piece: Piece) -> Table:
 
     try:
         with piece.open() as stream:
-            file = pq.ParquetFile(pa.BufferReader(stream.read()) if not hasattr(stream, "name") else stream.name)
+            plain = isinstance(stream, io.BufferedReader)
+            file = pq.ParquetFile(stream.name if plain else pa.BufferReader(read_document(piece)))
         first = (file.read_row_group(0) if file.num_row_groups else file.read()).flatten()
         names = tuple(name for name in first.column_names if not INDEX.fullmatch(name))
         sample = spread(first.select(names))
@@ -508,8 +494,7 @@ def _open_excel(piece: Piece) -> Table:
     import pandas as pd
 
     try:
-        with piece.open() as stream:
-            frame = pd.read_excel(io.BytesIO(stream.read()), engine="calamine", header=None, dtype=object)
+        frame = pd.read_excel(io.BytesIO(read_document(piece)), engine="calamine", header=None, dtype=object)
     except ImportError:
         raise MissingExtra(f"{piece.name} is a workbook; pip install 'elsewhere[excel]', or save it as CSV.") from None
     except Exception:  # the readers of workbooks raise errors of many kinds, with values in them

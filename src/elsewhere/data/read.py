@@ -39,7 +39,6 @@ from elsewhere.data.times import (
     find_zone,
     is_clock,
     read_times,
-    share_on_land,
     to_local,
     to_local_by_place,
 )
@@ -470,22 +469,18 @@ class _Reader:
         exchanged = ",".join(f"{side}lat={label[f'{side}lon']},{side}lon={label[f'{side}lat']}" for side in sides)
         high, far = np.abs(y), np.abs(x)
         names, said = f"{label['lat']} and {label['lon']}", {"lat", "lon", "point"} & self.meaning.requested
-        code, fault = "E_SWAPPED", ""
+        code, fault, beyond = "E_SWAPPED", "", np.mean(high > 90) > MOST_UNREADABLE
         # where all angles in radians would be degrees there is no land
         if np.mean((high > 1_000) | (far > 1_000)) > 0.5 or (high.max() <= np.pi / 2 and far.max() <= np.pi):
             fault = (
                 f"{names} are no degrees, but metres of a projection, parts of degrees or radians; convert them to "
                 "latitude and longitude (EPSG:4326)"
             )
-        elif np.mean((high > 90) & (high <= 180) & (far <= 90)) > MOST_UNREADABLE:
+        elif is_latitude_first(y, x) is False and (beyond or not said):
             fault = f"latitude and longitude look swapped; give `columns` {exchanged}"
-        elif np.mean((high > 90) | (far > 360)) > MOST_UNREADABLE:
+            fault += "" if beyond else f", or {right} if they are right: they lie at sea, and on land if exchanged"
+        elif beyond or np.mean(far > 360) > MOST_UNREADABLE:
             code, fault = "E_OUTSIDE", f"{names} are no degrees"
-        elif not said and far.max() <= 90 and share_on_land(y, x) < 0.05 and share_on_land(x, y) > 0.95:
-            fault = (
-                f"the positions lie at sea, and on land if exchanged; give `columns` {exchanged} to exchange them, or "
-                f"{right} if they are right"
-            )
         if fault:
             raise InvalidTraces(f"{name}: {fault}.", code=code)
         wide = (lon > 180) & (lon <= 360)
