@@ -965,3 +965,40 @@ def test_seconds_of_the_day_that_are_called_a_time_are_the_clock(tmp_path):
     table["transaction_time_sec"] %= 3600  # how long something lasts
     notes = read_records(save(table, tmp_path / "t.csv"))[1].notes
     assert any("0:00" in note for note in notes)
+
+
+def test_lists_of_objects_within_objects_are_left_out(tmp_path):
+    rows = [{"createdAt": int(t.timestamp()), "user": {"id": u},
+             "venue": {"id": f"v{p}", "categories": [{"name": "Bar"}], "location": {"lat": 51.5, "lng": -0.1 - p / 99}}}
+            for u, t, p in events()]  # fmt: skip
+    (tmp_path / "t.jsonl").write_text("\n".join(map(json.dumps, rows)) + "\n")
+    records, preparation, *_ = read_records(tmp_path / "t.jsonl")
+    assert (len(records.users), len(records.places)) == (10, 5)
+    assert preparation.left_out == ("venue.categories",)
+
+
+def test_names_in_capitals_without_marks(tmp_path):
+    rows = [(int(t.timestamp() * 1000), 60_000, f"N{p}", 51.5 + p / 99, -0.1, 51.5, -0.1 - p / 99)
+            for _, t, p in events()]  # fmt: skip
+    names = ["STARTTIMEMS", "DURATIONMS", "STARTSTATIONNAME", "STARTSTATIONLATITUDE", "STARTSTATIONLONGITUDE",
+             "ENDSTATIONLATITUDE", "ENDSTATIONLONGITUDE"]  # fmt: skip
+    records, *_ = read_records(save(pd.DataFrame(rows, columns=names), tmp_path / "t.csv"))
+    assert records.form.record == "trips"
+    assert set(np.diff(records.start[np.argsort(records.trip, kind="stable")].reshape(-1, 2))[:, 0]) == {60}
+
+
+def test_a_line_of_points_is_no_number_of_a_trip(tmp_path):
+    lines = [[[-0.1 + i / 999, 51.5 + p / 99] for i in range(9)] for _, _, p in events()]
+    table = pd.DataFrame([(u, t) for u, t, _ in events()], columns=["driver", "start_time"]).assign(traj=lines)
+    table.to_parquet(tmp_path / "t.parquet")
+    records, *_ = read_records(tmp_path / "t.parquet", unit="person")
+    assert (len(records.users), len(records)) == (10, 9 * len(table))
+
+
+@pytest.mark.parametrize("form", ["%H:%M:%S", "%Hh%M"])
+def test_a_clock_at_the_beginning_on_numbered_days(tmp_path, form):
+    rows = [(u, 1 + i // 99, f"{t:{form}}", 15, f"Z{p}") for i, (u, t, p) in enumerate(events())]
+    table = pd.DataFrame(rows, columns=["person", "diary_day", "episode_start", "duration_minutes", "location"])
+    records, *_ = read_records(save(table, tmp_path / "t.csv"))
+    assert sorted(records.start % 86_400) == sorted(int(t.timestamp()) % 86_400 for _, t, _ in events())
+    assert set(records.end - records.start) == {900}

@@ -56,7 +56,7 @@ ROLES = {
         "datetime timestamp time trackedat t ts tst when dateandtime datetimestamp timestampms unixtimestamp unixtime "
         "unix epochtime epoch gpstime gpsdatetime fixtime recordedat createdat eventtime checkintime calltime "
         "callstart basedatetime loctime clock hhmm transactiontime tapintime arrivaltime", TIMES, last=True,
-        sided="time datetime timestamp at ts t hour clock utc local gmt min minute minutes sec second seconds"),
+        sided="time timems datetime timestamp at ts t hour clock utc local gmt min minute minutes sec second seconds"),
     "date": Role("date localdate calldate eventdate traveldate tripdate surveydate day yearmonthday",
                  ("date", "datetime"), last=True, sided="date day"),
     "offset": Role("timezoneoffset offset offsetminutes tzoffset utcoffset timezoneoffsetminutes", COUNTED),
@@ -89,7 +89,7 @@ ROLES = {
         "category venuecategory venuecategoryname categoryname poicategory placecategory poitype placetype purpose "
         "activity activitytype amenity kind type locationtype", ("words", "whole", "flag")),
     "trip": Role("tripid rideid tid trjid traj trajid trajectoryid trackid segmentid tripno journeyid orderid trip "
-                 "ride"),
+                 "ride", ("words", "whole", "epoch", "decimal", "flag", "nothing")),
     "occupied": Role("occupied occupancy hired loaded passengerflag load passenger", ("flag",)),
     "count": Role("count counts n trips flow flows volume persons people passengers", ("whole",)),
 }  # fmt: skip
@@ -111,8 +111,8 @@ FINISHES = frozenset(
 )
 FILLERS = {"trip", "ride", "call"}
 JOINED = (
-    r"(?i)\b(start|strt|end|stop|orig|dest|pickup|dropoff|dep|arr)(?=(time|date|lat|lon|lng|zone|taz|station)\b)|"
-    r"\b(pu|do)(?=location)|\b[od](?=(taz|zone)\b)"
+    r"(?i)\b(start|strt|end|stop|orig|dest|pickup|dropoff|dep|arr)(?=(time|date|lat|lon|lng|zone|taz)(ms)?\b|station)|"
+    r"\bstation(?=(lat|lon|name|id))|\b(pu|do)(?=location)|\b[od](?=(taz|zone)\b)|time(?=ms\b)"
 )
 WORDS_OF_KINDS = {
     "nothing": "empty", "flag": "0 or 1", "date": "dates", "clock": "clock times", "datetime": "dates with times",
@@ -456,7 +456,7 @@ def _by_values_of_times(found: Columns) -> None:
         times = found.free("datetime") or found.free("epoch")
         if len(times) == 1:
             found.take("time", times[0])
-        elif not times and len(clocks) == 1 and ("date" in found.roles or len(dates) == 1):
+        elif not times and len(clocks) == 1 and (found.has("date", "day") or len(dates) == 1):
             found.take("time", clocks[0])
         if times:
             return

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, BinaryIO
 
-from elsewhere.data.values import as_text
+from elsewhere.data.values import as_text, sample_text
 from elsewhere.errors import InvalidParameter, InvalidTraces
 
 FILE = "the file's name"  # column with the name of each row's file (the folder's, for GeoLife)
@@ -76,8 +76,7 @@ class Table:
         """Return the name of each column that a message may show."""
         shown = {FILE: "file"}
         names = [name for name in self.names if name != FILE]
-        columns = [self.sample.column(name) for name in names]
-        values = {value for column in columns if "string" in str(column.type) for value in column.to_pylist()}
+        values = {value for name in names for value in sample_text(self.sample.column(name))}
         for i, name in enumerate(names):
             plain = re.fullmatch(r"[^\W\d][\w .:/()#%°+-]{0,40}", name) and not re.search(
                 r"\d[.,:]\d|\d{5}|\d[a-zA-Z]", name
