@@ -1002,3 +1002,16 @@ def test_a_clock_at_the_beginning_on_numbered_days(tmp_path, form):
     records, *_ = read_records(save(table, tmp_path / "t.csv"))
     assert sorted(records.start % 86_400) == sorted(int(t.timestamp()) % 86_400 for _, t, _ in events())
     assert set(records.end - records.start) == {900}
+
+
+@pytest.mark.parametrize("zone", ["+03:00", "+01:00"])
+def test_exchanged_positions_on_land_are_told_by_the_offsets_of_times(tmp_path, zone):
+    frame = fixes(at=(41.88, 12.48)).rename(columns={"lat": "lon", "lon": "lat"})  # Rome, or in Ethiopia
+    frame["time"] = frame["time"].dt.strftime(f"%Y-%m-%dT%H:%M:%S{zone}")
+    path = save(frame, tmp_path / "t.csv")
+    if zone == "+01:00":
+        with pytest.raises(InvalidTraces, match="lat=lon,lon=lat, or lat=lat,lon=lon if they are right"):
+            read_records(path)
+        assert read_records(path, columns="lat=lon,lon=lat")[0].tz == "Europe/Rome"
+    else:
+        assert read_records(path)[0].tz == "Africa/Addis_Ababa"

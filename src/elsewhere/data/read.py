@@ -43,7 +43,7 @@ from elsewhere.data.times import (
     to_local_by_place,
 )
 from elsewhere.data.values import Labels, as_text, read_lines, read_numbers, read_points, sample_text
-from elsewhere.data.visits import DAY, UNITS, Floats, Form, Ints, Locations, Mask, Preparation, Records, Visits, zone_of
+from elsewhere.data.visits import DAY, UNITS, Form, Ints, Locations, Mask, Preparation, Records, Visits, zone_of
 from elsewhere.errors import InvalidParameter, InvalidTraces, counted, require_between, require_choice
 
 ALONE = 100  # records, above which as many users as records are worth a word
@@ -476,9 +476,12 @@ class _Reader:
                 f"{names} are no degrees, but metres of a projection, parts of degrees or radians; convert them to "
                 "latitude and longitude (EPSG:4326)"
             )
-        elif is_latitude_first(y, x) is False and (beyond or not said):
+        elif (beyond or not said) and (is_latitude_first(y, x) is False or self._offsets_of_exchanged(columns)):
             fault = f"latitude and longitude look swapped; give `columns` {exchanged}"
-            fault += "" if beyond else f", or {right} if they are right: they lie at sea, and on land if exchanged"
+            if not beyond:
+                fault += (
+                    f", or {right} if they are right: exchanged, they lie on land, or where clocks are as the times say"
+                )
         elif beyond or np.mean(far > 360) > MOST_UNREADABLE:
             code, fault = "E_OUTSIDE", f"{names} are no degrees"
         if fault:
@@ -527,7 +530,7 @@ class _Reader:
             if other > MOST_UNREADABLE:
                 self.notes.append(
                     f"{other:.0%} of the times have another offset than {used}, where the positions lie and whose "
-                    "clock is taken (`tz`); are latitude and longitude exchanged?"
+                    "clock is taken (`tz`)"
                 )
         elif tz is None and used is not None:
             self.notes.append(f"times are UTC: days and hours are those of {zone}, where the positions lie (`tz`)")
@@ -550,7 +553,7 @@ class _Reader:
         if role is None:
             return
         some = slice(None, None, max(1, len(columns["lat"]) // ASKED))
-        a, b, start = (columns[name][some] for name in ("lat", "lon", "start"))
+        a, b = (columns[axis][some] for axis in ("lat", "lon"))
         written = " ".join(sample_text(self.table.sample.column(self.roles[role]))[:3])
         geojson = self.table.kind == "json" and self.roles[role].endswith("coordinates")
         # well-known text and GeoJSON have the longitude first, other points and lists are told by their values
@@ -560,20 +563,23 @@ class _Reader:
         if first is None:
             first = role == "point"
             self.notes.append(f"points are read with the {'latitude' if first else 'longitude'} first")
-        shift = columns.get("shift")
-        if shift is not None and shift.any():
-
-            def agreement(north: Floats, east: Floats) -> float:
-                zone, _ = find_zone(north, east)
-                return 0.0 if zone is None else float(np.mean(to_local(start, zone) - start == shift[some]))
-
-            right, exchanged = (agreement(*sides) for sides in (((a, b), (b, a)) if first else ((b, a), (a, b))))
-            if right <= 1 - MOST_MIXED and exchanged >= MOST_MIXED:
-                first = not first
-                place = "first" if first else "last"
-                self.notes.append(f"points are read with the latitude {place}, as the offsets of the times say")
         if not first:
             columns["lat"], columns["lon"] = columns["lon"], columns["lat"]
+        if self._offsets_of_exchanged(columns):
+            columns["lat"], columns["lon"] = columns["lon"], columns["lat"]
+            place = "last" if first else "first"
+            self.notes.append(f"points are read with the latitude {place}, as the offsets of the times say")
+
+    def _offsets_of_exchanged(self, columns: dict[str, Any]) -> bool:
+        """Tell whether times have the offsets of the positions with latitude and longitude exchanged, not their own."""
+        shift = columns.get("shift")
+        if shift is None or not shift.any():
+            return False
+        some = slice(None, None, max(1, len(shift) // ASKED))
+        lat, lon, start, east = (columns[name][some] for name in ("lat", "lon", "start", "shift"))
+        zones = (find_zone(*sides)[0] for sides in ((lat, lon), (lon, lat)))
+        own, other = (float(np.mean(to_local(start, zone) - start == east)) if zone else 0.0 for zone in zones)
+        return own <= 1 - MOST_MIXED and other >= MOST_MIXED
 
     def _find_records(self, columns: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         """Return the kind of record and its columns; -1 is no trip."""
