@@ -1015,3 +1015,36 @@ def test_exchanged_positions_on_land_are_told_by_the_offsets_of_times(tmp_path, 
         assert read_records(path, columns="lat=lon,lon=lat")[0].tz == "Europe/Rome"
     else:
         assert read_records(path)[0].tz == "Africa/Addis_Ababa"
+
+
+# --- files of a third round -------------------------------------------------------------------------------------------
+
+
+def test_a_number_of_a_case_that_looks_like_a_time_is_none(tmp_path):
+    rows = [(20_230_101_000_000 + u, f"{t:%H:%M:%S}", f"{t + pd.Timedelta(minutes=9):%H:%M:%S}", p % 3)
+            for u, t, p in events(each=1)]  # fmt: skip
+    path = save(pd.DataFrame(rows, columns=["tucaseid", "tustarttim", "tustoptime", "tewhere"]), tmp_path / "t.csv")
+    with pytest.raises(InvalidTraces, match="user=NAME,time=tustarttim,end=tustoptime,place=NAME"):
+        read_records(path)
+
+
+@pytest.mark.parametrize("ends", [("o_tract20", "d_tract20"), ("von", "nach")])
+def test_who_departs_later_than_arrives_is_on_no_trip(tmp_path, ends):
+    rows = [(u, t, t + pd.Timedelta(minutes=9), f"Z{p}", f"Z{p + 1}") for u, t, p in events()]
+    names = ["person_id", "depart_time_timestamp", "arrival_time_timestamp", *ends]
+    path, told = save(pd.DataFrame(rows, columns=names), tmp_path / "t.csv"), {}
+    if ends[0] == "von":
+        with pytest.raises(InvalidTraces, match="place=NAME"):
+            read_records(path)
+        told = {"columns": "place=von,end_place=nach"}
+    records, preparation, *_ = read_records(path, **told)
+    assert (records.form.record, len(records), preparation.dropped) == ("trips", 2 * len(rows), {})
+
+
+def test_a_row_of_units_below_the_names_costs_itself_alone(tmp_path):
+    rows = [("id", "yyyy-mm-dd", "min", "zone")]
+    rows += [(f"P{u}", f"{t:%Y-%m-%d}", t.hour * 60 + t.minute, f"Z{p}") for u, t, p in events(each=39)]
+    table = pd.DataFrame(rows, columns=["traveller", "day", "start_min", "zone"])
+    records, preparation, *_ = read_records(save(table, tmp_path / "t.csv"))
+    assert (len(records.users), preparation.dropped) == (10, {"rows without a time": 1})
+    assert sorted(records.start.tolist()) == sorted(int(t.timestamp()) for _, t, _ in events(each=39))

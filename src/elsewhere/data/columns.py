@@ -47,7 +47,7 @@ ROLES = {
         "u user person pers per individual agent athlete device participant subject respondent customer client "
         "subscriber msisdn imsi imei caller phone account card badge employee student passenger rider clientmac "
         "macaddress mac visitor maid caid adid advertiser individuallocal taglocal who handle memberid perno animalid "
-        "tagid moid objectid trackerid deviceaid pid member", numbered=True),
+        "tagid moid objectid trackerid deviceaid pid member traveller traveler anumber aparty", numbered=True),
     "vehicle": Role("taxi cab vehicle driver car bus truck medallion plate licenseplate numberplate mmsi",
                     numbered=True),
     "household": Role("house household hh samp", numbered=True),
@@ -81,13 +81,14 @@ ROLES = {
         "gpscoordinates", ("point",), sided="point geometry geom coordinates"),
     "place": Role(
         "place venue business merchant where poi location loc cell tower antenna bts site zone station stop stn taz "
-        "celltower celltoweroid spot h3 cgi ecgi accesspoint ap door gate room reader building beacon area district",
+        "celltower celltoweroid spot h3 cgi ecgi accesspoint ap door gate room reader building beacon area district "
+        "tract block",
         ("words", "whole", "flag", "decimal", "point", "points", "nothing"), numbered=True,
         sided="id zone taz location locationid station stationid place placeid stop stopid cell cellid tower zoneid "
-        "name stationname community area district city"),
+        "name stationname community area district city tract block"),
     "kind": Role(
-        "category venuecategory venuecategoryname categoryname poicategory placecategory poitype placetype purpose "
-        "activity activitytype amenity kind type locationtype", ("words", "whole", "flag")),
+        "category categories venuecategory venuecategoryname categoryname poicategory placecategory poitype placetype "
+        "purpose activity activitytype amenity kind type locationtype", ("words", "whole", "flag")),
     "trip": Role("tripid rideid tid trjid traj trajid trajectoryid trackid segmentid tripno journeyid orderid trip "
                  "ride", ("words", "whole", "epoch", "decimal", "flag", "nothing")),
     "occupied": Role("occupied occupancy hired loaded passengerflag load passenger", ("flag",)),
@@ -387,7 +388,7 @@ def _hours(found: Columns, name: str) -> float:
 
 def _by_ends(found: Columns) -> None:
     """Give roles to columns that say where and when a trip begins and ends, or when a visit does."""
-    for visits in (False, True):
+    for visits in (False, True)[: 1 if found.trips else 2]:
         ends: dict[str, str] = {}
         spans: dict[str, dict[str, str]] = {}  # times at both ends of something else: "session_start"
         parts: dict[str, list[str]] = {}  # "start_hour" and "start_minute"
@@ -419,7 +420,7 @@ def _by_ends(found: Columns) -> None:
 
 def _side_of(name: str, visits: bool) -> tuple[str | None, list[str]]:
     """Return the end of a trip or visit that a name tells ("", "end_", None for none), and its other words."""
-    words = [word for word in words_of(name) if word not in FILLERS]
+    words = [word.rstrip("0123456789") or word for word in words_of(name) if word not in FILLERS]
     for side, marks in (("", BEGINS | DEPARTURE), ("end_", FINISHES | ARRIVAL)):
         for mark in (*words[:1], *words[:0:-1]):
             if mark in marks:
@@ -453,7 +454,7 @@ def _by_values_of_times(found: Columns) -> None:
     """Find dates and clock times by what columns hold, as far as that leaves no doubt."""
     dates, clocks = found.free("date"), found.free("clock")
     if not found.has("time", "utc", "slot"):
-        times = found.free("datetime") or found.free("epoch")
+        times = [name for name in _free_times(found) if name not in clocks]
         if len(times) == 1:
             found.take("time", times[0])
         elif not times and len(clocks) == 1 and (found.has("date", "day") or len(dates) == 1):
@@ -610,8 +611,9 @@ def refuse(found: Columns, missing: Sequence[str]) -> NoReturn:
 
 
 def _free_times(found: Columns) -> list[str]:
-    """Return the columns without a role that hold times, with their dates where there are such."""
-    return found.free("datetime") or found.free("epoch") or found.free("clock")
+    """Return the columns without a role that hold times, with their dates where there are such; none is an id."""
+    kinds = (found.free(kind) for kind in ("datetime", "epoch", "clock"))
+    return next((some for names in kinds if (some := [n for n in names if not normalize(n).endswith("id")])), [])
 
 
 def _likely(found: Columns, role: str, free: list[str]) -> str | None:

@@ -501,7 +501,7 @@ class _Reader:
         zone, share = find_zone(*near)
         self.offset, self.zones = shift is not None, False
         if shift is None:
-            if "time" in self.forms:
+            if {"time", "date"} & self.forms.keys():
                 where = f"of {zone}, where the positions lie" if zone and tz is None else "as it stands"
                 self.notes.append(f"times carry no offset: they are the local clock {tz or where} (`tz`)")
             return tz or zone or "UTC"
