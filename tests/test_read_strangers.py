@@ -1048,3 +1048,13 @@ def test_a_row_of_units_below_the_names_costs_itself_alone(tmp_path):
     records, preparation, *_ = read_records(save(table, tmp_path / "t.csv"))
     assert (len(records.users), preparation.dropped) == (10, {"rows without a time": 1})
     assert sorted(records.start.tolist()) == sorted(int(t.timestamp()) for _, t, _ in events(each=39))
+
+
+def test_a_date_that_only_the_whole_file_tells(tmp_path):
+    frame = fixes(people=99, days=6, every=20)
+    frame["time"] = frame["time"].dt.strftime("%d/%m/%Y %H:%M")  # 7 to 12 November
+    lines = save(frame, tmp_path / "t.csv").read_text().splitlines()
+    (tmp_path / "t.csv").write_text("\n".join([*lines[:-1], "P98,13/11/2022 04:00,51.5,-0.1", "a,b", lines[-1]]) + "\n")
+    records, preparation, *_ = read_records(tmp_path / "t.csv")
+    assert np.ptp(records.start) < 7 * 86_400
+    assert preparation.dropped == {"rows with too many or too few fields": 1}

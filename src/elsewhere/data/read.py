@@ -33,7 +33,6 @@ from elsewhere.data.times import (
     ASKED,
     MISSING,
     NO_DAY,
-    AmbiguousDates,
     TimeForm,
     find_form,
     find_zone,
@@ -243,13 +242,15 @@ class _Reader:
             return self._find_count(name, label)
         if self.meaning.kinds.get(name) == "clock" or is_clock(values):
             date_format = None
-        try:
-            form = find_form(values, label, self.table.name, date_format)
-        except AmbiguousDates:
-            every: set[str] = set()
-            for batch in self.table.batches([name]):
-                every.update(sample_text(batch.column(name).unique()))
-            form = find_form(sorted(every), label, self.table.name)
+
+        def every() -> list[str]:
+            counts = self.table.counts.copy()
+            every = {v for batch in self.table.batches([name]) for v in sample_text(batch.column(name).unique())}
+            self.table.counts.clear()  # what is not read is counted once
+            self.table.counts.update(counts)
+            return sorted(every)
+
+        form = find_form(values, label, self.table.name, date_format, every)
         self.notes += [form.note] if form.note else []
         return form
 
