@@ -1010,7 +1010,7 @@ def test_exchanged_positions_on_land_are_told_by_the_offsets_of_times(tmp_path, 
     frame["time"] = frame["time"].dt.strftime(f"%Y-%m-%dT%H:%M:%S{zone}")
     path = save(frame, tmp_path / "t.csv")
     if zone == "+01:00":
-        with pytest.raises(InvalidTraces, match="lat=lon,lon=lat, or lat=lat,lon=lon if they are right"):
+        with pytest.raises(InvalidTraces, match="lat=lon,lon=lat, or give `columns` lat=lat,lon=lon if they are"):
             read_records(path)
         assert read_records(path, columns="lat=lon,lon=lat")[0].tz == "Europe/Rome"
     else:
@@ -1058,3 +1058,14 @@ def test_a_date_that_only_the_whole_file_tells(tmp_path):
     records, preparation, *_ = read_records(tmp_path / "t.csv")
     assert np.ptp(records.start) < 7 * 86_400
     assert preparation.dropped == {"rows with too many or too few fields": 1}
+
+
+@pytest.mark.parametrize("written", ["POINT ({} {})", "LINESTRING ({} {}, {} {})"])
+def test_points_that_look_exchanged_may_be_right(tmp_path, written):
+    frame = fixes(at=(52.5, 13.4))
+    sides = zip(frame["lat"], frame["lon"], strict=True)
+    table = frame[["person", "time"]].assign(where=[written.format(*pair, *pair) for pair in sides])
+    path, role = save(table, tmp_path / "t.csv"), "points" if "LINE" in written else "point"
+    with pytest.raises(InvalidTraces, match=f"look swapped, .*exchange them, or give `columns` {role}=where if"):
+        read_records(path)
+    assert np.median(read_records(path, columns=f"{role}=where")[0].lat) < 14

@@ -333,7 +333,7 @@ def _by_name(found: Columns) -> None:
             return not any(find_named(who, others) for who in ("user", "vehicle"))
         if role == "place" and len(set(found.samples[name])) < 2:  # a place that never changes is none
             return False
-        if role == "place" and kinds[name] == "point" and not found.has("lat"):  # it says where, and is no name
+        if role == "place" and kinds[name] in ("point", "points") and not found.has("lat"):  # no name
             return False
         if role in ("lat", "lon") and normalize(name) in "xy" and kinds[name] == "whole":
             return False  # numbers of cells

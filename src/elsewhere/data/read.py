@@ -56,7 +56,8 @@ CHANGED = ("times that", "positions that", "characters that")  # beginnings of c
 LINE_INTERVAL = 15  # seconds between two points of a line, as in the taxi data of Porto
 SHIFTS = 'each shift, until two hours of standing or silence, or a day, is a unit (`unit` "person" keeps them whole)'
 LABELS = {"user": "user", "place": "place", "end_place": "place", "kind": "kind", "trip": "trip"}
-NUMBERS = ("lat", "lon", "end_lat", "end_lon", "offset")
+POSITIONS = ("lat", "lon", "end_lat", "end_lon")
+NUMBERS = (*POSITIONS, "offset")
 TRUTHS = ("1", "true", "yes", "t", "y")
 Progress = Callable[[str, float], None]
 
@@ -463,13 +464,14 @@ class _Reader:
             if "place" in columns:
                 return
             raise InvalidTraces(f"{name}: no row has a position that can be read.", code="E_NUMBER")
-        point = self.roles.get("point", FILE)
-        label = {axis: self.table.labels[self.roles.get(axis, point)] for axis in ("lat", "lon", "end_lat", "end_lon")}
+        role = next((role for role in ("point", "points") if role in self.roles), "lat")
+        label = {axis: self.table.labels[self.roles.get(axis, self.roles[role])] for axis in POSITIONS}
         sides = [side for side in ("", "end_") if f"{side}lat" in self.roles]
         right = ",".join(f"{side}lat={label[f'{side}lat']},{side}lon={label[f'{side}lon']}" for side in sides)
-        exchanged = ",".join(f"{side}lat={label[f'{side}lon']},{side}lon={label[f'{side}lat']}" for side in sides)
+        remedy = ",".join(f"{side}lat={label[f'{side}lon']},{side}lon={label[f'{side}lat']}" for side in sides)
+        right, remedy = right or f"{role}={label['lat']}", f"give `columns` {remedy}" if sides else "exchange them"
         high, far = np.abs(y), np.abs(x)
-        names, said = f"{label['lat']} and {label['lon']}", {"lat", "lon", "point"} & self.meaning.requested
+        names, said = f"{label['lat']} and {label['lon']}", {"lat", "lon", role} & self.meaning.requested
         code, fault, beyond = "E_SWAPPED", "", np.mean(high > 90) > MOST_UNREADABLE
         # where all angles in radians would be degrees there is no land
         if np.mean((high > 1_000) | (far > 1_000)) > 0.5 or (high.max() <= np.pi / 2 and far.max() <= np.pi):
@@ -478,11 +480,8 @@ class _Reader:
                 "latitude and longitude (EPSG:4326)"
             )
         elif (beyond or not said) and (is_latitude_first(y, x) is False or self._offsets_of_exchanged(columns)):
-            fault = f"latitude and longitude look swapped; give `columns` {exchanged}"
-            if not beyond:
-                fault += (
-                    f", or {right} if they are right: exchanged, they lie on land, or where clocks are as the times say"
-                )
+            fault = f"latitude and longitude look swapped, by what is possible, on land, or on the clock; {remedy}"
+            fault += "" if beyond else f", or give `columns` {right} if they are right"
         elif beyond or np.mean(far > 360) > MOST_UNREADABLE:
             code, fault = "E_OUTSIDE", f"{names} are no degrees"
         if fault:
