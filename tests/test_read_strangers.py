@@ -1069,3 +1069,18 @@ def test_points_that_look_exchanged_may_be_right(tmp_path, written):
     with pytest.raises(InvalidTraces, match=f"look swapped, .*exchange them, or give `columns` {role}=where if"):
         read_records(path)
     assert np.median(read_records(path, columns=f"{role}=where")[0].lat) < 14
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv", "frame"])
+def test_two_columns_of_one_name_are_refused(tmp_path, ending):
+    import pyarrow as pa
+    import pyarrow.csv
+    import pyarrow.parquet
+
+    table, path = pa.Table.from_pandas(fixes()).rename_columns(["person", "time", "lat", "time"]), tmp_path / "t"
+    if ending == "parquet":
+        pyarrow.parquet.write_table(table, path)
+    elif ending == "csv":
+        pyarrow.csv.write_csv(table, path)
+    with pytest.raises(InvalidTraces, match="columns #2 and #4 have one name"):
+        read_records(table if ending == "frame" else path)

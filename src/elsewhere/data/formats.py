@@ -30,6 +30,7 @@ from elsewhere.data.tables import (
     Piece,
     Table,
     read_document,
+    refuse_doubled,
     spread,
     table_of,
     unpack,
@@ -278,10 +279,7 @@ def _find_dialect(text: str, name: str) -> _Dialect:
         names, headed, at = words, True, at - 1
     notes = [f"{counted(at, 'line')} before the table were not read"] if filled[0] < at else []
     names = [each if headed and each else f"#{i}" for i, each in enumerate(names, 1)]
-    if len(set(names)) < len(names):
-        twice = next(i for i, each in enumerate(names) if each in names[:i])
-        raise InvalidTraces(f"{name}: columns #{names.index(names[twice]) + 1} and #{twice + 1} have one name; "
-                            "give each its own.", code="E_COLUMNS")  # fmt: skip
+    refuse_doubled(name, names)
     return _Dialect(chosen, tuple(names), headed, at + (1 if headed else 0), tuple(notes))
 
 
@@ -470,11 +468,12 @@ def _open_parquet(piece: Piece) -> Table:
             plain = isinstance(stream, io.BufferedReader)
             file = pq.ParquetFile(stream.name if plain else pa.BufferReader(read_document(piece)))
         first = (file.read_row_group(0) if file.num_row_groups else file.read()).flatten()
-        names = tuple(name for name in first.column_names if not INDEX.fullmatch(name))
-        sample = spread(first.select(names))
+        first = first.select([i for i, name in enumerate(first.column_names) if not INDEX.fullmatch(name)])
+        names, sample = tuple(first.column_names), spread(first)
         sample.validate(full=True)
     except (pa.ArrowException, OSError, ValueError):
         raise InvalidTraces(f"{piece.name} is a damaged Parquet file.", code="E_FORMAT") from None
+    refuse_doubled(piece.name, names)
     if not file.metadata.num_rows:
         raise InvalidTraces(f"{piece.name} holds no rows.", code="E_EMPTY")
 

@@ -155,13 +155,21 @@ def table_of(source: Any, name: str, kind: str, user: str | None = None, counts:
     table = table.flatten()
     table = table.select([i for i, name in enumerate(table.column_names) if not INDEX.fullmatch(name)])
     names = tuple(table.column_names)
-    if len(set(names)) < len(names):
-        raise InvalidTraces(f"{name} has two columns of one name; give each its own.", code="E_COLUMNS")
+    refuse_doubled(name, names)
 
     def batches(wanted: Sequence[str]) -> Iterator[Any]:
         yield table.select([n for n in names if n in wanted])
 
     return Table(name, names, kind, spread(table), batches, user, counts=counts or Counter())
+
+
+def refuse_doubled(table: str, names: Sequence[str]) -> None:
+    """Refuse a table in which two columns have one name."""
+    twice = next((i for i, name in enumerate(names) if name in names[:i]), None)
+    if twice is not None:
+        first = names.index(names[twice])
+        raise InvalidTraces(f"{table}: columns #{first + 1} and #{twice + 1} have one name; give each its own.",
+                            code="E_COLUMNS")  # fmt: skip
 
 
 def spread(table: Any) -> Any:
