@@ -81,7 +81,7 @@ ROLES = {
         "gpscoordinates", ("point",), sided="point geometry geom coordinates"),
     "place": Role(
         "place venue business merchant where poi location loc cell tower antenna bts site zone station stop stn taz "
-        "celltower celltoweroid spot h3 cgi ecgi accesspoint ap door gate room reader building beacon area district "
+        "celltower celltoweroid h3 cgi ecgi accesspoint ap door gate room reader building beacon area district "
         "tract block",
         ("words", "whole", "flag", "decimal", "point", "points", "nothing"), numbered=True,
         sided="id zone taz location locationid station stationid place placeid stop stopid cell cellid tower zoneid "
