@@ -27,8 +27,9 @@ from elsewhere.synthesis import _life_kernels as kernels
 from elsewhere.synthesis._way_kernels import MOST_PASSES, Passages
 from elsewhere.synthesis.diaries import TRIES, Diaries, learn_diaries
 from elsewhere.synthesis.groups import (
+    ARRIVES,
     HOUR,
-    JOINED,
+    LEAVES,
     Groups,
     Stays,
     classify,
@@ -181,7 +182,7 @@ def generate_lives(
     if seeds.form.unit != "person":
         notes.append(f"a life is a {seeds.form.unit}: nobody is protected beyond it.")
     # a stream for each stage: a resumed run does not draw again what a finished one drew
-    of_lives, of_test, of_homes, of_trips = np.random.Generator(np.random.Philox(entropy)).spawn(4)
+    of_lives, of_test, of_homes = np.random.Generator(np.random.Philox(entropy)).spawn(3)
     like, unit = seeds, seeds.form.unit
     if like.form.record == "trips":
         seeds, alternates = stays_of_trips(seeds), stays_of_trips(alternates)
@@ -195,12 +196,12 @@ def generate_lives(
     points = (of_homes.permutation(len(seed)) + of_homes.random(len(seed))) / len(seed)
     work = partial(generate_block, model, test, seed, points, key, attempts, least)
     done = map_over(work, blocks, executor=executor, progress=progress, stages=stages, name="lives")
-    return collect_lives(done, like, seed, attempts, notes, model.stays, of_trips)
+    return collect_lives(done, like, seed, attempts, notes, model)
 
 
 def collect_lives(
     done: Sequence[tuple[list[Ints], list[LifeVerdict], Ints, Ints]], like: Visits, seed: Ints, attempts: int,
-    notes: list[str], stays: Stays, rng: np.random.Generator,
+    notes: list[str], model: LifeModel,
 ) -> Lives:  # fmt: skip
     """Return the lives of all blocks that passed, numbered anew, as records like those of `like`; count the others."""
     rows = [np.concatenate([d[0][j] for d in done]) for j in range(5)]
@@ -214,17 +215,19 @@ def collect_lives(
         notes.append(f"{failed} of {len(seed)} lives did not pass the test in {attempts} attempts and were left out.")
     keep = passed[rows[0]]
     life, start, end, place, cls = (column[keep] for column in rows)
+    stays = model.stays
+    trip = None if like.trip is None else number_trips(life, cls, model.groups.ways)
     if stays.beat:  # fixes again, at the pace of people's
         many = np.maximum((end - start) // stays.beat, 1)
         row = np.repeat(np.arange(len(life)), many)
         nth = np.arange(len(row)) - np.repeat(np.cumsum(many) - many, many)
-        life, place, cls, start = life[row], place[row], cls[row], start[row] + nth * stays.beat
+        life, place, start, trip = life[row], place[row], start[row] + nth * stays.beat, trip if trip is None else trip[row]
         end = start
-    elif stays.trail:  # who stays longer is seen until the end
-        end = np.where(end - start > JOINED, end, start)
+    elif stays.trail:  # the last fix is one interval before the next
+        followed = np.append((life[1:] == life[:-1]) & (start[1:] - end[:-1] < stays.trail), False)
+        end = np.where(followed, np.maximum(start, np.append(start[1:], 0) - stays.trail), end)
     visits, users = None, range(int(passed.sum()))
     if passed.any() and like.form.record != "trips":
-        trip = None if like.trip is None else number_trips(life, cls, float(np.mean(like.trip >= 0)), rng)
         visits = like.replace(user=number[life], start=start, end=end, place=place, users=users, trip=trip)
     elif passed.any():
         visits = trips_of_stays(like, number[life], start, end, place, users)
@@ -240,11 +243,16 @@ def collect_lives(
     )
 
 
-def number_trips(life: Ints, cls: Ints, share: float, rng: np.random.Generator) -> Ints:
-    """Return the trip of each record, -1 for none: a leg between own places is one with probability `share`."""
-    leg = np.cumsum((cls >= 0) | (life != np.append(-1, life[:-1]))) - 1
-    trips = rng.random(int(leg[-1]) + 1) < share
-    return np.asarray(np.where(trips[leg], (np.cumsum(trips) - 1)[leg], -1))
+def number_trips(life: Ints, cls: Ints, ways: Ints) -> Ints:
+    """Return the trip of each record, -1 for none; `ways` (K,): which of the ways to and from a class are trips."""
+    stay = np.flatnonzero(cls >= 0)
+    way, last = ways[cls[stay]], np.append(life[stay][1:] != life[stay][:-1], True)
+    leaves = (way & LEAVES > 0) & ~last  # until the next stay
+    on = np.append(False, leaves[:-1])  # a trip leads to it
+    new = leaves & ~(on & (way & ARRIVES > 0))
+    trip = np.where(leaves | on, np.cumsum(new) - 1, -1)
+    leg = np.searchsorted(stay, np.arange(len(cls)), side="right") - 1
+    return np.asarray(np.where((cls >= 0) | leaves[leg], trip[leg], -1))
 
 
 def stays_of_trips(visits: Visits) -> Visits:
@@ -463,7 +471,7 @@ def privacy_test_lives(
     # alternates at least as similar, by class and hour of the week
     lives = Stays(
         fake, start, end, place, np.where(cls >= 0, np.arange(len(cls)), -1), np.zeros(len(cls), dtype=bool), fake,
-        place, n, test.stays.grain, test.stays.events,
+        place, np.zeros_like(place), n, test.stays.grain, test.stays.events,
     )  # fmt: skip
     profile = profiles(lives, cls, groups.K)
     out = []

@@ -30,7 +30,9 @@ DAYS_PER_KIND, MOST_KINDS = 60, 32
 FITTED = 20_000  # rows that a clustering is fitted on: more teach nothing new
 LONG = 2.5 * HOUR  # mean stay from which on a class other than home is a main one
 
+PURE = 100.0  # distance, in clustering, of places where trips begin, end, or neither
 HOME, MAIN, OTHER = 0, 1, 2
+ARRIVES, LEAVES = 1, 2  # on a trip
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,20 +47,22 @@ class Stays:
     joined: NDArray[np.bool_] = field(repr=False)  # to the record before, of the same person, without a gap
     use_user: Ints = field(repr=False)
     use_place: Ints = field(repr=False)
+    use_ways: Ints = field(repr=False)  # ARRIVES and LEAVES: which of the ways to and from it are trips
     people: int
     grain: int  # seconds that all times are a multiple of
     events: bool  # most records have no length
     single: bool = False  # a person is one trip: whether a record is its first tells usages apart
-    trail: bool = False  # most records are fixes without length that follow each other closely
+    trail: int = 0  # seconds between fixes, where records are fixes that follow each other; 0 elsewhere
     beat: int = 0  # seconds between fixes at one place, 0 where these are one record
 
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """Classes of usages `use_class` (M,), `role` (K,) of each class; types and finer habits of people, (people,)."""
+    """Classes of usages `use_class` (M,), `role`, `ways` (K,) of each class; types and finer habits of people, (people,)."""
 
     use_class: Ints
     role: Ints
+    ways: Ints
     type_of: Ints
     habit_of: Ints
     profile: Floats = field(repr=False)  # (people, (K + 1) x 48) share of the time by class, ways last, and hour
@@ -83,17 +87,25 @@ def find_stays(visits: Visits) -> Stays:
     same[1:] = user[1:] == user[:-1]
     # fixes that follow each other closely are a trail: each lasts until the next
     soon = np.append(same[1:] & (start[1:] - end[:-1] <= JOINED), False)
-    fix = (start == end) & soon
-    trail, beat = bool(np.mean(fix) > 0.5), 0
-    if trail:
+    fix, trail, beat = (start == end) & soon, 0, 0
+    if visits.form.record == "fixes" or np.mean(fix) > 0.5:
+        gap = np.append(start[1:], 0) - end
         again = fix & (place == np.append(place[1:], -1))
-        beat = int(np.median((np.append(start[1:], 0) - start)[again])) if np.mean(again) > 0.1 else 0
+        if visits.form.record == "fixes":  # written again as often as they were seen
+            trail = visits.form.interval
+        elif np.mean(again) > 0.1:
+            beat = int(np.median(gap[again]))
+        trail = trail or max(int(np.median(gap[soon])) if soon.any() else 0, 1)
         end = np.where(soon, np.append(start[1:], 0), end)
+    begins, ends = find_trips(visits)
     touching = same & (start - np.append(0, end[:-1]) <= 0)
     joins = touching & (place == np.append(-1, place[:-1])) & (end > start)
+    joins &= ~begins & ~np.append(False, ends[:-1])
     first = np.flatnonzero(~joins)
-    end = np.maximum.reduceat(end, first)
+    end, ends = np.maximum.reduceat(end, first), np.logical_or.reduceat(ends, first)
     user, place, start = user[first], place[first], start[first]
+    ways = np.where(ends, 0, LEAVES) | np.where(begins[first], 0, ARRIVES)
+    ways = np.where((visits.trip[first] >= 0) if visits.trip is not None else False, ways, 0)
 
     same = np.append(False, user[1:] == user[:-1])
     joined = same & (start - np.append(0, end[:-1]) <= JOINED)
@@ -102,8 +114,9 @@ def find_stays(visits: Visits) -> Stays:
     inner = joined & follows & (length > 0)
     xy = visits.locations.planar() if visits.locations.has_coordinates else np.zeros((visits.R, 2))
     short = inner & (length <= longest_pass(place, length, inner, xy))
+    short &= (ways == 0) | (ways == ARRIVES | LEAVES)
     short &= ~_legs(short)
-    key = user * visits.R + place
+    key = (user * visits.R + place) * 4 + ways
     usages = np.unique(key[~short])
     at = np.minimum(np.searchsorted(usages, key), len(usages) - 1)
     usage = np.where(usages[at] == key, at, -1)
@@ -112,9 +125,17 @@ def find_stays(visits: Visits) -> Stays:
     events = bool(np.mean(length == 0) > 0.5)
     single = visits.form.unit == "trip"
     return Stays(
-        user, start, end, place, usage, joined, usages // visits.R, usages % visits.R, visits.U, grain, events, single,
-        trail, beat,
+        user, start, end, place, usage, joined, usages // 4 // visits.R, usages // 4 % visits.R, usages % 4, visits.U,
+        grain, events, single, trail, beat,
     )  # fmt: skip
+
+
+def find_trips(visits: Visits) -> tuple[Mask, Mask]:
+    """Return which records are the first, and which the last, of a trip."""
+    if visits.trip is None:
+        return np.zeros(len(visits), dtype=bool), np.zeros(len(visits), dtype=bool)
+    new = np.append(True, (np.diff(visits.user) != 0) | (np.diff(visits.trip) != 0))
+    return (visits.trip >= 0) & new, (visits.trip >= 0) & np.append(new[1:], True)
 
 
 def _legs(short: Mask) -> Mask:
@@ -226,6 +247,8 @@ def describe_usages(stays: Stays) -> Usages:
     )
     if stays.events:  # a place gone to once is another thing than one gone to again
         table = np.column_stack([table, 0.5 * np.minimum(np.log(count), 2.5)])
+    if stays.use_ways.any():
+        table = np.column_stack([table, PURE * (stays.use_ways & ARRIVES > 0), PURE * (stays.use_ways & LEAVES > 0)])
     if stays.single:
         first = np.append(True, stays.user[rows][1:] != stays.user[rows][:-1])
         table = np.column_stack([table, 3.0 * np.bincount(usage, first, n) / np.maximum(count, 1)])
@@ -286,7 +309,8 @@ def find_groups(stays: Stays, *, k: int, rng: np.random.Generator, classes: int 
         return _merge_small(label, centres, partial(np.bincount, minlength=len(centres)), k)
 
     types, habits = gather(PEOPLE_PER_TYPE, 0.3 * activity), gather(PEOPLE_PER_HABIT, activity, pace)
-    return Groups(use_class, role, types, habits, profile, means)
+    most = [2 * np.bincount(use_class, stays.use_ways & way > 0, K) > np.bincount(use_class, minlength=K) for way in (ARRIVES, LEAVES)]
+    return Groups(use_class, role, ARRIVES * most[0] + LEAVES * most[1], types, habits, profile, means)
 
 
 def _people_of(label: Ints, user: Ints, n: int) -> Ints:
