@@ -21,7 +21,7 @@ OWN = 6  # weights of an own place
 FEATURES = 12  # of a diary
 TASTES = (4, 6, 8)  # those in which people differ: stays, new places, time at home
 FADES = (2.0, 10.0, 40.0)  # days after which a day counts for a third of what it did
-SOON = (300, 1_200, 3_600, 10_800)  # seconds between two places
+SOON = (120, 240, 420, 600, 900, 1_200, 1_800, 3_600, 10_800)  # seconds between two places
 TIES = len(SOON) + 1
 HOME = 0
 
@@ -269,7 +269,7 @@ def draw_day(
 ):  # fmt: skip
     """Draw one diary into `day`, between seconds `lo` and `hi`: at place `here`, carried over, or by an opening."""
     day.state[0], day.state[1], day.state[2] = 0, memory.size[0], 0
-    q, grain, most, way = 0, law.grain, len(day.own) - 1, 0
+    q, grain, most, way, opens = 0, law.grain, len(day.own) - 1, 0, here < 0 and first_piece < 0
     if here >= 0:
         c, t, x = memory.cls[here], lo, here
         p = draw_piece(law, kind_of_person, kind, off, c, 1, 0, stream)
@@ -289,7 +289,7 @@ def draw_day(
         elif length == 0:
             end = t
         else:
-            end = (t + length if length < BRIEF and q > 0 else law.end[p]) + wobble(length, grain, stream)
+            end = (t + length if length < BRIEF and (q > 0 or opens) else law.end[p]) + wobble(length, grain, stream)
             end = max(rounded(end, grain), t + grain)
             if law.end[p] < hi <= end and t + grain < hi:  # it ended within what is seen
                 end = hi - grain

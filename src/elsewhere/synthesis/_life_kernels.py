@@ -26,6 +26,7 @@ BINS = 10  # of a distance
 PACES = 12  # bins of a distance, finer, by the time between
 EXACT = 512  # candidates of a class up to which all are weighed; beyond, a sample
 PROPOSED = 24  # of each of three samples: anywhere, about a tied place, about it more widely
+BRIEF = 1_800  # a shorter stay keeps its length, a longer one the hour at which it ends
 REMEMBERED = 1 << 14  # cells of ways that a life remembers
 
 
@@ -266,9 +267,13 @@ def draw_sigma(g, role, n, cls, time, soon, sweeps, point, stream, sigma):
                 count = hi - lo
                 for k in range(count):
                     among[k], density[k] = lo + k, 1.0
-            else:
-                count = propose(g, cls[i], sigma[h], ends, among, density, count, stream)
             many = list_ties(g, anchors, cls, soon, sigma, n, i, ties)
+            if hi - lo > EXACT:  # also about the place that follows soonest, or home
+                centre, best = sigma[h], 0
+                for k in range(many):
+                    if ties.soon[k] > best:
+                        centre, best = ties.place[k], ties.soon[k]
+                count = propose(g, cls[i], centre, ends, among, density, count, stream)
             rows[i] = draw_place(g, ties, many, among, density, scores, count, stream)
             sigma[i] = g.place[rows[i]]
             ties.taken[sigma[i]] = True
@@ -395,23 +400,31 @@ def draw_lives(
         base = first_day[i] * DAY + border
         routes[:owned, :owned], used[0] = -1, 0
         for j in range(owned):
-            shut[sigma[j]] = True
+            shut[sigma[j]] |= w.blocks[memory.cls[j]]
+        brief, latest = True, base + (D - 1) * DAY + (hi if hi >= 0 else DAY - border)
         for q in range(m):
+            t = base + begin[q]
             if via[q] == 1 and len(w.moves.to) > 0:
-                t, spare = begin[q] - until[q - 1], base + begin[q] - start[n - 1] - law.grain
                 at = find_route(
-                    g.xy, w, own[q - 1], own[q], sigma, t, spare, routes, ways, used, shut, bridge, stream
+                    g.xy, w, own[q - 1], own[q], sigma, begin[q] - until[q - 1], routes, ways, used, shut, bridge, stream
                 )  # fmt: skip
                 cells = ways[at + 1]
-                draw_lengths(w, cells, min(ways[at], spare) // w.tick, stream, took)
-                t = base + begin[q] - took[:cells].sum()  # until then at the last place
+                draw_lengths(w, cells, ways[at] // w.tick, stream, took)
+                # who stays long leaves in time, who stays briefly arrives when the way is over
+                t = end[n - 1] if brief else max(t - took[:cells].sum(), start[n - 1] + (end[n - 1] - start[n - 1]) // 2)
                 end[n - 1] = t
                 for c in range(cells):
                     life[n], start[n], end[n] = numbers[i], t, t + took[c]
                     place[n], cls[n], usage[n] = ways[at + 2 + c], -1, -1
                     t += took[c]
                     n += 1
-            life[n], start[n], end[n] = numbers[i], base + begin[q], base + until[q]
+            elif q > 0 and n > 0:
+                t = end[n - 1] if begin[q] == until[q - 1] else max(t, end[n - 1])
+            length = until[q] - begin[q]
+            brief = length < BRIEF
+            if t >= latest:
+                break
+            life[n], start[n], end[n] = numbers[i], t, min(t + length if brief else max(base + until[q], t + length // 2), latest)
             place[n], cls[n], usage[n] = sigma[own[q]], kinds[q], own[q]
             n += 1
         for j in range(owned):

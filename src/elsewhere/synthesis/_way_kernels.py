@@ -19,6 +19,7 @@ NEAREST, DISTANCE = 6, 2.0  # observed ways of which one says how many cells a w
 MOST_TICKS = 512  # of a way
 FURTHER = 3  # cells more or less that a way may have than drawn
 SECTORS = 8  # directions that the coarse chain tells apart
+TICK = 60  # seconds: no tick is longer, but for the grain of the file
 CELLS = 2_048  # on the way, those fewest moves from its beginning
 TRIED, STEPS = 8, 64  # ways, of which one is drawn: so many, and more short ones, of so many cells together
 
@@ -68,6 +69,7 @@ class Passages(NamedTuple):
     habit: float  # probability that a way once taken is taken again
     again: float  # by how much a cell that the way has already passed is less likely
     closed: NDArray[np.bool_]  # (R,) cells that nobody is known to pass: only ends of ways
+    blocks: NDArray[np.bool_]  # (K,) classes whose places are not passed by who has them
 
 
 class Bridge(NamedTuple):
@@ -321,7 +323,7 @@ def count_ways(xy, w, place, first, like, key, real, drawn):
 @njit
 def find_alike(w, apart, seconds, stream):
     """Draw one of the NEAREST observed ways, by the distance between their ends and the time they took; -1: none."""
-    far, long = math.log(apart + w.step), math.log(seconds / w.tick + 1.0)
+    far, long = math.log(apart + w.step), math.log(seconds / max(w.tick, TICK) + 1.0)
     best, away, n = np.zeros(NEAREST, np.int64), np.empty(NEAREST), 0
     for i in range(len(w.cells)):
         v = DISTANCE * abs(w.alike[i, 0] - far) + w.guide * abs(w.alike[i, 1] - long)
@@ -358,29 +360,31 @@ def draw_lengths(w, n, ticks, stream, took):
 
 
 @njit
-def find_route(xy, w, x, y, sigma, seconds, spare, routes, pool, used, banned, room, stream):
+def find_route(xy, w, x, y, sigma, seconds, routes, pool, used, banned, room, stream):
     """
     Find the way between the own places x and y; return where it stands in `pool`: seconds, number of cells, cells.
 
-    The diary gives it `seconds`; an observed way alike says how many it takes, `spare` at most, and how many cells it
-    has: for each stride that the distance is longer one more. Where no way has so many, one of nearly so many is drawn.
+    The diary gives it `seconds`; an observed way alike says how many it takes, and how many cells it has: for each stride that the distance is longer one more. Where no way has so many, one of nearly so many is drawn.
     A way once taken is mostly taken again, both ways: `routes` (own, own) says where it stands, `used` how full the
     pool is.
     """
-    most, at = min(MOST_PASSES, spare // w.tick), routes[x, y]
-    if at >= 0 and pool[at + 1] <= most and uniform(stream) < w.habit:
+    at = routes[x, y]
+    if at >= 0 and uniform(stream) < w.habit:
         return at
     if used[0] + 2 * MOST_PASSES + 4 > len(pool):  # the oldest ways are forgotten
         routes[:], used[0] = -1, 0
     at, found, cells, apart = used[0], 0, 0, length_of(xy, sigma[x], sigma[y])
     i = find_alike(w, apart, seconds, stream)
     if i >= 0 and (w.cells[i] > 0 or x == y):
-        cells = min(max(w.cells[i] + round((apart - w.apart[i]) / w.stride), 1), most)
+        cells = min(max(w.cells[i] + round((apart - w.apart[i]) / w.stride), 1), MOST_PASSES)
+    shut = banned[sigma[x]], banned[sigma[y]]
+    banned[sigma[x]] = banned[sigma[y]] = True
     for further in range(2 * FURTHER + 1 if cells > 0 else 0):
         n = cells + (further + 1) // 2 * (1 if further % 2 == 1 else -1)
-        if 0 < n <= most and draw_way(xy, w, sigma[x], sigma[y], n, i, banned, room, stream, pool[at + 2 :]):
+        if 0 < n <= MOST_PASSES and draw_way(xy, w, sigma[x], sigma[y], n, i, banned, room, stream, pool[at + 2 :]):
             found = n
             break
+    banned[sigma[x]], banned[sigma[y]] = shut
     back = at + found + 2
     pool[at] = pool[back] = max(w.time[i], found * w.tick) if found > 0 else 0
     pool[at + 1] = pool[back + 1] = found

@@ -38,6 +38,7 @@ FEW = 2.0  # one of TRIES diaries follows a taste about half as far as one of al
 STRONGEST = 0.5  # taste: a stronger one takes the longest of the diaries, and makes days longer
 COMPARED = 2_500  # days put beside what the law draws
 CANDIDATES = 12  # own places of which one is chosen, in learning
+BUSY = 20 * 60  # seconds: records that follow each other sooner make a day busy
 SPARE = 0.02  # share of days of a kind that begin in a class in which none was seen to
 
 
@@ -124,7 +125,7 @@ def learn_diaries(stays: Stays, groups: Groups, *, k: int, rng: np.random.Genera
     off = weekend_of(date).astype(np.int64)
     at = offset[piece_user] + day - first_day[piece_user]
     day_first = np.searchsorted(at, np.arange(offset[-1] + 1))
-    soon = stays.events & (after >= 0) & (pieces.gap < kernels.SOON[1])
+    soon = stays.events & (after >= 0) & (pieces.gap < BUSY)
     kind = _kinds_of_day(at, s, e, role[piece_cls], piece_cls, K, off, whose, day_first, soon, k, rng)
     Q = int(kind.max()) + 1
 

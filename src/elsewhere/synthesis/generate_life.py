@@ -130,7 +130,7 @@ def learn_lives(seeds: Visits, *, k: int = 10, rng: np.random.Generator) -> Life
     groups = find_groups(stays, k=k, rng=rng)
     diaries = learn_diaries(stays, groups, k=k, rng=rng)
     where = learn_mapping(stays, groups, seeds.locations, rng)
-    ways = learn_ways(stays, where.ground, where.passed, rng)
+    ways = learn_ways(stays, groups, where.ground, where.passed, rng)
     most_own = min(MOST_OWN, 3 * int(np.bincount(stays.use_user).max()) + 16)
     return LifeModel(stays, groups, diaries, where, ways, most_own)
 
