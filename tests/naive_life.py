@@ -98,6 +98,8 @@ def way_law(xy, moves, turns, detour, pull, a, b, n, banned, like, share, again)
         left, p = list(like), 1.0
         for x, y in itertools.pairwise(stops):
             k = ring(math.dist(xy[x], xy[y]))
+            if k > 1 + max(j for j in range(3) if like[j]):
+                return 0.0
             p *= (max(left[k], 0) + 0.5 * share[k]) / ((sum(like) + 0.5) * share[k])
             left[k] -= 1
         return p

@@ -24,7 +24,7 @@ from elsewhere.synthesis._way_kernels import MOST_PASSES, draw_lengths, find_rou
 
 BINS = 10  # of a distance
 PACES = 12  # bins of a distance, finer, by the time between
-EXACT = 512  # candidates of a class up to which all are weighed; beyond, a sample
+EXACT = 256  # candidates of a class up to which all are weighed; beyond, a sample
 PROPOSED = 24  # of each of three samples: anywhere, about a tied place, about it more widely
 BRIEF = 1_800  # a shorter stay keeps its length, a longer one the hour at which it ends
 REMEMBERED = 1 << 14  # cells of ways that a life remembers
@@ -340,6 +340,12 @@ def leave_out(g, mine, mine_left, lo, hi):
 
 
 @njit
+def half(length, grain):
+    """Return half of a length, a multiple of the grain of the file's times."""
+    return max(length // 2 // grain, 1) * grain
+
+
+@njit
 def draw_lives(
     law, g, w, habits, mixes, spread, tasting, points, first_day, last_day, lo, hi, border, attempt, numbers, key,
     tries, sweeps, mine, mine_left, mine_first, most_own, most_day, life, start, end, place, cls, usage, first, good,
@@ -411,7 +417,9 @@ def draw_lives(
                 cells = ways[at + 1]
                 draw_lengths(w, cells, ways[at] // w.tick, stream, took)
                 # who stays long leaves in time, who stays briefly arrives when the way is over
-                t = end[n - 1] if brief else max(t - took[:cells].sum(), start[n - 1] + (end[n - 1] - start[n - 1]) // 2)
+                t -= took[:cells].sum() if cells > 0 else ways[at]
+                t = end[n - 1] if brief else max(t, start[n - 1] + half(end[n - 1] - start[n - 1], law.grain))
+                t += ways[at] if cells == 0 else 0  # until then at the last place
                 end[n - 1] = t
                 for c in range(cells):
                     life[n], start[n], end[n] = numbers[i], t, t + took[c]
@@ -423,8 +431,11 @@ def draw_lives(
             length = until[q] - begin[q]
             brief = length < BRIEF
             if t >= latest:
+                while start[n - 1] >= latest:
+                    n -= 1
+                end[n - 1] = min(end[n - 1], latest)
                 break
-            life[n], start[n], end[n] = numbers[i], t, min(t + length if brief else max(base + until[q], t + length // 2), latest)
+            life[n], start[n], end[n] = numbers[i], t, min(t + length if brief else max(base + until[q], t + half(length, law.grain)), latest)
             place[n], cls[n], usage[n] = sigma[own[q]], kinds[q], own[q]
             n += 1
         for j in range(owned):

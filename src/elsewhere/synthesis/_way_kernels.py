@@ -17,7 +17,7 @@ PACES = 4  # of ways
 RINGS, ANY = 24, 0.5  # bins of the length of a move; moves of any length, beside those of an observed way
 NEAREST, DISTANCE = 6, 2.0  # observed ways of which one says how many cells a way has; weight of a distance
 MOST_TICKS = 512  # of a way
-FURTHER = 3  # cells more or less that a way may have than drawn
+FURTHER, MANY = 3, 6  # cells more or less that a way may have than drawn, and one more for so many
 SECTORS = 8  # directions that the coarse chain tells apart
 TICK = 60  # seconds: no tick is longer, but for the grain of the file
 CELLS = 2_048  # on the way, those fewest moves from its beginning
@@ -59,6 +59,7 @@ class Passages(NamedTuple):
     time: NDArray[np.int64]  # seconds they took
     cells: NDArray[np.int64]
     rings: NDArray[np.int64]  # (N, RINGS) its moves by length
+    longest: NDArray[np.int64]  # (N,) bin of its longest move
     share: NDArray[np.float64]  # (RINGS,) of all moves
     guide: float  # how much the time that a diary gives a way says of it, beside the distance
     stride: float  # kilometres of a usual move
@@ -160,9 +161,15 @@ def find_move(m, x, y):
 
 @njit
 def left_of(w, like, room, k, other):
-    """Return how much likelier a move of bin k is, drawn from what is left of those of way `like`, than on any way."""
+    """
+    Return how much likelier a move of bin k is, drawn from what is left of those of way `like`, than on any way.
+
+    None is longer by more than a bin than all of these.
+    """
     if w.guide == 0.0:  # where most ways are taken again, the moves themselves say enough
         return 1.0
+    if k > w.longest[like] + 1:
+        return 0.0
     left = w.rings[like, k] - room.made[k] - (1 if k == other else 0)
     return (max(left, 0) + ANY * w.share[k]) / ((w.cells[like] + 1 + ANY) * w.share[k])
 
@@ -380,13 +387,15 @@ def find_route(xy, w, x, y, sigma, seconds, routes, pool, used, banned, room, st
     shut = banned[sigma[x]], banned[sigma[y]]
     banned[sigma[x]] = banned[sigma[y]] = True
     for further in range(2 * FURTHER + 1 if cells > 0 else 0):
-        n = cells + (further + 1) // 2 * (1 if further % 2 == 1 else -1)
+        more = (further + 1) // 2
+        more += cells // MANY if more > 1 else 0
+        n = cells + more * (1 if further % 2 == 1 else -1)
         if 0 < n <= MOST_PASSES and draw_way(xy, w, sigma[x], sigma[y], n, i, banned, room, stream, pool[at + 2 :]):
             found = n
             break
     banned[sigma[x]], banned[sigma[y]] = shut
     back = at + found + 2
-    pool[at] = pool[back] = max(w.time[i], found * w.tick) if found > 0 else 0
+    pool[at] = pool[back] = max(w.time[i], found * w.tick) if i >= 0 else 0
     pool[at + 1] = pool[back + 1] = found
     for c in range(found):
         pool[back + 2 + c] = pool[at + 1 + found - c]

@@ -47,6 +47,7 @@ MOST_OWN, MOST_PIECES = 400, 250  # own places of a life; pieces of a day
 COMPARED = 300  # alternates that a fake is compared with
 PARTS = 8  # of the week, for sim_G: four of the day, weekdays and weekends apart
 STRANGERS, USUAL = 2_000, 0.95  # pairs of people of one type; what this share of them reach sets the limits
+FASTEST = 0.99  # of the steps between places that follow each other at once, the longest in one interval
 RULES = ("similar", "shared", "alternates", "timing")
 
 
@@ -223,9 +224,8 @@ def collect_lives(
         nth = np.arange(len(row)) - np.repeat(np.cumsum(many) - many, many)
         life, place, start, trip = life[row], place[row], start[row] + nth * stays.beat, trip if trip is None else trip[row]
         end = start
-    elif stays.trail:  # the last fix is one interval before the next
-        followed = np.append((life[1:] == life[:-1]) & (start[1:] - end[:-1] < stays.trail), False)
-        end = np.where(followed, np.maximum(start, np.append(start[1:], 0) - stays.trail), end)
+    elif stays.trail:
+        end = end_trail(life, start, end, place, stays, model.where.ground.xy)
     visits, users = None, range(int(passed.sum()))
     if passed.any() and like.form.record != "trips":
         visits = like.replace(user=number[life], start=start, end=end, place=place, users=users, trip=trip)
@@ -241,6 +241,24 @@ def collect_lives(
         tally,
         tuple(notes),
     )
+
+
+def end_trail(life: Ints, start: Ints, end: Ints, place: Ints, stays: Stays, xy: Floats) -> Ints:
+    """
+    Return the last fix of each record of a trail, some time before the next: one interval.
+
+    Where that would be faster than nearly all people are, nothing was seen for as long as it takes.
+    """
+
+    def steps(place: Ints) -> Floats:
+        return np.asarray(np.hypot(*(xy[place[1:]] - xy[place[:-1]]).T))
+
+    taken = steps(stays.place)[stays.joined[1:]]
+    usual = np.quantile(taken, FASTEST) if len(taken) else 0.0
+    intervals = np.append(np.ceil(steps(place) / max(usual, 1e-9)), 0).astype(np.int64)
+    followed = np.append((life[1:] == life[:-1]) & (start[1:] - end[:-1] < stays.trail), False)
+    last = np.append(start[1:], 0) - stays.trail * np.maximum(intervals, 1)
+    return np.where(followed, np.maximum(start, last), end)
 
 
 def number_trips(life: Ints, cls: Ints, ways: Ints) -> Ints:
