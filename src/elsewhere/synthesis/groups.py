@@ -20,6 +20,7 @@ from elsewhere.data.visits import DAY, Floats, Ints, Mask, Visits
 from elsewhere.synthesis._way_kernels import MOST_PASSES
 
 HOUR = 3_600
+MOMENT = 2 * 60  # nobody stays for less; positions jitter between two cells
 PASSING = 30 * 60  # a record shorter than this, between two others, is part of a way
 MOST_PASSING = 4 * 3_600
 TURNED, GO_ON = 20, 2  # records that must tell; how many times more go on than turn back where they pass
@@ -154,7 +155,7 @@ def longest_pass(place: Ints, length: Ints, inner: Mask, xy: Floats) -> int:
 
     Who stayed for a purpose turns back as often as not; who pauses on the way goes on. Passes are as long, in steps of
     PASSING, as those who went on (they turned by less than 60 degrees) are GO_ON times those who turned back (by more
-    than 120).
+    than 120); a MOMENT at least.
     """
     middle = np.flatnonzero(inner & (place != np.roll(place, 1)) & (place != np.roll(place, -1)))
     come, go = (xy[place[middle + i]] - xy[place[middle + i - 1]] for i in (0, 1))
@@ -162,14 +163,14 @@ def longest_pass(place: Ints, length: Ints, inner: Mask, xy: Floats) -> int:
     cosine[place[middle - 1] == place[middle + 1]] = -1
     longest = 0
     while longest < MOST_PASSING:
-        some = (length[middle] > longest) & (length[middle] <= longest + PASSING)
+        some = (length[middle] > max(longest, MOMENT)) & (length[middle] <= longest + PASSING)
         on, back = int((cosine[some] > 0.5).sum()), int((cosine[some] < -0.5).sum())
         if on + back < TURNED:
             return max(longest, PASSING)
         if on < GO_ON * back:
             break
         longest += PASSING
-    return longest
+    return max(longest, MOMENT)
 
 
 def hours_of_week(stays: Stays, rows: Ints) -> tuple[Ints, Ints, Floats]:
@@ -292,7 +293,8 @@ def find_groups(stays: Stays, *, k: int, rng: np.random.Generator, classes: int 
     second, elsewhere = np.flatnonzero((role[use_class] == HOME) & ~home), np.flatnonzero(role != HOME)
     if len(second) and len(elsewhere):
         far = ((table[second][:, None] - means[elsewhere][None]) ** 2).sum(2)
-        use_class[second] = elsewhere[far.argmin(1)]
+        alike = far.min(1) < PURE**2 / 2  # which begin or end no trip, as it does
+        use_class[second[alike]] = elsewhere[far.argmin(1)][alike]
 
     # who lives alike: the share of the time by class and hour of the week, and how much is recorded of a day
     profile = profiles(stays, use_class, K)
