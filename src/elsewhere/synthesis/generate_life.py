@@ -48,6 +48,7 @@ COMPARED = 300  # alternates that a fake is compared with
 PARTS = 8  # of the week, for sim_G: four of the day, weekdays and weekends apart
 STRANGERS, USUAL = 2_000, 0.95  # pairs of people of one type; what this share of them reach sets the limits
 FASTEST = 0.99  # of the steps between places that follow each other at once, the longest in one interval
+AS_FAR, WINDOWS, NEARLY = 60, 50, (0.05, 0.95)  # trips about as far; of how many distances; what nearly all take
 RULES = ("similar", "shared", "alternates", "timing")
 
 
@@ -218,14 +219,18 @@ def collect_lives(
     life, start, end, place, cls = (column[keep] for column in rows)
     stays = model.stays
     trip = None if like.trip is None else number_trips(life, cls, model.groups.ways)
+    row, nth = np.arange(len(life)), 0
     if stays.beat:  # fixes again, at the pace of people's
-        many = np.maximum((end - start) // stays.beat, 1)
-        row = np.repeat(np.arange(len(life)), many)
-        nth = np.arange(len(row)) - np.repeat(np.cumsum(many) - many, many)
-        life, place, start, trip = life[row], place[row], start[row] + nth * stays.beat, trip if trip is None else trip[row]
-        end = start
+        row, nth = _parts(np.maximum((end - start) // stays.beat, 1))
+        start = end = start[row] + nth * stays.beat
+    elif stays.cut >= 0:  # records end at this second of the day, as people's do
+        day = (start - stays.cut) // DAY
+        row, nth = _parts(np.maximum((end - 1 - stays.cut) // DAY - day, 0) + 1)
+        border = (day[row] + nth) * DAY + stays.cut
+        start, end = np.maximum(start[row], border), np.minimum(end[row], border + DAY)
     elif stays.trail:
         end = end_trail(life, start, end, place, stays, model.where.ground.xy)
+    life, place, trip = life[row], place[row], trip if trip is None else trip[row]
     visits, users = None, range(int(passed.sum()))
     if passed.any() and like.form.record != "trips":
         visits = like.replace(user=number[life], start=start, end=end, place=place, users=users, trip=trip)
@@ -241,6 +246,12 @@ def collect_lives(
         tally,
         tuple(notes),
     )
+
+
+def _parts(many: Ints) -> tuple[Ints, Ints]:
+    """Return, for rows of so many parts each, the row of each part and its number within the row."""
+    row = np.repeat(np.arange(len(many)), many)
+    return row, np.arange(len(row)) - np.repeat(np.cumsum(many) - many, many)
 
 
 def end_trail(life: Ints, start: Ints, end: Ints, place: Ints, stays: Stays, xy: Floats) -> Ints:
@@ -290,7 +301,8 @@ def trips_of_stays(like: Visits, life: Ints, start: Ints, end: Ints, place: Ints
     Return the trips between the stays of each life, two records each: where and when it begins and ends.
 
     Between stays further apart than nearly all trips take somebody was not seen: who is at one place was there all the
-    time, others leave as long before they arrive as trips usually take.
+    time, others leave as long before they arrive as trips usually take. None takes less or more time than nearly all
+    that go as far.
     """
     order = np.argsort(np.asarray(like.trip), kind="stable")
     first = np.flatnonzero(np.append(True, np.diff(np.asarray(like.trip)[order]) != 0))
@@ -304,10 +316,26 @@ def trips_of_stays(like: Visits, life: Ints, start: Ints, end: Ints, place: Ints
     stayed &= np.bincount(life[pair], ~stayed)[life[pair]] > 0  # a life has a trip at least
     pair, far = pair[~stayed], far[~stayed]
     leave = np.where(far, start[pair + 1] - usual, end[pair])
+    arrive = np.maximum(start[pair + 1], leave)
+    if like.locations.has_coordinates:
+        apart = like.locations.distance(*like.place[order][np.column_stack([first, np.append(first[1:], len(order)) - 1])].T)
+        low, high = usual_times(apart, took, like.locations.distance(place[pair], place[pair + 1]))
+        last = np.where(np.append(life[pair][1:] == life[pair][:-1], False), np.append(leave[1:], 0), arrive + DAY)
+        arrive = np.clip(np.clip(arrive, leave + low, leave + high), leave, np.maximum(last, leave))
     both = np.column_stack([pair, pair + 1]).ravel()
-    when = np.column_stack([leave, np.maximum(start[pair + 1], leave)]).ravel()
+    when = np.column_stack([leave, arrive]).ravel()
     trip = np.repeat(np.arange(len(pair)), 2)
     return like.replace(user=life[both], start=when, end=when, place=place[both], users=users, trip=trip)
+
+
+def usual_times(apart: Floats, took: Ints, wanted: Floats) -> tuple[Ints, Ints]:
+    """Return the seconds between which nearly all trips are that go as far as `wanted`."""
+    order = np.argsort(apart, kind="stable")
+    size = min(AS_FAR, len(order))
+    windows = [order[a : a + size] for a in np.linspace(0, len(order) - size, WINDOWS).astype(int)]
+    far = [np.median(apart[w]) for w in windows]
+    low, high = (np.interp(wanted, far, [np.quantile(took[w], q) for w in windows]) for q in NEARLY)
+    return low.astype(np.int64), high.astype(np.int64)
 
 
 def generate_block(

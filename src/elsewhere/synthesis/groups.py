@@ -55,6 +55,7 @@ class Stays:
     single: bool = False  # a person is one trip: whether a record is its first tells usages apart
     trail: int = 0  # seconds between fixes, where records are fixes that follow each other; 0 elsewhere
     beat: int = 0  # seconds between fixes at one place, 0 where these are one record
+    cut: int = -1  # second of the day at which records end and others begin at the same place, -1 there is none
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,6 +103,7 @@ def find_stays(visits: Visits) -> Stays:
     touching = same & (start - np.append(0, end[:-1]) <= 0)
     joins = touching & (place == np.append(-1, place[:-1])) & (end > start)
     joins &= ~begins & ~np.append(False, ends[:-1])
+    cut = -1 if trail else find_cut(start, end, joins)
     first = np.flatnonzero(~joins)
     end, ends = np.maximum.reduceat(end, first), np.logical_or.reduceat(ends, first)
     user, place, start = user[first], place[first], start[first]
@@ -127,8 +129,17 @@ def find_stays(visits: Visits) -> Stays:
     single = visits.form.unit == "trip"
     return Stays(
         user, start, end, place, usage, joined, usages // 4 // visits.R, usages // 4 % visits.R, usages % 4, visits.U,
-        grain, events, single, trail, beat,
+        grain, events, single, trail, beat, cut,
     )  # fmt: skip
+
+
+def find_cut(start: Ints, end: Ints, joins: Mask) -> int:
+    """Return the second of the day at which most `joins` are, if no more records go on over it; else -1."""
+    second, many = np.unique(start[joins] % DAY, return_counts=True)
+    if not len(many) or 2 * many.max() <= joins.sum():
+        return -1
+    cut = int(second[many.argmax()])
+    return cut if ((end - 1 - cut) // DAY > (start - cut) // DAY).sum() < many.max() else -1
 
 
 def find_trips(visits: Visits) -> tuple[Mask, Mask]:
