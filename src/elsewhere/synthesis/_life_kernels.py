@@ -407,19 +407,23 @@ def draw_lives(
         routes[:owned, :owned], used[0] = -1, 0
         for j in range(owned):
             shut[sigma[j]] |= w.blocks[memory.cls[j]]
-        brief, latest = True, base + (D - 1) * DAY + (hi if hi >= 0 else DAY - border)
+        brief, latest = w.guide > 0.0, base + (D - 1) * DAY + (hi if hi >= 0 else DAY - border)
         for q in range(m):
             t = base + begin[q]
             if via[q] == 1 and len(w.moves.to) > 0:
                 at = find_route(
-                    g.xy, w, own[q - 1], own[q], sigma, begin[q] - until[q - 1], routes, ways, used, shut, bridge, stream
+                    g.xy, w, own[q - 1], own[q], sigma, begin[q] - until[q - 1], routes, ways, used, shut, bridge,
+                    stream,
                 )  # fmt: skip
                 cells = ways[at + 1]
-                draw_lengths(w, cells, ways[at] // w.tick, stream, took)
-                # who stays long leaves in time, who stays briefly arrives when the way is over
-                t -= took[:cells].sum() if cells > 0 else ways[at]
-                t = end[n - 1] if brief else max(t, start[n - 1] + half(end[n - 1] - start[n - 1], law.grain))
-                t += ways[at] if cells == 0 else 0  # until then at the last place
+                # who is somewhere for long leaves in time, and hurries; who stays briefly arrives when the way is over
+                leave = end[n - 1] if brief else start[n - 1] + half(end[n - 1] - start[n - 1], law.grain)
+                takes = ways[at] if brief else min(ways[at], max(t - leave, cells * w.hurry * w.tick))
+                if cells > 0:
+                    draw_lengths(w, cells, takes // w.tick, stream, took)
+                    takes = took[:cells].sum()
+                t = leave if brief else max(t - takes, leave)
+                t += takes if cells == 0 else 0  # until then at the last place
                 end[n - 1] = t
                 for c in range(cells):
                     life[n], start[n], end[n] = numbers[i], t, t + took[c]
@@ -429,13 +433,14 @@ def draw_lives(
             elif q > 0 and n > 0:
                 t = end[n - 1] if begin[q] == until[q - 1] else max(t, end[n - 1])
             length = until[q] - begin[q]
-            brief = length < BRIEF
+            brief = w.guide > 0.0 and length < BRIEF
             if t >= latest:
                 while start[n - 1] >= latest:
                     n -= 1
                 end[n - 1] = min(end[n - 1], latest)
                 break
-            life[n], start[n], end[n] = numbers[i], t, min(t + length if brief else max(base + until[q], t + half(length, law.grain)), latest)
+            until_then = t + length if brief else max(base + until[q], t + half(length, law.grain))
+            life[n], start[n], end[n] = numbers[i], t, min(until_then, latest)
             place[n], cls[n], usage[n] = sigma[own[q]], kinds[q], own[q]
             n += 1
         for j in range(owned):

@@ -64,6 +64,7 @@ class Passages(NamedTuple):
     guide: float  # how much the time that a diary gives a way says of it, beside the distance
     stride: float  # kilometres of a usual move
     tick: int  # seconds that a cell takes a multiple of
+    hurry: int  # ticks of a cell for who is late
     slow: NDArray[np.float64]  # (PACES - 1,) ticks per cell from which on a way is of the next pace
     length: NDArray[np.float64]  # (PACES, ticks) share of passes of 1, 2, ... ticks
     sums: NDArray[np.float64]  # (PACES, MOST_PASSES + 1, MOST_TICKS + 1) likelihood that so many take so many ticks

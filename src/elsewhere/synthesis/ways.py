@@ -75,7 +75,7 @@ def learn_ways(stays: Stays, groups: Groups, ground: Ground, passed: Floats, rng
         moves, turns, *sum_up(moves, turns), *_detours(stays, links, xy, step), step, alike, links.apart[some],
         links.time[some], (links.b - links.a - 1)[some], rings,
         kernels.RINGS - 1 - (rings[:, ::-1] > 0).argmax(1), (rings.sum(0) + 1) / (rings.sum() + kernels.RINGS),
-        guide, max(stride, 1e-6), tick, slow, length, sums, habit, AGAIN, passed < FAINT,
+        guide, max(stride, 1e-6), tick, max(int(usual / 2 / tick), 1), slow, length, sums, habit, AGAIN, passed < FAINT,
         (groups.ways == 0) | (groups.ways == ARRIVES | LEAVES),
     )  # fmt: skip
     return _rake(ways, stays, links, some, xy, rng)
