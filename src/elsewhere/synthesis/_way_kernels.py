@@ -372,7 +372,8 @@ def find_route(xy, w, x, y, sigma, seconds, routes, pool, used, banned, room, st
     """
     Find the way between the own places x and y; return where it stands in `pool`: seconds, number of cells, cells.
 
-    The diary gives it `seconds`; an observed way alike says how many it takes, and how many cells it has: for each stride that the distance is longer one more. Where no way has so many, one of nearly so many is drawn.
+    The diary gives it `seconds`; an observed way alike says how long it takes, and how many cells it has: for each
+    stride that the distance is longer one more. Where no way has so many, one of nearly so many is drawn.
     A way once taken is mostly taken again, both ways: `routes` (own, own) says where it stands, `used` how full the
     pool is.
     """

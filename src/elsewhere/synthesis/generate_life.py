@@ -219,14 +219,14 @@ def collect_lives(
     life, start, end, place, cls = (column[keep] for column in rows)
     stays = model.stays
     trip = None if like.trip is None else number_trips(life, cls, model.groups.ways)
-    row, nth = np.arange(len(life)), 0
+    row = np.arange(len(life))
     if stays.beat:  # fixes again, at the pace of people's
         row, nth = _parts(np.maximum((end - start) // stays.beat, 1))
         start = end = start[row] + nth * stays.beat
     elif stays.cut >= 0:  # records end at this second of the day, as people's do
-        day = (start - stays.cut) // DAY
-        row, nth = _parts(np.maximum((end - 1 - stays.cut) // DAY - day, 0) + 1)
-        border = (day[row] + nth) * DAY + stays.cut
+        first = (start - stays.cut) // DAY
+        row, nth = _parts(np.maximum((end - 1 - stays.cut) // DAY - first, 0) + 1)
+        border = (first[row] + nth) * DAY + stays.cut
         start, end = np.maximum(start[row], border), np.minimum(end[row], border + DAY)
     elif stays.trail:
         end = end_trail(life, start, end, place, stays, model.where.ground.xy)
@@ -318,7 +318,9 @@ def trips_of_stays(like: Visits, life: Ints, start: Ints, end: Ints, place: Ints
     leave = np.where(far, start[pair + 1] - usual, end[pair])
     arrive = np.maximum(start[pair + 1], leave)
     if like.locations.has_coordinates:
-        apart = like.locations.distance(*like.place[order][np.column_stack([first, np.append(first[1:], len(order)) - 1])].T)
+        apart = like.locations.distance(
+            *like.place[order][np.column_stack([first, np.append(first[1:], len(order)) - 1])].T
+        )
         low, high = usual_times(apart, took, like.locations.distance(place[pair], place[pair + 1]))
         last = np.where(np.append(life[pair][1:] == life[pair][:-1], False), np.append(leave[1:], 0), arrive + DAY)
         arrive = np.clip(np.clip(arrive, leave + low, leave + high), leave, np.maximum(last, leave))

@@ -60,7 +60,7 @@ class Stays:
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """Classes of usages `use_class` (M,), `role`, `ways` (K,) of each class; types and finer habits of people, (people,)."""
+    """Classes of usages `use_class` (M,), `role`, `ways` (K,) of each; types and finer habits of people, (people,)."""
 
     use_class: Ints
     role: Ints
@@ -322,7 +322,10 @@ def find_groups(stays: Stays, *, k: int, rng: np.random.Generator, classes: int 
         return _merge_small(label, centres, partial(np.bincount, minlength=len(centres)), k)
 
     types, habits = gather(PEOPLE_PER_TYPE, 0.3 * activity), gather(PEOPLE_PER_HABIT, activity, pace)
-    most = [2 * np.bincount(use_class, stays.use_ways & way > 0, K) > np.bincount(use_class, minlength=K) for way in (ARRIVES, LEAVES)]
+    most = [
+        2 * np.bincount(use_class, stays.use_ways & way > 0, K) > np.bincount(use_class, minlength=K)
+        for way in (ARRIVES, LEAVES)
+    ]
     return Groups(use_class, role, ARRIVES * most[0] + LEAVES * most[1], types, habits, profile, means)
 
 

@@ -44,7 +44,9 @@ class _Links(NamedTuple):
     time: Ints  # seconds
 
 
-def learn_ways(stays: Stays, groups: Groups, ground: Ground, passed: Floats, rng: np.random.Generator) -> kernels.Passages:
+def learn_ways(
+    stays: Stays, groups: Groups, ground: Ground, passed: Floats, rng: np.random.Generator
+) -> kernels.Passages:
     """Learn how people's ways are seen; `passed` people are expected to pass each place."""
     R, xy = len(ground.xy), ground.xy
     passes = stays.usage < 0
