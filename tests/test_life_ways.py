@@ -38,7 +38,7 @@ def make_passages(xy, moves, turns, *, detour=9.0, pull=1e9, length=((1.0,),), s
             sums[pace, n, 1:] = np.convolve(sums[pace, n - 1], length[pace])[: kernels.MOST_TICKS]
     none = np.zeros(0)
     return kernels.Passages(
-        table, turns, *sum_up(table, turns), np.full(kernels.LENGTHS, detour), pull, 1.0, np.zeros((0, 2)),
+        table, turns, *sum_up(table, turns), np.full(kernels.LENGTHS, detour), pull, 1.0, np.zeros((0, 3)),
         none, none.astype(np.int64), np.array([sum(like) - 1]), rings, np.flatnonzero(like)[-1:], share, 1.0, 1.0,
         SLOT, 1, np.array(slow), length, sums, 0.0, again, np.zeros(len(xy), np.bool_), np.ones(1, np.bool_),
     )  # fmt: skip

@@ -346,6 +346,29 @@ def half(length, grain):
 
 
 @njit
+def lay_way(w, way, t, brief, grain, stream, took, n, start, end, place):
+    """
+    Write the cells of a way (seconds, number, cells) behind row n - 1; return the rows so far and when it is over.
+
+    Who was somewhere for long leaves so that it is over at `t`, and hurries; after a `brief` stay it takes its time.
+    """
+    cells = way[1]
+    leave = end[n - 1] if brief else start[n - 1] + half(end[n - 1] - start[n - 1], grain)
+    takes = way[0] if brief else min(way[0], max(t - leave, cells * w.hurry * w.tick))
+    if cells > 0:
+        draw_lengths(w, cells, takes // w.tick, stream, took)
+        takes = took[:cells].sum()
+    t = leave if brief else max(t - takes, leave)
+    t += takes if cells == 0 else 0  # until then at the last place
+    end[n - 1] = t
+    for c in range(cells):
+        place[n], start[n], end[n] = way[2 + c], t, t + took[c]
+        t += took[c]
+        n += 1
+    return n, t
+
+
+@njit
 def draw_lives(
     law, g, w, habits, mixes, spread, tasting, points, first_day, last_day, lo, hi, border, attempt, numbers, key,
     tries, sweeps, mine, mine_left, mine_first, most_own, most_day, life, start, end, place, cls, usage, first, good,
@@ -412,24 +435,15 @@ def draw_lives(
             t = base + begin[q]
             if via[q] == 1 and len(w.moves.to) > 0:
                 at = find_route(
-                    g.xy, w, own[q - 1], own[q], sigma, begin[q] - until[q - 1], routes, ways, used, shut, bridge,
+                    g.xy, w, own[q - 1], own[q], sigma, begin[q] - until[q - 1],
+                    law.leaves[kinds[q - 1]], routes, ways, used, shut, bridge,
                     stream,
                 )  # fmt: skip
-                cells = ways[at + 1]
-                # who is somewhere for long leaves in time, and hurries; who stays briefly arrives when the way is over
-                leave = end[n - 1] if brief else start[n - 1] + half(end[n - 1] - start[n - 1], law.grain)
-                takes = ways[at] if brief else min(ways[at], max(t - leave, cells * w.hurry * w.tick))
-                if cells > 0:
-                    draw_lengths(w, cells, takes // w.tick, stream, took)
-                    takes = took[:cells].sum()
-                t = leave if brief else max(t - takes, leave)
-                t += takes if cells == 0 else 0  # until then at the last place
-                end[n - 1] = t
-                for c in range(cells):
-                    life[n], start[n], end[n] = numbers[i], t, t + took[c]
-                    place[n], cls[n], usage[n] = ways[at + 2 + c], -1, -1
-                    t += took[c]
-                    n += 1
+                n, t = lay_way(
+                    w, ways[at : at + 2 + MOST_PASSES], t, brief, law.grain, stream, took, n, start, end, place
+                )  # fmt: skip
+                for c in range(n - ways[at + 1], n):
+                    life[c], cls[c], usage[c] = numbers[i], -1, -1
             elif q > 0 and n > 0:
                 t = end[n - 1] if begin[q] == until[q - 1] else max(t, end[n - 1])
             length = until[q] - begin[q]

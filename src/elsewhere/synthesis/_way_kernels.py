@@ -15,7 +15,7 @@ LENGTHS = 40  # bins of the distance between its ends
 TURNS = 10  # from straight back (0) to straight on (8); 9: to the very cell before
 PACES = 4  # of ways
 RINGS, ANY = 24, 0.5  # bins of the length of a move; moves of any length, beside those of an observed way
-NEAREST, DISTANCE = 6, 2.0  # observed ways of which one says how many cells a way has; weight of a distance
+NEAREST, DISTANCE, KINDS = 6, 2.0, 4.0  # ways of which one says how many cells a way has; weights of unlikeness
 MOST_TICKS = 512  # of a way
 FURTHER, MANY = 3, 6  # cells more or less that a way may have than drawn, and one more for so many
 SECTORS = 8  # directions that the coarse chain tells apart
@@ -54,7 +54,7 @@ class Passages(NamedTuple):
     detour: NDArray[np.float64]  # (LENGTHS,) kilometres by which the way through a cell on it may be longer than direct
     pull: float  # kilometres of such a detour that make a cell less likely by e, where it is the only one
     step: float  # kilometres of a bin of the distance between the ends
-    alike: NDArray[np.float64]  # (N, 2) of observed ways: ln of the distance between the ends, and of the time
+    alike: NDArray[np.float64]  # (N, 3) of observed ways: ln of the distance between the ends, of the time; 1: a trip
     apart: NDArray[np.float64]  # kilometres between the ends
     time: NDArray[np.int64]  # seconds they took
     cells: NDArray[np.int64]
@@ -329,12 +329,16 @@ def count_ways(xy, w, place, first, like, key, real, drawn):
 
 
 @njit
-def find_alike(w, apart, seconds, stream):
-    """Draw one of the NEAREST observed ways, by the distance between their ends and the time they took; -1: none."""
+def find_alike(w, apart, seconds, trip, stream):
+    """Draw one of the NEAREST observed ways, trips or not, by distance and time; -1: none."""
     far, long = math.log(apart + w.step), math.log(seconds / max(w.tick, TICK) + 1.0)
     best, away, n = np.zeros(NEAREST, np.int64), np.empty(NEAREST), 0
     for i in range(len(w.cells)):
-        v = DISTANCE * abs(w.alike[i, 0] - far) + w.guide * abs(w.alike[i, 1] - long)
+        v = (
+            DISTANCE * abs(w.alike[i, 0] - far)
+            + w.guide * abs(w.alike[i, 1] - long)
+            + KINDS * abs(w.alike[i, 2] - trip)
+        )
         if n == NEAREST and v >= away[n - 1]:
             continue
         n = min(n + 1, NEAREST)
@@ -368,7 +372,7 @@ def draw_lengths(w, n, ticks, stream, took):
 
 
 @njit
-def find_route(xy, w, x, y, sigma, seconds, routes, pool, used, banned, room, stream):
+def find_route(xy, w, x, y, sigma, seconds, trip, routes, pool, used, banned, room, stream):
     """
     Find the way between the own places x and y; return where it stands in `pool`: seconds, number of cells, cells.
 
@@ -383,7 +387,7 @@ def find_route(xy, w, x, y, sigma, seconds, routes, pool, used, banned, room, st
     if used[0] + 2 * MOST_PASSES + 4 > len(pool):  # the oldest ways are forgotten
         routes[:], used[0] = -1, 0
     at, found, cells, apart = used[0], 0, 0, length_of(xy, sigma[x], sigma[y])
-    i = find_alike(w, apart, seconds, stream)
+    i = find_alike(w, apart, seconds, trip, stream)
     if i >= 0 and (w.cells[i] > 0 or x == y):
         cells = min(max(w.cells[i] + round((apart - w.apart[i]) / w.stride), 1), MOST_PASSES)
     shut = banned[sigma[x]], banned[sigma[y]]

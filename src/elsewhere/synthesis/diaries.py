@@ -22,6 +22,7 @@ from elsewhere.synthesis import _diary_kernels as kernels
 from elsewhere.synthesis.groups import (
     DAYS_PER_KIND,
     HOUR,
+    LEAVES,
     MOST_KINDS,
     Groups,
     Stays,
@@ -161,7 +162,8 @@ def learn_diaries(stays: Stays, groups: Groups, *, k: int, rng: np.random.Genera
         *sort_by(off[at] * K * 2 + cell % (K * 2), K * 4, whole),
         *sort_by(piece_type * Q + piece_kind, T * Q, heads), *sort_by(piece_kind, Q, heads),
         day_first, kind, *sort_by(type_of[whose] * 2 + off, T * 2, full),
-        begins, phases, role, np.zeros(2 * K + kernels.NEW), np.zeros(kernels.OWN), np.zeros(kernels.FEATURES),
+        begins, phases, role, (groups.ways & LEAVES) // LEAVES,
+        np.zeros(2 * K + kernels.NEW), np.zeros(kernels.OWN), np.zeros(kernels.FEATURES),
         stays.grain,
     )  # fmt: skip
     law = _learn_choices(law, offset, type_of, day_first, kind, off, pieces.usage, over, rng)

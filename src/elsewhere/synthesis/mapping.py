@@ -21,7 +21,7 @@ import numpy as np
 from elsewhere.data.visits import Floats, Ints, Locations
 from elsewhere.synthesis import _life_kernels as kernels
 from elsewhere.synthesis._diary_kernels import SOON, TIES
-from elsewhere.synthesis.groups import Groups, Stays
+from elsewhere.synthesis.groups import LEAVES, Groups, Stays
 
 VISITORS, DRAWN = 2.5, 3.0  # people who must be seen at a place, and the scale of the noise on their number
 BLUR = 1.2  # scale of the noise on how many people use it in which way
@@ -96,7 +96,8 @@ def learn_mapping(stays: Stays, groups: Groups, locations: Locations, rng: np.ra
     local = person_first[owner]
     gap = stays.start[rows][near] - stays.end[rows][np.flatnonzero(near) - 1]
     soon = np.zeros(int(soon_first[-1]), dtype=np.int64)
-    tie = TIES - np.searchsorted(SOON, gap[moved], side="right")
+    by_trip = (groups.ways[groups.use_class[a]] & LEAVES) // LEAVES
+    tie = TIES // 2 * (1 + by_trip) - np.searchsorted(SOON, gap[moved], side="right")
     pairs = soon_first[owner] + (a - local) * size[owner] + b - local
     np.maximum.at(soon, pairs, tie)
     # where everything is recorded and people go the same ways again, their times differ more than their distances

@@ -42,6 +42,7 @@ class _Links(NamedTuple):
     b: Ints
     apart: Floats  # kilometres
     time: Ints  # seconds
+    trip: Ints  # 1: a trip
 
 
 def learn_ways(
@@ -55,7 +56,8 @@ def learn_ways(
     some = np.sort(rng.permutation(len(links.a))[:KNOWN])
 
     usual = float(np.median((stays.end - stays.start)[passes])) if passes.any() else kernels.TICK
-    tick = max(stays.grain, int(min(usual / FINE, kernels.TICK)))
+    tick = max(stays.grain, int(min(usual / FINE, kernels.TICK)), 1)
+    tick = -(-tick // stays.trail) * stays.trail if stays.trail else tick  # whole intervals between fixes
     slow, length, sums = _learn_lengths(stays, links, tick)
     move, weight = _learn_moves(stays, passes, passed, ground, rng)
     apart = _lengths(move, xy)
@@ -67,14 +69,14 @@ def learn_ways(
     stride = float(apart[order][np.searchsorted(np.cumsum(weight[order]), weight.sum() / 2)]) if len(move) else 0.0
     habit, guide = _habit(stays, links, R)
     turns = np.ones(kernels.TURNS)
-    alike = np.log(np.column_stack([links.apart + step, links.time / max(tick, kernels.TICK) + 1])[some])
+    alike = np.column_stack([np.log(links.apart + step), np.log(links.time / max(tick, kernels.TICK) + 1), links.trip])
     # lengths of the moves of observed ways
     link = np.repeat(np.arange(len(some)), (links.b - links.a)[some])
     row = np.arange(len(link)) - np.searchsorted(link, link) + links.a[some][link]
     rings = np.zeros((len(some), kernels.RINGS), dtype=np.int64)
     np.add.at(rings, (link, _ring_of(np.hypot(*(xy[stays.place[row + 1]] - xy[stays.place[row]]).T), unit)), 1)
     ways = kernels.Passages(
-        moves, turns, *sum_up(moves, turns), *_detours(stays, links, xy, step), step, alike, links.apart[some],
+        moves, turns, *sum_up(moves, turns), *_detours(stays, links, xy, step), step, alike[some], links.apart[some],
         links.time[some], (links.b - links.a - 1)[some], rings,
         kernels.RINGS - 1 - (rings[:, ::-1] > 0).argmax(1), (rings.sum(0) + 1) / (rings.sum() + kernels.RINGS),
         guide, max(stride, 1e-6), tick, max(int(usual / 2 / tick), 1), slow, length, sums, habit, AGAIN, passed < FAINT,
@@ -90,7 +92,8 @@ def _find_links(stays: Stays, xy: Floats) -> _Links:
     a, b = stay[:-1], stay[1:]
     linked = (chain[a] == chain[b]) & ((b - a > 1) | (stays.end[a] == stays.start[b]))
     a, b = a[linked], b[linked]
-    return _Links(a, b, np.hypot(*(xy[stays.place[a]] - xy[stays.place[b]]).T), stays.start[b] - stays.end[a])
+    return _Links(a, b, np.hypot(*(xy[stays.place[a]] - xy[stays.place[b]]).T), stays.start[b] - stays.end[a],
+                  (stays.use_ways[stays.usage[a]] & LEAVES) // LEAVES)  # fmt: skip
 
 
 def _on_way(links: _Links) -> tuple[Ints, Ints]:
