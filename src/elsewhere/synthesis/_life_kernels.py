@@ -346,6 +346,15 @@ def half(length, grain):
 
 
 @njit
+def cut_off(latest, n, start, end):
+    """End the first n rows by `latest`; return how many are left."""
+    while start[n - 1] >= latest:
+        n -= 1
+    end[n - 1] = min(end[n - 1], latest)
+    return n
+
+
+@njit
 def lay_way(w, way, t, brief, grain, stream, took, n, start, end, place):
     """
     Write the cells of a way (seconds, number, cells) behind row n - 1; return the rows so far and when it is over.
@@ -382,9 +391,7 @@ def draw_lives(
     room was not enough.
     """
     K, Q = len(law.role), mixes.shape[2]
-    longest = 1
-    for i in range(len(numbers)):
-        longest = max(longest, last_day[i] - first_day[i] + 1)
+    longest = (last_day - first_day).max() + 1
     memory = new_memory(most_own, longest + 1, K)
     days = [new_day(most_day) for _ in range(tries)]
     weight, columns, features = np.zeros(most_own + 512), np.zeros(OWN), np.zeros(FEATURES)
@@ -392,9 +399,13 @@ def draw_lives(
     own, kinds = np.zeros(room, np.int64), np.zeros(room, np.int64)
     begin, until, via = np.zeros(room, np.int64), np.zeros(room, np.int64), np.zeros(room, np.int64)
     off = np.zeros(longest, np.int64)
-    mix, time, sigma = np.zeros((2, Q)), np.zeros(most_own), np.zeros(most_own, np.int64)
-    tastes = np.zeros(len(tasting))
-    took, shut = np.zeros(MOST_PASSES, np.int64), w.closed.copy()  # own places are not passed either
+    mix, time, sigma, tastes = (
+        np.zeros((2, Q)),
+        np.zeros(most_own),
+        np.zeros(most_own, np.int64),
+        np.zeros(len(tasting)),
+    )
+    took, shut = np.zeros(MOST_PASSES, np.int64), w.closed.copy()
     routes, ways, used = np.full((most_own, most_own), -1), np.zeros(REMEMBERED, np.int64), np.zeros(1, np.int64)
     bridge = new_bridge(w.moves, w.coarse)
     n = 0
@@ -435,24 +446,21 @@ def draw_lives(
             t = base + begin[q]
             if via[q] == 1 and len(w.moves.to) > 0:
                 at = find_route(
-                    g.xy, w, own[q - 1], own[q], sigma, begin[q] - until[q - 1],
-                    law.leaves[kinds[q - 1]], routes, ways, used, shut, bridge,
-                    stream,
+                    g.xy, w, own[q - 1], own[q], sigma, begin[q] - until[q - 1], law.leaves[kinds[q - 1]], routes, ways,
+                    used, shut, bridge, stream,
                 )  # fmt: skip
                 n, t = lay_way(
                     w, ways[at : at + 2 + MOST_PASSES], t, brief, law.grain, stream, took, n, start, end, place
                 )  # fmt: skip
-                for c in range(n - ways[at + 1], n):
-                    life[c], cls[c], usage[c] = numbers[i], -1, -1
+                c = n - ways[at + 1]
+                life[c:n], cls[c:n], usage[c:n] = numbers[i], -1, -1
             elif q > 0 and n > 0:
                 t = end[n - 1] if begin[q] == until[q - 1] else max(t, end[n - 1])
+            if t >= latest:
+                n = cut_off(latest, n, start, end)
+                break
             length = until[q] - begin[q]
             brief = w.guide > 0.0 and length < BRIEF
-            if t >= latest:
-                while start[n - 1] >= latest:
-                    n -= 1
-                end[n - 1] = min(end[n - 1], latest)
-                break
             until_then = t + length if brief else max(base + until[q], t + half(length, law.grain))
             life[n], start[n], end[n] = numbers[i], t, min(until_then, latest)
             place[n], cls[n], usage[n] = sigma[own[q]], kinds[q], own[q]
