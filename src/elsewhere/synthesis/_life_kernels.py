@@ -399,12 +399,8 @@ def draw_lives(
     own, kinds = np.zeros(room, np.int64), np.zeros(room, np.int64)
     begin, until, via = np.zeros(room, np.int64), np.zeros(room, np.int64), np.zeros(room, np.int64)
     off = np.zeros(longest, np.int64)
-    mix, time, sigma, tastes = (
-        np.zeros((2, Q)),
-        np.zeros(most_own),
-        np.zeros(most_own, np.int64),
-        np.zeros(len(tasting)),
-    )
+    mix, time, sigma = np.zeros((2, Q)), np.zeros(most_own), np.zeros(most_own, np.int64)
+    tastes = np.zeros(len(tasting))
     took, shut = np.zeros(MOST_PASSES, np.int64), w.closed.copy()
     routes, ways, used = np.full((most_own, most_own), -1), np.zeros(REMEMBERED, np.int64), np.zeros(1, np.int64)
     bridge = new_bridge(w.moves, w.coarse)
@@ -452,8 +448,7 @@ def draw_lives(
                 n, t = lay_way(
                     w, ways[at : at + 2 + MOST_PASSES], t, brief, law.grain, stream, took, n, start, end, place
                 )  # fmt: skip
-                c = n - ways[at + 1]
-                life[c:n], cls[c:n], usage[c:n] = numbers[i], -1, -1
+                life[n - ways[at + 1] : n], cls[n - ways[at + 1] : n], usage[n - ways[at + 1] : n] = numbers[i], -1, -1
             elif q > 0 and n > 0:
                 t = end[n - 1] if begin[q] == until[q - 1] else max(t, end[n - 1])
             if t >= latest:
