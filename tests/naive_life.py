@@ -69,6 +69,26 @@ def spread(use, mean, lean):
     return [1 / min(max(r, 0.005), 0.9) - 1 for r in ratio]
 
 
+def trips_of_life(classes, leaves, arrives):
+    """
+    Return the trip of each record of one life, from 0, None for none; `classes` of its records, -1 on the way.
+
+    From a stay that a trip leaves until the next stay all is that trip; it goes on if both sides of that stay do.
+    """
+    trip, trips, on = [], 0, False
+    stays = [i for i, c in enumerate(classes) if c >= 0]
+    for i, c in enumerate(classes):
+        if c < 0:
+            trip.append(trips - 1 if on else None)
+            continue
+        begins = leaves[c] and i != stays[-1]
+        if begins and not (on and arrives[c]):
+            trips += 1
+        trip.append(trips - 1 if begins or on else None)
+        on = begins
+    return trip
+
+
 def expected_people(seen, mean, spread, scale):
     """Return E(people of another day | a count with Laplace noise), by sums over all counts."""
     shape = 1 / spread
@@ -113,6 +133,8 @@ def way_law(xy, moves, turns, detour, pull, a, b, n, banned, like, share, again)
         left, p = list(like), 1.0
         for x, y in itertools.pairwise(stops):
             k = ring(math.dist(xy[x], xy[y]))
+            if k > 1 + max(j for j in range(3) if like[j]):
+                return 0.0
             p *= (max(left[k], 0) + 0.5 * share[k]) / ((sum(like) + 0.5) * share[k])
             left[k] -= 1
         return p

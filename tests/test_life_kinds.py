@@ -1,10 +1,14 @@
 """Records in, records out: lives of calls, diaries, sessions, trips, trips without persons, two cities."""
 
+import naive_life
 import numpy as np
+import pandas as pd
 import pytest
 
 import elsewhere as ew
 from elsewhere.data.visits import DAY, Form, Locations, Visits
+from elsewhere.synthesis.generate_life import number_trips, usual_times
+from elsewhere.synthesis.groups import ARRIVES, LEAVES
 
 HOUR = 3_600
 
@@ -119,3 +123,114 @@ def test_fakes_are_records_of_the_kind_that_came_in(town, kind):
     if kind is cities:  # nobody lives in two cities that nobody travels between
         here = np.bincount(fakes.user, fakes.place < town.R) / np.bincount(fakes.user)
         assert np.isin(here, (0, 1)).all()
+
+
+MINUTE, SIDE = 60, 24  # of a grid of cells, 300 m wide
+
+
+def taxis(rng, shifts=160):
+    """A fix a minute: hired from cell to cell, then standing for hire, or cruising; never hired while standing."""
+    rows = []
+    for shift in range(shifts):
+        at, t, here = rng.integers(0, SIDE, 2), 19_786 * DAY + int(rng.integers(6, 12)) * HOUR, []
+        while len(here) < 300:
+            for hired in (0, 1):
+                goal = np.clip(at + rng.integers(-2, 3, 2), 0, SIDE - 1) if hired == 0 else rng.integers(0, SIDE, 2)
+                while (at != goal).any():
+                    axis = int(rng.integers(2)) if (at != goal).all() else int(np.flatnonzero(at != goal)[0])
+                    at = at + np.sign(goal - at) * (np.arange(2) == axis)
+                    here += [(*at, hired)] * (1 + (rng.random() < 0.3))
+                if hired == 0 and rng.random() < 0.5:
+                    here += [(*at, 0)] * int(rng.integers(10, 30))
+        rows += [(shift, t + MINUTE * i, y * SIDE + x, flag) for i, (x, y, flag) in enumerate(here)]
+    user, time, place, flag = np.array(rows).T
+    run = np.cumsum(np.append(True, (np.diff(user) != 0) | (np.diff(flag) != 0)))
+    xy = np.array([[i % SIDE, i // SIDE] for i in range(SIDE * SIDE)]) * 0.3
+    form = Form("fixes", "vehicle-day", interval=MINUTE)
+    return Visits(user, time, time, place, Locations(xy=xy), trip=np.where(flag, run, -1), form=form)
+
+
+def fixes_of(visits):
+    """User, time, place, occupied of a fix a minute, as they are written."""
+    many = (visits.end - visits.start) // MINUTE + 1
+    row = np.repeat(np.arange(len(visits)), many)
+    time = visits.start[row] + MINUTE * (np.arange(len(row)) - np.repeat(np.cumsum(many) - many, many))
+    return visits.user[row], time, visits.place[row], visits.trip[row] >= 0
+
+
+def test_taxis_are_occupied_from_place_to_place_and_not_while_they_stand():
+    people = taxis(np.random.default_rng(1))
+    fakes = ew.generate_fakes(people, rng=np.random.default_rng(2)).visits
+    runs, occupied, standing = [], [], []
+    for visits in (people, fakes):
+        user, time, place, flag = fixes_of(visits)
+        same = user[1:] == user[:-1]
+        assert (np.diff(time)[same] > 0).all()
+        step = np.hypot(*(visits.locations.xy[place[1:]] - visits.locations.xy[place[:-1]]).T)[same]
+        assert np.quantile(step / np.diff(time)[same], 0.995) < 1.5 * 0.3 / MINUTE
+        runs.append((flag & np.append(True, ~flag[:-1] | ~same)).sum() / visits.U)
+        occupied.append(flag.mean())
+        stand = np.cumsum(np.append(True, (np.diff(place) != 0) | ~same))
+        standing.append(flag[np.bincount(stand)[stand] >= 8].mean())
+    assert abs(runs[1] / runs[0] - 1) < 0.25
+    assert abs(occupied[1] - occupied[0]) < 0.1
+    assert standing[0] < 0.01  # of a stand, the minute in which somebody gets off
+    assert standing[1] < 0.15
+
+
+def test_trips_between_classes_are_those_of_their_definition():
+    rng = np.random.default_rng(3)
+    ways = rng.integers(0, 4, 6)
+    life, cls, wanted, trips = [], [], [], 0
+    for person in range(60):
+        classes = rng.integers(-3, 6, 12).clip(-1)
+        classes[0] = classes[-1] = rng.integers(6)
+        found = naive_life.trips_of_life(classes.tolist(), ways & LEAVES > 0, ways & ARRIVES > 0)
+        wanted += [-1 if trip is None else trip + trips for trip in found]
+        trips += len(set(found) - {None})
+        life += [person] * 12
+        cls += classes.tolist()
+    assert number_trips(np.array(life), np.array(cls), ways).tolist() == wanted
+
+
+def test_trips_take_as_long_as_others_as_far(town):
+    rng = np.random.default_rng(4)
+    people = bikes(town, rng)
+    a, b = people.place[::2], people.place[1::2]
+    apart = town.locations.distance(a, b)
+    took = (apart * rng.uniform(200, 300, len(apart))).astype(np.int64) + 120
+    time = np.column_stack([people.start[::2], people.start[::2] + took]).ravel()
+    people = people.replace(start=time, end=time)
+    fakes = ew.generate_fakes(people, rng=np.random.default_rng(2)).visits
+    far = town.locations.distance(fakes.place[::2], fakes.place[1::2])
+    time = fakes.start[1::2] - fakes.start[::2]
+    known = far <= apart.max()
+    assert np.corrcoef(np.log(far + 0.1)[known], np.log(time + 60)[known])[0, 1] > 0.75
+    low, high = usual_times(apart, took, far[known])
+    assert ((0.6 * low <= time[known]) & (time[known] <= 1.5 * high)).all()  # of the seeds alone, other trips are near
+
+
+def test_stays_end_at_midnight_where_those_of_the_file_do(town):
+    whole = diary(town, np.random.default_rng(1))
+    many = (whole.end - 1) // DAY - whole.start // DAY + 1
+    row = np.repeat(np.arange(len(whole)), many)
+    day = whole.start[row] // DAY + np.arange(len(row)) - np.repeat(np.cumsum(many) - many, many)
+    people = whole.replace(
+        user=whole.user[row], start=np.maximum(whole.start[row], day * DAY), place=whole.place[row],
+        end=np.minimum(whole.end[row], (day + 1) * DAY),
+    )  # fmt: skip
+    for visits, over in ((whole, True), (people, False)):
+        fakes = ew.generate_fakes(visits, rng=np.random.default_rng(2)).visits
+        assert ((fakes.end - 1) // DAY > fakes.start // DAY).any() == over
+        if not over:
+            assert abs((fakes.end % DAY == 0).mean() - (visits.end % DAY == 0).mean()) < 0.03
+
+
+def test_columns_that_cannot_be_made_are_said(town, tmp_path):
+    made = calls(town, np.random.default_rng(1))
+    frame = pd.DataFrame({"phone": made.user, "time": made.start.astype("datetime64[s]"), "tower": made.place})
+    frame = frame.assign(type=np.where(made.start % 3, "call", "sms"), direction=np.where(made.start % 2, "in", "out"))
+    ids = [str(i) for i in range(town.R)]
+    towers = Locations(lat=town.locations.lat, lon=town.locations.lon, ids=ids)
+    result = ew.synthesize(frame, tmp_path / "out", report=False, locations=towers)
+    assert set(result.facts["read"]["left_out"]) == {"type", "direction"}

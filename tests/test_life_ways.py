@@ -38,9 +38,9 @@ def make_passages(xy, moves, turns, *, detour=9.0, pull=1e9, length=((1.0,),), s
             sums[pace, n, 1:] = np.convolve(sums[pace, n - 1], length[pace])[: kernels.MOST_TICKS]
     none = np.zeros(0)
     return kernels.Passages(
-        table, turns, *sum_up(table, turns), np.full(kernels.LENGTHS, detour), pull, 1.0, np.zeros((0, 2)),
-        none, none.astype(np.int64), np.array([sum(like) - 1]), rings, share, 1.0, 1.0, SLOT, np.array(slow),
-        length, sums, 0.0, again, np.zeros(len(xy), np.bool_),
+        table, turns, *sum_up(table, turns), np.full(kernels.LENGTHS, detour), pull, 1.0, np.zeros((0, 3)),
+        none, none.astype(np.int64), np.array([sum(like) - 1]), rings, np.flatnonzero(like)[-1:], share, 1.0, 1.0,
+        SLOT, 1, np.array(slow), length, sums, 0.0, again, np.zeros(len(xy), np.bool_), np.ones(1, np.bool_),
     )  # fmt: skip
 
 
@@ -49,6 +49,7 @@ def make_passages(xy, moves, turns, *, detour=9.0, pull=1e9, length=((1.0,),), s
     [
         (1, 5, 9.0, (2, 1, 0)),
         (2, 5, 9.0, (0, 1, 2)),
+        (2, 5, 9.0, (3, 0, 0)),  # no move as long as the longest
         # where an observed way is unlike what moves make likely, longer ways are drawn near their law only
         (3, 5, 1.5, (8, 5, 3)),
         (4, 8, 9.0, (8, 5, 3)),

@@ -111,12 +111,24 @@ def write_visits(visits: Visits, path: str | PathLike[str], *, like: Visits | Fo
     write_files(path.parent, files)
 
 
+def lost_roles(visits: Visits) -> set[str]:
+    """Return the roles of columns of which these visits know nothing."""
+    lost = set[str]()
+    if visits.locations.lat is None:
+        lost |= {"lat", "lon", "end_lat", "end_lon", "point", "end_point", "points"}
+    if visits.locations.kind is None:
+        lost |= {"kind"}
+    if visits.trip is None:
+        lost |= {"trip", "occupied"}
+    return lost
+
+
 def to_table(visits: Visits, form: Form) -> Any:
     """Return an Arrow table of the records of visits, in the columns of a form."""
     import pyarrow as pa
 
     first, last, start, end = _records(visits, form)
-    where, trip = visits.locations, visits.trip
+    where, trip = visits.locations, np.asarray(visits.trip)
     columns = dict(form.columns) or ROLES[form.record]
     clock_only = "date" in columns
     ids = np.array([str(i) for i in range(visits.R)] if where.ids is None else where.ids, dtype=object)
@@ -152,7 +164,7 @@ def to_table(visits: Visits, form: Form) -> Any:
         return result
 
     def side(values: Any, rows: Ints) -> Any:
-        return None if values is None else pa.array(values[visits.place[rows]])
+        return pa.array(values[visits.place[rows]])
 
     fill: dict[str, Callable[[], Any]] = {
         **dict.fromkeys(("user", "file"), lambda: texts(users, visits.user[first])),
@@ -167,18 +179,18 @@ def to_table(visits: Visits, form: Form) -> Any:
         "lat": lambda: side(where.lat, first),
         "lon": lambda: side(where.lon, first),
         "place": lambda: texts(ids, visits.place[first]),
-        "kind": lambda: where.kind and texts(np.array(where.kind, dtype=object), visits.place[first]),
+        "kind": lambda: texts(np.array(where.kind, dtype=object), visits.place[first]),
         "end_lat": lambda: side(where.lat, last),
         "end_lon": lambda: side(where.lon, last),
         "end_place": lambda: texts(ids, visits.place[last]),
-        "trip": lambda: None if trip is None else pa.array(trip[first], mask=trip[first] < 0),
-        "occupied": lambda: None if trip is None else pa.array((trip[first] >= 0).astype(np.int8)),
-        "point": lambda: None if where.lat is None else pa.array(_points(visits, first)),
-        "end_point": lambda: None if where.lat is None else pa.array(_points(visits, last)),
-        "points": lambda: None if where.lat is None else pa.array(_lines(visits, form, first, last)),
+        "trip": lambda: pa.array(trip[first], mask=trip[first] < 0),
+        "occupied": lambda: pa.array((trip[first] >= 0).astype(np.int8)),
+        "point": lambda: pa.array(_points(visits, first)),
+        "end_point": lambda: pa.array(_points(visits, last)),
+        "points": lambda: pa.array(_lines(visits, form, first, last)),
     }
-    table = {name: fill[role]() for role, name in columns.items() if role in fill}
-    return pa.table({name: column for name, column in table.items() if column is not None})
+    known = columns.keys() & fill.keys() - lost_roles(visits)
+    return pa.table({name: fill[role]() for role, name in columns.items() if role in known})
 
 
 def _records(visits: Visits, form: Form) -> tuple[Ints, Ints, Ints, Ints]:

@@ -27,7 +27,7 @@ from elsewhere.checkpoint import Stages, derive_bytes, derive_rng, hash_file, ha
 from elsewhere.data.places import grid_of
 from elsewhere.data.read import read_visits
 from elsewhere.data.visits import Visits
-from elsewhere.data.write import write_visits
+from elsewhere.data.write import lost_roles, write_visits
 from elsewhere.errors import InvalidParameter, InvalidTraces, PublicationRefused, require_rng
 from elsewhere.evaluation.judge import Judgement, judge_run
 from elsewhere.files import check_folder, clean_up, read_index, read_regular, whole_folders, write_files
@@ -223,6 +223,10 @@ def _publish(people: Visits, fakes: Fakes, control: Visits | None, drafts: tuple
     """Write fakes, links and pool into `drafts` (the owner's folder, `out`); judge them and report."""
     (private, out), job = drafts, run.job
     preparation = {} if people.preparation is None else people.preparation.to_dict()
+    if preparation:  # also what these places or records have nothing of, such as the kind of a call
+        lost = lost_roles(people)
+        names = [name for role, name in people.form.columns.items() if role in lost]
+        preparation["left_out"] = (*preparation["left_out"], *(n for n in names if n not in preparation["left_out"]))
     public: dict[str, Any] = {name: preparation[name] for name in ("format", "cells", "tz") if name in preparation}
     pool, lives = publish_with_links(
         fakes,

@@ -21,8 +21,8 @@ OWN = 6  # weights of an own place
 FEATURES = 12  # of a diary
 TASTES = (4, 6, 8)  # those in which people differ: stays, new places, time at home
 FADES = (2.0, 10.0, 40.0)  # days after which a day counts for a third of what it did
-SOON = (300, 1_200, 3_600, 10_800)  # seconds between two places
-TIES = len(SOON) + 1
+SOON = (120, 240, 420, 600, 900, 1_200, 1_800, 3_600, 10_800)  # seconds between two places
+TIES = 2 * (len(SOON) + 1)  # by the time between, those of trips after all others
 HOME = 0
 
 
@@ -58,6 +58,7 @@ class Law(NamedTuple):
     begins: NDArray[np.float64]  # (Q, K + 1) share of days of a kind that begin carried in a class, or open
     phases: NDArray[np.float64]  # (1 + FADES,) how much of having a record on a day follows all days, and recent ones
     role: NDArray[np.int64]  # (K,)
+    leaves: NDArray[np.int64]  # (K,) 1: on a trip
     new: NDArray[np.float64]  # (2 K + NEW,)
     own: NDArray[np.float64]  # (OWN,)
     like: NDArray[np.float64]  # (FEATURES,)
@@ -269,7 +270,7 @@ def draw_day(
 ):  # fmt: skip
     """Draw one diary into `day`, between seconds `lo` and `hi`: at place `here`, carried over, or by an opening."""
     day.state[0], day.state[1], day.state[2] = 0, memory.size[0], 0
-    q, grain, most, way = 0, law.grain, len(day.own) - 1, 0
+    q, grain, most, way, opens = 0, law.grain, len(day.own) - 1, 0, here < 0 and first_piece < 0
     if here >= 0:
         c, t, x = memory.cls[here], lo, here
         p = draw_piece(law, kind_of_person, kind, off, c, 1, 0, stream)
@@ -289,7 +290,7 @@ def draw_day(
         elif length == 0:
             end = t
         else:
-            end = (t + length if length < BRIEF and q > 0 else law.end[p]) + wobble(length, grain, stream)
+            end = (t + length if length < BRIEF and (q > 0 or opens) else law.end[p]) + wobble(length, grain, stream)
             end = max(rounded(end, grain), t + grain)
             if law.end[p] < hi <= end and t + grain < hi:  # it ended within what is seen
                 end = hi - grain
@@ -393,9 +394,9 @@ def choose_day(law, memory, off, tastes, days, features, shares, stream):
 
 
 @njit
-def tie_of(gap):
-    """Return how soon one place followed another, by the seconds between: 1 to TIES."""
-    tie = TIES
+def tie_of(gap, trip):
+    """Return how soon one place followed another, by the seconds between and whether by a trip (1): 1 to TIES."""
+    tie = TIES // 2 * (1 + trip)
     for limit in SOON:
         tie -= gap >= limit
     return tie
@@ -418,7 +419,7 @@ def remember_day(law, memory, off, day):
             memory.parts[x, part_of(day.start[q], off)] += 1
         if q > 0:
             memory.moves[day.own[q - 1], x] += 1
-            tie = tie_of(day.start[q] - day.end[q - 1])
+            tie = tie_of(day.start[q] - day.end[q - 1], law.leaves[day.cls[q - 1]])
             memory.soon[day.own[q - 1], x] = max(memory.soon[day.own[q - 1], x], tie)
         memory.last[x] = today
     memory.slots[today] = day.slots

@@ -24,8 +24,9 @@ from elsewhere.synthesis._way_kernels import MOST_PASSES, draw_lengths, find_rou
 
 BINS = 10  # of a distance
 PACES = 12  # bins of a distance, finer, by the time between
-EXACT = 512  # candidates of a class up to which all are weighed; beyond, a sample
+EXACT = 256  # candidates of a class up to which all are weighed; beyond, a sample
 PROPOSED = 24  # of each of three samples: anywhere, about a tied place, about it more widely
+BRIEF = 1_800  # a shorter stay keeps its length, a longer one the hour at which it ends
 REMEMBERED = 1 << 14  # cells of ways that a life remembers
 
 
@@ -266,9 +267,13 @@ def draw_sigma(g, role, n, cls, time, soon, sweeps, point, stream, sigma):
                 count = hi - lo
                 for k in range(count):
                     among[k], density[k] = lo + k, 1.0
-            else:
-                count = propose(g, cls[i], sigma[h], ends, among, density, count, stream)
             many = list_ties(g, anchors, cls, soon, sigma, n, i, ties)
+            if hi - lo > EXACT:  # also about the place that follows soonest, or home
+                centre, best = sigma[h], 0
+                for k in range(many):
+                    if ties.soon[k] > best:
+                        centre, best = ties.place[k], ties.soon[k]
+                count = propose(g, cls[i], centre, ends, among, density, count, stream)
             rows[i] = draw_place(g, ties, many, among, density, scores, count, stream)
             sigma[i] = g.place[rows[i]]
             ties.taken[sigma[i]] = True
@@ -335,6 +340,44 @@ def leave_out(g, mine, mine_left, lo, hi):
 
 
 @njit
+def half(length, grain):
+    """Return half of a length, a multiple of the grain of the file's times."""
+    return max(length // 2 // grain, 1) * grain
+
+
+@njit
+def cut_off(latest, n, start, end):
+    """End the first n rows by `latest`; return how many are left."""
+    while start[n - 1] >= latest:
+        n -= 1
+    end[n - 1] = min(end[n - 1], latest)
+    return n
+
+
+@njit
+def lay_way(w, way, t, brief, grain, stream, took, n, start, end, place):
+    """
+    Write the cells of a way (seconds, number, cells) behind row n - 1; return the rows so far and when it is over.
+
+    Who was somewhere for long leaves so that it is over at `t`, and hurries; after a `brief` stay it takes its time.
+    """
+    cells = way[1]
+    leave = end[n - 1] if brief else start[n - 1] + half(end[n - 1] - start[n - 1], grain)
+    takes = way[0] if brief else min(way[0], max(t - leave, cells * w.hurry * w.tick))
+    if cells > 0:
+        draw_lengths(w, cells, takes // w.tick, stream, took)
+        takes = took[:cells].sum()
+    t = leave if brief else max(t - takes, leave)
+    t += takes if cells == 0 else 0  # until then at the last place
+    end[n - 1] = t
+    for c in range(cells):
+        place[n], start[n], end[n] = way[2 + c], t, t + took[c]
+        t += took[c]
+        n += 1
+    return n, t
+
+
+@njit
 def draw_lives(
     law, g, w, habits, mixes, spread, tasting, points, first_day, last_day, lo, hi, border, attempt, numbers, key,
     tries, sweeps, mine, mine_left, mine_first, most_own, most_day, life, start, end, place, cls, usage, first, good,
@@ -348,9 +391,7 @@ def draw_lives(
     room was not enough.
     """
     K, Q = len(law.role), mixes.shape[2]
-    longest = 1
-    for i in range(len(numbers)):
-        longest = max(longest, last_day[i] - first_day[i] + 1)
+    longest = (last_day - first_day).max() + 1
     memory = new_memory(most_own, longest + 1, K)
     days = [new_day(most_day) for _ in range(tries)]
     weight, columns, features = np.zeros(most_own + 512), np.zeros(OWN), np.zeros(FEATURES)
@@ -360,7 +401,7 @@ def draw_lives(
     off = np.zeros(longest, np.int64)
     mix, time, sigma = np.zeros((2, Q)), np.zeros(most_own), np.zeros(most_own, np.int64)
     tastes = np.zeros(len(tasting))
-    took, shut = np.zeros(MOST_PASSES, np.int64), w.closed.copy()  # own places are not passed either
+    took, shut = np.zeros(MOST_PASSES, np.int64), w.closed.copy()
     routes, ways, used = np.full((most_own, most_own), -1), np.zeros(REMEMBERED, np.int64), np.zeros(1, np.int64)
     bridge = new_bridge(w.moves, w.coarse)
     n = 0
@@ -395,23 +436,28 @@ def draw_lives(
         base = first_day[i] * DAY + border
         routes[:owned, :owned], used[0] = -1, 0
         for j in range(owned):
-            shut[sigma[j]] = True
+            shut[sigma[j]] |= w.blocks[memory.cls[j]]
+        brief, latest = w.guide > 0.0, base + (D - 1) * DAY + (hi if hi >= 0 else DAY - border)
         for q in range(m):
+            t = base + begin[q]
             if via[q] == 1 and len(w.moves.to) > 0:
-                t, spare = begin[q] - until[q - 1], base + begin[q] - start[n - 1] - law.grain
                 at = find_route(
-                    g.xy, w, own[q - 1], own[q], sigma, t, spare, routes, ways, used, shut, bridge, stream
+                    g.xy, w, own[q - 1], own[q], sigma, begin[q] - until[q - 1], law.leaves[kinds[q - 1]], routes, ways,
+                    used, shut, bridge, stream,
                 )  # fmt: skip
-                cells = ways[at + 1]
-                draw_lengths(w, cells, min(ways[at], spare) // w.tick, stream, took)
-                t = base + begin[q] - took[:cells].sum()  # until then at the last place
-                end[n - 1] = t
-                for c in range(cells):
-                    life[n], start[n], end[n] = numbers[i], t, t + took[c]
-                    place[n], cls[n], usage[n] = ways[at + 2 + c], -1, -1
-                    t += took[c]
-                    n += 1
-            life[n], start[n], end[n] = numbers[i], base + begin[q], base + until[q]
+                n, t = lay_way(
+                    w, ways[at : at + 2 + MOST_PASSES], t, brief, law.grain, stream, took, n, start, end, place
+                )  # fmt: skip
+                life[n - ways[at + 1] : n], cls[n - ways[at + 1] : n], usage[n - ways[at + 1] : n] = numbers[i], -1, -1
+            elif q > 0 and n > 0:
+                t = end[n - 1] if begin[q] == until[q - 1] else max(t, end[n - 1])
+            if t >= latest:
+                n = cut_off(latest, n, start, end)
+                break
+            length = until[q] - begin[q]
+            brief = w.guide > 0.0 and length < BRIEF
+            until_then = t + length if brief else max(base + until[q], t + half(length, law.grain))
+            life[n], start[n], end[n] = numbers[i], t, min(until_then, latest)
             place[n], cls[n], usage[n] = sigma[own[q]], kinds[q], own[q]
             n += 1
         for j in range(owned):

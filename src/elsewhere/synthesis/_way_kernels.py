@@ -15,10 +15,11 @@ LENGTHS = 40  # bins of the distance between its ends
 TURNS = 10  # from straight back (0) to straight on (8); 9: to the very cell before
 PACES = 4  # of ways
 RINGS, ANY = 24, 0.5  # bins of the length of a move; moves of any length, beside those of an observed way
-NEAREST, DISTANCE = 6, 2.0  # observed ways of which one says how many cells a way has; weight of a distance
+NEAREST, DISTANCE, KINDS = 6, 2.0, 4.0  # ways of which one says how many cells a way has; weights of unlikeness
 MOST_TICKS = 512  # of a way
-FURTHER = 3  # cells more or less that a way may have than drawn
+FURTHER, MANY = 3, 6  # cells more or less that a way may have than drawn, and one more for so many
 SECTORS = 8  # directions that the coarse chain tells apart
+TICK = 60  # seconds: no tick is longer, but for the grain of the file
 CELLS = 2_048  # on the way, those fewest moves from its beginning
 TRIED, STEPS = 8, 64  # ways, of which one is drawn: so many, and more short ones, of so many cells together
 
@@ -53,21 +54,24 @@ class Passages(NamedTuple):
     detour: NDArray[np.float64]  # (LENGTHS,) kilometres by which the way through a cell on it may be longer than direct
     pull: float  # kilometres of such a detour that make a cell less likely by e, where it is the only one
     step: float  # kilometres of a bin of the distance between the ends
-    alike: NDArray[np.float64]  # (N, 2) of observed ways: ln of the distance between the ends, and of the time
+    alike: NDArray[np.float64]  # (N, 3) of observed ways: ln of the distance between the ends, of the time; 1: a trip
     apart: NDArray[np.float64]  # kilometres between the ends
     time: NDArray[np.int64]  # seconds they took
     cells: NDArray[np.int64]
     rings: NDArray[np.int64]  # (N, RINGS) its moves by length
+    longest: NDArray[np.int64]  # (N,) bin of its longest move
     share: NDArray[np.float64]  # (RINGS,) of all moves
     guide: float  # how much the time that a diary gives a way says of it, beside the distance
     stride: float  # kilometres of a usual move
     tick: int  # seconds that a cell takes a multiple of
+    hurry: int  # ticks of a cell for who is late
     slow: NDArray[np.float64]  # (PACES - 1,) ticks per cell from which on a way is of the next pace
     length: NDArray[np.float64]  # (PACES, ticks) share of passes of 1, 2, ... ticks
     sums: NDArray[np.float64]  # (PACES, MOST_PASSES + 1, MOST_TICKS + 1) likelihood that so many take so many ticks
     habit: float  # probability that a way once taken is taken again
     again: float  # by how much a cell that the way has already passed is less likely
     closed: NDArray[np.bool_]  # (R,) cells that nobody is known to pass: only ends of ways
+    blocks: NDArray[np.bool_]  # (K,) classes whose places are not passed by who has them
 
 
 class Bridge(NamedTuple):
@@ -158,9 +162,15 @@ def find_move(m, x, y):
 
 @njit
 def left_of(w, like, room, k, other):
-    """Return how much likelier a move of bin k is, drawn from what is left of those of way `like`, than on any way."""
+    """
+    Return how much likelier a move of bin k is, drawn from what is left of those of way `like`, than on any way.
+
+    None is longer by more than a bin than all of these.
+    """
     if w.guide == 0.0:  # where most ways are taken again, the moves themselves say enough
         return 1.0
+    if k > w.longest[like] + 1:
+        return 0.0
     left = w.rings[like, k] - room.made[k] - (1 if k == other else 0)
     return (max(left, 0) + ANY * w.share[k]) / ((w.cells[like] + 1 + ANY) * w.share[k])
 
@@ -319,12 +329,16 @@ def count_ways(xy, w, place, first, like, key, real, drawn):
 
 
 @njit
-def find_alike(w, apart, seconds, stream):
-    """Draw one of the NEAREST observed ways, by the distance between their ends and the time they took; -1: none."""
-    far, long = math.log(apart + w.step), math.log(seconds / w.tick + 1.0)
+def find_alike(w, apart, seconds, trip, stream):
+    """Draw one of the NEAREST observed ways, trips or not, by distance and time; -1: none."""
+    far, long = math.log(apart + w.step), math.log(seconds / max(w.tick, TICK) + 1.0)
     best, away, n = np.zeros(NEAREST, np.int64), np.empty(NEAREST), 0
     for i in range(len(w.cells)):
-        v = DISTANCE * abs(w.alike[i, 0] - far) + w.guide * abs(w.alike[i, 1] - long)
+        v = (
+            DISTANCE * abs(w.alike[i, 0] - far)
+            + w.guide * abs(w.alike[i, 1] - long)
+            + KINDS * abs(w.alike[i, 2] - trip)
+        )
         if n == NEAREST and v >= away[n - 1]:
             continue
         n = min(n + 1, NEAREST)
@@ -358,31 +372,36 @@ def draw_lengths(w, n, ticks, stream, took):
 
 
 @njit
-def find_route(xy, w, x, y, sigma, seconds, spare, routes, pool, used, banned, room, stream):
+def find_route(xy, w, x, y, sigma, seconds, trip, routes, pool, used, banned, room, stream):
     """
     Find the way between the own places x and y; return where it stands in `pool`: seconds, number of cells, cells.
 
-    The diary gives it `seconds`; an observed way alike says how many it takes, `spare` at most, and how many cells it
-    has: for each stride that the distance is longer one more. Where no way has so many, one of nearly so many is drawn.
+    The diary gives it `seconds`; an observed way alike says how long it takes, and how many cells it has: for each
+    stride that the distance is longer one more. Where no way has so many, one of nearly so many is drawn.
     A way once taken is mostly taken again, both ways: `routes` (own, own) says where it stands, `used` how full the
     pool is.
     """
-    most, at = min(MOST_PASSES, spare // w.tick), routes[x, y]
-    if at >= 0 and pool[at + 1] <= most and uniform(stream) < w.habit:
+    at = routes[x, y]
+    if at >= 0 and uniform(stream) < w.habit:
         return at
     if used[0] + 2 * MOST_PASSES + 4 > len(pool):  # the oldest ways are forgotten
         routes[:], used[0] = -1, 0
     at, found, cells, apart = used[0], 0, 0, length_of(xy, sigma[x], sigma[y])
-    i = find_alike(w, apart, seconds, stream)
+    i = find_alike(w, apart, seconds, trip, stream)
     if i >= 0 and (w.cells[i] > 0 or x == y):
-        cells = min(max(w.cells[i] + round((apart - w.apart[i]) / w.stride), 1), most)
+        cells = min(max(w.cells[i] + round((apart - w.apart[i]) / w.stride), 1), MOST_PASSES)
+    shut = banned[sigma[x]], banned[sigma[y]]
+    banned[sigma[x]] = banned[sigma[y]] = True
     for further in range(2 * FURTHER + 1 if cells > 0 else 0):
-        n = cells + (further + 1) // 2 * (1 if further % 2 == 1 else -1)
-        if 0 < n <= most and draw_way(xy, w, sigma[x], sigma[y], n, i, banned, room, stream, pool[at + 2 :]):
+        more = (further + 1) // 2
+        more += cells // MANY if more > 1 else 0
+        n = cells + more * (1 if further % 2 == 1 else -1)
+        if 0 < n <= MOST_PASSES and draw_way(xy, w, sigma[x], sigma[y], n, i, banned, room, stream, pool[at + 2 :]):
             found = n
             break
+    banned[sigma[x]], banned[sigma[y]] = shut
     back = at + found + 2
-    pool[at] = pool[back] = max(w.time[i], found * w.tick) if found > 0 else 0
+    pool[at] = pool[back] = max(w.time[i], found * w.tick) if i >= 0 else 0
     pool[at + 1] = pool[back + 1] = found
     for c in range(found):
         pool[back + 2 + c] = pool[at + 1 + found - c]

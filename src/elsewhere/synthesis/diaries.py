@@ -22,6 +22,7 @@ from elsewhere.synthesis import _diary_kernels as kernels
 from elsewhere.synthesis.groups import (
     DAYS_PER_KIND,
     HOUR,
+    LEAVES,
     MOST_KINDS,
     PEOPLE_PER_HABIT,
     Groups,
@@ -42,6 +43,7 @@ COMPARED = 2_500  # days put beside what the law draws
 CANDIDATES = 12  # own places of which one is chosen, in learning
 WEEK = (0.7, 0.5)  # weight of kinds of day on weekdays and at weekends, where people are grouped by them
 LEAN = 0.1  # how much a kind of day leans on all kinds for how far people keep to it
+BUSY = 20 * 60  # seconds: records that follow each other sooner make a day busy
 SPARE = 0.02  # share of days of a kind that begin in a class in which none was seen to
 
 
@@ -126,7 +128,7 @@ def learn_diaries(stays: Stays, groups: Groups, *, k: int, rng: np.random.Genera
     off = weekend_of(date).astype(np.int64)
     at = offset[piece_user] + day - first_day[piece_user]
     day_first = np.searchsorted(at, np.arange(offset[-1] + 1))
-    soon = stays.events & (after >= 0) & (pieces.gap < kernels.SOON[1])
+    soon = stays.events & (after >= 0) & (pieces.gap < BUSY)
     kind, rare = _kinds_of_day(at, s, e, role[piece_cls], piece_cls, K, off, whose, day_first, soon, k, rng)
     Q = int(kind.max()) + 1
     use = np.zeros((stays.people, 2, Q))
@@ -167,7 +169,8 @@ def learn_diaries(stays: Stays, groups: Groups, *, k: int, rng: np.random.Genera
         *sort_by(off[at] * K * 2 + cell % (K * 2), K * 4, whole),
         *sort_by(piece_type * Q + piece_kind, T * Q, heads), *sort_by(piece_kind, Q, heads),
         day_first, kind, *sort_by(type_of[whose] * 2 + off, T * 2, full),
-        begins, phases, role, np.zeros(2 * K + kernels.NEW), np.zeros(kernels.OWN), np.zeros(kernels.FEATURES),
+        begins, phases, role, (groups.ways & LEAVES) // LEAVES,
+        np.zeros(2 * K + kernels.NEW), np.zeros(kernels.OWN), np.zeros(kernels.FEATURES),
         stays.grain,
     )  # fmt: skip
     law = _learn_choices(law, offset, type_of, day_first, kind, off, pieces.usage, over, rng)

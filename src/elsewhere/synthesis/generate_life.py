@@ -27,8 +27,9 @@ from elsewhere.synthesis import _life_kernels as kernels
 from elsewhere.synthesis._way_kernels import MOST_PASSES, Passages
 from elsewhere.synthesis.diaries import TRIES, Diaries, learn_diaries
 from elsewhere.synthesis.groups import (
+    ARRIVES,
     HOUR,
-    JOINED,
+    LEAVES,
     Groups,
     Stays,
     classify,
@@ -46,6 +47,8 @@ MOST_OWN, MOST_PIECES = 400, 250  # own places of a life; pieces of a day
 COMPARED = 300  # alternates that a fake is compared with
 PARTS = 8  # of the week, for sim_G: four of the day, weekdays and weekends apart
 STRANGERS, USUAL = 2_000, 0.95  # pairs of people of one type; what this share of them reach sets the limits
+FASTEST = 0.99  # of the steps between places that follow each other at once, the longest in one interval
+AS_FAR, WINDOWS, NEARLY = 60, 50, (0.05, 0.95)  # trips about as far; of how many distances; what nearly all take
 RULES = ("similar", "shared", "alternates", "timing")
 
 
@@ -129,7 +132,7 @@ def learn_lives(seeds: Visits, *, k: int = 10, rng: np.random.Generator) -> Life
     groups = find_groups(stays, k=k, rng=rng)
     diaries = learn_diaries(stays, groups, k=k, rng=rng)
     where = learn_mapping(stays, groups, seeds.locations, rng)
-    ways = learn_ways(stays, where.ground, where.passed, rng)
+    ways = learn_ways(stays, groups, where.ground, where.passed, rng)
     most_own = min(MOST_OWN, 3 * int(np.bincount(stays.use_user).max()) + 16)
     return LifeModel(stays, groups, diaries, where, ways, most_own)
 
@@ -181,7 +184,7 @@ def generate_lives(
     if seeds.form.unit != "person":
         notes.append(f"a life is a {seeds.form.unit}: nobody is protected beyond it.")
     # a stream for each stage: a resumed run does not draw again what a finished one drew
-    of_lives, of_test, of_homes, of_trips = np.random.Generator(np.random.Philox(entropy)).spawn(4)
+    of_lives, of_test, of_homes = np.random.Generator(np.random.Philox(entropy)).spawn(3)
     like, unit = seeds, seeds.form.unit
     if like.form.record == "trips":
         seeds, alternates = stays_of_trips(seeds), stays_of_trips(alternates)
@@ -195,12 +198,12 @@ def generate_lives(
     points = (of_homes.permutation(len(seed)) + of_homes.random(len(seed))) / len(seed)
     work = partial(generate_block, model, test, seed, points, key, attempts, least)
     done = map_over(work, blocks, executor=executor, progress=progress, stages=stages, name="lives")
-    return collect_lives(done, like, seed, attempts, notes, model.stays, of_trips)
+    return collect_lives(done, like, seed, attempts, notes, model)
 
 
 def collect_lives(
     done: Sequence[tuple[list[Ints], list[LifeVerdict], Ints, Ints]], like: Visits, seed: Ints, attempts: int,
-    notes: list[str], stays: Stays, rng: np.random.Generator,
+    notes: list[str], model: LifeModel,
 ) -> Lives:  # fmt: skip
     """Return the lives of all blocks that passed, numbered anew, as records like those of `like`; count the others."""
     rows = [np.concatenate([d[0][j] for d in done]) for j in range(5)]
@@ -214,17 +217,22 @@ def collect_lives(
         notes.append(f"{failed} of {len(seed)} lives did not pass the test in {attempts} attempts and were left out.")
     keep = passed[rows[0]]
     life, start, end, place, cls = (column[keep] for column in rows)
+    stays = model.stays
+    trip = None if like.trip is None else number_trips(life, cls, model.groups.ways)
+    row = np.arange(len(life))
     if stays.beat:  # fixes again, at the pace of people's
-        many = np.maximum((end - start) // stays.beat, 1)
-        row = np.repeat(np.arange(len(life)), many)
-        nth = np.arange(len(row)) - np.repeat(np.cumsum(many) - many, many)
-        life, place, cls, start = life[row], place[row], cls[row], start[row] + nth * stays.beat
-        end = start
-    elif stays.trail:  # who stays longer is seen until the end
-        end = np.where(end - start > JOINED, end, start)
+        row, nth = _parts(np.maximum((end - start) // stays.beat, 1))
+        start = end = start[row] + nth * stays.beat
+    elif stays.cut >= 0:  # records end at this second of the day, as people's do
+        first = (start - stays.cut) // DAY
+        row, nth = _parts(np.maximum((end - 1 - stays.cut) // DAY - first, 0) + 1)
+        border = (first[row] + nth) * DAY + stays.cut
+        start, end = np.maximum(start[row], border), np.minimum(end[row], border + DAY)
+    elif stays.trail:
+        end = end_trail(life, start, end, place, stays, model.where.ground.xy)
+    life, place, trip = life[row], place[row], trip if trip is None else trip[row]
     visits, users = None, range(int(passed.sum()))
     if passed.any() and like.form.record != "trips":
-        trip = None if like.trip is None else number_trips(life, cls, float(np.mean(like.trip >= 0)), rng)
         visits = like.replace(user=number[life], start=start, end=end, place=place, users=users, trip=trip)
     elif passed.any():
         visits = trips_of_stays(like, number[life], start, end, place, users)
@@ -240,11 +248,40 @@ def collect_lives(
     )
 
 
-def number_trips(life: Ints, cls: Ints, share: float, rng: np.random.Generator) -> Ints:
-    """Return the trip of each record, -1 for none: a leg between own places is one with probability `share`."""
-    leg = np.cumsum((cls >= 0) | (life != np.append(-1, life[:-1]))) - 1
-    trips = rng.random(int(leg[-1]) + 1) < share
-    return np.asarray(np.where(trips[leg], (np.cumsum(trips) - 1)[leg], -1))
+def _parts(many: Ints) -> tuple[Ints, Ints]:
+    """Return, for rows of so many parts each, the row of each part and its number within the row."""
+    row = np.repeat(np.arange(len(many)), many)
+    return row, np.arange(len(row)) - np.repeat(np.cumsum(many) - many, many)
+
+
+def end_trail(life: Ints, start: Ints, end: Ints, place: Ints, stays: Stays, xy: Floats) -> Ints:
+    """
+    Return the last fix of each record of a trail, some time before the next: one interval.
+
+    Where that would be faster than nearly all people are, nothing was seen for as long as it takes.
+    """
+
+    def steps(place: Ints) -> Floats:
+        return np.asarray(np.hypot(*(xy[place[1:]] - xy[place[:-1]]).T))
+
+    taken = steps(stays.place)[stays.joined[1:]]
+    usual = np.quantile(taken, FASTEST) if len(taken) else 0.0
+    intervals = np.append(np.ceil(steps(place) / max(usual, 1e-9)), 0).astype(np.int64)
+    followed = np.append((life[1:] == life[:-1]) & (start[1:] - end[:-1] < stays.trail), False)
+    last = np.append(start[1:], 0) - stays.trail * np.maximum(intervals, 1)
+    return np.where(followed, np.maximum(start, last), end)
+
+
+def number_trips(life: Ints, cls: Ints, ways: Ints) -> Ints:
+    """Return the trip of each record, -1 for none; `ways` (K,): which of the ways to and from a class are trips."""
+    stay = np.flatnonzero(cls >= 0)
+    way, last = ways[cls[stay]], np.append(life[stay][1:] != life[stay][:-1], True)
+    leaves = (way & LEAVES > 0) & ~last  # until the next stay
+    on = np.append(False, leaves[:-1])  # a trip leads to it
+    new = leaves & ~(on & (way & ARRIVES > 0))
+    trip = np.where(leaves | on, np.cumsum(new) - 1, -1)
+    leg = np.searchsorted(stay, np.arange(len(cls)), side="right") - 1
+    return np.asarray(np.where((cls >= 0) | leaves[leg], trip[leg], -1))
 
 
 def stays_of_trips(visits: Visits) -> Visits:
@@ -264,7 +301,8 @@ def trips_of_stays(like: Visits, life: Ints, start: Ints, end: Ints, place: Ints
     Return the trips between the stays of each life, two records each: where and when it begins and ends.
 
     Between stays further apart than nearly all trips take somebody was not seen: who is at one place was there all the
-    time, others leave as long before they arrive as trips usually take.
+    time, others leave as long before they arrive as trips usually take. None takes less or more time than nearly all
+    that go as far.
     """
     order = np.argsort(np.asarray(like.trip), kind="stable")
     first = np.flatnonzero(np.append(True, np.diff(np.asarray(like.trip)[order]) != 0))
@@ -278,10 +316,28 @@ def trips_of_stays(like: Visits, life: Ints, start: Ints, end: Ints, place: Ints
     stayed &= np.bincount(life[pair], ~stayed)[life[pair]] > 0  # a life has a trip at least
     pair, far = pair[~stayed], far[~stayed]
     leave = np.where(far, start[pair + 1] - usual, end[pair])
+    arrive = np.maximum(start[pair + 1], leave)
+    if like.locations.has_coordinates:
+        apart = like.locations.distance(
+            *like.place[order][np.column_stack([first, np.append(first[1:], len(order)) - 1])].T
+        )
+        low, high = usual_times(apart, took, like.locations.distance(place[pair], place[pair + 1]))
+        last = np.where(np.append(life[pair][1:] == life[pair][:-1], False), np.append(leave[1:], 0), arrive + DAY)
+        arrive = np.clip(np.clip(arrive, leave + low, leave + high), leave, np.maximum(last, leave))
     both = np.column_stack([pair, pair + 1]).ravel()
-    when = np.column_stack([leave, np.maximum(start[pair + 1], leave)]).ravel()
+    when = np.column_stack([leave, arrive]).ravel()
     trip = np.repeat(np.arange(len(pair)), 2)
     return like.replace(user=life[both], start=when, end=when, place=place[both], users=users, trip=trip)
+
+
+def usual_times(apart: Floats, took: Ints, wanted: Floats) -> tuple[Ints, Ints]:
+    """Return the seconds between which nearly all trips are that go as far as `wanted`."""
+    order = np.argsort(apart, kind="stable")
+    size = min(AS_FAR, len(order))
+    windows = [order[a : a + size] for a in np.linspace(0, len(order) - size, WINDOWS).astype(int)]
+    far = [np.median(apart[w]) for w in windows]
+    low, high = (np.interp(wanted, far, [np.quantile(took[w], q) for w in windows]) for q in NEARLY)
+    return low.astype(np.int64), high.astype(np.int64)
 
 
 def generate_block(
@@ -463,7 +519,7 @@ def privacy_test_lives(
     # alternates at least as similar, by class and hour of the week
     lives = Stays(
         fake, start, end, place, np.where(cls >= 0, np.arange(len(cls)), -1), np.zeros(len(cls), dtype=bool), fake,
-        place, n, test.stays.grain, test.stays.events,
+        place, np.zeros_like(place), n, test.stays.grain, test.stays.events,
     )  # fmt: skip
     profile = profiles(lives, cls, groups.K)
     out = []

@@ -20,6 +20,7 @@ from elsewhere.data.visits import DAY, Floats, Ints, Mask, Visits
 from elsewhere.synthesis._way_kernels import MOST_PASSES
 
 HOUR = 3_600
+MOMENT = 2 * 60  # nobody stays for less; positions jitter between two cells
 PASSING = 30 * 60  # a record shorter than this, between two others, is part of a way
 MOST_PASSING = 4 * 3_600
 TURNED, GO_ON = 20, 2  # records that must tell; how many times more go on than turn back where they pass
@@ -30,7 +31,9 @@ DAYS_PER_KIND, MOST_KINDS = 60, 32
 FITTED = 20_000  # rows that a clustering is fitted on: more teach nothing new
 LONG = 2.5 * HOUR  # mean stay from which on a class other than home is a main one
 
+PURE = 100.0  # distance, in clustering, of places where trips begin, end, or neither
 HOME, MAIN, OTHER = 0, 1, 2
+ARRIVES, LEAVES = 1, 2  # on a trip
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,20 +48,23 @@ class Stays:
     joined: NDArray[np.bool_] = field(repr=False)  # to the record before, of the same person, without a gap
     use_user: Ints = field(repr=False)
     use_place: Ints = field(repr=False)
+    use_ways: Ints = field(repr=False)  # ARRIVES and LEAVES: which of the ways to and from it are trips
     people: int
     grain: int  # seconds that all times are a multiple of
     events: bool  # most records have no length
     single: bool = False  # a person is one trip: whether a record is its first tells usages apart
-    trail: bool = False  # most records are fixes without length that follow each other closely
+    trail: int = 0  # seconds between fixes, where records are fixes that follow each other; 0 elsewhere
     beat: int = 0  # seconds between fixes at one place, 0 where these are one record
+    cut: int = -1  # second of the day at which records end and others begin at the same place, -1 there is none
 
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """Class of each usage, role of each class, type of each person and, `busy`, how much everybody does."""
+    """Class of each usage; role and ways of each class; type of each person and, `busy`, how much everybody does."""
 
     use_class: Ints
     role: Ints
+    ways: Ints
     type_of: Ints
     busy: Floats = field(repr=False)  # (people, 2) ln records a day; share of records soon after another
     profile: Floats = field(repr=False)  # (people, (K + 1) x 48) share of the time by class, ways last, and hour
@@ -83,17 +89,26 @@ def find_stays(visits: Visits) -> Stays:
     same[1:] = user[1:] == user[:-1]
     # fixes that follow each other closely are a trail: each lasts until the next
     soon = np.append(same[1:] & (start[1:] - end[:-1] <= JOINED), False)
-    fix = (start == end) & soon
-    trail, beat = bool(np.mean(fix) > 0.5), 0
-    if trail:
+    fix, trail, beat = (start == end) & soon, 0, 0
+    if visits.form.record == "fixes" or np.mean(fix) > 0.5:
+        gap = np.append(start[1:], 0) - end
         again = fix & (place == np.append(place[1:], -1))
-        beat = int(np.median((np.append(start[1:], 0) - start)[again])) if np.mean(again) > 0.1 else 0
+        if visits.form.record == "fixes":  # written again as often as they were seen
+            trail = visits.form.interval
+        elif np.mean(again) > 0.1:
+            beat = int(np.median(gap[again]))
+        trail = trail or max(int(np.median(gap[soon])) if soon.any() else 0, 1)
         end = np.where(soon, np.append(start[1:], 0), end)
+    begins, ends = find_trips(visits)
     touching = same & (start - np.append(0, end[:-1]) <= 0)
     joins = touching & (place == np.append(-1, place[:-1])) & (end > start)
+    joins &= ~begins & ~np.append(False, ends[:-1])
+    cut = -1 if trail else find_cut(start, end, joins)
     first = np.flatnonzero(~joins)
-    end = np.maximum.reduceat(end, first)
+    end, ends = np.maximum.reduceat(end, first), np.logical_or.reduceat(ends, first)
     user, place, start = user[first], place[first], start[first]
+    ways = np.where(ends, 0, LEAVES) | np.where(begins[first], 0, ARRIVES)
+    ways = np.where((visits.trip[first] >= 0) if visits.trip is not None else False, ways, 0)
 
     same = np.append(False, user[1:] == user[:-1])
     joined = same & (start - np.append(0, end[:-1]) <= JOINED)
@@ -102,8 +117,9 @@ def find_stays(visits: Visits) -> Stays:
     inner = joined & follows & (length > 0)
     xy = visits.locations.planar() if visits.locations.has_coordinates else np.zeros((visits.R, 2))
     short = inner & (length <= longest_pass(place, length, inner, xy))
+    short &= (ways == 0) | (ways == ARRIVES | LEAVES)
     short &= ~_legs(short)
-    key = user * visits.R + place
+    key = (user * visits.R + place) * 4 + ways
     usages = np.unique(key[~short])
     at = np.minimum(np.searchsorted(usages, key), len(usages) - 1)
     # who passes a place for longer than they stay there passes it, but for those stays
@@ -115,9 +131,26 @@ def find_stays(visits: Visits) -> Stays:
     events = bool(np.mean(length == 0) > 0.5)
     single = visits.form.unit == "trip"
     return Stays(
-        user, start, end, place, usage, joined, usages // visits.R, usages % visits.R, visits.U, grain, events, single,
-        trail, beat,
+        user, start, end, place, usage, joined, usages // 4 // visits.R, usages // 4 % visits.R, usages % 4, visits.U,
+        grain, events, single, trail, beat, cut,
     )  # fmt: skip
+
+
+def find_cut(start: Ints, end: Ints, joins: Mask) -> int:
+    """Return the second of the day at which most `joins` are, if no more records go on over it; else -1."""
+    second, many = np.unique(start[joins] % DAY, return_counts=True)
+    if not len(many) or 2 * many.max() <= joins.sum():
+        return -1
+    cut = int(second[many.argmax()])
+    return cut if ((end - 1 - cut) // DAY > (start - cut) // DAY).sum() < many.max() else -1
+
+
+def find_trips(visits: Visits) -> tuple[Mask, Mask]:
+    """Return which records are the first, and which the last, of a trip."""
+    if visits.trip is None:
+        return np.zeros(len(visits), dtype=bool), np.zeros(len(visits), dtype=bool)
+    new = np.append(True, (np.diff(visits.user) != 0) | (np.diff(visits.trip) != 0))
+    return (visits.trip >= 0) & new, (visits.trip >= 0) & np.append(new[1:], True)
 
 
 def _legs(short: Mask) -> Mask:
@@ -136,7 +169,7 @@ def longest_pass(place: Ints, length: Ints, inner: Mask, xy: Floats) -> int:
 
     Who stayed for a purpose turns back as often as not; who pauses on the way goes on. Passes are as long, in steps of
     PASSING, as those who went on (they turned by less than 60 degrees) are GO_ON times those who turned back (by more
-    than 120).
+    than 120); a MOMENT at least.
     """
     middle = np.flatnonzero(inner & (place != np.roll(place, 1)) & (place != np.roll(place, -1)))
     come, go = (xy[place[middle + i]] - xy[place[middle + i - 1]] for i in (0, 1))
@@ -144,14 +177,14 @@ def longest_pass(place: Ints, length: Ints, inner: Mask, xy: Floats) -> int:
     cosine[place[middle - 1] == place[middle + 1]] = -1
     longest = 0
     while longest < MOST_PASSING:
-        some = (length[middle] > longest) & (length[middle] <= longest + PASSING)
+        some = (length[middle] > max(longest, MOMENT)) & (length[middle] <= longest + PASSING)
         on, back = int((cosine[some] > 0.5).sum()), int((cosine[some] < -0.5).sum())
         if on + back < TURNED:
             return max(longest, PASSING)
         if on < GO_ON * back:
             break
         longest += PASSING
-    return longest
+    return max(longest, MOMENT)
 
 
 def hours_of_week(stays: Stays, rows: Ints) -> tuple[Ints, Ints, Floats]:
@@ -229,6 +262,8 @@ def describe_usages(stays: Stays) -> Usages:
     )
     if stays.events:  # a place gone to once is another thing than one gone to again
         table = np.column_stack([table, 0.5 * np.minimum(np.log(count), 2.5)])
+    if stays.use_ways.any():
+        table = np.column_stack([table, PURE * (stays.use_ways & ARRIVES > 0), PURE * (stays.use_ways & LEAVES > 0)])
     if stays.single:
         first = np.append(True, stays.user[rows][1:] != stays.user[rows][:-1])
         table = np.column_stack([table, 3.0 * np.bincount(usage, first, n) / np.maximum(count, 1)])
@@ -272,7 +307,8 @@ def find_groups(stays: Stays, *, k: int, rng: np.random.Generator, classes: int 
     second, elsewhere = np.flatnonzero((role[use_class] == HOME) & ~home), np.flatnonzero(role != HOME)
     if len(second) and len(elsewhere):
         far = ((table[second][:, None] - means[elsewhere][None]) ** 2).sum(2)
-        use_class[second] = elsewhere[far.argmin(1)]
+        alike = far.min(1) < PURE**2 / 2  # which begin or end no trip, as it does
+        use_class[second[alike]] = elsewhere[far.argmin(1)][alike]
 
     # who lives alike: the share of the time by class and hour of the week, and how much is recorded of a day
     profile = profiles(stays, use_class, K)
@@ -284,7 +320,12 @@ def find_groups(stays: Stays, *, k: int, rng: np.random.Generator, classes: int 
     pace = np.bincount(stays.user, soon, stays.people) / np.maximum(np.bincount(stays.user, minlength=stays.people), 1)
 
     types = group_people(np.column_stack([alike, 0.3 * activity]), PEOPLE_PER_TYPE, k, rng)
-    return Groups(use_class, role, types, np.column_stack([activity, pace]), profile, means)
+    most = [
+        2 * np.bincount(use_class, stays.use_ways & way > 0, K) > np.bincount(use_class, minlength=K)
+        for way in (ARRIVES, LEAVES)
+    ]
+    ways, busy = ARRIVES * most[0] + LEAVES * most[1], np.column_stack([activity, pace])
+    return Groups(use_class, role, ways, types, busy, profile, means)
 
 
 def group_people(table: Floats, size: int, k: int, rng: np.random.Generator) -> Ints:

@@ -21,7 +21,7 @@ import numpy as np
 from elsewhere.data.visits import Floats, Ints, Locations
 from elsewhere.synthesis import _life_kernels as kernels
 from elsewhere.synthesis._diary_kernels import SOON, TIES
-from elsewhere.synthesis.groups import Groups, Stays
+from elsewhere.synthesis.groups import LEAVES, Groups, Stays
 
 VISITORS, DRAWN = 2.5, 3.0  # people who must be seen at a place, and the scale of the noise on their number
 BLUR = 1.2  # scale of the noise on how many people use it in which way
@@ -31,7 +31,7 @@ END = 0.5  # people for whom a place stands that nobody passes: it may only be a
 LEAST, NOISE = 4.0, 1.5  # people who must pass a cell or make a move, and the scale of the noise
 RAKES = 8
 SWEEPS = 4
-RAKED = 400  # people whose places are drawn again
+RAKED = 8_000  # own places that are drawn again, with those of the same people
 SIDE = 2.0  # squares of the grid, in usual lengths of a move
 OFTEN = 1.5  # moves for each pair of places, from which on people go the same ways again
 TRUST = 12.0  # pairs that the prior of a factor counts for
@@ -96,7 +96,8 @@ def learn_mapping(stays: Stays, groups: Groups, locations: Locations, rng: np.ra
     local = person_first[owner]
     gap = stays.start[rows][near] - stays.end[rows][np.flatnonzero(near) - 1]
     soon = np.zeros(int(soon_first[-1]), dtype=np.int64)
-    tie = TIES - np.searchsorted(SOON, gap[moved], side="right")
+    by_trip = (groups.ways[groups.use_class[a]] & LEAVES) // LEAVES
+    tie = TIES // 2 * (1 + by_trip) - np.searchsorted(SOON, gap[moved], side="right")
     pairs = soon_first[owner] + (a - local) * size[owner] + b - local
     np.maximum.at(soon, pairs, tie)
     # where everything is recorded and people go the same ways again, their times differ more than their distances
@@ -240,7 +241,8 @@ def _rake(
     """Return the ground with factors under which tied places are as far apart, and used as often, as people's are."""
     n = np.bincount(stays.use_user, minlength=stays.people)
     people = np.flatnonzero((n > 1) & (n <= 200))
-    people = rng.permutation(people)[:RAKED]
+    people = rng.permutation(people)
+    people = people[: np.searchsorted(np.cumsum(n[people]), RAKED) + 1]
     take = np.concatenate([np.arange(person_first[u], person_first[u + 1]) for u in people] or [np.zeros(0, int)])
     flow = np.concatenate([soon[soon_first[u] : soon_first[u + 1]] for u in people] or [np.zeros(0, int)])
     first, flow_first = np.append(0, np.cumsum(n[people])), np.append(0, np.cumsum(n[people] ** 2))

@@ -18,7 +18,7 @@ import numpy as np
 from elsewhere.data.visits import Floats, Ints, Mask
 from elsewhere.synthesis import _way_kernels as kernels
 from elsewhere.synthesis._life_kernels import Ground
-from elsewhere.synthesis.groups import Stays
+from elsewhere.synthesis.groups import ARRIVES, LEAVES, Groups, Stays
 from elsewhere.synthesis.mapping import LEAST, noisy
 
 SHARP = 0.5  # pull, as a share of people's mean detour
@@ -32,7 +32,7 @@ USUAL = 12  # moves of each cell that look ahead
 KNOWN, ALIKE = 2_000, 40  # observed ways that are kept; that stand for those of a distance
 AGAIN = 0.1  # how likely a cell is to be passed twice, beside others, before it is raked
 RAKES, WAYS, PRIOR = 8, 1_000, 2.0  # ways drawn again, so many each time; cells and moves that a factor leans on
-FINE = 60  # seconds: no pass is told more finely
+FINE = 4  # ticks of a usual pass
 
 
 class _Links(NamedTuple):
@@ -42,9 +42,12 @@ class _Links(NamedTuple):
     b: Ints
     apart: Floats  # kilometres
     time: Ints  # seconds
+    trip: Ints  # 1: a trip
 
 
-def learn_ways(stays: Stays, ground: Ground, passed: Floats, rng: np.random.Generator) -> kernels.Passages:
+def learn_ways(
+    stays: Stays, groups: Groups, ground: Ground, passed: Floats, rng: np.random.Generator
+) -> kernels.Passages:
     """Learn how people's ways are seen; `passed` people are expected to pass each place."""
     R, xy = len(ground.xy), ground.xy
     passes = stays.usage < 0
@@ -52,7 +55,9 @@ def learn_ways(stays: Stays, ground: Ground, passed: Floats, rng: np.random.Gene
     step = max(float(np.quantile(links.apart, WIDE)) / kernels.LENGTHS if len(links.a) else 0.0, 1e-6)
     some = np.sort(rng.permutation(len(links.a))[:KNOWN])
 
-    tick = max(stays.grain, FINE)
+    usual = float(np.median((stays.end - stays.start)[passes])) if passes.any() else kernels.TICK
+    tick = max(stays.grain, int(min(usual / FINE, kernels.TICK)), 1)
+    tick = -(-tick // stays.trail) * stays.trail if stays.trail else tick  # whole intervals between fixes
     slow, length, sums = _learn_lengths(stays, links, tick)
     move, weight = _learn_moves(stays, passes, passed, ground, rng)
     apart = _lengths(move, xy)
@@ -64,16 +69,18 @@ def learn_ways(stays: Stays, ground: Ground, passed: Floats, rng: np.random.Gene
     stride = float(apart[order][np.searchsorted(np.cumsum(weight[order]), weight.sum() / 2)]) if len(move) else 0.0
     habit, guide = _habit(stays, links, R)
     turns = np.ones(kernels.TURNS)
-    alike = np.log(np.column_stack([links.apart + step, links.time / tick + 1])[some])
+    alike = np.column_stack([np.log(links.apart + step), np.log(links.time / max(tick, kernels.TICK) + 1), links.trip])
     # lengths of the moves of observed ways
     link = np.repeat(np.arange(len(some)), (links.b - links.a)[some])
     row = np.arange(len(link)) - np.searchsorted(link, link) + links.a[some][link]
     rings = np.zeros((len(some), kernels.RINGS), dtype=np.int64)
     np.add.at(rings, (link, _ring_of(np.hypot(*(xy[stays.place[row + 1]] - xy[stays.place[row]]).T), unit)), 1)
     ways = kernels.Passages(
-        moves, turns, *sum_up(moves, turns), *_detours(stays, links, xy, step), step, alike, links.apart[some],
-        links.time[some], (links.b - links.a - 1)[some], rings, (rings.sum(0) + 1) / (rings.sum() + kernels.RINGS),
-        guide, max(stride, 1e-6), tick, slow, length, sums, habit, AGAIN, passed < FAINT,
+        moves, turns, *sum_up(moves, turns), *_detours(stays, links, xy, step), step, alike[some], links.apart[some],
+        links.time[some], (links.b - links.a - 1)[some], rings,
+        kernels.RINGS - 1 - (rings[:, ::-1] > 0).argmax(1), (rings.sum(0) + 1) / (rings.sum() + kernels.RINGS),
+        guide, max(stride, 1e-6), tick, max(int(usual / 2 / tick), 1), slow, length, sums, habit, AGAIN, passed < FAINT,
+        (groups.ways == 0) | (groups.ways == ARRIVES | LEAVES),
     )  # fmt: skip
     return _rake(ways, stays, links, some, xy, rng)
 
@@ -85,7 +92,8 @@ def _find_links(stays: Stays, xy: Floats) -> _Links:
     a, b = stay[:-1], stay[1:]
     linked = (chain[a] == chain[b]) & ((b - a > 1) | (stays.end[a] == stays.start[b]))
     a, b = a[linked], b[linked]
-    return _Links(a, b, np.hypot(*(xy[stays.place[a]] - xy[stays.place[b]]).T), stays.start[b] - stays.end[a])
+    return _Links(a, b, np.hypot(*(xy[stays.place[a]] - xy[stays.place[b]]).T), stays.start[b] - stays.end[a],
+                  (stays.use_ways[stays.usage[a]] & LEAVES) // LEAVES)  # fmt: skip
 
 
 def _on_way(links: _Links) -> tuple[Ints, Ints]:
