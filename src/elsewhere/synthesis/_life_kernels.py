@@ -344,10 +344,10 @@ def draw_lives(
     """
     Draw one life for each of `numbers`; life i is written to rows first[i] : first[i + 1], where it is `good`.
 
-    `habits[i]` are those of the seed's type, by people, `points[i]` is where its first home is drawn; `first_day`,
-    `last_day` its own days; `mine[mine_first[i] : mine_first[i + 1]]` the candidates (rows of `g.place`) that are its
-    own places, of whose weight `mine_left` is left for its fake. Returns the number of rows, or less than 0 where the
-    room was not enough.
+    `habits[i]` are those of the seed's type, by people, `points[i]` is where its home is drawn, -1 anywhere;
+    `first_day`, `last_day` its own days; `mine[mine_first[i] : mine_first[i + 1]]` the candidates (rows of `g.place`)
+    that are its own places, of whose weight `mine_left` is left for its fake. Returns the number of rows, or less than
+    0 where the room was not enough.
     """
     K, Q = len(law.role), mixes.shape[2]
     longest = 1
@@ -380,7 +380,7 @@ def draw_lives(
             law, habit, mix, tastes, off[:D], lo, hi, DAY - border, tries, memory, days, weight, columns, features,
             stream, own, kinds, begin, until, via,
         )  # fmt: skip
-        point = points[i] if attempt == 0 else uniform(stream)
+        point = points[i] if points[i] >= 0.0 else uniform(stream)
         owned = memory.size[0]
         time[:owned] = 0.0
         for q in range(m):

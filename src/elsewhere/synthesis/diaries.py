@@ -354,14 +354,14 @@ def _learn_choices(
         )  # fmt: skip
         if rounds == 0:
             n, m = int(size[0]), int(size[1])
-            law = law._replace(new=_fit_logistic(new_rows[:n], new_said[:n]))
+            law = law._replace(new=fit_logistic(new_rows[:n], new_said[:n]))
             law = law._replace(own=fit_choices(own_rows[:m], own_many[:m], own_chosen[:m]))
     n = int(size[2])
     many = np.full(n, TRIES + 1)
     return law._replace(like=fit_choices(like_rows[:n], many, np.zeros(n, dtype=np.int64), 3.0))
 
 
-def _fit_logistic(x: Floats, said: Floats, ridge: float = 1.0) -> Floats:
+def fit_logistic(x: Floats, said: Floats, ridge: float = 1.0) -> Floats:
     """Fit P(said) = logistic(x w) by Newton's method."""
     w = np.zeros(x.shape[1])
     for _ in range(30):
