@@ -321,11 +321,11 @@ def count_distances(
 
 @njit
 def draw_mix(mixes, spread, stream, mix):
-    """Draw how often a person has each kind of day, on weekdays and at weekends: a Dirichlet law about the type's."""
+    """Draw how often a person has each kind of day, on weekdays and at weekends: gamma laws about the habit's."""
     for o in range(2):
         for k in range(mixes.shape[1]):
-            shape = mixes[o, k] * spread[o]
-            mix[o, k] = gamma(shape, stream) if shape > 1e-6 else 0.0
+            shape = mixes[o, k] * spread[o, k]
+            mix[o, k] = gamma(shape, stream) / spread[o, k] if shape > 1e-6 else 0.0
         mix[o] /= max(mix[o].sum(), 1e-300)
 
 

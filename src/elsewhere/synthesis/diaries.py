@@ -23,11 +23,13 @@ from elsewhere.synthesis.groups import (
     DAYS_PER_KIND,
     HOUR,
     MOST_KINDS,
+    PEOPLE_PER_HABIT,
     Groups,
     Stays,
     _cluster,
     _merge_small,
     _people_of,
+    group_people,
     weekend_of,
 )
 
@@ -38,6 +40,8 @@ FEW = 2.0  # one of TRIES diaries follows a taste about half as far as one of al
 STRONGEST = 0.5  # taste: a stronger one takes the longest of the diaries, and makes days longer
 COMPARED = 2_500  # days put beside what the law draws
 CANDIDATES = 12  # own places of which one is chosen, in learning
+WEEK = (0.7, 0.5)  # weight of kinds of day on weekdays and at weekends, where people are grouped by them
+LEAN = 0.1  # how much a kind of day leans on all kinds for how far people keep to it
 SPARE = 0.02  # share of days of a kind that begin in a class in which none was seen to
 
 
@@ -48,7 +52,7 @@ class Diaries:
     law: kernels.Law = field(repr=False)
     habits: Floats = field(repr=False)  # (types, T) people of each type with each habit
     mix: Floats = field(repr=False)  # (T, 2, Q)
-    spread: Floats = field(repr=False)  # (2,) concentration of people's mixes about it
+    spread: Floats = field(repr=False)  # (2, Q) concentration of people's shares about it
     border: int  # seconds after midnight
     first_day: Ints = field(repr=False)  # (people,) first and last day of each person, from the border on
     last_day: Ints = field(repr=False)
@@ -105,9 +109,7 @@ def _cut_stays(stays: Stays, groups: Groups, border: int) -> Pieces:
 
 def learn_diaries(stays: Stays, groups: Groups, *, k: int, rng: np.random.Generator) -> Diaries:
     """Learn the law of diaries from people's stays."""
-    K, type_of = groups.K, groups.habit_of
-    T = int(type_of.max()) + 1
-    role = groups.role
+    K, role = groups.K, groups.role
     first, last = _spans(stays.user, stays.start, stays.end, stays.people)
     border = BORDER if np.median((last - first) / DAY) > 2.5 else 0
 
@@ -125,11 +127,15 @@ def learn_diaries(stays: Stays, groups: Groups, *, k: int, rng: np.random.Genera
     at = offset[piece_user] + day - first_day[piece_user]
     day_first = np.searchsorted(at, np.arange(offset[-1] + 1))
     soon = stays.events & (after >= 0) & (pieces.gap < kernels.SOON[1])
-    kind = _kinds_of_day(at, s, e, role[piece_cls], piece_cls, K, off, whose, day_first, soon, k, rng)
+    kind, rare = _kinds_of_day(at, s, e, role[piece_cls], piece_cls, K, off, whose, day_first, soon, k, rng)
     Q = int(kind.max()) + 1
+    use = np.zeros((stays.people, 2, Q))
+    np.add.at(use, (whose[~rare], off[~rare], kind[~rare]), 1.0)
+    type_of = _find_habits(use, groups.busy, k, rng)
+    T = int(type_of.max()) + 1
 
-    inner = (date > first_day[whose]) & (date < last_day[whose])
-    mix, spread, phases = _learn_mix(kind, off, whose, np.flatnonzero(inner), type_of)
+    inner = np.flatnonzero((date > first_day[whose]) & (date < last_day[whose]) & ~rare)
+    mix, spread, phases = _learn_mix(use, type_of, kind[inner] == 0, whose[inner], off[inner])
     begins = np.zeros((Q, K + 1))
     opening = np.where(np.diff(day_first) > 0, 0, -1)
     state = np.full(len(kind), K)
@@ -141,7 +147,8 @@ def learn_diaries(stays: Stays, groups: Groups, *, k: int, rng: np.random.Genera
     early, late = (date == first_day[whose]) & (lo >= 0), (day == last_day[piece_user]) & (hi >= 0)
     ended = late & (over == 0) & (after < 0)
     over, e = np.where(ended, 1, over), np.where(ended, DAY, e)
-    np.add.at(begins, (kind[~early], state[~early]), 1.0)
+    told = ~early & ~rare
+    np.add.at(begins, (kind[told], state[told]), 1.0)
     begins = begins / np.maximum(begins.sum(1, keepdims=True), 1) + SPARE * begins.sum(0) / max(begins.sum(), 1)
 
     def sort_by(cell: Ints, cells: int, rows: Ints | None = None) -> tuple[Ints, Ints]:
@@ -153,7 +160,7 @@ def learn_diaries(stays: Stays, groups: Groups, *, k: int, rng: np.random.Genera
     cell = ((piece_type * Q + piece_kind) * K + piece_cls) * 2 + carried
     # how long the first stay of a day has lasted is not known where records are trips
     whole = np.flatnonzero((s < e) | (np.arange(len(s)) != day_first[at])) if not stays.events else np.arange(len(s))
-    heads = head[(carried[head] == 0) & ~early[full]]
+    whole, heads, full = whole[~rare[at[whole]]], head[(carried[head] == 0) & told[full]], full[~rare[full]]
     law = kernels.Law(
         s, e, over, after, pieces.again, pieces.gap, pieces.way, piece_cls,
         *sort_by(cell, T * Q * K * 2, whole), *sort_by(cell % (Q * K * 2), Q * K * 2, whole),
@@ -237,8 +244,12 @@ def _usual_hours(first: Ints, last: Ints) -> tuple[int, int]:
 def _kinds_of_day(
     at: Ints, s: Ints, e: Ints, role: Ints, cls: Ints, K: int, off: Ints, whose: Ints, day_first: Ints, soon: Mask,
     k: int, rng: np.random.Generator,
-) -> Ints:  # fmt: skip
-    """Cluster days by role and hour and by how busy they are, weekdays and weekends apart; kind 0 is no record."""
+) -> tuple[Ints, Mask]:  # fmt: skip
+    """
+    Cluster days by role and hour and by how busy they are, weekdays and weekends apart; kind 0 is no record.
+
+    Returned too are the days of kinds that fewer than k people have: counted to the nearest one, they teach nothing.
+    """
     n = len(off)
     table = np.zeros((n, 24, 3))
     for h in range(24):
@@ -250,7 +261,7 @@ def _kinds_of_day(
     np.add.at(classes, (at, cls), 1.0)
     busy = [np.minimum(number, 12) / 2.5, np.minimum(number, 3), np.minimum(np.bincount(at, soon, n), 4)]
     table = np.column_stack([np.minimum(table, 2).reshape(n, -1), *busy, 0.7 * np.minimum(classes, 2)])
-    kind = np.zeros(n, dtype=np.int64)
+    kind, rare = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=bool)
     empty = number == 0
     used = 1
     for weekend in (0, 1):
@@ -258,48 +269,58 @@ def _kinds_of_day(
         if len(mine) == 0:
             continue
         label, means = _cluster(table[mine], int(np.clip(len(mine) // DAYS_PER_KIND, 1, MOST_KINDS)), rng)
+        few = _people_of(label, whose[mine], len(means)) < k
+        rare[mine] = few[label] & ~few.all()
         label = _merge_small(label, means, partial(_people_of, user=whose[mine], n=len(means)), k)
         kind[mine] = used + label
         used += int(label.max()) + 1
-    return kind
+    return kind, rare
 
 
-def _spreads(mix: Floats, whose: Ints, off: Ints, kind: Ints, type_of: Ints, people: int) -> Floats:
-    """Return the concentration of people's own mixes of kinds about that of their type, by the method of moments."""
-    out = np.full(2, 50.0)
-    Q = mix.shape[2]
-    for weekend in (0, 1):
-        use = np.zeros((people, Q))
-        mine = off == weekend
-        np.add.at(use, (whose[mine], kind[mine]), 1.0)
-        n = use.sum(1)
-        mean = (mix[:, weekend] / mix[:, weekend].sum(1, keepdims=True))[type_of]
-        some = n > 1
-        if not some.any():
-            continue
-        share = use[some] / n[some][:, None]
-        excess = (((share - mean[some]) ** 2).sum(1) - (mean[some] * (1 - mean[some])).sum(1) / n[some]).sum()
-        room = ((mean[some] * (1 - mean[some])).sum(1) * (1 - 1 / n[some])).sum()
-        ratio = np.clip(excess / max(room, 1e-9), 0.005, 0.9)
-        out[weekend] = 1 / ratio - 1
-    return out
+def _find_habits(use: Floats, busy: Floats, k: int, rng: np.random.Generator) -> Ints:
+    """Return the habit of each person: people whose days are of the same kinds (`use` (people, 2, Q)), and as busy."""
+    days = use.copy()
+    days[:, :, 0] = 0
+    share = np.sqrt(days / np.maximum(days.sum(2, keepdims=True), 1)) * np.array(WEEK)[:, None]
+    return group_people(np.column_stack([share.reshape(len(use), -1), busy]), PEOPLE_PER_HABIT, k, rng)
 
 
-def _learn_mix(kind: Ints, off: Ints, whose: Ints, inner: Ints, type_of: Ints) -> tuple[Floats, Floats, Floats]:
+def _learn_spread(use: Floats, mean: Floats) -> Floats:
+    """
+    Return the concentration (Q,) of people's shares of each kind of day about `mean` (people, Q), by moments.
+
+    What most people do now and then is one thing, what few people do often another: each kind has its own, which leans
+    on that of all kinds. `use` (people, Q) counts days.
+    """
+    n = use.sum(1, keepdims=True)
+    use, mean, n = (x[n[:, 0] > 1] for x in (use, mean, n))
+    alone = mean * (1 - mean)
+    excess = ((use / n - mean) ** 2 - alone / n).sum(0)
+    room = (alone * (1 - 1 / n)).sum(0)
+    if room.sum() == 0:
+        return np.full(use.shape[1], 50.0)
+    lean = LEAN * room.mean()
+    ratio = (excess + lean * excess.sum() / room.sum()) / (room + lean)
+    return np.asarray(1 / np.clip(ratio, 0.005, 0.9) - 1)
+
+
+def _learn_mix(use: Floats, type_of: Ints, empty: Mask, whose: Ints, off: Ints) -> tuple[Floats, Floats, Floats]:
     """
     Return the kinds of day of each habit (T, 2, Q), how far people keep to them, and phases of days without a record.
 
-    A span begins and ends with a record: how many days have none is a matter of the days between, `inner`.
+    A span begins and ends with a record: how many days have none is a matter of the days between, which are `empty` or
+    not, of people `whose`, and `off`. `use` (people, 2, Q) counts all days by kind.
     """
-    T, Q = int(type_of.max()) + 1, int(kind.max()) + 1
-    mix, empty = np.full((T, 2, Q), 1e-9), np.zeros((2, T, 2))
-    np.add.at(mix, (type_of[whose], off, kind), 1.0)
-    spread = _spreads(mix, whose, off, kind, type_of, len(type_of))
-    np.add.at(empty, ((kind[inner] == 0).astype(np.int64), type_of[whose[inner]], off[inner]), 1.0)
-    empty = empty[1] / np.maximum(empty.sum(0), 1)
-    mix[:, :, 1:] *= ((1 - empty) / mix[:, :, 1:].sum(2))[:, :, None]
-    mix[:, :, 0] = empty
-    return mix, spread, _learn_phases(kind[inner] == 0, whose[inner], off[inner], empty[type_of], spread)
+    T, Q = int(type_of.max()) + 1, use.shape[2]
+    mix, none = np.full((T, 2, Q), 1e-9), np.zeros((2, T, 2))
+    np.add.at(mix, type_of, use)
+    mean = mix / mix.sum(2, keepdims=True)
+    spread = np.stack([_learn_spread(use[:, o], mean[type_of, o]) for o in (0, 1)])
+    np.add.at(none, (empty.astype(np.int64), type_of[whose], off), 1.0)
+    none = none[1] / np.maximum(none.sum(0), 1)
+    mix[:, :, 1:] *= ((1 - none) / mix[:, :, 1:].sum(2))[:, :, None]
+    mix[:, :, 0] = none
+    return mix, spread, _learn_phases(empty, whose, off, none[type_of], spread[:, 0])
 
 
 def _learn_phases(empty: Mask, whose: Ints, off: Ints, usual: Floats, spread: Floats) -> Floats:

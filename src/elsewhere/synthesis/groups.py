@@ -3,10 +3,10 @@ Who lives alike: usages of places, their classes, types of people, kinds of day.
 
 A *usage* is what a place is to a person: the hours of the week spent there, the share of the time, the length of the
 stays, the share of the days. Usages are clustered into classes; people into *types* of at least k whose time by class
-and hour of the week is similar (the paper's sim_S with hours of the week as periods and one mapping, through classes),
-and again, by how much they do too, into about twice as many *habits*: a seed gives its type, the habit is drawn as
-people of the type have them; their days into *kinds*. Passes (short records between two others, at places that are no
-usage) belong to ways.
+and hour of the week is similar (the paper's sim_S with hours of the week as periods and one mapping, through classes);
+their days into *kinds*; and people again, by their kinds of day and by how much they do, into about twice as many
+*habits*: a seed gives its type, the habit is drawn as people of the type have them. Passes (short records between two
+others, at places that are no usage or passed for longer than stayed at) belong to ways.
 """
 
 from dataclasses import dataclass, field
@@ -55,12 +55,12 @@ class Stays:
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """Classes of usages `use_class` (M,), `role` (K,) of each class; types and finer habits of people, (people,)."""
+    """Class of each usage, role of each class, type of each person and, `busy`, how much everybody does."""
 
     use_class: Ints
     role: Ints
     type_of: Ints
-    habit_of: Ints
+    busy: Floats = field(repr=False)  # (people, 2) ln records a day; share of records soon after another
     profile: Floats = field(repr=False)  # (people, (K + 1) x 48) share of the time by class, ways last, and hour
     means: Floats = field(repr=False)  # (K, features) centres of the classes
 
@@ -106,7 +106,10 @@ def find_stays(visits: Visits) -> Stays:
     key = user * visits.R + place
     usages = np.unique(key[~short])
     at = np.minimum(np.searchsorted(usages, key), len(usages) - 1)
-    usage = np.where(usages[at] == key, at, -1)
+    # who passes a place for longer than they stay there passes it, but for those stays
+    known, time = usages[at] == key, np.maximum(length, 1)
+    passed = np.bincount(at[known], (time * np.where(short, 1, -1))[known], len(usages)) > 0
+    usage = np.where(known & ~(short & passed[at]), at, -1)
     times = np.concatenate([start, end])
     grain = next((g for g in (HOUR, 1800, 1200, 900, 600, 300, 60) if np.mean(times % g == 0) > 0.98), 1)
     events = bool(np.mean(length == 0) > 0.5)
@@ -280,13 +283,14 @@ def find_groups(stays: Stays, *, k: int, rng: np.random.Generator, classes: int 
     soon = np.append(False, (np.diff(stays.user) == 0) & (np.diff(stays.start) < HOUR))
     pace = np.bincount(stays.user, soon, stays.people) / np.maximum(np.bincount(stays.user, minlength=stays.people), 1)
 
-    def gather(people: int, *more: Floats) -> Ints:
-        table = np.column_stack([alike, *more])
-        label, centres = _cluster(table, int(np.clip(stays.people // people, 1, MOST_TYPES)), rng)
-        return _merge_small(label, centres, partial(np.bincount, minlength=len(centres)), k)
+    types = group_people(np.column_stack([alike, 0.3 * activity]), PEOPLE_PER_TYPE, k, rng)
+    return Groups(use_class, role, types, np.column_stack([activity, pace]), profile, means)
 
-    types, habits = gather(PEOPLE_PER_TYPE, 0.3 * activity), gather(PEOPLE_PER_HABIT, activity, pace)
-    return Groups(use_class, role, types, habits, profile, means)
+
+def group_people(table: Floats, size: int, k: int, rng: np.random.Generator) -> Ints:
+    """Return groups of people with rows alike, of about `size` and at least `k`."""
+    label, centres = _cluster(table, int(np.clip(len(table) // size, 1, MOST_TYPES)), rng)
+    return _merge_small(label, centres, partial(np.bincount, minlength=len(centres)), k)
 
 
 def _people_of(label: Ints, user: Ints, n: int) -> Ints:
