@@ -547,19 +547,19 @@ def aggregate_similarity(real, other, tau, T, R, distance, epsilon):
     return total
 
 
-def hidden_chain(sets, weights, first, p):
+def hidden_chain(sets, first, p):
     """
     Posterior of each hidden place at each instant, and the largest probability of a sequence; by enumeration.
 
-    `sets[t]` are the candidates of instant t, `weights[t]` what they are worth, `p[t]` the moves from t to t + 1.
+    `sets[t]` are the candidates of instant t, `p[t]` the moves from t to t + 1.
     """
     total, best = 0.0, 0.0
     posterior = [dict.fromkeys(s, 0.0) for s in sets]
     for path in itertools.product(*[range(len(s)) for s in sets]):
         places = [s[i] for s, i in zip(sets, path, strict=True)]
         w = first[places[0]]
-        for t, i in enumerate(path):
-            w *= weights[t][i] * (p[t - 1][places[t - 1]][places[t]] if t else 1)
+        for t in range(1, len(places)):
+            w *= p[t - 1][places[t - 1]][places[t]]
         total += w
         best = max(best, w)
         for t, r in enumerate(places):

@@ -113,45 +113,8 @@ def recovered(person, n, fakes, owner, people, R, best=1):
 
 
 def in_common(a, b):
-    """A1: equal slots, shared places, longest run of places found in both."""
-    runs = [
-        n
-        for n in range(1, len(a) + 1)
-        for i in range(len(a) - n + 1)
-        for j in range(len(b) - n + 1)
-        if a[i : i + n] == b[j : j + n]
-    ]
-    return sum(x == y for x, y in zip(a, b, strict=True)), len(set(a) & set(b)), max(runs, default=0)
-
-
-def fits(kind, known, fake, person, tolerance=0.05):
-    """A12: whether a person's trace fits what slots `known` of a fake show."""
-    places = [fake[t] for t in known]
-    if kind == "location":
-        return all(person.count(r) >= places.count(r) for r in places)
-    if kind == "unique":
-        return set(places) <= set(person)
-    if kind == "time":
-        return all(person[t] == fake[t] for t in known)
-    if kind == "sequence":
-        rest = iter(person)
-        return all(r in rest for r in places)
-    if kind == "home_and_work":
-
-        def top(row):
-            ranked = sorted(set(row), key=lambda r: (-row.count(r), r))
-            return (ranked + [None])[:2]
-
-        return top(fake) == top(person)
-    if not set(places) <= set(person):
-        return False
-    shown, seen = [fake.count(r) for r in places], [person.count(r) for r in places]
-    if kind == "frequency":
-        return shown == seen
-    if kind == "probability":
-        return all(abs(x / len(fake) - y / len(person)) <= tolerance for x, y in zip(shown, seen, strict=True))
-    # proportion
-    return all(abs(x / max(shown) - y / max(seen)) <= tolerance for x, y in zip(shown, seen, strict=True))
+    """A1: equal slots, shared places."""
+    return sum(x == y for x, y in zip(a, b, strict=True)), len(set(a) & set(b))
 
 
 def mean_km(a, b, xy):
@@ -215,18 +178,11 @@ def slots_of(visits, origin, step, n, hold, timed):
     return out
 
 
-def grams(row, kind, hours):
-    """What is counted of one life: places, steps, or places by hour of the day; -1 is no place."""
-    seen = [(t, r) for t, r in enumerate(row) if r >= 0]
-    if kind == "steps":
-        return [(a, b) for a, b in itertools.pairwise(row) if a >= 0 and b >= 0]
-    return [r if kind == "places" else (hours[t], r) for t, r in seen]
-
-
-def density(u, people, release, kind, hours, smooth=0.5):
-    """A10: mean ln density of a person's grams in the release minus that among all other people."""
-    everybody = [grams(row, kind, hours) for row in people]
-    made = [gram for row in release for gram in grams(row, kind, hours)]
+def density(u, people, release, hours, smooth=0.5):
+    """A10: mean ln density of a person's places by hour in the release minus that among all other people."""
+    at = lambda row: [(hours[t], r) for t, r in enumerate(row) if r >= 0]  # noqa: E731
+    everybody = [at(row) for row in people]
+    made = [gram for row in release for gram in at(row)]
     keys = {gram for mine in everybody for gram in mine}
     others = [gram for i, mine in enumerate(everybody) if i != u for gram in mine]
     total = 0.0
@@ -236,35 +192,11 @@ def density(u, people, release, kind, hours, smooth=0.5):
     return total / max(1, len(everybody[u]))
 
 
-def influence(u, people, release, backoff=1.0):
-    """A10: ln Pr{release} under everybody's chain with the steps of a person minus without them (GenLRA)."""
-    steps = [grams(row, "steps", None) for row in people]
-    made = [step for row in release for step in grams(row, "steps", None)]
-    everybody = [step for mine in steps for step in mine]
-    total = 0.0
-    for step in set(steps[u]):
-        n, own = everybody.count(step), steps[u].count(step)
-        total += made.count(step) * math.log((n + backoff) / (n - own + backoff))
-    for origin in {a for a, _ in steps[u]}:
-        n, own = (sum(a == origin for a, _ in some) for some in (everybody, steps[u]))
-        total -= sum(a == origin for a, _ in made) * math.log((n + backoff) / (n - own + backoff))
-    return total
-
-
-def neighbours(u, people, release, most=20):
-    """A10: the nearest fake by slots at one place, the share of fakes among the nearest, fakes that share no place."""
-
-    def agreement(a, b):
-        return sum(x == y >= 0 for x, y in zip(a, b, strict=True))
-
-    keep = min(most, len(release), len(people) - 1)
-    mine = sorted((agreement(people[u], f) for f in release), reverse=True)[:keep]
-    theirs = sorted((agreement(people[u], s) for i, s in enumerate(people) if i != u), reverse=True)[:keep]
-    radius = sorted(mine + theirs, reverse=True)[keep - 1]
-    inside, outside = sum(x >= radius for x in mine), sum(x >= radius for x in theirs)
+def neighbours(u, people, release):
+    """A10: the nearest fake by slots at one place, fakes that share no place."""
+    mine = sorted((sum(x == y >= 0 for x, y in zip(people[u], f, strict=True)) for f in release), reverse=True)[:5]
     apart = sum(not {r for r in f if r >= 0} & set(people[u]) for f in release)
-    nearest = mine[0] + sum(mine[:5]) / len(mine[:5]) / 1e3
-    return nearest, inside / (inside + outside), -apart / len(release)
+    return mine[0] + sum(mine) / len(mine) / 1e3, -apart / len(release)
 
 
 def rare_places_that_exist(u, people, release):

@@ -55,6 +55,21 @@ def sigma_law(ground, role, cls, time, soon):
     }
 
 
+def spread(use, mean, lean):
+    """Return the concentration of people's shares of each kind about `mean`, person by person."""
+    Q = use.shape[1]
+    excess, room = [0.0] * Q, [0.0] * Q
+    for days, m in zip(use, mean, strict=True):
+        n = sum(days)
+        if n > 1:
+            for q in range(Q):
+                excess[q] += (days[q] / n - m[q]) ** 2 - m[q] * (1 - m[q]) / n
+                room[q] += m[q] * (1 - m[q]) * (1 - 1 / n)
+    few = lean * sum(room) / Q
+    ratio = [(excess[q] + few * sum(excess) / sum(room)) / (room[q] + few) for q in range(Q)]
+    return [1 / min(max(r, 0.005), 0.9) - 1 for r in ratio]
+
+
 def expected_people(seen, mean, spread, scale):
     """Return E(people of another day | a count with Laplace noise), by sums over all counts."""
     shape = 1 / spread

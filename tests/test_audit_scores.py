@@ -18,7 +18,6 @@ from elsewhere.evaluation.attack_base import (
     Rate,
     auc,
     chance_of_top,
-    flagged_by_chance,
     free_walks,
     nearer_to_members,
     user_rate,
@@ -93,28 +92,14 @@ def test_auc_interval_covers():
     assert covered >= 400 * 0.93 - 5.2 * 4.36
 
 
-def test_verdict_needs_a_bar_that_chance_can_keep():
+def test_a_finding_is_above_its_bar_and_clearly_above_chance():
     low, high, chance = Rate(0.01, 0.0, 0.02), Rate(0.5, 0.4, 0.6), Rate(0.08, 0.01, 0.15)
 
     assert verdict(low, 0.05, None) is True
-    assert verdict(high, 0.05, low) is False
-    assert verdict(Rate(0.1, 0.01, 0.2), 0.05, chance) is None
-    assert verdict(high, 0.05, chance) is False
-    # a bar that flags fresh people more than seldom
-    above, fresh = Rate(0.012, 0.005, 0.02), Rate(0.004, 0.001, 0.015)
-    assert verdict(above, 0.01, fresh=fresh, flagged=0.3) is None
-    assert verdict(above, 0.01, fresh=fresh, flagged=0.01) is False
-    assert verdict(Rate(0.1, 0.05, 0.2), 0.01, fresh=fresh, flagged=0.3) is False
-
-
-@given(st.integers(1, 400), st.integers(2, 400), st.floats(0.001, 0.5))
-@settings(max_examples=50, deadline=None)
-def test_how_often_fresh_people_are_flagged(trials, candidates, bar):
-    law = [math.comb(trials, k) * candidates**-k * (1 - 1 / candidates) ** (trials - k) for k in range(trials + 1)]
-    slow = sum(p for k, p in enumerate(law) if wilson(k, trials).high > bar)
-
-    assert flagged_by_chance([trials], candidates, bar) == pytest.approx(slow, abs=1e-9)
-    assert flagged_by_chance([trials] * 3, candidates, bar) == pytest.approx(1 - (1 - slow) ** 3, abs=1e-9)
+    assert verdict(high, 0.05, low, chance) is False
+    assert verdict(Rate(0.1, 0.01, 0.2), 0.05, low, chance) is None
+    assert verdict(high, 0.05, low, Rate(0.4, 0.3, 0.45)) is None
+    assert verdict(high, 0.05) is None
 
 
 @given(st.lists(st.lists(st.integers(0, 3), min_size=4, max_size=4), min_size=1, max_size=5), st.integers(1, 4))
@@ -157,7 +142,7 @@ def test_moves_equal_their_slow_twin(link):
     fakes, people = rows_of(link)
     expected = [naive.reidentified(f, [[s] for s in people]) for f in fakes]
 
-    assert attack_linkage.by_moves(link).argmax(axis=1).tolist() == expected
+    assert attack_linkage.by_moves(link).round(9).argmax(axis=1).tolist() == expected
 
 
 @given(links())
@@ -261,15 +246,13 @@ def test_what_is_in_common_equals_its_slow_twin(link):
     found = attack_copies.overlap_with_own(link)
     for i, (f, o) in enumerate(zip(fakes, link.owner.tolist(), strict=True)):
         s = [p if p >= 0 else -2 for p in people[o]]  # unseen is no place in common
-        aligned, shared, run = naive.in_common(f, s)
-
-        assert found[i].tolist() == [aligned, shared, run]
+        assert found[i].tolist() == list(naive.in_common(f, s))
 
 
 @given(links(gaps=True))
 def test_what_is_in_common_with_anybody_equals_its_slow_twin(link):
     fakes, people = rows_of(link)
-    expected = [[naive.in_common(f, [p if p >= 0 else -2 for p in s])[:2] for s in people] for f in fakes]
+    expected = [[naive.in_common(f, [p if p >= 0 else -2 for p in s]) for s in people] for f in fakes]
 
     assert attack_copies.by_agreement(link).tolist() == [[aligned for aligned, _ in row] for row in expected]
     assert attack_copies.by_shared_places(link).tolist() == [[shared for _, shared in row] for row in expected]
@@ -279,27 +262,9 @@ def test_what_is_in_common_with_anybody_equals_its_slow_twin(link):
 @settings(max_examples=40)
 def test_likelihood_ratio_equals_its_slow_twin(link):
     fakes, people = rows_of(link)
-    dataset = np.arange(len(fakes)) % 2
-    found = attack_membership.likelihood_ratio(link.people, link.fakes, dataset)
-    for number in range(int(dataset.max()) + 1):
-        mine = [f for f, d in zip(fakes, dataset, strict=True) if d == number]
+    found = attack_membership.likelihood_ratio(link.people, link.fakes)
 
-        assert_allclose(found[number], naive.membership_ratio([[s] for s in people], mine), atol=1e-9)
-
-
-@given(links(), st.integers(1, 3))
-@settings(max_examples=60)
-def test_background_equals_its_slow_twin(link, h):
-    fakes, people = rows_of(link)
-    found = attack_linkage.only_fits(link.fakes, link.people, h, np.random.default_rng(5))
-    order = np.random.default_rng(5).random((len(fakes), attack_linkage.TRIES, link.fakes.r.shape[1]))
-    known = np.sort(order.argpartition(h - 1, axis=2)[:, :, :h], axis=2)
-    for f, fake in enumerate(fakes):
-        for i, kind in enumerate((*attack_linkage.KINDS, "home_and_work")):
-            for k, slots in enumerate(known[f].tolist()):
-                who = [u for u, s in enumerate(people) if naive.fits(kind, slots, fake, s)]
-
-                assert found[f, i, k] == (who[0] if len(who) == 1 else -1)
+    assert_allclose(found, naive.membership_ratio([[s] for s in people], fakes), atol=1e-9)
 
 
 @given(links(gaps=True))
@@ -310,11 +275,9 @@ def test_membership_scores_equal_their_slow_twins(link):
     found = attack_membership.membership_scores(link.people, link.fakes)
     xy = link.people.locations.planar().tolist()
     for u in range(len(people)):
-        nearest, share, apart = naive.neighbours(u, people, release)
-        expected = {f"density_of_{kind}": naive.density(u, people, release, kind, hours)
-                    for kind in ("places", "steps", "hours")}  # fmt: skip
-        expected |= {"influence": naive.influence(u, people, release), "closest_fake": nearest}
-        expected |= {"share_of_neighbours": share, "fakes_without_a_shared_place": apart}
+        nearest, apart = naive.neighbours(u, people, release)
+        expected = {"density": naive.density(u, people, release, hours), "closest_fake": nearest}
+        expected["fakes_without_a_shared_place"] = apart
         expected["rare_places_that_exist"] = naive.rare_places_that_exist(u, people, release)
         expected["closest_in_metres"] = max(-naive.mean_km(f, people[u], xy) for f in release)
         expected["most_avoided"] = attack_linkage.by_absence(Link(link.fakes, link.people))[:, u].max()
@@ -421,32 +384,6 @@ def test_one_stay_does_not_make_instants_into_stays():
 
     assert np.array_equal(one.others.r, two.others.r)
     assert (one.others.r >= 0).mean() > 0.8  # a check-in holds until the next: the same for all people
-
-
-def test_filters_reject_what_nobody_does():
-    where = Locations(xy=np.column_stack([np.arange(20), np.zeros(20)]))
-    rng = np.random.default_rng(1)
-    reference = Lives.of_slots(np.clip(np.cumsum(rng.integers(-1, 2, (80, 12)), axis=1) + 5, 0, 9), where)
-    jump = attack_realism.rejected_shares(Lives.of_slots(np.tile([15, 3], (1, 6)), where), reference)
-    known = attack_realism.rejected_shares(reference.of(np.arange(3)), reference)
-
-    assert jump["too fast"][0] == 1.0
-    assert jump["places where nobody is at that hour"][0] >= 0.5
-    assert jump["steps nobody makes"][0] == 5 / 11  # from 3 to 15, not back: nobody was seen at 15 at all
-    assert max(values.max() for name, values in known.items() if name != "places at the wrong hour") == 0.0
-
-
-def test_filters_know_the_hours_of_places():
-    where, by_day = Locations(n=2), np.repeat([0, 1], 12)
-    reference = np.tile(by_day, (20, 1))
-    reference[0, 12] = 0
-    found = attack_realism.rejected_shares(
-        Lives.of_slots(np.zeros((1, 24), dtype=int), where, 60), Lives.of_slots(reference, where, 60)
-    )
-
-    # of 241 visits to place 0 a 24th is due at 12 o'clock, one is there
-    assert found["places at the wrong hour"].tolist() == [12 / 24]
-    assert found["places where nobody is at that hour"].tolist() == [11 / 24]
 
 
 def test_a_day_is_described_by_hand():

@@ -303,6 +303,17 @@ def test_evaluate_and_audit_know_seeds_by_their_links(run, people, made, tmp_pat
     assert "CANARY" not in done.stdout + done.stderr
 
 
+def test_files_of_nothing_in_common_are_refused(run, people, tmp_path):
+    table = pd.read_csv(people)[["user", "start", "end", "lat", "lon"]]
+    table.to_csv(tmp_path / "real.csv", index=False)
+    table.loc[table.index % 20 > 0, "lat"] -= 40
+    table.to_csv(tmp_path / "elsewhere.csv", index=False)
+    done = run("audit", "--real", tmp_path / "real.csv", "--fakes", tmp_path / "elsewhere.csv", "--json")
+
+    error = json.loads(done.stdout)["error"]
+    assert (done.exit_code, error["code"], error["parameter"]) == (2, "E_MISMATCH", "fakes")
+
+
 @pytest.mark.parametrize("content", [None, b"fake,seed\nx,y\n", b"a,b\n1,2\n", b"\xff\xfe"])
 def test_links_that_are_none_are_refused(run, people, made, tmp_path, content):
     if content is not None:

@@ -22,7 +22,6 @@ from elsewhere.evaluation.lbs import (
     aggregate_iid,
     attack,
     chain_of,
-    class_hours,
     overhead,
     popular,
     uniform_iid,
@@ -46,32 +45,31 @@ def flat_model(R, locations=None):
 
 @st.composite
 def chains(draw):
-    """A small hidden chain: candidate sets, weights, first law, matrix, zeros among them."""
+    """A small hidden chain: candidate sets, first law, matrix, zeros among them."""
     R, L = draw(st.integers(2, 4)), draw(st.integers(1, 5))
     number = st.sampled_from([0.0, 1e-3, 0.1, 0.3, 0.7, 1.0])
     sets = [draw(st.lists(st.integers(0, R - 1), min_size=1, max_size=R, unique=True)) for _ in range(L)]
-    weights = [[draw(st.sampled_from([0.2, 1.0, 3.0])) for _ in s] for s in sets]
     first = [draw(number) for _ in range(R)]
     p = [[draw(number) for _ in range(R)] for _ in range(R)]
-    return sets, weights, first, p
+    return sets, first, p
 
 
-def run_chain(sets, weights, first, p):
+def run_chain(sets, first, p):
     start = np.cumsum([0, *map(len, sets)])
     place = np.concatenate(sets).astype(np.uint32)
     posterior, path = np.empty(len(place)), np.empty(len(sets), dtype=np.int64)
     with np.errstate(divide="ignore"):
-        logs = [np.log(np.array(x, dtype=float)) for x in (np.concatenate(weights), first, p)]
-    total = localize(start, place, logs[0], logs[1], np.array(p, dtype=float), logs[2], posterior)
-    best = track(start, place, logs[0], logs[1], logs[2], path)
+        logs = [np.log(np.array(x, dtype=float)) for x in (first, p)]
+    total = localize(start, place, logs[0], np.array(p, dtype=float), logs[1], posterior)
+    best = track(start, place, logs[0], logs[1], path)
     return total, posterior, best, path, start, place
 
 
 @given(chains())
 def test_both_attacks_equal_enumeration(case):
-    sets, weights, first, p = case
+    sets, first, p = case
     total, posterior, best, path, start, place = run_chain(*case)
-    slow, whole, top = naive.hidden_chain(sets, weights, first, [p] * (len(sets) - 1))
+    slow, whole, top = naive.hidden_chain(sets, first, [p] * (len(sets) - 1))
 
     assert math.exp(total) == pytest.approx(whole, rel=1e-9, abs=0)
     assert math.exp(best) == pytest.approx(top, rel=1e-9, abs=0)
@@ -84,7 +82,6 @@ def test_both_attacks_equal_enumeration(case):
         # the path that is returned has the probability that is returned
         r = [int(place[e]) for e in path]
         w = math.log(first[r[0]]) + sum(math.log(p[a][b]) for a, b in itertools.pairwise(r))
-        w += sum(math.log(np.concatenate(weights)[e]) for e in path)
         assert w == pytest.approx(best, abs=1e-9)
 
 
@@ -95,7 +92,7 @@ def test_long_logs_do_not_underflow():
     p[0, 0], p[1, 1] = 1.0, 1e-4
     p[0, 2] = p[0, 1] = p[1, 0] = 0.0
     sets = [[0, 1]] * (L - 1) + [[2]]
-    total, posterior, _, path, _, place = run_chain(sets, [[1.0] * len(s) for s in sets], [1, 1, 1], p)
+    total, posterior, _, path, _, place = run_chain(sets, [1, 1, 1], p)
 
     assert total == pytest.approx((L - 2) * math.log(1e-4) + math.log(1e-5))
     assert set(place[path[:-1]].tolist()) == {1}
@@ -250,43 +247,11 @@ def test_overheads_count_the_truth():
     other = Sightings.of(np.array([0, 3, 4]), np.array([[1, 4, 0], [2, 3, 0]]), seen, rng)
     nothing = Sightings.of(np.array([0, 3, 4]), np.array([[1, 4, 0]]), seen & False, rng)
 
-    assert overhead(same, label) == {"diversity": 1, "semantic": 1, "guess": 0}
+    assert overhead(same, label) == {"diversity": 1, "semantic": 1}
     # places 0, 1, 2 of two classes; places 3, 4 of unknown class
-    assert overhead(other, label) == {"diversity": 2.5, "semantic": 1.5, "guess": pytest.approx(7 / 12)}
+    assert overhead(other, label) == {"diversity": 2.5, "semantic": 1.5}
     assert math.isnan(overhead(nothing, label)["diversity"])
     assert math.isnan(overhead(same, None)["semantic"])
-
-
-def test_classes_are_worth_what_their_hours_say():
-    label = np.array([0, 1, -1])
-    r = np.array([[0, 0, 1, 1]] * 50 + [[0, 2, 1, -1]], dtype=np.int32)
-    worth = np.exp(class_hours(r, label, np.array([0, 0, 1, 1])))
-
-    # 101 visits of each class, half of all: drawn towards that half by 10 visits
-    assert worth[0, 0] == pytest.approx((101 + 10 * 0.5) / 111 / 0.5)
-    assert worth[3, 0] == pytest.approx((0 + 10 * 0.5) / 111 / 0.5)
-    assert worth[:, 2].tolist() == [1, 1, 1, 1]
-    assert class_hours(r, np.full(3, -1), np.array([0, 0, 1, 1])).tolist() == np.zeros((4, 3)).tolist()
-
-
-def test_hours_of_classes_help_whoever_knows_them():
-    # homes by night, offices by day; decoys live the other way round
-    rng = np.random.default_rng(12)
-    home, office = rng.integers(0, 20, 30), rng.integers(20, 40, 30)
-    day = np.repeat(np.concatenate([home, office]).reshape(2, 30).T, 24, axis=1)
-    found = ew.evaluate_lbs(
-        day,
-        day,
-        {"owls": lambda user, n, rng: day[(user + 1 + np.arange(n)) % 30][:, ::-1]},
-        classes=np.repeat([0, 1], 20),
-        n_fakes=[1],
-        rng=rng,
-        locations=ew.Locations(n=40),
-        repeats=(1, 4),
-    )
-
-    assert found.figure("owls", 1, "classes")["mean"] < 0.1
-    assert found.figure("owls", 1, "aggregate")["mean"] > 0.3
 
 
 def test_what_nobody_visited_is_unlikely_and_not_impossible():
@@ -427,8 +392,8 @@ def test_result_is_plain_and_names_its_axes():
     plain = json.loads(json.dumps(found.to_dict()))
 
     assert done == [(i, 5) for i in range(1, 6)]
-    assert found.adversaries == ("aggregate", "user", "classes", "pool")
-    assert found.error.shape == (5, 1, 2, 4, 2, 2)
+    assert found.adversaries == ("aggregate", "user", "pool")
+    assert found.error.shape == (5, 1, 2, 3, 2, 2)
     assert plain["generators"]["uniform"]["3"]["ceiling"] == 0.75
     figure = plain["generators"]["uniform"]["3"]["error"]["user"]["tracking"]["all"]
     each = found.error[:, 0, 1, 1, 1, 1]

@@ -12,7 +12,18 @@ import elsewhere as ew
 from elsewhere.data.visits import DAY, Form, Locations, Visits
 from elsewhere.paper._generate_kernels import open_stream, uniform
 from elsewhere.synthesis import _diary_kernels as kernels
-from elsewhere.synthesis.diaries import _learn_phases, fit_choices, share_spans
+from elsewhere.synthesis import _life_kernels as life_kernels
+from elsewhere.synthesis.diaries import (
+    BORDER,
+    LEAN,
+    _cut_stays,
+    _find_habits,
+    _learn_phases,
+    _learn_spread,
+    fit_choices,
+    learn_diaries,
+    share_spans,
+)
 from elsewhere.synthesis.generate_life import (
     compare,
     draw_lives,
@@ -66,7 +77,12 @@ def test_short_records_between_two_others_are_passes(town):
     assert 0 < passes.sum() < len(passes)
     assert ((stays.end - stays.start)[passes] <= 1_800).all()
     used = set(zip(stays.use_user.tolist(), stays.use_place.tolist(), strict=True))
-    assert all((u, p) not in used for u, p in zip(stays.user[passes], stays.place[passes], strict=True))
+    time = Counter()  # who passes a place of their own passes it for longer than they stay there
+    for u, p, length, passed in zip(stays.user, stays.place, stays.end - stays.start, passes, strict=True):
+        time[u, p] += length if passed else -length
+    mixed = {(u, p) for u, p in zip(stays.user[passes], stays.place[passes], strict=True) if (u, p) in used}
+    assert mixed
+    assert all(time[key] > 0 for key in mixed)
 
 
 @pytest.mark.parametrize("k", [5, 10])
@@ -74,11 +90,71 @@ def test_types_and_classes_are_of_at_least_k_people(town, k):
     stays = find_stays(town)
     groups = find_groups(stays, k=k, rng=np.random.default_rng(1))
     assert np.bincount(groups.type_of).min() >= k
-    assert np.bincount(groups.habit_of).min() >= k
-    assert len(np.unique(groups.habit_of)) > len(np.unique(groups.type_of)) or k == 10
     for c in range(groups.K):
         assert len(np.unique(stays.use_user[groups.use_class == c])) >= k
     assert np.allclose(groups.profile.sum(1), 1)
+
+
+def test_habits_are_people_whose_days_are_of_the_same_kinds():
+    use = np.zeros((60, 2, 5))
+    use[:30, 0, 1], use[30:, 0, 2], use[:, 1, 3] = 10, 10, 4
+    use[::2, :, 0] = 30  # how many days have no record is another matter
+    habit = _find_habits(use, np.zeros((60, 2)), 10, np.random.default_rng(2))
+    assert np.bincount(habit).tolist() == [30, 30]
+    assert len(set(habit[:30])) == 1
+
+
+def test_days_that_fewer_than_k_people_have_teach_nothing(town):
+    """Six people are at work at night: no fake sleeps by day, and nothing of these days is drawn."""
+    rng = np.random.default_rng(3)
+    night = town.replace(user=town.user % 6, start=town.start + DAY // 2, end=town.end + DAY // 2)
+    rows = [np.append(getattr(town, x), getattr(night, x)[night.user < 1]) for x in ("start", "end", "place")]
+    user = np.append(town.user, np.full((night.user < 1).sum(), town.U))
+    order = np.lexsort((rows[0], user))
+    both = Visits(user[order], *(x[order] for x in rows), town.locations)
+    stays = find_stays(both)
+    groups = find_groups(stays, k=10, rng=rng)
+    law = learn_diaries(stays, groups, k=10, rng=rng).law
+    drawn = np.concatenate([law.by_type, law.by_kind, law.by_class, law.open_type, law.open_kind])
+    assert set(drawn.tolist()) < set(range(len(law.start)))
+    day = np.searchsorted(law.day_first, drawn, side="right") - 1
+    people_of = {kind: set() for kind in np.unique(law.day_kind)}
+    whose = _cut_stays(stays, groups, BORDER).user
+    for i, d in zip(drawn, day, strict=True):
+        people_of[law.day_kind[d]].add(whose[i])
+    assert min(len(x) for x in people_of.values() if x) >= 10
+
+
+def test_how_far_people_keep_to_a_kind_of_day_is_as_defined():
+    rng = np.random.default_rng(4)
+    use = rng.poisson(rng.gamma(1, 3, (40, 6))).astype(float)
+    use[0], use[1] = 0, np.eye(6)[2]  # nobody can be learnt from a single day
+    mean = np.tile(rng.dirichlet(np.ones(6)), (40, 1))
+    assert _learn_spread(use, mean) == pytest.approx(naive_life.spread(use, mean, LEAN))
+
+
+def test_what_few_people_do_often_is_told_from_what_all_do_now_and_then():
+    rng = np.random.default_rng(5)
+    share = np.column_stack([np.full(4_000, 0.2), np.where(rng.random(4_000) < 0.2, 0.95, 0.0125)])
+    share = np.column_stack([share * [1, 0.8], 1 - (share * [1, 0.8]).sum(1)])
+    use = np.array([rng.multinomial(30, p) for p in share]).astype(float)
+    spread = _learn_spread(use, np.tile(share.mean(0), (4_000, 1)))
+    assert spread[0] > 20
+    assert spread[1] < 1
+
+
+def test_people_differ_in_each_kind_of_day_as_far_as_said():
+    mixes = np.array([[0.0, 0.5, 0.3, 0.2]] * 2)
+    spread = np.array([[50.0, 60.0, 2.0, 60.0]] * 2)
+    n, found = 6_000, []
+    for i in range(n):
+        mix = np.zeros((2, 4))
+        life_kernels.draw_mix(mixes, spread, open_stream(KEY, 5, i), mix)
+        assert mix.sum(1) == pytest.approx(1)
+        found.append(mix[0] / mix[0, [1, 3]].sum() * 0.7)  # as rates: kinds that hardly vary set the measure
+    rate = np.array(found)[:, 2]
+    assert rate.mean() == pytest.approx(0.3, abs=5 * rate.std() / np.sqrt(n) + 0.01)
+    assert rate.var() == pytest.approx(0.3 / 2, rel=0.2)  # a gamma law of mean m and shape m s: m / s
 
 
 def test_pieces_are_drawn_as_the_law_says(model):

@@ -899,3 +899,188 @@ def test_a_first_line_with_a_point_holds_no_names(tmp_path):
     records, preparation, *_ = read_records(tmp_path / "t.txt")
     assert len(records) == 59
     assert "CANARY" not in repr(preparation)
+
+
+DAMAGED = ["CANARYwith;;;", ";CANARYwith;;", "CANARYwith;CANARY;;", "CANARYwith;;52.5;"]
+
+
+@pytest.mark.parametrize("first", DAMAGED)
+@pytest.mark.parametrize("at", [0, 1, 2])
+def test_a_damaged_row_of_words_holds_no_names(tmp_path, first, at):
+    lines = [f"CANARY{i % 3};2024-03-10 0{i % 9}:00:00;52.5{i:03};13.4{i:03}" for i in range(1, 40)]
+    lines = [line.rpartition(";")[0] for line in lines[:at]] + [first] + lines
+    text = "\n".join(lines) + "\n"
+    for damaged in (text, re.sub("(?m);[^;]*$", "", text)):  # without longitudes a message lists the columns
+        (tmp_path / "t.csv").write_text(damaged)
+        try:
+            told = read_records(tmp_path / "t.csv")[1]
+            said = " ".join((*told.notes, *told.left_out))
+        except InvalidTraces as error:
+            said = str(error)
+        assert "CANARY" not in said
+
+
+@pytest.mark.parametrize("names", ["who;when;lat;lon;", ";when;lat;lon;", "who;when;lat;lon"])
+@pytest.mark.parametrize("title", ["", "A survey of the town;;;;\n", "A survey\n\nof;the town;;;\n;;;;\n"])
+def test_names_stand_below_titles(tmp_path, title, names):
+    rows = [f"P{u};{t};51.5{u};-0.1{p};" for u, t, p in events()]
+    (tmp_path / "t.csv").write_text("\n".join([title + names, *rows]) + "\n")
+    records, preparation, *_ = read_records(tmp_path / "t.csv")
+    assert (len(records.users), preparation.dropped) == (10, {})
+    assert set(records.form.columns.values()) >= {"when", "lat", "lon"}
+
+
+def test_blanks_within_times_do_not_divide_damaged_rows(tmp_path):
+    rows = [f"CANARY{u},{t},{t + pd.Timedelta(minutes=9)},52.51{u},13.4{u}" for u, t, _ in events(9, 1)]
+    rows[2::3] = [row.replace(",52", ";52") for row in rows[2::3]]
+    (tmp_path / "t.csv").write_text("\n".join(["person,start_time,end_time,lat,lon", *rows, rows[0]]) + "\n")
+    records, preparation, *_ = read_records(tmp_path / "t.csv")
+    assert (len(records), preparation.dropped) == (7, {"rows with too many or too few fields": 3})
+
+
+def test_weekdays_are_nobody_where_a_number_tells_more_apart(tmp_path):
+    rows = [(9_000 + u, f"{t:%A}", t, t + pd.Timedelta(hours=1), f"Z{p}")
+            for u, t, p in events(30, 12) for t in [t + pd.Timedelta(days=u % 7)]]  # fmt: skip
+    path = save(pd.DataFrame(rows, columns=["resp_id", "weekday", "start", "end", "zone"]), tmp_path / "t.csv")
+    with pytest.raises(InvalidTraces, match="columns` user=NAME") as error:
+        read_records(path)
+    assert "weekday (words)" in str(error.value)
+    assert len(read_records(path, columns="user=resp_id")[0].users) == 30
+
+
+def test_without_names_what_tells_positions_apart_is_the_venue_and_nobody(tmp_path):
+    rows = [
+        (f"B20{p}", 2_000_000_001 + u, f"{t:%a %b %d %H:%M:%S +0100 %Y}", -0.1 - p / 999, 51.5 + p / 999, "ab"[p % 2])
+        for u, t, p in events(20, 20, 30)
+    ]
+    records, *_ = read_records(save(pd.DataFrame(rows), tmp_path / "t.csv", header=False))
+    assert (len(records.users), len(records.places)) == (20, 30)
+
+
+def test_seconds_of_the_day_that_are_called_a_time_are_the_clock(tmp_path):
+    rows = [(u, f"{t:%Y%m%d}", t.hour * 3600 + t.minute * 60, f"S{p}") for u, t, p in events(10, 39)]
+    table = pd.DataFrame(rows, columns=["card", "service_date", "transaction_time_sec", "stop"])
+    records, *_ = read_records(save(table, tmp_path / "t.csv"))
+    assert sorted(records.start.tolist()) == sorted(int(t.timestamp()) for _, t, _ in events(10, 39))
+    table["transaction_time_sec"] %= 3600  # how long something lasts
+    notes = read_records(save(table, tmp_path / "t.csv"))[1].notes
+    assert any("0:00" in note for note in notes)
+
+
+def test_lists_of_objects_within_objects_are_left_out(tmp_path):
+    rows = [{"createdAt": int(t.timestamp()), "user": {"id": u},
+             "venue": {"id": f"v{p}", "categories": [{"name": "Bar"}], "location": {"lat": 51.5, "lng": -0.1 - p / 99}}}
+            for u, t, p in events()]  # fmt: skip
+    (tmp_path / "t.jsonl").write_text("\n".join(map(json.dumps, rows)) + "\n")
+    records, preparation, *_ = read_records(tmp_path / "t.jsonl")
+    assert (len(records.users), len(records.places)) == (10, 5)
+    assert preparation.left_out == ("venue.categories",)
+
+
+def test_names_in_capitals_without_marks(tmp_path):
+    rows = [(int(t.timestamp() * 1000), 60_000, f"N{p}", 51.5 + p / 99, -0.1, 51.5, -0.1 - p / 99)
+            for _, t, p in events()]  # fmt: skip
+    names = ["STARTTIMEMS", "DURATIONMS", "STARTSTATIONNAME", "STARTSTATIONLATITUDE", "STARTSTATIONLONGITUDE",
+             "ENDSTATIONLATITUDE", "ENDSTATIONLONGITUDE"]  # fmt: skip
+    records, *_ = read_records(save(pd.DataFrame(rows, columns=names), tmp_path / "t.csv"))
+    assert records.form.record == "trips"
+    assert set(np.diff(records.start[np.argsort(records.trip, kind="stable")].reshape(-1, 2))[:, 0]) == {60}
+
+
+def test_a_line_of_points_is_no_number_of_a_trip(tmp_path):
+    lines = [[[-0.1 + i / 999, 51.5 + p / 99] for i in range(9)] for _, _, p in events()]
+    table = pd.DataFrame([(u, t) for u, t, _ in events()], columns=["driver", "start_time"]).assign(traj=lines)
+    table.to_parquet(tmp_path / "t.parquet")
+    records, *_ = read_records(tmp_path / "t.parquet", unit="person")
+    assert (len(records.users), len(records)) == (10, 9 * len(table))
+
+
+@pytest.mark.parametrize("form", ["%H:%M:%S", "%Hh%M"])
+def test_a_clock_at_the_beginning_on_numbered_days(tmp_path, form):
+    rows = [(u, 1 + i // 99, f"{t:{form}}", 15, f"Z{p}") for i, (u, t, p) in enumerate(events())]
+    table = pd.DataFrame(rows, columns=["person", "diary_day", "episode_start", "duration_minutes", "location"])
+    records, *_ = read_records(save(table, tmp_path / "t.csv"))
+    assert sorted(records.start % 86_400) == sorted(int(t.timestamp()) % 86_400 for _, t, _ in events())
+    assert set(records.end - records.start) == {900}
+
+
+@pytest.mark.parametrize("zone", ["+03:00", "+01:00"])
+def test_exchanged_positions_on_land_are_told_by_the_offsets_of_times(tmp_path, zone):
+    frame = fixes(at=(41.88, 12.48)).rename(columns={"lat": "lon", "lon": "lat"})  # Rome, or in Ethiopia
+    frame["time"] = frame["time"].dt.strftime(f"%Y-%m-%dT%H:%M:%S{zone}")
+    path = save(frame, tmp_path / "t.csv")
+    if zone == "+01:00":
+        with pytest.raises(InvalidTraces, match="lat=lon,lon=lat, or give `columns` lat=lat,lon=lon if they are"):
+            read_records(path)
+        assert read_records(path, columns="lat=lon,lon=lat")[0].tz == "Europe/Rome"
+    else:
+        assert read_records(path)[0].tz == "Africa/Addis_Ababa"
+
+
+# --- files of a third round -------------------------------------------------------------------------------------------
+
+
+def test_a_number_of_a_case_that_looks_like_a_time_is_none(tmp_path):
+    rows = [(20_230_101_000_000 + u, f"{t:%H:%M:%S}", f"{t + pd.Timedelta(minutes=9):%H:%M:%S}", p % 3)
+            for u, t, p in events(each=1)]  # fmt: skip
+    path = save(pd.DataFrame(rows, columns=["tucaseid", "tustarttim", "tustoptime", "tewhere"]), tmp_path / "t.csv")
+    with pytest.raises(InvalidTraces, match="user=NAME,time=tustarttim,end=tustoptime,place=NAME"):
+        read_records(path)
+
+
+@pytest.mark.parametrize("ends", [("o_tract20", "d_tract20"), ("von", "nach")])
+def test_who_departs_later_than_arrives_is_on_no_trip(tmp_path, ends):
+    rows = [(u, t, t + pd.Timedelta(minutes=9), f"Z{p}", f"Z{p + 1}") for u, t, p in events()]
+    names = ["person_id", "depart_time_timestamp", "arrival_time_timestamp", *ends]
+    path, told = save(pd.DataFrame(rows, columns=names), tmp_path / "t.csv"), {}
+    if ends[0] == "von":
+        with pytest.raises(InvalidTraces, match="place=NAME"):
+            read_records(path)
+        told = {"columns": "place=von,end_place=nach"}
+    records, preparation, *_ = read_records(path, **told)
+    assert (records.form.record, len(records), preparation.dropped) == ("trips", 2 * len(rows), {})
+
+
+def test_a_row_of_units_below_the_names_costs_itself_alone(tmp_path):
+    rows = [("id", "yyyy-mm-dd", "min", "zone")]
+    rows += [(f"P{u}", f"{t:%Y-%m-%d}", t.hour * 60 + t.minute, f"Z{p}") for u, t, p in events(each=39)]
+    table = pd.DataFrame(rows, columns=["traveller", "day", "start_min", "zone"])
+    records, preparation, *_ = read_records(save(table, tmp_path / "t.csv"))
+    assert (len(records.users), preparation.dropped) == (10, {"rows without a time": 1})
+    assert sorted(records.start.tolist()) == sorted(int(t.timestamp()) for _, t, _ in events(each=39))
+
+
+def test_a_date_that_only_the_whole_file_tells(tmp_path):
+    frame = fixes(people=99, days=6, every=20)
+    frame["time"] = frame["time"].dt.strftime("%d/%m/%Y %H:%M")  # 7 to 12 November
+    lines = save(frame, tmp_path / "t.csv").read_text().splitlines()
+    (tmp_path / "t.csv").write_text("\n".join([*lines[:-1], "P98,13/11/2022 04:00,51.5,-0.1", "a,b", lines[-1]]) + "\n")
+    records, preparation, *_ = read_records(tmp_path / "t.csv")
+    assert np.ptp(records.start) < 7 * 86_400
+    assert preparation.dropped == {"rows with too many or too few fields": 1}
+
+
+@pytest.mark.parametrize("written", ["POINT ({} {})", "LINESTRING ({} {}, {} {})"])
+def test_points_that_look_exchanged_may_be_right(tmp_path, written):
+    frame = fixes(at=(52.5, 13.4))
+    sides = zip(frame["lat"], frame["lon"], strict=True)
+    table = frame[["person", "time"]].assign(where=[written.format(*pair, *pair) for pair in sides])
+    path, role = save(table, tmp_path / "t.csv"), "points" if "LINE" in written else "point"
+    with pytest.raises(InvalidTraces, match=f"look swapped, .*exchange them, or give `columns` {role}=where if"):
+        read_records(path)
+    assert np.median(read_records(path, columns=f"{role}=where")[0].lat) < 14
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv", "frame"])
+def test_two_columns_of_one_name_are_refused(tmp_path, ending):
+    import pyarrow as pa
+    import pyarrow.csv
+    import pyarrow.parquet
+
+    table, path = pa.Table.from_pandas(fixes()).rename_columns(["person", "time", "lat", "time"]), tmp_path / "t"
+    if ending == "parquet":
+        pyarrow.parquet.write_table(table, path)
+    elif ending == "csv":
+        pyarrow.csv.write_csv(table, path)
+    with pytest.raises(InvalidTraces, match="columns #2 and #4 have one name"):
+        read_records(table if ending == "frame" else path)

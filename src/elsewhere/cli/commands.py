@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from elsewhere.scale import Cluster
     from elsewhere.serve.run import Started
 
+ELSEWHERE = 0.9  # share of the fakes' records that no place of the real people takes: two files of nothing in common
 STUDENTLIFE = "paperlike_30users_2days_72slots.csv.gz"  # the paper's shape, in a folder of StudentLife
 
 
@@ -169,6 +170,7 @@ def _sides(given: settings.Compared, reading: Reading) -> "tuple[Visits, Visits 
     """Return seeds, strangers, fakes and the seed of each fake, all on one map."""
     import numpy as np
 
+    from elsewhere.data.places import OTHER
     from elsewhere.data.read import read_visits
     from elsewhere.data.visits import share_map
     from elsewhere.pool import Pool
@@ -178,8 +180,18 @@ def _sides(given: settings.Compared, reading: Reading) -> "tuple[Visits, Visits 
     keywords = keywords_of(reading) | {"locations": real.locations}
     pooled = given.fakes.is_dir() and (given.fakes / "manifest.json").is_file()
     fakes = Pool.load(given.fakes).visits if pooled else read_visits(given.fakes, **keywords)
+    told, lost = fakes.preparation, 0 if fakes.preparation is None else sum(fakes.preparation.dropped.values())
+    if told is not None and lost > ELSEWHERE * told.rows:
+        raise InvalidTraces(
+            f"{lost:,} of {told.rows:,} records of the fakes are at no place of the real people: nothing to compare.",
+            code="E_MISMATCH",
+            parameter="fakes",
+        )
     holdout = None if given.holdout is None else read_visits(given.holdout, **keywords)
-    real, fakes, *more = share_map(real, fakes, *([] if holdout is None else [holdout]))
+    # what a map without positions calls "other" is no place: who is there shares nothing with anybody
+    sides = share_map(real, fakes, *([] if holdout is None else [holdout]))
+    known = np.array([str(name).split(":")[0] != OTHER for name in sides[0].locations.ids or range(sides[0].R)])
+    real, fakes, *more = (side.select(known[side.place]) for side in sides)
     holdout = more[0] if more else None
     if given.links is None:
         return real, holdout, fakes, None
@@ -217,7 +229,7 @@ def evaluate(given: settings.Evaluate, reading: Reading) -> None:
     _check_out(given.out, given.force)
     seeds, strangers, fakes, _ = _sides(given, reading)
     rng = rng_of(given.seed)
-    notes = []
+    notes = output.left_out(fakes)
     if strangers is None:  # nobody says of whom fakes were made: halves of the people stand for seeds and strangers
         notes.append(
             "Nobody was set aside: fakes are compared with people of whom they may be made, which flatters them; give "
@@ -248,9 +260,10 @@ def audit(given: settings.Audit, reading: Reading) -> None:
     attacks = "all" if given.attacks == "all" else given.attacks.split(",")
     with progress("attacking") as told:
         result = run(seeds, strangers, fakes, seed_index, attacks=attacks, progress=told, rng=rng_of(given.seed))
-    record = {"command": "audit", "attacks": result.to_dict(), "flagged": list(result.flagged)}
+    notes = output.left_out(fakes)
+    record = {"command": "audit", "attacks": result.to_dict(), "flagged": list(result.flagged), "notes": notes}
     _write(given.out, {"audit.json": _json(record)}, given.force)
-    say(record, output.attacks(result), as_json=given.as_json)
+    say(record, [*notes, *output.attacks(result)], as_json=given.as_json)
 
 
 def lbs(given: settings.Lbs, reading: Reading) -> None:

@@ -147,6 +147,12 @@ def reading(visits: "Visits") -> list[str]:
     return lines
 
 
+def left_out(fakes: "Visits") -> list[str]:
+    """Return what of the fakes was not judged, and why: what is at no place of the real people, above all."""
+    dropped = {} if fakes.preparation is None else fakes.preparation.dropped
+    return [f"Of the fakes {n:,} records are not judged: {why}." for why, n in dropped.items()]
+
+
 def as_typed(message: str) -> str:
     """Return a message with the options of reading as they are typed: `date_format` is --date-format."""
     options = {name: f"--{name.replace('_', '-')}" for name in Reading.model_fields}
@@ -158,10 +164,11 @@ def usefulness(result: Any) -> list[Any]:
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     for name in ("Jensen-Shannon divergence", "fakes", "real people"):
         table.add_column(name)
+    from elsewhere.evaluation.measures import FIELD
+
     divergences = result.divergences
-    for name in divergences.get("fakes", {}):
-        words = name.replace("_rank", "-rank").replace("_", " ")
-        table.add_row(words, number(divergences["fakes"][name]), number(divergences["seeds"][name]))
+    for name, words in FIELD.items() if divergences else ():
+        table.add_row(words, *(number(divergences[side][name]) or "-" for side in ("fakes", "seeds")))
     return [*result.in_words(), *([table] if divergences else [])]
 
 
@@ -208,7 +215,7 @@ def lbs_tables(result: Any) -> list[Any]:
             table.add_row(generator, str(m), sent, *errors, f"{m / (m + 1):.2f}")
     legend = (
         "m: fakes sent along; sent: different places per query; then what the adversary knows: how people move, the "
-        "user, the classes, the pool; last, what m fakes reach that cannot be told from the truth (above it, the "
+        "user, the pool; last, what m fakes reach that cannot be told from the truth (above it, the "
         "adversary takes a fake for more likely than the truth)"
     )
     return [opening, table, legend]

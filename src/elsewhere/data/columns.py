@@ -15,7 +15,6 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from elsewhere.data.formats import KNOWN
 from elsewhere.data.tables import FILE, Table
 from elsewhere.data.times import MOSTLY, TIMES, find_kind, is_clock, share_on_land
 from elsewhere.data.values import as_text, numbers_of, sample_text
@@ -48,7 +47,7 @@ ROLES = {
         "u user person pers per individual agent athlete device participant subject respondent customer client "
         "subscriber msisdn imsi imei caller phone account card badge employee student passenger rider clientmac "
         "macaddress mac visitor maid caid adid advertiser individuallocal taglocal who handle memberid perno animalid "
-        "tagid moid objectid trackerid deviceaid pid member", numbered=True),
+        "tagid moid objectid trackerid deviceaid pid member traveller traveler anumber aparty", numbered=True),
     "vehicle": Role("taxi cab vehicle driver car bus truck medallion plate licenseplate numberplate mmsi",
                     numbered=True),
     "household": Role("house household hh samp", numbered=True),
@@ -57,7 +56,7 @@ ROLES = {
         "datetime timestamp time trackedat t ts tst when dateandtime datetimestamp timestampms unixtimestamp unixtime "
         "unix epochtime epoch gpstime gpsdatetime fixtime recordedat createdat eventtime checkintime calltime "
         "callstart basedatetime loctime clock hhmm transactiontime tapintime arrivaltime", TIMES, last=True,
-        sided="time datetime timestamp at ts t hour clock utc local gmt min minute minutes sec second seconds"),
+        sided="time timems datetime timestamp at ts t hour clock utc local gmt min minute minutes sec second seconds"),
     "date": Role("date localdate calldate eventdate traveldate tripdate surveydate day yearmonthday",
                  ("date", "datetime"), last=True, sided="date day"),
     "offset": Role("timezoneoffset offset offsetminutes tzoffset utcoffset timezoneoffsetminutes", COUNTED),
@@ -82,15 +81,16 @@ ROLES = {
         "gpscoordinates", ("point",), sided="point geometry geom coordinates"),
     "place": Role(
         "place venue business merchant where poi location loc cell tower antenna bts site zone station stop stn taz "
-        "celltower celltoweroid h3 cgi ecgi accesspoint ap door gate room reader building beacon area district",
+        "celltower celltoweroid h3 cgi ecgi accesspoint ap door gate room reader building beacon area district "
+        "tract block",
         ("words", "whole", "flag", "decimal", "point", "points", "nothing"), numbered=True,
         sided="id zone taz location locationid station stationid place placeid stop stopid cell cellid tower zoneid "
-        "name stationname community area district city"),
+        "name stationname community area district city tract block"),
     "kind": Role(
-        "category venuecategory venuecategoryname categoryname poicategory placecategory poitype placetype purpose "
-        "activity activitytype amenity kind type locationtype", ("words", "whole", "flag")),
+        "category categories venuecategory venuecategoryname categoryname poicategory placecategory poitype placetype "
+        "purpose activity activitytype amenity kind type locationtype", ("words", "whole", "flag")),
     "trip": Role("tripid rideid tid trjid traj trajid trajectoryid trackid segmentid tripno journeyid orderid trip "
-                 "ride"),
+                 "ride", ("words", "whole", "epoch", "decimal", "flag", "nothing")),
     "occupied": Role("occupied occupancy hired loaded passengerflag load passenger", ("flag",)),
     "count": Role("count counts n trips flow flows volume persons people passengers", ("whole",)),
 }  # fmt: skip
@@ -112,8 +112,8 @@ FINISHES = frozenset(
 )
 FILLERS = {"trip", "ride", "call"}
 JOINED = (
-    r"(?i)\b(start|strt|end|stop|orig|dest|pickup|dropoff|dep|arr)(?=(time|date|lat|lon|lng|zone|taz|station)\b)|"
-    r"\b(pu|do)(?=location)|\b[od](?=(taz|zone)\b)"
+    r"(?i)\b(start|strt|end|stop|orig|dest|pickup|dropoff|dep|arr)(?=(time|date|lat|lon|lng|zone|taz)(ms)?\b|station)|"
+    r"\bstation(?=(lat|lon|name|id))|\b(pu|do)(?=location)|\b[od](?=(taz|zone)\b)|time(?=ms\b)"
 )
 WORDS_OF_KINDS = {
     "nothing": "empty", "flag": "0 or 1", "date": "dates", "clock": "clock times", "datetime": "dates with times",
@@ -272,14 +272,6 @@ def find_columns(table: Table, columns: Any = None, *, alone: bool = False) -> C
     requested = parse_columns(columns)
     found = Columns(table, {}, frozenset(requested))
     _by_request(found, requested)
-    if table.kind in KNOWN or table.kind in ("geolife", "gpx", "google"):
-        for name in found.free():
-            role = SYNONYMS.get(name, name)
-            if role in ASKED_FOR and role not in found.roles:
-                found.take(role, name)
-        found.roles |= {"date": "date", "time": "clock"} if table.kind == "geolife" else {}
-        found.roles.setdefault("user", "user" if "user" in table.names else FILE)
-        return found
     for step in (_by_ends, _by_name, _by_values_of_times, find_positions, _by_values_of_labels):
         step(found)
     if alone:
@@ -341,7 +333,7 @@ def _by_name(found: Columns) -> None:
             return not any(find_named(who, others) for who in ("user", "vehicle"))
         if role == "place" and len(set(found.samples[name])) < 2:  # a place that never changes is none
             return False
-        if role == "place" and kinds[name] == "point" and not found.has("lat"):  # it says where, and is no name
+        if role == "place" and kinds[name] in ("point", "points") and not found.has("lat"):  # no name
             return False
         if role in ("lat", "lon") and normalize(name) in "xy" and kinds[name] == "whole":
             return False  # numbers of cells
@@ -364,6 +356,10 @@ def _by_name(found: Columns) -> None:
         if name is not None:
             found.take(target, name)
             found.vehicle |= role == "vehicle"
+    if not found.has("time", "utc", "slot"):  # a number of seconds that is as large as those of a day, no duration
+        within = [n for n in found.free("whole") if "time" in words_of(n) and 5 <= _hours(found, n) <= 19]
+        if len(within) == 1 and numbered:
+            found.take("slot", within[0])
     if "household" in roles:
         house = roles.pop("household")
         if "user" in roles and "user" not in found.requested and not found.vehicle:
@@ -385,9 +381,14 @@ def _by_name(found: Columns) -> None:
         roles["place"] = roles.pop("kind")  # a diary of activities
 
 
+def _hours(found: Columns, name: str) -> float:
+    """Return the median of a column in hours, in the unit that its name tells; 0 where it tells none."""
+    return float(np.median(numbers_of(found.samples[name]))) * seconds_of_unit(name) / 3600
+
+
 def _by_ends(found: Columns) -> None:
     """Give roles to columns that say where and when a trip begins and ends, or when a visit does."""
-    for visits in (False, True):
+    for visits in (False, True)[: 1 if found.trips else 2]:
         ends: dict[str, str] = {}
         spans: dict[str, dict[str, str]] = {}  # times at both ends of something else: "session_start"
         parts: dict[str, list[str]] = {}  # "start_hour" and "start_minute"
@@ -419,7 +420,7 @@ def _by_ends(found: Columns) -> None:
 
 def _side_of(name: str, visits: bool) -> tuple[str | None, list[str]]:
     """Return the end of a trip or visit that a name tells ("", "end_", None for none), and its other words."""
-    words = [word for word in words_of(name) if word not in FILLERS]
+    words = [word.rstrip("0123456789") or word for word in words_of(name) if word not in FILLERS]
     for side, marks in (("", BEGINS | DEPARTURE), ("end_", FINISHES | ARRIVAL)):
         for mark in (*words[:1], *words[:0:-1]):
             if mark in marks:
@@ -453,10 +454,10 @@ def _by_values_of_times(found: Columns) -> None:
     """Find dates and clock times by what columns hold, as far as that leaves no doubt."""
     dates, clocks = found.free("date"), found.free("clock")
     if not found.has("time", "utc", "slot"):
-        times = found.free("datetime") or found.free("epoch")
+        times = [name for name in _free_times(found) if name not in clocks]
         if len(times) == 1:
             found.take("time", times[0])
-        elif not times and len(clocks) == 1 and ("date" in found.roles or len(dates) == 1):
+        elif not times and len(clocks) == 1 and (found.has("date", "day") or len(dates) == 1):
             found.take("time", clocks[0])
         if times:
             return
@@ -473,6 +474,9 @@ def find_positions(found: Columns) -> None:
         alike = found.free(role)
         if not found.has("lat", "point", "points", "place") and len(alike) == 1:
             found.take(role, alike[0])
+    named = {axis: find_named(axis, found.free(*NUMERIC)) for axis in ("lat", "lon")}
+    if not found.has("lat", "lon", "place") and None not in named.values():
+        found.roles |= {axis: str(name) for axis, name in named.items()}
     degrees = _free_degrees(found)
     if found.has("lat", "lon", "point", "points") or len(degrees) != 2:
         return
@@ -492,21 +496,20 @@ def _by_values_of_labels(found: Columns) -> None:
     def alike() -> list[str]:
         return [name for name in found.free(*numbered) if found.repeats(name)]
 
+    if not table.headed and {"lat", "lon"} <= roles.keys() and not found.has("place"):
+        venues = [n for n in found.free(*numbered) if found.alike(n, [roles["lat"], roles["lon"]])]
+        if venues:
+            found.take("place", venues[0], "where")
     if "user" not in roles and not found.trips and table.owners == 1:
-        # of a table with names a number may be a count of anything, and few words are categories rather than people
-        people = [n for n in alike() if not table.headed or _may_be_people(found, n)]
+        people = _people(found) if table.headed else alike()
         several = [n for n in people if len(set(found.samples[n])) > 1]
         people = [n for i, n in enumerate(several or people) if not any(found.alike(n, [m]) for m in several[:i])]
-        lead = next((n for n in table.names if n != FILE), "")
+        lead = next((n for n in table.names if n not in (FILE, roles.get("place"))), "")
         if lead in people or len(people) == 1:
             found.take("user", lead if lead in people else people[0], "who")
     rest, unknown = [n for n in alike() if not table.headed or found.kinds[n] == "words"], _free_degrees(found)
     if not found.has("lat", "point", "points", "place") and len(rest) == 1 and len(unknown) < 2:
         found.take("place", rest[0], "where")
-    if not table.headed and {"lat", "lon"} <= roles.keys() and not found.has("place"):
-        venues = [n for n in found.free(*numbered) if found.alike(n, [roles["lat"], roles["lon"]])]
-        if venues:
-            found.take("place", venues[0], "where")
     flags = found.free("flag")
     if not table.headed and len(flags) == 1 and {"lat", "lon"} <= roles.keys() and "occupied" not in roles:
         found.take("occupied", flags[0], "occupied")
@@ -526,9 +529,15 @@ def _free_degrees(found: Columns) -> list[str]:
     return [name for name in found.free("decimal") if are_degrees(found.samples[name])]
 
 
-def _may_be_people(found: Columns, name: str) -> bool:
-    """Tell whether a column of a table with names holds words that repeat, of more than a few people."""
-    return found.kinds[name] == "words" and found.repeats(name) and len(set(found.samples[name])) > A_FEW
+def _people(found: Columns) -> list[str]:
+    """
+    Return the columns of a table with names that may tell who: words of more than a few people, each more than once.
+
+    A number may be a count of anything; but where one tells more apart, words may be weekdays or categories.
+    """
+    many = {n: len(set(found.samples[n])) for n in found.free("words", "whole") if found.repeats(n)}
+    words = [n for n, size in many.items() if found.kinds[n] == "words" and size > A_FEW]
+    return words if words and max(many.values()) == max(many[n] for n in words) else []
 
 
 def are_degrees(values: Sequence[str]) -> bool:
@@ -602,14 +611,15 @@ def refuse(found: Columns, missing: Sequence[str]) -> NoReturn:
 
 
 def _free_times(found: Columns) -> list[str]:
-    """Return the columns without a role that hold times, with their dates where there are such."""
-    return found.free("datetime") or found.free("epoch") or found.free("clock")
+    """Return the columns without a role that hold times, with their dates where there are such; none is an id."""
+    kinds = (found.free(kind) for kind in ("datetime", "epoch", "clock"))
+    return next((some for names in kinds if (some := [n for n in names if not normalize(n).endswith("id")])), [])
 
 
 def _likely(found: Columns, role: str, free: list[str]) -> str | None:
     """Return the column that is likely meant for a missing role, by its name or as the only one that can be."""
     if role == "user":
-        fits = [name for name in free if _may_be_people(found, name)]
+        fits = [name for name in _people(found) if name in free]
     elif role in ("time", "start", "end"):
         fits = [name for name in _free_times(found) if name in free]
     else:

@@ -15,7 +15,6 @@ import sys
 import zipfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -31,6 +30,7 @@ from elsewhere.data.tables import (
     Piece,
     Table,
     read_document,
+    refuse_doubled,
     spread,
     table_of,
     unpack,
@@ -42,6 +42,7 @@ from elsewhere.errors import ElsewhereError, InvalidParameter, InvalidTraces, Mi
 BLOCK = 1 << 24  # bytes of text that are parsed at once
 SAMPLE = 1 << 18  # bytes at the beginning, the middle and the end that tell what a text holds
 LOOKED_AT = 200  # lines that tell how a text is divided
+TITLES, ALIKE = 20, 50  # lines, at most, among which are the names, and rows that tell whether these are such
 LONGEST_LINE = 10 << 20
 MOST_RATIO = 1_000  # of unpacked to packed bytes, in a file that unpacks to more than MOST_DOCUMENT
 DELIMITERS = (",", ";", "\t", "|", " ")  # a blank stands for any run of blanks
@@ -51,7 +52,7 @@ DAY_NAME = re.compile(  # a date within the name of a file: 2024-05-01, 20240501
     r"(?i:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*)", re.ASCII
 )  # fmt: skip
 UNCLOSED = "rows with a quote that is not closed"
-PLT = ("lat", "lon", "#3", "altitude", "days", "date", "clock")
+PLT = ("lat", "lon", "", "", "", "date", "clock")  # the others are of no use
 KNOWN = {
     "Foursquare TSMC2014": ("user", "venue", "category_id", "category", "lat", "lon", "offset_minutes", "utc"),
     "Foursquare TIST2015": ("user", "venue", "utc", "offset_minutes"),
@@ -90,7 +91,7 @@ def list_files(source: str | os.PathLike[str]) -> list[Piece]:
     if path == "-":
         content = sys.stdin.buffer.read()
         return [Piece("standard input", "stdin", len(content), lambda: io.BytesIO(content))]
-    root = Path(path)
+    root, found = Path(path), list[tuple[tuple[str, ...], int, Any]]()
     try:
         if root.is_dir():
             found = [(p.relative_to(root).parts, p.stat().st_size, partial(p.open, "rb"))
@@ -99,11 +100,15 @@ def list_files(source: str | os.PathLike[str]) -> list[Piece]:
             what = "is no file" if root.exists() else "does not exist"
             raise InvalidTraces(f"{root.name} {what}; give the path of a file or of a folder.", code="E_OPEN")
         else:
+            alone = [Piece(root.name, _stem(root.name), root.stat().st_size, partial(root.open, "rb"))]
             with root.open("rb") as file:
-                packed = file.read(4) == b"PK\x03\x04"
-            found = _list_members(root) if packed else []
-            if not packed or any(parts == ("[Content_Types].xml",) for parts, *_ in found):  # a workbook is a zip too
-                return [Piece(root.name, _stem(root.name), root.stat().st_size, partial(root.open, "rb"))]
+                if file.read(4) != b"PK\x03\x04":
+                    return alone
+            archive = zipfile.ZipFile(root)  # open for as long as its members are
+            found = [(Path(m.filename).parts, m.compress_size, partial(archive.open, m))
+                     for m in archive.infolist() if Path(m.filename).name and m.file_size]  # fmt: skip
+            if any(parts == ("[Content_Types].xml",) for parts, *_ in found):  # a workbook is a zip too
+                return alone
     except DAMAGE as error:
         code = "E_OPEN" if isinstance(error, OSError) else "E_COMPRESSION"
         raise InvalidTraces(f"{root.name} cannot be opened ({type(error).__name__}).", code=code) from None
@@ -138,24 +143,6 @@ def _owners(paths: Sequence[tuple[str, ...]], name: str) -> list[str]:
         if len(folders) > 1 and "" not in folders:
             return [path[level] if len(path) > level + 1 else path[-1] for path in plain]
     return [path[-1] or name for path in plain]
-
-
-def _list_members(path: Path) -> list[tuple[tuple[str, ...], int, Any]]:
-    """Return the path, the size and the opener of each file of a zip."""
-
-    @contextmanager
-    def opened(member: zipfile.ZipInfo) -> Iterator[Any]:
-        with zipfile.ZipFile(path) as folder, folder.open(member) as stream:
-            yield stream
-
-    with zipfile.ZipFile(path) as archive:
-        members = [m for m in archive.infolist() if Path(m.filename).name and not m.is_dir()]
-    for m in members:
-        if m.flag_bits & 1:
-            raise InvalidTraces(f"{path.name} is encrypted; unpack it first.", code="E_COMPRESSION")
-        if m.file_size > max(MOST_DOCUMENT, MOST_RATIO * m.compress_size):
-            raise InvalidTraces(f"{path.name} unpacks to too many bytes.", code="E_TOO_LARGE")
-    return [(Path(m.filename).parts, m.file_size, partial(opened, m)) for m in members]
 
 
 def _open_piece(piece: Piece, encoding: str | None) -> Table:
@@ -236,6 +223,16 @@ def _is_value(text: str) -> bool:
     return bool(NUMBER.fullmatch(text)) or find_kind([text]) in (*TIMES, "point")
 
 
+def _are_names(words: list[str], rows: list[list[str]]) -> bool:
+    """Tell whether words are names of columns: each that rows fill, but the first, has one; one is above values."""
+    columns = list(zip(words, zip(*rows, strict=True), strict=False))
+    return (
+        not any(map(_is_value, words))
+        and all(word or not any(cells) for word, cells in columns[1:])
+        and any(word and 2 * sum(map(_is_value, cells)) > len(cells) for word, cells in columns)
+    )
+
+
 def _split(line: str, delimiter: str) -> list[str]:
     if delimiter == " ":
         return line.split()
@@ -257,35 +254,32 @@ def _find_dialect(text: str, name: str) -> _Dialect:
     for rank, delimiter in enumerate(DELIMITERS):
         widths = [len(_split(lines[i], delimiter)) for i in filled]
         width, often = max(Counter(widths).items(), key=lambda pair: (pair[1] * (pair[0] > 1), pair[0]))
-        # blanks stand within names and times too: they divide only where nothing else does
         alike = round(often / len(filled), 1) if width > 1 else 0.0
-        score = (alike, delimiter != " ", widths[0] == width, width, -rank)
+        # blanks stand within names and times too: they divide only where nothing else does
+        score = (delimiter != " " and alike >= 0.5, alike, widths[0] == width, width, -rank)
         if score > best:
             best, chosen, modal = score, delimiter, width
     if modal == 1 and len(filled) > 1:
         raise InvalidTraces(f"{name} has one column: nothing known divides its lines.", code="E_FORMAT")
-    rows = [(i, _split(lines[i], chosen)) for i in filled]
-    at, first = next((pair for pair in rows if len(pair[1]) in (modal, modal - 1)), rows[0])
-    below = [row for i, row in rows if i > at]
-    headed = not any(map(_is_value, first))
-    if not headed and len(first) < modal:  # a damaged first row
-        first = next(row for _, row in rows if len(row) == modal)
-    names, notes = list(first), []
-    if headed and below and len(first) == modal - 1:  # the number that R writes before each row, or an empty end
-        names = [*first, ""] if all(not row[-1] for row in below if len(row) == modal) else ["", *first]
-    if not headed and comments and comments[-1] < at:
-        words = _split(lines[comments[-1]].lstrip("#/% "), chosen)
-        if len(words) == len(first) and not any(map(_is_value, words)):
-            names, headed, at = words, True, at - 1
-    if headed and not below:
+    rows = [(i, row) for i in filled if len(row := _split(lines[i], chosen)) in (modal, modal - 1)]
+    full = [row for _, row in rows if len(row) == modal]
+    # a shorter line of names lacks that of the numbers that R writes before each row, or that of an empty end
+    before, behind = ([""], []) if any(row[-1] for row in full) else ([], [""])
+    rows = [(i, row if len(row) == modal else [*before, *row, *behind]) for i, row in rows]
+    if len(rows) == 1 and not any(map(_is_value, full[0])):
         raise InvalidTraces(f"{name} holds names of columns and nothing else.", code="E_EMPTY")
-    if at > 0 and rows[0][0] < at:
-        notes.append(f"{counted(at, 'line')} before the names of columns were not read")
+    at, names, headed = rows[0][0], full[0], False
+    for nth, (i, row) in enumerate(rows[:TITLES]):  # above the names, and above the first record, there may be titles
+        headed = _are_names(row, [each for _, each in rows[nth + 1 : nth + ALIKE]])
+        if headed or any(map(_is_value, row)):
+            at, names = i, row
+            break
+    words = _split(lines[comments[-1]].lstrip("#/% "), chosen) if comments and comments[-1] < at else []
+    if not headed and len(words) == modal and _are_names(words, full[:ALIKE]):
+        names, headed, at = words, True, at - 1
+    notes = [f"{counted(at, 'line')} before the table were not read"] if filled[0] < at else []
     names = [each if headed and each else f"#{i}" for i, each in enumerate(names, 1)]
-    if len(set(names)) < len(names):
-        twice = next(i for i, each in enumerate(names) if each in names[:i])
-        raise InvalidTraces(f"{name}: columns #{names.index(names[twice]) + 1} and #{twice + 1} have one name; "
-                            "give each its own.", code="E_COLUMNS")  # fmt: skip
+    refuse_doubled(name, names)
     return _Dialect(chosen, tuple(names), headed, at + (1 if headed else 0), tuple(notes))
 
 
@@ -377,7 +371,8 @@ def _open_text(piece: Piece, dialect: _Dialect, kind: str) -> Table:
                 code="E_TRUNCATED",
             )
 
-    return Table(piece.name, dialect.names, kind, _sample_text(piece, dialect), batches, piece.user, dialect.headed,
+    names = tuple(filter(None, dialect.names))
+    return Table(piece.name, names, kind, _sample_text(piece, dialect, names), batches, piece.user, dialect.headed,
                  counts=counts, notes=list(dialect.notes))  # fmt: skip
 
 
@@ -424,13 +419,13 @@ def _parse_block(
         ) from None
 
 
-def _sample_text(piece: Piece, dialect: _Dialect) -> Any:
+def _sample_text(piece: Piece, dialect: _Dialect, names: Sequence[str]) -> Any:
     """Return rows of a text: of a small one all over, of a large one of its beginning, its middle and its end."""
     import pyarrow as pa
 
     unseen: Counter[str] = Counter()
     blocks = _read_blocks(piece, dialect, unseen, 4 * SAMPLE)
-    tables = [_parse_block(next(blocks), dialect, dialect.names, unseen, piece, dialect.skip)]
+    tables = [_parse_block(next(blocks), dialect, names, unseen, piece, dialect.skip)]
     blocks.close()  # type: ignore[attr-defined]
     with unpack(piece) as stream:
         if isinstance(stream, io.BufferedReader | io.BytesIO) and piece.size > 4 * SAMPLE:
@@ -438,7 +433,7 @@ def _sample_text(piece: Piece, dialect: _Dialect) -> Any:
                 stream.seek(at)
                 part = stream.read(SAMPLE)
                 part, _ = _close_quotes(part[part.find(b"\n") + 1 : part.rfind(b"\n") + 1], dialect, unseen)
-                tables.append(_parse_block(part, dialect, dialect.names, unseen, piece))
+                tables.append(_parse_block(part, dialect, names, unseen, piece))
     rows = pa.concat_tables([spread(table) for table in tables])
     refuse_unclosed(piece.name, unseen, len(rows))
     if len(rows) == 0:
@@ -470,13 +465,15 @@ def _open_parquet(piece: Piece) -> Table:
 
     try:
         with piece.open() as stream:
-            file = pq.ParquetFile(pa.BufferReader(stream.read()) if not hasattr(stream, "name") else stream.name)
+            plain = isinstance(stream, io.BufferedReader)
+            file = pq.ParquetFile(stream.name if plain else pa.BufferReader(read_document(piece)))
         first = (file.read_row_group(0) if file.num_row_groups else file.read()).flatten()
-        names = tuple(name for name in first.column_names if not INDEX.fullmatch(name))
-        sample = spread(first.select(names))
+        first = first.select([i for i, name in enumerate(first.column_names) if not INDEX.fullmatch(name)])
+        names, sample = tuple(first.column_names), spread(first)
         sample.validate(full=True)
     except (pa.ArrowException, OSError, ValueError):
         raise InvalidTraces(f"{piece.name} is a damaged Parquet file.", code="E_FORMAT") from None
+    refuse_doubled(piece.name, names)
     if not file.metadata.num_rows:
         raise InvalidTraces(f"{piece.name} holds no rows.", code="E_EMPTY")
 
@@ -496,14 +493,12 @@ def _open_excel(piece: Piece) -> Table:
     import pandas as pd
 
     try:
-        with piece.open() as stream:
-            frame = pd.read_excel(io.BytesIO(stream.read()), engine="calamine", header=None, dtype=object)
+        frame = pd.read_excel(io.BytesIO(read_document(piece)), engine="calamine", header=None, dtype=object)
     except ImportError:
         raise MissingExtra(f"{piece.name} is a workbook; pip install 'elsewhere[excel]', or save it as CSV.") from None
     except Exception:  # the readers of workbooks raise errors of many kinds, with values in them
         raise InvalidTraces(f"{piece.name} is no workbook that can be read; save it as CSV.", code="E_FORMAT") from None
-    frame = frame[frame.notna().sum(axis=1) > 1]  # one cell is a title
-    content = frame.to_csv(index=False, header=False).encode()
+    content = frame.dropna(how="all").to_csv(index=False, header=False).encode()
     if not content:
         raise InvalidTraces(f"{piece.name} holds no rows.", code="E_EMPTY")
     return _open_text(_in_memory(piece, content), _find_dialect(content.decode()[:SAMPLE], piece.name), "excel")

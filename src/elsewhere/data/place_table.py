@@ -22,7 +22,7 @@ class PlaceTable:
 
         table = source if isinstance(source, Table) else open_tables(source, name="`locations`")[0]
         found = Columns(table, {})
-        _find_degrees(found)
+        find_positions(found)
         names = list(found.kinds)
         if not found.has("lat"):
             shown = ", ".join(table.labels[n] for n in names)
@@ -71,17 +71,8 @@ class PlaceTable:
 def is_table_of_places(table: Table) -> bool:
     """Tell whether a table has ids and positions of places, and no times."""
     found = Columns(table, {})
-    _find_degrees(found)
+    find_positions(found)
     return found.has("lat") and bool(found.free()) and not found.free(*TIMES)
-
-
-def _find_degrees(found: Columns) -> None:
-    """Find latitude and longitude of places, by the names of columns or by their values."""
-    named = [find_named(axis, found.free("decimal", "whole")) for axis in ("lat", "lon")]
-    if named[0] is not None and named[1] is not None:
-        found.roles |= {"lat": named[0], "lon": named[1]}
-    else:
-        find_positions(found)
 
 
 def find_zones(records: Records, shapes: list[Any], zones: Locations) -> Records:

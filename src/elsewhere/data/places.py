@@ -20,6 +20,7 @@ from elsewhere.data import _data_kernels as kernels
 from elsewhere.data.stays import FINEST, SILENCE, whole_trips
 from elsewhere.data.visits import (
     EARTH_RADIUS_KM,
+    UNITS,
     Codes,
     Floats,
     Ints,
@@ -112,7 +113,7 @@ def make_visits(
     elif places == "auto":
         stream = np.random.default_rng(secrets.randbits(128)) if rng is None else rng
         locations, place, rare = public_places(records, most=cells or MOST_PLACES, rng=stream)
-        reason = "where too few people were"
+        reason = f"where too few {UNITS[records.form.unit][1]} were"
     else:
         locations, place = _all_tiles(records, PAPER_ZOOM if places == "merge" else FINEST)
         rare, reason = 0, "no position"
@@ -148,8 +149,7 @@ def make_visits(
     return visits.replace(
         preparation=preparation.count(
             dropped={reason: gone},
-            changed=dict(preparation.changed)
-            | ({f'told of "{OTHER}", as too few people were there': vague} if vague else {}),
+            changed=dict(preparation.changed) | ({f'told of "{OTHER}", {reason}': vague} if vague else {}),
             notes=(*preparation.notes, *moved),
             users=visits.U,
             visits=len(visits),

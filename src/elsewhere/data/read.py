@@ -33,18 +33,16 @@ from elsewhere.data.times import (
     ASKED,
     MISSING,
     NO_DAY,
-    AmbiguousDates,
     TimeForm,
     find_form,
     find_zone,
     is_clock,
     read_times,
-    share_on_land,
     to_local,
     to_local_by_place,
 )
 from elsewhere.data.values import Labels, as_text, read_lines, read_numbers, read_points, sample_text
-from elsewhere.data.visits import DAY, UNITS, Floats, Form, Ints, Locations, Mask, Preparation, Records, Visits, zone_of
+from elsewhere.data.visits import DAY, UNITS, Form, Ints, Locations, Mask, Preparation, Records, Visits, zone_of
 from elsewhere.errors import InvalidParameter, InvalidTraces, counted, require_between, require_choice
 
 ALONE = 100  # records, above which as many users as records are worth a word
@@ -58,7 +56,8 @@ CHANGED = ("times that", "positions that", "characters that")  # beginnings of c
 LINE_INTERVAL = 15  # seconds between two points of a line, as in the taxi data of Porto
 SHIFTS = 'each shift, until two hours of standing or silence, or a day, is a unit (`unit` "person" keeps them whole)'
 LABELS = {"user": "user", "place": "place", "end_place": "place", "kind": "kind", "trip": "trip"}
-NUMBERS = ("lat", "lon", "end_lat", "end_lon", "offset")
+POSITIONS = ("lat", "lon", "end_lat", "end_lon")
+NUMBERS = (*POSITIONS, "offset")
 TRUTHS = ("1", "true", "yes", "t", "y")
 Progress = Callable[[str, float], None]
 
@@ -244,13 +243,15 @@ class _Reader:
             return self._find_count(name, label)
         if self.meaning.kinds.get(name) == "clock" or is_clock(values):
             date_format = None
-        try:
-            form = find_form(values, label, self.table.name, date_format)
-        except AmbiguousDates:
-            every: set[str] = set()
-            for batch in self.table.batches([name]):
-                every.update(sample_text(batch.column(name).unique()))
-            form = find_form(sorted(every), label, self.table.name)
+
+        def every() -> list[str]:
+            counts = self.table.counts.copy()
+            every = {v for batch in self.table.batches([name]) for v in sample_text(batch.column(name).unique())}
+            self.table.counts.clear()  # what is not read is counted once
+            self.table.counts.update(counts)
+            return sorted(every)
+
+        form = find_form(values, label, self.table.name, date_format, every)
         self.notes += [form.note] if form.note else []
         return form
 
@@ -463,29 +464,26 @@ class _Reader:
             if "place" in columns:
                 return
             raise InvalidTraces(f"{name}: no row has a position that can be read.", code="E_NUMBER")
-        point = self.roles.get("point", FILE)
-        label = {axis: self.table.labels[self.roles.get(axis, point)] for axis in ("lat", "lon", "end_lat", "end_lon")}
+        role = next((role for role in ("point", "points") if role in self.roles), "lat")
+        label = {axis: self.table.labels[self.roles.get(axis, self.roles[role])] for axis in POSITIONS}
         sides = [side for side in ("", "end_") if f"{side}lat" in self.roles]
         right = ",".join(f"{side}lat={label[f'{side}lat']},{side}lon={label[f'{side}lon']}" for side in sides)
-        exchanged = ",".join(f"{side}lat={label[f'{side}lon']},{side}lon={label[f'{side}lat']}" for side in sides)
+        remedy = ",".join(f"{side}lat={label[f'{side}lon']},{side}lon={label[f'{side}lat']}" for side in sides)
+        right, remedy = right or f"{role}={label['lat']}", f"give `columns` {remedy}" if sides else "exchange them"
         high, far = np.abs(y), np.abs(x)
-        names, said = f"{label['lat']} and {label['lon']}", {"lat", "lon", "point"} & self.meaning.requested
-        code, fault = "E_SWAPPED", ""
+        names, said = f"{label['lat']} and {label['lon']}", {"lat", "lon", role} & self.meaning.requested
+        code, fault, beyond = "E_SWAPPED", "", np.mean(high > 90) > MOST_UNREADABLE
         # where all angles in radians would be degrees there is no land
         if np.mean((high > 1_000) | (far > 1_000)) > 0.5 or (high.max() <= np.pi / 2 and far.max() <= np.pi):
             fault = (
                 f"{names} are no degrees, but metres of a projection, parts of degrees or radians; convert them to "
                 "latitude and longitude (EPSG:4326)"
             )
-        elif np.mean((high > 90) & (high <= 180) & (far <= 90)) > MOST_UNREADABLE:
-            fault = f"latitude and longitude look swapped; give `columns` {exchanged}"
-        elif np.mean((high > 90) | (far > 360)) > MOST_UNREADABLE:
+        elif (beyond or not said) and (is_latitude_first(y, x) is False or self._offsets_of_exchanged(columns)):
+            fault = f"latitude and longitude look swapped, by what is possible, on land, or on the clock; {remedy}"
+            fault += "" if beyond else f", or give `columns` {right} if they are right"
+        elif beyond or np.mean(far > 360) > MOST_UNREADABLE:
             code, fault = "E_OUTSIDE", f"{names} are no degrees"
-        elif not said and far.max() <= 90 and share_on_land(y, x) < 0.05 and share_on_land(x, y) > 0.95:
-            fault = (
-                f"the positions lie at sea, and on land if exchanged; give `columns` {exchanged} to exchange them, or "
-                f"{right} if they are right"
-            )
         if fault:
             raise InvalidTraces(f"{name}: {fault}.", code=code)
         wide = (lon > 180) & (lon <= 360)
@@ -503,7 +501,7 @@ class _Reader:
         zone, share = find_zone(*near)
         self.offset, self.zones = shift is not None, False
         if shift is None:
-            if "time" in self.forms:
+            if {"time", "date"} & self.forms.keys():
                 where = f"of {zone}, where the positions lie" if zone and tz is None else "as it stands"
                 self.notes.append(f"times carry no offset: they are the local clock {tz or where} (`tz`)")
             return tz or zone or "UTC"
@@ -532,7 +530,7 @@ class _Reader:
             if other > MOST_UNREADABLE:
                 self.notes.append(
                     f"{other:.0%} of the times have another offset than {used}, where the positions lie and whose "
-                    "clock is taken (`tz`); are latitude and longitude exchanged?"
+                    "clock is taken (`tz`)"
                 )
         elif tz is None and used is not None:
             self.notes.append(f"times are UTC: days and hours are those of {zone}, where the positions lie (`tz`)")
@@ -555,7 +553,7 @@ class _Reader:
         if role is None:
             return
         some = slice(None, None, max(1, len(columns["lat"]) // ASKED))
-        a, b, start = (columns[name][some] for name in ("lat", "lon", "start"))
+        a, b = (columns[axis][some] for axis in ("lat", "lon"))
         written = " ".join(sample_text(self.table.sample.column(self.roles[role]))[:3])
         geojson = self.table.kind == "json" and self.roles[role].endswith("coordinates")
         # well-known text and GeoJSON have the longitude first, other points and lists are told by their values
@@ -565,20 +563,23 @@ class _Reader:
         if first is None:
             first = role == "point"
             self.notes.append(f"points are read with the {'latitude' if first else 'longitude'} first")
-        shift = columns.get("shift")
-        if shift is not None and shift.any():
-
-            def agreement(north: Floats, east: Floats) -> float:
-                zone, _ = find_zone(north, east)
-                return 0.0 if zone is None else float(np.mean(to_local(start, zone) - start == shift[some]))
-
-            right, exchanged = (agreement(*sides) for sides in (((a, b), (b, a)) if first else ((b, a), (a, b))))
-            if right <= 1 - MOST_MIXED and exchanged >= MOST_MIXED:
-                first = not first
-                place = "first" if first else "last"
-                self.notes.append(f"points are read with the latitude {place}, as the offsets of the times say")
         if not first:
             columns["lat"], columns["lon"] = columns["lon"], columns["lat"]
+        if self._offsets_of_exchanged(columns):
+            columns["lat"], columns["lon"] = columns["lon"], columns["lat"]
+            place = "last" if first else "first"
+            self.notes.append(f"points are read with the latitude {place}, as the offsets of the times say")
+
+    def _offsets_of_exchanged(self, columns: dict[str, Any]) -> bool:
+        """Tell whether times have the offsets of the positions with latitude and longitude exchanged, not their own."""
+        shift = columns.get("shift")
+        if shift is None or not shift.any():
+            return False
+        some = slice(None, None, max(1, len(shift) // ASKED))
+        lat, lon, start, east = (columns[name][some] for name in ("lat", "lon", "start", "shift"))
+        zones = (find_zone(*sides)[0] for sides in ((lat, lon), (lon, lat)))
+        own, other = (float(np.mean(to_local(start, zone) - start == east)) if zone else 0.0 for zone in zones)
+        return own <= 1 - MOST_MIXED and other >= MOST_MIXED
 
     def _find_records(self, columns: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         """Return the kind of record and its columns; -1 is no trip."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, BinaryIO
 
-from elsewhere.data.values import as_text
+from elsewhere.data.values import as_text, sample_text
 from elsewhere.errors import InvalidParameter, InvalidTraces
 
 FILE = "the file's name"  # column with the name of each row's file (the folder's, for GeoLife)
@@ -23,7 +23,7 @@ SAMPLED = 2_000  # rows of a sample, at least, where there are as many
 MOST_DOCUMENT = 1 << 30  # bytes of a document (JSON, GPX) that is parsed as a whole
 PACKED: dict[bytes, Callable[[BinaryIO], Any]] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ": lzma.open}
 # what the openers of archives raise at damage, in their names too
-DAMAGE = (EOFError, OSError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, NotImplementedError, UnicodeDecodeError)
+DAMAGE = (EOFError, OSError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, RuntimeError, UnicodeDecodeError)
 
 
 @dataclass(frozen=True)
@@ -76,8 +76,7 @@ class Table:
         """Return the name of each column that a message may show."""
         shown = {FILE: "file"}
         names = [name for name in self.names if name != FILE]
-        columns = [self.sample.column(name) for name in names]
-        values = {value for column in columns if "string" in str(column.type) for value in column.to_pylist()}
+        values = {value for name in names for value in sample_text(self.sample.column(name))}
         for i, name in enumerate(names):
             plain = re.fullmatch(r"[^\W\d][\w .:/()#%°+-]{0,40}", name) and not re.search(
                 r"\d[.,:]\d|\d{5}|\d[a-zA-Z]", name
@@ -116,7 +115,9 @@ def unpack(piece: Piece) -> Iterator[BinaryIO]:
                 with opener(stream) as inner:
                     yield inner
     except DAMAGE:
-        raise InvalidTraces(f"{piece.name} is cut off or damaged within its packing.", code="E_COMPRESSION") from None
+        raise InvalidTraces(
+            f"{piece.name} is cut off, damaged or encrypted within its packing.", code="E_COMPRESSION"
+        ) from None
 
 
 def read_document(piece: Piece) -> bytes:
@@ -135,23 +136,15 @@ def table_of(source: Any, name: str, kind: str, user: str | None = None, counts:
     import pandas as pd
     import pyarrow as pa
 
-    if isinstance(source, list):
-        source = pd.json_normalize(source)
     try:
-        if isinstance(source, pa.Table):
-            table = source
-        elif hasattr(source, "to_arrow"):  # polars
-            table = source.to_arrow()
-        elif hasattr(source, "columns") and hasattr(source, "reset_index"):  # pandas
-            frame = (source.reset_index() if any(source.index.names) else source).rename(columns=str)
-            try:
-                table = pa.Table.from_pandas(frame, preserve_index=False)
-            except (pa.ArrowException, TypeError, OverflowError):
-                text = {c: frame[c].map(str, na_action="ignore") for c in frame if frame[c].dtype == object}
-                table = pa.Table.from_pandas(frame.assign(**text), preserve_index=False)
-        else:
-            table = pa.table(source)
-    except (pa.ArrowException, TypeError, ValueError, NotImplementedError):
+        frame: Any = pd.json_normalize(source) if isinstance(source, list) else source
+        frame = frame.rename(columns=str) if isinstance(frame, pd.DataFrame) else frame
+        try:
+            table = frame.to_arrow() if hasattr(frame, "to_arrow") else pa.table(frame)
+        except (pa.ArrowException, TypeError, OverflowError):  # a column of values of several types
+            text = {c: frame[c].map(str, na_action="ignore") for c in frame if frame[c].dtype == object}
+            table = pa.table(frame.assign(**text))
+    except (pa.ArrowException, AttributeError, LookupError, TypeError, ValueError, NotImplementedError):
         if user is not None:
             raise InvalidTraces(f"{name} holds a value that is no number, time or text.", code="E_FORMAT") from None
         raise InvalidParameter(
@@ -162,13 +155,21 @@ def table_of(source: Any, name: str, kind: str, user: str | None = None, counts:
     table = table.flatten()
     table = table.select([i for i, name in enumerate(table.column_names) if not INDEX.fullmatch(name)])
     names = tuple(table.column_names)
-    if len(set(names)) < len(names):
-        raise InvalidTraces(f"{name} has two columns of one name; give each its own.", code="E_COLUMNS")
+    refuse_doubled(name, names)
 
     def batches(wanted: Sequence[str]) -> Iterator[Any]:
         yield table.select([n for n in names if n in wanted])
 
     return Table(name, names, kind, spread(table), batches, user, counts=counts or Counter())
+
+
+def refuse_doubled(table: str, names: Sequence[str]) -> None:
+    """Refuse a table in which two columns have one name."""
+    twice = next((i for i, name in enumerate(names) if name in names[:i]), None)
+    if twice is not None:
+        first = names.index(names[twice])
+        raise InvalidTraces(f"{table}: columns #{first + 1} and #{twice + 1} have one name; give each its own.",
+                            code="E_COLUMNS")  # fmt: skip
 
 
 def spread(table: Any) -> Any:

@@ -6,8 +6,8 @@ beside the times; the local clock is that of the zone in which positions lie.
 """
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", 
 MONTH = rf"(?P<month>(?i:{'|'.join(MONTHS)})[a-zA-Z]*)"
 WEEKDAY = r"(?:(?i:mon|tue|wed|thu|fri|sat|sun)[a-z]*,? +)?"
 COMPACT = r"(?P<y>(?:19|20)\d\d)(?P<m>0[1-9]|1[0-2])(?P<d>0[1-9]|[12]\d|3[01])"
-CLOCK = r"(?P<H>\d{1,2}):(?P<M>\d{1,2})(?::(?P<S>\d\d?)(?:[.,]\d+)?)?(?: ?(?P<half>[AaPp])\.?[Mm]\.?)?"
+CLOCK = r"(?P<H>\d{1,2})[:h](?P<M>\d{1,2})(?::(?P<S>\d\d?)(?:[.,]\d+)?)?(?: ?(?P<half>[AaPp])\.?[Mm]\.?)?"
 HOUR = r"(?P<H>\d{1,2})(?:[:.h](?P<M>\d\d?)(?:[:.m](?P<S>\d\d?)(?:[.,]\d+)?)?)?(?: ?(?P<half>[AaPp])\.?[Mm]\.?)?"
 ZONE = r"(?: ?(?P<zone>Z|z|UTC|GMT|[+-]\d\d(?::?\d\d)?))?"
 DATES = (
@@ -55,12 +55,6 @@ LONGEST_DAY = 30 * 3600  # clocks of diaries and timetables go on after midnight
 MISSING = np.iinfo(np.int64).min
 MOSTLY = 0.95
 ASKED = 1_000  # points whose zone is looked up
-
-
-class AmbiguousDates(InvalidTraces):
-    """Dates whose day cannot be told from their month (B32)."""
-
-    code = "E_DATE"
 
 
 def find_kind(values: Sequence[str]) -> str:
@@ -120,17 +114,18 @@ def is_clock(values: Sequence[str]) -> bool:
     return bool(values) and max(map(len, values)) > 2 and all(map(right.fullmatch, values))
 
 
-def find_form(values: Sequence[str], label: str, name: str, date_format: str | None = None) -> TimeForm:
+def find_form(
+    values: Sequence[str], label: str, name: str, date_format: str | None, every: Callable[[], Sequence[str]]
+) -> TimeForm:
     """
     Return how times are written; refuse values that fit two formats in different ways (B32), or none.
 
     A column with the day first and one with the month first look alike as long as no number is above 12: with points
-    the day is first, and otherwise the caller has to say which (`date_format`).
+    the day is first, and otherwise the caller has to say which (`date_format`), unless one of `every` value tells.
     """
     import pyarrow as pa
 
-    values = sorted(set(values))
-    few = values[:: max(1, len(values) // 2_000)]
+    few = sorted(values)[:: max(1, len(values) // 2_000)]
     text = pa.array(few, pa.string())
     if date_format is not None:
         form = TimeForm("format", date_format, aware="%z" in date_format)
@@ -149,8 +144,8 @@ def find_form(values: Sequence[str], label: str, name: str, date_format: str | N
             return TimeForm("epoch", unit, aware=True)
         raise InvalidTraces(f"{name}: column {label} holds no times that are known; give `date_format`, or write them "
                             "as YYYY-MM-DDThh:mm:ss.", code="E_DATE")  # fmt: skip
-    matches = [match.groupdict() for v in few if (match := re.fullmatch(pattern, v, re.ASCII))]
-    aware = sum(bool(match.get("zone")) for match in matches)
+    matches = [match for v in few if (match := re.fullmatch(pattern, v, re.ASCII))]
+    aware = sum(bool(match.groupdict().get("zone")) for match in matches)
     if 0 < aware < MOSTLY * len(matches):
         raise InvalidTraces(
             f"{name}: column {label} mixes times with and without an offset from UTC; give all of them one.",
@@ -158,29 +153,23 @@ def find_form(values: Sequence[str], label: str, name: str, date_format: str | N
         )
     if pattern in CLOCKS:
         return TimeForm("clock", pattern)
-    form = TimeForm("layout", pattern, aware > 0)
-    return _order_days(form, few, label, name, date_format) if "a" in matches[0] else form
-
-
-def _order_days(form: TimeForm, few: list[str], label: str, name: str, date_format: str | None) -> TimeForm:
-    """Return the form of dates of two numbers and a year with which of the two is the day."""
-    import pyarrow as pa
-
-    forms = [TimeForm("layout", form.pattern, form.aware, day_first) for day_first in (True, False)]
-    read = [read_times(pa.array(few, pa.string()), each)[0] for each in forms]
-    good = [float(np.mean(each != MISSING)) for each in read]
+    forms = [TimeForm("layout", pattern, aware > 0, day_first) for day_first in (True, False)]
+    if "a" not in matches[0].groupdict():
+        return forms[0]
     if date_format is not None and {"%d", "%m"} <= set(re.findall("%.", date_format)):
         return forms[date_format.index("%d") > date_format.index("%m")]
-    if good[0] != good[1] or np.array_equal(read[0], read[1]):
-        return forms[good[1] > good[0]]
-    mark = re.sub(r"\d", "", few[0])[:1]
-    shown = [f"%d{mark}%m{mark}%Y", f"%m{mark}%d{mark}%Y"]
-    if mark == ".":
-        return TimeForm("layout", form.pattern, form.aware,
-                        note=f"dates of column {label} are read with the day first: 03.04 is 3 April")  # fmt: skip
-    raise AmbiguousDates(
+    mark = re.sub(r"\d", "", matches[0][0])[:1]
+    for look in (lambda: few, every):
+        read = [read_times(pa.array(look(), pa.string()), each)[0] for each in forms]
+        good = [float(np.mean(each != MISSING)) for each in read]
+        if good[0] != good[1] or np.array_equal(read[0], read[1]):
+            return forms[good[1] > good[0]]
+        if mark == ".":
+            return replace(forms[0], note=f"dates of column {label} are read with the day first: 03.04 is 3 April")
+    raise InvalidTraces(
         f"{name}: dates of column {label} are ambiguous, 03/04 may be 3 April or March 4, and no number above 12 "
-        f'tells; give `date_format` "{shown[0]}" or "{shown[1]}".',
+        f'tells; give `date_format` "%d{mark}%m{mark}%Y" or "%m{mark}%d{mark}%Y".',
+        code="E_DATE",
     )
 
 

@@ -55,44 +55,6 @@ def distances_to_places(start, place, weight, start_of, place_of, x, y, out):
 
 
 @njit
-def longest_common_run(a, b, row):
-    """Return the longest stretch of places that both contain, at whatever hour; `row` is scratch (T + 1)."""
-    T = len(a)
-    best = 0
-    row[:] = 0
-    for i in range(T):
-        for j in range(T - 1, -1, -1):
-            if a[i] == b[j] and a[i] >= 0:
-                row[j + 1] = row[j] + 1
-                best = max(best, row[j + 1])
-            else:
-                row[j + 1] = 0
-    return best
-
-
-@njit
-def move_likelihoods(offset, steps, start, user, log_p, unseen, out):
-    """
-    Set out[f, u] = sum over the steps of fake f of ln p(u), one after the other, so that ties are those of a loop.
-
-    Fake f makes `steps[offset[f] : offset[f + 1]]`; step k was made by `user[start[k] : start[k + 1]]`, -1 by nobody.
-    """
-    for f in range(len(offset) - 1):
-        out[f] = 0.0
-        for k in steps[offset[f] : offset[f + 1]]:
-            if k < 0:
-                out[f] += unseen
-                continue
-            at, end = start[k], start[k + 1]
-            for u in range(out.shape[1]):
-                if at < end and user[at] == u:
-                    out[f, u] += log_p[at]
-                    at += 1
-                else:
-                    out[f, u] += unseen
-
-
-@njit
 def change_pairs(count, leaving, person, fakes, sign):
     """Add to the counts of co-occurrence (sign +1) the pairs of a person and some fakes, or take them out (-1)."""
     for i in range(len(fakes)):
@@ -131,58 +93,3 @@ def pair_likelihoods(count, leaving, log_count, log_leaving, log_share, people, 
             if s != u:
                 change_pairs(count, leaving, people[s], theirs, 1)
         change_pairs(count, leaving, people[u], mine, 1)
-
-
-@njit
-def fits(kind, known, fake, person, times_fake, times_person, tolerance):
-    """
-    Tell whether a person fits what the adversary knows: slots `known` (rising) of a fake, in one of seven ways.
-
-    0 location, 1 sequence, 2 time, 3 unique location, 4 frequency, 5 probability, 6 proportion.
-    """
-    top, own = 1, 1
-    for t in known:
-        if times_person[fake[t]] == 0:  # whoever fits was at all known places
-            return False
-        top, own = max(top, times_fake[t]), max(own, times_person[fake[t]])
-    after = 0  # where the person's sequence goes on
-    for t in known:
-        of_person, of_fake, right = times_person[fake[t]], times_fake[t], True
-        if kind == 0:
-            right = of_person >= (fake[known] == fake[t]).sum()
-        elif kind == 1:
-            while after < len(person) and person[after] != fake[t]:
-                after += 1
-            right = after < len(person)
-            after += 1
-        elif kind == 2:
-            right = person[t] == fake[t]
-        elif kind == 4:
-            right = of_person == of_fake
-        elif kind == 5:
-            right = abs(of_person - of_fake) <= tolerance * len(person)
-        elif kind == 6:
-            right = abs(of_person / own - of_fake / top) <= tolerance
-        if not right:
-            return False
-    return True
-
-
-@njit
-def find_only_fits(known, fakes, times_fake, people, times, tolerance, out):
-    """
-    Set out[f, kind, i] = the only person that fits knowledge i of fake f; -1 where none or several do.
-
-    `known (F, I, h)` slots; `times_fake (F, T)` slots of the fake at the place of each slot, `times (N, R)` those of
-    people.
-    """
-    for f in range(len(known)):
-        for i in range(known.shape[1]):
-            for kind in range(out.shape[1]):
-                match = -1
-                for s in range(len(people)):
-                    if fits(kind, known[f, i], fakes[f], people[s], times_fake[f], times[s], tolerance):
-                        match = -1 if match >= 0 else s
-                        if match < 0:
-                            break
-                out[f, kind, i] = match

@@ -78,12 +78,12 @@ def _log_sums(out, here, there, level, p, log_p, forward):
 
 
 @njit
-def localize(start, place, weight, first, p, log_p, posterior):
+def localize(start, place, first, p, log_p, posterior):
     """
     Set `posterior[e]` (localization) = ln Pr{hidden place is entry e at its slot, everything seen}, by
     forward-backward.
 
-    `weight[e]` ln weight of an entry, `first (C,)` ln law of the first slot, `p`, `log_p` (C, C) the chain. Returns ln
+    `first (C,)` ln law of the first slot, `p`, `log_p` (C, C) the chain. Returns ln
     of the total probability; where that is -inf `posterior` is left as it was.
     """
     L = len(start) - 1
@@ -97,7 +97,6 @@ def localize(start, place, weight, first, p, log_p, posterior):
         else:
             a = start[t - 1]
             _log_sums(ahead[b:c], place[a:b], place[b:c], ahead[a:b], p, log_p, True)
-        ahead[b:c] += weight[b:c]
         # kept near 0, so that rounding does not grow with the length of the log
         top = ahead[b:c].max()
         if top == -math.inf:
@@ -107,7 +106,7 @@ def localize(start, place, weight, first, p, log_p, posterior):
     total += math.log(np.exp(ahead[start[L - 1] :]).sum())
     for t in range(L - 2, -1, -1):
         a, b, c = start[t], start[t + 1], start[t + 2]
-        _log_sums(back[a:b], place[b:c], place[a:b], back[b:c] + weight[b:c], p, log_p, False)
+        _log_sums(back[a:b], place[b:c], place[a:b], back[b:c], p, log_p, False)
         back[a:b] -= back[a:b].max()
     for t in range(L):
         b, c = start[t], start[t + 1]
@@ -118,7 +117,7 @@ def localize(start, place, weight, first, p, log_p, posterior):
 
 
 @njit
-def track(start, place, weight, first, log_p, path):
+def track(start, place, first, log_p, path):
     """
     Set `path[t]` (tracking) = the entry of the most likely sequence at slot t (Viterbi); the first of equal ones is
     taken.
@@ -129,7 +128,7 @@ def track(start, place, weight, first, log_p, path):
     score = np.empty(len(place))
     before = np.zeros(len(place), dtype=np.int64)
     for e in range(start[0], start[1]):
-        score[e] = first[place[e]] + weight[e]
+        score[e] = first[place[e]]
     for t in range(1, L):
         for e in range(start[t], start[t + 1]):
             score[e], before[e] = -math.inf, start[t - 1]
@@ -138,8 +137,6 @@ def track(start, place, weight, first, log_p, path):
                 x = score[d] + log_p[place[d], place[e]]
                 if x > score[e] + TIE:
                     score[e], before[e] = x, d
-        for e in range(start[t], start[t + 1]):
-            score[e] += weight[e]
     best, at = -math.inf, start[L - 1]
     for e in range(start[L - 1], start[L]):
         if score[e] > best + TIE:

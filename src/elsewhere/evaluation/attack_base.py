@@ -9,8 +9,8 @@ An attack says what it knows and how it scores, and nothing else:
 The base runs each against the people in the file (*main*), against strangers in their place (*control*), with fakes
 that know nobody (*null*: links shuffled, or walks over everybody's moves), and with *fresh* real people in the place of
 the fakes. Several scores may ask one question: the strongest counts, for people and for chance alike. Ties are shared,
-people are the unit of sampling, intervals are 95 %, and a bar is held against the upper end. A bar that fresh people
-would not keep at this size gives no verdict, unless the figure is clearly above theirs.
+people are the unit of sampling, intervals are 95 %, and a bar is held against the upper end. Above it is a finding what
+is clearly above chance; what is not gives no verdict.
 
 Nobody need trust the links: where strangers are given, every linkage score also asks whether fakes lie nearer to people
 in the file than to as many strangers. Fakes that know neither group do so one time in two, whichever way members and
@@ -18,7 +18,7 @@ strangers are exchanged.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from statistics import NormalDist
@@ -28,11 +28,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elsewhere.data.visits import DAY, Floats, Ints, Locations, Mask, Visits
+from elsewhere.evaluation.sides import number_within
 
 LEVEL, NORMAL = 0.95, NormalDist()
 RESAMPLES, EXCHANGES = 1000, 2000
-SELDOM = 0.05  # share of groups of fresh real people that a usable bar may flag
-RARELY = 0.005  # chance of an exchange as extreme, below which it is a finding: 5 % for some ten of them in an audit
+RARELY = 0.002  # chance of a finding where nothing is: 5 % for the some 25 questions of a whole audit together
+FEW = 5  # visitors of a place are few below
 ODD = 0.25  # share of fakes unlike people that may point at one person (.13 of a tool's that never met the people)
 DIGITS = 9  # sums of the same numbers in another order differ beyond
 NOT_RUN, LEARNT, NOTHING, UNCLEAR = "not run", "learnt something", "learnt nothing measurable", "cannot tell"
@@ -162,31 +163,6 @@ def chance_of_top(score: NDArray[Any], own: Ints, n: int = 1) -> Floats:
     return np.asarray(np.clip((n - above) / tied, 0.0, 1.0))
 
 
-def flagged_by_chance(trials: Sequence[int], candidates: int, bar: float) -> float:
-    """
-    Return the chance that the bar flags fresh people in the place of the fakes, by any of several attacks.
-
-    `trials` is the number of fakes of each attack. Whoever has nothing to do with the candidates is named once in
-    `candidates` times: hits are binomial, and the bar is held against the upper end of Wilson's interval.
-
-    Examples
-    --------
-    >>> round(flagged_by_chance([280], 280, 0.01), 3), round(flagged_by_chance([2800], 280, 0.01), 3)
-    (1.0, 0.014)
-
-    """
-    from scipy.special import bdtr
-
-    pass_chance = 1.0
-    for n in trials:
-        low, most = -1, n
-        while most - low > 1:  # the largest number of hits that passes
-            middle = (most + low) // 2
-            low, most = (middle, most) if wilson(middle, n).high <= bar else (low, middle)
-        pass_chance *= float(bdtr(low, n, 1 / candidates)) if low >= 0 else 0.0
-    return 1 - pass_chance
-
-
 # -- the finding -------------------------------------------------------------------------------------------------------
 
 
@@ -288,20 +264,15 @@ def plain(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def verdict(
-    main: Rate, bar: float, null: Rate | None = None, *, fresh: Rate | None = None, flagged: float = 0.0
-) -> bool | None:
+def verdict(main: Rate, bar: float, *chance: Rate | None) -> bool | None:
     """
-    Return True below the bar, False above it, None where the bar is no use and `main` is not clearly worse.
+    Return True below the bar, False clearly above all that is reached with nothing to learn, None between.
 
-    A bar is no use where fakes that know nobody do not keep it (`null`), or where it flags fresh people more than
-    seldom: `flagged` is how often.
+    `chance` is what fakes that know nobody reach, or fresh people; without any nothing is clearly above.
     """
     if main.high <= bar:
         return True
-    usable = flagged <= SELDOM and (null is None or null.high <= bar)
-    chance = [rate.high for rate in (null, fresh) if rate is not None]
-    return False if usable or main.low > max(chance, default=math.inf) else None
+    return False if main.low > max((rate.high for rate in chance if rate is not None), default=math.inf) else None
 
 
 def percent(value: float | None) -> str:
@@ -480,6 +451,11 @@ class Case:
         return Link(self.fakes, self.seeds, self.owner).made_from
 
     @property
+    def m_min(self) -> int:
+        """Return the visitors that a place has at least where it is not rare: what a release promises, or `FEW`."""
+        return int(self.options["m_min"] or FEW)
+
+    @property
     def units(self) -> Ints:
         """Return (F,) what fakes are counted by: the person behind each, or the fake where that is not known."""
         return np.arange(len(self.fakes)) if self.owner is None else self.owner
@@ -572,13 +548,12 @@ def name_people(
     bar: float,
     knows: str,
     learns: Mapping[str, Score] | None = None,
-    hits: Callable[[NDArray[Any], Ints], Floats] = chance_of_top,
 ) -> Finding:
     """
     Return the finding of an attack that names the person behind each fake, by the strongest of several scores.
 
     `knows` says what the attacker knows, after "whoever knows". Scores in `learns` learn from the links of other
-    people, and run only where links are known. `hits` turns scores and owners into success.
+    people, and run only where links are known.
     """
     rng, U, strangers = case.rng(), len(case.seeds), case.strangers
     both = case.seeds if strangers is None else case.seeds.join(strangers)
@@ -589,15 +564,14 @@ def name_people(
         if nearer is None:
             return _point_at_one(case, scores, tables, knows)
         return _without_links(case, nearer, knows, details)
-    named = _named(case, tables, scores, learns or {}, hits, rng)
+    named = _named(case, tables, scores, learns or {}, rng)
     name = max(named, key=lambda each: named[each]["main"][0].value)
     main, worst = named[name]["main"]
     chance: dict[str, Any] = {
         who: max((found[who][0] for found in named.values()), key=lambda r: r.value)
         for who in named[name].keys() - {"main", "top10"}
     }
-    flagged = flagged_by_chance([len(case.fakes)] * len(named), U, bar)
-    passed = verdict(main, bar, chance["null"], fresh=chance.get("fresh"), flagged=flagged)
+    passed = verdict(main, bar, chance["null"], chance.get("fresh"))
     details |= {each: found["main"][0] for each, found in named.items()}
     details |= {"strongest": name, "top10": user_rate(named[name]["top10"], case.units, rng)[0]}
     if nearer is not None and nearer.p <= RARELY and passed is not False:
@@ -615,7 +589,6 @@ def _named(
     tables: Mapping[str, NDArray[Any]],
     scores: Mapping[str, Score],
     learns: Mapping[str, Score],
-    hits: Callable[[NDArray[Any], Ints], Floats],
     rng: np.random.Generator,
 ) -> dict[str, dict[str, Any]]:
     """Return by score the share named of main, control, null and fresh, each with its worst decile."""
@@ -631,12 +604,12 @@ def _named(
     for name, score in (*scores.items(), *learns.items()):
         learnt = name in learns
         table = score(Link(case.fakes, case.seeds, owner)) if learnt else tables[name][:, :U]
-        found: dict[str, Any] = {"main": user_rate(hits(table, owner), units, rng)}
-        found["null"] = user_rate(hits(table, shuffled), units, rng)
+        found: dict[str, Any] = {"main": user_rate(chance_of_top(table, owner), units, rng)}
+        found["null"] = user_rate(chance_of_top(table, shuffled), units, rng)
         if strangers is not None:
             side = score(Link(case.fakes, strangers, stand_in)) if learnt else tables[name][:, U:]
-            found["control"] = user_rate(hits(side, stand_in), units, rng)
-            found["fresh"] = user_rate(hits(score(Link(fresh, case.seeds, owner)), owner), units, rng)
+            found["control"] = user_rate(chance_of_top(side, stand_in), units, rng)
+            found["fresh"] = user_rate(chance_of_top(score(Link(fresh, case.seeds, owner)), owner), units, rng)
         found["top10"] = chance_of_top(table, owner, 10)
         out[name] = found
     return out
@@ -673,22 +646,39 @@ def _point_at_one(case: Case, scores: Mapping[str, Score], tables: Mapping[str, 
     for name, score in scores.items():
         others = np.array(score(Link(case.seeds, case.seeds)), dtype=np.float64)
         np.fill_diagonal(others, -np.inf)
-        found[name] = np.concatenate([eccentricity(tables[name]), eccentricity(others)])
+        found[name] = np.concatenate([clearly_one(table) for table in (tables[name], others)])
     best, _, early = _strongest_auc(found, len(case.fakes), case.rng())
     chance = Rate(0.01, 0.0, max(early.high, ODD))
     words = f"Whoever knows {knows}, but not who was made from whom, finds that {percent(early.value)} of the fakes "
     words += "point at one person more clearly than 99 in 100 people point at another; by chance at most "
     words += f"{percent(early.high)} do, and up to {percent(ODD)} may where fakes are unlike people."
+    main = Rate(early.value, *wilson(early.value * len(case.fakes), len(case.fakes))[1:])
     return Finding(
-        Rate(early.value, *wilson(early.value * len(case.fakes), len(case.fakes))[1:]),
+        main,
         control=chance,
         null=chance,
         baseline=0.01,
         bar=chance.high,
-        passed=True if early.value <= early.high else False if early.value > chance.high else None,
+        passed=True if early.value <= early.high else False if main.low > chance.high else None,
         words=words,
         details={"strongest": best[0]},
     )
+
+
+def clearly_one(score: NDArray[Any]) -> Floats:
+    """
+    Return how clearly each row points at one candidate, beyond whom all rows point at; 0 beyond a candidate's due.
+
+    Whom everybody is near tells nothing, and nobody is behind more rows than there are for each candidate.
+    """
+    known = np.isfinite(score)
+    mean = np.where(known, score, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
+    beyond = np.where(known, score - mean, -np.inf)
+    clear = eccentricity(beyond)
+    order = np.argsort(-clear, kind="stable")
+    among = np.empty(len(score), dtype=np.int64)
+    among[order] = number_within(beyond.argmax(axis=1)[order])
+    return np.where(among < -(-len(score) // score.shape[1]), clear, 0.0)
 
 
 def eccentricity(score: NDArray[Any]) -> Floats:

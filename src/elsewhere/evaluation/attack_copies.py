@@ -5,9 +5,8 @@ A1: does a fake share places with the person it was made from, or days with anyb
 the own person, places of the own person at the same time, whole days of anybody; and whether fakes lie nearer to people
 in the file than to strangers, by slots at one place and by shared places.
 
-A13: do fakes go to places that too few people of the data visit (E31), strangers counted too, who are on the same map,
-and in tiles whoever is inside?
-It is a rule of what is published: real people do go to such places.
+A13: do fakes go to places that few people of the data visit (E31), more than real people go to those of others?
+Strangers are counted too, who are on the same map, and in tiles whoever is inside.
 
 A20: does the place of a fake in the list tell whom it was made from (E63)? Lists that are shuffled do not.
 """
@@ -20,7 +19,7 @@ import numpy as np
 from elsewhere.data._data_kernels import tile_keys
 from elsewhere.data.places import TILE
 from elsewhere.data.visits import Floats, Ints, Visits
-from elsewhere.evaluation._evaluation_kernels import count_agreements, longest_common_run
+from elsewhere.evaluation._evaluation_kernels import count_agreements
 from elsewhere.evaluation.attack_base import (
     RARELY,
     Case,
@@ -29,6 +28,8 @@ from elsewhere.evaluation.attack_base import (
     Lives,
     Needs,
     Rate,
+    by_user,
+    difference,
     find_in,
     nearer_to_members,
     percent,
@@ -54,66 +55,84 @@ def by_shared_places(link: Link) -> Floats:
 
 
 def overlap_with_own(link: Link) -> Ints:
-    """Return (F, 3) slots at one place, shared places, and the longest common run of each fake and its own person."""
-    owner = link.made_from
-    theirs, mine = link.people.r[owner], link.fakes.r
-    out = np.zeros((len(mine), 3), dtype=np.int64)
-    out[:, 0] = ((mine == theirs) & (mine >= 0)).sum(axis=1)
-    out[:, 1] = link.fakes.visited.multiply(link.people.visited[owner]).sum(axis=1)
-    scratch, slots = np.zeros(mine.shape[1] + 1, dtype=np.int64), link.people.clock.thin(MOST_SLOTS)
-    for i in np.flatnonzero(out[:, 1] > 0):
-        out[i, 2] = longest_common_run(mine[i, slots], theirs[i, slots], scratch[: len(slots) + 1])
-    return out
+    """Return (F, 2) the slots at one place, and the shared places, of each fake and its own person."""
+    owner, mine = link.made_from, link.fakes.r
+    aligned = ((mine == link.people.r[owner]) & (mine >= 0)).sum(axis=1)
+    shared = np.asarray(link.fakes.visited.multiply(link.people.visited[owner]).sum(axis=1)).ravel()
+    return np.column_stack([aligned, shared]).astype(np.int64)
 
 
-def whole_days(lives: Lives) -> tuple[Ints, list[bytes]]:
-    """Return the life and the places of every day on which somebody moves thrice and is seen half of the time."""
-    who, days = [], []
+def whole_days(lives: Lives) -> dict[tuple[int, bytes], int]:
+    """Return the moves of every day of a life on which somebody moves thrice and is seen half of the time."""
+    days: dict[tuple[int, bytes], int] = {}
     for day in np.unique(lives.clock.day):
         part = np.ascontiguousarray(lives.r[:, lives.clock.day == day])
         moves = ((part[:, 1:] != part[:, :-1]) & (part[:, 1:] >= 0) & (part[:, :-1] >= 0)).sum(axis=1)
         going = (moves >= FEWEST_MOVES) & ((part >= 0).mean(axis=1) >= 0.5)
-        when = lives.clock.second[lives.clock.day == day] % 86_400
-        who += np.flatnonzero(going).tolist()
-        days += [when.tobytes() + part[i].tobytes() for i in np.flatnonzero(going)]
-    return np.array(who, dtype=np.int64), days
+        when = (lives.clock.second[lives.clock.day == day] % 86_400).tobytes()
+        days |= {(i, when + part[i].tobytes()): int(moves[i]) for i in np.flatnonzero(going).tolist()}
+    return days
 
 
-def share_with_copied_day(lives: Lives, people: set[bytes]) -> Floats:
-    """Return (N,) whether each life has a day that somebody lived exactly so."""
-    who, days = whole_days(lives)
-    out = np.zeros(len(lives))
-    out[who[np.array([day in people for day in days], dtype=bool)]] = 1.0
-    return out
+def moves_in_common(lives: Lives, people: Lives) -> Ints:
+    """Return (N,) the moves of each life on whole days that are exactly those of one person, whoever has most."""
+    from scipy import sparse
+
+    mine, theirs = whole_days(lives), whole_days(people)
+    number = {day: i for i, day in enumerate({day for _, day in theirs})}
+    both = [(i, number[day], n) for (i, day), n in mine.items() if day in number]
+    row, column, n = np.array(both or [(0, 0, 0)], dtype=np.int64).T
+    shape = max(1, len(number))
+    table = sparse.coo_array((n, (row, column)), shape=(len(lives), shape)).tocsr()
+    row, column = np.array([(i, number[day]) for i, day in theirs] or [(0, 0)], dtype=np.int64).T
+    lived = sparse.coo_array((np.ones(len(row), dtype=np.int64), (row, column)), shape=(len(people), shape)).tocsr()
+    common = (table @ lived.T).tolil()
+    if lives is people:
+        common.setdiag(0)
+    return np.asarray(common.tocsr().max(axis=1).toarray()).ravel()
 
 
 def copies(case: Case) -> Finding:
     """Look for copied places and days (A1); the finding is that of the first way that shows."""
     rng = case.rng()
-    ways: dict[str, Finding] = {}
     details: dict[str, Any] = {}
-    if case.owner is not None:
-        ways |= _own_ways(case, rng, details)
-    days, U = whole_days(case.seeds)[1], len(case.seeds)
-    lived = set(days)
-    copied = share_with_copied_day(case.fakes, lived)
-    main, details["verbatim"] = user_rate(copied, case.units, rng)[0], int(copied.sum())
-    if case.strangers is not None:
-        who, control = "strangers", wilson(share_with_copied_day(case.strangers, lived).sum(), len(case.strangers))
-    else:  # days that two people of the file have in common
-        who, control = "other people in the file", wilson(len(days) - len(lived), max(1, len(days)))
-    words = f"{percent(main.value)} of the fakes have a day that is exactly somebody's real day ({who}: "
-    words += f"{percent(control.value)})."
-    ways["whole day"] = _way(main, control, control, control.high if control.value > 0 else 0.0, words, main.value)
+    ways = _own_ways(case, rng, details) if case.owner is not None else {}
+    ways["whole day"] = _copied_days(case, rng, details)
     if case.strangers is not None:
         both = Link(case.fakes, case.seeds.join(case.strangers))
-        nearer = nearer_to_members({"slots": by_agreement(both), "places": by_shared_places(both)}, U, rng)
+        nearer = nearer_to_members(
+            {"slots": by_agreement(both), "places": by_shared_places(both)}, len(case.seeds), rng
+        )
         details["links_found"], passed = nearer._asdict(), nearer.p > RARELY
         words = f"{percent(nearer.share.value)} of the fakes have most {nearer.by} in common with one of {case.who} "
         words += f"rather than with one of as many strangers; as much in {percent(nearer.p)} of random exchanges."
         ways["anybody"] = Finding(nearer.share, baseline=0.5, bar=0.5, passed=passed, words=words)
     how = next((name for name, way in ways.items() if way.passed is False), next(iter(ways)))
     return replace(ways[how], worst_decile=details.pop("worst", None), details={"how": how, **details})
+
+
+def _copied_days(case: Case, rng: np.random.Generator, details: dict[str, Any]) -> Finding:
+    """
+    Ask whether fakes have whole days of people: more of them than real people have days of somebody else, or one of
+    them more than twice as much of one person as any two real people have in common, which no chance day is.
+    """
+    real, who = (case.seeds, "real people") if case.strangers is None else (case.strangers, "strangers")
+    mine, usual = moves_in_common(case.fakes, case.seeds), moves_in_common(real, case.seeds)
+    most = 2 * max(int(usual.max()), FEWEST_MOVES)
+    details["verbatim"], main = int((mine > 0).sum()), user_rate((mine > 0).astype(np.float64), case.units, rng)[0]
+    control = wilson(float((usual > 0).sum()), len(usual))
+    if (much := mine > most).any() and main.low <= control.high:
+        main, control = user_rate(much.astype(np.float64), case.units, rng)[0], wilson(0, len(usual))
+        words = (
+            f"{percent(main.value)} of the fakes have more than {most} moves on days that are exactly one person's; "
+        )
+        words += "of real people no two have half as many in common."
+        return _way(main, control, control, 0.0, words, main.value)
+    words = (
+        f"{percent(main.value)} of the fakes have a day that is exactly somebody's real day; {percent(control.value)} "
+    )
+    words += f"of {who} have one that is somebody else's."
+    return _way(main, control, control, control.high, words, main.low)
 
 
 def _way(main: Rate, control: Rate | None, null: Rate, chance: float, words: str, least: float) -> Finding:
@@ -148,7 +167,6 @@ def _own_ways(case: Case, rng: np.random.Generator, details: dict[str, Any]) -> 
         "own_seed_zero": bool(own[:, 1].max(initial=0) == 0),
         "own_shared": ways["own person"].main,
         "own_points_aligned": float(own[:, 0].sum() / max(1, int((case.fakes.r >= 0).sum()))),
-        "own_longest_run": int(own[:, 2].max(initial=0)),
     }
     return dict(reversed(ways.items()))
 
@@ -173,32 +191,37 @@ def people_around(visits: Visits) -> Ints:
 
 
 def rare_places(case: Case) -> Finding:
-    """Count the places of the fakes that few people of the data visit (A13)."""
-    m_min, places = case.options["m_min"], np.unique(case.fakes.r[case.fakes.r >= 0])
+    """
+    Ask how much fakes are at places that few people of the data visit (A13).
+
+    Real people go to such places of others too, and walks over everybody's moves, which know nobody. Where a release
+    promises that its places have `m_min` visitors, one place is a finding.
+    """
+    promised, m_min, places = case.options["m_min"], case.m_min, np.unique(case.fakes.r[case.fakes.r >= 0])
     mine = np.asarray(case.seeds.visited.sum(axis=0)).ravel() if case.role else case.file
-    rare = places[(case.file[places] < m_min) & (mine[places] > 0 if case.role else True)]
-    there = np.asarray(np.isin(case.fakes.r, rare).any(axis=1), dtype=np.float64)
-    main, worst = user_rate(there, case.units, case.rng())
-    control = None
-    if case.strangers is not None:
-        lived = np.isin(case.strangers.r, np.flatnonzero(case.file < m_min))
-        control = wilson(float(np.count_nonzero(lived.any(axis=1))), len(lived))
-    words = f"{percent(main.value)} of the fakes go to one of {len(rare)} places that fewer than {m_min} people of the "
-    words += "data visit."
+    rare = places[(case.file[places] < m_min) & (case.file[places] > 0) & (mine[places] > 0)]
+    people = case.seeds if case.strangers is None else case.strangers
+    few_others = np.flatnonzero((case.file > 1) & (case.file <= m_min))  # beside the one who goes there
+    sides = {"main": (case.fakes, rare), "control": (people, few_others), "null": (case.walks(case.rng()), rare)}
+    shares = {
+        name: (np.isin(lives.r, few).sum(axis=1) / np.maximum((lives.r >= 0).sum(axis=1), 1))
+        for name, (lives, few) in sides.items()
+    }
+    shares["main"] = by_user(shares["main"], case.units)
+    main, control, null = (difference(share, np.zeros(2)) for share in shares.values())
+    chance = max(control.high, null.high)
+    words = f"{percent(main.value)} of the fakes' time is at places that fewer than {m_min} people of the data visit "
+    words += f"({len(rare)} of them); {percent(control.value)} of real people's time is at such places of others."
     return Finding(
         main,
         control=control,
-        baseline=0.0,
-        bar=0.0,
-        passed=len(rare) == 0,
-        worst_decile=worst,
+        null=null,
+        baseline=0.0 if promised else chance,
+        bar=0.0 if promised else chance,
+        passed=len(rare) == 0 if promised else main.low <= chance,
+        worst_decile=float(np.sort(shares["main"])[::-1][: -(-len(shares["main"]) // 10)].mean()),
         words=words if len(rare) else f"No fake goes to a place that fewer than {m_min} people of the data visit.",
-        details={
-            "m_min": m_min,
-            "places": len(rare),
-            "one_user": int((case.file[rare] == 1).sum()),
-            "nobody": int((case.file[rare] == 0).sum()),
-        },
+        details={"m_min": m_min, "places": len(rare), "one_user": int((case.file[rare] == 1).sum())},
     )
 
 

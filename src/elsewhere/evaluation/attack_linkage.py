@@ -1,5 +1,5 @@
 """
-Attacks that link a fake to the person it was made from (A2, A4, A5, A7, A12, A24), or find where that person was (A6).
+Attacks that link a fake to the person it was made from (A2, A4, A5, A7, A24), or find where that person was (A6).
 
 Scores of a fake and a person, larger where they fit better:
 
@@ -15,9 +15,7 @@ Scores of a fake and a person, larger where they fit better:
 | A24 | `by_shape` | distances between the main places, turned and scaled |
 
 A7 asks whether a fake avoids the places of its person. A6 takes the argmax over r of ln prior(r) + sum over n fakes of
-ln M[r, f(t)]. A12 is whether two to four points of a fake fit one person alone, by eight kinds of knowledge
-(Pellungrini et al.): places (as often as known), their sequence, at their times, the set, with their frequencies,
-probabilities or proportions, and the two main places.
+ln M[r, f(t)].
 """
 
 import math
@@ -30,13 +28,10 @@ from elsewhere.data.visits import Floats, Ints
 from elsewhere.evaluation._evaluation_kernels import (
     change_pairs,
     distances_to_places,
-    find_only_fits,
     mean_distances,
-    move_likelihoods,
     pair_likelihoods,
 )
 from elsewhere.evaluation.attack_base import (
-    LEVEL,
     Case,
     Finding,
     Link,
@@ -49,7 +44,6 @@ from elsewhere.evaluation.attack_base import (
     most_frequent,
     name_people,
     percent,
-    share_below,
     user_rate,
     verdict,
 )
@@ -75,28 +69,30 @@ def chains(people: Lives) -> tuple[Ints, Ints, Floats]:
     return pair // (R * R), pair % (R * R), count / np.bincount(back, count, len(leaving))[back]
 
 
+def count_steps(lives: Lives, steps: Ints) -> Any:
+    """Return a sparse table (lives, steps): how often each life makes each of these steps, which rise."""
+    from scipy import sparse
+
+    row, made = lives.steps
+    at = find_in(steps, made)
+    entry = np.ones(int((at >= 0).sum())), (row[at >= 0], at[at >= 0])
+    return sparse.csr_array(entry, shape=(len(lives), len(steps)))
+
+
 def by_moves(link: Link) -> Floats:
-    """Return sum_t ln p(u)_{f(t)}^{f(t+1)}, added up slot by slot so that near-ties fall as in the referee."""
+    """Return sum_t ln p(u)_{f(t)}^{f(t+1)}; a step that u never made counts ln UNSEEN."""
+    from scipy import sparse
+
     user, step, p = chains(link.people)
-    order = np.lexsort((user, step))
-    steps, start = np.unique(step[order], return_index=True)
-    log_p = np.array([math.log(x) for x in p[order].tolist()])
-    row, made = link.fakes.steps
-    known = find_in(steps, made)
-    out = np.empty((len(link.fakes), len(link.people)))
-    offset = np.searchsorted(row, np.arange(len(out) + 1))
-    move_likelihoods(offset, known, np.append(start, len(order)), user[order], log_p, math.log(UNSEEN), out)
-    return out
-
-
-def first_best(score: Floats, own: Ints) -> Floats:
-    """Return whether the first maximum of each row is the own one."""
-    return np.asarray(score.argmax(axis=1) == own, dtype=np.float64)
+    steps, column = np.unique(step, return_inverse=True)
+    table = sparse.csr_array((np.log(p / UNSEEN), (column, user)), shape=(len(steps), len(link.people)))
+    made = np.bincount(link.fakes.steps[0], minlength=len(link.fakes))
+    return np.asarray((count_steps(link.fakes, steps) @ table).toarray() + made[:, None] * math.log(UNSEEN))
 
 
 def reidentification(case: Case) -> Finding:
     """Name the person whose own moves explain a fake best (A2); its form in metres stands in A5."""
-    return name_people(case, {"moves": by_moves}, bar=MAP_BAR, knows="how each person moves", hits=first_best)
+    return name_people(case, {"moves": by_moves}, bar=MAP_BAR, knows="how each person moves")
 
 
 # -- A4: when people move ----------------------------------------------------------------------------------------------
@@ -452,17 +448,12 @@ def avoidance(case: Case) -> Finding:
     owner, rng, strangers = case.made_from, case.rng(), case.others
     both = by_absence(Link(case.fakes, case.seeds.join(strangers)))
     table, side = both[:, : len(case.seeds)], both[:, len(case.seeds) :]
-
-    def told(score: Floats, own: Ints, against: Floats) -> tuple[Rate, float]:
-        """Return how often a fake avoids the own person more than a stranger."""
-        mine = score[np.arange(len(score)), own]
-        hits = np.array([share_below(mine[i : i + 1], against[i])[0] for i in range(len(mine))])
-        return user_rate(hits, case.units, rng)
-
-    main, worst = told(table, owner, side)
-    null, _ = told(table, rng.permutation(len(case.seeds))[owner], side)
     stand_in = rng.permutation(len(strangers))[owner % len(strangers)]
-    control, _ = told(side, stand_in, side)
+    rates = []
+    for score, own in ((table, owner), (table, rng.permutation(len(case.seeds))[owner]), (side, stand_in)):
+        mine = score[np.arange(len(score)), own][:, None]  # how often it is avoided more than a stranger
+        rates.append(user_rate((side < mine).mean(axis=1) + (side == mine).mean(axis=1) / 2, case.units, rng))
+    (main, worst), (null, _), (control, _) = rates
     chance = max(0.5, null.high)
     return Finding(
         main,
@@ -474,70 +465,4 @@ def avoidance(case: Case) -> Finding:
         worst_decile=worst,
         words=f"A fake avoids the places of the person it was made from more than those of a stranger in "
         f"{percent(main.value)} of the cases; by chance it is {percent(null.value)}.",
-        details={},
-    )
-
-
-# -- A12: what fits one person alone -----------------------------------------------------------------------------------
-
-KINDS = ("location", "sequence", "time", "unique", "frequency", "probability", "proportion")
-KNOWN, TRIES, TOLERANCE, MOST_FAKES = (2, 3, 4), 8, 0.05, 1000
-
-
-def only_fits(fakes: Lives, people: Lives, h: int, rng: np.random.Generator) -> Ints:
-    """Return (F, 8 kinds, tries) the only person that fits h random points of each fake; -1 where there is no one."""
-    order = np.where(fakes.r[:, None, :] >= 0, rng.random((len(fakes), TRIES, fakes.r.shape[1])), 2.0)
-    known = np.sort(order.argpartition(h - 1, axis=2)[:, :, :h], axis=2)
-    seen = (fakes.r >= 0).sum(axis=1) >= h
-    times = people.time.toarray().astype(np.int64)
-    row = np.arange(len(fakes))[:, None]
-    mine = np.where(fakes.r >= 0, fakes.time.toarray().astype(np.int64)[row, np.maximum(fakes.r, 0)], 0)
-    out = np.full((len(fakes), len(KINDS) + 1, TRIES), -1, dtype=np.int64)
-    part = out[seen, : len(KINDS)].copy()
-    find_only_fits(known[seen], fakes.r[seen], mine[seen], people.r, times, TOLERANCE, part)
-    out[seen, : len(KINDS)] = part
-    pair, theirs = two_main_places(fakes), two_main_places(people)
-    both, first, number = np.unique(theirs, return_index=True, return_counts=True)
-    at = find_in(both, pair)
-    out[:, -1] = np.where((at >= 0) & (number[at] == 1), first[at], -1)[:, None]
-    return out
-
-
-def two_main_places(lives: Lives) -> Ints:
-    """Return the two places of most time in one number, the lower place first among equals."""
-    top = lives.main_places(2)
-    return np.asarray(top[:, 0] * (lives.R + 1) + top[:, 1] + 1)
-
-
-def background(case: Case) -> Finding:
-    """Ask whether a few points of a fake fit exactly one person in the file, more often than one stranger (A12)."""
-    rng, strangers = case.rng(), case.others
-    n = min(len(case.seeds), len(strangers))
-    some = np.sort(rng.permutation(len(case.fakes))[:MOST_FAKES])
-    fakes = case.fakes.of(some)
-    sides = [side.of(np.sort(rng.permutation(len(side))[:n])) for side in (case.seeds, strangers)]
-    known = [h for h in KNOWN if h <= fakes.r.shape[1]]
-    level = 1 - (1 - LEVEL) / (len(known) * (len(KINDS) + 1))
-    gaps: dict[str, Rate] = {}
-    shares: dict[str, list[float]] = {}
-    for h in known:
-        entropy = int(rng.integers(2**62))  # the same points for people and for strangers
-        matches = [only_fits(fakes, side, h, np.random.default_rng(entropy)) for side in sides]
-        for kind, name in enumerate((*KINDS, "home_and_work")):
-            # how often each person is the only one, as a multiple of an equal share
-            each = [np.bincount(m[:, kind].ravel() + 1, minlength=n + 1)[1:] * n / m[:, kind].size for m in matches]
-            gaps[f"{name}_{h}"] = difference(*each, level=level)
-            shares[f"{name}_{h}"] = [float(x.mean()) for x in each]
-    worst = max(gaps, key=lambda name: gaps[name].value / max(gaps[name].high - gaps[name].low, 1e-12))
-    (mine, theirs), gap = shares[worst], gaps[worst]
-    return Finding(
-        Rate(mine, max(0.0, theirs + gap.low), min(1.0, theirs + gap.high)),
-        control=Rate(theirs, theirs, theirs),
-        baseline=theirs,
-        bar=theirs,
-        passed=bool(gap.low <= 0),
-        words=f"A few points of a fake fit exactly one of {case.who} in {percent(mine)} of the cases, exactly one of "
-        f"as many strangers in {percent(theirs)} (by {worst.rsplit('_', 1)[0].replace('_', ' ')}, the strongest of "
-        f"{len(gaps)} kinds of knowledge).",
-        details={"worst": worst, "share": shares},
     )

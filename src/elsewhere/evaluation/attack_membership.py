@@ -1,8 +1,8 @@
 """
 Attacks that tell who was in the file: A3 and A10 from the fakes alone, A22 and A23 by running the generator again.
 
-A3 is the likelihood ratio of the PPMTF referee, reset at the boundaries of traces. A10 takes densities (DOMIAS,
-GenLRA), distances (DCR, DPI, metres, routine), *existence* (which of a person's places and steps occur in the fakes at
+A3 is the likelihood ratio of the PPMTF referee, reset at the boundaries of traces. A10 takes density (DOMIAS),
+distances (DCR, metres, routine), *existence* (which of a person's places and steps occur in the fakes at
 all, the rare ones most) and *absence* (with how many fakes a person shares no place). Everybody is judged by all other
 people, so that members and strangers are treated alike.
 
@@ -22,81 +22,69 @@ from elsewhere.errors import InvalidParameter
 from elsewhere.evaluation.attack_base import Case, Finding, Link, Lives, Needs, find_in, percent, tell_members, wilson
 from elsewhere.evaluation.attack_clock import put_on_clock
 from elsewhere.evaluation.attack_copies import by_agreement, by_shared_places
-from elsewhere.evaluation.attack_linkage import UNSEEN, by_absence, by_metres, by_routine, chains, kinds_by_rank
+from elsewhere.evaluation.attack_linkage import (
+    UNSEEN,
+    by_absence,
+    by_metres,
+    by_routine,
+    chains,
+    count_steps,
+    kinds_by_rank,
+)
 from elsewhere.evaluation.measures import lasting
 from elsewhere.evaluation.sides import join_people
 
-NEIGHBOURS = 20
-BACKOFF, SMOOTH = 1.0, 0.5
+SMOOTH = 0.5
 CANARIES = 6  # planted places of a person
 
 
 # -- A3: the ratio of likelihoods --------------------------------------------------------------------------------------
 
 
-def likelihood_ratio(people: Lives, fakes: Lives, dataset: Ints, *, joined: Ints | None = None) -> Floats:
+def likelihood_ratio(people: Lives, release: Lives) -> Floats:
     """
-    Return the largest ln p(u)(f) / p_others(f) over the fakes of each dataset, (datasets, people).
+    Return (N,) the largest ln p(u)(f) / p_others(f) over the fakes of a release.
 
-    p_others is the mean of the other people's p; steps never seen get 1e-8 on either side. `joined` names for each fake
-    the one that the referee lets run into it (-1: none), as it does not reset at the boundaries of traces.
+    p_others is the mean of the other people's p; steps never seen get 1e-8 on either side.
     """
     from scipy import sparse
 
-    N, R = len(people), people.R
+    N = len(people)
     user, step, p = chains(people)
     steps, column = np.unique(step, return_inverse=True)
     makers, total = np.bincount(column), np.bincount(column, p)
     rest = np.where(makers[column] > 1, (total[column] - p) / (N - 1), UNSEEN)
     population = np.log(total / (N - 1))
-    gain = (np.log(p) - np.log(UNSEEN)) - (np.log(rest) - population[column])
+    gain = np.log(p / UNSEEN) - (np.log(rest) - population[column])
     table = sparse.csr_array((gain, (column, user)), shape=(len(steps), N))
-    row, made = fakes.steps
-    if joined is not None:
-        into = np.flatnonzero(joined >= 0)
-        row = np.concatenate([row, into])
-        made = np.concatenate([made, fakes.r[joined[into], -1] * R + fakes.r[into, 0]])
-    at = find_in(steps, made)
-    known = at >= 0  # a step that nobody made is floored on both sides and cancels
-    counts = sparse.csr_array((np.ones(int(known.sum())), (row[known], at[known])), shape=(len(fakes), len(steps)))
-    score = (counts @ table).toarray() + (counts @ (np.log(UNSEEN) - population))[:, None]
-    best = np.full((int(dataset.max()) + 1, N), -np.inf)
-    np.maximum.at(best, dataset, score)
-    return best
+    counts = count_steps(release, steps)  # a step that nobody made is floored on both sides and cancels
+    return np.asarray(((counts @ table).toarray() + (counts @ (math.log(UNSEEN) - population))[:, None]).max(axis=0))
 
 
 def likelihood_membership(case: Case) -> Finding:
-    """Tell members from strangers by a ratio of likelihoods (A3)."""
+    """Tell members from strangers by a ratio of likelihoods, each by the fake that fits best (A3)."""
     people = case.seeds.join(case.others)
     found, null = (
-        # one release: a person is judged by the fake that fits best
-        {"likelihood_ratio": likelihood_ratio(people, release, np.zeros(len(release), dtype=np.int64))[0]}
-        for release in (case.fakes, case.walks(case.rng()))
+        {"likelihood_ratio": likelihood_ratio(people, lives)} for lives in (case.fakes, case.walks(case.rng()))
     )
     return tell_members(case, found, knows="how each person moves", null=null)
 
 
-# -- A10: densities, distances, existence, absence ---------------------------------------------------------------------
+# -- A10: density, distances, existence, absence ---------------------------------------------------------------------
 
 
-def gram_counts(lives: Lives) -> dict[str, tuple[Ints, Ints]]:
-    """Return life and key of all that is counted of lives: places, steps, places by hour of the day."""
-    row, slot = np.nonzero(lives.r >= 0)
-    place = lives.r[row, slot]
-    return {
-        "places": (row, place),
-        "steps": lives.steps,
-        "hours": (row, lives.clock.hour[slot] % 24 * lives.R + place),
-    }
-
-
-def densities(people: Lives, release: Lives, kind: str) -> Floats:
+def density(people: Lives, release: Lives) -> Floats:
     """
-    Return (N,) mean ln of the density of each person's grams in the release minus that among all other people.
+    Return (N,) mean ln of the density of each person's places by hour in the release minus that among other people.
 
-    A gram has (count + SMOOTH) / (all + SMOOTH keys); the person's own grams are left out of the people's.
+    One has (count + SMOOTH) / (all + SMOOTH keys); the person's own are left out of the people's (DOMIAS).
     """
-    (row, key), (_, made) = gram_counts(people)[kind], gram_counts(release)[kind]
+
+    def counted(lives: Lives) -> tuple[Ints, Ints]:
+        row, slot = np.nonzero(lives.r >= 0)
+        return row, lives.clock.hour[slot] % 24 * lives.R + lives.r[row, slot]
+
+    (row, key), (_, made) = counted(people), counted(release)
     keys, index = np.unique(key, return_inverse=True)
     there = find_in(keys, made)
     in_release = np.bincount(there[there >= 0], minlength=len(keys))
@@ -107,25 +95,6 @@ def densities(people: Lives, release: Lives, kind: str) -> Floats:
     fake = np.log((in_release[what] + SMOOTH) / (len(made) + SMOOTH * len(keys)))
     real = np.log((everybody[what] - own + SMOOTH) / (len(key) - size[who] + SMOOTH * len(keys)))
     return np.asarray(np.bincount(who, own * (fake - real), len(people)) / np.maximum(size, 1))
-
-
-def influence(people: Lives, release: Lives) -> Floats:
-    """Return ln Pr{release} with the steps of each person minus without them, under everybody's chain (GenLRA)."""
-    row, step = people.steps
-    R = people.R
-    keys, index = np.unique(step, return_inverse=True)
-    total = np.bincount(index)
-    pair, own = np.unique(row * len(keys) + index, return_counts=True)
-    who, what = pair // len(keys), pair % len(keys)
-    made = release.steps[1]
-    at = find_in(keys, made)
-    count = np.bincount(at[at >= 0], minlength=len(keys))
-    gain = count[what] * np.log((total[what] + BACKOFF) / (total[what] - own + BACKOFF))
-    origin, leaving = np.bincount(step // R, minlength=R), np.bincount(made // R, minlength=R)
-    pair_of, mine = np.unique(row * R + step // R, return_counts=True)
-    from_place = pair_of % R
-    loss = leaving[from_place] * np.log((origin[from_place] + BACKOFF) / (origin[from_place] - mine + BACKOFF))
-    return np.asarray(np.bincount(who, gain, len(people)) - np.bincount(pair_of // R, loss, len(people)))
 
 
 def existence(people: Lives, release: Lives) -> dict[str, Floats]:
@@ -151,25 +120,13 @@ def existence(people: Lives, release: Lives) -> dict[str, Floats]:
 
 def membership_scores(people: Lives, release: Lives) -> dict[str, Floats]:
     """Return (people,) scores by name; larger means "was in the file"."""
-    N = len(people)
-    to_fakes, to_people = (by_agreement(Link(people, others)) for others in (release, people))
-    np.fill_diagonal(to_people, -1)
-    keep = min(NEIGHBOURS, len(release), N - 1)
-    mine, theirs = (-np.sort(-table, axis=1)[:, :keep] for table in (to_fakes, to_people))
-    radius = -np.sort(-np.concatenate([mine, theirs], axis=1), axis=1)[:, keep - 1 : keep]
-    inside, outside = (mine >= radius).sum(axis=1), (theirs >= radius).sum(axis=1)
-    absent = by_absence(Link(release, people))
-    routine = nearest_routine(people, release)
+    nearest = -np.sort(-by_agreement(Link(people, release)), axis=1)[:, :5]
     out = {
-        "density_of_steps": densities(people, release, "steps"),
-        "density_of_places": densities(people, release, "places"),
-        "density_of_hours": densities(people, release, "hours"),
-        "influence": influence(people, release),
-        "closest_fake": mine[:, 0] + mine[:, : min(5, keep)].mean(axis=1) / 1e3,
-        "share_of_neighbours": inside / (inside + outside),
+        "density": density(people, release),
+        "closest_fake": nearest[:, 0] + nearest.mean(axis=1) / 1e3,
         "fakes_without_a_shared_place": -(by_shared_places(Link(release, people)) == 0).mean(axis=0),
-        "most_avoided": absent.max(axis=0),
-        "closest_routine": routine,
+        "most_avoided": by_absence(Link(release, people)).max(axis=0),
+        "closest_routine": nearest_routine(people, release),
         **existence(people, release),
     }
     if people.locations.has_coordinates:
@@ -184,7 +141,7 @@ def nearest_routine(people: Lives, release: Lives) -> Floats:
 
 
 def density_membership(case: Case) -> Finding:
-    """Tell members from strangers by densities, distances, existence and absence (A10)."""
+    """Tell members from strangers by density, distances, existence and absence (A10)."""
     people = case.seeds.join(case.others)
     found, null = (membership_scores(people, release) for release in (case.fakes, case.walks(case.rng())))
     if case.options.get("generator") is not None:
@@ -282,7 +239,7 @@ def map_membership(case: Case) -> Finding:
 def threshold_canary(case: Case) -> Finding:
     """Ask whether planted places of a person and m_min - 1 others are published only with that person (A23)."""
     everybody, rng = file_visits(case), case.rng()
-    m_min, runs = case.options["m_min"], case.options["shadows"]
+    m_min, runs = case.m_min, case.options["shadows"]
     base = everybody.of_users(np.arange(len(case.seeds)))
     if base.U <= m_min or not base.locations.has_coordinates:
         raise Needs(f"more than {m_min} people, and coordinates of the places")

@@ -1,17 +1,11 @@
 """
-Attacks that tell fakes from real people: A15 by a classifier, A16 by filters.
+The attack that tells fakes from real people by a classifier (A15).
 
-A15 describes a life by some sixty numbers, none of which a generator may be fitted to: those of `measures`, and shares
+It describes a life by some sixty numbers, none of which a generator may be fitted to: those of `measures`, and shares
 of stays, hours, trips, returns, turns and of what other people do. Both sides are described alike: whatever compares
 with other people is counted over the half of the strangers that is not judged, for real people as for fakes.
-
-A16: which points would a filter reject? Steps that nobody makes, speeds that nobody reaches, places at hours at which
-nobody is there. Filters learn from one half of the strangers and judge the other half and the fakes, then the halves
-change places.
 """
 
-import math
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,15 +14,12 @@ from numpy.typing import NDArray
 from elsewhere.data.visits import Floats, Ints, Visits
 from elsewhere.evaluation.attack_base import (
     LEVEL,
-    NORMAL,
     Case,
     Finding,
-    Lives,
     Needs,
     Rate,
     auc,
     by_user,
-    difference,
     percent,
     two_sided,
     verdict,
@@ -166,26 +157,6 @@ def wider(rate: Rate, times: float) -> Rate:
     return Rate(rate.value, max(0.0, rate.value - half), min(1.0, rate.value + half))
 
 
-def auc_deviation(real: int, fakes: int) -> float:
-    """Return the standard deviation of the cross-validated AUC of `real` people and `fakes` others of their kind."""
-    return CROSS * math.sqrt((1 / real + 1 / fakes) / 12)
-
-
-def flagged_by_luck(chance: Rate, real: int, fakes: int) -> float:
-    """
-    Return how often the bar flags fresh real people, whose AUC is normal about one half, or what was measured.
-
-    Examples
-    --------
-    >>> [round(flagged_by_luck(Rate(0.5, 0.45, 0.55), n, 2 * n), 2) for n in (60, 120, 250)]
-    [0.92, 0.69, 0.22]
-
-    """
-    middle = chance.value if chance.low > 0.5 else 0.5
-    above = 1 - NORMAL.cdf((BAR - middle) / auc_deviation(real, fakes) - NORMAL.inv_cdf(0.5 + JOINT / 2))
-    return 1 - (1 - above) ** 2
-
-
 class Told(NamedTuple):
     """By classifier the AUC, and that over the tenth of the others told best; the features of real and other lives."""
 
@@ -230,11 +201,6 @@ def real_or_fake(case: Case) -> Finding:
     name = max(told, key=lambda each: told[each][0].value)
     main, worst = told[name]
     chance = max((rate for rate, _ in between.values()), key=lambda rate: rate.value)
-    makers = len(np.unique(case.units[some]))
-    flagged = flagged_by_luck(chance, people.U, makers)
-    passed = verdict(main, BAR, fresh=chance, flagged=flagged)
-    few = NORMAL.inv_cdf(0.5 + JOINT / 2) * auc_deviation(people.U, makers) > BAR - 0.5
-    passed = None if passed and few else passed
     single = {each: two_sided(auc(real[each], fake[each])).value for each in real}
     top = max(single, key=lambda each: single[each])
     words = f"A classifier of {len(real)} features of a life, shown a fake and a real person, picks the fake in "
@@ -246,7 +212,7 @@ def real_or_fake(case: Case) -> Finding:
         null=chance,
         baseline=0.5,
         bar=BAR,
-        passed=passed,
+        passed=verdict(main, BAR, chance),
         worst_decile=worst,
         words=words,
         details={
@@ -256,91 +222,3 @@ def real_or_fake(case: Case) -> Finding:
             "mean_fake": {each: float(values.mean()) for each, values in fake.items()},
         },
     )
-
-
-# -- A16: filters ------------------------------------------------------------------------------------------------------
-
-FILTER_BAR = 0.01
-STEP_FLOOR = 1e-4  # of p_bar
-FASTEST = 0.999  # quantile of the speeds of real steps
-MISPLACED = 0.25  # a place used this much less than its due at an hour
-ENOUGH = 10  # slots before a place's hours are judged
-GROUPS = 200  # of real people, to see how often the bar flags them
-
-
-def rejected_shares(lives: Lives, reference: Lives) -> dict[str, Floats]:
-    """Return (N,) by filter the share of each life's points that it rejects, knowing the people of `reference`."""
-    R, hour = lives.R, lives.clock.hour % 24
-    row, slot = np.nonzero(lives.r >= 0)
-    place, N = lives.r[row, slot], len(lives)
-    there, when = np.nonzero(reference.r >= 0)
-    known = reference.r[there, when]
-    visits, at_hour = count_in(known, place), count_in(hour[when] * R + known, hour[slot] * R + place)
-    due = visits * (np.bincount(hour[when], minlength=24) / max(1, len(when)))[hour[slot]]
-    who, step = lives.steps
-    made = reference.steps[1]
-    leaving, times = count_in(made // R, step // R), count_in(made, step)
-    popular = (count_in(known, step % R) + 0.5) / (len(known) + 0.5 * R)
-    out = {
-        "steps nobody makes": _mean((times + popular) / (leaving + 1) < STEP_FLOOR, who, N),
-        "places where nobody is at that hour": _mean(at_hour == 0, row, N),
-        "places at the wrong hour": _mean((visits >= ENOUGH) & (at_hour < MISPLACED * due), row, N),
-    }
-    if lives.locations.has_coordinates:
-        fastest = float(np.quantile(lives.locations.distance(made // R, made % R), FASTEST)) if len(made) else math.inf
-        out["too fast"] = _mean(lives.locations.distance(step // R, step % R) > fastest, who, N)
-    return out
-
-
-def filtering(case: Case) -> Finding:
-    """Compare how many points of fakes and of real people are impossible or unlikely (A16)."""
-    rng, people = case.rng(), case.others
-    if len(people) < 4:
-        raise Needs("`holdout` of at least 4 people")
-    half = rng.permutation(len(people)) % 2
-    sides = {"fakes": case.fakes, "seeds": case.seeds}
-    shares: dict[str, dict[str, Floats]] = {}
-    for side in (0, 1):
-        mine, others = np.flatnonzero(half == side), np.flatnonzero(half != side)
-        reference = people.of(others)
-        for name, share in rejected_shares(people.of(mine), reference).items():
-            shares.setdefault(name, {"real": np.zeros(len(people))})["real"][mine] = share
-        for group, lives in sides.items():
-            for name, share in rejected_shares(lives, reference).items():
-                shares[name][group] = shares[name].get(group, np.zeros(len(lives))) + share / 2
-    level = 1 - (1 - LEVEL) / len(shares)
-    fakes = {name: by_user(share["fakes"], case.units) for name, share in shares.items()}
-    gaps = {name: difference(fakes[name], share["real"], level=level) for name, share in shares.items()}
-    chance = {name: difference(share["seeds"], share["real"], level=level) for name, share in shares.items()}
-    flagged = _flagged_groups(shares, min(len(next(iter(fakes.values()))), len(case.seeds)), level, rng)
-    verdicts = {name: verdict(gap, FILTER_BAR, fresh=chance[name], flagged=flagged) for name, gap in gaps.items()}
-    passed = False if False in verdicts.values() else None if None in verdicts.values() else True
-    worst = max(gaps, key=lambda name: (verdicts[name] is False, gaps[name].high))
-    main, rates = gaps[worst], {name: {g: float(x.mean()) for g, x in share.items()} for name, share in shares.items()}
-    words = f"Of {len(gaps)} filters, {worst!r} rejects {100 * main.value:+.1f} points more of the fakes than of real "
-    words += f"people ({percent(rates[worst]['fakes'])} against {percent(rates[worst]['real'])} of their points)."
-    each = np.sort(fakes[worst])[::-1]
-    return Finding(
-        main,
-        control=chance[worst],
-        null=chance[worst],
-        baseline=0.0,
-        bar=FILTER_BAR,
-        passed=passed,
-        worst_decile=float(each[: -(-len(each) // 10)].mean()) - rates[worst]["real"],
-        words=words,
-        details={"worst": worst, "rates": rates, "difference": gaps},
-    )
-
-
-def _flagged_groups(
-    shares: Mapping[str, Mapping[str, Floats]], size: int, level: float, rng: np.random.Generator
-) -> float:
-    """Return how often the bar flags a group of `size` real people, drawn at random, beside all others."""
-    table = np.array([np.concatenate([share["real"], share["seeds"]]) for share in shares.values()])
-    number, size = 0, min(size, table.shape[1] // 2)
-    for _ in range(GROUPS):
-        order = rng.permutation(table.shape[1])
-        some, rest = table[:, order[:size]], table[:, order[size:]]
-        number += any(difference(a, b, level=level).high > FILTER_BAR for a, b in zip(some, rest, strict=True))
-    return number / GROUPS

@@ -34,13 +34,12 @@ from elsewhere.paper.profiles import MobilityProfile, Profiles, fit_profiles
 from elsewhere.paper.semantic_clustering import labels_of
 from elsewhere.scale import map_over
 
-ADVERSARIES = ("aggregate", "user", "classes", "pool")
+ADVERSARIES = ("aggregate", "user", "pool")
 ATTACKS = ("localization", "tracking")
 WHERE = ("exposed", "all")
-OVERHEADS = ("diversity", "semantic", "guess")
+OVERHEADS = ("diversity", "semantic")
 BAR = 0.9  # of the ceiling m / (m + 1)
 BETWEEN = 64  # most visited places that are hidden candidates while nothing is sent
-HOURLY = 10.0  # visits that the whole day is worth beside those of one hour
 RESAMPLES = 1000
 TABLE_PLACES = 1024  # up to here the whole of p_bar is kept
 OURS, USER = "elsewhere", "walk on user"
@@ -87,26 +86,6 @@ def chain_of(model: AggregateModel, places: Ints) -> HiddenChain:
     p = model.block(place, place)
     with np.errstate(divide="ignore"):
         return HiddenChain(place, np.log(first), p, np.log(p), np.searchsorted(place, common).astype(np.uint32))
-
-
-def class_hours(r: Codes, label: Ints, hour: Ints) -> Floats:
-    """
-    Return (L, R) the ln of how much more, or less, people are at the class of each place at this hour than in general.
-
-    The share of an hour is drawn towards that of the whole day by `HOURLY` visits. Codes of unknown class are worth
-    what they are.
-    """
-    kinds = int(label.max(initial=-1)) + 1
-    known = (r >= 0) & (label[r] >= 0)
-    if kinds == 0 or not known.any():
-        return np.zeros((len(hour), len(label)))
-    when = np.broadcast_to(hour, r.shape)[known]
-    visits = np.zeros((int(hour.max()) + 1, kinds))
-    np.add.at(visits, (when, label[r[known]]), 1.0)
-    # half a visit each, so that a class nobody trained on is no impossibility
-    share = (visits.sum(axis=0) + 0.5) / (visits.sum() + kinds / 2)
-    lift = (visits + HOURLY * share) / (visits.sum(axis=1, keepdims=True) + HOURLY) / share
-    return np.where(label >= 0, np.log(lift)[hour][:, label], 0.0)
 
 
 # -- one query log -----------------------------------------------------------------------------------------------------
@@ -161,16 +140,14 @@ class Sightings:
         return Sightings(np.searchsorted(slot[stay], np.arange(len(self.start))), self.place[stay])
 
 
-def attack(
-    log: Sightings, chain: HiddenChain, truth: Ints, rng: np.random.Generator, worth: Floats | None = None
-) -> tuple[Floats, Floats]:
+def attack(log: Sightings, chain: HiddenChain, truth: Ints, rng: np.random.Generator) -> tuple[Floats, Floats]:
     """
     Return the chance that the adversary names the true place at each slot: by localization, and by tracking.
 
-    The hidden place moves by `chain`. At an exposed slot it is one of those seen, all alike or by `worth (L, R)`,
-    ln of what a place is worth at that slot; elsewhere it is one of `chain.between` or one seen at the nearest
-    exposed slots, and nothing is observed. Localization names the place of largest posterior probability (forward-
-    backward), ties shared; tracking that of the most likely sequence (Viterbi), ties broken at random.
+    The hidden place moves by `chain`. At an exposed slot it is one of those seen, all alike; elsewhere it is one of
+    `chain.between` or one seen at the nearest exposed slots, and nothing is observed. Localization names the place
+    of largest posterior probability (forward- backward), ties shared; tracking that of the most likely sequence
+    (Viterbi), ties broken at random.
     """
     L = len(truth)
     # unsigned: the kernels then need not look for indices that count from the end
@@ -179,15 +156,13 @@ def attack(
     place = np.empty(L * (len(chain.between) + 2 * int(np.diff(log.start).max())), dtype=np.uint32)
     # in any order: the first of equal candidates wins, and a place must not win by its number
     place = place[: candidates(log.start, position, rng.permutation(chain.between), mark, start, place)]
-    weight, seen, slot = np.zeros(len(place)), log.seen, np.repeat(np.arange(L), np.diff(start))
-    if worth is not None:
-        weight = np.where(seen[slot], worth[slot, chain.place[place]], 0.0)
+    slot = np.repeat(np.arange(L), np.diff(start))
     posterior, path = np.empty(len(place)), np.empty(L, dtype=np.int64)
-    total = localize(start, place, weight, chain.first, chain.p, chain.log_p, posterior)
-    track(start, place, weight, chain.first, chain.log_p, path)
+    total = localize(start, place, chain.first, chain.p, chain.log_p, posterior)
+    track(start, place, chain.first, chain.log_p, path)
     right = (chain.place[place] == truth[slot]).astype(np.float64)
     if total == -np.inf:  # what he knows explains nothing of what he saw: he guesses among what was seen
-        guess = np.add.reduceat(right, start[:-1]) / np.diff(start) * seen
+        guess = np.add.reduceat(right, start[:-1]) / np.diff(start) * log.seen
         return guess, guess
     best = posterior >= np.maximum.reduceat(posterior, start[:-1])[slot] - TIE
     return np.add.reduceat(right * best, start[:-1]) / np.add.reduceat(best, start[:-1], dtype=int), right[path]
@@ -197,8 +172,7 @@ def overhead(log: Sightings, label: Ints | None) -> dict[str, float]:
     """
     Return the mean number of different places (diversity) and of different classes (semantic) per exposed slot (E69).
 
-    The truth is one of them. Codes of unknown class count as one class. Beside it `guess`, the chance of error of
-    whoever picks one of the places at random. NaN where nothing was exposed.
+    The truth is one of them. Codes of unknown class count as one class. NaN where nothing was exposed.
     """
     sent, kinds = np.diff(log.start)[log.seen], np.nan
     if len(sent) == 0:
@@ -206,7 +180,7 @@ def overhead(log: Sightings, label: Ints | None) -> dict[str, float]:
     if label is not None:
         slot = np.repeat(np.arange(len(log.seen)), np.diff(log.start))
         kinds = len(np.unique(slot * (label.max() + 2) + label[log.place] + 1)) / len(sent)
-    return {"diversity": float(sent.mean()), "semantic": kinds, "guess": float((1 - 1 / sent).mean())}
+    return {"diversity": float(sent.mean()), "semantic": kinds}
 
 
 # -- the result --------------------------------------------------------------------------------------------------------
@@ -225,7 +199,7 @@ class LbsResult:
         (users, generators, n_fakes, adversaries, attacks, where) probability of error; attacks are localization and
         tracking, where is at exposed slots and at all.
     overhead
-        (users, generators, n_fakes, 3) different places and classes per exposed slot, and the error of a guess.
+        (users, generators, n_fakes, 2) different places and classes per exposed slot.
     settings
         beta, repeats, periods, sizes.
     notes
@@ -331,7 +305,7 @@ def evaluate_lbs(
         Name -> callable(user, n, rng) giving (n, L) places. `user` is the user's number in `train`, after those the
         users who are in `test` alone. See `elsewhere.evaluation.lbs`.
     classes
-        Semantic class of each place, for the semantic overhead and the adversary who knows it.
+        Semantic class of each place, for the semantic overhead.
     pool
         The published fakes, for the adversary who holds them (A19): a `Pool`, `Traces`, array or what `generate_fakes`
         returns. Their figures mean something for generators that draw from this pool.
@@ -376,7 +350,6 @@ def evaluate_lbs(
     # the map of the fakes need not be the owner's: only the numbers of places are compared
     sides = on_one_map({"train": train, "test": test, "pool": getattr(pool, "r", pool)}, locations)
     people, truth = sides["train"], sides["test"]
-    hour = next((t for t in (test, train) if isinstance(t, Traces)), truth).minutes() // 60
     # a plain array has no labels: users are the same where their places in line are
     by_label = isinstance(train, Traces) and isinstance(test, Traces)
     place = {label: i for i, label in enumerate(dict.fromkeys([*people.labels, *truth.labels]))}
@@ -393,7 +366,6 @@ def evaluate_lbs(
         model=aggregate(profiles, people.locations),
         profiles=profiles,
         label=label,
-        worth=None if label is None else class_hours(people.r, label, hour.astype(np.int64)),
         pool=None if pool is None else sides["pool"].r.astype(np.int64),
         adversaries=tuple(adversaries),
     )
@@ -415,7 +387,6 @@ class _Stage:
     model: AggregateModel
     profiles: Profiles
     label: Ints | None
-    worth: Floats | None
     pool: Ints | None
     adversaries: tuple[str, ...]
 
@@ -493,13 +464,12 @@ def _attack_user(stage: _Stage, task: tuple[int, np.random.Generator]) -> tuple[
             log = Sightings.of(truths[a], decoys, exposed[a, b], rng)
             cost[g, m, :, a, b] = [overhead(log, stage.label)[name] for name in OVERHEADS]
             less = log if stage.pool is None else log.without(stage.pool)
-            knowing = (log, anybody, None), (log, user, None), (log, anybody, stage.worth), (less, anybody, None)
-            lacking = (False, user is None, stage.worth is None, stage.pool is None)
-            for i, (what, chain, worth) in enumerate(knowing):  # in the order of ADVERSARIES
-                if lacking[i] or chain is None or ADVERSARIES[i] not in stage.adversaries:
+            knowing = (log, anybody), (log, user), (less, None if stage.pool is None else anybody)
+            for i, (what, chain) in enumerate(knowing):  # in the order of ADVERSARIES
+                if chain is None or ADVERSARIES[i] not in stage.adversaries:
                     continue
                 # at exposed slots, and at all; NaN where nothing is exposed
-                for j, chance in enumerate(attack(what, chain, truths[a], rng, worth)):
+                for j, chance in enumerate(attack(what, chain, truths[a], rng)):
                     for k, at in enumerate((exposed[a, b], truths[a] >= 0)):
                         error[g, m, i, j, k, a, b] = 1 - chance[at].mean() if at.any() else np.nan
     return _mean_runs(error), _mean_runs(cost)

@@ -25,7 +25,10 @@ LONGEST_MOVE = DAY  # seconds between two visits that are one move
 SAME_STAY = 2 * HOUR  # seconds without a record within one stay
 DEPTHS = {"quarters": 2, "neighbourhoods": 5, "blocks": 7}  # how often the map is cut in half: 4, 32, 128 zones
 PEOPLE_PER_BLOCK = 10  # presence by hour is counted in larger blocks where there are fewer people: else chance decides
-FIELD = ("distance", "radius", "duration", "daily_places", "g_rank", "i_rank")  # the six of MoveSim and after
+FIELD = {
+    "distance": "Distance", "radius": "Radius", "duration": "Duration", "daily_places": "DailyLoc",
+    "g_rank": "G-rank", "i_rank": "I-rank",
+}  # fmt: skip # the six of MoveSim and after, as papers call them
 RANKS = 100  # places of the G-rank
 LASTING = 0.05  # share of the time that visits must fill; a stay here and there does not make instants into stays
 BINS = 50  # of the field's histograms

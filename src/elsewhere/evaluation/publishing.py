@@ -14,11 +14,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from elsewhere._version import __version__
-from elsewhere.data.slots import Periods, Traces
+from elsewhere.data.slots import Traces
 from elsewhere.data.visits import Codes, Floats, Ints, Locations
 from elsewhere.errors import require_between, require_rng, require_whole
 from elsewhere.evaluation.attack_base import plain
-from elsewhere.evaluation.measures import jensen_shannon, misplaced
 from elsewhere.evaluation.sides import number_within, on_one_map, seed_numbers
 from elsewhere.paper._similarity_kernels import visit_similarity
 from elsewhere.paper.aggregate import AggregateModel, aggregate
@@ -31,9 +30,7 @@ NEVER = 0.1  # visits that a place without any is given before a KL divergence (
 POPULAR = 50  # places of tbl:vistprob-kl-50mp
 TOP_PLACES = 3  # of each person, whose time tbl:timealloc-kl compares
 RANDOM_DRAWS = 200
-EPSILON = 0.01  # weight of the distance kernel in both aggregate models (E34),
-SENSITIVITY = (1e-4, 1.0)  # and others that are tried beside it (E73)
-MOST_PLACES = 4096  # on maps up to this size: every value evaluates the kernel of all visited places anew
+EPSILON = 0.01  # weight of the distance kernel in both aggregate models (E34)
 ROWS = 64  # of p_bar at a time
 MOST_PAIRS = 5_000_000  # of a seed and a fake
 MOST_COMPARED = 1_000  # traces of a dataset that are compared with each other
@@ -106,60 +103,23 @@ def random_allocation(real: Floats, L: int, rng: np.random.Generator, *, paired:
     return np.array([allocation_kl(real, x, L, paired=paired) for x in other])
 
 
-def visits_similarity(real: AggregateModel, other: AggregateModel, w: Floats) -> float:
+def moves_similarity(real: AggregateModel, other: AggregateModel) -> float:
     """
-    Return sum_tau w_tau sum_r min(pi_bar_tau^r, pi_bar_F,tau^r), w the real shares of time in each period (E13).
-
-    A period in which `other` has no slot adds 0.
-    """
-    if real.T == 1:
-        return min(1.0, float(np.minimum(real.pi_bar, other.pi_bar).sum()))
-    periods = np.flatnonzero((w > 0) & (other.lived > 0))
-    return min(1.0, float(sum(w[t] * np.minimum(real.first(t), other.first(t)).sum() for t in periods.tolist())))
-
-
-def moves_similarity(real: AggregateModel, other: AggregateModel, weight: Floats) -> float:
-    """
-    Return sum_{r,tau,tau'} weight min(p_bar, p_bar_F), Hamming (eq:as1); `weight (T, T, R)` sums to 1.
+    Return sum_r pi_bar^r sum_x min(p_bar, p_bar_F), Hamming (eq:as1), weighted by pi_bar of the real people.
 
     Both models carry the same kernel, so where neither has a move their rows are proportional: there the sum of minima
     is the smaller of the two remaining masses, and only places that somebody moved to are ever evaluated.
     """
-    R, total = real.R, 0.0
-    # every place that either model has seen a move to, by origin
-    step = distinct(np.concatenate([m.key % (R * R) for m in (real, other)]))
-    start = np.searchsorted(step // R, np.arange(R + 1))
-    for tau, tau_next in zip(*np.nonzero(weight.any(axis=2)), strict=True):
-        origins = np.flatnonzero(weight[tau, tau_next])
-        for i in range(0, len(origins), ROWS):
-            r = origins[i : i + ROWS]
-            there = np.unique(np.concatenate([step[start[o] : start[o + 1]] % R for o in r.tolist()]))
-            a, b = (m.block(r, there, int(tau), int(tau_next)) for m in (real, other))
-            remainder = np.minimum(1 - a.sum(axis=1), 1 - b.sum(axis=1))
-            overlap = np.minimum(a, b).sum(axis=1) + np.maximum(0.0, remainder)
-            total += float(weight[tau, tau_next, r] @ overlap)
+    R, weight, total = real.R, np.asarray(real.pi_bar), 0.0
+    step = distinct(np.concatenate([m.key for m in (real, other)]))  # every move that either model has seen
+    start, origins = np.searchsorted(step // R, np.arange(R + 1)), np.flatnonzero(weight)
+    for i in range(0, len(origins), ROWS):
+        r = origins[i : i + ROWS]
+        there = np.unique(np.concatenate([step[start[o] : start[o + 1]] % R for o in r.tolist()]))
+        a, b = (m.block(r, there) for m in (real, other))
+        remainder = np.minimum(1 - a.sum(axis=1), 1 - b.sum(axis=1))
+        total += float(weight[r] @ (np.minimum(a, b).sum(axis=1) + np.maximum(0.0, remainder)))
     return min(1.0, total)
-
-
-def move_weights(profiles: Profiles) -> Floats:
-    """
-    Return (T, T, R) pi_bar^{r,tau} times the share of the departures from (r, tau) whose next slot lies in tau' (E7).
-
-    With one period this is pi_bar. What has no departure stays in its period.
-    """
-    T, R = profiles.T, profiles.R
-    who = np.repeat(np.arange(len(profiles)), np.diff(profiles.visit_start))
-    place = profiles.support[profiles.support_start[who] + profiles.visit_k]
-    slots = np.bincount(who, profiles.visit_count)
-    pi = np.zeros((T, R))
-    np.add.at(pi, (profiles.visit_tau, place), profiles.visit_count / slots[who] / len(profiles))
-    mover = np.repeat(np.arange(len(profiles)), np.diff(profiles.move_start))
-    origin = profiles.support[profiles.support_start[mover] + profiles.move_origin]
-    moves = np.zeros((T, T, R))
-    np.add.at(moves, (profiles.move_tau, profiles.move_tau_next, origin), profiles.move_count)
-    leaving = moves.sum(axis=1, keepdims=True)
-    stays = np.broadcast_to(np.eye(T)[:, :, None], moves.shape)
-    return np.asarray(pi[:, None, :] * np.where(leaving > 0, moves / np.where(leaving > 0, leaving, 1), stays))
 
 
 # -- the scene and its figures -----------------------------------------------------------------------------------------
@@ -174,8 +134,6 @@ class Scene(NamedTuple):
     fakes: Codes
     owner: Ints | None
     places: Locations
-    tau: Codes
-    T: int
 
     @property
     def R(self) -> int:
@@ -184,37 +142,29 @@ class Scene(NamedTuple):
 
     def profiles(self, r: Codes) -> Profiles:
         """Return one profile per trace."""
-        return count(r, np.arange(len(r)), self.tau, U=len(r), R=self.R, T=self.T)
+        return count(r, np.arange(len(r)), np.zeros(r.shape[1], dtype=np.int32), U=len(r), R=self.R, T=1)
 
     def visits(self, r: Codes) -> Floats:
         """Return the number of visits of each place, (R,)."""
         return np.bincount(r[r >= 0], minlength=self.R).astype(np.float64)
 
-    def compare(
-        self, real: Codes, other: Codes, epsilon: float | None = EPSILON, further: Sequence[float] = ()
-    ) -> dict[str, float]:
+    def compare(self, real: Codes, other: Codes, epsilon: float | None = EPSILON) -> dict[str, float]:
         """
         Return the figures of one dataset beside the real traces, by name.
 
-        "all", "top" (tbl:vistprob-kl, tbl:vistprob-kl-50mp): KL of visits, sorted by popularity in each dataset; "kl",
-        "js", "tv": not sorted (E65); "time 1" ... (tbl:timealloc-kl, E70); "p_bar", "pi_bar" (eq:as1), and "p_bar .1"
-        for `further` values of epsilon; without an epsilon neither.
+        "all", "top" (tbl:vistprob-kl, tbl:vistprob-kl-50mp): KL of visits, sorted by popularity in each dataset (E65);
+        "time 1" ... (tbl:timealloc-kl, E70); "p_bar", "pi_bar" (eq:as1); without an epsilon neither.
         """
-        visits = [self.visits(r) for r in (real, other)]
-        ranked = [-np.sort(-x) for x in visits]
-        figures = {"all": kl(*ranked), "top": kl(*(x[:POPULAR] for x in ranked)), "kl": kl(*visits)}
-        figures |= {"js": jensen_shannon(*visits), "tv": misplaced(*(x[None] for x in visits))}
+        ranked = [-np.sort(-self.visits(r)) for r in (real, other)]
+        figures = {"all": kl(*ranked), "top": kl(*(x[:POPULAR] for x in ranked))}
         shares = [top_shares(r) for r in (real, other)]
         for j in range(TOP_PLACES):
             figures[f"time {j + 1}"] = allocation_kl(shares[0][:, j], shares[1][:, j], real.shape[1])
         if epsilon is None:
             return figures
-        people, others = self.profiles(real), self.profiles(other)
-        weight = move_weights(people)
-        for e in (*further, epsilon):
-            mine, theirs = (aggregate(profiles, self.places, epsilon=e) for profiles in (people, others))
-            figures["p_bar" if e == epsilon else f"p_bar {e:g}"] = moves_similarity(mine, theirs, weight)
-        return figures | {"pi_bar": visits_similarity(mine, theirs, weight.sum(axis=(1, 2)))}
+        mine, theirs = (aggregate(self.profiles(r), self.places, epsilon=epsilon) for r in (real, other))
+        pi_bar = min(1.0, float(np.minimum(mine.pi_bar, theirs.pi_bar).sum()))
+        return figures | {"p_bar": moves_similarity(mine, theirs), "pi_bar": pi_bar}
 
 
 def datasets_of(scene: Scene, datasets: int, rng: np.random.Generator) -> tuple[list[Ints], list[str]]:
@@ -256,25 +206,21 @@ def _tables(
     scene: Scene, chosen: list[Ints], epsilon: float, rng: np.random.Generator
 ) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
     """Return aggregates, visits and time allocation: of the fake datasets, the second real one, and baselines."""
-    further = sorted({EPSILON, *SENSITIVITY} - {epsilon}) if scene.R <= MOST_PLACES else []
-    each = [scene.compare(scene.real, scene.fakes[rows], epsilon, further) for rows in chosen]
-    test = None if scene.test is None else scene.compare(scene.real, scene.test, epsilon, further)
+    each = [scene.compare(scene.real, scene.fakes[rows], epsilon) for rows in chosen]
+    test = None if scene.test is None else scene.compare(scene.real, scene.test, epsilon)
 
     def figure(name: str) -> dict[str, Any]:
         """Return what the fakes and the second real dataset reach."""
         fakes = {"fakes": spread([one[name] for one in each])}
         return fakes if test is None else {"testing": test[name], **fakes}
 
-    by_epsilon = {e: figure("p_bar" if e == epsilon else f"p_bar {e:g}") for e in sorted({epsilon, *further})}
-    by_name = {f"{e:g}": one for e, one in by_epsilon.items()}
-    aggregates = {"p_bar": {**figure("p_bar"), "epsilon": epsilon, "by_epsilon": by_name}, "pi_bar": figure("pi_bar")}
+    aggregates = {"p_bar": {**figure("p_bar"), "epsilon": epsilon}, "pi_bar": figure("pi_bar")}
     ranked, visits = -np.sort(-scene.visits(scene.real)), {}
     for name, n in (("all", scene.R), ("top", min(POPULAR, scene.R))):
         real = ranked[:n]
         single = np.zeros(n)
         single[0] = real.sum()
         visits[name] = {"places": n, **figure(name), "uniform": kl(real, np.ones(n)), "single": kl(real, single)}
-    visits["unsorted"] = {name: figure(name) for name in ("kl", "js", "tv")}
     real, L = top_shares(scene.real), scene.real.shape[1]
     allocation = {}
     for j in range(TOP_PLACES):
@@ -347,10 +293,9 @@ class PublishingResult:
         """
         Return plain numbers, ready for JSON.
 
-        `aggregate` (p_bar, pi_bar: similarity in [0, 1]); `visits` (all, top: KL in nats, sorted by popularity;
-        unsorted: KL, Jensen-Shannon in bits, total variation); `allocation` (ranks 1, 2, 3: KL in nats); `similarity`
-        (number, mean and quantiles of the samples). "fakes" holds mean, median and standard deviation over the
-        datasets, "testing" is the second real dataset.
+        `aggregate` (p_bar, pi_bar: similarity in [0, 1]); `visits` (all, top: KL in nats, sorted by popularity);
+        `allocation` (ranks 1, 2, 3: KL in nats); `similarity` (number, mean and quantiles of the samples). "fakes"
+        holds mean, median and standard deviation over the datasets, "testing" is the second real dataset.
         """
         names = ("sizes", "aggregate", "visits", "allocation", "notes")
         similarity = {
@@ -374,7 +319,6 @@ def evaluate_publishing(
     seed_index: ArrayLike | None = None,
     datasets: int = 10,
     locations: Locations | None = None,
-    periods: int | Sequence[float] | Periods = 1,
     epsilon: float = EPSILON,
     rng: np.random.Generator | None = None,
 ) -> PublishingResult:
@@ -398,8 +342,6 @@ def evaluate_publishing(
         Chooses the datasets, and the sample where there are too many pairs; by default always the same.
     locations
         Places of plain arrays.
-    periods
-        Periods of the day for the similarities; the paper has one.
     epsilon
         Weight of the distance kernel in both aggregate models (E34).
 
@@ -419,8 +361,6 @@ def evaluate_publishing(
     table = fakes if isinstance(fakes, Traces) else getattr(fakes, "r", fakes)
     owner = getattr(fakes, "seed", None) if seed_index is None else seed_index
     sides = on_one_map({"train": train, "test": test, "fakes": table}, locations)
-    clock = next((t for t in (train, test, table) if isinstance(t, Traces)), sides["train"])
-    tau = Periods.of(periods)
     scene = Scene(
         real=sides["train"].r,
         user=sides["train"].user,
@@ -428,8 +368,6 @@ def evaluate_publishing(
         fakes=sides["fakes"].r,
         owner=None if owner is None else seed_numbers(owner, len(sides["fakes"]), len(sides["train"])),
         places=sides["train"].locations,
-        tau=tau.of_minute(clock.minutes()),
-        T=tau.T,
     )
     chosen, notes = datasets_of(scene, datasets, draw)
     samples, more = similarities(scene, chosen, draw)
@@ -444,6 +382,5 @@ def evaluate_publishing(
         "dataset_size": len(chosen[0]),
         "places": scene.R,
         "slots": scene.real.shape[1],
-        "periods": scene.T,
     }
     return PublishingResult(sizes, aggregates, visits, allocation, (*notes, *more), samples)

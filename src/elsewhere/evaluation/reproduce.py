@@ -331,7 +331,7 @@ def _intervals(
     have, first = np.unique(seed, return_index=True)
     size = np.diff(np.append(first, len(seed)))
     draws: dict[str, list[float]] = {}
-    scene = Scene(train.r, train.user, None, r, None, train.locations, np.zeros(train.L, dtype=np.int32), 1)
+    scene = Scene(train.r, train.user, None, r, None, train.locations)
     for i in range(RESAMPLES):
         some = rng.integers(len(have), size=len(have))
         fake = r[first[some] + (rng.random(len(have)) * size[some]).astype(np.int64)]

@@ -83,15 +83,14 @@ class Use:
 @dataclass(frozen=True, eq=False)
 class Usefulness:
     """
-    The uses in the order people ask, what stands behind the pictures of a report, and the field's six divergences.
+    The uses in the order people ask, and the field's six divergences.
 
-    `means` are means over people of each of `measures.describe_people`, for fakes and for real people. `divergences`
-    are the Jensen-Shannon divergences of the field between strangers and fakes, and between strangers and seeds.
+    `divergences` are the Jensen-Shannon divergences of the field between strangers and fakes, and between strangers and
+    seeds.
     """
 
     uses: tuple[Use, ...]
     sizes: dict[str, int]
-    means: dict[str, dict[str, float | None]] = field(repr=False)
     divergences: dict[str, dict[str, float | None]] = field(repr=False)
 
     def __getitem__(self, use: str) -> Use:
@@ -103,11 +102,13 @@ class Usefulness:
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers and words, ready for JSON."""
         uses = {u.id: {name: value for name, value in vars(u).items() if name != "id"} for u in self.uses}
-        rest = {name: getattr(self, name) for name in ("sizes", "means", "divergences")}
+        rest = {name: getattr(self, name) for name in ("sizes", "divergences")}
         return {"uses": uses, **rest}
 
     def in_words(self) -> list[str]:
-        """Return one line per use."""
+        """Return one line per use, or one for all if nothing can be said."""
+        if len({u.words for u in self.uses}) == 1:
+            return [f"{UNKNOWN}: {self.uses[0].words}"]
         return [f"{u.verdict:<12}  {u.title}: {u.words}" for u in self.uses]
 
 
@@ -138,9 +139,9 @@ def judge_usefulness(seeds: Visits, strangers: Visits | None, fakes: Visits, *, 
     require_rng(rng)
     if strangers is None or strangers.U < FEWEST_STRANGERS:
         n = 0 if strangers is None else strangers.U
-        few = f"Only {n} people were left of whom no fake was made; {FEWEST_STRANGERS} are needed to compare with."
+        few = f"There are only {n} people to compare with; {FEWEST_STRANGERS} are needed."
         uses = tuple(Use(m.id, m.title, UNKNOWN, words=few) for m in MEASURES)
-        return Usefulness(uses, {"seeds": seeds.U, "strangers": n, "fakes": fakes.U}, {}, {})
+        return Usefulness(uses, {"seeds": seeds.U, "strangers": n, "fakes": fakes.U}, {})
     seeds, strangers, fakes = (side.of_users(with_visits(side)) for side in share_map(seeds, strangers, fakes))
     plan = Plan.of(strangers)
     sides = {"seeds": seeds, "strangers": strangers, "fakes": fakes}
@@ -158,11 +159,9 @@ def judge_usefulness(seeds: Visits, strangers: Visits | None, fakes: Visits, *, 
         for m in MEASURES
         for why in (lacking[m.id],)
     )
-    means = {name: {key: _mean(x) for key, x in crowds[name].people.items()} for name in ("fakes", "strangers")}
     return Usefulness(
         uses,
         {name: visits.U for name, visits in sides.items()},
-        means,
         {name: measures.field_divergences(crowds["strangers"], crowds[name]) for name in ("fakes", "seeds")},
     )
 
@@ -189,11 +188,6 @@ def verdict(fakes: float, people: float, same: float, chance: float, spread: flo
     if excess <= good + slack and fakes <= MOST_GOOD + slack:
         return GOOD_FOR
     return ROUGH_FOR if excess <= rough + slack and fakes <= MOST_ROUGH + slack else NOT_FOR
-
-
-def _mean(values: Floats) -> float | None:
-    known = values[~np.isnan(values)]
-    return float(known.mean()) if len(known) else None
 
 
 def _draw(
@@ -291,71 +285,28 @@ def _kinds_distance(a: Crowd, b: Crowd) -> float:
     return 1.0 if x is None or y is None else misplaced(x, y)
 
 
+LEVELS = {"quarters": ("map", "moves"), "neighbourhoods": ("map", "moves"), "single places": ("moves",)}
 MEASURES = (
-    Measure(
-        "hours",
-        "How many are where, and when",
-        lambda a, b: misplaced(a.presence(a.plan.finest()), b.presence(b.plan.finest())),
-        _at_random_places,
-        ("places",),
-        "of 100 people are in another part of the map than real people at that hour",
-    ),
-    Measure(
-        "places",
-        "Busiest places",
-        lambda a, b: places_lost(a.visits_by_place(), b.visits_by_place(), _top(a)),
-        _at_random_places,
-        ("places",),
-        "of 100 busiest places are missing",
-    ),
+    Measure("hours", "How many are where, and when",
+            lambda a, b: misplaced(a.presence(a.plan.finest()), b.presence(b.plan.finest())), _at_random_places,
+            ("places",), "of 100 people are in another part of the map than real people at that hour"),
+    Measure("places", "Busiest places",
+            lambda a, b: places_lost(a.visits_by_place(), b.visits_by_place(), _top(a)), _at_random_places,
+            ("places",), "of 100 busiest places are missing"),
     *(
-        Measure(
-            f"flows_{level}",
-            f"Flows between {words}",
-            _flow_distance(level),
-            _to_random_destinations,
-            ("moves",) if level == "places" else ("map", "moves"),
-            f"of 100 moves between {words} have no counterpart",
-        )
-        for level, words in (
-            ("quarters", "quarters"),
-            ("neighbourhoods", "neighbourhoods"),
-            ("places", "single places"),
-        )
+        Measure(f"flows_{words.split()[-1]}", f"Flows between {words}", _flow_distance(words.split()[-1]),
+                _to_random_destinations, needs, f"of 100 moves between {words} have no counterpart")
+        for words, needs in LEVELS.items()
     ),
-    Measure(
-        "trips",
-        "Lengths of trips",
-        lambda a, b: largest_gap(a.trip_lengths, b.trip_lengths),
-        _at_random_places,
-        ("map", "moves"),
-        "of 100 trips are too long or too short",
-    ),
-    Measure(
-        "stays",
-        "Lengths of stays",
-        lambda a, b: largest_gap(a.stay_lengths, b.stay_lengths),
-        _times_shared_out,
-        ("stays",),
-        "of 100 stays are too long or too short",
-    ),
-    Measure(
-        "lives",
-        "How people live: home, routine, new places",
-        _life_distance,
-        _among_all_people,
-        ("days",),
-        "of 100 people live otherwise",
-    ),
-    Measure(
-        "kinds",
-        "Categories by hour",
-        _kinds_distance,
-        _at_random_places,
-        ("kinds",),
-        "of 100 people are at another category of place than real people at that hour",
-    ),
-)
+    Measure("trips", "Lengths of trips", lambda a, b: largest_gap(a.trip_lengths, b.trip_lengths), _at_random_places,
+            ("map", "moves"), "of 100 trips are too long or too short"),
+    Measure("stays", "Lengths of stays", lambda a, b: largest_gap(a.stay_lengths, b.stay_lengths), _times_shared_out,
+            ("stays",), "of 100 stays are too long or too short"),
+    Measure("lives", "How people live: home, routine, new places", _life_distance, _among_all_people,
+            ("days",), "of 100 people live otherwise"),
+    Measure("kinds", "Categories by hour", _kinds_distance, _at_random_places,
+            ("kinds",), "of 100 people are at another category of place than real people at that hour"),
+)  # fmt: skip
 
 
 def _judge(m: Measure, crowds: dict[str, Crowd], values: Floats) -> Use:

@@ -59,8 +59,8 @@ def svg(figure: "Figure", label: str) -> Markup:
 
     Examples
     --------
-    >>> picture = svg(bars({"one": 1.0}, "<number>"), "a <bar>")
-    >>> "var(--real)" in picture, "a &lt;bar&gt;" in picture, "#d55e00" in picture
+    >>> picture = svg(curves({"people": ([1], [2])}, x="<number>", y=""), "a <line>")
+    >>> "var(--real)" in picture, "a &lt;line&gt;" in picture, "#d55e00" in picture
     (True, True, False)
 
     """
@@ -219,43 +219,19 @@ def use_scale(use: Plain) -> "Figure | None":
     return figure
 
 
-def bars(shares: Mapping[str, float], x: str) -> "Figure":
-    """Draw a bar per name, in per cent of all there is, the first on top, with its figure at its end."""
-    figure = new_figure(height=0.55 + 0.2 * len(shares))
-    axes = figure.subplots()
-    axes.barh(range(len(shares)), list(shares.values()), height=0.66, color=INKS["real"])
-    for i, share in enumerate(shares.values()):
-        axes.text(share + 1.5, i, f"{share:.0f} %", va="center", fontsize=LETTERS - 1, color=INKS["ink"])
-    axes.set_yticks(range(len(shares)), shares)
-    axes.set_ylim(len(shares) - 0.5, -0.6)
-    axes.set_xlim(0, 120)
-    axes.set_xticks([0, 50, 100])
-    label_axes(axes, x, "")
-    return figure
-
-
 Curves = Mapping[str, tuple[Any, Any]]  # "people" or "fakes" -> x and y
 
 
-def curves(sides: Curves, *, x: str, y: str, log: bool = False, marks: Sequence[str] = ()) -> "Figure":
-    """Draw a line per side, people filled and fakes in blue; with `marks`, points over as many names instead."""
+def curves(sides: Curves, *, x: str, y: str, log: bool = False) -> "Figure":
+    """Draw a line per side, people filled and fakes in blue."""
     figure = new_figure(height=1.9)
     axes = figure.subplots()
     for name, (across, up) in sides.items():
-        ink, dot = ("fake", "o") if name == "fakes" else ("real", "|")
-        if marks:
-            axes.plot(up, across, dot, color=INKS[ink], markersize=7, markeredgewidth=2.5 if dot == "|" else 0)
-            continue
-        axes.plot(across, up, color=INKS[ink], linewidth=1.6, label=name)
+        ink = INKS["fake" if name == "fakes" else "real"]
+        axes.plot(across, up, color=ink, linewidth=1.6, label=name)
         if name != "fakes":
-            axes.fill_between(across, up, color=INKS[ink], alpha=0.18, linewidth=0)
-    if marks:
-        axes.set_yticks(range(len(marks)), marks)
-        axes.set_ylim(len(marks) - 0.5, -0.5)
-        axes.set_xlim(left=0)
-        axes.grid(axis="y", color=INKS["line"])
-    else:
-        axes.set_ylim(bottom=0)
+            axes.fill_between(across, up, color=ink, alpha=0.18, linewidth=0)
+    axes.set_ylim(bottom=0)
     if log:
         from matplotlib.ticker import LogLocator
 
@@ -265,22 +241,6 @@ def curves(sides: Curves, *, x: str, y: str, log: bool = False, marks: Sequence[
         axes.minorticks_off()
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
     label_axes(axes, x, y)
-    return figure
-
-
-def when_and_where(hours: Curves, y: str, people: Floats, fakes: Floats) -> "Figure":
-    """Draw both sides by hour, and for each part of the map and of the day the share of the fakes over the people's."""
-    figure = new_figure(height=1.9)
-    left, right = figure.subplots(1, 2)
-    for name, (across, up) in hours.items():
-        left.plot(across, up, color=INKS["fake" if name == "fakes" else "real"], linewidth=1.6)
-    left.set_ylim(bottom=0)
-    left.set_xticks(range(0, 25, 6))
-    most = 1.05 * max(float(people.max()), float(fakes.max()))
-    right.plot([0, most], [0, most], color=INKS["real"], linewidth=1.6)
-    right.scatter(people, fakes, s=6, color=INKS["fake"], alpha=0.6, linewidths=0, zorder=2)
-    label_axes(left, "hour of the day", y)
-    label_axes(right, "people there then (%)", "fakes there then (%)")
     return figure
 
 

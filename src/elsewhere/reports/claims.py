@@ -14,8 +14,8 @@ from elsewhere.evaluation.attack_base import ABOVE, LEARNT, NOT_RUN, NOTHING, UN
 from elsewhere.reports.charts import Plain
 from elsewhere.synthesis.certificate import VACUOUS
 
-# not about people: noise, telling fakes from real people, filters, decoys
-ABOUT_FAKES = ("A9", "A15", "A16", "A17", "A18", "A19")
+# not about people: noise, telling fakes from real people, decoys
+ABOUT_FAKES = ("A9", "A15", "A17", "A18", "A19")
 INSIDE = ("A5", "A6", "A7")  # the attacker knows which places are alike, or which place replaces which
 
 
@@ -65,17 +65,16 @@ SIGNS = {
 }
 
 
-def excess(finding: Plain) -> float | None:
-    """Return what an attack reaches beyond guessing, as a share of all there is; None where it is not a share."""
-    main, guess = finding.get("main"), finding.get("baseline")
-    if main is None or guess is None or not 0 <= guess < 1 or main > 1:
-        return None
-    return max(0.0, (float(main) - float(guess)) / (1 - float(guess)))
-
-
 def strongest_first(ran: Mapping[str, Plain]) -> list[str]:
-    """Return the attacks by what they learnt, then by how far they are beyond guessing."""
-    return sorted(ran, key=lambda n: (WORST_FIRST.index(outcome(ran[n])), -(excess(ran[n]) or 0.0)))
+    """Return the attacks by what they learnt, then by how far they are beyond guessing, as a share of what is left."""
+
+    def rank(name: str) -> tuple[int, float]:
+        f = ran[name]
+        main, guess = f.get("main") or 0.0, f.get("baseline")
+        beyond = (main - guess) / (1 - guess) if guess is not None and 0 <= guess < 1 and main <= 1 else 0.0
+        return WORST_FIRST.index(outcome(f)), -max(0.0, beyond)
+
+    return sorted(ran, key=rank)
 
 
 class Advice(NamedTuple):

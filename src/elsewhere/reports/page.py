@@ -17,7 +17,7 @@ import numpy as np
 from elsewhere.data.gazetteer import SOURCE
 from elsewhere.data.visits import DAY, UNITS, Floats, Ints, Visits, share_map
 from elsewhere.errors import InvalidParameter, counted, require_choice
-from elsewhere.evaluation.measures import Crowd, Plan, lasting
+from elsewhere.evaluation.measures import FIELD, Crowd, Plan, lasting
 from elsewhere.evaluation.usefulness import GOOD_FOR, NOT_FOR, ROUGH_FOR, UNKNOWN
 from elsewhere.files import write_files
 from elsewhere.reports import charts, claims, maps
@@ -25,26 +25,15 @@ from elsewhere.reports.charts import FORTNIGHT, Life, Plain, svg
 from elsewhere.reports.claims import findings, number, outcome, percent
 
 EDITIONS = ("owner", "shareable")
-MOST_CELLS = 250  # points of a picture
 MOST_PEOPLE = 2_000  # of each side in the pictures; of more, as many that lie evenly in the file
-SMALLEST_GROUP = 5  # people: the figure of fewer would be somebody's own, and stays out of a shareable report
 SIGNS = {GOOD_FOR: ("✓", "good"), ROUGH_FOR: ("≈", "rough"), NOT_FOR: ("✗", "bad"), UNKNOWN: ("?", "")} | claims.SIGNS
-# keys by which the `to_dict()` of each kind of result is known
-KINDS = {
-    "uses": {"uses", "divergences"},
-    "publishing": {"aggregate", "visits", "allocation"},
-    "services": {"settings", "generators"},
-}
 ACCEPTED = (
-    "`results` must be a `Judgement`, a `Usefulness`, an `AuditResult`, a `PublishingResult`, an `LbsResult`, the "
-    "`to_dict()` of one, or a list of such"
+    "`results` must be a `Judgement`, a `Usefulness`, an `AuditResult`, the `to_dict()` of one, or a list of such"
 )
 # of a run, what a shareable report may show; the rest may name a person, a file or the entropy
 PUBLIC = ("method", "parameters", "reproducible", "simulated", "certificate", "notes", "versions", "sizes")
 PARTS = ("Sizes", "Parameters", "Versions")
 SECRET = {"seed", "rng", "entropy", "secret", "path", "source", "users", "ids"}
-LIVING = {"home_share": "at home", "main_share": "at the second place", "routine": "where one usually is",
-          "new_places": "places seen once"}  # fmt: skip
 NIGHT, MIDDAY = slice(0, 6), slice(10, 17)  # hours of the day
 
 
@@ -77,8 +66,7 @@ def report(
     Parameters
     ----------
     results
-        A `Judgement`, a `Usefulness`, an `AuditResult`, a `PublishingResult` or an `LbsResult`, the `to_dict()` of one,
-        or a list of such.
+        A `Judgement`, a `Usefulness` or an `AuditResult`, the `to_dict()` of one, or a list of such.
     path
         Where to; an old file is replaced as a whole.
     edition
@@ -134,12 +122,6 @@ def report(
         "sentences": claims.three_sentences(audit, run),
         "audits": [_audit(result) for result in kinds["audits"]],
         "claims": claims.claims(audit, run),
-        "publishing": [one for one in kinds["publishing"] if not shareable or _enough(one)],
-        "services": [
-            (one, Picture.of(charts.location_privacy(one), "Privacy against what is sent"))
-            for one in kinds["services"]
-            if not shareable or _enough(one)
-        ],
         "run": run,
         "facts": {
             heading: {
@@ -166,8 +148,8 @@ def _templates() -> Any:
         loader=PackageLoader("elsewhere.reports"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
         lstrip_blocks=True,
     )  # fmt: skip
-    pages.filters |= {"number": number, "percent": percent, "mean": _mean}
-    pages.globals |= {"signs": SIGNS, "outcome": outcome, "counted": counted}
+    pages.filters |= {"number": number, "percent": percent}
+    pages.globals |= {"signs": SIGNS, "outcome": outcome, "counted": counted, "field": FIELD}
     return pages
 
 
@@ -179,7 +161,7 @@ def write(path: str | PathLike[str], page: str) -> None:
 
 def collect(results: Any) -> dict[str, Any]:
     """
-    Return results by kind (uses, audits, publishing, services: lists of plain numbers), with `run` and `notes`.
+    Return results by kind (uses, audits: lists of plain numbers), with `run` and `notes`.
 
     Examples
     --------
@@ -187,7 +169,7 @@ def collect(results: Any) -> dict[str, Any]:
     1
 
     """
-    kinds: dict[str, Any] = {"uses": [], "audits": [], "publishing": [], "services": [], "run": {}, "notes": []}
+    kinds: dict[str, Any] = {"uses": [], "audits": [], "run": {}, "notes": []}
     for one in results if isinstance(results, (list, tuple)) else [results]:
         numbers = one.to_dict() if hasattr(one, "to_dict") else one
         if not isinstance(numbers, Mapping):
@@ -197,10 +179,10 @@ def collect(results: Any) -> dict[str, Any]:
             kinds["run"] = {**kinds["run"], **(numbers.get("run") or {})}
             kinds["notes"] += numbers.get("notes") or []
         else:
-            kind = next((kind for kind, keys in KINDS.items() if keys <= numbers.keys()), None)
-            if kind is None and not findings(numbers):
+            of_uses = {"uses", "divergences"} <= numbers.keys()
+            if not of_uses and not findings(numbers):
                 raise InvalidParameter(f"{ACCEPTED}; got none of these.", parameter="results")
-            parts = {kind or "audits": numbers}
+            parts = {"uses" if of_uses else "audits": numbers}
         for kind, part in parts.items():
             kinds[kind] += [] if part is None else [part]
     return kinds
@@ -358,27 +340,24 @@ def _map_note(shown: Shown) -> str:
 
 def _use_cards(result: Plain, shown: Shown) -> list[tuple[Plain, Any]]:
     """Return every use with its verdict and its picture: curves of fakes beside people where both are at hand."""
-    drawn = _use_curves(shown) if shown.people is not None and shown.fakes is not None else {}
-    means = result.get("means") or {}
-    if means and all(means[side].get(name) is not None for side in ("fakes", "strangers") for name in LIVING):
-        sides = {
-            who: (np.arange(len(LIVING)), np.array([100 * means[side][name] for name in LIVING]))
-            for who, side in (("people", "strangers"), ("fakes", "fakes"))
-        }
-        x = "share of the time, or of the places (%)"
-        drawn["lives"] = charts.curves(sides, x=x, y="", marks=list(LIVING.values()))
+    drawn = _use_curves(shown.crowds) if shown.people is not None and shown.fakes is not None else {}
     pairs = [(use, drawn.get(name) or charts.use_scale(use)) for name, use in result["uses"].items()]
     return [(use, figure and svg(figure, f"{use['title']}: {use['words']}")) for use, figure in pairs]
 
 
-def _use_curves(shown: Shown) -> dict[str, Any]:
-    """Return figures of fakes beside people, by use: when and where, busiest places, lengths of trips and of stays."""
-    crowds = shown.crowds
-    drawn: dict[str, Any] = {"hours": _when_and_where(crowds)}
+def _use_curves(crowds: Mapping[str, Crowd]) -> dict[str, Any]:
+    """Return figures of fakes beside people, by use: hours, busiest places, lengths of trips and of stays."""
+    hours, y = {who: _starts(crowd.visits) for who, crowd in crowds.items()}, "records (%)"
+    if crowds["people"].timed:
+        hours, y = {who: 100 * crowd.away_by_hour() for who, crowd in crowds.items()}, "away from home (%)"
+    by_hour = {who: (np.arange(24) + 0.5, share) for who, share in hours.items()}
     visits = {who: crowd.visits_by_place() for who, crowd in crowds.items()}
     busiest = np.argsort(-visits["people"], kind="stable")[:10]
     sides = {who: (np.arange(1, len(busiest) + 1), 100 * v[busiest] / v.sum()) for who, v in visits.items()}
-    drawn["places"] = charts.curves(sides, x="the people's busiest places, by rank", y="stays there (%)")
+    drawn = {
+        "hours": charts.curves(by_hour, x="hour of the day", y=y),
+        "places": charts.curves(sides, x="the people's busiest places, by rank", y="stays there (%)"),
+    }
     lengths = {"stays": ({who: crowd.stay_lengths / 60 for who, crowd in crowds.items()}, "hours")}
     if crowds["people"].plan.locations.has_coordinates:
         lengths["trips"] = ({who: crowd.trip_lengths for who, crowd in crowds.items()}, "kilometres")
@@ -388,54 +367,17 @@ def _use_curves(shown: Shown) -> dict[str, Any]:
     return drawn
 
 
-def _when_and_where(crowds: Mapping[str, Crowd]) -> Any:
-    """Draw how many are out by hour, and how many fakes there are where and when so many people are."""
-    plan = Plan.of(crowds["people"].visits)
-    zone = plan.zones.get("neighbourhoods", plan.zones["places"])
-    parts = {who: crowd.presence(zone).reshape(2, 4, 6, -1).sum(axis=2) for who, crowd in crowds.items()}
-    cells = {who: 100 * (time / np.maximum(time.sum(axis=2, keepdims=True), 1)).ravel() for who, time in parts.items()}
-    if crowds["people"].timed:
-        hours, y = {who: 100 * crowd.away_by_hour() for who, crowd in crowds.items()}, "away from home (%)"
-    else:
-        hours, y = {who: _starts(crowd.visits) for who, crowd in crowds.items()}, "records (%)"
-    busy = np.argsort(-(cells["people"] + cells["fakes"]), kind="stable")[:MOST_CELLS]
-    by_hour = {who: (np.arange(24) + 0.5, share) for who, share in hours.items()}
-    return charts.when_and_where(by_hour, y, cells["people"][busy], cells["fakes"][busy])
-
-
 def _starts(visits: Visits) -> Floats:
     """Return (24,) the share of the visits that begin in each hour of the day, in per cent."""
     return np.asarray(100 * np.bincount(visits.start % DAY // 3600, minlength=24) / len(visits))
 
 
 def _audit(audit: Plain) -> dict[str, Any]:
-    """Return an audit for the page: its findings, the strongest first, and how much each attack learnt."""
+    """Return the findings of an audit, the strongest first, and the attacks that were not run."""
     by_id = findings(audit)
     ran = {n: f for n, f in by_id.items() if f.get("status") == "run"}
     order = claims.strongest_first(ran)
-    titles = {n: str(ran[n].get("title") or n) for n in order}
-    beyond = {titles[n]: 100 * share for n in order if (share := claims.excess(ran[n])) is not None}
-    caption = "What an attack reaches beyond guessing, as a share of all there is."
-    picture = None
-    if beyond:
-        picture = Picture.of(charts.bars(beyond, "beyond guessing (%)"), "How much each attack reached", caption)
-    return {
-        "picture": picture,
-        "ran": {n: ran[n] for n in order},
-        "absent": {n: by_id[n] for n in by_id if n not in ran},
-    }
-
-
-def _enough(result: Plain) -> bool:
-    """Tell whether the figures of a result are those of enough people to be shared."""
-    sizes = {**(result.get("sizes") or {}), **(result.get("settings") or {})}
-    return int(sizes.get("users") or sizes.get("train") or 0) >= SMALLEST_GROUP
-
-
-def _mean(value: Any) -> float | None:
-    """Return the mean of a figure, or the figure itself where it is one number."""
-    value = value.get("mean") if isinstance(value, Mapping) else value
-    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+    return {"ran": {n: ran[n] for n in order}, "absent": {n: by_id[n] for n in by_id if n not in ran}}
 
 
 def _text(value: Any) -> str:
@@ -476,19 +418,7 @@ def preparation_page(visits: Visits) -> str:
     figure = charts.curves(hours, x="hour of the day", y="records that begin (%)")
     pictures.append(Picture.of(figure, "Hours of the day", caption))
     same = some.user[1:] == some.user[:-1]
-    between = np.maximum(some.start[1:] - some.end[:-1], 0)[same] / 3600
-    counts = np.diff(visits.offsets).astype(np.float64)
-    caption = (
-        f"{percent(np.mean(between > 0) if len(between) else 0.0)} of the records are followed by a gap, which is "
-    )
-    caption += "not filled in."
-    for samples, x, y, title, words in (
-        (between, "hours without a record", "gaps up to so long (%)", "Gaps", caption),
-        (counts, f"records per {unit}", f"{units} with so many or fewer (%)", f"Records per {unit}", ""),
-    ):
-        if len(np.unique(samples[samples > 0])) > 1:
-            figure = charts.curves(charts.shares_up_to({"people": samples}) or {}, x=x, y=y, log=True)
-            pictures.append(Picture.of(figure, title, words))
+    gaps = float(np.mean(some.start[1:][same] > some.end[:-1][same])) if same.any() else 0.0
     days = _days_seen(some)
     context = {
         "p": visits.preparation,
@@ -500,6 +430,7 @@ def preparation_page(visits: Visits) -> str:
         "days": float(np.median(days)),
         "per_day": float(np.median(np.diff(some.offsets) / np.maximum(days, 1))),
         "timed": crowd.timed,
+        "gaps": percent(gaps),
         "pictures": pictures,
     }
     return render("prepare.html", context)
