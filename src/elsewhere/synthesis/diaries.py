@@ -131,7 +131,11 @@ def learn_diaries(stays: Stays, groups: Groups, *, k: int, rng: np.random.Genera
     Q = int(kind.max()) + 1
     use = np.zeros((stays.people, 2, Q))
     np.add.at(use, (whose[~rare], off[~rare], kind[~rare]), 1.0)
-    type_of = _find_habits(use, groups.busy, k, rng)
+    more = groups.busy
+    if stays.events:  # days of few records say little of who lives alike: hours of the week by class too
+        hours = groups.profile.reshape(stays.people, -1, 2, 12, 2).sum(4)
+        more = np.column_stack([np.sqrt(hours).reshape(stays.people, -1), more])
+    type_of = _find_habits(use, more, k, rng)
     T = int(type_of.max()) + 1
 
     inner = np.flatnonzero((date > first_day[whose]) & (date < last_day[whose]) & ~rare)
@@ -277,12 +281,12 @@ def _kinds_of_day(
     return kind, rare
 
 
-def _find_habits(use: Floats, busy: Floats, k: int, rng: np.random.Generator) -> Ints:
-    """Return the habit of each person: people whose days are of the same kinds (`use` (people, 2, Q)), and as busy."""
+def _find_habits(use: Floats, more: Floats, k: int, rng: np.random.Generator) -> Ints:
+    """Return the habit of each person: people whose days are of the same kinds (`use` (people, 2, Q)), and alike."""
     days = use.copy()
     days[:, :, 0] = 0
     share = np.sqrt(days / np.maximum(days.sum(2, keepdims=True), 1)) * np.array(WEEK)[:, None]
-    return group_people(np.column_stack([share.reshape(len(use), -1), busy]), PEOPLE_PER_HABIT, k, rng)
+    return group_people(np.column_stack([share.reshape(len(use), -1), more]), PEOPLE_PER_HABIT, k, rng)
 
 
 def _learn_spread(use: Floats, mean: Floats) -> Floats:
