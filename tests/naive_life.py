@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from collections import Counter
 
 import numpy as np
 
@@ -288,6 +289,39 @@ def runs_of_three(records):
     """All runs of three records of a life, passes left out; records are (start, class or -1 for a pass)."""
     code = [(cls, start % 86_400 // 3_600) for start, cls in records if cls >= 0]
     return list(zip(code, code[1:], code[2:], strict=False))
+
+
+def portrait(records, xy):
+    """Return how much, when, how often anew and how far a life is recorded; `records` are (start, end, place)."""
+
+    def median(values):
+        return sorted(values)[len(values) // 2] if values else 0.0
+
+    def mean(values):
+        return sum(values) / max(len(values), 1)
+
+    n, places = len(records), [place for _, _, place in records]
+    count = Counter(places)
+    share = sorted((c / n for c in count.values()), reverse=True)
+    top = min(count, key=lambda place: (-count[place], place))
+    pairs = list(itertools.pairwise(records))
+    gaps = [b[0] - a[1] for a, b in pairs]
+    steps = [math.dist(xy[a[2]], xy[b[2]]) for a, b in pairs]
+    moved = [step for step in steps if step > 0]
+    speeds = [d / max(gap / 3600, 0.1) for gap, d in zip(gaps, steps, strict=True) if d > 0 and gap < 14_400]
+    centre = [mean([xy[place][axis] for place in places]) for axis in (0, 1)]
+    far = [
+        math.sqrt(mean([math.dist(xy[place], centre) ** 2 for place in places])), mean(moved), max(steps),
+        median(moved), median([math.dist(xy[place], xy[top]) for place in places]), median(speeds),
+    ]  # fmt: skip
+    return [
+        math.log(n), math.log(n / len({start // 86_400 for start, _, _ in records})),
+        *(mean([start % 86_400 // 14_400 == part for start, _, _ in records]) for part in range(6)),
+        len(count) / n, mean([c == 1 for c in count.values()]), share[0], share[1],
+        -sum(p * math.log(p) for p in share),
+        mean([step == 0 for step in steps]), mean([gap < 3600 for gap in gaps]), math.log1p(median(gaps)),
+        *(math.log(max(d, 0.01)) for d in far),
+    ]  # fmt: skip
 
 
 def tolerance(p, n):

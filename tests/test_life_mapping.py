@@ -83,9 +83,13 @@ def test_classes_with_many_candidates_are_sampled_from_the_same_law():
     bins = {places: naive_life.distance_bin(xy, ground.limits, *places) for places in law}
     expected = np.bincount(list(bins.values()), list(law.values()), kernels.BINS)
     n = 4_000
-    found = Counter(bins[places] for places in draw(ground, role, cls, time, moves, 30, n))
+    drawn = Counter(draw(ground, role, cls, time, moves, 30, n))
+    found = Counter(bins[places] for places in drawn.elements())
     for b in range(kernels.BINS):
         assert abs(found[b] / n - expected[b]) <= naive_life.tolerance(expected[b], n) + 0.01
+    busy = {(0, p) for _, p, w in candidates if w > 2}
+    share = sum(law.get(places, 0.0) for places in busy)
+    assert abs(sum(drawn[places] for places in busy) / n - share) <= naive_life.tolerance(share, n)
 
 
 def test_homes_of_a_sequence_of_lives_are_as_people_live_within_one():

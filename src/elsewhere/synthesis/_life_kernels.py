@@ -187,22 +187,23 @@ def draw_home(g, c, point, stream):
 
 @njit
 def propose(g, c, centre, ends, among, density, count, stream):
-    """Add candidates of class c to the first `count`: from all, about `centre`, more widely; fill in their density."""
+    """Add candidates of class c to the first `count`: of all, about `centre` or more widely; fill in their density."""
     lo, hi = g.first[c], g.first[c + 1]
-    whole, inside = g.total[hi] - g.total[lo], np.zeros(2)
-    for _ in range(PROPOSED):
-        among[count] = _pick(g.total, lo, hi, uniform(stream) * whole)
-        count += 1
+    whole, inside, blocks = g.total[hi] - g.total[lo], np.zeros(2), np.zeros(2, np.int64)
     for scale in range(2):
-        inside[scale], blocks = _block_weight(g, c, centre, 5 if scale else 1, ends)
-        if inside[scale] <= 0.0:
-            continue
-        for _ in range(PROPOSED):
-            point = uniform(stream) * inside[scale]
-            for b in range(blocks):
-                size = g.total[ends[b, 1]] - g.total[ends[b, 0]] if ends[b, 1] > ends[b, 0] else 0.0
-                if point < size or b == blocks - 1:
-                    among[count] = _pick(g.total, ends[b, 0], max(ends[b, 1], ends[b, 0] + 1), min(point, size))
+        inside[scale], blocks[scale] = _block_weight(g, c, centre, 5 if scale else 1, ends[scale])
+    for _ in range(3 * PROPOSED):
+        scale = int(uniform(stream) * 3) - 1
+        if scale < 0:
+            among[count] = _pick(g.total, lo, hi, uniform(stream) * whole)
+            count += 1
+        elif inside[scale] > 0.0:
+            point, n = uniform(stream) * inside[scale], blocks[scale]
+            for b in range(n):
+                begin, end = ends[scale, b]
+                size = g.total[end] - g.total[begin] if end > begin else 0.0
+                if point < size or b == n - 1:
+                    among[count] = _pick(g.total, begin, max(end, begin + 1), min(point, size))
                     count += 1
                     break
                 point -= size
@@ -212,6 +213,7 @@ def propose(g, c, centre, ends, among, density, count, stream):
         for scale in range(2):
             if inside[scale] > 0.0 and away <= (5 if scale else 1):
                 density[k] += 1.0 / inside[scale]
+        density[k] *= g.total[among[k] + 1] - g.total[among[k]]
     return count
 
 
@@ -242,7 +244,7 @@ def draw_sigma(g, role, n, cls, time, soon, sweeps, point, stream, sigma):
     anchors, order, room = np.empty(2, np.int64), np.argsort(-time[:n]), max(EXACT, 3 * PROPOSED + 1)
     find_anchors(role, n, cls, time, anchors)
     sigma[:n] = -1
-    ends, among = np.empty((16, 2), np.int64), np.empty(room, np.int64)
+    ends, among = np.empty((2, 16, 2), np.int64), np.empty(room, np.int64)
     density, scores = np.empty(room), np.empty(room)
     ties = Ties(np.empty(n, np.int64), np.empty((n, BINS)), np.empty(n, np.int64), np.zeros(len(g.xy), np.bool_))
     rows = np.empty(n, np.int64)  # the candidate that each own place is at
@@ -385,10 +387,10 @@ def draw_lives(
     """
     Draw one life for each of `numbers`; life i is written to rows first[i] : first[i + 1], where it is `good`.
 
-    `habits[i]` are those of the seed's type, by people, `points[i]` is where its first home is drawn; `first_day`,
-    `last_day` its own days; `mine[mine_first[i] : mine_first[i + 1]]` the candidates (rows of `g.place`) that are its
-    own places, of whose weight `mine_left` is left for its fake. Returns the number of rows, or less than 0 where the
-    room was not enough.
+    `habits[i]` are those of the seed's type, by people, `points[i]` is where its home is drawn, -1 anywhere;
+    `first_day`, `last_day` its own days; `mine[mine_first[i] : mine_first[i + 1]]` the candidates (rows of `g.place`)
+    that are its own places, of whose weight `mine_left` is left for its fake. Returns the number of rows, or less than
+    0 where the room was not enough.
     """
     K, Q = len(law.role), mixes.shape[2]
     longest = (last_day - first_day).max() + 1
@@ -419,7 +421,7 @@ def draw_lives(
             law, habit, mix, tastes, off[:D], lo, hi, DAY - border, tries, memory, days, weight, columns, features,
             stream, own, kinds, begin, until, via,
         )  # fmt: skip
-        point = points[i] if attempt == 0 else uniform(stream)
+        point = points[i] if points[i] >= 0.0 else uniform(stream)
         owned = memory.size[0]
         time[:owned] = 0.0
         for q in range(m):

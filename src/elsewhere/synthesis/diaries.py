@@ -133,7 +133,11 @@ def learn_diaries(stays: Stays, groups: Groups, *, k: int, rng: np.random.Genera
     Q = int(kind.max()) + 1
     use = np.zeros((stays.people, 2, Q))
     np.add.at(use, (whose[~rare], off[~rare], kind[~rare]), 1.0)
-    type_of = _find_habits(use, groups.busy, k, rng)
+    more = groups.busy
+    if stays.events:  # days of few records say little of who lives alike: hours of the week by class too
+        hours = groups.profile.reshape(stays.people, -1, 2, 12, 2).sum(4)
+        more = np.column_stack([np.sqrt(hours).reshape(stays.people, -1), more])
+    type_of = _find_habits(use, more, k, rng)
     T = int(type_of.max()) + 1
 
     inner = np.flatnonzero((date > first_day[whose]) & (date < last_day[whose]) & ~rare)
@@ -280,12 +284,12 @@ def _kinds_of_day(
     return kind, rare
 
 
-def _find_habits(use: Floats, busy: Floats, k: int, rng: np.random.Generator) -> Ints:
-    """Return the habit of each person: people whose days are of the same kinds (`use` (people, 2, Q)), and as busy."""
+def _find_habits(use: Floats, more: Floats, k: int, rng: np.random.Generator) -> Ints:
+    """Return the habit of each person: people whose days are of the same kinds (`use` (people, 2, Q)), and alike."""
     days = use.copy()
     days[:, :, 0] = 0
     share = np.sqrt(days / np.maximum(days.sum(2, keepdims=True), 1)) * np.array(WEEK)[:, None]
-    return group_people(np.column_stack([share.reshape(len(use), -1), busy]), PEOPLE_PER_HABIT, k, rng)
+    return group_people(np.column_stack([share.reshape(len(use), -1), more]), PEOPLE_PER_HABIT, k, rng)
 
 
 def _learn_spread(use: Floats, mean: Floats) -> Floats:
@@ -378,14 +382,14 @@ def _learn_choices(
         )  # fmt: skip
         if rounds == 0:
             n, m = int(size[0]), int(size[1])
-            law = law._replace(new=_fit_logistic(new_rows[:n], new_said[:n]))
+            law = law._replace(new=fit_logistic(new_rows[:n], new_said[:n]))
             law = law._replace(own=fit_choices(own_rows[:m], own_many[:m], own_chosen[:m]))
     n = int(size[2])
     many = np.full(n, TRIES + 1)
     return law._replace(like=fit_choices(like_rows[:n], many, np.zeros(n, dtype=np.int64), 3.0))
 
 
-def _fit_logistic(x: Floats, said: Floats, ridge: float = 1.0) -> Floats:
+def fit_logistic(x: Floats, said: Floats, ridge: float = 1.0) -> Floats:
     """Fit P(said) = logistic(x w) by Newton's method."""
     w = np.zeros(x.shape[1])
     for _ in range(30):

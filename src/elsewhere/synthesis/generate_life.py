@@ -22,9 +22,11 @@ from numpy.typing import NDArray
 from elsewhere.checkpoint import Stages, at_once
 from elsewhere.data.visits import DAY, Floats, Ints, Mask, Visits
 from elsewhere.errors import InvalidParameter, require_whole
+from elsewhere.paper._generate_kernels import open_stream, uniform
 from elsewhere.scale import map_over
 from elsewhere.synthesis import _life_kernels as kernels
 from elsewhere.synthesis._way_kernels import MOST_PASSES, Passages
+from elsewhere.synthesis.choose import Choice, learn_choice, portray
 from elsewhere.synthesis.diaries import TRIES, Diaries, learn_diaries
 from elsewhere.synthesis.groups import (
     ARRIVES,
@@ -43,6 +45,7 @@ from elsewhere.synthesis.ways import learn_ways
 
 BLOCK = 64  # lives drawn by one call
 MOST_ATTEMPTS = 12
+CHOICES, PORTRAYED = 6, 1_000  # lives of which one is taken, where records are few; of how many it is learnt how
 MOST_OWN, MOST_PIECES = 400, 250  # own places of a life; pieces of a day
 COMPARED = 300  # alternates that a fake is compared with
 PARTS = 8  # of the week, for sim_G: four of the day, weekdays and weekends apart
@@ -90,6 +93,7 @@ class LifeModel:
     where: Where = field(repr=False)
     ways: Passages = field(repr=False)
     most_own: int  # own places of a life at most
+    choice: Choice | None = None  # of several lives, where records are few
 
 
 class _Weights(NamedTuple):
@@ -134,7 +138,17 @@ def learn_lives(seeds: Visits, *, k: int = 10, rng: np.random.Generator) -> Life
     where = learn_mapping(stays, groups, seeds.locations, rng)
     ways = learn_ways(stays, groups, where.ground, where.passed, rng)
     most_own = min(MOST_OWN, 3 * int(np.bincount(stays.use_user).max()) + 16)
-    return LifeModel(stays, groups, diaries, where, ways, most_own)
+    model = LifeModel(stays, groups, diaries, where, ways, most_own)
+    if not stays.events or not seeds.locations.has_coordinates:
+        return model
+    numbers, key = np.arange(PORTRAYED), rng.integers(0, 2**63, 2).astype(np.uint64)
+    life, start, end, place, _, _, _, good = draw_lives(
+        model, rng.permutation(numbers) % seeds.U, np.full(len(numbers), -1.0), numbers, 0, key
+    )
+    xy = where.ground.xy
+    lives = portray(life, start, end, place, len(numbers), xy)[good]
+    people = portray(stays.user, stays.start, stays.end, stays.place, seeds.U, xy)
+    return replace(model, choice=learn_choice(people, lives))
 
 
 def generate_lives(
@@ -356,7 +370,8 @@ def generate_block(
     tries, rejected = np.zeros(len(numbers), dtype=np.int64), np.zeros(len(RULES), dtype=np.int64)
     pending = numbers
     for attempt in range(attempts):
-        *columns, first, good = draw_lives(model, seed[pending], points[pending], pending, attempt, key)
+        homes = points[pending] if attempt == 0 else np.full(len(pending), -1.0)
+        *columns, first, good = choose_lives(model, seed[pending], homes, pending, attempt, key)
         tries[np.isin(numbers, pending)] += 1
         found = privacy_test_lives(test, model.groups, seed[pending], columns, first)
         left = []
@@ -374,6 +389,31 @@ def generate_block(
     empty = [np.zeros(0, dtype=np.int64)] * 5
     rows = [np.concatenate([kept.get(n, empty)[j] for n in numbers.tolist()]) for j in range(5)]
     return rows, [verdicts[n] for n in numbers.tolist()], tries, rejected
+
+
+def choose_lives(
+    model: LifeModel, seeds: Ints, points: Floats, numbers: Ints, attempt: int, key: NDArray[np.uint64]
+) -> tuple[NDArray[np.int64], ...]:
+    """Draw a life per seed as `draw_lives` does, each one of several."""
+    if model.choice is None:
+        return draw_lives(model, seeds, points, numbers, attempt, key)
+    drawn, odds, n = [], np.full((CHOICES, len(seeds)), -np.inf), len(seeds)
+    for j in range(CHOICES):
+        homes = np.where(points < 0, points, (points + j / CHOICES) % 1)
+        life, *columns, first, good = draw_lives(model, seeds, homes, numbers, attempt * CHOICES + j, key)
+        start, end, place = columns[:3]
+        portraits = portray(np.repeat(np.arange(n), np.diff(first)), start, end, place, n, model.where.ground.xy)
+        odds[j, good] = model.choice.odds(portraits)[good]
+        drawn.append(([life, *columns], first, good))
+    # a number of each life's own, of a stream that no attempt draws from
+    spare = (MOST_ATTEMPTS + attempt) * CHOICES
+    point = np.array([uniform(open_stream(key, spare, number)) for number in numbers])
+    chance = np.exp(odds - np.maximum(odds.max(0), -1e9))
+    taken = np.minimum((np.cumsum(chance, axis=0) <= point * chance.sum(0)).sum(0), CHOICES - 1)
+    rows = [[c[drawn[j][1][i] : drawn[j][1][i + 1]] for c in drawn[j][0]] for i, j in enumerate(taken)]
+    first = np.append(0, np.cumsum([len(columns[0]) for columns in rows]))
+    good = np.array([drawn[j][2][i] for i, j in enumerate(taken)], dtype=bool)
+    return (*(np.concatenate(columns) for columns in zip(*rows, strict=True)), first, good)
 
 
 def draw_lives(
