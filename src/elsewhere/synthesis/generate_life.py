@@ -45,7 +45,7 @@ from elsewhere.synthesis.ways import learn_ways
 
 BLOCK = 64  # lives drawn by one call
 MOST_ATTEMPTS = 12
-CHOICES, PORTRAYED = 6, 1_000  # lives of which one is taken, where records are few; of how many it is learnt how
+CHOICES, PORTRAYED = 4, 1_000  # lives of which one is taken, where records are few; of how many it is learnt how
 MOST_OWN, MOST_PIECES = 400, 250  # own places of a life; pieces of a day
 COMPARED = 300  # alternates that a fake is compared with
 PARTS = 8  # of the week, for sim_G: four of the day, weekdays and weekends apart
