@@ -313,7 +313,7 @@ def _learn_paper(
             classes = semantic_clustering(
                 semantic_graph(profiles),
                 kappa=run.making.kappa,
-                method=how.clustering,
+                method="kmeans",
                 c_min=how.c_min,
                 rng=np.random.default_rng(run.sequence(0)),
             )
