@@ -159,51 +159,6 @@ def move_similarity(left: Any, right: Any, first: int, out: Any) -> None:
 
 
 @njit
-def assignment(benefit: Any) -> Any:
-    """
-    Return the column of each row in an assignment of largest total benefit; at least as many columns as rows.
-
-    Shortest augmenting paths with potentials, O(rows^2 columns); exact while all sums of benefits are.
-    """
-    rows, columns = benefit.shape
-    row_price, column_price = np.zeros(rows + 1), np.zeros(columns + 1)
-    row_of = np.zeros(columns + 1, dtype=np.int64)  # 1-based; 0 is nobody
-    before = np.zeros(columns + 1, dtype=np.int64)
-    for row in range(1, rows + 1):
-        row_of[0] = row
-        at = 0
-        slack = np.full(columns + 1, np.inf)
-        done = np.zeros(columns + 1, dtype=np.bool_)
-        while row_of[at] != 0:
-            done[at] = True
-            r, step, nearest = row_of[at], np.inf, 0
-            for c in range(1, columns + 1):
-                if not done[c]:
-                    reduced = -benefit[r - 1, c - 1] - row_price[r] - column_price[c]
-                    if reduced < slack[c]:
-                        slack[c] = reduced
-                        before[c] = at
-                    if slack[c] < step:
-                        step = slack[c]
-                        nearest = c
-            for c in range(columns + 1):
-                if done[c]:
-                    row_price[row_of[c]] += step
-                    column_price[c] -= step
-                else:
-                    slack[c] -= step
-            at = nearest
-        while at != 0:
-            row_of[at] = row_of[before[at]]
-            at = before[at]
-    column_of = np.empty(rows, dtype=np.int64)
-    for c in range(1, columns + 1):
-        if row_of[c] != 0:
-            column_of[row_of[c] - 1] = c - 1
-    return column_of
-
-
-@njit
 def gilmore_lawler(u: Any, v: Any) -> Any:
     """
     Return M[r, x] of E25, in departures of u: what row r can add to V at most if it is mapped to x.
@@ -294,34 +249,6 @@ def swap_gain(moves: Any, p: Any, sigma: Any, i: int, j: int) -> Any:
             k, most, leaving = moves.pair[m], moves.counts[m], moves.leaving[m]
             gain += min(most, leaving * p[k, c, d]) - min(most, leaving * p[k, a, b])
     return gain
-
-
-@njit
-def best_of_all_mappings(moves: Any, p: Any, start: Any, missing: float) -> Any:
-    """
-    Find the best of all n! mappings, each one swap away from the one before (Heap's algorithm); n at most 7 or so.
-
-    V cannot gain more than `missing`: the search ends when it has gained that.
-    """
-    n = len(start)
-    sigma, gained = start.copy(), 0.0
-    best, best_gain = start.copy(), 0.0
-    turns = np.zeros(n, dtype=np.int64)
-    i = 1
-    while i < n and best_gain < missing:
-        if turns[i] == i:
-            turns[i] = 0
-            i += 1
-            continue
-        j = turns[i] if i % 2 == 1 else 0
-        gained += swap_gain(moves, p, sigma, i, j)
-        sigma[i], sigma[j] = sigma[j], sigma[i]
-        if gained > best_gain:
-            best_gain = gained
-            best[:] = sigma
-        turns[i] += 1
-        i = 1
-    return best
 
 
 @njit

@@ -30,8 +30,6 @@ from elsewhere.data.visits import Codes, Floats, Ints
 from elsewhere.errors import require_choice, require_rng, require_whole
 from elsewhere.paper._similarity_kernels import (
     anneal,
-    assignment,
-    best_of_all_mappings,
     best_start,
     gilmore_lawler,
     mapped_value,
@@ -83,8 +81,8 @@ def semantic_similarity(
     matching sorted visits (E20); w_tau(u) is the share of u's slots in period tau. It compares how the time is shared
     out among places, and is blind to which and when (E21).
 
-    Order 1 (eq:hs1, E17) compares moves and is a quadratic assignment problem: exact up to 7 places, beyond that a
-    search over swaps with a certified upper bound beside it (E25).
+    Order 1 (eq:hs1, E17) compares moves and is a quadratic assignment problem: a search over swaps, with a certified
+    upper bound beside it (E25).
 
     Parameters
     ----------
@@ -194,16 +192,15 @@ def common_mapping(u: MobilityProfile, v: MobilityProfile) -> tuple[float, Ints]
     the share of u's slots in period tau. Benefits are whole numbers, as in `_similarity_kernels.py`, so that the
     assignment too is exact.
     """
+    from scipy.optimize import linear_sum_assignment
+
     lived_u, lived_v = u.visits.sum(axis=1), v.visits.sum(axis=1)
     M, m = common_multiple(lived_v, float(lived_u.sum())), np.where(lived_v > 0, lived_v, 1)[:, None, None]
     a = (u.visits * lived_v[:, None])[:, :, None]
     b = (v.visits * lived_u[:, None])[:, None, :]
     overlap = np.minimum(a, b).astype(np.float64)
     benefit = (overlap * (M // m) if M else overlap / m).sum(axis=0)
-    if u.K <= v.K:
-        r, x = np.arange(u.K), assignment(benefit)
-    else:
-        r, x = assignment(benefit.T), np.arange(v.K)
+    r, x = linear_sum_assignment(benefit, maximize=True)
     gains = benefit[r, x]
     sigma = np.full(u.K, -1)
     # a pair without overlap fills up the permutation, it is no evidence (E22)
@@ -212,7 +209,6 @@ def common_mapping(u: MobilityProfile, v: MobilityProfile) -> tuple[float, Ints]
 
 
 PROVEN = 1e-12  # a gap below this is rounding
-ALL = 7  # up to this many places all n! mappings are tried: 5,040 cost less than the search
 ROUNDS, STEPS = 5, 2400
 HOT, COLD = 0.05, 0.1  # first temperature as a share of u's departures, last one in departures
 
@@ -337,20 +333,18 @@ def _shared_places(u: MobilityProfile, v: MobilityProfile, a: Table, b: Table) -
 
 def _search(a: Table, b: Table, starts: list[Ints], rng: np.random.Generator) -> tuple[float, float, Ints]:
     """Return V, its upper bound, and the mapping found, in departures of u."""
+    from scipy.optimize import linear_sum_assignment
+
     M = gilmore_lawler(a, b)
-    lawler = assignment(M)
+    lawler = linear_sum_assignment(M, maximize=True)[1]
     bound = float(M[np.arange(len(M)), lawler].sum())
     best, value = best_start(a, b, np.stack([*starts, lawler]))
     slack = PROVEN * float(a.leaving.sum())
     if bound - value > slack:
         gap = bound - value - slack / 2
-        if len(best) <= ALL:
-            best = best_of_all_mappings(a.touching, b.p, best, gap)
-            bound = value = float(mapped_value(a, b, best))
-        else:
-            uniform = rng.random((ROUNDS, STEPS, 3))
-            best = anneal(a.touching, b.p, best, gap, HOT * float(a.leaving.sum()), COLD, uniform)
-            value = float(mapped_value(a, b, best))
+        uniform = rng.random((ROUNDS, STEPS, 3))
+        best = anneal(a.touching, b.p, best, gap, HOT * float(a.leaving.sum()), COLD, uniform)
+        value = float(mapped_value(a, b, best))
     return value, (bound if bound - value > slack else value), best
 
 
