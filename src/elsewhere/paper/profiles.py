@@ -116,9 +116,6 @@ class MobilityProfile:
         return sorted(set(zip(self.tau.tolist(), self.tau_next.tolist(), strict=True)))
 
 
-USERS_AT_ONCE = 4096  # counted together: their slots, keys and moves stay in the cache
-
-
 @dataclass(frozen=True, eq=False)
 class Profiles(Sequence[MobilityProfile]):
     """
@@ -261,15 +258,6 @@ def fit_profiles(
 def count(r: Codes, user: Ints, tau: Codes, *, U: int, R: int, T: int) -> Profiles:
     """Count visits and moves of (N, L) rows `r` of `user`, slots in periods `tau`; -1 is no slot."""
     (N, L), tau = r.shape, np.broadcast_to(tau, r.shape)
-    if U > USERS_AT_ONCE:
-        order = np.argsort(user, kind="stable")
-        parts = []
-        for first in range(0, U, USERS_AT_ONCE):
-            several = min(USERS_AT_ONCE, U - first)
-            start, end = np.searchsorted(user, [first, first + several], sorter=order)
-            rows = order[start:end]
-            parts.append(count(r[rows], user[rows] - first, tau[rows], U=several, R=R, T=T))
-        return join_profiles(parts)
     place, when = r.astype(np.int64), tau.astype(np.int64)
     who = np.broadcast_to(user[:, None], (N, L))
     present = place >= 0
