@@ -17,7 +17,6 @@ from PIL import Image
 from test_serve import asked, serving
 from test_store import pool_of
 
-from elsewhere.data.read import read_visits
 from elsewhere.data.visits import Locations, Visits
 from elsewhere.pool import Pool
 
@@ -227,28 +226,6 @@ def test_a_click_on_the_map_keeps_who_goes_there(browser, service):
     assert whole == before
 
 
-@pytest.mark.parametrize("kind", ["gpx", "geojson", "json"])
-def test_a_fake_is_downloaded_and_read_again(browser, service, tmp_path, kind):
-    url, token, pool = service
-    with inside(browser, url, token) as visit:
-        visit.page.click("#list li:nth-child(5) button")
-        with visit.page.expect_download() as saved:
-            visit.page.click(f"[data-format={kind}]")
-        path = tmp_path / saved.value.suggested_filename
-        saved.value.save_as(path)
-        chosen = visit.page.inner_text("#list button[aria-pressed=true] code")
-    number = next(n for n, name in enumerate(pool.ids) if name.startswith(chosen))
-    one = pool.visits.of_users([number])
-
-    assert path.name == f"fake-{chosen}.{kind}"
-    if kind == "json":
-        assert json.loads(path.read_text())["place"] == one.place.tolist()
-    else:
-        again = read_visits(path, tz="Europe/Helsinki", locations=one.locations)
-        assert set(again.place.tolist()) == set(one.place.tolist())
-    assert visit.said == []
-
-
 def test_a_device_is_let_in_and_shut_out(browser, service):
     url, token, pool = service
     with inside(browser, url, token) as visit:
@@ -341,12 +318,6 @@ def test_by_keyboard_alone(browser, service):
         press("Enter")
         press("Tab", "Enter")
         first = page.get_attribute("#list button[aria-pressed=true]", "data-life")
-        with page.expect_download():
-            for _ in range(120):
-                press("Tab")
-                if page.evaluate("document.activeElement.dataset.format") == "gpx":
-                    press("Enter")
-                    break
         upto("label")
         page.keyboard.type("by keyboard")
         press("Enter")

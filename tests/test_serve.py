@@ -24,7 +24,6 @@ from scipy.stats import mannwhitneyu
 from test_store import noon, pool_of  # noqa: F401 - a fixture
 
 from elsewhere.data.visits import Locations, Visits
-from elsewhere.data.write import write_visits
 from elsewhere.errors import ElsewhereError
 from elsewhere.lbs import Wallet, bucket_pool
 from elsewhere.pool import Pool
@@ -130,11 +129,10 @@ def test_tokens_end_when_revoked_and_roles_are_kept_apart(service):
 def test_the_whole_pool_is_for_its_owner_alone(tmp_path):
     pool = pool_of(30, days=3, slots=24)
     service = Asked(tmp_path, pool)
-    phone, life = service.device()["token"], pool.ids[4]
-    paths = ["/v1/pool", "/v1/pool/days/0", "/v1/pool/days/99", f"/v1/lives/{life}", "/v1/lives/nobody"]
+    phone = service.device()["token"]
+    paths = ["/v1/pool", "/v1/pool/days/0", "/v1/pool/days/99"]
     head = service("GET", "/v1/pool", service.owner).json()
     days = [service("GET", f"/v1/pool/days/{n}", service.owner).json() for n in range(3)]
-    one = service("GET", f"/v1/lives/{life}", service.owner)
     place = pool.visits.place.reshape(30, 3, 24)
 
     assert {service("GET", path, phone).status_code for path in paths} == {403}
@@ -143,13 +141,7 @@ def test_the_whole_pool_is_for_its_owner_alone(tmp_path):
     for n, day in enumerate(days):
         assert day["visits"] == [[[60 * h, 60 * h + 60, p] for h, p in enumerate(r)] for r in place[:, n].tolist()]
         assert set(day["dates"]) == {f"2024-03-0{4 + n}"}
-    rows = pool.visits.rows(4)
-    assert one.json() == {"id": life} | {
-        name: getattr(pool.visits, name)[rows].tolist() for name in ("start", "end", "place")
-    }
-    assert one.headers["content-disposition"].startswith("attachment")
-    wrong = [service("GET", path, service.owner) for path in ("/v1/pool/days/3", "/v1/lives/nobody")]
-    assert [answer.json()["error"]["code"] for answer in wrong] == ["E_DAY", "E_LIFE"]
+    assert service("GET", "/v1/pool/days/3", service.owner).json()["error"]["code"] == "E_DAY"
 
 
 def test_days_of_a_life_are_its_own_and_a_visit_over_midnight_is_in_both(tmp_path):
@@ -235,20 +227,6 @@ def test_wrong_bucket_numbers(service, n):
 
     assert answer.status_code in (404, 422)
     assert answer.json()["error"]["code"] in ("E_PARAM", "E_PATH")
-
-
-@pytest.mark.parametrize("kind", ["geojson", "gpx"])
-def test_a_life_as_a_file_holds_its_visits(tmp_path, kind):
-    pool = pool_of(6, days=1, slots=24)
-    service = Asked(tmp_path, pool)
-    made = service("GET", f"/v1/lives/{pool.ids[2]}?format={kind}", service.owner)
-    path = tmp_path / f"life.{kind}"
-    path.write_bytes(made.content)
-    write_visits(pool.visits.of_users([2]), tmp_path / f"same.{kind}")
-
-    assert made.headers["content-type"].startswith({"geojson": "application/geo+json", "gpx": "application/gpx"}[kind])
-    assert made.content == (tmp_path / f"same.{kind}").read_bytes()
-    assert service("GET", f"/v1/lives/{pool.ids[2]}?format=exe", service.owner).status_code == 422
 
 
 @settings(max_examples=40)
@@ -394,9 +372,9 @@ def test_a_store_that_hangs_keeps_neither_health_nor_the_page_from_answering(ser
 def test_whether_an_id_exists_is_not_told_by_time(tmp_path):
     pool = pool_of(30, days=1)
     service = Asked(tmp_path, pool)
-    device, life = service.device(), pool.ids[0]
+    device = service.device()
     phone = service.device()["token"]
-    cases = [("DELETE", "/v1/devices/", device["id"]), ("GET", "/v1/lives/", life)]
+    cases = [("DELETE", "/v1/devices/", device["id"])]
     rng, nobody = np.random.default_rng(5), "0" * 16
 
     async def timed(method, path, token):
@@ -411,7 +389,7 @@ def test_whether_an_id_exists_is_not_told_by_time(tmp_path):
         return np.array([time for time, _ in found]), there.astype(bool)
 
     for token in ("wrong", phone):
-        for method, before, known in cases:  # 10,000 requests in all, in any order
+        for method, before, known in cases:  # 5,000 requests in all, in any order
             times, there = asyncio.run(sampled(method, before, known, token))
             # the chance that one of an id that exists takes longer than one of an id that does not: a coin, 4 sigma .05
             above = mannwhitneyu(times[there], times[~there]).statistic / (there.sum() * (~there).sum())
@@ -428,7 +406,6 @@ def test_the_interface_describes_itself(service):
         "/v1/devices/{device}",
         "/v1/pool",
         "/v1/pool/days/{n}",
-        "/v1/lives/{life}",
     }
     assert told["components"]["securitySchemes"]
 
@@ -758,7 +735,7 @@ def test_the_page_on_decoys_hides_a_question(tmp_path, monkeypatch, capsys):
 
         get_text = None
 
-    monkeypatch.setattr(options, "default_adapter_factory", Geocoder)
+    monkeypatch.setattr(options, "default_adapter_factory", lambda **how: Geocoder(**how))
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setattr("elsewhere.lbs.time.sleep", lambda _: None)
     with serving(tmp_path / "pool") as (told, _):

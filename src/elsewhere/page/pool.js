@@ -315,19 +315,3 @@ el("filter").addEventListener("submit", (event) => event.preventDefault());
 el("filter").addEventListener("input", filter);
 el("clear").addEventListener("click", () => { el("filter").reset(); filter(); });
 controls(map, stepper, choose, () => [pool.shown, pool.chosen]);
-
-// downloads
-
-for (const button of document.querySelectorAll("[data-format]")) {
-  button.addEventListener("click", async () => {
-    const id = pool.head.lives[pool.chosen], { format } = button.dataset;
-    try {
-      const file = await (await ask(`/v1/lives/${encodeURIComponent(id)}?format=${format}`)).blob();
-      const link = make("a", { href: URL.createObjectURL(file), download: `fake-${id.slice(0, 8)}.${format}` });
-      link.click();
-      setTimeout(() => URL.revokeObjectURL(link.href), 60000);
-    } catch (error) {
-      el("said").textContent = words(error);
-    }
-  });
-}

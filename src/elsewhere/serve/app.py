@@ -8,7 +8,6 @@ The interface over HTTP: health, buckets of whole lives, and devices for the own
     DELETE /v1/devices/{id}     owner: shut a device out
     GET    /v1/pool             owner: zone, places and ids of all lives, for the page
     GET    /v1/pool/days/{n}    owner: the visits of the n-th day of every life
-    GET    /v1/lives/{id}       owner: one life; ?format=json|geojson|gpx
 
 A bucket always has the same number of lives and of bytes, so neither the server nor whoever watches the line learns
 which of its lives are used, nor which lives they are. Whoever sees the whole pool can strike every fake out of a user's
@@ -18,14 +17,12 @@ questions (A19): its routes ask for the owner's token, on this machine too.
 import hmac
 import json
 import secrets
-import tempfile
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
-from pathlib import Path as FilePath
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import numpy as np
-from fastapi import Depends, FastAPI, Path, Query, Request, Response, Security
+from fastapi import Depends, FastAPI, Path, Request, Response, Security
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from fastapi.security import HTTPBearer
@@ -37,17 +34,15 @@ from starlette.routing import Route
 from elsewhere._version import __version__
 from elsewhere.data.gazetteer import SOURCE, towns_around
 from elsewhere.data.visits import DAY
-from elsewhere.data.write import write_visits
 from elsewhere.files import page_files
 from elsewhere.pool import Pool
 from elsewhere.serve.guard import Guard, look, refusal
-from elsewhere.serve.store import Device, Refused, Store, digest_of, life_text
+from elsewhere.serve.store import Device, Refused, Store, digest_of
 
 BUCKETS = 8  # that a device may have
 LONGEST_DAYS = 3650
 PAGE = ("pool.html", "pool.js", "map.js", "parts.js", "style.css", "icon.svg")
 JSON: dict[int | str, dict[str, Any]] = {200: {"content": {"application/json": {}}}}
-MEDIA = {"json": "application/json", "geojson": "application/geo+json", "gpx": "application/gpx+xml"}
 
 
 class NewDevice(BaseModel):
@@ -129,7 +124,7 @@ def make_app(store: Store, pool: Pool, *, bucket: int, rate: float = 120) -> Gua
         lives = await look(store, store.bucket, holder)
         if not lives:
             lives = await run_in_threadpool(store.issue, holder, bucket, device=request.state.who.id)
-        return Response(bucket_file(about, lives, bucket), media_type=MEDIA["json"])
+        return Response(bucket_file(about, lives, bucket), media_type="application/json")
 
     _add_devices(api, store, bucket)
     _add_pool(api, pool)
@@ -177,7 +172,6 @@ class PoolView:
         self.first = v.start[v.offsets[:-1]] // DAY
         self.last = np.maximum.reduceat(np.maximum(v.start, v.end - 1), v.offsets[:-1]) // DAY
         self.days = int((self.last - self.first).max()) + 1
-        self.number = {str(name): number for number, name in enumerate(pool.ids)}
 
     @cached_property
     def head(self) -> bytes:
@@ -196,7 +190,7 @@ class PoolView:
                 },
                 "towns": [(t.name, round(t.lon, 4), round(t.lat, 4)) for t in towns_around(where)],
                 "sources": SOURCE,
-                "lives": list(self.number),
+                "lives": list(map(str, self.pool.ids)),
             }
         )
 
@@ -224,33 +218,14 @@ def _add_pool(api: FastAPI, pool: Pool) -> None:
     @api.get("/v1/pool", responses=FAULTS | JSON, **owner)
     def read_pool() -> Response:
         """Return zone, places and ids of all lives."""
-        return Response(shown.head, media_type=MEDIA["json"])
+        return Response(shown.head, media_type="application/json")
 
     @api.get("/v1/pool/days/{n}", responses=FAULTS | JSON, **owner)
     def read_day(n: Annotated[int, Path(ge=0, lt=LONGEST_DAYS)]) -> Response:
         """Return the visits of the n-th day of every life, in the order of `/v1/pool`."""
         if n >= shown.days:
             raise Refused(404, f"the longest life has {shown.days} days.", code="E_DAY")
-        return Response(shown.day(n), media_type=MEDIA["json"])
-
-    @api.get("/v1/lives/{life}", responses=FAULTS | {200: {"content": {kind: {} for kind in MEDIA.values()}}}, **owner)
-    def read_life(
-        life: Annotated[str, Path(max_length=64)],
-        format: Annotated[Literal["json", "geojson", "gpx"], Query(description="GPX and GeoJSON for maps.")] = "json",  # noqa: A002
-    ) -> Response:
-        """Return one life as a file."""
-        number = shown.number.get(life)
-        if number is None:
-            raise Refused(404, "there is no such life.", code="E_LIFE")
-        if format == "json":
-            content = life_text(pool, number).encode()
-        else:
-            with tempfile.TemporaryDirectory() as folder:
-                path = FilePath(folder) / f"life.{format}"
-                write_visits(pool.visits.of_users([number]), path)
-                content = path.read_bytes()
-        headers = {"content-disposition": f'attachment; filename="fake-{number}.{format}"'}
-        return Response(content, media_type=MEDIA[format], headers=headers)
+        return Response(shown.day(n), media_type="application/json")
 
 
 def _add_page(api: FastAPI) -> None:
