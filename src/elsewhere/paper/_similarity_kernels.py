@@ -252,6 +252,34 @@ def swap_gain(moves: Any, p: Any, sigma: Any, i: int, j: int) -> Any:
 
 
 @njit
+def best_of_all_mappings(moves: Any, p: Any, start: Any, missing: float) -> Any:
+    """
+    Find the best of all n! mappings, each one swap away from the one before (Heap's algorithm); n at most 7 or so.
+
+    V cannot gain more than `missing`: the search ends when it has gained that.
+    """
+    n = len(start)
+    sigma, gained = start.copy(), 0.0
+    best, best_gain = start.copy(), 0.0
+    turns = np.zeros(n, dtype=np.int64)
+    i = 1
+    while i < n and best_gain < missing:
+        if turns[i] == i:
+            turns[i] = 0
+            i += 1
+            continue
+        j = turns[i] if i % 2 == 1 else 0
+        gained += swap_gain(moves, p, sigma, i, j)
+        sigma[i], sigma[j] = sigma[j], sigma[i]
+        if gained > best_gain:
+            best_gain = gained
+            best[:] = sigma
+        turns[i] += 1
+        i = 1
+    return best
+
+
+@njit
 def anneal(moves: Any, p: Any, start: Any, missing: float, hot: float, cold: float, uniform: Any) -> Any:
     """
     Find the best mapping met by Metropolis steps over swaps of two images; `uniform` (rounds, steps, 3) decides them.

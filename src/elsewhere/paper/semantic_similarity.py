@@ -30,6 +30,7 @@ from elsewhere.data.visits import Codes, Floats, Ints
 from elsewhere.errors import require_choice, require_rng, require_whole
 from elsewhere.paper._similarity_kernels import (
     anneal,
+    best_of_all_mappings,
     best_start,
     gilmore_lawler,
     mapped_value,
@@ -81,8 +82,8 @@ def semantic_similarity(
     matching sorted visits (E20); w_tau(u) is the share of u's slots in period tau. It compares how the time is shared
     out among places, and is blind to which and when (E21).
 
-    Order 1 (eq:hs1, E17) compares moves and is a quadratic assignment problem: a search over swaps, with a certified
-    upper bound beside it (E25).
+    Order 1 (eq:hs1, E17) compares moves and is a quadratic assignment problem: exact up to 7 places, beyond that a
+    search over swaps with a certified upper bound beside it (E25).
 
     Parameters
     ----------
@@ -209,6 +210,7 @@ def common_mapping(u: MobilityProfile, v: MobilityProfile) -> tuple[float, Ints]
 
 
 PROVEN = 1e-12  # a gap below this is rounding
+ALL = 7  # up to this many places all n! mappings are tried: 5,040 cost less than the search
 ROUNDS, STEPS = 5, 2400
 HOT, COLD = 0.05, 0.1  # first temperature as a share of u's departures, last one in departures
 
@@ -342,9 +344,13 @@ def _search(a: Table, b: Table, starts: list[Ints], rng: np.random.Generator) ->
     slack = PROVEN * float(a.leaving.sum())
     if bound - value > slack:
         gap = bound - value - slack / 2
-        uniform = rng.random((ROUNDS, STEPS, 3))
-        best = anneal(a.touching, b.p, best, gap, HOT * float(a.leaving.sum()), COLD, uniform)
-        value = float(mapped_value(a, b, best))
+        if len(best) <= ALL:
+            best = best_of_all_mappings(a.touching, b.p, best, gap)
+            bound = value = float(mapped_value(a, b, best))
+        else:
+            uniform = rng.random((ROUNDS, STEPS, 3))
+            best = anneal(a.touching, b.p, best, gap, HOT * float(a.leaving.sum()), COLD, uniform)
+            value = float(mapped_value(a, b, best))
     return value, (bound if bound - value > slack else value), best
 
 
