@@ -263,7 +263,7 @@ def test_a_bucket_read_by_the_client_is_the_pool(tmp_path):
 def test_rates_are_per_token_and_for_strangers_per_address(tmp_path):
     service = Asked(tmp_path, pool_of(12), rate=60)
     app = service.client.app
-    for rates in (app.by_token, app.by_address, app.by_path):
+    for rates in (app.by_token, app.by_address):
         rates.clock = lambda: 0.0  # a slow machine would be given more
     one, two = service.device()["token"], service.device()["token"]
     answers = [service("GET", "/v1/buckets/0", one).status_code for _ in range(12)]
@@ -274,23 +274,20 @@ def test_rates_are_per_token_and_for_strangers_per_address(tmp_path):
     assert int(late.headers["retry-after"]) >= 1
     assert service("GET", "/v1/buckets/0", two).status_code == 200
     assert 429 in [service("GET", "/v1/buckets/0", "guess").status_code for _ in range(80)]
-    assert service("GET", "/v1/health").status_code == 200
 
 
-def test_a_flood_of_one_path_starves_no_other(tmp_path):
+def test_a_flood_of_strangers_starves_no_device(tmp_path):
     service = Asked(tmp_path, pool_of(12), rate=60)
     app = service.client.app
-    for rates in (app.by_token, app.by_address, app.by_path):
+    for rates in (app.by_token, app.by_address):
         rates.clock = lambda: 0.0
     token = service.device()["token"]
-    flood = [service("GET", "/v1/health").status_code for _ in range(700)]
+    flood = [service("GET", "/v1/health").status_code for _ in range(80)]
 
-    assert flood.count(200) == 600
+    assert flood.count(200) == 60
     assert flood[-1] == 429
     assert service("GET", "/v1/buckets/0", token).status_code == 200
     assert service("GET", "/v1/devices", service.owner).status_code == 200
-    assert service("GET", "/").status_code == 200
-    assert service("GET", "/openapi.json").status_code == 200
 
 
 def test_rates_come_back_with_time_and_forget_strangers():
@@ -428,7 +425,7 @@ def test_schemathesis_finds_nothing(tmp_path, role):
         done = subprocess.run([str(tool), *words], capture_output=True, text=True, timeout=300, cwd=tmp_path)
 
     assert done.returncode == 0, done.stdout[-3000:]
-    assert "Tested: 8" in done.stdout
+    assert "Tested: 7" in done.stdout
 
 
 @contextmanager
