@@ -185,19 +185,3 @@ def draw_index(weight, n, u):
             if rest < 0.0:
                 break
     return last
-
-
-@njit
-def count_chain(moves, visits, first, r, start, target, pair, tau):
-    """Count moves (pair, move), visits (period, place) and first places of complete rows; the number of changes."""
-    moves[:], visits[:], first[:] = 0.0, 0.0, 0.0
-    changes = 0
-    for row in range(len(r)):
-        first[r[row, 0]] += 1.0
-        for t in range(r.shape[1]):
-            visits[tau[t], r[row, t]] += 1.0
-            if t > 0:
-                i, j = r[row, t - 1], r[row, t]
-                moves[pair[t - 1], find_sorted(target, start[i], start[i + 1], j)] += 1.0
-                changes += i != j
-    return changes

@@ -381,11 +381,11 @@ def sample_user(
     rng: np.random.Generator,
 ) -> Means:
     """Sweep over the missing slots of one user, all arrays by position in `moves.places`; return averages."""
-    from elsewhere.paper._profile_kernels import count_chain, draw_missing
+    from elsewhere.paper._profile_kernels import draw_missing
 
     K, n_pairs = len(moves.places), int(pair.max()) + 1 if len(pair) else 0
     degree, pseudo = np.diff(moves.start), prior / K
-    move_sums, visit_sums, first = np.zeros((n_pairs, len(moves.target))), np.zeros((T, K)), np.zeros(K)
+    move_sums, first = np.zeros((n_pairs, len(moves.target))), np.zeros(K)
     # the moves of which both ends are seen, and the first places
     row, t = np.nonzero(~hidden[:, :-1] & ~hidden[:, 1:])
     keys = np.repeat(np.arange(K), degree) * K + moves.target
@@ -399,13 +399,16 @@ def sample_user(
             log_first = log_dirichlet(first[None] + pseudo, np.array([0, K]), rng)[0]
             if not draw_missing(r, hidden, *moves[1:], log_p, log_first, pair, *seen, rng.random(r.shape)):
                 raise InvalidTraces("the evidence on some slot names no place that can be reached.", code="E_EVIDENCE")
-        changes = count_chain(move_sums, visit_sums, first, r, moves.start, moves.target, pair, tau)
+        at = np.searchsorted(keys, r[:, :-1] * K + r[:, 1:]) + pair * len(keys)
+        move_sums = np.bincount(at.ravel(), minlength=move_sums.size).reshape(move_sums.shape).astype(np.float64)
+        visit_sums = np.bincount((tau * K + r).ravel(), minlength=T * K).reshape(T, K).astype(np.float64)
+        first = np.bincount(r[:, 0], minlength=K).astype(np.float64)
         if sweep >= 0:
             leaving = np.add.reduceat(move_sums, moves.start[:-1], axis=1)
             rows = (move_sums + pseudo) / np.repeat(leaving + pseudo * degree, degree, axis=1)
             for total, value in zip(sums[:3], (visit_sums, move_sums, rows), strict=True):
                 total += value
-            sums.changes[sweep] = changes
+            sums.changes[sweep] = np.count_nonzero(r[:, 1:] != r[:, :-1])
     return Means(sums.visits / sweeps, sums.moves / sweeps, sums.p / sweeps, sums.changes)
 
 
