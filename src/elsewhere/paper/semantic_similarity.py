@@ -31,7 +31,6 @@ from elsewhere.errors import require_choice, require_rng, require_whole
 from elsewhere.paper._similarity_kernels import (
     anneal,
     best_of_all_mappings,
-    best_start,
     gilmore_lawler,
     mapped_value,
 )
@@ -331,6 +330,13 @@ def _shared_places(u: MobilityProfile, v: MobilityProfile, a: Table, b: Table) -
     return sigma
 
 
+def _completed(start: Ints, n: int) -> Ints:
+    """Return a partial mapping, -1 where it says nothing, as a permutation: free places in their order fill it up."""
+    sigma = np.append(start, np.full(n - len(start), -1)).astype(np.int64)
+    sigma[sigma < 0] = np.setdiff1d(np.arange(n), sigma)
+    return sigma
+
+
 def _search(a: Table, b: Table, starts: list[Ints], rng: np.random.Generator) -> tuple[float, Ints]:
     """Return the upper bound of V, in departures of u, and the mapping found."""
     from scipy.optimize import linear_sum_assignment
@@ -338,7 +344,9 @@ def _search(a: Table, b: Table, starts: list[Ints], rng: np.random.Generator) ->
     M = gilmore_lawler(a, b)
     lawler = linear_sum_assignment(M, maximize=True)[1]
     bound = float(M[np.arange(len(M)), lawler].sum())
-    best, value = best_start(a, b, np.stack([*starts, lawler]))
+    whole = [_completed(start, M.shape[1]) for start in (*starts, lawler)]
+    best = max(whole, key=lambda sigma: mapped_value(a, b, sigma))
+    value = float(mapped_value(a, b, best))
     slack = PROVEN * float(a.leaving.sum())
     if bound - value > slack:
         gap = bound - value - slack / 2
