@@ -1,5 +1,5 @@
 """
-Which classes are closest to the truth, and why rows of w_G are not: the evidence for E90 and E91 of docs/readings.md.
+Which classes are closest to the truth, and why rows of w_G are not: the evidence for docs/decisions.md.
 
 `python bench/compare_classes.py [WORD]` (a quarter of an hour; with a word, only choices whose name holds it). Every
 choice is run from several starts on simulated towns (true classes), on Foursquare NYC (root categories) and on
@@ -142,14 +142,6 @@ def spectral(graph, kappa, start):
     return label
 
 
-def with_self_loops(graph, kappa, start):
-    """Rows of w_G with the self-loops that fig:alg adds and E90 leaves out."""
-    places = np.flatnonzero(graph.visited)
-    label = np.full(graph.R, -1)
-    label[places] = by_rows(graph.w_visited + np.diag(graph._self_loops[places]), kappa, start)
-    return label
-
-
 def without_popularity(graph, kappa, start):
     """Rows of w_G, each column divided by the sum of its weights."""
     label = np.full(graph.R, -1)
@@ -175,9 +167,9 @@ def choices():
         few = truth.visits.user.nunique() <= PAIR_LOOP
         return ew.semantic_graph(truth.profiles(T), rng=np.random.default_rng(0), **how) if few or not how else None
 
-    def clustered(T, method, blur=0.0, **how):
+    def clustered(T, method, **how):
         def make(truth):
-            g, options = graph(truth, T, **how), {"kappa": truth.kappa, "method": method, "blur": blur}
+            g, options = graph(truth, T, **how), {"kappa": truth.kappa, "method": method}
             return g and (lambda start: ew.semantic_clustering(g, **options, rng=np.random.default_rng(start)).label)
 
         return make
@@ -203,11 +195,9 @@ def choices():
     yield "spectral on w_G, T = 4", by_graph(4, spectral)
     yield "Louvain on w_G, T = 4", by_graph(4, louvain)
     for T in (1, 24):
-        yield f"w_G with self-loops, T = {T}", by_graph(T, with_self_loops)
         yield f"w_G over popularity, T = {T}", by_graph(T, without_popularity)
     for T in (1, 4, 8, 12, 24):
         yield f"roles, T = {T}", clustered(T, "roles")
-    yield "roles, T = 24, blurred by an hour", clustered(24, "roles", blur=1.0)
 
 
 def main():

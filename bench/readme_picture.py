@@ -39,9 +39,9 @@ def draw(of: dict[str, charts.Life]) -> Figure:
     weight = np.sum([np.bincount(life.visits.place, minlength=len(where)) for life in of.values()], axis=0)
     window = maps.Window.of(where, weight > 0)
     for (above, below), (title, life) in zip(panels.T, of.items(), strict=True):
-        charts.draw_life_strip(above, life)
+        charts.life_strip(life, above)
         above.set_title(title, fontsize=11, color=charts.INKS["ink"])
-        maps.draw_life(maps.draw_base(below, window), life, window)
+        maps.life_map(life, window, below)
     marks = [figure.add_artist(_mark(ink)) for ink in charts.RANKS]
     figure.legend(marks, WORDS, loc="outside lower center", ncols=4, frameon=False, fontsize=9)
     return figure

@@ -152,7 +152,7 @@ def service() -> tuple[list[str], bytes]:
     result = judge_service(train, test, made.r, owner, classes=made.learnt.classes, rng=rng)
     lines = [
         f"{train.U} users, {train.L} slots, {train.R} places; {len(made)} fakes, {made.kappa} classes, acceptance "
-        f"{made.acceptance:.2f}.",
+        f"{made.tally['passed'] / made.tally['tested']:.2f}.",
         "",
         "| decoys | m | places sent | adversary: aggregate | the user | the pool | m/(m+1) |",
         "|---|---|---|---|---|---|---|",

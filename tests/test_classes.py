@@ -293,7 +293,7 @@ def test_smallest_number_with_nine_tenths_of_the_largest_score(monkeypatch, scor
 def test_scores_that_scatter_as_much_as_they_tell_are_chance(monkeypatch):
     for spread, expected in ((0.4, 9), (0.6, 4)):
         views = [Scores(lambda k, told=told: (k == 9) * told) for told in (1 - spread, 1 + spread)]
-        monkeypatch.setattr(room, "_views", lambda _, half, __, views=views: [views[half]] * 2)
+        monkeypatch.setattr(room, "_views", lambda _, half, views=views: [views[half]] * 2)
 
         assert room.number_of_classes(None, [0, 1], 12, 0) == expected
 
@@ -309,29 +309,6 @@ def test_numbers_tried_are_few_and_end_where_the_score_has_fallen(monkeypatch):
     monkeypatch.setattr(room, "_views", lambda *_: [views, views])
     assert room.number_of_classes(None, [None], 2000, 0) == 8
     assert max(views.tried) == 12
-
-    # however long it rises: no more than one class to five of the places that are looked at
-    views = Scores(lambda k: k)
-    assert room.number_of_classes(None, [None], 8000, 0) == 642
-    assert max(views.tried) == 642
-
-
-def test_classes_of_a_large_map_are_learnt_from_some_of_its_places(town, monkeypatch):
-    traces = town.traces
-    name = rng(2).permutation(traces.R)
-    renamed = ew.Traces(name[traces.r], traces.locations, users=traces.user)
-    before, after = graph_of(traces, T=4), graph_of(renamed, T=4)
-    whole = ew.semantic_clustering(before, kappa=6, rng=rng()).label
-    monkeypatch.setattr(room, "TEACHING", 60)
-    monkeypatch.setattr(room, "PLACES_LOOKED_AT", 150)
-    label = ew.semantic_clustering(before, kappa=6, c_min=4, rng=rng()).label
-
-    # drawn from the places, whatever these are called, and all of them are in a class
-    np.testing.assert_array_equal(label, ew.semantic_clustering(after, kappa=6, c_min=4, rng=rng()).label[name])
-    assert ((label >= 0) == before.visited).all()
-    assert ami(label[before.visited], whole[before.visited]) > 0.5
-    assert max(len(view.rows) for view in room._views(before, room.draw_halves(before, rng(4))[0])) == 50
-    assert ew.semantic_clustering(before, rng=rng()).kappa >= 4
 
 
 def test_number_is_the_same_whatever_places_and_users_are_called(town):
@@ -409,25 +386,6 @@ def test_auto_of_the_papers_rows_is_the_papers_20_where_the_places_allow_it(plac
     assert ew.semantic_clustering(graph, method="kmeans", rng=rng()).kappa == expected
 
 
-def test_ranks_of_at_most_so_many_users_are_kept_however_they_come(town, monkeypatch):
-    from elsewhere.paper import semantic_graph as building
-
-    profiles = ew.fit_profiles(town.traces, periods=4)
-    monkeypatch.setattr(building, "MOST_HELD", 50)
-    at_once = ew.semantic_graph(profiles)
-    monkeypatch.setattr(building, "FEW_USERS", 0)
-    grown = ew.semantic_graph(profiles[:120]).update(profiles[120:200]).update(profiles[200:])
-
-    assert len(np.unique(at_once.held_ranks.user)) == 50
-    assert len(np.unique(at_once.held_ranks.user // 60)) == 5  # from everywhere
-    for users in (np.unique(at_once.held_ranks.user)[:5], np.arange(300)):
-        chosen = np.isin(np.arange(300), users)
-        one, other = (g.held_ranks.of_users(chosen).table(*g.roles.shape) for g in (at_once, grown))
-        np.testing.assert_allclose(one, other, atol=1e-9)
-    np.testing.assert_allclose(grown.roles, at_once.roles, atol=1e-9)
-    assert ew.semantic_clustering(grown, rng=rng()).kappa == ew.semantic_clustering(at_once, rng=rng()).kappa
-
-
 def test_nearness_is_the_mean_edge_weight(town):
     graph = graph_of(town.traces)
     classes = ew.semantic_clustering(graph, kappa=5, rng=rng())
@@ -500,20 +458,3 @@ def test_classes_from_a_plain_array():
     for bad in ([], [[0, 1]], [-2, 0], [-1, -1], [0.5, 1], ["home"], [0, np.nan], [[0], [1, 2]], [True, False], 3):
         with pytest.raises(ew.errors.InvalidTraces, match="`label`"):
             ew.SemanticClasses(bad)
-
-
-def test_neighbouring_hours_count_as_alike():  # E91
-    # four places for lunch and four for the evening, each at an hour of its own; everybody is at home (8) otherwise
-    hour = np.array([10, 11, 12, 13, 19, 20, 21, 22])
-    days = np.full((8, 24), 8)
-    days[np.arange(8), hour] = np.arange(8)
-    people = ew.Traces(days, ew.Locations(n=9), step_minutes=60)
-    label = ew.semantic_clustering(graph_of(people, T=24), kappa=3, blur=1, rng=rng()).label
-
-    assert len(set(label[:4])) == len(set(label[4:8])) == 1
-    assert label[0] != label[4]
-    blurred = room._role_rows(np.eye(1, 12 * 25, 12 * 1), 24, 1.0).reshape(25, 12)[1:, 0] ** 2
-    assert blurred.sum() == pytest.approx(1)  # nobody is lost or counted twice
-    assert blurred[0] == blurred.max()
-    assert blurred[1] == pytest.approx(blurred[23])  # midnight is no wall
-    np.testing.assert_array_equal(room._role_rows(np.eye(1, 60), 4, 0.0), np.eye(1, 60))

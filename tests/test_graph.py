@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 import elsewhere as ew
 from elsewhere.paper import semantic_graph as building
-from elsewhere.paper.profiles import Profiles
 
 
 def naive_graph(traces, T):
@@ -108,23 +107,6 @@ def test_sums_over_users_and_similarities_of_pairs_give_one_graph(traces, T):
     for w, graph in zip(weights, (by_sums, grown), strict=True):
         np.testing.assert_allclose(w, by_pairs.w, atol=1e-12)
         np.testing.assert_allclose(graph.roles, by_pairs.roles, atol=1e-12)
-
-
-@pytest.mark.parametrize("few", [0, 4096])
-@pytest.mark.parametrize("mapping", ["per-period", "common"])
-@given(traces=strategies.traces(), T=st.integers(1, 3))
-def test_sums_between_classes_need_no_table_of_places(few, mapping, traces, T):
-    profiles = Profiles.of(ew.fit_profiles(traces, periods=T, missing="skip"))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(building, "FEW_USERS", few)
-        graph = ew.semantic_graph(profiles, mapping=mapping)
-        visited = np.flatnonzero(graph.visited)
-        label = np.arange(len(visited)) % 3 % len(visited)
-        between, backwards = graph.between(label), graph.between(label[::-1], visited[::-1])
-
-    expected = naive.edges_between(label.tolist(), ew.semantic_graph(profiles, mapping=mapping).w_visited.tolist())
-    np.testing.assert_allclose(between, expected, atol=1e-9)
-    np.testing.assert_array_equal(backwards, between)
 
 
 def test_common_mapping_is_the_literal_pair_loop():

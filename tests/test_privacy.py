@@ -672,36 +672,7 @@ class TestBadInput:
         with pytest.raises(ew.errors.InvalidTraces, match="same places"):
             PrivacyTest.prepare(one, two)
 
-    @pytest.mark.parametrize(
-        ("fakes", "seed", "code"),
-        [
-            ([[0, 1]], [0], "E_SHAPE"),
-            ([0, 1, 1], [0], "E_SHAPE"),
-            ([[0, 1, 1]], [0, 0], "E_SHAPE"),
-            ([[0, 1, 1]], [1], "E_INDEX"),
-            ([[0, 1, 1]], [-1], "E_INDEX"),
-            ([[0, 1, 1]], [0.5], "E_INDEX"),
-            ([[0, 1, 9]], [0], "E_INDEX"),
-        ],
-    )
-    def test_many_fakes(self, fakes, seed, code):
-        test = PrivacyTest.prepare(ew.Traces([[0, 1, 1]], ew.Locations(n=9)), None, k=1)
-        with pytest.raises(ew.errors.InvalidTraces) as caught:
-            test(fakes, seed)
-        assert caught.value.code == code
-
-    @pytest.mark.parametrize(
-        ("name", "fakes", "seed"), [("fakes", [[0, 1, 1], [0]], [0, 0]), ("seed", [[0, 1, 1]], [[0], [0, 0]])]
-    )
-    def test_ragged_rows_are_named(self, name, fakes, seed):
-        test = PrivacyTest.prepare(ew.Traces([[0, 1, 1]], ew.Locations(n=9)), None, k=1)
-        with pytest.raises(ew.errors.InvalidTraces, match=f"`{name}` must") as caught:
-            test(fakes, seed)
-        assert caught.value.code == "E_SHAPE"
-
     def test_prepared_with_something_else(self):
-        with pytest.raises(ew.errors.InvalidParameter, match="`seeds` must be a `Traces`"):
-            PrivacyTest.prepare([[0, 1]], None)
         with pytest.raises(ew.errors.InvalidParameter, match="`alternates` must be one of"):
             PrivacyTest.prepare(ew.Traces([[0, 1]], ew.Locations(n=2)), "some")
 

@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import elsewhere as ew
-from elsewhere.paper import profiles as markov
 from elsewhere.paper.profiles import Profiles
 
 PERIODS = st.sampled_from([1, 2, 4])
@@ -102,17 +101,6 @@ def test_profiles_equal_their_slow_twin(traces, T):  # E1, E3, E7
                 expected = [[ref["p"].get((t, s, a, b), 0) for b in places] for a in places]
                 np.testing.assert_allclose(u.p(t, s), expected, rtol=1e-15)
                 np.testing.assert_allclose(u.alpha(t, s), [ref["alpha"].get((t, s, a), 0) for a in places])
-
-
-@given(strategies.traces(days=2, min_users=2), PERIODS, st.integers(1, 3))
-def test_users_counted_some_at_a_time_are_counted_as_all_at_once(traces, T, some):
-    columns = ew.fit_profiles(traces, periods=T)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(markov, "USERS_AT_ONCE", some)
-        pieces = ew.fit_profiles(traces, periods=T)
-
-    for name in vars(columns):
-        np.testing.assert_array_equal(getattr(pieces, name), getattr(columns, name))
 
 
 @given(strategies.traces(days=2), PERIODS)

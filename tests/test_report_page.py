@@ -63,7 +63,6 @@ def owner(tmp_path_factory):
         people=w["people"],
         fakes=w["fakes"],
         seed_of_life=w["seed"],
-        title=HOSTILE,
     )
 
 

@@ -177,7 +177,7 @@ def test_a_production_run_goes_on_with_its_own_entropy(town, tmp_path):
 @pytest.mark.usefixtures("few_rounds")
 def test_no_noise_is_drawn_twice_for_one_release(tmp_path, monkeypatch):
     """What is made of noise is made of what is on disk; a run that goes on, or is refused again, draws none."""
-    from elsewhere.run.generate import make_fakes
+    from elsewhere.run.generate import Run, make_fakes
     from elsewhere.settings import Certified, Making
 
     town = ew.simulate_town(users=120, locations=25, rng=np.random.default_rng(4)).traces
@@ -194,9 +194,9 @@ def test_no_noise_is_drawn_twice_for_one_release(tmp_path, monkeypatch):
     folder = tmp_path / "out-unfinished"
 
     def go_on():
-        how = {"settings": Certified(eps=10.0, delta=1e-3), "making": Making(workers=1)}
         with resume(folder, KEY, JOB.SPENT) as stages:
-            return make_fakes(town, 5, laboratory=False, stages=stages, **how).r.tobytes()
+            run = Run(Certified(eps=10.0, delta=1e-3), Making(workers=1), 5, False, stages)
+            return make_fakes(run, town).r.tobytes()
 
     for error in (KeyboardInterrupt, ew.errors.NotEnoughUsers("too few.")):
 

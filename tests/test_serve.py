@@ -23,8 +23,6 @@ from hypothesis import strategies as st
 from scipy.stats import mannwhitneyu
 from test_store import noon, pool_of  # noqa: F401 - a fixture
 
-from elsewhere.data.visits import Locations, Visits
-from elsewhere.data.write import write_visits
 from elsewhere.errors import ElsewhereError
 from elsewhere.lbs import Wallet, bucket_pool
 from elsewhere.pool import Pool
@@ -127,43 +125,6 @@ def test_tokens_end_when_revoked_and_roles_are_kept_apart(service):
     assert service("GET", "/v1/buckets/0", "old").status_code == 401
 
 
-def test_the_whole_pool_is_for_its_owner_alone(tmp_path):
-    pool = pool_of(30, days=3, slots=24)
-    service = Asked(tmp_path, pool)
-    phone, life = service.device()["token"], pool.ids[4]
-    paths = ["/v1/pool", "/v1/pool/days/0", "/v1/pool/days/99", f"/v1/lives/{life}", "/v1/lives/nobody"]
-    head = service("GET", "/v1/pool", service.owner).json()
-    days = [service("GET", f"/v1/pool/days/{n}", service.owner).json() for n in range(3)]
-    one = service("GET", f"/v1/lives/{life}", service.owner)
-    place = pool.visits.place.reshape(30, 3, 24)
-
-    assert {service("GET", path, phone).status_code for path in paths} == {403}
-    assert {service("GET", path).status_code for path in paths} == {401}
-    assert (tuple(head["lives"]), head["days"], head["tz"]) == (pool.ids, 3, "Europe/Helsinki")
-    for n, day in enumerate(days):
-        assert day["visits"] == [[[60 * h, 60 * h + 60, p] for h, p in enumerate(r)] for r in place[:, n].tolist()]
-        assert set(day["dates"]) == {f"2024-03-0{4 + n}"}
-    rows = pool.visits.rows(4)
-    assert one.json() == {"id": life} | {
-        name: getattr(pool.visits, name)[rows].tolist() for name in ("start", "end", "place")
-    }
-    assert one.headers["content-disposition"].startswith("attachment")
-    wrong = [service("GET", path, service.owner) for path in ("/v1/pool/days/3", "/v1/lives/nobody")]
-    assert [answer.json()["error"]["code"] for answer in wrong] == ["E_DAY", "E_LIFE"]
-
-
-def test_days_of_a_life_are_its_own_and_a_visit_over_midnight_is_in_both(tmp_path):
-    day = 86_400
-    where = Locations(lat=[60.0, 60.1], lon=[24.0, 24.1])
-    # one life of a night and a moment of the next evening, one of a single call five days later
-    starts, ends = [20 * 3600, day + 18 * 3600, 6 * day], [day + 7 * 3600, day + 18 * 3600, 6 * day]
-    service = Asked(tmp_path, Pool(Visits([0, 0, 1], starts, ends, [0, 1, 1], where, users=["a", "b"]), {}), bucket=1)
-    days = [service("GET", f"/v1/pool/days/{n}", service.owner).json() for n in range(2)]
-
-    assert days[0] == {"day": 0, "dates": ["1970-01-01", "1970-01-07"], "visits": [[[1200, 1440, 0]], [[0, 0, 1]]]}
-    assert days[1]["visits"] == [[[0, 420, 0], [1080, 1080, 1]], None]
-
-
 @pytest.mark.parametrize("token", [None, "wrong", "x" * 500, "' OR 1=1 --", "\x7f"])
 def test_without_a_valid_token_everything_looks_the_same(service, token):
     known = service.device()
@@ -237,20 +198,6 @@ def test_wrong_bucket_numbers(service, n):
     assert answer.json()["error"]["code"] in ("E_PARAM", "E_PATH")
 
 
-@pytest.mark.parametrize("kind", ["geojson", "gpx"])
-def test_a_life_as_a_file_holds_its_visits(tmp_path, kind):
-    pool = pool_of(6, days=1, slots=24)
-    service = Asked(tmp_path, pool)
-    made = service("GET", f"/v1/lives/{pool.ids[2]}?format={kind}", service.owner)
-    path = tmp_path / f"life.{kind}"
-    path.write_bytes(made.content)
-    write_visits(pool.visits.of_users([2]), tmp_path / f"same.{kind}")
-
-    assert made.headers["content-type"].startswith({"geojson": "application/geo+json", "gpx": "application/gpx"}[kind])
-    assert made.content == (tmp_path / f"same.{kind}").read_bytes()
-    assert service("GET", f"/v1/lives/{pool.ids[2]}?format=exe", service.owner).status_code == 422
-
-
 @settings(max_examples=40)
 @given(lives=st.integers(1, 6), days=st.integers(1, 3), seed=st.integers(0, 99), data=st.data())
 def test_a_bucket_has_the_same_length_whatever_lives_are_in_it(lives, days, seed, data):
@@ -285,7 +232,7 @@ def test_a_bucket_read_by_the_client_is_the_pool(tmp_path):
 def test_rates_are_per_token_and_for_strangers_per_address(tmp_path):
     service = Asked(tmp_path, pool_of(12), rate=60)
     app = service.client.app
-    for rates in (app.by_token, app.by_address, app.by_path):
+    for rates in (app.by_token, app.by_address):
         rates.clock = lambda: 0.0  # a slow machine would be given more
     one, two = service.device()["token"], service.device()["token"]
     answers = [service("GET", "/v1/buckets/0", one).status_code for _ in range(12)]
@@ -296,23 +243,20 @@ def test_rates_are_per_token_and_for_strangers_per_address(tmp_path):
     assert int(late.headers["retry-after"]) >= 1
     assert service("GET", "/v1/buckets/0", two).status_code == 200
     assert 429 in [service("GET", "/v1/buckets/0", "guess").status_code for _ in range(80)]
-    assert service("GET", "/v1/health").status_code == 200
 
 
-def test_a_flood_of_one_path_starves_no_other(tmp_path):
+def test_a_flood_of_strangers_starves_no_device(tmp_path):
     service = Asked(tmp_path, pool_of(12), rate=60)
     app = service.client.app
-    for rates in (app.by_token, app.by_address, app.by_path):
+    for rates in (app.by_token, app.by_address):
         rates.clock = lambda: 0.0
     token = service.device()["token"]
-    flood = [service("GET", "/v1/health").status_code for _ in range(700)]
+    flood = [service("GET", "/v1/health").status_code for _ in range(80)]
 
-    assert flood.count(200) == 600
+    assert flood.count(200) == 60
     assert flood[-1] == 429
     assert service("GET", "/v1/buckets/0", token).status_code == 200
     assert service("GET", "/v1/devices", service.owner).status_code == 200
-    assert service("GET", "/").status_code == 200
-    assert service("GET", "/openapi.json").status_code == 200
 
 
 def test_rates_come_back_with_time_and_forget_strangers():
@@ -394,9 +338,9 @@ def test_a_store_that_hangs_keeps_neither_health_nor_the_page_from_answering(ser
 def test_whether_an_id_exists_is_not_told_by_time(tmp_path):
     pool = pool_of(30, days=1)
     service = Asked(tmp_path, pool)
-    device, life = service.device(), pool.ids[0]
+    device = service.device()
     phone = service.device()["token"]
-    cases = [("DELETE", "/v1/devices/", device["id"]), ("GET", "/v1/lives/", life)]
+    cases = [("DELETE", "/v1/devices/", device["id"])]
     rng, nobody = np.random.default_rng(5), "0" * 16
 
     async def timed(method, path, token):
@@ -411,7 +355,7 @@ def test_whether_an_id_exists_is_not_told_by_time(tmp_path):
         return np.array([time for time, _ in found]), there.astype(bool)
 
     for token in ("wrong", phone):
-        for method, before, known in cases:  # 10,000 requests in all, in any order
+        for method, before, known in cases:  # 5,000 requests in all, in any order
             times, there = asyncio.run(sampled(method, before, known, token))
             # the chance that one of an id that exists takes longer than one of an id that does not: a coin, 4 sigma .05
             above = mannwhitneyu(times[there], times[~there]).statistic / (there.sum() * (~there).sum())
@@ -426,9 +370,6 @@ def test_the_interface_describes_itself(service):
         "/v1/buckets/{n}",
         "/v1/devices",
         "/v1/devices/{device}",
-        "/v1/pool",
-        "/v1/pool/days/{n}",
-        "/v1/lives/{life}",
     }
     assert told["components"]["securitySchemes"]
 
@@ -451,7 +392,7 @@ def test_schemathesis_finds_nothing(tmp_path, role):
         done = subprocess.run([str(tool), *words], capture_output=True, text=True, timeout=300, cwd=tmp_path)
 
     assert done.returncode == 0, done.stdout[-3000:]
-    assert "Tested: 8" in done.stdout
+    assert "Tested: 5" in done.stdout
 
 
 @contextmanager
@@ -758,7 +699,7 @@ def test_the_page_on_decoys_hides_a_question(tmp_path, monkeypatch, capsys):
 
         get_text = None
 
-    monkeypatch.setattr(options, "default_adapter_factory", Geocoder)
+    monkeypatch.setattr(options, "default_adapter_factory", lambda **how: Geocoder(**how))
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setattr("elsewhere.lbs.time.sleep", lambda _: None)
     with serving(tmp_path / "pool") as (told, _):

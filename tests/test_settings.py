@@ -144,7 +144,6 @@ def test_every_way_to_read_is_a_keyword_of_the_reader():
 def test_the_papers_method_field_by_field():
     assert dict(method_of("paper")) == {
         "periods": 1,
-        "clustering": "kmeans",
         "c_min": 1,
         "epsilon": 0.01,
         "n_min": 5,

@@ -15,7 +15,7 @@ from scipy.optimize import linear_sum_assignment
 
 import elsewhere as ew
 from elsewhere.paper import semantic_similarity as semantic
-from elsewhere.paper._similarity_kernels import assignment, shared_overlap, sorted_overlap
+from elsewhere.paper._similarity_kernels import shared_overlap, sorted_overlap
 from elsewhere.paper.geographic_similarity import pairwise_geographic_similarity, scaled_distance
 from elsewhere.paper.profiles import MobilityProfile
 
@@ -321,21 +321,6 @@ def test_equals_scipy_on_300_random_pairs(T, mapping):
 
         assert match.sim == pytest.approx(expected, abs=1e-12)
         assert value_of(u, v, match.sigma if mapping == "per-period" else match.sigma * T) == pytest.approx(match.sim)
-
-
-def test_assignment_equals_scipy():
-    rng = np.random.default_rng(6)
-    for _ in range(200):
-        rows = rng.integers(1, 12)
-        columns = rows + rng.integers(0, 5)
-        benefit = rng.integers(0, 6, (rows, columns)) * (1.0 if rng.random() < 0.5 else rng.random())
-
-        x = assignment(benefit)
-
-        assert len(set(x.tolist())) == rows
-        assert benefit[np.arange(rows), x].sum() == pytest.approx(
-            benefit[linear_sum_assignment(benefit, maximize=True)].sum(), abs=1e-12
-        )
 
 
 @settings(deadline=None)  # the first call compiles

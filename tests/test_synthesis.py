@@ -356,21 +356,7 @@ def test_an_attempt_depends_on_its_own_numbers_alone(town, par_v):
     assert len({tuple(fake) for fake in together.tolist()}) > 100
 
 
-@SAMPLERS
-def test_without_the_whole_table_the_same_fakes(town, par_v, monkeypatch):
-    seeds = town[0].r.copy()
-    seeds[3] = 23  # alone in its class
-    rows, tries = np.arange(40), np.full(40, 9)
-    whole = maker(town, par_v, c_min=18).attempt(seeds, rows=rows, tries=tries)
-    monkeypatch.setattr(attempt, "LARGEST_TABLE", 7 * 24 * 24 - 1)
-    in_parts = maker(town, par_v, c_min=18).attempt(seeds, rows=rows, tries=tries)
-
-    assert np.all(whole >= 0)
-    np.testing.assert_array_equal(whole, in_parts)
-
-
 def test_what_the_model_cannot_compute_at_a_time_is_refused(town, monkeypatch):
-    monkeypatch.setattr(attempt, "LARGEST_TABLE", 0)
     monkeypatch.setattr(attempt, "LARGEST_ANSWER", 3)
     with pytest.raises(InvalidParameter) as caught:
         maker(town, 4.0).attempt(town[0].r[:2], rows=[0, 1], tries=0)
@@ -384,7 +370,7 @@ def test_the_key_of_a_run_is_never_shown(town):
 def test_loglik_is_that_of_the_model(town):
     traces, model, _, tau = town
     path, sets = traces.r[:1], [[r] for r in traces.r[0].tolist()]
-    chain = attempt.chain_of(model, tau, np.arange(24), 2**25)
+    chain = attempt.chain_of(model, tau, np.arange(24))
 
     fake = np.empty(24, dtype=np.int32)
     loglik = _kernels.decode(chain, *as_arrays(sets), 1.0, open_stream(0), fake)

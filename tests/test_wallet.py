@@ -21,8 +21,8 @@ from test_store import pool_of
 
 from elsewhere import lbs
 from elsewhere.data.visits import Locations, Visits
-from elsewhere.errors import ElsewhereError, MissingExtra
-from elsewhere.lbs import Wallet, position_in
+from elsewhere.errors import ElsewhereError
+from elsewhere.lbs import Wallet
 from elsewhere.pool import Pool
 
 SECRET = b"a secret of sixteen or more bytes"
@@ -383,7 +383,11 @@ def test_what_a_service_captures_tells_neither_by_order_time_decimals_nor_header
 
     wallet, rounds, K = wallet_of(), 150, 4
     session = requests.Session()
-    session.mount("http://", wallet.requests(decoys=K - 1))
+    url = f"http://{service.address}/reverse"
+
+    def fetch(lat, lon):
+        return session.get(url, params={"lat": f"{lat:.4f}", "lon": f"{lon:.4f}"}, timeout=60).json()
+
     rank, late, digits = Counter(), {True: [], False: []}, {True: Counter(), False: Counter()}
     heads = set()
     rng = np.random.default_rng(8)
@@ -391,7 +395,7 @@ def test_what_a_service_captures_tells_neither_by_order_time_decimals_nor_header
         service.seen.clear()
         # raw positions have many decimals, or few
         lat, lon = 60 + round(rng.random(), int(rng.integers(1, 15))), 25 + rng.random()
-        answer = session.get(f"http://{service.address}/reverse", params={"lat": lat, "lon": lon}, timeout=60).json()
+        answer = wallet.ask(fetch, lat, lon, decoys=K - 1)
         first = min(when for when, _, _ in service.seen)
         order = sorted(service.seen)
         assert len(order) == K
@@ -431,85 +435,6 @@ def test_with_a_pause_queries_leave_one_after_the_other(monkeypatch):
 
     assert pauses == [(0.2, 1), (0.2, 2), (0.2, 3)]
     assert len(sent) == 4
-
-
-# adapters
-
-
-def test_geopy_gets_the_same_address_with_and_without_decoys(service):
-    from geopy.geocoders import Nominatim
-
-    options = {"user_agent": "test", "domain": service.address, "scheme": "http"}
-    alone = Nominatim(**options).reverse((60.1235, 24.9877))
-    hidden = Nominatim(adapter_factory=wallet_of().geopy(decoys=4), **options).reverse(HERE)
-
-    assert hidden.address == alone.address == "60.1235,24.9877"
-    assert len(service.seen) == 1 + 5
-    assert len({tuple(headers) for _, _, headers in service.seen}) == 1
-    with pytest.raises(ElsewhereError) as refused:  # an address says where, and nothing hides it
-        Nominatim(adapter_factory=wallet_of().geopy(), **options).geocode("Mannerheimintie 1")
-    assert refused.value.code == "E_NO_POSITION"
-    assert len(service.seen) == 6
-
-
-@pytest.mark.parametrize("name", ["httpx", "httpx2"])
-def test_httpx_transports(service, name):
-    library = pytest.importorskip(name)
-    inner = None if name == "httpx" else library.HTTPTransport()
-    with library.Client(transport=wallet_of().httpx(inner, decoys=2)) as client:
-        answer = client.get(f"http://{service.address}/reverse", params={"lat": HERE[0], "lon": HERE[1]})
-        assert answer.json()["display_name"] == "60.1235,24.9877"
-        with pytest.raises(ElsewhereError) as refused:
-            client.post(f"http://{service.address}/reverse?lat=1&lon=2")
-    assert refused.value.code == "E_METHOD"
-    assert len(service.seen) == 3
-
-
-def test_requests_refuses_what_changes_something(service):
-    import requests
-
-    session = requests.Session()
-    session.mount("http://", wallet_of().requests())
-    with pytest.raises(ElsewhereError) as refused:
-        session.post(f"http://{service.address}/reverse?lat=1&lon=2", timeout=5)
-    assert refused.value.code == "E_METHOD"
-    assert service.seen == []
-
-
-@pytest.mark.parametrize(
-    ("query", "lat", "lon", "rebuilt"),
-    [
-        ("lat=1.5&lon=-2", 1.5, -2, "lat=7&lon=8"),
-        ("a=x%20y&lat=1&lng=2", 1, 2, "a=x%20y&lat=7&lng=8"),
-        ("latitude=1&longitude=2&b=", 1, 2, "latitude=7&longitude=8&b="),
-        ("latlng=1,2&key=k", 1, 2, "latlng=7,8&key=k"),
-        ("location=1.0%2C2.0", 1, 2, "location=7,8"),
-        ("q=1,2", 1, 2, "q=7,8"),
-    ],
-)
-def test_positions_are_found_in_addresses(query, lat, lon, rebuilt):
-    y, x, put = position_in(f"https://s.example/p?{query}")
-
-    assert (y, x) == (lat, lon)
-    assert put("7", "8") == f"https://s.example/p?{rebuilt}"
-
-
-@pytest.mark.parametrize(
-    "query", ["", "q=Main+Street+1", "lat=1", "lat=x&lon=2", "lat=1&lon=2&latlng=1,2", "lat=1&lat=2&lon=3"]
-)
-def test_a_request_whose_position_is_not_clear_is_not_sent(query):
-    with pytest.raises(ElsewhereError) as refused:
-        position_in(f"https://s.example/p?{query}")
-    assert refused.value.code == "E_NO_POSITION"
-    assert "Main" not in str(refused.value)
-
-
-@pytest.mark.parametrize(("library", "method"), [("geopy", "geopy"), ("requests", "requests"), ("httpx", "httpx")])
-def test_without_a_library_it_is_said_what_to_install(monkeypatch, library, method):
-    for name in [library, *(m for m in sys.modules if m.startswith(f"{library}."))]:
-        monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(MissingExtra, match=f"pip install {library}"):
-        getattr(wallet_of(), method)()
 
 
 # what is kept

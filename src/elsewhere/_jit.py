@@ -1,12 +1,8 @@
-"""The one way kernels are compiled: cached where a cache can be written, GIL released, no fastmath."""
+"""The one way kernels are compiled: cached where numba can write, GIL released, no fastmath."""
 
 import itertools
-import os
 import secrets
-import stat
-import tempfile
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, cast
 
 import numba
@@ -33,23 +29,15 @@ cast("Any", IndexDataCacheFile)._load_index = _read_own_index
 
 def njit(function: Callable[..., Any]) -> Any:
     """
-    Return `numba.njit(cache=True, nogil=True)`, with a cache of our own where numba finds no place for one.
+    Return `numba.njit(cache=True, nogil=True)`, without a cache where numba finds no place for one.
 
     numba writes beside the code, in a read-only installation into the user's cache directory, and raises at import
-    where neither can be written: a service without a home. There compiled code goes into a folder for temporary files
-    that belongs to this user alone; without one it is compiled anew, which is slower and no reason to fail.
+    where neither can be written: a service without a home compiles anew, which is slower and no reason to fail.
     """
     try:
         return _by_types(numba.njit(cache=True, nogil=True)(function))
     except RuntimeError:
-        folder, config = _temporary(), cast("Any", numba.config)
-    if folder is None:
         return _by_types(numba.njit(nogil=True)(function))
-    usual, config.CACHE_DIR = config.CACHE_DIR, str(folder)
-    try:
-        return _by_types(numba.njit(cache=True, nogil=True)(function))
-    finally:
-        config.CACHE_DIR = usual
 
 
 def _by_types(kernel: Any) -> Any:
@@ -62,19 +50,6 @@ def _by_types(kernel: Any) -> Any:
 
         kernel.get_call_template = template
     return kernel
-
-
-def _temporary() -> Path | None:
-    """Return a folder that nobody else can write: what lies in a cache is run."""
-    user = os.geteuid() if hasattr(os, "geteuid") else None
-    folder = Path(tempfile.gettempdir()) / f"elsewhere-compiled-{'' if user is None else user}"
-    try:
-        folder.mkdir(mode=0o700, exist_ok=True)
-        about = folder.lstat()
-    except OSError:
-        return None
-    mine = user is None or (about.st_uid == user and not about.st_mode & 0o077)
-    return folder if mine and stat.S_ISDIR(about.st_mode) else None
 
 
 @njit

@@ -9,8 +9,8 @@ Every question goes out `decoys + 1` times: once from where the user is, and onc
 A persona begins where a fake life of the pool is, and from then on makes every step that the device makes: the lines
 that a service sees are alike to the last decimal, so that nothing in a line by itself tells whose it is:
 not the scatter of a receiver, nor starts and pauses, nor what recurs. Which lives, is decided by a secret that never
-leaves the device. All questions leave at once, in an order that is drawn for each, with equally many decimals; the
-answers to decoys, and their errors, are thrown away.
+leaves the device. All questions leave at once, in an order that is drawn for each, rounded alike; the answers
+to decoys, and their errors, are thrown away.
 
 What this does not hide: that questions are asked and when, the shape of the line, the address of the device on the
 network, and the user from whoever knows where people or she herself are, or learns it (docs/decoys.md).
@@ -21,7 +21,6 @@ import contextlib
 import contextvars
 import hashlib
 import hmac
-import importlib
 import ipaddress
 import json
 import math
@@ -31,13 +30,13 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent import futures
 from concurrent.futures import Future
 from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
-from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
+from urllib.parse import urlsplit
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,7 +46,6 @@ from elsewhere.errors import (
     ElsewhereError,
     InvalidModel,
     InvalidParameter,
-    MissingExtra,
     NotEnoughUsers,
     OutputRefused,
     require_between,
@@ -237,114 +235,19 @@ class Wallet:
             raise ElsewhereError(f"the service did not answer within {self.wait:g} s.", code="E_TIMEOUT")
         return answers[0].result()
 
-    def geopy(self, inner: Any = None, *, decoys: int = 5) -> Callable[..., Any]:
-        """
-        Return an `adapter_factory` for the geocoders of geopy: `Nominatim(adapter_factory=wallet.geopy(), ...)`.
-
-        `inner` is geopy's own adapter that sends each query, by default the one that geopy would take. Reverse
-        geocoding is hidden; a request without a position, such as an address to be found, is refused.
-        """
-        adapters, geocoders = _library("geopy.adapters"), _library("geopy.geocoders")
-        wallet, make = self, inner or geocoders.options.default_adapter_factory
-
-        class Hidden(adapters.BaseSyncAdapter):  # type: ignore[misc, name-defined]
-            def __init__(self, *, proxies: Any, ssl_context: Any) -> None:
-                super().__init__(proxies=proxies, ssl_context=ssl_context)
-                self.inner = make(proxies=proxies, ssl_context=ssl_context)
-
-            def _ask(self, what: str, url: str, timeout: Any, headers: Any) -> Any:
-                def fn(to: str) -> Any:
-                    return getattr(self.inner, what)(to, timeout=timeout, headers=dict(headers))
-
-                return wallet.ask_url(fn, url, decoys=decoys)
-
-            def get_json(self, url: str, *, timeout: Any, headers: Any) -> Any:
-                return self._ask("get_json", url, timeout, headers)
-
-            def get_text(self, url: str, *, timeout: Any, headers: Any) -> Any:
-                return self._ask("get_text", url, timeout, headers)
-
-        return Hidden
-
-    def requests(self, *, decoys: int = 5, **adapter: Any) -> Any:
-        """
-        Return an adapter for a session of requests: `session.mount("https://service.example/", wallet.requests())`.
-
-        Further arguments are those of `requests.adapters.HTTPAdapter`, such as `max_retries`; they count for all
-        queries alike. Only GET and HEAD are sent along: anything else would change something at the service.
-        """
-        wallet, adapters = self, _library("requests.adapters")
-
-        class Hidden(adapters.HTTPAdapter):  # type: ignore[misc, name-defined]
-            def send(self, request: Any, *place: Any, **options: Any) -> Any:
-                _require_reading(request.method)
-
-                def fn(url: str) -> Any:
-                    query = request.copy()
-                    query.url = url
-                    answer = super(Hidden, self).send(query, *place, **options)
-                    answer.content  # noqa: B018 - read whole, as the others
-                    return answer
-
-                return wallet.ask_url(fn, request.url, decoys=decoys)
-
-        return Hidden(**{"pool_maxsize": decoys + 1, **adapter})
-
-    def httpx(self, inner: Any = None, *, decoys: int = 5) -> Any:
-        """
-        Return a transport for httpx: `httpx.Client(transport=wallet.httpx())`.
-
-        `inner` is the transport that sends each query, `httpx.HTTPTransport()` by default; with one of httpx2, it is
-        for a client of httpx2.
-        """
-        own = type(inner).__module__.partition(".")[0] == "httpx2"
-        wallet, library = self, _library("httpx2" if own else "httpx")
-
-        class Hidden(library.BaseTransport):  # type: ignore[misc, name-defined]
-            def __init__(self) -> None:
-                self.inner = library.HTTPTransport() if inner is None else inner
-
-            def handle_request(self, request: Any) -> Any:
-                _require_reading(request.method)
-
-                def fn(url: str) -> Any:
-                    query = library.Request(
-                        request.method, url, headers=request.headers, extensions=dict(request.extensions)
-                    )
-                    answer = self.inner.handle_request(query)
-                    answer.read()
-                    answer.close()
-                    return answer
-
-                return wallet.ask_url(fn, str(request.url), decoys=decoys)
-
-            def close(self) -> None:
-                self.inner.close()
-
-        return Hidden()
-
-    def ask_url(
-        self, fn: Callable[[str], Answer], url: str, when: datetime | None = None, *, decoys: int = 5
-    ) -> Answer:
-        """Ask as `ask` does, where the position is in the query of an address: `fn` is called with each address."""
-        lat, lon, rebuild = position_in(url)
-        d = self.decimals
-        return self.ask(lambda y, x: fn(rebuild(f"{y:.{d}f}", f"{x:.{d}f}")), lat, lon, when, decoys=decoys)
-
     # where a persona is
 
     def _local_time(self, when: Any) -> datetime:
         if when is None:
             return datetime.now(self.zone)
-        time = when.astype("datetime64[us]").item() if isinstance(when, np.datetime64) else when
         # pandas' NaT is a datetime that differs from itself; at the ends of the calendar no day comes before or after
-        if not isinstance(time, datetime) or time != time or not 1 < time.year < 9999:
+        if not isinstance(when, datetime) or when != when or not 1 < when.year < 9999:
             raise InvalidParameter(
                 f"`when` must be a `datetime` of the years 2 to 9998, got {type(when).__name__}.",
                 code="E_DATE",
                 parameter="when",
             )
-        return time.replace(tzinfo=self.zone) if time.tzinfo is None else time.astimezone(self.zone)
+        return when.replace(tzinfo=self.zone) if when.tzinfo is None else when.astimezone(self.zone)
 
     def _begin(self, here: tuple[float, float], second: int) -> list[tuple[float, float]]:
         """
@@ -398,80 +301,6 @@ def _degrees(lat: float, lon: float) -> tuple[float, float]:
             "`lat` must be in [-90, 90] and `lon` in [-360, 360] degrees.", code="E_OUTSIDE", parameter="lat"
         )
     return north, east
-
-
-# positions in addresses
-
-PAIRS = (
-    ("lat", "lon"),
-    ("lat", "lng"),
-    ("lat", "long"),
-    ("latitude", "longitude"),
-    ("point.lat", "point.lon"),
-    ("y", "x"),
-)
-TOGETHER = ("latlng", "latlon", "location", "point", "at", "ll", "query", "q", "coordinates")
-
-
-def position_in(url: str) -> tuple[float, float, Callable[[str, str], str]]:
-    """
-    Return latitude and longitude in the query of an address, and a function that puts others in their place.
-
-    They are found in two fields (`lat` and `lon`, `lat` and `lng`, `latitude` and `longitude`, ...) or in one, latitude
-    first (`latlng`, `location`, `point`, `ll`, `at`, `q`, ...).
-
-    Examples
-    --------
-    >>> lat, lon, rebuild = position_in("https://service.example/reverse?lat=60.17&lon=24.9&zoom=18")
-    >>> lat, lon, rebuild("1.0000", "2.0000")
-    (60.17, 24.9, 'https://service.example/reverse?lat=1.0000&lon=2.0000&zoom=18')
-
-    """
-    parts = urlsplit(url)
-    fields = parse_qsl(parts.query, keep_blank_values=True)
-    names = [name.lower() for name, _ in fields]
-
-    def rebuild(changed: Mapping[int, str]) -> str:
-        query = [(name, changed.get(i, value)) for i, (name, value) in enumerate(fields)]
-        return urlunsplit(parts._replace(query=urlencode(query, quote_via=quote, safe=",")))
-
-    positions: list[tuple[float, float, Callable[[str, str], str]]] = []
-    for north, east in PAIRS:
-        if names.count(north) == names.count(east) == 1:
-            i, j = names.index(north), names.index(east)
-            with contextlib.suppress(ValueError):
-                lat, lon = float(fields[i][1]), float(fields[j][1])
-                positions.append((lat, lon, lambda y, x, i=i, j=j: rebuild({i: y, j: x})))  # type: ignore[misc]
-    for i, name in enumerate(names):
-        halves = fields[i][1].split(",")
-        if name in TOGETHER and len(halves) == 2:
-            with contextlib.suppress(ValueError):
-                lat, lon = float(halves[0]), float(halves[1])
-                positions.append((lat, lon, lambda y, x, i=i: rebuild({i: f"{y},{x}"})))  # type: ignore[misc]
-    if len(positions) != 1:
-        raise InvalidParameter(
-            f"the request holds {len(positions) or 'no'} position{'s' * (len(positions) != 1)} that can be hidden, so "
-            "it was not sent; one is needed, as `lat` and `lon` in its query or in another usual way. Use `Wallet.ask` "
-            "where the position is elsewhere.",
-            code="E_NO_POSITION",
-        )
-    return positions[0]
-
-
-def _library(name: str) -> Any:
-    try:
-        return importlib.import_module(name)
-    except ImportError:
-        package = name.partition(".")[0]
-        raise MissingExtra(f"this needs {package}: pip install {package}.") from None
-
-
-def _require_reading(method: str) -> None:
-    if method.upper() not in ("GET", "HEAD"):
-        raise InvalidParameter(
-            f"only GET and HEAD can be sent along with decoys, got {method!r}: others change something at the service.",
-            code="E_METHOD",
-        )
 
 
 # what is kept on the device

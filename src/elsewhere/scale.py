@@ -69,20 +69,11 @@ def iterate_over(
     return _compute_in_one_thread(executor.map(_Unseen(work), items))
 
 
-_thread_pools: dict[int, Any] = {}  # of all loaded libraries, by the number of modules when they were searched
-
-
 def one_thread() -> AbstractContextManager[Any]:
     """Return a context in which libraries compute in one thread, so that sums are the same on every machine (R5)."""
-    from threadpoolctl import ThreadpoolController
+    from threadpoolctl import threadpool_limits
 
-    loaded = len(sys.modules)
-    pools = _thread_pools.get(loaded)
-    if pools is None:  # searched again, in milliseconds, after a module was loaded
-        _thread_pools.clear()
-        pools = _thread_pools[loaded] = ThreadpoolController()
-    limited: AbstractContextManager[Any] = pools.limit(limits=1)
-    return limited
+    return threadpool_limits(1)  # type: ignore[no-any-return]
 
 
 def _compute_in_one_thread(results: Iterator[Result]) -> Iterator[Result]:

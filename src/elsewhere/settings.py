@@ -331,7 +331,6 @@ class Paper(Method):
 
     name = "paper"
     periods: Periods | tuple[float, ...] = option(1, "Parts of the day that moves are learnt in (E5, E24).")
-    clustering: Literal["roles", "kmeans"] = option("kmeans", "How places are put into classes (E28).")
     c_min: int = option(1, "Least places in a class (E30).", ge=1)
     epsilon: float = option(0.01, "Share of smoothing by distance (E34).", gt=0, allow_inf_nan=False)
     n_min: int = option(5, "Least moves of a place by which its moves are learnt (E37).", ge=1)
@@ -501,7 +500,6 @@ class Plan(Settings):
     source: Path = source_option(...)
     eps: float = eps_option(4.0)
     delta: float = delta_option(DELTA)
-    noisy: bool = option(False, "Count people with noise of eps .1, so that others may see the plan; needs a map.")
     as_json: bool = option(False, "One JSON object on stdout, for machines.", flags=("--json",))
 
 

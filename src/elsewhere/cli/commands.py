@@ -9,7 +9,6 @@ import json
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
     from elsewhere.data.visits import Visits
     from elsewhere.evaluation.reproduce import Reproduction
     from elsewhere.scale import Cluster
-    from elsewhere.serve.run import Started
 
 ELSEWHERE = 0.9  # share of the fakes' records that no place of the real people takes: two files of nothing in common
 STUDENTLIFE = "paperlike_30users_2days_72slots.csv.gz"  # the paper's shape, in a folder of StudentLife
@@ -90,24 +88,18 @@ def plan(given: settings.Plan, reading: Reading) -> None:
     """
     Say what the privacy test and a certificate would promise the people of a file, and how many people each needs.
 
-    Nothing of the input is used but the number of people. The plan is for you alone, and costs nobody any privacy;
-    with --noisy people are counted with noise, a release of eps .1, and others may see it.
+    Nothing of the input is used but the number of people. The plan is for you alone, and costs nobody any privacy.
 
     Example: elsewhere plan traces.csv --eps 2
     """
-    from elsewhere.run.plan import COUNT_EPS, FROM_PEOPLE, count_with_noise
+    from elsewhere.run.plan import FROM_PEOPLE
     from elsewhere.run.plan import plan as planned
 
-    if given.noisy:
-        how, private = f"counted with noise of eps {COUNT_EPS:g}", []
-        people, unit = count_with_noise(given.source, reading, given.delta), "person"
-    else:
-        how, private = "private: counted without noise", list(FROM_PEOPLE)
-        visits = read(given.source, reading)
-        people, unit = visits.U, visits.form.unit
+    visits = read(given.source, reading)
+    people, unit = visits.U, visits.form.unit
     result = planned(people, eps=given.eps, delta=given.delta, unit=unit)
-    facts = {"command": "plan", **result.to_dict(), "private_fields": private}
-    say(facts, [f"{people:,} {result.units} ({how})", *result.words], as_json=given.as_json)
+    facts = {"command": "plan", **result.to_dict(), "private_fields": list(FROM_PEOPLE)}
+    say(facts, [f"{people:,} {result.units} (private: counted without noise)", *result.words], as_json=given.as_json)
 
 
 def synthesize(given: settings.Synthesize, method: settings.MethodOptions, job: settings.Job, reading: Reading) -> None:
@@ -323,19 +315,19 @@ def serve(given: settings.Serve) -> None:
 
     begun = False
 
-    def started(service: "Started") -> None:
+    def started(**service: Any) -> None:
         """Say where the service is, and the owner's token, the first time."""
         nonlocal begun
         begun = True
         lines = [
-            f"serving {service.lives} lives at {service.url}, {service.free} of them given to nobody yet, "
-            f"{service.bucket} in a bucket",
+            f"serving {service['lives']} lives at {service['url']}, {service['free']} of them given to nobody yet, "
+            f"{service['bucket']} in a bucket",
         ]
-        if service.laboratory:
+        if service["laboratory"]:
             lines.append("this is a laboratory pool: for trying things out, not for people")
-        if service.owner_token is not None:
-            lines.append(f"owner's token (shown only now, keep it): {service.owner_token}")
-        say(asdict(service), lines, as_json=given.as_json)
+        if service["owner_token"] is not None:
+            lines.append(f"owner's token (shown only now, keep it): {service['owner_token']}")
+        say(service, lines, as_json=given.as_json)
 
     keywords = {name: value for name, value in given if name not in ("pool", "as_json")}
     try:

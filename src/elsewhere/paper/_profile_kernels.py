@@ -78,22 +78,6 @@ def fill_block(out, r, r_next, row, a, b, start, target, mass, points, sphere, o
 
 
 @njit
-def fill_moves(out, r, r_next, row, a, b, start, target, mass, points, sphere, open_start, open_target):
-    """Set out[i] = the probability of the move r[i] -> r_next[i]; `row`, `a` and `b` are indexed by place."""
-    for i in range(len(r)):
-        here, there = r[i], r_next[i]
-        if len(open_start) > 0 and find_sorted(open_target, open_start[here], open_start[here + 1], there) < 0:
-            out[i] = 0.0
-            continue
-        value = b[here] * nearness(points, sphere, here, there)
-        if row[here] >= 0:
-            at = find_sorted(target, start[row[here]], start[row[here] + 1], there)
-            if at >= 0:
-                value += a[here] * mass[at]
-        out[i] = value
-
-
-@njit
 def advance(here, there, total, start, target, log_p):
     """Set there[j] = ln sum_i exp(here[i] + ln p(i -> j)); `total` is room for K numbers."""
     there[:] = -np.inf
@@ -201,19 +185,3 @@ def draw_index(weight, n, u):
             if rest < 0.0:
                 break
     return last
-
-
-@njit
-def count_chain(moves, visits, first, r, start, target, pair, tau):
-    """Count moves (pair, move), visits (period, place) and first places of complete rows; the number of changes."""
-    moves[:], visits[:], first[:] = 0.0, 0.0, 0.0
-    changes = 0
-    for row in range(len(r)):
-        first[r[row, 0]] += 1.0
-        for t in range(r.shape[1]):
-            visits[tau[t], r[row, t]] += 1.0
-            if t > 0:
-                i, j = r[row, t - 1], r[row, t]
-                moves[pair[t - 1], find_sorted(target, start[i], start[i + 1], j)] += 1.0
-                changes += i != j
-    return changes

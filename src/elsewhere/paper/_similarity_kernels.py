@@ -40,21 +40,6 @@ class Counted(NamedTuple):
     user: Ints
 
 
-class Moves(NamedTuple):
-    """
-    Moves of many users: entries `start[u] : start[u + 1]`, by rising `key` = ((tau, tau'), r, r').
-
-    `counts` is the number of such moves, `leaving` that of all departures from r between tau and tau', and `total (U,)`
-    that of all departures.
-    """
-
-    start: Ints
-    key: Ints
-    counts: Floats
-    leaving: Floats
-    total: Floats
-
-
 @njit
 def sorted_overlap(a: Any, b: Any, a_total: Any, b_total: Any) -> Any:
     """
@@ -134,76 +119,6 @@ def visit_similarity(left: Counted, right: Counted, first: int, R: int, out: Any
 
 
 @njit
-def move_similarity(left: Any, right: Any, first: int, out: Any) -> None:
-    """
-    Compute eq:as1, Hamming, for users `first`, `first + 1`, ... of `left` against all of `right`; both are `Moves`.
-
-    A term alpha_r min(p(u), p(v)) is min(m E, n D) / E in departures of u, for m of D and n of E departures.
-    """
-    for row in range(out.shape[0]):
-        i = first + row
-        for j in range(out.shape[1]):
-            total = 0.0
-            a, b = left.start[i], right.start[j]
-            while a < left.start[i + 1] and b < right.start[j + 1]:
-                if left.key[a] < right.key[b]:
-                    a += 1
-                elif left.key[a] > right.key[b]:
-                    b += 1
-                else:
-                    e = right.leaving[b]
-                    total += min(left.counts[a] * e, right.counts[b] * left.leaving[a]) / e
-                    a += 1
-                    b += 1
-            out[row, j] = min(1.0, total / left.total[i])
-
-
-@njit
-def assignment(benefit: Any) -> Any:
-    """
-    Return the column of each row in an assignment of largest total benefit; at least as many columns as rows.
-
-    Shortest augmenting paths with potentials, O(rows^2 columns); exact while all sums of benefits are.
-    """
-    rows, columns = benefit.shape
-    row_price, column_price = np.zeros(rows + 1), np.zeros(columns + 1)
-    row_of = np.zeros(columns + 1, dtype=np.int64)  # 1-based; 0 is nobody
-    before = np.zeros(columns + 1, dtype=np.int64)
-    for row in range(1, rows + 1):
-        row_of[0] = row
-        at = 0
-        slack = np.full(columns + 1, np.inf)
-        done = np.zeros(columns + 1, dtype=np.bool_)
-        while row_of[at] != 0:
-            done[at] = True
-            r, step, nearest = row_of[at], np.inf, 0
-            for c in range(1, columns + 1):
-                if not done[c]:
-                    reduced = -benefit[r - 1, c - 1] - row_price[r] - column_price[c]
-                    if reduced < slack[c]:
-                        slack[c] = reduced
-                        before[c] = at
-                    if slack[c] < step:
-                        step = slack[c]
-                        nearest = c
-            for c in range(columns + 1):
-                if done[c]:
-                    row_price[row_of[c]] += step
-                    column_price[c] -= step
-                else:
-                    slack[c] -= step
-            at = nearest
-        while at != 0:
-            row_of[at] = row_of[before[at]]
-            at = before[at]
-    column_of = np.empty(rows, dtype=np.int64)
-    for c in range(1, columns + 1):
-        if row_of[c] != 0:
-            column_of[row_of[c] - 1] = c - 1
-    return column_of
-
-
-@njit
 def gilmore_lawler(u: Any, v: Any) -> Any:
     """
     Return M[r, x] of E25, in departures of u: what row r can add to V at most if it is mapped to x.
@@ -243,34 +158,6 @@ def mapped_value(u: Any, v: Any, sigma: Any) -> Any:
                 if common > 0:
                     value += common / e
     return value
-
-
-@njit
-def best_start(u: Any, v: Any, starts: Any) -> Any:
-    """
-    Return the start of largest V, as a permutation of v's places, and its V.
-
-    Rows of `starts` are partial mappings, -1 where they say nothing; free places of v fill these in their order.
-    """
-    n = v.leaving.shape[1]
-    best, best_value = np.arange(n), -1.0
-    for row in starts:
-        sigma, taken = np.full(n, -1), np.zeros(n, dtype=np.bool_)
-        for r in range(len(row)):
-            if row[r] >= 0:
-                sigma[r] = row[r]
-                taken[row[r]] = True
-        free = 0
-        for r in range(n):
-            if sigma[r] < 0:
-                while taken[free]:
-                    free += 1
-                sigma[r] = free
-                free += 1
-        value = mapped_value(u, v, sigma)
-        if value > best_value:
-            best, best_value = sigma, value
-    return best, best_value
 
 
 @njit

@@ -24,11 +24,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from elsewhere.data.visits import Codes, Floats, Ints, Locations
 from elsewhere.errors import InvalidParameter, InvalidTraces, require_between, require_whole
-from elsewhere.paper._profile_kernels import fill_block, fill_moves, nearness_sums
+from elsewhere.paper._profile_kernels import fill_block, nearness_sums
 from elsewhere.paper.profiles import MobilityProfile, Profiles
 from elsewhere.sorting import number_keys
 
-TABLE_PLACES = 4096
 LARGEST_ANSWER = 2**27  # numbers, 1 GiB: the most that one call returns
 
 
@@ -127,12 +126,7 @@ class AggregateModel:
         return out
 
     def table(self, tau: int = 0, tau_next: int = 0) -> Floats:
-        """Return all of p_bar, (R, R), for at most 4096 places."""
-        if self.R > TABLE_PLACES:
-            raise InvalidParameter(
-                f"a table needs R in [1, {TABLE_PLACES}], got {self.R}; use `block` on the places that matter.",
-                code="E_TOO_LARGE",
-            )
+        """Return all of p_bar, (R, R)."""
         return self.rows(np.arange(self.R), tau, tau_next)
 
     def loglik(self, r: ArrayLike, tau: ArrayLike | None = None) -> Floats:
@@ -146,16 +140,14 @@ class AggregateModel:
         steps = self._check_places("r", traces.ravel()).reshape(N, L)
         when = np.zeros(L, dtype=np.int64) if tau is None else np.asarray(tau)
         start = self.first(int(when[0])) if self.T > 1 else self.pi_bar
-        places = np.unique(steps)
-        row, a, b = np.full(self.R, -1, dtype=np.int64), np.zeros(self.R), np.zeros(self.R)
+        places, at = np.unique(steps, return_inverse=True)
+        at = at.reshape(N, L)
         with np.errstate(divide="ignore"):
             out = np.log(start[steps[:, 0]])
             for now, then in sorted(set(zip(when[:-1].tolist(), when[1:].tolist(), strict=True))):
                 columns = np.flatnonzero((when[:-1] == now) & (when[1:] == then))
-                row[places], a[places], b[places] = self._row_weights(places, now, then)
-                p = np.empty(N * len(columns))
-                fill_moves(p, steps[:, columns].ravel(), steps[:, columns + 1].ravel(), row, a, b, *self._by_rows.tail)
-                out += np.log(p).reshape(N, len(columns)).sum(axis=1)
+                p = self.block(places, places, now, then)
+                out += np.log(p[at[:, columns], at[:, columns + 1]]).sum(axis=1)
         return np.asarray(out, dtype=np.float64)
 
     @cached_property

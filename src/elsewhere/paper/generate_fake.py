@@ -61,7 +61,6 @@ from elsewhere.paper.privacy_test import RULES, PrivacyTest, Verdicts
 from elsewhere.paper.semantic_clustering import SemanticClasses
 
 # numbers, 256 MiB: above that p_bar is computed for the candidates of one attempt alone, of which it may take 1 GiB
-LARGEST_TABLE = 2**25
 
 Stream = NDArray[np.uint64]
 Sets = list[set[int]]  # the candidate set of each slot
@@ -282,12 +281,15 @@ class Chain(NamedTuple):
     pair: Ints
 
 
-def chain_of(model: AggregateModel, tau: Ints, places: NDArray[np.integer], largest: int) -> Chain | None:
-    """Return the model between these places, by their position; None if it needs more than `largest` numbers."""
+def chain_of(model: AggregateModel, tau: Ints, places: NDArray[np.integer]) -> Chain:
+    """Return the model between these places, by their position."""
     steps = np.column_stack([tau[:-1], tau[1:]]).reshape(-1, 2)
     pairs, pair = np.unique(steps, axis=0, return_inverse=True)
-    if len(pairs) * len(places) ** 2 > largest:
-        return None
+    if len(pairs) * len(places) ** 2 > LARGEST_ANSWER:
+        raise InvalidParameter(
+            f"a slot may be at any of {len(places)} places: more than the model computes at a time; merge places.",
+            code="E_TOO_LARGE",
+        )
     table = np.empty((len(pairs), len(places), len(places)))
     for i, (now, then) in enumerate(pairs.tolist()):
         table[i] = model.block(places, places, now, then)
@@ -303,12 +305,7 @@ def decode(offset: Ints, places: Codes, model: AggregateModel, tau: Ints, par_v:
     it is 0. The candidates of slot t are `places[offset[t] : offset[t + 1]]`, sorted.
     """
     candidates, at = np.unique(places, return_inverse=True)
-    chain = chain_of(model, tau, candidates, LARGEST_ANSWER)
-    if chain is None:
-        raise InvalidParameter(
-            f"a slot may be at any of {len(candidates)} places: more than the model computes at a time; merge places.",
-            code="E_TOO_LARGE",
-        )
+    chain = chain_of(model, tau, candidates)
     fake = np.empty(len(tau), dtype=np.int32)
     loglik = _kernels.decode(chain, offset, at.astype(np.int32), par_v, stream, fake)
     return np.asarray(candidates[fake], dtype=np.int32) if loglik > -np.inf else None
@@ -358,21 +355,13 @@ class FakeMaker:
         r = np.array(seeds, dtype=np.int32)
         row, attempt = (np.array(np.broadcast_to(n, len(r)), dtype=np.uint64) for n in (rows, tries))
         fakes = np.full_like(r, -1)
-        if self.chain is not None:
-            _kernels.attempts(r, row, attempt, self.classes, self.pars, self.chain, self.key, fakes)
-            return fakes
-        for b in range(len(r)):  # the same, number for number, by the model of the candidates of one attempt
-            stream = open_stream(self.key, attempt[b], row[b])
-            offset, places, _ = _kernels.semantic_seed(r[b], self.classes, self.pars, stream)
-            if len(places):
-                fake = decode(offset, places, self.model, self.tau, self.pars.par_v, stream)
-                fakes[b] = -1 if fake is None else fake
+        _kernels.attempts(r, row, attempt, self.classes, self.pars, self.chain, self.key, fakes)
         return fakes
 
     @cached_property
-    def chain(self) -> Chain | None:
-        """Return the model between all places; None if its tables would be too large."""
-        return chain_of(self.model, self.tau, np.arange(self.model.R), LARGEST_TABLE)
+    def chain(self) -> Chain:
+        """Return the model between all places."""
+        return chain_of(self.model, self.tau, np.arange(self.model.R))
 
 
 CHUNK = 256  # fakes per piece of work

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from elsewhere.data.visits import Codes, Floats, Ints, Locations
 from elsewhere.errors import InvalidParameter, InvalidTraces, require_whole
-from elsewhere.paper._similarity_kernels import Counted, Moves, move_similarity, visit_similarity
+from elsewhere.paper._similarity_kernels import Counted, visit_similarity
 from elsewhere.paper.profiles import Counts, MobilityProfile, Profiles, check_comparable
 from elsewhere.scale import map_over
 
@@ -159,24 +159,20 @@ def visits_of(profiles: Profiles) -> Counted:
     return counted(user * T + profiles.visit_tau, place, profiles.visit_count, (U, T), np.arange(U), longest)
 
 
-def moves_of(profiles: Profiles) -> Moves:
-    """Return the moves of all profiles, by rising key."""
-    U, R, T = len(profiles), profiles.R, profiles.T
-    user = np.repeat(np.arange(U), np.diff(profiles.move_start))
-    first = profiles.support_start[user]
-    origin = profiles.support[first + profiles.move_origin].astype(np.int64)
-    target = profiles.support[first + profiles.move_target]
-    row = (profiles.move_tau.astype(np.int64) * T + profiles.move_tau_next) * R + origin
-    order = np.lexsort((target, row, user))
-    count = profiles.move_count[order].astype(np.float64)
-    row, target, user = row[order], target[order], user[order]
+def moves_in_common(u: MobilityProfile, v: MobilityProfile) -> float:
+    """
+    Return eq:as1, Hamming: the sum of alpha_r min(p(u), p(v)) over all moves, 0 where v never leaves r (E3).
 
-    new_row = np.ones(len(row), dtype=bool)
-    new_row[1:] = (np.diff(row) != 0) | (np.diff(user) != 0)
-    number = np.cumsum(new_row) - 1
-    leaving = np.bincount(number, count)[number] if len(number) else count
-    total = np.bincount(user, count, minlength=U).astype(np.float64)
-    return Moves(np.searchsorted(user, np.arange(U + 1)), row * R + target, count, leaving, total)
+    A term is min(m E, n D) / E in departures of u, for m of D departures of u and n of E of v.
+    """
+    _, r, x = np.intersect1d(u.support, v.support, assume_unique=True, return_indices=True)
+    total = 0.0
+    for pair in u.period_pairs():
+        mine, theirs = u.moves(*pair), v.moves(*pair)
+        D, E = mine.sum(axis=1)[r, None], theirs.sum(axis=1)[x, None]
+        least = np.minimum(mine[np.ix_(r, r)] * E, theirs[np.ix_(x, x)] * D)
+        total += float((least / np.maximum(E, 1e-300)).sum())
+    return min(1.0, total / float(u.count.sum()))
 
 
 def geographic_similarity(
@@ -211,16 +207,10 @@ def geographic_similarity(
     require_whole("order", order, 0, 1)
     if distance is not None:
         return expected_closeness(u, v, order, distances("distance", distance, u.R, highest=1.0))
-    both = Profiles.of([u, v])
-    out = np.empty((1, 2))
-    if order == 0:
-        visits = visits_of(both)
-        visit_similarity(visits, visits, 0, u.R, out)
-    else:
+    if order == 1:
         check_departures(u)
-        moves = moves_of(both)
-        move_similarity(moves, moves, 0, out)
-    return float(out[0, 1])
+        return moves_in_common(u, v)
+    return float(visit_rows(visits_of(Profiles.of([u, v])), u.R, range(1))[0, 1])
 
 
 def scaled_distance(locations: Locations) -> Floats:

@@ -365,8 +365,6 @@ class PrivacyTest:
         `alternates="all"` takes the other users of `seeds` themselves, as the paper's experiments do, with a warning
         (E53). Alternates are counted up to the k-1st.
         """
-        if not isinstance(seeds, Traces):
-            raise InvalidParameter(f"`seeds` must be a `Traces`, got {type(seeds).__name__}.")
         _check_thresholds(par_s, par_i, par_d, k, against, min_sim)
         check_alternates(seeds, alternates, k=k, against=against)
         of_day = Periods.of(periods)
@@ -385,18 +383,9 @@ class PrivacyTest:
 
     def __call__(self, fakes: ArrayLike | Traces, seed: ArrayLike) -> Verdicts:
         """Return the verdicts on the fakes (F, L), fake i made from row `seed[i]` of the seeds."""
-        own, rows = self.seeds.r, _table("fakes", fakes.r if isinstance(fakes, Traces) else fakes)
-        row = _table("seed", seed)
-        if rows.ndim != 2 or rows.shape[1] != own.shape[1] or row.shape != rows.shape[:1]:
-            raise InvalidTraces(
-                f"`fakes` must have shape (F, {own.shape[1]}) and `seed` (F,), got {rows.shape} and {row.shape}.",
-                code="E_SHAPE",
-            )
-        if len(rows) and (row.dtype.kind not in "iu" or not 0 <= row.min() <= row.max() < len(own)):
-            raise InvalidTraces(f"`seed` must hold row numbers in 0 .. {len(own) - 1}.", code="E_INDEX")
-        r = Traces.check_places(rows, self.seeds.R, "fakes") if len(rows) else rows
+        own, r = self.seeds.r, np.asarray(fakes.r if isinstance(fakes, Traces) else fakes)
         par_s, par_i, par_d, k, min_sim = self.thresholds
-        row = np.array(row, dtype=np.int64)  # kernels are compiled for one kind of array
+        row = np.array(seed, dtype=np.int64)  # kernels are compiled for one kind of array
         of_fakes = _count_visits(self.seeds, r, np.arange(len(r)), self.periods, self.longest)
         measured, others = np.zeros((len(r), 6)), self.quantile is not None
         measure(of_fakes, row, self.counts, self.strangers, par_d, k - 1, others, self.seeds.R, measured)

@@ -116,9 +116,6 @@ class MobilityProfile:
         return sorted(set(zip(self.tau.tolist(), self.tau_next.tolist(), strict=True)))
 
 
-USERS_AT_ONCE = 4096  # counted together: their slots, keys and moves stay in the cache
-
-
 @dataclass(frozen=True, eq=False)
 class Profiles(Sequence[MobilityProfile]):
     """
@@ -261,15 +258,6 @@ def fit_profiles(
 def count(r: Codes, user: Ints, tau: Codes, *, U: int, R: int, T: int) -> Profiles:
     """Count visits and moves of (N, L) rows `r` of `user`, slots in periods `tau`; -1 is no slot."""
     (N, L), tau = r.shape, np.broadcast_to(tau, r.shape)
-    if U > USERS_AT_ONCE:
-        order = np.argsort(user, kind="stable")
-        parts = []
-        for first in range(0, U, USERS_AT_ONCE):
-            several = min(USERS_AT_ONCE, U - first)
-            start, end = np.searchsorted(user, [first, first + several], sorter=order)
-            rows = order[start:end]
-            parts.append(count(r[rows], user[rows] - first, tau[rows], U=several, R=R, T=T))
-        return join_profiles(parts)
     place, when = r.astype(np.int64), tau.astype(np.int64)
     who = np.broadcast_to(user[:, None], (N, L))
     present = place >= 0
@@ -393,11 +381,11 @@ def sample_user(
     rng: np.random.Generator,
 ) -> Means:
     """Sweep over the missing slots of one user, all arrays by position in `moves.places`; return averages."""
-    from elsewhere.paper._profile_kernels import count_chain, draw_missing
+    from elsewhere.paper._profile_kernels import draw_missing
 
     K, n_pairs = len(moves.places), int(pair.max()) + 1 if len(pair) else 0
     degree, pseudo = np.diff(moves.start), prior / K
-    move_sums, visit_sums, first = np.zeros((n_pairs, len(moves.target))), np.zeros((T, K)), np.zeros(K)
+    move_sums, first = np.zeros((n_pairs, len(moves.target))), np.zeros(K)
     # the moves of which both ends are seen, and the first places
     row, t = np.nonzero(~hidden[:, :-1] & ~hidden[:, 1:])
     keys = np.repeat(np.arange(K), degree) * K + moves.target
@@ -411,13 +399,16 @@ def sample_user(
             log_first = log_dirichlet(first[None] + pseudo, np.array([0, K]), rng)[0]
             if not draw_missing(r, hidden, *moves[1:], log_p, log_first, pair, *seen, rng.random(r.shape)):
                 raise InvalidTraces("the evidence on some slot names no place that can be reached.", code="E_EVIDENCE")
-        changes = count_chain(move_sums, visit_sums, first, r, moves.start, moves.target, pair, tau)
+        at = np.searchsorted(keys, r[:, :-1] * K + r[:, 1:]) + pair * len(keys)
+        move_sums = np.bincount(at.ravel(), minlength=move_sums.size).reshape(move_sums.shape).astype(np.float64)
+        visit_sums = np.bincount((tau * K + r).ravel(), minlength=T * K).reshape(T, K).astype(np.float64)
+        first = np.bincount(r[:, 0], minlength=K).astype(np.float64)
         if sweep >= 0:
             leaving = np.add.reduceat(move_sums, moves.start[:-1], axis=1)
             rows = (move_sums + pseudo) / np.repeat(leaving + pseudo * degree, degree, axis=1)
             for total, value in zip(sums[:3], (visit_sums, move_sums, rows), strict=True):
                 total += value
-            sums.changes[sweep] = changes
+            sums.changes[sweep] = np.count_nonzero(r[:, 1:] != r[:, :-1])
     return Means(sums.visits / sweeps, sums.moves / sweeps, sums.p / sweeps, sums.changes)
 
 

@@ -22,7 +22,6 @@ overlap of what they are to people (the Bhattacharyya coefficient).
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import permutations
 from typing import Any
 
@@ -34,13 +33,12 @@ from elsewhere.data.visits import Codes, Floats, Ints
 from elsewhere.errors import (
     InvalidParameter,
     InvalidTraces,
-    require_between,
     require_choice,
     require_rng,
     require_whole,
 )
 from elsewhere.paper.profiles import MobilityProfile, Profiles
-from elsewhere.paper.semantic_graph import ROLE_RANKS, LocationGraph
+from elsewhere.paper.semantic_graph import LocationGraph
 from elsewhere.paper.semantic_similarity import rank_places, semantic_similarity
 from elsewhere.scale import one_thread
 
@@ -50,9 +48,7 @@ PAPERS = 20  # classes of the paper
 LEAST = 4  # classes, where the places allow it
 TO_A_CLASS = 5  # places
 ENOUGH = 0.9  # share of the largest score with which the smaller number is as good
-HALVINGS = 10  # of the people, on a map of at most 1,000 places; at least 3 on larger ones
-PLACES_LOOKED_AT = 10_000  # in all halvings together; of a larger map a third of it in each, drawn from its places
-TEACHING = 5_000  # places, drawn from more, that k-means learns its centres from; all others join the nearest
+HALVINGS = 10  # of the people
 FALLING = 3  # numbers in a row without ENOUGH of the largest score, after which no larger one is tried
 ABOVE_CHANCE = 2.0  # standard deviations over the halvings
 
@@ -63,7 +59,6 @@ def semantic_clustering(
     kappa: int | str = "auto",
     method: str = "roles",
     c_min: int = 1,
-    blur: float = 0.0,
     rng: np.random.Generator,
 ) -> "SemanticClasses":
     """
@@ -88,9 +83,6 @@ def semantic_clustering(
         profiles.
     c_min
         Classes with fewer members are merged, smallest first, into the class with the largest mean edge weight (E30).
-    blur
-        Hours by which the times of roles are blurred: 1 for sparse records such as check-ins, where who comes at 12:50
-        and who comes at 13:10 should count as alike; 0 for whole days, whose hours are told apart (E91).
     rng
         Starts k-means.
 
@@ -105,7 +97,7 @@ def semantic_clustering(
 
     """
     if isinstance(graph, LocationGraph):
-        return classes_of_graph(graph, kappa, method, c_min, rng, require_between("blur", blur, 0, 24))
+        return classes_of_graph(graph, kappa, method, c_min, rng)
     S = Profiles.of(graph)
     w_G = np.zeros((S.R, S.R))
     for u, v in permutations(S, 2):
@@ -201,7 +193,7 @@ def labels_of(classes: Any, R: int) -> Ints:
 
 
 def classes_of_graph(
-    graph: LocationGraph, kappa: int | str, method: str, c_min: int, rng: np.random.Generator, blur: float = 0.0
+    graph: LocationGraph, kappa: int | str, method: str, c_min: int, rng: np.random.Generator
 ) -> SemanticClasses:
     """Cluster the location graph: K-Means(G, kappa), or k-means on the roles of the places."""
     require_rng(rng)
@@ -222,13 +214,18 @@ def classes_of_graph(
     roles = np.round(graph.roles[places], 9)
     if method == "roles":
         order = np.lexsort(roles.T[::-1])
-        rows = _scale_rows(_role_rows(roles[order], graph.T, blur))
+        rows = _scale_rows(np.sqrt(roles[order]))
     else:
         w = graph.w_visited
         order = np.lexsort([np.round(w.sum(axis=1) / max(w.max(), 1e-300), 9), *roles.T[::-1]])
         rows = _scale_rows(np.round(w[np.ix_(order, order)] / max(w.max(), 1e-300), 12))
 
-    edges = partial(graph.between, places=places[order])
+    def edges(label: Ints) -> Floats:
+        """Return the sums of the weights between classes."""
+        member = csr_array((np.ones(len(label)), (label, order)))
+        sums = np.asarray(member @ graph.w_visited @ member.T)
+        return np.asarray((sums + sums.T) / 2)
+
     entropy = int(rng.integers(2**31))
     if isinstance(kappa, str):
         clusters = _cluster_auto(graph, rows, edges, c_min, entropy, method)
@@ -259,12 +256,10 @@ def _cluster(rows: Floats, kappa: int, entropy: int, edges: Edges, c_min: int) -
 
 
 def _fit_k_means(rows: Floats, kappa: int, entropy: int, starts: int) -> Any:
-    """Fit k-means from so many `starts` to all rows, or to TEACHING of them, drawn by `entropy`."""
+    """Fit k-means from so many `starts`."""
     from sklearn.cluster import KMeans
     from sklearn.exceptions import ConvergenceWarning
 
-    if len(rows) > TEACHING:
-        rows = rows[np.sort(np.random.default_rng(entropy).permutation(len(rows))[:TEACHING])]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct rows than classes
         return KMeans(kappa, n_init=starts, random_state=entropy).fit(rows)
@@ -338,12 +333,10 @@ def numbers_to_try(most: int) -> list[int]:
 
 
 def draw_halves(graph: LocationGraph, rng: np.random.Generator) -> list[NDArray[np.bool_]]:
-    """Draw some halves of the users whose ranks the graph keeps, drawn at random: fewer where there are many places."""
-    users = np.unique(graph.held_ranks.user)
-    times = int(np.clip(PLACES_LOOKED_AT // max(int(graph.visited.sum()), 1), 3, HALVINGS))
-    halves = np.zeros((times, graph.n_users), dtype=bool)
+    """Draw some halves of the users at random."""
+    halves = np.zeros((HALVINGS, graph.n_users), dtype=bool)
     for half in halves:
-        half[rng.permutation(users)[: len(users) // 2]] = True
+        half[rng.permutation(graph.n_users)[: graph.n_users // 2]] = True
     return list(halves)
 
 
@@ -358,8 +351,7 @@ def number_of_classes(graph: LocationGraph, halves: Sequence[NDArray[np.bool_]],
     smallest number with 90 % of the largest score is taken, at most `most` and never fewer than 4; where no score
     stands out from chance, 4. `entropy` starts k-means.
     """
-    views = [view for half in halves for view in _views(graph, half, entropy)]
-    most = min(most, PLACES_LOOKED_AT // 3 // TO_A_CLASS)  # of the places looked at, as of all places
+    views = [view for half in halves for view in _views(graph, half)]
     scores: dict[int, float] = {}
     sure = False
     for kappa in numbers_to_try(most):
@@ -392,30 +384,16 @@ class _View:
         return excess_information(labels.predict(self.own), labels.predict(self.others))
 
 
-def _views(graph: LocationGraph, half: NDArray[np.bool_], entropy: int = 0) -> list[_View]:
-    """Return both views of one halving; of a large map some of its places, drawn by `entropy`."""
+def _views(graph: LocationGraph, half: NDArray[np.bool_]) -> list[_View]:
+    """Return both views of one halving."""
     tables = [np.sqrt(np.round(graph.held_ranks.of_users(side).table(*graph.roles.shape), 9)) for side in (half, ~half)]
     views = []
     for own, other in (tables, tables[::-1]):
         places = np.flatnonzero(own.any(axis=1))
         places = places[np.lexsort(own[places].T[::-1])]  # in an order that does not come from their numbers (F6)
-        if len(places) > PLACES_LOOKED_AT // 3:
-            places = places[np.sort(np.random.default_rng(entropy).permutation(len(places))[: PLACES_LOOKED_AT // 3])]
         both = places[other[places].any(axis=1)]
         views.append(_View(_scale_rows(own[places]), _scale_rows(own[both]), _scale_rows(other[both])))
     return views
-
-
-def _role_rows(roles: Floats, T: int, blur: float) -> Floats:
-    """Return the square roots of roles (R, ranks of the day and of each of T periods), periods blurred (E91)."""
-    if T == 1 or blur == 0:
-        return np.sqrt(roles)
-    day, by_period = roles[:, :ROLE_RANKS], roles[:, ROLE_RANKS:].reshape(len(roles), T, ROLE_RANKS)
-    apart = np.minimum(np.arange(T), T - np.arange(T)) * 24 / T  # hours between a period and the first
-    kernel = np.exp(-0.5 * (apart / blur) ** 2)
-    around = (kernel / kernel.sum())[(np.arange(T)[:, None] - np.arange(T)) % T]
-    blurred = np.einsum("st,rtk->rsk", around, by_period).reshape(len(roles), T * ROLE_RANKS)
-    return np.sqrt(np.round(np.hstack([day, blurred]), 12))
 
 
 def _scale_rows(table: Floats) -> Floats:

@@ -15,8 +15,8 @@ For few users the matrix S of all s_uv is cheaper, however long their lists. Eit
 
 **Pairs.** At order 1, and with one sigma for several periods, every pair is a search, and all pairs are looked at.
 
-Beside the weights the graph tells who holds which place at which rank, for at most MOST_HELD users: by what halves of
-the people agree on, "auto" finds kappa.
+Beside the weights the graph tells who holds which place at which rank: by what halves of the people agree on, "auto"
+finds kappa.
 """
 
 from collections.abc import Iterable, Iterator
@@ -125,7 +125,6 @@ def held_ranks(profiles: Profiles) -> HeldRanks:
 
 DENSE_LIMIT = 10_000  # places with an edge; above, w alone would need more than 800 MB
 FEW_USERS = 4_096  # all their similarities take 134 MB
-MOST_HELD = 5_000  # users whose own ranks are kept, so that halves of the people can be compared (E29)
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,18 +175,12 @@ class LocationGraph:
     @cached_property
     def roles(self) -> Floats:
         """Return (R, columns) roles: ROLE_RANKS columns for the whole day and, of several periods, for each."""
-        return held_ranks(self._profiles).table(self.R, ROLE_RANKS * (1 + self.T if self.T > 1 else 1))
+        return self.held_ranks.table(self.R, ROLE_RANKS * (1 + self.T if self.T > 1 else 1))
 
     @cached_property
     def held_ranks(self) -> HeldRanks:
-        """
-        Return the ranks of at most MOST_HELD single users, drawn from all.
-
-        Each number of a user has a fixed place in the draw, so users added later and users given at once are drawn
-        alike.
-        """
-        ranks, number = held_ranks(self._profiles), np.random.default_rng(0).random(self.n_users)
-        return ranks.of_users(number <= np.sort(number)[:MOST_HELD][-1])
+        """Return the ranks that places hold for each user."""
+        return held_ranks(self._profiles)
 
     @cached_property
     def w(self) -> Floats:
@@ -205,56 +198,19 @@ class LocationGraph:
         if len(active) > DENSE_LIMIT:
             raise InvalidParameter(
                 f"all weights among {len(active)} visited places would need {len(active) ** 2 * 8 / 1e9:.1f} GB; "
-                'classes by `method="roles"` and `between` need none of it. For `method="kmeans"` merge places '
-                f"(`cells`) to at most {DENSE_LIMIT}.",
+                f"merge places (`cells`) to at most {DENSE_LIMIT}.",
                 code="E_TOO_LARGE",
             )
-        w = self._sum_by(active, np.arange(len(active)), np.zeros((len(active), len(active))))
+        if self._edges is None:
+            w = _sum_of_ranks(rank_visits(self._profiles), active)
+        else:
+            w = self._edges.tocsr()[active][:, active].toarray()
         w = (w + w.T) / 2
         np.fill_diagonal(w, 0)
         # what rounding leaves of an edge that the self-pairs cancel is no edge
         w[w < 1e-12 * max(1.0, w.max(initial=0.0))] = 0
         w.setflags(write=False)
         return w
-
-    def between(self, label: Ints, places: Ints | None = None) -> Floats:
-        """
-        Return the sums of the weights between classes (kappa, kappa); `label` numbers the class of each visited place.
-
-        Labels are of these `places`, None: of all visited ones in the order of their numbers. The same as sums over
-        `w_visited`, which is not made.
-        """
-        kappa = int(label.max()) + 1
-        of_place, visited = np.full(self.R, -1), np.flatnonzero(self.visitors)
-        of_place[visited if places is None else places] = label
-        label = of_place[visited]
-        out = self._sum_by(visited, label, np.zeros((kappa, kappa)))
-        out -= np.diag(np.bincount(label, self._self_loops[visited], kappa))
-        return np.asarray((out + out.T) / 2)
-
-    @cached_property
-    def _self_loops(self) -> Floats:
-        """Return (R,) what the sums and similarities have on the diagonal of w, which is 0."""
-        return self._sum_by(np.arange(self.R), np.arange(self.R), np.zeros(self.R))
-
-    def _sum_by(self, places: Ints, number: Ints, out: Floats) -> Floats:
-        """
-        Add up all edges among `places` by the `number` of either end into `out`; if that is a vector, only self-loops.
-
-        The one way in which w_G is summed: between places, between classes, on its diagonal; not yet symmetric.
-        """
-        of_place = np.full(self.R, -1)
-        of_place[places] = number
-        if self._edges is None:
-            _add_ranks(out, rank_visits(self._profiles), of_place)
-            return out
-        edges = self._edges.tocoo()
-        r, r_next, weight = of_place[edges.row], of_place[edges.col], edges.data
-        if out.ndim == 1:
-            np.add.at(out, r[r == r_next], weight[r == r_next])
-        else:
-            np.add.at(out, (r, r_next), weight)
-        return out
 
     def update(
         self,
@@ -266,16 +222,12 @@ class LocationGraph:
         """
         Return the graph of the users so far and of these, equal to the graph of all at once (sec:alg-disc).
 
-        Order 0 is linear in the users, and is summed anew; otherwise only the pairs that new users are part of are
-        looked at.
+        All is summed anew.
         """
         new = Profiles.of(profiles)
         check_comparable(self._profiles, new)
         everyone = join_profiles([self._profiles, new])
-        edges = None
-        if self._edges is not None:
-            edges = self._edges + _pair_loop(everyone, self.n_users, self.order, self.mapping, rng, executor)
-        return LocationGraph(everyone, self.order, self.mapping, edges)
+        return semantic_graph(everyone, order=self.order, mapping=self.mapping, rng=rng, executor=executor)
 
 
 def semantic_graph(
@@ -316,18 +268,18 @@ def semantic_graph(
     columns = Profiles.of(profiles)
     edges = None
     if order == 1 or (mapping == "common" and columns.T > 1):
-        edges = _pair_loop(columns, 0, order, mapping, rng, executor)
+        edges = _pair_loop(columns, order, mapping, rng, executor)
     return LocationGraph(columns, order, mapping, edges)
 
 
-def _add_ranks(out: Floats, visits: RankedVisits, number: Ints) -> None:
+def _sum_of_ranks(visits: RankedVisits, places: Ints) -> Floats:
     """
-    Add A^T diag(w_tau) (S - I) A of every (tau, rank) to `out`, places numbered by `number`; to a vector, its diagonal.
+    Return the sum of A^T diag(w_tau) (S - I) A over every (tau, rank) among these places; not yet symmetric.
 
     u != v, and s_uu = 1. S is made where the users are few; else its levels are summed over users (E27).
     """
-    U, diagonal = len(visits.w), out.ndim == 1
-    S = np.zeros((U, U) if U <= FEW_USERS else (0, 0))
+    U, number = len(visits.w), np.searchsorted(places, visits.place)
+    out, S = np.zeros((len(places), len(places))), np.zeros((U, U) if U <= FEW_USERS else (0, 0))
     levels = []  # of each rank, for many users: its period, its distinct shares, and which is each user's, or -1
     for tau, _, entries in group_by_rank(visits.tau, visits.rank):
         users, share = visits.user[entries], visits.share[entries]
@@ -342,43 +294,37 @@ def _add_ranks(out: Floats, visits: RankedVisits, number: Ints) -> None:
     for tau, _, covering in group_by_rank(visits.tau[visits.covering], visits.covered):
         entries = visits.covering[covering]
         users, row = np.unique(visits.user[entries], return_inverse=True)
-        places, column = np.unique(number[visits.place[entries]], return_inverse=True)
-        A = csr_array((1 / visits.size[entries], (row, column)), shape=(len(users), len(places)))
+        there, column = np.unique(number[entries], return_inverse=True)
+        A = csr_array((1 / visits.size[entries], (row, column)), shape=(len(users), len(there)))
         w = visits.w[users, tau]
         if U <= FEW_USERS:
-            part = np.asarray(A.T @ (w[:, None] * S[np.ix_(users, users)]))
-            block = np.bincount(column, part[column, row] / visits.size[entries]) if diagonal else np.asarray(part @ A)
+            block = np.asarray(np.asarray(A.T @ (w[:, None] * S[np.ix_(users, users)])) @ A)
         else:
-            own = A.T.multiply(w) @ A
-            block = -own.diagonal() if diagonal else -own.toarray()
+            block = -(A.T.multiply(w) @ A).toarray()
             for other, width, level_of in levels:
                 has = np.flatnonzero(level_of[users] >= 0)
                 at = csr_array((np.ones(len(has)), (has, level_of[users[has]])), shape=(len(users), len(width)))
                 # users whose share reaches a level: all those at it or above
                 left = np.cumsum((A.T.multiply(w * visits.w[users, other]) @ at).toarray()[:, ::-1], axis=1)[:, ::-1]
                 right = np.cumsum((A.T @ at).toarray()[:, ::-1], axis=1)[:, ::-1]
-                block += (left * width * right).sum(axis=1) if diagonal else (left * width) @ right.T
-        out[places if diagonal else np.ix_(places, places)] += block
+                block += (left * width) @ right.T
+        out[np.ix_(there, there)] += block
+    return out
 
 
 def _pair_loop(
-    profiles: Profiles,
-    first_new: int,
-    order: int,
-    mapping: str,
-    rng: np.random.Generator | None,
-    executor: Executor | None,
+    profiles: Profiles, order: int, mapping: str, rng: np.random.Generator | None, executor: Executor | None
 ) -> Any:
-    """Return the edges of the paper's double loop over all ordered pairs with at least one user from `first_new` on."""
+    """Return the edges of the paper's double loop over all ordered pairs of users."""
     entropy = None if rng is None else int(rng.integers(2**63))
-    work = partial(_edges_of, profiles, first_new, order, mapping, entropy)
+    work = partial(_edges_of, profiles, order, mapping, entropy)
     edges = csr_array((profiles.R, profiles.R))
     for one in iterate_over(work, range(len(profiles)), executor=executor):
         edges = edges + one
     return edges
 
 
-def _edges_of(profiles: Profiles, first_new: int, order: int, mapping: str, entropy: int | None, index: int) -> Any:
+def _edges_of(profiles: Profiles, order: int, mapping: str, entropy: int | None, index: int) -> Any:
     """Return the edges of one user towards all others."""
     u, r, r_next, weight = profiles[index], *(np.empty(0, dtype=kind) for kind in (int, int, float))
     # one edge set per period (pair), weighted by the share of u's time (departures) in it; one for "common" (E19)
@@ -386,7 +332,7 @@ def _edges_of(profiles: Profiles, first_new: int, order: int, mapping: str, entr
     if mapping == "per-period":
         shares = u.w.tolist() if order == 0 else [float(u.alpha(*pair).sum()) for pair in u.period_pairs()]
     for other in range(len(profiles)):
-        if other == index or max(index, other) < first_new:
+        if other == index:
             continue
         # a stream per pair: the result depends on neither order nor executor
         named = None if entropy is None else np.random.SeedSequence(entropy, spawn_key=(index, other))

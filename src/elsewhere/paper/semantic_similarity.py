@@ -30,9 +30,7 @@ from elsewhere.data.visits import Codes, Floats, Ints
 from elsewhere.errors import require_choice, require_rng, require_whole
 from elsewhere.paper._similarity_kernels import (
     anneal,
-    assignment,
     best_of_all_mappings,
-    best_start,
     gilmore_lawler,
     mapped_value,
 )
@@ -121,9 +119,9 @@ def optimal_mapping(
     check_options(order, mapping, rng)
     if order == 1:
         check_departures(u)
-        return best_mapping(u, v, *_both_tables(u, v, mapping), rng or np.random.default_rng(0))[1:]
+        return best_mapping(u, v, *_both_tables(u, v, mapping), rng or np.random.default_rng(0))
     if mapping == "common" and u.T > 1:
-        return [_places(v, common_mapping(u, v)[1])], 0.0
+        return [_places(v, common_mapping(u, v))], 0.0
     return [_places(v, rank_mapping(a, b)) for a, b in zip(u.visits, v.visits, strict=True)], 0.0
 
 
@@ -186,29 +184,28 @@ def rank_mapping(a: Counts, b: Counts) -> Ints:
     return sigma
 
 
-def common_mapping(u: MobilityProfile, v: MobilityProfile) -> tuple[float, Ints]:
+def common_mapping(u: MobilityProfile, v: MobilityProfile) -> Ints:
     """
-    Return the value and sigma, as positions, of the best common mapping.
+    Return sigma, as positions, of the best common mapping.
 
     It maximises sum_{r,tau} w_tau(u) min(pi_tau^r(u), pi_tau^sigma(r)(v)) over one sigma for all periods, w_tau(u)
     the share of u's slots in period tau. Benefits are whole numbers, as in `_similarity_kernels.py`, so that the
     assignment too is exact.
     """
+    from scipy.optimize import linear_sum_assignment
+
     lived_u, lived_v = u.visits.sum(axis=1), v.visits.sum(axis=1)
     M, m = common_multiple(lived_v, float(lived_u.sum())), np.where(lived_v > 0, lived_v, 1)[:, None, None]
     a = (u.visits * lived_v[:, None])[:, :, None]
     b = (v.visits * lived_u[:, None])[:, None, :]
     overlap = np.minimum(a, b).astype(np.float64)
     benefit = (overlap * (M // m) if M else overlap / m).sum(axis=0)
-    if u.K <= v.K:
-        r, x = np.arange(u.K), assignment(benefit)
-    else:
-        r, x = assignment(benefit.T), np.arange(v.K)
+    r, x = linear_sum_assignment(benefit, maximize=True)
     gains = benefit[r, x]
     sigma = np.full(u.K, -1)
     # a pair without overlap fills up the permutation, it is no evidence (E22)
     sigma[r[gains > 0]] = x[gains > 0]
-    return min(1.0, float(gains.sum() / (lived_u.sum() * max(M, 1)))), sigma
+    return sigma
 
 
 PROVEN = 1e-12  # a gap below this is rounding
@@ -305,26 +302,24 @@ def _pad(v: Table, n: int) -> Table:
 
 def best_mapping(
     u: MobilityProfile, v: MobilityProfile, tables_u: Tables, tables_v: Tables, rng: np.random.Generator
-) -> tuple[float, list[Codes], float]:
-    """Return sim_S, one sigma per table of u, and the upper bound."""
-    value, upper, sigma = 0.0, 0.0, []
+) -> tuple[list[Codes], float]:
+    """Return one sigma per table of u, and the upper bound of sim_S."""
+    upper, sigma = 0.0, []
     for pair, table in tables_u.items():
         places = np.full(u.K, -1, dtype=np.int32)
         sigma.append(places)
         if pair not in tables_v:
             continue
         other = _pad(tables_v[pair], len(table.k))
-        zeroth = common_mapping(u, v)[1] if pair is None else rank_mapping(table.weight, other.weight)
-        gain, at_most, image = _search(table, other, [zeroth, _shared_places(u, v, table, other)], rng)
-        value += gain
+        zeroth = common_mapping(u, v) if pair is None else rank_mapping(table.weight, other.weight)
+        at_most, image = _search(table, other, [zeroth, _shared_places(u, v, table, other)], rng)
         upper += at_most
         # places without a move in common fill up the permutation, they are no evidence (E22)
         image = image[: len(table.k)]
         shared = (table.counts > 0) & (other.counts[:, image][:, :, image] > 0)
         r = np.flatnonzero(shared.any(axis=(0, 1)) | shared.any(axis=(0, 2)))
         places[table.k[r]] = v.support[other.k[image[r]]]
-    total = float(u.count.sum())
-    return min(1.0, value / total), sigma, min(1.0, upper / total)
+    return sigma, min(1.0, upper / float(u.count.sum()))
 
 
 def _shared_places(u: MobilityProfile, v: MobilityProfile, a: Table, b: Table) -> Ints:
@@ -335,12 +330,23 @@ def _shared_places(u: MobilityProfile, v: MobilityProfile, a: Table, b: Table) -
     return sigma
 
 
-def _search(a: Table, b: Table, starts: list[Ints], rng: np.random.Generator) -> tuple[float, float, Ints]:
-    """Return V, its upper bound, and the mapping found, in departures of u."""
+def _completed(start: Ints, n: int) -> Ints:
+    """Return a partial mapping, -1 where it says nothing, as a permutation: free places in their order fill it up."""
+    sigma = np.append(start, np.full(n - len(start), -1)).astype(np.int64)
+    sigma[sigma < 0] = np.setdiff1d(np.arange(n), sigma)
+    return sigma
+
+
+def _search(a: Table, b: Table, starts: list[Ints], rng: np.random.Generator) -> tuple[float, Ints]:
+    """Return the upper bound of V, in departures of u, and the mapping found."""
+    from scipy.optimize import linear_sum_assignment
+
     M = gilmore_lawler(a, b)
-    lawler = assignment(M)
+    lawler = linear_sum_assignment(M, maximize=True)[1]
     bound = float(M[np.arange(len(M)), lawler].sum())
-    best, value = best_start(a, b, np.stack([*starts, lawler]))
+    whole = [_completed(start, M.shape[1]) for start in (*starts, lawler)]
+    best = max(whole, key=lambda sigma: mapped_value(a, b, sigma))
+    value = float(mapped_value(a, b, best))
     slack = PROVEN * float(a.leaving.sum())
     if bound - value > slack:
         gap = bound - value - slack / 2
@@ -351,7 +357,7 @@ def _search(a: Table, b: Table, starts: list[Ints], rng: np.random.Generator) ->
             uniform = rng.random((ROUNDS, STEPS, 3))
             best = anneal(a.touching, b.p, best, gap, HOT * float(a.leaving.sum()), COLD, uniform)
             value = float(mapped_value(a, b, best))
-    return value, (bound if bound - value > slack else value), best
+    return bound if bound - value > slack else value, best
 
 
 def pairwise_semantic_similarity(
@@ -381,10 +387,9 @@ def pairwise_semantic_similarity(
     work: Callable[[range], Floats]
     if order == 1:
         check_departures(*everyone)
+    if order == 1 or (mapping == "common" and everyone.T > 1):
         entropy = (rng or np.random.default_rng(0)).integers(2**63, size=4).tolist()
-        work = partial(_first_order_rows, list(everyone), mapping, entropy)
-    elif mapping == "common" and everyone.T > 1:
-        work = partial(_common_rows, list(everyone))
+        work = partial(_rows_of_pairs, list(everyone), order, mapping, entropy)
     else:
         work = partial(visit_rows, visits_of(everyone), 0)
     sim = all_rows(work, len(everyone), executor)
@@ -392,17 +397,15 @@ def pairwise_semantic_similarity(
     return sim
 
 
-def _common_rows(everyone: list[MobilityProfile], rows: range) -> Floats:
-    return np.array([[common_mapping(everyone[i], v)[0] for v in everyone] for i in rows])
-
-
-def _first_order_rows(everyone: list[MobilityProfile], mapping: str, entropy: list[int], rows: range) -> Floats:
-    pairs = None if mapping == "per-period" else sorted({pair for u in everyone for pair in u.period_pairs()})
-    tables = [tables_of(u, pairs) for u in everyone]
+def _rows_of_pairs(
+    everyone: list[MobilityProfile], order: int, mapping: str, entropy: list[int], rows: range
+) -> Floats:
     out = np.ones((len(rows), len(everyone)))
     for i in rows:
         for j, v in enumerate(everyone):
             if i != j:
                 stream = np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(i, j)))
-                out[i - rows.start, j] = best_mapping(everyone[i], v, tables[i], tables[j], stream)[0]
+                out[i - rows.start, j] = semantic_similarity(
+                    everyone[i], v, order=order, mapping=mapping, rng=stream
+                ).sim
     return out

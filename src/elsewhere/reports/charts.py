@@ -164,15 +164,9 @@ def time_at(crowd: Crowd, hours: slice = slice(0, 24)) -> Floats:
     return time
 
 
-def life_strip(life: Life) -> "Figure":
+def life_strip(life: Life, axes: "Axes | None" = None) -> Any:
     """Draw a life hour by hour, a row a day, one colour per place; blank where nothing was observed."""
-    figure = new_figure(height=0.45 + 0.145 * len(life.names))
-    draw_life_strip(figure.subplots(), life)
-    return figure
-
-
-def draw_life_strip(axes: "Axes", life: Life) -> None:
-    """Draw what `life_strip` does on given axes."""
+    axes = axes or new_figure(height=0.45 + 0.145 * len(life.names)).subplots()
     v, n = life.visits, len(life.names)
     begin, end = v.start % DAY / HOUR, np.maximum(v.end - v.start, TICK * HOUR) / HOUR
     for rank, ink in enumerate(RANKS):
@@ -194,6 +188,7 @@ def draw_life_strip(axes: "Axes", life: Life) -> None:
     label_axes(axes, "", "")
     axes.spines[["left", "bottom"]].set_visible(False)
     axes.tick_params(length=0)
+    return axes.figure
 
 
 def use_scale(use: Plain) -> "Figure | None":

@@ -7,7 +7,7 @@ zoomed to nearly all of its visits, and says what lies outside. Where places are
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,7 +20,6 @@ from elsewhere.reports.charts import INKS, LETTERS, RANKS, WIDTH, Life, new_figu
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 ASPECT = 0.62  # height of a map by its width: two of them and two strips of hours fit a screen
 MOST_PLACES = 1_500
@@ -121,15 +120,12 @@ def _round(rough: float) -> float:
     return power * max(m for m in (1, 2, 5) if m * power <= rough)
 
 
-def _new_map(window: Window) -> "tuple[Figure, Axes]":
-    """Return an empty map that fills its figure."""
-    figure = new_figure(WIDTH, WIDTH * window.half[1] / window.half[0])
-    figure.set_layout_engine("none")
-    return figure, draw_base(figure.add_axes((0, 0, 1, 1)), window)
-
-
-def draw_base(axes: "Axes", window: Window) -> "Axes":
-    """Draw what lies under every map: names of towns, and the scale."""
+def draw_base(window: Window, axes: "Axes | None" = None) -> "Axes":
+    """Draw what lies under every map, names of towns and the scale: on axes, or on those that fill a new figure."""
+    if axes is None:
+        figure = new_figure(WIDTH, WIDTH * window.half[1] / window.half[0])
+        figure.set_layout_engine("none")
+        axes = figure.add_axes((0, 0, 1, 1))
     wide, tall = window.half
     axes.set_xlim(-wide, wide)
     axes.set_ylim(-tall, tall)
@@ -181,7 +177,7 @@ def visits_map(
     ink: str = "fake",
     window: Window | None = None,
     most: float | None = None,
-) -> "Figure":
+) -> Any:
     """
     Draw places as discs whose area is the number of visits (fig:visited-locs); places without a visit are not drawn.
 
@@ -189,7 +185,7 @@ def visits_map(
     """
     count = np.asarray(visits, dtype=float)
     here = Window.of(locations, count) if window is None else window
-    figure, axes = _new_map(here)
+    axes = draw_base(here)
     order = np.argsort(-count, kind="stable")[:MOST_PLACES]
     order = order[(count[order] > 0) & here.inside[order]]
     # of few sizes: those of one size share their outline in the file
@@ -197,25 +193,18 @@ def visits_map(
     for size in np.unique(step)[::-1]:
         x, y = here.xy[order[step == size]].T
         axes.scatter(x, y, s=260 * size / SIZES, color=INKS[ink], alpha=0.6, linewidths=0, zorder=2)
-    return figure
+    return axes.figure
 
 
-def life_map(life: Life, window: Window) -> "Figure":
+def life_map(life: Life, window: Window, axes: "Axes | None" = None) -> Any:
     """
     Draw the places of a life in the colours of `life_strip`, and the moves between them, the more frequent the wider.
 
     Trips are arrows from where they begin to where they end.
     """
-    figure, axes = _new_map(window)
-    draw_life(axes, life, window)
-    return figure
-
-
-def draw_life(axes: "Axes", life: Life, window: Window) -> None:
-    """Draw what `life_map` does on given axes."""
     from matplotlib.patches import FancyArrowPatch
 
-    v = life.visits
+    axes, v = draw_base(window, axes), life.visits
     origin, target, _ = Crowd(v, Plan(v.locations)).moves
     ends = np.column_stack([origin, target])
     ends = ends if v.trip is not None else np.sort(ends, axis=1)
@@ -233,3 +222,4 @@ def draw_life(axes: "Axes", life: Life, window: Window) -> None:
         x, y = window.xy[places].T
         axes.scatter(x, y, s=size, color=INKS[RANKS[rank]], edgecolors=INKS["ink"], linewidths=0.5,
                      zorder=4 - rank / 10)  # fmt: skip
+    return axes.figure

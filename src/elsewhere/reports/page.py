@@ -58,7 +58,6 @@ def report(
     people: Visits | None = None,
     fakes: Visits | None = None,
     seed_of_life: Any = None,
-    title: str = "Report on synthetic location traces",
 ) -> None:
     """
     Write the report of an evaluation: one HTML file that opens offline and makes no request.
@@ -77,8 +76,6 @@ def report(
         The fakes, for the pictures.
     seed_of_life
         The number in `people` of the person behind each fake, -1 for nobody; refused in the shareable edition.
-    title
-        Heading of the page.
 
     Examples
     --------
@@ -109,7 +106,6 @@ def report(
     audit = next(iter(kinds["audits"]), None)
     lives = shown.lives()
     context = {
-        "title": str(title),
         "shareable": shareable,
         "contents": _contents(run, shown.fakes),
         "good_for": _good_for(kinds["uses"][0]["uses"]) if kinds["uses"] else {},

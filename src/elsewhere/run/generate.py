@@ -90,31 +90,27 @@ def generate_fakes(
     (42,)
 
     """
-    return make_fakes(
-        data,
-        _draw_entropy(rng),
-        laboratory=rng is not None,
-        settings=method_of(method, eps=eps, delta=delta, **parameters),
-        making=Making(kappa=kappa, per_seed=per_seed, n=n, workers=1 if workers is None else workers),
-        classes=classes,
-        model=model,
-        alternates=alternates,
-        executor=executor,
-        progress=progress,
-    )
+    settings = method_of(method, eps=eps, delta=delta, **parameters)
+    making = Making(kappa=kappa, per_seed=per_seed, n=n, workers=1 if workers is None else workers)
+    run = Run(settings, making, _draw_entropy(rng), rng is not None, at_once, executor, progress)
+    return make_fakes(run, data, classes=classes, model=model, alternates=alternates)
 
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """What all steps share: parameters, the secret of all draws, and where work is done."""
+    """
+    What all steps share: parameters, the secret of all draws, and where work is done.
+
+    In a `laboratory` run the 128 bits of `entropy` are known to somebody.
+    """
 
     settings: Method
     making: Making
     entropy: int = field(repr=False)
     laboratory: bool
-    stages: Stages = field(repr=False)
-    executor: Executor | None
-    progress: Progress | None
+    stages: Stages = field(default=at_once, repr=False)
+    executor: Executor | None = None
+    progress: Progress | None = None
 
     def sequence(self, key: int) -> np.random.SeedSequence:
         """Return the random numbers of one use of the secret."""
@@ -122,29 +118,24 @@ class Run:
 
 
 def make_fakes(
+    run: Run,
     data: Visits | Traces | Observed,
-    entropy: int,
     *,
-    laboratory: bool,
-    settings: Method,
-    making: Making,
     classes: SemanticClasses | ArrayLike | None = None,
     model: AggregateModel | None = None,
     alternates: Visits | Traces | None = None,
-    stages: Stages = at_once,
-    executor: Executor | None = None,
-    progress: Progress | None = None,
 ) -> Fakes:
     """
-    Make the fakes of `generate_fakes` from 128 secret bits; in a `laboratory` run they are known to somebody.
+    Make the fakes of `generate_fakes` from the secret bits of a run.
 
-    The fakes depend on nothing else but the noise of a theorem, so that a resumed run gives the same fakes.
+    They depend on nothing else but the noise of a theorem, so that a resumed run gives the same fakes.
     """
+    settings, making = run.settings, run.making
     _refuse_misfits(data, settings, making, classes=classes, model=model, alternates=alternates)
     # kernels release the GIL, so threads are enough
-    own_threads = executor is None and making.workers > 1
-    with ThreadPoolExecutor(making.workers) if own_threads else nullcontext(executor) as where:
-        run = Run(settings, making, entropy, laboratory, stages, where, progress)
+    own_threads = run.executor is None and making.workers > 1
+    with ThreadPoolExecutor(making.workers) if own_threads else nullcontext(run.executor) as where:
+        run = replace(run, executor=where)
         if isinstance(settings, Certified):
             fakes = _make_certified(run, data if isinstance(data, Observed) else observed(_visits(data)))
             return _in_slots(fakes, data) if isinstance(data, Traces) else fakes
@@ -313,7 +304,7 @@ def _learn_paper(
             classes = semantic_clustering(
                 semantic_graph(profiles),
                 kappa=run.making.kappa,
-                method=how.clustering,
+                method="kmeans",
                 c_min=how.c_min,
                 rng=np.random.default_rng(run.sequence(0)),
             )

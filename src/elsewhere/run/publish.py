@@ -110,11 +110,6 @@ class Fakes:
         """Return the number of semantic classes of the paper's method; 0 where there are none."""
         return 0 if self.learnt is None else int(self.learnt.classes.kappa)
 
-    @property
-    def acceptance(self) -> float:
-        """Return the share of the attempts that passed."""
-        return self.tally.get("passed", 0) / max(1, self.tally.get("tested", 0))
-
 
 def publish(
     fakes: Fakes,

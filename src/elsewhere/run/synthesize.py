@@ -33,7 +33,7 @@ from elsewhere.evaluation.judge import Judgement, judge_run
 from elsewhere.files import check_folder, clean_up, read_index, read_regular, whole_folders, write_files
 from elsewhere.pool import Pool, earlier_files
 from elsewhere.run.certified import in_private, read_rows, require_map
-from elsewhere.run.generate import make_fakes
+from elsewhere.run.generate import Run, make_fakes
 from elsewhere.run.publish import Fakes, links_file, publish_with_links
 from elsewhere.scale import versions
 from elsewhere.settings import (
@@ -204,16 +204,9 @@ def _make(source: Any, run: _Run) -> tuple[Fakes, Visits, Visits | None]:
     control = people.of_users(aside) if aside.any() else None
     taught = people.of_users(~aside) if aside.any() else people
     run.tell(MAKE, 0, 0)
-    fakes = make_fakes(
-        taught,
-        int.from_bytes(run.secret[:16], "little"),
-        laboratory=run.laboratory,
-        settings=run.settings,
-        making=run.job,
-        stages=run.stages,
-        executor=run.executor,
-        progress=partial(run.tell, MAKE),
-    )
+    entropy, told = int.from_bytes(run.secret[:16], "little"), partial(run.tell, MAKE)
+    how = Run(run.settings, run.job, entropy, run.laboratory, run.stages, run.executor, told)
+    fakes = make_fakes(how, taught)
     # of certified fakes, rows become visits after the release: none is refused before the noise has decided
     sides = [each.visits() if isinstance(each, Observed) else each for each in (taught, control)]
     return fakes, sides[0], sides[1]  # type: ignore[return-value]  # somebody was taught

@@ -4,28 +4,20 @@ The interface over HTTP: health, buckets of whole lives, and devices for the own
     GET    /v1/health           version, for everybody
     GET    /v1/buckets/{n}      a device's n-th bucket; the same one every time; one new one a day
     POST   /v1/devices          owner: let a device in; its token is in the answer and nowhere else
-    GET    /v1/devices          owner: the devices, and how many lives are left
+    GET    /v1/devices          owner: the devices, and how many lives are left, for the page
     DELETE /v1/devices/{id}     owner: shut a device out
-    GET    /v1/pool             owner: zone, places and ids of all lives, for the page
-    GET    /v1/pool/days/{n}    owner: the visits of the n-th day of every life
-    GET    /v1/lives/{id}       owner: one life; ?format=json|geojson|gpx
 
 A bucket always has the same number of lives and of bytes, so neither the server nor whoever watches the line learns
 which of its lives are used, nor which lives they are. Whoever sees the whole pool can strike every fake out of a user's
-questions (A19): its routes ask for the owner's token, on this machine too.
+questions (A19): nobody is shown it here.
 """
 
 import hmac
-import json
 import secrets
-import tempfile
 from datetime import UTC, datetime, timedelta
-from functools import cached_property
-from pathlib import Path as FilePath
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
-import numpy as np
-from fastapi import Depends, FastAPI, Path, Query, Request, Response, Security
+from fastapi import Depends, FastAPI, Path, Request, Response, Security
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from fastapi.security import HTTPBearer
@@ -35,19 +27,15 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Route
 
 from elsewhere._version import __version__
-from elsewhere.data.gazetteer import SOURCE, towns_around
-from elsewhere.data.visits import DAY
-from elsewhere.data.write import write_visits
 from elsewhere.files import page_files
 from elsewhere.pool import Pool
 from elsewhere.serve.guard import Guard, look, refusal
-from elsewhere.serve.store import Device, Refused, Store, digest_of, life_text
+from elsewhere.serve.store import Device, Refused, Store, digest_of
 
 BUCKETS = 8  # that a device may have
 LONGEST_DAYS = 3650
-PAGE = ("pool.html", "pool.js", "map.js", "parts.js", "style.css", "icon.svg")
+PAGE = ("pool.html", "pool.js", "style.css", "icon.svg")
 JSON: dict[int | str, dict[str, Any]] = {200: {"content": {"application/json": {}}}}
-MEDIA = {"json": "application/json", "geojson": "application/geo+json", "gpx": "application/gpx+xml"}
 
 
 class NewDevice(BaseModel):
@@ -76,6 +64,7 @@ class Level(BaseModel):
     lives: int
     free: int
     bucket: int
+    laboratory: bool
     devices: list[Device]
 
 
@@ -129,16 +118,15 @@ def make_app(store: Store, pool: Pool, *, bucket: int, rate: float = 120) -> Gua
         lives = await look(store, store.bucket, holder)
         if not lives:
             lives = await run_in_threadpool(store.issue, holder, bucket, device=request.state.who.id)
-        return Response(bucket_file(about, lives, bucket), media_type=MEDIA["json"])
+        return Response(bucket_file(about, lives, bucket), media_type="application/json")
 
-    _add_devices(api, store, bucket)
-    _add_pool(api, pool)
+    _add_devices(api, store, bucket, bool(pool.provenance.get("reproducible")))
     _add_page(api)
     _add_faults(api)
     return Guard(api, store, rate=rate)
 
 
-def _add_devices(api: FastAPI, store: Store, bucket: int) -> None:
+def _add_devices(api: FastAPI, store: Store, bucket: int, laboratory: bool) -> None:
     """Add what the owner does with devices: let in, list, shut out."""
     owner: Any = {"dependencies": role("owner", "the owner"), "tags": ["owner"], "responses": FAULTS}
 
@@ -153,7 +141,7 @@ def _add_devices(api: FastAPI, store: Store, bucket: int) -> None:
     @api.get("/v1/devices", **owner)
     def list_devices() -> Level:
         """List the devices, and say how many lives are left."""
-        return Level(**store.overview(), bucket=bucket)
+        return Level(**store.overview(), bucket=bucket, laboratory=laboratory)
 
     @api.delete("/v1/devices/{device}", status_code=204, **owner)
     def revoke_device(device: Annotated[str, Path(max_length=64)]) -> None:
@@ -167,90 +155,6 @@ def bucket_file(about: dict[str, str], lives: list[str], size: int) -> bytes:
     head = about["head"]
     text = f'{head[:-1]},"lives":[{",".join(lives)}]}}'
     return text.encode().ljust(len(head) + 16 + size * (int(about["largest"]) + 1))
-
-
-class PoolView:
-    """The pool as its owner sees it, a day at a time; `days` is the number of days of the longest life."""
-
-    def __init__(self, pool: Pool) -> None:
-        self.pool, v = pool, pool.visits
-        self.first = v.start[v.offsets[:-1]] // DAY
-        self.last = np.maximum.reduceat(np.maximum(v.start, v.end - 1), v.offsets[:-1]) // DAY
-        self.days = int((self.last - self.first).max()) + 1
-        self.number = {str(name): number for number, name in enumerate(pool.ids)}
-
-    @cached_property
-    def head(self) -> bytes:
-        """Return zone, map, names of towns and ids, as JSON."""
-        where = self.pool.visits.locations
-        return _json(
-            {
-                "tz": self.pool.visits.tz,
-                "days": self.days,
-                "laboratory": bool(self.pool.provenance.get("reproducible")),
-                "places": {
-                    "lat": None if where.lat is None else np.round(where.lat, 6).tolist(),
-                    "lon": None if where.lon is None else np.round(where.lon, 6).tolist(),
-                    "names": None if where.ids is None else list(where.ids),
-                    "categories": None if where.kind is None else list(where.kind),
-                },
-                "towns": [(t.name, round(t.lon, 4), round(t.lat, 4)) for t in towns_around(where)],
-                "sources": SOURCE,
-                "lives": list(self.number),
-            }
-        )
-
-    def day(self, n: int) -> bytes:
-        """Return the n-th day of every life, as JSON: date and visits (minute of the day from, to, place), or null."""
-        v, begin = self.pool.visits, (self.first + n) * DAY
-        which = np.flatnonzero((v.start < begin[v.user] + DAY) & ((v.end > begin[v.user]) | (v.start == begin[v.user])))
-        minutes = (np.clip([v.start[which], v.end[which]] - begin[v.user[which]], 0, DAY) // 60).tolist()
-        lives: list[Any] = [[] if n <= last else None for last in (self.last - self.first).tolist()]
-        for user, *visit in zip(v.user[which].tolist(), *minutes, v.place[which].tolist(), strict=True):
-            lives[user].append(visit)
-        dates = (self.first + n).astype("datetime64[D]").astype(str).tolist()
-        return _json({"day": n, "dates": dates, "visits": lives})
-
-
-def _json(value: Any) -> bytes:
-    return json.dumps(value, separators=(",", ":")).encode()
-
-
-def _add_pool(api: FastAPI, pool: Pool) -> None:
-    """Add what the page draws, for the owner alone, because whoever has the pool sees through its decoys (A19)."""
-    shown = PoolView(pool)
-    owner: Any = {"dependencies": role("owner", "the owner"), "tags": ["owner"], "response_class": Response}
-
-    @api.get("/v1/pool", responses=FAULTS | JSON, **owner)
-    def read_pool() -> Response:
-        """Return zone, places and ids of all lives."""
-        return Response(shown.head, media_type=MEDIA["json"])
-
-    @api.get("/v1/pool/days/{n}", responses=FAULTS | JSON, **owner)
-    def read_day(n: Annotated[int, Path(ge=0, lt=LONGEST_DAYS)]) -> Response:
-        """Return the visits of the n-th day of every life, in the order of `/v1/pool`."""
-        if n >= shown.days:
-            raise Refused(404, f"the longest life has {shown.days} days.", code="E_DAY")
-        return Response(shown.day(n), media_type=MEDIA["json"])
-
-    @api.get("/v1/lives/{life}", responses=FAULTS | {200: {"content": {kind: {} for kind in MEDIA.values()}}}, **owner)
-    def read_life(
-        life: Annotated[str, Path(max_length=64)],
-        format: Annotated[Literal["json", "geojson", "gpx"], Query(description="GPX and GeoJSON for maps.")] = "json",  # noqa: A002
-    ) -> Response:
-        """Return one life as a file."""
-        number = shown.number.get(life)
-        if number is None:
-            raise Refused(404, "there is no such life.", code="E_LIFE")
-        if format == "json":
-            content = life_text(pool, number).encode()
-        else:
-            with tempfile.TemporaryDirectory() as folder:
-                path = FilePath(folder) / f"life.{format}"
-                write_visits(pool.visits.of_users([number]), path)
-                content = path.read_bytes()
-        headers = {"content-disposition": f'attachment; filename="fake-{number}.{format}"'}
-        return Response(content, media_type=MEDIA[format], headers=headers)
 
 
 def _add_page(api: FastAPI) -> None:
