@@ -443,6 +443,26 @@ def test_a_copy_of_the_seed_fails_the_test_and_the_figures_are_those_of_the_defi
         assert found[i].shared == len({x[2] for x in fake} & {x[2] for x in seed})
 
 
+def test_alternates_are_looked_for_among_all_where_the_first_do_not_do(town, model, monkeypatch):
+    seeds, others = town.of_users(np.arange(42)), town.of_users(np.arange(42, 60))
+    test = learn_test(model, others, k=5, par_s=0.1, par_d=0.1, rng=np.random.default_rng(0))
+    stays, groups = model.stays, model.groups
+    cls = np.where(stays.usage >= 0, groups.use_class[stays.usage], -1)
+    columns = (stays.user, stays.start, stays.end, stays.place, cls, stays.usage)
+    first = np.searchsorted(stays.user, np.arange(seeds.U + 1))
+    seed = np.roll(np.arange(seeds.U), 1)
+    wanted = []
+    for i, s in enumerate(seed):
+        to_seed = 1 - np.abs(groups.profile[i] - groups.profile[s]).sum() / 2
+        to_others = 1 - np.abs(test.others - groups.profile[i][:, None]).sum(0) / 2
+        wanted.append(int((to_others > to_seed - 0.1).sum()))
+    assert 0 < np.mean(np.array(wanted) < 4) < 1
+    for most in (300, 5):
+        monkeypatch.setattr("elsewhere.synthesis.generate_life.COMPARED", most)
+        found = privacy_test_lives(test, groups, seed, columns, first)
+        assert ["alternates" in x.rejected_by for x in found] == [n < 4 for n in wanted]
+
+
 def test_a_fake_may_be_as_near_to_its_seed_as_strangers_of_its_type_are(town, model):
     seeds, others = town.of_users(np.arange(42)), town.of_users(np.arange(42, 60))
     test = learn_test(model, others, k=5, par_s=0.01, par_d=0.1, rng=np.random.default_rng(0))

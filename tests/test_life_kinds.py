@@ -30,6 +30,13 @@ def diary(town, rng):
     return Visits(town.user[i], town.start[i], town.end[i], town.place[i], Locations(n=town.R))
 
 
+def timetable(town, rng):
+    """A diary in which each stay lasts until the next begins."""
+    last = np.append(town.user[1:] != town.user[:-1], True)
+    end = np.where(last, town.end, np.append(town.start[1:], 0))
+    return Visits(town.user, town.start, end, town.place, Locations(n=town.R))
+
+
 def sessions(town, rng):
     """A fix every other minute of two hours a day, on three of the days."""
     rows = []
@@ -109,7 +116,7 @@ def by_hour(visits):
     return np.bincount(visits.start // HOUR % 24, minlength=24) / len(visits)
 
 
-@pytest.mark.parametrize("kind", [calls, diary, sessions, trips, bikes, cities])
+@pytest.mark.parametrize("kind", [calls, diary, timetable, sessions, trips, bikes, cities])
 def test_fakes_are_records_of_the_kind_that_came_in(town, kind):
     people = kind(town, np.random.default_rng(1))
     made = ew.generate_fakes(people, rng=np.random.default_rng(2))

@@ -79,7 +79,7 @@ EVERYBODY = ("A1", "A2", "A3", "A10", "A13")  # run against every role in the fi
 MOST_PEOPLE = 1000  # of a side: more are sampled
 MOST_PAIRS = 6_000_000  # of a fake and a person
 MINUTES = 30  # of a slot of visits
-OPTIONS = {"m_min": None, "shadows": 16, "count_runs": 20_000, "sampler": None, "generator": None}
+OPTIONS = {"m_min": None, "shadows": 16, "count_runs": 20_000, "model": None, "sampler": None, "generator": None}
 
 
 @dataclass(frozen=True, eq=False)
@@ -246,6 +246,7 @@ def audit(
     seed_index: ArrayLike | None,
     *,
     attacks: str | Iterable[str] = "all",
+    model: Any = None,
     classes: Any = None,
     rng: np.random.Generator,
     locations: Locations | None = None,
@@ -272,8 +273,8 @@ def audit(
         The number in `seeds` of the person each fake was made from; None if unknown.
     attacks
         "all", or ids such as ["A2", "A5"].
-    classes
-        Classes of the places, by which A5 compares routines too.
+    model, classes
+        The generator's model, for attacks of one's own; classes of the places, by which A5 compares routines too.
     rng
         Draws people, controls, walks and folds; each attack has a stream of its own.
     locations
@@ -304,7 +305,7 @@ def audit(
         raise InvalidParameter(
             f"`{strange[0]}` is no option of `audit`; these are: {', '.join(OPTIONS)}.", code="E_CALL"
         )
-    chosen = OPTIONS | options
+    chosen = OPTIONS | {"model": model} | options
     for name, least in (("m_min", 1), ("shadows", 2), ("count_runs", 8)):
         if chosen[name] is not None:
             require_whole(name, chosen[name], least)

@@ -47,7 +47,7 @@ BLOCK = 64  # lives drawn by one call
 MOST_ATTEMPTS = 12
 CHOICES, PORTRAYED = 4, 1_000  # lives of which one is taken, where records are few; of how many it is learnt how
 MOST_OWN, MOST_PIECES = 400, 250  # own places of a life; pieces of a day
-COMPARED = 300  # alternates that a fake is compared with
+COMPARED, MOST_COMPARED = 300, 10_000  # alternates that a fake is compared with at first, and if too few are found
 PARTS = 8  # of the week, for sim_G: four of the day, weekdays and weekends apart
 STRANGERS, USUAL = 2_000, 0.95  # pairs of people of one type; what this share of them reach sets the limits
 FASTEST = 0.99  # of the steps between places that follow each other at once, the longest in one interval
@@ -123,7 +123,7 @@ class LifeTest:
     rare: tuple[Ints, Ints] = field(repr=False)  # (seed, run) of the runs that one person has, and that two have
     type_of: Ints = field(repr=False)  # (seeds,)
     profile: Floats = field(repr=False)  # (seeds, (K + 1) x 48)
-    others: Floats = field(repr=False)  # (alternates, (K + 1) x 48)
+    others: Floats = field(repr=False)  # ((K + 1) x 48, alternates)
     par_s: float
     par_d: float
     limits: Floats  # (types, 3) the largest sim_G, shared places and runs of the seed's alone
@@ -449,7 +449,7 @@ def learn_test(
     others = find_stays(alternates)
     other_class = classify(others, groups.means)
     profile = profiles(others, other_class, groups.K)
-    chosen = rng.permutation(others.people)[:COMPARED]
+    chosen = rng.permutation(others.people)[:MOST_COMPARED]
     cls = np.where(stays.usage >= 0, groups.use_class[stays.usage], -1)
     seeds = describe(stays.user, stays.start, stays.end, stays.place, cls, stays.people)
     theirs = _patterns(others.user, others.start, np.where(others.usage >= 0, other_class[others.usage], -1))
@@ -460,7 +460,7 @@ def learn_test(
     at = np.searchsorted(runs, pairs[:, 1])
     one, two = (np.sort((pairs[:, 0] * len(runs) + at)[people[at] == n]) for n in (1, 2))
     test = LifeTest(
-        stays, seeds, runs, (one, two), groups.type_of, groups.profile, profile[chosen], par_s, par_d,
+        stays, seeds, runs, (one, two), groups.type_of, groups.profile, profile[chosen].T.copy(), par_s, par_d,
         np.zeros((0, 3)), k,
     )  # fmt: skip
     return replace(test, limits=_limits(test, rng))
@@ -564,9 +564,14 @@ def privacy_test_lives(
     profile = profiles(lives, cls, groups.K)
     out = []
     for i in range(n):
-        to_seed = 1 - np.abs(profile[i] - test.profile[seed[i]]).sum() / 2
-        to_others = 1 - np.abs(test.others - profile[i]).sum(1) / 2
-        enough = int((to_others > to_seed - test.par_d).sum())
+        some = np.flatnonzero(profile[i])
+        mine = profile[i, some, None]
+        to_seed = np.minimum(mine[:, 0], test.profile[seed[i], some]).sum()
+        for most in (COMPARED, MOST_COMPARED):
+            to_others = np.minimum(mine, test.others[some, :most]).sum(0)
+            enough = int((to_others > to_seed - test.par_d).sum())
+            if enough >= test.k - 1:
+                break
         similar, shared, alone = near[i] > test.limits[test.type_of[seed[i]]]
         failed = (similar, shared, enough < test.k - 1, alone)
         rules = tuple(rule for rule, bad in zip(RULES, failed, strict=True) if bad)

@@ -61,7 +61,7 @@ def learn_ways(
     slow, length, sums = _learn_lengths(stays, links, tick)
     move, weight = _learn_moves(stays, passes, passed, ground, rng)
     apart = _lengths(move, xy)
-    unit = float(np.median(apart)) / 2 if len(move) else 1.0
+    unit = max(float(np.median(apart)) / 2, 1e-6) if len(move) else 1.0
     aim = (xy[move % R] - xy[move // R]) / np.maximum(apart, 1e-9)[:, None]
     first = np.searchsorted(move, np.arange(R + 1) * R)
     moves = kernels.Moves(move // R, move % R, first, weight, aim, _ring_of(apart, unit))
