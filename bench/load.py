@@ -76,7 +76,7 @@ async def device(url, token, until, times, errors, given):
         await asyncio.sleep(EVERY * np.random.default_rng(hash(token) % 2**32).random())
         while time.monotonic() < until:
             begun = time.perf_counter()
-            status, body = await ask(reader, writer, at.netloc, "GET", "/v1/buckets/0", token)
+            status, body = await ask(reader, writer, at.netloc, "GET", "/v1/bucket", token)
             times.append((time.perf_counter() - begun, n == 0))
             if status != 200:
                 errors.append(status)

@@ -15,7 +15,7 @@ import elsewhere as ew
 
 # what a reader looks for, in the order of a run; other public names follow under a heading of their own
 GROUPS = {
-    "The whole job": ("synthesize", "Reading", "Result", "plan", "Plan"),
+    "The whole job": ("synthesize", "Result", "plan", "Plan"),
     "Data": (
         *("read_visits", "write_visits", "Visits", "Locations", "Form", "Preparation", "Traces", "Periods"),
         *("simulate_town", "Town"),

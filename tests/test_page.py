@@ -103,9 +103,9 @@ def test_a_device_is_let_in_and_shut_out(browser, service):
         row = page.locator("#devices tr", has_text="<b>my phone</b>")
         row.wait_for()
         states = [row.locator("td").nth(2).inner_text()]
-        bucket = asked(url, "GET", "/v1/buckets/0", made)
+        bucket = asked(url, "GET", "/v1/bucket", made)
         row.locator("button").click()  # asks once more
-        assert asked(url, "GET", "/v1/buckets/0", made)[0] == 200
+        assert asked(url, "GET", "/v1/bucket", made)[0] == 200
         row.locator("button").click()
         until(page, "[...document.querySelectorAll('#devices .gone')].length > 0")
         states.append(row.locator("td").nth(2).inner_text())
@@ -116,7 +116,7 @@ def test_a_device_is_let_in_and_shut_out(browser, service):
         again = page.content()
 
     assert bucket[0] == 200
-    assert asked(url, "GET", "/v1/buckets/0", made)[0] == 401
+    assert asked(url, "GET", "/v1/bucket", made)[0] == 401
     assert states == ["valid", "shut out"]
     assert before
     assert made not in again  # shown once
@@ -129,7 +129,7 @@ def test_a_spent_pool_says_so(browser, tmp_path):
     pool_of(6, days=1, slots=24).save(tmp_path / "pool")
     with serving(tmp_path / "pool") as (told, _):
         device = json.loads(asked(told["url"], "POST", "/v1/devices", told["owner_token"])[1])["token"]
-        assert asked(told["url"], "GET", "/v1/buckets/0", device)[0] == 200
+        assert asked(told["url"], "GET", "/v1/bucket", device)[0] == 200
         with inside(browser, told["url"], told["owner_token"]) as visit:
             said = visit.page.inner_text("#level-said")
             state = visit.page.inner_text("#state")

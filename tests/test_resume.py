@@ -290,23 +290,19 @@ def test_a_folder_that_cannot_be_removed_is_named(tmp_path, monkeypatch):
 
 def test_the_same_content_is_the_same_job_wherever_it_comes_from(town, tmp_path):
     def key(source, entropy=None, method="life", **options):
-        return JOB.job_key(source, *JOB._sort_options(options, method, None, None), entropy)
+        return JOB.job_key(source, *JOB._sort_options(options, method, None), entropy)
 
     copy = tmp_path / town.name
     shutil.copy(town, copy)
     os.utime(copy, (1, 1))
-    table = pd.read_csv(town)
     assert key(town) == key(str(copy))
-    assert key(table) == key(pd.read_csv(town))
     assert key(town) == key(town, also="gpx", workers=1, report=False)
-    changed = table.copy()
-    changed.iloc[5, -1] += 1
-    keys = [key(town), key(table), key(changed), key(town, b"1"), key(town, b"2"), key(town, method="paper")]
+    keys = [key(town), key(town, b"1"), key(town, b"2"), key(town, method="paper")]
     keys += [key(town, **each) for each in ({"k": 9}, {"kappa": 5}, {"per_seed": 2}, {"n": 7}, {"cells": 9})]
     keys += [key(town, eps=eps, delta=1e-5, grid="Tokyo") for eps in (2.0, 4.0)] + [key(town, locations=town)]
     assert None not in keys
     assert len(set(keys)) == len(keys)
-    assert key(iter([])) is None
+    assert key(pd.read_csv(town)) is key(iter([])) is None
     assert key(tmp_path / "nothing.csv") is None
 
 

@@ -21,13 +21,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import mannwhitneyu
-from test_store import noon, pool_of  # noqa: F401 - a fixture
+from test_store import pool_of
 
 from elsewhere.errors import ElsewhereError
 from elsewhere.lbs import Wallet, bucket_pool
 from elsewhere.pool import Pool
 from elsewhere.serve import guard, run
-from elsewhere.serve.app import BUCKETS, bucket_file, make_app
+from elsewhere.serve.app import bucket_file, make_app
 from elsewhere.serve.guard import Rates
 from elsewhere.serve.store import SqliteStore, digest_of, header, life_text
 
@@ -66,69 +66,39 @@ def test_health_says_the_version_and_nothing_else(service):
     assert set(answer.json()) == {"status", "version"}
 
 
-def next_day(service):
-    service.store.rows("UPDATE device SET drew = '2020-01-01'")
+def test_a_device_gets_its_bucket_and_nobody_elses(service):
+    devices = [service.device(label=f"phone {n}") for n in range(6)]
+    answers = [service("GET", "/v1/bucket", device["token"]) for device in devices]
+    ids = [{life["id"] for life in answer.json()["lives"]} for answer in answers[:5]]
 
-
-@pytest.mark.usefixtures("noon")
-def test_a_device_gets_its_buckets_and_nobody_elses(service):
-    one, two = service.device(label="one"), service.device(label="two")
-    first = service("GET", "/v1/buckets/0", one["token"])
-    ids = []
-    for n in (0, 1):
-        ids += [
-            {life["id"] for life in service("GET", f"/v1/buckets/{n}", who["token"]).json()["lives"]}
-            for who in (one, two)
-        ]
-        next_day(service)
-
-    assert first.content == service("GET", "/v1/buckets/0", one["token"]).content
-    assert [len(s) for s in ids] == [6] * 4
-    assert len(set.union(*ids)) == 24
-    assert service("GET", "/v1/buckets/2", two["token"]).status_code == 200
-    next_day(service)
-    spent = service("GET", "/v1/buckets/3", two["token"])
-    assert (spent.status_code, spent.json()["error"]["code"]) == (409, "E_SPENT")
+    assert answers[0].content == service("GET", "/v1/bucket", devices[0]["token"]).content
+    assert [len(s) for s in ids] == [6] * 5
+    assert len(set.union(*ids)) == 30
+    assert (answers[5].status_code, answers[5].json()["error"]["code"]) == (409, "E_SPENT")
     level = service("GET", "/v1/devices", service.owner).json()
     assert (level["lives"], level["free"]) == (30, 0)
-    assert {d["label"] for d in level["devices"]} == {"", "one", "two"}
-
-
-@pytest.mark.usefixtures("noon")
-def test_a_token_draws_its_share_of_the_pool_a_day_and_no_more(service):
-    phone, other = service.device()["token"], service.device()["token"]
-    answers = [service("GET", f"/v1/buckets/{n}", phone) for n in range(BUCKETS)]
-    drawn = {life["id"] for answer in answers if answer.status_code == 200 for life in answer.json()["lives"]}
-
-    assert [answer.status_code for answer in answers] == [200] + [429] * (BUCKETS - 1)
-    assert answers[1].json()["error"]["code"] == "E_SHARE"
-    assert int(answers[1].headers["retry-after"]) > 0
-    assert len(drawn) == 6
-    assert service("GET", "/v1/buckets/0", phone).status_code == 200
-    assert service("GET", "/v1/buckets/0", other).status_code == 200
-    next_day(service)
-    assert service("GET", "/v1/buckets/1", phone).status_code == 200
+    assert {d["label"] for d in level["devices"]} == {"", *(f"phone {n}" for n in range(6))}
 
 
 def test_tokens_end_when_revoked_and_roles_are_kept_apart(service):
     phone = service.device(expires_days=1)
 
-    assert service("GET", "/v1/buckets/0", phone["token"]).status_code == 200
+    assert service("GET", "/v1/bucket", phone["token"]).status_code == 200
     assert service("GET", "/v1/devices", phone["token"]).status_code == 403
     assert service("POST", "/v1/devices", phone["token"]).status_code == 403
     assert service("DELETE", f"/v1/devices/{phone['id']}", phone["token"]).status_code == 403
-    assert service("GET", "/v1/buckets/0", service.owner).status_code == 403
+    assert service("GET", "/v1/bucket", service.owner).status_code == 403
     assert service("DELETE", f"/v1/devices/{phone['id']}", service.owner).status_code == 204
-    assert service("GET", "/v1/buckets/0", phone["token"]).status_code == 401
+    assert service("GET", "/v1/bucket", phone["token"]).status_code == 401
     assert service("DELETE", "/v1/devices/nobody", service.owner).status_code == 404
     service.store.admit(digest_of("old"), "device", expires="2020-01-01T00:00:00+00:00")
-    assert service("GET", "/v1/buckets/0", "old").status_code == 401
+    assert service("GET", "/v1/bucket", "old").status_code == 401
 
 
 @pytest.mark.parametrize("token", [None, "wrong", "x" * 500, "' OR 1=1 --", "\x7f"])
 def test_without_a_valid_token_everything_looks_the_same(service, token):
     known = service.device()
-    paths = ["/v1/buckets/0", "/v1/buckets/7", "/v1/buckets/99", "/v1/buckets/x", "/v1/devices", "/v1/nothing"]
+    paths = ["/v1/bucket", "/v1/bucket/x", "/v1/devices", "/v1/nothing"]
     paths += [f"/v1/devices/{known['id']}", "/v1/devices/none", "/nothing", "/v1/../etc/passwd", "/docs"]
     answers = {(a := service(m, p, token)).status_code: a.content for p in paths for m in ("GET", "POST", "DELETE")}
 
@@ -190,14 +160,6 @@ def test_a_body_that_does_not_say_its_length_is_cut_off(service):
     assert answer.status_code == 413
 
 
-@pytest.mark.parametrize("n", ["-1", str(BUCKETS), "1e3", "%00", "0x1", "9" * 5000, "0%2f..", "'", "None"])
-def test_wrong_bucket_numbers(service, n):
-    answer = service("GET", f"/v1/buckets/{n}", service.device()["token"])
-
-    assert answer.status_code in (404, 422)
-    assert answer.json()["error"]["code"] in ("E_PARAM", "E_PATH")
-
-
 @settings(max_examples=40)
 @given(lives=st.integers(1, 6), days=st.integers(1, 3), seed=st.integers(0, 99), data=st.data())
 def test_a_bucket_has_the_same_length_whatever_lives_are_in_it(lives, days, seed, data):
@@ -219,7 +181,7 @@ def test_a_bucket_has_the_same_length_whatever_lives_are_in_it(lives, days, seed
 def test_a_bucket_read_by_the_client_is_the_pool(tmp_path):
     pool = pool_of(6, days=2)
     service = Asked(tmp_path, pool)
-    there = bucket_pool(service("GET", "/v1/buckets/0", service.device()["token"]).content).visits
+    there = bucket_pool(service("GET", "/v1/bucket", service.device()["token"]).content).visits
 
     for number, name in enumerate(pool.ids):
         mine, theirs = pool.visits.rows(number), there.rows(there.users.index(name))
@@ -235,14 +197,14 @@ def test_rates_are_per_token_and_for_strangers_per_address(tmp_path):
     for rates in (app.by_token, app.by_address):
         rates.clock = lambda: 0.0  # a slow machine would be given more
     one, two = service.device()["token"], service.device()["token"]
-    answers = [service("GET", "/v1/buckets/0", one).status_code for _ in range(12)]
-    late = service("GET", "/v1/buckets/0", one)
+    answers = [service("GET", "/v1/bucket", one).status_code for _ in range(12)]
+    late = service("GET", "/v1/bucket", one)
 
     assert answers[:10] == [200] * 10
     assert late.status_code == 429
     assert int(late.headers["retry-after"]) >= 1
-    assert service("GET", "/v1/buckets/0", two).status_code == 200
-    assert 429 in [service("GET", "/v1/buckets/0", "guess").status_code for _ in range(80)]
+    assert service("GET", "/v1/bucket", two).status_code == 200
+    assert 429 in [service("GET", "/v1/bucket", "guess").status_code for _ in range(80)]
 
 
 def test_a_flood_of_strangers_starves_no_device(tmp_path):
@@ -255,7 +217,7 @@ def test_a_flood_of_strangers_starves_no_device(tmp_path):
 
     assert flood.count(200) == 60
     assert flood[-1] == 429
-    assert service("GET", "/v1/buckets/0", token).status_code == 200
+    assert service("GET", "/v1/bucket", token).status_code == 200
     assert service("GET", "/v1/devices", service.owner).status_code == 200
 
 
@@ -277,7 +239,7 @@ def test_a_fault_of_ours_shows_nothing(service, monkeypatch, capsys):
 
     token = service.device()["token"]
     monkeypatch.setattr(service.store, "issue", broken)
-    answer = service("GET", "/v1/buckets/0", token)
+    answer = service("GET", "/v1/bucket", token)
 
     assert answer.status_code == 500
     assert answer.json()["error"]["code"] == "E_INTERNAL"
@@ -367,7 +329,7 @@ def test_the_interface_describes_itself(service):
 
     assert set(told["paths"]) == {
         "/v1/health",
-        "/v1/buckets/{n}",
+        "/v1/bucket",
         "/v1/devices",
         "/v1/devices/{device}",
     }
@@ -473,7 +435,7 @@ def test_killed_under_load_it_loses_no_token_and_gives_no_life_twice(pool):
                             continue
                         token = json.loads(body)["token"]
                         tokens.append(token)
-                        status, body = asked(url, "GET", "/v1/buckets/0", token)
+                        status, body = asked(url, "GET", "/v1/bucket", token)
                         if status == 200:
                             given_away[token] = {life["id"] for life in json.loads(body)["lives"]}
                         elif status != 409:
@@ -491,7 +453,7 @@ def test_killed_under_load_it_loses_no_token_and_gives_no_life_twice(pool):
             [t.join() for t in threads]
     with serving(pool, "--bucket", "2", "--rate", "1000000") as (told, _):
         for token in tokens:
-            status, body = asked(told["url"], "GET", "/v1/buckets/0", token)
+            status, body = asked(told["url"], "GET", "/v1/bucket", token)
             if token in given_away:
                 assert status == 200
                 assert {life["id"] for life in json.loads(body)["lives"]} == given_away[token]
@@ -528,7 +490,7 @@ def test_two_servers_share_a_pool_in_postgres(pool, postgres):
         owner = one["owner_token"]
         tokens = [json.loads(asked(two["url"], "POST", "/v1/devices", owner)[1])["token"] for _ in range(6)]
         got = [
-            [json.loads(asked(url, "GET", "/v1/buckets/0", token)[1])["lives"] for url in (one["url"], two["url"])]
+            [json.loads(asked(url, "GET", "/v1/bucket", token)[1])["lives"] for url in (one["url"], two["url"])]
             for token in tokens
         ]
 
@@ -567,7 +529,7 @@ def test_a_database_that_is_killed_loses_no_token_and_gives_no_life_twice(pool, 
                 status, body = asked(told["url"], "POST", "/v1/devices", told["owner_token"])
                 if status == 201:
                     token = json.loads(body)["token"]
-                    status, body = asked(told["url"], "GET", "/v1/buckets/0", token)
+                    status, body = asked(told["url"], "GET", "/v1/bucket", token)
                     given[token] = {life["id"] for life in json.loads(body)["lives"]} if status == 200 else None
                 if status not in (200, 201, 409, 500):
                     odd.append(status)
@@ -589,7 +551,7 @@ def test_a_database_that_is_killed_loses_no_token_and_gives_no_life_twice(pool, 
         stop.set()
         [t.join() for t in threads]
         for token, before in given.items():
-            status, body = asked(told["url"], "GET", "/v1/buckets/0", token)
+            status, body = asked(told["url"], "GET", "/v1/bucket", token)
             assert status in ((200,) if before else (200, 409))
             if status == 200:
                 lives = {life["id"] for life in json.loads(body)["lives"]}
@@ -664,8 +626,8 @@ def test_an_answer_waits_for_no_acknowledgement():
 def test_nothing_is_logged_and_no_token_is_shown_again(pool, tmp_path):
     with serving(pool, env={**os.environ, "PYTHONPATH": os.environ.get("PYTHONPATH", "")}) as (told, process):
         token = json.loads(asked(told["url"], "POST", "/v1/devices", told["owner_token"])[1])["token"]
-        lives = json.loads(asked(told["url"], "GET", "/v1/buckets/0", token)[1])["lives"]
-        asked(told["url"], "GET", "/v1/buckets/zzz", token)
+        lives = json.loads(asked(told["url"], "GET", "/v1/bucket", token)[1])["lives"]
+        asked(told["url"], "GET", "/v1/bucket/zzz", token)
         asked(told["url"], "GET", "/nothing", "wrong")
         process.terminate()
         out, err = process.communicate(timeout=20)

@@ -54,18 +54,6 @@ def store(address):
     made.close()
 
 
-@pytest.fixture
-def noon(monkeypatch):
-    """A day that does not end while a test runs."""
-
-    class Noon(datetime):
-        @classmethod
-        def now(cls, tz=None):
-            return datetime(2026, 1, 5, 12, tzinfo=tz)
-
-    monkeypatch.setattr(stores, "datetime", Noon)
-
-
 def test_a_bucket_is_the_same_every_time_and_no_life_is_given_twice(store):
     store.fill(pool_of(40))
     first, second = (store.issue(holder, 12) for holder in ("a", "b"))
@@ -84,21 +72,6 @@ def test_a_pool_that_is_spent_says_so_and_gives_nothing(store):
 
     assert store.overview()["free"] == 8
     assert len(store.issue("c", 8)) == 8
-
-
-@pytest.mark.usefixtures("noon")
-def test_a_device_draws_one_new_bucket_a_day_and_has_those_it_drew(store):
-    store.fill(pool_of(40))
-    one, two = (store.admit(digest_of(name), "device") for name in "ab")
-    first = store.issue("a0", 6, device=one)
-    with pytest.raises(Refused):
-        store.issue("a1", 6, device=one)
-
-    assert store.issue("a0", 6, device=one) == first
-    assert len(store.issue("b0", 6, device=two)) == 6
-    assert store.overview()["free"] == 28
-    store.rows("UPDATE device SET drew = '2020-01-01'")  # another day
-    assert not set(store.issue("a1", 6, device=one)) & set(first)
 
 
 def test_a_store_is_filled_once_and_knows_its_pool(store, address):

@@ -32,4 +32,3 @@ from .run.publish import Fakes as Fakes
 from .run.publish import publish as publish
 from .run.synthesize import synthesize as synthesize
 from .scale import Cluster as Cluster
-from .settings import Reading as Reading

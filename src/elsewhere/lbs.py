@@ -367,7 +367,7 @@ def _device_bucket(url: str, token: str | None, folder: Path) -> Pool:
         raise InvalidParameter(
             "`token` is needed to fetch a bucket: the owner of the pool gives one to each device.", parameter="token"
         )
-    content = _fetch(f"{base}/v1/buckets/0", token)
+    content = _fetch(f"{base}/v1/bucket", token)
     pool = bucket_pool(content)
     write_files(folder, {name: content.rstrip()})
     return pool

@@ -122,12 +122,12 @@ def synthesize(given: settings.Synthesize, method: settings.MethodOptions, job: 
             given.source,
             given.out,
             method=method.chosen(),
-            reading=reading,
             force=given.force,
             executor=executor,
             progress=told,
             rng=rng_of(method.seed),
             **dict(job),
+            **dict(reading),
         )
     folders = {"out": str(result.out), "private": str(result.private)}
     say({"command": "synthesize", **folders, **result.to_dict()}, output.summary(result), as_json=given.as_json)

@@ -104,7 +104,6 @@ def synthesize(
     method: MethodName | Method = "life",
     eps: float | None = None,
     delta: float = DELTA,
-    reading: Reading | None = None,
     force: bool = False,
     executor: Executor | None = None,
     progress: Progress | None = None,
@@ -118,7 +117,7 @@ def synthesize(
     shows aggregates and fakes only. What only the owner may see goes into another folder: which fake was made of whom,
     the owner's report, the judgement. Both folders appear when they are complete, or not at all. If the job is stopped,
     its finished stages stay in a private folder OUT-unfinished: the same call resumes, and ends with the same bytes as
-    a job that was not stopped. Only an input that can be hashed (a file, a folder or a data frame) resumes.
+    a job that was not stopped. Only an input that can be hashed (a file or a folder) resumes.
 
     Parameters
     ----------
@@ -128,8 +127,6 @@ def synthesize(
         Folder for what may be published; refused if it is not empty, unless `force` is set.
     method, eps, delta
         As for `generate_fakes`.
-    reading
-        How the input is read; its fields, those of `read_visits` and `grid`, may also be given by themselves.
     force
         Write into folders that are not empty: files of the same names are replaced, files of an earlier run removed.
     executor
@@ -142,7 +139,8 @@ def synthesize(
         `per_seed`, `n`, `kappa`, `workers`: as for `generate_fakes`. `choose`: as for `publish`. `also`: further
         formats, "gpx", "geojson" or "sglt". `private`: folder for what only the owner may see; by default OUT-private.
         `laboratory`: write the result of a run with a given `rng`. `report`: whether to judge the fakes and to write
-        reports. `holdout`: share of the people set aside before anything is learnt. And any parameter of the method.
+        reports. `holdout`: share of the people set aside before anything is learnt. How the input is read: the
+        keywords of `read_visits`, and `grid`. And any parameter of the method.
 
     Examples
     --------
@@ -156,7 +154,7 @@ def synthesize(
 
     """
     # refuse wrong parameters and folders before a large input is read
-    job, settings, reading = _sort_options({**options, "eps": eps, "delta": delta}, method, reading, rng)
+    job, settings, reading = _sort_options({**options, "eps": eps, "delta": delta}, method, rng)
     out = Path(out)
     keywords_of(reading)
     owner_folder, stages_folder = _check_folders(out, job.private, force)
@@ -362,7 +360,7 @@ def _check_folders(out: Path, private: Path | None, force: bool) -> tuple[Path, 
 
 
 def _sort_options(
-    options: Mapping[str, Any], method: MethodName | Method, reading: Reading | None, rng: np.random.Generator | None
+    options: Mapping[str, Any], method: MethodName | Method, rng: np.random.Generator | None
 ) -> tuple[Job, Method, Reading]:
     """Return the options of `synthesize` by what they are for; refuse wrong ones before a large input is read."""
     of_job, of_reading = ({n: v for n, v in options.items() if n in kind.model_fields} for kind in (Job, Reading))
@@ -370,8 +368,7 @@ def _sort_options(
     for name in parameters:
         if name not in PARAMETERS:
             raise unknown_parameter(name, [*Job.model_fields, *Reading.model_fields, *PARAMETERS])
-    settings, job = method_of(method, **parameters), Job(**of_job)
-    reading = (reading or Reading()).changed(**of_reading)
+    settings, job, reading = method_of(method, **parameters), Job(**of_job), Reading(**of_reading)
     if isinstance(settings, Certified):
         require_map(reading)
     if rng is not None:
@@ -414,20 +411,15 @@ def job_key(source: Any, job: Job, settings: Method, reading: Reading, secret: b
 
 
 def _hashable(source: Any) -> Any:
-    """Return name and hash of a file or folder (the name may be a user's); hashes of the rows of a table."""
-    if isinstance(source, (str, os.PathLike)):
-        if str(source) == "-":
-            raise TypeError("standard input is read once")
-        try:
-            return [Path(source).absolute().name, hash_file(Path(source))]
-        except OSError as error:
-            raise InvalidTraces("an input cannot be read.", code="E_OPEN") from error
-    table = source.to_pandas() if hasattr(source, "to_pandas") else source
-    if not hasattr(table, "columns"):
-        return table
-    from pandas.util import hash_pandas_object
-
-    return [[[str(name), str(kind)] for name, kind in table.dtypes.items()], hash_pandas_object(table).to_numpy()]
+    """Return name and hash of a file or folder (the name may be a user's); anything else as it is."""
+    if not isinstance(source, (str, os.PathLike)):
+        return source
+    if str(source) == "-":
+        raise TypeError("standard input is read once")
+    try:
+        return [Path(source).absolute().name, hash_file(Path(source))]
+    except OSError as error:
+        raise InvalidTraces("an input cannot be read.", code="E_OPEN") from error
 
 
 def _holds_own_files(stages: Stages, folders: Sequence[Path]) -> bool:

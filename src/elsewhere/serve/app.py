@@ -2,7 +2,7 @@
 The interface over HTTP: health, buckets of whole lives, and devices for the owner. It never asks for a position.
 
     GET    /v1/health           version, for everybody
-    GET    /v1/buckets/{n}      a device's n-th bucket; the same one every time; one new one a day
+    GET    /v1/bucket           a device's bucket; the same one every time
     POST   /v1/devices          owner: let a device in; its token is in the answer and nowhere else
     GET    /v1/devices          owner: the devices, and how many lives are left, for the page
     DELETE /v1/devices/{id}     owner: shut a device out
@@ -32,7 +32,6 @@ from elsewhere.pool import Pool
 from elsewhere.serve.guard import Guard, look, refusal
 from elsewhere.serve.store import Device, Refused, Store, digest_of
 
-BUCKETS = 8  # that a device may have
 LONGEST_DAYS = 3650
 PAGE = ("pool.html", "pool.js", "style.css", "icon.svg")
 JSON: dict[int | str, dict[str, Any]] = {200: {"content": {"application/json": {}}}}
@@ -107,17 +106,11 @@ def make_app(store: Store, pool: Pool, *, bucket: int, rate: float = 120) -> Gua
         """Say that the service is there, and its version."""
         return {"status": "ok", "version": __version__}
 
-    @api.get(
-        "/v1/buckets/{n}", dependencies=role("device", "a device"), responses=FAULTS | JSON, response_class=Response
-    )
-    async def read_bucket(
-        request: Request, n: Annotated[int, Path(ge=0, lt=BUCKETS, description="Which of the device's own buckets.")]
-    ) -> Response:
-        """Return a bucket of whole lives; the device picks its own from it, and tells nobody which."""
-        holder = hmac.digest(request.state.token.encode(), f"bucket {n}".encode(), "sha256").hex()
-        lives = await look(store, store.bucket, holder)
-        if not lives:
-            lives = await run_in_threadpool(store.issue, holder, bucket, device=request.state.who.id)
+    @api.get("/v1/bucket", dependencies=role("device", "a device"), responses=FAULTS | JSON, response_class=Response)
+    async def read_bucket(request: Request) -> Response:
+        """Return the device's bucket of whole lives; it picks its own from it, and tells nobody which."""
+        holder = hmac.digest(request.state.token.encode(), b"bucket", "sha256").hex()
+        lives = await look(store, store.bucket, holder) or await run_in_threadpool(store.issue, holder, bucket)
         return Response(bucket_file(about, lives, bucket), media_type="application/json")
 
     _add_devices(api, store, bucket, bool(pool.provenance.get("reproducible")))

@@ -29,7 +29,7 @@ import numpy as np
 from elsewhere.errors import ElsewhereError, InvalidModel, InvalidTraces, MissingExtra, OutputRefused
 from elsewhere.pool import Pool
 
-FORMAT = "4"
+FORMAT = "5"
 MOST_CONNECTIONS = 8  # of one server to its database
 TABLES = (
     "CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
@@ -40,7 +40,7 @@ TABLES = (
     "CREATE TABLE IF NOT EXISTS held (holder TEXT NOT NULL, place INTEGER NOT NULL UNIQUE REFERENCES life, "
     "PRIMARY KEY (holder, place))",
     "CREATE TABLE IF NOT EXISTS device (id TEXT PRIMARY KEY, digest TEXT NOT NULL UNIQUE, role TEXT NOT NULL, "
-    "label TEXT NOT NULL, created TEXT NOT NULL, expires TEXT, revoked INTEGER NOT NULL, drew TEXT)",
+    "label TEXT NOT NULL, created TEXT NOT NULL, expires TEXT, revoked INTEGER NOT NULL)",
 )
 
 
@@ -199,9 +199,7 @@ class Store:
             if only:
                 self.rows("UPDATE device SET revoked = 1 WHERE role = ?", role)
             today = datetime.now(UTC).date().isoformat()
-            self.rows(
-                "INSERT INTO device VALUES (?, ?, ?, ?, ?, ?, 0, NULL)", device, digest, role, label, today, expires
-            )
+            self.rows("INSERT INTO device VALUES (?, ?, ?, ?, ?, ?, 0)", device, digest, role, label, today, expires)
         return device
 
     def known(self, digest: str) -> Device | None:
@@ -212,21 +210,15 @@ class Store:
         """Shut a device out for good; whether there was such a device. Its lives stay given away."""
         return bool(self.rows("UPDATE device SET revoked = 1 WHERE id = ? AND role = 'device' RETURNING id", device))
 
-    def issue(self, holder: str, size: int, *, device: str | None = None) -> list[str]:
+    def issue(self, holder: str, size: int) -> list[str]:
         """
         Return the bucket of a holder: `size` lives, drawn uniformly the first time, the same ones ever after.
 
-        They were never given to anybody and never will be. Refused where fewer are left, and to a device that has drawn
-        a bucket today; of that only the day is kept.
+        They were never given to anybody and never will be. Refused where fewer are left.
         """
         with self.change(holder):
             if there := self.bucket(holder):
                 return there
-            today = datetime.now(UTC).date().isoformat()
-            mark = "UPDATE device SET drew = ? WHERE id = ? AND (drew IS NULL OR drew <> ?) RETURNING id"
-            if device and not self.rows(mark, today, device, today):
-                told, later = "a device draws one new bucket a day: again tomorrow (UTC).", {"retry-after": "3600"}
-                raise Refused(429, told, code="E_SHARE", headers=later)
             # the order is random: the next ones are a uniform draw
             drawn = self.rows(self.NEXT, size)
             if len(drawn) < size:
