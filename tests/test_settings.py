@@ -112,7 +112,7 @@ def test_every_option_has_help_and_says_what_is_right():
 
 def test_an_option_that_several_groups_have_has_one_range():
     groups = [kind for kind in vars(settings).values() if isinstance(kind, type) and issubclass(kind, Settings)]
-    for name in ("k", "eps", "delta", "choose", "kappa", "seed"):
+    for name in ("k", "eps", "delta", "kappa", "seed"):
         ranges = {settings.allowed(kind.model_fields[name]) for kind in groups if name in kind.model_fields}
         assert len(ranges) == 1, (name, ranges)
 

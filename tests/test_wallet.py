@@ -161,7 +161,6 @@ def test_hours_are_those_of_the_pool():
 
     assert first_place(pool, datetime(2024, 3, 4, 10, 30)) == 10
     assert first_place(pool, datetime(2024, 3, 4, 8, 30, tzinfo=UTC)) == 10  # 10:30 in Helsinki
-    assert first_place(pool, np.datetime64("2024-03-04T10:30")) == 10
 
 
 def town_of(lives=12, places=80, seed=2):

@@ -400,9 +400,6 @@ class Job(Making):
     also: Annotated[tuple[Form, ...], BeforeValidator(_several)] = option(
         (), "Write the fakes in this form too; repeatable.", "|".join(get_args(Form))
     )
-    choose: Literal["uniform", "likelihood"] = experts(
-        "uniform", "Which of a seed's fakes are published: any, or likelier ones (E62, of the paper's method)."
-    )
     private: Path | None = option(
         None, "Folder for what only you may see; by default DIR-private.", "DIR2", strict=False
     )

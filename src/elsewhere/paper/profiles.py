@@ -459,13 +459,10 @@ def _evidence_on(evidence: Evidence | None, rows: Ints, L: int) -> Seen:
     first, last = (np.searchsorted(evidence.row, rows, side=side) for side in ("left", "right"))  # in order of rows
     mine = np.concatenate([np.arange(a, b) for a, b in zip(first, last, strict=True)])
     slot = np.searchsorted(rows, evidence.row[mine]) * L + evidence.slot[mine]
-    place = evidence.place[mine].astype(np.int64)
-    # rare places that were merged may name one place twice: either of them was meant
-    R = int(place.max(initial=0)) + 1
-    key, group = np.unique(slot * R + place, return_inverse=True)
-    weight = np.bincount(group, evidence.weight[mine], len(key))
-    start = np.searchsorted(key // R, np.arange(len(rows) * L + 1)).astype(np.int64)
-    return Seen(start, key % R, np.log(weight))
+    place, weight = evidence.place[mine].astype(np.int64), evidence.weight[mine]
+    order = np.lexsort((place, slot))
+    start = np.searchsorted(slot[order], np.arange(len(rows) * L + 1)).astype(np.int64)
+    return Seen(start, place[order], np.log(weight[order]))
 
 
 def _profile_of_means(means: Means, moves: FeasibleMoves, pairs: Ints, T: int, R: int) -> MobilityProfile:

@@ -136,8 +136,8 @@ def synthesize(
     rng
         Makes a laboratory run, which can be repeated; refused without `laboratory=True`, except for the paper's method.
     **options
-        `per_seed`, `n`, `kappa`, `workers`: as for `generate_fakes`. `choose`: as for `publish`. `also`: further
-        formats, "gpx", "geojson" or "sglt". `private`: folder for what only the owner may see; by default OUT-private.
+        `per_seed`, `n`, `kappa`, `workers`: as for `generate_fakes`. `also`: further formats, "gpx", "geojson" or
+        "sglt". `private`: folder for what only the owner may see; by default OUT-private.
         `laboratory`: write the result of a run with a given `rng`. `report`: whether to judge the fakes and to write
         reports. `holdout`: share of the people set aside before anything is learnt. How the input is read: the
         keywords of `read_visits`, and `grid`. And any parameter of the method.
@@ -222,7 +222,6 @@ def _publish(people: Visits, fakes: Fakes, control: Visits | None, drafts: tuple
     pool, lives = publish_with_links(
         fakes,
         per_seed=job.per_seed,
-        choose=job.choose,
         laboratory=fakes.laboratory,
         secret=derive_bytes(run.secret, "pool", 32),
         reading={} if fakes.covered else public,
@@ -403,7 +402,7 @@ def job_key(source: Any, job: Job, settings: Method, reading: Reading, secret: b
                 "reading": dict(reading) | {"locations": _hashable(reading.locations)},
                 "method": [settings.name, dict(settings)],
                 "given": None if secret is None else derive_bytes(secret, "key"),
-                **{name: getattr(job, name) for name in ("per_seed", "n", "kappa", "holdout", "choose")},
+                **{name: getattr(job, name) for name in ("per_seed", "n", "kappa", "holdout")},
             }
         )
     except (TypeError, OSError, ValueError):
