@@ -288,15 +288,17 @@ def test_evaluate_and_audit_know_seeds_by_their_links(run, people, made, tmp_pat
     assert "CANARY" not in done.stdout + done.stderr
 
 
-def test_files_of_nothing_in_common_are_refused(run, people, tmp_path):
+@pytest.mark.parametrize("on_map", [20, 4, 3])  # one row in so many is there
+def test_fakes_that_are_largely_off_the_map_are_refused(run, people, tmp_path, on_map):
     table = pd.read_csv(people)[["user", "start", "end", "lat", "lon"]]
     table.to_csv(tmp_path / "real.csv", index=False)
-    table.loc[table.index % 20 > 0, "lat"] -= 40
+    table.loc[table.index % on_map > 0, "lat"] -= 40
     table.to_csv(tmp_path / "elsewhere.csv", index=False)
     done = run("audit", "--real", tmp_path / "real.csv", "--fakes", tmp_path / "elsewhere.csv", "--json")
 
     error = json.loads(done.stdout)["error"]
     assert (done.exit_code, error["code"], error["parameter"]) == (2, "E_MISMATCH", "fakes")
+    assert "--locations" in error["message"]
 
 
 @pytest.mark.parametrize("content", [None, b"fake,seed\nx,y\n", b"a,b\n1,2\n", b"\xff\xfe"])

@@ -41,6 +41,15 @@ def test_portraits_are_those_of_the_definition():
     assert np.isfinite(found).all()
 
 
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_calls_that_overlap_have_no_gaps_below_zero():
+    visits = check_ins()
+    long = visits.replace(end=visits.start + 2 * DAY)
+    columns = [getattr(long, name).astype(np.int64) for name in ("user", "start", "end", "place")]
+    assert np.isfinite(portray(*columns, long.U, long.locations.planar())).all()
+    learn_lives(long, k=5, rng=np.random.default_rng(1))
+
+
 def test_odds_tell_people_from_lives_and_nothing_where_they_are_alike():
     rng = np.random.default_rng(0)
     people, lives = rng.normal(0, 1, (2_000, 3)), rng.normal(0, [1, 2, 1], (2_000, 3))

@@ -1084,3 +1084,23 @@ def test_two_columns_of_one_name_are_refused(tmp_path, ending):
         pyarrow.csv.write_csv(table, path)
     with pytest.raises(InvalidTraces, match="columns #2 and #4 have one name"):
         read_records(table if ending == "frame" else path)
+
+
+@pytest.mark.parametrize("unknown", ["0743", "9999"])
+def test_departures_and_arrivals_in_four_digits_are_no_zones(tmp_path, unknown):
+    rows = [(h, p, 1 + way, f"{1 + h % 12:02}/03/2019", f"{6 + h % 4 + 9 * way:02}{7 * h % 50:02}",
+             f"{6 + h % 4 + 9 * way:02}{7 * h % 50 + 9:02}", 101 + (h, 3 * h)[way] % 37, 101 + (3 * h, h)[way] % 37)
+            for h in range(1, 60) for p in (1, 2) for way in (0, 1)]  # fmt: skip
+    table = pd.DataFrame(rows, columns=["HHID", "PERSON", "TRIPNO", "TDATE", "DEP", "ARR", "OZONE", "DZONE"])
+    table.loc[[0, 4, 8, 12], "DEP"] = unknown  # of four people
+    visits = read_visits(save(table, tmp_path / "survey.csv"), date_format="%d/%m/%Y")
+    told = visits.preparation
+    assert (visits.U, told.left_out) == (118, ())
+    assert set(np.unique(visits.start % 86_400 // 3600)) == {6, 7, 8, 9, 15, 16, 17, 18}
+    assert told.dropped == ({"rows without a time": 4} if unknown == "9999" else {})
+
+
+def test_numbers_of_zones_that_could_be_clocks_are_zones(tmp_path):
+    rows = [(h, f"2019-03-{1 + h % 12:02} {6 + h % 9:02}:30", 101 + h % 37, 101 + 3 * h % 37) for h in range(60)]
+    table = pd.DataFrame(rows, columns=["person", "datetime", "dep", "arr"])
+    assert read_records(save(table, tmp_path / "zones.csv"))[0].places

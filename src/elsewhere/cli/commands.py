@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from elsewhere.evaluation.reproduce import Reproduction
     from elsewhere.scale import Cluster
 
-ELSEWHERE = 0.9  # share of the fakes' records that no place of the real people takes: two files of nothing in common
+ELSEWHERE = 0.2  # share of the fakes' records off the map of the real people, above which no verdict is worth a thing
 STUDENTLIFE = "paperlike_30users_2days_72slots.csv.gz"  # the paper's shape, in a folder of StudentLife
 
 
@@ -162,7 +162,7 @@ def _sides(given: settings.Compared, reading: Reading) -> "tuple[Visits, Visits 
     """Return seeds, strangers, fakes and the seed of each fake, all on one map."""
     import numpy as np
 
-    from elsewhere.data.places import OTHER
+    from elsewhere.data.places import OFF_MAP, OTHER
     from elsewhere.data.read import read_visits
     from elsewhere.data.visits import share_map
     from elsewhere.pool import Pool
@@ -172,10 +172,11 @@ def _sides(given: settings.Compared, reading: Reading) -> "tuple[Visits, Visits 
     keywords = keywords_of(reading) | {"locations": real.locations}
     pooled = given.fakes.is_dir() and (given.fakes / "manifest.json").is_file()
     fakes = Pool.load(given.fakes).visits if pooled else read_visits(given.fakes, **keywords)
-    told, lost = fakes.preparation, 0 if fakes.preparation is None else sum(fakes.preparation.dropped.values())
+    told, lost = fakes.preparation, 0 if fakes.preparation is None else fakes.preparation.dropped.get(OFF_MAP, 0)
     if told is not None and lost > ELSEWHERE * told.rows:
         raise InvalidTraces(
-            f"{lost:,} of {told.rows:,} records of the fakes are at no place of the real people: nothing to compare.",
+            f"{lost:,} of {told.rows:,} records of the fakes are at no place of the real people: give `locations`, the "
+            "table of the places of both.",
             code="E_MISMATCH",
             parameter="fakes",
         )

@@ -110,6 +110,7 @@ FINISHES = frozenset(
     "end ended stop finish finished destination dest d to dropoff do alighting exit checkout tapout disconnect "  # noqa: SIM905
     "left".split()
 )
+TIMED = ARRIVAL | DEPARTURE | {"start", "started", "begin", "end", "ended"}  # alone, of a time as of a place
 FILLERS = {"trip", "ride", "call"}
 JOINED = (
     r"(?i)\b(start|strt|end|stop|orig|dest|pickup|dropoff|dep|arr)(?=(time|date|lat|lon|lng|zone|taz)(ms)?\b|station)|"
@@ -120,6 +121,7 @@ WORDS_OF_KINDS = {
     "epoch": "times since 1970", "point": "points", "points": "lists of points", "whole": "whole numbers",
     "decimal": "decimal numbers", "words": "words",
 }  # fmt: skip
+SURELY = ("id", "zone", "taz")  # ends of names of places
 A_FEW = 3
 HINTS = {  # for a role that is missing
     "user": 'user=file if each file is one person, `unit` "trip" if nobody has two rows',
@@ -386,6 +388,13 @@ def _hours(found: Columns, name: str) -> float:
     return float(np.median(numbers_of(found.samples[name]))) * seconds_of_unit(name) / 3600
 
 
+def _is_hhmm(found: Columns, name: str) -> bool:
+    """Tell whether whole numbers are hhmm of several hours, most of four digits: numbers of places hardly are."""
+    values = found.samples[name] if found.kinds[name] == "whole" else []
+    hours = {value[:-2].zfill(2) for value in values}
+    return is_clock(values) and len(hours) >= A_FEW and sum(len(v) == 4 for v in values) > len(values) / 2
+
+
 def _by_ends(found: Columns) -> None:
     """Give roles to columns that say where and when a trip begins and ends, or when a visit does."""
     for visits in (False, True)[: 1 if found.trips else 2]:
@@ -394,6 +403,8 @@ def _by_ends(found: Columns) -> None:
         parts: dict[str, list[str]] = {}  # "start_hour" and "start_minute"
         for name in found.free():
             side, words = _side_of(name, visits)
+            if not words and {*words_of(name)} & TIMED and _is_hhmm(found, name):
+                found.kinds[name] = "clock"
             role = _role_at_end(words, found.kinds[name]) if side is not None else None
             if side is not None and role is None and found.kinds[name] in ("datetime", "epoch", "clock"):
                 spans.setdefault("".join(words), {})[f"{side}time"] = name
@@ -401,8 +412,8 @@ def _by_ends(found: Columns) -> None:
                 whole = f"{side}{role}"
                 if role == "time" and found.kinds[name] in COUNTED:
                     parts.setdefault(whole, []).append(name)
-                if whole not in ends or (role == "place" and normalize(name).endswith("id")):
-                    ends[whole] = name  # the id of a place rather than its name
+                if whole not in ends or (role == "place" and normalize(name).endswith(SURELY)):
+                    ends[whole] = name  # the id or zone of a place rather than its name
         whole_spans = [pair for pair in spans.values() if len(pair) == 2]
         if len(whole_spans) == 1 and not {"time", "end_time"} & ends.keys():
             ends |= whole_spans[0]

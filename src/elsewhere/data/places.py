@@ -43,6 +43,7 @@ COARSEST_OF_KIND = 11  # zoom of the coarsest tiles that keep the kind of a plac
 MOST_PLACES = 20_000
 PAPER_PLACES = 400  # E74
 PAPER_ZOOM = 18  # of the tiles that are merged: 100 m wide at 49 degrees
+OFF_MAP = "not on the map (`locations`)"  # why a record is dropped
 AGREED = 0.9  # of the people at a venue give the same position: then it is the venue's own
 ROUNDED = (1e5, 1e3)  # parts of a degree, to which people at a venue agree
 EVERYWHERE = 5  # records per point on average, and people at nine of ten: then points are venues
@@ -109,7 +110,7 @@ def make_visits(
         require_whole("cells", cells, 1)
     drawn = locations is None and places == "auto"
     if locations is not None:
-        place, rare, reason = find_on_map(records, locations), 0, "not on the map (`locations`)"
+        place, rare, reason = find_on_map(records, locations), 0, OFF_MAP
     elif places == "auto":
         stream = np.random.default_rng(secrets.randbits(128)) if rng is None else rng
         locations, place, rare = public_places(records, most=cells or MOST_PLACES, rng=stream)
@@ -123,6 +124,7 @@ def make_visits(
     if lost.all():
         raise InvalidTraces(f"{preparation.name or 'the input'}: no record is left ({reason}).", code="E_EMPTY")
     gone = int(lost.sum() if records.fixes is None else records.fixes[lost].sum())
+    gone //= 2 if records.form.record == "trips" else 1
     if lost.any():
         records, place = records.select(~lost), place[~lost]
     moved = _tell_moved(records, locations, place) if drawn else []

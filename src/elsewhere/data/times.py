@@ -109,9 +109,10 @@ def epoch_unit(values: Sequence[str]) -> str:
 
 
 def is_clock(values: Sequence[str]) -> bool:
-    """Tell whether whole numbers are clock times, hhmm or hhmmss."""
+    """Tell whether whole numbers are clock times, hhmm or hhmmss; a few may stand for what is not known."""
     right = re.compile(r"([01]?\d|2[0-4])?[0-5]?\d([0-5]\d)?")
-    return bool(values) and max(map(len, values)) > 2 and all(map(right.fullmatch, values))
+    right_ones = sum(right.fullmatch(v) is not None for v in values)
+    return max(map(len, values), default=0) > 2 and right_ones >= MOSTLY * len(values)
 
 
 def find_form(

@@ -66,7 +66,7 @@ def portray(user: Ints, start: Ints, end: Ints, place: Ints, people: int, xy: Fl
     days = np.maximum(np.bincount(np.unique(user << 32 | start // DAY) >> 32, minlength=people), 1)
 
     follows = np.flatnonzero(user[1:] == user[:-1])
-    who, gap = user[follows], (start[1:] - end[:-1])[follows]
+    who, gap = user[follows], np.maximum(start[1:] - end[:-1], 0)[follows]  # calls may overlap
     step = np.hypot(*(xy[place[1:]] - xy[place[:-1]])[follows].T)
     moved, near = step > 0, (step > 0) & (gap < PART)
     centre = np.column_stack([mean(column[place], user) for column in xy.T])

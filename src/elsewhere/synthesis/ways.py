@@ -92,7 +92,8 @@ def _find_links(stays: Stays, xy: Floats) -> _Links:
     a, b = stay[:-1], stay[1:]
     linked = (chain[a] == chain[b]) & ((b - a > 1) | (stays.end[a] == stays.start[b]))
     a, b = a[linked], b[linked]
-    return _Links(a, b, np.hypot(*(xy[stays.place[a]] - xy[stays.place[b]]).T), stays.start[b] - stays.end[a],
+    return _Links(a, b, np.hypot(*(xy[stays.place[a]] - xy[stays.place[b]]).T),
+                  np.maximum(stays.start[b] - stays.end[a], 0),  # calls may overlap
                   (stays.use_ways[stays.usage[a]] & LEAVES) // LEAVES)  # fmt: skip
 
 
