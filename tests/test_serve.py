@@ -194,7 +194,7 @@ def test_a_bucket_read_by_the_client_is_the_pool(tmp_path):
 def test_rates_are_per_token_and_for_strangers_per_address(tmp_path):
     service = Asked(tmp_path, pool_of(12), rate=60)
     app = service.client.app
-    for rates in (app.by_token, app.by_address):
+    for rates in (app.by_token, app.by_address, app.by_path):
         rates.clock = lambda: 0.0  # a slow machine would be given more
     one, two = service.device()["token"], service.device()["token"]
     answers = [service("GET", "/v1/bucket", one).status_code for _ in range(12)]
@@ -205,20 +205,23 @@ def test_rates_are_per_token_and_for_strangers_per_address(tmp_path):
     assert int(late.headers["retry-after"]) >= 1
     assert service("GET", "/v1/bucket", two).status_code == 200
     assert 429 in [service("GET", "/v1/bucket", "guess").status_code for _ in range(80)]
+    assert service("GET", "/v1/health").status_code == 200
 
 
-def test_a_flood_of_strangers_starves_no_device(tmp_path):
+def test_a_flood_of_one_path_starves_no_other(tmp_path):
     service = Asked(tmp_path, pool_of(12), rate=60)
     app = service.client.app
-    for rates in (app.by_token, app.by_address):
+    for rates in (app.by_token, app.by_address, app.by_path):
         rates.clock = lambda: 0.0
     token = service.device()["token"]
-    flood = [service("GET", "/v1/health").status_code for _ in range(80)]
+    flood = [service("GET", "/v1/health").status_code for _ in range(700)]
 
-    assert flood.count(200) == 60
+    assert flood.count(200) == 600
     assert flood[-1] == 429
     assert service("GET", "/v1/bucket", token).status_code == 200
     assert service("GET", "/v1/devices", service.owner).status_code == 200
+    assert service("GET", "/").status_code == 200
+    assert service("GET", "/openapi.json").status_code == 200
 
 
 def test_rates_come_back_with_time_and_forget_strangers():

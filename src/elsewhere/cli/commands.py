@@ -9,6 +9,7 @@ import json
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from elsewhere.data.visits import Visits
     from elsewhere.evaluation.reproduce import Reproduction
     from elsewhere.scale import Cluster
+    from elsewhere.serve.run import Started
 
 ELSEWHERE = 0.2  # share of the fakes' records off the map of the real people, above which no verdict is worth a thing
 STUDENTLIFE = "paperlike_30users_2days_72slots.csv.gz"  # the paper's shape, in a folder of StudentLife
@@ -316,19 +318,19 @@ def serve(given: settings.Serve) -> None:
 
     begun = False
 
-    def started(**service: Any) -> None:
+    def started(service: "Started") -> None:
         """Say where the service is, and the owner's token, the first time."""
         nonlocal begun
         begun = True
         lines = [
-            f"serving {service['lives']} lives at {service['url']}, {service['free']} of them given to nobody yet, "
-            f"{service['bucket']} in a bucket",
+            f"serving {service.lives} lives at {service.url}, {service.free} of them given to nobody yet, "
+            f"{service.bucket} in a bucket",
         ]
-        if service["laboratory"]:
+        if service.laboratory:
             lines.append("this is a laboratory pool: for trying things out, not for people")
-        if service["owner_token"] is not None:
-            lines.append(f"owner's token (shown only now, keep it): {service['owner_token']}")
-        say(service, lines, as_json=given.as_json)
+        if service.owner_token is not None:
+            lines.append(f"owner's token (shown only now, keep it): {service.owner_token}")
+        say(asdict(service), lines, as_json=given.as_json)
 
     keywords = {name: value for name, value in given if name not in ("pool", "as_json")}
     try:

@@ -60,8 +60,8 @@ class Guard:
 
     def __init__(self, app: App, store: Store, *, rate: float) -> None:
         self.app, self.store = app, store
-        # each may use up its own share alone: a token, an address without one
-        self.by_token, self.by_address = Rates(rate), Rates(10 * rate)
+        # each may use up its own share alone: a token, an address without one, an open path
+        self.by_token, self.by_address, self.by_path = Rates(rate), Rates(10 * rate), Rates(100 * rate)
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -85,16 +85,16 @@ class Guard:
                 await refusal(error)(scope, receive, send_guarded)
 
     async def _answer(self, scope: Message, receive: Receive, send: Send) -> None:
-        path, address = scope["path"], (scope.get("client") or ("",))[0]
+        path = scope["path"]
         if len(path) + sum(len(name) + len(value) for name, value in scope["headers"]) > LARGEST_HEAD:
             raise Refused(431, f"the head of a request holds at most {LARGEST_HEAD} bytes.", code="E_TOO_LARGE")
         if path in OPEN or path.startswith("/page/"):
-            known, wait = True, self.by_address.wait(address)
+            known, wait = True, self.by_path.wait(path if path in OPEN else "/page/")
         else:
             kind, _, token = dict(scope["headers"]).get(b"authorization", b"").decode("latin-1").partition(" ")
             digest = digest_of(token if kind.lower() == "bearer" else "")
             who = await look(self.store, self.store.known, digest)
-            known = who is not None
+            known, address = who is not None, (scope.get("client") or ("",))[0]
             wait = self.by_token.wait(who.id) if who else self.by_address.wait(address)
             scope.setdefault("state", {}).update(who=who, token=token)
         if wait:

@@ -5,6 +5,7 @@ import logging
 import secrets
 import socket
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,19 @@ from elsewhere.serve.store import Store, digest_of, open_store
 MOST_AT_ONCE = 1000  # connections
 
 
+@dataclass(frozen=True)
+class Started:
+    """A service that is about to answer."""
+
+    url: str
+    lives: int
+    free: int
+    bucket: int
+    store: str
+    owner_token: str | None
+    laboratory: bool
+
+
 def serve(
     source: str | Path,
     *,
@@ -33,7 +47,7 @@ def serve(
     key: Path | None = None,
     new_owner_token: bool = False,
     laboratory: bool = False,
-    started: Callable[..., Any] = lambda **_: None,
+    started: Callable[[Started], Any] = lambda _: None,
 ) -> None:
     """
     Serve a published pool until the process is stopped.
@@ -57,7 +71,7 @@ def serve(
     laboratory
         Serve a laboratory pool to other machines all the same.
     started
-        Called once with what is to be said: the address, how many lives, and at the first start the owner's token.
+        Called once, with the address and, at the first start, the owner's token.
 
     """
     try:
@@ -88,13 +102,15 @@ def serve(
             server = _server(app, cert, key)
             name = f"[{host}]" if ":" in host else host
             started(
-                url=f"{'https' if cert else 'http'}://{name}:{listening.getsockname()[1]}",
-                lives=lives,
-                free=free,
-                bucket=size,
-                store="PostgreSQL" if str(where).startswith("postgres") else str(where),
-                owner_token=token,
-                laboratory=reproducible,
+                Started(
+                    url=f"{'https' if cert else 'http'}://{name}:{listening.getsockname()[1]}",
+                    lives=lives,
+                    free=free,
+                    bucket=size,
+                    store="PostgreSQL" if str(where).startswith("postgres") else str(where),
+                    owner_token=token,
+                    laboratory=reproducible,
+                )
             )
             server.run(sockets=[listening])
     finally:
