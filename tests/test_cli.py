@@ -23,6 +23,8 @@ from typer.testing import CliRunner
 import elsewhere as ew
 from elsewhere.cli import COMMANDS, WHICH, Door, app, front, output
 from elsewhere.settings import PANELS
+from elsewhere.synthesis import certificate
+from elsewhere.synthesis.certificate import gaussian_mu
 
 BOX = "45.8,-12.2,46.2,-11.8,100"
 
@@ -269,6 +271,19 @@ def test_plan_says_what_could_be_promised(run, people):
     assert told["people_tested"] <= 60 < told["people_certified"]
     assert told["private_fields"] == ["people", "eps_runs", "eps_good", "words"]
     assert run("plan", people).stdout.startswith("60 people (private")
+
+
+def test_a_plan_for_others_counts_with_noise(run, people, monkeypatch):
+    told = [json.loads(run("plan", people, "--noisy", "--grid", BOX, "--json").stdout) for _ in range(4)]
+
+    counts = [each["people"] for each in told]
+    assert len(set(counts)) > 1
+    assert max(counts) < 60 + 6 / gaussian_mu(0.1, 1e-6)  # six standard deviations
+    assert all(each["private_fields"] == [] for each in told)
+    refused = run("plan", people, "--noisy")
+    assert (refused.exit_code, refused.stderr[:5]) == (2, "E_MAP")
+    monkeypatch.setattr(certificate, "discrete_gaussian", lambda n, _: np.zeros(n, dtype=np.int64))
+    assert run("plan", people, "--noisy", "--grid", BOX).stdout.startswith("60 people (counted with noise of eps 0.1)")
 
 
 def test_evaluate_and_audit_know_seeds_by_their_links(run, people, made, tmp_path):

@@ -497,6 +497,7 @@ class Plan(Settings):
     source: Path = source_option(...)
     eps: float = eps_option(4.0)
     delta: float = delta_option(DELTA)
+    noisy: bool = option(False, "Count people with noise of eps .1, so that others may see the plan; needs a map.")
     as_json: bool = option(False, "One JSON object on stdout, for machines.", flags=("--json",))
 
 

@@ -46,3 +46,24 @@ def number_keys(keys: Ints) -> tuple[Ints, Ints]:
     number = np.empty(len(keys), dtype=np.int64)
     number[order] = np.cumsum(new) - 1
     return ordered[new], number
+
+
+def count_users(user: NDArray[np.integer], r: NDArray[np.integer], R: int) -> Ints:
+    """
+    Return how many users visit each of R places.
+
+    `r` holds the places of each row, (N,) or (N, L), and -1 for none; `user` (N,) is the user of each row.
+
+    Examples
+    --------
+    >>> count_users(np.array([0, 1]), np.array([[1, 1, 0], [1, -1, 1]]), 3).tolist()
+    [1, 2, 0]
+
+    """
+    table = r if r.ndim == 2 else r[:, None]
+    arrives = table >= 0
+    arrives[:, 1:] &= table[:, 1:] != table[:, :-1]  # people stay: far fewer pairs have to be sorted
+    row, slot = np.nonzero(arrives)
+    n = np.int64(user.max(initial=0)) + 1
+    pairs = distinct(table[row, slot] * n + user[row])
+    return np.bincount(pairs // n, minlength=R).astype(np.int64)

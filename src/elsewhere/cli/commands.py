@@ -90,18 +90,24 @@ def plan(given: settings.Plan, reading: Reading) -> None:
     """
     Say what the privacy test and a certificate would promise the people of a file, and how many people each needs.
 
-    Nothing of the input is used but the number of people. The plan is for you alone, and costs nobody any privacy.
+    Nothing of the input is used but the number of people. The plan is for you alone, and costs nobody any privacy;
+    with --noisy people are counted with noise, a release of eps .1, and others may see it.
 
     Example: elsewhere plan traces.csv --eps 2
     """
-    from elsewhere.run.plan import FROM_PEOPLE
+    from elsewhere.run.plan import COUNT_EPS, FROM_PEOPLE, count_with_noise
     from elsewhere.run.plan import plan as planned
 
-    visits = read(given.source, reading)
-    people, unit = visits.U, visits.form.unit
+    if given.noisy:
+        how, private = f"counted with noise of eps {COUNT_EPS:g}", []
+        people, unit = count_with_noise(given.source, reading, given.delta), "person"
+    else:
+        how, private = "private: counted without noise", list(FROM_PEOPLE)
+        visits = read(given.source, reading)
+        people, unit = visits.U, visits.form.unit
     result = planned(people, eps=given.eps, delta=given.delta, unit=unit)
-    facts = {"command": "plan", **result.to_dict(), "private_fields": list(FROM_PEOPLE)}
-    say(facts, [f"{people:,} {result.units} (private: counted without noise)", *result.words], as_json=given.as_json)
+    facts = {"command": "plan", **result.to_dict(), "private_fields": private}
+    say(facts, [f"{people:,} {result.units} ({how})", *result.words], as_json=given.as_json)
 
 
 def synthesize(given: settings.Synthesize, method: settings.MethodOptions, job: settings.Job, reading: Reading) -> None:

@@ -29,7 +29,7 @@ from elsewhere.data.visits import (
     zone_of,
 )
 from elsewhere.errors import InvalidParameter, InvalidTraces, require_between, require_whole
-from elsewhere.sorting import distinct
+from elsewhere.sorting import count_users
 
 MINUTES_PER_DAY = 1440
 LEAST_SLOTS = 2  # slots with an observation of their own that a day needs
@@ -318,9 +318,7 @@ class Traces:
 
     def visitors(self) -> Ints:
         """Return how many users visit each of the R places."""
-        row, slot = np.nonzero(self.r >= 0)
-        pairs = distinct(self.r[row, slot] * np.int64(self.U) + self.user[row])
-        return np.bincount(pairs // self.U, minlength=self.R).astype(np.int64)
+        return count_users(self.user, self.r, self.R)
 
     def of_users(self, users: ArrayLike) -> "Traces":
         """Return all rows of the users with these numbers (0 .. U-1), rows in their old order."""

@@ -2,27 +2,35 @@
 What so many people could be promised, before anything is spent.
 
 From public figures and the number of people alone: planning costs nobody any privacy while the plan stays with the
-owner of the file.
+owner of the file. A plan that others may see is made from a count with noise, which is a small release of its own.
 """
 
 import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import numpy as np
+
 from elsewhere.data.visits import UNITS
 from elsewhere.errors import require_choice, require_whole
+from elsewhere.run.certified import read_rows, require_map
 from elsewhere.run.generate import SEED_SHARE
-from elsewhere.settings import Certified, Life
+from elsewhere.settings import Certified, Life, Reading
 from elsewhere.synthesis.certificate import (
     ENOUGH,
     Certificate,
     certificate_of,
     eps_for,
+    from_the_system,
     gaussian_mu,
+    noise_of,
+    noisy_sum,
+    on_grid,
     people_needed,
 )
 
 MOST_PEOPLE = 10**10
+COUNT_EPS = 0.1  # of a count with noise
 FROM_PEOPLE = ("people", "eps_runs", "eps_good", "words")  # fields of a plan that tell the number of people
 GOOD = 15_000.0  # people x mu above which the loss of TP-TV is .02 at most (docs/decisions.md)
 
@@ -97,3 +105,15 @@ def plan(people: int, *, eps: float = 4.0, delta: float = 1e-6, k: int = 10, uni
         eps_for(people, GOOD, delta),
         unit,
     )
+
+
+def count_with_noise(source: Any, reading: Reading, delta: float = 1e-6) -> int:
+    """
+    Return about how many people a table has on the given map, under (COUNT_EPS, delta), each row read by itself.
+
+    Every call is a release with noise of its own: releases of the same people add up.
+    """
+    require_map(reading)
+    mu = noise_of(COUNT_EPS, delta, cells=1)
+    counted = noisy_sum(read_rows(source, reading).U * on_grid(np.ones(1), mu), mu, from_the_system)
+    return max(0, round(float(counted[0])))
