@@ -1,5 +1,5 @@
 """
-Measure the generator of lives: every row of its table, beside real people and beside today's default, in one run.
+Measure the generator of lives: every row of its table, beside real people and a pooled Markov chain, in one run.
 
     python bench/life.py town [--seed 5] [--days 28]      told, routine, homes, place x hour, jobs, time; rivals too
     python bench/life.py membership [--seed 77] [--releases 24]
@@ -76,23 +76,6 @@ def life(lives: Any, xy: Any, day0: int, rng: Any) -> tuple[Any, Any]:
     return made[whole], seeds[fakes.seed_of_life][whole]
 
 
-def default(lives: Any, xy: Any, day0: int, rng: Any) -> tuple[Any, Any]:
-    """Return the lives of today's default, through slots."""
-    n, D, _ = lives.shape
-    dates = [str(np.datetime64(day0 + d, "D")) for d in range(D)] * n
-    users = np.repeat([f"u{i:04d}" for i in range(n)], D)
-    data = ew.Traces(lives.reshape(n * D, -1).astype("int32"), ew.Locations(xy=xy), users=users, dates=dates)
-    fakes = ew.generate_fakes(data, preset="product", rng=rng)
-    r, number = np.asarray(fakes.r).astype(int), np.asarray(fakes.life)
-    day = np.asarray(fakes.day) if hasattr(fakes, "day") else np.arange(len(r))
-    whole = [i for i in np.unique(number) if (number == i).sum() == D]
-    person = np.asarray(fakes.seed) // D
-    return (
-        np.array([r[number == i][np.argsort(day[number == i])] for i in whole]),
-        np.array([person[number == i][0] for i in whole]),
-    )
-
-
 def markov(lives: Any, xy: Any, day0: int, rng: Any) -> tuple[Any, Any]:
     """Return lives of a pooled Markov chain over places, by hour."""
     n, D, slots = lives.shape
@@ -113,7 +96,7 @@ def markov(lives: Any, xy: Any, day0: int, rng: Any) -> tuple[Any, Any]:
     return out.reshape(n, D, slots), np.arange(n)
 
 
-GENERATORS = {"today": default, "life": life, "markov": markov}
+GENERATORS = {"life": life, "markov": markov}
 
 
 # ---- measures
@@ -474,7 +457,7 @@ def main() -> None:
     parser.add_argument("--days", type=int, default=28)
     parser.add_argument("--people", type=int, default=500)
     parser.add_argument("--releases", type=int, default=12)
-    parser.add_argument("--which", default="today,life,markov")
+    parser.add_argument("--which", default="life,markov")
     options = parser.parse_args()
     which = options.which.split(",")
     if options.what == "town":

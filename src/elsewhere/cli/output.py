@@ -104,6 +104,8 @@ def summary(result: "Result") -> list[Any]:
         f"read {facts['visits']:,} visits of {facts['people']:,} {units} at {facts['places']:,} places{private}, and "
         f"wrote {facts['fakes']:,} fakes with {facts['fake_visits']:,} visits into {result.out}"
     ]
+    if not private and facts["people"] > facts["seeds"]:
+        lines[0] += f"; the other {facts['people'] - facts['seeds']:,} {units} only test them"
     lost = facts["read"].get("left_out")
     lines += [f"columns left out: {', '.join(lost)}"] if lost else []
     if facts.get("seeds_without_a_fake"):
