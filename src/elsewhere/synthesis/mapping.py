@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from elsewhere.data.visits import Floats, Ints, Locations
+from elsewhere.data.visits import DAY, Floats, Ints, Locations
 from elsewhere.synthesis import _life_kernels as kernels
 from elsewhere.synthesis._diary_kernels import SOON, TIES
 from elsewhere.synthesis.groups import LEAVES, Groups, Stays
@@ -57,6 +57,17 @@ class Weights(NamedTuple):
     less: Floats
 
 
+class Ties(NamedTuple):
+    """Own places that follow each other: usages `a` and `b`, and how soon at best each of a person's followed each."""
+
+    a: Ints
+    b: Ints
+    first: Ints  # (people + 1,) own places of each person
+    soon: Ints  # person by person, (own places, own places): 0 never, TIES at once
+    soon_first: Ints  # (people + 1,)
+    paced: bool  # where everything is recorded and people go the same ways again, times differ more than distances
+
+
 def noisy(count: Floats, rng: np.random.Generator) -> Floats:
     """Return counts of people with Laplace noise; those that come out below LEAST become 0."""
     out = count + rng.laplace(0.0, NOISE, count.shape)
@@ -80,35 +91,12 @@ def learn_mapping(stays: Stays, groups: Groups, locations: Locations, rng: np.ra
     at = np.minimum(np.searchsorted(cell, own), len(cell) - 1)
     some = cell[at] == own
 
-    # own places of each person, and how often each follows each
-    rows = np.flatnonzero(stays.usage >= 0)
-    chain = np.cumsum(~stays.joined)
-    near = np.append(False, (stays.user[rows][1:] == stays.user[rows][:-1]))
-    day = stays.start[rows] // 86_400
-    near &= np.append(False, (chain[rows][1:] == chain[rows][:-1]) | (day[1:] == day[:-1]))
-    a, b = stays.usage[rows][np.flatnonzero(near) - 1], stays.usage[rows][near]
-    moved = a != b
-    a, b = a[moved], b[moved]
-    size = np.bincount(stays.use_user, minlength=stays.people)
-    person_first = np.append(0, np.cumsum(size))
-    soon_first = np.append(0, np.cumsum(size**2))
-    owner = stays.use_user[a]
-    local = person_first[owner]
-    gap = stays.start[rows][near] - stays.end[rows][np.flatnonzero(near) - 1]
-    soon = np.zeros(int(soon_first[-1]), dtype=np.int64)
-    by_trip = (groups.ways[groups.use_class[a]] & LEAVES) // LEAVES
-    tie = TIES // 2 * (1 + by_trip) - np.searchsorted(SOON, gap[moved], side="right")
-    pairs = soon_first[owner] + (a - local) * size[owner] + b - local
-    np.maximum.at(soon, pairs, tie)
-    # where everything is recorded and people go the same ways again, their times differ more than their distances
-    paced = stays.events or len(pairs) < OFTEN * len(np.unique(pairs))
-    length = np.hypot(*(xy[stays.use_place[a]] - xy[stays.use_place[b]]).T)
+    ties = find_ties(stays, groups)
+    length = np.hypot(*(xy[stays.use_place[ties.a]] - xy[stays.use_place[ties.b]]).T)
     length = length[length > 0]
     unit = float(np.median(length)) / 2 if len(length) else 1.0
     limits = np.quantile(length, QUANTILES) ** 2 * (1 + 1e-9) if len(length) else np.arange(1.0, kernels.BINS)
-
     paces = (2 * unit * 2 ** np.linspace(-5, 2.5, kernels.PACES - 1)) ** 2
-
     corner, columns, height = grid_over(xy, SIDE * 2 * unit)
     square = square_of(xy, corner, columns, height)
     order = np.lexsort((cell % R, square[cell % R], cell // R))
@@ -117,7 +105,6 @@ def learn_mapping(stays: Stays, groups: Groups, locations: Locations, rng: np.ra
     squares = columns * height
     first = np.searchsorted(cls, np.arange(K + 1))
     begin = np.searchsorted(cls * squares + square[place], (np.arange(K)[:, None] * squares + np.arange(squares + 1)))
-    pair, people = _movers(stays.use_place[a], stays.use_place[b], owner, R)
     ground = kernels.Ground(
         xy, limits, place, first, weight, np.append(0.0, np.cumsum(weight)), weight.copy(),
         np.append(0.0, np.cumsum(weight)), begin, corner, columns,
@@ -125,16 +112,33 @@ def learn_mapping(stays: Stays, groups: Groups, locations: Locations, rng: np.ra
         np.zeros((TIES + 1, kernels.PACES)), np.zeros(0, np.int64), np.zeros(0),
     )  # fmt: skip
     if locations.has_coordinates:
-        ground = _rake(ground, stays, groups, soon, soon_first, person_first, paced, rng)
-    keep = noisy(people.astype(float), rng)
-    if (keep > 0).any() and not locations.has_coordinates:
-        ground = _usual_moves(ground, pair[keep > 0], keep[keep > 0], R)
+        ground = _rake(ground, stays, groups, ties, rng)
+    else:
+        ground = _usual_moves(ground, stays, ties, rng)
 
     # the candidates of each person's own places, and what is left of their weight without it
     back = np.empty(len(order), dtype=np.int64)
     back[order] = np.arange(len(order))
     first_of = np.searchsorted(stays.use_user[some], np.arange(stays.people + 1))
     return Where(ground, passed, back[at[some]], left[at[some]], first_of)
+
+
+def find_ties(stays: Stays, groups: Groups) -> Ties:
+    """Return which own places follow each other in people's lives: on one day, or with nothing unknown in between."""
+    rows = np.flatnonzero(stays.usage >= 0)
+    user, usage, day = stays.user[rows], stays.usage[rows], stays.start[rows] // DAY
+    chain = np.cumsum(~stays.joined)[rows]
+    near = (user[1:] == user[:-1]) & ((chain[1:] == chain[:-1]) | (day[1:] == day[:-1])) & (usage[1:] != usage[:-1])
+    a, b = usage[:-1][near], usage[1:][near]
+    gap = stays.start[rows[1:]][near] - stays.end[rows[:-1]][near]
+    size = np.bincount(stays.use_user, minlength=stays.people)
+    first, soon_first = np.append(0, np.cumsum(size)), np.append(0, np.cumsum(size**2))
+    owner = stays.use_user[a]
+    pairs = soon_first[owner] + (a - first[owner]) * size[owner] + b - first[owner]
+    by_trip = (groups.ways[groups.use_class[a]] & LEAVES) // LEAVES
+    soon = np.zeros(int(soon_first[-1]), dtype=np.int64)
+    np.maximum.at(soon, pairs, TIES // 2 * (1 + by_trip) - np.searchsorted(SOON, gap, side="right"))
+    return Ties(a, b, first, soon, soon_first, stays.events or len(pairs) < OFTEN * len(np.unique(pairs)))
 
 
 def open_places(stays: Stays, R: int, rng: np.random.Generator) -> Ints:
@@ -225,26 +229,14 @@ def square_of(xy: Floats, corner: Floats, columns: int, rows: int) -> Ints:
     return np.asarray(at[:, 1] * columns + at[:, 0])
 
 
-def _movers(a: Ints, b: Ints, owner: Ints, R: int) -> tuple[Ints, Ints]:
-    """Return the unordered pairs of places that follow each other in somebody's life, and how many people's."""
-    key = np.minimum(a, b) * R + np.maximum(a, b)
-    order = np.lexsort((key, owner))
-    key, owner = key[order], owner[order]
-    distinct = np.append(True, (key[1:] != key[:-1]) | (owner[1:] != owner[:-1])) if len(key) else np.zeros(0, bool)
-    return np.unique(key[distinct], return_counts=True)
-
-
-def _rake(
-    ground: kernels.Ground, stays: Stays, groups: Groups, soon: Ints, soon_first: Ints, person_first: Ints,
-    paced: bool, rng: np.random.Generator,
-) -> kernels.Ground:  # fmt: skip
+def _rake(ground: kernels.Ground, stays: Stays, groups: Groups, ties: Ties, rng: np.random.Generator) -> kernels.Ground:
     """Return the ground with factors under which tied places are as far apart, and used as often, as people's are."""
     n = np.bincount(stays.use_user, minlength=stays.people)
     people = np.flatnonzero((n > 1) & (n <= 200))
     people = rng.permutation(people)
     people = people[: np.searchsorted(np.cumsum(n[people]), RAKED) + 1]
-    take = np.concatenate([np.arange(person_first[u], person_first[u + 1]) for u in people] or [np.zeros(0, int)])
-    flow = np.concatenate([soon[soon_first[u] : soon_first[u + 1]] for u in people] or [np.zeros(0, int)])
+    take = np.concatenate([np.arange(*ties.first[u : u + 2]) for u in people] or [np.zeros(0, int)])
+    flow = np.concatenate([ties.soon[slice(*ties.soon_first[u : u + 2])] for u in people] or [np.zeros(0, int)])
     first, flow_first = np.append(0, np.cumsum(n[people])), np.append(0, np.cumsum(n[people] ** 2))
     rows = np.flatnonzero(stays.usage >= 0)
     time = np.bincount(stays.usage[rows], np.maximum(stays.end[rows] - stays.start[rows], 60), len(stays.use_user))
@@ -277,7 +269,7 @@ def _rake(
         # a distance that nobody has, such as that of two cities: at once as rare as can be
         nobody = (real.sum(1) == 0) & (real.sum((1, 2)) > 10 * TRUST)[:, None]
         change = np.where(nobody[:, None], -RAREST, change)
-        paces[:, : 1 if paced else None] = 0  # places that never follow each other have no pace
+        paces[:, : 1 if ties.paced else None] = 0  # places that never follow each other have no pace
         pace = ground.pace + damp * np.clip(np.log((paces[0] + TRUST) / (paces[1] + TRUST)), -1.0, 1.0)
         anchor = ground.anchor + change[:4].reshape(2, 2, K, kernels.BINS)
         used = groups.use_class[take][again >= 0] * R + again[again >= 0]
@@ -301,12 +293,14 @@ def _nearer(wanted: Floats, count: Floats, group: Ints, prior: float, damp: floa
     return np.asarray((np.clip(factor, 0.3, 3.0) ** damp)[group])
 
 
-def _usual_moves(ground: kernels.Ground, pair: Ints, people: Floats, R: int) -> kernels.Ground:
-    """Return the ground with a factor for pairs that more people have than their weights make likely."""
+def _usual_moves(ground: kernels.Ground, stays: Stays, ties: Ties, rng: np.random.Generator) -> kernels.Ground:
+    """Return the ground with a factor for pairs of places that more people have than their weights make likely."""
+    R = len(ground.xy)
+    ends = np.sort([stays.use_place[ties.a], stays.use_place[ties.b]], axis=0)
+    of = np.unique(np.stack([ends[0] * R + ends[1], stays.use_user[ties.a]]), axis=1)
+    pair, people = np.unique(of[0], return_counts=True)
+    many = noisy(people.astype(float), rng)
+    pair, many = pair[many > 0], many[many > 0]
     use = np.bincount(ground.place, ground.weight, R)
-    a, b = pair // R, pair % R
-    total = max(use.sum(), 1e-9)
-    expected = use[a] * use[b] / total + 1.0
-    order = np.argsort(pair)
-    factor = np.clip(np.log1p(people / expected), 0.0, 2.0) * 0.5
-    return ground._replace(moves=pair[order], usual=factor[order])
+    expected = use[pair // R] * use[pair % R] / max(use.sum(), 1e-9) + 1.0
+    return ground._replace(moves=pair, usual=np.clip(np.log1p(many / expected), 0.0, 2.0) * 0.5)
