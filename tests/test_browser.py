@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from browsing import MARKS, SIZES, Visit, started
-from reports_made import HOSTILE, LBS, PUBLISHING, as_events, world
+from reports_made import as_events, world
 
 import elsewhere as ew
 from elsewhere.data.visits import Visits
@@ -29,10 +29,9 @@ def browser():
 @pytest.fixture(scope="module")
 def reports(tmp_path_factory):
     w, folder = world(), tmp_path_factory.mktemp("reports")
-    both = {"fakes": w["fakes"], "title": f"Test {HOSTILE}"}
-    results, own = [w["judgement"], PUBLISHING, LBS], {"people": w["people"], "seed_of_life": w["seed"]}
-    ew.report(results, folder / "shareable.html", **both)
-    ew.report(results, folder / "owner.html", edition="owner", **own, **both)
+    results, own = w["judgement"], {"people": w["people"], "seed_of_life": w["seed"]}
+    ew.report(results, folder / "shareable.html", fakes=w["fakes"])
+    ew.report(results, folder / "owner.html", edition="owner", fakes=w["fakes"], **own)
     write(folder / "prepare.html", preparation_page(as_events(w["people"])))
     return folder
 

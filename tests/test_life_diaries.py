@@ -2,6 +2,7 @@
 
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import naive_life
 import numpy as np
@@ -99,7 +100,8 @@ def test_habits_are_people_whose_days_are_of_the_same_kinds():
     use = np.zeros((60, 2, 5))
     use[:30, 0, 1], use[30:, 0, 2], use[:, 1, 3] = 10, 10, 4
     use[::2, :, 0] = 30  # how many days have no record is another matter
-    habit = _find_habits(use, np.zeros((60, 2)), 10, np.random.default_rng(2))
+    groups = SimpleNamespace(busy=np.zeros((60, 2)), profile=None)
+    habit = _find_habits(use, groups, False, 10, np.random.default_rng(2))
     assert np.bincount(habit).tolist() == [30, 30]
     assert len(set(habit[:30])) == 1
 

@@ -128,13 +128,12 @@ def make_visits(
     if lost.any():
         records, place = records.select(~lost), place[~lost]
     moved = _tell_moved(records, locations, place) if drawn else []
-    unsaid = np.array([name == OTHER or name.startswith(f"{OTHER}:") for name in locations.ids or ()], dtype=bool)
-    vague = int(unsaid[place].sum()) if unsaid.any() else 0
+    unsaid = [i for i, name in enumerate(locations.ids or ()) if name == OTHER or name.startswith(f"{OTHER}:")]
+    vague = int(np.isin(place, unsaid).sum())
     records = records.number_users()
     first, last = _runs(records, place)
-    columns: dict[str, Any] = {"user": records.user[first], "start": records.start[first]}
-    columns |= {"end": records.end[last], "place": place[first]}
-    columns |= {} if records.trip is None else {"trip": records.trip[first]}
+    columns: dict[str, Any] = {"user": records.user[first], "start": records.start[first], "end": records.end[last]}
+    columns |= {"place": place[first]} | ({} if records.trip is None else {"trip": records.trip[first]})
     for column in columns.values():
         column.setflags(write=False)  # nobody else has it: `Visits` need not copy it
     visits = Visits(**columns, locations=locations, users=records.users, tz=records.tz, form=records.form)
@@ -143,11 +142,6 @@ def make_visits(
             locations, np.bincount(visits.place, minlength=visits.R), cells=cells or PAPER_PLACES
         )
         visits = visits.replace(place=becomes[visits.place], locations=locations)
-    zooms = [len(tile[1]) for name in visits.locations.ids or () if (tile := TILE.fullmatch(name))]
-    widths = {}
-    if visits.locations.lat is not None:  # in metres at the mean latitude of the map
-        around = 2000 * np.pi * EARTH_RADIUS_KM * np.cos(np.radians(float(visits.locations.lat.mean())))
-        widths = {f"{around / 2**zoom:.0f}": zooms.count(zoom) for zoom in sorted(set(zooms), reverse=True)}
     return visits.replace(
         preparation=preparation.count(
             dropped={reason: gone},
@@ -157,11 +151,20 @@ def make_visits(
             visits=len(visits),
             places=visits.R,
             places_rare=rare,
-            cells=widths,
+            cells=_widths_of(visits.locations),
             form=records.form,
             tz=records.tz,
         )
     )
+
+
+def _widths_of(locations: Locations) -> dict[str, int]:
+    """Return how many tiles have each width, in metres at the mean latitude of the map."""
+    if locations.lat is None:
+        return {}
+    zooms = [len(tile[1]) for name in locations.ids or () if (tile := TILE.fullmatch(name))]
+    around = 2000 * np.pi * EARTH_RADIUS_KM * np.cos(np.radians(float(locations.lat.mean())))
+    return {f"{around / 2**zoom:.0f}": zooms.count(zoom) for zoom in sorted(set(zooms), reverse=True)}
 
 
 def _tell_moved(records: Records, locations: Locations, place: Codes) -> list[str]:

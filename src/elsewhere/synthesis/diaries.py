@@ -133,19 +133,11 @@ def learn_diaries(stays: Stays, groups: Groups, *, k: int, rng: np.random.Genera
     Q = int(kind.max()) + 1
     use = np.zeros((stays.people, 2, Q))
     np.add.at(use, (whose[~rare], off[~rare], kind[~rare]), 1.0)
-    more = groups.busy
-    if stays.events:  # days of few records say little of who lives alike: hours of the week by class too
-        hours = groups.profile.reshape(stays.people, -1, 2, 12, 2).sum(4)
-        more = np.column_stack([np.sqrt(hours).reshape(stays.people, -1), more])
-    type_of = _find_habits(use, more, k, rng)
-    T = int(type_of.max()) + 1
+    T = int((type_of := _find_habits(use, groups, stays.events, k, rng)).max()) + 1
 
     inner = np.flatnonzero((date > first_day[whose]) & (date < last_day[whose]) & ~rare)
     mix, spread, phases = _learn_mix(use, type_of, kind[inner] == 0, whose[inner], off[inner])
-    begins = np.zeros((Q, K + 1))
-    opening = np.where(np.diff(day_first) > 0, 0, -1)
-    state = np.full(len(kind), K)
-    full = np.flatnonzero(opening == 0)
+    begins, state, full = np.zeros((Q, K + 1)), np.full(len(kind), K), np.flatnonzero(np.diff(day_first) > 0)
     head = day_first[full]
     state[full] = np.where(carried[head] == 1, piece_cls[head], K)
     lo, hi = _usual_hours(first - border - first_day * DAY, last - border - last_day * DAY)
@@ -157,8 +149,7 @@ def learn_diaries(stays: Stays, groups: Groups, *, k: int, rng: np.random.Genera
     np.add.at(begins, (kind[told], state[told]), 1.0)
     begins = begins / np.maximum(begins.sum(1, keepdims=True), 1) + SPARE * begins.sum(0) / max(begins.sum(), 1)
 
-    def sort_by(cell: Ints, cells: int, rows: Ints | None = None) -> tuple[Ints, Ints]:
-        rows = np.arange(len(cell)) if rows is None else rows
+    def sort_by(cell: Ints, cells: int, rows: Ints) -> tuple[Ints, Ints]:
         order = rows[np.lexsort((s[rows] if len(cell) == len(s) else rows, cell[rows]))]
         return order, np.searchsorted(cell[order], np.arange(cells + 1))
 
@@ -184,8 +175,8 @@ def learn_diaries(stays: Stays, groups: Groups, *, k: int, rng: np.random.Genera
     if lo < 0:  # who is first seen in the small hours is seen on that date
         first_day = np.maximum(first_day, first // DAY)
     first_day, last_day = share_spans(first_day, np.maximum(last_day, first_day), k)
-    habits = np.zeros((int(groups.type_of.max()) + 1, T))
-    np.add.at(habits, (groups.type_of, type_of), 1.0)
+    habits = np.bincount(groups.type_of * T + type_of, minlength=(int(groups.type_of.max()) + 1) * T).astype(float)
+    habits = habits.reshape(-1, T)
     return Diaries(law, habits, mix, spread, border, first_day, last_day, lo, hi, longest, tastes)
 
 
@@ -284,12 +275,15 @@ def _kinds_of_day(
     return kind, rare
 
 
-def _find_habits(use: Floats, more: Floats, k: int, rng: np.random.Generator) -> Ints:
-    """Return the habit of each person: people whose days are of the same kinds (`use` (people, 2, Q)), and alike."""
-    days = use.copy()
+def _find_habits(use: Floats, groups: Groups, events: bool, k: int, rng: np.random.Generator) -> Ints:
+    """Return the habit of each person: people whose days are of the same kinds (`use` (people, 2, Q)), and as busy."""
+    days, people = use.copy(), len(use)
     days[:, :, 0] = 0
     share = np.sqrt(days / np.maximum(days.sum(2, keepdims=True), 1)) * np.array(WEEK)[:, None]
-    return group_people(np.column_stack([share.reshape(len(use), -1), more]), PEOPLE_PER_HABIT, k, rng)
+    alike = [share.reshape(people, -1), groups.busy]
+    if events:  # days of few records say little of who lives alike: hours of the week by class too
+        alike.append(np.sqrt(groups.profile.reshape(people, -1, 2, 12, 2).sum(4)).reshape(people, -1))
+    return group_people(np.column_stack(alike), PEOPLE_PER_HABIT, k, rng)
 
 
 def _learn_spread(use: Floats, mean: Floats) -> Floats:
