@@ -56,6 +56,13 @@ def audit(**others):
     return quiet | {"A12": Finding(id="A12", title="unique details", needs="`holdout`").to_dict()} | others
 
 
+PUBLISHING = {
+    "sizes": {"train": 40, "fakes": 30, "test": 0, "users": 40},
+    "aggregate": {"p_bar": {"fakes": {"mean": 0.8125}}},
+    "visits": {"all": {"fakes": {"mean": 0.4321}, "uniform": 1.5, "testing": None}},
+    "allocation": {},
+    "beyond": {},
+}
 POINT = {"aggregate": {"tracking": {"exposed": {"median": 0.5, "interval": [0.4, 0.6]}}}}
 LBS = {
     "settings": {"beta": 0.1, "users": 6},

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from browsing import MARKS, SIZES, Visit, started
-from reports_made import as_events, world
+from reports_made import LBS, PUBLISHING, as_events, world
 
 import elsewhere as ew
 from elsewhere.data.visits import Visits
@@ -29,7 +29,7 @@ def browser():
 @pytest.fixture(scope="module")
 def reports(tmp_path_factory):
     w, folder = world(), tmp_path_factory.mktemp("reports")
-    results, own = w["judgement"], {"people": w["people"], "seed_of_life": w["seed"]}
+    results, own = [w["judgement"], PUBLISHING, LBS], {"people": w["people"], "seed_of_life": w["seed"]}
     ew.report(results, folder / "shareable.html", fakes=w["fakes"])
     ew.report(results, folder / "owner.html", edition="owner", fakes=w["fakes"], **own)
     write(folder / "prepare.html", preparation_page(as_events(w["people"])))

@@ -9,6 +9,8 @@ import pytest
 from reports_made import (
     CANARY,
     HOSTILE,
+    LBS,
+    PUBLISHING,
     as_events,
     as_trips,
     audit,
@@ -154,9 +156,12 @@ def test_results_of_every_kind_alone_or_in_a_list(tmp_path):
     w = world()
     assert 'id="uses"' in made(tmp_path, w["usefulness"])
     assert "attack A15" in made(tmp_path, w["audit"])
-    html = made(tmp_path, [w["audit"], w["usefulness"]])
-    assert 'id="uses"' in html
-    assert "attack A15" in html
+    html = made(tmp_path, [PUBLISHING, LBS, w["usefulness"]])
+    assert "0.812" in html
+    assert "Decoys for a location-based service" in html
+    few = PUBLISHING | {"sizes": PUBLISHING["sizes"] | {"users": 4}}
+    assert "measures of usefulness" not in made(tmp_path, [few])
+    assert "measures of usefulness" in made(tmp_path, [few], edition="owner")
 
 
 @pytest.mark.parametrize("results", [None, 3, {}, [{"some": "thing"}], "text"])

@@ -27,8 +27,16 @@ from elsewhere.reports.claims import findings, number, outcome, percent
 EDITIONS = ("owner", "shareable")
 MOST_PEOPLE = 2_000  # of each side in the pictures; of more, as many that lie evenly in the file
 SIGNS = {GOOD_FOR: ("✓", "good"), ROUGH_FOR: ("≈", "rough"), NOT_FOR: ("✗", "bad"), UNKNOWN: ("?", "")} | claims.SIGNS
+SMALLEST_GROUP = 5  # people: the figure of fewer would be somebody's own, and stays out of a shareable report
+# keys by which the `to_dict()` of each kind of result is known
+KINDS = {
+    "uses": {"uses", "divergences"},
+    "publishing": {"aggregate", "visits", "allocation"},
+    "services": {"settings", "generators"},
+}
 ACCEPTED = (
-    "`results` must be a `Judgement`, a `Usefulness`, an `AuditResult`, the `to_dict()` of one, or a list of such"
+    "`results` must be a `Judgement`, a `Usefulness`, an `AuditResult`, a `PublishingResult`, an `LbsResult`, the "
+    "`to_dict()` of one, or a list of such"
 )
 # of a run, what a shareable report may show; the rest may name a person, a file or the entropy
 PUBLIC = ("method", "parameters", "reproducible", "simulated", "certificate", "notes", "versions", "sizes")
@@ -65,7 +73,8 @@ def report(
     Parameters
     ----------
     results
-        A `Judgement`, a `Usefulness` or an `AuditResult`, the `to_dict()` of one, or a list of such.
+        A `Judgement`, a `Usefulness`, an `AuditResult`, a `PublishingResult` or an `LbsResult`, the `to_dict()` of one,
+        or a list of such.
     path
         Where to; an old file is replaced as a whole.
     edition
@@ -117,6 +126,12 @@ def report(
         "advice": claims.advice(audit, run),
         "sentences": claims.three_sentences(audit, run),
         "audits": [_audit(result) for result in kinds["audits"]],
+        "publishing": [one for one in kinds["publishing"] if not shareable or _enough(one)],
+        "services": [
+            (one, Picture.of(charts.location_privacy(one), "Privacy against what is sent"))
+            for one in kinds["services"]
+            if not shareable or _enough(one)
+        ],
         "claims": claims.claims(audit, run),
         "run": run,
         "facts": {
@@ -144,7 +159,7 @@ def _templates() -> Any:
         loader=PackageLoader("elsewhere.reports"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
         lstrip_blocks=True,
     )  # fmt: skip
-    pages.filters |= {"number": number, "percent": percent}
+    pages.filters |= {"number": number, "percent": percent, "mean": _mean}
     pages.globals |= {"signs": SIGNS, "outcome": outcome, "counted": counted, "field": FIELD}
     return pages
 
@@ -157,7 +172,7 @@ def write(path: str | PathLike[str], page: str) -> None:
 
 def collect(results: Any) -> dict[str, Any]:
     """
-    Return results by kind (uses, audits: lists of plain numbers), with `run` and `notes`.
+    Return results by kind (uses, audits, publishing, services: lists of plain numbers), with `run` and `notes`.
 
     Examples
     --------
@@ -165,7 +180,7 @@ def collect(results: Any) -> dict[str, Any]:
     1
 
     """
-    kinds: dict[str, Any] = {"uses": [], "audits": [], "run": {}, "notes": []}
+    kinds: dict[str, Any] = {"uses": [], "audits": [], "publishing": [], "services": [], "run": {}, "notes": []}
     for one in results if isinstance(results, (list, tuple)) else [results]:
         numbers = one.to_dict() if hasattr(one, "to_dict") else one
         if not isinstance(numbers, Mapping):
@@ -175,10 +190,10 @@ def collect(results: Any) -> dict[str, Any]:
             kinds["run"] = {**kinds["run"], **(numbers.get("run") or {})}
             kinds["notes"] += numbers.get("notes") or []
         else:
-            of_uses = {"uses", "divergences"} <= numbers.keys()
-            if not of_uses and not findings(numbers):
+            kind = next((kind for kind, keys in KINDS.items() if keys <= numbers.keys()), None)
+            if kind is None and not findings(numbers):
                 raise InvalidParameter(f"{ACCEPTED}; got none of these.", parameter="results")
-            parts = {"uses" if of_uses else "audits": numbers}
+            parts = {kind or "audits": numbers}
         for kind, part in parts.items():
             kinds[kind] += [] if part is None else [part]
     return kinds
@@ -374,6 +389,18 @@ def _audit(audit: Plain) -> dict[str, Any]:
     ran = {n: f for n, f in by_id.items() if f.get("status") == "run"}
     order = claims.strongest_first(ran)
     return {"ran": {n: ran[n] for n in order}, "absent": {n: by_id[n] for n in by_id if n not in ran}}
+
+
+def _enough(result: Plain) -> bool:
+    """Tell whether the figures of a result are those of enough people to be shared."""
+    sizes = {**(result.get("sizes") or {}), **(result.get("settings") or {})}
+    return int(sizes.get("users") or sizes.get("train") or 0) >= SMALLEST_GROUP
+
+
+def _mean(value: Any) -> float | None:
+    """Return the mean of a figure, or the figure itself where it is one number."""
+    value = value.get("mean") if isinstance(value, Mapping) else value
+    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
 
 
 def _text(value: Any) -> str:
