@@ -316,7 +316,7 @@ class _Reader:
         if "date" in read:
             date = read["date"][0]
         elif "day" in number:
-            date = date + DAY * np.nan_to_num(number["day"]).astype(np.int64)
+            date = date + DAY * np.nan_to_num(number["day"].clip(-1e9, 1e9)).astype(np.int64)
         start = date
         if self.clock is not None:
             start, offset = read[self.clock]
