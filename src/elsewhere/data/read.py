@@ -510,7 +510,7 @@ class _Reader:
         used = tz or (zone if alone and offset is None else None)
         last = columns.pop("end_shift", shift)
         if offset is not None:
-            known = np.where(np.isfinite(offset), offset, 0)
+            known = np.where(np.abs(offset) <= DAY, offset, 0)
             far = np.abs(known).max()  # hours, minutes or seconds
             shift = last = (known * (3600 if far <= 14 else 60 if far <= 14 * 60 else 1)).astype(np.int64)
         by_place = used is None and offset is None and zone is not None and not written
