@@ -100,12 +100,12 @@ def summary(result: "Result") -> list[Any]:
     facts = result.to_dict()
     private = "" if "seeds" in facts else " (private: counted without noise)"
     units = UNITS[result.fakes.visits.form.unit][1]
+    aside = 0 if private else facts["people"] - facts["seeds"]
     lines = [
-        f"read {facts['visits']:,} visits of {facts['people']:,} {units} at {facts['places']:,} places{private}, and "
+        f"read {facts['visits']:,} visits of {facts['people']:,} {units} at {facts['places']:,} places{private}, "
+        f"{f'left {aside:,} {units} aside to test with, ' if aside else ''}and "
         f"wrote {facts['fakes']:,} fakes with {facts['fake_visits']:,} visits into {result.out}"
     ]
-    if not private and facts["people"] > facts["seeds"]:
-        lines[0] += f"; the other {facts['people'] - facts['seeds']:,} {units} only test them"
     lost = facts["read"].get("left_out")
     lines += [f"columns left out: {', '.join(lost)}"] if lost else []
     if facts.get("seeds_without_a_fake"):
