@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import elsewhere as ew
-from elsewhere.data.gazetteer import Box, find_town, find_towns, towns_around
+from elsewhere.data.gazetteer import Box, find_town, find_towns
 from elsewhere.reports import maps
 from elsewhere.reports.charts import LETTERS, WIDTH
 
@@ -26,8 +26,6 @@ def test_names_are_of_the_box_the_largest_first_and_the_map_has_them():
     assert {"Nadi", "Apia"} <= {t.name for t in find_towns(Box(170, -20, 190, -10))}
     assert {"New York City", "Brooklyn"} <= {text.get_text() for text in axes.texts}
     assert find_town("new york city").population == max(t.population for t in towns)
-    assert towns_around(places())[0].name == "New York City"
-    assert towns_around(ew.Locations([0.0, 0.0], [-120.0, 120.0])) == []
 
 
 @given(st.lists(st.tuples(st.text("ab", min_size=1, max_size=9), st.floats(-9, 9), st.floats(-9, 9)), max_size=40))

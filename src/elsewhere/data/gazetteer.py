@@ -13,10 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from elsewhere.data.visits import Floats, Locations
+from elsewhere.data.visits import Floats
 
 SOURCE = "Names: GeoNames (CC BY 4.0)."
-AROUND = 0.35  # of the size of a map, left free around its places
 
 
 class Box(NamedTuple):
@@ -65,13 +64,3 @@ def find_town(name: str) -> Town | None:
         return None
     lat, lon, population = figures[max(same, key=lambda i: figures[i, 2])]
     return Town(names[same[0]], float(lat), float(lon), int(population))
-
-
-def towns_around(where: Locations, most: int = 60) -> list[Town]:
-    """Return the largest towns among places and around them; none where these lie on no globe, or on most of it."""
-    if where.lat is None or where.lon is None or np.ptp(where.lon) > 180:
-        return []
-    sides = np.stack([where.lon, where.lat])
-    low, high = sides.min(axis=1), sides.max(axis=1)
-    free = AROUND * max(float((high - low).max()), 0.02)
-    return find_towns(Box(low[0] - free, low[1] - free, high[0] + free, high[1] + free), most)

@@ -116,8 +116,8 @@ def learn_diaries(stays: Stays, groups: Groups, *, k: int, rng: np.random.Genera
     border = BORDER if np.median((last - first) / DAY) > 2.5 else 0
 
     pieces = _cut_stays(stays, groups, border)
-    s, e, over, after, carried, day = (getattr(pieces, n) for n in ("s", "e", "over", "after", "carried", "day"))
-    piece_cls, piece_user = pieces.cls, pieces.user
+    s, e, over, after, carried = pieces.s, pieces.e, pieces.over, pieces.after, pieces.carried
+    day, piece_cls, piece_user = pieces.day, pieces.cls, pieces.user
 
     # days of everybody from the first to the last, also those without a record
     first_day, last_day = (first - border) // DAY, np.maximum(last - border - 1, first - border) // DAY
@@ -133,7 +133,8 @@ def learn_diaries(stays: Stays, groups: Groups, *, k: int, rng: np.random.Genera
     Q = int(kind.max()) + 1
     use = np.zeros((stays.people, 2, Q))
     np.add.at(use, (whose[~rare], off[~rare], kind[~rare]), 1.0)
-    T = int((type_of := _find_habits(use, groups, stays.events, k, rng)).max()) + 1
+    type_of = _find_habits(use, groups, stays.events, k, rng)
+    T = int(type_of.max()) + 1
 
     inner = np.flatnonzero((date > first_day[whose]) & (date < last_day[whose]) & ~rare)
     mix, spread, phases = _learn_mix(use, type_of, kind[inner] == 0, whose[inner], off[inner])
@@ -175,8 +176,8 @@ def learn_diaries(stays: Stays, groups: Groups, *, k: int, rng: np.random.Genera
     if lo < 0:  # who is first seen in the small hours is seen on that date
         first_day = np.maximum(first_day, first // DAY)
     first_day, last_day = share_spans(first_day, np.maximum(last_day, first_day), k)
-    habits = np.bincount(groups.type_of * T + type_of, minlength=(int(groups.type_of.max()) + 1) * T).astype(float)
-    habits = habits.reshape(-1, T)
+    habits = np.zeros((int(groups.type_of.max()) + 1, T))
+    np.add.at(habits, (groups.type_of, type_of), 1.0)
     return Diaries(law, habits, mix, spread, border, first_day, last_day, lo, hi, longest, tastes)
 
 

@@ -406,7 +406,7 @@ def choose_lives(
         odds[j, good] = model.choice.odds(portraits)[good]
         drawn.append(([life, *columns], first, good))
     # a number of each life's own, of a stream that no attempt draws from
-    spare = (MOST_ATTEMPTS + attempt) * CHOICES
+    spare = (1 << 32) + attempt
     point = np.array([uniform(open_stream(key, spare, number)) for number in numbers])
     chance = np.exp(odds - np.maximum(odds.max(0), -1e9))
     taken = np.minimum((np.cumsum(chance, axis=0) <= point * chance.sum(0)).sum(0), CHOICES - 1)
