@@ -18,8 +18,9 @@ BRIEF = 7_200  # a shorter stay keeps its length, a longer one the hour at which
 RECENT = 10  # earlier days that a day is compared with
 NEW = 2  # weights of going somewhere new, beside two per class
 OWN = 6  # weights of an own place
-FEATURES = 12  # of a diary
-TASTES = (4, 6, 8)  # those in which people differ: stays, new places, time at home
+WATCH = 4 * 3_600
+FEATURES = 12 + DAY // WATCH  # of a diary
+TASTES = (4, 6, 8, 12, 13, 14, 15, 16, 17)  # those in which people differ: stays, new places, time at home, hours
 FADES = (2.0, 10.0, 40.0)  # days after which a day counts for a third of what it did
 SOON = (120, 240, 420, 600, 900, 1_200, 1_800, 3_600, 10_800)  # seconds between two places
 TIES = 2 * (len(SOON) + 1)  # by the time between, those of trips after all others
@@ -359,6 +360,7 @@ def day_features(law, memory, off, day, out):
         out[3] = out[0] * out[0]
     home, brief, returns, distinct = 0, 0, 0, 0
     for q in range(n):
+        out[12 + min(day.start[q], DAY - 1) // WATCH] += 1.0 / n
         length = day.end[q] - day.start[q]
         if law.role[day.cls[q]] == HOME:
             home += length

@@ -37,8 +37,9 @@ from elsewhere.synthesis.groups import (
 BORDER = 4 * HOUR  # when a day begins, where people are seen for days on end
 TRIES = 8  # diaries of which one is taken
 CHOICES = 40_000  # to learn from
-FEW = 2.0  # one of TRIES diaries follows a taste about half as far as one of all diaries would
-STRONGEST = 0.5  # taste: a stronger one takes the longest of the diaries, and makes days longer
+SUMS = 3  # tastes for how much there is of something: strong ones make days longer; others are for shares
+# one of TRIES diaries follows a taste about half as far as one of all diaries would, shares less; no taste is stronger
+ON_DAYS, ON_HOURS = (2.0, 0.5), (3.5, 4.0)
 COMPARED = 2_500  # days put beside what the law draws
 CANDIDATES = 12  # own places of which one is chosen, in learning
 WEEK = (0.7, 0.5)  # weight of kinds of day on weekdays and at weekends, where people are grouped by them
@@ -171,7 +172,7 @@ def learn_diaries(stays: Stays, groups: Groups, *, k: int, rng: np.random.Genera
     )  # fmt: skip
     law = _learn_choices(law, offset, type_of, day_first, kind, off, pieces.usage, over, rng)
     longest = int(np.diff(day_first).max(initial=1))
-    of_days = _tasted(pieces.usage, (role[piece_cls] == kernels.HOME) * (e - s), at, len(kind))
+    of_days = _tasted(pieces.usage, (role[piece_cls] == kernels.HOME) * (e - s), s, at, len(kind), stays.events)
     tastes = _tastes(of_days, type_of[whose] * Q + kind, whose, stays.people)
     if lo < 0:  # who is first seen in the small hours is seen on that date
         first_day = np.maximum(first_day, first // DAY)
@@ -212,11 +213,13 @@ def _in_groups(values: Ints, k: int) -> Ints:
     return out
 
 
-def _tasted(usage: Ints, home: Ints, at: Ints, days: int) -> NDArray[Any]:
-    """Return what people have a taste for in each day: stays, places that are new to them, ten hours of home."""
+def _tasted(usage: Ints, home: Ints, s: Ints, at: Ints, days: int, events: bool) -> NDArray[Any]:
+    """Return what people have a taste for in each day: stays, new places, ten hours of home, hours of few records."""
     new = np.zeros(len(usage), dtype=bool)
     new[np.unique(usage, return_index=True)[1]] = True
-    return np.column_stack([np.bincount(at, value, days) for value in (np.ones(len(usage)), new, home / 36_000)])
+    watch = np.where(events, np.minimum(s, DAY - 1) // kernels.WATCH, -1)
+    hours = [(watch == w) / np.bincount(at)[at] for w in range(DAY // kernels.WATCH)]
+    return np.column_stack([np.bincount(at, x, days) for x in (np.ones(len(usage)), new, home / 36_000, *hours)])
 
 
 def _tastes(values: NDArray[Any], cell: Ints, whose: Ints, people: int) -> Floats:
@@ -227,7 +230,8 @@ def _tastes(values: NDArray[Any], cell: Ints, whose: Ints, people: int) -> Float
         within = float((rest**2).mean())
         own = np.bincount(whose, rest, people) / np.maximum(days, 1)
         between = float((own**2).mean() - (within / np.maximum(days, 1)).mean())
-        out[j] = min(FEW * np.sqrt(max(between, 0.0)) / max(within, 0.1), STRONGEST)
+        strong, most = ON_DAYS if j < SUMS else ON_HOURS
+        out[j] = min(strong * np.sqrt(max(between, 0.0)) / max(within, 0.02), most)
     return out
 
 
