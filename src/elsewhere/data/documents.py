@@ -1,14 +1,13 @@
 """
-Read documents as tables: GPX, JSON of any shape, GeoJSON, Google's Timeline.
+Read documents as tables: GPX, JSON of any shape, GeoJSON.
 
 A document is parsed as a whole; what of it cannot be used is counted by reason.
 """
 
 import json
-import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
+from collections.abc import Sequence
+from datetime import UTC
 from itertools import pairwise
 from typing import Any
 
@@ -44,17 +43,13 @@ def open_gpx(piece: Piece) -> Table:
 
 
 def open_json(piece: Piece, text: str) -> Table:
-    """Return JSON as a table: lines or a list of objects, GeoJSON, or Google's Timeline."""
+    """Return JSON as a table: lines or a list of objects, or GeoJSON."""
     counts: Counter[str] = Counter()
     try:
         document: Any = json.loads(text)
     except (ValueError, RecursionError):
         document = _json_lines(text, piece, counts)
-    if isinstance(document, list) and any(isinstance(d, dict) and not PHONE.isdisjoint(d) for d in document):
-        document = {"semanticSegments": document}
     if isinstance(document, dict):
-        if not GOOGLE.isdisjoint(document):
-            return table_of(_google(document, counts), piece.name, "google", piece.user, counts)
         if "features" in document or document.get("type") == "Feature":
             return table_of(_geojson(document, counts), piece.name, "geojson", piece.user, counts)
         lists = [v for v in document.values() if isinstance(v, list) and v and isinstance(v[0], dict)]
@@ -62,8 +57,8 @@ def open_json(piece: Piece, text: str) -> Table:
     objects = [item for item in document if isinstance(item, dict)] if isinstance(document, list) else []
     if not objects:
         raise InvalidTraces(
-            f"{piece.name}: JSON of no known shape; known are lists or lines of objects with a time and a position, "
-            "GeoJSON and Google's Timeline.",
+            f"{piece.name}: JSON of no known shape; known are GeoJSON, and lists or lines of objects with a time and a "
+            "position.",
             code="E_FORMAT",
         )
     counts["entries that are no objects"] += len(document) - len(objects)
@@ -137,77 +132,4 @@ def _zone(geometry: dict[str, Any]) -> dict[str, Any] | None:
         middle = polygon.representative_point()
         return {"lat": middle.y, "lon": middle.x, POLYGON: polygon.wkt}
     except (shapely.errors.ShapelyError, ValueError, TypeError):
-        return None
-
-
-# Google's Timeline: what leads to times and positions, in exports old and new
-GOOGLE = frozenset(["locations", "semanticSegments", "timelineObjects", "rawSignals"])
-PHONE = frozenset(["timelinePath", "visit"])  # of a list of segments, as phones export it
-WAYS = frozenset([
-    "locations", "timelineObjects", "placeVisit", "location", "activitySegment", "startLocation", "endLocation",
-    "simplifiedRawPath", "points", "semanticSegments", "timelinePath", "point", "visit", "topCandidate",
-    "placeLocation", "latLng", "LatLng", "activity", "start", "end", "position",
-])  # fmt: skip
-BEGINS = ("timestamp", "timestampMs", "time", "startTime", "startTimestamp", "startTimestampMs")
-FINISHES = ("endTime", "endTimestamp", "endTimestampMs")
-E7 = (("latitudeE7", "longitudeE7"), ("latE7", "lngE7"))  # ten-millionths of a degree
-GEO = re.compile(r"\s*(?:geo:)?\s*([+-]?\d{1,3}\.?\d*)\s*°?\s*,\s*([+-]?\d{1,3}\.?\d*)\s*°?\s*", re.ASCII)
-At = tuple[Any, Any, tuple[float, float] | None]
-
-
-def _google(document: dict[str, Any], counts: Counter[str]) -> list[dict[str, Any]]:
-    """Return fixes, points of paths, visits and ends of journeys of Google's Timeline, old and new."""
-    found = list(_walk(document, None, None))
-    if not any(where for _, _, where in found):
-        signals = document.get("rawSignals")
-        found = [at for item in signals for at in _walk(item, None, None)] if isinstance(signals, list) else []
-    rows = [
-        {"utc": start, "end_utc": end, "lat": where[0], "lon": where[1]}
-        for start, end, where in found
-        if start is not None and where is not None
-    ]
-    counts["entries without a time and a position"] += len(found) - len(rows)
-    return rows
-
-
-def _walk(item: Any, start: Any, end: Any) -> Iterator[At]:
-    """Yield the times and positions within an item, those of the items around it where it has no time of its own."""
-    if isinstance(item, str):
-        match = GEO.fullmatch(item)
-        yield start, end, (float(match[1]), float(match[2])) if match else None
-    elif isinstance(item, list):
-        for each in item:
-            yield from _walk(each, start, end)
-    elif isinstance(item, dict):
-        times = item | (item["duration"] if isinstance(item.get("duration"), dict) else {})
-        own = next((time for key in BEGINS if (time := _instant(times.get(key))) is not None), None)
-        last = next((time for key in FINISHES if (time := _instant(times.get(key))) is not None), None)
-        minutes = item.get("durationMinutesOffsetFromStartTime")
-        if own is None and start is not None and isinstance(minutes, str | int) and str(minutes).isdigit():
-            own = _instant(1000 * (start.timestamp() + 60 * int(minutes)))
-        start, end = (start, end) if own is None else (own, last or own)
-        for keys in E7:
-            if item.keys() >= {*keys}:
-                pair = [item[key] for key in keys]
-                good = all(isinstance(v, int) and abs(v) <= 1 << 32 for v in pair)
-                # some exports add 2^32 to negative ones
-                lat, lon = ((v - 2**32 if v > 18e8 else v) / 1e7 if good else 0.0 for v in pair)
-                yield start, end, (lat, lon) if good else None
-        for key in WAYS & item.keys():
-            if key in ("start", "startLocation"):  # of a journey: it is there at that moment alone
-                yield from _walk(item[key], start, start)
-            elif key in ("end", "endLocation"):
-                yield from _walk(item[key], end, end)
-            elif isinstance(item[key], dict | list) or key in ("point", "placeLocation", "latLng", "LatLng"):
-                yield from _walk(item[key], start, end)
-
-
-def _instant(value: Any) -> Any:
-    """Return the UTC time of an ISO text or of milliseconds since 1970; None for anything else."""
-    try:
-        if isinstance(value, str) and not value.isdigit():
-            time = datetime.fromisoformat(value)
-            return time.astimezone(UTC) if time.tzinfo else time.replace(tzinfo=UTC)
-        return datetime.fromtimestamp(float(value) / 1000, UTC) if isinstance(value, str | int | float) else None
-    except (ValueError, OverflowError, OSError, TypeError):
         return None
