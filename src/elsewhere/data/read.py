@@ -24,7 +24,7 @@ from elsewhere.data.columns import (
     refuse,
     seconds_of_unit,
 )
-from elsewhere.data.formats import open_tables, refuse_unclosed
+from elsewhere.data.formats import open_tables
 from elsewhere.data.place_table import PlaceTable, find_zones, is_table_of_places
 from elsewhere.data.places import make_visits
 from elsewhere.data.stays import ELSEWHERE, clean, find_stays, split_vehicles, whole_trips
@@ -52,7 +52,12 @@ ONE_ZONE = 0.98  # share of the points in one zone, above which its clock is eve
 DAY_STEPS = (24, 48, 72, 96, 144, 288, 1440, 86_400)  # slots that are a whole day
 SPARSE = 1_800  # seconds between two records of somebody, in the median, above which positions are events, no fixes
 NULL_ISLAND = "at latitude 0, longitude 0, which stands for no position"
-CHANGED = ("times that", "positions that", "characters that")  # beginnings of counts of what is there otherwise
+CHANGED = (
+    "times that",
+    "positions that",
+    "characters that",
+    "lines that",
+)  # beginnings of counts of what is there otherwise
 LINE_INTERVAL = 15  # seconds between two points of a line, as in the taxi data of Porto
 SHIFTS = 'each shift, until two hours of standing or silence, or a day, is a unit (`unit` "person" keeps them whole)'
 LABELS = {"user": "user", "place": "place", "end_place": "place", "kind": "kind", "trip": "trip"}
@@ -378,7 +383,6 @@ class _Reader:
     def finish(self, tz: str | None, unit: str | None, located: Any) -> tuple[Records, Preparation]:
         """Return the records of all batches, checked and by the local clock."""
         self.counts += self.table.counts
-        refuse_unclosed(self.table.name, self.counts, self.rows)
         if self.rows == 0 or not self.store:
             raise InvalidTraces(f"{self.table.name} holds no rows that can be read.", code="E_EMPTY")
         columns: dict[str, Any] = {role: np.concatenate(self.store.pop(role)) for role in list(self.store)}
