@@ -49,7 +49,6 @@ ROUNDED = (1e5, 1e3)  # parts of a degree, to which people at a venue agree
 EVERYWHERE = 5  # records per point on average, and people at nine of ten: then points are venues
 VENUE = -1  # in the place of a zoom
 OTHER = "other"  # the place of what happened at places without a position that too few people share
-WORTH_SAYING_KM = 0.3  # from its place on the map, for one of ten records
 FAR_KM = 50.0  # from the nearest place of a map, a record is not on it
 TILE = re.compile(r"q([0-3]+)(?::(.*))?", re.DOTALL)
 
@@ -108,7 +107,6 @@ def make_visits(
     require_choice("places", places, PLACES)
     if cells is not None:
         require_whole("cells", cells, 1)
-    drawn = locations is None and places == "auto"
     if locations is not None:
         place, rare, reason = find_on_map(records, locations), 0, OFF_MAP
     elif places == "auto":
@@ -127,7 +125,6 @@ def make_visits(
     gone //= 2 if records.form.record == "trips" else 1
     if lost.any():
         records, place = records.select(~lost), place[~lost]
-    moved = _tell_moved(records, locations, place) if drawn else []
     unsaid = [i for i, name in enumerate(locations.ids or ()) if name == OTHER or name.startswith(f"{OTHER}:")]
     vague = int(np.isin(place, unsaid).sum())
     records = records.number_users()
@@ -146,7 +143,6 @@ def make_visits(
         preparation=preparation.count(
             dropped={reason: gone},
             changed=dict(preparation.changed) | ({f'told of "{OTHER}", {reason}': vague} if vague else {}),
-            notes=(*preparation.notes, *moved),
             users=visits.U,
             visits=len(visits),
             places=visits.R,
@@ -165,19 +161,6 @@ def _widths_of(locations: Locations) -> dict[str, int]:
     zooms = [len(tile[1]) for name in locations.ids or () if (tile := TILE.fullmatch(name))]
     around = 2000 * np.pi * EARTH_RADIUS_KM * np.cos(np.radians(float(locations.lat.mean())))
     return {f"{around / 2**zoom:.0f}": zooms.count(zoom) for zoom in sorted(set(zooms), reverse=True)}
-
-
-def _tell_moved(records: Records, locations: Locations, place: Codes) -> list[str]:
-    """Return a note that says how far from their place on a public map records were, where that is worth a word."""
-    if records.lat is None or records.lon is None or not locations.has_coordinates:
-        return []
-    some = np.flatnonzero(np.isfinite(records.lat))[:: max(1, len(records) // 100_000)]
-    km = np.linalg.norm(to_xyz(records.lat[some], records.lon[some]) - locations.points()[place[some]], axis=1)
-    half, most = np.quantile(km, [0.5, 0.9]) if len(km) else (0.0, 0.0)
-    told = (
-        f"half of the records were within {half:.2g} km of their place on the public map, nine of ten within {most:.2g}"
-    )
-    return [told] if most >= WORTH_SAYING_KM else []
 
 
 def _runs(records: Records, place: Codes) -> tuple[Mask | slice, Mask | slice]:
