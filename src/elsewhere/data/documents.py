@@ -8,7 +8,6 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC
-from itertools import pairwise
 from typing import Any
 
 from elsewhere.data.tables import POLYGON, Piece, Table, read_document, table_of
@@ -30,13 +29,8 @@ def open_gpx(piece: Piece) -> Table:
         tracks = gpxpy.parse(content.decode("utf-8-sig")).tracks
     except Exception:  # what the parser says may quote the file
         raise InvalidTraces(f"{piece.name} is damaged: no whole GPX document.", code="E_XML") from None
-    spans = [track.get_time_bounds() for track in tracks]
-    known = sorted((span.start_time, span.end_time) for span in spans if span.start_time and span.end_time)
-    # tracks of one time are those of several people
-    several = all(track.name for track in tracks) and any(a[1] > b[0] for a, b in pairwise(known))
     rows = [
-        {**({"user": track.name} if several else {}), "utc": p.time and p.time.astimezone(UTC),
-         "lat": p.latitude, "lon": p.longitude}
+        {"utc": p.time and p.time.astimezone(UTC), "lat": p.latitude, "lon": p.longitude}
         for track in tracks for part in track.segments for p in part.points
     ]  # fmt: skip
     return table_of(rows, piece.name, "gpx", piece.user)
@@ -48,7 +42,12 @@ def open_json(piece: Piece, text: str) -> Table:
     try:
         document: Any = json.loads(text)
     except (ValueError, RecursionError):
-        document = _json_lines(text, piece, counts)
+        try:
+            document = [json.loads(line) for line in text.splitlines() if line.strip()]
+        except (ValueError, RecursionError):
+            raise InvalidTraces(
+                f"{piece.name} is damaged: no whole JSON document, and no lines of JSON.", code="E_FORMAT"
+            ) from None
     if isinstance(document, dict):
         if "features" in document or document.get("type") == "Feature":
             return table_of(_geojson(document, counts), piece.name, "geojson", piece.user, counts)
@@ -63,23 +62,6 @@ def open_json(piece: Piece, text: str) -> Table:
         )
     counts["entries that are no objects"] += len(document) - len(objects)
     return table_of(_steps(objects), piece.name, "json", piece.user, counts)
-
-
-def _json_lines(text: str, piece: Piece, counts: Counter[str]) -> list[Any]:
-    """Return the objects of lines; a file of which no line is JSON is refused, other lines are counted."""
-    objects, bad, lines = [], 0, text.splitlines()
-    for i, line in enumerate(lines):
-        if line.strip():
-            try:
-                objects.append(json.loads(line))
-            except (ValueError, RecursionError):
-                bad += 1
-                if i == len(lines) - 1 and not text.endswith("\n") and objects:
-                    raise InvalidTraces(f"{piece.name} is cut off within its last line.", code="E_TRUNCATED") from None
-    if len(objects) < 9 * bad or not objects:
-        raise InvalidTraces(f"{piece.name} is damaged: no whole JSON document, and no lines of JSON.", code="E_FORMAT")
-    counts["lines that are no JSON"] += bad
-    return objects
 
 
 def _steps(objects: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

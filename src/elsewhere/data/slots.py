@@ -8,6 +8,7 @@ invented, and `Visits` are what to work with.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -36,8 +37,7 @@ LEAST_SLOTS = 2  # slots with an observation of their own that a day needs
 LEAST_KNOWN = 0.5  # of the slots of a day, after filling
 HOURS = (1, 3, 6, 12, 24)  # that `max_gap=None` tries, the shortest first
 ENOUGH = 0.9  # of the people whom the longest of them gives a day without a gap
-PART = 1 << 15  # days that are filled at a time
-MOST_SLOTS = 1 << 27  # of all rows together: 1.8 million days of 72, at 8 bytes and a little each
+MOST_SLOTS = 1 << 26  # of all rows together: 900,000 days of 72, some 5 GB
 
 
 @dataclass(frozen=True)
@@ -427,18 +427,9 @@ def fill_slots(visits: Visits, *, step_minutes: float = 20, max_gap: float | Non
     r = np.full((N, L), -1, dtype=np.int32)
     r[row, slot % L] = place
     seen = (r >= 0).sum(axis=1)
-    # some users at a time, so that little more than the slots themselves ever stands in memory
-    first = np.flatnonzero(np.diff(owner, prepend=-1))
-    parts = [*first[np.diff(first // PART, prepend=-1) > 0].tolist(), N]
-
-    def fill(gap: int | None) -> Ints:
-        need = []
-        for a, b in pairwise(parts):
-            some = slice(*np.searchsorted(row, [a, b]).tolist())
-            sides = np.zeros((2, b - a, L), dtype=np.int64)
-            sides[:, row[some] - a, slot[some] % L] = last[some], soonest[some]
-            need.append(_fill(r[a:b], begin[a:b], sides[0], sides[1], owner[a:b], width, gap))
-        return np.concatenate(need)
+    sides = np.zeros((2, N, L), dtype=np.int64)
+    sides[:, row, slot % L] = last, soonest
+    fill = partial(_fill, r, begin, sides[0], sides[1], owner, width)
 
     if max_gap is None:
         # of each person, the shortest gap that gives them a day from end to end

@@ -136,9 +136,9 @@ def synthesize(
         Makes a laboratory run, which can be repeated; refused without `laboratory=True`, except for the paper's method.
     **options
         `per_seed`, `n`, `kappa`, `workers`: as for `generate_fakes`. `private`: folder for what only the owner may see;
-        by default OUT-private. `laboratory`: write the result of a run with a given `rng`. `report`: whether to judge the fakes and to write
-        reports. `holdout`: share of the people set aside before anything is learnt. How the input is read: the
-        keywords of `read_visits`, and `grid`. And any parameter of the method.
+        by default OUT-private. `laboratory`: write the result of a run with a given `rng`. `report`: whether to judge
+        the fakes and to write reports. `holdout`: share of the people set aside before anything is learnt. How the
+        input is read: the keywords of `read_visits`, and `grid`. And any parameter of the method.
 
     Examples
     --------
