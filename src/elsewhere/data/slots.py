@@ -8,7 +8,6 @@ invented, and `Visits` are what to work with.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -327,31 +326,22 @@ class Traces:
         return self.select(wanted[self.user])
 
 
-def _fill(
-    r: Codes, begin: Ints, last: Ints, soonest: Ints, user: Ints, width: int, gap: int | None
-) -> NDArray[np.int64]:
+def _waits(r: Codes, begin: Ints, last: Ints, soonest: Ints, user: Ints, width: int) -> tuple[Ints, Ints, Ints, Ints]:
     """
-    Fill the empty slots of `r` (N, L) in place by the rule of `fill_slots`, unless `gap` is None.
+    Return for each slot of `r` (N, L) the last and the next with an observation, and the seconds since and until it.
 
     Rows are sorted by user and day, and begin at second `begin`; `last` and `soonest` (N, L) are the last and first
-    second that was observed in a slot. Returns for each row the shortest gap that fills it to the end.
+    second that was observed in a slot. The next is the first of the day, for slots before it.
     """
     N, L = r.shape
     flat, seen = np.arange(N * L).reshape(N, L), r >= 0
     first_row = np.searchsorted(user, user)  # of the same user
     before = np.maximum.accumulate(np.where(seen, flat, -1).ravel()).reshape(N, L)
-    known = before >= (first_row * L)[:, None]
-    time = begin[:, None] + width * np.arange(L)
-    never = np.iinfo(np.int64).max
-    since = np.where(known, time - last.ravel()[before], never)
-    # before the first observation of the day: until that one
+    time, never = begin[:, None] + width * np.arange(L), np.iinfo(np.int64).max
+    since = np.where(before >= (first_row * L)[:, None], time - last.ravel()[before], never)
     after = flat[:, :1] + seen.argmax(axis=1)[:, None]
     until = np.where(flat < after, np.maximum(soonest.ravel()[after] - (time + width), 0), never)
-    wait = np.where(seen, 0, np.minimum(since, until))
-    if gap is not None:
-        source = np.where(since <= gap, before, after)
-        r[:] = np.where(wait <= gap, r.ravel()[np.maximum(source, 0)], r)
-    return np.asarray(wait.max(axis=1))
+    return before, after, since, until
 
 
 def _longest_stay(visits: Visits, width: int) -> tuple[Ints, Codes, Ints, Ints]:
@@ -429,18 +419,19 @@ def fill_slots(visits: Visits, *, step_minutes: float = 20, max_gap: float | Non
     seen = (r >= 0).sum(axis=1)
     sides = np.zeros((2, N, L), dtype=np.int64)
     sides[:, row, slot % L] = last, soonest
-    fill = partial(_fill, r, begin, sides[0], sides[1], owner, width)
+    before, after, since, until = _waits(r, begin, sides[0], sides[1], owner, width)
+    wait = np.where(r >= 0, 0, np.minimum(since, until))
 
     if max_gap is None:
         # of each person, the shortest gap that gives them a day from end to end
         shortest = np.full(visits.U, np.iinfo(np.int64).max)
         whole = seen >= LEAST_SLOTS
-        np.minimum.at(shortest, owner[whole], fill(None)[whole])
+        np.minimum.at(shortest, owner[whole], wait[whole].max(axis=1))
         people = [int((shortest <= 3600 * hours).sum()) for hours in HOURS]
         gap = 3600 * next(hours for hours, n in zip(HOURS, people, strict=True) if n >= ENOUGH * people[-1])
     else:
         gap = round(60 * require_between("max_gap", max_gap, 0, 100 * MINUTES_PER_DAY))
-    fill(gap)
+    r = np.where(wait <= gap, r.ravel()[np.maximum(np.where(since <= gap, before, after), 0)], r)
     enough = (seen >= LEAST_SLOTS) & ((r >= 0).mean(axis=1) >= LEAST_KNOWN)
     if not enough.any():
         raise InvalidTraces(
