@@ -475,6 +475,14 @@ def test_an_id_in_the_place_of_a_name_is_not_shown(tmp_path):
     assert "CANARY" not in str(error.value)
 
 
+def test_a_workbook_is_refused_with_what_to_do(tmp_path):
+    with zipfile.ZipFile(tmp_path / "t.xlsx", "w") as book:
+        book.writestr("[Content_Types].xml", "<Types/>")
+    with pytest.raises(InvalidTraces, match="save it as CSV") as refused:
+        read_records(tmp_path / "t.xlsx")
+    assert refused.value.code == "E_FORMAT"
+
+
 def test_an_archive_without_a_file_is_refused(tmp_path):
     with zipfile.ZipFile(tmp_path / "empty.zip", "w") as archive:
         archive.writestr("people.csv", "")

@@ -6,7 +6,6 @@ A document is parsed as a whole; what of it cannot be used is counted by reason.
 
 import json
 from collections import Counter
-from collections.abc import Sequence
 from datetime import UTC
 from typing import Any
 
@@ -61,17 +60,7 @@ def open_json(piece: Piece, text: str) -> Table:
             code="E_FORMAT",
         )
     counts["entries that are no objects"] += len(document) - len(objects)
-    return table_of(_steps(objects), piece.name, "json", piece.user, counts)
-
-
-def _steps(objects: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the objects; of those with a list of objects, one for each of these."""
-    inner = next((k for k, v in objects[0].items() if isinstance(v, list) and v and isinstance(v[0], dict)), None)
-    if inner is None:
-        return list(objects)
-    lists = [(item, item.get(inner)) for item in objects]
-    outer = [({k: v for k, v in item.items() if k != inner}, steps) for item, steps in lists if isinstance(steps, list)]
-    return [item | step for item, steps in outer for step in steps if isinstance(step, dict)]
+    return table_of(objects, piece.name, "json", piece.user, counts)
 
 
 def _geojson(document: dict[str, Any], counts: Counter[str]) -> list[dict[str, Any]]:

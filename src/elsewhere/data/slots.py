@@ -100,24 +100,21 @@ class Evidence:
         return f"Evidence({len(self.row)} entries)"
 
     @staticmethod
-    def of(evidence: "Evidence | Mapping[tuple[int, int], Any]", N: int, L: int, R: int) -> "Evidence":
+    def of(evidence: Mapping[tuple[int, int], Any], N: int, L: int, R: int) -> "Evidence":
         """
         Return the evidence from `{(row, slot): {place: weight}}`, sorted by row.
 
         Refused are entries outside N rows, L slots and R places, and weights that are not finite and above 0.
         """
-        if isinstance(evidence, Evidence):
-            columns: list[Any] = [evidence.row, evidence.slot, evidence.place, evidence.weight]
-        else:
-            try:
-                entries = [
-                    (int(row), int(slot), int(place), float(weight))
-                    for (row, slot), likely in evidence.items()
-                    for place, weight in likely.items()
-                ]
-            except (AttributeError, TypeError, ValueError):
-                raise InvalidTraces("`evidence` must map (row, slot) to {place: weight}.", code="E_EVIDENCE") from None
-            columns = [np.array(column) for column in zip(*entries, strict=True)] or [np.empty(0)] * 4
+        try:
+            entries = [
+                (int(row), int(slot), int(place), float(weight))
+                for (row, slot), likely in evidence.items()
+                for place, weight in likely.items()
+            ]
+        except (AttributeError, TypeError, ValueError):
+            raise InvalidTraces("`evidence` must map (row, slot) to {place: weight}.", code="E_EVIDENCE") from None
+        columns = [np.array(column) for column in zip(*entries, strict=True)] or [np.empty(0)] * 4
         for name, index, size in zip(("row", "slot", "place"), columns, (N, L, R), strict=False):
             if np.any(index < 0) or np.any(index >= size):
                 raise InvalidTraces(f"`evidence` names a {name} outside 0 .. {size - 1}.", code="E_INDEX")
@@ -208,9 +205,10 @@ class Traces:
                 f"{L} slots of {step_minutes:g} minutes are more than the day of their date.", code="E_SHAPE"
             )
         clock_minutes(start)
-        sparse = None if evidence is None else Evidence.of(evidence, N, L, len(locations))
+        if evidence is not None and not isinstance(evidence, Evidence):
+            evidence = Evidence.of(evidence, N, L, len(locations))
         own = {"r": places, "locations": locations, "user": user, "labels": unique, "dates": days}
-        own |= {"step_minutes": float(step_minutes), "start": start, "tz": tz, "evidence": sparse}
+        own |= {"step_minutes": float(step_minutes), "start": start, "tz": tz, "evidence": evidence}
         for name, value in (own | {"L": L, "R": len(locations), "U": len(unique)}).items():
             object.__setattr__(self, name, value)
 
