@@ -377,7 +377,7 @@ def _parse_block(
         raise InvalidTraces(f"{piece.name} cannot be divided into columns.", code="E_CSV") from None
     if quoted:
         malformed = counts[MALFORMED] - before
-        within = sum(bool(line.strip()) for line in block.splitlines()) - len(table) - malformed
+        within = max(0, sum(bool(line.strip()) for line in block.splitlines()) - len(table) - malformed)
         counts["lines that are read as parts of a value in quotes"] += within
         if within and within + malformed >= len(table):
             raise InvalidTraces(f"{piece.name} has a quote that is not closed; close it, or delete it.", code="E_CSV")

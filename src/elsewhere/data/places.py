@@ -216,26 +216,6 @@ class Items(NamedTuple):
         return count
 
 
-class Rung(NamedTuple):
-    """
-    One way to tell where: by venue (`zoom` is VENUE) or by tile, of one kind of place or of all.
-
-    The key of an item is that of its venue or tile, times one more than the number of kinds, plus that of its kind (0
-    for all); -1 where it has none.
-    """
-
-    zoom: int
-    key: Ints
-
-
-class Venues(NamedTuple):
-    """Venues of a file: that of each record (None where there are none), their names, positions, and kinds."""
-
-    of: Ints | None
-    names: NDArray[np.object_]
-    points: Floats
-
-
 def public_places(records: Records, *, most: int, rng: np.random.Generator) -> tuple[Locations, Codes, int]:
     """
     Return the public map of the records, the place of each, -1 where none can be told, and how many places are rare.
@@ -244,8 +224,8 @@ def public_places(records: Records, *, most: int, rng: np.random.Generator) -> t
     tells of the people of whom no finer place tells: see `_tell`.
     """
     located = records.lat is not None and records.lon is not None
-    venues = _venues(records)
-    items = _items(records, venues.of)
+    venue, names, points = _venues(records)
+    items = _items(records, venue)
     common = _common_kinds(items, len(records.kinds))
     U = len(distinct(items.who))
     enough, finest = min(SHARED, max(1, U // 2)), FINEST
@@ -261,22 +241,22 @@ def public_places(records: Records, *, most: int, rng: np.random.Generator) -> t
     for i, (zoom, key) in enumerate(told):
         base, kind = divmod(key, len(records.kinds) + 1)
         word = records.kinds[kind - 1] if kind else ""
-        name = str(venues.names[base]) if zoom == VENUE else tile_name(base, zoom) if zoom else OTHER
+        name = str(names[base]) if zoom == VENUE else tile_name(base, zoom) if zoom else OTHER
         ids.append(f"{name}:{word}" if word else name)
         kinds.append(records.kinds[common[base]] if zoom == VENUE and not kind and common[base] >= 0 else word)
         if located:
-            where[i] = venues.points[base] if zoom == VENUE else np.ravel(tile_centres(np.array([base]), zoom))
+            where[i] = points[base] if zoom == VENUE else np.ravel(tile_centres(np.array([base]), zoom))
     first = {name: i for i, name in reversed(list(enumerate(ids)))}  # a file may call a venue as a tile is called
-    names = sorted(first)
-    order, rank = [first[name] for name in names], {name: i for i, name in enumerate(names)}
+    known = sorted(first)
+    order, rank = [first[name] for name in known], {name: i for i, name in enumerate(known)}
     becomes = np.array([*(rank[name] for name in ids), -1], dtype=np.int32)
-    words: dict[str, Any] = {"ids": names, "kind": [kinds[i] for i in order] if any(kinds) else None}
+    words: dict[str, Any] = {"ids": known, "kind": [kinds[i] for i in order] if any(kinds) else None}
     locations = Locations(*where[order].T, **words) if located else Locations(n=len(order), **words)
     return locations, becomes[place][items.of], rare
 
 
 def _tell(
-    items: Items, rungs: list[Rung], enough: int, rng: np.random.Generator
+    items: Items, rungs: list[tuple[int, Ints]], enough: int, rng: np.random.Generator
 ) -> tuple[Ints, list[tuple[int, int]], int]:
     """
     Return the place that tells of each item, -1 for none, the zoom and key of each place, and how many are rare.
@@ -287,9 +267,9 @@ def _tell(
     place = np.full(len(items.venue), -1, dtype=np.int64)
     told: list[tuple[int, int]] = []
     stop, rare = 1 - np.exp(-1 / NOISE), 0
-    for i, rung in enumerate(rungs):
-        keys = distinct(rung.key[rung.key >= 0])
-        group = np.where(rung.key >= 0, np.searchsorted(keys, rung.key), -1)
+    for i, (zoom, key) in enumerate(rungs):
+        keys = distinct(key[key >= 0])
+        group = np.where(key >= 0, np.searchsorted(keys, key), -1)
         rest = np.where(place < 0, group, -1)
         there, left = items.people(group, len(keys)), items.people(rest, len(keys))
         noise = (rng.geometric(stop, (2, len(keys))) - rng.geometric(stop, (2, len(keys)))) if len(keys) else 0
@@ -299,16 +279,21 @@ def _tell(
         number = np.full(len(keys) + 1, -1, dtype=np.int64)
         number[:-1][passed] = len(told) + np.arange(int(passed.sum()))
         place = np.where(place < 0, number[rest], place)
-        told += [(rung.zoom, key) for key in keys[passed].tolist()]
+        told += [(zoom, each) for each in keys[passed].tolist()]
     return place, told, rare
 
 
-def _rungs(items: Items, common: Codes, K: int, located: bool, finest: int) -> Iterator[Rung]:
-    """Return the ways to tell where, the finest first; `common` is emptied where kinds do not belong to venues."""
+def _rungs(items: Items, common: Codes, K: int, located: bool, finest: int) -> Iterator[tuple[int, Ints]]:
+    """
+    Return the ways to tell where, the finest first; `common` is emptied where kinds do not belong to venues.
 
-    def rung(zoom: int, base: Ints, kinds: bool) -> Rung:
+    Each is by venue (the zoom is VENUE) or by tile, of one kind of place or of all. The key of an item is that of its
+    venue or tile, times one more than the number of kinds, plus that of its kind (0 for all); -1 where it has none.
+    """
+
+    def rung(zoom: int, base: Ints, kinds: bool) -> tuple[int, Ints]:
         lacks = (base < 0) | (items.kind < 0) if kinds else base < 0
-        return Rung(zoom, np.where(lacks, -1, base * (K + 1) + (items.kind + 1 if kinds else 0)))
+        return zoom, np.where(lacks, -1, base * (K + 1) + (items.kind + 1 if kinds else 0))
 
     own, kind = items.venue[items.what], items.kind[items.what]
     known = (own >= 0) & (kind >= 0)
@@ -340,9 +325,9 @@ def _items(records: Records, venues: Ints | None) -> Items:
     return Items(venue, tiles, kind, of.astype(np.int32), who, what)
 
 
-def _venues(records: Records) -> Venues:
+def _venues(records: Records) -> tuple[Ints | None, NDArray[np.object_], Floats]:
     """
-    Return the venue of each record, -1 for none, with names and positions of venues.
+    Return the venue of each record, -1 for none (None where there are none), with names and positions of venues.
 
     A venue is a place that the file names. Where records have coordinates, it is one only if nine of ten of its people
     give the same position, by five decimals or else by three: else the positions are those of people, and say where
@@ -353,9 +338,9 @@ def _venues(records: Records) -> Venues:
     n = len(records)
     if records.lat is None or records.lon is None:
         assert records.place is not None  # noqa: S101 - records have a position or a place
-        return Venues(records.place.astype(np.int64), names, np.empty((len(names), 2)))
+        return records.place.astype(np.int64), names, np.empty((len(names), 2))
     if records.place is None and records.form.record == "fixes":
-        return Venues(None, names, np.empty((0, 2)))
+        return None, names, np.empty((0, 2))
     has = np.isfinite(records.lat) & np.isfinite(records.lon)
     lat, lon = (np.round(side[has] * 1e5).astype(np.int64) for side in (records.lat, records.lon))
     points, point = number_keys((lat + 9_000_000) * 72_000_001 + lon + 36_000_000)
@@ -364,10 +349,10 @@ def _venues(records: Records) -> Venues:
     if records.place is None:
         people = np.bincount(distinct(point * span + user) // span, minlength=len(points))
         if n < EVERYWHERE * len(points) or np.mean(people[point] >= EVERYWHERE) < AGREED:
-            return Venues(None, names, np.empty((0, 2)))
+            return None, names, np.empty((0, 2))
         venues = np.full(n, -1, dtype=np.int64)
         venues[has] = point
-        return Venues(venues, np.array([f"{a:.5f},{b:.5f}" for a, b in where.tolist()], dtype=object), where)
+        return venues, np.array([f"{a:.5f},{b:.5f}" for a, b in where.tolist()], dtype=object), where
     venue = records.place[has].astype(np.int64)
     people = np.bincount(distinct((venue * span + user)[venue >= 0]) // span, minlength=len(names))
     position, agreed = np.full((len(names), 2), np.nan), np.zeros(len(names) + 1, dtype=bool)
@@ -382,7 +367,7 @@ def _venues(records: Records) -> Venues:
         same = (own >= 0) & (pair_people[choice] >= AGREED * people[own]) & ~agreed[own]
         position[own[same]] = (rounded / parts)[(pairs % P)[choice]][same]
         agreed[own[same]] = True
-    return Venues(np.where(agreed[records.place], records.place, -1).astype(np.int64), names, position)
+    return np.where(agreed[records.place], records.place, -1).astype(np.int64), names, position
 
 
 def _common_kinds(items: Items, K: int) -> Codes:

@@ -8,6 +8,7 @@ invented, and `Visits` are what to work with.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import time
 from itertools import pairwise
 from typing import Any
 
@@ -127,12 +128,10 @@ class Evidence:
 def clock_minutes(start: str) -> int:
     """Return the minutes since midnight of a local time "HH:MM"."""
     try:
-        hour, minute = (int(part) for part in start.split(":"))
-        if 0 <= hour < 24 and 0 <= minute < 60:
-            return 60 * hour + minute
-    except (AttributeError, ValueError):
-        pass
-    raise InvalidParameter(f'`start` must be a local time "HH:MM" between "00:00" and "23:59", got {start!r}.')
+        at = time.fromisoformat(start)
+    except (TypeError, ValueError):
+        raise InvalidParameter(f'`start` must be a local time like "08:30", got {start!r}.') from None
+    return 60 * at.hour + at.minute
 
 
 @dataclass(frozen=True, eq=False)
