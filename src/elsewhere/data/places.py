@@ -486,7 +486,7 @@ def reduce_places(locations: Locations, visits: Ints, *, cells: int) -> tuple[Lo
         return locations, np.arange(len(locations))
     if not locations.has_coordinates:
         raise InvalidParameter("places without coordinates cannot be merged; leave `cells` out.")
-    x, into = _merge(locations.points().copy(), visits.astype(np.float64), cells)
+    x, into = _merge(locations.points(), visits.astype(np.float64), cells)
     survivors, becomes = np.unique(into, return_inverse=True)
     if locations.xy is not None:
         return Locations(xy=x[survivors]), becomes
@@ -501,54 +501,44 @@ def _merge(x: Floats, w: Floats, cells: int) -> tuple[Floats, Ints]:
     """
     Merge pairs until `cells` remain: where each place lies now, and the first member of the place it is part of.
 
-    Every place keeps its cheapest partner, so that a merge costs O(n). `cost[i]` is never above the cost of i's
-    cheapest partner: a merge can lower that only through the merged place, which is seen at once. Where the partner
-    itself has gone or changed, the entry is stale, a lower bound, and is computed again only if it comes out smallest.
-    Costs are compared squared, which keeps equal ones equal: no root is taken.
+    Every place keeps its cheapest partner; after a merge those look again whose partner has gone or changed. Costs are
+    compared squared, which keeps equal ones equal: no root is taken.
     """
     n, globe = len(x), x.shape[1] == 3
-    position, into, axes, w = x.copy(), np.arange(n), [column.copy() for column in x.T], w.copy()
+    axes, into, w = np.array(x.T), np.arange(n), w.copy()
     heavy = np.maximum(1.0, w) ** 2
-    cost, partner, stale = np.empty(n), np.empty(n, dtype=np.int64), np.zeros(n, dtype=bool)
-    row, step = np.empty(n), np.empty(n)
+    cost, partner = np.empty(n), np.empty(n, dtype=np.int64)
 
-    def look(i: int) -> None:
-        """Fill `row` with the costs of merging i with every other, and note the smallest."""
-        row[:] = 0
-        for axis in axes:
-            np.subtract(axis, axis[i], out=step)
-            np.multiply(step, step, out=step)
-            np.add(row, step, out=row)
+    def look(i: int) -> Floats:
+        """Return the costs of merging i with every other, and note the smallest."""
         # the product of the weights first: the same number from both sides of a pair
-        np.multiply(heavy, heavy[i], out=step)
-        np.multiply(row, step, out=row)
+        row: Floats = ((axes - axes[:, [i]]) ** 2).sum(axis=0) * (heavy * heavy[i])
         row[i] = np.inf
         partner[i] = np.argmin(row)
-        cost[i], stale[i] = row[partner[i]], False
+        cost[i] = row[partner[i]]
+        return row
 
     for i in range(n):
         look(i)
     for _ in range(n - cells):
-        while stale[i := int(np.argmin(cost))]:
-            look(i)
+        i = int(np.argmin(cost))
         i, j = sorted((i, int(partner[i])))
         share = w[i] / (w[i] + w[j]) if w[i] + w[j] > 0 else 0.5
-        centre = np.array([share * axis[i] + (1 - share) * axis[j] for axis in axes])
+        centre = share * axes[:, i] + (1 - share) * axes[:, j]
         if globe:
             centre *= EARTH_RADIUS_KM / (np.linalg.norm(centre) or EARTH_RADIUS_KM)
         w[i] += w[j]
         heavy[i] = max(1.0, w[i]) ** 2
-        position[i], into[j] = centre, i
-        for axis, value in zip(axes, centre, strict=True):
-            axis[i], axis[j] = value, np.inf  # what is infinitely far is nobody's partner
-        cost[j] = np.inf
-        stale |= (partner == i) | (partner == j)
-        look(i)
+        axes[:, i], axes[:, j] = centre, np.inf  # what is infinitely far is nobody's partner
+        into[j], cost[j] = i, np.inf
+        for k in np.flatnonzero(((partner == i) | (partner == j)) & np.isfinite(cost)).tolist():
+            look(k)
+        row = look(i)
         nearer = (row < cost) | ((row == cost) & (partner > i) & np.isfinite(row))
-        cost[nearer], partner[nearer], stale[nearer] = row[nearer], i, False
+        cost[nearer], partner[nearer] = row[nearer], i
     while np.any(into != into[into]):
         into = into[into]
-    return position, into
+    return axes.T, into
 
 
 TOWN_KM, TOWN_CELLS = 40.0, 400
