@@ -141,7 +141,7 @@ def test_the_box_and_the_batch_give_one_verdict(rows, T, threshold, k, against_a
     assert one.alternates == min(box.alternates, k - 1)  # the batch counts no further
 
 
-def test_similarities_in_fractions_are_those_of_profiles():
+def test_similarities_of_the_test_are_those_of_profiles():
     people = ew.simulate_town(users=6, days=1, locations=40, rng=rng(5)).traces
     profiles = ew.fit_profiles(people, periods=4)
     for i, j in itertools.permutations(range(6), 2):

@@ -39,7 +39,7 @@ from elsewhere.paper.geographic_similarity import (
     check_departures,
     check_pair,
     common_multiple,
-    visit_rows,
+    similarity_rows,
     visits_of,
 )
 from elsewhere.paper.profiles import Counts, MobilityProfile, Profiles
@@ -391,7 +391,8 @@ def pairwise_semantic_similarity(
         entropy = (rng or np.random.default_rng(0)).integers(2**63, size=4).tolist()
         work = partial(_rows_of_pairs, list(everyone), order, mapping, entropy)
     else:
-        work = partial(visit_rows, visits_of(everyone), 0)
+        visits = visits_of(everyone)
+        work = partial(similarity_rows, visits, visits, True)
     sim = all_rows(work, len(everyone), executor)
     np.fill_diagonal(sim, 1.0)
     return sim
