@@ -1,80 +1,10 @@
-"""
-Compiled inner loops: the aggregate model (distance kernel max(1, d)^-2, rows of p_bar) and the missing slots of E4.
-
-`points` (R, 3) are unit vectors if `sphere`, else planar kilometres. Feasible moves come as sorted targets per
-place (`open_start`, `open_target`); with an empty `open_start` every move is feasible (E36).
-"""
+"""Compiled inner loops of the missing slots of E4, and draws by weight."""
 
 import math
 
 import numpy as np
 
 from elsewhere._jit import find_sorted, njit
-from elsewhere.data.visits import EARTH_RADIUS_KM
-
-
-@njit
-def nearness(points, sphere, r, r_next):
-    """Return max(1, d(r, r'))^-2, d in kilometres (E34)."""
-    x = points[r, 0] - points[r_next, 0]
-    y = points[r, 1] - points[r_next, 1]
-    z = points[r, 2] - points[r_next, 2]
-    square = x * x + y * y + z * z
-    if sphere:
-        # the arc over a chord; below 1 km the chord's rounding does not matter, above it is 1e-12 at most
-        if square < 0.01:
-            # the series of its square, to the last digit up to 600 km: no root, no arc sine
-            more = 1.0 + square * (9.0 / 56.0) * (1.0 + square * (8.0 / 45.0))
-            square *= 1.0 + square / 12.0 * (1.0 + square * (2.0 / 15.0) * more)
-            square *= EARTH_RADIUS_KM * EARTH_RADIUS_KM
-        else:
-            arc = 2.0 * EARTH_RADIUS_KM * math.asin(min(1.0, 0.5 * math.sqrt(square)))
-            square = arc * arc
-    return 1.0 / max(1.0, square)
-
-
-@njit
-def nearness_sums(out, r, points, sphere, open_start, open_target):
-    """Set out[i] = sum of the distance kernel over all feasible moves from r[i]."""
-    R = len(points)
-    for i in range(len(r)):
-        total = 0.0
-        if len(open_start) == 0:
-            for r_next in range(R):
-                total += nearness(points, sphere, r[i], r_next)
-        else:
-            for at in range(open_start[r[i]], open_start[r[i] + 1]):
-                total += nearness(points, sphere, r[i], open_target[at])
-        out[i] = total
-
-
-@njit
-def fill_block(out, r, r_next, row, a, b, start, target, mass, points, sphere, open_start, open_target):
-    """
-    Set out[i, j] = a[i] * mass of the move r[i] -> r_next[j] + b[i] * distance kernel, 0 where the move is not
-    feasible.
-
-    `row[i]` points into `start`, the rows of the sparse sums, and is -1 where there is none.
-    """
-    R = len(points)
-    held = np.zeros(R)
-    opened = np.full(R, len(open_start) == 0)
-    for i in range(len(r)):
-        if row[i] >= 0:
-            for at in range(start[row[i]], start[row[i] + 1]):
-                held[target[at]] = mass[at]
-        if len(open_start) > 0:
-            for at in range(open_start[r[i]], open_start[r[i] + 1]):
-                opened[open_target[at]] = True
-        for j in range(len(r_next)):
-            there = r_next[j]
-            out[i, j] = a[i] * held[there] + b[i] * nearness(points, sphere, r[i], there) if opened[there] else 0.0
-        if row[i] >= 0:
-            for at in range(start[row[i]], start[row[i] + 1]):
-                held[target[at]] = 0.0
-        if len(open_start) > 0:
-            for at in range(open_start[r[i]], open_start[r[i] + 1]):
-                opened[open_target[at]] = False
 
 
 @njit
