@@ -129,58 +129,22 @@ def mapped_value(u: Any, v: Any, sigma: Any) -> Any:
 
 
 @njit
-def swap_gain(moves: Any, p: Any, sigma: Any, i: int, j: int) -> Any:
-    """
-    Return what V gains if i and j exchange their images: only moves to or from them change. `moves` is
-    `Touching`.
-    """
-    x, y = sigma[i], sigma[j]
-    gain = 0.0
-    for place in (i, j):
-        if place >= len(moves.start) - 1:
-            continue  # padding: nobody moves there
-        for m in range(moves.start[place], moves.start[place + 1]):
-            r, s = moves.origin[m], moves.target[m]
-            if place == j and (r == i or s == i):
-                continue  # counted with i
-            a, b = sigma[r], sigma[s]
-            c = y if r == i else (x if r == j else a)
-            d = y if s == i else (x if s == j else b)
-            k, most, leaving = moves.pair[m], moves.counts[m], moves.leaving[m]
-            gain += min(most, leaving * p[k, c, d]) - min(most, leaving * p[k, a, b])
-    return gain
+def value_of_two(u: Any, v: Any, sigma: Any, i: int, j: int) -> Any:
+    """Return what the moves to or from i or j add to V: all that changes if they exchange their images."""
+    pairs, n = u.leaving.shape
+    value = 0.0
+    for k in range(pairs):
+        for r in (i, j):
+            for s in range(n if r < n else 0):  # nobody moves to or from padding
+                if u.counts[k, r, s] > 0:
+                    value += min(u.counts[k, r, s], u.leaving[k, r] * v.p[k, sigma[r], sigma[s]])
+                if u.counts[k, s, r] > 0 and s != i and s != j:
+                    value += min(u.counts[k, s, r], u.leaving[k, s] * v.p[k, sigma[s], sigma[r]])
+    return value
 
 
 @njit
-def best_of_all_mappings(moves: Any, p: Any, start: Any, missing: float) -> Any:
-    """
-    Find the best of all n! mappings, each one swap away from the one before (Heap's algorithm); n at most 7 or so.
-
-    V cannot gain more than `missing`: the search ends when it has gained that.
-    """
-    n = len(start)
-    sigma, gained = start.copy(), 0.0
-    best, best_gain = start.copy(), 0.0
-    turns = np.zeros(n, dtype=np.int64)
-    i = 1
-    while i < n and best_gain < missing:
-        if turns[i] == i:
-            turns[i] = 0
-            i += 1
-            continue
-        j = turns[i] if i % 2 == 1 else 0
-        gained += swap_gain(moves, p, sigma, i, j)
-        sigma[i], sigma[j] = sigma[j], sigma[i]
-        if gained > best_gain:
-            best_gain = gained
-            best[:] = sigma
-        turns[i] += 1
-        i = 1
-    return best
-
-
-@njit
-def anneal(moves: Any, p: Any, start: Any, missing: float, hot: float, cold: float, uniform: Any) -> Any:
+def anneal(u: Any, v: Any, start: Any, missing: float, hot: float, cold: float, uniform: Any) -> Any:
     """
     Find the best mapping met by Metropolis steps over swaps of two images; `uniform` (rounds, steps, 3) decides them.
 
@@ -188,7 +152,7 @@ def anneal(moves: Any, p: Any, start: Any, missing: float, hot: float, cold: flo
     than `missing`: the search ends when it has gained that.
     """
     rounds, steps, _ = uniform.shape
-    places, n = len(moves.start) - 1, len(start)
+    places, n = u.leaving.shape[1], len(start)
     cooling = (cold / hot) ** (1.0 / steps)
     best, best_gain = start.copy(), 0.0
     for a in range(rounds):
@@ -199,9 +163,12 @@ def anneal(moves: Any, p: Any, start: Any, missing: float, hot: float, cold: flo
             # one of the two must be a place of u: padding against padding changes nothing
             i = int(uniform[a, t, 0] * places)
             j = (i + 1 + int(uniform[a, t, 1] * (n - 1))) % n
-            gain = swap_gain(moves, p, sigma, i, j)
-            if gain >= 0 or uniform[a, t, 2] < math.exp(gain / temperature):
+            gain = -value_of_two(u, v, sigma, i, j)
+            sigma[i], sigma[j] = sigma[j], sigma[i]
+            gain += value_of_two(u, v, sigma, i, j)
+            if gain < 0 and uniform[a, t, 2] >= math.exp(gain / temperature):
                 sigma[i], sigma[j] = sigma[j], sigma[i]
+            else:
                 gained += gain
                 if gained > best_gain:
                     best_gain = gained
