@@ -18,7 +18,7 @@ a quadratic assignment problem. An assignment on the Gilmore-Lawler matrix bound
 cooling look for a mapping that comes close. Everything is counted in departures of u, and divided by their number last.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from functools import partial
@@ -361,8 +361,7 @@ def pairwise_semantic_similarity(
     if order == 1:
         check_departures(*everyone)
     if order == 1 or (mapping == "common" and everyone.T > 1):
-        entropy = (rng or np.random.default_rng(0)).integers(2**63, size=4).tolist()
-        work = partial(_rows_of_pairs, list(everyone), order, mapping, entropy)
+        work = partial(_rows_of_pairs, list(everyone), order, mapping, entropy_of(rng))
     else:
         visits = visits_of(everyone)
         work = partial(similarity_rows, visits, visits, True)
@@ -371,15 +370,26 @@ def pairwise_semantic_similarity(
     return sim
 
 
+def entropy_of(rng: np.random.Generator | None) -> list[int]:
+    """Return what the streams of all pairs begin with; without `rng` always the same."""
+    return list(map(int, (rng or np.random.default_rng(0)).integers(2**63, size=4)))
+
+
+def matches_of(
+    everyone: list[MobilityProfile], order: int, mapping: str, entropy: list[int], i: int
+) -> Iterator[tuple[int, SemanticMatch]]:
+    """Yield the matches of user i with all others; each pair draws from a stream of its own."""
+    for j, v in enumerate(everyone):
+        if i != j:
+            stream = np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(i, j)))
+            yield j, semantic_similarity(everyone[i], v, order=order, mapping=mapping, rng=stream)
+
+
 def _rows_of_pairs(
     everyone: list[MobilityProfile], order: int, mapping: str, entropy: list[int], rows: range
 ) -> Floats:
     out = np.ones((len(rows), len(everyone)))
     for i in rows:
-        for j, v in enumerate(everyone):
-            if i != j:
-                stream = np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(i, j)))
-                out[i - rows.start, j] = semantic_similarity(
-                    everyone[i], v, order=order, mapping=mapping, rng=stream
-                ).sim
+        for j, match in matches_of(everyone, order, mapping, entropy, i):
+            out[i - rows.start, j] = match.sim
     return out
