@@ -55,7 +55,7 @@ def ffbs_of(sets, first, p, number=0):
 
 def log_z_of(sets, first, p):
     offset, places = as_arrays(sets)
-    return _kernels.forward(as_chain(first, p, len(sets)), offset, places, np.empty(len(places)))
+    return _kernels.forward(as_chain(first, p, len(sets)), offset, places, np.zeros(len(places)))
 
 
 DECODERS = [viterbi_of, ffbs_of]
@@ -269,7 +269,7 @@ def test_ffbs_draws_from_the_posterior(scale):
 
     n, counts = 2_000 if PLAIN else 50_000, dict.fromkeys(chance, 0)
     arrays, chain = as_arrays(sets), as_chain(first, p, 4)
-    alpha, fake = np.empty(10), np.empty(4, dtype=np.int32)
+    alpha, fake = np.zeros(10), np.empty(4, dtype=np.int32)
     _kernels.forward(chain, *arrays, alpha)
     stream = open_stream(0)
     for _ in range(n):

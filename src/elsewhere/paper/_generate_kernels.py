@@ -13,10 +13,12 @@ passed in, remove the `__pycache__` of those who call it.
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
 from elsewhere._jit import njit
+from elsewhere.data.visits import Floats, Ints
 from elsewhere.paper._profile_kernels import draw_index, from_logs
 
 _M0, _M1 = np.uint64(0xD2E7470EE14C6C93), np.uint64(0xCA5A826395121157)
@@ -174,6 +176,14 @@ def semantic_seed(seed, classes, pars, stream):
 TIE = 1e-9  # scores that differ by less are equal: sums of logarithms are rounded
 
 
+class Chain(NamedTuple):
+    """The logarithms of a chain, as kernels read it: `table[pair[t]]` are those of the moves from slot t to t + 1."""
+
+    first: Floats
+    table: Floats
+    pair: Ints
+
+
 @njit
 def _viterbi_step(p, rows, cols, delta, par_v, stream, best, back):
     """
@@ -230,20 +240,37 @@ def viterbi(chain, offset, places, par_v, stream, fake):
 
 
 @njit
+def _forward_step(p, rows, cols, alpha, out):
+    """Add to `out` ln sum_r alpha(r) p(r, r') for each r' of `cols`; all are logarithms."""
+    top, total = np.full(len(cols), -np.inf), np.zeros(len(cols))
+    for summing in (False, True):
+        for i in range(len(rows)):
+            if alpha[i] > -np.inf:
+                row = p[rows[i]]
+                for j in range(len(cols)):
+                    x = alpha[i] + row[cols[j]]
+                    if not summing:
+                        top[j] = max(top[j], x)
+                    elif x > top[j] - 746.0:  # below, the exponential is 0
+                        total[j] += math.exp(x - top[j])
+    for j in range(len(cols)):
+        out[j] += top[j] + math.log(total[j]) if total[j] > 0.0 else -np.inf
+
+
+@njit
 def forward(chain, offset, places, alpha):
-    """Run the forward filter over candidate sets: fill `alpha` with ln alpha, return ln Z."""
+    """
+    Run the forward filter over candidate sets: fill `alpha` with ln alpha, return ln Z.
+
+    What is in `alpha` before are logarithms of weights of the candidates.
+    """
     for i in range(offset[1]):
-        alpha[i] = chain.first[places[i]]
-    term = np.empty(len(places))
+        alpha[i] += chain.first[places[i]]
     for t in range(len(chain.pair)):
         a, b, c = offset[t], offset[t + 1], offset[t + 2]
-        p = chain.table[chain.pair[t]]
-        for j in range(b, c):
-            for i in range(a, b):
-                term[i] = alpha[i] + p[places[i], places[j]]
-            alpha[j] = from_logs(term[a:b], term[a:b])
-    last = offset[len(chain.pair)]
-    return from_logs(alpha[last:], term[last:])
+        _forward_step(chain.table[chain.pair[t]], places[a:b], places[b:c], alpha[a:b], alpha[b:c])
+    last = alpha[offset[len(chain.pair)] :]
+    return from_logs(last, np.empty(len(last)))
 
 
 @njit
@@ -262,6 +289,19 @@ def backward(chain, offset, places, alpha, stream, fake):
 
 
 @njit
+def draw_rows(chain, offset, places, log_weight, stream, r):
+    """Draw rows `r` (n, L) of weighted candidate sets, one after the other; False where no path leads through one."""
+    L = r.shape[1]
+    for i in range(len(r)):
+        at = offset[i * L : (i + 1) * L + 1]
+        alpha = log_weight[at[0] : at[L]].copy()
+        forward(chain, at - at[0], places[at[0] : at[L]], alpha)
+        if not backward(chain, at - at[0], places[at[0] : at[L]], alpha, stream, r[i]):
+            return False
+    return True
+
+
+@njit
 def decode(chain, offset, places, par_v, stream, fake):
     """
     Run Viterbi if `par_v` >= 1, draw from the posterior if it is 0: fill `fake`, return ln Pr{fake}, -inf
@@ -270,7 +310,7 @@ def decode(chain, offset, places, par_v, stream, fake):
     if par_v > 0.0:
         found = viterbi(chain, offset, places, par_v, stream, fake)
     else:
-        alpha = np.empty(len(places))
+        alpha = np.zeros(len(places))
         forward(chain, offset, places, alpha)
         found = backward(chain, offset, places, alpha, stream, fake)
     if not found:

@@ -44,7 +44,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from elsewhere.data.slots import Traces
-from elsewhere.data.visits import Codes, Floats, Ints, Mask
+from elsewhere.data.visits import Codes, Ints, Mask
 from elsewhere.errors import (
     InvalidParameter,
     NoFeasiblePath,
@@ -52,7 +52,7 @@ from elsewhere.errors import (
     require_between,
 )
 from elsewhere.paper import _generate_kernels as _kernels
-from elsewhere.paper._generate_kernels import merge_classes, open_stream, remove_seed, subsample_classes
+from elsewhere.paper._generate_kernels import Chain, merge_classes, open_stream, remove_seed, subsample_classes
 from elsewhere.paper.aggregate import LARGEST_ANSWER, AggregateModel
 from elsewhere.paper.privacy_test import RULES, PrivacyTest, Verdicts
 from elsewhere.paper.semantic_clustering import SemanticClasses
@@ -214,16 +214,8 @@ def _check_seed(seed: Any, C: ClassSets, model: AggregateModel) -> Codes:
     return np.array(Traces.check_places([seed], model.R, "seed")[0])  # writable: kernels are compiled for one kind
 
 
-class Chain(NamedTuple):
-    """The logarithms of the aggregate model, as kernels read it: `table[pair[t]]` is p_bar from slot t to t + 1."""
-
-    first: Floats
-    table: Floats
-    pair: Ints
-
-
 def chain_of(model: AggregateModel, tau: Ints, places: NDArray[np.integer]) -> Chain:
-    """Return the model between these places, by their position."""
+    """Return the logarithms of the model between these places, by their position."""
     steps = np.column_stack([tau[:-1], tau[1:]]).reshape(-1, 2)
     pairs, pair = np.unique(steps, axis=0, return_inverse=True)
     if len(pairs) * len(places) ** 2 > LARGEST_ANSWER:
