@@ -45,8 +45,9 @@ def as_marks(sets):
 def viterbi_of(sets, first, p, par_v=1.0, number=0):
     """The path, None where there is none, and its ln Pr."""
     fake, chain = np.empty(len(sets), dtype=np.int32), as_chain(first, p, len(sets))
-    loglik = _kernels.decode(chain, *as_arrays(sets), float(par_v), open_stream(number), fake)
-    return (tuple(fake.tolist()) if loglik > -inf else None), loglik
+    if not _kernels.decode(chain, *as_arrays(sets), float(par_v), open_stream(number), fake):
+        return None, -inf
+    return tuple(fake.tolist()), chain.first[fake[0]] + chain.table[chain.pair, fake[:-1], fake[1:]].sum()
 
 
 def ffbs_of(sets, first, p, number=0):
@@ -370,15 +371,16 @@ def test_the_key_of_a_run_is_never_shown(town):
     assert str(KEY[0]) not in repr(maker(town, 4.0))
 
 
-def test_loglik_is_that_of_the_model(town):
+def test_the_chain_of_a_model_gives_its_loglik(town):
     traces, model, _, tau = town
     path, sets = traces.r[:1], [[r] for r in traces.r[0].tolist()]
     chain = attempt.chain_of(model, tau, np.arange(24))
 
     fake = np.empty(24, dtype=np.int32)
-    loglik = _kernels.decode(chain, *as_arrays(sets), 1.0, open_stream(0), fake)
+    assert _kernels.decode(chain, *as_arrays(sets), 1.0, open_stream(0), fake)
 
     assert fake.tolist() == path[0].tolist()
+    loglik = _kernels.forward(chain, *as_arrays(sets), np.zeros(24))  # of the only path
     assert loglik == pytest.approx(model.loglik(path, tau)[0], rel=1e-12)
 
 

@@ -303,22 +303,12 @@ def draw_rows(chain, offset, places, log_weight, stream, r):
 
 @njit
 def decode(chain, offset, places, par_v, stream, fake):
-    """
-    Run Viterbi if `par_v` >= 1, draw from the posterior if it is 0: fill `fake`, return ln Pr{fake}, -inf
-    without a path.
-    """
+    """Run Viterbi if `par_v` >= 1, draw from the posterior if it is 0: fill `fake`, return False without a path."""
     if par_v > 0.0:
-        found = viterbi(chain, offset, places, par_v, stream, fake)
-    else:
-        alpha = np.zeros(len(places))
-        forward(chain, offset, places, alpha)
-        found = backward(chain, offset, places, alpha, stream, fake)
-    if not found:
-        return -np.inf
-    loglik = chain.first[fake[0]]
-    for t in range(len(chain.pair)):
-        loglik += chain.table[chain.pair[t], fake[t], fake[t + 1]]
-    return loglik
+        return viterbi(chain, offset, places, par_v, stream, fake)
+    alpha = np.zeros(len(places))
+    forward(chain, offset, places, alpha)
+    return backward(chain, offset, places, alpha, stream, fake)
 
 
 @njit
@@ -329,5 +319,5 @@ def attempts(seeds, rows, tries, classes, pars, chain, key, fakes):
         semseed, step = semantic_seed(seeds[b], classes, pars, stream)
         slot, places = np.nonzero(semseed)
         offset = np.searchsorted(slot, np.arange(len(step) + 1))
-        if step.min() < 0 or decode(chain, offset, places, pars.par_v, stream, fakes[b]) == -np.inf:
+        if step.min() < 0 or not decode(chain, offset, places, pars.par_v, stream, fakes[b]):
             fakes[b, :] = -1

@@ -276,13 +276,8 @@ def _sum_over_users(u: Profiles) -> dict[str, NDArray[Any]]:
         p = np.concatenate([number / np.bincount(row, number)[row], p])
         number = np.tile(number, 2)
 
-    # the same move of several users; sums in all possible cells take less than to sort the keys, if cells are few
-    if int(key.max(initial=0)) < 4 * len(key):
-        keys = cells = np.flatnonzero(np.bincount(key))
-    else:
-        keys, key = np.unique(key, return_inverse=True)
-        cells = np.arange(len(keys))
-    mass, count = (np.bincount(key, column)[cells] for column in (p, number))
+    keys, entry = number_keys(key)  # the same move of several users
+    mass, count = (np.bincount(entry, column) for column in (p, number))
     return {
         "key": keys,
         "mass": mass.astype(np.float64),  # sums of nothing are whole numbers

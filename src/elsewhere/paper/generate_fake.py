@@ -54,7 +54,7 @@ from elsewhere.errors import (
 from elsewhere.paper import _generate_kernels as _kernels
 from elsewhere.paper._generate_kernels import Chain, merge_classes, open_stream, remove_seed, subsample_classes
 from elsewhere.paper.aggregate import LARGEST_ANSWER, AggregateModel
-from elsewhere.paper.privacy_test import RULES, PrivacyTest, Verdicts
+from elsewhere.paper.privacy_test import RULES, PrivacyTest, Verdict
 from elsewhere.paper.semantic_clustering import SemanticClasses
 
 Stream = NDArray[np.uint64]
@@ -131,7 +131,7 @@ def hmm_decode(semseed: Mask, model: AggregateModel, par_v: float, stream: Strea
     chain = chain_of(model, np.zeros(len(semseed), dtype=np.int64), candidates)
     fake = np.empty(len(semseed), dtype=np.int32)
     offset = np.searchsorted(slot, np.arange(len(semseed) + 1))
-    if _kernels.decode(chain, offset, places, float(par_v), stream, fake) == -np.inf:
+    if not _kernels.decode(chain, offset, places, float(par_v), stream, fake):
         raise NoFeasiblePath(
             f"no trace of positive probability goes through the candidate sets of these {len(semseed)} slots."
         )
@@ -293,7 +293,7 @@ class Made:
 
     r: Any
     unit: Ints
-    verdicts: Verdicts
+    verdicts: list[Verdict]
     tries: Ints
     tally: dict[str, int]
 
@@ -313,7 +313,7 @@ class Attempts:
         pending = np.arange(len(units))
         tries = np.zeros(len(units), dtype=np.int64)
         tally = dict.fromkeys(("tested", "passed", "not_made", *RULES), 0)
-        kept: list[tuple[Any, Ints, Verdicts]] = []
+        r, unit, accepted = [self.seeds.r[:0]], [pending[:0]], list[Verdict]()
         for number in range(self.max_tries):
             row, fake = units[pending].T
             # attempt number a of fake j is stream j * max_tries + a of its seed: nothing else moves it
@@ -324,9 +324,10 @@ class Attempts:
             for name, count in [*verdicts.counts().items(), ("not_made", len(row) - len(tested))]:
                 tally[name] += count
             passed = tested[verdicts.passed]
-            kept.append((made[passed], pending[passed], verdicts.select(verdicts.passed)))
+            r.append(made[passed])
+            unit.append(pending[passed])
+            accepted += [verdict for verdict in verdicts if verdict]
             pending = np.delete(pending, passed)
             if not len(pending):
                 break
-        r, unit, verdict = zip(*kept, strict=True)
-        return Made(np.concatenate(r), np.concatenate(unit), Verdicts.joined(verdict), tries, tally)
+        return Made(np.concatenate(r), np.concatenate(unit), accepted, tries, tally)

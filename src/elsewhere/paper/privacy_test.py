@@ -24,7 +24,7 @@ one; the box is `PrivacyTest.__call__`, line by line.
 
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -224,16 +224,6 @@ class Verdicts:
 
     def __iter__(self) -> Iterator[Verdict]:
         return (self[i] for i in range(len(self)))
-
-    def select(self, fakes: ArrayLike) -> "Verdicts":
-        """Return the verdicts on these fakes (numbers or a mask), in the given order."""
-        return replace(self, rejected=self.rejected[np.asarray(fakes)], measured=self.measured[np.asarray(fakes)])
-
-    @staticmethod
-    def joined(parts: "Sequence[Verdicts]") -> "Verdicts":
-        """Join the verdicts of several batches of one test, one after the other."""
-        rejected = np.concatenate([part.rejected for part in parts])
-        return replace(parts[0], rejected=rejected, measured=np.concatenate([part.measured for part in parts]))
 
 
 WAVE = 64  # alternates that are looked at together

@@ -261,20 +261,20 @@ def count(r: Codes, user: Ints, tau: Codes, *, U: int, R: int, T: int) -> Profil
     place, when = r.astype(np.int64), tau.astype(np.int64)
     who = np.broadcast_to(user[:, None], (N, L))
     present = place >= 0
-    support_key, entry, run = _distinct_runs((who * R + place)[present])
+    support_key, entry = number_keys((who * R + place)[present])
     support_start = np.searchsorted(support_key // R, np.arange(U + 1))
     k = np.full((N, L), -1, dtype=np.int64)  # position of each place in its user's support
-    k[present] = np.repeat(entry, run) - support_start[who[present]]
+    k[present] = entry - support_start[who[present]]
     K = int(k.max(initial=-1)) + 1
 
-    key, entry, run = _distinct_runs(((who * T + when) * K + k)[present])
-    visit_count = np.bincount(entry, run).astype(np.int64)
+    key, entry = number_keys(((who * T + when) * K + k)[present])
+    visit_count = np.bincount(entry).astype(np.int64)
     visitor, *visit = (digit.astype(np.int32) for digit in np.unravel_index(key, (U, T, K)))
 
     both = present[:, :-1] & present[:, 1:]
     key = (((who[:, 1:] * T + when[:, :-1]) * T + when[:, 1:]) * K + k[:, :-1]) * K + k[:, 1:]
-    key, entry, run = _distinct_runs(key[both])
-    move_count = np.bincount(entry, run).astype(np.int64)
+    key, entry = number_keys(key[both])
+    move_count = np.bincount(entry).astype(np.int64)
     mover, *move = (digit.astype(np.int32) for digit in np.unravel_index(key, (U, T, T, K, K)))
     users = np.arange(U + 1)
     of_visits = np.searchsorted(visitor, users), *visit, visit_count
@@ -292,13 +292,6 @@ def join_profiles(parts: list[Profiles]) -> Profiles:
             arrays[1:] = [starts[1:] + end for starts, end in zip(arrays[1:], before, strict=False)]
         columns[name] = np.concatenate(arrays)
     return Profiles(**columns, R=parts[0].R, T=parts[0].T)
-
-
-def _distinct_runs(key: Ints) -> tuple[Ints, Ints, Ints]:
-    """Return the distinct keys in order; of each run of equal keys, since people stay, which it is of and how long."""
-    starts = np.flatnonzero(np.diff(key, prepend=-1))  # no key is below 0
-    distinct, entry = number_keys(key[starts])
-    return distinct, entry, np.diff(starts, append=len(key))
 
 
 PRIOR = 0.01  # of all pseudo-counts of a row together, if every place can be reached from it (E4)
