@@ -19,9 +19,8 @@ from elsewhere.data.visits import Codes, Floats, Ints, Locations
 from elsewhere.errors import require_between, require_rng, require_whole
 from elsewhere.evaluation.attack_base import plain
 from elsewhere.evaluation.sides import number_within, on_one_map, seed_numbers
-from elsewhere.paper._similarity_kernels import visit_similarity
 from elsewhere.paper.aggregate import AggregateModel, aggregate
-from elsewhere.paper.geographic_similarity import visits_of
+from elsewhere.paper.geographic_similarity import similarity_rows, visits_of
 from elsewhere.paper.profiles import Profiles, count
 from elsewhere.paper.semantic_similarity import pairwise_semantic_similarity
 from elsewhere.sorting import distinct
@@ -247,11 +246,10 @@ def similarities(scene: Scene, chosen: list[Ints], rng: np.random.Generator) -> 
             notes.append(f"similarities are those of {most} fakes drawn at random.")
         owner = scene.owner[sample]
         both = [scene.profiles(r) for r in (scene.real, scene.fakes[sample])]
-        table = np.empty((len(scene.real), len(sample)))
         left, right = (visits_of(p) for p in both)
-        for name, places in (("geographic", both[0].R), ("semantic", 0)):
+        for name in ("geographic", "semantic"):
             # seed first (E26)
-            visit_similarity(left, right, 0, places, table)
+            table = similarity_rows(left, right, name == "semantic", range(len(scene.real)))
             samples[name] = table[owner, np.arange(len(sample))]
         other = scene.user[:, None] != scene.user[owner][None, :]
         samples["differential"] = np.abs(samples["semantic"] - table)[other]

@@ -11,15 +11,8 @@ import numpy as np
 
 from elsewhere.data.visits import Codes, Floats
 from elsewhere.evaluation.reproduce import Reproduction
-from elsewhere.paper._generate_kernels import open_stream
-from elsewhere.paper.generate_fake import (
-    ClassSets,
-    hmm_decode,
-    merge_classes,
-    remove_seed,
-    stream_key,
-    subsample_classes,
-)
+from elsewhere.paper._generate_kernels import merge_classes, open_stream, remove_seed, subsample_classes
+from elsewhere.paper.generate_fake import ClassSets, hmm_decode, stream_key
 from elsewhere.reports.charts import MARKERS, label_axes, location_privacy, new_figure
 
 if TYPE_CHECKING:
@@ -71,13 +64,15 @@ def procedure(result: Reproduction) -> "Figure":
     key = stream_key(np.random.default_rng(0))
     for attempt in range(ATTEMPTS):
         stream = open_stream(key, np.uint64(attempt), np.uint64(seed))
-        C_prime, class_at = subsample_classes(C, trace, 0.25, stream), [C.class_of(x) for x in trace]
-        merged = merge_classes([set(C_prime[c]) for c in class_at], C_prime, class_at, 0.75, stream)
-        semseed = remove_seed(merged, C, trace, 1.0, stream)
+        class_at = C.classes_of(trace)
+        C_prime = subsample_classes(C.places, class_at, 0.25, stream)
+        merged = merge_classes(C_prime[class_at], C_prime, class_at, 0.75, stream)
+        semseed, _ = remove_seed(merged, C.places, C_prime, C, trace, class_at, 1.0, 1, stream)
         fake = hmm_decode(semseed, learnt.model, 4.0, stream)
         if not np.intersect1d(fake, trace).size:
             break
-    return _draw_procedure(trace, C, merged, semseed, fake)
+    sets = [[set(np.flatnonzero(row).tolist()) for row in marks] for marks in (merged, semseed)]
+    return _draw_procedure(trace, C, sets[0], sets[1], fake)
 
 
 def _draw_procedure(trace: Codes, C: ClassSets, merged: Any, semseed: Any, fake: Codes) -> "Figure":
@@ -95,7 +90,7 @@ def _draw_procedure(trace: Codes, C: ClassSets, merged: Any, semseed: Any, fake:
     for x, (t, column) in enumerate(zip(slots, rows, strict=True)):
         axes.text(x + 0.45, 2.0, f"t = {t}", ha="center", fontsize=7, color="#555555")
         for place, y, kind in [(int(trace[t]), 1.0, "seed"), *((p, -i - 0.2, k) for i, (p, k) in enumerate(column))]:
-            c = C.class_of(place)
+            c = int(C.label[place])
             colour = COLOURS[c % len(COLOURS)] if c >= 0 else "#FFFFFF"
             fade = 0.18 if kind == "removed" else 0.85
             axes.add_patch(Rectangle((x + 0.08, y), 0.74, 0.74, facecolor=colour, alpha=fade, edgecolor="none"))
@@ -133,7 +128,7 @@ def _column(t: int, trace: Codes, C: ClassSets, merged: Any, semseed: Any, fake:
     if int(trace[t]) in merged[t] and int(trace[t]) not in semseed[t]:
         kinds[int(trace[t])] = "removed"
     others = [p for p in sorted(semseed[t]) if p not in kinds]
-    foreign = [p for p in others if C.class_of(p) != C.class_of(int(trace[t]))]
+    foreign = [p for p in others if C.label[p] != C.label[trace[t]]]
     for place in [*foreign[:2], *(p for p in others if p not in foreign)]:
         if len(kinds) < SHOWN:
             kinds[place] = "merged" if place in foreign else "own"

@@ -21,7 +21,7 @@ from elsewhere.data.visits import DAY, Ints, Visits, share_map
 from elsewhere.errors import InvalidParameter, InvalidTraces, NotEnoughUsers, NothingPassed, require_rng
 from elsewhere.paper.aggregate import AggregateModel, aggregate
 from elsewhere.paper.generate_fake import Attempts, ClassSets, FakeMaker, Pars
-from elsewhere.paper.privacy_test import PrivacyTest, Verdicts
+from elsewhere.paper.privacy_test import PrivacyTest, Verdict
 from elsewhere.paper.profiles import fit_profiles
 from elsewhere.paper.semantic_clustering import SemanticClasses, semantic_clustering
 from elsewhere.paper.semantic_graph import semantic_graph
@@ -364,7 +364,7 @@ def _make_paper(
     )
 
 
-def _attempt(run: Run, work: Attempts, n: int) -> tuple[NDArray[np.int32], Ints, Verdicts, Ints, dict[str, int]]:
+def _attempt(run: Run, work: Attempts, n: int) -> tuple[NDArray[np.int32], Ints, list[Verdict], Ints, dict[str, int]]:
     """Return the accepted fakes in the order of n seeds; the seed of each, verdicts, tries of each seed, the tally."""
     pieces = [
         np.column_stack([rows, np.full(len(rows), number)])
@@ -383,8 +383,8 @@ def _attempt(run: Run, work: Attempts, n: int) -> tuple[NDArray[np.int32], Ints,
     r = np.concatenate([block.r for block in blocks])[order]
     tries = np.zeros(n, dtype=np.int64)
     np.add.at(tries, np.concatenate(pieces)[:, 0], np.concatenate([block.tries for block in blocks]))
-    verdicts = Verdicts.joined([block.verdicts for block in blocks]).select(order)
-    return r, unit[order, 0], verdicts, tries, tally
+    verdicts = [verdict for block in blocks for verdict in block.verdicts]
+    return r, unit[order, 0], [verdicts[i] for i in order], tries, tally
 
 
 def _draw_entropy(rng: np.random.Generator | None) -> int:
