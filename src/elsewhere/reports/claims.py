@@ -28,22 +28,6 @@ def number(value: Any, digits: int = 3) -> str:
     return f"{value:.1g}" if value != 0 and abs(value) < 10**-digits else f"{value:,.{digits}f}"
 
 
-def percent(value: Any, digits: int = 1) -> str:
-    """
-    Return a share in per cent; "–" where there is none.
-
-    Examples
-    --------
-    >>> percent(0.1234), percent(0.0001), percent(0), percent(None)
-    ('12.3 %', '<0.1 %', '0.0 %', '–')
-
-    """
-    if number(value) == "–":
-        return "–"
-    small = 0 < value < 10.0 ** -(digits + 2) / 2  # a small share is not none
-    return f"<{10.0**-digits:.{digits}f} %" if small else f"{100 * value + 0.0:,.{digits}f} %"
-
-
 def findings(audit: Plain | None) -> dict[str, Plain]:
     """Return the attacks of an audit, in the order of their numbers."""
     ids = [name for name in audit or {} if re.fullmatch(r"A\d+", name)]

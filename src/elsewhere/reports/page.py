@@ -17,12 +17,13 @@ import numpy as np
 from elsewhere.data.gazetteer import SOURCE
 from elsewhere.data.visits import DAY, UNITS, Floats, Ints, Visits, share_map
 from elsewhere.errors import InvalidParameter, counted, require_choice
+from elsewhere.evaluation.attack_base import percent
 from elsewhere.evaluation.measures import FIELD, Crowd, Plan, lasting
 from elsewhere.evaluation.usefulness import GOOD_FOR, NOT_FOR, ROUGH_FOR, UNKNOWN
 from elsewhere.files import write_files
 from elsewhere.reports import charts, claims, maps
 from elsewhere.reports.charts import FORTNIGHT, Life, Plain, svg
-from elsewhere.reports.claims import findings, number, outcome, percent
+from elsewhere.reports.claims import findings, number, outcome
 
 EDITIONS = ("owner", "shareable")
 MOST_PEOPLE = 2_000  # of each side in the pictures; of more, as many that lie evenly in the file
