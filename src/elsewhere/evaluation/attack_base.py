@@ -70,7 +70,7 @@ def wilson(hits: float, trials: float) -> Rate:
     return Rate(p, min(p, max(0.0, (middle - half) / scale)), max(p, min(1.0, (middle + half) / scale)))
 
 
-def user_rate(hits: Floats, user: Ints, rng: np.random.Generator) -> tuple[Rate, float]:
+def user_rate(hits: NDArray[Any], user: Ints, rng: np.random.Generator) -> tuple[Rate, float]:
     """
     Return the share of hits over all trials with its interval, and the mean share of the worst decile of users.
 
@@ -363,10 +363,7 @@ class Lives:
         from scipy import sparse
 
         row, slot = np.nonzero(self.r >= 0)
-        entry = np.ones(len(row)), (row, self.r[row, slot])
-        table = sparse.coo_array(entry, shape=(len(self), self.R)).tocsr()
-        table.sum_duplicates()
-        return table
+        return sparse.csr_array((np.ones(len(row)), (row, self.r[row, slot])), shape=(len(self), self.R))
 
     @cached_property
     def visited(self) -> Any:

@@ -25,12 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from elsewhere.data.visits import Floats, Ints
-from elsewhere.evaluation._evaluation_kernels import (
-    change_pairs,
-    distances_to_places,
-    mean_distances,
-    pair_likelihoods,
-)
+from elsewhere.evaluation._evaluation_kernels import change_pairs, mean_distances, pair_likelihoods
 from elsewhere.evaluation.attack_base import (
     Case,
     Finding,
@@ -233,14 +228,16 @@ def by_usual_metres(link: Link) -> Floats:
 
 def by_places_in_metres(link: Link) -> Floats:
     """Return minus the mean distance, over the time of a fake, to the nearest place of the person."""
-    xy = link.people.locations.planar()
-    mine, theirs = link.fakes.time, link.people.time
-    weight = mine.data / np.maximum(np.repeat(mine.sum(axis=1), np.diff(mine.indptr)), 1)
+    from scipy.spatial.distance import cdist
+
+    time = link.fakes.time
+    there = np.flatnonzero(time.sum(axis=0))
+    xy, time = link.people.locations.planar(), time[:, there] / np.maximum(time.sum(axis=1), 1)[:, None]
     out = np.empty((len(link.fakes), len(link.people)))
-    places = (np.asarray(x, dtype=np.int64) for x in (mine.indptr, mine.indices))
-    of = (np.asarray(x, dtype=np.int64) for x in (theirs.indptr, theirs.indices))
-    distances_to_places(*places, weight, *of, *map(np.ascontiguousarray, xy.T), out)
-    return -out
+    for person in range(len(link.people)):
+        own = xy[link.people.visited[[person]].indices]
+        out[:, person] = -(time @ cdist(xy[there], own).min(axis=1, initial=np.inf))
+    return out
 
 
 def _nearness_in_metres(mine: Ints, theirs: Ints, link: Link) -> Floats:
@@ -399,38 +396,24 @@ def reconstruction(case: Case) -> Finding:
     runs = {n: reconstruct_seeds(link, n) for n in FAKES if n <= most}
     n = max(runs, key=lambda each: float(runs[each].exact.mean()))
     found = runs[n]
-    gain = _paired(found.exact, found.prior)
-    walks = reconstruct_seeds(Link(case.walks(rng), case.seeds, owner), n)
-    null = _paired(walks.exact, walks.prior)
-    prior = float(found.prior.mean())
-    control = None
+    beside = {"null": reconstruct_seeds(Link(case.walks(rng), case.seeds, owner), n)}
     if case.strangers is not None:
         stand_in = rng.permutation(len(case.strangers))[owner % len(case.strangers)]
-        strange = reconstruct_seeds(Link(case.fakes, case.strangers, stand_in), 1)
-        control = Rate(*(prior + x for x in _paired(strange.exact, strange.prior)))
-    main, chance = (Rate(*(min(1.0, max(0.0, prior + x)) for x in rate)) for rate in (gain, null))
+        beside["control"] = reconstruct_seeds(Link(case.fakes, case.strangers, stand_in), 1)
+    gain = {name: difference(run.exact - run.prior, np.zeros(2)) for name, run in {"main": found, **beside}.items()}
+    prior = float(found.prior.mean())
+    rates: dict[str, Any] = {name: Rate(*(min(1.0, max(0.0, prior + x)) for x in rate)) for name, rate in gain.items()}
+    words = "Whoever knows all other people's pairs of person and fake finds where a person was at "
+    words += f"{percent(rates['main'].value)} of the times; from the places of the other people alone it is "
     return Finding(
-        main,
-        control=control,
-        null=chance,
+        **rates,
         baseline=prior,
         bar=prior + ABOVE_PRIOR,
-        passed=verdict(gain, ABOVE_PRIOR, null),
+        passed=verdict(gain["main"], ABOVE_PRIOR, gain["null"]),
         worst_decile=float(np.sort(found.exact)[::-1][: -(-len(found.exact) // 10)].mean()),
-        words=f"Whoever knows all other people's pairs of person and fake finds where a person was at "
-        f"{percent(main.value)} of the times from {n} fake{'s' * (n > 1)}; the places of the other people alone find "
-        f"{percent(prior)}.",
-        details={
-            "n": n,
-            "exact": {k: float(run.exact.mean()) for k, run in runs.items()},
-            "top5": {k: float(run.top5.mean()) for k, run in runs.items()},
-        },
+        words=f"{words}{percent(prior)}.",
+        details={name: {k: float(getattr(run, name).mean()) for k, run in runs.items()} for name in ("exact", "top5")},
     )
-
-
-def _paired(a: Floats, b: Floats) -> Rate:
-    """Return the mean of a - b with its interval, one pair per person."""
-    return difference(a - b, np.zeros(2))
 
 
 def by_absence(link: Link) -> Floats:
@@ -455,14 +438,6 @@ def avoidance(case: Case) -> Finding:
         rates.append(user_rate((side < mine).mean(axis=1) + (side == mine).mean(axis=1) / 2, case.units, rng))
     (main, worst), (null, _), (control, _) = rates
     chance = max(0.5, null.high)
-    return Finding(
-        main,
-        control=control,
-        null=null,
-        baseline=0.5,
-        bar=chance,
-        passed=bool(main.low <= chance),
-        worst_decile=worst,
-        words=f"A fake avoids the places of the person it was made from more than those of a stranger in "
-        f"{percent(main.value)} of the cases; by chance it is {percent(null.value)}.",
-    )
+    words = "A fake avoids the places of the person it was made from more than those of a stranger in "
+    words += f"{percent(main.value)} of the cases; by chance it is {percent(null.value)}."
+    return Finding(main, control, null, None, 0.5, chance, bool(main.low <= chance), worst, words)
