@@ -308,7 +308,7 @@ def class_linkage(case: Case) -> Finding:
         case,
         scores,
         bar=NAMED,
-        knows="how and where each person lives (and, of all others, who became which fake)",
+        knows="how and where everybody lives, and whose fakes all others are,",
         learns={"pairs": by_pairs},
     )
 

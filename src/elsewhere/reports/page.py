@@ -17,7 +17,7 @@ import numpy as np
 from elsewhere.data.gazetteer import SOURCE
 from elsewhere.data.visits import DAY, UNITS, Floats, Ints, Visits, share_map
 from elsewhere.errors import InvalidParameter, counted, require_choice
-from elsewhere.evaluation.attack_base import percent
+from elsewhere.evaluation.attack_base import NOT_RUN, percent
 from elsewhere.evaluation.measures import FIELD, Crowd, Plan, lasting
 from elsewhere.evaluation.usefulness import GOOD_FOR, NOT_FOR, ROUGH_FOR, UNKNOWN
 from elsewhere.files import write_files
@@ -137,7 +137,9 @@ def report(
         "run": run,
         "facts": {
             heading: {
-                name.replace("_", " "): _text(v) for name, v in values.items() if not isinstance(v, (Mapping, list))
+                name.replace("_", " "): f"{v:,}" if type(v) in (int, float) else str(v)
+                for name, v in values.items()
+                if not isinstance(v, (Mapping, list))
             }
             for heading, values in (("Run", run), *((part, run.get(part.lower()) or {}) for part in PARTS))
         },
@@ -160,7 +162,7 @@ def _templates() -> Any:
         loader=PackageLoader("elsewhere.reports"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
         lstrip_blocks=True,
     )  # fmt: skip
-    pages.filters |= {"number": number, "percent": percent, "mean": _mean}
+    pages.filters |= {"number": number, "percent": percent}
     pages.globals |= {"signs": SIGNS, "outcome": outcome, "counted": counted, "field": FIELD}
     return pages
 
@@ -387,7 +389,7 @@ def _starts(visits: Visits) -> Floats:
 def _audit(audit: Plain) -> dict[str, Any]:
     """Return the findings of an audit, the strongest first, and the attacks that were not run."""
     by_id = findings(audit)
-    ran = {n: f for n, f in by_id.items() if f.get("status") == "run"}
+    ran = {n: f for n, f in by_id.items() if outcome(f) != NOT_RUN}
     order = claims.strongest_first(ran)
     return {"ran": {n: ran[n] for n in order}, "absent": {n: by_id[n] for n in by_id if n not in ran}}
 
@@ -396,21 +398,6 @@ def _enough(result: Plain) -> bool:
     """Tell whether the figures of a result are those of enough people to be shared."""
     sizes = {**(result.get("sizes") or {}), **(result.get("settings") or {})}
     return int(sizes.get("users") or sizes.get("train") or 0) >= SMALLEST_GROUP
-
-
-def _mean(value: Any) -> float | None:
-    """Return the mean of a figure, or the figure itself where it is one number."""
-    value = value.get("mean") if isinstance(value, Mapping) else value
-    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
-
-
-def _text(value: Any) -> str:
-    """Return a value for people."""
-    if value is None or isinstance(value, bool):
-        return {None: "none", True: "yes", False: "no"}[value]
-    if isinstance(value, (list, tuple)):
-        return ", ".join(map(str, value)) or "–"
-    return f"{value:.4g}" if isinstance(value, float) else number(value) if isinstance(value, int) else str(value)
 
 
 def preparation_page(visits: Visits) -> str:
