@@ -335,9 +335,7 @@ def _crowd_column(shown: Shown) -> list[list[Picture]]:
     shares = {title: (time / time.sum(), ink) for title, (time, ink) in panels.items()}
     both = np.sum([share for share, _ in shares.values()], axis=0)
     window, most = maps.Window.of(where, both), max(float(share.max()) for share, _ in shares.values())
-    figures = {
-        t: maps.visits_map(where, share, ink=ink, window=window, most=most) for t, (share, ink) in shares.items()
-    }
+    figures = {t: maps.visits_map(share, ink=ink, window=window, most=most) for t, (share, ink) in shares.items()}
     return [[Picture.of(figure, title, window.outside(both)) for title, figure in figures.items()]]
 
 
@@ -421,7 +419,7 @@ def preparation_page(visits: Visits) -> str:
     if some.locations.has_coordinates:
         time = charts.time_at(crowd)
         window = maps.Window.of(some.locations, time)
-        figure = maps.visits_map(some.locations, time, ink="real", window=window)
+        figure = maps.visits_map(time, ink="real", window=window)
         pictures.append(Picture.of(figure, "Where the records are", window.outside(time)))
     unit, units = UNITS[visits.form.unit]
     caption = f"By the clock of {visits.tz}. Where this looks shifted, the zone is wrong: give it by --tz."
