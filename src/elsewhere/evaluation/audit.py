@@ -18,33 +18,9 @@ from elsewhere._version import __version__
 from elsewhere.data.slots import Traces
 from elsewhere.data.visits import Ints, Locations, Visits, share_map
 from elsewhere.errors import InvalidParameter, NotEnoughUsers, require_rng, require_whole
-from elsewhere.evaluation.attack_base import (
-    ABOVE,
-    UNCLEAR,
-    WORST_FIRST,
-    Case,
-    Finding,
-    Lives,
-    Needs,
-)
+from elsewhere.evaluation import attack_copies, attack_linkage, attack_membership, attack_noise, attack_realism
+from elsewhere.evaluation.attack_base import ABOVE, UNCLEAR, WORST_FIRST, Case, Finding, Lives, Needs
 from elsewhere.evaluation.attack_clock import find_clock, put_on_clock
-from elsewhere.evaluation.attack_copies import copies, order_of_the_list, people_around, rare_places
-from elsewhere.evaluation.attack_linkage import (
-    avoidance,
-    class_linkage,
-    move_timing,
-    reconstruction,
-    reidentification,
-    shape_linkage,
-)
-from elsewhere.evaluation.attack_membership import (
-    density_membership,
-    likelihood_membership,
-    map_membership,
-    threshold_canary,
-)
-from elsewhere.evaluation.attack_noise import noise_audit
-from elsewhere.evaluation.attack_realism import real_or_fake
 from elsewhere.evaluation.measures import lasting
 from elsewhere.evaluation.sides import count_places, seed_numbers, to_table, with_visits
 from elsewhere.scale import map_over
@@ -58,21 +34,21 @@ class Attack(NamedTuple):
 
 
 ATTACKS = {
-    "A1": Attack("copied places and days", copies),
-    "A2": Attack("naming by moves", reidentification),
-    "A3": Attack("who was in the file, by likelihood", likelihood_membership),
-    "A4": Attack("naming by the times of moves", move_timing),
-    "A5": Attack("naming by how and where people live", class_linkage),
-    "A6": Attack("real whereabouts", reconstruction),
-    "A7": Attack("avoided places", avoidance),
-    "A9": Attack("the noise against its promise", noise_audit),
-    "A10": Attack("who was in the file, by closeness and existence", density_membership),
-    "A13": Attack("rare places", rare_places),
-    "A15": Attack("telling fakes from real people", real_or_fake),
-    "A20": Attack("the order of the list", order_of_the_list),
-    "A22": Attack("who was in the file, by the published map", map_membership),
-    "A23": Attack("places at the threshold of visitors", threshold_canary),
-    "A24": Attack("naming by the shape of a life", shape_linkage),
+    "A1": Attack("copied places and days", attack_copies.copies),
+    "A2": Attack("naming by moves", attack_linkage.reidentification),
+    "A3": Attack("who was in the file, by likelihood", attack_membership.likelihood_membership),
+    "A4": Attack("naming by the times of moves", attack_linkage.move_timing),
+    "A5": Attack("naming by how and where people live", attack_linkage.class_linkage),
+    "A6": Attack("real whereabouts", attack_linkage.reconstruction),
+    "A7": Attack("avoided places", attack_linkage.avoidance),
+    "A9": Attack("the noise against its promise", attack_noise.noise_audit),
+    "A10": Attack("who was in the file, by closeness and existence", attack_membership.density_membership),
+    "A13": Attack("rare places", attack_copies.rare_places),
+    "A15": Attack("telling fakes from real people", attack_realism.real_or_fake),
+    "A20": Attack("the order of the list", attack_copies.order_of_the_list),
+    "A22": Attack("who was in the file, by the published map", attack_membership.map_membership),
+    "A23": Attack("places at the threshold of visitors", attack_membership.threshold_canary),
+    "A24": Attack("naming by the shape of a life", attack_linkage.shape_linkage),
 }
 ALL = tuple(ATTACKS)
 EVERYBODY = ("A1", "A2", "A3", "A10", "A13")  # run against every role in the file
@@ -185,7 +161,7 @@ def make_case(
     owner = owner if owner is None or owner.min() >= 0 else None  # some are not known
     # what `generate_fakes` returns is private: it is shuffled when it is published
     options |= {"listed": not hasattr(fakes, "seed_of_life")}
-    file = np.sum([people_around(side) for name, side in sides.items() if name != "fakes"], axis=0)
+    file = np.sum([attack_copies.people_around(side) for name, side in sides.items() if name != "fakes"], axis=0)
     label = None
     if classes is not None:
         from elsewhere.paper.semantic_clustering import labels_of
