@@ -22,7 +22,7 @@ from elsewhere.evaluation import attack_copies, attack_linkage, attack_membershi
 from elsewhere.evaluation.attack_base import ABOVE, UNCLEAR, WORST_FIRST, Case, Finding, Lives, Needs
 from elsewhere.evaluation.attack_clock import find_clock, put_on_clock
 from elsewhere.evaluation.measures import lasting
-from elsewhere.evaluation.sides import count_places, seed_numbers, to_table, with_visits
+from elsewhere.evaluation.sides import on_one_map, seed_numbers, with_visits
 from elsewhere.scale import map_over
 
 
@@ -88,21 +88,15 @@ class AuditResult:
 
 def _sides(given: Mapping[str, Any], locations: Locations | None) -> tuple[dict[str, Visits], float]:
     """Return all sides as visits on one map, and the minutes of a slot; plain tables have those of the other sides."""
-    known: dict[str, Any] = {}
-    for name, side in given.items():
-        found = getattr(side, "visits", None)
-        known[name] = found if isinstance(found, Visits) else side
-    maps = [side.locations for side in known.values() if isinstance(side, (Traces, Visits))]
-    maps = [locations] if locations is not None else maps
-    where = maps[0] if maps else count_places(known.values())
-    slots = next((side for side in known.values() if isinstance(side, Traces)), None)
-    clock = {} if slots is None else {"step_minutes": slots.step_minutes, "start": slots.start, "tz": slots.tz}
-    tables = {
-        name: to_table(side, name, where, **clock) for name, side in known.items() if not isinstance(side, Visits)
+    known = {
+        name: v if isinstance(v := getattr(side, "visits", None), Visits) else side for name, side in given.items()
     }
+    visits = {name: side for name, side in known.items() if isinstance(side, Visits)}
+    where = locations or next((side.locations for side in visits.values()), None)
+    tables = on_one_map({name: side for name, side in known.items() if name not in visits}, where)
     minutes = next((table.step_minutes for table in tables.values()), MINUTES)
-    visits = [tables[name].visits() if name in tables else side for name, side in known.items()]
-    return dict(zip(known, share_map(*visits), strict=True)), minutes
+    visits |= {name: table.visits() for name, table in tables.items()}
+    return dict(zip(known, share_map(*(visits[name] for name in known)), strict=True)), minutes
 
 
 def _sample(sides: dict[str, Visits], owner: Ints | None, rng: np.random.Generator) -> tuple[Any, Ints | None, Any]:

@@ -172,11 +172,8 @@ def datasets_of(scene: Scene, datasets: int, rng: np.random.Generator) -> tuple[
     F, N = len(scene.fakes), len(scene.real)
     order = rng.permutation(F)
     if scene.owner is None:
-        if F <= N:
-            return [np.sort(order)], []
-        if F >= datasets * N:
-            return [order[i * N : (i + 1) * N] for i in range(datasets)], []
-        return [rng.choice(F, N, replace=False) for _ in range(datasets)], ["the datasets share fakes."]
+        parts = np.resize(order, (datasets if F > N else 1, min(F, N)))
+        return list(np.sort(parts, axis=1)), ["the datasets share fakes."] if parts.size > F else []
     notes = []
     number = np.empty(F, dtype=np.int64)
     number[order] = number_within(scene.owner[order])
