@@ -124,7 +124,7 @@ class Life(NamedTuple):
         Home is where a user is most at night, or most of all where nothing is seen at night; the others follow by time.
         """
         some = visits.of_users(list(users))
-        rank = np.concatenate([_ranks(some, u) for u in range(some.U)])
+        rank = _ranks(some)
         day = some.start // DAY
         if some.U > 1:
             first = day[some.offsets[:-1]]
@@ -140,19 +140,18 @@ class Life(NamedTuple):
         return Life(some.select(chosen), rank[chosen], day[chosen] - first, names)
 
 
-def _ranks(visits: Visits, user: int) -> Ints:
-    """Return the rank of the place of each visit of a user, at most 3; where users are trips, of begin and end."""
-    rows = visits.rows(user)
+def _ranks(visits: Visits) -> Ints:
+    """Return the rank of the place of each visit among its user's, at most 3; of trips, of begin and end."""
     if visits.form.unit == "trip":
-        order = np.arange(rows.stop - rows.start)
-        return np.where(order == 0, 0, np.where(order == order[-1], 1, 3))
-    one = visits.select(np.arange(rows.start, rows.stop)).replace(user=np.zeros(rows.stop - rows.start, int), users=[0])
-    crowd = Crowd(one, Plan(one.locations))
-    time = time_at(crowd)
-    time[crowd.home] = np.inf
-    rank = np.full(one.R, 3)
-    rank[np.argsort(-time, kind="stable")[:3]] = np.arange(min(3, one.R))
-    return np.asarray(rank[one.place])
+        begins, ends = visits.offsets[:-1][visits.user], visits.offsets[1:][visits.user] - 1
+        row = np.arange(len(visits))
+        return np.where(row == begins, 0, np.where(row == ends, 1, 3))
+    crowd = Crowd(visits, Plan(visits.locations))
+    who, where, time, _ = crowd.own_places
+    order = np.lexsort((-np.where(where == crowd.home[who], np.inf, time), who))
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order] = np.minimum(np.arange(len(order)) - np.searchsorted(who, who), 3)
+    return rank[np.searchsorted(who * visits.R + where, visits.user.astype(np.int64) * visits.R + visits.place)]
 
 
 def time_at(crowd: Crowd, hours: slice = slice(0, 24)) -> Floats:
