@@ -101,33 +101,25 @@ def _sides(given: Mapping[str, Any], locations: Locations | None) -> tuple[dict[
 
 def _sample(sides: dict[str, Visits], owner: Ints | None, rng: np.random.Generator) -> tuple[Any, Ints | None, Any]:
     """Return at most so many people and fakes that all pairs can be looked at, and a note on what was left out."""
-
-    def keep(name: str, some: Ints) -> None:
-        """Keep some users of a side, and of the fakes those that were made from people who are kept."""
-        nonlocal owner
-        if name == "fakes":
-            owner = None if owner is None else owner[some]
-        elif name == "seeds" and owner is not None:
-            number = np.full(sides[name].U, -1)
-            number[some] = np.arange(len(some))
-            kept = np.flatnonzero(number[owner] >= 0)
-            if len(kept) == 0:
-                raise NotEnoughUsers("none of the people drawn for the audit has a fake.")
-            sides["fakes"], owner = sides["fakes"].of_users(kept), number[owner[kept]]
-        sides[name] = sides[name].of_users(some)
-
-    for name in sides:
-        if len(seen := with_visits(sides[name])) < sides[name].U:
-            keep(name, seen)
-    sizes = {name: side.U for name, side in sides.items()}
-    for name in sides:
-        if name != "fakes" and sides[name].U > MOST_PEOPLE:
-            keep(name, np.sort(rng.permutation(sides[name].U)[:MOST_PEOPLE]))
-    most = max(200, MOST_PAIRS // (sides["seeds"].U + (sides["holdout"].U if "holdout" in sides else 0)))
-    if sides["fakes"].U > most:
-        keep("fakes", np.sort(rng.permutation(sides["fakes"].U)[:most]))
-    left = [f"{side.U} of {sizes[name]} {name}" for name, side in sides.items() if side.U < sizes[name]]
-    return sides, owner, (f"Attacks looked at {', '.join(left)}, drawn at random.",) if left else ()
+    picked = {name: with_visits(side) for name, side in sides.items()}
+    seen = {name: len(some) for name, some in picked.items()}
+    for name, some in picked.items():
+        if name != "fakes" and len(some) > MOST_PEOPLE:
+            picked[name] = some[np.sort(rng.permutation(len(some))[:MOST_PEOPLE])]
+    if owner is not None:  # of the fakes those that were made from people who are kept
+        number = np.full(sides["seeds"].U, -1)
+        number[picked["seeds"]] = np.arange(len(picked["seeds"]))
+        owner = number[owner]
+        picked["fakes"] = picked["fakes"][owner[picked["fakes"]] >= 0]
+        if len(picked["fakes"]) == 0:
+            raise NotEnoughUsers("none of the people drawn for the audit has a fake.")
+    most = max(200, MOST_PAIRS // sum(len(picked[name]) for name in ("seeds", "holdout") if name in picked))
+    if (n := len(picked["fakes"])) > most:
+        picked["fakes"] = picked["fakes"][np.sort(rng.permutation(n)[:most])]
+    left = [f"{len(some)} of {seen[name]} {name}" for name, some in picked.items() if len(some) < seen[name]]
+    notes = (f"Attacks looked at {', '.join(left)}, drawn at random.",) if left else ()
+    sides = {name: side.of_users(picked[name]) for name, side in sides.items()}
+    return sides, None if owner is None else owner[picked["fakes"]], notes
 
 
 def make_case(
@@ -202,11 +194,8 @@ def run_attack(attack: str, case: Case, roles: Mapping[str, Case]) -> Finding:
         finding = replace(finding, words=f"{finding.words} No verdict: there are too few people for this bar.")
     if len(found) == 1:
         return finding
-    figures = {
-        role: {"outcome": f.outcome, "words": f.words} | ({} if f.main is None else {"main": f.main})
-        for role, f in found.items()
-    }
-    return replace(finding, details={**finding.details, "role": worst, "roles": figures})
+    outcomes = {role: f.outcome for role, f in found.items()}
+    return replace(finding, details={**finding.details, "role": worst, "roles": outcomes})
 
 
 def audit(

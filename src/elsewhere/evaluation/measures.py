@@ -427,14 +427,10 @@ def jensen_shannon(p: ArrayLike, q: ArrayLike) -> float:
     (0.0, 1.0)
 
     """
+    from scipy.special import rel_entr
+
     a, b = (np.asarray(x, dtype=np.float64) / np.sum(x) for x in (p, q))
-    middle = (a + b) / 2
-
-    def divergence(x: Floats) -> float:
-        some = x > 0
-        return float((x[some] * np.log2(x[some] / middle[some])).sum())
-
-    return (divergence(a) + divergence(b)) / 2
+    return float((rel_entr(a, (a + b) / 2) + rel_entr(b, (a + b) / 2)).sum() / (2 * np.log(2)))
 
 
 def field_divergences(real: Crowd, fakes: Crowd) -> dict[str, float | None]:

@@ -404,25 +404,20 @@ def preparation_page(visits: Visits) -> str:
         window = maps.Window.of(some.locations, time)
         figure = maps.visits_map(time, ink="real", window=window)
         pictures.append(Picture.of(figure, "Where the records are", window.outside(time)))
-    unit, units = UNITS[visits.form.unit]
     caption = f"By the clock of {visits.tz}. Where this looks shifted, the zone is wrong: give it by --tz."
     hours = {"people": (np.arange(24) + 0.5, _starts(some))}
     figure = charts.curves(hours, x="hour of the day", y="records that begin (%)")
     pictures.append(Picture.of(figure, "Hours of the day", caption))
-    same = some.user[1:] == some.user[:-1]
-    gaps = float(np.mean(some.start[1:][same] > some.end[:-1][same])) if same.any() else 0.0
     days = _days_seen(some)
     context = {
         "p": visits.preparation,
         "visits": visits,
-        "unit": unit,
-        "units": units,
+        "unit": UNITS[visits.form.unit],
         "first": str(np.datetime64(int(visits.start.min()), "s").astype("datetime64[D]")),
         "last": str(np.datetime64(int(visits.end.max()), "s").astype("datetime64[D]")),
         "days": float(np.median(days)),
         "per_day": float(np.median(np.diff(some.offsets) / np.maximum(days, 1))),
         "timed": crowd.timed,
-        "gaps": percent(gaps),
         "pictures": pictures,
     }
     return render("prepare.html", context)
