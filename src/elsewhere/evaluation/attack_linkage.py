@@ -200,19 +200,14 @@ def by_pairs(link: Link) -> Floats:
 
 def by_time_shares(link: Link) -> Floats:
     """Return sim_S of order 0: the overlap of the times at the own places, the longest first."""
-    mine, theirs = (_sorted_times(lives) for lives in (link.fakes, link.people))
-    score = np.zeros((len(mine), len(theirs)))
-    for i in range(min(mine.shape[1], theirs.shape[1])):
-        score += np.minimum(mine[:, i][:, None], theirs[:, i])
-    return score
+    from scipy.spatial.distance import cdist
 
-
-def _sorted_times(lives: Lives) -> Floats:
-    """Return the time at each of the own places, the longest first, as a share of the slots."""
-    row, _, time, rank = lives.ranked
-    out = np.zeros((len(lives), int(rank.max(initial=0)) + 1))
-    out[row, rank] = time
-    return np.asarray(out / np.maximum(out.sum(axis=1, keepdims=True), 1))
+    most = max(int(lives.ranked[3].max(initial=0)) for lives in link[:2]) + 1
+    mine, theirs = np.zeros((len(link.fakes), most)), np.zeros((len(link.people), most))
+    for lives, out in ((link.fakes, mine), (link.people, theirs)):
+        row, _, time, rank = lives.ranked
+        out[row, rank] = time / np.bincount(row, time)[row]
+    return np.asarray((mine.sum(axis=1)[:, None] + theirs.sum(axis=1) - cdist(mine, theirs, "cityblock")) / 2)
 
 
 def by_metres(link: Link) -> Floats:
@@ -318,13 +313,12 @@ def class_linkage(case: Case) -> Finding:
 
 def by_shape(link: Link, *, scaled: bool) -> Floats:
     """Return minus the mean difference of the sorted logarithms of the distances between the four main places."""
+    from scipy.spatial.distance import cdist
+
     mine, theirs = (main_distances(lives) for lives in (link.fakes, link.people))
     if scaled:
         mine, theirs = (x - x.mean(axis=1, keepdims=True) for x in (mine, theirs))
-    out = np.zeros((len(mine), len(theirs)))
-    for i in range(mine.shape[1]):
-        out -= np.abs(mine[:, i][:, None] - theirs[:, i])
-    return out
+    return np.asarray(-cdist(mine, theirs, "cityblock"))
 
 
 def main_distances(lives: Lives) -> Floats:

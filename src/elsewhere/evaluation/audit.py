@@ -276,8 +276,6 @@ def audit(
         "seed_users": len(case.seeds),
         "holdout_users": 0 if case.strangers is None else len(case.strangers),
         "fakes": len(case.fakes),
-        "slots": len(case.seeds.clock.second),
-        "places": case.seeds.R,
     }
     return AuditResult(tuple(findings), sizes, (*notes, f"elsewhere {__version__}"))
 

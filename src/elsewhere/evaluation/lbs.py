@@ -341,10 +341,8 @@ def evaluate_lbs(
     # the map of the fakes need not be the owner's: only the numbers of places are compared
     sides = on_one_map({"train": train, "test": test, "pool": getattr(pool, "r", pool)}, locations)
     people, truth = sides["train"], sides["test"]
-    # a plain array has no labels: users are the same where their places in line are
-    by_label = isinstance(train, Traces) and isinstance(test, Traces)
     place = {label: i for i, label in enumerate(dict.fromkeys([*people.labels, *truth.labels]))}
-    number = np.array([place[label] for label in truth.labels]) if by_label else np.arange(truth.U)
+    number = np.array([place[label] for label in truth.labels])
     profiles = fit_profiles(people, missing="skip")
     label = None if classes is None else labels_of(classes, people.R)
     held = None if pool is None else sides["pool"].r.astype(np.int64)

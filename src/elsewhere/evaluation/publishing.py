@@ -373,11 +373,8 @@ def evaluate_publishing(
         "train": len(scene.real),
         "test": 0 if scene.test is None else len(scene.test),
         "users": sides["train"].U,
-        "test_users": 0 if scene.test is None else sides["test"].U,
         "fakes": len(scene.fakes),
         "datasets": len(chosen),
         "dataset_size": len(chosen[0]),
-        "places": scene.R,
-        "slots": scene.real.shape[1],
     }
     return PublishingResult(sizes, aggregates, visits, allocation, (*notes, *more), samples)

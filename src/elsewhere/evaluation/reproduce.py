@@ -13,7 +13,7 @@ Where a row stands beside the paper's, the way is the paper's: about 500 attempt
 import os
 import warnings
 from collections.abc import Callable
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -30,8 +30,6 @@ from elsewhere.evaluation.publishing import EPSILON, PublishingResult, Scene, ev
 from elsewhere.paper.geographic_similarity import pairwise_geographic_similarity
 from elsewhere.paper.privacy_test import PrivacyTest
 from elsewhere.paper.profiles import fit_profiles
-from elsewhere.paper.semantic_clustering import classes_of_graph, most_classes, numbers_to_try
-from elsewhere.paper.semantic_graph import semantic_graph
 from elsewhere.paper.semantic_similarity import pairwise_semantic_similarity
 from elsewhere.run.generate import generate_fakes
 from elsewhere.run.publish import Fakes, finite
@@ -218,13 +216,18 @@ def reproduce(
     publishing = evaluate_publishing(train, test, r[drawn], seed_index=seed[drawn], datasets=DATASETS, rng=rng)
     tell(4, 6)
     assert made.learnt is not None  # noqa: S101 - fresh fakes know it
-    service = _service(train, test, r, seed, loglik, made.learnt.classes, repeats, threads, rng)
+    users = np.unique(train.user[seed])  # nobody else has a fake of her own
+    maker = np.searchsorted(users, train.user[seed])
+    days = train.of_users(users), test.of_users(users)
+    generators = five_generators(days[0], PoolGenerator(r, maker, loglik, own=True))  # the user's own, as in the paper
+    generators[OTHERS] = PoolGenerator(r, maker, loglik)  # and others' (E66)
+    known: dict[str, Any] = {"classes": made.learnt.classes, "adversaries": ["aggregate"]}  # the paper's adversary
+    service = evaluate_lbs(*days, generators, **known, repeats=repeats, executor=threads, rng=rng)
     tell(5, 6)
     figures = _numbers(train, made, _share_per_seed(made, train).mean(), publishing)
     intervals = _intervals(figures, train, made, r[drawn], seed[drawn], publishing, rng)
     rows = (
         *(_number_row(key, x, intervals.get(key)) for key in NUMBERS if (x := figures.get(key)) is not None),
-        _kappa_rule(profiles, rng),
         *_statements(geographic, semantic, publishing, service),
         *_product_rows(publishing, service),
     )
@@ -250,36 +253,6 @@ def draw_by_likelihood(seed: Ints, loglik: Floats, n: int, rng: np.random.Genera
 def _share_per_seed(made: Fakes, train: Traces) -> Floats:
     """Return (N,) the share of the attempts on each seed that pass the geographic and the intersection test."""
     return np.asarray(np.bincount(made.seed, minlength=len(train)) / np.maximum(made.attempts, 1))
-
-
-def _service(
-    train: Traces,
-    test: Traces,
-    r: Codes,
-    seed: Ints,
-    loglik: Floats,
-    classes: Any,
-    repeats: tuple[int, int],
-    executor: Executor | None,
-    rng: np.random.Generator,
-) -> LbsResult:
-    """Return the service scenario with fakes of the user's own seed, as the paper has it, and of others' (E66)."""
-    users = np.unique(train.user[seed])  # nobody else has a fake of her own
-    number = np.full(train.U, -1)
-    number[users] = np.arange(len(users))
-    maker = number[train.user[seed]]
-    generators = five_generators(train.of_users(users), PoolGenerator(r, maker, loglik, own=True))
-    generators[OTHERS] = PoolGenerator(r, maker, loglik)
-    return evaluate_lbs(
-        train.of_users(users),
-        test.of_users(users),
-        generators,
-        classes=classes,
-        repeats=repeats,
-        adversaries=["aggregate"],  # the paper's
-        executor=executor,
-        rng=rng,
-    )
 
 
 def _intervals(
@@ -322,23 +295,6 @@ def _intervals(
             low, high = (figure * np.sqrt((n - 1) / chi2.ppf(q, n - 1)) for q in (0.975, 0.025))
             out[f"{key} std"] = float(low), float(high)
     return out
-
-
-def _kappa_rule(profiles: Any, rng: np.random.Generator) -> Row:
-    """Return the number of classes by the paper's rule, as printed and the right way round (E29)."""
-    graph = semantic_graph(profiles)
-    ratio = {}
-    for kappa in numbers_to_try(most_classes(int(graph.visited.sum()), 1)):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # fewer distinct rows than classes
-            label = classes_of_graph(graph, kappa, "kmeans", 1, rng).label[graph.visited]
-        same = label[:, None] == label
-        inside, between = graph.w_visited[same].sum() / max(same.sum() - len(label), 1), graph.w_visited[~same].mean()
-        ratio[kappa] = float(between / max(inside, 1e-300))
-    printed, reverse = max(ratio, key=lambda k: ratio[k]), min(ratio, key=lambda k: ratio[k])
-    why = "as printed the rule prefers places of one class to be unlike (E29)"
-    ours = f"{printed} as printed, {reverse} the right way round, of at most {max(ratio)}"
-    return Row("sec:sampling", "classes by the paper's own rule, k-means", "20", ours, None, None, why)
 
 
 def _numbers(train: Traces, fakes: Fakes, first_two: float, publishing: PublishingResult) -> dict[str, float | None]:

@@ -285,9 +285,10 @@ def _contents(run: Mapping[str, Any], fakes: Visits | None) -> str:
     sizes, who = run.get("sizes") or {}, UNITS["person" if fakes is None else fakes.form.unit][1]
     n = sizes.get("fakes") or (None if fakes is None else fakes.U)
     words = f"{number(n)} fake {who}" if n else f"Fake {who}"
-    words += f" with {number(sizes['fake visits'])} visits" if sizes.get("fake visits") else ""
-    words += f", in place of {number(sizes['seeds'])} real ones" if sizes.get("seeds") else ", in place of real ones"
-    return words + (f", at {number(sizes['places'])} places." if sizes.get("places") else ".")
+    if not sizes:
+        return f"{words}, in place of real ones."
+    visits, seeds, places = (number(sizes.get(name)) for name in ("fake visits", "seeds", "places"))
+    return f"{words} with {visits} visits, in place of {seeds} real ones, at {places} places."
 
 
 def _good_for(uses: Plain) -> dict[str, str]:
