@@ -703,26 +703,19 @@ def tell_members(
         "tpr_by_chance": early.high,
         "detectable": often,
     }
-    worst = _worst_tenth(found[name], people, U)
     if p > RARELY and early.value > early.high:  # not people in general, but some of them
-        main = Rate(early.value, *wilson(early.value * U, U)[1:])
+        main, free = Rate(early.value, *wilson(early.value * U, U)[1:]), None
+        baseline, bar, passed = 0.01, early.high, False
         words = f"Whoever knows {knows} recognises {percent(early.value)} of {case.who}, with one false alarm among "
         words += f"100 strangers; by chance it is at most {percent(early.high)}."
-        return Finding(
-            main, baseline=0.01, bar=early.high, passed=False, worst_decile=worst, words=words, details=details
-        )
-    words = f"Whoever knows {knows}, and is shown one of {case.who} and one stranger, picks the right one in "
-    words += f"{percent(rate.value)} of the cases; by chance it is 50 %, and up to {percent(often)} among so few."
-    return Finding(
-        Rate(rate.value, max(0.0, rate.value - (often - 0.5)), min(1.0, rate.value + (often - 0.5))),
-        control=free,
-        baseline=0.5 if p <= RARELY else max(0.5, often),
-        bar=often,
-        passed=p > RARELY,
-        worst_decile=worst,
-        words=words,
-        details=details,
-    )
+    else:
+        half = often - 0.5
+        main = Rate(rate.value, max(0.0, rate.value - half), min(1.0, rate.value + half))
+        baseline, bar, passed = 0.5 if p <= RARELY else max(0.5, often), often, p > RARELY
+        words = f"Whoever knows {knows}, and is shown one of {case.who} and one stranger, picks the right one in "
+        words += f"{percent(rate.value)} of the cases; by chance it is 50 %, and up to {percent(often)} among so few."
+    worst = _worst_tenth(found[name], people, U)
+    return Finding(main, free, None, None, baseline, bar, passed, worst, words, details=details)
 
 
 def _strongest_auc(found: Mapping[str, Floats], U: int, rng: np.random.Generator) -> tuple[Any, Floats, Rate]:

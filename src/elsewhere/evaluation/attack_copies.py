@@ -11,6 +11,7 @@ Strangers are counted too, who are on the same map, and in tiles whoever is insi
 A20: does the place of a fake in the list tell whom it was made from (E63)? Lists that are shuffled do not.
 """
 
+from collections import Counter
 from dataclasses import replace
 from typing import Any
 
@@ -80,20 +81,16 @@ def whole_days(lives: Lives) -> dict[tuple[int, bytes], int]:
 
 def moves_in_common(lives: Lives, people: Lives) -> Ints:
     """Return (N,) the moves of each life on whole days that are exactly those of one person, whoever has most."""
-    from scipy import sparse
-
-    mine, theirs = whole_days(lives), whole_days(people)
-    number = {day: i for i, day in enumerate({day for _, day in theirs})}
-    both = [(i, number[day], n) for (i, day), n in mine.items() if day in number]
-    row, column, n = np.array(both or [(0, 0, 0)], dtype=np.int64).T
-    shape = max(1, len(number))
-    table = sparse.coo_array((n, (row, column)), shape=(len(lives), shape)).tocsr()
-    row, column = np.array([(i, number[day]) for i, day in theirs] or [(0, 0)], dtype=np.int64).T
-    lived = sparse.coo_array((np.ones(len(row), dtype=np.int64), (row, column)), shape=(len(people), shape)).tocsr()
-    common = (table @ lived.T).tolil()
-    if lives is people:
-        common.setdiag(0)
-    return np.asarray(common.tocsr().max(axis=1).toarray()).ravel()
+    lived: dict[bytes, list[int]] = {}
+    for person, day in whole_days(people):
+        lived.setdefault(day, []).append(person)
+    common: Counter[tuple[int, int]] = Counter()
+    for (life, day), moves in whole_days(lives).items():
+        common.update({(life, person): moves for person in lived.get(day, ()) if lives is not people or life != person})
+    most = np.zeros(len(lives), dtype=np.int64)
+    for (life, _), moves in common.items():
+        most[life] = max(most[life], moves)
+    return most
 
 
 def copies(case: Case) -> Finding:

@@ -24,7 +24,6 @@ from elsewhere.paper.aggregate import AggregateModel, aggregate
 from elsewhere.paper.geographic_similarity import visits_of
 from elsewhere.paper.profiles import Profiles, count
 from elsewhere.paper.semantic_similarity import pairwise_semantic_similarity
-from elsewhere.sorting import distinct
 
 NEVER = 0.1  # visits that a place without any is given before a KL divergence (E64)
 POPULAR = 50  # places of tbl:vistprob-kl-50mp
@@ -104,21 +103,11 @@ def random_allocation(real: Floats, L: int, rng: np.random.Generator, *, paired:
 
 
 def moves_similarity(real: AggregateModel, other: AggregateModel) -> float:
-    """
-    Return sum_r pi_bar^r sum_x min(p_bar, p_bar_F), Hamming (eq:as1), weighted by pi_bar of the real people.
-
-    Both models carry the same kernel, so where neither has a move their rows are proportional: there the sum of minima
-    is the smaller of the two remaining masses, and only places that somebody moved to are ever evaluated.
-    """
-    R, weight, total = real.R, np.asarray(real.pi_bar), 0.0
-    step = distinct(np.concatenate([m.key for m in (real, other)]))  # every move that either model has seen
-    start, origins = np.searchsorted(step // R, np.arange(R + 1)), np.flatnonzero(weight)
-    for i in range(0, len(origins), ROWS):
-        r = origins[i : i + ROWS]
-        there = np.unique(np.concatenate([step[start[o] : start[o + 1]] % R for o in r.tolist()]))
-        a, b = (m.block(r, there) for m in (real, other))
-        remainder = np.minimum(1 - a.sum(axis=1), 1 - b.sum(axis=1))
-        total += float(weight[r] @ (np.minimum(a, b).sum(axis=1) + np.maximum(0.0, remainder)))
+    """Return sum_r pi_bar^r sum_x min(p_bar, p_bar_F), Hamming (eq:as1), weighted by pi_bar of the real people."""
+    weight, total = np.asarray(real.pi_bar), 0.0
+    origins = np.flatnonzero(weight)
+    for r in np.split(origins, range(ROWS, len(origins), ROWS)):
+        total += float(weight[r] @ np.minimum(real.rows(r), other.rows(r)).sum(axis=1))
     return min(1.0, total)
 
 

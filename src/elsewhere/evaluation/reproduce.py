@@ -216,13 +216,7 @@ def reproduce(
     publishing = evaluate_publishing(train, test, r[drawn], seed_index=seed[drawn], datasets=DATASETS, rng=rng)
     tell(4, 6)
     assert made.learnt is not None  # noqa: S101 - fresh fakes know it
-    users = np.unique(train.user[seed])  # nobody else has a fake of her own
-    maker = np.searchsorted(users, train.user[seed])
-    days = train.of_users(users), test.of_users(users)
-    generators = five_generators(days[0], PoolGenerator(r, maker, loglik, own=True))  # the user's own, as in the paper
-    generators[OTHERS] = PoolGenerator(r, maker, loglik)  # and others' (E66)
-    known: dict[str, Any] = {"classes": made.learnt.classes, "adversaries": ["aggregate"]}  # the paper's adversary
-    service = evaluate_lbs(*days, generators, **known, repeats=repeats, executor=threads, rng=rng)
+    service = _service(train, test, (r, seed, loglik), made.learnt.classes, repeats, threads, rng)
     tell(5, 6)
     figures = _numbers(train, made, _share_per_seed(made, train).mean(), publishing)
     intervals = _intervals(figures, train, made, r[drawn], seed[drawn], publishing, rng)
@@ -253,6 +247,20 @@ def draw_by_likelihood(seed: Ints, loglik: Floats, n: int, rng: np.random.Genera
 def _share_per_seed(made: Fakes, train: Traces) -> Floats:
     """Return (N,) the share of the attempts on each seed that pass the geographic and the intersection test."""
     return np.asarray(np.bincount(made.seed, minlength=len(train)) / np.maximum(made.attempts, 1))
+
+
+def _service(
+    train: Traces, test: Traces, made: Any, classes: Any, repeats: Any, executor: Any, rng: np.random.Generator
+) -> LbsResult:
+    """Return the service scenario with fakes of the user's own seed, as the paper has it, and of others' (E66)."""
+    r, seed, loglik = made
+    users = np.unique(train.user[seed])  # nobody else has a fake of her own
+    maker = np.searchsorted(users, train.user[seed])
+    days = train.of_users(users), test.of_users(users)
+    generators = five_generators(days[0], PoolGenerator(r, maker, loglik, own=True))
+    generators[OTHERS] = PoolGenerator(r, maker, loglik)
+    known: dict[str, Any] = {"classes": classes, "adversaries": ["aggregate"]}  # the paper's adversary
+    return evaluate_lbs(*days, generators, **known, repeats=repeats, executor=executor, rng=rng)
 
 
 def _intervals(
