@@ -452,9 +452,9 @@ class Case:
         return self.strangers
 
     @property
-    def made_from(self) -> Ints:
-        """Return who each fake was made from, for attacks that cannot do without."""
-        return Link(self.fakes, self.seeds, self.owner).made_from
+    def link(self) -> Link:
+        """Return fakes, people and who was made from whom."""
+        return Link(self.fakes, self.seeds, self.owner)
 
     @property
     def m_min(self) -> int:
@@ -584,7 +584,7 @@ def _named(
     rng: np.random.Generator,
 ) -> dict[str, dict[str, Any]]:
     """Return by score the share named of main, control, null and fresh, each with its worst decile."""
-    U, owner, units = len(case.seeds), case.made_from, case.units
+    U, owner, units = len(case.seeds), case.link.made_from, case.units
     strangers, stand_in, fresh = case.strangers, owner, case.fakes
     if strangers is not None:
         stand_in = rng.permutation(len(strangers))[owner % len(strangers)]

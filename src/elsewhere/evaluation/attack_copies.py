@@ -130,7 +130,7 @@ def _copied_days(case: Case, rng: np.random.Generator) -> Finding:
 
 def _own_ways(case: Case, rng: np.random.Generator, details: dict[str, Any]) -> dict[str, Finding]:
     """Return what fakes share with their own people, beside strangers and shuffled links."""
-    owner, strangers = case.made_from, case.strangers
+    owner, strangers = case.link.made_from, case.strangers
     links = {"main": Link(case.fakes, case.seeds, owner)}
     links["null"] = Link(case.fakes, case.seeds, rng.permutation(len(case.seeds))[owner])
     if strangers is not None:
@@ -219,7 +219,7 @@ SHUFFLES = 1000
 
 def order_of_the_list(case: Case) -> Finding:
     """Ask whether neighbours in the list of fakes were made from the same person, or people in their order (A20)."""
-    owner, rng = case.made_from, case.rng()
+    owner, rng = case.link.made_from, case.rng()
     if len(owner) < 4 or not case.options["listed"]:
         raise Needs("the published list of at least 4 fakes (a pool); unpublished fakes have no order yet")
 

@@ -384,7 +384,7 @@ def reconstruct_seeds(link: Link, n: int) -> Recovered:
 
 def reconstruction(case: Case) -> Finding:
     """Find the place of the person at each slot from the fakes (A6)."""
-    owner, rng = case.made_from, case.rng()
+    owner, rng = case.link.made_from, case.rng()
     link = Link(case.fakes, case.seeds, owner)
     most = int(np.bincount(owner).max())
     runs = {n: reconstruct_seeds(link, n) for n in FAKES if n <= most}
@@ -422,7 +422,7 @@ def by_absence(link: Link) -> Floats:
 
 def avoidance(case: Case) -> Finding:
     """Ask whether a fake avoids the places of the person it was made from (A7)."""
-    owner, rng, strangers = case.made_from, case.rng(), case.others
+    owner, rng, strangers = case.link.made_from, case.rng(), case.others
     both = by_absence(Link(case.fakes, case.seeds.join(strangers)))
     table, side = both[:, : len(case.seeds)], both[:, len(case.seeds) :]
     stand_in = rng.permutation(len(strangers))[owner % len(strangers)]

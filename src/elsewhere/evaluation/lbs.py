@@ -5,6 +5,7 @@ In order: what the service knows before it looks, one query log as it sees it an
 result, the scenario itself, and generators of decoys: four are the paper's, the fifth draws fakes of a pool.
 """
 
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
@@ -433,11 +434,9 @@ def _attack_user(stage: _Stage, task: tuple[int, np.random.Generator]) -> tuple[
 
 def _mean_runs(runs: Floats) -> Floats:
     """Return the mean over selections and exposures, NaN left out."""
-    flat = runs.reshape(*runs.shape[:-2], -1)
-    there = ~np.isnan(flat)
-    number = there.sum(axis=-1)
-    total = np.where(there, flat, 0.0).sum(axis=-1)
-    return np.asarray(np.divide(total, number, out=np.full(number.shape, np.nan), where=number > 0))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # where nothing is exposed in any run there is no mean
+        return np.asarray(np.nanmean(runs.reshape(*runs.shape[:-2], -1), axis=-1))
 
 
 # -- generators of decoys ----------------------------------------------------------------------------------------------

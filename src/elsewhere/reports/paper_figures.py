@@ -158,9 +158,6 @@ def histograms(values: dict[str, Floats], of_what: str) -> "Figure":
         share = np.histogram(np.clip(np.round(sample, 9), 0, 1), BINS)[0] / max(1, len(sample))
         axes.bar(BINS[:-1], share, width=np.diff(BINS), align="edge", color=COLOURS[0], edgecolor="white")
         axes.axvline(float(np.median(sample)), color=COLOURS[1], linestyle="--", linewidth=1.2)
-        axes.text(
-            float(np.median(sample)), axes.get_ylim()[1], f" median {np.median(sample):.2f}", fontsize=8, va="top"
-        )
         label_axes(axes, name, f"share of {len(sample):,} {of_what}")
     return figure
 
