@@ -571,8 +571,8 @@ def name_people(
     details |= {} if nearer is None else {"links_found": nearer._asdict()}
     if nearer is not None and nearer.p <= RARELY and passed is not False:
         return replace(_without_links(case, nearer, knows), details=details)
-    words = f"Whoever knows {knows} names the person behind {percent(main.value)} of the fakes; by a guess it is "
-    chance |= {"worst_decile": worst, "words": f"{words}{percent(1 / U)}.", "details": details}
+    words = f"Whoever knows {knows} names the person behind {percent(main.value)} of the fakes "
+    chance |= {"worst_decile": worst, "words": f"{words}(a guess: {percent(1 / U)}).", "details": details}
     return Finding(main, **chance, baseline=1 / U, bar=bar, passed=passed)
 
 

@@ -232,7 +232,7 @@ def order_of_the_list(case: Case) -> Finding:
     p = (1 + (chance >= found - 1e-12).sum(axis=0)) / (1 + SHUFFLES)
     told = int(np.argmin(p))
     value, often = float(found[told]), float(np.quantile(chance[:, told], 1 - RARELY / 2))
-    what = ("neighbours in the list were made from one person", "the order of the list follows that of the people")
-    words = f"How much {what[told]}: {value:.3f}; in shuffled lists it is at most {often:.3f}."
+    what = ("Neighbours in the list that were made from one person", "How near the list is to the order of the people")
+    words = f"{what[told]}: {percent(value)} (in shuffled lists at most {percent(often)})."
     null, passed = Rate(float(chance[:, told].mean()), 0.0, often), bool(p[told] > RARELY / 2)
     return Finding(Rate(value, value, value), null=null, bar=often, passed=passed, words=words)

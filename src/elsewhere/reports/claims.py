@@ -159,7 +159,7 @@ def claims(audit: Plain | None, run: Mapping[str, Any]) -> list[Claim]:
     alike = (
         f"At least {k - 1 if k else 'k - 1'} other people are as similar to each fake, by hours of the week, as the "
     )
-    alike += f"person it was made from; and beside it: {_continued(a5.get('words') or missing['words'])}"
+    alike += f"person it was made from; still, {_continued(a5.get('words') or missing['words'])}"
     tested = k is not None and outcome(a5) != NOT_RUN
     test = "every fake passed the privacy test, and attack A5, whose figure must stand beside it, was run."
     absent = [name for name, finding in by_id.items() if outcome(finding) == NOT_RUN]
