@@ -645,35 +645,18 @@ def clearly_one(score: NDArray[Any]) -> Floats:
     """
     Return how clearly each row points at one candidate, beyond whom all rows point at; 0 beyond a candidate's due.
 
-    Whom everybody is near tells nothing, and nobody is behind more rows than there are for each candidate.
+    By how many standard deviations of its row the best is ahead of the second. Whom everybody is near tells nothing,
+    and nobody is behind more rows than there are for each candidate.
     """
-    known = np.isfinite(score)
-    mean = np.where(known, score, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
-    beyond = np.where(known, score - mean, -np.inf)
-    clear = eccentricity(beyond)
+    beyond = np.ma.masked_invalid(score)
+    beyond = beyond - beyond.mean(axis=0)
+    level, spread = beyond.filled(-np.inf), beyond.std(axis=1).filled(0.0)
+    second, first = np.sort(level, axis=1)[:, -2:].T
+    clear = np.where(np.isfinite(second) & (spread > 1e-12), (first - second) / np.maximum(spread, 1e-12), 0.0)
     order = np.argsort(-clear, kind="stable")
     among = np.empty(len(score), dtype=np.int64)
-    among[order] = number_within(beyond.argmax(axis=1)[order])
+    among[order] = number_within(level.argmax(axis=1)[order])
     return np.where(among < -(-len(score) // score.shape[1]), clear, 0.0)
-
-
-def eccentricity(score: NDArray[Any]) -> Floats:
-    """
-    Return by how many standard deviations of its row the best candidate is ahead of the second, 0 where none is left.
-
-    Examples
-    --------
-    >>> eccentricity(np.array([[4.0, 0.0, 0.0, 0.0], [2.0, 2.0, 0.0, -np.inf]])).round(2).tolist()
-    [2.31, 0.0]
-
-    """
-    known = np.isfinite(score)
-    first, second = -np.sort(-np.where(known, score, -np.inf), axis=1)[:, :2].T
-    n = np.maximum(known.sum(axis=1), 1)
-    mean = np.where(known, score, 0.0).sum(axis=1) / n
-    spread = np.sqrt(np.where(known, (score - mean[:, None]) ** 2, 0.0).sum(axis=1) / n)
-    ahead = np.where(np.isfinite(second), first - np.where(np.isfinite(second), second, 0.0), 0.0)
-    return np.asarray(np.where(spread > 1e-12, ahead / np.maximum(spread, 1e-12), 0.0))
 
 
 # -- membership: who was in the file? ----------------------------------------------------------------------------------
