@@ -90,7 +90,6 @@ class Usefulness:
     """
 
     uses: tuple[Use, ...]
-    sizes: dict[str, int]
     divergences: dict[str, dict[str, float | None]] = field(repr=False)
 
     def __getitem__(self, use: str) -> Use:
@@ -102,8 +101,7 @@ class Usefulness:
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers and words, ready for JSON."""
         uses = {u.id: {name: value for name, value in vars(u).items() if name != "id"} for u in self.uses}
-        rest = {name: getattr(self, name) for name in ("sizes", "divergences")}
-        return {"uses": uses, **rest}
+        return {"uses": uses, "divergences": self.divergences}
 
     def in_words(self) -> list[str]:
         """Return one line per use, or one for all if nothing can be said."""
@@ -141,7 +139,7 @@ def judge_usefulness(seeds: Visits, strangers: Visits | None, fakes: Visits, *, 
         n = 0 if strangers is None else strangers.U
         few = f"There are only {n} people to compare with; {FEWEST_STRANGERS} are needed."
         uses = tuple(Use(m.id, m.title, UNKNOWN, words=few) for m in MEASURES)
-        return Usefulness(uses, {"seeds": seeds.U, "strangers": n, "fakes": fakes.U}, {})
+        return Usefulness(uses, {})
     seeds, strangers, fakes = (side.of_users(with_visits(side)) for side in share_map(seeds, strangers, fakes))
     plan = Plan.of(strangers)
     sides = {"seeds": seeds, "strangers": strangers, "fakes": fakes}
@@ -161,7 +159,6 @@ def judge_usefulness(seeds: Visits, strangers: Visits | None, fakes: Visits, *, 
     )
     return Usefulness(
         uses,
-        {name: visits.U for name, visits in sides.items()},
         {name: measures.field_divergences(crowds["strangers"], crowds[name]) for name in ("fakes", "seeds")},
     )
 

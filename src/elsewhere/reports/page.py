@@ -343,15 +343,12 @@ def _use_cards(result: Plain, shown: Shown | None) -> list[tuple[Plain, Any]]:
 
 def _use_curves(crowds: Mapping[str, Crowd]) -> dict[str, Any]:
     """Return figures of fakes beside people, by use: hours, busiest places, lengths of trips and of stays."""
-    hours, y = {who: _starts(crowd.visits) for who, crowd in crowds.items()}, "records (%)"
-    if crowds["people"].timed:
-        hours, y = {who: 100 * crowd.away_by_hour() for who, crowd in crowds.items()}, "away from home (%)"
-    by_hour = {who: (np.arange(24) + 0.5, share) for who, share in hours.items()}
+    by_hour = {who: (np.arange(24) + 0.5, _starts(crowd.visits)) for who, crowd in crowds.items()}
     visits = {who: crowd.visits_by_place() for who, crowd in crowds.items()}
     busiest = np.argsort(-visits["people"], kind="stable")[:10]
     sides = {who: (np.arange(1, len(busiest) + 1), 100 * v[busiest] / v.sum()) for who, v in visits.items()}
     drawn = {
-        "hours": charts.curves(by_hour, x="hour of the day", y=y),
+        "hours": charts.curves(by_hour, x="hour of the day", y="records that begin (%)"),
         "places": charts.curves(sides, x="the people's busiest places, by rank", y="stays there (%)"),
     }
     lengths = {"stays": ({who: crowd.stay_lengths / 60 for who, crowd in crowds.items()}, "hours")}
