@@ -247,19 +247,13 @@ class LbsResult:
         return dict(plain({"settings": self.settings, "generators": by_generator, "version": __version__}))
 
     def _summary(self, values: Floats) -> dict[str, Any]:
-        there = ~np.isnan(values)
-        if not there.any():
-            return {"median": np.nan, "interval": [np.nan, np.nan], "mean": np.nan, "users": 0}
-        # users without a value are drawn too, and count for nothing
-        samples = values[self.resamples]
-        usable = samples[~np.isnan(samples).all(axis=1)]
-        low, high = np.quantile(np.nanmedian(usable, axis=1), [0.025, 0.975])
-        return {
-            "median": float(np.nanmedian(values)),
-            "interval": [float(low), float(high)],
-            "mean": float(np.nanmean(values)),
-            "users": int(there.sum()),
-        }
+        with warnings.catch_warnings():
+            warnings.simplefilter(
+                "ignore", RuntimeWarning
+            )  # users without a value are drawn too, and count for nothing
+            low, high = np.nanquantile(np.nanmedian(values[self.resamples], axis=1), [0.025, 0.975]).tolist()
+            middle, mean = float(np.nanmedian(values)), float(np.nanmean(values))
+        return {"median": middle, "interval": [low, high], "mean": mean, "users": int(np.sum(~np.isnan(values)))}
 
 
 # -- the scenario ------------------------------------------------------------------------------------------------------
