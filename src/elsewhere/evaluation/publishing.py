@@ -124,18 +124,13 @@ class Scene(NamedTuple):
     owner: Ints | None
     places: Locations
 
-    @property
-    def R(self) -> int:
-        """Return the number of places."""
-        return len(self.places)
-
     def profiles(self, r: Codes) -> Profiles:
         """Return one profile per trace."""
-        return count(r, np.arange(len(r)), np.zeros(r.shape[1], dtype=np.int32), U=len(r), R=self.R, T=1)
+        return count(r, np.arange(len(r)), np.zeros(r.shape[1], dtype=np.int32), U=len(r), R=len(self.places), T=1)
 
     def visits(self, r: Codes) -> Floats:
         """Return the number of visits of each place, (R,)."""
-        return np.bincount(r[r >= 0], minlength=self.R).astype(np.float64)
+        return np.bincount(r[r >= 0], minlength=len(self.places)).astype(np.float64)
 
     def compare(self, real: Codes, other: Codes, epsilon: float | None = EPSILON) -> dict[str, float]:
         """
@@ -202,7 +197,7 @@ def _tables(
 
     aggregates = {"p_bar": {**figure("p_bar"), "epsilon": epsilon}, "pi_bar": figure("pi_bar")}
     ranked, visits = -np.sort(-scene.visits(scene.real)), {}
-    for name, n in (("all", scene.R), ("top", min(POPULAR, scene.R))):
+    for name, n in (("all", len(scene.places)), ("top", min(POPULAR, len(scene.places)))):
         real = ranked[:n]
         single = np.zeros(n)
         single[0] = real.sum()
