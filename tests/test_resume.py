@@ -296,7 +296,7 @@ def test_the_same_content_is_the_same_job_wherever_it_comes_from(town, tmp_path)
     shutil.copy(town, copy)
     os.utime(copy, (1, 1))
     assert key(town) == key(str(copy))
-    assert key(town) == key(town, workers=1, report=False)
+    assert key(town) == key(town, also="gpx", workers=1, report=False)
     keys = [key(town), key(town, b"1"), key(town, b"2"), key(town, method="paper")]
     keys += [key(town, **each) for each in ({"k": 9}, {"kappa": 5}, {"per_seed": 2}, {"n": 7}, {"cells": 9})]
     keys += [key(town, eps=eps, delta=1e-5, grid="Tokyo") for eps in (2.0, 4.0)] + [key(town, locations=town)]

@@ -42,6 +42,7 @@ def judged(town, tmp_path_factory):
     made = ew.synthesize(
         str(town),
         str(folder / "out"),
+        also=["geojson"],
         holdout=0.2,
         rng=lab(),
         laboratory=True,
@@ -53,7 +54,7 @@ def judged(town, tmp_path_factory):
 def test_two_folders_hold_what_the_result_says(judged):
     made, stages = judged
     assert sorted(p.name for p in made.out.parent.iterdir()) == ["out", "out-private"]
-    assert {p.name for p in made.out.iterdir()} == set(made.files) == {*POOL, "report.html"}
+    assert {p.name for p in made.out.iterdir()} == set(made.files) == {*POOL, "fakes.geojson", "report.html"}
     assert {p.name for p in made.private.iterdir()} == set(made.private_files)
     assert set(made.private_files) == {"links.csv", "report.html", "judgement.json"}
     for folder in (made.out, made.private):
@@ -155,6 +156,7 @@ REFUSED = [
     ({"days": 3}, ["--days", "3"], "E_NOT_READ"),
     ({"par_c": 0.3}, ["--set", "par_c=.3"], "E_NOT_READ"),
     ({"nonsense": 1}, ["--set", "nonsense=1"], "E_PARAM"),
+    ({"also": "pdf"}, ["--also", "pdf"], "E_PARAM"),
     ({"grid": "1,2"}, ["--grid", "1,2"], "E_PARAM"),
     ({"k": 60}, ["-k", "60"], "E_TOO_FEW"),
     ({"eps": 4.0}, ["--eps", "4"], "E_MAP"),
@@ -198,7 +200,7 @@ def test_folders_that_hold_something_are_refused_before_any_work(town, tmp_path)
 
 def test_with_force_nothing_of_an_earlier_run_stays_beside_the_fakes(town, tmp_path):
     out = tmp_path / "out"
-    ew.synthesize(town, out, rng=lab(), **LAB)
+    ew.synthesize(town, out, also=["geojson", "gpx"], rng=lab(), **LAB)
     ew.synthesize(town, tmp_path / "other", rng=lab(8), **LAB)
     # what is somebody's own stays, also under a name that is ours
     (out / "mine.txt").write_text("mine")

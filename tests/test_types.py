@@ -32,7 +32,7 @@ pool: ew.Pool = ew.publish(fakes, per_seed=2, choose="likelihood", laboratory=Tr
 result: PublishingResult = ew.evaluate_publishing(town.traces, None, fakes.r, rng=rng)
 attacks: AuditResult = ew.audit(town.traces, town.traces, fakes.r, fakes.seed, rng=rng)
 made: Result = ew.synthesize("traces.csv", "out", method="paper", par_c=0.2, cells=200)
-again: Result = ew.synthesize("traces.csv", "out", cells=300, force=True)
+again: Result = ew.synthesize("traces.csv", "out", cells=300, also=["gpx"], force=True)
 ew.report([result, attacks], "report.html")
 """
 WRONG = [

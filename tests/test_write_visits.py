@@ -9,6 +9,7 @@ import pytest
 import test_read_visits as files
 
 from elsewhere.data.read import read_visits
+from elsewhere.data.town import simulate_town
 from elsewhere.data.visits import Form, Locations, Visits
 from elsewhere.data.write import write_visits
 from elsewhere.errors import InvalidParameter, InvalidTraces
@@ -112,7 +113,7 @@ def test_text_with_commas_and_quotes_is_read_again(tmp_path):
 
 
 def test_the_same_visits_give_the_same_bytes_and_files_are_private(tmp_path):
-    for name in ("a.csv", "a.csv.gz", "a.parquet"):
+    for name in ("a.csv", "a.csv.gz", "a.parquet", "a.geojson", "a.gpx"):
         write_visits(some(), tmp_path / name)
         write_visits(some(), tmp_path / f"again-{name}")
         assert (tmp_path / name).read_bytes() == (tmp_path / f"again-{name}").read_bytes()
@@ -128,6 +129,18 @@ def test_what_cannot_be_written_is_refused(tmp_path):
         write_visits("visits", tmp_path / "a.csv")
     with pytest.raises(InvalidParameter):
         write_visits(some(), tmp_path / "a.csv", like="events")
+    with pytest.raises(InvalidTraces):
+        write_visits(some(locations=Locations(n=3)), tmp_path / "a.gpx")
+
+
+@pytest.mark.parametrize("name", ["a.geojson", "a.gpx"])
+def test_tracks_are_read_again(tmp_path, name):
+    visits = simulate_town(users=4, days=1, locations=30, rng=np.random.default_rng(1)).visits
+    write_visits(visits, tmp_path / name)
+    again = read_visits(tmp_path / name, places="grid", tz="UTC")
+    assert again.U == 4
+    assert again.start.min() == visits.start.min()
+    assert again.end.max() == visits.end.max()
 
 
 ROUND = ["check_ins", "check_ins_without_kinds", "taxis", "gps_sessions", "diaries", "survey_trips", "bike_trips",

@@ -29,7 +29,7 @@ from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeAlias, Union, get_args, get_origin
 
 from annotated_types import Ge, Gt, Le, Lt
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic.fields import FieldInfo
 
 from elsewhere.errors import InvalidParameter
@@ -217,6 +217,7 @@ def _codec(value: str | None) -> str | None:
 
 Kappa: TypeAlias = Annotated[int, Field(ge=2)] | Literal["auto"]  # number of semantic classes
 MethodName: TypeAlias = Literal["life", "paper"]
+Form: TypeAlias = Literal["gpx", "geojson"]
 Periods: TypeAlias = Annotated[int, Field(ge=1, le=1440)]  # equal parts of the day
 
 reads, models, keeps, experts = (partial(option, panel=panel) for panel in PANELS)
@@ -389,9 +390,16 @@ class Making(Settings):
     workers: int = experts(2, "Threads; the result does not depend on it.", "N", ge=1)
 
 
+def _several(value: Any) -> Any:
+    return (value,) if isinstance(value, str) else tuple(value) if isinstance(value, (list, set)) else value
+
+
 class Job(Making):
     """What `synthesize` takes beside a method and a `Reading`."""
 
+    also: Annotated[tuple[Form, ...], BeforeValidator(_several)] = option(
+        (), "Write the fakes in this form too; repeatable.", "|".join(get_args(Form))
+    )
     private: Path | None = option(
         None, "Folder for what only you may see; by default DIR-private.", "DIR2", strict=False
     )

@@ -1,7 +1,7 @@
 """
 Write visits as a file writes its records: in the columns and in the kind of record that came in.
 
-They are CSV or Parquet, by the ending of the path. The same visits give the same bytes; files
+Tables are CSV and Parquet; GeoJSON and GPX by the ending of the path. The same visits give the same bytes; files
 appear whole or not at all, and are for their owner alone.
 """
 
@@ -13,6 +13,7 @@ from collections.abc import Callable
 from os import PathLike
 from pathlib import Path
 from typing import Any
+from xml.sax.saxutils import escape
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,12 +37,16 @@ ROLES = {
 }  # fmt: skip
 FORMULA = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet runs text that begins like this; a number it does not
 NUMBER = re.compile(r"[+-]?\d[\d.,]*(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
+NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 ENDINGS = {
     ".csv": "csv",
     ".txt": "csv",
     ".tsv": "tsv",
     ".parquet": "parquet",
     ".pq": "parquet",
+    ".geojson": "geojson",
+    ".json": "geojson",
+    ".gpx": "gpx",
 }
 
 
@@ -59,7 +64,8 @@ def write_visits(visits: Visits, path: str | PathLike[str], *, like: Visits | Fo
     visits
         What to write.
     path
-        Where to; the ending says how: .csv, .tsv or .parquet; `.gz` after it compresses.
+        Where to; the ending says how: .csv, .tsv, .parquet, .geojson (a line per user, with its times) or .gpx (a
+        track per user); `.gz` after it compresses.
     like
         Visits, or their form, whose columns and kind of record to take; by default the form of `visits`.
 
@@ -86,11 +92,16 @@ def write_visits(visits: Visits, path: str | PathLike[str], *, like: Visits | Fo
     kind = ENDINGS.get((path.with_suffix("") if packed else path).suffix.lower())
     if kind is None:
         raise InvalidParameter(f"`path` must end in one of {', '.join(ENDINGS)}, got {path.name!r}.")
-    table, out = to_table(visits, form), io.BytesIO()
-    if kind == "parquet":
-        pyarrow.parquet.write_table(table, out, compression="zstd")
-    content = out.getvalue() or _to_csv(table, "\t" if kind == "tsv" else ",")
-    write_files(path.parent, {path.name: gzip.compress(content, mtime=0) if packed else content})
+    if kind in ("csv", "tsv", "parquet"):
+        table, out = to_table(visits, form), io.BytesIO()
+        if kind == "parquet":
+            pyarrow.parquet.write_table(table, out, compression="zstd")
+        files = {path.name: out.getvalue() or _to_csv(table, "\t" if kind == "tsv" else ",")}
+    else:
+        files = {path.name: (_to_geojson if kind == "geojson" else _to_gpx)(visits).encode()}
+    if packed:
+        files[path.name] = gzip.compress(files[path.name], mtime=0)
+    write_files(path.parent, files)
 
 
 def lost_roles(visits: Visits) -> set[str]:
@@ -272,3 +283,42 @@ def _to_csv(table: Any, separator: str) -> bytes:
 
 def _no_formula(text: str) -> str:
     return f"'{text}" if text.startswith(FORMULA) and not NUMBER.fullmatch(text) else text
+
+
+def _tracks(visits: Visits) -> list[tuple[str, list[tuple[float, float, str]]]]:
+    """Return for each user the points of the way, where visits begin and where they end: latitude, longitude, UTC."""
+    where = visits.locations
+    if where.lat is None or where.lon is None:
+        raise InvalidTraces("places without latitude and longitude cannot be drawn as tracks.", code="E_COLUMNS")
+    rows = np.repeat(np.arange(len(visits)), 1 + (visits.end > visits.start))
+    ends = np.append(False, rows[1:] == rows[:-1])
+    seconds = to_utc(np.where(ends, visits.end[rows], visits.start[rows]), visits.tz)
+    stamps = np.datetime_as_string(seconds.astype("datetime64[s]")).tolist()
+    lat, lon = where.lat[visits.place[rows]].tolist(), where.lon[visits.place[rows]].tolist()
+    points = list(zip(lat, lon, (f"{stamp}Z" for stamp in stamps), strict=True))
+    bounds = np.searchsorted(visits.user[rows], np.arange(visits.U + 1))
+    tracks = [(str(visits.users[u]), points[bounds[u] : bounds[u + 1]]) for u in range(visits.U)]
+    return [(user, track) for user, track in tracks if track]
+
+
+def _to_geojson(visits: Visits) -> str:
+    """Return GeoJSON (RFC 7946): a LineString per user (a Point for one fix), with the UTC time of each vertex."""
+    features = []
+    for user, points in _tracks(visits):
+        line: list[Any] = [[lon, lat] for lat, lon, _ in points]
+        one = len(line) == 1
+        geometry = {"type": "Point" if one else "LineString", "coordinates": line[0] if one else line}
+        properties = {"user": user, "datetimes": [stamp for *_, stamp in points]}
+        features.append({"type": "Feature", "properties": properties, "geometry": geometry})
+    return json.dumps({"type": "FeatureCollection", "features": features}) + "\n"
+
+
+def _to_gpx(visits: Visits) -> str:
+    """Return GPX 1.1: a track per user."""
+    tracks = []
+    for user, points in _tracks(visits):
+        name = escape(NOT_IN_XML.sub("", user))
+        fixes = "".join(f'<trkpt lat="{a}" lon="{b}"><time>{stamp}</time></trkpt>\n' for a, b, stamp in points)
+        tracks.append(f"<trk><name>{name}</name><trkseg>\n{fixes}</trkseg></trk>\n")
+    head = '<?xml version="1.0" encoding="UTF-8"?>\n<gpx version="1.1" creator="elsewhere" '
+    return f'{head}xmlns="http://www.topografix.com/GPX/1/1">\n{"".join(tracks)}</gpx>\n'

@@ -58,6 +58,7 @@ SPENT = frozenset({SUMS})  # stages that draw the noise of a theorem, which must
 # fields of --json that are options, or say of the published files what these say themselves; all others are private
 MADE = {"method", "fakes", "fake_visits", "certificate", "files"}
 REPORT, LINKS, JUDGEMENT = "report.html", "links.csv", "judgement.json"
+FORMS = {"gpx": "fakes.gpx", "geojson": "fakes.geojson"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,10 +136,11 @@ def synthesize(
     rng
         Makes a laboratory run, which can be repeated; refused without `laboratory=True`, except for the paper's method.
     **options
-        `per_seed`, `n`, `kappa`, `workers`: as for `generate_fakes`. `private`: folder for what only the owner may see;
-        by default OUT-private. `laboratory`: write the result of a run with a given `rng`. `report`: whether to judge
-        the fakes and to write reports. `holdout`: share of the people set aside before anything is learnt. How the
-        input is read: the keywords of `read_visits`, and `grid`. And any parameter of the method.
+        `per_seed`, `n`, `kappa`, `workers`: as for `generate_fakes`. `also`: further formats, "gpx" or
+        "geojson". `private`: folder for what only the owner may see; by default OUT-private.
+        `laboratory`: write the result of a run with a given `rng`. `report`: whether to judge the fakes and to write
+        reports. `holdout`: share of the people set aside before anything is learnt. How the input is read: the
+        keywords of `read_visits`, and `grid`. And any parameter of the method.
 
     Examples
     --------
@@ -228,7 +230,7 @@ def _publish(people: Visits, fakes: Fakes, control: Visits | None, drafts: tuple
     private_files = [] if fakes.covered else [LINKS]
     if not fakes.covered:
         write_files(private, {LINKS: links_file(pool, people, seed_of_life)})
-    names = ["fakes.csv", "fakes.parquet"]
+    names = ["fakes.csv", "fakes.parquet", *(FORMS[form] for form in job.also)]
     for name in names:
         write_visits(pool.visits, out / name)
     facts = summary(people, fakes, pool) | {"read": {n: v for n, v in preparation.items() if n != "name"}}
