@@ -94,7 +94,7 @@ def test_datetimes_are_taken_as_local_seconds():
     assert some(start=times).start.tolist() == [100, 900, 50]
 
 
-def test_a_table_with_the_names_of_the_contract():
+def test_a_table_with_the_names_of_the_contract_and_of_other_tools():
     visits = some(trip=[0, -1, 3], tz="Europe/Zurich")
     frame = visits.to_frame()
 
@@ -106,6 +106,18 @@ def test_a_table_with_the_names_of_the_contract():
     assert frame.trip.isna().tolist() == [False, True, False]
     assert str(frame.start[0]) == "1970-01-01 00:01:40"
     assert Visits([0], [0], [0], [1], Locations(n=2)).to_frame().place.tolist() == [1]
+    other = visits.to_frame("trackintel")
+    assert {"user_id", "started_at", "finished_at"} <= set(other.columns)
+    assert str(other.started_at[0]) == "1970-01-01 00:01:40+01:00"
+    assert {"uid", "datetime", "leaving_datetime", "lat", "lng"} <= set(visits.to_frame("skmob").columns)
+    with pytest.raises(InvalidParameter):
+        visits.to_frame("pandas")
+
+
+def test_an_hour_that_the_clock_skips_or_has_twice_has_a_time_in_its_zone():
+    skipped = np.array(["2024-03-31T02:30", "2024-10-27T02:30"], dtype="datetime64[s]")
+    frame = Visits([0, 0], skipped, skipped, [0, 0], TOWN, tz="Europe/Zurich").to_frame("trackintel")
+    assert [str(t) for t in frame.started_at] == ["2024-03-31 03:00:00+02:00", "2024-10-27 02:30:00+02:00"]
 
 
 def test_selections():

@@ -122,7 +122,7 @@ def test_the_same_visits_give_the_same_bytes_and_files_are_private(tmp_path):
 
 
 def test_what_cannot_be_written_is_refused(tmp_path):
-    for path in (tmp_path / "a.xlsx", tmp_path / "a"):
+    for path in (tmp_path / "a.xlsx", tmp_path / "a", 3):
         with pytest.raises(InvalidParameter):
             write_visits(some(), path)
     with pytest.raises(InvalidParameter):
@@ -141,6 +141,15 @@ def test_tracks_are_read_again(tmp_path, name):
     assert again.U == 4
     assert again.start.min() == visits.start.min()
     assert again.end.max() == visits.end.max()
+
+
+def test_sglt(tmp_path):
+    town = simulate_town(users=4, days=1, locations=30, rng=np.random.default_rng(1))
+    write_visits(town.visits, tmp_path / "a.trace")
+    numbers = np.loadtxt(tmp_path / "a.trace", delimiter=",", dtype=int)
+    assert numbers.shape == (4 * 72, 3)
+    assert np.array_equal(numbers[:, 2].reshape(4, 72) - 1, town.traces.r)
+    assert len(np.loadtxt(tmp_path / "a_locations.txt", delimiter=",")) == 30
 
 
 ROUND = ["check_ins", "check_ins_without_kinds", "taxis", "gps_sessions", "diaries", "survey_trips", "bike_trips",

@@ -217,7 +217,7 @@ def _codec(value: str | None) -> str | None:
 
 Kappa: TypeAlias = Annotated[int, Field(ge=2)] | Literal["auto"]  # number of semantic classes
 MethodName: TypeAlias = Literal["life", "paper"]
-Form: TypeAlias = Literal["gpx", "geojson"]
+Form: TypeAlias = Literal["gpx", "geojson", "sglt"]
 Periods: TypeAlias = Annotated[int, Field(ge=1, le=1440)]  # equal parts of the day
 
 reads, models, keeps, experts = (partial(option, panel=panel) for panel in PANELS)

@@ -39,6 +39,12 @@ EARTH_RADIUS_KM = 6371.0088
 DAY = 86_400
 RECORDS = ("fixes", "events", "visits", "trips")
 UNITS = {"person": ("person", "people"), "trip": ("trip", "trips"), "vehicle-day": ("shift", "shifts")}
+# columns of `to_frame()`, and what other tools call them
+COLUMNS = ("user", "start", "end", "place", "lat", "lon", "kind", "trip")
+NAMES = {
+    "trackintel": ("user_id", "started_at", "finished_at", "location_id", "lat", "lon", "purpose", "trip_id"),
+    "skmob": ("uid", "datetime", "leaving_datetime", "cluster", "lat", "lng", "kind", "tid"),
+}
 
 
 def freeze(array: NDArray[Any]) -> NDArray[Any]:
@@ -533,11 +539,12 @@ class Visits:
         pairs = np.unique(self.place.astype(np.int64) * self.U + self.user)
         return np.bincount(pairs // self.U, minlength=self.R).astype(np.int64)
 
-    def to_frame(self) -> "pd.DataFrame":
+    def to_frame(self, names: str | None = None) -> "pd.DataFrame":
         """
         Return a table with the columns user, start, end, place, lat, lon, kind and trip, one row per visit.
 
         Users by their labels, places by their ids (by number where they have none), local times without a zone.
+        `names` are those of another tool: "trackintel" (times with their zone) or "skmob" (scikit-mobility).
         """
         import pandas as pd
 
@@ -558,7 +565,16 @@ class Visits:
             "kind": kind[self.place],
             "trip": pd.arrays.IntegerArray(trip.copy(), trip < 0),
         }
-        return pd.DataFrame(table)
+        frame = pd.DataFrame(table)
+        if names is None:
+            return frame
+        called = dict(zip(COLUMNS, NAMES[require_choice("names", names, tuple(NAMES))], strict=True))
+        if names == "trackintel":
+            zone = zone_of(self.tz)
+            for column in ("start", "end"):
+                first = np.ones(len(self), dtype=bool)  # of the hour that a day of 25 hours has twice, the first
+                frame[column] = frame[column].dt.tz_localize(zone, ambiguous=first, nonexistent="shift_forward")
+        return frame.rename(columns=called)
 
     def traces(self, *, step_minutes: float = 20, max_gap: float | None = None) -> "Traces":
         """

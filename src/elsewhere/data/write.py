@@ -1,7 +1,7 @@
 """
 Write visits as a file writes its records: in the columns and in the kind of record that came in.
 
-Tables are CSV and Parquet; GeoJSON and GPX by the ending of the path. The same visits give the same bytes; files
+Tables are CSV and Parquet; GeoJSON, GPX and SGLT by the ending of the path. The same visits give the same bytes; files
 appear whole or not at all, and are for their owner alone.
 """
 
@@ -35,6 +35,7 @@ ROLES = {
         "end_place": "end_place", "end_lat": "end_lat", "end_lon": "end_lon",
     },
 }  # fmt: skip
+SGLT_MINUTES = 20  # minutes of a slot of SGLT
 FORMULA = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet runs text that begins like this; a number it does not
 NUMBER = re.compile(r"[+-]?\d[\d.,]*(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
 NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -47,6 +48,7 @@ ENDINGS = {
     ".geojson": "geojson",
     ".json": "geojson",
     ".gpx": "gpx",
+    ".trace": "sglt",
 }
 
 
@@ -64,8 +66,8 @@ def write_visits(visits: Visits, path: str | PathLike[str], *, like: Visits | Fo
     visits
         What to write.
     path
-        Where to; the ending says how: .csv, .tsv, .parquet, .geojson (a line per user, with its times) or .gpx (a
-        track per user); `.gz` after it compresses.
+        Where to; the ending says how: .csv, .tsv, .parquet, .geojson (a line per user, with its times), .gpx (a track
+        per user), .trace (SGLT: slots of 20 minutes, places beside); `.gz` after it compresses.
     like
         Visits, or their form, whose columns and kind of record to take; by default the form of `visits`.
 
@@ -85,9 +87,12 @@ def write_visits(visits: Visits, path: str | PathLike[str], *, like: Visits | Fo
     form = visits.form if like is None else like.form if isinstance(like, Visits) else like
     if not isinstance(form, Form):
         raise InvalidParameter(f"`like` must be `Visits` or their `Form`, got {type(like).__name__}.")
+    try:
+        path = Path(path)
+    except TypeError:
+        raise InvalidParameter(f"`path` must be the path of a file, got {type(path).__name__}.") from None
     import pyarrow.parquet
 
-    path = Path(path)
     packed = path.suffix.lower() == ".gz"
     kind = ENDINGS.get((path.with_suffix("") if packed else path).suffix.lower())
     if kind is None:
@@ -97,6 +102,8 @@ def write_visits(visits: Visits, path: str | PathLike[str], *, like: Visits | Fo
         if kind == "parquet":
             pyarrow.parquet.write_table(table, out, compression="zstd")
         files = {path.name: out.getvalue() or _to_csv(table, "\t" if kind == "tsv" else ",")}
+    elif kind == "sglt":
+        files = _to_sglt(visits, path)
     else:
         files = {path.name: (_to_geojson if kind == "geojson" else _to_gpx)(visits).encode()}
     if packed:
@@ -322,3 +329,16 @@ def _to_gpx(visits: Visits) -> str:
         tracks.append(f"<trk><name>{name}</name><trkseg>\n{fixes}</trkseg></trk>\n")
     head = '<?xml version="1.0" encoding="UTF-8"?>\n<gpx version="1.1" creator="elsewhere" '
     return f'{head}xmlns="http://www.topografix.com/GPX/1/1">\n{"".join(tracks)}</gpx>\n'
+
+
+def _to_sglt(visits: Visits, path: Path) -> dict[str, bytes]:
+    """Return lines `user,time,location` of numbers from 1, a user for each day, and the places beside, `x, y` in km."""
+    traces = visits.traces(step_minutes=SGLT_MINUTES)
+    row, slot = np.nonzero(traces.r >= 0)
+    lines = zip((row + 1).tolist(), (slot + 1).tolist(), (traces.r[row, slot] + 1).tolist(), strict=True)
+    files = {path.name: "".join(f"{u},{t},{r}\n" for u, t, r in lines).encode()}
+    if visits.locations.has_coordinates:
+        places = "".join(f"{x}, {y}\n" for x, y in visits.locations.planar().tolist())
+        stem = path.name.split(".")[0]
+        files = {f"{stem}_locations.txt": places.encode(), **files}
+    return files

@@ -58,7 +58,7 @@ SPENT = frozenset({SUMS})  # stages that draw the noise of a theorem, which must
 # fields of --json that are options, or say of the published files what these say themselves; all others are private
 MADE = {"method", "fakes", "fake_visits", "certificate", "files"}
 REPORT, LINKS, JUDGEMENT = "report.html", "links.csv", "judgement.json"
-FORMS = {"gpx": "fakes.gpx", "geojson": "fakes.geojson"}
+FORMS = {"gpx": "fakes.gpx", "geojson": "fakes.geojson", "sglt": "fakes.trace"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,8 +136,8 @@ def synthesize(
     rng
         Makes a laboratory run, which can be repeated; refused without `laboratory=True`, except for the paper's method.
     **options
-        `per_seed`, `n`, `kappa`, `workers`: as for `generate_fakes`. `also`: further formats, "gpx" or
-        "geojson". `private`: folder for what only the owner may see; by default OUT-private.
+        `per_seed`, `n`, `kappa`, `workers`: as for `generate_fakes`. `also`: further formats, "gpx", "geojson" or
+        "sglt". `private`: folder for what only the owner may see; by default OUT-private.
         `laboratory`: write the result of a run with a given `rng`. `report`: whether to judge the fakes and to write
         reports. `holdout`: share of the people set aside before anything is learnt. How the input is read: the
         keywords of `read_visits`, and `grid`. And any parameter of the method.
