@@ -60,6 +60,27 @@ def files():
             ],
         }
     )
+    made["g.json"] = json.dumps(
+        {
+            "locations": [
+                {"timestamp": f"{t.isoformat()}Z", "latitudeE7": int(y * 1e7), "longitudeE7": int(x * 1e7)}
+                for _, t, y, x in data
+            ]
+        }
+    )
+    made["h.json"] = json.dumps(
+        {
+            "semanticSegments": [
+                {
+                    "startTime": f"{t.isoformat()}+01:00",
+                    "endTime": f"{t.isoformat()}+01:00",
+                    "visit": {"topCandidate": {"placeLocation": {"latLng": f"{y}°, {x}°"}}},
+                }
+                for _, t, y, x in data
+            ]
+        },
+        ensure_ascii=False,
+    )
     points = "".join(f'<trkpt lat="{y}" lon="{x}"><time>{t.isoformat()}Z</time></trkpt>' for _, t, y, x in data)
     made["i.gpx"] = (
         f'<gpx version="1.1" creator="a" xmlns="http://www.topografix.com/GPX/1/1"><trk><trkseg>{points}</trkseg></trk></gpx>'

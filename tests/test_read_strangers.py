@@ -265,6 +265,51 @@ def test_what_is_done_in_a_district_is_not_its_kind(tmp_path):
     assert np.array_equal(again.place, visits.place)
 
 
+def save_workbook(rows, path):
+    """Write the least that is a workbook: a sheet of texts and numbers."""
+    head = '<?xml version="1.0" encoding="UTF-8"?>'
+    office, package = (
+        "http://schemas.openxmlformats.org/officeDocument/2006",
+        "http://schemas.openxmlformats.org/package/2006",
+    )
+    sheet = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+
+    def cell(value):
+        return f"<c><v>{value}</v></c>" if isinstance(value, float) else f'<c t="inlineStr"><is><t>{value}</t></is></c>'
+
+    def linked(kind, target):
+        link = f'<Relationship Id="r1" Type="{office}/relationships/{kind}" Target="{target}"/>'
+        return f'{head}<Relationships xmlns="{package}/relationships">{link}</Relationships>'
+
+    body = "".join(f"<row>{''.join(map(cell, row))}</row>" for row in rows)
+    kind = "application/vnd.openxmlformats-officedocument.spreadsheetml"
+    with zipfile.ZipFile(path, "w") as book:
+        book.writestr(
+            "[Content_Types].xml",
+            f'{head}<Types xmlns="{package}/content-types"><Default Extension="xml" ContentType="application/xml"/>'
+            f'<Override PartName="/xl/workbook.xml" ContentType="{kind}.sheet.main+xml"/></Types>',
+        )
+        book.writestr("_rels/.rels", linked("officeDocument", "xl/workbook.xml"))
+        book.writestr("xl/_rels/workbook.xml.rels", linked("worksheet", "worksheets/sheet1.xml"))
+        names = '<sheets><sheet name="s" sheetId="1" r:id="r1"/></sheets>'
+        book.writestr(
+            "xl/workbook.xml", f'{head}<workbook xmlns="{sheet}" xmlns:r="{office}/relationships">{names}</workbook>'
+        )
+        book.writestr(
+            "xl/worksheets/sheet1.xml", f'{head}<worksheet xmlns="{sheet}"><sheetData>{body}</sheetData></worksheet>'
+        )
+    return path
+
+
+def test_a_workbook_may_begin_with_a_title(tmp_path):
+    pytest.importorskip("python_calamine")
+    rows = [["A survey"], ["Participant", "Arrived", "Left", "Latitude", "Longitude"]]
+    rows += [[u, str(t), str(t + pd.Timedelta(minutes=20)), a, b] for u, t, a, b in fixes().itertuples(index=False)]
+    records, *_ = read_records(save_workbook(rows, tmp_path / "t.xlsx"))
+    assert records.form.record == "visits"
+    assert len(records.users) == 12
+
+
 def test_rows_that_lack_two_things_are_counted_once(tmp_path):
     frame = fixes().astype(object)
     frame.loc[:4, ["time", "lat", "lon"]] = None
@@ -489,6 +534,56 @@ def test_an_archive_without_a_file_is_refused(tmp_path):
     with pytest.raises(InvalidTraces) as refused:
         read_visits(tmp_path / "empty.zip")
     assert refused.value.code == "E_EMPTY"
+
+
+# --- Google's Timeline, old and new -----------------------------------------------------------------------------------
+
+
+def moment(minutes):
+    return f"2024-03-04T{8 + minutes // 60:02}:{minutes % 60:02}:00Z"
+
+
+TIMELINES = {
+    "records": {"locations": [
+        {"timestampMs": str(1709539200000 + 60000 * i), "latitudeE7": 515000000 + i, "longitudeE7": 2**32 - 1200000}
+        for i in range(30)]},
+    "semantic history": {"timelineObjects": [
+        {"placeVisit": {"location": {"latitudeE7": 515000000, "longitudeE7": -1200000},
+                        "otherCandidateLocations": [{"latitudeE7": 1, "longitudeE7": 1}],
+                        "duration": {"startTimestamp": moment(0), "endTimestamp": moment(10)}}},
+        {"activitySegment": {"startLocation": {"latitudeE7": 515000000, "longitudeE7": -1200000},
+                             "endLocation": {"latitudeE7": 516000000, "longitudeE7": -1100000},
+                             "duration": {"startTimestampMs": "1709540000000", "endTimestampMs": "1709541000000"},
+                             "simplifiedRawPath": {"points": [{"latE7": 515500000, "lngE7": -1150000,
+                                                               "timestamp": moment(20)}]},
+                             "waypointPath": {"waypoints": [{"latE7": 1, "lngE7": 1}]}}}]},
+    "phone": [
+        {"startTime": moment(0), "endTime": moment(10), "visit": {"topCandidate": {"placeLocation": "geo:51.5,-0.12"}}},
+        {"startTime": moment(10), "endTime": moment(30),
+         "activity": {"start": "geo:51.5,-0.12", "end": "geo:51.6,-0.11", "topCandidate": {"type": "walking"}}},
+        {"startTime": moment(10), "endTime": moment(130),
+         "timelinePath": [{"point": "geo:51.55,-0.115", "durationMinutesOffsetFromStartTime": "15"}]}],
+    "signals": {"semanticSegments": [], "rawSignals": [
+        {"position": {"LatLng": "51.5°, -0.12°", "timestamp": moment(5)}}, {"wifiScan": {"deliveryTime": moment(5)}}]},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "spans"),
+    [
+        ("records", [(60 * i, 60 * i) for i in range(30)]),
+        ("semantic history", [(0, 600), (800, 800), (1200, 1200), (1800, 1800)]),
+        ("phone", [(0, 600), (600, 600), (1500, 1500), (1800, 1800)]),
+        ("signals", [(300, 300)]),
+    ],
+)
+def test_timelines_of_google(tmp_path, name, spans):
+    (tmp_path / "t.json").write_text(json.dumps(TIMELINES[name], ensure_ascii=False))
+    records, *_ = read_records(tmp_path / "t.json", tz="UTC")
+    zero = int(pd.Timestamp("2024-03-04T08:00").timestamp())
+    assert sorted(zip((records.start - zero).tolist(), (records.end - zero).tolist(), strict=True)) == spans
+    assert 51.4 < records.lat.min() <= records.lat.max() < 51.7
+    assert -0.13 < records.lon.min() <= records.lon.max() < -0.1
 
 
 def german_survey(people=12):

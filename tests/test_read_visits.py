@@ -366,6 +366,25 @@ def gpx(folder):
     return folder / "tracks", city, "fixes", "person", starts
 
 
+def timeline(folder):
+    city, starts = City("Berlin"), []
+    (folder / "phones").mkdir()
+    for i in range(5):
+        mine = [r for r in city.rows if r[0] == f"p{i:03}"]
+        starts += [s for _, s, _, _ in mine]
+        segments = [
+            {
+                "startTime": s.replace(tzinfo=city.zone).isoformat(),
+                "endTime": e.replace(tzinfo=city.zone).isoformat(),
+                "visit": {"topCandidate": {"placeLocation": {"latLng": f"{city.lat[p]:.6f}°, {city.lon[p]:.6f}°"}}},
+            }
+            for _, s, e, p in mine
+        ]
+        (folder / "phones" / f"{i}.json").write_text(json.dumps({"semanticSegments": segments, "rawSignals": []}))
+    city.users = 5
+    return folder / "phones", city, "visits", "person", starts
+
+
 def geojson(folder):
     city, by = City("New York"), {}
     for u, t, y, x in city.fixes():
@@ -459,7 +478,7 @@ def movebank(folder):
 SHAPES = [
     check_ins, check_ins_without_kinds, foursquare, check_ins_of_the_world, taxis, gps_sessions, phone_records,
     diaries, survey_trips, bike_trips, polylines, plain_fixes, cabspotting, headerless, decimal_commas,
-    date_and_clock, milliseconds, offsets, geolife, gpx, geojson, calls_beside_towers, rides,
+    date_and_clock, milliseconds, offsets, geolife, gpx, timeline, geojson, calls_beside_towers, rides,
     numbered_slots, grid_cells, door_log, twitter_style, movebank,
 ]  # fmt: skip
 

@@ -223,7 +223,7 @@ Periods: TypeAlias = Annotated[int, Field(ge=1, le=1440)]  # equal parts of the 
 reads, models, keeps, experts = (partial(option, panel=panel) for panel in PANELS)
 source_option = partial(
     option,
-    help="Real traces: CSV, Parquet, JSON, GPX, GeoJSON, GeoLife, Foursquare, SGLT; a file, a folder "
+    help="Real traces: CSV, Parquet, JSON, GPX, GeoJSON, GeoLife, Google Timeline, Foursquare, SGLT; a file, a folder "
     "of files, or - for standard input.",
     metavar="INPUT",
     argument=True,

@@ -37,7 +37,7 @@ from elsewhere.data.tables import (
 )
 from elsewhere.data.times import TIMES, find_kind
 from elsewhere.data.values import NUMBER, sample_text
-from elsewhere.errors import ElsewhereError, InvalidParameter, InvalidTraces, counted
+from elsewhere.errors import ElsewhereError, InvalidParameter, InvalidTraces, MissingExtra, counted
 
 BLOCK = 1 << 24  # bytes of text that are parsed at once
 SAMPLE = 1 << 18  # bytes at the beginning, the middle and the end that tell what a text holds
@@ -152,7 +152,7 @@ def _open_piece(piece: Piece, encoding: str | None) -> Table:
     if head.startswith(b"PAR1"):
         return _open_parquet(piece)
     if head.startswith((b"PK\x03\x04", b"\xd0\xcf\x11\xe0")):
-        raise InvalidTraces(f"{piece.name} is a workbook or a packed file within one; save it as CSV.", code="E_FORMAT")
+        return _open_excel(piece)
     if encoding is not None or head.startswith((b"\xff\xfe", b"\xfe\xff")):
         try:
             content = read_document(piece).decode(encoding or "utf-16", errors="replace").encode()
@@ -439,3 +439,19 @@ def _open_parquet(piece: Piece) -> Table:
             raise InvalidTraces(f"{piece.name} is damaged.", code="E_FORMAT") from None
 
     return Table(piece.name, names, "parquet", sample, batches, piece.user)
+
+
+def _open_excel(piece: Piece) -> Table:
+    """Return the first sheet of a workbook, read by pandas, as the text that it would be saved as."""
+    import pandas as pd
+
+    try:
+        frame = pd.read_excel(io.BytesIO(read_document(piece)), engine="calamine", header=None, dtype=object)
+    except ImportError:
+        raise MissingExtra(f"{piece.name} is a workbook; pip install 'elsewhere[excel]', or save it as CSV.") from None
+    except Exception:  # the readers of workbooks raise errors of many kinds, with values in them
+        raise InvalidTraces(f"{piece.name} is no workbook that can be read; save it as CSV.", code="E_FORMAT") from None
+    content = frame.dropna(how="all").to_csv(index=False, header=False).encode()
+    if not content:
+        raise InvalidTraces(f"{piece.name} holds no rows.", code="E_EMPTY")
+    return _open_text(_in_memory(piece, content), _find_dialect(content.decode()[:SAMPLE], piece.name), "excel")

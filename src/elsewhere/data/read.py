@@ -89,7 +89,7 @@ def read_visits(
     ----------
     source
         A path, a folder, "-" (standard input), or a table of pandas, polars or Arrow. Read are CSV and kin, Parquet,
-        JSON, GeoJSON, GPX, GeoLife, Foursquare's check-ins and SGLT.
+        JSON, GeoJSON, GPX, GeoLife, Google's Timeline, Foursquare's check-ins, SGLT and workbooks.
     columns
         Which column is what, where names and values do not tell: {"user": "id", "time": "#4"} or "user=id,time=#4".
     tz
