@@ -337,7 +337,7 @@ def test_fixes_that_are_dropped_are_counted_as_fixes(tmp_path):
 # --- written and read again -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("ending", ["csv", "parquet"])
+@pytest.mark.parametrize("ending", ["csv", "gpx", "geojson"])
 def test_people_whom_files_tell_are_written(tmp_path, ending):
     for who, part in fixes(10).groupby("person"):
         save(part[["time", "lat", "lon"]], tmp_path / "in" / f"{who}.csv")
