@@ -106,10 +106,10 @@ def test_fakes_come_in_the_columns_of_the_input(town, judged):
 
 def test_a_table_is_as_good_as_a_file_and_without_a_report_nobody_judges(town, tmp_path, monkeypatch):
     monkeypatch.setattr(JOB, "judge_run", None)
-    made = ew.synthesize(pd.read_csv(town), tmp_path / "out", report=False, private=tmp_path / "mine")
+    made = ew.synthesize(pd.read_csv(town), tmp_path / "out", report=False)
     assert made.judgement is None
     assert made.files == POOL
-    assert {p.name for p in tmp_path.iterdir()} == {"out", "mine"}
+    assert {p.name for p in tmp_path.iterdir()} == {"out", "out-private"}
     assert made.private_files == ("links.csv",)
     assert not json.loads((tmp_path / "out" / "manifest.json").read_text())["provenance"]["reproducible"]
 
@@ -191,10 +191,6 @@ def test_folders_that_hold_something_are_refused_before_any_work(town, tmp_path)
         (tmp_path / taken / "mine.txt").write_text("mine")
         with pytest.raises(ew.errors.OutputRefused):
             ew.synthesize(town, tmp_path / name)
-    for private in ("four", "four/mine", "four-unfinished"):
-        with pytest.raises(ew.errors.InvalidParameter) as refused:
-            ew.synthesize("nothing.csv", tmp_path / "four", private=tmp_path / private)
-        assert (refused.value.code, refused.value.parameter) == ("E_OUTPUT", "private")
     assert set(holds(tmp_path)) == {f"{name}/mine.txt" for name in ("one", "two-private", "three-unfinished")}
 
 
@@ -202,13 +198,12 @@ def test_with_force_nothing_of_an_earlier_run_stays_beside_the_fakes(town, tmp_p
     out = tmp_path / "out"
     ew.synthesize(town, out, also=["geojson", "gpx"], rng=lab(), **LAB)
     ew.synthesize(town, tmp_path / "other", rng=lab(8), **LAB)
-    # what is somebody's own stays, also under a name that is ours
-    (out / "mine.txt").write_text("mine")
-    (out / "fakes.gpx").write_text("mine")
-    ew.synthesize(town, out, force=True, rng=lab(8), **LAB)
-    now = holds(out)
-    assert now.pop("mine.txt") == now.pop("fakes.gpx") == b"mine"
-    assert now == holds(tmp_path / "other")  # a second fake of every seed would stand there (E59)
+    before = holds(out)
+    with pytest.warns(UserWarning, match="is now in"):
+        ew.synthesize(town, out, force=True, rng=lab(8), **LAB)
+    assert holds(out) == holds(tmp_path / "other")  # a second fake of every seed would stand there (E59)
+    (aside,) = tmp_path.glob("out.replaced-*")
+    assert holds(aside) == before
 
 
 @pytest.mark.parametrize("stage", ["publish_with_links", "links_file", "write_visits", "write_pool"])

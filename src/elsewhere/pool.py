@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from elsewhere._version import __version__
 from elsewhere.data.visits import Form, Locations, Visits
-from elsewhere.errors import ElsewhereError, InvalidModel, OutputRefused, require_whole
+from elsewhere.errors import ElsewhereError, InvalidModel, require_whole
 from elsewhere.files import check_folder, read_index, read_listed, write_folder
 
 KIND, FORMAT = "elsewhere pool", 2
@@ -57,7 +57,7 @@ class Pool:
         """Write the pool into a folder; one that holds anything is refused without `force`."""
         folder = Path(path)
         check_folder(folder, force=force)
-        write_folder(folder, self.files(), force=force, outdated=earlier_files)
+        write_folder(folder, self.files(), force=force)
 
     def files(self, beside: Mapping[str, str] | None = None) -> dict[str, bytes]:
         """Return the files of the pool, name -> content, the manifest last; it lists files `beside` too."""
@@ -114,30 +114,6 @@ class Pool:
             raise
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError, ElsewhereError):
             raise InvalidModel("the pool's manifest and its files do not fit together.", code="E_POOL") from None
-
-
-def earlier_files(folder: Path) -> set[str]:
-    """
-    Return the files of the pool in a folder, which another pool there makes obsolete: only what its manifest lists.
-
-    A file that is not, or no longer, what the manifest says is somebody's own.
-    """
-    try:
-        files = _manifest(folder)["files"].items()
-    except (InvalidModel, KeyError, AttributeError):
-        return set()
-    names = set()
-    for name, sha256 in files:
-        path = folder / name
-        if Path(name).name != name or "\0" in name or path.is_symlink() or not path.is_file():
-            continue
-        try:
-            with path.open("rb") as file:
-                if hashlib.file_digest(file, "sha256").hexdigest() == sha256:
-                    names.add(name)
-        except OSError as error:
-            raise OutputRefused(f"{name} of the pool that was there cannot be removed: {error.strerror}.") from None
-    return names
 
 
 def _manifest(folder: Path) -> dict[str, Any]:

@@ -400,9 +400,6 @@ class Job(Making):
     also: Annotated[tuple[Form, ...], BeforeValidator(_several)] = option(
         (), "Write the fakes in this form too; repeatable.", "|".join(get_args(Form))
     )
-    private: Path | None = option(
-        None, "Folder for what only you may see; by default DIR-private.", "DIR2", strict=False
-    )
     laboratory: bool = experts(
         False,
         "Write a run with --seed as if it were published; it stays marked as a laboratory run.",
@@ -453,7 +450,7 @@ class MethodOptions(Settings):
 class Answer(Settings):
     """What every command takes that writes files."""
 
-    force: bool = option(False, "Write into DIR even so, replacing files of the same names.")
+    force: bool = option(False, "Replace DIR; what it holds is kept beside it.")
     as_json: bool = option(False, "One JSON object on stdout, for machines.", flags=("--json",))
 
 

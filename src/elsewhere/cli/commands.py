@@ -17,7 +17,7 @@ from elsewhere import settings
 from elsewhere.cli import output
 from elsewhere.cli.output import progress, say
 from elsewhere.errors import InvalidTraces
-from elsewhere.files import check_folder, whole_folder, write_folder
+from elsewhere.files import check_folder, whole_folders, write_folder
 from elsewhere.settings import Reading
 
 if TYPE_CHECKING:
@@ -155,7 +155,7 @@ def prepare(given: settings.Input, reading: Reading) -> None:
     from elsewhere.reports.page import preparation_page, write
 
     visits = read(given.source, reading)
-    with progress("writing"), whole_folder(given.out, force=given.force) as new:
+    with progress("writing"), whole_folders((given.out,), force=given.force) as (new,):
         write_visits(visits, new / "visits.parquet", like=Form("visits"))
         write(new / "prepare.html", preparation_page(visits))
     facts = {} if visits.preparation is None else visits.preparation.to_dict()

@@ -15,7 +15,7 @@ import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -30,8 +30,8 @@ from elsewhere.data.visits import Visits
 from elsewhere.data.write import lost_roles, write_visits
 from elsewhere.errors import InvalidParameter, InvalidTraces, PublicationRefused, require_rng
 from elsewhere.evaluation.judge import Judgement, judge_run
-from elsewhere.files import check_folder, clean_up, read_index, read_regular, whole_folders, write_files
-from elsewhere.pool import Pool, earlier_files
+from elsewhere.files import check_folder, whole_folders, write_files
+from elsewhere.pool import Pool
 from elsewhere.run.certified import in_private, read_rows, require_map
 from elsewhere.run.generate import Run, make_fakes
 from elsewhere.run.publish import Fakes, links_file, publish_with_links
@@ -53,7 +53,6 @@ from elsewhere.synthesis.certified import SUMS, Observed
 
 Progress = Callable[[str, int, int], None]
 READ, MAKE, JUDGE, WRITE = STAGES = ("reading", "making fakes", "judging", "writing")
-SECRET, WRITTEN = "secret", "written"  # names of kept stages
 SPENT = frozenset({SUMS})  # stages that draw the noise of a theorem, which must be drawn once
 # fields of --json that are options, or say of the published files what these say themselves; all others are private
 MADE = {"method", "fakes", "fake_visits", "certificate", "files"}
@@ -128,7 +127,7 @@ def synthesize(
     method, eps, delta
         As for `generate_fakes`.
     force
-        Write into folders that are not empty: files of the same names are replaced, files of an earlier run removed.
+        Replace folders that are not empty: what they hold is kept beside them, and a warning says where.
     executor
         Where fakes are made, such as a `Cluster`.
     progress
@@ -137,9 +136,8 @@ def synthesize(
         Makes a laboratory run, which can be repeated; refused without `laboratory=True`, except for the paper's method.
     **options
         `per_seed`, `n`, `kappa`, `workers`: as for `generate_fakes`. `also`: further formats, "gpx", "geojson" or
-        "sglt". `private`: folder for what only the owner may see; by default OUT-private.
-        `laboratory`: write the result of a run with a given `rng`. `report`: whether to judge the fakes and to write
-        reports. `holdout`: share of the people set aside before anything is learnt. How the input is read: the
+        "sglt". `laboratory`: write the result of a run with a given `rng`. `report`: whether to judge the fakes and to
+        write reports. `holdout`: share of the people set aside before anything is learnt. How the input is read: the
         keywords of `read_visits`, and `grid`. And any parameter of the method.
 
     Examples
@@ -153,24 +151,23 @@ def synthesize(
     ('fakes.csv', 'fakes.parquet', 'pool.parquet', 'places.parquet', 'manifest.json')
 
     """
-    # refuse wrong parameters and folders before a large input is read
+    # refuse wrong parameters before a large input is read
     job, settings, reading = _sort_options({**options, "eps": eps, "delta": delta}, method, rng)
     out = Path(out)
     keywords_of(reading)
-    owner_folder, stages_folder = _check_folders(out, job.private, force)
+    owner_folder = beside(out, "private")
     laboratory_secret = None if rng is None else rng.bytes(32)
     tell = progress or (lambda stage, done, total: None)
     tell(READ, 0, 0)
-    with resume(
-        stages_folder, job_key(source, job, settings, reading, laboratory_secret), SPENT, force=force
-    ) as stages:
-        force = force or (WRITTEN in stages.finished and _holds_own_files(stages, (owner_folder, out)))
+    key = job_key(source, job, settings, reading, laboratory_secret)
+    with resume(beside(out, "unfinished"), key, SPENT) as stages:
+        force = force or bool(stages.finished)  # it was allowed when the run began
         for folder in (out, owner_folder):
             check_folder(folder, force=force)
-        secret = laboratory_secret or stages(SECRET, lambda: secrets.token_bytes(32))
+        secret = laboratory_secret or stages("secret", lambda: secrets.token_bytes(32))
         run = _Run(job, settings, reading, secret, rng is not None, stages, executor, tell)
         fakes, taught, control = _make(source, run)
-        with whole_folders((owner_folder, out), force=force, outdated=earlier_results) as drafts:
+        with whole_folders((owner_folder, out), force=force) as drafts:
             result = _publish(taught, fakes, control, drafts, run)
     return replace(result, out=out, private=owner_folder)
 
@@ -261,8 +258,6 @@ def _publish(people: Visits, fakes: Fakes, control: Visits | None, drafts: tuple
             "nothing was attacked: what these fakes reveal is not known until `elsewhere audit` runs."
         )
     names = write_pool(pool, out, names)
-    if run.stages.folder is not None:  # replaced when the job resumes, which may write other formats
-        run.stages.keep(WRITTEN, [{path.name: hash_file(path) for path in folder.iterdir()} for folder in drafts])
     return Result(fakes, pool, judgement, out, private, tuple(names), tuple(private_files), facts)
 
 
@@ -316,46 +311,9 @@ def write_pool(pool: Pool, out: Path, names: Sequence[str]) -> list[str]:
     return everything
 
 
-def earlier_results(folder: Path) -> set[str]:
-    """
-    Return the files of an earlier run that this one makes obsolete: the pool's, or the owner's beside the links.
-
-    A report or judgement is ours by what stands in it; anything else of such a name is somebody's own.
-    """
-    names = earlier_files(folder)
-    if not (folder / LINKS).exists():
-        return names
-    with suppress(OSError):
-        if b'class="edition' in read_regular(folder / REPORT, 1 << 28):
-            names.add(REPORT)
-    with suppress(OSError, ValueError):
-        if {"usefulness", "audit", "run"} <= set(read_index(folder / JUDGEMENT, 1 << 28)):
-            names.add(JUDGEMENT)
-    return names
-
-
-def _check_folders(out: Path, private: Path | None, force: bool) -> tuple[Path, Path]:
-    """Return the private folder and the folder of kept stages; refuse those that cannot be used."""
-    whole = out.absolute()
-    if private is None and not whole.name:
-        raise InvalidParameter(f"`private` must be given where the output is {out}.", parameter="private")
-    owner_folder = whole.with_name(f"{whole.name}-private") if private is None else private
-    # beside the private folder, because it is private
-    stages_folder = owner_folder.absolute().with_name(f"{whole.name}-unfinished")
-    if owner_folder.resolve() == stages_folder.resolve() or whole.resolve() in (
-        owner_folder.resolve(),
-        *owner_folder.resolve().parents,
-    ):
-        raise InvalidParameter(
-            "`private` must not be inside the output, which is for publishing, nor where stages are kept.",
-            code="E_OUTPUT",
-            parameter="private",
-        )
-    clean_up(stages_folder)
-    resumes = stages_folder.exists()  # the files in the folders may be its own
-    for folder in (out, owner_folder):
-        check_folder(folder, force=force or resumes)
-    return owner_folder, stages_folder
+def beside(out: Path, word: str) -> Path:
+    """Return the private folder of this name that belongs to an output, OUT-word."""
+    return out.resolve().parent / f"{out.resolve().name}-{word}"
 
 
 def _sort_options(
@@ -419,13 +377,3 @@ def _hashable(source: Any) -> Any:
         return [Path(source).absolute().name, hash_file(Path(source))]
     except OSError as error:
         raise InvalidTraces("an input cannot be read.", code="E_OPEN") from error
-
-
-def _holds_own_files(stages: Stages, folders: Sequence[Path]) -> bool:
-    """Return whether every file in the folders was written by the stopped run."""
-    return all(
-        path.is_file() and files.get(path.name) == hash_file(path)
-        for folder, files in zip(folders, stages(WRITTEN, list[dict[str, str]]), strict=True)
-        if folder.exists()
-        for path in folder.iterdir()
-    )
