@@ -166,7 +166,7 @@ def prepare(given: settings.Input, reading: Reading) -> None:
 # ---- judge fakes
 
 
-def _sides(given: settings.Compared, reading: Reading) -> "tuple[Visits, Visits | None, Visits, np.ndarray | None]":
+def _sides(given: settings.Evaluate, reading: Reading) -> "tuple[Visits, Visits | None, Visits, np.ndarray | None]":
     """Return seeds, strangers, fakes and the seed of each fake, all on one map."""
     import numpy as np
 

@@ -11,11 +11,13 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import typer
+from pydantic.fields import FieldInfo
 from rich.box import SIMPLE_HEAD
 from rich.console import Console, RenderableType
 from rich.table import Table
 
-from elsewhere.settings import Reading
+from elsewhere import settings
+from elsewhere.settings import Settings, option_of
 
 if TYPE_CHECKING:
     from elsewhere.data.visits import Visits
@@ -23,6 +25,41 @@ if TYPE_CHECKING:
     from elsewhere.run.synthesize import Result
 
 QUIET = 30.0  # seconds between two lines of progress where stderr is no terminal
+
+
+def flags_of(name: str, field: FieldInfo) -> tuple[str, ...]:
+    """Return how an option is typed, the long form last."""
+    if field.annotation is bool and field.default:
+        return (f"--{name}/--no-{name}",)
+    return option_of(field).flags or (f"--{name.replace('_', '-')}",)
+
+
+# how parameters of the library are typed: a word in place of an argument, or the long form of an option
+TYPED = {
+    word: option_of(field).metavar or name if option_of(field).argument else flags_of(name, field)[-1].split("/")[0]
+    for group in vars(settings).values()
+    if isinstance(group, type) and issubclass(group, Settings)
+    for name, field in group.options().items()
+    for word in (name, option_of(field).parameter or name)
+}
+
+
+def typed(message: str) -> str:
+    """
+    Return a message of the library with its parameters as options are typed.
+
+    Examples
+    --------
+    >>> typed("choose another folder, or `force`; such as `grid=Tokyo`, `date_format` or `laboratory=True`.")
+    'choose another folder, or --force; such as --grid Tokyo, --date-format or --i-know.'
+
+    """
+
+    def option(found: re.Match[str]) -> str:
+        value = found[2] if found[2] not in (None, "True") else ""
+        return f"{TYPED[found[1]]} {value}".strip() if found[1] in TYPED else found[0]
+
+    return re.sub(r'`(\w+)(?:="?([^`"]*)"?)?`', option, message)
 
 
 def say(result: dict[str, Any], renderables: Iterable[RenderableType], *, as_json: bool) -> None:
@@ -33,7 +70,7 @@ def say(result: dict[str, Any], renderables: Iterable[RenderableType], *, as_jso
     console = Console(highlight=False)
     for renderable in renderables:
         if isinstance(renderable, str):
-            typer.echo(renderable)  # as it is: a path may hold brackets, and must not be broken into lines
+            typer.echo(typed(renderable))  # as it is: a path may hold brackets, and must not be broken into lines
         else:
             console.print(renderable)
 
@@ -145,7 +182,7 @@ def reading(visits: "Visits") -> list[str]:
     if prepared is not None:
         lines += [f"dropped: {n:,} {why}" for why, n in prepared.dropped.items()]
         lines += [f"columns left out: {', '.join(prepared.left_out)}"] if prepared.left_out else []
-        lines += map(as_typed, prepared.notes)
+        lines += prepared.notes
     return lines
 
 
@@ -153,12 +190,6 @@ def left_out(fakes: "Visits") -> list[str]:
     """Return what of the fakes was not judged, and why: what is at no place of the real people, above all."""
     dropped = {} if fakes.preparation is None else fakes.preparation.dropped
     return [f"Of the fakes {n:,} records are not judged: {why}." for why, n in dropped.items()]
-
-
-def as_typed(message: str) -> str:
-    """Return a message with the options of reading as they are typed: `date_format` is --date-format."""
-    options = {name: f"--{name.replace('_', '-')}" for name in Reading.model_fields}
-    return re.sub(r"`(\w+)`", lambda word: options.get(word[1], word[0]), message)
 
 
 def usefulness(result: Any) -> list[Any]:
@@ -189,8 +220,7 @@ def attacks(result: Any) -> list[Any]:
     lacking: dict[str, list[str]] = {}
     for f in result.findings:
         if f.main is None:
-            typed = f.needs.replace("`seed_index`", "--links").replace("`holdout`", "--holdout")
-            lacking.setdefault(typed, []).append(f.title)
+            lacking.setdefault(f.needs, []).append(f.title)
     absent = [f"not run, for want of {needs}: {'; '.join(titles)}" for needs, titles in lacking.items()]
     return [*three_sentences(result.to_dict(), {}), table, *words, *absent, *result.notes]
 
