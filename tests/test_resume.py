@@ -191,7 +191,7 @@ def test_no_noise_is_drawn_twice_for_one_release(tmp_path, monkeypatch):
 
     def go_on():
         with resume(folder, KEY, JOB.SPENT) as stages:
-            run = Run(Certified(eps=10.0, delta=1e-3), Making(workers=1), 5, False, stages)
+            run = Run(Certified(eps=10.0, delta=1e-3), Making(workers=1), bytes(16), False, stages)
             return make_fakes(run, town).r.tobytes()
 
     for error in (KeyboardInterrupt, ew.errors.NotEnoughUsers("too few.")):

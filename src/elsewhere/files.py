@@ -10,7 +10,6 @@ Only regular files of bounded size are read back: a pipe would block, and a devi
 import contextlib
 import filecmp
 import glob
-import hashlib
 import io
 import json
 import os
@@ -18,7 +17,7 @@ import shutil
 import stat
 import tempfile
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -239,22 +238,6 @@ def read_index(path: Path, largest: int = 1 << 24) -> dict[str, Any]:
     return index
 
 
-def read_listed(folder: Path, name: str, index: Mapping[str, Any], largest: int) -> bytes:
-    """
-    Return the bytes of a file that an index lists with its sha256.
-
-    `OSError` if it cannot be read, `ValueError` if it is a link or another file than the index names, `KeyError` or
-    `TypeError` if the index lists none.
-    """
-    sha256, path = index["files"][name], folder / name
-    if path.is_symlink():
-        raise ValueError(f"{name} is a link")
-    data = read_regular(path, largest)
-    if hashlib.sha256(data).hexdigest() != sha256:
-        raise ValueError(f"{name} is damaged: its sha256 is not that of the index")
-    return data
-
-
 @contextlib.contextmanager
 def whole_file(path: Path) -> Iterator[io.BufferedRandom]:
     """Yield a private temporary file that is renamed to `path` when the block has succeeded (C1)."""
@@ -279,32 +262,3 @@ def _sync(folder: Path) -> None:
             os.fsync(handle)
         finally:
             os.close(handle)
-
-
-PAGE_TYPES = {
-    ".html": "text/html; charset=utf-8",
-    ".css": "text/css",
-    ".js": "text/javascript",
-    ".svg": "image/svg+xml",
-}
-# headers of every answer of a page server: nothing is stored, no other site can show or read our page, and our page
-# loads its own files only
-PAGE_HEADERS = {
-    "Cache-Control": "no-store",
-    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
-    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Permissions-Policy": "geolocation=(), camera=(), microphone=()",
-    "Referrer-Policy": "no-referrer",
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
-}
-
-
-def page_files(names: Iterable[str]) -> dict[str, tuple[bytes, str]]:
-    """Return content and media type of files in the folder page/, by name."""
-    from importlib import resources
-
-    folder = resources.files("elsewhere") / "page"
-    return {name: ((folder / name).read_bytes(), PAGE_TYPES[Path(name).suffix]) for name in names}

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from elsewhere._version import __version__
 from elsewhere.data.visits import Form, Locations, Visits
 from elsewhere.errors import ElsewhereError, InvalidModel, require_whole
-from elsewhere.files import check_folder, read_index, read_listed, write_folder
+from elsewhere.files import check_folder, read_index, read_regular, write_folder
 
 KIND, FORMAT = "elsewhere pool", 2
 LARGEST_FILE = 4 * 2**30
@@ -150,19 +150,17 @@ def _read_table(folder: Path, name: str, manifest: Mapping[str, Any], rows: int)
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    path = folder / name
     try:
-        file = pq.ParquetFile(pa.BufferReader(read_listed(folder, name, manifest, LARGEST_FILE)))
+        data = read_regular(path, LARGEST_FILE)
+        if path.is_symlink() or hashlib.sha256(data).hexdigest() != manifest["files"][name]:
+            raise InvalidModel(f"{name} of the pool is damaged: its sha256 is not that of the manifest.", code="E_POOL")
+        file = pq.ParquetFile(pa.BufferReader(data))
         if file.metadata.num_rows != rows:
             raise InvalidModel("the pool's tables do not have the size its manifest gives.", code="E_POOL")
         table = file.read()
-    except OSError:
+    except (OSError, pa.ArrowException):
         raise InvalidModel(f"{name} of the pool cannot be read.", code="E_POOL") from None
-    except pa.ArrowException:
-        raise InvalidModel(f"{name} of the pool is not Parquet.", code="E_POOL") from None
-    except InvalidModel:
-        raise
-    except ValueError as error:
-        raise InvalidModel(f"of the pool {error}.", code="E_POOL") from None
     return {column: table.column(column).to_numpy() for column in table.column_names}
 
 

@@ -14,7 +14,8 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, CancelledError, Executor
 from contextlib import AbstractContextManager, contextmanager, suppress
-from functools import partial
+from dataclasses import dataclass
+from functools import lru_cache, partial
 from importlib.metadata import version
 from itertools import islice
 from time import monotonic
@@ -66,7 +67,7 @@ def iterate_over(
         raise InvalidParameter(
             f"`executor` must be a concurrent.futures.Executor, got {type(executor).__name__}.", parameter="executor"
         )
-    return _compute_in_one_thread(executor.map(_Unseen(work), items))
+    return _compute_in_one_thread(executor.map(work, items))
 
 
 def one_thread() -> AbstractContextManager[Any]:
@@ -97,14 +98,11 @@ AHEAD = 4  # pieces submitted for each thread of the cluster
 ALIKE = ("numpy", "numba", "scipy", "scikit-learn", "pandas", "pyarrow")  # what the bytes of a result depend on
 
 
+@dataclass(frozen=True, repr=False)
 class Sealed:
     """An object as bytes, of which no log shows the content."""
 
-    __slots__ = ("_bytes", "_object")
-
-    def __init__(self, content: bytes) -> None:
-        self._bytes = content
-        self._object: tuple[Any] | None = None
+    content: bytes
 
     @staticmethod
     def of(content: Any) -> "Sealed":
@@ -117,22 +115,19 @@ class Sealed:
         """Return the object, a new one every time."""
         import cloudpickle
 
-        return cloudpickle.loads(self._bytes)
-
-    def open_once(self) -> Any:
-        """Return the object, the same every time: what all pieces share is unpacked once on a worker."""
-        if self._object is None:
-            self._object = (self.open(),)
-        return self._object[0]
+        return cloudpickle.loads(self.content)
 
     def __repr__(self) -> str:
         return "Sealed()"
 
     def __sizeof__(self) -> int:
-        return len(self._bytes)
+        return len(self.content)
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Sealed, (self._bytes,)
+
+@lru_cache(maxsize=1)
+def _shared(work: Sealed) -> Any:
+    """Return what all pieces share, which is unpacked once on a worker."""
+    return work.open()
 
 
 def carry_out(work: Sealed, item: Sealed) -> Sealed:
@@ -140,7 +135,7 @@ def carry_out(work: Sealed, item: Sealed) -> Sealed:
     from threadpoolctl import threadpool_limits
 
     try:
-        expected, do = work.open_once()
+        expected, do = _shared(work)
         if expected != versions():
             raise _differ("a worker that came later", versions(), expected)
         threadpool_limits(1)  # for ever: the process belongs to a worker
@@ -305,23 +300,10 @@ class Cluster(Executor):
         _close(self._client, LOOK)
 
 
-class _Unseen:
-    """Work for an executor, of which no log shows the data bound into it."""
-
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self.function = function
-
-    def __call__(self, item: Any) -> Any:
-        return self.function(item)
-
-    def __repr__(self) -> str:
-        return f"work({_task_name(self.function)})"
-
-
 def _task_name(work: Any) -> str:
     """Return the name of a function or of its class, without its arguments, which may be private."""
-    while isinstance(work, partial | _Unseen):
-        work = work.func if isinstance(work, partial) else work.function
+    while isinstance(work, partial):
+        work = work.func
     name = getattr(work, "__name__", type(work).__name__)
     return "".join(c for c in name if c.isalnum() or c == "_").strip("_") or "work"
 

@@ -5,15 +5,16 @@ that is no terminal.
 
 import json
 import re
-import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 import typer
 from pydantic.fields import FieldInfo
 from rich.box import SIMPLE_HEAD
 from rich.console import Console, RenderableType
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
 from elsewhere import settings
@@ -82,7 +83,7 @@ def progress(*stages: str) -> Iterator[Callable[..., None]]:
 
     What it yields is called as `(stage, done, total)`, where there is one stage as `(done, total)`; it need not be.
     """
-    console, ended = Console(stderr=True), threading.Event()
+    console, told = Console(stderr=True), monotonic()
     now: list[Any] = [stages[0], 0, 0]
 
     def described() -> str:
@@ -90,37 +91,21 @@ def progress(*stages: str) -> Iterator[Callable[..., None]]:
         which = f"{stages.index(what) + 1} of {len(stages)}: " if len(stages) > 1 else ""
         return f"{which}{what}{f' {done}/{total}' if total else ''}"
 
-    def told(*where: Any) -> None:
-        now[:] = where if len(where) == len(now) else (stages[0], *where)
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task(described(), total=None)
 
-    if console.is_terminal:
-        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+        def show(*where: Any) -> None:
+            nonlocal told
+            before, now[:] = now[0], where if len(where) == len(now) else (stages[0], *where)
+            if now[0] != before:  # times are those of a stage
+                bar.reset(task)
+            bar.update(task, description=described(), completed=now[1], total=now[2] or None)
+            if bar.disable and monotonic() - told >= QUIET:
+                told = monotonic()
+                typer.echo(described(), err=True)
 
-        columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn())
-        with Progress(*columns, console=console, transient=True) as bar:
-            task = bar.add_task(described(), total=None)
-
-            def show(*where: Any) -> None:
-                before = now[0]
-                told(*where)
-                if now[0] != before:  # times are those of a stage
-                    bar.reset(task)
-                bar.update(task, description=described(), completed=now[1], total=now[2] or None)
-
-            yield show
-        return
-
-    def tell() -> None:
-        while not ended.wait(QUIET):
-            typer.echo(described(), err=True)
-
-    teller = threading.Thread(target=tell, daemon=True)
-    teller.start()
-    try:
-        yield told
-    finally:
-        ended.set()
-        teller.join()
+        yield show
 
 
 def number(value: float | None, digits: int = 3) -> str:

@@ -19,11 +19,11 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from elsewhere.checkpoint import Stages, derive_bytes, derive_rng, hash_file, hash_value, resume
+from elsewhere.checkpoint import derive_bytes, derive_rng, hash_file, hash_value, resume
 from elsewhere.data.places import grid_of
 from elsewhere.data.read import read_visits
 from elsewhere.data.visits import Visits
@@ -165,51 +165,40 @@ def synthesize(
         for folder in (out, owner_folder):
             check_folder(folder, force=force)
         secret = laboratory_secret or stages("secret", lambda: secrets.token_bytes(32))
-        run = _Run(job, settings, reading, secret, rng is not None, stages, executor, tell)
-        fakes, taught, control = _make(source, run)
+        run = Run(settings, job, secret, rng is not None, stages, executor, tell)
+        fakes, taught, control = _make(source, run, reading)
         with whole_folders((owner_folder, out), force=force) as drafts:
             result = _publish(taught, fakes, control, drafts, run)
     return replace(result, out=out, private=owner_folder)
 
 
-class _Run(NamedTuple):
-    """What all steps share: what is asked for, the secret of all draws, and where work is done."""
-
-    job: Job
-    settings: Method
-    reading: Reading
-    secret: bytes
-    laboratory: bool
-    stages: Stages
-    executor: Executor | None
-    tell: Progress
-
-
-def _make(source: Any, run: _Run) -> tuple[Fakes, Visits, Visits | None]:
+def _make(source: Any, run: Run, reading: Reading) -> tuple[Fakes, Visits, Visits | None]:
     """Read people, set some aside, and make fakes of the others; return all three."""
+    tell: Any = run.progress
+    job: Any = run.making
 
     def read() -> Visits | Observed:
         if isinstance(run.settings, Certified):
-            return read_rows(source, run.reading)
-        rng, told = derive_rng(run.secret, "map"), lambda step, n: run.tell(READ, int(n), 0)
-        return read_visits(source, rng=rng, progress=told, **keywords_of(run.reading))
+            return read_rows(source, reading)
+        rng, told = derive_rng(run.secret, "map"), lambda step, n: tell(READ, int(n), 0)
+        return read_visits(source, rng=rng, progress=told, **keywords_of(reading))
 
     people = run.stages("reading", read)
-    aside = derive_rng(run.secret, "aside").random(people.U) < run.job.holdout  # which depends on nobody else
+    aside = derive_rng(run.secret, "aside").random(people.U) < job.holdout  # which depends on nobody else
     control = people.of_users(aside) if aside.any() else None
     taught = people.of_users(~aside) if aside.any() else people
-    run.tell(MAKE, 0, 0)
-    entropy, told = int.from_bytes(run.secret[:16], "little"), partial(run.tell, MAKE)
-    how = Run(run.settings, run.job, entropy, run.laboratory, run.stages, run.executor, told)
-    fakes = make_fakes(how, taught)
+    tell(MAKE, 0, 0)
+    fakes = make_fakes(replace(run, progress=partial(tell, MAKE)), taught)
     # of certified fakes, rows become visits after the release: none is refused before the noise has decided
     sides = [each.visits() if isinstance(each, Observed) else each for each in (taught, control)]
     return fakes, sides[0], sides[1]  # type: ignore[return-value]  # somebody was taught
 
 
-def _publish(people: Visits, fakes: Fakes, control: Visits | None, drafts: tuple[Path, ...], run: _Run) -> Result:
+def _publish(people: Visits, fakes: Fakes, control: Visits | None, drafts: tuple[Path, ...], run: Run) -> Result:
     """Write fakes, links and pool into `drafts` (the owner's folder, `out`); judge them and report."""
-    (private, out), job = drafts, run.job
+    private, out = drafts
+    job: Any = run.making
+    tell: Any = run.progress
     preparation = {} if people.preparation is None else people.preparation.to_dict()
     if preparation:  # also what these places or records have nothing of, such as the kind of a call
         lost = lost_roles(people)
@@ -233,7 +222,7 @@ def _publish(people: Visits, fakes: Fakes, control: Visits | None, drafts: tuple
     facts = summary(people, fakes, pool) | {"read": {n: v for n, v in preparation.items() if n != "name"}}
     judgement = None
     if job.report:
-        run.tell(JUDGE, 0, 0)
+        tell(JUDGE, 0, 0)
         # of certified fakes, what a judge or a report fails at must not decide whether they are published
         with in_private() if fakes.covered else nullcontext():
             judgement = judge_run(
@@ -243,10 +232,10 @@ def _publish(people: Visits, fakes: Fakes, control: Visits | None, drafts: tuple
                 seed_of_life,
                 holdout=control,
                 executor=run.executor,
-                progress=partial(run.tell, JUDGE),
+                progress=partial(tell, JUDGE),
                 rng=derive_rng(run.secret, "judge"),
             )
-            run.tell(WRITE, 0, 0)
+            tell(WRITE, 0, 0)
             found = (json.dumps(judgement.to_dict(), indent=1, allow_nan=False) + "\n").encode()
             write_files(private, {JUDGEMENT: found})
             private_files.append(JUDGEMENT)
