@@ -49,7 +49,6 @@ def test_a_block_that_fails_changes_nothing(tmp_path, error, there):
     with pytest.raises(type(error)):
         fail()
     assert holds(tmp_path) == ({f"above/out/{name}": content for name, content in OLD.items()} if there else {})
-    assert (tmp_path / "above").exists() is there
 
 
 def test_a_block_that_ends_well_puts_all_files_in_their_place(tmp_path):
@@ -116,7 +115,7 @@ def test_a_folder_in_somebody_elses_folder_is_refused(tmp_path):
     (tmp_path / "theirs").chmod(0o500)
     try:
         for name in ("out", "other"):
-            with pytest.raises(ew.errors.OutputRefused, match="no permission"):
+            with pytest.raises(ew.errors.OutputRefused, match="ermission"):
                 check_folder(tmp_path / "theirs" / name)
     finally:
         (tmp_path / "theirs").chmod(0o700)

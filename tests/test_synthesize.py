@@ -93,10 +93,10 @@ def test_its_parts_are_what_was_written(judged):
     # those set aside are strangers, and met neither the laws nor the test
     assert sizes["people"] + sizes["strangers"] == 60
     assert sizes["people"] == made.to_dict()["people"] < 60
-    assert made.certificate.to_dict() == json.loads((made.out / "manifest.json").read_text())["certificate"]
+    assert made.fakes.certificate.to_dict() == json.loads((made.out / "manifest.json").read_text())["certificate"]
     told = made.to_dict()
     told["notes"].append("mine")  # a copy, the caller's own
-    assert "mine" not in made.notes
+    assert "mine" not in made.to_dict()["notes"]
 
 
 def test_fakes_come_in_the_columns_of_the_input(town, judged):
@@ -139,7 +139,7 @@ def test_certified_fakes_have_no_links_and_no_report_to_share(tmp_path, monkeypa
     told = made.to_dict()
     assert (told["method"], told["fakes"], told["certificate"]["eps"]) == ("certified", 30, 8.0)
     assert "seeds" not in told
-    assert made.certificate.holds
+    assert made.fakes.certificate.holds
     assert made.private_files == ()
     assert json.loads((made.out / "manifest.json").read_text())["provenance"]["reading"] == {}
 

@@ -42,23 +42,17 @@ def check_folder(folder: Path, *, force: bool = False) -> None:
     try:
         clean_up(folder.resolve())
         if folder.exists():
-            if not folder.is_dir():
-                raise OutputRefused(f"results go into a folder, but {folder} is a file.")
+            if any(folder.iterdir()) and not force:
+                raise OutputRefused(f"{folder} is not empty: choose another folder, or `force`.", parameter="force")
             if folder.is_mount() or folder.resolve() in (Path.cwd(), *Path.cwd().parents):
                 raise OutputRefused(f"{folder} cannot be replaced by a new folder: name one inside it.")
-            if not force and any(folder.iterdir()):
-                raise OutputRefused(f"{folder} is not empty: choose another folder, or `force`.", parameter="force")
         nearest = next(p for p in folder.absolute().parents if p.exists())
-        if not nearest.is_dir():
-            raise OutputRefused(f"{folder} cannot be written: {nearest} is a file.")
         # under a name that `clean_up` knows
         trial = Path(tempfile.mkdtemp(prefix=f".{folder.resolve().name}{PARTIAL}", dir=nearest))
         with contextlib.suppress(FileNotFoundError):  # another process may have cleaned it up
             trial.rmdir()
-    except PermissionError:
-        raise OutputRefused(f"{folder} cannot be written: no permission in {nearest}.") from None
     except OSError as error:
-        raise OutputRefused(f"{folder} cannot be used: {error.strerror}.") from None
+        raise OutputRefused(f"{folder} cannot be a folder of results: {error.strerror}.") from None
 
 
 @contextlib.contextmanager
@@ -97,21 +91,20 @@ class _Draft:
 
     folder: Path
     new: Path
-    above: list[Path]  # parent folders that were made for it
     lock: int | None
     aside: Path  # where what is there goes
 
     @staticmethod
     def begin(folder: Path) -> "_Draft":
         """Make and lock the hidden folder."""
-        above = make_folder(folder.parent)
+        make_folder(folder.parent)
         clean_up(folder)
         while True:
             new = Path(tempfile.mkdtemp(prefix=f".{folder.name}{PARTIAL}", dir=folder.parent))
             aside = folder.with_name(new.name.removeprefix(".").replace(PARTIAL, ".replaced-"))
             # until it is locked, another run may take it for a folder left behind and remove it
             with contextlib.suppress(BlockingIOError, FileNotFoundError):
-                return _Draft(folder, new, above, lock_folder(new), aside)
+                return _Draft(folder, new, lock_folder(new), aside)
 
     def put(self, force: bool) -> None:
         """Give the new folder its final name; from here on no space on the disk is needed."""
@@ -129,9 +122,6 @@ class _Draft:
         if self.aside.exists():
             self.aside.rename(self.folder)
         shutil.rmtree(self.new, ignore_errors=True)
-        for folder in reversed(self.above):
-            with contextlib.suppress(OSError):
-                folder.rmdir()
 
     def end(self) -> None:
         """Say where the folder is that was there; remove it where nothing would be lost."""
@@ -210,13 +200,11 @@ def write_files(folder: Path, files: dict[str, bytes]) -> None:
                 file.write(content)
 
 
-def make_folder(folder: Path) -> list[Path]:
-    """Make a folder and its parents, private (0700); return the new ones, outermost first."""
+def make_folder(folder: Path) -> None:
+    """Make a folder and its parents, private (0700)."""
     # `parents=True` would make the folders above with the permissions of the umask
-    new_folders = list(reversed([p for p in (folder, *folder.parents) if not p.exists()]))
-    for parent in new_folders:
+    for parent in reversed([p for p in (folder, *folder.parents) if not p.exists()]):
         parent.mkdir(mode=0o700, exist_ok=True)
-    return new_folders
 
 
 def read_regular(path: Path, largest: int) -> bytes:

@@ -240,15 +240,14 @@ class Wallet:
     def _local_time(self, when: Any) -> datetime:
         if when is None:
             return datetime.now(self.zone)
-        time = when.astype("datetime64[us]").item() if isinstance(when, np.datetime64) else when
         # pandas' NaT is a datetime that differs from itself; at the ends of the calendar no day comes before or after
-        if not isinstance(time, datetime) or time != time or not 1 < time.year < 9999:
+        if not isinstance(when, datetime) or when != when or not 1 < when.year < 9999:
             raise InvalidParameter(
                 f"`when` must be a `datetime` of the years 2 to 9998, got {type(when).__name__}.",
                 code="E_DATE",
                 parameter="when",
             )
-        return time.replace(tzinfo=self.zone) if time.tzinfo is None else time.astimezone(self.zone)
+        return when.replace(tzinfo=self.zone) if when.tzinfo is None else when.astimezone(self.zone)
 
     def _begin(self, here: tuple[float, float], second: int) -> list[tuple[float, float]]:
         """

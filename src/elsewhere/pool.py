@@ -119,12 +119,10 @@ class Pool:
 def _manifest(folder: Path) -> dict[str, Any]:
     try:
         manifest = read_index(folder / MANIFEST, 2**26)
-    except OSError:
-        raise InvalidModel(f"{folder} is no pool: its {MANIFEST} cannot be read.", code="E_POOL") from None
-    except ValueError:
-        raise InvalidModel(f"the pool's {MANIFEST} is not that of a pool.", code="E_POOL") from None
+    except (OSError, ValueError):
+        manifest = {}
     if manifest.get("kind") != KIND:
-        raise InvalidModel("the manifest is not that of a pool.", code="E_POOL")
+        raise InvalidModel(f"{folder} is no pool: it has no {MANIFEST} of one.", code="E_POOL")
     if manifest.get("format") != FORMAT:
         raise InvalidModel(
             f"the pool has format {manifest.get('format')!r}; this version of elsewhere reads format {FORMAT}.",

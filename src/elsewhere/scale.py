@@ -67,7 +67,7 @@ def iterate_over(
         raise InvalidParameter(
             f"`executor` must be a concurrent.futures.Executor, got {type(executor).__name__}.", parameter="executor"
         )
-    return _compute_in_one_thread(executor.map(work, items))
+    return _compute_in_one_thread(executor.map(_Unseen(work), items))
 
 
 def one_thread() -> AbstractContextManager[Any]:
@@ -285,25 +285,37 @@ class Cluster(Executor):
         with self._reached():
             self._client.wait_for_workers(1, timeout=CONNECT)
             try:
-                there = {"the scheduler": self._client.run_on_scheduler(versions)}
-                there |= {f"worker {name}": found for name, found in self._client.run(versions).items()}
+                there = self._client.run(versions)
             except OSError:
                 raise
             except Exception:  # an ImportError, or a text that says so
                 raise ImportError from None
         for who, found in there.items():
             if found != versions():
-                raise _differ(who, found, versions())
+                raise _differ(f"worker {who}", found, versions())
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Disconnect from the cluster, which keeps running."""
         _close(self._client, LOOK)
 
 
+@dataclass(frozen=True, repr=False)
+class _Unseen:
+    """Work for an executor, of which no log shows the data bound into it."""
+
+    function: Callable[..., Any]
+
+    def __call__(self, item: Any) -> Any:
+        return self.function(item)
+
+    def __repr__(self) -> str:
+        return f"work({_task_name(self.function)})"
+
+
 def _task_name(work: Any) -> str:
     """Return the name of a function or of its class, without its arguments, which may be private."""
-    while isinstance(work, partial):
-        work = work.func
+    while isinstance(work, partial | _Unseen):
+        work = work.func if isinstance(work, partial) else work.function
     name = getattr(work, "__name__", type(work).__name__)
     return "".join(c for c in name if c.isalnum() or c == "_").strip("_") or "work"
 
@@ -315,10 +327,6 @@ def _connect(address: str) -> Any:
         raise MissingExtra("a cluster needs distributed: pip install 'elsewhere[dask]'.") from None
     connect: Any = DaskClient  # untyped
     what = 'give the address of a Dask scheduler, such as "tls://host:8786"'
-    if not isinstance(address, str) or not address:
-        raise InvalidParameter(
-            f"`address` must be that of a Dask scheduler, got {address!r}: {what}.", parameter="address"
-        )
     client = connect.__new__(connect)
     try:
         with warnings.catch_warnings():

@@ -251,7 +251,7 @@ class Method(Settings):
                     way = "give `eps`" if other is Certified else f'use method "{other.name}"'
                     return InvalidParameter(f"`{name}` is not read here: {way}.", code="E_NOT_READ", parameter=name)
             if name not in cls.model_fields:
-                return unknown_parameter(name, [*cls.model_fields, *Making.model_fields])
+                return unknown_parameter(name, [*cls.model_fields, *Job.model_fields, *Reading.model_fields])
         return super()._refusal(wrong, values)
 
 
@@ -300,15 +300,13 @@ class Certified(Method):
     )
 
 
-# put together without a check, which would double the time of `elsewhere --help`; the tests check them
-METHODS: dict[str, Method] = {"life": Life.model_construct(), "paper": Paper.model_construct()}
-PARAMETERS = tuple(dict.fromkeys(name for method in (Life, Paper, Certified) for name in method.model_fields))
+METHODS: dict[str, type[Method]] = {"life": Life, "paper": Paper}
 
 
 def method_of(method: str | Method, *, eps: float | None = None, delta: float = DELTA, **parameters: Any) -> Method:
     """Return a method by name, or as it is, with some parameters changed; with `eps` the certified one."""
     if not isinstance(method, Method):
-        method = METHODS[MethodOptions(method=method).method]  # type: ignore[arg-type]  # checked there
+        method = METHODS[MethodOptions(method=method).method]()  # type: ignore[arg-type]  # checked there
     if eps is not None:
         return Certified(eps=eps, delta=delta, **parameters)
     return method.changed(**parameters, **({} if delta == DELTA else {"delta": delta}))
@@ -383,7 +381,7 @@ class MethodOptions(Settings):
 
     def chosen(self) -> Method:
         """Return the method with its parameters; with `eps` the certified one."""
-        kind = Certified if "eps" in self.parameters else type(METHODS[self.method])
+        kind = Certified if "eps" in self.parameters else METHODS[self.method]
         return kind.of_texts(self.parameters)
 
 

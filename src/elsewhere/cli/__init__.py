@@ -20,7 +20,7 @@ import sys
 import threading
 import traceback
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin
@@ -32,7 +32,7 @@ from typer.core import TyperGroup
 from elsewhere._version import __version__
 from elsewhere.cli.commands import GROUPS, synthesize
 from elsewhere.cli.output import TYPED, flags_of, typed
-from elsewhere.errors import ElsewhereError, Interrupted
+from elsewhere.errors import ElsewhereError
 from elsewhere.settings import PANELS, Settings, kinds, option_of
 
 HOUSE = Path(__file__).resolve().parents[1]
@@ -53,21 +53,13 @@ COMMANDS = tuple(command for group in GROUPS.values() for command in group)
 class Door(TyperGroup):
     """The group of all commands; whatever a command raises ends here."""
 
-    def main(
-        self,
-        args: Sequence[str] | None = None,
-        prog_name: str | None = None,
-        complete_var: str | None = None,
-        standalone_mode: bool = True,
-        windows_expand_args: bool = True,
-        **extra: Any,
-    ) -> Any:
+    def main(self, args: Any = None, prog_name: Any = None, *given: Any, **more: Any) -> Any:
         """Run one command line; exit with its status, or return its result outside standalone mode."""
 
         def run() -> Any:
-            return super(Door, self).main(args, prog_name, complete_var, False, windows_expand_args, **extra)
+            return super(Door, self).main(args, prog_name, *given, **more | {"standalone_mode": False})
 
-        if not standalone_mode:
+        if not more.get("standalone_mode", True):
             return run()
         words = list(sys.argv[1:] if args is None else args)
         words = words[: words.index("--") if "--" in words else None]
@@ -145,7 +137,7 @@ def _fault(error: Exception) -> ElsewhereError:
 def _stopped(signum: int, error: BaseException) -> ElsewhereError:
     """Return what is said of a command that a signal stopped."""
     by = "Ctrl-C" if signum == signal.SIGINT else signal.Signals(signum).name
-    return _with_status(Interrupted(f"stopped by {by}."), 128 + signum, error)
+    return _with_status(ElsewhereError(f"stopped by {by}.", code="E_INTERRUPTED"), 128 + signum, error)
 
 
 def _with_status(error: ElsewhereError, status: int, cause: BaseException) -> ElsewhereError:

@@ -9,7 +9,6 @@ import json
 import tempfile
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
     import numpy as np
 
     from elsewhere.data.visits import Visits
-    from elsewhere.serve.run import Started
 
 ELSEWHERE = 0.2  # share of the fakes' records off the map of the real people, above which no verdict is worth a thing
 STUDENTLIFE = "paperlike_30users_2days_72slots.csv.gz"  # the paper's shape, in a folder of StudentLife
@@ -307,27 +305,14 @@ def serve(given: settings.Serve) -> None:
     """
     from elsewhere.serve.run import serve as run
 
-    begun = False
-
-    def started(service: "Started") -> None:
+    def started(service: dict[str, Any]) -> None:
         """Say where the service is, and the owner's token, the first time."""
-        nonlocal begun
-        begun = True
-        lines = [
-            f"serving {service.lives} lives at {service.url}, {service.free} of them given to nobody yet, "
-            f"{service.bucket} in a bucket",
-        ]
-        if service.laboratory:
-            lines.append("this is a laboratory pool: for trying things out, not for people")
-        if service.owner_token is not None:
-            lines.append(f"owner's token (shown only now, keep it): {service.owner_token}")
-        say(asdict(service), lines, as_json=given.as_json)
+        lines = ["serving {lives} lives at {url}, {free} of them given to nobody yet, {bucket} in a bucket"]
+        lines += ["this is a laboratory pool: for trying things out, not for people"] if service["laboratory"] else []
+        lines += ["owner's token (shown only now, keep it): {owner_token}"] if service["owner_token"] else []
+        say(service, [line.format(**service) for line in lines], as_json=given.as_json)
 
-    try:
-        run(given, started)
-    except KeyboardInterrupt:
-        if not begun:  # afterwards it is how a service ends
-            raise
+    run(given, started)
 
 
 # ---- the paper

@@ -5,7 +5,7 @@ that is no terminal.
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -177,30 +177,36 @@ def left_out(fakes: "Visits") -> list[str]:
     return [f"Of the fakes {n:,} records are not judged: {why}." for why, n in dropped.items()]
 
 
+def tabled(names: Iterable[str], rows: Iterable[Sequence[str]]) -> Table:
+    """Return a table for people."""
+    table = Table(*names, box=SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
 def usefulness(result: Any) -> list[Any]:
     """Return what fakes are good for, a line each, and the divergences of the field."""
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for name in ("Jensen-Shannon divergence", "fakes", "real people"):
-        table.add_column(name)
     from elsewhere.evaluation.measures import FIELD
 
-    divergences = result.divergences
-    for name, words in FIELD.items() if divergences else ():
-        table.add_row(words, *(number(divergences[side][name]) or "-" for side in ("fakes", "seeds")))
-    return [*result.in_words(), *([table] if divergences else [])]
+    if not (found := result.divergences):
+        return list(result.in_words())
+    rows = [
+        (words, *(number(found[side][name]) or "-" for side in ("fakes", "seeds"))) for name, words in FIELD.items()
+    ]
+    return [*result.in_words(), tabled(("Jensen-Shannon divergence", "fakes", "real people"), rows)]
 
 
 def attacks(result: Any) -> list[Any]:
     """Return three sentences, then a line per attack, the strongest first, and what those that were not run need."""
     from elsewhere.reports.claims import strongest_first, three_sentences
 
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
-    for name in ("attack", "reached", "95 %", "control", "guessing", "outcome"):
-        table.add_column(name, overflow="fold")
+    rows = []
     ran = {name: f for name, f in result.to_dict().items() if f["status"] == "run"}
     for f in (ran[name] for name in strongest_first(ran)):
         between = "" if f["interval"] is None else " .. ".join(number(end) for end in f["interval"])
-        table.add_row(f["title"], number(f["main"]), between, number(f["control"]), number(f["baseline"]), f["outcome"])
+        rows.append((f["title"], number(f["main"]), between, number(f["control"]), number(f["baseline"]), f["outcome"]))
+    table = tabled(("attack", "reached", "95 %", "control", "guessing", "outcome"), rows)
     words = [f"{f.title}: {f.words}" for f in result.findings if f.learnt]
     lacking: dict[str, list[str]] = {}
     for f in result.findings:
@@ -222,14 +228,13 @@ def lbs_tables(result: Any) -> list[Any]:
         f"{sizes['users']} users, {sizes['slots']} slots, {sizes['places']} places; error of tracking at exposed "
         f"slots, median over users (beta {sizes['beta']:g})"
     )
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    for name in ("decoys", "m", "sent", *result.adversaries, "m/(m+1)"):
-        table.add_column(name, no_wrap=True)
+    rows = []
     for g, generator in enumerate(result.generators):
         for i, m in enumerate(result.n_fakes):
             errors = (f"{result.figure(generator, m, adversary)['median']:.2f}" for adversary in result.adversaries)
             sent = f"{np.nanmedian(result.overhead[:, g, i, 0]):.1f}"
-            table.add_row(generator, str(m), sent, *errors, f"{m / (m + 1):.2f}")
+            rows.append((generator, str(m), sent, *errors, f"{m / (m + 1):.2f}"))
+    table = tabled(("decoys", "m", "sent", *result.adversaries, "m/(m+1)"), rows)
     legend = (
         "m: fakes sent along; sent: different places per query; then what the adversary knows: how people move, the "
         "user, the pool; last, what m fakes reach that cannot be told from the truth (above it, the "
@@ -240,14 +245,13 @@ def lbs_tables(result: Any) -> list[Any]:
 
 def reproduction_tables(result: "Reproduction") -> list[Any]:
     """Return the rows for people, then what disagrees, and why."""
-    beside = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for name in ("in the paper", "what", "paper", "here", "95 %", ""):
-        beside.add_column(name, no_wrap=name in ("", "95 %"))
-    mark = {True: "agrees", False: "differs", None: ""}
+    rows = []
     for row in result.rows:
         figures = (v if isinstance(v, str) else number(v) for v in (row.paper, row.ours))
         between = "" if row.interval is None else " .. ".join(number(v) for v in row.interval)
-        beside.add_row(row.place, row.what, *figures, between, mark[row.agrees])
+        agrees = {True: "agrees", False: "differs", None: ""}[row.agrees]
+        rows.append((row.place, row.what, *figures, between, agrees))
+    beside = tabled(("in the paper", "what", "paper", "here", "95 %", ""), rows)
     differs = [f"differs: {row.what}: {row.why}" for row in result.rows if row.agrees is False]
     agree = sum(row.agrees is True for row in result.rows)
     others = sum(row.agrees is None for row in result.rows)

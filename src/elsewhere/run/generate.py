@@ -161,17 +161,10 @@ def _refuse_misfits(data: Any, settings: Method, making: Making, **given: Any) -
             raise InvalidParameter(
                 f"`{name}` must be `Visits` or `Traces`, got {type(value).__name__}.", parameter=name
             )
-    readers: dict[str, tuple[type[Method], ...]] = {
-        "classes": (Paper,),
-        "model": (Paper,),
-        "alternates": (Paper, Life),
-        "n": (Certified,),
-    }
-    wanted = {Paper: 'method "paper"', Life: 'method "life"', Certified: "certified fakes (`eps`)"}
+    readers = {"classes": Paper, "model": Paper, "alternates": Paper | Life, "n": Certified}
     for name, methods in readers.items():
         if (given | {"n": making.n})[name] is not None and not isinstance(settings, methods):
-            of = " and ".join(wanted[method] for method in methods)
-            raise InvalidParameter(f"`{name}` is for {of}.", code="E_NOT_READ", parameter=name)
+            raise InvalidParameter(f"`{name}` is not read by this method.", code="E_NOT_READ", parameter=name)
 
 
 def _slots(data: Visits | Traces) -> Traces:

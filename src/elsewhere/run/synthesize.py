@@ -38,7 +38,6 @@ from elsewhere.run.publish import Fakes, links_file, publish_with_links
 from elsewhere.scale import versions
 from elsewhere.settings import (
     DELTA,
-    PARAMETERS,
     Certified,
     Job,
     Method,
@@ -46,9 +45,7 @@ from elsewhere.settings import (
     Paper,
     Reading,
     method_of,
-    unknown_parameter,
 )
-from elsewhere.synthesis.certificate import Certificate
 from elsewhere.synthesis.certified import SUMS, Observed
 
 Progress = Callable[[str, int, int], None]
@@ -78,16 +75,6 @@ class Result:
     files: tuple[str, ...]
     private_files: tuple[str, ...]
     facts: Mapping[str, Any] = field(repr=False)
-
-    @property
-    def certificate(self) -> Certificate:
-        """Return the certificate: what is proven about the whole release."""
-        return self.fakes.certificate
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """Return what a reader should know about the fakes."""
-        return tuple(self.facts["notes"])
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers and words for JSON, as `elsewhere synthesize --json` prints them."""
@@ -311,9 +298,6 @@ def _sort_options(
     """Return the options of `synthesize` by what they are for; refuse wrong ones before a large input is read."""
     of_job, of_reading = ({n: v for n, v in options.items() if n in kind.model_fields} for kind in (Job, Reading))
     parameters = {name: value for name, value in options.items() if name not in of_job | of_reading}
-    for name in parameters:
-        if name not in PARAMETERS:
-            raise unknown_parameter(name, [*Job.model_fields, *Reading.model_fields, *PARAMETERS])
     settings, job, reading = method_of(method, **parameters), Job(**of_job), Reading(**of_reading)
     if isinstance(settings, Certified):
         require_map(reading)

@@ -5,7 +5,7 @@ import logging
 import secrets
 import socket
 from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,24 +22,12 @@ from elsewhere.serve.store import Store, digest_of, open_store
 MOST_AT_ONCE = 1000  # connections
 
 
-@dataclass(frozen=True)
-class Started:
-    """A service that is about to answer."""
-
-    url: str
-    lives: int
-    free: int
-    bucket: int
-    store: str
-    owner_token: str | None
-    laboratory: bool
-
-
-def serve(given: Any, started: Callable[[Started], Any]) -> None:
+def serve(given: Any, started: Callable[[dict[str, Any]], Any]) -> None:
     """
     Serve a published pool until the process is stopped.
 
-    `given` are the options of the command, `settings.Serve`, which this side must not import. `started` is called once, with the address and, at the first start, the owner's token.
+    `given` are the options of the command, `settings.Serve`, which this side must not import. `started` is called once,
+    with what there is to say: the address and, at the first start, the owner's token.
     """
     try:
         import uvicorn  # noqa: F401 - so that its absence is said before anything is opened
@@ -69,17 +57,18 @@ def serve(given: Any, started: Callable[[Started], Any]) -> None:
             server = _server(app, given.cert, given.key)
             name = f"[{given.host}]" if ":" in given.host else given.host
             started(
-                Started(
-                    url=f"{'https' if given.cert else 'http'}://{name}:{listening.getsockname()[1]}",
-                    lives=lives,
-                    free=free,
-                    bucket=size,
-                    store="PostgreSQL" if str(where).startswith("postgres") else str(where),
-                    owner_token=token,
-                    laboratory=reproducible,
-                )
+                {
+                    "url": f"{'https' if given.cert else 'http'}://{name}:{listening.getsockname()[1]}",
+                    "lives": lives,
+                    "free": free,
+                    "bucket": size,
+                    "store": "PostgreSQL" if str(where).startswith("postgres") else str(where),
+                    "owner_token": token,
+                    "laboratory": reproducible,
+                }
             )
-            server.run(sockets=[listening])
+            with suppress(KeyboardInterrupt):  # it is how a service ends
+                server.run(sockets=[listening])
     finally:
         live.close()
 
