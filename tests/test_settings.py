@@ -125,11 +125,10 @@ def test_an_option_is_typed_alike_everywhere_and_has_one_range():
         assert len(ranges) == 1, (name, ranges)
 
 
-def test_all_wrong_values_are_named_at_once_and_long_ones_cut():
-    with pytest.raises(InvalidParameter) as refused:
-        Reading(cells=0, interval=-2.0, places="x" * 500)
+def test_long_values_are_cut():
+    with pytest.raises(InvalidParameter, match="`places` must be") as refused:
+        Reading(places="x" * 500)
 
-    assert all(f"`{name}` must be" in str(refused.value) for name in ("cells", "interval", "places"))
     assert len(str(refused.value)) < 500
 
 

@@ -116,9 +116,7 @@ class Wallet:
         token: str | None = None,
         secret: bytes | str | None = None,
         keep: str | os.PathLike[str] | None = None,
-        decimals: int = 4,
-        wait: float = SECONDS,
-        pause: float = 0.0,
+        **options: Any,
     ) -> "Wallet":
         """
         Return the wallet of this device.
@@ -137,8 +135,8 @@ class Wallet:
         keep
             Folder for the secret, the bucket and how far the personas are away, for their owner alone; by default
             `elsewhere` in the folder for state of the user's programs ($XDG_STATE_HOME, ~/.local/state).
-        decimals, wait, pause
-            As in `Wallet`.
+        **options
+            `decimals`, `wait`, `pause`: as in `Wallet`.
 
         """
         state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
@@ -152,7 +150,7 @@ class Wallet:
             pool = Pool.load(Path(source))
         if mine is None:
             mine = _device_secret(folder)
-        wallet = Wallet(pool, secret=mine, decimals=decimals, wait=wait, pause=pause)
+        wallet = Wallet(pool, secret=mine, **options)
         first = "".join(str(wallet._visits.users[u]) for u in wallet._order[:MOST_DECOYS])
         wallet._state = folder / f"personas-{wallet._keyed_hash('offsets', first).hex()[:16]}.json"
         if wallet._state.exists():

@@ -19,7 +19,7 @@ The letters of parameters are the paper's; E-numbers stand in docs/readings.md.
 
 import codecs
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass
 from datetime import timedelta
@@ -97,21 +97,18 @@ class Settings(BaseModel):
         try:
             self.__pydantic_validator__.validate_python(plain, strict=strict, self_instance=self)
         except ValidationError as error:
-            wrong: dict[str, list[str]] = {}
-            for fault in error.errors(include_url=False):
-                wrong.setdefault(str(fault["loc"][0]), []).append(re.sub(FRAME, "", fault["msg"]))
-            raise self._refusal(wrong, plain) from None
+            faults = error.errors(include_url=False)
+            name = str(faults[0]["loc"][0])
+            right = dict.fromkeys(re.sub(FRAME, "", fault["msg"]) for fault in faults if fault["loc"][0] == name)
+            raise self._refusal(name, ", or ".join(right), plain.get(name)) from None
 
     @classmethod
-    def _refusal(cls, wrong: Mapping[str, Sequence[str]], values: Mapping[str, Any]) -> InvalidParameter:
-        """Return the error for parameters and what each must be, all of them in one message."""
-        sentences = []
-        for name, right in wrong.items():
-            if name not in cls.model_fields:
-                return unknown_parameter(name, cls.model_fields)
-            given = "" if option_of(cls.model_fields[name]).secret else f", got {_shown(values.get(name))}"
-            sentences.append(f"`{name}` must be {', or '.join(dict.fromkeys(right))}{given}.")
-        return InvalidParameter(" ".join(sentences), parameter=next(iter(wrong)))
+    def _refusal(cls, name: str, right: str, value: Any) -> InvalidParameter:
+        """Return the error for a parameter and what it must be."""
+        if name not in cls.model_fields:
+            return unknown_parameter(name, cls.model_fields)
+        given = "" if option_of(cls.model_fields[name]).secret else f", got {_shown(value)}"
+        return InvalidParameter(f"`{name}` must be {right}{given}.", parameter=name)
 
     @classmethod
     def options(cls) -> dict[str, FieldInfo]:
@@ -243,16 +240,15 @@ class Method(Settings):
         def __getattr__(self, name: str) -> Any: ...
 
     @classmethod
-    def _refusal(cls, wrong: Mapping[str, Sequence[str]], values: Mapping[str, Any]) -> InvalidParameter:
-        """Return the error for these parameters; it says which method has a parameter that this one has not."""
-        for name in wrong:
-            for other in (Life, Paper, Certified):
-                if name not in cls.model_fields and name in other.model_fields:
-                    way = "give `eps`" if other is Certified else f'use method "{other.name}"'
-                    return InvalidParameter(f"`{name}` is not read here: {way}.", code="E_NOT_READ", parameter=name)
-            if name not in cls.model_fields:
-                return unknown_parameter(name, [*cls.model_fields, *Job.model_fields, *Reading.model_fields])
-        return super()._refusal(wrong, values)
+    def _refusal(cls, name: str, right: str, value: Any) -> InvalidParameter:
+        """Return the error for a parameter; it says which method has one that this method has not."""
+        for other in (Life, Paper, Certified):
+            if name not in cls.model_fields and name in other.model_fields:
+                way = "give `eps`" if other is Certified else f'use method "{other.name}"'
+                return InvalidParameter(f"`{name}` is not read here: {way}.", code="E_NOT_READ", parameter=name)
+        if name not in cls.model_fields:
+            return unknown_parameter(name, [*cls.model_fields, *Job.model_fields, *Reading.model_fields])
+        return super()._refusal(name, right, value)
 
 
 class Life(Method):

@@ -12,6 +12,8 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rich.markdown import Markdown
+
 from elsewhere import settings
 from elsewhere.cli import output
 from elsewhere.cli.output import progress, say
@@ -351,7 +353,7 @@ def reproduce(given: settings.Reproduce, reading: Reading) -> None:
         shown = "".join(f"\n![{name.removesuffix('.png')}]({name})\n" for name in files)
         return {**files, "reproduce.md": (result.markdown() + shown).encode()}
 
-    finish(given, record, output.reproduction_tables(result), pictures)
+    finish(given, record, [Markdown(result.markdown())], pictures)
 
 
 def begin(given: settings.Judging) -> Any:

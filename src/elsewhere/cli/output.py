@@ -22,7 +22,6 @@ from elsewhere.settings import Settings, option_of
 
 if TYPE_CHECKING:
     from elsewhere.data.visits import Visits
-    from elsewhere.evaluation.reproduce import Reproduction
     from elsewhere.run.synthesize import Result
 
 QUIET = 30.0  # seconds between two lines of progress where stderr is no terminal
@@ -241,19 +240,3 @@ def lbs_tables(result: Any) -> list[Any]:
         "adversary takes a fake for more likely than the truth)"
     )
     return [opening, table, legend]
-
-
-def reproduction_tables(result: "Reproduction") -> list[Any]:
-    """Return the rows for people, then what disagrees, and why."""
-    rows = []
-    for row in result.rows:
-        figures = (v if isinstance(v, str) else number(v) for v in (row.paper, row.ours))
-        between = "" if row.interval is None else " .. ".join(number(v) for v in row.interval)
-        agrees = {True: "agrees", False: "differs", None: ""}[row.agrees]
-        rows.append((row.place, row.what, *figures, between, agrees))
-    beside = tabled(("in the paper", "what", "paper", "here", "95 %", ""), rows)
-    differs = [f"differs: {row.what}: {row.why}" for row in result.rows if row.agrees is False]
-    agree = sum(row.agrees is True for row in result.rows)
-    others = sum(row.agrees is None for row in result.rows)
-    last = f"{agree} rows agree, {len(differs)} differ, {others} are facts of the data, or the product's way"
-    return [beside, *differs, last]
