@@ -31,15 +31,13 @@ from elsewhere.files import (
     clean_up,
     lock_folder,
     make_folder,
-    read_index,
     refuse_os_errors,
     whole_file,
-    write_files,
 )
 
 T = TypeVar("T")
-JOB, PART, KIND = "job.json", ".part", "elsewhere unfinished run"
-DAMAGED = "E_UNFINISHED"  # code of a stage whose file is damaged
+PART = ".part"
+DAMAGED = "E_UNFINISHED"  # code of a stage whose file is damaged, or of another job
 NO_WORK = {"secret"}  # stages that nobody waits for
 
 
@@ -78,7 +76,7 @@ class Stages:
 
     @staticmethod
     def open(folder: Path, key: str) -> "Stages":
-        """Open the folder of the job with this `key`, or create it; refused if another process or job has it."""
+        """Open the folder of the job with this `key`, or create it; refused if another process has it."""
         folder = folder.resolve()
         with refuse_os_errors(folder):
             clean_up(folder)
@@ -91,12 +89,15 @@ class Stages:
                     "another folder.",
                     code="E_BUSY",
                 ) from None
-            stages = Stages(folder, key, lock, {path.name.removesuffix(PART) for path in folder.glob(f"*{PART}")})
-            try:
-                _check_job(folder, key)
-            except BaseException:
+            for path in folder.glob(f".*{HALF}"):
+                path.unlink()  # of a process that was killed
+            files = [path.name for path in folder.iterdir()]
+            stages = Stages(folder, key, lock, {name.removesuffix(PART) for name in files})
+            if not all(name.endswith(PART) for name in files):
                 stages.close()
-                raise
+                raise OutputRefused(
+                    f"{folder} holds other files than a stopped run: move them, or choose another one."
+                )
         return stages
 
     def __call__(self, name: str, make: Callable[[], T], /) -> T:
@@ -119,7 +120,10 @@ class Stages:
                 return _decode(tree, arrays)  # type: ignore[no-any-return]
         except Exception:  # whatever reading it raises
             raise OutputRefused(
-                f"{path} is damaged, so this run cannot resume: remove {self.folder} to start again.", code=DAMAGED
+                f"{path} is damaged, or of a stopped run of another job: the input, an option that decides the fakes or "
+                f"the version is not the same. The command of that run resumes it; to give it up, remove {self.folder}: "
+                "if anybody saw certified fakes of it, its eps and delta add to those of this run.",
+                code=DAMAGED,
             ) from None
 
     def keep(self, name: str, value: Any) -> None:
@@ -157,31 +161,6 @@ class Stages:
 
 
 at_once = Stages()
-
-
-def _check_job(folder: Path, key: str) -> None:
-    """Refuse a folder that holds anything but the job of this key; one that is empty becomes it."""
-    for path in folder.glob(f".*{HALF}"):
-        path.unlink()  # of a process that was killed
-    files = list(folder.iterdir())
-    if not files:
-        write_files(folder, {JOB: json.dumps({"kind": KIND, "key": key}).encode()})
-        return
-    try:
-        index = read_index(folder / JOB)
-    except (OSError, ValueError):
-        index = {}
-    if index.get("kind") != KIND or any(path.name != JOB and path.suffix != PART for path in files):
-        raise OutputRefused(
-            f"{folder} holds files that are not of a stopped run: move them away, or choose another output."
-        )
-    if index.get("key") != key:
-        raise OutputRefused(
-            f"{folder} holds a stopped run of another job: the input, an option that decides the fakes or the "
-            "version is not the same. The command of that run resumes it; to give it up, remove the folder: if "
-            "anybody saw fakes of it that are certified, its eps and delta add to those of this run.",
-            code="E_UNFINISHED",
-        )
 
 
 def hash_value(value: Any) -> str:
@@ -277,16 +256,10 @@ def resume(folder: Path, key: str | None, spent: frozenset[str]) -> Iterator[Sta
         yield stages
     except BaseException as error:
         refused = isinstance(error, ElsewhereError) and not isinstance(error, OutputRefused | ClusterUnavailable)
-        ended = not stages.finished & spent if refused else not stages.finished - NO_WORK
-        if refused and not ended:
-            error.add_note(
-                f"The noise that was drawn is kept in {stages.folder}: the same call or command gives the same "
-                "answer and costs no further privacy. To draw new noise is another release, with its own eps: remove "
-                "the folder first."
-            )
-        elif not ended and getattr(error, "code", None) != DAMAGED:  # which says itself what to do
-            kept = f"Finished stages are kept in {stages.folder}, readable by you alone"
-            error.add_note(f"{kept}: the same call or command resumes.")
+        ended = not (stages.finished & spent if refused else stages.finished - NO_WORK)
+        if not ended and getattr(error, "code", None) != DAMAGED:  # which says itself what to do
+            again = "gives the same answer and costs no further privacy" if refused else "resumes"
+            error.add_note(f"What is done is kept in {stages.folder}, for you alone: the same call or command {again}.")
         raise
     finally:
         try:

@@ -111,9 +111,7 @@ class Pool:
             )
             return Pool(visits, {**manifest["provenance"], "certificate": manifest.get("certificate")})
         except Exception:  # whatever reading it raises
-            raise InvalidModel(
-                "a file of the pool is not what its manifest says.", code="E_POOL"
-            ) from None
+            raise InvalidModel("a file of the pool is not what its manifest says.", code="E_POOL") from None
 
 
 def _manifest(folder: Path) -> dict[str, Any]:

@@ -68,19 +68,10 @@ class Door(TyperGroup):
             warnings.showwarning = _show_warning  # type: ignore[assignment]  # it is called by position
             try:
                 status = run()
-            except ElsewhereError as error:
-                sys.exit(_refuse(error, as_json))
-            except typer.Abort as error:
-                sys.exit(_refuse(_stopped(signal.SIGINT, error), as_json))
             except Exception as error:
-                if stops:  # within a callback of a library it comes out as that library's error
-                    sys.exit(_refuse(_stopped(stops[0], error), as_json))
-                if hasattr(error, "format_message"):  # a usage error, whichever parser typer is built on
-                    usage = ElsewhereError(f"{error.format_message()} Try --help.", code="E_USAGE")
-                    sys.exit(_refuse(usage, as_json))
                 if os.environ.get("ELSEWHERE_DEBUG"):
                     traceback.print_exc()
-                sys.exit(_refuse(_fault(error), as_json))
+                sys.exit(_refuse(_told(error, stops), as_json))
         sys.exit(status or 0)
 
     def invoke(self, ctx: Any) -> Any:
@@ -126,8 +117,18 @@ def _refuse(error: ElsewhereError, as_json: bool) -> int:
     return error.exit_status
 
 
-def _fault(error: Exception) -> ElsewhereError:
-    """Return what is said of a fault of ours: its own words may quote a trace, so only its kind and line are shown."""
+def _told(error: Exception, stops: list[int]) -> ElsewhereError:
+    """
+    Return what is said of any error.
+
+    Of a fault of ours only kind and line are shown: its own words may quote a trace.
+    """
+    if isinstance(error, ElsewhereError):
+        return error
+    if stops or isinstance(error, typer.Abort):  # within a callback of a library it comes out as that library's error
+        return _stopped(stops[0] if stops else signal.SIGINT, error)
+    if hasattr(error, "format_message"):  # a usage error, whichever parser typer is built on
+        return ElsewhereError(f"{error.format_message()} Try --help.", code="E_USAGE")
     ours = [f for f in traceback.extract_tb(error.__traceback__) if Path(f.filename).is_relative_to(HOUSE)]
     where = f"{Path(ours[-1].filename).relative_to(HOUSE.parent).as_posix()}:{ours[-1].lineno}"
     words = f"{type(error).__name__} at {where}, a fault of elsewhere; ELSEWHERE_DEBUG=1 shows the traceback."
