@@ -95,9 +95,7 @@ class Stages:
             stages = Stages(folder, key, lock, {name.removesuffix(PART) for name in files})
             if not all(name.endswith(PART) for name in files):
                 stages.close()
-                raise OutputRefused(
-                    f"{folder} holds other files than a stopped run: move them, or choose another one."
-                )
+                raise OutputRefused(f"{folder} holds other files than a stopped run: move them, or choose another one.")
         return stages
 
     def __call__(self, name: str, make: Callable[[], T], /) -> T:
@@ -120,9 +118,9 @@ class Stages:
                 return _decode(tree, arrays)  # type: ignore[no-any-return]
         except Exception:  # whatever reading it raises
             raise OutputRefused(
-                f"{path} is damaged, or of a stopped run of another job: the input, an option that decides the fakes or "
-                f"the version is not the same. The command of that run resumes it; to give it up, remove {self.folder}: "
-                "if anybody saw certified fakes of it, its eps and delta add to those of this run.",
+                f"{path} is damaged, or of a stopped run of another job: the input, an option that decides the fakes "
+                "or the version is not the same. The command of that run resumes it; to give it up, remove "
+                f"{self.folder}: if anybody saw certified fakes of it, its eps and delta add to those of this run.",
                 code=DAMAGED,
             ) from None
 
