@@ -208,10 +208,6 @@ class Wallet:
             How many personas ask along.
 
         """
-        if not callable(fn):
-            raise InvalidParameter(
-                f"`fn` must be a function of latitude and longitude, got {type(fn).__name__}.", parameter="fn"
-            )
         places = [self._round_position(*_degrees(lat, lon)), *self.positions(lat, lon, when, decoys=decoys)]
         answers: list[Future[Answer]] = [Future() for _ in places]
         ready = threading.Barrier(len(places))
@@ -326,15 +322,19 @@ def _keep_first(path: Path, content: bytes) -> None:
         (path.parent / draft).unlink(missing_ok=True)
 
 
+def _read_kept(path: Path, largest: int) -> bytes:
+    try:
+        return read_regular(path, largest)
+    except OSError:
+        raise OutputRefused(f"{path} cannot be read: give another `keep`.") from None
+
+
 def _device_secret(folder: Path) -> bytes:
     """Return the secret of this device, drawn by the operating system the first time."""
     path = folder / "secret"
     if not path.exists():
         _keep_first(path, secrets.token_hex(32).encode())
-    try:
-        content = read_regular(path, 1024)
-    except OSError:
-        raise OutputRefused(f"the secret in {folder} cannot be read: give `secret`, or another `keep`.") from None
+    content = _read_kept(path, 1024)
     if len(content) < 16:
         raise InvalidModel(f"the secret in {folder} is damaged: its file is too short.", code="E_SECRET")
     return content
@@ -357,10 +357,7 @@ def _device_bucket(url: str, token: str | None, folder: Path) -> Pool:
     name = f"bucket-{hashlib.sha256(base.encode()).hexdigest()[:16]}.json"
     path = folder / name
     if path.exists():
-        try:
-            return bucket_pool(read_regular(path, LARGEST_BUCKET))
-        except OSError:
-            raise OutputRefused(f"{path} cannot be read.") from None
+        return bucket_pool(_read_kept(path, LARGEST_BUCKET))
     if token is None:
         raise InvalidParameter(
             "`token` is needed to fetch a bucket: the owner of the pool gives one to each device.", parameter="token"
