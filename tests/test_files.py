@@ -72,6 +72,12 @@ def test_a_block_that_ends_well_puts_all_files_in_their_place(tmp_path):
             write_files(new, NEW)
         assert holds(folder) == NEW
         assert not list(tmp_path.rglob(f"{folder.name}.replaced-*"))
+    # also of a run that was killed after it had renamed a folder of the same content
+    write_files(tmp_path / "twice.replaced-x", NEW)
+    write_files(tmp_path / "twice.replaced-y", OLD)
+    with whole_folders((tmp_path / "twice",)) as (new,):
+        write_files(new, NEW)
+    assert [p.name for p in tmp_path.glob("twice*")] in (["twice", "twice.replaced-y"], ["twice.replaced-y", "twice"])
 
 
 def test_several_folders_come_together_or_not_at_all(tmp_path):

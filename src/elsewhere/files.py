@@ -124,14 +124,14 @@ class _Draft:
         shutil.rmtree(self.new, ignore_errors=True)
 
     def end(self) -> None:
-        """Say where the folder is that was there; remove it where nothing would be lost."""
-        if self.aside.exists():
-            names = [path.name for path in self.aside.iterdir()]
-            _, *lost = filecmp.cmpfiles(self.aside, self.folder, names, shallow=False)
-            if any(lost):
+        """Say where the folder is that was there; remove it, and others left of killed runs, where nothing is lost."""
+        for aside in self.folder.parent.glob(f"{glob.escape(self.folder.name)}.replaced-*"):
+            names = [path.name for path in aside.iterdir()]
+            _, *lost = filecmp.cmpfiles(aside, self.folder, names, shallow=False)
+            if not any(lost):
+                shutil.rmtree(aside, ignore_errors=True)
+            elif aside == self.aside:
                 warnings.warn(f"what was in {self.folder} is now in {self.aside}.", stacklevel=4)
-            else:
-                shutil.rmtree(self.aside, ignore_errors=True)
 
 
 def clean_up(folder: Path) -> None:
