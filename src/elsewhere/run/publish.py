@@ -165,6 +165,10 @@ def publish_with_links(
     `secret` are 32 bytes that decide all draws, so that a run which was stopped publishes the same pool; by default
     they are the operating system's, or those of `rng`. `reading` is what the manifest says of how the data were read.
     """
+    if not isinstance(fakes, Fakes):
+        raise InvalidParameter(
+            f"`fakes` must be what `generate_fakes` returns, got {type(fakes).__name__}.", parameter="fakes"
+        )
     require_whole("per_seed", per_seed, 1)
     require_choice("choose", choose, ("uniform", "likelihood"))
     reproducible = fakes.laboratory or rng is not None
